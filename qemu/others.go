@@ -92,10 +92,12 @@ func (m *monitor) retire(d Device, say func(string)) error {
 		switch {
 		case p.name == d.ID:
 		case !p.dead:
-			say(fmt.Sprintf("the VM has another device, %s, whose device process runs: programs use the first", p.name))
+			say(fmt.Sprintf("the VM has another device, %s, whose device process runs: "+
+				"programs use the first", p.name))
 		default:
 			if err := m.unplug(p.name); err != nil {
-				say(fmt.Sprintf("the VM has another device, %s, whose device process has ended, and it can't be taken out: %v. "+
+				say(fmt.Sprintf("the VM has another device, %s, whose device process has ended, "+
+					"and it can't be taken out: %v. "+
 					"Programs change to the new one within a minute", p.name, err))
 				continue
 			}

@@ -53,7 +53,8 @@ func (t *trial) accelerator(ctx context.Context) string {
 		}
 	}
 	if f.Why != "" {
-		t.warn(fmt.Sprintf("KVM does not work here (%s): using TCG, which is slower; remove %s to try again", f.Why, note))
+		t.warn(fmt.Sprintf("KVM does not work here (%s): using TCG, which is slower; "+
+			"remove %s to try again", f.Why, note))
 	}
 	return f.Accel
 }

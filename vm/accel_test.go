@@ -107,7 +107,8 @@ func TestNoKVM(t *testing.T) {
 	if found, vms := trial.choose(t); found != TCG || vms != 0 {
 		t.Errorf("found %s after %d VMs", found, vms)
 	}
-	if want := "KVM does not work here (open /nowhere/kvm: no such file or directory): using TCG, which is slower"; len(*said) != 1 || (*said)[0] != want {
+	if want := "KVM does not work here (open /nowhere/kvm: no such file or directory): " +
+		"using TCG, which is slower"; len(*said) != 1 || (*said)[0] != want {
 		t.Errorf("it said %q, not %q", *said, want)
 	}
 }

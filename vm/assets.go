@@ -80,8 +80,9 @@ const (
 )
 
 // errNoTree says what to do where the program is installed alone.
-var errNoTree = errors.New("find the VM's parts: no source tree is beside this program or above the " +
-	"current directory: run make deps build in one, and set PARACUDA_BUILD to its build/")
+var errNoTree = errors.New("find the VM's parts: " +
+	"no source tree is beside this program or above the current directory: " +
+	"run make deps build in one, and set PARACUDA_BUILD to its build/")
 
 // built finds one of the files that make build makes.
 func (a Assets) built(what, file string) (string, error) {

@@ -73,7 +73,8 @@ func TestSessionSendsTheJob(t *testing.T) {
 		got = g.takeJob()
 		g.exit(7)
 	})
-	want := "module=m.ko\x00parameters=p=1\x00wait=/dev/paracuda\x00dir=/d\x00layer=/l\x00write=/w\x00write=/v\x00tag=t\x00env=X=1\x00" +
+	want := "module=m.ko\x00parameters=p=1\x00wait=/dev/paracuda\x00dir=/d\x00layer=/l\x00" +
+		"write=/w\x00write=/v\x00tag=t\x00env=X=1\x00" +
 		"arg=prog\x00arg=a b\x00arg=\x00arg=c\nd\x00stdin=null\x00"
 	if code != 7 || err != nil || string(got) != want {
 		t.Errorf("run = %d, %v; the job was\n%q, not\n%q", code, err, got, want)

@@ -151,7 +151,9 @@ func TestClosedOutputEndsTheProgram(t *testing.T) {
 func TestWhatTheGuestCannotDoIsSaid(t *testing.T) {
 	boots(t)
 	for want, c := range map[string]Config{
-		"open module /nothing.ko: No such file or directory":      {Modules: []Module{{File: "/nothing.ko"}}},
+		"open module /nothing.ko: No such file or directory": {
+			Modules: []Module{{File: "/nothing.ko"}},
+		},
 		"wait for /dev/nothing: the guest driver found no device": {WaitDevice: "/dev/nothing"},
 	} {
 		c.Kind, c.Program = UML, "true"

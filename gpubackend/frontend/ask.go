@@ -35,7 +35,8 @@ const askTime = time.Second
 var ErrNoDriver = errors.New("the guest's driver has not started")
 
 // ErrServes says that a device has a front end.
-var ErrServes = errors.New("the device process serves a VM already: start another one, with a socket of its own")
+var ErrServes = errors.New("the device process serves a VM already: start another one, " +
+	"with a socket of its own")
 
 // asked answers the question, and returns false for a connection that doesn't ask it. What such a
 // one has sent is left to be read; one that says nothing is waited for, but not long.

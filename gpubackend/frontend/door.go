@@ -107,8 +107,8 @@ func (d *Door) turnAway(c *net.UnixConn) {
 		now = driven
 	}
 	if !asked(c, now) {
-		d.log.Warn("a second front end has connected, and is refused: a device process serves one VM. " +
-			"Start another one, with a socket of its own")
+		d.log.Warn("a second front end has connected, and is refused: " +
+			"a device process serves one VM. Start another one, with a socket of its own")
 	}
 }
 

@@ -116,13 +116,15 @@ func (w *Watch) compare() {
 	w.counted = true
 	log := w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues})
 	if n < w.queues {
-		log.Warnf("the front end has fewer queues than the device, which leaves %d of %d channels: "+
-			"in QEMU's command line, give the device %s, or start paracuda device with --set channels=%d",
+		log.Warnf("the front end has fewer queues than the device, which leaves %d of %d "+
+			"channels: in QEMU's command line, give the device %s, or start paracuda device "+
+			"with --set channels=%d",
 			n-1, w.queues-1, w.option(w.queues), max(n-1, 1))
 		return
 	}
 	log.Warnf("the front end has more queues than the device: "+
-		"in QEMU's command line, give the device %s, or start paracuda device with --set channels=%d",
+		"in QEMU's command line, give the device %s, or start paracuda device "+
+		"with --set channels=%d",
 		w.option(w.queues), n-1)
 }
 
@@ -139,7 +141,8 @@ func (w *Watch) noDriver(after time.Duration) {
 		options = "-device vhost-user-fs-pci,tag=" + wire.FsTag + "," + w.option(w.queues) +
 			",queue-size=1024"
 	}
-	w.log.Warnf("no driver of the guest's has taken the device in %v: is the guest package installed there, "+
+	w.log.Warnf("no driver of the guest's has taken the device in %v: "+
+		"is the guest package installed there, "+
 		"and are these in QEMU's command line: %s? The guest kernel's log says more",
 		after, options)
 }

@@ -5,13 +5,15 @@
 // addresses.
 //
 // Two forms of code are rewritten.
-//   - A cubin, an ELF file: code takes a variable's address from words that relocations fill. Those are filled here and
-//     their relocations removed, and the symbol loses the mark (STO_CUDA_MANAGED in st_other) that tells a managed
-//     variable from a plain one: what nvcc writes for __device__ differs in nothing else. Kinds of relocations other
-//     than those below, which all compilers of CUDA 11 and 12 were seen to use, are refused.
-//   - PTX: an address stands in a register that is loaded where a function begins, since PTX has no address constants in
-//     .global space. The declaration goes. Names are told apart by tokens and by where they stand; a use that was
-//     overlooked would be an unknown name to the assembler, never another variable.
+//   - A cubin, an ELF file: code takes a variable's address from words that relocations fill. Those
+//     words are filled here, and their relocations removed. The symbol loses the mark
+//     (STO_CUDA_MANAGED in st_other) that tells a managed variable from a plain one: what nvcc
+//     writes for __device__ differs in nothing else. Kinds of relocations other than those below,
+//     which all compilers of CUDA 11 and 12 were seen to use, are refused.
+//   - PTX: an address stands in a register that is loaded where a function begins, since PTX has no
+//     address constants in .global space. The declaration goes. Names are told apart by tokens and
+//     by where they stand; a use that was overlooked would be an unknown name to the assembler,
+//     never another variable.
 //
 // The initial content, which may hold addresses that only the driver knows, comes from the driver
 // too: of a plain variable that the rewritten code has for it, named by Variable.Content.

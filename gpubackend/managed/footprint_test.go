@@ -24,8 +24,9 @@ func TestFootprintOfPTX(t *testing.T) {
 		".global .u64 a[18446744073709551615];":                   MaxFootprint,
 		".global .u64 a[4294967296][4294967296];":                 MaxFootprint,
 		".global .u16 a<100>;":                                    200,
-		".entry k(.param .u64 .ptr .global .align 16 p) { ld.global.u32 %r1, [%rd1]; st.global.v2.u32 [a], {%r1, %r2}; }": 0,
-		".func f() { .global .u32 inside[7]; cvta.to.global.u64 %rd1, %rd2; }":                                            28,
+		".entry k(.param .u64 .ptr .global .align 16 p) { ld.global.u32 %r1, [%rd1]; " +
+			"st.global.v2.u32 [a], {%r1, %r2}; }": 0,
+		".func f() { .global .u32 inside[7]; cvta.to.global.u64 %rd1, %rd2; }": 28,
 	} {
 		if got, err := Footprint([]byte(footprintHead+text), 90, nil); got != want || err != nil {
 			t.Errorf("%s: %d bytes, want %d, %v", text, got, want, err)

@@ -216,7 +216,8 @@ func FuzzOpen(f *testing.F) {
 		f.Add(golden(f, file))
 	}
 	f.Add([]byte(ptxHead +
-		".global .attribute(.managed) .u32 a = 1;\n.visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
+		".global .attribute(.managed) .u32 a = 1;\n" +
+		".visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
 	f.Fuzz(func(_ *testing.T, image []byte) { try(image) })
 }
 
@@ -224,7 +225,8 @@ func FuzzOpen(f *testing.F) {
 // for is refused as that.
 func TestImagesCount(t *testing.T) {
 	var text strings.Builder
-	text.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 here;\n" +
+	text.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n" +
+		".visible .global .attribute(.managed) .align 4 .u32 here;\n" +
 		".visible .entry f() {\n.reg .b64 a;\n")
 	for i := range 2000 {
 		fmt.Fprintf(&text, "mov.u64 a, here+%d;\n", i)

@@ -18,7 +18,8 @@ const ptxHead = ".version 8.0\n.target sm_75\n.address_size 64\n"
 
 // counted are the declarations that the tables below begin with: two variables, the second with
 // initial content.
-const counted = ".global .attribute(.managed) .align 8 .b8 a[16];\n.visible .global .attribute(.managed) .u32 ab = 5;\n"
+const counted = ".global .attribute(.managed) .align 8 .b8 a[16];\n" +
+	".visible .global .attribute(.managed) .u32 ab = 5;\n"
 
 // placed are they after the rewriting.
 const placed = "\n.visible .global  .u32 managed0_i1 = 5;\n"
@@ -52,29 +53,35 @@ var rewritten = []struct{ name, text, want string }{
 		kernel(regs +
 			"ld.global.u32 %r1, [a+4]; ld.global.u32 %r2, [ a + -8 ]; ld.global.u32 %r3, [ab];"),
 		kernel(loads(addressA, addressAB) + regs +
-			"ld.global.u32 %r1, [%managed0_0+4]; ld.global.u32 %r2, [ %managed0_0 + -8 ]; ld.global.u32 %r3, [%managed0_1];"),
+			"ld.global.u32 %r1, [%managed0_0+4]; ld.global.u32 %r2, [ %managed0_0 + -8 ]; " +
+			"ld.global.u32 %r3, [%managed0_1];"),
 	},
 	{
 		"addresses",
 		kernel(regs +
 			"mov.u64 %rd1, a; mov.u64 %rd2, a+12; mov.u64 %rd3, ab - 4; cvta.global.u64 %rd1, a;"),
 		kernel(loads(addressA, "0x7f123456000c", "0x7f123456000c") + regs +
-			"mov.u64 %rd1, %managed0_0; mov.u64 %rd2, %managed0_1; mov.u64 %rd3, %managed0_2; cvta.global.u64 %rd1, %managed0_0;"),
+			"mov.u64 %rd1, %managed0_0; mov.u64 %rd2, %managed0_1; mov.u64 %rd3, %managed0_2; " +
+			"cvta.global.u64 %rd1, %managed0_0;"),
 	},
 	{
 		"operands of all kinds",
 		kernel(regs +
-			"setp.eq.s64 %p1, %rd1, a; @!%p1 st.global.u64 [a+8], ab; @%p1 atom.global.add.u32 %r1, [ab], 1; mov.b64 {%r1, %r2}, a;"),
+			"setp.eq.s64 %p1, %rd1, a; @!%p1 st.global.u64 [a+8], ab; " +
+			"@%p1 atom.global.add.u32 %r1, [ab], 1; mov.b64 {%r1, %r2}, a;"),
 		kernel(loads(addressA,
-			addressAB) + regs + "setp.eq.s64 %p1, %rd1, %managed0_0; @!%p1 st.global.u64 [%managed0_0+8], %managed0_1; " +
+			addressAB) + regs + "setp.eq.s64 %p1, %rd1, %managed0_0; " +
+			"@!%p1 st.global.u64 [%managed0_0+8], %managed0_1; " +
 			"@%p1 atom.global.add.u32 %r1, [%managed0_1], 1; mov.b64 {%r1, %r2}, %managed0_0;"),
 	},
 	{
 		"comments, debug lines, labels, inner blocks",
 		kernel(regs +
-			"\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [a]; }\n@%p1 bra L1;"),
+			"\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [a]; }\n" +
+			"@%p1 bra L1;"),
 		kernel(loads(addressA) + regs +
-			"\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [%managed0_0]; }\n@%p1 bra L1;"),
+			"\n// ld [a];\n/* a */ .loc 1 2 3\n" +
+			"L1: { .reg .u32 a1; ld.global.u32 a1, [%managed0_0]; }\n@%p1 bra L1;"),
 	},
 	{
 		"two functions",
@@ -86,7 +93,8 @@ var rewritten = []struct{ name, text, want string }{
 	},
 	{
 		"initial content",
-		".global .u64 x[3] = {generic(a), ab, generic ( ab ) + 4};\n.global .u64 y = a-1;\n.const .u32 z = 1;\n",
+		".global .u64 x[3] = {generic(a), ab, generic ( ab ) + 4};\n.global .u64 y = a-1;\n" +
+			".const .u32 z = 1;\n",
 		".global .u64 x[3] = {" + addressA + ", " + addressAB +
 			", 0x7f1234560014};\n.global .u64 y = 0x7f123455ffff;\n.const .u32 z = 1;\n",
 	},

@@ -18,9 +18,11 @@ import (
 // Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and
 // files.
 //
-//	mover: hello (version; ring, the worker's end of the wake pair)
-//	worker: attach (bytes; file, and where in it in units of 2 MiB)   mover: answer (its number, or value 1 for refused)
-//	worker: detach (the number)   mover: answer, when nothing is copied from or to it any more
+//	mover:  hello (version; ring, the worker's end of the wake pair)
+//	worker: attach (bytes; file, and where in it in units of 2 MiB)
+//	mover:  answer (its number, or value 1 for refused)
+//	worker: detach (the number)
+//	mover:  answer, when nothing is copied from or to it any more
 const (
 	messageBytes  = 16
 	messageHello  = 1

@@ -24,7 +24,8 @@ func allTokens(text string) ([]Token, error) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	text := "ld.shared::cta.v2 %r1, [x_1+0x10]; // .managed\n/* a\nb */ \"s;\\\"\" 0f3F800000 1.5e-3 -7U"
+	text := "ld.shared::cta.v2 %r1, [x_1+0x10]; // .managed\n/* a\n" +
+		"b */ \"s;\\\"\" 0f3F800000 1.5e-3 -7U"
 	want := []Token{
 		{Word, "ld", 0, 1}, {Dot, "shared::cta", 0, 1}, {Dot, "v2", 0, 1}, {Word, "%r1", 0, 1},
 		{Punct, ",", 0, 1},

@@ -352,12 +352,15 @@ func fill(t *testing.T, d *Device) gpubackend.Graph {
 	t.Helper()
 	g := newGraph(t, d)
 	bytes := make([]byte, 64<<20) // counted whatever the node is
-	for left := graphs.MaxBytes - d.Graphs.Held().Bytes; left > 0; left = graphs.MaxBytes - d.Graphs.Held().Bytes {
+	for {
+		left := graphs.MaxBytes - d.Graphs.Held().Bytes
+		if left <= 0 {
+			return g
+		}
 		n := empty()
 		n.Access = bytes[:min(len(bytes), max(left-graphs.NodeBytes, 0))]
 		addNode(t, d, g, n)
 	}
-	return g
 }
 
 func TestGraphsAreBounded(t *testing.T) {

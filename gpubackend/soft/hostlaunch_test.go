@@ -23,7 +23,8 @@ func counting(t *testing.T, bytes uint64) (*Device, *budget.Budget) {
 
 const recursive = ptxHead + `.func dive(.param .b64 n);
 .func dive(.param .b64 n) { .reg .pred p; .reg .b64 a; .param .b64 x;
-ld.param.u64 a, [n]; setp.eq.u64 p, a, 0; @p ret; sub.u64 a, a, 1; st.param.b64 [x], a; call dive, (x); ret; }
+ld.param.u64 a, [n]; setp.eq.u64 p, a, 0; @p ret;
+sub.u64 a, a, 1; st.param.b64 [x], a; call dive, (x); ret; }
 .visible .entry go(.param .b64 n) { .reg .b64 a; .param .b64 x;
 ld.param.u64 a, [n]; st.param.b64 [x], a; call dive, (x); ret; }
 `

@@ -274,7 +274,8 @@ func TestPrintfAndAssertText(t *testing.T) {
 	ok(t, d.CopyIn(text, []byte("guest\x00"), 0))
 	start(t, d, getFunction(t, d, m, "hello"), 2, 0, params(2, text))
 	synchronize(t, d)
-	const hello = "hello 0 of 2: guest  0.00 x% 123456789abc\nhello 1 of 2: guest  0.50 x% 123456789abc\n"
+	const hello = "hello 0 of 2: guest  0.00 x% 123456789abc\n" +
+		"hello 1 of 2: guest  0.50 x% 123456789abc\n"
 	out := d.Output()
 	if len(out) != 1 || out[0].FD != 1 || string(out[0].Text) != hello {
 		t.Errorf("got %v", out)

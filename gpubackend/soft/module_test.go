@@ -53,7 +53,8 @@ func TestModuleLoadErrors(t *testing.T) {
 		{"newer device", container(100, emptyKernel), gpubackend.NoBinaryForGPU, "sm_90"},
 		{"cubin", []byte("\x7fELF\x02\x01\x01"), gpubackend.NoBinaryForGPU, "sm_90"},
 		{"syntax",
-			[]byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { rat %r; }\n"),
+			[]byte(".version 8.0\n.target sm_80\n.address_size 64\n" +
+				".visible .entry f() { rat %r; }\n"),
 			gpubackend.InvalidPTX, "line 4; error"},
 		{"newer PTX", []byte(strings.Replace(emptyKernel, "8.0", "9.7", 1)),
 			gpubackend.UnsupportedPTXVersion, "9.0"},

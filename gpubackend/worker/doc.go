@@ -35,7 +35,8 @@
 //	hostfuncs          host functions
 //	memory             virtual memory management
 //	pools              memory pools
-//	sharing            memory and events among processes; offers: how they are given; exports: by the device process
+//	sharing            memory and events among processes; offers: how they are given;
+//	                   exports: by the device process
 //	graphs             names of graphs, records of nodes
 //	green              green contexts and resources
 //	textures           textures, surfaces, arrays

@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-const referencePTX = ".version 7.0\n.target sm_75\n.address_size 64\n.global .texref line;\n.global .surfref board;\n"
+const referencePTX = ".version 7.0\n.target sm_75\n.address_size 64\n.global .texref line;\n" +
+	".global .surfref board;\n"
 
 // given puts bytes into the bulk area and returns the words that refer to them.
 func (r *rig) given(b []byte) (ref, bytes uint64) {

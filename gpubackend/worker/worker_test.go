@@ -331,7 +331,7 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 	if len(r.driver.launches) != 303 || r.slot().Done != 1 {
 		t.Fatalf("%d launches, answered %d", len(r.driver.launches), r.slot().Done)
 	}
-	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidValue) {
+	if got := r.asyncError(); got != gpubackend.InvalidValue {
 		t.Fatalf("async error %d", got)
 	}
 }
@@ -389,7 +389,7 @@ func TestAsyncErrorIsKept(t *testing.T) {
 	if _, err := r.runCommands(); err != nil {
 		t.Fatal(err)
 	}
-	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidHandle) {
+	if got := r.asyncError(); got != gpubackend.InvalidHandle {
 		t.Fatalf("async error %d, want that of the first command", got)
 	}
 }

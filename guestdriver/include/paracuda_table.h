@@ -47,7 +47,8 @@ struct paracuda_watcher {
 struct paracuda_table {
 	uintptr_t bytes; /* of the table */
 	int (*device_link)(struct paracuda_link *link, int device);
-	void (*watch)(const struct paracuda_watcher *watcher); /* which must stay for ever; NULL: nobody */
+	/* The watcher must stay for ever; NULL: nobody. */
+	void (*watch)(const struct paracuda_watcher *watcher);
 };
 
 #endif

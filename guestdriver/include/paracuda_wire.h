@@ -7,13 +7,17 @@
 #define PARACUDA_MAGIC 1146438480 /* "PCUD": first word of the configuration space */
 #define PARACUDA_VERSION 2 /* of this format; driver and device must agree */
 #define PARACUDA_VIRTIO_ID 63 /* where the front end takes any id */
-#define PARACUDA_VIRTIO_ID_STOCK 37 /* where it takes only ids that it has a name for (QEMU's generic device) */
-#define PARACUDA_VIRTIO_ID_FS 26 /* where a vhost-user-fs device carries the queues: its tag says whose it is */
+/* where it takes only ids that it has a name for (QEMU's generic device) */
+#define PARACUDA_VIRTIO_ID_STOCK 37
+/* where a vhost-user-fs device carries the queues: its tag says whose it is */
+#define PARACUDA_VIRTIO_ID_FS 26
 #define PARACUDA_FS_TAG "paracuda" /* that tag; anything may follow it behind a colon */
-#define PARACUDA_CONTROL_QUEUE 0 /* queue 0 carries control requests; queue 1 + c belongs to channel c */
+/* queue 0 carries control requests; queue 1 + c belongs to channel c */
+#define PARACUDA_CONTROL_QUEUE 0
 #define PARACUDA_MAX_CHANNELS 64
 
-/* Configuration space, where the front end has one of ours: what a driver must know before it can ask for the settings. */
+/* Configuration space, where the front end has one of ours: what a driver must know before it can
+ * ask for the settings. */
 struct paracuda_config {
 	__u32 magic;
 	__u32 version;
@@ -27,11 +31,15 @@ struct paracuda_settings {
 	__u32 channels; /* number of channels (guest processes) at most; holds from the start */
 	__u32 arena_bytes; /* size of each channel's arena; holds from the start */
 	__u32 batch_commands; /* commands that the worker takes at a time; 1: nothing is delayed */
-	__u32 batch_bytes; /* bytes of commands that it takes at a time; a longer command goes alone */
-	__u32 batch_delay_us; /* how long launches that follow others wait for more of them; 0: not at all */
+	/* bytes of commands that it takes at a time; a longer command goes alone */
+	__u32 batch_bytes;
+	/* how long launches that follow others wait for more of them; 0: not at all */
+	__u32 batch_delay_us;
 	__u32 spin_guest_us; /* how long a guest thread polls before it sleeps */
 	__u32 spin_host_us; /* how long the worker polls before it sleeps */
-	__u32 inline_limit; /* copies of up to this size go through the arena, in both directions; larger ones by reference */
+	/* copies of up to this size go through the arena, in both directions; larger ones by
+	 * reference */
+	__u32 inline_limit;
 	__u32 flags; /* config_flag */
 };
 #define PARACUDA_SIZEOF_SETTINGS 40
@@ -45,17 +53,23 @@ enum paracuda_config_flag {
 enum paracuda_control {
 	PARACUDA_CONTROL_HELLO = 1, /* the driver's version; must be first */
 	PARACUDA_CONTROL_OPEN = 2, /* start a worker for a channel */
-	PARACUDA_CONTROL_CLOSE = 3, /* stop it; when this completes every chain of the channel has been returned */
-	PARACUDA_CONTROL_EXPORT = 4, /* an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel */
+	/* stop it; when this completes every chain of the channel has been returned */
+	PARACUDA_CONTROL_CLOSE = 3,
+	/* an object that the channel's worker offers becomes a handle of the driver's, which
+	 * outlives the channel */
+	PARACUDA_CONTROL_EXPORT = 4,
 	PARACUDA_CONTROL_IMPORT = 5, /* the channel's worker is given the object of a handle */
 	PARACUDA_CONTROL_RELEASE = 6, /* nothing in the guest refers to a handle any more */
-	PARACUDA_CONTROL_SETTINGS = 7, /* answered once the settings' sequence is not that of the request */
+	/* answered once the settings' sequence is not that of the request */
+	PARACUDA_CONTROL_SETTINGS = 7,
 	PARACUDA_CONTROL_PING = 8, /* answered at once: a sign of life */
 };
 
 struct paracuda_control_request {
 	__u32 type; /* control */
-	__u32 number; /* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows */
+	/* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE:
+	 * the handle; SETTINGS: the sequence that the driver knows */
+	__u32 number;
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	__u8 comm[16]; /* OPEN: its name, for statistics */
@@ -64,7 +78,8 @@ struct paracuda_control_request {
 
 struct paracuda_control_response {
 	__u32 status; /* status */
-	__u32 number; /* HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object */
+	/* HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object */
+	__u32 number;
 };
 #define PARACUDA_SIZEOF_CONTROL_RESPONSE 8
 
@@ -75,15 +90,18 @@ enum paracuda_status {
 	PARACUDA_STATUS_BUSY = 3, /* channel is open already */
 	PARACUDA_STATUS_NO_WORKER = 4, /* the worker did not start: see the host's log */
 	PARACUDA_STATUS_NO_DEVICE = 5, /* the host has no GPU to give */
-	PARACUDA_STATUS_NO_OBJECT = 6, /* EXPORT, IMPORT, RELEASE: there is no such object or handle */
-	PARACUDA_STATUS_LIMIT = 7, /* EXPORT, IMPORT: too many handles, or too much memory that they hold */
+	/* EXPORT, IMPORT, RELEASE: there is no such object or handle */
+	PARACUDA_STATUS_NO_OBJECT = 6,
+	/* EXPORT, IMPORT: too many handles, or too much memory that they hold */
+	PARACUDA_STATUS_LIMIT = 7,
 };
 
 /* Channel queues: chains that the guest kernel makes available to the worker.
  * A chain begins with a chain_header (device-readable); ARENA and MAP append `runs` run entries,
  * EVENT ends with an event_record (device-writable), a MAP whose pages stay with a map_record. */
 enum paracuda_chain {
-	PARACUDA_CHAIN_ARENA = 1, /* the channel's shared memory; in flight as long as the channel is open */
+	/* the channel's shared memory; in flight as long as the channel is open */
+	PARACUDA_CHAIN_ARENA = 1,
 	PARACUDA_CHAIN_EVENT = 2, /* returned to wake the driver, or to give maps back */
 	PARACUDA_CHAIN_MAP = 3, /* pinned pages of the process; returned when the worker lets go */
 };
@@ -130,20 +148,23 @@ enum paracuda_event {
 	PARACUDA_EVENT_RETURNED = 4, /* the worker has let go of maps that it had kept */
 };
 #define PARACUDA_KEPT_MAPS 65536 /* maps that a worker keeps at most */
-#define PARACUDA_RUNS_PER_MAP 16384 /* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
+/* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
+#define PARACUDA_RUNS_PER_MAP 16384
 
 /* The arena: memory of the guest kernel, mapped by one guest process and its worker. */
 #define PARACUDA_SLOTS 4096 /* offset of the completion slots */
 #define PARACUDA_SLOT_COUNT 256
 #define PARACUDA_SLOT_BYTES 256
-#define PARACUDA_HOST_SLOT 255 /* slot in which the worker says, unasked, which host function is due */
+/* slot in which the worker says, unasked, which host function is due */
+#define PARACUDA_HOST_SLOT 255
 #define PARACUDA_OUTPUT 69632 /* offset of the output ring */
 #define PARACUDA_OUTPUT_BYTES 65536
 #define PARACUDA_RING 135168 /* offset of the command ring */
 #define PARACUDA_RING_BYTES 1048576
 #define PARACUDA_BULK 1183744 /* offset of the bulk area, up to the arena's end */
 #define PARACUDA_COMMAND_MAX 131072 /* bytes of one command at most */
-#define PARACUDA_QUEUED_BYTES_PER_US 20000 /* rate that queued copies of pinned memory have at least: both sides poll for so long */
+/* rate that queued copies of pinned memory have at least: both sides poll for so long */
+#define PARACUDA_QUEUED_BYTES_PER_US 20000
 #define PARACUDA_COPY_SPINS 100 /* for so many times spin-guest and spin-host at most */
 
 /* Each 64-byte line has one writer, and what changes often shares no line with what is read often.
@@ -153,18 +174,22 @@ struct paracuda_arena_header {
 	__u32 sleepers; /* guest: threads asleep in the driver, waiting for a slot */
 	__u32 output_tail; /* guest: output consumed */
 	__u32 host_done; /* guest: sequence number of the last host function that returned */
-	__u32 copied; /* guest: payload bytes that the library copied or is about to, for statistics */
+	/* guest: payload bytes that the library copied or is about to, for statistics */
+	__u32 copied;
 	__u32 guest_pad[11];
 	__u32 consumed; /* worker: end of the commands taken; stored at least once a batch */
 	__u32 executed; /* worker: commands executed, for statistics */
 	__u32 worker_pad[14];
-	__u32 worker_sleeping; /* worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks */
-	__u32 async_error; /* worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it */
+	/* worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks */
+	__u32 worker_sleeping;
+	/* worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it */
+	__u32 async_error;
 	__u32 sticky_error; /* worker: error that killed the context, 0 when none */
 	__u32 output_head; /* worker: output produced */
 	__u32 rare_pad[12];
 	__u32 dead; /* guest kernel: 1 when the worker is gone */
-	__u32 batch_commands; /* guest kernel: these four as in the settings, kept up to date when it changes */
+	/* guest kernel: these four as in the settings, kept up to date when it changes */
+	__u32 batch_commands;
 	__u32 spin_guest_us;
 	__u32 inline_limit;
 	__u32 config_flags;
@@ -187,7 +212,8 @@ struct paracuda_output_record {
 };
 #define PARACUDA_SIZEOF_OUTPUT_RECORD 8
 
-/* A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command never wraps. */
+/* A command: header, then `size - 24` bytes of arguments. Sizes are multiples of 8; a command never
+ * wraps. */
 struct paracuda_command {
 	__u16 op; /* op, or a function of the API */
 	__u16 flags; /* command_flag */
@@ -205,11 +231,16 @@ enum paracuda_command_flag {
 
 enum paracuda_op {
 	PARACUDA_OP_NOP = 0, /* fills the ring's end */
-	PARACUDA_OP_HELLO = 1, /* words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length */
+	/* words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk
+	 * buffer for the snapshot; slot.word[0] = its length */
+	PARACUDA_OP_HELLO = 1,
 	PARACUDA_OP_UNMAP = 2, /* word: id of the MAP chain to return */
 	PARACUDA_OP_THREAD_EXIT = 3, /* the calling thread ends: its per-thread stream goes */
-	PARACUDA_OP_REPORT = 4, /* buffer: name of a function that isn't implemented and was called; for the host's log */
-	PARACUDA_OP_JOIN = 5, /* answered when the copies that the thread sent as PART since its last JOIN are over, with their first error */
+	/* buffer: name of a function that isn't implemented and was called; for the host's log */
+	PARACUDA_OP_REPORT = 4,
+	/* answered when the copies that the thread sent as PART since its last JOIN are over, with
+	 * their first error */
+	PARACUDA_OP_JOIN = 5,
 	PARACUDA_OP_FIRST_FUNCTION = 256,
 };
 
@@ -222,7 +253,8 @@ enum paracuda_buffer {
 	PARACUDA_BUFFER_MAP = 3, /* value: map id << 32 | byte offset */
 };
 
-/* What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset, size), and the name. */
+/* What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset,
+ * size), and the name. */
 struct paracuda_function_record {
 	__u32 parameters; /* number of parameters */
 	__u32 parameter_bytes; /* of the packed parameter buffer */
@@ -296,8 +328,12 @@ struct paracuda_tensor_replacement {
 
 /* Flags of CopyHtoD and CopyDtoH */
 enum paracuda_copy_flag {
-	PARACUDA_COPY_FLAG_BLOCKING = 1, /* answered when the copy is complete, else when the source may be changed or the copy is queued */
-	PARACUDA_COPY_FLAG_PART = 2, /* without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result */
+	/* answered when the copy is complete, else when the source may be changed or the copy is
+	 * queued */
+	PARACUDA_COPY_FLAG_BLOCKING = 1,
+	/* without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its
+	 * result */
+	PARACUDA_COPY_FLAG_PART = 2,
 };
 
 /* Device snapshot, the answer to HELLO, in the bulk area. */
@@ -320,7 +356,8 @@ struct paracuda_snapshot_device {
 	__u64 total_memory;
 	__s32 attribute[160];
 	__s32 attribute_result[160];
-	__u32 link_generation; /* of its PCI Express link on the host, at the moment; 0: not known, as with all of these */
+	/* of its PCI Express link on the host, at the moment; 0: not known, as with all of these */
+	__u32 link_generation;
 	__u32 link_width;
 	__u32 link_max_generation; /* where it is plugged in */
 	__u32 link_max_width;

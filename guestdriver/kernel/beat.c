@@ -35,7 +35,8 @@ void paracuda_beat_work(struct work_struct *work)
 	if (paracuda_beat_again(dev)) {
 		dev->missed = 0;
 	} else if (++dev->missed == PARACUDA_BEATS_MISSED) {
-		dev_err(&dev->vdev->dev, "device has not answered for %u s: has the host's device process ended?\n",
+		dev_err(&dev->vdev->dev,
+			"device has not answered for %u s: has the host's device process ended?\n",
 			PARACUDA_BEATS_MISSED * PARACUDA_BEAT / HZ);
 		paracuda_fail(dev);
 		return;

@@ -11,7 +11,8 @@
 
 static unsigned int paracuda_max_pinned_mb;
 module_param_named(max_pinned_mb, paracuda_max_pinned_mb, uint, 0644);
-MODULE_PARM_DESC(max_pinned_mb, "Memory that processes may have pinned for a device at a time, MiB (0: half of RAM)");
+MODULE_PARM_DESC(max_pinned_mb,
+		 "Memory that may be pinned for a device at a time, MiB (0: half of RAM)");
 
 static unsigned long paracuda_pin_limit(void)
 {

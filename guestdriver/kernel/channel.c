@@ -198,7 +198,8 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	if (stopping)
 		wait_event_idle(dev->wait, READ_ONCE(dev->stopped));
 	if (lost)
-		dev_err(&dev->vdev->dev, "channel %u: device kept %u chains at CLOSE: channel given up\n",
+		dev_err(&dev->vdev->dev,
+			"channel %u: device kept %u chains at CLOSE: channel given up\n",
 			q->index, lost);
 	return lost;
 }

@@ -83,7 +83,9 @@ static int paracuda_identify_config(struct virtio_device *vdev, unsigned int *ch
 		return -ENODEV;
 	}
 	if (le32_to_cpu(raw[1]) != PARACUDA_VERSION) {
-		dev_err(&vdev->dev, "device speaks protocol version %u, this driver %u: install the guest package of the host's version\n",
+		dev_err(&vdev->dev,
+			"device speaks protocol version %u, this driver %u: "
+			PARACUDA_OTHER_PACKAGE,
 			le32_to_cpu(raw[1]), PARACUDA_VERSION);
 		return -ENODEV;
 	}

@@ -26,6 +26,9 @@
 #error "the wire format is little-endian, and is used in place"
 #endif
 
+/* What to do about a host that speaks another version of the protocol. */
+#define PARACUDA_OTHER_PACKAGE	"install the guest package of the host's version\n"
+
 /* How long the host may take to answer. */
 #define PARACUDA_HELLO_TIMEOUT	(30 * HZ)
 #define PARACUDA_OPEN_TIMEOUT	(120 * HZ)

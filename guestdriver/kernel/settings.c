@@ -57,7 +57,7 @@ int paracuda_hello(struct paracuda_device *dev)
 	if (!paracuda_answered(req))
 		return -ENODEV;
 	if (req->status == PARACUDA_STATUS_BAD_VERSION)
-		dev_err(d, "device refuses protocol version %u: install the guest package of the host's version\n",
+		dev_err(d, "device refuses protocol version %u: " PARACUDA_OTHER_PACKAGE,
 			PARACUDA_VERSION);
 	else if (req->status != PARACUDA_STATUS_OK)
 		dev_err(d, "device refuses this driver, status %u\n", req->status);

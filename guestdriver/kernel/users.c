@@ -11,11 +11,13 @@
 
 static unsigned int paracuda_user_share = 75;
 module_param_named(user_share, paracuda_user_share, uint, 0644);
-MODULE_PARM_DESC(user_share, "What one user without CAP_SYS_RESOURCE may have of channels and of max_pinned_mb, percent (75; 100: all)");
+MODULE_PARM_DESC(user_share,
+		 "Percent of channels and max_pinned_mb for a user without CAP_SYS_RESOURCE (75)");
 
 static bool paracuda_heed_memlock;
 module_param_named(heed_memlock, paracuda_heed_memlock, bool, 0644);
-MODULE_PARM_DESC(heed_memlock, "Whether RLIMIT_MEMLOCK bounds what a process without CAP_IPC_LOCK has pinned for longer than a copy (N)");
+MODULE_PARM_DESC(heed_memlock,
+		 "Whether RLIMIT_MEMLOCK bounds what is pinned for longer than a copy (N)");
 
 /* What one user may have of all, and at least something. */
 unsigned long paracuda_share(unsigned long all)

@@ -57,7 +57,8 @@ static unsigned int paracuda_most_channels(struct paracuda_device *dev, unsigned
 
 	if (channels <= most)
 		return channels;
-	dev_warn(&dev->vdev->dev, "%u channels of %u are used: User Mode Linux has %u queues at most\n",
+	dev_warn(&dev->vdev->dev,
+		 "%u channels of %u are used: User Mode Linux has %u queues at most\n",
 		 most, channels, PARACUDA_UML_QUEUES);
 	return most;
 }

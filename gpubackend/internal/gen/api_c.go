@@ -316,7 +316,8 @@ func variantsC(a *api) []byte {
 			fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
 		} else {
 			fmt.Fprintf(b,
-				"\tCUresult result;\n\n\tthread_peek()->stream = CU_STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
+				"\tCUresult result;\n\n\tthread_peek()->stream = CU_STREAM_PER_THREAD;\n"+
+					"\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
 		}
 	}
 	for _, old := range sortedKeys(a.old) {

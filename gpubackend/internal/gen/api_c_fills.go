@@ -39,6 +39,7 @@ func (f function) fillWatched(call string) string {
 	if len(p) == 6 { // destination, pitch, value, width, height, stream
 		bytes, value = p[3].name+" * "+p[4].name+" * ", p[2].name
 	}
-	return fmt.Sprintf("WATCH(%s, .kind = PARACUDA_FILL, .stream = %s,\n\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(%s))",
+	return fmt.Sprintf("WATCH(%s, .kind = PARACUDA_FILL, .stream = %s,\n"+
+		"\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(%s))",
 		call, p[len(p)-1].name, bytes, f.fill, value, p[0].name)
 }

@@ -26,8 +26,9 @@ func (a *api) allSymbols() []string {
 func stubsC(a *api) []byte {
 	b := cFile("The functions that aren't there: each says so once.", "base/state.h",
 		"exports/unsupported.h")
-	b.WriteString(`/* Callers pass arguments that aren't looked at, which the calling convention allows. */
-#define STUB(name)                                \
+	b.WriteString("/* Callers pass arguments that aren't looked at, " +
+		"which the calling convention allows. */\n")
+	b.WriteString(`#define STUB(name)                                \
 	EXPORT CUresult name(void);               \
 	EXPORT CUresult name(void)                \
 	{                                         \
@@ -53,11 +54,14 @@ func stubsC(a *api) []byte {
 // procsC writes the table of cuGetProcAddress.
 func procsC(a *api) []byte {
 	b := cFile("What cuGetProcAddress gives, by name and version.", "exports/procaddress.h")
-	b.WriteString("/* Only their addresses are taken: the parameters don't matter here. */\n#define SYMBOL(name) void name(void)\n")
+	b.WriteString("/* Only their addresses are taken: the parameters don't matter here. */\n" +
+		"#define SYMBOL(name) void name(void)\n")
 	for _, s := range a.allSymbols() {
 		fmt.Fprintf(b, "SYMBOL(%s);\n", s)
 	}
-	b.WriteString("\n#define VERSIONS(...) (const struct proc_version[]){ __VA_ARGS__ { 0, 0 } }\n\nconst struct proc procs[] = {\n")
+	b.WriteString("\n#define VERSIONS(...) " +
+		"(const struct proc_version[]){ __VA_ARGS__ { 0, 0 } }\n\n" +
+		"const struct proc procs[] = {\n")
 	sorted := append([]baseName(nil), a.versions...)
 	sort.Slice(sorted, func(i, j int) bool { return sorted[i].name < sorted[j].name })
 	for _, v := range sorted {

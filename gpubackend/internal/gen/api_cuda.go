@@ -13,7 +13,8 @@ func callsGo(a *api) []byte {
 	var b bytes.Buffer
 	goHeader(&b, "driver", "github.com/paracuda/paracuda/gpubackend",
 		"github.com/paracuda/paracuda/gpubackend/cuda/cmem")
-	b.WriteString("\n// The functions that generated methods call, found once by cuGetProcAddress.\nconst (\n")
+	b.WriteString("\n// The functions that generated methods call, " +
+		"found once by cuGetProcAddress.\nconst (\n")
 	first := true
 	for _, f := range a.remote() {
 		if !f.native(a) {
@@ -32,7 +33,8 @@ func callsGo(a *api) []byte {
 			fmt.Fprintf(&b, "sym%s: %q,\n", f.method(), f.symbol)
 		}
 	}
-	b.WriteString("}\n\n// calls passes functions on. Driver embeds it and overrides what has another form.\ntype calls struct{ library }\n")
+	b.WriteString("}\n\n// calls passes functions on. Driver embeds it and overrides what has " +
+		"another form.\ntype calls struct{ library }\n")
 	for _, f := range a.remote() {
 		if f.native(a) {
 			callFunc(&b, f)
@@ -98,8 +100,10 @@ func coverageDoc(a *api) []byte {
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b,
-		"<!-- %s -->\n# Coverage of the CUDA driver API\n\n%d of the %d functions of prototypes.tsv are implemented. "+
-			"The others return CUDA_ERROR_NOT_SUPPORTED (801) and are logged once.\n\n| function | |\n|---|---|\n", generated, done, len(a.symbols))
+		"<!-- %s -->\n# Coverage of the CUDA driver API\n\n"+
+			"%d of the %d functions of prototypes.tsv are implemented. "+
+			"The others return CUDA_ERROR_NOT_SUPPORTED (801) and are logged once.\n\n"+
+			"| function | |\n|---|---|\n", generated, done, len(a.symbols))
 	for _, s := range a.symbols {
 		text := how[class[s]]
 		if text == "" {

@@ -81,7 +81,8 @@ func driverGo(a *api) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage gpubackend\n\n",
 		generated)
-	b.WriteString("// Handles as the device knows them. The guest's own are looked up before they get here.\ntype (\n")
+	b.WriteString("// Handles as the device knows them. The guest's own are looked up before " +
+		"they get here.\ntype (\n")
 	var kinds []string
 	for _, k := range a.kinds {
 		kinds = append(kinds, k.goName)
@@ -90,7 +91,8 @@ func driverGo(a *api) []byte {
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "%s uint64\n", k)
 	}
-	b.WriteString(")\n\n// Op numbers the functions on the wire.\ntype Op uint16\n\n// The functions that travel.\nconst (\n")
+	b.WriteString(")\n\n// Op numbers the functions on the wire.\ntype Op uint16\n\n" +
+		"// The functions that travel.\nconst (\n")
 	for _, f := range a.functions {
 		if f.number != 0 {
 			fmt.Fprintf(&b, "Op%s Op = %d\n", f.method(), f.number)
@@ -102,14 +104,17 @@ func driverGo(a *api) []byte {
 			fmt.Fprintf(&b, "%d: %q,\n", f.number, f.symbol)
 		}
 	}
-	b.WriteString("}\n\n// Functions is the described part of Driver, one method a function of the driver API.\ntype Functions interface {\n")
+	b.WriteString("}\n\n// Functions is the described part of Driver, " +
+		"one method a function of the driver API.\ntype Functions interface {\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b, "%s\n", signature(f, ""))
 	}
-	b.WriteString("}\n\n// Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.\ntype Unsupported struct{}\n")
+	b.WriteString("}\n\n// Unsupported answers every function with NotSupported. " +
+		"A device embeds it and overrides what it has.\ntype Unsupported struct{}\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b,
-			"\n// %s returns NotSupported.\nfunc (Unsupported) %s {\nresult = NotSupported\nreturn\n}\n", f.method(), signature(f, ""))
+			"\n// %s returns NotSupported.\nfunc (Unsupported) %s {\nresult = NotSupported\n"+
+				"return\n}\n", f.method(), signature(f, ""))
 	}
 	return b.Bytes()
 }
@@ -122,7 +127,8 @@ func dispatchGo(a *api) []byte {
 		"github.com/paracuda/paracuda/gpubackend/worker/call",
 		"github.com/paracuda/paracuda/gpubackend/worker/handles",
 		"github.com/paracuda/paracuda/gpubackend/worker/known")
-	b.WriteString("\n// Handlers decode and executes each function of class call or post.\nfunc (f *Functions) Handlers() call.Handlers {\nreturn call.Handlers{\n")
+	b.WriteString("\n// Handlers decode and executes each function of class call or post.\n" +
+		"func (f *Functions) Handlers() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: f.run%s},\n", f.method(),
 			f.words(), f.noctx, f.method())

@@ -44,12 +44,14 @@ func attributeOutputs() ([]output, error) {
 	var g, doc bytes.Buffer
 	fmt.Fprintf(&g, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage cuda\n\n",
 		generated)
-	g.WriteString("// masked are the attributes that a guest is told otherwise than the driver has them.\n")
+	g.WriteString("// masked are the attributes that a guest is told otherwise than the driver " +
+		"has them.\n")
 	g.WriteString("var masked = []struct {\nattribute int\nvalue int32\nwhy string\n}{\n")
 	c := cFile("Device attributes that are told otherwise than the device has them.")
 	c.WriteString("static const struct {\n\tuint8_t attribute;\n\tint32_t value;\n} masked[] = {\n")
 	fmt.Fprintf(&doc,
-		"<!-- %s -->\n\n# Device attributes\nWhat a guest is told of these is not what the host's driver says. All others are passed on.\n\n", generated)
+		"<!-- %s -->\n\n# Device attributes\nWhat a guest is told of these is not what the "+
+			"host's driver says. All others are passed on.\n\n", generated)
 	doc.WriteString("| number | `CU_DEVICE_ATTRIBUTE_` | value | reason |\n|---|---|---|---|\n")
 	for _, a := range list {
 		fmt.Fprintf(&g, "{%d, %d, %q},\n", a.number, a.value, a.name+": "+a.why)

@@ -18,7 +18,8 @@ The commands that are not one word a parameter, from `+"`gpubackend/api/commands
 All others are in `+"`cuda.def`"+`; docs/protocol.md says how each kind travels.
 
 A word has 64 bits. Of a word with two numbers of 32 bits the first is the low half.
-A buffer is two words, reference and length. Tails lie behind the words, each from a multiple of 8 on.
+A buffer is two words, reference and length.
+Tails lie behind the words, each from a multiple of 8 on.
 
 | constant | value | |
 |---|---|---|

@@ -89,7 +89,8 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 		body = "_"
 	}
 	fmt.Fprintf(b,
-		"\n// Decode reads and checks %s. words is a copy of the words, body all behind the header.\n", l.name)
+		"\n// Decode reads and checks %s. words is a copy of the words, "+
+			"body all behind the header.\n", l.name)
 	fmt.Fprintf(b, "func (c *%s) Decode(%s []uint64, %s []byte) bool {\n", name, words, body)
 	var short []string
 	if words != "_" {
@@ -103,7 +104,8 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 	decodeTails(b, l, "body")
 	b.WriteString("return true\n}\n")
 	fmt.Fprintf(b,
-		"\n// Decode%s returns what Decode reads.\nfunc Decode%s(words []uint64, body []byte) (c %s, ok bool) {\n", name, name, name)
+		"\n// Decode%s returns what Decode reads.\n"+
+			"func Decode%s(words []uint64, body []byte) (c %s, ok bool) {\n", name, name, name)
 	fmt.Fprintf(b, "if !c.Decode(words, body) {\nreturn %s{}, false\n}\nreturn c, true\n}\n", name)
 }
 
@@ -237,7 +239,8 @@ func (f field) goBytes() string {
 func layoutEncoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
 	fmt.Fprintf(b,
-		"\n// Append writes the words and tails of c behind b.\nfunc (c *%s) Append(b []byte) []byte {\n", name)
+		"\n// Append writes the words and tails of c behind b.\n"+
+			"func (c *%s) Append(b []byte) []byte {\n", name)
 	if l.tagged {
 		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint64(b, %sTag)\n", name)
 	}
@@ -317,7 +320,8 @@ func answerPut(b *bytes.Buffer, l layout) {
 
 // layoutTable writes what the dispatcher must know of each command, by its number.
 func layoutTable(b *bytes.Buffer, c *commands) {
-	b.WriteString("\n// Layouts are the commands of commands.def, by their numbers.\nvar Layouts = map[uint16]Layout{\n")
+	b.WriteString("\n// Layouts are the commands of commands.def, by their numbers.\n" +
+		"var Layouts = map[uint16]Layout{\n")
 	for _, l := range c.layouts {
 		if l.record {
 			continue
@@ -333,14 +337,16 @@ func roundTripsGo(c *commands) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "command")
 	b.WriteString("\n// roundTrips decode each command and record, and encode what they got.\n")
-	b.WriteString("var roundTrips = []struct {\nname string\nagain func(words []uint64, body []byte) ([]byte, bool)\n}{\n")
+	b.WriteString("var roundTrips = []struct {\nname string\n" +
+		"again func(words []uint64, body []byte) ([]byte, bool)\n}{\n")
 	for _, l := range c.layouts {
 		arguments := "words, body"
 		if l.record {
 			arguments = "body"
 		}
 		fmt.Fprintf(b,
-			"{%q, func(words []uint64, body []byte) ([]byte, bool) {\nc, ok := Decode%s(%s)\nreturn c.Append(nil), ok\n}},\n",
+			"{%q, func(words []uint64, body []byte) ([]byte, bool) {\nc, ok := Decode%s(%s)\n"+
+				"return c.Append(nil), ok\n}},\n",
 			l.name, l.goType(), arguments)
 	}
 	b.WriteString("}\n")

@@ -108,7 +108,8 @@ func recordWriteC(b *bytes.Buffer, l layout) {
 
 func recordReadC(b *bytes.Buffer, l layout) {
 	fmt.Fprintf(b,
-		"\n/* Reads a record of so many bytes; false when it isn't one. Tails stay where they are. */\n")
+		"\n/* Reads a record of so many bytes; "+
+			"false when it isn't one. Tails stay where they are. */\n")
 	fmt.Fprintf(b,
 		"static inline bool %s_read(struct %s *n, const uint64_t *word, size_t bytes)\n{\n", l.name,
 		l.name)

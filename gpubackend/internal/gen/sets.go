@@ -75,11 +75,13 @@ func setsGo(a *api) []byte {
 	for _, s := range a.sets {
 		fmt.Fprintf(b, "%s = %s\n", camel(s.name), s.goValue())
 	}
-	b.WriteString(")\n\n// All are the sets by their names in gpubackend/api/cuda.def.\nvar All = map[string]Set{\n")
+	b.WriteString(")\n\n// All are the sets by their names in gpubackend/api/cuda.def.\n" +
+		"var All = map[string]Set{\n")
 	for _, s := range a.sets {
 		fmt.Fprintf(b, "%q: %s,\n", s.name, camel(s.name))
 	}
-	b.WriteString("}\n\n// Parameters are the words of commands that must be in a set: by the function's symbol, by the word's place.\n")
+	b.WriteString("}\n\n// Parameters are the words of commands that must be in a set: " +
+		"by the function's symbol, by the word's place.\n")
 	b.WriteString("var Parameters = map[string]map[int]Set{\n")
 	for _, f := range a.remote() {
 		var words []string

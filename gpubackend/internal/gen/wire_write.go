@@ -29,7 +29,8 @@ func comments(b *bytes.Buffer, prefix string, lines []string) {
 
 func wireHeader(w *wire) []byte {
 	var b bytes.Buffer
-	b.WriteString("/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR Apache-2.0 */\n/* " + generated + " */\n")
+	b.WriteString("/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR Apache-2.0 */\n" +
+		"/* " + generated + " */\n")
 	b.WriteString("#ifndef PARACUDA_WIRE_H\n#define PARACUDA_WIRE_H\n\n#include <linux/types.h>\n")
 	for _, d := range w.decls {
 		headerDecl(&b, d)
@@ -42,17 +43,17 @@ func headerDecl(b *bytes.Buffer, d decl) {
 	switch d.kind {
 	case "const":
 		if len(d.doc) > 0 {
-			fmt.Fprintf(b, "\n/* %s */\n", strings.Join(d.doc, "\n * "))
+			docC(b, d)
 		}
-		fmt.Fprintf(b, "#define PARACUDA_%s %d%s\n", d.name, d.value, cComment(d.comment))
+		b.WriteString(cLine("", fmt.Sprintf("#define PARACUDA_%s %d", d.name, d.value), d.comment))
 	case "text":
-		fmt.Fprintf(b, "#define PARACUDA_%s %q%s\n", d.name, d.text, cComment(d.comment))
+		b.WriteString(cLine("", fmt.Sprintf("#define PARACUDA_%s %q", d.name, d.text), d.comment))
 	case "enum":
 		docC(b, d)
 		fmt.Fprintf(b, "enum paracuda_%s {\n", d.name)
 		for _, m := range d.members {
-			fmt.Fprintf(b, "\tPARACUDA_%s_%s = %d,%s\n", strings.ToUpper(d.name), m.name, m.value,
-				cComment(m.comment))
+			b.WriteString(cLine("\t", fmt.Sprintf("PARACUDA_%s_%s = %d,",
+				strings.ToUpper(d.name), m.name, m.value), m.comment))
 		}
 		b.WriteString("};\n")
 	case "struct":
@@ -63,7 +64,7 @@ func headerDecl(b *bytes.Buffer, d decl) {
 			if m.count > 0 {
 				array = fmt.Sprintf("[%d]", m.count)
 			}
-			fmt.Fprintf(b, "\t__%s %s%s;%s\n", m.typ, m.name, array, cComment(m.comment))
+			b.WriteString(cLine("\t", fmt.Sprintf("__%s %s%s;", m.typ, m.name, array), m.comment))
 		}
 		fmt.Fprintf(b, "};\n#define PARACUDA_SIZEOF_%s %d\n", strings.ToUpper(d.name), d.size())
 	}
@@ -71,9 +72,37 @@ func headerDecl(b *bytes.Buffer, d decl) {
 
 func docC(b *bytes.Buffer, d decl) {
 	b.WriteString("\n")
-	if len(d.doc) > 0 {
-		fmt.Fprintf(b, "/* %s */\n", strings.Join(d.doc, "\n * "))
+	if len(d.doc) == 0 {
+		return
 	}
+	var lines []string
+	for i, l := range d.doc {
+		if i == len(d.doc)-1 {
+			l += " */"
+		}
+		lines = append(lines, wrap(l, " * ", " * ")...)
+	}
+	fmt.Fprintf(b, "/%s\n", strings.TrimPrefix(strings.Join(lines, "\n"), " "))
+}
+
+// tab is how many columns a tab has in C.
+const tab = 8
+
+// cLine is a line of C with its comment, which goes before it where both are too wide.
+func cLine(indent, code, comment string) string {
+	if comment == "" {
+		return indent + code + "\n"
+	}
+	comment = cComment(comment)
+	pad := strings.Repeat(" ", tab*len(indent))
+	if !tooWide(pad + code + comment) {
+		return indent + code + comment + "\n"
+	}
+	var b strings.Builder
+	for _, l := range wrap(comment, pad, pad+" * ") {
+		b.WriteString(indent + strings.TrimPrefix(l, pad) + "\n")
+	}
+	return b.String() + indent + code + "\n"
 }
 
 func cComment(s string) string {
@@ -153,12 +182,14 @@ func goStruct(b *bytes.Buffer, d decl) {
 func goCodec(b *bytes.Buffer, d decl) {
 	name := camel(d.name)
 	fmt.Fprintf(b,
-		"\n// Decode reads %s from b, which must hold %sSize bytes.\nfunc (x *%s) Decode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
+		"\n// Decode reads %s from b, which must hold %sSize bytes.\n"+
+			"func (x *%s) Decode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
 	for _, m := range d.members {
 		goField(b, m, false)
 	}
 	fmt.Fprintf(b,
-		"}\n\n// Encode writes %s to b, which must hold %sSize bytes.\nfunc (x *%s) Encode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
+		"}\n\n// Encode writes %s to b, which must hold %sSize bytes.\n"+
+			"func (x *%s) Encode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
 	for _, m := range d.members {
 		goField(b, m, true)
 	}
@@ -199,7 +230,8 @@ func goField(b *bytes.Buffer, m member, encode bool) {
 func wireDoc(w *wire) []byte {
 	var b bytes.Buffer
 	b.WriteString("<!-- " + generated +
-		" -->\n# Wire format\n\nAll integers are little-endian. `docs/protocol.md` says how they are used.\n")
+		" -->\n# Wire format\n\n" +
+		"All integers are little-endian. `docs/protocol.md` says how they are used.\n")
 	for _, d := range w.decls {
 		if d.kind == "const" {
 			if len(d.doc) > 0 {

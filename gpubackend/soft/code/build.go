@@ -165,8 +165,8 @@ func (l *buildLog) report(program *simt.Program) {
 	for _, k := range program.Kernels() {
 		l.infof("ptxas info    : Compiling entry function '%s' for 'sm_%d'\n", k.Name,
 			chip.Architecture)
-		l.infof("ptxas info    : Used %d registers, %d bytes smem, %d bytes cmem[0], %d bytes lmem\n",
-			chip.Registers(k), k.StaticShared, k.ParamSize, k.LocalSize)
+		l.infof("ptxas info    : Used %d registers, %d bytes smem, %d bytes cmem[0], "+
+			"%d bytes lmem\n", chip.Registers(k), k.StaticShared, k.ParamSize, k.LocalSize)
 	}
 }
 

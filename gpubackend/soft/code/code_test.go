@@ -14,7 +14,8 @@ import (
 )
 
 const text = ".version 7.0\n.target sm_80\n.address_size 64\n.global .align 4 .u32 total = 40;\n" +
-	".visible .entry first(.param .u64 p) { ret; }\n.visible .entry second() .maxntid 64, 1, 1 { ret; }\x00"
+	".visible .entry first(.param .u64 p) { ret; }\n" +
+	".visible .entry second() .maxntid 64, 1, 1 { ret; }\x00"
 
 // rig is the code of a device; unloaded are the modules that are gone.
 type rig struct {

@@ -17,7 +17,8 @@ import (
 )
 
 const text = ".version 7.0\n.target sm_80\n.address_size 64\n" +
-	".visible .entry store(.param .u64 p, .param .u32 v) { .reg .b64 a; .reg .b32 b; ld.param.u64 a, [p];\n" +
+	".visible .entry store(.param .u64 p, .param .u32 v) { .reg .b64 a; .reg .b32 b; " +
+	"ld.param.u64 a, [p];\n" +
 	" ld.param.u32 b, [v]; st.global.u32 [a], b; ret; }\n" +
 	".visible .entry small() .maxntid 32, 1, 1 { ret; }\x00"
 

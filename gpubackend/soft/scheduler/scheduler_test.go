@@ -15,10 +15,11 @@ import (
 // wait waits until t is done.
 func wait(t *testing.T, s *Scheduler, task *Task) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !s.IsDone(task); time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(30 * time.Second); !s.IsDone(task); {
 		if time.Now().After(end) {
 			t.Fatal("a task is not done")
 		}
+		time.Sleep(50 * time.Microsecond)
 	}
 }
 

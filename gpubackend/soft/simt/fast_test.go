@@ -122,7 +122,8 @@ func TestFastVersions(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			types := typesOf(key)
 			var text strings.Builder
-			text.WriteString(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n")
+			text.WriteString(".version 8.0\n.target sm_90\n.address_size 64\n" +
+				".visible .entry k()\n{\n")
 			for i, typ := range types {
 				if typ != "" {
 					fmt.Fprintf(&text, ".reg .%s %%%s_%d;\n", typ, typ, i)

@@ -201,7 +201,8 @@ func TestAssert(t *testing.T) {
 	d.run("failing", 1, 30, int32(30))
 	wantFault(t, d.launch("failing", linear(1), linear(32), int32(31)), cudaabi.ErrorAssert)
 	want := "flow.cu:" +
-		"LINE: void failing(int): block: [0,0,0], thread: [31,0,0] Assertion `(int)threadIdx.x < limit && \"too many\"` failed.\n"
+		"LINE: void failing(int): block: [0,0,0], thread: [31,0,0] " +
+		"Assertion `(int)threadIdx.x < limit && \"too many\"` failed.\n"
 	got := d.assert.String()
 	if i, j := strings.Index(got, ":"), strings.Index(got, ": "); i > 0 && j > i {
 		got = got[:i+1] + "LINE" + got[j:]

@@ -18,16 +18,21 @@ import (
 // deepest call.
 func deep() []byte {
 	var b strings.Builder
-	b.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n.func dive(.param .b32 n, .param .b32 end);\n" +
-		".func dive(.param .b32 n, .param .b32 end) {\n.reg .pred p; .reg .b32 a, e; .reg .b64 r<400>; .param .b32 x, y;\n" +
+	b.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n" +
+		".func dive(.param .b32 n, .param .b32 end);\n" +
+		".func dive(.param .b32 n, .param .b32 end) {\n" +
+		".reg .pred p; .reg .b32 a, e; .reg .b64 r<400>; .param .b32 x, y;\n" +
 		"ld.param.u32 a, [n]; ld.param.u32 e, [end];\n")
 	for i := range 400 {
 		fmt.Fprintf(&b, "mov.u64 r%d, %d;\n", i, i)
 	}
-	b.WriteString("setp.eq.u32 p, a, 0; @p bra done;\nsub.u32 a, a, 1; st.param.b32 [x], a; st.param.b32 [y], e;\n" +
+	b.WriteString("setp.eq.u32 p, a, 0; @p bra done;\n" +
+		"sub.u32 a, a, 1; st.param.b32 [x], a; st.param.b32 [y], e;\n" +
 		"call dive, (x, y);\nret;\ndone: setp.ne.u32 p, e, 0; @p exit;\nret;\n}\n" +
-		".visible .entry go(.param .b32 n, .param .b32 end) {\n.reg .b32 a, e; .param .b32 x, y;\n" +
-		"ld.param.u32 a, [n]; ld.param.u32 e, [end]; st.param.b32 [x], a; st.param.b32 [y], e;\ncall dive, (x, y);\nret;\n}\n")
+		".visible .entry go(.param .b32 n, .param .b32 end) {\n" +
+		".reg .b32 a, e; .param .b32 x, y;\n" +
+		"ld.param.u32 a, [n]; ld.param.u32 e, [end]; st.param.b32 [x], a; st.param.b32 [y], e;\n" +
+		"call dive, (x, y);\nret;\n}\n")
 	return []byte(b.String())
 }
 

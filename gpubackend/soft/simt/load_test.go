@@ -12,16 +12,20 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
-const loadHead = ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func other(.param .b32 a);\n" +
-	".visible .entry k(.param .u64 a)\n{\n.reg .pred %p<3>; .reg .b16 %rs<3>; .reg .b32 %r<10>; .reg .b64 %rd<4>; .reg .f32 %f<10>;\n"
+const loadHead = ".version 8.0\n.target sm_90\n.address_size 64\n" +
+	".extern .func other(.param .b32 a);\n" +
+	".visible .entry k(.param .u64 a)\n{\n.reg .pred %p<3>; .reg .b16 %rs<3>; .reg .b32 %r<10>; " +
+	".reg .b64 %rd<4>; .reg .f32 %f<10>;\n"
 
 // TestUnsupported checks that what can't be executed is refused by name and line.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ body, want string }{
-		{"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%rd1], %r8;",
+		{"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, " +
+			"[%rd1], %r8;",
 			"wmma.load.a.sync.aligned.row.m16n16k16.global.f16: instruction not supported"},
-		{"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f4,%f5,%f6,%f7};",
+		{"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, " +
+			"{%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f4,%f5,%f6,%f7};",
 			"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: instruction not supported"},
 		{"tex.2dms.v4.f32.s32 {%f0,%f1,%f2,%f3}, [%rd1, {%r0,%r1,%r2,%r3}];",
 			"tex.2dms.v4.f32.s32: geometry not supported"},

@@ -141,7 +141,8 @@ func TestLaunchesThatAreNotCollected(t *testing.T) {
 	if n := len(r.driver.launched); n != 4 || len(r.failed) != 0 {
 		t.Fatalf("%d launches, failed %v", n, r.failed)
 	}
-	if got := cudaabi.LaunchAttribute(r.driver.launched[1].Attributes).Value().LaunchCompletionEventEvent(); got != 77 {
+	attributes := cudaabi.LaunchAttribute(r.driver.launched[1].Attributes)
+	if got := attributes.Value().LaunchCompletionEventEvent(); got != 77 {
 		t.Errorf("event %d", got)
 	}
 }

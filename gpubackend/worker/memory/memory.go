@@ -90,8 +90,10 @@ func (m *Memory) Handlers() call.Handlers {
 			m.unmapWhenIdle),
 		gpubackend.OpMemSetAccess: call.Decoded(command.DecodeMemSetAccess,
 			m.setAccess),
-		gpubackend.OpMemExportToShareableHandle:   call.Decoded(command.DecodeMemExportToShareableHandle, m.export),
-		gpubackend.OpMemImportFromShareableHandle: call.Decoded(command.DecodeMemImportFromShareableHandle, m.open),
+		gpubackend.OpMemExportToShareableHandle: call.Decoded(
+			command.DecodeMemExportToShareableHandle, m.export),
+		gpubackend.OpMemImportFromShareableHandle: call.Decoded(
+			command.DecodeMemImportFromShareableHandle, m.open),
 	}
 }
 

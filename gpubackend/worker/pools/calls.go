@@ -40,10 +40,14 @@ func (s *Pools) Handlers() call.Handlers {
 			s.setAttribute),
 		gpubackend.OpMemPoolTrimTo: call.Decoded(command.DecodeMemPoolTrimTo, s.trimTo),
 
-		gpubackend.OpMemPoolExportToShareableHandle:   call.Decoded(command.DecodeMemPoolExportToShareableHandle, s.export),
-		gpubackend.OpMemPoolImportFromShareableHandle: call.Decoded(command.DecodeMemPoolImportFromShareableHandle, s.open),
-		gpubackend.OpMemPoolExportPointer:             call.Decoded(command.DecodeMemPoolExportPointer, s.exportPointer),
-		gpubackend.OpMemPoolImportPointer:             call.Decoded(command.DecodeMemPoolImportPointer, s.importPointer),
+		gpubackend.OpMemPoolExportToShareableHandle: call.Decoded(
+			command.DecodeMemPoolExportToShareableHandle, s.export),
+		gpubackend.OpMemPoolImportFromShareableHandle: call.Decoded(
+			command.DecodeMemPoolImportFromShareableHandle, s.open),
+		gpubackend.OpMemPoolExportPointer: call.Decoded(
+			command.DecodeMemPoolExportPointer, s.exportPointer),
+		gpubackend.OpMemPoolImportPointer: call.Decoded(
+			command.DecodeMemPoolImportPointer, s.importPointer),
 	}
 }
 

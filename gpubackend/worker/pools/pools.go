@@ -131,7 +131,11 @@ func (s *Pools) newPool(device, largest uint64) uint64 {
 		return 0
 	}
 	p := &pool{device: device, largest: largest}
-	for a := cudaabi.MemPoolAttrReuseFollowEventDependencies; a <= cudaabi.MemPoolAttrReuseAllowInternalDependencies; a++ {
+	const (
+		first = cudaabi.MemPoolAttrReuseFollowEventDependencies
+		last  = cudaabi.MemPoolAttrReuseAllowInternalDependencies
+	)
+	for a := first; a <= last; a++ {
 		p.attribute[a] = 1
 	}
 	if i == len(s.pool) {

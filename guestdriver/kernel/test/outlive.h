@@ -46,7 +46,8 @@ static void outlived(char *a, size_t bytes)
 	check(run(others, -1, &bytes) == 0, "new arenas hold nothing of others");
 	check(holds(u, bytes, 0xaa), "an arena outlives its channel");
 	moved = mmap(NULL, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	moved = mremap(a + bytes - 2 * page, 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
+	moved = mremap(a + bytes - 2 * page, 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED,
+		       moved);
 	check(moved != MAP_FAILED && moved[0] == 0xaa && moved[2 * page - 1] == 0xaa,
 	      "a piece of an arena can be moved");
 	munmap(a + PARACUDA_BULK / page * page + page, page);

@@ -347,7 +347,8 @@ static int command(struct channel *c, int op, int words, const __u64 *word, __u6
 	struct paracuda_arena_header *h = (void *)c->arena;
 	volatile struct paracuda_slot *slot = (void *)(c->arena + PARACUDA_SLOTS);
 	struct paracuda_command m = {
-		.op = op, .flags = PARACUDA_COMMAND_FLAG_REPLY, .size = sizeof(m) + 8 * words, .seq = ++c->seq,
+		.op = op, .flags = PARACUDA_COMMAND_FLAG_REPLY, .size = sizeof(m) + 8 * words,
+		.seq = ++c->seq,
 	};
 	char *at = c->arena + PARACUDA_RING + h->appended % PARACUDA_RING_BYTES;
 
@@ -448,7 +449,7 @@ static void many_handles(struct channel *c, __u32 number)
 	setrlimit(RLIMIT_NOFILE, &all);
 }
 
-/* A handle holds its object when the channel that it came from is gone, and as long as any process has it. */
+/* A handle holds its object as long as any process has it, even without the channel it is from. */
 static void handles(void)
 {
 	struct channel one, other;
@@ -464,7 +465,8 @@ static void handles(void)
 	fd = export(one.fd, number);
 	check(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC, "a handle is closed on exec");
 	check(mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "a handle has no mmap");
-	check(read(fd, b, sizeof(b)) < 0 && write(fd, b, sizeof(b)) < 0, "nor can it be read or written");
+	check(read(fd, b, sizeof(b)) < 0 && write(fd, b, sizeof(b)) < 0,
+	      "nor can it be read or written");
 	expect(ioctl(fd, PARACUDA_IOC_KICK), ENOTTY, "a handle is no channel");
 	close(one.fd);
 

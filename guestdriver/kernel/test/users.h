@@ -22,7 +22,7 @@ static void expect_channels(int got, int want, const char *what)
 	check(got == want, line);
 }
 
-/* Opens channels as a user until there is an error. Returns how many, and 100 more if it is another error. */
+/* Opens channels as a user until there is an error; returns how many, 100 more if it is another. */
 static int take_channels(int uid, int error)
 {
 	struct paracuda_ioctl_open o;
@@ -70,7 +70,8 @@ static void shares_of_channels(int channels)
 	pid = keep_share(ONE, up[1], down[0], down[1]);
 	check(read(up[0], &n, 1) == 1, "a user opens channels");
 	expect_channels(n, share, "a user's share, then EDQUOT");
-	expect_channels(run(take_share, OTHER, &busy), channels - share, "another's rest, then EBUSY");
+	expect_channels(run(take_share, OTHER, &busy), channels - share,
+			"another's rest, then EBUSY");
 	close(down[1]);
 	check(waitpid(pid, NULL, 0) == pid, "the first one ends");
 	expect_channels(run(take_share, OTHER, &quota), share, "the other's share then");
@@ -125,7 +126,8 @@ static void shares_of_pins(void)
 	limit_pins("16");
 	expect_pins(ONE, 0, (struct pins){ 6, 6, STAY, RLIM_INFINITY }, "a user pins his share");
 	expect_pins(ONE, ENOMEM, (struct pins){ 6, 7, STAY, RLIM_INFINITY }, "and no more");
-	expect_pins(ONE, EBUSY, (struct pins){ 6, 7, PASS, RLIM_INFINITY }, "or waits for his copies");
+	expect_pins(ONE, EBUSY, (struct pins){ 6, 7, PASS, RLIM_INFINITY },
+		    "or waits for his copies");
 	expect_pins(0, 0, (struct pins){ 6, 7, STAY, RLIM_INFINITY }, "root pins more");
 	limit_pins("0");
 }

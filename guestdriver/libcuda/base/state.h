@@ -37,8 +37,7 @@ static inline CUresult state_check(void)
 /* One per thread that used the library. What a room keeps in it is for that room alone. */
 struct thread {
 	bool registered; /* thread_exit will run */
-	uint64_t
-		stream; /* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
+	uint64_t stream; /* what NULL stands for in this call: 0, or 2 in per-thread variants */
 
 	/* transport/slot.c */
 	int slot; /* completion slot + 1, 0 for none yet */

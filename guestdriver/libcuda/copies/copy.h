@@ -14,7 +14,11 @@ struct side {
 	bool managed;
 	bool unknown; /* the device's only as the call says: nothing is known to be there */
 	bool pinned; /* host memory of one registration, at `offset` of map `map` */
-	bool at_once; /* is to be read before the call returns: host memory counts as pageable, managed memory as the host's */
+	/*
+	 * Is to be read before the call returns: host memory counts as pageable, managed memory as
+	 * the host's.
+	 */
+	bool at_once;
 	bool several; /* host memory of several registrations */
 	uint32_t map;
 	uint64_t offset;

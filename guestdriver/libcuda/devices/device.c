@@ -39,9 +39,9 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(&s, snapshot, sizeof(s));
 	if (s.devices > DEVICES_MAX || (bytes - sizeof(s)) / sizeof(*described) < s.devices) {
-		log_user(
-			"the host's description of its devices makes no sense: %u devices in %zu bytes",
-			s.devices, bytes);
+		log_user("the host's description of its devices makes no sense: "
+			 "%u devices in %zu bytes",
+			 s.devices, bytes);
 		return CUDA_ERROR_UNKNOWN;
 	}
 	free(described);

@@ -62,7 +62,8 @@ static CUresult explain(int error)
 		    "or give the device more channels");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EDQUOT:
-		say("this user has as many channels of the paracuda device as one user may: end another of his CUDA programs, "
+		say("this user has as many channels of the paracuda device as one user may: "
+		    "end another of his CUDA programs, "
 		    "or raise user_share of the paracuda kernel module");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	default:

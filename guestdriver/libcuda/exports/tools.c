@@ -29,12 +29,11 @@ void tools_asked(const CUuuid *id, const void *caller)
 {
 	const uint8_t *u = (const uint8_t *)id->bytes;
 
-	log_line(
-		"no export table %02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-		u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
-		u[13], u[14], u[15]);
+	log_line("no export table %02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+		 "%02x%02x%02x%02x%02x%02x",
+		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+		 u[13], u[14], u[15]);
 	if (is_sanitizer(caller))
-		log_user(
-			"compute-sanitizer can't look at programs in this VM, and ends them: it needs NVIDIA's own driver; run it on the "
-			"host");
+		log_user("compute-sanitizer can't look at programs in this VM, and ends them: "
+			 "it needs NVIDIA's own driver; run it on the host");
 }

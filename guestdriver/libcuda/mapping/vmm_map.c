@@ -71,8 +71,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	m->memory = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 	r = vmm_reserved(ptr, size);
 	if (r && m->memory && m->memory->references && !m->memory->tiles) {
-		result =
-			CUDA_ERROR_NOT_SUPPORTED; /* as with driver 580: a part of memory can't be mapped */
+		/* As with driver 580: a part of memory can't be mapped. */
+		result = CUDA_ERROR_NOT_SUPPORTED;
 		if (!offset && m->memory->bytes == size)
 			result = ptr % VMM_PAGE ? CUDA_ERROR_INVALID_VALUE : map(r, m);
 	}

@@ -78,7 +78,8 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	int old = t->capture_mode;
 
 	ENTER();
-	if (!mode) /* modes that aren't there are accepted, and forbid nothing beyond the thread's own captures */
+	/* Modes that aren't there are accepted, and forbid what the thread's own captures do. */
+	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	t->capture_mode = *mode;
 	*mode = old;

@@ -15,7 +15,7 @@ struct fake {
 	int open_error;
 	int export_error; /* errno of the driver's EXPORT */
 	uint32_t import_device; /* of what is imported */
-	int post_error; /* atomic: reported through async_error for the next command without REPLY */
+	int post_error; /* atomic: what async_error says for the next command without REPLY */
 	uint32_t devices;
 	uint32_t driver_version;
 	uint32_t stall_us; /* pause before each batch */

@@ -67,16 +67,15 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 	case EFAULT:
 		return CUDA_ERROR_INVALID_VALUE;
 	case ENOSPC:
-		log_line(
-			"pinning %zu bytes: this process has memory pinned in %u pieces, no more may be",
-			bytes, PARACUDA_KEPT_MAPS);
+		log_line("pinning %zu bytes: this process has pinned memory in %u places, "
+			 "and may in no more",
+			 bytes, PARACUDA_KEPT_MAPS);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EBUSY:
 	case ENOMEM:
-		log_line(
-			"pinning %zu bytes: as much is pinned as may be (max_pinned_mb, user_share and heed_memlock of the "
-			"paracuda kernel module)",
-			bytes);
+		log_line("pinning %zu bytes: as much is pinned as may be (max_pinned_mb, "
+			 "user_share and heed_memlock of the paracuda kernel module)",
+			 bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EIO:
 	case ENODEV:

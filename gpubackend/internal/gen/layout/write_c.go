@@ -19,7 +19,8 @@ type member struct {
 
 // CHeader declares the structures, numbers and results. The handles are declared before it.
 func (d *Description) CHeader() []byte {
-	b := cHeader("CUDA's structures and numbers. What includes this has declared the handles before.")
+	b := cHeader("CUDA's structures and numbers. " +
+		"What includes this has declared the handles before.")
 	d.writeC(b, func(bool) bool { return true })
 	return b.Bytes()
 }

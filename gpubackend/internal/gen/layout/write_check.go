@@ -16,9 +16,11 @@ const oldest = 12040
 func (d *Description) CheckProgram() []byte {
 	b := &bytes.Buffer{}
 	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n", generated)
-	b.WriteString("/* Compares CUDA's layout as described with that of a cuda.h: tests/layout/check says how it is built. */\n")
+	b.WriteString("/* Compares CUDA's layout as described with that of a cuda.h: " +
+		"tests/layout/check says how it is built. */\n")
 	fmt.Fprintf(b,
-		"#include \"layout.h\"\n\n#if CUDA_VERSION < %d\nint main(void) { return too_old(%[1]d); }\n#else\n", oldest)
+		"#include \"layout.h\"\n\n#if CUDA_VERSION < %d\n"+
+			"int main(void) { return too_old(%[1]d); }\n#else\n", oldest)
 	for _, s := range d.structs {
 		fmt.Fprintf(b, "\nstatic void check_%s(void)\n{\n", s.name)
 		fmt.Fprintf(b, "#if defined(HAVE_%s) && CUDA_VERSION >= %d\n", s.name, max(s.since, oldest))

@@ -20,7 +20,8 @@ func goFile(pkg string) *bytes.Buffer {
 // GoStructs is each structure as a type of bytes with a method for each field.
 func (d *Description) GoStructs() []byte {
 	b := goFile("cudaabi")
-	b.WriteString("import (\n\"encoding/binary\"\n\"math\"\n)\n\n// Sizes of the structures.\nconst (\n")
+	b.WriteString("import (\n\"encoding/binary\"\n\"math\"\n)\n\n// Sizes of the structures.\n" +
+		"const (\n")
 	for _, s := range d.structs {
 		fmt.Fprintf(b, "%sSize = %d\n", s.goName, s.size)
 	}
@@ -136,7 +137,8 @@ func (d *Description) GoValues() []byte {
 		}
 		b.WriteString(")\n")
 	}
-	b.WriteString("\n// The results of the driver API, which package gpubackend has as a type of their own.\nconst (\n")
+	b.WriteString("\n// The results of the driver API, which package gpubackend has as a type of " +
+		"their own.\nconst (\n")
 	for _, r := range d.results {
 		fmt.Fprintf(b, "Error%s = %d\n", r.goResult(), r.number)
 	}
@@ -157,7 +159,8 @@ func (d *Description) GoResults() []byte {
 	for _, r := range d.results {
 		fmt.Fprintf(b, "%s Result = %d\n", r.goResult(), r.number)
 	}
-	b.WriteString(")\n\n// resultNames are the names that the header has for them.\nvar resultNames = map[Result]string{\n")
+	b.WriteString(")\n\n// resultNames are the names that the header has for them.\n" +
+		"var resultNames = map[Result]string{\n")
 	for _, r := range d.results {
 		fmt.Fprintf(b, "%s: %q,\n", r.goResult(), r.name)
 	}

@@ -62,7 +62,8 @@ func asmLoop(b *bytes.Buffer, o op) {
 		}
 	}
 	fmt.Fprintf(b, "\nTEXT ·avx%s(SB), NOSPLIT, $0-20\n", o.name())
-	b.WriteString("\tMOVQ w+0(FP), AX\n\tMOVQ in+8(FP), BX\n\tMOVL m+16(FP), CX\n\tMOVQ warp_regs(AX), DX\n")
+	b.WriteString("\tMOVQ w+0(FP), AX\n\tMOVQ in+8(FP), BX\n\tMOVL m+16(FP), CX\n" +
+		"\tMOVQ warp_regs(AX), DX\n")
 	for i, reg := range []string{"DI", "SI", "R8", "R9"}[:len(o.types)] {
 		fmt.Fprintf(b, "\tMOVL inst_%s(BX), %s\n\tADDQ DX, %s\n", []string{"d", "a", "b", "c"}[i],
 			reg, reg)
@@ -103,7 +104,8 @@ func compareLoop(b *bytes.Buffer, o op, step int) {
 		lines(b, o.asm, step, at)
 		fmt.Fprintf(b, "\t%s Y0, R11\n\tSHLL $%d, R11\n\tORL R11, R10\n", mask, at)
 	}
-	b.WriteString("\tMOVL (DI), R11\n\tXORL R11, R10\n\tANDL CX, R10\n\tXORL R11, R10\n\tMOVL R10, (DI)\n\tVZEROUPPER\n\tRET\n")
+	b.WriteString("\tMOVL (DI), R11\n\tXORL R11, R10\n\tANDL CX, R10\n\tXORL R11, R10\n" +
+		"\tMOVL R10, (DI)\n\tVZEROUPPER\n\tRET\n")
 }
 
 // vector writes the computation of the lanes from at on.

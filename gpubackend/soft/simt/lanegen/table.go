@@ -14,8 +14,9 @@ const (
 )
 
 // multiply64 is Y0 * Y1 of 64 bits, made of products of 32.
-const multiply64 = "VPSRLQ $32, Y0, Y3; VPMULUDQ Y1, Y3, Y3; VPSRLQ $32, Y1, Y4; VPMULUDQ Y0, Y4, Y4; " +
-	"VPADDQ Y3, Y4, Y3; VPSLLQ $32, Y3, Y3; VPMULUDQ Y1, Y0, Y0; VPADDQ Y3, Y0, Y0"
+const multiply64 = "VPSRLQ $32, Y0, Y3; VPMULUDQ Y1, Y3, Y3; VPSRLQ $32, Y1, Y4; " +
+	"VPMULUDQ Y0, Y4, Y4; VPADDQ Y3, Y4, Y3; VPSLLQ $32, Y3, Y3; " +
+	"VPMULUDQ Y1, Y0, Y0; VPADDQ Y3, Y0, Y0"
 
 // table lists all operations.
 func table() []op {
@@ -128,7 +129,8 @@ func floats(t, suffix, canon string) []op {
 	order := func(instruction, join string) string {
 		text := instruction + " Y1, Y0, Y5; " + instruction + " Y0, Y1, Y6; " + join +
 			" Y6, Y5, Y5; " +
-			"VCMPPS $3, Y1, Y1, Y6; VBLENDVPS Y6, Y0, Y5, Y5; VCMPPS $3, Y0, Y0, Y6; VBLENDVPS Y6, Y1, Y5, Y0"
+			"VCMPPS $3, Y1, Y1, Y6; VBLENDVPS Y6, Y0, Y5, Y5; VCMPPS $3, Y0, Y0, Y6; " +
+			"VBLENDVPS Y6, Y1, Y5, Y0"
 		text = sign(strings.NewReplacer("PS", suffix).Replace(text))
 		return text + sign(strings.NewReplacer("PS", suffix).Replace(canon32))
 	}
@@ -248,8 +250,8 @@ func conversions() []op {
 }
 
 // truncate converts to signed integers, clamped; NaN becomes 0.
-const truncate = "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, Y0, Y3; VPXOR Y3, Y1, Y1; " +
-	"VCMPPS $3, Y0, Y0, Y3; VPANDN Y1, Y3, Y0"
+const truncate = "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, Y0, Y3; " +
+	"VPXOR Y3, Y1, Y1; VCMPPS $3, Y0, Y0, Y3; VPANDN Y1, Y3, Y0"
 
 func comparisons() []op {
 	var ops []op
