@@ -260,6 +260,7 @@ const (
 	JITReferencedVariableCount       = 28
 	JITOptimizeUnusedDeviceVariables = 29
 	JITOverrideDirectiveValues       = 33
+	JITSplitCompile                  = 34
 )
 
 // CU_JIT_INPUT_...

@@ -1832,6 +1832,11 @@ static void check_values(void)
 #else
 	missing("CU_JIT_OVERRIDE_DIRECTIVE_VALUES", 12040);
 #endif
+#ifdef HAVE_CU_JIT_SPLIT_COMPILE
+	value("CU_JIT_SPLIT_COMPILE", (long long)CU_JIT_SPLIT_COMPILE, 34);
+#else
+	missing("CU_JIT_SPLIT_COMPILE", 13000);
+#endif
 #ifdef HAVE_CU_JIT_INPUT_CUBIN
 	value("CU_JIT_INPUT_CUBIN", (long long)CU_JIT_INPUT_CUBIN, 0);
 #else

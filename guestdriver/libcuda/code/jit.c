@@ -6,32 +6,24 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-	JIT_WALL_TIME = 2,
-	JIT_INFO_BUFFER = 3,
-	JIT_INFO_SIZE = 4,
-	JIT_ERROR_BUFFER = 5,
-	JIT_ERROR_SIZE = 6,
-	JIT_SYMBOL_NAMES = 17,
-	JIT_SYMBOL_COUNT = 19,
-	JIT_KERNEL_NAMES = 25,
-	JIT_VARIABLE_NAMES = 27,
-	JIT_VARIABLE_COUNT = 28,
-	JIT_LOADER_THREADS = 34,
-	JIT_LAST = JIT_LOADER_THREADS,
-};
+/* The last one that driver 580 knows. */
+#define JIT_LAST CU_JIT_SPLIT_COMPILE
 
 #define BIT(option) (UINT64_C(1) << (option))
-#define SYMBOLS (BIT(JIT_SYMBOL_NAMES) | BIT(JIT_SYMBOL_NAMES + 1) | BIT(JIT_SYMBOL_COUNT))
+#define SYMBOLS                                                                  \
+	(BIT(CU_JIT_GLOBAL_SYMBOL_NAMES) | BIT(CU_JIT_GLOBAL_SYMBOL_ADDRESSES) | \
+	 BIT(CU_JIT_GLOBAL_SYMBOL_COUNT))
 /* What is of no use without a value. */
-#define WITH_VALUE (SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_VARIABLE_NAMES))
+#define WITH_VALUE \
+	(SYMBOLS | BIT(CU_JIT_REFERENCED_KERNEL_NAMES) | BIT(CU_JIT_REFERENCED_VARIABLE_NAMES))
 /*
  * What means nothing to another process: arrays of names and addresses, and how many of its threads
- * load.
+ * compile.
  */
-#define OWN                                                                                      \
-	(SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_KERNEL_NAMES + 1) | BIT(JIT_VARIABLE_NAMES) | \
-	 BIT(JIT_VARIABLE_COUNT) | BIT(JIT_LOADER_THREADS))
+#define OWN                                                                                    \
+	(SYMBOLS | BIT(CU_JIT_REFERENCED_KERNEL_NAMES) | BIT(CU_JIT_REFERENCED_KERNEL_COUNT) | \
+	 BIT(CU_JIT_REFERENCED_VARIABLE_NAMES) | BIT(CU_JIT_REFERENCED_VARIABLE_COUNT) |       \
+	 BIT(CU_JIT_SPLIT_COMPILE))
 
 /* Whether a log's size comes with its buffer, and none with its size. */
 static bool is_log(uint64_t given, int buffer, int size, const void *log)
@@ -42,8 +34,9 @@ static bool is_log(uint64_t given, int buffer, int size, const void *log)
 /* As with driver 580; of symbols there must be all. */
 static bool is_complete(uint64_t given, const struct jit *j)
 {
-	return is_log(given, JIT_INFO_BUFFER, JIT_INFO_SIZE, j->info) &&
-	       is_log(given, JIT_ERROR_BUFFER, JIT_ERROR_SIZE, j->error) &&
+	return is_log(given, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, j->info) &&
+	       is_log(given, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+		      j->error) &&
 	       (!(given & SYMBOLS) || (given & SYMBOLS) == SYMBOLS);
 }
 
@@ -76,21 +69,21 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 			return CUDA_ERROR_INVALID_VALUE;
 		given |= BIT(options[i]);
 		switch (options[i]) {
-		case JIT_WALL_TIME:
+		case CU_JIT_WALL_TIME:
 			/* The value is the float itself, in the array of pointers. */
 			j->wall_time = values ? (float *)&values[i] : NULL;
 			break;
-		case JIT_INFO_BUFFER:
+		case CU_JIT_INFO_LOG_BUFFER:
 			j->info = (void *)value;
 			break;
-		case JIT_INFO_SIZE:
+		case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
 			j->info_bytes = (uint32_t)value;
 			j->info_used = values ? &values[i] : NULL;
 			break;
-		case JIT_ERROR_BUFFER:
+		case CU_JIT_ERROR_LOG_BUFFER:
 			j->error = (void *)value;
 			break;
-		case JIT_ERROR_SIZE:
+		case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
 			j->error_bytes = (uint32_t)value;
 			j->error_used = values ? &values[i] : NULL;
 			break;

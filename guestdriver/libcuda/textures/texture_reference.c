@@ -12,15 +12,13 @@
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
 
-/* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT */
-#define CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT 14
-
-/* CU_TRSF_*, and how many there are of CUaddress_mode, CUfilter_mode and dimensions. */
-#define FLAGS 0x73u
-#define ADDRESS_MODES 4u
-#define FILTER_MODES 2u
+#define FLAGS                                                                                 \
+	((unsigned)(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | \
+		    CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP))
+#define LAST_ADDRESS_MODE ((unsigned)CU_TR_ADDRESS_MODE_BORDER)
+#define LAST_FILTER_MODE ((unsigned)CU_TR_FILTER_MODE_LINEAR)
 #define DIMENSIONS 3u
-#define ANISOTROPY 16u
+#define MAX_ANISOTROPY 16u
 
 static uint64_t bits_of(float value)
 {
@@ -129,7 +127,7 @@ EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode
 
 	ENTER_REFERENCE(hTexRef);
 	request_cuTexRefSetAddressMode(&r, number_of(hTexRef), (uint64_t)dim, (uint64_t)am);
-	return change(&r, (unsigned)dim < DIMENSIONS && (unsigned)am < ADDRESS_MODES);
+	return change(&r, (unsigned)dim < DIMENSIONS && (unsigned)am <= LAST_ADDRESS_MODE);
 }
 
 EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
@@ -138,7 +136,7 @@ EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 
 	ENTER_REFERENCE(hTexRef);
 	request_cuTexRefSetFilterMode(&r, number_of(hTexRef), (uint64_t)fm);
-	return change(&r, (unsigned)fm < FILTER_MODES);
+	return change(&r, (unsigned)fm <= LAST_FILTER_MODE);
 }
 
 EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
@@ -147,7 +145,7 @@ EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 
 	ENTER_REFERENCE(hTexRef);
 	request_cuTexRefSetMipmapFilterMode(&r, number_of(hTexRef), (uint64_t)fm);
-	return change(&r, (unsigned)fm < FILTER_MODES);
+	return change(&r, (unsigned)fm <= LAST_FILTER_MODE);
 }
 
 EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
@@ -156,7 +154,7 @@ EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso
 
 	ENTER_REFERENCE(hTexRef);
 	request_cuTexRefSetMaxAnisotropy(&r, number_of(hTexRef), maxAniso);
-	return change(&r, maxAniso <= ANISOTROPY);
+	return change(&r, maxAniso <= MAX_ANISOTROPY);
 }
 
 /*
