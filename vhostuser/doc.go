@@ -47,6 +47,13 @@
 // neither moves it nor goes on is given up on; one that goes on with another message has ended the
 // transfer.
 //
+// # Crashes
+//
+// A Device that keeps a record of what its queues have in flight, an InFlightTracker, can be
+// replaced after a crash: the front-end asks for the record's file once (GET_INFLIGHT_FD), holds
+// it, and hands it to each back-end (SET_INFLIGHT_FD) before the rings run. A front-end that
+// doesn't ask has none kept.
+//
 // # Concurrency
 //
 // Run owns the session, and calls the Device from its goroutine only, one call at a time; SaveState

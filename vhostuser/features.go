@@ -19,6 +19,7 @@ const (
 	ProtocolReplyAck    = 1 << 3
 	ProtocolBackendReq  = 1 << 5
 	ProtocolConfig      = 1 << 9
+	ProtocolInFlight    = 1 << 12 // offered if the device is an InFlightTracker
 	ProtocolResetDevice = 1 << 13
 	ProtocolMemSlots    = 1 << 15
 	ProtocolDeviceState = 1 << 19 // offered if the device is a StateSaver
@@ -47,6 +48,9 @@ func protocolOf(dev Device) uint64 {
 	}
 	if _, ok := dev.(StateSaver); ok {
 		features |= ProtocolDeviceState
+	}
+	if _, ok := dev.(InFlightTracker); ok {
+		features |= ProtocolInFlight
 	}
 	return features
 }

@@ -114,11 +114,14 @@ func FuzzSession(f *testing.F) {
 		3, 2, 0, 1, 7, 0, 8, 0, 5, 0, 4, 2, 21, 0, 20, 1,
 		22, 0, 23, 2, 21, 1, 3, 1, 10, 0, 20, 0, 11, 0,
 	})
+	f.Add([]byte{
+		26, 0, 27, 0, 3, 1, 0, 1, 7, 0, 8, 0, 5, 0, 4, 2, 27, 0, 11, 0, 26, 3, 27, 2, 27, 25,
+	})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 400 {
 			t.Skip("long scripts find nothing that short ones don't")
 		}
-		dev := &Migrating{Device: NewDevice(t, 2)}
+		dev := NewTracking(NewDevice(t, 2))
 		front, back := Pair(t)
 		s, err := vhostuser.New(back, dev, vhostuser.Options{Timeout: time.Minute})
 		if err != nil {
@@ -127,7 +130,7 @@ func FuzzSession(f *testing.F) {
 		done := make(chan error, 1)
 		go func() { done <- s.Run(context.Background()) }()
 		fe := NewFrontend(t, front)
-		fe.MustSend(vhostuser.SetProtocolFeatures, Word(allProtocol))
+		fe.MustSend(vhostuser.SetProtocolFeatures, Word(allProtocols))
 		fe.NeedReply = true
 		g := vt.NewGuest(t, vt.Span{Addr: 0, Size: 1 << 16}, vt.Span{Addr: 1 << 20, Size: 1 << 16})
 		qs := []*Queue{NewQueue(t, g, 0, 4), NewQueue(t, g, 1, 4)}
@@ -154,7 +157,7 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 	region := Regions(g)[arg>>1&1]
 	fd := g.FDs[arg>>1&1]
 	event := Word(uint64(i))
-	switch op % 26 {
+	switch op % 28 {
 	case 0:
 		_ = f.Send(vhostuser.SetFeatures,
 			Word([]uint64{feats, feats | vhostuser.FeatureProtocol, 0, 1 << 40}[arg&3]))
@@ -206,7 +209,7 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 			t.Fatal(err)
 		}
 	case 19:
-		_ = f.Send(vhostuser.SetProtocolFeatures, Word(allProtocol))
+		_ = f.Send(vhostuser.SetProtocolFeatures, Word(allProtocols))
 	case 20:
 		features := feats | vhostuser.FeatureProtocol | uint64(arg&1)*logAll
 		_ = f.Send(vhostuser.SetFeatures, Word(features))
@@ -233,6 +236,15 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 		m := &vhostuser.Message{Request: vhostuser.CheckDeviceState, Flags: vhostuser.FlagVersion}
 		_ = f.Write(m)
 		_, _ = f.Reply(vhostuser.CheckDeviceState)
+	case 26:
+		v := vhostuser.InFlight{Queues: uint16(arg & 3), QueueSize: uint16(4) << (arg >> 2 & 1)}
+		_, _, _ = f.QueryFDs(vhostuser.GetInFlightFD, v.AppendTo(nil))
+	case 27:
+		v := vhostuser.InFlight{
+			Size: []uint64{4096, 100, 1 << 40, 0}[arg>>3&3], Offset: uint64(arg>>5) * 2048,
+			Queues: 1 + uint16(arg&1), QueueSize: uint16(4) << (arg >> 2 & 1),
+		}
+		_ = f.Send(vhostuser.SetInFlightFD, v.AppendTo(nil), fd)
 	}
 }
 
@@ -240,12 +252,15 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 const allProtocol = vhostuser.ProtocolFeatures | vhostuser.ProtocolLogShmFD |
 	vhostuser.ProtocolDeviceState
 
+// allProtocols is what a device is offered with that keeps a record of what is in flight, too.
+const allProtocols = allProtocol | vhostuser.ProtocolInFlight
+
 // answered reports whether a request has an answer of its own.
 func answered(r vhostuser.Request) bool {
 	switch r {
 	case vhostuser.GetFeatures, vhostuser.GetProtocolFeatures, vhostuser.GetQueueNum,
 		vhostuser.GetVringBase, vhostuser.GetConfig, vhostuser.GetMaxMemSlots, vhostuser.SetLogBase,
-		vhostuser.SetDeviceStateFD, vhostuser.CheckDeviceState:
+		vhostuser.SetDeviceStateFD, vhostuser.CheckDeviceState, vhostuser.GetInFlightFD:
 		return true
 	case vhostuser.SetProtocolFeatures: // it would take the acknowledgements away
 		return true

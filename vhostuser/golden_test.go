@@ -78,6 +78,9 @@ func goldenFDs(tb testing.TB, g goldenLine) []int {
 			log := g.bytes[12:]
 			size := binary.NativeEndian.Uint64(log) + binary.NativeEndian.Uint64(log[8:])
 			fds = append(fds, vt.MemFD(tb, size))
+		case vhostuser.SetInFlightFD:
+			v := DecodeInFlight(g.bytes[12:])
+			fds = append(fds, vt.MemFD(tb, v.Offset+v.Size))
 		case vhostuser.SetDeviceStateFD:
 			r, w := pipe(tb)
 			if binary.NativeEndian.Uint32(g.bytes[12:]) == vhostuser.StateSave {
@@ -152,6 +155,12 @@ func replay(t *testing.T, text string) {
 				len(got) != len(g.bytes) {
 				t.Errorf("message %d: reply\n% x, want\n% x", i, got, g.bytes)
 			}
+			if len(m.FDs) != g.fds {
+				t.Errorf("message %d: reply with %d descriptors, want %d", i, len(m.FDs), g.fds)
+			}
+			for _, fd := range m.FDs {
+				_ = fd.Close()
+			}
 		}
 	}
 	r.sync()
@@ -162,14 +171,21 @@ func replay(t *testing.T, text string) {
 
 // served is a device that offers what the one in a log did.
 func served(dev *Device, lines []goldenLine) vhostuser.Device {
+	migrates := false
 	for _, g := range lines {
 		request := vhostuser.Request(binary.NativeEndian.Uint32(g.bytes))
-		if g.dir != '>' || request != vhostuser.GetFeatures || len(g.bytes) < 20 {
+		if g.dir != '>' || len(g.bytes) < 20 {
 			continue
 		}
-		if binary.NativeEndian.Uint64(g.bytes[12:])&logAll != 0 {
-			return &Migrating{Device: dev}
+		switch offered := binary.NativeEndian.Uint64(g.bytes[12:]); {
+		case request == vhostuser.GetFeatures:
+			migrates = migrates || offered&logAll != 0
+		case request == vhostuser.GetProtocolFeatures && offered&vhostuser.ProtocolInFlight != 0:
+			return NewTracking(dev)
 		}
+	}
+	if migrates {
+		return &Migrating{Device: dev}
 	}
 	return dev
 }

@@ -33,6 +33,8 @@ var handlers = map[Request]func(*Session, *Message) ([]byte, error){
 	SetBackendReqFD:     (*Session).setBackendReqFD,
 	GetConfig:           (*Session).getConfig,
 	SetConfig:           (*Session).setConfig,
+	GetInFlightFD:       (*Session).getInFlightFD,
+	SetInFlightFD:       (*Session).setInFlightFD,
 	ResetDevice:         (*Session).resetDevice,
 	GetMaxMemSlots:      (*Session).getMaxMemSlots,
 	AddMemReg:           (*Session).addMemReg,
@@ -111,7 +113,7 @@ func (s *Session) resetDevice(*Message) ([]byte, error) {
 		*r = ring{call: r.call, err: r.err}
 	}
 	s.features = 0
-	err = errors.Join(err, s.setLogAll(0))
+	err = errors.Join(err, s.setLogAll(0), s.keepRecord(nil))
 	s.dev.Reset()
 	return nil, err
 }

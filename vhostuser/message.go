@@ -30,6 +30,8 @@ const (
 	SetBackendReqFD     Request = 21
 	GetConfig           Request = 24
 	SetConfig           Request = 25
+	GetInFlightFD       Request = 31
+	SetInFlightFD       Request = 32
 	ResetDevice         Request = 34
 	GetMaxMemSlots      Request = 36
 	AddMemReg           Request = 37
@@ -130,6 +132,9 @@ var rules = map[Request]rule{
 		ProtocolConfig},
 	SetConfig: {"SET_CONFIG", configHeader, configHeader + MaxConfigSize, 0, false,
 		ProtocolConfig},
+	GetInFlightFD: {"GET_INFLIGHT_FD", inFlightMin, inFlightMax, 0, true, ProtocolInFlight},
+	SetInFlightFD: {"SET_INFLIGHT_FD", inFlightMin, inFlightMax, 1, false,
+		ProtocolInFlight},
 	ResetDevice:      {"RESET_DEVICE", 0, 0, 0, false, ProtocolResetDevice},
 	GetMaxMemSlots:   {"GET_MAX_MEM_SLOTS", 0, 8, 0, true, ProtocolMemSlots},
 	AddMemReg:        {"ADD_MEM_REG", 40, 40, 1, false, ProtocolMemSlots},

@@ -86,6 +86,9 @@ func (s *Session) start(i int) error {
 	if err := checkUsedLog(r.addr, q.Used); err != nil {
 		return err
 	}
+	if err := s.recordFits(i, r.size); err != nil {
+		return err
+	}
 	s.warnUnshared()
 	if err := s.protect(func() error { return s.dev.StartQueue(i, q) }); err != nil {
 		return fmt.Errorf("start queue %d: %w", i, err)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
 // DefaultTimeout is how long half a message, or a front-end that doesn't read, is borne with.
@@ -53,9 +55,11 @@ type Session struct {
 	memory    *Memory
 	rings     []ring
 	dirty     dirtyLog
-	transfer  *transfer // of the device's state; nil: there was none
-	warnedMem bool      // this memory was reported as not shared
-	refused   int       // messages
+	transfer  *transfer        // of the device's state; nil: there was none
+	record    *inflight.Region // of what is in flight; nil: none is kept
+	enclosed  *FD              // goes along with the next answer
+	warnedMem bool             // this memory was reported as not shared
+	refused   int              // messages
 	shown     Shown
 
 	mu      sync.Mutex
@@ -185,6 +189,10 @@ func (s *Session) answer(m *Message, own bool, payload []byte, err error) error 
 		payload = word(0)
 	}
 	reply := &Message{Request: m.Request, Flags: FlagVersion | FlagReply, Payload: payload}
+	if s.enclosed != nil {
+		reply.FDs, s.enclosed = []*FD{s.enclosed}, nil
+		defer closeAll(reply.FDs)
+	}
 	s.trace.line(sent, reply)
 	return s.conn.Write(reply)
 }
@@ -233,6 +241,7 @@ func (s *Session) shutdown() {
 	}{
 		{"abandon queues", s.abandon},
 		{"stop queues", s.stopAll},
+		{"end the record", func() error { return s.keepRecord(nil) }},
 		{"end the log", func() error { return s.setLogAll(0) }},
 		{"reset", func() error { s.dev.Reset(); return nil }},
 		{"take memory back", func() error { return s.dev.SetMemory(&Memory{}) }},

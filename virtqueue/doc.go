@@ -45,5 +45,10 @@
 // the used ring that it writes, and WriteAt the buffers. A fault in the middle leaves what was
 // written before it unmarked: the queue is broken then, and the driver's side of it useless.
 //
+// # Crashes
+//
+// A Queue with a record of what is in flight (package inflight) may be cut off at any time: another
+// one with the same record and rings goes on where it stopped. What was in flight is done again.
+//
 // Only little-endian hosts are supported, as guest and host share the words of the rings.
 package virtqueue

@@ -32,15 +32,10 @@ func (q *Queue) pop() (c *Chain, err error) {
 	if more, err := q.look(); !more || err != nil {
 		return nil, err
 	}
-	head := load16(q.avail, ringHeader+2*int(q.nextAvail&q.mask))
-	if head >= q.cfg.Size {
-		return nil, q.fail("pop", ErrHead)
+	head, err := q.next()
+	if err != nil {
+		return nil, err
 	}
-	if q.inFlight[head] != nil {
-		return nil, q.fail("pop", ErrInFlight)
-	}
-	q.nextAvail++
-	q.park()
 	c = q.take(head)
 	if err := q.walk(c); err != nil {
 		c.segs, c.readers, c.readLen, c.writeLen = c.segs[:0], 0, 0, 0
@@ -49,10 +44,32 @@ func (q *Queue) pop() (c *Chain, err error) {
 	return c, nil
 }
 
+// next takes the head of the next chain: of those to be given again, or from the avail ring.
+func (q *Queue) next() (uint16, error) {
+	if len(q.again) > 0 {
+		head := q.again[0]
+		q.again = q.again[1:]
+		return head, nil
+	}
+	head := load16(q.avail, ringHeader+2*int(q.nextAvail&q.mask))
+	if head >= q.cfg.Size {
+		return 0, q.fail("pop", ErrHead)
+	}
+	if q.inFlight[head] != nil {
+		return 0, q.fail("pop", ErrInFlight)
+	}
+	q.nextAvail++
+	q.park()
+	if q.cfg.Record != nil {
+		q.cfg.Record.Take(head)
+	}
+	return head, nil
+}
+
 // look reports whether chains are available, and reads the driver's index only if all of those
 // seen before have been taken.
 func (q *Queue) look() (bool, error) {
-	if q.nextAvail != q.availSeen {
+	if q.nextAvail != q.availSeen || len(q.again) > 0 {
 		return true, nil
 	}
 	_, idx := q.loadAvail()

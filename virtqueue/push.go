@@ -34,11 +34,17 @@ func (q *Queue) Push(head uint16, written uint32) error {
 // publish writes a used element, and then the index that shows it to the driver.
 func (q *Queue) publish(head uint16, written uint32) (err error) {
 	defer q.mem.Recover(debug.SetPanicOnFault(true), &err)
+	if q.cfg.Record != nil {
+		q.cfg.Record.Returning(head)
+	}
 	slot := ringHeader + usedElemSize*int(q.nextUsed&q.mask)
 	store64(q.used, slot, uint64(head)|uint64(written)<<32)
 	next := q.nextUsed + 1
 	store32(q.used, 0, uint32(next)<<16|uint32(q.usedFlags))
 	q.nextUsed = next
+	if q.cfg.Record != nil {
+		q.cfg.Record.Returned(next)
+	}
 	if q.mem.Dirty().Log() != nil {
 		q.dirty(slot, usedElemSize)
 		q.dirty(0, ringHeader)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
+	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
 // Config describes a queue whose rings the driver has set up.
@@ -29,6 +30,10 @@ type Config struct {
 	// InFlight names heads that an earlier Queue on the same rings took and hasn't returned.
 	// They can be pushed, with a length that isn't checked, as their buffers aren't known here.
 	InFlight []uint16
+
+	// Record, if it isn't nil, is kept of what is in flight. What it says an earlier Queue took,
+	// InFlight aside, Pop gives again before all else, in its order; Base then follows from it.
+	Record *inflight.Queue
 }
 
 // Queue is the device side of one split virtqueue.
@@ -53,6 +58,7 @@ type Queue struct {
 
 	inFlight []*Chain // by head; nil is not in flight
 	flying   int      // how many are
+	again    []uint16 // heads that an earlier Queue took, which Pop is still to give again
 	free     []*Chain // chains to reuse
 
 	table  []byte // copy of an indirect table that crosses regions
@@ -85,6 +91,9 @@ func New(mem *guestmem.Memory, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	if err := q.adopt(cfg.InFlight); err != nil {
+		return nil, err
+	}
+	if err := q.resume(); err != nil {
 		return nil, err
 	}
 	if err := mem.Hold(); err != nil {
@@ -140,6 +149,37 @@ func (q *Queue) adopt(heads []uint16) error {
 	return nil
 }
 
+// resume takes up what the record says. Whatever was taken is in flight or was returned, so the two
+// tell where in the avail ring an earlier Queue stopped, which may have had no time to say so.
+func (q *Queue) resume() error {
+	record := q.cfg.Record
+	if record == nil {
+		return nil
+	}
+	heads, fresh, err := record.Recover(q.nextUsed)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for _, head := range heads {
+		if head >= q.cfg.Size {
+			return fmt.Errorf("%w: head %d in flight", ErrConfig, head)
+		}
+		if q.inFlight[head] == nil {
+			q.again = append(q.again, head)
+		}
+	}
+	for _, head := range q.cfg.InFlight {
+		if !slices.Contains(heads, head) {
+			record.Take(head)
+		}
+	}
+	if !fresh {
+		q.nextAvail = q.nextUsed + uint16(q.Flying())
+		q.availSeen = q.nextAvail
+	}
+	return nil
+}
+
 // Close gives up the rings and the hold on the memory. It writes nothing to the guest.
 func (q *Queue) Close() {
 	if q.closed {
@@ -160,16 +200,21 @@ func (q *Queue) NextUsed() uint16 { return q.nextUsed }
 
 // AppendInFlight appends the heads that were taken and not returned, in rising order.
 func (q *Queue) AppendInFlight(dst []uint16) []uint16 {
+	from := len(dst)
 	for head, c := range q.inFlight {
 		if c != nil {
 			dst = append(dst, uint16(head))
 		}
 	}
+	if len(q.again) > 0 {
+		dst = append(dst, q.again...)
+		slices.Sort(dst[from:])
+	}
 	return dst
 }
 
 // Flying returns how many chains are in flight.
-func (q *Queue) Flying() int { return q.flying }
+func (q *Queue) Flying() int { return q.flying + len(q.again) }
 
 // Err returns why the queue is broken, or nil.
 func (q *Queue) Err() error { return q.broken }

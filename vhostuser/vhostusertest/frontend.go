@@ -111,6 +111,32 @@ func (f *Frontend) Query(r vhostuser.Request, payload []byte) ([]byte, error) {
 	return f.Reply(r)
 }
 
+// QueryFDs is Query for an answer with descriptors, which are closed when the test ends.
+func (f *Frontend) QueryFDs(r vhostuser.Request, payload []byte) ([]byte, []int, error) {
+	m := &vhostuser.Message{Request: r, Flags: vhostuser.FlagVersion, Payload: payload}
+	if err := f.Write(m); err != nil {
+		return nil, nil, err
+	}
+	answer, err := f.Conn.Read()
+	if err != nil {
+		return nil, nil, err
+	}
+	var fds []int
+	for _, own := range answer.FDs {
+		fd, err := own.Disown()
+		if err != nil {
+			return nil, nil, err
+		}
+		f.tb.Cleanup(func() { _ = unix.Close(fd) })
+		fds = append(fds, fd)
+	}
+	if answer.Request != r || answer.Flags != vhostuser.FlagVersion|vhostuser.FlagReply {
+		return nil, nil, fmt.Errorf("reply to %v has flags %#x, want one to %v", answer.Request,
+			answer.Flags, r)
+	}
+	return answer.Payload, fds, nil
+}
+
 // Reply reads the reply to a request, and checks its header as QEMU does.
 func (f *Frontend) Reply(r vhostuser.Request) ([]byte, error) {
 	m, err := f.Conn.Read()
@@ -135,6 +161,15 @@ func (f *Frontend) MustQuery(r vhostuser.Request) uint64 {
 
 // Word makes a payload of one u64.
 func Word(v uint64) []byte { return binary.NativeEndian.AppendUint64(nil, v) }
+
+// DecodeInFlight reads the answer to GET_INFLIGHT_FD.
+func DecodeInFlight(b []byte) vhostuser.InFlight {
+	e := binary.NativeEndian
+	return vhostuser.InFlight{
+		Size: e.Uint64(b), Offset: e.Uint64(b[8:]), Queues: e.Uint16(b[16:]),
+		QueueSize: e.Uint16(b[18:]),
+	}
+}
 
 // State makes a payload of a ring index and a number.
 func State(index, num uint32) []byte {
