@@ -4,6 +4,7 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -52,6 +54,18 @@ func TestOptionsAreExplained(t *testing.T) {
 			if !strings.Contains(manual, "`--"+option[1]) {
 				t.Errorf("reference.md doesn't explain --%s of %s", option[1], name)
 			}
+		}
+	}
+}
+
+// TestProtocolVersion holds the number in the protocol's title and in the changes against the code's.
+func TestProtocolVersion(t *testing.T) {
+	for file, want := range map[string]string{
+		"docs/protocol.md": "# The Paracuda device protocol, version %d\n",
+		"CHANGELOG.md":     "- Protocol version %d (",
+	} {
+		if want := fmt.Sprintf(want, wire.Version); !strings.Contains(string(read(t, file)), want) {
+			t.Errorf("%s doesn't say %q", file, want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ package wire
 import "encoding/binary"
 
 const Magic = 1146438480 // "PCUD": first word of the configuration space
-const Version = 2        // of this format; driver and device must agree
+const Version = 3        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
 const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 #define PARACUDA_MAGIC 1146438480 /* "PCUD": first word of the configuration space */
-#define PARACUDA_VERSION 2 /* of this format; driver and device must agree */
+#define PARACUDA_VERSION 3 /* of this format; driver and device must agree */
 #define PARACUDA_VIRTIO_ID 63 /* where the front end takes any id */
 /* where it takes only ids that it has a name for (QEMU's generic device) */
 #define PARACUDA_VIRTIO_ID_STOCK 37
