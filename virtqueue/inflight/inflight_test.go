@@ -258,7 +258,8 @@ func TestShapesAndFilesAreChecked(t *testing.T) {
 	if n != 3*(16+1024*16+48) {
 		t.Errorf("%d bytes", n)
 	}
-	if r.Queue(-1) != nil || r.Queue(3) != nil || r.Queue(2) == nil || (*Region)(nil).Queue(0) != nil {
+	none := (*Region)(nil)
+	if r.Queue(-1) != nil || r.Queue(3) != nil || r.Queue(2) == nil || none.Queue(0) != nil {
 		t.Error("queues that there are")
 	}
 	pipe, w, err := os.Pipe()
