@@ -107,15 +107,34 @@ func (d *Device) LoadState(r io.Reader) error {
 		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := d.accepts(s); err != nil {
+	err = d.accepts(s)
+	d.mu.Unlock()
+	if err != nil {
 		return err
 	}
+	d.forget()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	// Another than the driver has, so that it asks for the settings of this device.
 	d.space.Sequence = s.Sequence + 1
 	d.config.Generation, d.greeted = s.Generation, s.Greeted != 0
 	d.tell()
 	return nil
+}
+
+// forget ends all that the device has of the guest that it served until now: QEMU's loadvm puts
+// another in its place, or an earlier state of it.
+func (d *Device) forget() {
+	d.Reset()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.late != nil {
+		d.late.drop()
+		d.late = nil
+	}
+	for _, c := range d.channels {
+		c.held, c.unsure = nil, false
+	}
 }
 
 // readState reads a state, and nothing behind it.
@@ -146,7 +165,7 @@ func readState(r io.Reader) (*state, error) {
 
 // accepts says whether the device can go on where the saved one stopped.
 func (d *Device) accepts(s *state) error {
-	if d.control != nil || d.late != nil {
+	if d.control != nil {
 		return fmt.Errorf("%w: this device serves a VM already", errState)
 	}
 	if s.Greeted == 0 {

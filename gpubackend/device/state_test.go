@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,38 @@ func TestIdleVMMoves(t *testing.T) {
 	if err := v.dev.LoadState(bytes.NewReader(b.Bytes())); !errors.Is(err, errState) {
 		t.Errorf("load into a device that serves a VM: %v", err)
 	}
+}
+
+// TestEarlierStateIsLoaded: the VM goes back to a time at which its program hadn't begun.
+func TestEarlierStateIsLoaded(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.front.Stop(v.queues...)
+	var b bytes.Buffer
+	if err := v.dev.SaveState(&b); err != nil {
+		t.Fatal(err)
+	}
+	v.front.Start(v.queues...)
+	v.program(0)
+	v.front.Stop(v.queues...)
+	if err := v.dev.SaveState(&bytes.Buffer{}); !errors.Is(err, errBusyVM) {
+		t.Fatalf("a program runs: %v", err)
+	}
+	bad := append(slices.Clone(b.Bytes()), 0)
+	if err := v.dev.LoadState(bytes.NewReader(bad)); !errors.Is(err, errState) {
+		t.Errorf("a byte too many: %v", err)
+	}
+	if err := v.dev.SaveState(&bytes.Buffer{}); !errors.Is(err, errBusyVM) {
+		t.Errorf("a state that was refused has ended the program: %v", err)
+	}
+	if err := v.dev.LoadState(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.dev.SaveState(&bytes.Buffer{}); err != nil {
+		t.Errorf("the program is left: %v", err)
+	}
+	v.front.Start(v.queues...)
+	v.must(wire.ControlRequest{Type: wire.ControlPing})
+	v.program(1)
 }
 
 // TestBusyVMStays, and says why.
