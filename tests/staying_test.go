@@ -25,26 +25,35 @@ type staying struct {
 	t                     *testing.T
 	console, line, socket string // what it said, its serial line, QMP
 	gone                  chan error
+	kill                  func() // ends QEMU
 }
 
 // startStaying boots one with a device.
 func startStaying(t *testing.T, program, device string) *staying {
 	t.Helper()
-	assets, dir := vm.FindAssets(), t.TempDir()
-	kernel, err := assets.KernelDir("6.1")
+	return startMachine(t, program, device, "console", stayingRoot(t))
+}
+
+// startMachine starts one that has a root file system, and says where its console's log is. What
+// comes after are options of QEMU's.
+func startMachine(t *testing.T, program, device, console, root string, more ...string) *staying {
+	t.Helper()
+	dir := t.TempDir()
+	kernel, err := vm.FindAssets().KernelDir("6.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &staying{t: t, console: filepath.Join(logDir(t), "console"),
+	g := &staying{t: t, console: filepath.Join(logDir(t), console),
 		line:   filepath.Join(dir, "line"),
 		socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
 	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1,
 		Kernel: filepath.Join(kernel, "vmlinuz"),
-		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off",
+		Initrd: root, Append: "console=ttyS0 mitigations=off",
 		QMP:     g.socket,
 		Serial:  "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console,
 		Devices: []qemu.Device{{Socket: device}}}
 	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
+	args = append(args, more...)
 	if err := os.RemoveAll(g.console); err != nil { // of an earlier run
 		t.Fatal(err)
 	}
@@ -53,13 +62,19 @@ func startStaying(t *testing.T, program, device string) *staying {
 		t.Fatal(err)
 	}
 	go func() { g.gone <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	g.kill = func() { _ = cmd.Process.Kill() }
+	t.Cleanup(g.kill)
 	return g
 }
 
 // stayingRoot makes the VM's initramfs.
-func stayingRoot(t *testing.T, assets vm.Assets, kernel string) string {
+func stayingRoot(t *testing.T) string {
 	t.Helper()
+	assets := vm.FindAssets()
+	kernel, err := assets.KernelDir("6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	program := filepath.Join(t.TempDir(), "stay")
 	r := command(t, time.Minute, root, "gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
 		program, "tests/guests/stay.c")
@@ -100,6 +115,12 @@ func (g *staying) tell(word string) {
 // qmp gives QEMU a command and returns its answer.
 func (g *staying) qmp(command string) string {
 	g.t.Helper()
+	return g.qmpWith(command, "")
+}
+
+// qmpWith is qmp with one argument, of a name and a string, or none.
+func (g *staying) qmpWith(command, name string, value ...string) string {
+	g.t.Helper()
 	conn, err := net.Dial("unix", g.socket)
 	if err != nil {
 		g.t.Fatal(err)
@@ -109,7 +130,10 @@ func (g *staying) qmp(command string) string {
 	lines := bufio.NewReader(conn)
 	var answer string
 	for _, c := range []string{"", "qmp_capabilities", command} {
-		if c != "" {
+		switch {
+		case c == command && name != "":
+			fmt.Fprintf(conn, "{\"execute\":%q,\"arguments\":{%q:%q}}\n", c, name, value[0])
+		case c != "":
 			fmt.Fprintf(conn, "{\"execute\":%q}\n", c)
 		}
 		for {

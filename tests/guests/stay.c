@@ -2,15 +2,19 @@
 /*
  * The first process of a VM that has nothing but modules: loads those that /modules/list names, and
  * from then on says on the console when /dev/paracuda comes and goes. A line that begins with r
- * makes it reboot, one with o power off.
+ * makes it reboot, one with o power off, one with p run /gpu/program, one with h start one that
+ * holds the GPU, one with e end that.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void load(const char *file)
@@ -22,8 +26,28 @@ static void load(const char *file)
 	close(fd);
 }
 
+static pid_t start(const char *program, const char *argument)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	execl(program, program, argument, NULL);
+	perror(program);
+	_exit(127);
+}
+
+static void await(const char *what, pid_t pid)
+{
+	int status = 0;
+
+	waitpid(pid, &status, 0);
+	printf("guest: %s %#x\n", what, status);
+}
+
 static void obey(void)
 {
+	static pid_t holder;
 	char words[64];
 	ssize_t n = read(0, words, sizeof(words));
 
@@ -31,6 +55,14 @@ static void obey(void)
 		reboot(RB_AUTOBOOT);
 	if (n > 0 && words[0] == 'o')
 		reboot(RB_POWER_OFF);
+	if (n > 0 && words[0] == 'p')
+		await("program ended", start("/gpu/program", NULL));
+	if (n > 0 && words[0] == 'h')
+		holder = start("/gpu/call", "hold");
+	if (n > 0 && words[0] == 'e') {
+		kill(holder, SIGKILL);
+		await("holder ended", holder);
+	}
 }
 
 int main(void)
@@ -40,6 +72,10 @@ int main(void)
 	int is = 0;
 
 	mount("none", "/dev", "devtmpfs", 0, NULL);
+	mkdir("/proc", 0755);
+	mount("none", "/proc", "proc", 0, NULL);
+	mkdir("/tmp", 01777);
+	setenv("LD_LIBRARY_PATH", "/gpu", 1);
 	if (!freopen("/dev/console", "w", stdout) || !freopen("/dev/console", "w", stderr))
 		return 1;
 	dup2(open("/dev/console", O_RDONLY | O_NONBLOCK | O_CLOEXEC), 0);

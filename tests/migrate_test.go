@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// migrators are the releases of QEMU that take a back end's state along.
+var migrators = []string{"10.0", "11"}
+
+// TestMigration moves a VM whose programs have ended from one device process to another, into a file
+// and out of it again, and back to a snapshot: its programs use the GPU each time. While one holds
+// the GPU the VM isn't moved, and goes on.
+func TestMigration(t *testing.T) {
+	needsQEMU(t)
+	image := gpuRoot(t)
+	for _, version := range migrators {
+		t.Run(version, func(t *testing.T) { t.Parallel(); migrates(t, version, image) })
+	}
+}
+
+func migrates(t *testing.T, version, image string) {
+	program, dir := qemuProgram(t, version), t.TempDir()
+	start := func(name string, more ...string) (*staying, *served) {
+		socket := filepath.Join(dir, name+"-"+version)
+		device := serve(t, socket)
+		return startMachine(t, program, socket, name, image, more...), device
+	}
+	first, device := start("first")
+	first.expect("guest: device", 1)
+	first.usesGPU()
+
+	first.tell("hold")
+	first.expect("holding", 1)
+	if status := first.migrate("exec:cat >/dev/null"); status != "failed" {
+		t.Errorf("a VM whose program holds the GPU: migration %s", status)
+	}
+	device.expect(t, "the VM can't be saved or migrated now", "programs in it use the GPU: call")
+	first.lives()
+	first.tell("end")
+	first.expect("guest: holder ended", 1)
+
+	line := "unix:" + filepath.Join(dir, "line")
+	second, _ := start("second", "-incoming", line)
+	second.answers()
+	if status := first.migrate(line); status != "completed" {
+		t.Fatalf("an idle VM: migration %s", status)
+	}
+	first.kill() // for its memory
+	second.runs()
+	second.usesGPU()
+
+	file := filepath.Join(dir, "file")
+	if status := second.migrate("exec:cat >" + file); status != "completed" {
+		t.Fatalf("into a file: migration %s", status)
+	}
+	disk := filepath.Join(dir, "disk")
+	if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second.kill()
+	third, _ := start("third", "-incoming", "exec:cat "+file,
+		"-drive", "if=none,format=raw,snapshot=on,file="+disk)
+	third.runs()
+	third.usesGPU()
+	third.monitor("savevm here")
+	third.tell("hold")
+	third.expect("holding", 1)
+	third.monitor("loadvm here")
+	third.lives()
+	third.tell("program")
+	third.expect(ended, 2)
+}
+
+// TestNoMigration: QEMUs and carriers that don't take a back end's state along say so.
+func TestNoMigration(t *testing.T) {
+	needsQEMU(t)
+	for _, tt := range []struct{ version, device string }{
+		{"7.2", "vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16"},
+		{"11", "vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,config_size=12"},
+	} {
+		t.Run(tt.version, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			serve(t, filepath.Join(dir, "device"))
+			g := &staying{t: t, socket: filepath.Join(dir, "qmp")}
+			startQEMU(t, qemuProgram(t, tt.version), "-nodefaults", "-display", "none", "-S",
+				"-accel", "tcg", "-machine", "q35,memory-backend=m", "-m", "64M",
+				"-object", "memory-backend-memfd,id=m,size=64M,share=on",
+				"-chardev", "socket,id=gpu,path="+filepath.Join(dir, "device"),
+				"-device", tt.device, "-qmp", "unix:"+g.socket+",server=on,wait=off")
+			g.answers()
+			answer := g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
+			if !strings.Contains(answer, "State blocked by non-migratable device") {
+				t.Errorf("migrate: %s", answer)
+			}
+		})
+	}
+}
+
+// monitor gives QEMU a command of its monitor for people, which says nothing if all is well.
+func (g *staying) monitor(line string) {
+	g.t.Helper()
+	answer := g.qmpWith("human-monitor-command", "command-line", line)
+	if strings.TrimSpace(answer) != `{"return": ""}` {
+		g.t.Errorf("%s: %s", line, answer)
+	}
+}
+
+// gpuRoot makes an initramfs with programs and what they need.
+func gpuRoot(t *testing.T) string {
+	t.Helper()
+	image, call := stayingRoot(t), build(t, "tests/guests/call.c", "-ldl")
+	script := `set -e; d=$(mktemp -d); mkdir $d/gpu
+		cp "$1" $d/gpu/program; cp "$2" $d/gpu/call; cp -L "$3"/libcuda.so.1 $d/gpu/
+		ldd "$1" "$2" "$3"/libcuda.so.1 | sed -n 's,.*\s\(/[^ ]*\) (0x.*,\1,p' | sort -u |
+			xargs -I{} cp --parents -L {} $d/
+		cd $d; find . | cpio -o -H newc --quiet >>"$4"; rm -r $d`
+	r := command(t, time.Minute, root, "sh", "-c", script, "sh", filepath.Join(programs, follower),
+		call, filepath.Join(root, "build/guest/lib"), image)
+	if r.exit != 0 {
+		t.Fatalf("add programs to an initramfs: %s", r.stderr)
+	}
+	return image
+}
+
+// ended is what the guest says when a program has ended well.
+const ended = "guest: program ended 0\r\n"
+
+// usesGPU runs a program in the VM, which checks what it computes.
+func (g *staying) usesGPU() {
+	g.t.Helper()
+	g.tell("program")
+	g.expect(ended, 1)
+}
+
+// migrate moves the VM and returns how that ended.
+func (g *staying) migrate(uri string) string {
+	g.t.Helper()
+	if answer := g.qmpWith("migrate", "uri", uri); !strings.Contains(answer, `"return"`) {
+		g.t.Errorf("migrate: %s", answer)
+		return "refused"
+	}
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+		answer := g.qmp("query-migrate")
+		for _, status := range []string{"completed", "failed"} {
+			if strings.Contains(answer, `"status": "`+status+`"`) {
+				g.t.Log(answer)
+				return status
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return "without end: " + g.qmp("query-migrate")
+}
+
+// answers waits until QEMU can be asked.
+func (g *staying) answers() {
+	g.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err := os.Stat(g.socket); err == nil {
+			g.qmp("query-status") // which it answers when all of its devices are there
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	g.t.Fatal("QEMU can't be asked")
+}
+
+// runs waits until the VM that comes from elsewhere runs.
+func (g *staying) runs() {
+	g.t.Helper()
+	g.answers()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if strings.Contains(g.qmp("query-status"), `"running": true`) {
+			return
+		}
+		if len(g.gone) > 0 {
+			g.t.Fatalf("QEMU has ended: %v", <-g.gone)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	g.t.Fatalf("the VM doesn't run: %s", g.qmp("query-status"))
+}
