@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestDemo does what `make demo` does once all that it fetches is there, and with no more than that:
-// in the distribution's own QEMU, or in Debian 12's where none is installed.
+// TestDemo does what `make demo` does once all that it fetches is there, and with no more than
+// that: in the distribution's own QEMU, or in Debian 12's where none is installed.
 func TestDemo(t *testing.T) {
 	needsQEMU(t)
 	cache, path, report := demoCache(t), os.Getenv("PATH"), "ran in QEMU "

@@ -58,7 +58,8 @@ func TestOptionsAreExplained(t *testing.T) {
 	}
 }
 
-// TestProtocolVersion holds the number in the protocol's title and in the changes against the code's.
+// TestProtocolVersion holds the number in the protocol's title and in the changes against the
+// code's.
 func TestProtocolVersion(t *testing.T) {
 	for file, want := range map[string]string{
 		"docs/protocol.md": "# The Paracuda device protocol, version %d\n",

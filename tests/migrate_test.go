@@ -13,9 +13,9 @@ import (
 // migrators are the releases of QEMU that take a back end's state along.
 var migrators = []string{"10.0", "11"}
 
-// TestMigration moves a VM whose programs have ended from one device process to another, into a file
-// and out of it again, and back to a snapshot: its programs use the GPU each time. While one holds
-// the GPU the VM isn't moved, and goes on.
+// TestMigration moves a VM whose programs have ended from one device process to another, into a
+// file and out of it again, and back to a snapshot: its programs use the GPU each time. While one
+// holds the GPU the VM isn't moved, and goes on.
 func TestMigration(t *testing.T) {
 	needsQEMU(t)
 	image := gpuRoot(t)
