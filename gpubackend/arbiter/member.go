@@ -41,7 +41,7 @@ type member struct {
 // state is what the gate's word is to say.
 func (m *member) state() gate.State {
 	return gate.State{
-		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, Knock: m.gate.Parked,
+		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, Knock: m.gate.Knock,
 		InFlight: m.gate.InFlight,
 	}
 }

@@ -19,7 +19,10 @@
 //   - A VM whose turn is over has its gate closed. The next turn begins when its work has ended.
 //     Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
 //     If more of it waits, the VM gets turns like the others: what is on the GPU may wait for that.
-//   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them.
+//   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them. They
+//     are kept only for a VM that is behind in its share and away for a moment, as programs are
+//     that wait for their kernels: for an eighth of the time at most that it works between two
+//     rests, and only while its rests are shorter than that. It is charged for that time.
 //
 // # Who owns what
 //

@@ -34,9 +34,9 @@ type Gate struct {
 	Open bool
 	// Free says that the VM is alone: its workers need not report what they do.
 	Free bool
-	// Parked says that the gate is open, although it isn't the VM's turn, since nobody else wants
-	// the GPUs: its workers are to say when they begin.
-	Parked bool
+	// Knock says that the gate is open to a VM without work, since nobody else wants the GPUs or
+	// it is likely to be back soon: its workers are to say when they begin.
+	Knock bool
 	// InFlight is how much predicted work they may have on the GPU.
 	InFlight time.Duration
 }
@@ -151,6 +151,11 @@ func (s *Scheduler) Report(now Time, id ID, d Demand) {
 		v.empty = s.now
 	}
 	v.demand = d
+	if d.none() {
+		v.habit.begins(s.now, v.stats.Held)
+	} else {
+		v.habit.ends(s.now, v.stats.Held)
+	}
 	s.step()
 }
 

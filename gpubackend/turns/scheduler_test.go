@@ -309,16 +309,16 @@ func TestParkedVMsKnock(t *testing.T) {
 		}
 		return m
 	}
-	if g := gates(); !g[a].Open || !g[a].Parked || g[b].Open {
+	if g := gates(); !g[a].Open || !g[a].Knock || g[b].Open {
 		t.Errorf("gates %+v, want the first parked", g)
 	}
 	s.Report(10, a, Demand{InFlight: true})
-	if g := gates(); !g[a].Open || g[a].Parked {
+	if g := gates(); !g[a].Open || g[a].Knock {
 		t.Errorf("gates %+v, want the first running", g)
 	}
 	s.Report(20, a, Demand{})
 	s.Tick(s.Deadline())
-	if g := gates(); !g[a].Open || !g[a].Parked {
+	if g := gates(); !g[a].Open || !g[a].Knock {
 		t.Errorf("gates %+v, want the first parked again", g)
 	}
 }

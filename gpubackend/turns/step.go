@@ -68,6 +68,10 @@ func (s *Scheduler) ended(v *vm) {
 		if !v.demand.none() {
 			s.begin(v, never)
 		}
+	case awaited: // its turn goes on
+		if !v.demand.none() {
+			v.enter(running, s.now)
+		}
 	case draining, overrun:
 		if !v.demand.InFlight {
 			v.enter(idle, s.now)
@@ -88,12 +92,16 @@ func (s *Scheduler) closing(v *vm, w wants) {
 			s.end(v)
 		}
 		return
-	case v.phase != running:
+	case v.phase != running && v.phase != awaited:
 		return
 	case !v.allowed():
-	case v.demand.none() && s.now >= v.empty+s.config.Idle:
+	case v.phase == awaited || v.demand.none() && s.now >= v.empty+s.config.Idle:
 		if w.any&v.gpus == 0 {
 			v.enter(parked, s.now)
+			return
+		}
+		if s.awaits(v) {
+			v.enter(awaited, s.now)
 			return
 		}
 	case w.any&v.gpus == 0:
@@ -146,8 +154,10 @@ func (s *Scheduler) next() {
 			keptUntil = max(keptUntil, v.until)
 		}
 		if v.asks() {
-			s.queue = append(s.queue, v)
 			asked |= v.gpus
+		}
+		if v.asks() || v.phase == idle && s.awaits(v) {
+			s.queue = append(s.queue, v)
 		}
 	}
 	if asked&^busy == 0 {
@@ -156,6 +166,12 @@ func (s *Scheduler) next() {
 	slices.SortFunc(s.queue, s.order)
 	for _, v := range s.queue {
 		switch {
+		case v.phase == idle:
+			if v.gpus&(busy|kept) == 0 {
+				s.begin(v, never)
+				v.enter(awaited, s.now)
+				busy |= v.gpus
+			}
 		case v.gpus&busy != 0:
 			if kept |= v.gpus; s.urgent(v) {
 				urgent |= v.gpus
@@ -252,6 +268,8 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 			d = min(d, v.until)
 		}
 		return d
+	case awaited:
+		return min(v.spentAt(s.now), v.expected())
 	case draining:
 		return v.since + overrunTurns*v.policy.Turn
 	case waiting:
@@ -269,7 +287,7 @@ func (s *Scheduler) Changes() []Gate {
 	for _, v := range s.all {
 		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
 		g.Free = g.Open && !v.limited() && v.gpus&several == 0
-		g.Parked = v.phase == parked && !g.Free
+		g.Knock = (v.phase == parked || v.phase == awaited) && !g.Free
 		if g != v.told {
 			v.told = g
 			changes = append(changes, g)

@@ -14,16 +14,17 @@ const (
 	idle     phase = iota // has nothing to do; its gate is closed
 	waiting               // has work; its gate is closed
 	running               // has its turn; its gate is open
+	awaited               // has nothing to do for a moment; its GPUs are kept, its gate is open
 	parked                // its gate is open, it has nothing to do, and nobody else wants its GPUs
 	draining              // its turn is over, its gate is closed, work is still on the GPU
 	overrun               // it didn't end in time: others have their turns beside it
 )
 
 // holds says whether a VM in this phase keeps others from its GPUs.
-func (p phase) holds() bool { return p == running || p == draining }
+func (p phase) holds() bool { return p == running || p == awaited || p == draining }
 
 // open says whether the gate is open.
-func (p phase) open() bool { return p == running || p == parked }
+func (p phase) open() bool { return p == running || p == awaited || p == parked }
 
 // virtual is virtual time: nanoseconds of GPU time, divided by a weight.
 type virtual float64
@@ -42,6 +43,7 @@ type vm struct {
 	settled Time // charged up to here
 	until   Time // end of the turn
 	empty   Time // since when it has had nothing to do; meaningful while it runs
+	habit   habit
 	late    bool // it has overrun a turn with what is on the GPU
 	tokens  time.Duration
 	filled  Time // tokens were counted up to here
@@ -75,7 +77,7 @@ func (v *vm) settle(now Time, sharers int, c *Config) {
 	switch v.phase {
 	case waiting:
 		v.stats.Waited += gone
-	case running, draining, overrun:
+	case running, awaited, draining, overrun:
 		v.charge(gone / time.Duration(max(1, sharers)))
 	}
 	v.fill(now, c)
