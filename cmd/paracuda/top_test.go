@@ -17,6 +17,7 @@ import (
 func vmOf(name string, held uint64, alone bool, gpu uint64) link.VM {
 	return link.VM{
 		Name: name, HeldNS: held, Alone: alone, Policy: map[string]string{"weight": "100"},
+		GPUs: []link.GPU{{Name: "soft", Memory: 12 << 30}},
 		Figures: &link.Figures{
 			Memory:   map[string]uint64{"window": 3 << 30, "code": 20 << 20},
 			Counters: map[string]uint64{gpuTime: gpu, "errors": 2},
@@ -47,7 +48,7 @@ func TestTopTable(t *testing.T) {
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("%q, want %q\n%s", got, want, text)
 	}
-	for _, part := range []string{"3092M", "12M", "1s"} {
+	for _, part := range []string{"3092M", "12M", "1s", "/ 12G"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

@@ -57,14 +57,14 @@ func (t *topTable) String() string {
 	fmt.Fprintf(&b, "%s  %d VMs\n\n", t.at.Format(time.TimeOnly), len(t.now))
 	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VM\tTURN\tGPU\tWEIGHT\tLIMIT\tCLASS\t"+
-		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tERRORS")
+		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tLAUNCHES\tCOPIED\tERRORS")
 	for i := range t.now {
 		v := &t.now[i]
-		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\n",
+		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n",
 			plain(v.Name), turnOf(v), 100*t.busy(v), plain(v.Policy["weight"]),
 			plain(v.Policy["time-limit"]), plain(v.Policy["class"]), v.Turns,
 			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
-			counter(v, "errors"))
+			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"))
 	}
 	_ = w.Flush()
 	t.processes(&b)
@@ -108,6 +108,14 @@ func turnOf(v *link.VM) string {
 	return ""
 }
 
+// copiedBy is how many bytes a VM copied.
+func copiedBy(v *link.VM) uint64 {
+	if v.Figures == nil {
+		return 0
+	}
+	return copied(v.Figures.Counters)
+}
+
 // copied is how many bytes were copied in all ways.
 func copied(c map[string]uint64) uint64 {
 	return c["bytes_copied"] + c["bytes_mapped"] + c["bytes_direct"]
@@ -119,8 +127,11 @@ func memoryOf(v *link.VM) string {
 	if v.Figures != nil {
 		has = bytesOf(v.Figures.Memory)
 	}
-	if most := v.Policy["memory"]; most != "" {
+	switch most := v.Policy["memory"]; {
+	case most != "":
 		has += " / " + plain(most)
+	case v.Memory() != 0:
+		has += " / " + roughly(v.Memory())
 	}
 	return has
 }

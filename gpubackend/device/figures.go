@@ -17,10 +17,12 @@ func (d *Device) Figures() *link.Figures {
 	f := &link.Figures{Counters: d.Counters().Map()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	f.Memory = d.kinds()
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
 			f.Processes = append(f.Processes, link.Process{
-				PID: w.pid, Name: w.comm, Counters: some(w.state.Counters()),
+				PID: w.pid, Name: w.comm, Memory: d.memoryOf(w),
+				Counters: some(w.state.Counters()),
 			})
 		}
 	}

@@ -219,6 +219,20 @@ func (d *Device) memory() []Memory {
 	return list
 }
 
+// kinds are what the VM has of all GPUs together. Device.mu is held.
+func (d *Device) kinds() map[string]uint64 {
+	if d.audit == nil {
+		return nil
+	}
+	var all ledger.Holding
+	for _, g := range d.audit.Known() {
+		for slot := range ledger.Slots {
+			all.Add(g.Holding(slot))
+		}
+	}
+	return all.Map()
+}
+
 // memoryOf is what a worker has, of all GPUs together. Device.mu is held.
 func (d *Device) memoryOf(w *workerProcess) map[string]uint64 {
 	slot, counts := w.ledgerSlot()

@@ -125,6 +125,11 @@ func TestProcessesShareTheBound(t *testing.T) {
 	if inLedger(other) != aContext+20<<20 {
 		t.Errorf("the other VM has %d bytes", inLedger(other))
 	}
+	f := v.dev.Figures()
+	if f.Memory["contexts"] != 2*aContext || len(f.Processes) != 3 ||
+		f.Processes[0].Memory["contexts"] != aContext || f.Processes[2].Memory["contexts"] != 0 {
+		t.Errorf("the arbiter is told %+v", f)
+	}
 	h := page.Known()[0].Holding(v.worker(1).slot)
 	if h.PID != 9 || h.Kinds[ledger.Contexts] != aContext {
 		t.Errorf("the second program has %+v", h)

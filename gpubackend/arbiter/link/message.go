@@ -76,3 +76,11 @@ type VM struct {
 	DebtNS   uint64            `json:"debt_ns"`
 	Figures  *Figures          `json:"figures,omitempty"`
 }
+
+// Memory is what all of a VM's GPUs have; 0 where that isn't known.
+func (v *VM) Memory() (sum uint64) {
+	for _, g := range v.GPUs {
+		sum += g.Memory
+	}
+	return sum
+}

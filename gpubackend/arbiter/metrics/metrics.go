@@ -46,8 +46,12 @@ var figures = []figure{
 		func(v *link.VM) (float64, bool) { return 100 * v.Share, true }},
 	{"DCGM_FI_DEV_FB_USED", "Memory of the GPU that the VM has (in MiB).", gauge,
 		func(v *link.VM) (float64, bool) { return memory(v) / mebi, hasMemory(v) }},
-	{"DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU that the VM may have (in MiB).", gauge,
-		func(v *link.VM) (float64, bool) { return bound(v, "memory", mebi) }},
+	{"DCGM_FI_DEV_FB_FREE", "Memory of the GPU that the VM may still have (in MiB).", gauge,
+		func(v *link.VM) (float64, bool) {
+			total, ok := total(v)
+			return max(0, total-memory(v)/mebi), ok && hasMemory(v)
+		}},
+	{"DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU that the VM may have (in MiB).", gauge, total},
 	{"paracuda_memory_guarantee_bytes", "Memory of the GPU that is kept for the VM.", gauge,
 		func(v *link.VM) (float64, bool) { return bound(v, "memory-guarantee", 1) }},
 	{"paracuda_held_seconds_total", "Time of the GPU that the VM was charged for.", counter,
@@ -111,6 +115,14 @@ func number(text string) (float64, bool) {
 func bound(v *link.VM, key string, unit float64) (float64, bool) {
 	n, err := size.Parse(v.Policy[key])
 	return float64(n) / unit, err == nil
+}
+
+// total is what a VM may have of memory, in MiB: its bound, or else what its GPUs have.
+func total(v *link.VM) (float64, bool) {
+	if most, ok := bound(v, "memory", mebi); ok {
+		return most, true
+	}
+	return float64(v.Memory()) / mebi, v.Memory() != 0
 }
 
 func hasMemory(v *link.VM) bool { return len(told(v).Memory) > 0 }

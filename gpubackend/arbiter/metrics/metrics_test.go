@@ -16,7 +16,7 @@ import (
 
 func sample() []link.VM {
 	return []link.VM{
-		{Name: "idle", GPUs: []link.GPU{{Name: "soft"}}},
+		{Name: "idle", GPUs: []link.GPU{{Name: "soft", Memory: 2 << 30}}},
 		{
 			Name: "busy", GPUs: []link.GPU{{Name: "GPU-1"}, {Name: "GPU-2"}}, Share: 0.25,
 			Policy: map[string]string{"weight": "300", "time-limit": "30", "memory": "8G"},
@@ -70,7 +70,9 @@ func TestFigures(t *testing.T) {
 	for _, line := range []string{
 		"DCGM_FI_DEV_GPU_UTIL" + busy + "25",
 		"DCGM_FI_DEV_FB_USED" + busy + "1025",
+		"DCGM_FI_DEV_FB_FREE" + busy + "7167",
 		"DCGM_FI_DEV_FB_TOTAL" + busy + "8192",
+		`DCGM_FI_DEV_FB_TOTAL{vm="idle",gpu="soft"} 2048`,
 		"paracuda_held_seconds_total" + busy + "2.5",
 		"paracuda_waited_seconds_total" + busy + "1",
 		"paracuda_debt_seconds" + busy + "0.5",
