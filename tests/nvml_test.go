@@ -40,14 +40,14 @@ func TestNvidiaSMI(t *testing.T) {
 	}{
 		{"table", "",
 			regexp.MustCompile(`(?s)CUDA Version: 13\.0 .*\|   0  Paracuda Software GPU .* 00000000:01:00\.0 Off .*` +
-				`\| N/A   N/A  N/A  +N/A /  N/A  \| +` + softUsed + ` /   2048MiB \|     N/A  .*No running processes found`)},
+				`\| N/A   N/A  N/A  +N/A /  N/A  \| +` + softUsed + ` /   2048MiB \|  +\d+%  .*No running processes found`)},
 		{"list", "-L",
 			regexp.MustCompile(`^GPU 0: Paracuda Software GPU \(UUID: ` + softUUID + `\)\n$`)},
 		{"query",
 			"--query-gpu=name,uuid,pci.bus_id,memory.total,memory.used,memory.free,compute_cap,utilization.gpu,temperature.gpu,power.draw" +
 				" --format=csv,noheader", regexp.MustCompile(`^Paracuda Software GPU, ` + softUUID +
 				`, 00000000:01:00\.0, 2048 MiB, ` + softBoth +
-				`, 9\.0, \[N/A\], \[N/A\], \[N/A\]\n$`)},
+				`, 9\.0, \d+ %, \[N/A\], \[N/A\]\n$`)},
 		{"processes", "--query-compute-apps=pid,used_memory --format=csv,noheader",
 			regexp.MustCompile(`^$`)},
 		{"all", "-q",

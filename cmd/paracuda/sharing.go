@@ -147,6 +147,9 @@ func (s *sharing) tell(dev *device.Device) {
 		case <-t.C:
 			if s.client.Joined() {
 				s.client.Tell(dev.Figures())
+				if v := s.client.VM(); v != nil {
+					dev.Shared(v.Share)
+				}
 			}
 		}
 	}

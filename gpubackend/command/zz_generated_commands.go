@@ -195,6 +195,66 @@ func (c *Join) Append(b []byte) []byte {
 	return b
 }
 
+// Usage is command USAGE of commands.def.
+// What the VM has of a GPU: how busy it keeps it, and the memory of one of its processes.
+type Usage struct {
+	Device uint64 // ordinal, among the worker's
+	From   uint64 // the process to begin with: 0, then what the answer before this one said
+}
+
+// UsageWords is how many words Usage has before its tails.
+const UsageWords = 2
+
+// Decode reads and checks USAGE. words is a copy of the words, body all behind the header.
+func (c *Usage) Decode(words []uint64, _ []byte) bool {
+	if len(words) < UsageWords {
+		return false
+	}
+	c.Device = words[0]
+	c.From = words[1]
+	return true
+}
+
+// DecodeUsage returns what Decode reads.
+func DecodeUsage(words []uint64, body []byte) (c Usage, ok bool) {
+	if !c.Decode(words, body) {
+		return Usage{}, false
+	}
+	return c, true
+}
+
+// Append writes the words and tails of c behind b.
+func (c *Usage) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, c.Device)
+	b = binary.LittleEndian.AppendUint64(b, c.From)
+	return b
+}
+
+// UsageAnswer is the answer to Usage.
+type UsageAnswer struct {
+	Busy  uint64 // 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known
+	Next  uint64 // where to go on; 0: there is no process any more, and what follows means nothing
+	Pid   uint64 // in the guest
+	Bytes uint64 // of the GPU
+}
+
+// Put writes the answer into a slot's words and returns how many there are.
+func (a UsageAnswer) Put(words *Words) int {
+	words[0] = a.Busy
+	words[1] = a.Next
+	words[2] = a.Pid
+	words[3] = a.Bytes
+	return 4
+}
+
+// Read reads the answer from a slot's words.
+func (a *UsageAnswer) Read(words *Words) {
+	a.Busy = words[0]
+	a.Next = words[1]
+	a.Pid = words[2]
+	a.Bytes = words[3]
+}
+
 // CtxSynchronize is command cuCtxSynchronize of commands.def.
 type CtxSynchronize struct {
 }
@@ -2962,6 +3022,7 @@ var Layouts = map[uint16]Layout{
 	3:   {Name: "THREAD_EXIT", Words: ThreadExitWords, NoContext: true},
 	4:   {Name: "REPORT", Words: ReportWords, NoContext: true},
 	5:   {Name: "JOIN", Words: JoinWords, NoContext: true},
+	6:   {Name: "USAGE", Words: UsageWords, NoContext: true},
 	261: {Name: "cuCtxSynchronize", Words: CtxSynchronizeWords, NoContext: false},
 	402: {Name: "cuStreamSynchronize", Words: StreamSynchronizeWords, NoContext: false},
 	409: {Name: "cuEventSynchronize", Words: EventSynchronizeWords, NoContext: false},

@@ -29,6 +29,10 @@ var roundTrips = []struct {
 		c, ok := DecodeJoin(words, body)
 		return c.Append(nil), ok
 	}},
+	{"USAGE", func(words []uint64, body []byte) ([]byte, bool) {
+		c, ok := DecodeUsage(words, body)
+		return c.Append(nil), ok
+	}},
 	{"cuCtxSynchronize", func(words []uint64, body []byte) ([]byte, bool) {
 		c, ok := DecodeCtxSynchronize(words, body)
 		return c.Append(nil), ok

@@ -112,7 +112,8 @@ type Device struct {
 	slots     slots            // of the workers that have had a channel
 	warmSlots slots            // of those that were started ahead of use, in the ledger
 	workers   map[*workerProcess]bool
-	audit     *ledger.Audit     // of the ledger; nil without one
+	audit     *ledger.Audit // of the ledger; nil without one
+	busy      busy
 	auditing  bool              // auditMemory runs
 	ended     handover.Counters // of workers that are gone
 }

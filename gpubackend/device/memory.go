@@ -129,6 +129,7 @@ func (d *Device) auditMemory() {
 		d.audit.Mark(running)
 		if d.auditing = len(d.workers) > 0; !d.auditing {
 			d.audit.Look(nil, nil)
+			d.restBusy()
 			d.mu.Unlock()
 			return
 		}
@@ -139,6 +140,7 @@ func (d *Device) auditMemory() {
 			d.endHolder(r)
 		}
 		d.mu.Unlock()
+		d.tellBusy(time.Now())
 		time.Sleep(pause)
 	}
 }

@@ -37,7 +37,12 @@ func (p *Process) Join(page *Page, slot int) {
 }
 
 // Page is the page that the process has joined; nil for none.
-func (p *Process) Page() *Page { return p.page }
+func (p *Process) Page() *Page {
+	if p == nil {
+		return nil
+	}
+	return p.page
+}
 
 func (p *Process) join(id uint64, a *Account) {
 	if p.page == nil {

@@ -283,3 +283,45 @@ func BenchmarkTakeGive(b *testing.B) {
 		a.Give(Window, 2<<20)
 	}
 }
+
+// TestHolders: those who ask are told of the guest's processes, each once, and of no others.
+func TestHolders(t *testing.T) {
+	page := newPage(t, 0)
+	a := NewAudit(page, 0)
+	for slot, pid := range map[int]int32{3: 30, 7: 70, 9: 90, Mover: 0, Warm: 1} {
+		a.Begin(slot, pid)
+		p := NewProcess()
+		p.Join(page, slot)
+		if slot != 9 { // it has nothing
+			p.Account(testGPU).Force(Contexts, uint64(slot))
+		}
+	}
+	var got []Holding
+	for from := 0; ; {
+		slot, h, ok := page.Holder(testGPU, from)
+		if !ok {
+			break
+		}
+		got, from = append(got, h), slot+1
+	}
+	if len(got) != 2 || got[0].PID != 30 || got[0].Sum() != 3 || got[1].PID != 70 {
+		t.Errorf("holders %+v", got)
+	}
+	for _, from := range []int{-1, Workers, math.MaxInt} {
+		if slot, _, ok := page.Holder(testGPU, from); ok && slot != 3 {
+			t.Errorf("from %d: slot %d", from, slot)
+		}
+	}
+	if _, _, ok := page.Holder(testGPU+1, 0); ok || len(page.Known()) != 1 {
+		t.Error("to ask for a GPU that nobody uses makes it known")
+	}
+	for _, word := range []uint64{0, 1, 38, math.MaxUint64} {
+		wordAt(page.mem, busyAt).Store(word)
+		if percent, known := page.Busy(); known != (word != 0) || percent < 0 || percent > 100 {
+			t.Errorf("word %d: %d %%, known: %v", word, percent, known)
+		}
+	}
+	if page.SetBusy(37); wordAt(page.mem, busyAt).Load() != 38 {
+		t.Error("what SetBusy says isn't what Busy reads")
+	}
+}

@@ -24,10 +24,12 @@ const (
 // GPUs is how many a page has room for.
 const GPUs = 16
 
-// Layout: the bound, which is the same for each GPU, then a section for each GPU. That begins with
+// Layout: the bound, which is the same for each GPU, and how busy the VM keeps them, then a section
+// for each GPU. That begins with
 // a line of its own numbers, and has a line for each slot.
 const (
 	boundAt      = 0
+	busyAt       = 8
 	sectionsAt   = 4096
 	lineBytes    = 128
 	idAt         = 0
@@ -118,6 +120,30 @@ func (p *Page) SetBound(bytes uint64) { wordAt(p.mem, boundAt).Store(bytes) }
 
 // Bound is what the page says that the VM may have; 0 is no bound.
 func (p *Page) Bound() uint64 { return wordAt(p.mem, boundAt).Load() }
+
+// SetBusy says for what part of the last second the VM had its GPUs, in percent.
+func (p *Page) SetBusy(percent int) { wordAt(p.mem, busyAt).Store(1 + uint64(percent)) }
+
+// Busy is what SetBusy was told last.
+func (p *Page) Busy() (percent int, known bool) {
+	n := wordAt(p.mem, busyAt).Load()
+	return int(min(n-1, 100)), n != 0
+}
+
+// Holder is the first guest process, from a slot on, that has memory of a GPU.
+func (p *Page) Holder(id uint64, from int) (slot int, h Holding, ok bool) {
+	for _, g := range p.Known() {
+		if g.ID() != id {
+			continue
+		}
+		for slot = max(from, 0); slot < Workers; slot++ {
+			if h = g.Holding(slot); h.PID > 0 && h.Sum() != 0 {
+				return slot, h, true
+			}
+		}
+	}
+	return 0, Holding{}, false
+}
 
 // GPU returns the section of a GPU, by its id: the first free one if there is none yet. It is nil
 // if all are taken, which only a process that lies can bring about.

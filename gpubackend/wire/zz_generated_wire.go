@@ -653,6 +653,7 @@ const (
 	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
 	OpReport        = 4 // buffer: name of a function that isn't implemented and was called; for the host's log
 	OpJoin          = 5 // answered when the copies that the thread sent as PART since its last JOIN are over, with their first error
+	OpUsage         = 6 // what the VM has of a GPU, a process at a time
 	OpFirstFunction = 256
 )
 

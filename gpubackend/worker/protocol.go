@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -17,6 +18,7 @@ func (w *Worker) core() call.Handlers {
 		gpubackend.Op(wire.OpHello):      call.Decoded(command.DecodeHello, w.runHello),
 		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
 		gpubackend.Op(wire.OpReport):     call.Decoded(command.DecodeReport, w.runReport),
+		gpubackend.Op(wire.OpUsage):      call.Decoded(command.DecodeUsage, w.usage.run),
 		gpubackend.Op(wire.OpThreadExit): call.Decoded(command.DecodeThreadExit, w.runThreadExit),
 		gpubackend.OpCtxSynchronize: call.Decoded(command.DecodeCtxSynchronize,
 			w.runCtxSynchronize),
@@ -75,6 +77,9 @@ func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 	s.Encode(out.Bytes)
 	for i := range s.Device {
 		s.Device[i].Encode(out.Bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+	}
+	for i := range s.Device {
+		w.usage.gpus = append(w.usage.gpus, ledger.ID(s.Device[i].Uuid))
 	}
 	w.opened = true
 	w.countStart()

@@ -29,6 +29,7 @@ type Worker struct {
 	driver gpubackend.Driver
 	gpu    string
 	host   *budget.Budget // of the host's memory
+	usage  usage          // of the GPUs, by the whole VM
 	mover  moves.Mover
 	policy handover.Policy
 	state  *handover.State
@@ -134,7 +135,7 @@ func newWorker(
 	n := m.Name(fds)
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
-		gpu: m.GPU, host: counts.host,
+		gpu: m.GPU, host: counts.host, usage: usage{accounts: counts.device},
 		driver: driver, warm: driver != nil, watchdog: dog,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),

@@ -18,6 +18,21 @@ struct paracuda_link {
 	uint32_t own_generation;	    /* at most, wherever it is plugged in */
 };
 
+/* A process of the VM that has memory of a GPU. */
+struct paracuda_holder {
+	uint32_t pid, unused;
+	uint64_t bytes;
+};
+
+#define PARACUDA_HOLDERS_MAX 64
+
+/* What the VM has of a GPU, by the host's count. */
+struct paracuda_usage {
+	uint32_t busy_known, busy; /* the part of the last second for which it had it, in percent */
+	uint32_t holders, unused;
+	struct paracuda_holder holder[PARACUDA_HOLDERS_MAX];
+};
+
 enum paracuda_work_kind { PARACUDA_KERNEL, PARACUDA_COPY, PARACUDA_FILL, PARACUDA_GRAPH };
 
 /* Where memory lies; the numbers are CUPTI's. */
@@ -49,6 +64,7 @@ struct paracuda_table {
 	int (*device_link)(struct paracuda_link *link, int device);
 	/* The watcher must stay for ever; NULL: nobody. */
 	void (*watch)(const struct paracuda_watcher *watcher);
+	int (*device_usage)(struct paracuda_usage *usage, int device);
 };
 
 #endif

@@ -241,6 +241,7 @@ enum paracuda_op {
 	/* answered when the copies that the thread sent as PART since its last JOIN are over, with
 	 * their first error */
 	PARACUDA_OP_JOIN = 5,
+	PARACUDA_OP_USAGE = 6, /* what the VM has of a GPU, a process at a time */
 	PARACUDA_OP_FIRST_FUNCTION = 256,
 };
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about one GPU. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "nvml.h"
 
@@ -162,31 +160,14 @@ EXPORT enum nvml nvmlDeviceGetCudaComputeCapability(const void *handle, int *maj
 	return NVML_SUCCESS;
 }
 
-/* Asking starts a process: an answer holds for a second. */
 static enum nvml memory_of(const struct gpu *g, struct memory *out)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct gpu now[GPUS_MAX];
-	static time_t asked;
-	static int count;
-	enum nvml result = NVML_UNKNOWN;
-	struct timespec t;
+	struct gpu now;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	pthread_mutex_lock(&lock);
-	if (count <= 0 || t.tv_sec - asked > 1) {
-		count = gpu_query(now, GPUS_MAX, 1);
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		asked = t.tv_sec;
-	}
-	for (int i = 0; i < count && result; i++) {
-		if (memcmp(now[i].uuid, g->uuid, sizeof(g->uuid)))
-			continue;
-		*out = (struct memory){ now[i].total, now[i].free, now[i].total - now[i].free };
-		result = NVML_SUCCESS;
-	}
-	pthread_mutex_unlock(&lock);
-	return result;
+	if (gpu_now(g, &now))
+		return NVML_UNKNOWN;
+	*out = (struct memory){ now.total, now.free, now.total - now.free };
+	return NVML_SUCCESS;
 }
 
 EXPORT enum nvml nvmlDeviceGetMemoryInfo(const void *handle, struct memory *out)

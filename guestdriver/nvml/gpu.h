@@ -27,9 +27,11 @@ struct gpu {
 	uint32_t pci_device,
 		pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
 	struct paracuda_link link;
+	int usage_known; /* it was asked for, with free memory */
+	struct paracuda_usage usage;
 };
 
-/* Asks for all GPUs, with their free memory or without. Returns their number or -1. */
+/* Asks for all GPUs, with what changes or without. Returns their number or -1. */
 int gpu_query(struct gpu *gpus, int room, int with_memory);
 
 #define GPU_PATH_MAX 4096

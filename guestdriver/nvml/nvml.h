@@ -38,6 +38,10 @@ struct memory_v2 {
 	uint64_t total, reserved, free, used;
 };
 
+struct utilization {
+	uint32_t gpu, memory; /* in percent */
+};
+
 struct pci_info {
 	char legacy[16];
 	uint32_t domain, bus, device, pci_device, pci_subsystem;
@@ -91,6 +95,12 @@ unsigned gpu_count(void);
 enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size);
 
 enum nvml nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length);
+
+/* A GPU as it was a second ago at most. Returns 0 or -1. */
+int gpu_now(const struct gpu *g, struct gpu *out);
+
+/* What a process has of a GPU; NOT_AVAILABLE where that isn't known. */
+uint64_t process_memory(const struct gpu *now, uint32_t pid);
 
 /* What is wrong with a handle. */
 enum nvml gpu_error(void);

@@ -77,6 +77,7 @@ static unsigned list(uint32_t *pids, unsigned room)
 enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size)
 {
 	unsigned room, found;
+	struct gpu now;
 	uint32_t *pids;
 	FIND(g, handle, count);
 	room = infos ? *count : 0;
@@ -84,8 +85,10 @@ enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t
 	if (!pids)
 		return NVML_MEMORY;
 	found = gpu_index(g) ? 0 : list(pids, room);
+	if (found && room && gpu_now(g, &now))
+		now.usage_known = 0;
 	for (unsigned i = 0; i < found && i < room; i++) {
-		struct process p = { pids[i], NOT_AVAILABLE, ~0u, ~0u };
+		struct process p = { pids[i], process_memory(&now, pids[i]), ~0u, ~0u };
 
 		memcpy((uint8_t *)infos + i * size, &p, size < sizeof(p) ? size : sizeof(p));
 	}

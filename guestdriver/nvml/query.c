@@ -107,18 +107,32 @@ static void ask_memory(struct gpu *g, int device)
 	g->total = total;
 }
 
-/* CUDA tells nothing of the link: the guest's libcuda does. */
-static void ask_link(struct gpu *g, int device)
+/* What the guest's libcuda tells beyond CUDA; NULL: it is another one. */
+static const struct paracuda_table *own_table(void)
 {
 	static const uint8_t id[16] = { PARACUDA_TABLE_ID };
 	const struct paracuda_table *own;
 	const void *table;
 
 	if (cuGetExportTable(&table, id))
-		return;
+		return NULL;
 	own = table;
-	if (own->bytes >= sizeof(*own))
+	return own->bytes >= sizeof(*own) ? own : NULL;
+}
+
+static void ask_link(struct gpu *g, int device)
+{
+	const struct paracuda_table *own = own_table();
+
+	if (own)
 		own->device_link(&g->link, device);
+}
+
+static void ask_usage(struct gpu *g, int device)
+{
+	const struct paracuda_table *own = own_table();
+
+	g->usage_known = own && !own->device_usage(&g->usage, device);
 }
 
 /* An attribute, 0 where it isn't known. */
@@ -164,8 +178,10 @@ int query_main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < count; i++) {
 		ask(&g, i);
-		if (argc > 1 && !strcmp(argv[1], "memory"))
+		if (argc > 1 && !strcmp(argv[1], "memory")) {
+			ask_usage(&g, i);
 			ask_memory(&g, i);
+		}
 		if (fwrite(&g, sizeof(g), 1, stdout) != 1)
 			return 1;
 	}

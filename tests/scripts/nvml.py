@@ -10,12 +10,14 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pynvml as n
 
+CONTEXT, MORE = 8 << 20, 64 << 20  # what a context takes of the software GPU, and an allocation
+
 # What no VM knows: each must say so rather than answer.
 UNKNOWN = {
-    "nvmlDeviceGetUtilizationRates": [],
     "nvmlDeviceGetTemperature": [n.NVML_TEMPERATURE_GPU],
     "nvmlDeviceGetPowerUsage": [],
     "nvmlDeviceGetEnforcedPowerLimit": [],
@@ -133,9 +135,10 @@ def like_cuda(h):
     assert re.fullmatch(r"\d+(\.\d+)+", n.nvmlSystemGetDriverVersion())
     assert n.nvmlSystemGetNVMLVersion().endswith(n.nvmlSystemGetDriverVersion())
     print("as CUDA says")
+    return cuda
 
 
-def processes(h, smi):
+def processes(h, smi, cuda):
     """This process uses CUDA; a child that it forks has the device's file, and doesn't. nvidia-smi says the same."""
     child = os.fork()
     if child == 0:
@@ -146,11 +149,17 @@ def processes(h, smi):
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     assert [p.pid for p in found] == [os.getpid()], found
-    assert found[0].usedGpuMemory is None
+    has = found[0].usedGpuMemory
+    assert CONTEXT <= has < CONTEXT + MORE, has
+    memory = ctypes.c_uint64()
+    cuda.call("cuMemAlloc_v2", ctypes.byref(memory), MORE)
+    time.sleep(1.1)  # an answer holds for a second
+    assert n.nvmlDeviceGetComputeRunningProcesses(h)[0].usedGpuMemory == has + MORE
+    assert 0 <= n.nvmlDeviceGetUtilizationRates(h).gpu <= 100
     assert n.nvmlSystemGetProcessName(os.getpid())
     assert n.nvmlDeviceGetGraphicsRunningProcesses(h) == []
     table = subprocess.run([smi], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"\|    0   N/A  N/A +%d      C   python3 .* N/A +\|\n" % os.getpid(), table), table
+    assert re.search(r"\|    0   N/A  N/A +%d      C   python3 .* %dMiB +\|\n" % (os.getpid(), (has + MORE) >> 20), table), table
     print("processes")
 
 
@@ -208,8 +217,8 @@ def main():
     as_pytorch()
     n.nvmlInit()
     h = handles()
-    like_cuda(h)
-    processes(h, sys.argv[1])
+    cuda = like_cuda(h)
+    processes(h, sys.argv[1], cuda)
     joined(h)
     unknown(h)
     every_function()

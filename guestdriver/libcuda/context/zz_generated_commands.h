@@ -86,6 +86,25 @@ static inline CUresult call_JOIN(void)
 	return channel_call(&r, NULL, 0);
 }
 
+/* What the VM has of a GPU: how busy it keeps it, and the memory of one of its processes. */
+static inline void request_USAGE(struct request *r, uint64_t device, uint64_t from)
+{
+	request_init(r, PARACUDA_OP_USAGE);
+	words_USAGE(r, device, from);
+}
+
+static inline CUresult call_USAGE(uint64_t device, uint64_t from, struct answer_USAGE *answer)
+{
+	struct request r;
+	uint64_t word[4];
+	CUresult result;
+
+	request_USAGE(&r, device, from);
+	result = channel_call(&r, word, 4);
+	read_USAGE(answer, word);
+	return result;
+}
+
 static inline void request_cuCtxSynchronize(struct request *r)
 {
 	request_init(r, OP_cuCtxSynchronize);

@@ -13,6 +13,7 @@
 #include "exports/integrity.h"
 #include "exports/tools.h"
 #include "exports/unsupported.h"
+#include "exports/usage.h"
 #include "paracuda_table.h"
 #include "streams/activity.h"
 
@@ -231,8 +232,8 @@ static const word device[26] = {
 	[3 ... 25] = FUNCTION(other_unknown),
 };
 
-static const word own[3] = { sizeof(struct paracuda_table), FUNCTION(device_link),
-			     FUNCTION(activity_watch) };
+static const word own[4] = { sizeof(struct paracuda_table), FUNCTION(device_link),
+			     FUNCTION(activity_watch), FUNCTION(device_usage) };
 
 _Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
 

@@ -481,6 +481,29 @@ static inline void words_JOIN(struct request *r)
 	(void)r;
 }
 
+/* What the VM has of a GPU: how busy it keeps it, and the memory of one of its processes. */
+struct answer_USAGE {
+	uint64_t busy;	/* 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known */
+	uint64_t next;	/* where to go on; 0: there is no process any more, and what follows means nothing */
+	uint64_t pid;	/* in the guest */
+	uint64_t bytes;	/* of the GPU */
+};
+
+static inline void read_USAGE(struct answer_USAGE *a, const uint64_t *word)
+{
+	a->busy = word[0];
+	a->next = word[1];
+	a->pid = word[2];
+	a->bytes = word[3];
+}
+
+static inline void words_USAGE(struct request *r, uint64_t device, uint64_t from)
+{
+	r->exact = true;
+	request_word(r, device);
+	request_word(r, from);
+}
+
 static inline void words_cuCtxSynchronize(struct request *r)
 {
 	r->exact = true;

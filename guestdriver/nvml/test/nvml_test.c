@@ -45,6 +45,9 @@ int nvmlDeviceGetCpuAffinityWithinScope(device d, unsigned words, unsigned long 
 					unsigned scope);
 int nvmlDeviceGetMemoryAffinity(device d, unsigned words, unsigned long *set, unsigned scope);
 
+int nvmlDeviceGetUtilizationRates(device d, unsigned *out);
+uint64_t process_memory(const struct gpu *now, uint32_t pid);
+
 static device first, second;
 
 static void before_init(void)
@@ -177,6 +180,19 @@ static void near(void)
 	CHECK_IS(1, set[0] & 1);
 }
 
+static void usage(void)
+{
+	unsigned rates[2] = { 1, 1 };
+
+	CHECK_IS(SUCCESS, nvmlDeviceGetUtilizationRates(first, rates));
+	CHECK_IS(37, (int)rates[0]);
+	CHECK_IS(0, (int)rates[1]);
+	CHECK_IS(NOT_SUPPORTED, nvmlDeviceGetUtilizationRates(second, rates));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetUtilizationRates(first, NULL));
+	CHECK(process_memory(&fixture[0], 8) == ~0ull);
+	CHECK(process_memory(&fixture[1], 7) == ~0ull);
+}
+
 int main(void)
 {
 	before_init();
@@ -188,6 +204,7 @@ int main(void)
 	pairs();
 	records();
 	near();
+	usage();
 	CHECK_IS(SUCCESS, nvmlShutdown());
 	return 0;
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// busyWindow is for how long at least the GPU's time is counted until the guest is told of it.
+const busyWindow = time.Second
+
+// busy is how busy the VM keeps its GPUs, for NVML in the guest: by the arbiter, which knows what
+// the VM held, or else by what its workers measured. Device.mu is held for all of it.
+type busy struct {
+	at       time.Time // counted from here on
+	gpu      uint64    // nanoseconds, until then
+	share    float64   // as the arbiter said
+	sharedAt time.Time // when it did
+}
+
+// Shared notes for what part of the last moment the arbiter says that the VM had its GPUs.
+func (d *Device) Shared(part float64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy.share, d.busy.sharedAt = part, time.Now()
+}
+
+// part is for what part of the window before the GPUs were busy, if that is over.
+func (b *busy) part(now time.Time, gpu uint64) (part float64, ok bool) {
+	gone := now.Sub(b.at)
+	if gone < busyWindow {
+		return 0, false
+	}
+	part = float64(gpu-min(gpu, b.gpu)) / float64(gone)
+	first := b.at.IsZero()
+	b.at, b.gpu = now, gpu
+	switch {
+	case now.Sub(b.sharedAt) < 2*busyWindow:
+		part = b.share
+	case first:
+		part = 0
+	}
+	return min(1, max(0, part)), true
+}
+
+// tellBusy has the workers know, who tell the guest. Without a gate they don't count time.
+func (d *Device) tellBusy(now time.Time) {
+	if d.config.Gate == nil {
+		return
+	}
+	gpu := d.Counters()[handover.GPUTime]
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if part, ok := d.busy.part(now, gpu); ok {
+		d.config.Ledger.SetBusy(int(100*part + 0.5))
+	}
+}
+
+// restBusy is called when there are no workers any more. Device.mu is held.
+func (d *Device) restBusy() {
+	d.busy.at = time.Time{}
+	if d.config.Gate != nil {
+		d.config.Ledger.SetBusy(0)
+	}
+}
