@@ -415,6 +415,18 @@ func (v *vm) furnish(channel int) {
 func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
 	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply,
 		Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq, Context: v.context}
+	v.put(c, words...)
+	v.submit(channel)
+}
+
+// put writes a command to the ring. It doesn't wrap.
+func (v *vm) put(c wire.Command, words ...uint64) {
+	if room := wire.RingBytes - v.appended%wire.RingBytes; room < c.Size+wire.CommandSize {
+		nop := make([]byte, wire.CommandSize)
+		(&wire.Command{Size: room}).Encode(nop)
+		v.guest.Write(v.arena+wire.Ring+uint64(v.appended%wire.RingBytes), nop)
+		v.appended += room
+	}
 	b := make([]byte, wire.CommandSize)
 	c.Encode(b)
 	for _, w := range words {
@@ -422,6 +434,10 @@ func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
 	}
 	v.guest.Write(v.arena+wire.Ring+uint64(v.appended%wire.RingBytes), b)
 	v.appended += c.Size
+}
+
+// submit has a channel's worker look at what was put.
+func (v *vm) submit(channel int) {
 	v.guest.Write(v.arena+wire.ArenaHeaderAppendedOffset,
 		binary.LittleEndian.AppendUint32(nil, v.appended))
 	v.kick(1 + channel)

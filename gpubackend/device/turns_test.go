@@ -100,7 +100,8 @@ func (h *host) vm(name string, policy map[string]string, programs int) *tenant {
 	}
 	h.Cleanup(page.Close) // when nothing of the VM is left
 	x := &tenant{page: page}
-	x.vm = newVMOf(h.T, Config{Spawn: &processes{}, Gate: page}, "channels=8", "spin-host=0")
+	x.vm = newVMOf(h.T, Config{Spawn: &processes{}, Gate: page}, "spin-host=0",
+		fmt.Sprintf("channels=%d", max(8, programs)))
 	x.client, err = client.New(client.Config{
 		Path: h.path, Required: true, Name: name, GPUs: []link.GPU{{Name: "soft"}}, Policy: policy,
 		Page: page, Log: quiet(),
@@ -157,26 +158,28 @@ func (p *spinner) do(op gpubackend.Op, words ...uint64) uint64 {
 }
 
 // launch launches kernels of a length, for which nobody waits.
-func (p *spinner) launch(n int, long time.Duration) {
-	const words = 8
+func (p *spinner) launch(n int, long time.Duration) { p.launchIn(0, n, long) }
+
+// launchIn launches them in a stream.
+func (p *spinner) launchIn(stream uint64, n int, long time.Duration) {
 	for range n {
-		b := make([]byte, wire.CommandSize)
-		c := wire.Command{
-			Op: uint16(gpubackend.OpLaunchKernel), Size: wire.CommandSize + 8*words,
-			Context: p.context,
-		}
-		c.Encode(b)
-		for _, w := range [words]uint64{
-			p.function, 0, 1 | 1<<32, 1 | 1<<32, 1 | 1<<32, 0, 8, uint64(long),
-		} {
-			b = binary.LittleEndian.AppendUint64(b, w)
-		}
-		p.guest.Write(p.arena+wire.Ring+uint64(p.appended%wire.RingBytes), b)
-		p.appended += c.Size
+		p.post(gpubackend.OpLaunchKernel, p.function, stream, 1|1<<32, 1|1<<32, 1|1<<32, 0, 8,
+			uint64(long))
 	}
-	p.guest.Write(p.arena+wire.ArenaHeaderAppendedOffset,
-		binary.LittleEndian.AppendUint32(nil, p.appended))
-	p.kick(1 + p.channel)
+	p.submit(p.channel)
+}
+
+// post puts a command for whose answer nobody waits.
+func (p *spinner) post(op gpubackend.Op, words ...uint64) {
+	p.put(wire.Command{
+		Op: uint16(op), Size: uint32(wire.CommandSize + 8*len(words)), Context: p.context,
+	}, words...)
+}
+
+// unread is how much of the ring the worker has yet to read.
+func (p *spinner) unread() uint32 {
+	b := p.guest.Read(p.arena+wire.ArenaHeaderConsumedOffset, 4)
+	return p.appended - binary.LittleEndian.Uint32(b)
 }
 
 // kernel is how long kernels last, and plenty how many a program launches before anything is
