@@ -97,20 +97,26 @@ func TestPolicyMistakes(t *testing.T) {
 	path := filepath.Join(dir, "arbiter")
 	p := startArbiter(t, path)
 	control, _ := startDevice(t, dir, "--arbiter", path)
+	if err := dispatch([]string{"set", control, "memory-guarantee=1536M"}); err != nil {
+		t.Fatal(err)
+	}
 	serve := "device --gpu soft --socket-path " + dir
 	at := "set --arbiter " + path + " --vm "
 	for line, want := range map[string]string{
-		"set " + control + " weight=0":                      "want a number above 0",
-		"set " + control + " weight=10001":                  "must be from 1 to 10000",
-		"set " + control + " turn=1h":                       "must be from 500µs to 1s",
-		at + "vm-1 weight=10001":                            "must be from 1 to 10000",
-		at + "vm-1 time-limit=0":                            "want a number above 0",
-		at + "vm-1 memory=8GB":                              "want a number, perhaps with K",
-		at + "vm-1 weight=5 colour=red":                     "unknown key: want weight",
-		at + "vm-1 weight":                                  "want KEY=VALUE",
-		at + "vm-1":                                         "want --vm NAME and KEY=VALUE",
-		at + "nobody weight=5":                              `no VM "nobody" has joined: paracuda`,
-		at + "a/b weight=5":                                 "want 1 to 64 of a-z",
+		"set " + control + " weight=0":     "want a number above 0",
+		"set " + control + " weight=10001": "must be from 1 to 10000",
+		"set " + control + " turn=1h":      "must be from 500µs to 1s",
+		at + "vm-1 weight=10001":           "must be from 1 to 10000",
+		at + "vm-1 time-limit=0":           "want a number above 0",
+		at + "vm-1 memory=8GB":             "want a number, perhaps with K",
+		at + "vm-1 memory-guarantee=3G":    "add up to 3G, and it has 2G: lower",
+		serve + "/b --arbiter " + path + " --set memory-guarantee=1G": "add up to 2560M, and it " +
+			"has 2G: lower some",
+		at + "vm-1 weight=5 colour=red": "unknown key: want weight",
+		at + "vm-1 weight":              "want KEY=VALUE",
+		at + "vm-1":                     "want --vm NAME and KEY=VALUE",
+		at + "nobody weight=5":          `no VM "nobody" has joined: paracuda`,
+		at + "a/b weight=5":             "want 1 to 64 of a-z",
 		"set --arbiter " + dir + "/none --vm vm-1 weight=5": "start one with paracuda arbiter",
 		"set --arbiter " + control + " --vm vm-1 weight=5":  "is another program's",
 		"top --once --arbiter " + dir + "/none":             "start one with paracuda arbiter",

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -162,4 +165,55 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Close()
+}
+
+// TestOtherVersion stands for an arbiter of another version that knows no better than to answer.
+func TestOtherVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			u, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			conn := link.New(u)
+			var r link.Request
+			fds, _ := conn.Receive(&r, 3)
+			link.CloseFiles(fds)
+			_ = conn.Send(&link.Answer{Version: link.Version + 1})
+			conn.Close()
+		}
+	}()
+	const want = "install the same paracuda for both"
+	if _, err := New(config(t, path, "a")); !errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("a VM: %v", err)
+	}
+	if _, err := List(path); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a command: %v", err)
+	}
+}
+
+func TestNoPermission(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	defer start(t, path)()
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() == 0 { // for this thread only, as nobody's
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		_ = unix.Setfsuid(65534)
+		defer unix.Setfsuid(0)
+	}
+	_, err := dial(path)
+	if err == nil || !strings.Contains(err.Error(), "member of the socket's group") ||
+		strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
 }

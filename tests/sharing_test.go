@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// These tests have VMs that share under one arbiter, each as an operator would start it. Figures
+// are what paracuda top tells.
+
+// background is a process that a test has started, and ends.
+type background struct {
+	*testing.T
+	cmd  *exec.Cmd
+	mu   sync.Mutex
+	text bytes.Buffer // of both its outputs
+	done chan struct{}
+}
+
+// Write implements io.Writer.
+func (b *background) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *background) said() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// inBackground starts a command that ends with the test, if not before.
+func inBackground(t *testing.T, args ...string) *background {
+	t.Helper()
+	b := &background{T: t, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
+	b.cmd.Dir, b.cmd.Stdout, b.cmd.Stderr = root, b, b
+	b.cmd.WaitDelay = 10 * time.Second
+	if err := b.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(b.done)
+		_ = b.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		b.signal(syscall.SIGCONT)
+		b.signal(syscall.SIGTERM)
+		select {
+		case <-b.done:
+		case <-time.After(time.Minute):
+			_ = b.cmd.Process.Kill()
+			t.Errorf("%s doesn't end", strings.Join(args, " "))
+		}
+	})
+	return b
+}
+
+func (b *background) signal(s syscall.Signal) { _ = b.cmd.Process.Signal(s) }
+
+// until waits for something, or fails.
+func until(t *testing.T, most time.Duration, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(most); !happened(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// sharedHost is an arbiter, and the VMs that share under it.
+type sharedHost struct {
+	*testing.T
+	socket string
+	*background
+}
+
+func newSharedHost(t *testing.T) *sharedHost {
+	t.Helper()
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
+		skip(t, "PARACUDA_VM leaves User Mode Linux out")
+	}
+	if setting("PARACUDA_GPU", "soft") != "soft" {
+		skip(t, "measured on a real GPU by tests/bench/share")
+	}
+	h := &sharedHost{T: t, socket: filepath.Join(t.TempDir(), "arbiter")}
+	h.start()
+	return h
+}
+
+// start starts an arbiter and waits until it answers.
+func (h *sharedHost) start() {
+	h.T.Helper()
+	h.background = inBackground(h.T, paracuda, "arbiter", "--socket", h.socket)
+	until(h.T, 20*time.Second, "the arbiter answers", func() bool { return h.vms() != nil })
+}
+
+// vmFigures is what paracuda top says of a VM.
+type vmFigures struct {
+	Name    string  `json:"name"`
+	Held    float64 `json:"held_ns"`
+	Figures struct {
+		Memory    map[string]uint64 `json:"memory"`
+		Counters  map[string]uint64 `json:"counters"`
+		Processes []struct {
+			PID    int               `json:"pid"`
+			Name   string            `json:"name"`
+			Memory map[string]uint64 `json:"memory"`
+		} `json:"processes"`
+	} `json:"figures"`
+}
+
+// vms are the VMs that take part, by name; nil: nobody answers.
+func (h *sharedHost) vms() map[string]vmFigures {
+	out, err := exec.Command(paracuda, "top", "--arbiter", h.socket, "--json").Output()
+	var top struct{ VMs []vmFigures }
+	if err != nil || json.Unmarshal(out, &top) != nil {
+		return nil
+	}
+	named := map[string]vmFigures{}
+	for _, v := range top.VMs {
+		named[v.Name] = v
+	}
+	return named
+}
+
+// vm starts a VM with a tenant.
+func (h *sharedHost) vm(name string, policy []string, tenant ...string) *background {
+	h.T.Helper()
+	args := []string{paracuda, "run", "--vm", "uml", "--gpu", "soft", "--mem", "512M",
+		"--arbiter", h.socket, "--name", name}
+	for _, setting := range policy {
+		args = append(args, "--set", setting)
+	}
+	args = append(args, "--", python(h.T), filepath.Join(root, "tests/scripts/tenant.py"))
+	return inBackground(h.T, append(args, tenant...)...)
+}
+
+// works waits until a VM has kernels on the GPU.
+func (h *sharedHost) works(b *background, name string) {
+	h.T.Helper()
+	until(h.T, time.Minute, name+" works", func() bool {
+		return strings.Contains(b.said(), "ready") && h.vms()[name].Figures.Counters["launches"] > 0
+	})
+}
+
+// share is the first VM's part of what both have held, in a window.
+func (h *sharedHost) share(a, b string) float64 {
+	before := h.vms()
+	time.Sleep(3 * time.Second)
+	after := h.vms()
+	of := func(name string) float64 { return after[name].Held - before[name].Held }
+	return of(a) / (of(a) + of(b))
+}
+
+// inSomeWindow measures until what is measured is right: a busy host may keep a VM from its
+// processors for a whole window.
+func inSomeWindow(t *testing.T, measure func() error) {
+	t.Helper()
+	var err error
+	for range 8 {
+		if err = measure(); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	t.Error(err)
+}
+
+// TestVMsShare by weight, keep to a limit that is set while they run, and are shown to the
+// operator.
+func TestVMsShare(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	a := h.vm("a", []string{"weight=300"}, "2000", "20")
+	b := h.vm("b", nil, "2000", "20")
+	h.works(a, "a")
+	h.works(b, "b")
+	inSomeWindow(t, func() error {
+		if s := h.share("a", "b"); s < 0.65 || s > 0.85 {
+			return fmt.Errorf("a share of %.3f, want 0.750", s)
+		}
+		return nil
+	})
+	h.look()
+	if r := command(t, time.Minute, root, paracuda, "set", "--arbiter", h.socket, "--vm", "a",
+		"time-limit=20"); r.exit != 0 {
+		t.Fatalf("set: %s", r.stderr)
+	}
+	inSomeWindow(t, func() error {
+		before := h.vms()["a"].Held
+		begin := time.Now()
+		time.Sleep(3 * time.Second)
+		part := (h.vms()["a"].Held - before) / float64(time.Since(begin))
+		if part < 0.05 || part > 0.23 {
+			return fmt.Errorf("%.3f of the GPU with a limit of 0.20", part)
+		}
+		return nil
+	})
+	a.signal(syscall.SIGTERM)
+	until(t, time.Minute, "a is gone", func() bool { _, there := h.vms()["a"]; return !there })
+}
+
+// aContext is what one takes of the software GPU.
+const aContext = 8 << 20
+
+// look checks what an operator sees of VMs that compute.
+func (h *sharedHost) look() {
+	h.T.Helper()
+	for name, v := range h.vms() {
+		p := v.Figures.Processes
+		if v.Figures.Memory["contexts"] != aContext || len(p) != 1 ||
+			p[0].Memory["contexts"] != aContext || !strings.HasPrefix(p[0].Name, "python") ||
+			p[0].PID <= 0 {
+			h.T.Errorf("VM %s has %+v", name, v.Figures)
+		}
+	}
+	r := command(h.T, time.Minute, root, paracuda, "top", "--arbiter", h.socket, "--once")
+	for _, text := range []string{"2 VMs", "a ", "b ", "8M / 2G", "python"} {
+		if r.exit != 0 || !strings.Contains(r.stdout, text) {
+			h.T.Errorf("top: exit code %d, no %q:%s%s", r.exit, text, tail(r.stdout),
+				tail(r.stderr))
+		}
+	}
+}
+
+// TestArbiterEndsInTheMiddle: it is stopped, continued, killed and started again while VMs compute.
+// No program notices.
+func TestArbiterEndsInTheMiddle(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	const kernels = "2000"
+	vms := map[string]*background{
+		"a": h.vm("a", []string{"weight=300"}, "1000", "10", kernels),
+		"b": h.vm("b", nil, "1000", "10", kernels),
+	}
+	for name, b := range vms {
+		until(t, time.Minute, name+" works", func() bool {
+			return strings.Contains(b.said(), "ready")
+		})
+	}
+	h.signal(syscall.SIGSTOP)
+	time.Sleep(time.Second)
+	h.signal(syscall.SIGCONT)
+	time.Sleep(300 * time.Millisecond)
+	h.signal(syscall.SIGKILL)
+	<-h.done
+	time.Sleep(300 * time.Millisecond)
+	h.start()
+	for name, b := range vms {
+		select {
+		case <-b.done:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s doesn't end: %s", name, tail(b.said()))
+		}
+		want, state := "ready\n"+kernels+"\n", b.cmd.ProcessState
+		if b.said() != want || state.ExitCode() != 0 {
+			t.Errorf("%s: %v, %q, want %q", name, state, b.said(), want)
+		}
+	}
+}
