@@ -182,13 +182,14 @@ func inSomeWindow(t *testing.T, measure func() error) {
 func TestVMsShare(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
-	a := h.vm("a", []string{"weight=300"}, "2000", "20")
-	b := h.vm("b", nil, "2000", "20")
+	a := h.vm("a", []string{"weight=900"}, "2000", "40")
+	b := h.vm("b", nil, "2000", "40")
 	h.works(a, "a")
 	h.works(b, "b")
 	inSomeWindow(t, func() error {
-		if s := h.share("a", "b"); s < 0.65 || s > 0.85 {
-			return fmt.Errorf("a share of %.3f, want 0.750", s)
+		// Without weights it is 0.5; on a busy host a turn may pass without a processor.
+		if s := h.share("a", "b"); s < 0.7 || s > 0.98 {
+			return fmt.Errorf("a share of %.3f, want 0.900", s)
 		}
 		return nil
 	})

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gives the GPU kernels that last for a time by its clock: MICROSECONDS each, DEPTH at a time, until it is killed, or
-COUNT of them. Prints "ready" when the first is over, and at the end how many have ended."""
+"""Gives the GPU kernels that last for a time by its clock: MICROSECONDS each, DEPTH at a time.
+
+It does so until it is killed, or COUNT of them. With a DEPTH above 1, the next ones are launched
+before those are waited for. Prints "ready" when the first are over, and at the end how many were.
+"""
 import ctypes
 import sys
 
@@ -33,22 +36,37 @@ def main():
         if result:
             sys.exit(f"{name}: {result}")
 
-    context, module, function, ns = (ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(),
-                                     ctypes.c_uint64(1000 * microseconds))
+    context, module, function = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    ns = ctypes.c_uint64(1000 * microseconds)
     parameters = (ctypes.c_void_p * 1)(ctypes.addressof(ns))
     call("cuInit", 0)
     call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
     call("cuCtxSetCurrent", context)
     call("cuModuleLoadData", ctypes.byref(module), PTX)
     call("cuModuleGetFunction", ctypes.byref(function), module, b"spinning")
-    done = 0
-    while not count or done < count:
+    events = [ctypes.c_void_p(), ctypes.c_void_p()]
+    for event in events:
+        call("cuEventCreate", ctypes.byref(event), 0)
+
+    def launch(event):
         for _ in range(depth):
             call("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None)
-        call("cuCtxSynchronize")
+        call("cuEventRecord", event, None)
+
+    done = 0
+    launch(events[0])
+    while not count or done < count:
+        if depth > 1:
+            launch(events[1])
+        call("cuEventSynchronize", events[0])
         if not done:
             print("ready", flush=True)
         done += depth
+        if depth > 1:
+            events.reverse()
+        elif not count or done < count:
+            launch(events[0])
+    call("cuCtxSynchronize")
     print(done)
 
 
