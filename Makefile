@@ -13,7 +13,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system stress test demo install host-package guest-package gpu-bundle gpu-bundle-qemu clean \
-	bench-copy bench-launch bench-memory bench-start \
+	bench-copy bench-launch bench-memory bench-share bench-start \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
@@ -161,6 +161,9 @@ bench-launch: build ## measure launches, native and in a guest
 
 bench-start: build ## measure the start of programs, native and in a guest
 	tests/bench/bench start
+
+bench-share: build ## measure how VMs share a GPU, native and in guests
+	tests/bench/share
 
 bench-memory: build ## measure what programs in a guest take of the host's memory
 	tests/bench/bench memory

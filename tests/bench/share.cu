@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant of a GPU that others use, too: kernels of a length, and how long their program waits.
+//   --iterations N    of a kernel that fills the GPU; --calibrate N says how long so many take
+//   --ns N            instead: a kernel of one thread that lasts so long by the GPU's clock
+//   --depth N         kernels that are launched before they are waited for; if not 1, the next ones
+//                     are launched before that, so that the queue never runs empty
+//   --graph N         kernels of a graph that is launched in place of each
+//   --think US        from the end of a wait to the next launch
+//   --at S            when the window begins, by the system's clock; tenants begin before that
+//   --seconds MS      how long it is, in milliseconds
+//   --processes N     so many of them, each counted by itself
+//   --rates 1         instead of all that: empty kernels a second, and launch + synchronize
+#include "bench.h"
+#include <sys/wait.h>
+#include <utility>
+
+__global__ void empty() {}
+
+__global__ void spin(long long iterations, unsigned long long ns, float *out) {
+    if (ns) {
+        unsigned long long begin, now;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+        do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        while (now - begin < ns);
+        return;
+    }
+    float x = threadIdx.x;
+    for (long long i = 0; i < iterations; i++) x = x * 0.999f + 1.0f;
+    if (x < 0) *out = x;  // never: so that the loop stays
+}
+
+static int blocks, threads;
+static long long iterations;
+static unsigned long long ns;
+static float *nowhere;
+static cudaStream_t stream;
+static cudaGraphExec_t graph;
+
+// wall is the system's clock, in seconds: the same on the host and in its guests.
+static double wall() {
+    using namespace std::chrono;
+    return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+static void launch() {
+    if (graph)
+        CHECK(cudaGraphLaunch(graph, stream));
+    else
+        spin<<<blocks, threads, 0, stream>>>(iterations, ns, nowhere);
+}
+
+static void prepare(int nodes) {
+    int device, processors, resident;
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    CHECK(cudaDeviceGetAttribute(&resident, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+    threads = ns ? 1 : 256;
+    blocks = ns ? 1 : processors * (resident / threads);
+    CHECK(cudaMalloc(&nowhere, sizeof *nowhere));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (!nodes) return;
+    cudaGraph_t captured;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < nodes; i++) launch();
+    CHECK(cudaStreamEndCapture(stream, &captured));
+    CHECK(cudaGraphInstantiate(&graph, captured, 0));
+}
+
+static void calibrate() {
+    launch();
+    CHECK(cudaStreamSynchronize(stream));
+    result("kernel", repeat(50, [] { launch(); CHECK(cudaStreamSynchronize(stream)); }), "us");
+}
+
+static void rates() {
+    const int many = ns ? 2000 : 50000;
+    const auto burst = [&] {
+        for (int i = 0; i < many; i++) empty<<<1, 32, 0, stream>>>();
+        CHECK(cudaStreamSynchronize(stream));
+    };
+    burst();
+    result("rate", many / repeat(5, burst) * 1e6, "/s");
+    result("sync", repeat(many / 20, [] {
+               empty<<<1, 32, 0, stream>>>();
+               CHECK(cudaStreamSynchronize(stream));
+           }), "us");
+}
+
+static double quantile(std::vector<double> &v, double q) {
+    if (v.empty()) return 0;
+    std::sort(v.begin(), v.end());
+    return v[std::min(v.size() - 1, size_t(q * v.size()))];
+}
+
+static void tenant(int depth, int each, double think, double at, double seconds) {
+    // It goes on beyond the window's end: the others' window is as full.
+    const double end = at + seconds, last = end + 0.5;
+    std::vector<double> waits;
+    long long kernels = 0;
+    double begin = wall();
+    if (begin > at) printf("# late by %.1f s\n", begin - at);
+    cudaEvent_t ended, next;
+    for (cudaEvent_t *e : {&ended, &next})
+        CHECK(cudaEventCreateWithFlags(e, cudaEventDisableTiming));
+    const auto give = [&](cudaEvent_t mark) {
+        for (int i = 0; i < depth; i++) launch();
+        CHECK(cudaEventRecord(mark, stream));
+    };
+    if (depth > 1) give(ended);
+    while (begin < last) {
+        give(depth > 1 ? next : ended);
+        CHECK(cudaEventSynchronize(ended));
+        if (depth > 1) std::swap(ended, next);
+        const double over = wall();
+        if (begin >= at && over <= end) {
+            kernels += (long long)depth * each;
+            waits.push_back((over - begin) * 1e6);
+        }
+        begin = over;
+        if (think > 0) {
+            usleep(think);
+            begin = wall();
+        }
+    }
+    result("kernels", kernels, "kernels");
+    result("wait.p50", quantile(waits, 0.5), "us");
+    result("wait.p99", quantile(waits, 0.99), "us");
+}
+
+static int one(int argc, char **argv) {
+    const auto told = [&](const char *name, long long otherwise) {
+        return option(argc, argv, name, otherwise);
+    };
+    const long long calibrated = told("--calibrate", 0);
+    const int nodes = told("--graph", 0);
+    iterations = told("--iterations", calibrated);
+    ns = told("--ns", 0);
+    prepare(nodes);
+    if (calibrated)
+        calibrate();
+    else if (told("--rates", 0))
+        rates();
+    else
+        tenant(told("--depth", 1), std::max(1, nodes), told("--think", 0), told("--at", 0),
+               told("--seconds", 1000) / 1e3);
+    CHECK(cudaDeviceSynchronize());
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const int processes = option(argc, argv, "--processes", 1);
+    if (processes == 1) return one(argc, argv);
+    for (int i = 0; i < processes; i++)
+        if (!fork()) return one(argc, argv);
+    int failed = 0, status;
+    while (wait(&status) > 0) failed |= status;
+    return failed ? 1 : 0;
+}
