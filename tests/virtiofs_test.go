@@ -3,11 +3,18 @@
 package tests
 
 import (
+	"bytes"
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/vm"
 )
 
 // besideScript uses the GPU and a file system that virtiofsd serves, one within the other, and says
@@ -19,6 +26,9 @@ const besideScript = `cd "$1" && cp "$0" program && ` +
 
 var besideWant = regexp.MustCompile(`^1\n +1 paracuda\n +[1-9] virtiofs\n$`)
 
+// In User Mode Linux, Paracuda's device is of another kind.
+var besideInUML = regexp.MustCompile(`^1\n +1 virtiofs\n$`)
+
 // TestVirtiofsBeside: a real virtiofsd's file system and the GPU, behind devices of one kind, are
 // used in one VM.
 func TestVirtiofsBeside(t *testing.T) {
@@ -27,8 +37,8 @@ func TestVirtiofsBeside(t *testing.T) {
 	for _, kernel := range []string{"6.1", "6.12"} {
 		t.Run(kernel, func(t *testing.T) {
 			dir := t.TempDir()
-			vm := frontEnds[slices.IndexFunc(frontEnds, frontEnd.isQEMU)]
-			r := vm.run(t, vm.limit, "--kernel", kernel, "--write", dir, "--",
+			front := frontEnds[slices.IndexFunc(frontEnds, frontEnd.isQEMU)]
+			r := front.run(t, front.limit, "--kernel", kernel, "--write", dir, "--",
 				"sh", "-c", besideScript, program, dir)
 			if r.exit != 0 || !besideWant.MatchString(r.stdout) {
 				t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
@@ -38,6 +48,67 @@ func TestVirtiofsBeside(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mountScript is besideScript where the file system isn't mounted yet.
+const mountScript = `mkdir -p /tmp/shared && mount -t virtiofs beside /tmp/shared && ` +
+	`set -- /tmp/shared && ` + besideScript
+
+// TestVirtiofsInUML is the same in the newest kernel, which runs as User Mode Linux.
+func TestVirtiofsInUML(t *testing.T) {
+	boots(t)
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
+		skip(t, "PARACUDA_VM leaves User Mode Linux out")
+	}
+	program := build(t, "tests/guests/call.c", "-ldl")
+	assets, dir := vm.FindAssets(), t.TempDir()
+	driver, err := assets.Driver(vm.UML, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, gpu := filepath.Join(dir, "files"), filepath.Join(dir, "gpu")
+	shared := shareDir(t, files, "beside")
+	serve(t, gpu)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh",
+		Args: []string{"-c", mountScript, program}, Dir: root, Stdout: &stdout, Stderr: &stderr,
+		Console: &stderr, DeviceSocket: gpu, FileSystems: []string{files},
+		WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver}, LibDir: assets.LibDir(),
+		Assets: assets})
+	if err != nil || r.ExitCode != 0 || !besideInUML.MatchString(stdout.String()) {
+		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
+			tail(stderr.String()))
+	}
+	if _, err := os.Stat(filepath.Join(shared, "program")); err != nil {
+		t.Error(err)
+	}
+}
+
+// shareDir starts a virtiofsd that tells its front end its tag itself, and returns what it shares.
+func shareDir(t *testing.T, socket, tag string) string {
+	t.Helper()
+	program, err := vm.FindAssets().Virtiofsd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(program, "--shared-dir="+dir, "--socket-path="+socket, "--tag="+tag,
+		"--sandbox=none", "--inode-file-handles=never", "--log-level=error")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err := os.Stat(socket); err == nil {
+			return dir
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("virtiofsd made no socket")
+	return ""
 }
 
 func (f frontEnd) isQEMU() bool { return f.name == "qemu" }

@@ -64,6 +64,8 @@ type Config struct {
 	Queues     int // virtqueues that QEMU asks of the device; 8
 	ConfigSize int // bytes of its config space for QEMU; 256
 
+	FileSystems []string // sockets of virtiofsds for User Mode Linux, each with a tag of its own
+
 	Modules    []Module // loaded in this order before the program starts
 	WaitDevice string   // file in /dev that must appear once they are loaded
 	LibDir     string   // put first in LD_LIBRARY_PATH, and where programs look without it

@@ -16,10 +16,12 @@ import (
 )
 
 func TestUMLArgs(t *testing.T) {
-	c := Config{Memory: 512 << 20, CPUs: 3, DeviceSocket: "/a b/sock", VirtioID: 63}
+	c := Config{Memory: 512 << 20, CPUs: 3, DeviceSocket: "/a b/sock", VirtioID: 63,
+		FileSystems: []string{"/a b/other"}}
 	got := umlArgs(c, "/tmp/d")
 	for _, want := range []string{"mem=512M", "ncpus=3", "seccomp=on", "rootfstype=hostfs", "ro",
-		"ssl0=fd:3", "init=/tmp/d/init", "virtio_uml.device=/tmp/d/device:63", "quiet"} {
+		"ssl0=fd:3", "init=/tmp/d/init", "virtio_uml.device=/tmp/d/device:63",
+		"virtio_uml.device=/tmp/d/fs0:26", "quiet"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("the command line %q lacks %s", got, want)
 		}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // umlLink is the serial line that User Mode Linux makes of descriptor 3.
@@ -30,6 +32,11 @@ func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
 	}
 	if c.DeviceSocket != "" {
 		if err := shorten(dir, "device", c.DeviceSocket); err != nil {
+			return nil, err
+		}
+	}
+	for i, socket := range c.FileSystems {
+		if err := shorten(dir, fileSystem(i), socket); err != nil {
 			return nil, err
 		}
 	}
@@ -63,6 +70,9 @@ func shorten(dir, name, file string) error {
 	return nil
 }
 
+// fileSystem is the name of the link to a virtiofsd's socket.
+func fileSystem(i int) string { return fmt.Sprintf("fs%d", i) }
+
 // umlArgs is the kernel's command line.
 func umlArgs(c Config, dir string) []string {
 	args := []string{
@@ -82,6 +92,10 @@ func umlArgs(c Config, dir string) []string {
 	if c.DeviceSocket != "" {
 		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
 			filepath.Join(dir, "device"), c.VirtioID))
+	}
+	for i := range c.FileSystems {
+		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
+			filepath.Join(dir, fileSystem(i)), wire.VirtioIdFs))
 	}
 	return append(args, "--", "link="+umlLink)
 }
