@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vm"
+)
+
+// TestTakenFromBuiltInVirtiofs: in the newest kernel, whose virtiofs is built in and has the device
+// before any module is loaded, the driver takes it over, and programs use the GPU.
+func TestTakenFromBuiltInVirtiofs(t *testing.T) {
+	boots(t)
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
+		skip(t, "PARACUDA_VM leaves User Mode Linux out")
+	}
+	assets, dir := vm.FindAssets(), t.TempDir()
+	driver, err := assets.Driver(vm.UML, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := filepath.Join(dir, "device")
+	serve(t, device)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var stdout, console bytes.Buffer
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c",
+		`"$0" >/dev/null && basename "$(readlink /sys/bus/virtio/devices/virtio0/driver)"`,
+		filepath.Join(programs, follower)}, Dir: root, Stdout: &stdout, Stderr: &console,
+		Console: &console, Verbose: true, DeviceSocket: asFileSystem(t, device),
+		VirtioID: wire.VirtioIdFs, WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver},
+		LibDir: assets.LibDir(), Assets: assets})
+	if err != nil || r.ExitCode != 0 || stdout.String() != "paracuda\n" {
+		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
+			tail(console.String()))
+	}
+	if !strings.Contains(console.String(), "virtiofs virtio0: discovered new tag: paracuda") {
+		t.Errorf("virtiofs didn't have the device:%s", tail(console.String()))
+	}
+}
+
+// asFileSystem stands between a front end and a device, and gives it the configuration space of a
+// file system with Paracuda's tag, as QEMU does by itself.
+func asFileSystem(t *testing.T, device string) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "fs")
+	listener, err := vhostuser.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		front, err := listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		back, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: device})
+		if err != nil {
+			t.Errorf("connect to the device: %v", err)
+			_ = front.Close()
+			return
+		}
+		f, b := vhostuser.NewConn(front, time.Minute), vhostuser.NewConn(back, time.Minute)
+		go relay(b, f, nil)
+		relay(f, b, fileSystemConfig)
+	}()
+	return socket
+}
+
+// relay passes messages on until one side closes, but for those to which there is an answer here.
+func relay(from, to *vhostuser.Conn, answer func(*vhostuser.Message) *vhostuser.Message) {
+	defer func() { _, _ = from.Close(), to.Close() }()
+	for {
+		m, err := from.Read()
+		if err != nil {
+			return
+		}
+		where := to
+		if answer != nil {
+			if a := answer(m); a != nil {
+				m, where = a, from
+			}
+		}
+		err = where.Write(m)
+		for _, fd := range m.FDs {
+			_ = fd.Close()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// fileSystemConfig answers GET_CONFIG with a tag and a number of queues.
+func fileSystemConfig(m *vhostuser.Message) *vhostuser.Message {
+	if m.Request != vhostuser.GetConfig || len(m.Payload) < 12 {
+		return nil
+	}
+	space := make([]byte, 36, 4096)
+	copy(space, wire.FsTag)
+	space = binary.LittleEndian.AppendUint32(space, 16)[:cap(space)]
+	e := binary.NativeEndian
+	from, size := e.Uint32(m.Payload), e.Uint32(m.Payload[4:])
+	access := vhostuser.ConfigAccess{Offset: from, Data: space[from:][:size]}
+	return &vhostuser.Message{Request: m.Request,
+		Flags: vhostuser.FlagVersion | vhostuser.FlagReply, Payload: access.AppendTo(nil)}
+}
