@@ -16,7 +16,7 @@ const widest = 100
 // wideLines is how many longer lines the sources of a folder, and those below it, have at most,
 // from the time before the rule. The numbers only go down; a folder that isn't here has none.
 var wideLines = map[string]int{
-	"cmd/paracuda":      22,
+	"cmd/paracuda":      21,
 	"gpubackend/device": 14,
 	"scripts":           6,
 	"tests":             29,

@@ -53,12 +53,15 @@ func within(t *testing.T, what string, happened func() bool) {
 	}
 }
 
+// endsWithTest ends a process with the test's, however that ends.
+func endsWithTest() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
 // startArbiter starts one and waits until it answers.
 func startArbiter(t *testing.T, path string, options ...string) *arbiterProcess {
 	t.Helper()
 	p := &arbiterProcess{t: t, path: path, log: &lines{}, done: make(chan error, 1)}
 	p.cmd = exec.Command(os.Args[0], append([]string{"arbiter", "--socket", path}, options...)...)
-	p.cmd.Stderr = p.log
+	p.cmd.Stderr, p.cmd.SysProcAttr = p.log, endsWithTest()
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,7 @@ func TestArbiterMistakes(t *testing.T) {
 		start + " --config " + config:        config + ", line 2: at vm.a.weigth",
 		start + " --config " + dir + "/none": "no such file",
 		"arbiter --socket " + config:         "exists and is no socket",
-		start + " --group no-such-group":     "the host has none of that name",
+		start + " --group no-such-group":     "the host has no group of that name",
 		start + " --metrics nowhere:x":       "want a free address like localhost:9836",
 		start + " extra":                     `arbiter: unexpected argument "extra"`,
 		start + " --log-level loud":          "--log-level loud",

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // ranBy runs this program's main with a command line.
@@ -52,7 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		"completion tcsh": "want bash, zsh or fish",
 		"version now":     "unexpected argument",
 		"worker x":        "unexpected argument",
-		"stats /" + strings.Repeat("x", maxSocketPath):   "107 at most",
+		"stats /" + strings.Repeat("x", socket.MaxPath):  "107 at most",
 		"device --gpu soft --socket-path s --set turn=1": "want a time like 5ms",
 	} {
 		code, out, said := ranBy(t, strings.Fields(line)...)

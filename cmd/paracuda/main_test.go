@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // mainVariable makes this program run main in place of tests: the processes that tests start do.
@@ -36,7 +38,7 @@ func TestChildrenAreNotForUsers(t *testing.T) {
 // TestSocketPathsAreShort gives each command that connects to a socket a path that the kernel
 // refuses.
 func TestSocketPathsAreShort(t *testing.T) {
-	long := "/" + strings.Repeat("x", maxSocketPath)
+	long := "/" + strings.Repeat("x", socket.MaxPath)
 	for _, line := range []string{
 		"stats " + long, "set " + long + " memory=0", "detach --qmp " + long,
 		"attach --device /d --qmp " + long, "attach --qmp /q --device " + long,

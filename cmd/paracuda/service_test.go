@@ -92,7 +92,7 @@ func TestSystemdsSockets(t *testing.T) {
 	c.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=control:gpu",
 		"NOTIFY_SOCKET="+in("notify"))
 	c.ExtraFiles = files
-	c.Stderr = os.Stderr
+	c.Stderr, c.SysProcAttr = os.Stderr, endsWithTest()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

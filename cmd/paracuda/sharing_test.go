@@ -22,7 +22,7 @@ func startDevice(t *testing.T, dir string, options ...string) (control string, l
 	control, log = filepath.Join(dir, "control"), &lines{}
 	c := exec.Command(os.Args[0], append([]string{"device", "--gpu", "soft", "--sandbox", "off",
 		"--socket-path", filepath.Join(dir, "vm-1.sock"), "--control", control}, options...)...)
-	c.Stderr = log
+	c.Stderr, c.SysProcAttr = log, endsWithTest()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}

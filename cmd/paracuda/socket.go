@@ -8,22 +8,18 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/user"
 	"strconv"
 	"syscall"
 
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// maxSocketPath is how long the path of a UNIX socket may be: its address holds 108 bytes, with a
-// zero at the end (unix(7)).
-const maxSocketPath = 107
-
 // checkSocket refuses a path that the kernel would call an invalid argument.
 func checkSocket(option, path string) error {
-	if len(path) > maxSocketPath {
+	if len(path) > socket.MaxPath {
 		return usagef("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
-			len(path), maxSocketPath, path)
+			len(path), socket.MaxPath, path)
 	}
 	return nil
 }
@@ -46,25 +42,19 @@ func (a *access) setMode(text string) error {
 
 // give gives a socket to those.
 func (a *access) give(path string) error {
-	if a.group != "" {
-		g, err := user.LookupGroup(a.group)
-		if err != nil {
-			return fmt.Errorf("--socket-group %s: the host has no group of that name", a.group)
-		}
-		gid, err := strconv.Atoi(g.Gid)
-		if err != nil {
-			return fmt.Errorf("--socket-group %s: %w", a.group, err)
-		}
-		if err := os.Chown(path, -1, gid); err != nil {
-			return fmt.Errorf("--socket-group %s: %w", a.group, err)
-		}
+	g, err := socket.FindGroup(a.group)
+	if err != nil {
+		return fmt.Errorf("--socket-group %w", err)
+	}
+	if err := g.Give(path); err != nil {
+		return fmt.Errorf("--socket-group %s: %w", a.group, err)
 	}
 	mode := a.mode
 	switch {
 	case mode == 0 && a.group == "":
 		return nil
 	case mode == 0:
-		mode = 0o660
+		mode = socket.GroupMode
 	}
 	if err := os.Chmod(path, mode); err != nil {
 		return fmt.Errorf("--socket-mode: %w", err)
@@ -79,8 +69,8 @@ func listen(option, path string, a access) (*net.UnixListener, error) {
 	}
 	l, err := vhostuser.Listen(path)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil,
-			fmt.Errorf("socket %s is in use: stop the process that serves it, or choose another path", path)
+		return nil, fmt.Errorf(
+			"socket %s is in use: stop the process that serves it, or choose another path", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", option, err)

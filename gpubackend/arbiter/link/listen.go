@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// The modes of what Listen makes: the socket's group may connect.
+// The modes of the folder that Listen makes: for all users, and for one.
 const (
-	socketMode  = 0o660
 	hostDirMode = 0o755
 	userDirMode = 0o700
 )
@@ -24,9 +23,9 @@ const (
 // Listen makes an arbiter's socket. Its folder is made if need be; a socket that a dead process has
 // left is replaced, and nothing else is. group may connect too; "" is the user's own.
 func Listen(path, group string) (*net.UnixListener, error) {
-	gid, err := groupID(group)
+	g, err := socket.FindGroup(group)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("group %w", err)
 	}
 	unlock, err := lockDir(filepath.Dir(path))
 	if err != nil {
@@ -36,32 +35,17 @@ func Listen(path, group string) (*net.UnixListener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	before := unix.Umask(0o777 &^ socketMode)
+	before := unix.Umask(int(0o777 &^ socket.GroupMode))
 	l, err := net.ListenUnix(Network, &net.UnixAddr{Name: path, Net: Network})
 	unix.Umask(before)
 	if err != nil {
 		return nil, fmt.Errorf("make the socket: %w", explain(err))
 	}
-	if gid < 0 {
-		return l, nil
-	}
-	if err := os.Chown(path, -1, gid); err != nil {
+	if err := g.Give(path); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("give the socket to group %s: %w", group, explain(err))
 	}
 	return l, nil
-}
-
-// groupID is the number of a group; -1 for none.
-func groupID(name string) (int, error) {
-	if name == "" {
-		return -1, nil
-	}
-	g, err := user.LookupGroup(name)
-	if err != nil {
-		return 0, fmt.Errorf("group %s: the host has none of that name", name)
-	}
-	return strconv.Atoi(g.Gid)
 }
 
 // lockDir makes a folder if need be, and keeps other arbiters from making a socket there meanwhile.
@@ -133,7 +117,8 @@ func explain(err error) error {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w: run this as root, or choose a --socket where you may write", err)
 	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENAMETOOLONG):
-		return fmt.Errorf("%w: its path is too long: choose a --socket of 107 bytes at most", err)
+		return fmt.Errorf("%w: its path is too long: choose a --socket of %d bytes at most", err,
+			socket.MaxPath)
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 func TestListen(t *testing.T) {
@@ -17,7 +19,7 @@ func TestListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	is, err := os.Lstat(path)
-	if err != nil || is.Mode().Perm() != socketMode {
+	if err != nil || is.Mode().Perm() != socket.GroupMode {
 		t.Errorf("mode %v, %v", is.Mode(), err)
 	}
 	if _, err := Listen(path, ""); err == nil || !strings.Contains(err.Error(), "runs at") {
@@ -56,7 +58,7 @@ func TestListenMistakes(t *testing.T) {
 		"another program's socket": {path: in("other")},
 		"everybody can write":      {path: in("open/arbiter.sock")},
 		"path is too long":         {path: in(strings.Repeat("x", 120))},
-		"the host has none":        {path: in("a"), group: "no-such-group"},
+		"the host has no":          {path: in("a"), group: "no-such-group"},
 		"not a directory":          {path: in("file/arbiter.sock")},
 	} {
 		l, err := Listen(c.path, c.group)
