@@ -17,7 +17,7 @@ func commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
-		"stats": statsCommand, "top": topCommand, "probe": probeCommand,
+		"stats": statsCommand, "top": topCommand, "ps": psCommand, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand,
 		// Started by paracuda itself.
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,

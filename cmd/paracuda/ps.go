@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+)
+
+const psText = `Lists the VMs that have registered with the arbiter: their GPUs, how many programs
+use them, device memory, and share. paracuda top has more, and goes on.`
+
+func psCommand() *cobra.Command {
+	path := ""
+	c := &cobra.Command{
+		Use:   "ps [--arbiter SOCKET]",
+		Short: "list the VMs that have a GPU",
+		Long:  psText,
+		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		DisableFlagsInUseLine: true,
+		RunE: func(*cobra.Command, []string) error {
+			if err := checkSocket("--arbiter", path); err != nil {
+				return err
+			}
+			vms, err := client.List(path)
+			if err != nil {
+				return err
+			}
+			listVMs(stdout, vms)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&path, "arbiter", "", arbiterHelp)
+	return c
+}
+
+// listVMs prints a line for each VM, by their names.
+func listVMs(w io.Writer, vms []link.VM) {
+	slices.SortFunc(vms, func(a, b link.VM) int { return strings.Compare(a.Name, b.Name) })
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "VM\tGPU\tPROGRAMS\tMEMORY\tWEIGHT\tCLASS")
+	for i := range vms {
+		v := &vms[i]
+		programs := "-" // it hasn't told yet
+		if v.Figures != nil {
+			programs = fmt.Sprint(len(v.Figures.Processes))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(v.Name), plain(gpusOf(v)), programs,
+			memoryOf(v), plain(v.Policy["weight"]), plain(v.Policy["class"]))
+	}
+	_ = t.Flush()
+}
+
+func gpusOf(v *link.VM) string {
+	names := make([]string, len(v.GPUs))
+	for i, g := range v.GPUs {
+		names[i] = g.Name
+	}
+	return strings.Join(names, ",")
+}
