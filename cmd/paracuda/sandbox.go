@@ -53,12 +53,24 @@ const (
 // start is how children are started, and with which environment.
 type start struct {
 	sandbox     sandboxFlag
+	watched     bool // this process couldn't count their memory if they weren't dumpable
 	run         func(*exec.Cmd) error
 	environment []string // nil: this process's
 }
 
+// confineSelf takes from the device process what it doesn't need.
+func (o *deviceOptions) confineSelf() error {
+	if !o.sandbox {
+		return nil
+	}
+	if err := leaveNoCore(); err != nil {
+		return err
+	}
+	return sandbox.NotDumpable()
+}
+
 // confine makes a sandbox for the children, or says that there is none.
-func (o *deviceOptions) confine(log *logrus.Entry) (start, error) {
+func (o *deviceOptions) confine(gpu string, log *logrus.Entry) (start, error) {
 	if !o.sandbox {
 		log.Warn("--sandbox=off: a program that takes a worker over has this process's rights")
 		return start{run: startApart}, nil
@@ -74,7 +86,12 @@ func (o *deviceOptions) confine(log *logrus.Entry) (start, error) {
 	if environment == nil {
 		environment = []string{}
 	}
-	return start{sandbox: true, run: starter.Start, environment: environment}, nil
+	watched := gpu == gpuSoft && !sandbox.MayLook()
+	if watched {
+		log.Info("other processes of this user can look into workers and mover: " +
+			"without CAP_SYS_PTRACE their memory can't be counted otherwise")
+	}
+	return start{true, watched, starter.Start, environment}, nil
 }
 
 // confine returns what a child of this role calls when it is ready, before it serves a guest.
@@ -82,7 +99,15 @@ func (o *deviceOptions) confine(log *logrus.Entry) (start, error) {
 // yet.
 func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
 	return func(gpu string) error {
-		if !o.sandbox || gpu != gpuSoft {
+		if !o.sandbox {
+			return nil
+		}
+		if !o.watched {
+			if err := sandbox.NotDumpable(); err != nil {
+				return err
+			}
+		}
+		if gpu != gpuSoft {
 			return nil
 		}
 		// Reads the time zone's file, for the log, while files can be opened.

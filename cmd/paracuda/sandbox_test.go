@@ -54,7 +54,7 @@ func testSpawner(t *testing.T, o *deviceOptions) (spawner, *bytes.Buffer) {
 	var said bytes.Buffer
 	logger.SetOutput(&said)
 	log := logrus.NewEntry(logger)
-	start, err := o.confine(log)
+	start, err := o.confine(gpuCUDA, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,9 @@ func (o *deviceOptions) serve() error {
 	if err := o.settings.Check(gpu); err != nil {
 		return usagef("device: --set: %w", err)
 	}
+	if err := o.confineSelf(); err != nil {
+		return err
+	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -57,7 +60,7 @@ func (o *deviceOptions) serve() error {
 		return errors.Join(err, out.close())
 	}
 	defer endChildren()
-	start, err := o.confine(log)
+	start, err := o.confine(gpu, log)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}

@@ -40,6 +40,9 @@ func (s spawner) Mover(control *os.File) (device.Process, error) {
 // spawn starts a role. Both lay out their address spaces alike, though only workers need it.
 func (s spawner) spawn(role string, control *os.File) (device.Process, error) {
 	args := append([]string{role, "--sandbox", s.start.sandbox.String()}, s.logs.args()...)
+	if s.start.watched {
+		args = append(args, "--watched")
+	}
 	c := exec.Command(self(), args...)
 	c.ExtraFiles = []*os.File{control}
 	c.Stderr = s.stderr

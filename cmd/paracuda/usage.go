@@ -128,6 +128,7 @@ func (a *asker) begin() error {
 		out.Close()
 		return fmt.Errorf("start a process that asks the driver: %w", err)
 	}
+	_ = goFirst(c.Process.Pid, "usage") // what it takes is little, and not the guest's
 	a.child, a.in, a.out = c, in, out
 	a.lines = bufio.NewReaderSize(out, askerLine)
 	return nil

@@ -28,6 +28,7 @@ import (
 type childOptions struct {
 	logs    logFlags
 	sandbox sandboxFlag
+	watched bool
 }
 
 // childCommand makes worker or mover, which paracuda device starts.
@@ -47,6 +48,7 @@ func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
 	}
 	o.logs.add(c, "info")
 	sandboxOption(c, &o.sandbox)
+	c.Flags().BoolVar(&o.watched, "watched", false, "stay dumpable in the sandbox")
 	return c
 }
 

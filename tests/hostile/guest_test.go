@@ -11,8 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -436,21 +434,16 @@ func (c *channel) recover(value byte) error {
 	return c.compute(value)
 }
 
-// resident is the memory of the device process and its children, in bytes, and how many files the
+// resident is the memory of the device process and those below it, in bytes, and how many files the
 // first has.
 func (g *guest) resident() (bytes uint64, files int) {
-	pids := []string{strconv.Itoa(g.process.Process.Pid)}
-	tasks, _ := filepath.Glob("/proc/" + pids[0] + "/task/*/children")
-	for _, task := range tasks {
-		b, _ := os.ReadFile(task)
-		pids = append(pids, strings.Fields(string(b))...)
-	}
+	pids := family(g.process.Process.Pid)
 	for _, pid := range pids {
-		b, _ := os.ReadFile("/proc/" + pid + "/statm")
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 		var size, pages, shared uint64
 		_, _ = fmt.Sscan(string(b), &size, &pages, &shared)
 		bytes += (pages - shared) * 4096
 	}
-	list, _ := os.ReadDir("/proc/" + pids[0] + "/fd")
+	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pids[0]))
 	return bytes, len(list)
 }

@@ -3,16 +3,78 @@
 package hostile
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-// TestChildrenLeaveNoCores looks at the limits of a worker and a mover that serve.
-func TestChildrenLeaveNoCores(t *testing.T) {
+// process is one of a VM's.
+type process struct {
+	pid  int
+	role string
+}
+
+// file returns what /proc has of a process under a name.
+func (p process) file(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// children lists the processes that a process has started.
+func children(pid int) (list []int) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task)
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	return list
+}
+
+// family lists a process and its descendants.
+func family(pid int) (list []int) {
+	list = []int{pid}
+	for _, child := range children(pid) {
+		list = append(list, family(child)...)
+	}
+	return list
+}
+
+// processes are those of a guest whose device has one worker or more, and a mover.
+func (g *guest) processes(t *testing.T) (list []process) {
+	t.Helper()
+	roles := map[string]bool{}
+	for _, pid := range family(g.process.Process.Pid) {
+		p := process{pid: pid}
+		p.role = strings.Split(p.file(t, "cmdline"), "\x00")[1]
+		roles[p.role] = true
+		list = append(list, p)
+	}
+	for _, role := range []string{"device", "worker", "mover"} {
+		if !roles[role] {
+			t.Fatalf("there is no %s: %v", role, list)
+		}
+	}
+	return list
+}
+
+// started returns a guest that has a channel.
+func started(t *testing.T) *guest {
+	t.Helper()
 	g := newGuest(t)
 	if err := g.hello(); err != nil {
 		t.Fatal(err)
@@ -20,27 +82,44 @@ func TestChildrenLeaveNoCores(t *testing.T) {
 	if err := g.channels[victim].start(); err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// TestNobodyLeavesCores looks at the limits of the VM's processes.
+func TestNobodyLeavesCores(t *testing.T) {
 	limit := regexp.MustCompile(`(?m)^Max core file size +1 +1 +bytes`)
-	roles := map[string]bool{}
-	tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(g.process.Process.Pid) + "/task/*/children")
-	for _, task := range tasks {
-		children, _ := os.ReadFile(task)
-		for _, pid := range strings.Fields(string(children)) {
-			line, err := os.ReadFile("/proc/" + pid + "/cmdline")
-			if err != nil {
-				t.Fatal(err)
-			}
-			limits, err := os.ReadFile("/proc/" + pid + "/limits")
-			if err != nil {
-				t.Fatal(err)
-			}
-			roles[strings.Split(string(line), "\x00")[1]] = true
-			if !limit.Match(limits) {
-				t.Errorf("%q has these limits:\n%s", line, limits)
-			}
+	for _, p := range started(t).processes(t) {
+		if limits := p.file(t, "limits"); !limit.MatchString(limits) {
+			t.Errorf("the %s has these limits:\n%s", p.role, limits)
 		}
 	}
-	if !roles["worker"] || !roles["mover"] {
-		t.Errorf("the children are %v", roles)
+}
+
+// TestNobodyLooksIn: a process of the same user that has no rights besides sees nothing of the
+// VM's processes.
+func TestNobodyLooksIn(t *testing.T) {
+	looker, _, err := sandbox.NewStarter(func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := func(pid int) bool {
+		c := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", pid))
+		if err := looker.Start(c); err != nil {
+			t.Fatal(err)
+		}
+		return c.Wait() == nil
+	}
+	other := exec.Command("sleep", "60")
+	if err := looker.Start(other); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	if !seen(other.Process.Pid) {
+		t.Error("another process can't be looked into either")
+	}
+	for _, p := range started(t).processes(t) {
+		if seen(p.pid) && !strings.Contains(p.file(t, "cmdline"), "--watched") {
+			t.Errorf("the %s can be looked into", p.role)
+		}
 	}
 }
