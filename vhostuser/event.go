@@ -87,7 +87,7 @@ func writeNow(fd int, b []byte) (n int, err error) {
 func readNow(fd int) (n int, err error) {
 	var buf [512]byte
 	for {
-		n, _, err = unix.Recvfrom(fd, buf[:], unix.MSG_DONTWAIT)
+		n, _, _, _, err = unix.RecvmsgBuffers(fd, [][]byte{buf[:]}, nil, unix.MSG_DONTWAIT)
 		if errors.Is(err, unix.ENOTSOCK) {
 			n, err = unix.Preadv2(fd, [][]byte{buf[:]}, -1, unix.RWF_NOWAIT)
 		}
@@ -100,7 +100,7 @@ func readNow(fd int) (n int, err error) {
 // ready reports whether a descriptor is, now.
 func ready(fd int, events int16) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
-	n, _ := unix.Poll(fds, 0)
+	n, _ := unix.Ppoll(fds, &unix.Timespec{}, nil)
 	return n == 1 && fds[0].Revents&events != 0
 }
 

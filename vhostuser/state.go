@@ -177,7 +177,8 @@ func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err
 func (f *stateFile) await(events int16) error {
 	for begin := time.Now(); ; {
 		fds := []unix.PollFd{{Fd: int32(f.fd.Int()), Events: events}}
-		n, err := unix.Poll(fds, int(stateLook/time.Millisecond))
+		look := unix.NsecToTimespec(int64(stateLook))
+		n, err := unix.Ppoll(fds, &look, nil)
 		if n == 1 || err != nil && !again(err) {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 func TestChildrenGoFirst(t *testing.T) {
 	s := spawner{
 		logs: logFlags{level: "error"}, log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,
-		start: start{run: startApart},
+		how: start{run: startApart},
 	}
 	before := readBadness(t, os.Getpid())
 	for _, tt := range []struct {

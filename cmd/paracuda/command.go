@@ -21,6 +21,7 @@ func commands() map[string]func() *cobra.Command {
 		"version": versionCommand, "completion": completionCommand,
 		// Started by paracuda itself.
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
+		"starter": starterCommand,
 		// For the build of packages.
 		"man": manCommand,
 	}

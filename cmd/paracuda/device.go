@@ -124,8 +124,10 @@ func printCapabilities(w io.Writer) error {
 }
 
 // writeStats writes the counters of the VM.
-func (o *deviceOptions) writeStats(dev *device.Device, gpu string, log *logrus.Entry) error {
-	if o.stats == "" {
+func (o *deviceOptions) writeStats(
+	file *os.File, dev *device.Device, gpu string, log *logrus.Entry,
+) error {
+	if file == nil {
 		return nil
 	}
 	stats := map[string]any{"gpu": gpu}
@@ -139,7 +141,7 @@ func (o *deviceOptions) writeStats(dev *device.Device, gpu string, log *logrus.E
 		return err
 	}
 	log.Debug("write counters")
-	if err := os.WriteFile(o.stats, append(b, '\n'), 0o644); err != nil {
+	if err := overwrite(file, append(b, '\n')); err != nil {
 		return fmt.Errorf("--stats: %w", err)
 	}
 	return nil

@@ -18,8 +18,9 @@ import (
 func startDeviceCommand(args ...string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		ended <- dispatch(append([]string{"device", "--gpu", "soft", "--log-level", "error"},
-			args...))
+		// The sandbox would be that of the tests' process.
+		ended <- dispatch(append([]string{"device", "--gpu", "soft", "--log-level", "error",
+			"--sandbox", "off"}, args...))
 	}()
 	return ended
 }

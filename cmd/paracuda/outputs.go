@@ -14,6 +14,7 @@ import (
 // outputs are what a device process writes to or answers on besides its VM. They are opened before
 // a VM can connect: a bad path ends the command then, and not the VM's device.
 type outputs struct {
+	stats   *os.File // written at the end, or nil
 	trace   *os.File // or nil
 	traced  noted
 	control *net.UnixListener // or nil
@@ -21,8 +22,11 @@ type outputs struct {
 
 func (o *deviceOptions) open() (out *outputs, err error) {
 	out = &outputs{}
-	if err := tryFile("--stats", o.stats); err != nil {
-		return out, err
+	if o.stats != "" {
+		// What is in it stays there until there is something new.
+		if out.stats, err = os.OpenFile(o.stats, os.O_WRONLY|os.O_CREATE, 0o644); err != nil {
+			return out, fmt.Errorf("--stats: %w", err)
+		}
 	}
 	if o.trace != "" {
 		if out.trace, err = os.Create(o.trace); err != nil {
@@ -43,6 +47,9 @@ func (out *outputs) close() (err error) {
 	}
 	if out.control != nil {
 		out.control.Close()
+	}
+	if out.stats != nil {
+		err = errors.Join(err, out.stats.Close())
 	}
 	return err
 }
@@ -74,15 +81,13 @@ func (n *noted) failed() error {
 // stdout is what commands print on. main says if that failed.
 var stdout = &noted{w: os.Stdout}
 
-// tryFile makes a file, if one is named, that is to be written at the end: whether it can be is
-// known at once.
-func tryFile(option, name string) error {
-	if name == "" {
-		return nil
+// overwrite replaces what is in a file, if it is one that can be cut.
+func overwrite(file *os.File, b []byte) error {
+	if is, err := file.Stat(); err == nil && is.Mode().IsRegular() {
+		if err := file.Truncate(0); err != nil {
+			return err
+		}
 	}
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("%s: %w", option, err)
-	}
-	return file.Close()
+	_, err := file.Write(b)
+	return err
 }

@@ -4,14 +4,18 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 )
 
 // sandboxFlag says whether the processes of a VM are kept in a sandbox.
@@ -58,40 +62,86 @@ type start struct {
 	environment []string // nil: this process's
 }
 
-// confineSelf takes from the device process what it doesn't need.
-func (o *deviceOptions) confineSelf() error {
+// household is what starts the VM's processes, and what else the device process can't do itself.
+type household struct {
+	children
+	memory  memoryAsker
+	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: it can
+	end     func()                                   // ends all
+}
+
+// household makes one whose processes write to stderr.
+func (o *deviceOptions) household(
+	gpu string, stderr *os.File, log *logrus.Entry,
+) (*household, error) {
+	if !o.sandbox {
+		log.Warn("--sandbox=off: a program that takes a worker or the device process over has " +
+			"this process's rights")
+		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
+		return &household{c, usageOf(gpu, c, softusage.Ask), nil, func() {}}, nil
+	}
+	environment := sandbox.Environment(os.Environ(), o.passEnv)
+	if environment == nil {
+		environment = []string{}
+	}
+	config := starterConfig{GPU: gpu, Level: o.logs.level, Format: o.logs.format}
+	if o.arbiter != noArbiter {
+		config.Arbiters = client.Paths(o.arbiter)
+	}
+	config.Made = o.made()
+	d, err := startStarter(config, stderr, environment, log)
+	if err != nil {
+		return nil, err
+	}
+	return &household{d, usageOf(gpu, d, d.softMemory), d.client.Connect, d.end}, nil
+}
+
+// made lists the sockets that this process makes.
+func (o *deviceOptions) made() (paths []string) {
+	if o.fd < 0 && o.socket != "" {
+		paths = append(paths, o.socket)
+	}
+	if o.control != "" {
+		paths = append(paths, o.control)
+	}
+	for i := range paths {
+		if path, err := filepath.Abs(paths[i]); err == nil {
+			paths[i] = path
+		}
+	}
+	return paths
+}
+
+// confineSelf takes from the device process what it doesn't need, once all is open that it opens.
+func (o *deviceOptions) confineSelf(gpu string, log *logrus.Entry) error {
 	if !o.sandbox {
 		return nil
 	}
 	if err := leaveNoCore(); err != nil {
 		return err
 	}
-	return sandbox.NotDumpable()
+	if err := sandbox.NotDumpable(); err != nil {
+		return err
+	}
+	missing, err := sandbox.KeepOnly()
+	if missing != nil && err == nil {
+		log.WithError(missing).Debug("the device process may have the rights of what it executes")
+	}
+	if err != nil || gpu != gpuSoft {
+		return err
+	}
+	return filter(sandbox.SoftDevice)
 }
 
-// confine makes a sandbox for the children, or says that there is none.
-func (o *deviceOptions) confine(gpu string, log *logrus.Entry) (start, error) {
-	if !o.sandbox {
-		log.Warn("--sandbox=off: a program that takes a worker over has this process's rights")
-		return start{run: startApart}, nil
+// filter takes all files from this process, and has the kernel end it when it makes a system call
+// that its role doesn't need.
+func filter(role sandbox.Role) error {
+	// Reads the time zone's file, for the log, while files can be opened.
+	_, _ = time.Now().Zone()
+	if err := sandbox.NoFiles(); err != nil {
+		return err
 	}
-	starter, missing, err := sandbox.NewStarter(compatLayout)
-	if err != nil {
-		return start{}, err
-	}
-	if missing != nil {
-		log.WithError(missing).Warn("workers and mover keep some of this process's privileges")
-	}
-	environment := sandbox.Environment(os.Environ(), o.passEnv)
-	if environment == nil {
-		environment = []string{}
-	}
-	watched := gpu == gpuSoft && !sandbox.MayLook()
-	if watched {
-		log.Info("other processes of this user can look into workers and mover: " +
-			"without CAP_SYS_PTRACE their memory can't be counted otherwise")
-	}
-	return start{true, watched, starter.Start, environment}, nil
+	return sandbox.Filter(role)
 }
 
 // confine returns what a child of this role calls when it is ready, before it serves a guest.
@@ -110,8 +160,6 @@ func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
 		if gpu != gpuSoft {
 			return nil
 		}
-		// Reads the time zone's file, for the log, while files can be opened.
-		_, _ = time.Now().Zone()
-		return sandbox.Filter(soft)
+		return filter(soft)
 	}
 }

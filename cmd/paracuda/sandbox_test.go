@@ -17,7 +17,7 @@ import (
 )
 
 // childStatus starts a worker and a mover, and returns what /proc says of each.
-func childStatus(t *testing.T, s spawner, look func(role string, status, environ []string)) {
+func childStatus(t *testing.T, s children, look func(role string, status, environ []string)) {
 	t.Helper()
 	for role, start := range map[string]func(*os.File) (device.Process, error){
 		"worker": s.Worker, "mover": s.Mover,
@@ -30,7 +30,7 @@ func childStatus(t *testing.T, s spawner, look func(role string, status, environ
 		if err != nil {
 			t.Fatal(err)
 		}
-		pid := p.(child).c.Process.Pid
+		pid := p.(interface{ PID() int }).PID()
 		look(role, procFile(t, pid, "status", "\n"), procFile(t, pid, "environ", "\x00"))
 		p.Kill()
 		_ = p.Wait()
@@ -48,17 +48,20 @@ func procFile(t *testing.T, pid int, name, separator string) []string {
 	return strings.Split(string(b), separator)
 }
 
-func testSpawner(t *testing.T, o *deviceOptions) (spawner, *bytes.Buffer) {
+func testHousehold(
+	t *testing.T, gpu string, o *deviceOptions,
+) (*household, *bytes.Buffer) {
 	t.Helper()
 	logger := logrus.New()
 	var said bytes.Buffer
 	logger.SetOutput(&said)
-	log := logrus.NewEntry(logger)
-	start, err := o.confine(gpuCUDA, log)
+	o.logs = logFlags{level: "error"}
+	home, err := o.household(gpu, os.Stderr, logrus.NewEntry(logger))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return spawner{logs: logFlags{level: "error"}, log: log, stderr: os.Stderr, start: start}, &said
+	t.Cleanup(home.end)
+	return home, &said
 }
 
 // TestChildrenAreConfined looks at the children that a device process starts.
@@ -66,8 +69,8 @@ func TestChildrenAreConfined(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
 	t.Setenv("PARACUDA_TEST_WANTED", "y")
 	t.Setenv("CUDA_TEST_VARIABLE", "z")
-	s, said := testSpawner(t, &deviceOptions{
-		sandbox: true, passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
+	s, said := testHousehold(t, gpuCUDA, &deviceOptions{
+		sandbox: true, fd: -1, arbiter: noArbiter, passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
 	})
 	childStatus(t, s, func(role string, status, environ []string) {
 		want := []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"}
@@ -95,7 +98,7 @@ func TestChildrenAreConfined(t *testing.T) {
 
 func TestNoSandbox(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
-	s, said := testSpawner(t, &deviceOptions{})
+	s, said := testHousehold(t, gpuSoft, &deviceOptions{})
 	if !strings.Contains(said.String(), "--sandbox=off") {
 		t.Errorf("logged %q, no warning", said)
 	}

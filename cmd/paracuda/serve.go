@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,9 +45,6 @@ func (o *deviceOptions) serve() error {
 	if err := o.settings.Check(gpu); err != nil {
 		return usagef("device: --set: %w", err)
 	}
-	if err := o.confineSelf(); err != nil {
-		return err
-	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -55,15 +53,17 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	children, endChildren, err := newChildLog(os.Stderr, log)
+	stderr, endStderr, err := newChildLog(os.Stderr, log)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
+	home, err := o.household(gpu, stderr, log)
+	if err != nil {
+		endStderr()
+		return errors.Join(err, out.close())
+	}
+	endChildren := sync.OnceFunc(func() { home.end(); endStderr() })
 	defer endChildren()
-	start, err := o.confine(gpu, log)
-	if err != nil {
-		return errors.Join(err, out.close())
-	}
 	s := &server{
 		gpu: gpu, log: log, options: vhostuser.Options{Log: log},
 		ending: ending{endLimit, endLook, giveUp(log, func() { endChildren(); endLog() }), done},
@@ -71,7 +71,7 @@ func (o *deviceOptions) serve() error {
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
-	shared, err := o.newSharing(log)
+	shared, err := o.newSharing(log, home.connect)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
@@ -81,10 +81,10 @@ func (o *deviceOptions) serve() error {
 		return errors.Join(err, out.close())
 	}
 	s.dev = device.New(device.Config{
-		Ledger: page, Usage: usageOf(gpu, start),
+		Ledger: page, Usage: home.memory,
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
 		Gate: shared.page, Sharer: shared.sharer(),
-		Spawn: spawner{logs: o.logs, log: log, stderr: children, start: start}, Greeted: s.greeted,
+		Spawn: home, Greeted: s.greeted,
 	})
 	if err := shared.join(s.dev, gpu); err != nil {
 		return errors.Join(err, out.close())
@@ -95,7 +95,7 @@ func (o *deviceOptions) serve() error {
 	if err = o.serveVM(ctx, s); errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, o.writeStats(s.dev, gpu, log), out.close())
+	return errors.Join(err, o.writeStats(out.stats, s.dev, gpu, log), out.close())
 }
 
 // server serves a device to front ends, one after the other.
@@ -116,12 +116,17 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	if err != nil {
 		return err
 	}
-	if conn != nil {
-		_, err := s.serve(ctx, conn)
+	if door != nil {
+		defer door.Close()
+		if err := sayReady(); err != nil {
+			return err
+		}
+	}
+	if err := o.confineSelf(s.gpu, s.log); err != nil {
 		return err
 	}
-	defer door.Close()
-	if err := sayReady(); err != nil {
+	if conn != nil {
+		_, err := s.serve(ctx, conn)
 		return err
 	}
 	for {

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,12 +64,15 @@ type sharing struct {
 	page    *gate.Page
 	log     *logrus.Entry
 	client  *client.Client
+	connect func(path string) (*net.UnixConn, error) // to the arbiter; nil: the usual way
 	quit    chan struct{}
 	ended   sync.WaitGroup
 }
 
 // newSharing makes what the device's workers need. It takes part once it has joined.
-func (o *deviceOptions) newSharing(log *logrus.Entry) (*sharing, error) {
+func (o *deviceOptions) newSharing(
+	log *logrus.Entry, connect func(path string) (*net.UnixConn, error),
+) (*sharing, error) {
 	if o.arbiter == noArbiter {
 		if o.settings.Time != device.DefaultSettings().Time {
 			return nil, usagef("--arbiter none: weight, time-limit, class and turn need one")
@@ -86,7 +90,8 @@ func (o *deviceOptions) newSharing(log *logrus.Entry) (*sharing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &sharing{options: o, name: name, page: page, log: log, quit: make(chan struct{})}, nil
+	return &sharing{options: o, name: name, page: page, log: log, connect: connect,
+		quit: make(chan struct{})}, nil
 }
 
 // sharer is what the device asks for other policies; nil: there is none.
@@ -114,6 +119,7 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
 		GPUs: s.options.gpus(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
+		Connect: s.connect,
 		Terms: func(t *link.Terms) {
 			if err := dev.Bound(t.Bounds); err != nil {
 				s.log.WithError(err).Warn("a bound of the arbiter's can't be kept")

@@ -12,14 +12,21 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/starter"
 )
 
-// spawner starts this program in the roles of worker and mover.
+// children starts the processes of a VM.
+type children interface {
+	device.Spawner
+	Usage(control *os.File) (device.Process, error)
+}
+
+// spawner starts this program in the roles of children.
 type spawner struct {
 	logs   logFlags
 	log    *logrus.Entry
 	stderr *os.File // of the children
-	start  start
+	how    start
 }
 
 // unranked says once that the kernel doesn't know in which order to kill: a guest can start as many
@@ -30,33 +37,63 @@ var unranked sync.Once
 const controlFD = 3
 
 func (s spawner) Worker(control *os.File) (device.Process, error) {
-	return s.spawn("worker", control)
+	return s.spawn(starter.Worker, control)
 }
 
 func (s spawner) Mover(control *os.File) (device.Process, error) {
-	return s.spawn("mover", control)
+	return s.spawn(starter.Mover, control)
 }
 
-// spawn starts a role. Both lay out their address spaces alike, though only workers need it.
-func (s spawner) spawn(role string, control *os.File) (device.Process, error) {
-	args := append([]string{role, "--sandbox", s.start.sandbox.String()}, s.logs.args()...)
-	if s.start.watched {
-		args = append(args, "--watched")
+func (s spawner) Usage(control *os.File) (device.Process, error) {
+	return s.spawn(starter.Usage, control)
+}
+
+func (s spawner) spawn(r starter.Role, control *os.File) (device.Process, error) {
+	c := s.command(r, control)
+	if err := s.how.run(c); err != nil {
+		return nil, fmt.Errorf("start a %s: %w", r, err)
 	}
-	c := exec.Command(self(), args...)
-	c.ExtraFiles = []*os.File{control}
-	c.Stderr = s.stderr
+	s.rank(r, c)
+	return child{c}, nil
+}
+
+// start starts a role for a device process that can't.
+func (s spawner) start(r starter.Role, control *os.File) (starter.Child, error) {
+	c := s.command(r, control)
+	child, err := starter.Execute(c, s.how.run)
+	if err == nil {
+		s.rank(r, c)
+	}
+	return child, err
+}
+
+// command is what a role executes. All lay out their address spaces alike, though only workers need
+// it.
+func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
+	c := exec.Command(self(), r.String())
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	c.Env = s.start.environment
-	if err := s.start.run(c); err != nil {
-		return nil, fmt.Errorf("start a %s: %w", role, err)
+	c.Env = s.how.environment
+	if r == starter.Usage {
+		c.Stdin, c.Stdout = control, control
+		return c
 	}
-	if err := goFirst(c.Process.Pid, role); err != nil {
+	c.Args = append(c.Args, "--sandbox", s.how.sandbox.String())
+	c.Args = append(c.Args, s.logs.args()...)
+	if s.how.watched {
+		c.Args = append(c.Args, "--watched")
+	}
+	c.ExtraFiles, c.Stderr = []*os.File{control}, s.stderr
+	return c
+}
+
+// rank says how soon the kernel is to kill it.
+func (s spawner) rank(r starter.Role, c *exec.Cmd) {
+	if err := goFirst(c.Process.Pid, r.String()); err != nil {
 		unranked.Do(func() {
-			s.log.WithError(err).Warnf("a %s may outlive other processes when the host has no memory left", role)
+			s.log.WithError(err).Warnf("a %s may outlive other processes when the host has no "+
+				"memory left", r)
 		})
 	}
-	return child{c}, nil
 }
 
 // child is a process that spawner started.

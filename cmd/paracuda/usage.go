@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
+	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
-	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 )
 
 func usageCommand() *cobra.Command {
@@ -58,26 +57,29 @@ type usageAnswer struct {
 	Usage processes.Usage `json:"usage,omitempty"`
 }
 
-// usageOf returns what asks a GPU's driver about the memory of processes. One goroutine calls it.
-func usageOf(gpu string, s start) func(pids []int) (ledger.Usage, error) {
+// memoryAsker asks a GPU's driver about the memory of processes. One goroutine calls it.
+type memoryAsker func(pids []int) (ledger.Usage, error)
+
+// usageOf returns what asks a GPU's driver; soft asks for the software GPU.
+func usageOf(gpu string, c children, soft memoryAsker) memoryAsker {
 	if gpu == gpuSoft {
-		return softusage.Ask
+		return soft
 	}
-	return (&asker{start: s, command: []string{self(), "usage"}}).ask
+	return (&asker{start: c.Usage}).ask
 }
 
 // asker asks NVIDIA's driver through a child, since a driver that crashes or hangs must not take
 // the device process with it.
 type asker struct {
-	start   start
-	command []string
+	// start starts the child with this as its standard input and output.
+	start func(*os.File) (device.Process, error)
 	// patience is how long an answer may take; 0: askerPatience.
 	patience time.Duration
 
-	child   *exec.Cmd
-	in, out *os.File
-	lines   *bufio.Reader
-	again   time.Time // no child is started before
+	child device.Process
+	conn  *os.File
+	lines *bufio.Reader
+	again time.Time // no child is started before
 }
 
 const (
@@ -109,28 +111,23 @@ func (a *asker) ask([]int) (ledger.Usage, error) {
 
 // begin starts the child.
 func (a *asker) begin() error {
-	theirIn, in, err := os.Pipe()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return fmt.Errorf("socketpair: %w", err)
 	}
-	defer theirIn.Close()
-	out, theirOut, err := os.Pipe()
+	theirs := os.NewFile(uintptr(fds[1]), "driver's usage")
+	defer theirs.Close()
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		return fmt.Errorf("socketpair: %w", err)
+	}
+	conn := os.NewFile(uintptr(fds[0]), "driver's usage")
+	child, err := a.start(theirs)
 	if err != nil {
-		in.Close()
-		return fmt.Errorf("make a pipe: %w", err)
-	}
-	defer theirOut.Close()
-	c := exec.Command(a.command[0], a.command[1:]...)
-	c.Stdin, c.Stdout, c.Env = theirIn, theirOut, a.start.environment
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := a.start.run(c); err != nil {
-		in.Close()
-		out.Close()
+		conn.Close()
 		return fmt.Errorf("start a process that asks the driver: %w", err)
 	}
-	_ = goFirst(c.Process.Pid, "usage") // what it takes is little, and not the guest's
-	a.child, a.in, a.out = c, in, out
-	a.lines = bufio.NewReaderSize(out, askerLine)
+	a.child, a.conn, a.lines = child, conn, bufio.NewReaderSize(conn, askerLine)
 	return nil
 }
 
@@ -140,10 +137,10 @@ func (a *asker) answer() (processes.Usage, error) {
 	if patience == 0 {
 		patience = askerPatience
 	}
-	if err := a.out.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := a.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	if _, err := io.WriteString(a.in, "\n"); err != nil {
+	if _, err := io.WriteString(a.conn, "\n"); err != nil {
 		return nil, err
 	}
 	line, err := a.lines.ReadSlice('\n')
@@ -162,9 +159,8 @@ func (a *asker) answer() (processes.Usage, error) {
 
 // end ends the child, and doesn't wait for it: it may hang in the driver.
 func (a *asker) end() {
-	_ = a.child.Process.Kill()
-	_ = a.in.Close()
-	_ = a.out.Close()
-	go func(c *exec.Cmd) { _ = c.Wait() }(a.child)
+	a.child.Kill()
+	_ = a.conn.Close()
+	go func(c device.Process) { _ = c.Wait() }(a.child)
 	a.child = nil
 }

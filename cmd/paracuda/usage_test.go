@@ -3,10 +3,13 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
 // TestAsker asks children of all kinds: those that are of no use are ended, and the next comes
@@ -27,8 +30,11 @@ func TestAsker(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			a := &asker{
-				start:    start{run: func(c *exec.Cmd) error { return c.Start() }},
-				command:  []string{"sh", "-c", test.script},
+				start: func(theirs *os.File) (device.Process, error) {
+					c := exec.Command("sh", "-c", test.script)
+					c.Stdin, c.Stdout = theirs, theirs
+					return child{c}, c.Start()
+				},
 				patience: time.Second,
 			}
 			for range 3 {

@@ -33,7 +33,7 @@ func TestLogsTellTheVersion(t *testing.T) {
 	}()
 	s := spawner{
 		logs: logFlags{level: "debug"}, log: logrus.NewEntry(logrus.New()), stderr: to,
-		start: start{run: startApart},
+		how: start{run: startApart},
 	}
 	for role, spawn := range map[string]func(*os.File) (device.Process, error){
 		"worker": s.Worker, "mover": s.Mover,

@@ -61,7 +61,8 @@ func peek(c *net.UnixConn) []byte {
 	}
 	header, n := make([]byte, vhostuser.HeaderSize), 0
 	_ = raw.Read(func(fd uintptr) bool {
-		n, _, err = unix.Recvfrom(int(fd), header, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		n, _, _, _, err = unix.RecvmsgBuffers(int(fd), [][]byte{header}, nil,
+			unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return !errors.Is(err, unix.EAGAIN) // otherwise until the deadline
 	})
 	return header[:max(n, 0)]

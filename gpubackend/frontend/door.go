@@ -133,7 +133,7 @@ func HungUp(conn *net.UnixConn) bool {
 	fds := []unix.PollFd{{Events: unix.POLLRDHUP}}
 	err = raw.Control(func(fd uintptr) {
 		fds[0].Fd = int32(fd)
-		_, _ = unix.Poll(fds, 0)
+		_, _ = unix.Ppoll(fds, &unix.Timespec{}, nil)
 	})
 	return err != nil || fds[0].Revents != 0
 }

@@ -86,13 +86,17 @@ var calls = []call{
 	{number: unix.SYS_MADVISE, name: "madvise", roles: anyRole, why: "memory is given back"},
 	{number: unix.SYS_BRK, name: "brk", roles: anyRole, why: "glibc's malloc"},
 	{
-		number: unix.SYS_PRCTL, name: "prctl", roles: anyRole,
+		number: unix.SYS_PRCTL, name: "prctl", roles: children,
 		why: "names of memory and threads, and how sharply a thread's pauses end",
 		rule: seccomp.Or{
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_VMA)},
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_NAME)},
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_TIMERSLACK)},
 		},
+	},
+	{
+		number: unix.SYS_PRCTL, name: "prctl", roles: SoftDevice, answer: unix.EACCES,
+		why: "the Go runtime tries to name memory, and goes on",
 	},
 	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
@@ -103,13 +107,26 @@ var calls = []call{
 	// Files that it has.
 	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets"},
 	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log"},
-	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole, why: "how much memory it has"},
+	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,
+		why: "how much memory and how many processors it has"},
 	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files"},
 	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that comes"},
 	{number: unix.SYS_FSTATFS, name: "fstatfs", roles: anyRole, why: "whether memory is sealed"},
 	{
 		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
 		why: "seals, copies of descriptors, their flags",
+	},
+	{number: unix.SYS_PREADV2, name: "preadv2", roles: SoftDevice,
+		why: "events that others may have made blocking"},
+	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: SoftDevice, why: "the same"},
+	{
+		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: SoftDevice, answer: unix.EACCES,
+		why: "the Go runtime tries to remove a socket: the starter process does",
+	},
+	{
+		number: unix.SYS_PIDFD_SEND_SIGNAL, name: "pidfd_send_signal", roles: SoftDevice,
+		why:  "workers and mover are killed",
+		rule: seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SIGKILL)},
 	},
 	{
 		number: unix.SYS_OPENAT, name: "openat", roles: anyRole, answer: unix.EACCES,
@@ -120,8 +137,8 @@ var calls = []call{
 	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole,
 		why: "the device process's messages"},
 	{number: unix.SYS_SENDMSG, name: "sendmsg", roles: anyRole, why: "answers, files"},
-	{number: unix.SYS_RECVFROM, name: "recvfrom", roles: anyRole, why: "wake-ups"},
-	{number: unix.SYS_SENDTO, name: "sendto", roles: anyRole, why: "wake-ups"},
+	{number: unix.SYS_RECVFROM, name: "recvfrom", roles: children, why: "wake-ups"},
+	{number: unix.SYS_SENDTO, name: "sendto", roles: children, why: "wake-ups"},
 	{number: unix.SYS_SOCKETPAIR, name: "socketpair", roles: anyRole, why: "wake-ups", rule: local},
 	{
 		number: unix.SYS_GETSOCKNAME, name: "getsockname", roles: anyRole,
@@ -131,7 +148,7 @@ var calls = []call{
 		number: unix.SYS_GETPEERNAME, name: "getpeername", roles: anyRole,
 		why: "the Go runtime takes sockets over",
 	},
-	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: anyRole, why: "connections end"},
+	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: children, why: "connections end"},
 	{
 		number: unix.SYS_GETSOCKOPT, name: "getsockopt", roles: anyRole,
 		why:  "who is at the other end",
@@ -144,7 +161,8 @@ var calls = []call{
 	{number: unix.SYS_SOCKET, name: "socket", roles: SoftWorker, why: "offers", rule: local},
 	{number: unix.SYS_BIND, name: "bind", roles: SoftWorker, why: "offers of memory and events"},
 	{number: unix.SYS_LISTEN, name: "listen", roles: SoftWorker, why: "offers"},
-	{number: unix.SYS_ACCEPT4, name: "accept4", roles: SoftWorker, why: "offers"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: SoftWorker | SoftDevice,
+		why: "offers; front ends"},
 	{number: unix.SYS_CONNECT, name: "connect", roles: SoftWorker, why: "offers of other workers"},
 	{number: unix.SYS_GETEUID, name: "geteuid", roles: SoftWorker, why: "whose offers it takes"},
 	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: SoftWorker, why: "wake-ups"},

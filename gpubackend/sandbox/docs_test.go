@@ -21,19 +21,19 @@ var update = flag.Bool("update", false, "write "+docs+" anew")
 // page is the list of system calls for readers.
 func page() string {
 	var b strings.Builder
-	b.WriteString(`# System calls of workers and movers
+	b.WriteString(`# System calls of workers, movers and device processes
 
 What the processes of a VM may ask the host's kernel for on the software GPU, once they serve a
 guest (gpubackend/sandbox, from whose list this page is made). Any other call ends the process,
 with the signal SIGSYS. With NVIDIA's driver there is no filter yet.
 
-| call | worker | mover | what for |
-|---|---|---|---|
+| call | worker | mover | device process | what for |
+|---|---|---|---|---|
 `)
 	counts := map[Role]int{}
 	for _, c := range calls {
 		fmt.Fprintf(&b, "| %s |", c.name)
-		for _, role := range []Role{SoftWorker, SoftMover} {
+		for _, role := range []Role{SoftWorker, SoftMover, SoftDevice} {
 			switch {
 			case c.roles&role == 0:
 				b.WriteString(" |")
@@ -46,8 +46,8 @@ with the signal SIGSYS. With NVIDIA's driver there is no filter yet.
 		}
 		fmt.Fprintf(&b, " %s |\n", c.why)
 	}
-	fmt.Fprintf(&b, "\nA worker may make %d calls, a mover %d.\n", counts[SoftWorker],
-		counts[SoftMover])
+	fmt.Fprintf(&b, "\nA worker may make %d calls, a mover %d, a device process %d.\n",
+		counts[SoftWorker], counts[SoftMover], counts[SoftDevice])
 	return b.String()
 }
 

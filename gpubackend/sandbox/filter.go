@@ -19,8 +19,10 @@ type Role uint8
 const (
 	SoftWorker Role = 1 << iota // a worker on the software GPU
 	SoftMover                   // a mover on the software GPU
+	SoftDevice                  // a device process of a VM on the software GPU
 
-	anyRole = SoftWorker | SoftMover
+	children = SoftWorker | SoftMover
+	anyRole  = children | SoftDevice
 )
 
 // ErrRole says that there is no list of calls for a role.

@@ -30,7 +30,7 @@ var programs = map[Role][]bpf.Instruction{
 	for _, role := range []struct {
 		name string
 		role Role
-	}{{"SoftWorker", SoftWorker}, {"SoftMover", SoftMover}} {
+	}{{"SoftWorker", SoftWorker}, {"SoftMover", SoftMover}, {"SoftDevice", SoftDevice}} {
 		program, err := build(role.role)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
@@ -121,5 +123,95 @@ func TestNobodyLooksIn(t *testing.T) {
 		if seen(p.pid) && !strings.Contains(p.file(t, "cmdline"), "--watched") {
 			t.Errorf("the %s can be looked into", p.role)
 		}
+	}
+}
+
+// TestNobodyHasRights: of the VM's processes only the one that starts the others has a capability,
+// to look into its children, and those that serve a guest have a filter of system calls.
+func TestNobodyHasRights(t *testing.T) {
+	looks := regexp.MustCompile(`(?m)^CapEff:\t0000000000(08|00)0000$`)
+	for _, p := range started(t).processes(t) {
+		status := p.file(t, "status")
+		want := []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "Seccomp:\t2"}
+		if p.role == "starter" {
+			want = want[:1]
+			if !looks.MatchString(status) {
+				t.Errorf("the starter process has more rights:\n%s", status)
+			}
+		}
+		for _, line := range want {
+			if !strings.Contains(status, line+"\n") {
+				t.Errorf("%s: no %q", p.role, line)
+			}
+		}
+	}
+}
+
+// TestVMsShareNoNamespace: the workers and the mover of a VM have a network and IPC of their own.
+func TestVMsShareNoNamespace(t *testing.T) {
+	seen := map[string]string{}
+	for _, kind := range []string{"net", "ipc"} {
+		is, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[is] = "the host"
+	}
+	for _, vm := range []string{"a VM", "another VM"} {
+		g := started(t)
+		log, err := os.ReadFile(g.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(log), "have the host's network") {
+			t.Skipf("namespaces can't be made:\n%s", log)
+		}
+		for _, p := range g.processes(t) {
+			if p.role != "worker" && p.role != "mover" {
+				continue
+			}
+			for _, kind := range []string{"net", "ipc"} {
+				is, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", p.pid, kind))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if owner := seen[is]; owner != "" && owner != vm {
+					t.Errorf("the %s of %s is in %s, which is that of %s", p.role, vm, is, owner)
+				}
+				seen[is] = vm
+			}
+		}
+	}
+	if len(seen) != 6 {
+		t.Errorf("there are %d namespaces: %v", len(seen), seen)
+	}
+}
+
+// TestStarterEnds: without the process that starts others the device goes on, and its children end.
+func TestStarterEnds(t *testing.T) {
+	g := started(t)
+	var pids []int
+	for _, p := range g.processes(t) {
+		switch p.role {
+		case "starter":
+			if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		case "worker", "mover":
+			pids = append(pids, p.pid)
+		}
+	}
+	for _, pid := range pids {
+		for end := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("process %d goes on", pid)
+			}
+		}
+	}
+	if err := g.channels[witness].start(); err == nil {
+		t.Error("a program got the GPU")
+	}
+	if !g.alive() {
+		t.Error("the device process has ended")
 	}
 }

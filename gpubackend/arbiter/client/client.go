@@ -5,6 +5,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -36,7 +37,9 @@ type Config struct {
 	// Terms is told what holds for the VM, from a goroutine that nobody waits for, but for what
 	// holds when New returns; nil: nobody is.
 	Terms func(*link.Terms)
-	Log   *logrus.Entry
+	// Connect connects to a socket of link.Network, for a process that can't itself; nil: it can.
+	Connect func(path string) (*net.UnixConn, error)
+	Log     *logrus.Entry
 }
 
 // Client takes part for a VM.
@@ -166,7 +169,7 @@ func (x *Client) send(r *link.Request) bool {
 
 // join connects and has the VM taken. If it isn't, the gate is open and free.
 func (x *Client) join() (*link.Conn, error) {
-	conn, err := Dial(x.config.Path)
+	conn, err := connector(x.config.Connect).dialAny(x.config.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,12 +18,15 @@ import (
 // HostPath is where the host's arbiter listens, which root has started.
 const HostPath = "/run/paracuda/arbiter.sock"
 
+// ownUser is this process's user, asked for while the kernel may be asked.
+var ownUser = os.Getuid()
+
 // ErrNone says that there is no arbiter.
 var ErrNone = errors.New("start one with paracuda arbiter")
 
 // DefaultPath is where an arbiter listens: the host's, or one that a user has for himself.
 func DefaultPath() string {
-	if os.Getuid() == 0 {
+	if ownUser == 0 {
 		return HostPath
 	}
 	return ownPath()
@@ -32,29 +36,46 @@ func ownPath() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
 		return filepath.Join(dir, "paracuda", "arbiter.sock")
 	}
-	return fmt.Sprintf("/tmp/paracuda-%d/arbiter.sock", os.Getuid())
+	return fmt.Sprintf("/tmp/paracuda-%d/arbiter.sock", ownUser)
 }
 
 // Dial connects to the arbiter at a path; "" is the host's, or else the user's own. There, one that
 // is another user's is not believed.
-func Dial(path string) (*link.Conn, error) {
-	if path != "" {
-		return dial(path)
+func Dial(path string) (*link.Conn, error) { return connector(nil).dialAny(path) }
+
+// Paths are those that Dial tries.
+func Paths(path string) []string {
+	switch {
+	case path != "":
+		return []string{path}
+	case ownUser == 0:
+		return []string{HostPath}
 	}
-	c, err := dialTrusted(HostPath)
-	if errors.Is(err, ErrNone) && os.Getuid() != 0 {
-		c, err = dialTrusted(ownPath())
+	return []string{HostPath, ownPath()}
+}
+
+// connector connects to a socket of link.Network; nil is the usual way.
+type connector func(path string) (*net.UnixConn, error)
+
+func (f connector) dialAny(path string) (c *link.Conn, err error) {
+	if path != "" {
+		return f.dial(path)
+	}
+	for _, path := range Paths("") {
+		if c, err = f.dialTrusted(path); !errors.Is(err, ErrNone) {
+			break
+		}
 	}
 	return c, err
 }
 
-func dialTrusted(path string) (*link.Conn, error) {
-	c, err := dial(path)
+func (f connector) dialTrusted(path string) (*link.Conn, error) {
+	c, err := f.dial(path)
 	if err != nil {
 		return nil, err
 	}
 	user, err := c.User()
-	if err == nil && user != 0 && int(user) != os.Getuid() {
+	if err == nil && user != 0 && int(user) != ownUser {
 		err = fmt.Errorf("the arbiter at %s is of user %d, neither root's nor yours: "+
 			"name it with --arbiter if you trust it", path, user)
 	}
@@ -65,8 +86,19 @@ func dialTrusted(path string) (*link.Conn, error) {
 	return c, nil
 }
 
-func dial(path string) (*link.Conn, error) {
-	c, err := link.Dial(path, answerTimeout)
+func (f connector) connect(path string) (*link.Conn, error) {
+	if f == nil {
+		return link.Dial(path, answerTimeout)
+	}
+	c, err := f(path)
+	if err != nil {
+		return nil, err
+	}
+	return link.New(c), nil
+}
+
+func (f connector) dial(path string) (*link.Conn, error) {
+	c, err := f.connect(path)
 	switch {
 	case err == nil:
 		return c, nil

@@ -8,6 +8,7 @@
 package usage
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,15 +42,26 @@ func (u usage) Used(id uint64, pid int) (uint64, bool) {
 func Ask(pids []int) (ledger.Usage, error) {
 	u := usage{}
 	for _, pid := range pids {
-		bytes, err := of(fmt.Sprintf("/proc/%d/fd", pid))
-		if os.IsPermission(err) {
-			return nil, fmt.Errorf("look at process %d: %w", pid, err)
+		bytes, err := Of(pid)
+		if errors.Is(err, os.ErrPermission) {
+			return nil, err
 		}
 		if err == nil {
 			u[pid] = bytes
 		}
 	}
 	return u, nil
+}
+
+// Known is what somebody has asked the kernel already: bytes by the processes' ids.
+func Known(bytes map[int]uint64) ledger.Usage { return usage(bytes) }
+
+// Of asks the kernel about one process.
+func Of(pid int) (bytes uint64, err error) {
+	if bytes, err = of(fmt.Sprintf("/proc/%d/fd", pid)); err != nil {
+		return 0, fmt.Errorf("look at process %d: %w", pid, err)
+	}
+	return bytes, nil
 }
 
 // of adds up the files of device memory among those in a folder of links, each once.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"kernel.org/pub/linux/libs/security/libcap/psx"
+)
+
+// onAll makes a system call on all threads of this process.
+func onAll(number uintptr, args ...uintptr) error {
+	var a [6]uintptr
+	copy(a[:], args)
+	if _, _, err := psx.Syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); err != 0 {
+		return err
+	}
+	return nil
+}
+
+// KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
+// ones. Missing names what it isn't allowed to give up for programs that it executes.
+func KeepOnly(kept ...uint) (missing, err error) {
+	if err := onAll(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+		return nil, fmt.Errorf("rule out new privileges: %w", err)
+	}
+	if err := onAll(
+		unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL,
+	); err != nil {
+		return nil, fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	for number := uintptr(0); ; number++ {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
+		if err != nil { // there are no more
+			break
+		}
+		if has == 0 {
+			continue
+		}
+		if err := onAll(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, number); err != nil {
+			missing = fmt.Errorf("drop capabilities: %w", err)
+			break
+		}
+	}
+	var mask [2]uint32
+	for _, number := range kept {
+		mask[number/32] |= 1 << (number % 32)
+	}
+	return missing, limitCapabilities(mask)
+}
+
+// limitCapabilities takes all capabilities from all threads that aren't in mask.
+func limitCapabilities(mask [2]uint32) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	for i := range sets {
+		sets[i].Effective &= mask[i]
+		sets[i].Permitted &= mask[i]
+		sets[i].Inheritable = 0
+	}
+	if err := capsetOnAll(&header, &sets); err != nil {
+		return fmt.Errorf("give capabilities up: %w", err)
+	}
+	return nil
+}
+
+// has says whether this process has a capability.
+func has(number uint) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	return unix.Capget(&header, &sets[0]) == nil &&
+		sets[number/32].Effective&(1<<(number%32)) != 0
+}
+
+// Apart gives children of the calling thread a network and an IPC namespace of their own, which
+// they share: no network is there, and nobody else's abstract sockets.
+func Apart() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
+		return fmt.Errorf("make namespaces: %w", err)
+	}
+	return nil
+}
+
+// MayBeApart says whether this process may call Apart.
+func MayBeApart() bool { return has(unix.CAP_SYS_ADMIN) }
+
+// InUserNamespace has a child begin in a user namespace of its own, in which it is root: it may call
+// Apart there, and has no more rights over anything else than this process's user.
+func InUserNamespace(attr *syscall.SysProcAttr) {
+	one := func(id int) []syscall.SysProcIDMap {
+		return []syscall.SysProcIDMap{{HostID: id, Size: 1}}
+	}
+	attr.Cloneflags |= unix.CLONE_NEWUSER
+	attr.UidMappings, attr.GidMappings = one(unix.Geteuid()), one(unix.Getegid())
+}

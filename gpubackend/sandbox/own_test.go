@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+)
+
+// ownDeeds are what a test's child does that is in no role.
+var ownDeeds = map[string]func() int{
+	"keep nothing": keepNothing, "no files": giveFilesUp, "listen": listen, "dial": dial,
+	"in a user namespace": inNamespace,
+}
+
+// keepNothing gives all capabilities up, and looks whether a thread has some.
+func keepNothing() int {
+	if _, err := KeepOnly(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return show("CapEff", "CapPrm", "CapInh", "NoNewPrivs")
+}
+
+// show prints these lines of what /proc has of each thread.
+func show(names ...string) int {
+	tasks, _ := filepath.Glob("/proc/self/task/*/status")
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has ended
+		}
+		for line := range strings.Lines(string(text)) {
+			for _, name := range names {
+				if strings.HasPrefix(line, name+":") {
+					fmt.Print(line)
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// giveFilesUp opens what it may not.
+func giveFilesUp() int {
+	before, err := os.Open("/proc/self/status")
+	if err == nil {
+		err = NoFiles()
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, path := range []string{"/etc/passwd", "/proc/self/status", "/dev/null", "/"} {
+		if _, err := os.Open(path); !errors.Is(err, os.ErrPermission) {
+			fmt.Println("open", path, err)
+		}
+	}
+	if err := os.Mkdir(os.TempDir()+"/paracuda-test", 0o700); !errors.Is(err, os.ErrPermission) {
+		fmt.Println("make a folder", err)
+	}
+	if _, err := before.Read(make([]byte, 8)); err != nil {
+		fmt.Println("what was open", err)
+	}
+	if _, err := unix.MemfdCreate("x", 0); err != nil {
+		fmt.Println("memory", err)
+	}
+	return 0
+}
+
+// run has a child do one of ownDeeds, started by start, and returns what it prints.
+func run(t *testing.T, deed string, start func(*exec.Cmd) error) string {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"="+deed)
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	if err := start(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%s: %v, %s", deed, err, &out)
+	}
+	return out.String()
+}
+
+// TestKeepOnly: no thread has any capability, or can get one.
+func TestKeepOnly(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(run(t, "keep nothing", (*exec.Cmd).Start)), "\n")
+	if len(lines) < 4*4 {
+		t.Errorf("fewer than four threads: %q", lines)
+	}
+	for _, line := range lines {
+		_, value, _ := strings.Cut(line, ":\t")
+		if value != none && line != "NoNewPrivs:\t1" {
+			t.Error(line)
+		}
+	}
+}
+
+// TestNoFiles: none can be opened.
+func TestNoFiles(t *testing.T) {
+	if abi, err := ll.LandlockGetABIVersion(); err != nil {
+		t.Skipf("the kernel has no Landlock: %v, %v", abi, err)
+	}
+	if out := run(t, "no files", (*exec.Cmd).Start); out != "" {
+		t.Error(out)
+	}
+}
+
+// abstract is the name of a socket that belongs to no file.
+const abstract = "@paracuda-sandbox-test"
+
+// listen takes a name and says so, until its input ends.
+func listen() int {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: abstract + os.Getenv("NAME"), Net: "unix"})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer l.Close()
+	return stay()
+}
+
+// dial says whether somebody has the name.
+func dial() int {
+	_, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: abstract + os.Getenv("NAME"), Net: "unix"})
+	fmt.Print(err == nil)
+	return 0
+}
+
+// TestVMsAreApart: abstract sockets are there for the children of one Starter alone.
+func TestVMsAreApart(t *testing.T) {
+	if !MayBeApart() {
+		t.Skip("CAP_SYS_ADMIN is missing: TestUserNamespaces has the same without")
+	}
+	t.Setenv("NAME", fmt.Sprint(os.Getpid()))
+	var vms [2]*Starter
+	for i := range vms {
+		var err error
+		if vms[i], _, err = NewStarter(Apart); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"=listen")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vms[0].Start(c); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); _ = c.Wait() }()
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("said %q", line)
+	}
+	for i, want := range []string{"true", "false"} {
+		if got := run(t, "dial", vms[i].Start); got != want {
+			t.Errorf("VM %d meets the socket of the first: %s", i, got)
+		}
+	}
+	if got := run(t, "dial", (*exec.Cmd).Start); got != "false" {
+		t.Errorf("the host meets the VM's socket: %s", got)
+	}
+}
+
+// inNamespace is root in a user namespace: it makes children apart that have no rights, and looks
+// into one that isn't dumpable.
+func inNamespace() int {
+	if !MayBeApart() || !MayLook() {
+		fmt.Println("it has no rights in its own namespace")
+	}
+	s, missing, err := NewStarter(Apart)
+	if missing != nil || err != nil {
+		fmt.Println(missing, err)
+		return 1
+	}
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"=hide")
+	in, _ := c.StdinPipe()
+	out, _ := c.StdoutPipe()
+	if err := s.Start(c); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	lines := bufio.NewReader(out)
+	if line, _ := lines.ReadString('\n'); line != "ready\n" {
+		fmt.Println("said", line)
+	}
+	of := func(name string) string { return fmt.Sprintf("/proc/%d/%s", c.Process.Pid, name) }
+	if _, err := os.ReadDir(of("fd")); err != nil {
+		fmt.Println("it can't look into its child:", err)
+	}
+	status, err := os.ReadFile(of("status"))
+	if err != nil || !strings.Contains(string(status), "CapBnd:\t"+none) {
+		fmt.Println("the child may have rights", err)
+	}
+	ours, _ := os.Readlink("/proc/self/ns/net")
+	if theirs, err := os.Readlink(of("ns/net")); err != nil || ours == theirs {
+		fmt.Println("the child's network is", theirs, err)
+	}
+	in.Close()
+	_, _ = io.Copy(io.Discard, lines)
+	_ = c.Wait()
+	return 0
+}
+
+// TestUserNamespaces: an ordinary user's VM is apart by a user namespace.
+func TestUserNamespaces(t *testing.T) {
+	out := run(t, "in a user namespace", func(c *exec.Cmd) error {
+		c.SysProcAttr = &syscall.SysProcAttr{}
+		InUserNamespace(c.SysProcAttr)
+		err := c.Start()
+		if err != nil {
+			t.Skipf("the host allows no user namespaces: %v", err)
+		}
+		return nil
+	})
+	if out != "" {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long the starter process may take for an answer.
+const patience = 10 * time.Second
+
+var errGone = errors.New("the starter process is gone")
+
+// Client is the device process's end.
+type Client struct {
+	conn *net.UnixConn
+	gone chan struct{} // closed when the starter process is
+
+	mu        sync.Mutex
+	last      uint32
+	asked     map[uint32]chan answer
+	processes map[uint32]*Process // that have not ended
+}
+
+type answer struct {
+	message
+	process *Process // of started
+	file    *os.File // of connected
+}
+
+// drop gives up what came with an answer that nobody waits for any more.
+func (a *answer) drop() {
+	if a.process != nil {
+		a.process.Kill()
+		go func() { _ = a.process.Wait() }()
+	}
+	if a.file != nil {
+		a.file.Close()
+	}
+}
+
+// NewClient takes over the connection to a starter process.
+func NewClient(conn *net.UnixConn) *Client {
+	c := &Client{conn: conn, gone: make(chan struct{}), asked: map[uint32]chan answer{},
+		processes: map[uint32]*Process{}}
+	go c.read()
+	return c
+}
+
+// Close ends the starter process, and its children with it.
+func (c *Client) Close() {
+	_ = c.conn.Close()
+	<-c.gone
+}
+
+// Gone is closed when the starter process is gone: nothing can be started any more.
+func (c *Client) Gone() <-chan struct{} { return c.gone }
+
+// Start has a child started, with this connection, which stays the caller's.
+func (c *Client) Start(r Role, control *os.File) (*Process, error) {
+	a, err := c.ask(&message{kind: start, role: r}, int(control.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("start a %s: %w", r, err)
+	}
+	if a.process == nil {
+		return nil, fmt.Errorf("start a %s: %w", r, errMessage)
+	}
+	return a.process, nil
+}
+
+// Count has the memory counted that the children have of the software GPU: bytes by their numbers.
+func (c *Client) Count() (map[int]uint64, error) {
+	a, err := c.ask(&message{kind: count}, -1)
+	if err != nil {
+		return nil, fmt.Errorf("count memory: %w", err)
+	}
+	if a.kind != counted {
+		return nil, fmt.Errorf("count memory: %w", errMessage)
+	}
+	bytes := map[int]uint64{}
+	for _, u := range a.used {
+		bytes[int(u.pid)] = u.bytes
+	}
+	return bytes, nil
+}
+
+// Connect has a connection made to a socket, one of Config.Sockets.
+func (c *Client) Connect(path string) (*net.UnixConn, error) {
+	a, err := c.ask(&message{kind: connect, text: path}, -1)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
+	}
+	if a.file == nil {
+		return nil, fmt.Errorf("connect to %s: %w", path, errMessage)
+	}
+	defer a.file.Close()
+	conn, err := net.FileConn(a.file)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", path, err)
+	}
+	local, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		return nil, fmt.Errorf("connect to %s: %w", path, errMessage)
+	}
+	return local, nil
+}
+
+// Remove has the sockets removed that this process has made.
+func (c *Client) Remove() error {
+	if _, err := c.ask(&message{kind: remove}, -1); err != nil {
+		return fmt.Errorf("remove sockets: %w", err)
+	}
+	return nil
+}
+
+// ask sends a request and waits for the answer.
+func (c *Client) ask(m *message, fd int) (answer, error) {
+	ch := make(chan answer, 1)
+	c.mu.Lock()
+	c.last++
+	m.id = c.last
+	c.asked[m.id] = ch
+	_ = c.conn.SetWriteDeadline(time.Now().Add(patience))
+	err := send(c.conn, m, fd)
+	c.mu.Unlock()
+	if err != nil {
+		c.forget(m.id)
+		return answer{}, err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-ch:
+		if a.kind == failed {
+			return a, refusal(&a.message)
+		}
+		return a, nil
+	case <-c.gone:
+		return answer{}, errGone
+	case <-timer.C:
+	}
+	if !c.forget(m.id) { // it has come just now
+		a := <-ch
+		a.drop()
+	}
+	return answer{}, fmt.Errorf("no answer in %v", patience)
+}
+
+// refusal is why something could not be done.
+func refusal(m *message) error {
+	if m.pid != 0 {
+		return syscall.Errno(m.pid)
+	}
+	return errors.New(m.text)
+}
+
+// forget drops a request, and says whether it had no answer yet.
+func (c *Client) forget(id uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, open := c.asked[id]
+	delete(c.asked, id)
+	return open
+}
+
+// read takes what the starter process says.
+func (c *Client) read() {
+	defer close(c.gone)
+	for {
+		m, fd, err := receive(c.conn)
+		if err != nil {
+			_ = c.conn.Close()
+			return
+		}
+		if !c.take(m, fd) && fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// take takes a message, and says whether it has taken the file.
+func (c *Client) take(m *message, fd int) (kept bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.kind == ended {
+		if p := c.processes[m.id]; p != nil {
+			delete(c.processes, m.id)
+			p.end(m.text)
+		}
+		return false
+	}
+	a := answer{message: *m}
+	if m.kind == started && fd >= 0 && c.processes[m.id] == nil {
+		a.process = newProcess(int(m.pid), fd, c.gone)
+		c.processes[m.id] = a.process
+	}
+	if m.kind == connected && fd >= 0 {
+		a.file = os.NewFile(uintptr(fd), "connection")
+	}
+	ch := c.asked[m.id]
+	delete(c.asked, m.id)
+	if ch != nil {
+		ch <- a
+	} else {
+		a.drop()
+	}
+	return a.process != nil || a.file != nil
+}

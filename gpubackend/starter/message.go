@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Role is what a child is started as.
+type Role uint8
+
+// The roles.
+const (
+	Worker Role = iota + 1
+	Mover
+	Usage // tells what NVIDIA's driver says that processes have
+
+	lastRole = Usage
+)
+
+func (r Role) String() string {
+	switch r {
+	case Worker:
+		return "worker"
+	case Mover:
+		return "mover"
+	case Usage:
+		return "usage"
+	}
+	return fmt.Sprintf("role %d", uint8(r))
+}
+
+type kind uint8
+
+const (
+	start     kind = iota + 1 // asks for a child: a role, and its connection
+	started                   // the answer: its number, and a descriptor that names it
+	failed                    // the answer to any request: why not
+	ended                     // a child has ended: how; "" if it has done what it should
+	count                     // asks what memory of the software GPU all children have
+	counted                   // the answer
+	connect                   // asks for a connection to the socket that text names
+	connected                 // the answer: the connection
+	remove                    // asks to remove the sockets that the device process has made
+	removed                   // the answer
+
+	lastKind = removed
+)
+
+// message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or
+// pids and their bytes.
+type message struct {
+	kind kind
+	role Role
+	id   uint32 // of the request; of a child, that which asked for it
+	pid  uint32 // of failed: the kernel's reason, if it is one
+	text string
+	used []usedBy
+}
+
+// usedBy is what memory a child has.
+type usedBy struct {
+	pid   uint32
+	bytes uint64
+}
+
+const (
+	headerBytes = 12
+	usedBytes   = 12
+	maxText     = 256
+	// MaxChildren is how many there may be at a time.
+	MaxChildren = 256
+	maxMessage  = headerBytes + MaxChildren*usedBytes
+)
+
+var errMessage = errors.New("not a message of the starter process's")
+
+// append encodes a message. A text is cut.
+func (m *message) append(b []byte) []byte {
+	text := m.text[:min(len(m.text), maxText)]
+	b = append(b, byte(m.kind), byte(m.role))
+	b = binary.LittleEndian.AppendUint16(b, uint16(max(len(text), len(m.used))))
+	b = binary.LittleEndian.AppendUint32(b, m.id)
+	b = binary.LittleEndian.AppendUint32(b, m.pid)
+	for _, u := range m.used {
+		b = binary.LittleEndian.AppendUint32(b, u.pid)
+		b = binary.LittleEndian.AppendUint64(b, u.bytes)
+	}
+	return append(b, text...)
+}
+
+// decode is the inverse. It takes nothing that append doesn't make.
+func decode(b []byte) (*message, error) {
+	if len(b) < headerBytes {
+		return nil, errMessage
+	}
+	n := int(binary.LittleEndian.Uint16(b[2:]))
+	m := &message{
+		kind: kind(b[0]), role: Role(b[1]),
+		id: binary.LittleEndian.Uint32(b[4:]), pid: binary.LittleEndian.Uint32(b[8:]),
+	}
+	rest := b[headerBytes:]
+	known := m.kind >= start && m.kind <= lastKind && m.role <= lastRole
+	switch {
+	case !known, (m.kind == start) != (m.role != 0):
+		return nil, errMessage
+	case m.kind != counted && (n > maxText || len(rest) != n):
+		return nil, errMessage
+	case m.kind == counted && (n > MaxChildren || len(rest) != n*usedBytes):
+		return nil, errMessage
+	case m.kind != counted:
+		m.text = string(rest)
+		return m, nil
+	}
+	for ; len(rest) > 0; rest = rest[usedBytes:] {
+		m.used = append(m.used, usedBy{
+			binary.LittleEndian.Uint32(rest), binary.LittleEndian.Uint64(rest[4:]),
+		})
+	}
+	return m, nil
+}
+
+// send sends a message, with a file unless it is -1.
+func send(c *net.UnixConn, m *message, fd int) error {
+	var rights []byte
+	if fd >= 0 {
+		rights = unix.UnixRights(fd)
+	}
+	_, _, err := c.WriteMsgUnix(m.append(nil), rights, nil)
+	return err
+}
+
+// receive waits for a message. The file that came with it, or -1, is the caller's.
+func receive(c *net.UnixConn) (m *message, fd int, err error) {
+	b, control := make([]byte, maxMessage+1), make([]byte, unix.CmsgSpace(2*4))
+	n, controls, flags, _, err := c.ReadMsgUnix(b, control)
+	if err != nil {
+		return nil, -1, err
+	}
+	fds, err := handover.FilesOf(control[:controls])
+	if err == nil && (flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 || len(fds) > 1) {
+		err = errMessage
+	}
+	if err == nil {
+		m, err = decode(b[:n])
+	}
+	if err != nil {
+		handover.CloseFiles(fds)
+		return nil, -1, err
+	}
+	if len(fds) == 0 {
+		return m, -1, nil
+	}
+	return m, fds[0], nil
+}

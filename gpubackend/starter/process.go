@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Process is a child.
+type Process struct {
+	pid   int
+	ended chan struct{}   // closed when the starter process says so
+	gone  <-chan struct{} // the starter process is
+	how   error           // set before ended is closed
+
+	mu sync.Mutex
+	fd int // names it; -1 once it has ended
+}
+
+func newProcess(pid, fd int, gone <-chan struct{}) *Process {
+	return &Process{pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
+}
+
+func (p *Process) end(how string) {
+	if how != "" {
+		p.how = errors.New(how)
+	}
+	close(p.ended)
+}
+
+// PID is its number, by which the GPU's driver knows it.
+func (p *Process) PID() int { return p.pid }
+
+// Kill kills it.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fd >= 0 {
+		_ = unix.PidfdSendSignal(p.fd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// Wait returns when it is gone, with how it ended. It is called once. Whatever the starter process
+// says, the kernel must say that it is gone: then nothing of it touches the guest's memory.
+func (p *Process) Wait() error {
+	how := errGone
+	select {
+	case <-p.ended:
+		how = p.how
+	case <-p.gone:
+	}
+	for {
+		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+		n, err := unix.Ppoll(fds, nil, nil)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	unix.Close(p.fd)
+	p.fd = -1
+	return how
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Child is a process that was started.
+type Child interface {
+	PID() int
+	// Descriptor names the process (pidfd). It is closed once it was passed on.
+	Descriptor() int
+	// Wait waits for its end and says how it ended; nil: as it should. It is called once.
+	Wait() error
+}
+
+// Config is what the starter process does.
+type Config struct {
+	// Start starts a role with this connection, which stays the caller's.
+	Start func(r Role, control *os.File) (Child, error)
+	// Count says how much memory of the software GPU a process has; nil: nobody counts.
+	Count func(pid int) (uint64, error)
+	// Sockets are the paths of those that the device process may connect to, of Network.
+	Sockets []string
+	Network string
+	Made    []string // paths of sockets that the device process has made, to remove at its end
+}
+
+// server is the starter process's side.
+type server struct {
+	Config
+	conn *net.UnixConn
+
+	mu       sync.Mutex
+	children map[uint32]int // their numbers, by the requests that asked for them
+	busy     bool           // counting, or connecting
+}
+
+// Serve serves a device process until it closes its end, which is no error. Then the caller must
+// end the process.
+func Serve(conn *net.UnixConn, c Config) error {
+	s := &server{Config: c, conn: conn, children: map[uint32]int{}}
+	for {
+		m, fd, err := receive(conn)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		var control *os.File
+		if fd >= 0 {
+			control = os.NewFile(uintptr(fd), "control")
+		}
+		switch {
+		case m.kind == start:
+			s.start(m, control)
+		case control != nil:
+			err = errMessage
+		case m.kind == count && s.Count != nil:
+			s.beside(m, s.count)
+		case m.kind == connect && slices.Contains(s.Sockets, m.text):
+			s.beside(m, s.connect)
+		case m.kind == remove:
+			for _, path := range s.Made {
+				_ = os.Remove(path)
+			}
+			_ = send(conn, &message{kind: removed, id: m.id}, -1)
+		default:
+			err = errMessage
+		}
+		if control != nil {
+			control.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (s *server) refuse(m *message, why error) {
+	var errno syscall.Errno
+	errors.As(why, &errno)
+	_ = send(s.conn, &message{kind: failed, id: m.id, pid: uint32(errno), text: why.Error()}, -1)
+}
+
+var (
+	errNoSocket = errors.New("a child's connection must be a socket")
+	errMany     = errors.New("there are too many children")
+	errBusy     = errors.New("something else is asked for already")
+)
+
+// start starts a child and tells of its end, whenever that is.
+func (s *server) start(m *message, control *os.File) {
+	if control == nil || !isSocket(control) {
+		s.refuse(m, errNoSocket)
+		return
+	}
+	s.mu.Lock()
+	_, again := s.children[m.id]
+	many := len(s.children) >= MaxChildren
+	s.mu.Unlock()
+	if again || many {
+		s.refuse(m, errMany)
+		return
+	}
+	child, err := s.Start(m.role, control)
+	if err != nil {
+		s.refuse(m, err)
+		return
+	}
+	pid, fd := child.PID(), child.Descriptor()
+	s.mu.Lock()
+	s.children[m.id] = pid
+	s.mu.Unlock()
+	_ = send(s.conn, &message{kind: started, id: m.id, pid: uint32(pid)}, fd)
+	unix.Close(fd)
+	go s.await(m.id, child)
+}
+
+// await waits for the end of a child and tells of it.
+func (s *server) await(id uint32, child Child) {
+	how := ""
+	if err := child.Wait(); err != nil {
+		how = err.Error()
+	}
+	s.mu.Lock()
+	delete(s.children, id)
+	s.mu.Unlock()
+	_ = send(s.conn, &message{kind: ended, id: id, text: how}, -1)
+}
+
+// beside does what a request asks for beside what else goes on, one at a time.
+func (s *server) beside(m *message, do func(*message)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		s.refuse(m, errBusy)
+		return
+	}
+	s.busy = true
+	go func() {
+		do(m)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy = false
+	}()
+}
+
+func (s *server) count(m *message) {
+	s.mu.Lock()
+	pids := slices.Collect(maps.Values(s.children))
+	s.mu.Unlock()
+	answer := &message{kind: counted, id: m.id}
+	for _, pid := range pids {
+		bytes, err := s.Count(pid)
+		if errors.Is(err, os.ErrPermission) {
+			s.refuse(m, err)
+			return
+		}
+		if err == nil {
+			answer.used = append(answer.used, usedBy{uint32(pid), bytes})
+		}
+	}
+	_ = send(s.conn, answer, -1)
+}
+
+// connectTime is how long a socket's owner may take.
+const connectTime = 2 * time.Second
+
+func (s *server) connect(m *message) {
+	c, err := net.DialTimeout(s.Network, m.text, connectTime)
+	if err != nil {
+		s.refuse(m, err)
+		return
+	}
+	defer c.Close()
+	file, err := c.(*net.UnixConn).File()
+	if err != nil {
+		s.refuse(m, err)
+		return
+	}
+	defer file.Close()
+	_ = send(s.conn, &message{kind: connected, id: m.id}, int(file.Fd()))
+}
+
+func isSocket(f *os.File) bool {
+	_, err := unix.GetsockoptInt(int(f.Fd()), unix.SOL_SOCKET, unix.SO_TYPE)
+	return err == nil
+}
