@@ -70,7 +70,8 @@ func TestChildrenAreConfined(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_WANTED", "y")
 	t.Setenv("CUDA_TEST_VARIABLE", "z")
 	s, said := testHousehold(t, gpuCUDA, &deviceOptions{
-		sandbox: true, fd: -1, arbiter: noArbiter, passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
+		sandbox: true, fd: -1, arbiter: noArbiter,
+		passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
 	})
 	childStatus(t, s, func(role string, status, environ []string) {
 		want := []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"}

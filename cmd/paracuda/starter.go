@@ -106,7 +106,8 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 		log.WithError(kept).Warn("workers and mover keep some of this process's privileges")
 	}
 	if together != nil {
-		log.WithError(together).Info("workers and mover have the host's network and abstract sockets")
+		log.WithError(together).Info("workers and mover have the host's network and abstract " +
+			"sockets")
 	}
 	s := spawner{log: log, stderr: os.Stderr, how: start{sandbox: true, run: thread.Start}}
 	var keep []uint

@@ -89,8 +89,8 @@ func Apart() error {
 // MayBeApart says whether this process may call Apart.
 func MayBeApart() bool { return has(unix.CAP_SYS_ADMIN) }
 
-// InUserNamespace has a child begin in a user namespace of its own, in which it is root: it may call
-// Apart there, and has no more rights over anything else than this process's user.
+// InUserNamespace has a child begin in a user namespace of its own, in which it is root: it may
+// call Apart there, and has no more rights over anything else than this process's user.
 func InUserNamespace(attr *syscall.SysProcAttr) {
 	one := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{HostID: id, Size: 1}}

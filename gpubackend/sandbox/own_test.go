@@ -136,7 +136,8 @@ func listen() int {
 
 // dial says whether somebody has the name.
 func dial() int {
-	_, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: abstract + os.Getenv("NAME"), Net: "unix"})
+	name := abstract + os.Getenv("NAME")
+	_, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
 	fmt.Print(err == nil)
 	return 0
 }

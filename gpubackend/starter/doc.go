@@ -13,8 +13,8 @@
 //
 // # Who may lie
 //
-// The starter process believes nothing of a device process that was taken over: what it can be asked
-// for is to start one of a few roles with one socket, so often, and to count the memory of its own
-// children. The device process believes the starter process what it says of how a child ended, but
-// that it has ended only the kernel.
+// The starter process believes nothing of a device process that was taken over. It can be asked to
+// start one of a few roles with one socket, so many at a time; to count the memory of its own
+// children; to connect to sockets that it was told at its start, and to remove others. The device
+// process believes the starter process how a child ended, but that it has ended only the kernel.
 package starter

@@ -202,10 +202,12 @@ func TestStarterEnds(t *testing.T) {
 		}
 	}
 	for _, pid := range pids {
-		for end := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+		end := time.Now().Add(patience)
+		for syscall.Kill(pid, 0) == nil {
 			if time.Now().After(end) {
 				t.Fatalf("process %d goes on", pid)
 			}
+			time.Sleep(time.Millisecond)
 		}
 	}
 	if err := g.channels[witness].start(); err == nil {
