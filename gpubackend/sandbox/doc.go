@@ -3,11 +3,12 @@
 // Package sandbox takes from the processes of a VM what they don't need, so that one that was taken
 // over has little to work with.
 //
-// A Starter starts children without privileges. Environment says which variables they get, and
-// CloseInherited keeps descriptors that this process inherited by accident from them. Filter is
-// called by a child that is ready: from then on the kernel kills it when it makes a system call
-// that its role doesn't need. The calls are described in calls.go alone; the filters' programs and
-// docs/system-calls.md are made from it.
+// A Starter starts children without privileges; with Apart, in namespaces of their own.
+// Environment says which variables they get, and CloseInherited keeps descriptors that this process
+// inherited by accident from them. KeepOnly, NotDumpable and NoFiles take something from the
+// process that calls them. Filter is called by one that is ready: from then on the kernel kills it
+// when it makes a system call that its role doesn't need. The calls are described in calls.go
+// alone; the filters' programs and docs/system-calls.md are made from it.
 //
 // # Who owns what
 //
