@@ -211,7 +211,7 @@ func TestNoPermission(t *testing.T) {
 		_ = unix.Setfsuid(65534)
 		defer unix.Setfsuid(0)
 	}
-	_, err := dial(path)
+	_, err := Dial(path)
 	if err == nil || !strings.Contains(err.Error(), "member of the socket's group") ||
 		strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
