@@ -36,9 +36,9 @@ func TestSharesOfThoseWhoWait(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHost(t, Config{}, test.tenants...)
-			h.run(5 * time.Second)
+			h.run(2 * time.Second)
 			wantShares(t, 0.04, test.tenants...)
-			if idle := h.idleFor.Seconds() / 5; idle > 0.1 {
+			if idle := h.idleFor.Seconds() / 2; idle > 0.1 {
 				t.Errorf("the GPU was idle for %.3f of the time", idle)
 			}
 		})
@@ -50,9 +50,9 @@ func TestEqualsAreNotWaitedFor(t *testing.T) {
 	a := waitingFor("a", ms, 100*us, Policy{})
 	b := waitingFor("b", ms, 100*us, Policy{})
 	h := newHost(t, Config{}, a, b)
-	h.run(5 * time.Second)
+	h.run(2 * time.Second)
 	wantShares(t, 0.01, a, b)
-	if used := (a.used + b.used).Seconds() / 5; used < 0.93 {
+	if used := (a.used + b.used).Seconds() / 2; used < 0.93 {
 		t.Errorf("used %.3f of the GPU", used)
 	}
 }
@@ -63,8 +63,8 @@ func TestLongGapsAreNotWaitedFor(t *testing.T) {
 	a := waitingFor("a", ms, 400*us, Policy{Weight: MaxWeight})
 	b := hog("b", ms, Policy{Weight: 1})
 	h := newHost(t, Config{}, a, b)
-	h.run(5 * time.Second)
-	if idle := h.idleFor.Seconds() / 5; idle > 0.03 {
+	h.run(2 * time.Second)
+	if idle := h.idleFor.Seconds() / 2; idle > 0.03 {
 		t.Errorf("the GPU was idle for %.3f of the time", idle)
 	}
 }
