@@ -227,10 +227,14 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 		a.Flags, a.Log = uint32(arg>>1&3), q.Driver.Used+uint64(arg>>3)
 		_ = f.Send(vhostuser.SetVringAddr, a.AppendTo(nil))
 	case 24:
+		file := fd
+		if arg&3 == vhostuser.StateSave && arg>>3&1 == 1 {
+			file = q.Kick // to load from it would wait for a minute
+		}
 		_ = f.Write(&vhostuser.Message{
 			Request: vhostuser.SetDeviceStateFD, Flags: vhostuser.FlagVersion,
 			Payload: State(uint32(arg&3), uint32(arg>>2&1)),
-		}, []int{fd, q.Kick}[arg>>3&1])
+		}, file)
 		_, _ = f.Reply(vhostuser.SetDeviceStateFD)
 	case 25:
 		m := &vhostuser.Message{Request: vhostuser.CheckDeviceState, Flags: vhostuser.FlagVersion}
