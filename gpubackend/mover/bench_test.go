@@ -52,10 +52,10 @@ func BenchmarkScattered(b *testing.B) {
 			b.Fatal(err)
 		}
 		runs = got.runs
-		if j.pieces, j.bytes, ok = m.appendPieces(j.pieces[:0], runs, 1<<30); !ok {
+		if j.spans, j.bytes, ok = m.appendSpans(j.spans[:0], runs, 1<<30); !ok {
 			b.Fatal("not guest memory")
 		}
-		if s.n = 0; e.queuePieces(s, j) != 0 || s.n != pages {
+		if s.n = 0; e.queueSpans(s, j) != 0 || s.n != pages {
 			b.Fatalf("%d entries", s.n)
 		}
 	}

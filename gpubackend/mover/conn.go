@@ -26,8 +26,8 @@ type conn struct {
 	next    uint32
 	record  []byte
 	runs    []wire.Run
-	spare   [][]piece // of jobs that have ended
-	waiting *job      // decoded, but the engine had no room for it
+	spare   [][]span // of jobs that have ended
+	waiting *job     // decoded, but the engine had no room for it
 	closed  bool
 
 	quota   *quota
@@ -238,7 +238,7 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	var ok bool
 	j.staging = s
 	s.jobs++
-	if j.pieces, j.bytes, ok = m.appendPieces(c.pieces(), q.runs, s.size()-q.offset); !ok {
+	if j.spans, j.bytes, ok = m.appendSpans(c.spans(), q.runs, s.size()-q.offset); !ok {
 		c.end(e, j, statusRange)
 		return
 	}
@@ -251,8 +251,8 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	}
 }
 
-// pieces returns an empty list for a job, which end takes back.
-func (c *conn) pieces() []piece {
+// spans returns an empty list for a job, which end takes back.
+func (c *conn) spans() []span {
 	last := len(c.spare) - 1
 	if last < 0 {
 		return nil
@@ -274,9 +274,9 @@ func (c *conn) end(e engine, j *job, s status) {
 			c.closed = true
 		}
 	}
-	if cap(j.pieces) > 0 && len(c.spare) < maxSpare {
-		c.spare = append(c.spare, j.pieces[:0])
-		j.pieces = nil
+	if cap(j.spans) > 0 && len(c.spare) < maxSpare {
+		c.spare = append(c.spare, j.spans[:0])
+		j.spans = nil
 	}
 	if c.closed {
 		return

@@ -21,7 +21,7 @@ var copyRuns []byte
 const (
 	cudaJobs = 16 // on their way at a time, a stream and a list each
 	// listRuns is how many runs a list holds: those of the largest request, with some cut in
-	// pieces.
+	// spans.
 	listRuns   = 4 * maxRuns
 	listEntry  = 32
 	blocks     = 128
@@ -190,7 +190,7 @@ func (e *cudaEngine) free() *slot {
 func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 	s.n = 0
 	e.batch.Reset()
-	if r := e.queuePieces(s, j); r != gpubackend.Success {
+	if r := e.queueSpans(s, j); r != gpubackend.Success {
 		return r
 	}
 	if r := e.device.CopyBatch(e.batch, s.stream); r != gpubackend.Success {
@@ -199,12 +199,12 @@ func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 	return e.launch(s)
 }
 
-// queuePieces gives pieces to the copy engines, or puts them on the kernel's list.
-func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
+// queueSpans gives spans to the copy engines, or puts them on the kernel's list.
+func (e *cudaEngine) queueSpans(s *slot, j *job) gpubackend.Result {
 	device := j.staging.staging.(cudaStaging).address + j.offset
 	few := e.fewSmall(j)
-	for i := range j.pieces {
-		p := &j.pieces[i]
+	for i := range j.spans {
+		p := &j.spans[i]
 		n := p.bytes
 		var r gpubackend.Result
 		switch {
@@ -223,19 +223,19 @@ func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fewSmall says whether a job has so few pieces for the kernel that it isn't worth a launch.
+// fewSmall says whether a job has so few spans for the kernel that it isn't worth a launch.
 func (e *cudaEngine) fewSmall(j *job) bool {
 	small := 0
-	for i := 0; i < len(j.pieces) && small <= fewRuns; i++ {
-		if j.pieces[i].bytes < e.threshold {
+	for i := 0; i < len(j.spans) && small <= fewRuns; i++ {
+		if j.spans[i].bytes < e.threshold {
 			small++
 		}
 	}
 	return small <= fewRuns
 }
 
-// copyEngine copies a piece, cut where it crosses from one registration to the next.
-func (e *cudaEngine) copyEngine(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+// copyEngine copies a span, cut where it crosses from one registration to the next.
+func (e *cudaEngine) copyEngine(s *slot, j *job, p *span, device uint64) gpubackend.Result {
 	host, offset, left := p.address(), p.offset, p.bytes
 	for left > 0 {
 		n := min(left, e.registered-offset%e.registered)
@@ -254,14 +254,14 @@ func (e *cudaEngine) copyEngine(s *slot, j *job, p *piece, device uint64) gpubac
 	return gpubackend.Success
 }
 
-// enlist puts a piece on the kernel's list, cut into even pieces as far as there is room.
-func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+// enlist puts a span on the kernel's list, cut evenly as far as there is room.
+func (e *cudaEngine) enlist(s *slot, j *job, p *span, device uint64) gpubackend.Result {
 	host, left := p.address(), p.bytes
 	if left <= cut && s.n < listRuns {
 		s.add(device, host, left, j.toDevice)
 		return gpubackend.Success
 	}
-	most := max(1, listRuns/len(j.pieces)-1)
+	most := max(1, listRuns/len(j.spans)-1)
 	each := max(uint64(cut), (left/uint64(most)+16)&^15)
 	for left > 0 {
 		if s.n == listRuns {

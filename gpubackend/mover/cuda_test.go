@@ -20,7 +20,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// TestCUDAEngine runs the CUDA engine on the fake driver: each way that a piece can go, with
+// TestCUDAEngine runs the CUDA engine on the fake driver: each way that a span can go, with
 // registrations that succeed and that fail. The fake takes any file for exported memory.
 func TestCUDAEngine(t *testing.T) {
 	library, old := drivertest.Build(t), drivertest.Build(t, "-DNO_BATCHES")

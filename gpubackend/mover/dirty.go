@@ -8,8 +8,8 @@ func (s *server) mark(j *job) {
 	if j.toDevice || s.dirty.Log() == nil {
 		return
 	}
-	for i := range j.pieces {
-		p := &j.pieces[i]
+	for i := range j.spans {
+		p := &j.spans[i]
 		s.dirty.Mark(p.region.key.guest+p.offset, p.bytes)
 	}
 }

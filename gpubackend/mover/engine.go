@@ -51,21 +51,21 @@ type job struct {
 	offset   uint64
 	toDevice bool
 	bytes    uint64
-	pieces   []piece
+	spans    []span
 	status   status
 }
 
-// piece is a part of a job that is contiguous in one region.
-type piece struct {
+// span is a part of a job that is contiguous in one region.
+type span struct {
 	region        *region
 	offset, bytes uint64 // in the region
 }
 
-// host is the piece as it is mapped here.
-func (p *piece) host() []byte { return p.region.host[p.offset : p.offset+p.bytes] }
+// host is the span as it is mapped here.
+func (p *span) host() []byte { return p.region.host[p.offset : p.offset+p.bytes] }
 
 // address is where it is mapped, for the GPU.
-func (p *piece) address() uint64 { return hostAddress(p.region.host) + p.offset }
+func (p *span) address() uint64 { return hostAddress(p.region.host) + p.offset }
 
 // newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin; what
 // it takes of the GPU counts for accounts.

@@ -114,9 +114,9 @@ func (m *memory) find(guest uint64) int {
 	return i
 }
 
-// appendPieces appends the pieces that runs consist of, joining what is adjacent. It says false
+// appendSpans appends the spans that runs consist of, joining what is adjacent. It says false
 // unless all is guest memory and adds up to no more than limit bytes, and returns the sum.
-func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]piece, uint64, bool) {
+func (m *memory) appendSpans(dst []span, runs []wire.Run, limit uint64) ([]span, uint64, bool) {
 	total := uint64(0)
 	i := 0 // of the region that holds the run before
 	for _, run := range runs {
@@ -134,14 +134,14 @@ func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]pie
 			r := m.regions[i]
 			offset := guest - r.key.guest
 			n := min(left, r.key.size-offset)
-			dst = appendPiece(dst, r, offset, n)
+			dst = appendSpan(dst, r, offset, n)
 			guest, left = guest+n, left-n
 		}
 	}
 	return dst, total, true
 }
 
-func appendPiece(dst []piece, r *region, offset, n uint64) []piece {
+func appendSpan(dst []span, r *region, offset, n uint64) []span {
 	if len(dst) > 0 {
 		last := &dst[len(dst)-1]
 		if last.region == r && last.offset+last.bytes == offset {
@@ -149,5 +149,5 @@ func appendPiece(dst []piece, r *region, offset, n uint64) []piece {
 			return dst
 		}
 	}
-	return append(dst, piece{r, offset, n})
+	return append(dst, span{r, offset, n})
 }

@@ -21,18 +21,18 @@ func (e *cudaEngine) setRegistered(bytes uint64) {
 	e.registered = 1 << e.part
 }
 
-// reached says that a piece lies in one part that is registered, as nearly each does, which is
+// reached says that a span lies in one part that is registered, as nearly each does, which is
 // asked for with each page.
-func (e *cudaEngine) reached(p *piece) bool {
+func (e *cudaEngine) reached(p *span) bool {
 	const mask = 63 // spares a comparison
 	first, last := p.offset>>(e.part&mask), (p.offset+p.bytes-1)>>(e.part&mask)
 	return first == last && first < uint64(len(p.region.parts)) &&
 		p.region.parts[first] == partPinned
 }
 
-// register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails
+// register makes sure that the GPU reaches a span of guest memory. A part whose registration fails
 // stays without, and its payload is bounced.
-func (e *cudaEngine) register(p *piece) bool {
+func (e *cudaEngine) register(p *span) bool {
 	r := p.region
 	if r.parts == nil {
 		r.parts = make([]partState, (r.key.size+e.registered-1)/e.registered)
@@ -103,8 +103,8 @@ func (e *cudaEngine) forget(r *region) {
 	r.parts = nil
 }
 
-// bounced copies a piece that can't be registered through pinned memory, and waits for it.
-func (e *cudaEngine) bounced(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+// bounced copies a span that can't be registered through pinned memory, and waits for it.
+func (e *cudaEngine) bounced(s *slot, j *job, p *span, device uint64) gpubackend.Result {
 	for host := p.host(); len(host) > 0; {
 		n := min(len(host), len(e.bounce))
 		if j.toDevice && !guardedCopy(e.bounce[:n], host[:n]) {

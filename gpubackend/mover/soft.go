@@ -106,8 +106,8 @@ func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, faile
 func copyPieces(j *job, from, to uint64) status {
 	memory := j.staging.staging.(softStaging)
 	at := uint64(0)
-	for i := range j.pieces {
-		host := j.pieces[i].host()
+	for i := range j.spans {
+		host := j.spans[i].host()
 		n := uint64(len(host))
 		low, high := max(from, at), min(to, at+n)
 		if low < high {

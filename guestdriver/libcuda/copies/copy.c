@@ -9,7 +9,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "copies/capture_pin.h"
-#include "copies/copy_pieces.h"
+#include "copies/copy_parts.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
@@ -135,14 +135,14 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 	return result;
 }
 
-/* What the device reads from the bulk area while the next piece is copied there. */
-#define BULK_PIECE ((size_t)64 << 10)
+/* What the device reads from the bulk area while the next step is copied there. */
+#define BULK_STEP ((size_t)64 << 10)
 
 /*
- * Host to device by way of the bulk area, in pieces. It is free again when the last one is
+ * Host to device by way of the bulk area, in steps. It is free again when the last one is
  * answered: the stream takes them in order. NOT_READY: no room.
  */
-static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t piece,
+static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t step,
 			  CUstream stream)
 {
 	uint64_t bulk = bulk_take(bytes);
@@ -151,9 +151,9 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
 	channel_copied(bytes);
-	for (size_t at = 0; !result && at < bytes; at += piece) {
-		bool last = bytes - at <= piece;
-		size_t part = last ? bytes - at : piece;
+	for (size_t at = 0; !result && at < bytes; at += step) {
+		bool last = bytes - at <= step;
+		size_t part = last ? bytes - at : step;
 		struct request r;
 
 		memcpy(channel.arena + bulk + at, host + at, part);
@@ -163,7 +163,7 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 			true; /* an earlier call's error must not end this before the last answer */
 		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
 	}
-	if (result && bytes > piece) /* what precedes a piece that was refused may still be read */
+	if (result && bytes > step) /* what precedes a step that was refused may still be read */
 		cuStreamSynchronize(stream);
 	bulk_give(bulk);
 	return channel_synced(result);
@@ -217,7 +217,7 @@ static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, 
 static CUresult copy_large(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
 			   CUstream stream)
 {
-	return channel_maps() ? copy_pieces(op, device, host, bytes, stream) :
+	return channel_maps() ? copy_parts(op, device, host, bytes, stream) :
 				copy_through_arena(op, device, host, bytes, stream);
 }
 
@@ -238,7 +238,7 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	if (bytes <= channel_inline_limit()) {
 		if (async || bytes <= INLINE_MAX)
 			return copy_inline(dst, host, bytes, stream);
-		result = send_bulk(dst->address, host, bytes, BULK_PIECE, stream);
+		result = send_bulk(dst->address, host, bytes, BULK_STEP, stream);
 	}
 	if (result == CUDA_ERROR_NOT_READY)
 		result = copy_large(OP_CopyHtoD, dst->address, host, bytes, stream);

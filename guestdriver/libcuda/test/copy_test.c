@@ -226,7 +226,7 @@ static void second_buffer(void)
  */
 static void parts(void)
 {
-	size_t bytes = (size_t)100 << 20, group = (size_t)32 << 20, piece = (size_t)8 << 20;
+	size_t bytes = (size_t)100 << 20, group = (size_t)32 << 20, part = (size_t)8 << 20;
 	uint8_t *host = calloc(1, bytes);
 	CUdeviceptr a;
 
@@ -236,7 +236,7 @@ static void parts(void)
 	CHECK_IS(0, cuMemcpyHtoD_v2(a, host, bytes));
 	fake.stall_us = 0;
 	CHECK(fake.parts > 10 && fake.joins >= 3);
-	CHECK(fake.most_pinned > group && fake.most_pinned <= 2 * (group + piece));
+	CHECK(fake.most_pinned > group && fake.most_pinned <= 2 * (group + part));
 	for (unsigned i = 1; i <= 13; i += 3) {
 		fake.fail_part = i;
 		CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyDtoH_v2(host, a, bytes));
@@ -247,7 +247,7 @@ static void parts(void)
 	fake.max_pinned = 6 << 20; /* less than the copy would take */
 	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
-	fake.max_pinned = 3 << 20; /* less than the first piece */
+	fake.max_pinned = 3 << 20; /* less than the first part */
 	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
 	fake.max_pinned = 600000; /* less than it needs */
@@ -295,10 +295,10 @@ static void refused(void)
 }
 
 /*
- * A copy in pieces reports the error of what was delayed when the device has read them all, not
+ * A copy in parts reports the error of what was delayed when the device has read them all, not
  * between two of them.
  */
-static void pieces(void)
+static void in_parts(void)
 {
 	enum { BYTES = 300000 };
 	uint8_t *in = malloc(BYTES), *out = calloc(1, BYTES);
@@ -447,7 +447,7 @@ int main(void)
 	pitches();
 	second_buffer();
 	parts();
-	pieces();
+	in_parts();
 	refused();
 	unknown_address();
 	batches();

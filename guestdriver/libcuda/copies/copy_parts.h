@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PARACUDA_COPY_PIECES_H
-#define PARACUDA_COPY_PIECES_H
+#ifndef PARACUDA_COPY_PARTS_H
+#define PARACUDA_COPY_PARTS_H
 
 #include "context/zz_generated_commands.h"
 
@@ -16,9 +16,9 @@ static inline void copy_request(struct request *r, unsigned op, uint64_t device,
 }
 
 /*
- * Copies between the device and ordinary memory of the process, by pinning it piece by piece.
+ * Copies between the device and ordinary memory of the process, by pinning it part by part.
  * Returns when the source may be changed, or all has arrived.
  */
-CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream);
+CUresult copy_parts(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of ordinary memory, large: pinned in pieces, so that pages are pinned while others move.
+ * Copies of ordinary memory, large: pinned in parts, so that pages are pinned while others move.
  * Several threads are no faster: in User Mode Linux, where pinning is dearest, they get in each
  * other's way.
  */
 #define _GNU_SOURCE
-#include "copies/copy_pieces.h"
+#include "copies/copy_parts.h"
 
 #include "base/least.h"
 #include "context/handle.h"
@@ -17,12 +17,12 @@
  * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each
  * is a system call, and where memory has to be staged also a change of the GPU between the
  * processes of the mover and the worker. After the first there are two of each size: where pages
- * are scattered, driver, worker and mover together take nearly as long for a piece as the GPU,
+ * are scattered, driver, worker and mover together take nearly as long for a part as the GPU,
  * which would have to wait for one twice as large as that before.
  */
-#define PIECE ((size_t)8 << 20)
-#define PIECE_FIRST ((size_t)1 << 20)
-#define PIECE_LEAST ((size_t)1 << 20)
+#define PART ((size_t)8 << 20)
+#define PART_FIRST ((size_t)1 << 20)
+#define PART_LEAST ((size_t)1 << 20)
 
 /*
  * An answer is asked for after so many bytes, and two are outstanding at most: no more than twice
@@ -30,8 +30,8 @@
  */
 #define GROUP ((size_t)32 << 20)
 
-_Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP,
-	       "a piece fits in a MAP, however scattered its pages are");
+_Static_assert(PART / 4096 < PARACUDA_RUNS_PER_MAP,
+	       "a part fits in a MAP, however scattered its pages are");
 
 /* A copy. */
 struct job {
@@ -41,12 +41,12 @@ struct job {
 	uint8_t *host;
 	size_t bytes;
 
-	size_t loose; /* bytes of pieces that were sent, and no answer asked for */
+	size_t loose; /* bytes of parts that were sent, and no answer asked for */
 	bool asked; /* an answer is outstanding */
 	struct ticket ticket;
 };
 
-static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t *map)
+static CUresult pin_part(const struct job *j, size_t at, size_t bytes, uint32_t *map)
 {
 	unsigned flags =
 		(j->op == OP_CopyHtoD ? 0 : PARACUDA_MAP_FLAG_WRITE) | PARACUDA_MAP_FLAG_ONESHOT;
@@ -55,25 +55,24 @@ static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at,
-			  size_t bytes, unsigned flags)
+static void part_request(struct request *r, const struct job *j, uint32_t map, size_t at,
+			 size_t bytes, unsigned flags)
 {
 	copy_request(r, j->op, j->device + at, argument_map(map, 0, bytes), bytes, j->stream,
 		     flags);
 }
 
-/* Copies one piece, answered by itself. */
+/* Copies one part, answered by itself. */
 static CUresult copy_one(const struct job *j, size_t at, size_t bytes)
 {
 	struct request r;
 	uint32_t map;
-	CUresult result = pin_piece(j, at, bytes, &map);
+	CUresult result = pin_part(j, at, bytes, &map);
 
 	if (result)
 		return result;
 	/* To the device the source must only have been read; to the host all must have arrived. */
-	piece_request(&r, j, map, at, bytes,
-		      j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	part_request(&r, j, map, at, bytes, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	request_pinned(&r, map);
 	return channel_call(&r, NULL, 0);
 }
@@ -88,7 +87,7 @@ static CUresult await(struct job *j)
 }
 
 /*
- * Waits for the answer that is outstanding, and asks for that to the pieces sent since, whatever
+ * Waits for the answer that is outstanding, and asks for that to the parts sent since, whatever
  * happened: the call must not return while the host's memory is still written to.
  */
 static CUresult ask(struct job *j)
@@ -116,22 +115,22 @@ static CUresult settle(struct job *j)
 	return result ? result : rest;
 }
 
-static CUresult send_piece(struct job *j, size_t at, size_t bytes)
+static CUresult send_part(struct job *j, size_t at, size_t bytes)
 {
 	CUresult result;
 	struct request r;
 	uint32_t map;
 
-	result = pin_piece(j, at, bytes, &map);
+	result = pin_part(j, at, bytes, &map);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && (j->loose || j->asked)) {
 		/* It may be pinned by this very copy. */
 		result = settle(j);
 		if (!result)
-			result = pin_piece(j, at, bytes, &map);
+			result = pin_part(j, at, bytes, &map);
 	}
 	if (result)
 		return result;
-	piece_request(&r, j, map, at, bytes, PARACUDA_COPY_FLAG_PART);
+	part_request(&r, j, map, at, bytes, PARACUDA_COPY_FLAG_PART);
 	result = channel_append(&r);
 	if (!result)
 		j->loose += bytes;
@@ -141,23 +140,23 @@ static CUresult send_piece(struct job *j, size_t at, size_t bytes)
 static CUresult copy_job(struct job *j)
 {
 	bool alone =
-		j->bytes <= PIECE_FIRST || slot_shared(); /* pieces are told apart by their slot */
+		j->bytes <= PART_FIRST || slot_shared(); /* parts are told apart by their slot */
 	CUresult result = channel_error(true), rest;
-	size_t piece = PIECE_FIRST, most = PIECE;
+	size_t part = PART_FIRST, most = PART;
 	bool second = true; /* of the first size there is one */
 
 	for (size_t at = 0; !result && at < j->bytes;) {
-		size_t bytes = least(piece, j->bytes - at);
+		size_t bytes = least(part, j->bytes - at);
 
-		result = alone ? copy_one(j, at, bytes) : send_piece(j, at, bytes);
-		if (result == CUDA_ERROR_OUT_OF_MEMORY && bytes > PIECE_LEAST) {
-			piece = most = bytes / 2;
+		result = alone ? copy_one(j, at, bytes) : send_part(j, at, bytes);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY && bytes > PART_LEAST) {
+			part = most = bytes / 2;
 			result = CUDA_SUCCESS;
 			continue;
 		}
 		at += bytes;
 		if (second)
-			piece = least(2 * piece, most);
+			part = least(2 * part, most);
 		second = !second;
 		if (!result && j->loose >= GROUP)
 			result = ask(j);
@@ -166,7 +165,7 @@ static CUresult copy_job(struct job *j)
 	return result ? result : rest;
 }
 
-CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
+CUresult copy_parts(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
 	struct job j = { .op = op,
 			 .stream = number_of(stream),
