@@ -20,12 +20,8 @@ var wideLines = map[string]int{
 	"gpubackend/device": 14,
 	"scripts":           6,
 	"tests":             29,
-	"tests/bench":       1,
-	"tests/guests":      14,
 	"tests/hostile":     7,
-	"tests/layout":      4,
 	"tests/programs":    3,
-	"tests/random":      36,
 	"vhostuser":         1,
 	"virtqueue":         1,
 }

@@ -56,7 +56,13 @@ inline double clockCost() {
 
 // machine says what a system call and a reading of the clock cost here, and returns the latter.
 inline double machine() {
-    result("syscall", repeat(5, [] { for (int i = 0; i < 500; i++) syscall(SYS_getppid); }) / 500, "us");
+    result("syscall",
+           repeat(5,
+                  [] {
+                      for (int i = 0; i < 500; i++) syscall(SYS_getppid);
+                  }) /
+               500,
+           "us");
     const double clock = clockCost();
     result("clock", clock, "us");
     return clock;

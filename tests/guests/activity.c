@@ -104,10 +104,11 @@ static const void *nth(uint32_t kind, unsigned i)
 	return NULL;
 }
 
-static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
-			  ".visible .entry seven(.param .u64 p)\n{\n.reg .u64 %r<3>;\n.reg .u32 %v;\n"
-			  "ld.param.u64 %r1,[p];\ncvta.to.global.u64 %r2,%r1;\nmov.u32 %v,7;\n"
-			  "st.global.u32 [%r2],%v;\nret;\n}\n";
+static const char ptx[] =
+	".version 6.0\n.target sm_50\n.address_size 64\n"
+	".visible .entry seven(.param .u64 p)\n{\n.reg .u64 %r<3>;\n.reg .u32 %v;\n"
+	"ld.param.u64 %r1,[p];\ncvta.to.global.u64 %r2,%r1;\nmov.u32 %v,7;\n"
+	"st.global.u32 [%r2],%v;\nret;\n}\n";
 
 static void *function, *stream;
 static uint64_t memory;
@@ -172,7 +173,8 @@ static void kernels(void)
 	CU(cuStreamSynchronize, P(stream));
 	CHECK(requested == 1); /* PyTorch doesn't flush where none was */
 	flush();
-	CHECK(completed == 1 && count == 8 && seen[KERNEL] == 3 && seen[DRIVER] == 3 && seen[EXTERNAL] == 2);
+	CHECK(completed == 1 && count == 8 && seen[KERNEL] == 3 && seen[DRIVER] == 3 &&
+	      seen[EXTERNAL] == 2);
 	k = nth(KERNEL, 0);
 	check_times(k, 16, before);
 	CHECK(word(k, 52) == 3 && word(k, 56) == 1 && word(k, 64) == 64);
@@ -190,7 +192,8 @@ static void kernels(void)
 
 static void copies(void)
 {
-	static const uint32_t ways[] = { 1 | 1 << 8 | 3 << 16, 1 | 2 << 8 | 3 << 16, 2 | 3 << 8 | 1 << 16, 8 | 3 << 8 | 3 << 16 };
+	static const uint32_t ways[] = { 1 | 1 << 8 | 3 << 16, 1 | 2 << 8 | 3 << 16,
+					 2 | 3 << 8 | 1 << 16, 8 | 3 << 8 | 3 << 16 };
 	static char pageable[4096];
 	uint64_t before;
 	void *pinned;

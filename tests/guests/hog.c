@@ -49,10 +49,13 @@ static unsigned char *lengths(unsigned char *to, size_t n)
  * pack makes a fat binary of head, unit as often as it takes to have so many bytes, and tail: an
  * LZ4 block of three parts.
  */
-static unsigned char *pack(const char *head, const char *unit, size_t bytes, const char *tail, size_t *size)
+static unsigned char *pack(const char *head, const char *unit, size_t bytes, const char *tail,
+			   size_t *size)
 {
-	size_t first = strlen(head) + strlen(unit), more = bytes / strlen(unit) * strlen(unit), last = strlen(tail);
-	unsigned char *image = calloc(1, 1024 + first + more / 255 + last), *block = image + 16 + ENTRY, *at = block;
+	size_t first = strlen(head) + strlen(unit), more = bytes / strlen(unit) * strlen(unit),
+	       last = strlen(tail);
+	unsigned char *image = calloc(1, 1024 + first + more / 255 + last),
+		      *block = image + 16 + ENTRY, *at = block;
 
 	*at++ = 0xff;
 	at = lengths(at, first);
@@ -83,9 +86,11 @@ static unsigned char *pack(const char *head, const char *unit, size_t bytes, con
 	return image;
 }
 
-static void load(const char *what, const char *head, const char *unit, size_t bytes, const char *tail)
+static void load(const char *what, const char *head, const char *unit, size_t bytes,
+		 const char *tail)
 {
-	int (*load)(void **, const void *) = find("cuModuleLoadData"), (*unload)(void *) = find("cuModuleUnload");
+	int (*load)(void **, const void *) = find("cuModuleLoadData");
+	int (*unload)(void *) = find("cuModuleUnload");
 	size_t size;
 	unsigned char *image = pack(head, unit, bytes, tail, &size);
 	void *module;
@@ -110,19 +115,25 @@ static void events(void)
 /* recursion has one thread call a function of 400 registers. */
 static void recursion(void)
 {
-	int (*load)(void **, const void *) = find("cuModuleLoadData"), (*get)(void **, void *, const char *) = find("cuModuleGetFunction");
-	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) =
-		find("cuLaunchKernel");
+	int (*load)(void **, const void *) = find("cuModuleLoadData");
+	int (*get)(void **, void *, const char *) = find("cuModuleGetFunction");
+	int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		      void *, void **, void **) = find("cuLaunchKernel");
 	int (*synchronize)(void) = find("cuCtxSynchronize"), i, result;
 	char *text = malloc(MIB), *at = text;
 	void *module, *function;
 
-	at += sprintf(at, HEAD ".func dive(.param .b32 n);\n.func dive(.param .b32 n) {\n"
-		".reg .pred p; .reg .b32 a; .reg .b64 r<400>; .param .b32 x; ld.param.u32 a, [n];\n");
+	at += sprintf(at, HEAD
+		      ".func dive(.param .b32 n);\n.func dive(.param .b32 n) {\n"
+		      ".reg .pred p; .reg .b32 a; .reg .b64 r<400>; .param .b32 x;\n"
+		      "ld.param.u32 a, [n];\n");
 	for (i = 0; i < 400; i++)
 		at += sprintf(at, "cvt.u64.u32 r%d, a;\n", i);
-	sprintf(at, "setp.eq.u32 p, a, 0; @p ret; sub.u32 a, a, 1; st.param.b32 [x], a; call dive, (x); ret;\n}\n"
-		".visible .entry go() { .reg .b32 a; .param .b32 x; mov.u32 a, 16000; st.param.b32 [x], a; call dive, (x); ret; }\n");
+	sprintf(at,
+		"setp.eq.u32 p, a, 0; @p ret;\n"
+		"sub.u32 a, a, 1; st.param.b32 [x], a; call dive, (x); ret;\n}\n"
+		".visible .entry go() {\n.reg .b32 a; .param .b32 x;\n"
+		"mov.u32 a, 16000; st.param.b32 [x], a; call dive, (x); ret;\n}\n");
 	result = load(&module, text);
 	if (!result)
 		result = get(&function, module, "go");

@@ -16,8 +16,8 @@
 /* 77 says that nothing was compared. */
 static int too_old(int oldest)
 {
-	printf("layout: CUDA %d.%d: not compared, it is older than %d.%d\n", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10,
-	       oldest / 1000, oldest % 1000 / 10);
+	printf("layout: CUDA %d.%d: not compared, it is older than %d.%d\n", CUDA_VERSION / 1000,
+	       CUDA_VERSION % 1000 / 10, oldest / 1000, oldest % 1000 / 10);
 	return 77;
 }
 
@@ -55,17 +55,19 @@ __attribute__((unused)) static void missing(const char *name, int since)
 {
 	if (CUDA_VERSION >= since) {
 		wrong++;
-		printf("%s: not in the header, which should have it since %d.%d\n", name, since / 1000, since % 1000 / 10);
+		printf("%s: not in the header, which should have it since %d.%d\n", name,
+		       since / 1000, since % 1000 / 10);
 		return;
 	}
 	lacking++;
-	printf("%s: not compared, this header is older than %d.%d\n", name, since / 1000, since % 1000 / 10);
+	printf("%s: not compared, this header is older than %d.%d\n", name, since / 1000,
+	       since % 1000 / 10);
 }
 
 static int verdict(void)
 {
-	printf("layout: CUDA %d.%d: %d compared, %d wrong, %d that it doesn't have\n", CUDA_VERSION / 1000,
-	       CUDA_VERSION % 1000 / 10, compared, wrong, lacking);
+	printf("layout: CUDA %d.%d: %d compared, %d wrong, %d that it doesn't have\n",
+	       CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10, compared, wrong, lacking);
 	return wrong || !compared;
 }
 

@@ -25,7 +25,9 @@ inline unsigned below(unsigned n) { return n ? rnd.below(n) : 0; }
 static unsigned calm;
 inline bool rarely(unsigned n) { return below(n < 8 ? n : n * calm) == 0; }
 
-template <typename T> const T &pick(const std::vector<T> &v) { return v[below((unsigned)v.size())]; }
+template <typename T> const T &pick(const std::vector<T> &v) {
+    return v[below((unsigned)v.size())];
+}
 template <typename T, size_t N> T pick(const T (&v)[N]) { return v[below(N)]; }
 
 // Names of handles and addresses.
@@ -54,8 +56,12 @@ inline std::string where(uint64_t address) {
 }
 inline std::string where(const void *p) { return where((uint64_t)p); }
 
-inline void region(uint64_t address, uint64_t bytes, const std::string &name) { regions[address] = {bytes, name}; }
-inline void region(const void *p, uint64_t bytes, const std::string &name) { region((uint64_t)p, bytes, name); }
+inline void region(uint64_t address, uint64_t bytes, const std::string &name) {
+    regions[address] = {bytes, name};
+}
+inline void region(const void *p, uint64_t bytes, const std::string &name) {
+    region((uint64_t)p, bytes, name);
+}
 
 // call prints a call before it is made, ended how it ended, and also its outputs.
 static bool printing;
@@ -98,7 +104,8 @@ static void died(int signal) {
 
 // sequences runs the program: prepare once, then one for each sequence.
 inline int sequences(int argc, char **argv, unsigned count, void (*one)()) {
-    unsigned seed = argc > 1 ? (unsigned)atoi(argv[1]) : 1, first = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
+    unsigned seed = argc > 1 ? (unsigned)atoi(argv[1]) : 1,
+             first = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
     if (argc > 3) count = (unsigned)atoi(argv[3]);
     for (int s : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGALRM}) signal(s, died);
     for (unsigned i = first; i < first + count; i++) {
