@@ -12,7 +12,7 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system stress test demo install host-package guest-package gpu-bundle gpu-bundle-qemu clean \
+.PHONY: help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
@@ -137,6 +137,9 @@ install: binary ## install the host program, its services, manual and completion
 
 host-package: binary ## build the hosts' Debian package
 	packaging/build
+
+walk-host-package: binary ## install, use, upgrade and remove that package in a VM with systemd (minutes)
+	tests/walk/host-package
 
 guest-package: guest ## build the guests' Debian package
 	guestdriver/packaging/build

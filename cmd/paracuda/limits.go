@@ -12,8 +12,19 @@ import (
 // likes. The limit is 1 byte, less than any core has, since with 0 the kernel still starts a
 // program that takes cores (core(5)).
 func leaveNoCore() error {
-	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}); err != nil {
+	var now unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_CORE, &now)
+	if err == nil {
+		limit := coreLimit(now.Max)
+		err = unix.Setrlimit(unix.RLIMIT_CORE, &limit)
+	}
+	if err != nil {
 		return fmt.Errorf("forbid core dumps: %w", err)
 	}
 	return nil
+}
+
+// coreLimit is 1, unless less is allowed: a service may have LimitCORE=0, which it may not raise.
+func coreLimit(most uint64) unix.Rlimit {
+	return unix.Rlimit{Cur: min(1, most), Max: min(1, most)}
 }

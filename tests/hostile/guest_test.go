@@ -59,9 +59,12 @@ type channel struct {
 	open     bool
 }
 
-// build makes the program under test.
+// build makes the program under test, unless PARACUDA names one.
 func build(t *testing.T) string {
 	t.Helper()
+	if path := os.Getenv("PARACUDA"); path != "" {
+		return path
+	}
 	path := filepath.Join(t.TempDir(), "paracuda")
 	if out, err := exec.Command("go", "build", "-o", path,
 		"../../cmd/paracuda").CombinedOutput(); err != nil {
@@ -93,6 +96,9 @@ func newGuest(t *testing.T) *guest {
 	t.Cleanup(func() {
 		_ = g.process.Process.Kill()
 		<-g.exited
+		if said, err := os.ReadFile(g.log); err == nil && t.Failed() {
+			t.Logf("the device's log: %.4000s", said)
+		}
 	})
 	g.front = vhostusertest.NewFrontend(t, dial(t, socket))
 	features := g.front.Realize(3)
