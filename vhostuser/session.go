@@ -105,9 +105,9 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 	}, nil
 }
 
-// Run serves the front-end until it closes the connection (nil), ctx is done (its error), Close is
-// called, or the stream breaks. When it returns, all queues are stopped, the device was reset and
-// holds no memory, and every descriptor of the session is closed.
+// Run serves the front-end until it closes the connection (nil), ctx is done (its error), or the
+// stream breaks. When it returns, all queues are stopped, the device was reset and holds no memory,
+// and every descriptor of the session is closed.
 func (s *Session) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
@@ -119,9 +119,6 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	return err
 }
-
-// Close ends Run from outside.
-func (s *Session) Close() error { return s.conn.Close() }
 
 // Panics returns how often the device panicked. It should be 0 always.
 func (s *Session) Panics() int64 { return s.panics.Load() }

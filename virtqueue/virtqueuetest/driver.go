@@ -121,21 +121,6 @@ func (d *Driver) Add(chain ...Desc) (head uint16, err error) {
 	return ids[0], nil
 }
 
-// AddIndirect builds a chain in an indirect table of its own.
-func (d *Driver) AddIndirect(chain ...Desc) (head uint16, err error) {
-	var table []byte
-	for i, e := range chain {
-		if i+1 < len(chain) {
-			e.Flags |= Next
-			e.Next = uint16(i + 1)
-		}
-		table = append(table, e.Bytes()...)
-	}
-	addr := d.g.Alloc(uint64(len(table)), 16)
-	d.g.Write(addr, table)
-	return d.Add(Desc{Addr: addr, Len: uint32(len(table)), Flags: Indirect})
-}
-
 // Reap takes the next entry of the used ring.
 func (d *Driver) Reap() (id, written uint32, ok bool) {
 	if d.loadWord(d.Used+2) == d.usedIdx {
