@@ -50,7 +50,8 @@ func serve(t *testing.T, socket string, options ...string) *served {
 	}
 	d := &served{cmd, log.Name()}
 	t.Cleanup(d.kill)
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	const pause = 20 * time.Millisecond
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(pause) {
 		if _, err := os.Stat(socket); err == nil {
 			return d
 		}

@@ -17,9 +17,9 @@ const widest = 100
 // from the time before the rule. The numbers only go down; a folder that isn't here has none.
 var wideLines = map[string]int{
 	"cmd/paracuda":      21,
-	"gpubackend/device": 14,
+	"gpubackend/device": 3,
 	"scripts":           6,
-	"tests":             29,
+	"tests":             19,
 	"tests/hostile":     7,
 	"tests/programs":    3,
 	"vhostuser":         1,
@@ -49,7 +49,8 @@ func TestColumns(t *testing.T) {
 	for folder, n := range found {
 		sum += n
 		if most := wideLines[folder]; n > most {
-			t.Errorf("%s: %d lines of more than %d columns, at most %d may be; the first of each file:%s",
+			t.Errorf("%s: %d lines of more than %d columns, at most %d may be; "+
+				"the first of each file:%s",
 				folder, n, widest, most, first[folder])
 		} else if n < most {
 			t.Logf("%s: %d lines of more than %d columns, %d may be", folder, n, widest, most)

@@ -59,7 +59,8 @@ func TestProgramsWatched(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		library := build(t, "tests/guests/watch.c", "-shared", "-fPIC", "-pthread")
 		var jobs []job
-		names := strings.Fields("copyplaces copies2d3d memsets graphs conditional streams mallocasync defaultstream")
+		names := strings.Fields("copyplaces copies2d3d memsets graphs conditional streams " +
+			"mallocasync defaultstream")
 		for _, name := range names {
 			preload := "LD_PRELOAD=libparacuda-cupti.so:" + library
 			jobs = append(jobs,

@@ -16,7 +16,7 @@
 //	PARACUDA_VM        the front ends, joined by commas: uml,qemu
 //	PARACUDA_GPU       the device: soft
 //	PARACUDA           the program under test: bin/paracuda
-//	PARACUDA_PROGRAMS  a folder where programs/build has put them, with an nvcc that is not at hand here
+//	PARACUDA_PROGRAMS  a folder where programs/build has put them, with an nvcc that is not at hand
 //	NVCC               the compiler: that of the cache, or else nvcc
 //
 // With -short nothing is booted: only what reads lists and results is tested.

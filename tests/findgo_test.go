@@ -29,7 +29,8 @@ func TestFindGo(t *testing.T) {
 		{"go1.20.7", "auto", false},
 	} {
 		dir := t.TempDir()
-		script := fmt.Sprintf("#!/bin/sh\ncase \"$2\" in GOVERSION) echo %s;; GOTOOLCHAIN) echo %s;; esac\n", tt.version, tt.toolchain)
+		script := fmt.Sprintf("#!/bin/sh\ncase \"$2\" in GOVERSION) echo %s;; "+
+			"GOTOOLCHAIN) echo %s;; esac\n", tt.version, tt.toolchain)
 		if err := os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -90,7 +90,8 @@ func backward(order []string, text map[string]string) (wrong []string, uses int)
 // TestBackward says whether wrong uses are found, and others are let be.
 func TestBackward(t *testing.T) {
 	order := kbuildOrder("obj-m := paracuda.o\nparacuda-y := token.o queue.o \\\n\tmain.o\n")
-	const queue = "static int paracuda_own(void)\n{\n}\n\nint paracuda_post(struct paracuda_token *t,\n\t\t  int n)\n{\n\treturn t->n;\n}\n"
+	const queue = "static int paracuda_own(void)\n{\n}\n\n" +
+		"int paracuda_post(struct paracuda_token *t,\n\t\t  int n)\n{\n\treturn t->n;\n}\n"
 	for _, c := range []struct{ name, token, main, want string }{
 		{"downward", "", "\tparacuda_post(t, 1);\n", ""},
 		{"upward", "\tparacuda_post(t, 1);\n", "",

@@ -67,7 +67,8 @@ func TestBytesCopied(t *testing.T) {
 					t.Errorf("%.0f bytes mapped, want %.0f", n["bytes_mapped"], want)
 				}
 				if want := (tt.mapped - pinnedKinds) * each; n["bytes_direct"] != want {
-					t.Errorf("%.0f bytes between guest pages and the program's device memory, want %.0f", n["bytes_direct"], want)
+					t.Errorf("%.0f bytes between guest pages and the program's device memory, "+
+						"want %.0f", n["bytes_direct"], want)
 				}
 				if want := tt.copied * each; n["bytes_copied"] < want ||
 					want == 0 && n["bytes_copied"] != 0 {

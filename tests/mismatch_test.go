@@ -41,7 +41,8 @@ func TestOtherVersion(t *testing.T) {
 		if err != nil || result.ExitCode != 0 {
 			t.Errorf("exit code %d, %v", result.ExitCode, err)
 		}
-		said := fmt.Sprintf("device speaks protocol version 99, this driver %d: install the guest package", wire.Version)
+		said := fmt.Sprintf("device speaks protocol version 99, this driver %d: "+
+			"install the guest package", wire.Version)
 		if front.name == string(vm.QEMU) { // a file system's device says nothing itself
 			said = fmt.Sprintf("device refuses protocol version %d: install the guest package",
 				wire.Version)

@@ -121,7 +121,8 @@ func (p *policyRig) counters(t *testing.T) map[string]uint64 {
 // commands waits until the program has had n commands executed, and returns its counters then.
 func (p *policyRig) commands(t *testing.T, n uint64) map[string]uint64 {
 	t.Helper()
-	for deadline := time.Now().Add(p.limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	const pause = 20 * time.Millisecond
+	for end := time.Now().Add(p.limit); time.Now().Before(end); time.Sleep(pause) {
 		if c := p.counters(t); c["commands"] >= n {
 			return c
 		}

@@ -38,7 +38,8 @@ func TestUnsupported(t *testing.T) {
 		for _, name := range names {
 			guest, host := "[CUDA][W] "+name+" is not supported\n", " function="+name+" "
 			if strings.Count(r.stderr, guest) != 1 || strings.Count(r.stderr, host) != 1 {
-				t.Errorf("standard error doesn't name %s once from the guest and once from the host:%s", name, tail(r.stderr))
+				t.Errorf("standard error doesn't name %s once from the guest and once from the "+
+					"host:%s", name, tail(r.stderr))
 			}
 		}
 	})

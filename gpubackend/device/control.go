@@ -214,7 +214,8 @@ func (c *control) obey(
 	switch {
 	case r.Type == wire.ControlHello && r.Number != d.config.Version:
 		d.log.WithField("driver", r.Number).WithField("device", d.config.Version).
-			Warn("guest driver speaks another protocol version: install the guest package of this version")
+			Warn("guest driver speaks another protocol version: install the guest package of " +
+				"this version")
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		if !c.hello {

@@ -17,7 +17,8 @@ import (
 //   - the front end waits for it for Timeouts.Exit, then its queue counts as stopped, and a change
 //     of memory as made: what it has mapped stays mapped in that process;
 //   - its channel stays its own, its chains aren't returned, and CLOSE isn't answered until it has
-//     ended, so that the guest's pages stay pinned; for a mover this holds for all workers that are gone;
+//     ended, so that the guest's pages stay pinned; for a mover this holds for all workers that are
+//     gone;
 //   - all else goes on, with another mover;
 //   - a driver that begins anew has the channel for itself: it doesn't know of those pages.
 

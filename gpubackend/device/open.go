@@ -107,7 +107,8 @@ func (d *Device) begin(
 			return err
 		default:
 			d.log.WithField("channel",
-				c.index).WithError(err).Info("a worker that was started ahead of use does not take its channel")
+				c.index).WithError(err).Info("a worker that was started ahead of use does not " +
+				"take its channel")
 			warm = false
 		}
 	}

@@ -124,7 +124,8 @@ var settings = append([]setting{
 		"how long a worker polls before it sleeps" + onManyCores(spinHostMany, spinFew),
 		duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
 	{"inline-limit", "SIZE",
-		"copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 {
+		"copy up to this size through the arena, larger by reference; " +
+			"a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 {
 			return &s.Space.InlineLimit
 		})},
 	{"arena", "SIZE", "memory that a guest process shares with its worker",
@@ -132,13 +133,16 @@ var settings = append([]setting{
 	{"channels", "N", "guest processes at a time",
 		number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
 	{"warm-workers", "N",
-		"workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+		"workers kept ready for the programs to come, each with an idle CUDA context " +
+			"(default: 1, on the software GPU 0)", access{setWarm, getWarm}},
 	{"starts", "N",
-		"programs that may begin to use the GPU in a second, in the long run; others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {
+		"programs that may begin to use the GPU in a second, in the long run; " +
+			"others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {
 			return &s.Starts
 		})},
 	{"stop-grace", "TIME",
-		"how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", access{setGrace, getGrace}},
+		"how long programs' work may go on when the VM stops or is reset; " +
+			"a program whose work takes longer is ended", access{setGrace, getGrace}},
 	{"address-mapping", "on|off", "pass payloads by reference",
 		flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs",
@@ -154,11 +158,14 @@ var settings = append([]setting{
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},
 	{"host-memory", "SIZE",
-		"the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
+		"the host's memory that a guest process's images, code, kernels on the software GPU and " +
+			"handles take at most (0: 8G, on the software GPU 1G)",
+		access{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU",
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"allow-pageable-access", "on|off",
-		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
+		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then " +
+			"reach the worker's own", access{setPageable, getPageable}},
 }, timeSettings()...)
 
 // Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does

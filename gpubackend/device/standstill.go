@@ -68,7 +68,8 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
 	switch {
 	case !late.Stop():
-		log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: the program's worker is killed", grace)
+		log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: "+
+			"the program's worker is killed", grace)
 	case err != nil:
 		log.WithError(err).Info("a worker did not pause: it is killed")
 	}

@@ -141,7 +141,8 @@ func (d *Device) usable(w *workerProcess) *workerProcess {
 		}
 		d.log.WithError(w.failure).Info("a worker that was started ahead of use is lost")
 	default:
-		d.log.Info("a worker that was started ahead of use did not become warm in time: it is killed")
+		d.log.Info("a worker that was started ahead of use did not become warm in time: " +
+			"it is killed")
 	}
 	w.kill()
 	return nil

@@ -419,7 +419,8 @@ func TestMoverIsStartedAhead(t *testing.T) {
 				<-m.ready
 			}
 			if settings == "warm-workers=0" {
-				if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusNoWorker {
+				a := v.ask(wire.ControlRequest{Type: wire.ControlOpen})
+				if a.Status != wire.StatusNoWorker {
 					t.Fatalf("OPEN without a mover: %d", a.Status)
 				}
 			}
