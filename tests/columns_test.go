@@ -17,13 +17,11 @@ const widest = 100
 // from the time before the rule. The numbers only go down; a folder that isn't here has none.
 var wideLines = map[string]int{
 	"cmd/paracuda":      21,
-	"gpubackend/device": 3,
+	"gpubackend/device": 2,
 	"scripts":           6,
 	"tests":             19,
 	"tests/hostile":     7,
 	"tests/programs":    3,
-	"vhostuser":         1,
-	"virtqueue":         1,
 }
 
 // TestColumns looks for lines that are too long, in documents and in what people write.

@@ -16,7 +16,8 @@ var (
 
 	// ErrNotShared says that the guest's memory can't be reached, and how to mend that.
 	ErrNotShared = errors.New("guest memory is not shared: " +
-		"start QEMU with -object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem")
+		"start QEMU with -object memory-backend-memfd,id=mem,size=SIZE,share=on " +
+		"-machine memory-backend=mem")
 
 	// ErrRunning marks a change that a running ring doesn't allow.
 	ErrRunning = errors.New("ring is running")

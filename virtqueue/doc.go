@@ -15,8 +15,8 @@
 //
 //   - *ChainError: one chain is malformed. Its head is in flight; Push(head, 0) returns it to the
 //     driver, and the queue goes on.
-//   - *RingError: the rings themselves contradict each other, or their memory vanished. The queue is
-//     broken: every later call returns the same error, until the device makes a new Queue.
+//   - *RingError: the rings themselves contradict each other, or their memory vanished. The queue
+//     is broken: every later call returns the same error, until the device makes a new Queue.
 //
 // Neither ends the process, and no driver can make one call last longer than the number of
 // descriptors a chain may have.

@@ -125,9 +125,8 @@ var settings = append([]setting{
 		duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
 	{"inline-limit", "SIZE",
 		"copy up to this size through the arena, larger by reference; " +
-			"a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 {
-			return &s.Space.InlineLimit
-		})},
+			"a quarter of the arena's bulk area at most",
+		size(0, 256<<20, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
 	{"arena", "SIZE", "memory that a guest process shares with its worker",
 		size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
 	{"channels", "N", "guest processes at a time",
