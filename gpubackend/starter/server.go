@@ -42,15 +42,23 @@ type server struct {
 	Config
 	conn *net.UnixConn
 
+	waiting chan func() // to count, or to connect
+
 	mu       sync.Mutex
 	children map[uint32]int // their numbers, by the requests that asked for them
-	busy     bool           // counting, or connecting
 }
 
 // Serve serves a device process until it closes its end, which is no error. Then the caller must
 // end the process.
 func Serve(conn *net.UnixConn, c Config) error {
-	s := &server{Config: c, conn: conn, children: map[uint32]int{}}
+	s := &server{Config: c, conn: conn, waiting: make(chan func(), maxWaiting),
+		children: map[uint32]int{}}
+	defer close(s.waiting)
+	go func() {
+		for do := range s.waiting {
+			do()
+		}
+	}()
 	for {
 		m, fd, err := receive(conn)
 		switch {
@@ -98,7 +106,7 @@ func (s *server) refuse(m *message, why error) {
 var (
 	errNoSocket = errors.New("a child's connection must be a socket")
 	errMany     = errors.New("there are too many children")
-	errBusy     = errors.New("something else is asked for already")
+	errBusy     = errors.New("too much is asked for at once")
 )
 
 // start starts a child and tells of its end, whenever that is.
@@ -141,21 +149,16 @@ func (s *server) await(id uint32, child Child) {
 	_ = send(s.conn, &message{kind: ended, id: id, text: how}, -1)
 }
 
-// beside does what a request asks for beside what else goes on, one at a time.
+// maxWaiting is how many requests may wait for one that is served beside what else goes on.
+const maxWaiting = 16
+
+// beside does what a request asks for beside what else goes on: one after the other.
 func (s *server) beside(m *message, do func(*message)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy {
+	select {
+	case s.waiting <- func() { do(m) }:
+	default:
 		s.refuse(m, errBusy)
-		return
 	}
-	s.busy = true
-	go func() {
-		do(m)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.busy = false
-	}()
 }
 
 func (s *server) count(m *message) {

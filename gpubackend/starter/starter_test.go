@@ -310,6 +310,45 @@ func TestCount(t *testing.T) {
 	_ = p.Wait()
 }
 
+// TestCountAgain: who asks again as soon as it has its answer gets another one, and so do several
+// that ask at once; more than may wait are told so.
+func TestCountAgain(t *testing.T) {
+	counting, let := make(chan bool, 1+maxWaiting), make(chan bool, 1)
+	count := func(int) (uint64, error) { counting <- true; <-let; return 1, nil }
+	client, _ := serve(t, Config{Start: execute, Count: count})
+	_, theirs := control(t)
+	if _, err := client.Start(Worker, theirs); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		let <- true
+		if _, err := client.Count(); err != nil {
+			t.Fatal(err)
+		}
+		<-counting
+	}
+	const asked = 1 + maxWaiting + 3
+	answers := make(chan error, asked)
+	ask := func() { _, err := client.Count(); answers <- err }
+	go ask()
+	<-counting
+	for range asked - 1 {
+		go ask()
+	}
+	// Those that are refused are so while nothing is counted.
+	for range asked - 1 - maxWaiting {
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), errBusy.Error()) {
+			t.Fatalf("the error is %v, want %v", err, errBusy)
+		}
+	}
+	close(let)
+	for range 1 + maxWaiting {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestConnect: to the sockets that were named, and to no other.
 func TestConnect(t *testing.T) {
 	dir := t.TempDir()
