@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// round is what the vectors of channels did while two processes made 1,200 calls, each on a
+// round is what the vectors of channels did while two processes made 600 calls, each on a
 // processor of its own: how often each that was raised was so on either processor.
 type round struct {
 	vectors [][2]int
@@ -26,7 +26,7 @@ func interruptRounds(t *testing.T, vm frontEnd, spin string) (rounds []round) {
 		if _, err := fmt.Sscanf(line, "vector: %d, %d", &v[0], &v[1]); err == nil {
 			now.vectors = append(now.vectors, v)
 			now.all += v[0] + v[1]
-		} else if strings.HasSuffix(line, " in 1200 calls\n") {
+		} else if strings.HasSuffix(line, " in 600 calls\n") {
 			rounds = append(rounds, now)
 			now = round{}
 		}
@@ -44,8 +44,8 @@ func TestNoInterruptsWhilePolling(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		for _, r := range interruptRounds(t, vm, "1s") {
-			if r.all > 1200/20 {
-				t.Errorf("%d interrupts in 1200 calls", r.all)
+			if r.all > 600/20 {
+				t.Errorf("%d interrupts in 600 calls", r.all)
 			}
 		}
 	})
@@ -62,8 +62,8 @@ func TestInterruptsOfChannels(t *testing.T) {
 		}
 		rounds := interruptRounds(t, vm, "0")
 		for _, r := range rounds {
-			if r.all == 0 || r.all > 1200*11/10 {
-				t.Errorf("%d interrupts in 1200 calls", r.all)
+			if r.all == 0 || r.all > 600*11/10 {
+				t.Errorf("%d interrupts in 600 calls", r.all)
 			}
 			if len(r.vectors) != want {
 				t.Errorf("%d vectors were raised, want %d", len(r.vectors), want)
