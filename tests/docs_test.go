@@ -44,7 +44,7 @@ func TestOptionsAreExplained(t *testing.T) {
 	}
 	manual := string(read(t, "docs/reference.md"))
 	for _, name := range []string{"run", "device", "arbiter", "attach", "detach", "set", "stats",
-		"top", "ps", "probe"} {
+		"top", "ps", "probe", "doctor"} {
 		r := command(t, time.Minute, root, paracuda, name, "--help")
 		options := regexp.MustCompile(`(?m)^ {6}--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1)
 		if r.exit != 0 || len(options) == 0 {

@@ -18,10 +18,10 @@ func commands() map[string]func() *cobra.Command {
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
 		"stats": statsCommand, "top": topCommand, "ps": psCommand, "probe": probeCommand,
-		"version": versionCommand, "completion": completionCommand,
+		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
-		"starter": starterCommand,
+		"starter": starterCommand, "compute": computeCommand,
 		// For the build of packages.
 		"man": manCommand,
 	}

@@ -58,6 +58,12 @@ func deviceCommand() *cobra.Command {
 			return o.run()
 		},
 	}
+	o.all(c)
+	return c
+}
+
+// all adds every option of the command.
+func (o *deviceOptions) all(c *cobra.Command) {
 	o.options(c)
 	o.configOption(c)
 	o.logs.add(c, "info")
@@ -65,7 +71,6 @@ func deviceCommand() *cobra.Command {
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
 	complete(c, "set", settings)
-	return c
 }
 
 // options adds those that no other command has.

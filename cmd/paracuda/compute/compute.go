@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compute has a GPU do a small computation and looks whether it is right: memory, a copy to
+// it, a kernel from PTX, a copy back. It is what paracuda doctor tries.
+//
+// The driver is the caller's, which has locked its thread. Nobody is trusted to compute right. A GPU
+// that never ends is the caller's matter: this runs in a process that can be killed.
+package compute
+
+import (
+	"bytes"
+	_ "embed" // for the kernel
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda"
+)
+
+//go:embed square.ptx
+var kernel []byte
+
+const (
+	numbers = 1000
+	threads = 128 // of a block
+)
+
+// Run opens a device, has it square numbers, and returns its name.
+func Run(d gpubackend.Driver) (gpu string, err error) {
+	s, r := d.Open(nil)
+	if r != gpubackend.Success {
+		return "", must("open the GPU", r)
+	}
+	if len(s.Device) == 0 {
+		return "", must("open the GPU", gpubackend.NoDevice)
+	}
+	gpu = cuda.Name(s.Device[0].Name[:], s.Device[0].TotalMemory)
+	context, r := d.DevicePrimaryCtxRetain(0)
+	if r == gpubackend.Success {
+		r = d.SetCurrent(context)
+	}
+	if r != gpubackend.Success {
+		return "", must("make a context", r)
+	}
+	memory, r := d.MemAlloc(4 * numbers)
+	if r != gpubackend.Success {
+		return "", must("allocate memory", r)
+	}
+	return gpu, square(d, memory)
+}
+
+// square has the numbers in memory squared, and looks.
+func square(d gpubackend.Driver, memory uint64) error {
+	var before, want []byte
+	for i := range uint32(numbers) {
+		before = binary.LittleEndian.AppendUint32(before, i)
+		want = binary.LittleEndian.AppendUint32(want, i*i)
+	}
+	if err := must("copy to the GPU",
+		d.CopyIn(memory, before, gpubackend.DefaultStream)); err != nil {
+		return err
+	}
+	if err := launch(d, memory); err != nil {
+		return err
+	}
+	got := make([]byte, len(want))
+	if err := must("copy from the GPU", d.CopyOut(got, memory)); err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("the GPU computes wrong numbers")
+	}
+	return nil
+}
+
+// launch runs the kernel to its end.
+func launch(d gpubackend.Driver, memory uint64) error {
+	module, _, _, r := d.ModuleLoadData(kernel, nil, nil, nil)
+	if r != gpubackend.Success {
+		return must("load a kernel", r)
+	}
+	function, r := d.ModuleGetFunction(module, "square")
+	if r != gpubackend.Success {
+		return must("find a kernel", r)
+	}
+	parameters := binary.LittleEndian.AppendUint64(nil, memory)
+	parameters = binary.LittleEndian.AppendUint32(parameters, numbers)
+	if r = d.Launch(&gpubackend.Launch{
+		Function: function, Grid: [3]uint32{(numbers + threads - 1) / threads, 1, 1},
+		Block: [3]uint32{threads, 1, 1}, Parameters: parameters,
+	}); r != gpubackend.Success {
+		return must("launch a kernel", r)
+	}
+	for r = d.ContextQuery(); r == gpubackend.NotReady; r = d.ContextQuery() {
+		time.Sleep(time.Millisecond)
+	}
+	return must("run a kernel", r)
+}
+
+func must(what string, r gpubackend.Result) error {
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

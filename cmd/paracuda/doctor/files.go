@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+)
+
+// mostText is how much is read of one of the kernel's files.
+const mostText = 1 << 16
+
+// path is where a file of the host's lies.
+func (h *Host) path(name string) string {
+	if h.Root == "" {
+		return name
+	}
+	return filepath.Join(h.Root, name)
+}
+
+// inside is what the host calls a file.
+func (h *Host) inside(path string) string { return strings.TrimPrefix(path, h.Root) }
+
+// text is what a short file says; "" if there is none.
+func (h *Host) text(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, mostText))
+	return string(b)
+}
+
+// word is the same, without the space around it.
+func (h *Host) word(path string) string { return strings.TrimSpace(h.text(path)) }
+
+// plain makes a text one line that doesn't command a terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n':
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return '?'
+	}, strings.TrimSpace(text))
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// Where the host's package has things.
+const (
+	arbiterFile = "/etc/paracuda/arbiter.toml"
+	vmFiles     = "/etc/paracuda/vms/*.conf"
+	vmControls  = "/run/paracuda/*/control.sock"
+
+	startArbiter   = "systemctl start paracuda-arbiter"
+	restartArbiter = "systemctl restart paracuda-arbiter"
+)
+
+// mostVMs bounds how many VMs' files and sockets are looked at.
+const mostVMs = 1000
+
+// checkArbiter asks the arbiter for its VMs.
+func checkArbiter(path string) Finding {
+	vms, err := client.List(path)
+	switch {
+	case err == nil:
+		return good(fmt.Sprintf("an arbiter answers, with %d VMs", len(vms)))
+	case errors.Is(err, client.ErrNone) && path == "":
+		return warn("none runs: VMs don't share a GPU by turns", startArbiter)
+	case errors.Is(err, client.ErrNone):
+		return bad("none answers at "+path, "paracuda arbiter --socket "+path)
+	case mayNot(path):
+		return bad(err.Error(), "usermod -aG kvm $USER")
+	}
+	return bad(err.Error(), restartArbiter)
+}
+
+// mayNot says whether this user has no permission for the arbiter.
+func mayNot(path string) bool {
+	for _, p := range client.Paths(path) {
+		c, err := link.Dial(p, patience)
+		if err == nil {
+			c.Close()
+			return false
+		}
+		if errors.Is(err, unix.EACCES) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Host) arbiterConfig(context.Context) Finding {
+	_, err := policy.ReadFile(h.path(arbiterFile))
+	switch {
+	case err == nil:
+		return good(arbiterFile + " can be read")
+	case errors.Is(err, fs.ErrNotExist):
+		return good("none: every VM has the same share")
+	}
+	return bad(err.Error(), "editor "+arbiterFile+" && systemctl reload paracuda-arbiter")
+}
+
+// some are the files of a pattern, and what to say where there are none or too many.
+func (h *Host) some(pattern, none string) (files []string, said []Finding) {
+	files, _ = filepath.Glob(h.path(pattern))
+	switch {
+	case len(files) == 0:
+		said = []Finding{good(none)}
+	case len(files) > mostVMs:
+		said = []Finding{warn(fmt.Sprintf("%d files %s: looked at the first %d", len(files),
+			pattern, mostVMs), "ls "+pattern)}
+		files = files[:mostVMs]
+	}
+	return files, said
+}
+
+// vmConfigs reads each VM's file as its device process does.
+func (h *Host) vmConfigs(read func(file string) error) []Finding {
+	files, all := h.some(vmFiles, "no VM has a file in /etc/paracuda/vms")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".conf")
+		own := plain(h.inside(file))
+		if err := read(file); err != nil {
+			all = append(all, bad(plain(err.Error()), "editor "+own))
+			continue
+		}
+		all = append(all, good(fmt.Sprintf("%s: %s can be read", plain(name), own)))
+	}
+	return all
+}
+
+// vmSockets asks each device process that a service runs.
+func (h *Host) vmSockets() []Finding {
+	files, all := h.some(vmControls, "no VM's service runs, or this user doesn't see it")
+	for _, file := range files {
+		all = append(all, h.vmSocket(file))
+	}
+	return all
+}
+
+func (h *Host) vmSocket(file string) Finding {
+	name := plain(filepath.Base(filepath.Dir(file)))
+	a, err := device.Ask(file, device.Request{Stats: true})
+	switch {
+	case err == nil:
+		return good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, plain(a.GPU),
+			len(a.Programs)))
+	case errors.Is(err, unix.EACCES):
+		return warn("VM "+name+": this user may not ask it", "usermod -aG paracuda $USER")
+	case errors.Is(err, unix.ECONNREFUSED):
+		return bad("VM "+name+": its device process has ended", "systemctl restart paracuda@"+
+			name+".socket")
+	}
+	return bad(fmt.Sprintf("VM %s: %s", name, plain(err.Error())),
+		"journalctl -u paracuda@"+name)
+}
+
+// processes looks for some of ours whose program was replaced since they began.
+func (h *Host) processes(context.Context) []Finding {
+	links, _ := filepath.Glob(h.path("/proc/[0-9]*/exe"))
+	old := 0
+	for _, l := range links {
+		to, err := os.Readlink(l)
+		if err == nil && filepath.Base(to) == "paracuda (deleted)" {
+			old++
+		}
+	}
+	if old > 0 {
+		return []Finding{warn(fmt.Sprintf("%d processes are of a paracuda that was replaced: "+
+			"VMs keep it until they end", old), restartArbiter)}
+	}
+	return []Finding{good("none is of a paracuda that was replaced")}
+}
+
+// compute has the GPU work.
+func compute(ctx context.Context, do func(context.Context) (string, error)) Finding {
+	gpu, err := do(ctx)
+	if err != nil {
+		return bad(plain(err.Error()), "paracuda probe")
+	}
+	return good("right, on " + plain(gpu))
+}
