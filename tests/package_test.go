@@ -21,8 +21,10 @@ func guestPackage(t *testing.T) string {
 			skip(t, "the guest package is built with %s: %v", need, err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(root, "build/guest/lib/libcuda.so.1")); err != nil {
-		skip(t, "run make guest first: %v", err)
+	for _, file := range []string{"lib/libcuda.so.1", "bin/paracuda-doctor"} {
+		if _, err := os.Stat(filepath.Join(root, "build/guest", file)); err != nil {
+			skip(t, "run make guest first: %v", err)
+		}
 	}
 	r := command(t, time.Minute, root, "guestdriver/packaging/build")
 	file, made := strings.CutPrefix(strings.TrimSpace(r.stderr), "made ")

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver: the one that is loaded, and the one for the next boot. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checks.h"
+#include "paracuda_wire.h"
+#include "system.h"
+
+#define MODULE "/sys/module/paracuda"
+
+static bool installed(void)
+{
+	return file_has(at("/lib/modules/%s/modules.dep", kernel()).text, "/paracuda.ko");
+}
+
+static bool has_headers(void)
+{
+	return exists(at("/lib/modules/%s/build", kernel()).text);
+}
+
+/* What makes the driver for this kernel. */
+static void fixed_by_building(struct finding *f)
+{
+	if (has_headers())
+		fixed_by(f, "dkms autoinstall -k %s && modprobe paracuda", kernel());
+	else
+		fixed_by(f, "apt-get install linux-headers-%s", kernel());
+}
+
+void check_module(struct finding *f)
+{
+	char version[32];
+
+	if (exists(at(MODULE).text)) {
+		word(at(MODULE "/version").text, version, sizeof(version));
+		if (atoi(version) == PARACUDA_VERSION)
+			good(f, "paracuda is loaded, of protocol version %s", version);
+		else
+			bad(f, RELOAD,
+			    "the driver that is loaded is of protocol version %s, "
+			    "this package of %d",
+			    version[0] ? version : "unknown", PARACUDA_VERSION);
+	} else if (installed()) {
+		bad(f, "modprobe paracuda", "paracuda is installed and not loaded");
+	} else {
+		bad(f, "", "there is no driver for the kernel %s%s", kernel(),
+		    has_headers() ? "" : ", whose headers are missing");
+		fixed_by_building(f);
+	}
+}
+
+void check_installed(struct finding *f)
+{
+	char loaded[64], next[64];
+
+	if (!installed()) {
+		warn(f, "", "no driver for the kernel %s: there is none after a boot", kernel());
+		fixed_by_building(f);
+		return;
+	}
+	word(at(MODULE "/srcversion").text, loaded, sizeof(loaded));
+	first_line("modinfo -F srcversion paracuda", next, sizeof(next));
+	if (loaded[0] && next[0] && strcmp(loaded, next))
+		warn(f, RELOAD, "another driver is installed than the one that is loaded");
+	else
+		good(f, "the driver is installed for the kernel %s", kernel());
+}
+
+void check_headers(struct finding *f)
+{
+	if (has_headers()) {
+		good(f, "those of the kernel %s are there", kernel());
+		return;
+	}
+	warn(f, "", "those of the kernel %s are missing: no driver can be built", kernel());
+	fixed_by(f, "apt-get install linux-headers-%s", kernel());
+}
