@@ -31,6 +31,7 @@ type loop struct {
 
 	polled []unix.PollFd // scratch of sleep
 	order  []*member     // in the order of polled
+	ending []*member     // scratch of watch
 }
 
 func newLoop() (*loop, error) {
@@ -89,8 +90,10 @@ func (l *loop) run() {
 			l.scheduler.Tick(now)
 			l.apply()
 		}
-		l.sleep()
-		l.listen()
+		if !l.watch() {
+			l.sleep()
+			l.listen()
+		}
 	}
 	for _, m := range l.members {
 		m.page.Set(gate.Unshared)
@@ -133,6 +136,38 @@ func (l *loop) look(now turns.Time) {
 	for id, m := range l.members {
 		if m.gate.Open && !m.gate.Free {
 			l.scheduler.Report(now, id, m.demand())
+		}
+	}
+}
+
+// watch waits without sleep where a turn is about to begin: for the end of the work that it waits
+// for, or the scheduler's deadline. It says whether it did so.
+func (l *loop) watch() (watched bool) {
+	soon := false
+	for _, m := range l.members {
+		soon = soon || m.gate.Soon
+	}
+	if !soon {
+		return false
+	}
+	l.ending = l.ending[:0]
+	for _, m := range l.members {
+		if !m.gate.Open && m.demand().InFlight {
+			l.ending = append(l.ending, m)
+		}
+	}
+	for deadline := l.scheduler.Deadline(); ; {
+		now := Now()
+		over := now >= deadline
+		for _, m := range l.ending {
+			if d := m.demand(); !d.InFlight {
+				l.scheduler.Report(now, m.id, d)
+				over = true
+			}
+		}
+		if over {
+			l.apply()
+			return true
 		}
 	}
 }

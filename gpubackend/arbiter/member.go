@@ -42,7 +42,7 @@ type member struct {
 func (m *member) state() gate.State {
 	return gate.State{
 		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, Knock: m.gate.Knock,
-		InFlight: m.gate.InFlight,
+		Soon: m.gate.Soon, InFlight: m.gate.InFlight,
 	}
 }
 

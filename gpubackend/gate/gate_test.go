@@ -42,6 +42,7 @@ func TestStates(t *testing.T) {
 	for _, s := range []State{
 		{}, {Open: true}, {Open: true, Attend: true, InFlight: 2 * time.Millisecond},
 		{Attend: true, InFlight: 500 * time.Microsecond},
+		{Attend: true, Soon: true, InFlight: 500 * time.Microsecond},
 		{Open: true, Free: true, InFlight: maxFlight},
 		{Open: true, Attend: true, Knock: true, InFlight: time.Microsecond},
 	} {
@@ -49,7 +50,7 @@ func TestStates(t *testing.T) {
 		if got := p.State(); got != s {
 			t.Errorf("set %+v, got %+v", s, got)
 		}
-		if r := readable(t, p.Worker(3).FD()); r != s.Open {
+		if r := readable(t, p.Worker(3).FD()); r != (s.Open || s.Soon) {
 			t.Errorf("%+v: the descriptor is readable: %v", s, r)
 		}
 	}

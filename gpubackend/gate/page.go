@@ -150,7 +150,7 @@ func (p *Page) State() State { return stateOf(atomic.LoadUint32(word32(p.mem))) 
 func (p *Page) Set(s State) {
 	atomic.StoreUint32(word32(p.mem), s.word())
 	drain(p.opened)
-	if s.Open {
+	if s.Open || s.Soon {
 		ring(p.opened)
 	}
 }

@@ -13,6 +13,8 @@ type State struct {
 	Attend bool
 	// Knock asks the workers to ring the bell when their work begins.
 	Knock bool
+	// Soon asks the workers that wait to be awake: the gate is about to open.
+	Soon bool
 	// InFlight is how much predicted work each stream may have on the GPU. It is kept in whole
 	// microseconds.
 	InFlight time.Duration
@@ -24,7 +26,8 @@ const (
 	freeBit   = 1 << 1
 	attendBit = 1 << 2
 	knockBit  = 1 << 3
-	flightBit = 4 // and up: microseconds
+	soonBit   = 1 << 4
+	flightBit = 5 // and up: microseconds
 
 	maxFlight = (1<<(32-flightBit) - 1) * time.Microsecond
 )
@@ -46,12 +49,16 @@ func (s State) word() uint32 {
 	if s.Knock {
 		w |= knockBit
 	}
+	if s.Soon {
+		w |= soonBit
+	}
 	return w
 }
 
 func stateOf(w uint32) State {
 	return State{
 		Open: w&openBit != 0, Free: w&freeBit != 0, Attend: w&attendBit != 0,
-		Knock: w&knockBit != 0, InFlight: time.Duration(w>>flightBit) * time.Microsecond,
+		Knock: w&knockBit != 0, Soon: w&soonBit != 0,
+		InFlight: time.Duration(w>>flightBit) * time.Microsecond,
 	}
 }

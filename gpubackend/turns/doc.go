@@ -16,8 +16,11 @@
 //   - A limit on time is a bucket that fills at that rate and empties as the VM is charged.
 //   - A turn ends when its time is over and somebody waits, when the VM has been idle for a moment,
 //     or when a VM of the latency class has work and is not ahead of its share.
-//   - A VM whose turn is over has its gate closed. The next turn begins when its work has ended.
-//     Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
+//   - A VM whose turn is over has its gate closed. The next turn begins when its work has ended;
+//     the VM that comes next is told before, so that it is awake. A VM of the latency class begins
+//     at once: the driver gives it a slice of its own before long work is over. When nobody waits
+//     any more, the VM that it interrupted goes on, without ending its work first.
+//   - Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
 //     If more of it waits, the VM gets turns like the others: what is on the GPU may wait for that.
 //   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them. They
 //     are kept only for a VM that is behind in its share and away for a moment, as programs are

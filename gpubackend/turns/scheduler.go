@@ -37,6 +37,8 @@ type Gate struct {
 	// Knock says that the gate is open to a VM without work, since nobody else wants the GPUs or
 	// it is likely to be back soon: its workers are to say when they begin.
 	Knock bool
+	// Soon says that the gate is about to open: its workers are to be awake.
+	Soon bool
 	// InFlight is how much predicted work they may have on the GPU.
 	InFlight time.Duration
 }
@@ -150,7 +152,7 @@ func (s *Scheduler) Report(now Time, id ID, d Demand) {
 	if d.none() && !v.demand.none() {
 		v.empty = s.now
 	}
-	v.demand = d
+	v.demand, v.unsure = d, false
 	if d.none() {
 		v.habit.begins(s.now, v.stats.Held)
 	} else {

@@ -180,13 +180,21 @@ func first(g GPUs) int {
 
 // check holds what must be true at every moment.
 func (h *host) check() {
-	var held GPUs
+	var held, ends GPUs // ends: with work of a turn that is over
 	for _, v := range h.s.all {
-		if v.phase.holds() || v.phase == parked {
+		if v.phase == draining {
+			ends |= v.gpus
+		} else if v.phase.holds() || v.phase == parked {
 			if held&v.gpus != 0 {
 				h.t.Fatalf("at %v: two VMs have a turn on one GPU", h.now)
 			}
 			held |= v.gpus
+		}
+	}
+	for _, v := range h.s.all {
+		alone := v.phase == awaited || v.phase == running && v.policy.Class != Latency
+		if alone && v.gpus&ends != 0 {
+			h.t.Fatalf("at %v: %s has a turn beside work of another's", h.now, v.name)
 		}
 	}
 }

@@ -32,10 +32,14 @@ func (s *Scheduler) step() {
 type wants struct {
 	any    GPUs
 	urgent GPUs // by a VM of the latency class that isn't too far ahead
+	back   GPUs // by a VM whose work doesn't have to end before it goes on
 }
 
 func (s *Scheduler) wants() (w wants) {
 	for _, v := range s.all {
+		if v.mayResume() {
+			w.back |= v.gpus
+		}
 		if !v.asks() {
 			continue
 		}
@@ -84,19 +88,24 @@ func (s *Scheduler) ended(v *vm) {
 	}
 }
 
-// closing ends a VM's turn if it is over.
+// closing ends a VM's turn if it is over, or lets it have another one before its work has ended.
 func (s *Scheduler) closing(v *vm, w wants) {
 	switch {
 	case v.phase == parked:
-		if w.any&v.gpus != 0 {
+		if (w.any|w.back)&v.gpus != 0 {
 			s.end(v)
+		}
+		return
+	case v.phase == draining:
+		if v.mayResume() && w.any&v.gpus == 0 && !s.kept(v) {
+			s.begin(v, never)
 		}
 		return
 	case v.phase != running && v.phase != awaited:
 		return
 	case !v.allowed():
 	case v.phase == awaited || v.demand.none() && s.now >= v.empty+s.config.Idle:
-		if w.any&v.gpus == 0 {
+		if (w.any|w.back)&v.gpus == 0 {
 			v.enter(parked, s.now)
 			return
 		}
@@ -104,7 +113,7 @@ func (s *Scheduler) closing(v *vm, w wants) {
 			v.enter(awaited, s.now)
 			return
 		}
-	case w.any&v.gpus == 0:
+	case (w.any|w.back)&v.gpus == 0:
 		return
 	case s.now >= v.until:
 	case w.urgent&v.gpus != 0 && !s.urgent(v):
@@ -114,11 +123,21 @@ func (s *Scheduler) closing(v *vm, w wants) {
 	s.end(v)
 }
 
+// kept says whether another VM keeps a VM from its GPUs.
+func (s *Scheduler) kept(v *vm) bool {
+	for _, o := range s.all {
+		if o != v && o.gpus&v.gpus != 0 && (o.phase.holds() || o.phase == parked) {
+			return true
+		}
+	}
+	return false
+}
+
 // end closes a VM's gate. What came through until it was closed is only known when the owner has
 // closed it: until it reports again, work counts as in flight. Nobody waits once more for what has
 // not ended in time before.
 func (s *Scheduler) end(v *vm) {
-	v.demand.InFlight = true
+	v.demand.InFlight, v.unsure = true, true
 	if v.late {
 		v.enter(overrun, s.now)
 		return
@@ -145,22 +164,29 @@ func (s *Scheduler) urgent(v *vm) bool {
 // next gives turns to those who wait, in their order, as far as there are GPUs.
 func (s *Scheduler) next() {
 	var busy, kept, urgent, asked GPUs // urgent: kept for VMs that mustn't wait
+	var firm, pressing GPUs            // firm: busy, and not only with work that ends
 	// when the GPUs that are kept for a VM with several are all free
 	keptUntil := s.now
 	s.queue = s.queue[:0]
 	for _, v := range s.all {
 		if v.phase.holds() {
 			busy |= v.gpus
+			if v.phase != draining {
+				firm |= v.gpus
+			}
 			keptUntil = max(keptUntil, v.until)
 		}
 		if v.asks() {
 			asked |= v.gpus
+			if s.urgent(v) {
+				pressing |= v.gpus
+			}
 		}
 		if v.asks() || v.phase == idle && s.awaits(v) {
 			s.queue = append(s.queue, v)
 		}
 	}
-	if asked&^busy == 0 {
+	if asked&^busy == 0 && pressing&^firm == 0 {
 		return
 	}
 	slices.SortFunc(s.queue, s.order)
@@ -171,7 +197,13 @@ func (s *Scheduler) next() {
 				s.begin(v, never)
 				v.enter(awaited, s.now)
 				busy |= v.gpus
+				firm |= v.gpus
 			}
+		case v.gpus&firm == 0 && v.asks() && s.urgent(v):
+			// Beside work that ends: the driver gives it a slice sooner than that is over.
+			s.begin(v, never)
+			busy |= v.gpus
+			firm |= v.gpus
 		case v.gpus&busy != 0:
 			if kept |= v.gpus; s.urgent(v) {
 				urgent |= v.gpus
@@ -183,10 +215,12 @@ func (s *Scheduler) next() {
 			}
 			s.begin(v, until)
 			busy |= v.gpus
+			firm |= v.gpus
 		case v.gpus&urgent != 0:
 		case keptUntil-s.now >= MinTurn: // meanwhile
 			s.begin(v, keptUntil)
 			busy |= v.gpus
+			firm |= v.gpus
 		}
 	}
 }
@@ -264,13 +298,16 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 		if v.demand.none() {
 			d = min(d, v.empty+s.config.Idle)
 		}
-		if w.any&v.gpus != 0 {
+		if (w.any|w.back)&v.gpus != 0 {
 			d = min(d, v.until)
 		}
 		return d
 	case awaited:
 		return min(v.spentAt(s.now), v.expected())
 	case draining:
+		if soon := v.since + soonFor; s.now < soon {
+			return soon
+		}
 		return v.since + overrunTurns*v.policy.Turn
 	case waiting:
 		if !v.mayBegin() {
@@ -283,9 +320,9 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 // Changes are the gates that differ from what the call before this one returned, in no order.
 func (s *Scheduler) Changes() []Gate {
 	var changes []Gate
-	bound, several := s.inFlight(), s.shared()
+	bound, several, soon := s.inFlight(), s.shared(), s.soon()
 	for _, v := range s.all {
-		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
+		g := Gate{VM: v.id, Open: v.phase.open(), Soon: v == soon, InFlight: bound}
 		g.Free = g.Open && !v.limited() && v.gpus&several == 0
 		g.Knock = (v.phase == parked || v.phase == awaited) && !g.Free
 		if g != v.told {
@@ -294,6 +331,29 @@ func (s *Scheduler) Changes() []Gate {
 		}
 	}
 	return changes
+}
+
+// soonFor is for how long after the end of a turn the VM that comes next is to be ready to begin at
+// once. Most work has ended by then; waking the next one up takes a part of it.
+const soonFor = 300 * time.Microsecond
+
+// soon is the VM that begins when work ends that isn't likely to last any more, or nil.
+func (s *Scheduler) soon() (next *vm) {
+	var ending GPUs
+	for _, v := range s.all {
+		if v.phase == draining && !v.unsure && s.now < v.since+soonFor {
+			ending |= v.gpus
+		}
+	}
+	if ending == 0 {
+		return nil
+	}
+	for _, v := range s.all {
+		if v.asks() && v.gpus&ending != 0 && (next == nil || s.order(v, next) < 0) {
+			next = v
+		}
+	}
+	return next
 }
 
 // inFlight is how much work a VM may have on a GPU.

@@ -45,6 +45,7 @@ type vm struct {
 	empty   Time // since when it has had nothing to do; meaningful while it runs
 	habit   habit
 	late    bool // it has overrun a turn with what is on the GPU
+	unsure  bool // its turn has ended, and it hasn't reported since
 	tokens  time.Duration
 	filled  Time // tokens were counted up to here
 
@@ -56,6 +57,12 @@ type vm struct {
 // for may be work that is still behind its gate.
 func (v *vm) asks() bool {
 	return (v.phase == waiting || v.phase == overrun && v.demand.Waiting) && v.mayBegin()
+}
+
+// mayResume says whether a VM whose turn has ended, and whose work hasn't, may go on without that:
+// if those have done for whom it ended.
+func (v *vm) mayResume() bool {
+	return v.phase == draining && !v.unsure && !v.late && v.demand.Waiting && v.mayBegin()
 }
 
 // weighted is a time in the VM's virtual time.

@@ -103,6 +103,10 @@ func (w *Worker) closed() bool {
 	return w.admission != nil && w.admission.Stopped() == admission.Closed
 }
 
+// atGate says whether the worker waits for the gate to open, which it is about to: there is no time
+// to sleep.
+func (w *Worker) atGate() bool { return w.closed() && w.admission.Gate.State().Soon }
+
 // watchGate tells the arbiter when work has ended, while there is nothing else to do. A worker at a
 // free gate asks the driver only before it sleeps.
 func (w *Worker) watchGate(now time.Time, idle, spin time.Duration) {

@@ -214,6 +214,25 @@ func TestSleepAtTheGate(t *testing.T) {
 	}
 }
 
+// TestNoSleepBeforeTheGateOpens: a worker that is held back at a gate that is about to open doesn't
+// go to sleep; at one that isn't, it does.
+func TestNoSleepBeforeTheGateOpens(t *testing.T) {
+	for _, soon := range []bool{true, false} {
+		r := newSleepingRig(t, gate.State{Attend: true, Soon: soon})
+		r.policy.SpinHostUs = 0
+		r.launch(launch)
+		r.turn(t)
+		open := time.AfterFunc(20*time.Millisecond, func() { r.gate.Set(ajar) })
+		defer open.Stop()
+		if err := r.rest(false); err != nil {
+			t.Fatal(err)
+		}
+		if slept := r.state.Counters()[handover.Sleeps] > 0; slept == soon {
+			t.Errorf("about to open: %v, slept: %v", soon, slept)
+		}
+	}
+}
+
 // TestOtherContextKeepsTheTurn: the current context isn't the only one with work.
 func TestOtherContextKeepsTheTurn(t *testing.T) {
 	r := newGatedRig(t, ajar)

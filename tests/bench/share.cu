@@ -5,14 +5,17 @@
 //   --depth N         kernels that are launched before they are waited for; if not 1, the next ones
 //                     are launched before that, so that the queue never runs empty
 //   --graph N         kernels of a graph that is launched in place of each
-//   --think US        from the end of a wait to the next launch
+//   --think US        from the end of a wait to the next launch, on average: from half of it to
+//                     half more, so that launches don't keep step with the GPU's time slices
 //   --at S            when the window begins, by the system's clock; tenants begin before that
 //   --seconds MS      how long it is, in milliseconds
 //   --processes N     so many of them, each counted by itself
 //   --rates 1         instead of all that: empty kernels a second, and launch + synchronize
 #include "bench.h"
 #include <sys/wait.h>
+#include <random>
 #include <utility>
+#include <x86intrin.h>
 
 __global__ void empty() {}
 
@@ -36,10 +39,25 @@ static float *nowhere;
 static cudaStream_t stream;
 static cudaGraphExec_t graph;
 
-// wall is the system's clock, in seconds: the same on the host and in its guests.
-static double wall() {
+// slow_wall is the system's clock, in seconds: the same on the host and in its guests.
+static double slow_wall() {
     using namespace std::chrono;
     return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+static double base, tick;  // slow_wall when the counter was 0, and seconds for each of its ticks
+
+// wall is the same by the processor's counter: in User Mode Linux the clock takes 15 us to read.
+static double wall() { return base + __rdtsc() * tick; }
+
+// set_clock compares the two for so many seconds.
+static void set_clock(double seconds) {
+    const double begin = slow_wall();
+    const unsigned long long ticks = __rdtsc();
+    usleep(seconds * 1e6);
+    const double end = slow_wall();
+    tick = (end - begin) / (__rdtsc() - ticks);
+    base = end - __rdtsc() * tick;
 }
 
 static void launch() {
@@ -97,6 +115,9 @@ static void tenant(int depth, int each, double think, double at, double seconds)
     const double end = at + seconds, last = end + 0.5;
     std::vector<double> waits;
     long long kernels = 0;
+    set_clock(0.5);
+    std::mt19937 random(getpid());
+    std::uniform_real_distribution<double> part(0.5, 1.5);
     double begin = wall();
     if (begin > at) printf("# late by %.1f s\n", begin - at);
     cudaEvent_t ended, next;
@@ -118,7 +139,7 @@ static void tenant(int depth, int each, double think, double at, double seconds)
         }
         begin = over;
         if (think > 0) {
-            usleep(think);
+            usleep(think * part(random));
             begin = wall();
         }
     }

@@ -18,7 +18,8 @@ func TestInFlightIsBounded(t *testing.T) {
 	}{
 		{"tiny: by the number of units", 10 * time.Microsecond, maxUnits, maxUnits},
 		{"short: by time", 400 * time.Microsecond, 4, 6},
-		{"long: two", 30 * ms, minPieces, minPieces},
+		{"half of what a stream may have: two", 1500 * time.Microsecond, minPieces, minPieces},
+		{"long: one", 30 * ms, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, open)

@@ -11,7 +11,7 @@ import (
 
 // Bounds of what a stream has on the GPU.
 const (
-	minPieces = 2  // it always may have
+	minPieces = 2  // it always may have, unless one is as much as it may have
 	maxUnits  = 16 // between fences
 	// ripePart is which part of what a stream may have is between two fences: so that the stream
 	// gets more before it is empty.
@@ -96,8 +96,12 @@ func (s *queues) sweep() {
 	}
 }
 
-// full says whether a queue has enough, so that it gets no piece like e now.
+// full says whether a queue has enough, so that it gets no piece like e now: what it may have, or
+// one piece that is as long as that.
 func (q *queue) full(bound time.Duration, e *estimate) bool {
+	if q.pieces > 0 && q.predicted >= bound {
+		return true
+	}
 	return q.pieces >= minPieces && (q.predicted+e.took > bound || len(q.units) >= maxUnits)
 }
 
