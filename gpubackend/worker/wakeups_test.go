@@ -56,6 +56,7 @@ func TestNoWakeupIsLostAtAGate(t *testing.T) {
 			for !r.over.Load() {
 				r.gate.Set(gate.State{
 					Open: rand.IntN(2) > 0, Free: rand.IntN(4) == 0, Attend: rand.IntN(2) > 0,
+					Soon:     rand.IntN(4) == 0,
 					InFlight: time.Duration(rand.IntN(3)) * time.Millisecond,
 				})
 				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
