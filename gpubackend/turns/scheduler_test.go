@@ -255,8 +255,8 @@ func TestIdleTurnPassesOn(t *testing.T) {
 	s.Report(0, a, Demand{Waiting: true})
 	s.Report(10, b, Demand{Waiting: true})
 	s.Report(20, a, Demand{})
-	if d := s.Deadline(); d != 20+50*us {
-		t.Fatalf("deadline %v, want 50 µs after the VM became idle", d)
+	if d := s.Deadline(); d != 20+40*us {
+		t.Fatalf("deadline %v, want 40 µs after the VM became idle", d)
 	}
 	s.Changes()
 	s.Tick(s.Deadline())

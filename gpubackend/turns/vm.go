@@ -106,13 +106,13 @@ func (v *vm) fill(now Time, c *Config) {
 // allowed says whether the VM's limit lets its turn go on.
 func (v *vm) allowed() bool { return !v.limited() || v.tokens > 0 }
 
-// mayBegin says whether the VM's limit lets it have a turn: one that is over before its workers
-// have woken up would be of no use.
-func (v *vm) mayBegin() bool { return !v.limited() || v.tokens >= MinTurn }
+// mayBegin says whether the VM's limit lets it have a turn: one of full length, since its workers
+// wake up in the time that it is charged for.
+func (v *vm) mayBegin() bool { return !v.limited() || v.tokens >= v.policy.Turn }
 
 // beginsAt is when a VM that may not have a turn may.
 func (v *vm) beginsAt(now Time) Time {
-	return now + (MinTurn-v.tokens)*MaxLimit/time.Duration(v.policy.Limit) + 1
+	return now + (v.policy.Turn-v.tokens)*MaxLimit/time.Duration(v.policy.Limit) + 1
 }
 
 // spentAt is when the tokens of a VM that runs will be spent.

@@ -113,6 +113,7 @@ func (w *Worker) watchGate(now time.Time, idle, spin time.Duration) {
 	a := w.admission
 	switch {
 	case a == nil:
+	case a.Gated() && a.Open() && !w.heldBack() && idle < min(spin, restAfter):
 	case a.Gated():
 		a.Look(now, w.quiet.since)
 	case w.waits():
@@ -121,6 +122,10 @@ func (w *Worker) watchGate(now time.Time, idle, spin time.Duration) {
 		a.Look(now, w.quiet.since)
 	}
 }
+
+// restAfter is for how long there is nothing to do before the arbiter is told, in a turn: a program
+// that waits for its kernels is back with the next one before that.
+const restAfter = 10 * time.Microsecond
 
 // gatePause is how long a worker pauses at most while the arbiter waits for its work to end.
 const gatePause = 25 * time.Microsecond

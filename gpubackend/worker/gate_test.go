@@ -119,18 +119,40 @@ func TestWorkEndsAtTheGate(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		r.turn(t)
 		r.quiet.goOn(now, 0, false)
-		r.watchGate(now, 0, time.Millisecond)
+		r.watchGate(now, restAfter, time.Millisecond)
 	}
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Fatal("work that goes on isn't in flight")
 	}
 	r.driver.ready = gpubackend.Success
-	r.watchGate(now, 0, time.Millisecond)
+	r.watchGate(now, restAfter-1, time.Millisecond)
+	if _, inFlight := r.gate.Demand(); !inFlight {
+		t.Error("the arbiter is told as soon as there is nothing to do in a turn")
+	}
+	r.watchGate(now, restAfter, time.Millisecond)
 	if waiting, inFlight := r.gate.Demand(); waiting || inFlight {
 		t.Errorf("waiting %v, in flight %v when all is done", waiting, inFlight)
 	}
 	if ns := r.state.Counters()[handover.GPUTime]; ns < 1e6 || ns > 1e9 {
 		t.Errorf("%d ns of GPU time", ns)
+	}
+}
+
+// TestWorkEndsForOthers: the arbiter hears at once of the end of work that it waits for, and of what
+// a worker that doesn't poll has done before it sleeps.
+func TestWorkEndsForOthers(t *testing.T) {
+	for _, c := range []struct {
+		then gate.State
+		spin time.Duration
+	}{{shut, time.Millisecond}, {ajar, 0}} {
+		r := newGatedRig(t, ajar)
+		r.launch(launch)
+		r.turn(t)
+		r.gate.Set(c.then)
+		r.watchGate(time.Now(), 0, c.spin)
+		if _, inFlight := r.gate.Demand(); inFlight {
+			t.Errorf("gate %+v, polling for %v: work that has ended is in flight", c.then, c.spin)
+		}
 	}
 }
 

@@ -84,6 +84,9 @@ func (a *Admission) Begin() (gated bool) {
 // Gated is what Begin said last.
 func (a *Admission) Gated() bool { return a.gated }
 
+// Open says whether the gate is open.
+func (a *Admission) Open() bool { return a.Gate.State().Open }
+
 // Stopped says why the ring has stopped since Begin.
 func (a *Admission) Stopped() Answer { return a.stopped }
 
