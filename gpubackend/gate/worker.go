@@ -86,5 +86,6 @@ func (w *Worker) Wait(waits bool) {
 	}
 }
 
-// FD can be read for as long as the gate is open, or is about to be: to sleep on while it is closed.
+// FD can be read for as long as the gate is open, or is about to be: to sleep on while it is
+// closed.
 func (w *Worker) FD() int { return w.opened }

@@ -138,8 +138,8 @@ func TestWorkEndsAtTheGate(t *testing.T) {
 	}
 }
 
-// TestWorkEndsForOthers: the arbiter hears at once of the end of work that it waits for, and of what
-// a worker that doesn't poll has done before it sleeps.
+// TestWorkEndsForOthers: the arbiter hears at once of the end of work that it waits for, and of
+// what a worker that doesn't poll has done before it sleeps.
 func TestWorkEndsForOthers(t *testing.T) {
 	for _, c := range []struct {
 		then gate.State

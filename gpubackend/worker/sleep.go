@@ -47,7 +47,8 @@ func (w *Worker) rest(busy bool) error {
 	}
 	w.watchGate(now, idle, spin)
 	switch {
-	case idle < spin, w.atGate(), w.transfers.GoOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
+	case idle < spin, w.quiet.due(spin), w.atGate(),
+		w.transfers.GoOn(now) && idle < wire.CopySpins*spin:
 		return nil
 	case w.admission != nil && w.admission.InFlight() && idle < napUntil:
 		if w.heldBack() || !w.arena.Pending() {
