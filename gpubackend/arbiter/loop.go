@@ -140,6 +140,9 @@ func (l *loop) look(now turns.Time) {
 	}
 }
 
+// maxWatch is for how long the loop watches at a time, without an ear for anybody.
+const maxWatch = 500 * time.Microsecond
+
 // watch waits without sleep where a turn is about to begin: for the end of the work that it waits
 // for, or the scheduler's deadline. It says whether it did so.
 func (l *loop) watch() (watched bool) {
@@ -156,7 +159,7 @@ func (l *loop) watch() (watched bool) {
 			l.ending = append(l.ending, m)
 		}
 	}
-	for deadline := l.scheduler.Deadline(); ; {
+	for deadline := min(l.scheduler.Deadline(), Now()+maxWatch); ; {
 		now := Now()
 		over := now >= deadline
 		for _, m := range l.ending {
