@@ -3,6 +3,8 @@
 package device
 
 import (
+	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -31,4 +33,15 @@ func TestFrontEndMakesItsDescriptorsBlock(t *testing.T) {
 	v.reap(1, 1)
 	v.kick(0)
 	v.close()
+}
+
+// TestConfigurationSpace: it says whose device it is, and nothing that HELLO tells.
+func TestConfigurationSpace(t *testing.T) {
+	d := New(Config{Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	got, err := d.ReadConfig(0, 256)
+	want := binary.LittleEndian.AppendUint32(nil, wire.Magic)
+	want = binary.LittleEndian.AppendUint32(want, wire.Version)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%x, %v; want %x", got, err, want)
+	}
 }

@@ -163,8 +163,7 @@ func (d *Device) SetFeatures(uint64) error { return nil }
 // ask.
 func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
 	var b [wire.ConfigSize]byte
-	(&wire.Config{Magic: wire.Magic, Version: d.config.Version,
-		Channels: uint32(len(d.channels))}).Encode(b[:])
+	(&wire.Config{Magic: wire.Magic, Version: d.config.Version}).Encode(b[:])
 	if offset >= wire.ConfigSize {
 		return nil, nil
 	}

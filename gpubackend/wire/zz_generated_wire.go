@@ -7,7 +7,7 @@ package wire
 import "encoding/binary"
 
 const Magic = 1146438480 // "PCUD": first word of the configuration space
-const Version = 3        // of this format; driver and device must agree
+const Version = 4        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
 const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
@@ -16,37 +16,33 @@ const ControlQueue = 0   // queue 0 carries control requests; queue 1 + c belong
 const MaxChannels = 64
 
 // Config is struct config of wire.def.
-// Configuration space, where the front end has one of ours: what a driver must know before it can ask for the settings.
+// Configuration space, where the front end has one of ours: whose device it is. All else HELLO tells.
 type Config struct {
-	Magic    uint32
-	Version  uint32
-	Channels uint32 // how many channels there are queues for: nothing else tells the driver
+	Magic   uint32
+	Version uint32
 }
 
 // ConfigSize is the size of Config on the wire.
-const ConfigSize = 12
+const ConfigSize = 8
 
 // Offsets of the fields of Config.
 const (
-	ConfigMagicOffset    = 0
-	ConfigVersionOffset  = 4
-	ConfigChannelsOffset = 8
+	ConfigMagicOffset   = 0
+	ConfigVersionOffset = 4
 )
 
 // Decode reads Config from b, which must hold ConfigSize bytes.
 func (x *Config) Decode(b []byte) {
-	_ = b[11]
+	_ = b[7]
 	x.Magic = uint32(binary.LittleEndian.Uint32(b[0:]))
 	x.Version = uint32(binary.LittleEndian.Uint32(b[4:]))
-	x.Channels = uint32(binary.LittleEndian.Uint32(b[8:]))
 }
 
 // Encode writes Config to b, which must hold ConfigSize bytes.
 func (x *Config) Encode(b []byte) {
-	_ = b[11]
+	_ = b[7]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Magic))
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Version))
-	binary.LittleEndian.PutUint32(b[8:], uint32(x.Channels))
 }
 
 // Settings is struct settings of wire.def.

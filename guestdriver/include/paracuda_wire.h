@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 #define PARACUDA_MAGIC 1146438480 /* "PCUD": first word of the configuration space */
-#define PARACUDA_VERSION 3 /* of this format; driver and device must agree */
+#define PARACUDA_VERSION 4 /* of this format; driver and device must agree */
 #define PARACUDA_VIRTIO_ID 63 /* where the front end takes any id */
 /* where it takes only ids that it has a name for (QEMU's generic device) */
 #define PARACUDA_VIRTIO_ID_STOCK 37
@@ -16,14 +16,13 @@
 #define PARACUDA_CONTROL_QUEUE 0
 #define PARACUDA_MAX_CHANNELS 64
 
-/* Configuration space, where the front end has one of ours: what a driver must know before it can
- * ask for the settings. */
+/* Configuration space, where the front end has one of ours: whose device it is. All else HELLO
+ * tells. */
 struct paracuda_config {
 	__u32 magic;
 	__u32 version;
-	__u32 channels; /* how many channels there are queues for: nothing else tells the driver */
 };
-#define PARACUDA_SIZEOF_CONFIG 12
+#define PARACUDA_SIZEOF_CONFIG 8
 
 /* What the VM's owner has set. It follows the response to HELLO and to SETTINGS. */
 struct paracuda_settings {

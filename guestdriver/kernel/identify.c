@@ -66,7 +66,7 @@ static int paracuda_identify_fs(struct virtio_device *vdev, unsigned int *channe
 }
 
 /* Of a device with a configuration space that the host answers for. */
-static int paracuda_identify_config(struct virtio_device *vdev, unsigned int *channels)
+static int paracuda_identify_config(struct virtio_device *vdev)
 {
 	__le32 raw[PARACUDA_CONFIG_WORDS];
 
@@ -76,8 +76,7 @@ static int paracuda_identify_config(struct virtio_device *vdev, unsigned int *ch
 		dev_info(&vdev->dev, "not a paracuda device: too little configuration space\n");
 		return -ENODEV;
 	}
-	/* Magic and version first: what follows them depends on them. */
-	__virtio_cread_many(vdev, 0, raw, 2, sizeof(*raw));
+	__virtio_cread_many(vdev, 0, raw, ARRAY_SIZE(raw), sizeof(*raw));
 	if (le32_to_cpu(raw[0]) != PARACUDA_MAGIC) {
 		dev_info(&vdev->dev, "not a paracuda device: magic %#x\n", le32_to_cpu(raw[0]));
 		return -ENODEV;
@@ -89,25 +88,19 @@ static int paracuda_identify_config(struct virtio_device *vdev, unsigned int *ch
 			le32_to_cpu(raw[1]), PARACUDA_VERSION);
 		return -ENODEV;
 	}
-	__virtio_cread_many(vdev, 2 * sizeof(*raw), raw + 2, ARRAY_SIZE(raw) - 2, sizeof(*raw));
-	*channels = le32_to_cpu(raw[2]);
-	if (!*channels || *channels > PARACUDA_MAX_CHANNELS) {
-		dev_err(&vdev->dev, "device has queues for %u channels, not for 1 to %u\n",
-			*channels, PARACUDA_MAX_CHANNELS);
-		return -ENODEV;
-	}
 	return 0;
 }
 
 /*
- * Says whether the device is ours, and for how many channels it has queues; -ENODEV if it isn't, so
- * that another driver can have it. May sleep.
+ * Says whether the device is ours, and for how many channels it has queues, 0 if only the device
+ * itself knows; -ENODEV if it isn't ours, so that another driver can have it. May sleep.
  */
 int paracuda_identify(struct virtio_device *vdev, unsigned int *channels)
 {
+	*channels = 0;
 	if (vdev->id.device == PARACUDA_VIRTIO_ID_FS)
 		return paracuda_identify_fs(vdev, channels);
-	return paracuda_identify_config(vdev, channels);
+	return paracuda_identify_config(vdev);
 }
 
 /*

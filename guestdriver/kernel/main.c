@@ -110,12 +110,34 @@ static int paracuda_start(struct paracuda_device *dev, unsigned int channels)
 	return err;
 }
 
-/* Starts a device that is new and has queues for so many channels. */
-static int paracuda_begin(struct paracuda_device *dev, unsigned int channels)
+/*
+ * Asks the device how many channels it has, by its control queue alone: queues can't be added to
+ * those of a device that runs, so it is set up again after this.
+ */
+static int paracuda_ask_channels(struct paracuda_device *dev, unsigned int *channels)
 {
 	int err;
 
-	err = paracuda_start(dev, channels);
+	err = paracuda_start_queues(dev, 0);
+	if (err)
+		return err;
+	err = paracuda_hello(dev);
+	paracuda_stop(dev);
+	if (err)
+		return err;
+	*channels = dev->settings.channels;
+	return paracuda_negotiate(dev->vdev);
+}
+
+/* Starts a device that is new and has queues for so many channels; 0: as many as it says. */
+static int paracuda_begin(struct paracuda_device *dev, unsigned int channels)
+{
+	int err = 0;
+
+	if (!channels)
+		err = paracuda_ask_channels(dev, &channels);
+	if (!err)
+		err = paracuda_start(dev, channels);
 	if (err)
 		return err;
 	/* Queues beyond what the host serves stay unused. */

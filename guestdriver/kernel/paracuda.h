@@ -402,6 +402,7 @@ void paracuda_nodes_settle(void);
 
 /* vqs.c */
 int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels);
+int paracuda_negotiate(struct virtio_device *vdev);
 
 /* identify.c */
 int paracuda_identify(struct virtio_device *vdev, unsigned int *channels);

@@ -76,9 +76,44 @@ int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels)
 		err = paracuda_find_vqs(dev, 1 + n);
 		if (!err)
 			return n;
-		if (err != -ENOENT || n == 1)
+		if (err != -ENOENT || n <= 1)
 			break;
 	}
 	dev_err(&dev->vdev->dev, "no virtqueues (%d)\n", err);
 	return err;
+}
+
+/* VHOST_USER_F_PROTOCOL_FEATURES, which no header of the kernel's has. */
+#define PARACUDA_UML_PROTOCOL	30
+
+/*
+ * virtio_uml wants that feature each time, and clears it in vdev: what is negotiated without it has
+ * queues that are never enabled. The core sets it before probe(), as all of the transport's.
+ */
+static void paracuda_uml_features(struct virtio_device *vdev)
+{
+	if (vdev->config->get_features(vdev) & BIT_ULL(PARACUDA_UML_PROTOCOL))
+		__virtio_set_bit(vdev, PARACUDA_UML_PROTOCOL);
+}
+
+/*
+ * Sets a device up again that was reset, as the core does before probe() and as
+ * virtio_device_restore() does: it is ready for other queues.
+ */
+int paracuda_negotiate(struct virtio_device *vdev)
+{
+	int err;
+
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_ACKNOWLEDGE);
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_DRIVER);
+	if (IS_ENABLED(CONFIG_UML))
+		paracuda_uml_features(vdev);
+	err = vdev->config->finalize_features(vdev);
+	if (err)
+		return err;
+	virtio_add_status(vdev, VIRTIO_CONFIG_S_FEATURES_OK);
+	if (vdev->config->get_status(vdev) & VIRTIO_CONFIG_S_FEATURES_OK)
+		return 0;
+	dev_err(&vdev->dev, "device refuses its own features\n");
+	return -ENODEV;
 }
