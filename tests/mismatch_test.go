@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -33,10 +29,13 @@ func TestOtherVersion(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
 		defer cancel()
+		later := device.New(device.Config{GPU: "soft", Settings: device.DefaultSettings(),
+			Version: 99, Log: quietLog()})
+		socket, _ := serveOnce(t, ctx, later)
 		var console bytes.Buffer
 		result, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Program: "sh",
 			Args: []string{"-c", "! test -e /dev/paracuda"}, Dir: root,
-			DeviceSocket: laterDevice(t, ctx), Queues: 17,
+			DeviceSocket: socket, Queues: 17,
 			Modules: []vm.Module{driver}, Console: &console, Verbose: true, Assets: assets})
 		if err != nil || result.ExitCode != 0 {
 			t.Errorf("exit code %d, %v", result.ExitCode, err)
@@ -51,35 +50,6 @@ func TestOtherVersion(t *testing.T) {
 			t.Errorf("the guest's kernel says nothing of the version:%s", tail(console.String()))
 		}
 	})
-}
-
-// laterDevice serves one front end with a device of protocol version 99.
-func laterDevice(t *testing.T, ctx context.Context) string {
-	t.Helper()
-	socket := filepath.Join(t.TempDir(), "device")
-	listener, err := vhostuser.Listen(socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	quiet := logrus.New()
-	quiet.SetOutput(io.Discard)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		conn, err := listener.AcceptUnix()
-		if err != nil {
-			return
-		}
-		log := logrus.NewEntry(quiet)
-		d := device.New(device.Config{GPU: "soft", Settings: device.DefaultSettings(), Version: 99,
-			Log: log})
-		if s, err := vhostuser.New(conn, d, vhostuser.Options{Log: log}); err == nil {
-			s.Run(ctx)
-		}
-	}()
-	t.Cleanup(func() { cancel(); listener.Close(); <-done })
-	return socket
 }
 
 // TestMemoryIsNotShared boots a guest whose RAM the device can't see.

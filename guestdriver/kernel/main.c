@@ -256,8 +256,9 @@ static void paracuda_end(struct paracuda_device *dev)
 }
 
 /*
- * Gives the device time to take what was sent to it: with some transports it isn't told that the
- * guest ends, and would find something else where the queues were.
+ * Gives the device time to take what was sent to it, and to give back what it has: with some
+ * transports it isn't told that the guest ends, and would find something else where the queues
+ * were.
  */
 static int paracuda_reboot(struct notifier_block *block, unsigned long action, void *data)
 {
@@ -265,6 +266,7 @@ static int paracuda_reboot(struct notifier_block *block, unsigned long action, v
 
 	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
 			   PARACUDA_REBOOT_TIMEOUT);
+	paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
 	return NOTIFY_DONE;
 }
 
@@ -315,6 +317,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 	/* An orderly end first, if the device is there still. */
 	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
 			   PARACUDA_REMOVE_TIMEOUT);
+	paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
 	paracuda_end(dev);
 	vdev->priv = NULL;
 	paracuda_device_put(dev);
@@ -338,6 +341,7 @@ static int paracuda_freeze(struct virtio_device *vdev)
 		return -EBUSY;
 	}
 	cancel_work_sync(&dev->status_work);
+	paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
 	paracuda_stop(dev);
 	cancel_work_sync(&dev->settings_work);
 	paracuda_beat_stop(dev);
@@ -353,6 +357,7 @@ static int paracuda_restore(struct virtio_device *vdev)
 
 	if (READ_ONCE(dev->gone))
 		return 0;
+	WRITE_ONCE(dev->leaving, false);
 	err = paracuda_start(dev, dev->channels);
 	if (!err)
 		paracuda_settings_watch(dev);

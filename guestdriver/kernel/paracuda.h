@@ -39,6 +39,8 @@
 /* How long an orderly removal, and the guest's end, wait for the workers to end. */
 #define PARACUDA_REMOVE_TIMEOUT	(3 * HZ)
 #define PARACUDA_REBOOT_TIMEOUT	(HZ / 5)
+/* How long the device may take to give back what it has of the control queue. */
+#define PARACUDA_LEAVE_TIMEOUT	HZ
 /* How often returned ONESHOT maps are looked for while nobody asks. */
 #define PARACUDA_POLL_MS	15
 /* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
@@ -157,6 +159,8 @@ struct paracuda_device {
 	struct delayed_work beat;	/* beat.c, as what follows */
 	struct paracuda_request beat_request;
 	unsigned int missed;
+	bool leaving;			/* nothing is asked of the device any more */
+	struct paracuda_request farewell;	/* leave.c */
 
 	spinlock_t settings_lock;	/* settings; not taken in interrupts */
 	struct paracuda_settings settings;	/* under settings_lock */
@@ -306,6 +310,9 @@ void paracuda_settings_work(struct work_struct *work);
 void paracuda_beat_work(struct work_struct *work);
 void paracuda_beat_start(struct paracuda_device *dev);
 void paracuda_beat_stop(struct paracuda_device *dev);
+
+/* leave.c */
+void paracuda_leave(struct paracuda_device *dev, long timeout);
 
 /* share.c */
 int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user);

@@ -105,7 +105,7 @@ void paracuda_settings_work(struct work_struct *work)
 	struct paracuda_settings settings;
 	unsigned int i;
 
-	if (READ_ONCE(dev->gone) || !paracuda_answered(&dev->watch))
+	if (READ_ONCE(dev->gone) || READ_ONCE(dev->leaving) || !paracuda_answered(&dev->watch))
 		return;
 	if (dev->watch.status != PARACUDA_STATUS_OK || !paracuda_settings_take(dev, &dev->watch)) {
 		dev_warn(&dev->vdev->dev, "changes of settings are not followed any more\n");
