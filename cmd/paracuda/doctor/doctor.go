@@ -123,7 +123,8 @@ func Checks(h *Host, s *Subject) []Check {
 		one("arbiter", func(context.Context) Finding { return checkArbiter(s.Arbiter) }),
 		one("arbiter-config", h.arbiterConfig),
 		{"vm-config", func(context.Context) []Finding { return h.vmConfigs(s.VM) }},
-		{"vm-socket", func(context.Context) []Finding { return h.vmSockets() }},
+		{"vm-socket", h.listeners},
+		{"vm-control", func(context.Context) []Finding { return h.vmSockets() }},
 		one("computation", func(ctx context.Context) Finding { return compute(ctx, s.Compute) }),
 	}
 }

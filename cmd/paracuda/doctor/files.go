@@ -24,6 +24,11 @@ func (h *Host) path(name string) string {
 // inside is what the host calls a file.
 func (h *Host) inside(path string) string { return strings.TrimPrefix(path, h.Root) }
 
+func (h *Host) exists(name string) bool {
+	_, err := os.Stat(h.path(name))
+	return err == nil
+}
+
 // text is what a short file says; "" if there is none.
 func (h *Host) text(path string) string {
 	f, err := os.Open(path)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +52,8 @@ func (h *Host) driver(context.Context) Finding {
 	switch {
 	case version != "":
 		return good(fmt.Sprintf("NVIDIA's driver %s is loaded", version))
+	case h.exists("/dev/nvidiactl"): // some sandboxes show no more
+		return good("NVIDIA's driver is there, of a version that /proc doesn't tell")
 	case n == 0:
 		return warn("no NVIDIA GPU: VMs get the software GPU", "") // no command fixes that
 	case h.hasModule():
@@ -98,14 +99,10 @@ func (h *Host) library(context.Context) Finding {
 
 // nodes looks whether device processes may open the driver's device nodes.
 func (h *Host) nodes(context.Context) []Finding {
-	if h.loaded() == "" {
+	if h.loaded() == "" && !h.exists("/dev/nvidiactl") {
 		return []Finding{good("none needed without NVIDIA's driver")}
 	}
-	names := []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
-	for i := range max(1, h.gpus()) {
-		names = append(names, fmt.Sprint("/dev/nvidia", i))
-	}
-	slices.Sort(names)
+	names := append([]string{"/dev/nvidiactl", "/dev/nvidia-uvm"}, h.gpuNodes()...)
 	var all []Finding
 	for _, name := range names {
 		if f := h.node(name); f.Level != OK {
@@ -116,6 +113,18 @@ func (h *Host) nodes(context.Context) []Finding {
 		all = []Finding{good(strings.Join(names, " ") + " can be used by all")}
 	}
 	return all
+}
+
+// gpuNodes are those of GPUs; the first one's, where there is none. A container has some of them.
+func (h *Host) gpuNodes() (names []string) {
+	found, _ := filepath.Glob(h.path("/dev/nvidia[0-9]*"))
+	for _, path := range found {
+		names = append(names, h.inside(path))
+	}
+	if names == nil {
+		names = []string{"/dev/nvidia0"}
+	}
+	return names
 }
 
 func (h *Host) node(name string) Finding {

@@ -52,6 +52,7 @@ func TestDriver(t *testing.T) {
 		{"nothing of a kernel", join(aGPU), Problem, "no driver for this kernel", installDriver},
 		{"loaded", join(aGPU, aDriver), OK, "580.95.05", ""},
 		{"open", join(aGPU, anOpenDriver), OK, "580.95.05", ""},
+		{"in a sandbox", join(files{"/dev/nvidiactl": ""}), OK, "/proc doesn't tell", ""},
 	} {
 		h := healthy(put(t, tt.files))
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,11 +99,16 @@ func TestNodes(t *testing.T) {
 	for _, f := range all {
 		want(t, f, Problem, "no /dev/nvidia", loadModules)
 	}
+	third := files{"/dev/nvidia2": "", "/dev/nvidiactl": "", "/dev/nvidia-uvm": ""}
+	if all = healthy(put(t, join(aGPU, aDriver, third))).nodes(t.Context()); len(all) != 1 {
+		t.Fatalf("in a container with another GPU: %+v", all)
+	}
+	want(t, all[0], OK, "/dev/nvidia2", "")
 	h := healthy(put(t, join(aGPU, aDriver, theNodes)))
 	if all = h.nodes(t.Context()); len(all) != 1 {
 		t.Fatalf("with all nodes: %+v", all)
 	}
-	want(t, all[0], OK, "/dev/nvidia0 /dev/nvidiactl", "")
+	want(t, all[0], OK, "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0", "")
 	level := Warning // root may do all, and the services' user may not
 	for _, mode := range []os.FileMode{0o600, 0} {
 		if mode == 0 && os.Getuid() != 0 {

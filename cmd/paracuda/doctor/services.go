@@ -24,6 +24,7 @@ const (
 	arbiterFile = "/etc/paracuda/arbiter.toml"
 	vmFiles     = "/etc/paracuda/vms/*.conf"
 	vmControls  = "/run/paracuda/*/control.sock"
+	vmListeners = "/run/paracuda/*.sock"
 
 	startArbiter   = "systemctl start paracuda-arbiter"
 	restartArbiter = "systemctl restart paracuda-arbiter"
@@ -101,6 +102,36 @@ func (h *Host) vmConfigs(read func(file string) error) []Finding {
 		all = append(all, good(fmt.Sprintf("%s: %s can be read", plain(name), own)))
 	}
 	return all
+}
+
+// listeners looks who may connect to the VMs' sockets. It doesn't connect: that starts the service.
+func (h *Host) listeners(context.Context) []Finding {
+	files, all := h.some(vmListeners, "no VM's socket waits for its QEMU")
+	for _, file := range files {
+		if filepath.Base(file) != filepath.Base(client.HostPath) {
+			all = append(all, h.listener(file))
+		}
+	}
+	if all == nil {
+		all = []Finding{good("no VM's socket waits for its QEMU")}
+	}
+	return all
+}
+
+// listener looks at one. Connecting takes the right to write.
+func (h *Host) listener(file string) Finding {
+	own := plain(h.inside(file))
+	is, err := os.Lstat(file)
+	switch {
+	case err != nil:
+		return warn(plain(err.Error()), "ls -l "+own)
+	case is.Mode().Type() != fs.ModeSocket:
+		return bad(own+" is no socket", "rm "+own)
+	case is.Mode().Perm()&0o022 == 0:
+		return bad(fmt.Sprintf("its owner alone may connect to %s, which has mode %#o", own,
+			is.Mode().Perm()), "chmod 0660 "+own)
+	}
+	return good(fmt.Sprintf("%s has mode %#o", own, is.Mode().Perm()))
 }
 
 // vmSockets asks each device process that a service runs.

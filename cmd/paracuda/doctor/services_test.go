@@ -201,6 +201,31 @@ func TestVMSockets(t *testing.T) {
 	}
 }
 
+// TestListeners looks at sockets that nobody connects to.
+func TestListeners(t *testing.T) {
+	h := healthy(put(t, files{"/run/paracuda/c-file.sock": ""}))
+	path := func(name string) string { return h.path("/run/paracuda/" + name + ".sock") }
+	connected := func(c *net.UnixConn) { t.Error("connected"); c.Close() }
+	for name, mode := range map[string]os.FileMode{"arbiter": 0, "a-open": 0o660, "b-root": 0o755} {
+		serve(t, "unix", path(name), connected)
+		if err := os.Chmod(path(name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := h.listeners(t.Context())
+	if len(all) != 3 {
+		t.Fatalf("%+v", all)
+	}
+	want(t, all[0], OK, "/run/paracuda/a-open.sock has mode 0660", "")
+	want(t, all[1], Problem, "mode 0755", "chmod 0660 /run/paracuda/b-root.sock")
+	want(t, all[2], Problem, "is no socket", "rm /run/paracuda/c-file.sock")
+	for _, root := range []string{t.TempDir(), put(t, files{"/run/paracuda/arbiter.sock": ""})} {
+		if all = healthy(root).listeners(t.Context()); len(all) != 1 || all[0].Level != OK {
+			t.Errorf("%+v", all)
+		}
+	}
+}
+
 // mustDir makes a file's directory.
 func mustDir(t *testing.T, path string) string {
 	t.Helper()
