@@ -285,6 +285,12 @@ const (
 	LaunchParamBufferSize    = 2
 )
 
+// CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_...
+const (
+	MultiDeviceNoPreLaunchSync  = 1
+	MultiDeviceNoPostLaunchSync = 2
+)
+
 // CU_LAUNCH_ATTRIBUTE_...
 const (
 	LaunchAttributeIgnore                            = 0

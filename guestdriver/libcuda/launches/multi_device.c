@@ -4,11 +4,10 @@
 #include "context/handle.h"
 #include "streams/capture.h"
 
-/*
- * CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_{PRE,POST}_LAUNCH_SYNC: on one device they change
- * nothing.
- */
-#define MULTI_DEVICE_FLAGS 3u
+/* On one device these change nothing. */
+#define MULTI_DEVICE_FLAGS                                         \
+	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC | \
+	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
 
 /* The stream says which device and context; default streams can't. */
 static CUresult launch_on(const CUDA_LAUNCH_PARAMS *p)
@@ -36,7 +35,7 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchP
 {
 	ENTER();
 	/* Each entry must be on another device. */
-	if (!launchParamsList || numDevices != 1 || (flags & ~MULTI_DEVICE_FLAGS))
+	if (!launchParamsList || numDevices != 1 || (flags & ~(unsigned)MULTI_DEVICE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
 	return launch_on(launchParamsList);
 }
