@@ -126,8 +126,11 @@ wrap() {
 		root="\$(dirname "\$(readlink -f "\$0")")/root"
 		lib="\$root/usr/lib/x86_64-linux-gnu"
 		export QEMU_MODULE_DIR="\$lib/qemu"
-		exec "\$(ls "\$root"/*/ld-linux-x86-64.so.2 "\$lib"/ld-linux-x86-64.so.2 2>/dev/null | head -n 1)" \\
-			--argv0 "\$0" --library-path "\$lib:\$root/lib/x86_64-linux-gnu" "\$root/usr/$program" $* "\$@"
+		loader="\$(ls "\$root"/*/ld-linux-x86-64.so.2 "\$lib"/ld-linux-x86-64.so.2 2>/dev/null |
+			head -n 1)"
+		exec "\$loader" \\
+			--argv0 "\$0" --library-path "\$lib:\$root/lib/x86_64-linux-gnu" \\
+			"\$root/usr/$program" $* "\$@"
 	WRAPPER
 	chmod +x "$file"
 }

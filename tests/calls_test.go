@@ -60,7 +60,8 @@ func TestUsedFunctionsAreImplemented(t *testing.T) {
 // implemented or not.
 func TestEveryFunctionIsDescribed(t *testing.T) {
 	coverage := string(read(t, "docs/coverage.md"))
-	graphics := regexp.MustCompile(`^cu(GL|EGL|VDPAU|Graphics(EGL|GL|VDPAU|ResourceGetMappedEgl)|ProfilerInitialize)`)
+	graphics := regexp.MustCompile(`^cu(GL|EGL|VDPAU|` +
+		`Graphics(EGL|GL|VDPAU|ResourceGetMappedEgl)|ProfilerInitialize)`)
 	count := 0
 	for _, line := range lines(t, "gpubackend/api/versions.tsv") {
 		fields := strings.Split(line, "\t")

@@ -49,7 +49,8 @@ func TestSanitizer(t *testing.T) {
 	})
 }
 
-const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer can't look at programs in this VM, .* run it on the host\n$`
+const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer can't look at programs in this VM, ` +
+	`.* run it on the host\n$`
 
 // TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also
 // while they capture.

@@ -69,15 +69,16 @@ func TestNotImplemented(t *testing.T) {
 }
 
 // fullLine is what a program says that finds no free channel.
-var fullLine = regexp.MustCompile(`^paracuda\[\d+\]: all channels .* in use: end another CUDA program, or .*more channels\n$`)
+var fullLine = regexp.MustCompile(`^paracuda\[\d+\]: all channels .* in use: ` +
+	`end another CUDA program, or .*more channels\n$`)
 
 // TestNoFreeChannel starts a program while another has the only channel.
 func TestNoFreeChannel(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/call.c", "-ldl")
-		script := `mkfifo /tmp/up; "$0" hold >/tmp/up & read line </tmp/up; "$0" cuCtxGetCurrent >&2; ` +
-			`code=$?; kill $!; wait; exit $code`
+		script := `mkfifo /tmp/up; "$0" hold >/tmp/up & read line </tmp/up; ` +
+			`"$0" cuCtxGetCurrent >&2; code=$?; kill $!; wait; exit $code`
 		r := vm.run(t, vm.limit, "--set", "channels=1", "--", "sh", "-c", script, program)
 		if r.exit != 3 || !fullLine.MatchString(r.stderr) {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))

@@ -19,7 +19,8 @@ import (
 const copier = `
 used() {
 	awk '/^Node/ { zone = $4 } zone == "Movable" && $1 == "nr_free_pages" { free = $2 }
-		zone == "Movable" && $1 == "managed" { managed = $2 } END { print managed - free }' /proc/zoneinfo
+		zone == "Movable" && $1 == "managed" { managed = $2 }
+		END { print managed - free }' /proc/zoneinfo
 }
 echo up
 until [ -e /dev/paracuda ]; do sleep 0.2; done

@@ -54,8 +54,9 @@ func kbuildOrder(kbuild string) []string {
 var (
 	cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
 	// A function, or a variable, that begins in the first column. A static one is no other file's.
-	cDefinition = regexp.MustCompile(`(?m)^((?:[a-z_]\w*[ \t*]+)+)(paracuda_\w+)(?:\([^;{]*\)\n\{|[ =\[;])`)
-	cName       = regexp.MustCompile(`(struct\s+)?\b(paracuda_\w+)\b`)
+	cDefinition = regexp.MustCompile(`(?m)^((?:[a-z_]\w*[ \t*]+)+)` +
+		`(paracuda_\w+)(?:\([^;{]*\)\n\{|[ =\[;])`)
+	cName = regexp.MustCompile(`(struct\s+)?\b(paracuda_\w+)\b`)
 )
 
 // backward finds the uses of what a later file defines, and counts those of any other.

@@ -113,7 +113,9 @@ func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile string) string 
 	image := filepath.Join(t.TempDir(), "initramfs")
 	script := `set -e; d=$(mktemp -d); mkdir $d/dev $d/modules; cp "$1" $d/init; cp "$2" $d/modules/
 		for m in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci; do
-			cp "$3/modules/kernel/drivers/virtio/$m.ko" $d/modules/; echo /modules/$m.ko; done >$d/modules/list
+			cp "$3/modules/kernel/drivers/virtio/$m.ko" $d/modules/
+			echo /modules/$m.ko
+		done >$d/modules/list
 		echo /modules/paracuda.ko >>$d/modules/list
 		cd $d; find . | cpio -o -H newc --quiet >"$4"; rm -r $d`
 	if r := command(t, time.Minute, root, "sh", "-c", script, "sh", initFile, driver.File, kernel,

@@ -22,8 +22,8 @@ func nvmlTools(t *testing.T) string {
 
 const softUUID = "GPU-50617261-6375-6461-536f-667447505531"
 
-// What is used and free of a VM whose programs use no memory: a context takes 8 MiB, and the workers
-// of nvidia-smi and of the next program may have one each.
+// What is used and free of a VM whose programs use no memory: a context takes 8 MiB, and the
+// workers of nvidia-smi and of the next program may have one each.
 const (
 	softUsed = `(0|8|16)MiB`
 	softFree = `(2048|2040|2032) MiB`
@@ -39,12 +39,15 @@ func TestNvidiaSMI(t *testing.T) {
 		want     *regexp.Regexp
 	}{
 		{"table", "",
-			regexp.MustCompile(`(?s)CUDA Version: 13\.0 .*\|   0  Paracuda Software GPU .* 00000000:01:00\.0 Off .*` +
-				`\| N/A   N/A  N/A  +N/A /  N/A  \| +` + softUsed + ` /   2048MiB \|  +\d+%  .*No running processes found`)},
+			regexp.MustCompile(`(?s)CUDA Version: 13\.0 .*\|   0  Paracuda Software GPU ` +
+				`.* 00000000:01:00\.0 Off .*` +
+				`\| N/A   N/A  N/A  +N/A /  N/A  \| +` + softUsed + ` /   2048MiB \|  +\d+%  .*` +
+				`No running processes found`)},
 		{"list", "-L",
 			regexp.MustCompile(`^GPU 0: Paracuda Software GPU \(UUID: ` + softUUID + `\)\n$`)},
 		{"query",
-			"--query-gpu=name,uuid,pci.bus_id,memory.total,memory.used,memory.free,compute_cap,utilization.gpu,temperature.gpu,power.draw" +
+			"--query-gpu=name,uuid,pci.bus_id,memory.total,memory.used,memory.free,compute_cap," +
+				"utilization.gpu,temperature.gpu,power.draw" +
 				" --format=csv,noheader", regexp.MustCompile(`^Paracuda Software GPU, ` + softUUID +
 				`, 00000000:01:00\.0, 2048 MiB, ` + softBoth +
 				`, 9\.0, \d+ %, \[N/A\], \[N/A\]\n$`)},
@@ -90,7 +93,9 @@ func TestPynvml(t *testing.T) {
 			"PYTHONDONTWRITEBYTECODE=1",
 			python(t), filepath.Join(root, "tests/scripts/nvml.py"),
 			filepath.Join(tools, "nvidia-smi"))
-		want := "uninitialised\nas PyTorch asks\nhandles\nas CUDA says\nprocesses\njoined to nothing\nwhat isn't known says so\nevery function is there\n"
+		want := "uninitialised\nas PyTorch asks\nhandles\nas CUDA says\nprocesses\n" +
+			"joined to nothing\nwhat isn't known says so\n" +
+			"every function is there\n"
 		if r.exit != 0 || r.stdout != want || r.stderr != "" {
 			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
 		}
@@ -102,8 +107,10 @@ func TestPynvml(t *testing.T) {
 func TestNVMLAlone(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		script := "set -e; mkdir /tmp/cuda /tmp/nvml; cp -P \"$1\"/libcuda.so* /tmp/cuda; cp -P \"$1\"/libnvidia-ml.so* /tmp/nvml; " +
-			"LD_LIBRARY_PATH=/tmp/cuda:/tmp/nvml \"$2\" --query-gpu=name,memory.free --format=csv,noheader; cp -r /tmp/nvml/* /tmp/cuda; " +
+		script := "set -e; mkdir /tmp/cuda /tmp/nvml; " +
+			"cp -P \"$1\"/libcuda.so* /tmp/cuda; cp -P \"$1\"/libnvidia-ml.so* /tmp/nvml; " +
+			"LD_LIBRARY_PATH=/tmp/cuda:/tmp/nvml \"$2\" --query-gpu=name,memory.free " +
+			"--format=csv,noheader; cp -r /tmp/nvml/* /tmp/cuda; " +
 			"cd /; env -i LD_LIBRARY_PATH=/tmp/cuda \"$2\" -L; rm -r /tmp/cuda /tmp/nvml"
 		libraries := filepath.Join(root, "build/guest/lib")
 		r := vm.run(t, vm.limit, "--", "sh", "-c", script, "sh", libraries,

@@ -56,7 +56,10 @@ var fakeTools = map[string]string{
 	"modinfo":  "echo NEW",
 	"dkms": `
 case "$1" in
-status) for k in "$DPKG_ROOT"/dkms/*; do [ -e "$k" ] && echo "paracuda/0.1.0, ${k##*/}, x86_64: installed"; done | grep -e "${7:-}" ;;
+status)
+	for k in "$DPKG_ROOT"/dkms/*; do
+		[ -e "$k" ] && echo "paracuda/0.1.0, ${k##*/}, x86_64: installed"
+	done | grep -e "${7:-}" ;;
 install) if [ -e "$DPKG_ROOT/broken/$7" ]; then exit 10; else mkdir -p "$DPKG_ROOT/dkms/$7"; fi ;;
 remove) rm -rf "$DPKG_ROOT/dkms" ;;
 esac`,

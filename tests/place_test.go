@@ -22,9 +22,11 @@ for attribute in 50, 33, 34:
 handle, info = ctypes.c_void_p(), ctypes.create_string_buffer(68)
 assert nvml.nvmlDeviceGetHandleByPciBusId_v2(text, ctypes.byref(handle)) == 0
 assert nvml.nvmlDeviceGetPciInfo_v3(handle, info) == 0
-print(text.value.decode().lower(), "%04x:%02x:%02x.0" % tuple(numbers), info.raw[36:].split(b"\0")[0].decode().lower()[4:])
+print(text.value.decode().lower(), "%04x:%02x:%02x.0" % tuple(numbers),
+    info.raw[36:].split(b"\0")[0].decode().lower()[4:])
 device = os.path.dirname(os.path.realpath("/sys/class/misc/paracuda/device"))
-print(os.path.basename(device) if os.path.exists("/sys/bus/pci/devices/" + os.path.basename(device)) else "none")
+place = os.path.basename(device)
+print(place if os.path.exists("/sys/bus/pci/devices/" + place) else "none")
 `
 
 // TestPlaceOnTheBus asks everybody where the GPU is. Where the VM has a bus, it is where lspci sees

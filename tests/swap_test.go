@@ -11,7 +11,8 @@ import (
 
 // swapping runs a program with a RAM disk for its swap space, which the kernel has built in, or as
 // the module $1.
-const swapping = `[ -e /dev/ram0 ] || insmod "$1" rd_nr=1 rd_size=65536 || exit; exec "$0" /dev/ram0`
+const swapping = `[ -e /dev/ram0 ] || insmod "$1" rd_nr=1 rd_size=65536 || exit
+exec "$0" /dev/ram0`
 
 // TestSwapped copies memory that the guest's kernel swaps out before and while it is copied.
 func TestSwapped(t *testing.T) {

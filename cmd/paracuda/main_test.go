@@ -55,21 +55,27 @@ func TestSocketPathsAreShort(t *testing.T) {
 // TestArgumentsAreTaken gives each command an argument that it has no use for.
 func TestArgumentsAreTaken(t *testing.T) {
 	for line, want := range map[string]string{
-		"device --socket-path /nowhere/s --set channels=4 memory=8G --gpu nosuch": `device: unexpected argument "memory=8G" (each --set takes one KEY=VALUE)`,
-		"attach --qmp /nowhere/s --device /d gpu1":                                `attach: unexpected argument "gpu1"`,
-		"detach --qmp /nowhere/s gpu1=":                                           `detach: unexpected argument "gpu1="`,
-		"probe cuda":                                                              `probe: unexpected argument "cuda"`,
-		"version now":                                                             `version: unexpected argument "now"`,
-		"worker x":                                                                `worker: unexpected argument "x"`,
-		"mover x":                                                                 `mover: unexpected argument "x"`,
-		"stats /nowhere/s --json /nowhere/t":                                      `stats: unexpected argument "/nowhere/t": want one SOCKET`,
-		"detach --socket /s":                                                      `detach: unknown flag: --socket: see paracuda detach --help`,
-		"device --set memory=8GiB":                                                `device: invalid argument "memory=8GiB" for "--set" flag: bad setting memory=8GiB: want a size from 0 bytes on, like 512M or 8G: see paracuda device --help`,
-		"help fly":                                                                `unknown command "fly": see paracuda --help`,
-		"--version now":                                                           `version: unexpected argument "now"`,
-		"stats --json":                                                            `stats: want SOCKET`,
-		"set /nowhere/s":                                                          `set: want SOCKET and KEY=VALUE`,
-		"run --gpu soft":                                                          `run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]`,
+		"device --socket-path /nowhere/s --set channels=4 " +
+			"memory=8G --gpu nosuch": `device: unexpected argument "memory=8G" ` +
+			`(each --set takes one KEY=VALUE)`,
+		"attach --qmp /nowhere/s --device /d gpu1": `attach: unexpected argument "gpu1"`,
+		"detach --qmp /nowhere/s gpu1=":            `detach: unexpected argument "gpu1="`,
+		"probe cuda":                               `probe: unexpected argument "cuda"`,
+		"version now":                              `version: unexpected argument "now"`,
+		"worker x":                                 `worker: unexpected argument "x"`,
+		"mover x":                                  `mover: unexpected argument "x"`,
+		"stats /nowhere/s --json /nowhere/t": `stats: unexpected argument "/nowhere/t": ` +
+			`want one SOCKET`,
+		"detach --socket /s": `detach: unknown flag: --socket: ` +
+			`see paracuda detach --help`,
+		"device --set memory=8GiB": `device: invalid argument "memory=8GiB" for "--set" flag: ` +
+			`bad setting memory=8GiB: want a size from 0 bytes on, like 512M or 8G: ` +
+			`see paracuda device --help`,
+		"help fly":       `unknown command "fly": see paracuda --help`,
+		"--version now":  `version: unexpected argument "now"`,
+		"stats --json":   `stats: want SOCKET`,
+		"set /nowhere/s": `set: want SOCKET and KEY=VALUE`,
+		"run --gpu soft": `run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]`,
 	} {
 		if err := dispatch(strings.Fields(line)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)

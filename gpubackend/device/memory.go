@@ -157,8 +157,8 @@ func (d *Device) usage(running []ledger.Running) ledger.Usage {
 	usage, err := d.config.Usage(pids)
 	if err != nil {
 		d.unaudited.Do(func() {
-			d.log.WithError(err).Warn("the GPU's driver doesn't say how much memory programs have: what " +
-				" their workers themselves count is believed")
+			d.log.WithError(err).Warn("the GPU's driver doesn't say how much memory " +
+				"programs have: what their workers themselves count is believed")
 		})
 		return nil
 	}
@@ -181,8 +181,8 @@ func (d *Device) holders() []ledger.Running {
 func (d *Device) endHolder(r ledger.Running) {
 	for w := range d.workers {
 		if slot, counts := w.ledgerSlot(); counts && slot == r.Slot && !w.killed.Load() {
-			d.logOf(w).Warn("the GPU's driver has far more memory for the VM than it may have, most " +
-				"of it for this program, which didn't count it: its worker is killed")
+			d.logOf(w).Warn("the GPU's driver has far more memory for the VM than it may have, " +
+				"most of it for this program, which didn't count it: its worker is killed")
 			w.kill()
 		}
 	}

@@ -41,7 +41,8 @@ func controlChain(name string, class int, list ...virtqueuetest.Desc) attack {
 			return err
 		}
 		g.kick(0)
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
+		end := time.Now().Add(patience)
+		for ; time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
 			if _, _, ok := g.queues[0].Driver.Reap(); ok {
 				return g.hello()
 			}
@@ -245,7 +246,8 @@ func chainAttacks() []attack {
 				if _, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: 1 << 20,
 					Len: 64}); err != nil {
 					c.kick()
-					for end := time.Now().Add(patience); c.reap() == 0; time.Sleep(10 * time.Microsecond) {
+					end := time.Now().Add(patience)
+					for ; c.reap() == 0; time.Sleep(10 * time.Microsecond) {
 						if time.Now().After(end) {
 							return errSilent
 						}

@@ -75,7 +75,8 @@ func gpuAttacks() []attack {
 		ptx("truncated ELF",
 			func() string { return "\x7fELF\x02\x01\x01" + strings.Repeat("\xff", 57) }),
 	}
-	const kernel = ".visible .entry k(.param .u64 p) { .reg .b64 %a; ld.param.u64 %a, [p]; st.global.u64 [%a], %a; ret; }"
+	const kernel = ".visible .entry k(.param .u64 p) { .reg .b64 %a; " +
+		"ld.param.u64 %a, [p]; st.global.u64 [%a], %a; ret; }"
 	const endless = ".visible .entry k() { L: bra L; }"
 	for _, x := range []struct {
 		name  string

@@ -327,8 +327,11 @@ func (c *channel) append(b []byte) error {
 
 // room waits until n bytes are free.
 func (c *channel) room(n uint32) error {
-	for end := time.Now().Add(patience / 5); c.appended+
-		n-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes; time.Sleep(50 * time.Microsecond) {
+	full := func() bool {
+		return c.appended+n-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes
+	}
+	end := time.Now().Add(patience / 5)
+	for ; full(); time.Sleep(50 * time.Microsecond) {
 		c.publish(c.appended)
 		if time.Now().After(end) {
 			return fmt.Errorf("room in the ring: %w", errSilent)

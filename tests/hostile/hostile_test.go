@@ -47,7 +47,8 @@ func (g *guest) run(a attack, value byte) (verdict, error) {
 }
 
 // panics are what a Go program that breaks says.
-var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|device panicked|runtime error`)
+var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|` +
+	`device panicked|runtime error`)
 
 func TestHostile(t *testing.T) {
 	g := newGuest(t)
@@ -102,7 +103,9 @@ func TestHostile(t *testing.T) {
 		time.Since(begin).Seconds(), counts[pass], counts[fail], counts[wedged], len(found),
 		len(log))
 	if path := os.Getenv("PARACUDA_JUNIT"); path != "" {
-		text := fmt.Sprintf("<testsuite name=\"hostile\" tests=\"%d\" failures=\"%d\">\n%s</testsuite>\n", len(list), counts[fail]+counts[wedged], &junit)
+		text := fmt.Sprintf(
+			"<testsuite name=\"hostile\" tests=\"%d\" failures=\"%d\">\n%s</testsuite>\n",
+			len(list), counts[fail]+counts[wedged], &junit)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,8 @@ func leaves(name string, do func(*guest, *channel) error) attack {
 			return err
 		}
 		now := 0
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		end := time.Now().Add(patience)
+		for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if _, now = g.resident(); now <= files+2 {
 				return nil
 			}

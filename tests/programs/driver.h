@@ -20,7 +20,9 @@ inline void checkcu(CUresult r, const char *call, const char *file, int line) {
 
 #define REPORTCU(call) reportcu((call), #call)
 
-inline void reportcu(CUresult r, const char *call) { printf("%s: %s (%d)\n", call, name(r), int(r)); }
+inline void reportcu(CUresult r, const char *call) {
+    printf("%s: %s (%d)\n", call, name(r), int(r));
+}
 
 // openDevice makes the first device's primary context current.
 inline CUdevice openDevice() {

@@ -13,7 +13,8 @@ static __global__ void mix(unsigned *out, const unsigned *in, unsigned n, unsign
     if (i < n) out[i] = (in[i] ^ key) * 1664525u + i;
 }
 
-static __global__ void join(unsigned *out, const unsigned *a, const unsigned *b, unsigned n, unsigned key) {
+static __global__ void join(unsigned *out, const unsigned *a, const unsigned *b, unsigned n,
+                            unsigned key) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = a[i] * 3 + b[i] * 5 + key;
 }
@@ -40,7 +41,8 @@ struct Host {
         else free(all);
     }
     void guards() const {
-        for (unsigned i = 0; i < guard; i++) REQUIRE(all[i] == 0xdeadbeefu && data[n + i] == 0xdeadbeefu);
+        for (unsigned i = 0; i < guard; i++)
+            REQUIRE(all[i] == 0xdeadbeefu && data[n + i] == 0xdeadbeefu);
     }
     void fill() {
         for (unsigned i = 0; i < n; i++) data[i] = rnd.next();

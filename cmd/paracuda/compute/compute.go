@@ -3,8 +3,8 @@
 // Package compute has a GPU do a small computation and looks whether it is right: memory, a copy to
 // it, a kernel from PTX, a copy back. It is what paracuda doctor tries.
 //
-// The driver is the caller's, which has locked its thread. Nobody is trusted to compute right. A GPU
-// that never ends is the caller's matter: this runs in a process that can be killed.
+// The driver is the caller's, which has locked its thread. Nobody is trusted to compute right. A
+// GPU that never ends is the caller's matter: this runs in a process that can be killed.
 package compute
 
 import (
