@@ -4,13 +4,14 @@ package gate
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/internal/memfdtest"
 )
 
 func newPage(t testing.TB) *Page {
@@ -221,32 +222,7 @@ func TestHostilePages(t *testing.T) {
 		}
 		return bell, opened
 	}
-	memory := func(size int64, seals int) int {
-		fd, err := unix.MemfdCreate("test", unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Ftruncate(fd, size); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-			t.Fatal(err)
-		}
-		return fd
-	}
-	plain, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	fd, err := unix.Dup(int(plain.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, fd := range map[string]int{
-		"not sealed": memory(pageBytes, 0), "may shrink": memory(pageBytes, unix.F_SEAL_GROW),
-		"short": memory(8, seals), "long": memory(2*pageBytes, seals), "a file": fd,
-	} {
+	for name, fd := range memfdtest.Hostile(t, pageBytes, seals) {
 		bell, opened := events()
 		if _, err := Open(fd, bell, opened); !errors.Is(err, ErrPage) {
 			t.Errorf("%s: error %v", name, err)

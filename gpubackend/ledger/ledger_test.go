@@ -6,11 +6,12 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/internal/memfdtest"
 )
 
 const testGPU = 7
@@ -240,32 +241,7 @@ func TestNeverOverTheBound(t *testing.T) {
 }
 
 func TestHostileFiles(t *testing.T) {
-	memory := func(size int64, seals int) int {
-		fd, err := unix.MemfdCreate("test", unix.MFD_ALLOW_SEALING)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Ftruncate(fd, size); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
-			t.Fatal(err)
-		}
-		return fd
-	}
-	plain, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	file, err := unix.Dup(int(plain.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, fd := range map[string]int{
-		"not sealed": memory(pageBytes, 0), "may shrink": memory(pageBytes, unix.F_SEAL_GROW),
-		"short": memory(8, seals), "long": memory(2*pageBytes, seals), "a file": file,
-	} {
+	for name, fd := range memfdtest.Hostile(t, pageBytes, seals) {
 		if _, err := Open(fd); !errors.Is(err, ErrPage) {
 			t.Errorf("%s: error %v", name, err)
 		}
