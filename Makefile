@@ -12,7 +12,7 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
+.PHONY: fuzz fuzz-short help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
@@ -122,6 +122,12 @@ system-vm:
 
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost ./gpubackend/worker
+
+fuzz: ## fuzz each target for FUZZTIME (1h): for the night
+	scripts/fuzz $(or $(FUZZTIME),1h)
+
+fuzz-short: ## fuzz each target for some seconds
+	scripts/fuzz 3s
 
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
