@@ -154,8 +154,9 @@ func TestStartFails(t *testing.T) {
 
 // TestAreBounded: there are so many children and no more, and others when some have ended.
 func TestAreBounded(t *testing.T) {
+	end := make(chan struct{})
 	client, _ := serve(t, Config{Start: func(Role, *os.File) (Child, error) {
-		return newFake(), nil
+		return newFake(end), nil
 	}})
 	_, theirs := control(t)
 	var all []*Process
@@ -169,25 +170,30 @@ func TestAreBounded(t *testing.T) {
 	if _, err := client.Start(Worker, theirs); err == nil {
 		t.Error("there is one more")
 	}
+	close(end)
 	for _, p := range all {
+		<-p.ended
 		unix.Close(p.fd)
 	}
 }
 
-// fake is a child that is no process, and never ends.
-type fake struct{ fd int }
+// fake is a child that is no process, and ends when a channel is closed.
+type fake struct {
+	fd  int
+	end <-chan struct{}
+}
 
-func newFake() fake {
+func newFake(end <-chan struct{}) fake {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	if err != nil {
 		panic(err)
 	}
-	return fake{fd}
+	return fake{fd, end}
 }
 
 func (f fake) PID() int        { return 1 }
 func (f fake) Descriptor() int { return f.fd }
-func (f fake) Wait() error     { select {} }
+func (f fake) Wait() error     { <-f.end; return nil }
 
 // TestKernelMustSayIt: a process isn't gone because the starter process says so, or is gone itself.
 func TestKernelMustSayIt(t *testing.T) {
@@ -214,6 +220,7 @@ func TestKernelMustSayIt(t *testing.T) {
 		}
 		_ = send(starter, &message{kind: started, id: m.id, pid: uint32(child.PID())},
 			child.Descriptor())
+		unix.Close(child.Descriptor())
 		r := <-is
 		if r.err != nil {
 			t.Fatal(r.err)
@@ -317,7 +324,8 @@ func TestCountAgain(t *testing.T) {
 	count := func(int) (uint64, error) { counting <- true; <-let; return 1, nil }
 	client, _ := serve(t, Config{Start: execute, Count: count})
 	_, theirs := control(t)
-	if _, err := client.Start(Worker, theirs); err != nil {
+	p, err := client.Start(Worker, theirs)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 200 {
@@ -347,6 +355,8 @@ func TestCountAgain(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	p.Kill()
+	_ = p.Wait()
 }
 
 // TestConnect: to the sockets that were named, and to no other.

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package leaks says whether the tests of a package leave something behind: goroutines,
+// descriptors, memory that is shared with others, or child processes. A package's TestMain calls
+// Main. What a test leaves is often what the program would leave each time.
+package leaks
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long what is ending may take.
+const patience = 5 * time.Second
+
+// Main runs the tests and returns the exit code: that of a failure if they left something. The
+// goroutines of ignored functions may stay.
+func Main(m *testing.M, ignored ...string) int {
+	before := held()
+	code := m.Run()
+	fuzz := flag.Lookup("test.fuzz")
+	if code != 0 || fuzz != nil && fuzz.Value.String() != "" { // the engine keeps its own
+		return code
+	}
+	options := []goleak.Option{}
+	for _, name := range ignored {
+		options = append(options, goleak.IgnoreAnyFunction(name))
+	}
+	if err := goleak.Find(options...); err != nil {
+		fmt.Fprintln(os.Stderr, "the tests leave goroutines:", err)
+		return 1
+	}
+	left := more(before)
+	for end := time.Now().Add(patience); len(left) > 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		left = more(before)
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "the tests leave:\n%s\n", strings.Join(left, "\n"))
+		return 1
+	}
+	return 0
+}
+
+// more lists what is held besides what was, each as often as there is more of it.
+func more(before []string) []string {
+	left := held()
+	for _, thing := range before {
+		if i := slices.Index(left, thing); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	return left
+}
+
+// held lists what this process has: what its descriptors are, shared mappings, and children.
+func held() (all []string) {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, link := range links {
+		// The runtime makes its own when it needs them, and the folder just read is gone.
+		is, err := os.Readlink(link)
+		if err != nil || strings.HasPrefix(is, "anon_inode:[eventpoll]") || is == "/proc/self/fd" ||
+			strings.HasPrefix(is, "/sys/fs/cgroup") {
+			continue
+		}
+		all = append(all, "descriptor of "+kind(is))
+	}
+	maps, _ := os.ReadFile("/proc/self/maps")
+	for line := range strings.Lines(string(maps)) {
+		if fields := strings.Fields(line); len(fields) > 5 &&
+			strings.HasPrefix(fields[5], "/memfd:") {
+			all = append(all, "mapping of "+fields[5])
+		}
+	}
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		children, _ := os.ReadFile(task)
+		for _, pid := range strings.Fields(string(children)) {
+			all = append(all, "child process "+pid)
+		}
+	}
+	return all
+}
+
+// kind is what a link's file is, without the number that is another for each.
+func kind(link string) string {
+	name, _, _ := strings.Cut(link, "[")
+	if strings.HasPrefix(link, "socket:") || strings.HasPrefix(link, "pipe:") {
+		return name
+	}
+	return link
+}
