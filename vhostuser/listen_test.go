@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -106,5 +107,33 @@ func TestInherit(t *testing.T) {
 	}
 	if _, _, err := vhostuser.Inherit(tcp); err == nil {
 		t.Error("an internet socket was inherited")
+	}
+}
+
+// TestInheritOther: sockets that work, but are none of those that a front-end has.
+func TestInheritOther(t *testing.T) {
+	t.Parallel()
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for name, socket := range map[string]interface{ File() (*os.File, error) }{
+		"a listener": l, "a connection": c.(*net.TCPConn),
+	} {
+		f, err := socket.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotListener, gotConn, err := vhostuser.Inherit(dup(t, int(f.Fd())))
+		f.Close()
+		if err == nil || !strings.HasSuffix(err.Error(), "not a unix socket") {
+			t.Errorf("%s of TCP was inherited: %v, %v, %v", name, gotListener, gotConn, err)
+		}
 	}
 }
