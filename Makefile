@@ -12,10 +12,10 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: fuzz fuzz-short help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
+.PHONY: cover fuzz fuzz-short help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
-	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
+	binary guest modules unit-go unit-cover unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
@@ -91,7 +91,7 @@ lint: ## check formatting and correctness
 	scripts/lint-c
 	$(GO) run $(EDITORCONFIG) $(EDITORCONFIG_FLAGS)
 
-unit: unit-go unit-driver unit-library ## run the unit tests
+unit: unit-go unit-cover unit-driver unit-library ## run the unit tests
 
 # Nothing runs beside anything else in these, as tests/plain_test.go checks: the race detector would
 # find nothing, ten times slower.
@@ -100,6 +100,13 @@ PLAIN = gpubackend/managed gpubackend/turns
 unit-go:
 	$(GO) run $(GOTESTSUM) --format pkgname -- -short $(PLAIN:%=./%)
 	$(GO) run $(GOTESTSUM) --format pkgname -- -race -short $$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$))
+
+# Those whose tests take seconds.
+unit-cover:
+	scripts/cover vhostuser virtqueue
+
+cover: ## print what the tests execute of the parts that guests talk to (minutes)
+	scripts/cover
 
 unit-driver:
 	$(MAKE) -s -C guestdriver/kernel test
