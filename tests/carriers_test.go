@@ -67,13 +67,7 @@ func TestQueuesThatDisagree(t *testing.T) {
 		} {
 			t.Run(version+"-"+tt.name, func(t *testing.T) {
 				t.Parallel()
-				socket := filepath.Join(t.TempDir(), "device")
-				served := serve(t, socket)
-				startQEMU(t, qemuProgram(t, version), "-nodefaults", "-display", "none", "-S",
-					"-accel", "tcg", "-machine", "q35,memory-backend=m", "-m", "64M",
-					"-object", "memory-backend-memfd,id=m,size=64M,share=on",
-					"-chardev", "socket,id=gpu,path="+socket,
-					"-device", "vhost-user-fs-pci,chardev=gpu,tag=paracuda"+tt.queues)
+				served := connect(t, version, "vhost-user-fs-pci,tag=paracuda"+tt.queues)
 				if tt.want != "" {
 					served.expect(t, tt.want, "give the device num-request-queues=16,")
 					return
@@ -85,6 +79,33 @@ func TestQueuesThatDisagree(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestGenericQueuesThatDisagree is the same for the generic device, whose option is another.
+func TestGenericQueuesThatDisagree(t *testing.T) {
+	needsQEMU(t)
+	for queues, want := range map[string]string{
+		"5":  "fewer queues than the device, which leaves 4 of 16",
+		"20": "more queues than the device",
+	} {
+		t.Run(queues, func(t *testing.T) {
+			t.Parallel()
+			connect(t, "11", "vhost-user-test-device-pci,virtio-id=37,vq_size=256,config_size=256,"+
+				"num_vqs="+queues).expect(t, want, "give the device num_vqs=17,")
+		})
+	}
+}
+
+// connect starts a device and a QEMU that has it behind a carrier, and boots nothing.
+func connect(t *testing.T, version, carrier string) *served {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "device")
+	served := serve(t, socket)
+	startQEMU(t, qemuProgram(t, version), "-nodefaults", "-display", "none", "-S",
+		"-accel", "tcg", "-machine", "q35,memory-backend=m", "-m", "64M",
+		"-object", "memory-backend-memfd,id=m,size=64M,share=on",
+		"-chardev", "socket,id=gpu,path="+socket, "-device", carrier+",chardev=gpu")
+	return served
 }
 
 // expect waits for a line of the device's log that has all the words.
