@@ -190,20 +190,21 @@ func (s *Scheduler) next() {
 		return
 	}
 	slices.SortFunc(s.queue, s.order)
+	begin := func(v *vm, until Time) {
+		s.begin(v, until)
+		busy |= v.gpus
+		firm |= v.gpus
+	}
 	for _, v := range s.queue {
 		switch {
 		case v.phase == idle:
 			if v.gpus&(busy|kept) == 0 {
-				s.begin(v, never)
+				begin(v, never)
 				v.enter(awaited, s.now)
-				busy |= v.gpus
-				firm |= v.gpus
 			}
-		case v.gpus&firm == 0 && v.asks() && s.urgent(v):
+		case v.gpus&firm == 0 && s.urgent(v):
 			// Beside work that ends: the driver gives it a slice sooner than that is over.
-			s.begin(v, never)
-			busy |= v.gpus
-			firm |= v.gpus
+			begin(v, never)
 		case v.gpus&busy != 0:
 			if kept |= v.gpus; s.urgent(v) {
 				urgent |= v.gpus
@@ -213,14 +214,10 @@ func (s *Scheduler) next() {
 			if s.overdue(v) {
 				until = s.now + MinTurn // to get more to the GPU, which the others have beside it
 			}
-			s.begin(v, until)
-			busy |= v.gpus
-			firm |= v.gpus
+			begin(v, until)
 		case v.gpus&urgent != 0:
 		case keptUntil-s.now >= MinTurn: // meanwhile
-			s.begin(v, keptUntil)
-			busy |= v.gpus
-			firm |= v.gpus
+			begin(v, keptUntil)
 		}
 	}
 }
