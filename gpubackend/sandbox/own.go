@@ -20,29 +20,37 @@ func onAll(number uintptr, args ...uintptr) error {
 	return nil
 }
 
-// KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
-// ones. Missing names what it isn't allowed to give up for programs that it executes.
-func KeepOnly(kept ...uint) (missing, err error) {
-	if err := onAll(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+// forgo rules out new privileges, by prctl of one thread or of all. Missing names what it isn't
+// allowed to give up for programs that are executed.
+func forgo(prctl func(option int, a, b uintptr) error) (missing, err error) {
+	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
 		return nil, fmt.Errorf("rule out new privileges: %w", err)
 	}
-	if err := onAll(
-		unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL,
-	); err != nil {
+	if err := prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0); err != nil {
 		return nil, fmt.Errorf("clear ambient capabilities: %w", err)
 	}
 	for number := uintptr(0); ; number++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
 		if err != nil { // there are no more
-			break
+			return nil, nil
 		}
 		if has == 0 {
 			continue
 		}
-		if err := onAll(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, number); err != nil {
-			missing = fmt.Errorf("drop capabilities: %w", err)
-			break
+		if err := prctl(unix.PR_CAPBSET_DROP, number, 0); err != nil {
+			return fmt.Errorf("drop capabilities: %w", err), nil
 		}
+	}
+}
+
+// KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
+// ones. Missing names what it isn't allowed to give up for programs that it executes.
+func KeepOnly(kept ...uint) (missing, err error) {
+	missing, err = forgo(func(option int, a, b uintptr) error {
+		return onAll(unix.SYS_PRCTL, uintptr(option), a, b)
+	})
+	if err != nil {
+		return nil, err
 	}
 	var mask [2]uint32
 	for _, number := range kept {

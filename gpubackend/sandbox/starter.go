@@ -74,26 +74,11 @@ func (s *Starter) Start(c *exec.Cmd) error {
 // has the capabilities of the bounding set, one of another user's those of files that it executes,
 // unless new privileges are ruled out (capabilities(7)).
 func dropPrivileges() (missing, err error) {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("rule out new privileges: %w", err)
-	}
-	if err := unix.Prctl(
-		unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0,
-	); err != nil {
-		return nil, fmt.Errorf("clear ambient capabilities: %w", err)
-	}
-	for number := uintptr(0); ; number++ {
-		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
-		if err != nil { // there are no more
-			break
-		}
-		if has == 0 {
-			continue
-		}
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, number, 0, 0, 0); err != nil {
-			missing = fmt.Errorf("drop capabilities: %w", err)
-			break
-		}
+	missing, err = forgo(func(option int, a, b uintptr) error {
+		return unix.Prctl(option, a, b, 0, 0)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return errors.Join(missing, dropInheritable()), nil
 }
