@@ -25,6 +25,7 @@ type Driver interface {
 	Texturing
 	Sharing
 	Partitioning
+	Moving
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and
 	// describes it.

@@ -13,6 +13,9 @@
 // The limit bounds what is mapped, thus also what rounding and fragmentation cost. Near the limit
 // shared pieces become smaller, down to Granularity.
 //
+// Pieces can leave, and return to the same addresses (away.go): what was in them is the caller's to
+// keep.
+//
 // All operations take time logarithmic in the number of allocations, and where an allocation ends
 // up depends on the sequence of calls alone. A Heap belongs to one goroutine.
 package devmem

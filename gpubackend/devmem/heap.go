@@ -55,6 +55,7 @@ type piece struct {
 	size   uint64
 	shared bool
 	kind   ledger.Kind
+	away   bool // its memory is the backing's again (away.go)
 }
 
 // Heap hands out the memory of a window of addresses.
@@ -68,6 +69,7 @@ type Heap struct {
 	live      tree[allocation]
 	spare     uint64 // address of the shared piece kept although it is empty, 0 for none
 	spareSize uint64
+	away      int // pieces
 	gone      func(addr, bytes uint64)
 	host      *budget.Budget
 	account   *ledger.Account
@@ -94,6 +96,9 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	}
 	if bytes > LargestShared {
 		return h.AllocPiece(k, bytes)
+	}
+	if h.away > 0 {
+		return 0, ErrOutOfMemory
 	}
 	if h.host.Take(hostBytes) != nil {
 		return 0, ErrOutOfMemory
@@ -125,13 +130,13 @@ func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
 		return 0, ErrInvalid
 	}
 	size := roundUp(bytes, Granularity)
-	if size < bytes {
+	if size < bytes || h.away > 0 {
 		return 0, ErrOutOfMemory
 	}
 	if h.host.Take(hostBytes) != nil {
 		return 0, ErrOutOfMemory
 	}
-	addr, err := h.addPiece(piece{size, false, k})
+	addr, err := h.addPiece(piece{size: size, kind: k})
 	if err != nil {
 		h.host.Give(hostBytes)
 		return 0, err
@@ -146,7 +151,7 @@ func (h *Heap) addShared(bytes uint64) error {
 	size := uint64(SharedPiece)
 	least := roundUp(bytes, Granularity)
 	for {
-		addr, err := h.addPiece(piece{size, true, ledger.Window})
+		addr, err := h.addPiece(piece{size: size, shared: true, kind: ledger.Window})
 		if err == nil {
 			h.space.insert(addr, size)
 			return nil
@@ -196,11 +201,16 @@ func (h *Heap) Free(addr uint64) error {
 		h.dropPiece(a.owner, p)
 		return nil
 	}
-	if a.kind != ledger.Window {
+	if a.kind != ledger.Window && !p.away {
 		h.account.Move(a.kind, ledger.Window, roundUp(a.size, Alignment))
 	}
 	low, size := h.space.give(addr, roundUp(a.size, Alignment), a.owner, a.owner+p.size)
-	if low == a.owner && size == p.size {
+	switch {
+	case low != a.owner || size != p.size:
+	case p.away:
+		h.space.remove(low, size)
+		h.dropPiece(low, p)
+	default:
 		h.retire(a.owner, p.size)
 	}
 	return nil
@@ -210,7 +220,7 @@ func (h *Heap) Free(addr uint64) error {
 func (h *Heap) retire(addr, size uint64) {
 	if h.spare != 0 && size < h.spareSize {
 		h.space.remove(addr, size)
-		h.dropPiece(addr, piece{size, true, ledger.Window})
+		h.dropPiece(addr, piece{size: size, shared: true, kind: ledger.Window})
 		return
 	}
 	h.Trim()
@@ -223,7 +233,7 @@ func (h *Heap) Trim() bool {
 		return false
 	}
 	h.space.remove(h.spare, h.spareSize)
-	h.dropPiece(h.spare, piece{h.spareSize, true, ledger.Window})
+	h.dropPiece(h.spare, piece{size: h.spareSize, shared: true, kind: ledger.Window})
 	h.spare, h.spareSize = 0, 0
 	return true
 }
@@ -247,6 +257,10 @@ func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
 func (h *Heap) dropPiece(addr uint64, p piece) {
 	if h.gone != nil {
 		h.gone(addr, p.size)
+	}
+	if p.away {
+		h.drop(addr, p)
+		return
 	}
 	h.backing.Unmap(addr, p.size)
 	h.pieces.remove(key{hi: addr})
@@ -292,11 +306,14 @@ func (h *Heap) Len() int { return h.live.size }
 // Close unmaps everything. The heap must not be used after it.
 func (h *Heap) Close() {
 	h.live.root.each(func(n *node[allocation]) {
-		if p := h.pieces.floor(key{hi: n.value.owner}).value; p.shared {
+		if p := h.pieces.floor(key{hi: n.value.owner}).value; p.shared && !p.away {
 			h.account.Move(n.value.kind, ledger.Window, roundUp(n.value.size, Alignment))
 		}
 	})
 	h.pieces.root.each(func(n *node[piece]) {
+		if n.value.away {
+			return
+		}
 		h.backing.Unmap(n.key.hi, n.value.size)
 		h.account.Give(n.value.kind, n.value.size)
 	})

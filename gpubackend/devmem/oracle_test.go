@@ -3,6 +3,7 @@
 package devmem
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -116,7 +117,7 @@ func (s *slowHeap) checkKinds() {
 	var want [ledger.Kinds]uint64
 	rest := s.back.mapped()
 	for addr, bytes := range s.live {
-		if s.kinds[addr] == ledger.Window {
+		if s.kinds[addr] == ledger.Window || !s.inside(addr, 1) {
 			continue
 		}
 		counts := roundUp(bytes, Alignment)
@@ -134,10 +135,64 @@ func (s *slowHeap) checkKinds() {
 	}
 }
 
+// awayAndBack has some pieces leave, frees some allocations, and has what is left return.
+func (s *slowHeap) awayAndBack(seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	s.heap.Trim()
+	all := s.heap.Pieces()
+	if len(all) != len(s.back.pieces) {
+		s.t.Fatalf("%d pieces, mapped are %d", len(all), len(s.back.pieces))
+	}
+	var away []Piece
+	for _, p := range all {
+		if s.back.pieces[p.Address] != p.Bytes {
+			s.t.Fatalf("a piece %+v, mapped is %#x", p, s.back.pieces[p.Address])
+		}
+		if random.IntN(2) == 0 {
+			continue
+		}
+		away = append(away, p)
+		if err := s.heap.Leave(p.Address); err != nil {
+			s.t.Fatal(err)
+		}
+		if s.heap.Leave(p.Address) == nil {
+			s.t.Fatal("a piece leaves twice")
+		}
+	}
+	for range min(len(s.order), random.IntN(4)) {
+		s.free(random.IntN(len(s.order)))
+	}
+	s.checkKinds()
+	if s.heap.away > 0 {
+		if _, err := s.heap.Alloc(1); !errors.Is(err, ErrOutOfMemory) {
+			s.t.Fatalf("allocated while pieces are away: %v", err)
+		}
+	}
+	for _, p := range away {
+		err := s.heap.Return(p.Address)
+		if there := s.anyIn(p); there != (err == nil) {
+			s.t.Fatalf("return %+v, which has allocations: %v: %v", p, there, err)
+		}
+	}
+	s.check()
+}
+
+// anyIn says whether a piece has an allocation.
+func (s *slowHeap) anyIn(p Piece) bool {
+	for addr := range s.live {
+		if addr >= p.Address && addr < p.Address+p.Bytes {
+			return true
+		}
+	}
+	return false
+}
+
 // step does one thing that the number says.
 func (s *slowHeap) step(op uint64) {
 	kind, rest := op%8, op/8
 	switch {
+	case kind == 5 && rest%16 == 0:
+		s.awayAndBack(rest)
 	case kind < 3 && len(s.order) > 0:
 		s.free(int(rest % uint64(len(s.order))))
 	case kind == 3:

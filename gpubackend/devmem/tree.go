@@ -124,3 +124,19 @@ func (n *node[V]) each(f func(*node[V])) {
 		n.right.each(f)
 	}
 }
+
+// eachIn calls f for the nodes whose keys' hi is in [low, high), in their order.
+func (n *node[V]) eachIn(low, high uint64, f func(*node[V])) {
+	if n == nil {
+		return
+	}
+	if n.key.hi >= low {
+		n.left.eachIn(low, high, f)
+		if n.key.hi < high {
+			f(n)
+		}
+	}
+	if n.key.hi < high {
+		n.right.eachIn(low, high, f)
+	}
+}

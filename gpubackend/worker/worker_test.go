@@ -29,6 +29,10 @@ type fakeDriver struct {
 	context  gpubackend.Context
 	unsuited bool
 
+	memory []byte            // that can be moved
+	away   bool              // it is
+	moves  gpubackend.Result // of saving and returning it
+
 	announces bool
 	announced []uint32
 	arrived   int

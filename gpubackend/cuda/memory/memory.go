@@ -31,6 +31,11 @@ type Calls interface {
 	MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result
 	MemHostAlloc(bytes uint64) (addr uint64, r gpubackend.Result)
 	MemFreeHost(addr uint64) gpubackend.Result
+	MemcpyDtoHAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	MemcpyHtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
+	StreamDestroy(s gpubackend.Stream) gpubackend.Result
+	StreamSynchronize(s gpubackend.Stream) gpubackend.Result
 }
 
 // Streams says whether work is in flight.

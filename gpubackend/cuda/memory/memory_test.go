@@ -91,8 +91,21 @@ func (f *fake) MemHostAlloc(uint64) (uint64, gpubackend.Result) {
 	return 0, gpubackend.OutOfMemory
 }
 func (f *fake) MemFreeHost(uint64) gpubackend.Result { return gpubackend.Success }
-func (f *fake) Capturing() bool                      { return f.capture }
-func (f *fake) FreeNow(uint64) gpubackend.Result     { return gpubackend.InvalidValue }
+func (f *fake) MemcpyDtoHAsync(_, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
+	return f.result("copy")
+}
+func (f *fake) MemcpyHtoDAsync(_, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
+	return f.result("copy")
+}
+func (f *fake) StreamCreateWithPriority(_, _ uint64) (gpubackend.Stream, gpubackend.Result) {
+	return 1, f.result("stream")
+}
+func (f *fake) StreamDestroy(gpubackend.Stream) gpubackend.Result { return gpubackend.Success }
+
+func (f *fake) StreamSynchronize(gpubackend.Stream) gpubackend.Result { return gpubackend.Success }
+
+func (f *fake) Capturing() bool                  { return f.capture }
+func (f *fake) FreeNow(uint64) gpubackend.Result { return gpubackend.InvalidValue }
 func (f *fake) PointerAttribute(_, _ uint64) (uint64, gpubackend.Result) {
 	return 0, gpubackend.InvalidValue
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+// Pieces lists what the heaps have for allocations of this process, where a context works that can
+// copy it. Staging memory is the mover's too, and what was imported is another process's.
+func (m *Memory) Pieces() (list []gpubackend.Piece) {
+	for c := range m.freed {
+		m.takeBack(c) // everything is idle
+	}
+	for i := range m.heaps {
+		if m.copier(i) == nil {
+			continue
+		}
+		m.heaps[i].Trim()
+		for _, p := range m.heaps[i].Pieces() {
+			if p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
+				list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})
+			}
+		}
+	}
+	return list
+}
+
+// copier is a context of a GPU that works, or nil.
+func (m *Memory) copier(gpu int) *contexts.Context {
+	for c := range m.contexts.All() {
+		if c.GPU == gpu && c.Base == nil && c.Exists() && c.Dead() == gpubackend.Success {
+			return c
+		}
+	}
+	return nil
+}
+
+// SavePieces copies them through pinned memory.
+func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	return m.eachGPU(list, image, (*pump).out)
+}
+
+// LoadPieces copies them back.
+func (m *Memory) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	return m.eachGPU(list, image, (*pump).in)
+}
+
+// eachGPU copies the pieces of one GPU after the other.
+func (m *Memory) eachGPU(
+	list []gpubackend.Piece, image []byte,
+	copyAll func(*pump, []gpubackend.Piece, []byte) gpubackend.Result,
+) gpubackend.Result {
+	if gpubackend.PieceBytes(list) > uint64(len(image)) {
+		return gpubackend.InvalidValue
+	}
+	for len(list) > 0 {
+		gpu, n := m.gpuAt(list[0].Address), 1
+		for n < len(list) && m.gpuAt(list[n].Address) == gpu {
+			n++
+		}
+		if gpu < 0 || m.copier(gpu) == nil {
+			return gpubackend.InvalidValue
+		}
+		r := m.contexts.In(m.copier(gpu), func() gpubackend.Result {
+			p, r := newPump(m.calls)
+			defer p.close()
+			if r == gpubackend.Success {
+				r = copyAll(p, list[:n], image)
+			}
+			return r
+		})
+		if r != gpubackend.Success {
+			return r
+		}
+		image, list = image[gpubackend.PieceBytes(list[:n]):], list[n:]
+	}
+	return gpubackend.Success
+}
+
+// gpuAt is the GPU that an address of the window is of, or -1.
+func (m *Memory) gpuAt(addr uint64) int {
+	for i := range m.heaps {
+		if addr-m.heaps[i].base < WindowBytes {
+			return i
+		}
+	}
+	return -1
+}
+
+// heapAt is its heap, or nil.
+func (m *Memory) heapAt(addr uint64) *devmem.Heap {
+	if i := m.gpuAt(addr); i >= 0 {
+		return m.heaps[i].Heap
+	}
+	return nil
+}
+
+// LeavePieces unmaps them: without a handle and a mapping the driver gives the memory to others.
+func (m *Memory) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
+	return moved(devmem.LeaveAll(m.heapAt, addresses(list)))
+}
+
+// ReturnPieces makes and maps memory again.
+func (m *Memory) ReturnPieces(list []gpubackend.Piece) gpubackend.Result {
+	return moved(devmem.ReturnAll(m.heapAt, addresses(list)))
+}
+
+func addresses(list []gpubackend.Piece) []uint64 {
+	addrs := make([]uint64, len(list))
+	for i, p := range list {
+		addrs[i] = p.Address
+	}
+	return addrs
+}
+
+func moved(err error) gpubackend.Result {
+	switch {
+	case err == nil:
+		return gpubackend.Success
+	case errors.Is(err, devmem.ErrOutOfMemory):
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.InvalidValue
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+)
+
+// A pump copies between device memory and host memory that isn't pinned, through pinned buffers. A
+// buffer and a stream are a lane. While the GPU copies in one lane, threads of the CPU copy in
+// others: one thread alone is slower than the link, above all where the host memory has no pages
+// yet.
+type pump struct {
+	calls Calls
+	lanes []*lane
+}
+
+const (
+	lanes     = 4
+	laneBytes = 16 << 20
+	// threads is how many copy for a lane at a time.
+	threads = 4
+	// ahead is how many lanes are filled before the GPU takes the first.
+	ahead = 2
+)
+
+// lane is a buffer, and what is in it: a part of device memory, and of an image.
+type lane struct {
+	stream  gpubackend.Stream
+	address uint64
+	buffer  []byte
+	copying sync.WaitGroup
+	part    part
+}
+
+// part is some bytes of a piece.
+type part struct {
+	device uint64
+	image  []byte
+}
+
+// newPump makes a pump for the current context. On an error, too, it is to be closed.
+func newPump(calls Calls) (*pump, gpubackend.Result) {
+	p := &pump{calls: calls}
+	for range lanes {
+		address, r := calls.MemHostAlloc(laneBytes)
+		if r != gpubackend.Success {
+			return p, r
+		}
+		l := &lane{address: address, buffer: cmem.At(address, laneBytes)}
+		p.lanes = append(p.lanes, l)
+		// It doesn't wait for streams of the guest's, nor they for it.
+		l.stream, r = calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
+		if r != gpubackend.Success {
+			return p, r
+		}
+	}
+	return p, gpubackend.Success
+}
+
+// close ends copies of the CPU's and frees everything.
+func (p *pump) close() {
+	for _, l := range p.lanes {
+		l.copying.Wait()
+		if l.stream != 0 {
+			p.calls.StreamSynchronize(l.stream)
+			p.calls.StreamDestroy(l.stream)
+		}
+		p.calls.MemFreeHost(l.address)
+	}
+}
+
+// parts cuts pieces, and the image of them, into what fits in a lane.
+func parts(list []gpubackend.Piece, image []byte) (all []part) {
+	for _, piece := range list {
+		for done := uint64(0); done < piece.Bytes; {
+			n := min(piece.Bytes-done, laneBytes)
+			all = append(all, part{piece.Address + done, image[:n]})
+			image = image[n:]
+			done += n
+		}
+	}
+	return all
+}
+
+// out copies pieces to an image.
+func (p *pump) out(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	all := parts(list, image)
+	for i := range len(all) + 1 {
+		if i < len(all) {
+			l := p.lanes[i%lanes]
+			l.copying.Wait()
+			l.part = all[i]
+			if r := p.calls.MemcpyDtoHAsync(l.address, l.part.device, uint64(len(l.part.image)),
+				l.stream); r != gpubackend.Success {
+				return r
+			}
+		}
+		if i > 0 { // the one before, while this one is copied
+			l := p.lanes[(i-1)%lanes]
+			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
+				return r
+			}
+			l.copy(l.part.image, l.buffer)
+		}
+	}
+	for _, l := range p.lanes {
+		l.copying.Wait()
+	}
+	return gpubackend.Success
+}
+
+// in copies an image to pieces.
+func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	all := parts(list, image)
+	for i := range len(all) + ahead {
+		if i < len(all) {
+			l := p.lanes[i%lanes]
+			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
+				return r
+			}
+			l.part = all[i]
+			l.copy(l.buffer, l.part.image)
+		}
+		if i >= ahead {
+			l := p.lanes[(i-ahead)%lanes]
+			l.copying.Wait()
+			if r := p.calls.MemcpyHtoDAsync(l.part.device, l.address, uint64(len(l.part.image)),
+				l.stream); r != gpubackend.Success {
+				return r
+			}
+		}
+	}
+	for _, l := range p.lanes {
+		if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
+			return r
+		}
+	}
+	return gpubackend.Success
+}
+
+// copy begins to copy bytes with several threads: as many as the shorter has.
+func (l *lane) copy(dst, src []byte) {
+	n := min(len(dst), len(src))
+	size := (n + threads - 1) / threads
+	for from := 0; from < n; from += size {
+		to := min(from+size, n)
+		l.copying.Go(func() { copy(dst[from:to], src[from:to]) })
+	}
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+// Piece is a part of device memory that has memory of its own behind its addresses. The memory may
+// leave and come back, at the same addresses; allocations are never in two pieces.
+type Piece struct{ Address, Bytes uint64 }
+
+// Moving has device memory leave the GPU, to be there for others, and come back. All work in all
+// contexts is done meanwhile, no stream captures, and no other process has the pieces mapped.
+// Between LeavePieces and ReturnPieces only Close may be called besides.
+type Moving interface {
+	// Pieces lists what could leave now, by addresses: the memory of allocations that is the
+	// device's own.
+	Pieces() []Piece
+	// SavePieces copies pieces, one behind the other, to host memory. It waits for the copies.
+	SavePieces(list []Piece, image []byte) Result
+	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
+	// there.
+	LeavePieces(list []Piece) Result
+	// ReturnPieces puts memory, with nothing in it, behind the addresses of pieces that left: of
+	// all, or of none. OutOfMemory: the GPU has no room, or the process may not have it.
+	ReturnPieces(list []Piece) Result
+	// LoadPieces is the reverse of SavePieces.
+	LoadPieces(list []Piece, image []byte) Result
+}
+
+// PieceBytes is how much all of a list are.
+func PieceBytes(list []Piece) (sum uint64) {
+	for _, p := range list {
+		sum += p.Bytes
+	}
+	return sum
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// The fake device has one piece of memory, if memory isn't nil, which is its content.
+
+const fakePiece = 1 << 44
+
+func (f *fakeDriver) Pieces() []gpubackend.Piece {
+	if f.memory == nil || f.away {
+		return nil
+	}
+	return []gpubackend.Piece{{Address: fakePiece, Bytes: uint64(len(f.memory))}}
+}
+
+func (f *fakeDriver) SavePieces(_ []gpubackend.Piece, image []byte) gpubackend.Result {
+	copy(image, f.memory)
+	return f.moves
+}
+
+func (f *fakeDriver) LeavePieces([]gpubackend.Piece) gpubackend.Result {
+	if f.away {
+		return gpubackend.InvalidValue
+	}
+	clear(f.memory)
+	f.away = true
+	return gpubackend.Success
+}
+
+func (f *fakeDriver) ReturnPieces([]gpubackend.Piece) gpubackend.Result {
+	if !f.away {
+		return gpubackend.InvalidValue
+	}
+	if f.moves == gpubackend.Success {
+		f.away = false
+	}
+	return f.moves
+}
+
+func (f *fakeDriver) LoadPieces(_ []gpubackend.Piece, image []byte) gpubackend.Result {
+	copy(f.memory, image)
+	return gpubackend.Success
+}
