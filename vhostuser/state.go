@@ -132,7 +132,7 @@ type stateFile struct {
 }
 
 const (
-	statePiece = 4096 // PIPE_BUF: what a pipe that can be written takes without waiting
+	stateWrite = 4096 // PIPE_BUF: what a pipe that can be written takes without waiting
 	stateLook  = 50 * time.Millisecond
 )
 
@@ -142,7 +142,7 @@ func (f *stateFile) Write(b []byte) (n int, err error) {
 		if err := f.await(unix.POLLOUT); err != nil {
 			return n, err
 		}
-		k, err := unix.Write(f.fd.Int(), b[n:min(n+statePiece, len(b))])
+		k, err := unix.Write(f.fd.Int(), b[n:min(n+stateWrite, len(b))])
 		if err != nil && !again(err) {
 			return n, fmt.Errorf("write: %w", err)
 		}

@@ -30,14 +30,14 @@ func judge(g *vt.Guest, q *Queue, r vt.Rules, head uint16) error {
 	if wantErr != nil {
 		return fmt.Errorf("chain %d is accepted, the oracle rejects it", head)
 	}
-	if err := samePieces(c, want); err != nil {
+	if err := sameSegments(c, want); err != nil {
 		return err
 	}
 	return q.Push(head, c.WriteLen())
 }
 
-// samePieces compares a chain with what the oracle found.
-func samePieces(c *Chain, want []vt.Piece) error {
+// sameSegments compares a chain with what the oracle found.
+func sameSegments(c *Chain, want []vt.Segment) error {
 	var read, write uint32
 	got := append(append([]Segment(nil), c.Readable()...), c.Writable()...)
 	if len(got) != len(want) {
@@ -283,7 +283,7 @@ func (m *model) pop() bool {
 		}
 		return false
 	}
-	pieces, bad := m.g.Oracle(m.rules, head)
+	segments, bad := m.g.Oracle(m.rules, head)
 	var ce *ChainError
 	if errors.As(err, &ce) != (bad != nil) || errors.As(err, &re) {
 		m.t.Fatalf("Pop of head %d = %v, the oracle says %v", head, err, bad)
@@ -291,7 +291,7 @@ func (m *model) pop() bool {
 	m.flying = append(m.flying, head)
 	m.limit[head] = 0
 	if bad == nil {
-		if err := samePieces(c, pieces); err != nil || c.Head() != head {
+		if err := sameSegments(c, segments); err != nil || c.Head() != head {
 			m.t.Fatalf("chain %d: %v", c.Head(), err)
 		}
 		m.limit[head] = c.WriteLen()

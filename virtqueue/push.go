@@ -37,8 +37,8 @@ func (q *Queue) publish(head uint16, written uint32) (err error) {
 	if q.cfg.Record != nil {
 		q.cfg.Record.Returning(head)
 	}
-	slot := ringHeader + usedElemSize*int(q.nextUsed&q.mask)
-	store64(q.used, slot, uint64(head)|uint64(written)<<32)
+	at := ringHeader + usedElemSize*int(q.nextUsed&q.mask)
+	store64(q.used, at, uint64(head)|uint64(written)<<32)
 	next := q.nextUsed + 1
 	store32(q.used, 0, uint32(next)<<16|uint32(q.usedFlags))
 	q.nextUsed = next
@@ -46,7 +46,7 @@ func (q *Queue) publish(head uint16, written uint32) (err error) {
 		q.cfg.Record.Returned(next)
 	}
 	if q.mem.Dirty().Log() != nil {
-		q.dirty(slot, usedElemSize)
+		q.dirty(at, usedElemSize)
 		q.dirty(0, ringHeader)
 	}
 	return nil

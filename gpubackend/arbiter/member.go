@@ -77,7 +77,7 @@ func (m *member) tellLater() {
 func (m *member) tell(s turns.Stats) link.VM {
 	return link.VM{
 		Name: m.name, GPUs: m.gpus, Policy: m.policy.Values(), Fixed: m.wishes.fixed(),
-		Open: m.gate.Open, Alone: m.gate.Free, Share: m.part(),
+		Open: m.gate.Open, Alone: m.gate.Free, Share: m.fraction(),
 		HeldNS: uint64(s.Held), WaitedNS: uint64(s.Waited), Turns: s.Turns, Overruns: s.Overruns,
 		DebtNS: uint64(s.Debt), Figures: m.figures,
 	}
@@ -89,9 +89,9 @@ func (m *member) told(now turns.Time, f *link.Figures) {
 	m.busy.look(now, time.Duration(min(f.Counters["gpu_time_ns"], math.MaxInt64)))
 }
 
-// part is the part of the last second for which the VM had its GPUs. One that is alone isn't
+// fraction is the part of the last second for which the VM had its GPUs. One that is alone isn't
 // charged: there its workers are believed.
-func (m *member) part() float64 {
+func (m *member) fraction() float64 {
 	if m.gate.Free {
 		return max(m.held.is, m.busy.is)
 	}

@@ -50,8 +50,8 @@ func (a *Account) Bytes() uint64 {
 // Refused tells whether Take has ever refused something.
 func (a *Account) Refused() bool { return a != nil && a.refused }
 
-// Part begins an account of its own beside a, of the same budget.
-func (a *Account) Part() *Account {
+// Sibling begins an account of its own beside a, of the same budget.
+func (a *Account) Sibling() *Account {
 	if a == nil {
 		return nil
 	}

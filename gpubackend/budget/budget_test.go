@@ -47,11 +47,11 @@ func TestAccounts(t *testing.T) {
 		t.Fatalf("%d used", b.Used())
 	}
 	x.Give(10)
-	z := x.Part()
+	z := x.Sibling()
 	if z.Take(11) == nil || z.Take(10) != nil || b.Used() != 100 {
 		t.Errorf("%d used", b.Used())
 	}
-	if !x.Part().Refused() == x.Refused() || !z.Refused() || !y.Refused() {
+	if !x.Sibling().Refused() == x.Refused() || !z.Refused() || !y.Refused() {
 		t.Error("a refusal is forgotten, or another's")
 	}
 	y.Give(1000) // no more than it has
@@ -82,7 +82,7 @@ func TestNone(t *testing.T) {
 	a.Close()
 	open := b.Open()
 	if b.Take(math.MaxUint64) != nil || !b.Room(2) || b.Used() != 0 || a.Take(1) != nil ||
-		a.Bytes() != 0 || a.Part() != nil ||
+		a.Bytes() != 0 || a.Sibling() != nil ||
 		open.Take(7) != nil || open.Bytes() != 7 {
 		t.Error("something is refused or counted")
 	}

@@ -167,8 +167,8 @@ func TestTurnThatNeverEnds(t *testing.T) {
 func TestWorkerThatHidesItsWork(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
-	slot := a.worker(0).slot
-	defer lie(func() { a.page.Worker(slot).Rest() })()
+	entry := a.worker(0).entry
+	defer lie(func() { a.page.Worker(entry).Rest() })()
 	work(plenty, a, b)
 	time.Sleep(settling)
 	goesOn(t, b)

@@ -27,8 +27,8 @@ func (d *Device) Shared(part float64) {
 	d.busy.share, d.busy.sharedAt = part, time.Now()
 }
 
-// part is for what part of the window before the GPUs were busy, if that is over.
-func (b *busy) part(now time.Time, gpu uint64) (part float64, ok bool) {
+// fraction is for what part of the window before the GPUs were busy, if that is over.
+func (b *busy) fraction(now time.Time, gpu uint64) (part float64, ok bool) {
 	gone := now.Sub(b.at)
 	if gone < busyWindow {
 		return 0, false
@@ -53,7 +53,7 @@ func (d *Device) tellBusy(now time.Time) {
 	gpu := d.Counters()[handover.GPUTime]
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if part, ok := d.busy.part(now, gpu); ok {
+	if part, ok := d.busy.fraction(now, gpu); ok {
 		d.config.Ledger.SetBusy(int(100*part + 0.5))
 	}
 }

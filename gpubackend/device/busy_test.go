@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
 
-func TestBusyPart(t *testing.T) {
+func TestBusyFraction(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	var b busy
 	for _, step := range []struct {
@@ -31,7 +31,7 @@ func TestBusyPart(t *testing.T) {
 		if step.shared != 0 {
 			b.share, b.sharedAt = step.shared, now
 		}
-		got, ok := b.part(now, uint64(step.gpu))
+		got, ok := b.fraction(now, uint64(step.gpu))
 		if !ok {
 			got = -1
 		}

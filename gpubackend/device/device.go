@@ -93,29 +93,29 @@ type Device struct {
 	unaudited sync.Once // Usage has failed
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
-	mu        sync.Mutex
-	settings  Settings // guarded by mu, as is what follows
-	space     wire.Settings
-	policy    handover.Policy
-	mem       *vhostuser.Memory // the session's snapshot
-	mapped    *guestmem.Memory  // our mapping of it
-	channels  []*channel
-	control   *control
-	late      *lateAnswers // of the control queue that was stopped last
-	mover     *moverProcess
-	rest      *time.Timer      // runs resumeRest; nil: no queue was stopped yet
-	linger    []*moverProcess  // killed movers that don't end
-	greeted   bool             // the driver is ours
-	refilling bool             // refill will be called
-	warming   bool             // there is a driver, for whose programs workers are kept warm
-	warm      []*workerProcess // without a channel, oldest first
-	slots     slots            // of the workers that have had a channel
-	warmSlots slots            // of those that were started ahead of use, in the ledger
-	workers   map[*workerProcess]bool
-	audit     *ledger.Audit // of the ledger; nil without one
-	busy      busy
-	auditing  bool              // auditMemory runs
-	ended     handover.Counters // of workers that are gone
+	mu          sync.Mutex
+	settings    Settings // guarded by mu, as is what follows
+	space       wire.Settings
+	policy      handover.Policy
+	mem         *vhostuser.Memory // the session's snapshot
+	mapped      *guestmem.Memory  // our mapping of it
+	channels    []*channel
+	control     *control
+	late        *lateAnswers // of the control queue that was stopped last
+	mover       *moverProcess
+	rest        *time.Timer      // runs resumeRest; nil: no queue was stopped yet
+	linger      []*moverProcess  // killed movers that don't end
+	greeted     bool             // the driver is ours
+	refilling   bool             // refill will be called
+	warming     bool             // there is a driver, for whose programs workers are kept warm
+	warm        []*workerProcess // without a channel, oldest first
+	entries     entries          // of the workers that have had a channel
+	warmEntries entries          // of those that were started ahead of use, in the ledger
+	workers     map[*workerProcess]bool
+	audit       *ledger.Audit // of the ledger; nil without one
+	busy        busy
+	auditing    bool              // auditMemory runs
+	ended       handover.Counters // of workers that are gone
 }
 
 // New makes a device.

@@ -63,49 +63,49 @@ func (d *Device) setBound() {
 	}
 }
 
-// passLedger adds the ledger to a message, and a slot of it.
-func (d *Device) passLedger(m *handover.Message, fds []int, slot int) []int {
+// passLedger adds the ledger to a message, and an entry of it.
+func (d *Device) passLedger(m *handover.Message, fds []int, entry int) []int {
 	if d.config.Ledger == nil {
 		return fds
 	}
-	m.Slot, m.Files.Ledger = slot, true
+	m.Entry, m.Files.Ledger = entry, true
 	return append(fds, d.config.Ledger.FD())
 }
 
-// warmSlot gives a warm worker a slot of the ledger; it has that until its process has ended.
-func (d *Device) warmSlot(w *workerProcess) error {
-	slot, err := d.warmSlots.take()
+// warmEntry gives a warm worker an entry of the ledger; it has that until its process has ended.
+func (d *Device) warmEntry(w *workerProcess) error {
+	entry, err := d.warmEntries.take()
 	if err != nil {
 		return err
 	}
-	w.warmSlot = slot
+	w.warmEntry = entry
 	return nil
 }
 
-// ledgerSlot is where a worker counts now; false for one that doesn't yet.
-func (w *workerProcess) ledgerSlot() (int, bool) {
+// ledgerEntry is where a worker counts now; false for one that doesn't yet.
+func (w *workerProcess) ledgerEntry() (int, bool) {
 	switch {
-	case w.slot != noSlot:
-		return w.slot, true
-	case w.warmSlot != noSlot:
-		return ledger.Warm + w.warmSlot, true
+	case w.entry != noEntry:
+		return w.entry, true
+	case w.warmEntry != noEntry:
+		return ledger.Warm + w.warmEntry, true
 	}
 	return 0, false
 }
 
 // endLedger gives back what a worker held whose process has ended. Device.mu is held.
 func (d *Device) endLedger(w *workerProcess) {
-	if d.audit != nil && w.slot != noSlot {
-		d.audit.End(w.slot)
+	if d.audit != nil && w.entry != noEntry {
+		d.audit.End(w.entry)
 	}
-	if w.warmSlot == noSlot {
+	if w.warmEntry == noEntry {
 		return
 	}
 	if d.audit != nil {
-		d.audit.End(ledger.Warm + w.warmSlot)
+		d.audit.End(ledger.Warm + w.warmEntry)
 	}
-	d.warmSlots.free(w.warmSlot)
-	w.warmSlot = noSlot
+	d.warmEntries.free(w.warmEntry)
+	w.warmEntry = noEntry
 }
 
 // beginAudit has the driver asked for as long as there are workers. Device.mu is held.
@@ -169,9 +169,9 @@ func (d *Device) usage(running []ledger.Running) ledger.Usage {
 func (d *Device) holders() []ledger.Running {
 	var list []ledger.Running
 	for w := range d.workers {
-		slot, counts := w.ledgerSlot()
+		entry, counts := w.ledgerEntry()
 		if p, ok := w.proc.(interface{ PID() int }); ok && counts {
-			list = append(list, ledger.Running{Slot: slot, PID: p.PID()})
+			list = append(list, ledger.Running{Entry: entry, PID: p.PID()})
 		}
 	}
 	return list
@@ -180,7 +180,7 @@ func (d *Device) holders() []ledger.Running {
 // endHolder kills a worker for which the driver has too much.
 func (d *Device) endHolder(r ledger.Running) {
 	for w := range d.workers {
-		if slot, counts := w.ledgerSlot(); counts && slot == r.Slot && !w.killed.Load() {
+		if entry, counts := w.ledgerEntry(); counts && entry == r.Entry && !w.killed.Load() {
 			d.logOf(w).Warn("the GPU's driver has far more memory for the VM than it may have, " +
 				"most of it for this program, which didn't count it: its worker is killed")
 			w.kill()
@@ -205,10 +205,10 @@ func (d *Device) memory() []Memory {
 	var list []Memory
 	for _, g := range d.audit.Known() {
 		var all, warm ledger.Holding
-		for slot := range ledger.Slots {
-			h := g.Holding(slot)
+		for entry := range ledger.Entries {
+			h := g.Holding(entry)
 			all.Add(h)
-			if slot >= ledger.Warm {
+			if entry >= ledger.Warm {
 				warm.Add(h)
 			}
 		}
@@ -228,8 +228,8 @@ func (d *Device) kinds() map[string]uint64 {
 	}
 	var all ledger.Holding
 	for _, g := range d.audit.Known() {
-		for slot := range ledger.Slots {
-			all.Add(g.Holding(slot))
+		for entry := range ledger.Entries {
+			all.Add(g.Holding(entry))
 		}
 	}
 	return all.Map()
@@ -237,13 +237,13 @@ func (d *Device) kinds() map[string]uint64 {
 
 // memoryOf is what a worker has, of all GPUs together. Device.mu is held.
 func (d *Device) memoryOf(w *workerProcess) map[string]uint64 {
-	slot, counts := w.ledgerSlot()
+	entry, counts := w.ledgerEntry()
 	if d.audit == nil || !counts {
 		return nil
 	}
 	var all ledger.Holding
 	for _, g := range d.audit.Known() {
-		all.Add(g.Holding(slot))
+		all.Add(g.Holding(entry))
 	}
 	return all.Map()
 }

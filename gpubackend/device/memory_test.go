@@ -130,7 +130,7 @@ func TestProcessesShareTheBound(t *testing.T) {
 		f.Processes[0].Memory["contexts"] != aContext || f.Processes[2].Memory["contexts"] != 0 {
 		t.Errorf("the arbiter is told %+v", f)
 	}
-	h := page.Known()[0].Holding(v.worker(1).slot)
+	h := page.Known()[0].Holding(v.worker(1).entry)
 	if h.PID != 9 || h.Kinds[ledger.Contexts] != aContext {
 		t.Errorf("the second program has %+v", h)
 	}

@@ -156,7 +156,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		return nil, nil, err
 	}
 	defer mover.Close()
-	slot, err := d.slots.take()
+	entry, err := d.entries.take()
 	if err != nil {
 		d.putBack(warm)
 		return nil, nil, err
@@ -168,13 +168,13 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	}
 	if w == nil {
 		if w, err = d.spawn(); err != nil {
-			d.slots.free(slot)
+			d.entries.free(entry)
 			return nil, nil, err
 		}
 	}
-	w.slot = slot // until its process has ended
+	w.entry = entry // until its process has ended
 	if d.audit != nil {
-		d.audit.Begin(slot, p.pid)
+		d.audit.Begin(entry, p.pid)
 	}
 	w.state.SetBase(c.base)
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
@@ -197,12 +197,12 @@ func (d *Device) startMessage(
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
 	fds = m.GiveLog(d.dirty.Log(), fds)
-	m.Slot = w.slot
+	m.Entry = w.entry
 	if g := d.config.Gate; g != nil {
 		memory, bell, opened := g.FDs()
 		m.Files.Gate, fds = true, append(fds, memory, bell, opened)
 	}
-	fds = d.passLedger(m, fds, w.slot)
+	fds = d.passLedger(m, fds, w.entry)
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)
@@ -228,8 +228,8 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	w := &workerProcess{
 		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}),
-		gone: make(chan struct{}),
-		slot: noSlot, warmSlot: noSlot,
+		gone:  make(chan struct{}),
+		entry: noEntry, warmEntry: noEntry,
 	}
 	d.workers[w] = true
 	d.beginAudit()
@@ -245,7 +245,7 @@ func (d *Device) await(w *workerProcess) {
 	defer d.running.done()
 	defer close(w.gone)
 	err := w.proc.Wait()
-	d.endSlot(w)
+	d.endEntry(w)
 	close(w.exited)
 	w.conn.close()
 	d.exports.ended(w)

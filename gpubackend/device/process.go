@@ -167,14 +167,14 @@ type workerProcess struct {
 	program
 	failure error    // why it could not be warmed
 	channel *channel // that it serves; nil until it is to
-	slot    int      // on pages that all workers share; noSlot until it is to serve a channel
-	// warmSlot is that in the ledger of one that was started ahead of use; noSlot for others.
-	warmSlot int
-	serves   bool   // it does
-	base     uint16 // where its queue began
-	closing  bool   // nobody wants another in its place
-	ended    bool   // state is unmapped
-	stuck    bool   // it was killed and did not end in time
+	entry   int      // on pages that all workers share; noEntry until it is to serve a channel
+	// warmEntry is that in the ledger of one that was started ahead of use; noEntry for others.
+	warmEntry int
+	serves    bool   // it does
+	base      uint16 // where its queue began
+	closing   bool   // nobody wants another in its place
+	ended     bool   // state is unmapped
+	stuck     bool   // it was killed and did not end in time
 
 	// Guarded by exports.mu.
 	offers, handles int  // objects that it has offered and nobody exported, and handles of others

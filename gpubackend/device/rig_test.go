@@ -374,7 +374,7 @@ func (v *vm) closeChannel(c uint32) {
 }
 
 // add makes a chain of a channel available.
-func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run) {
+func (v *vm) add(channel int, index uint64, h wire.ChainHeader, runs ...wire.Run) {
 	v.t.Helper()
 	b := make([]byte, wire.ChainHeaderSize)
 	h.Runs = uint32(len(runs))
@@ -383,7 +383,7 @@ func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run)
 		b = binary.LittleEndian.AppendUint64(b, r.Address)
 		b = binary.LittleEndian.AppendUint64(b, r.Bytes)
 	}
-	at := v.events + 256*slot
+	at := v.events + 256*index
 	v.guest.Write(at, b)
 	chain := []virtqueuetest.Desc{{Addr: at, Len: uint32(len(b))}}
 	if h.Type == wire.ChainEvent {

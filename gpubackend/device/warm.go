@@ -59,7 +59,7 @@ func (d *Device) refill() {
 			d.log.WithError(err).Warn("start a worker ahead of use")
 			return
 		}
-		if err := d.warmSlot(w); err != nil {
+		if err := d.warmEntry(w); err != nil {
 			w.kill()
 			d.log.WithError(err).Warn("start a worker ahead of use")
 			return
@@ -67,8 +67,8 @@ func (d *Device) refill() {
 		w.ready = make(chan struct{})
 		d.warm = append(d.warm, w)
 		d.running.add(1)
-		slot := w.warmSlot // the worker's end, which may be any time, takes it back
-		go d.guard("a warm worker", func() { d.warmUp(w, slot) })
+		entry := w.warmEntry // the worker's end, which may be any time, takes it back
+		go d.guard("a warm worker", func() { d.warmUp(w, entry) })
 	}
 }
 
@@ -81,13 +81,13 @@ func (d *Device) retireWarm(keep int) {
 	}
 }
 
-// warmUp has a worker initialise the GPU, with a slot of the ledger.
-func (d *Device) warmUp(w *workerProcess, slot int) {
+// warmUp has a worker initialise the GPU, with an entry of the ledger.
+func (d *Device) warmUp(w *workerProcess, entry int) {
 	defer d.running.done()
 	defer close(w.ready)
 	policy := w.policy
 	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-	fds := d.passLedger(m, nil, ledger.Warm+slot)
+	fds := d.passLedger(m, nil, ledger.Warm+entry)
 	err := w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	if err == nil {
 		return

@@ -7,21 +7,21 @@
 // # Who owns what
 //
 // A device process makes the Page of its VM. It passes it on to the VM's workers, each of which
-// has a slot of it until its process has ended, and to the arbiter. The gate's word is written by
+// has an entry of it until its process has ended, and to the arbiter. The gate's word is written by
 // the arbiter; by the device process while there is no arbiter, or when that doesn't beat any more.
-// A slot is written by its worker, and by the device process when the worker has ended. Two event
-// descriptors belong to a page: workers ring the bell when the arbiter has to look at their slots;
-// the one called opened can be read for as long as the gate is open, so that a worker can sleep on
-// it.
+// An entry is written by its worker, and by the device process when the worker has ended. Two event
+// descriptors belong to a page: workers ring the bell when the arbiter has to look at their
+// entries; the one called opened can be read for as long as the gate is open, so that a worker can
+// sleep on it.
 //
 // # The order of things
 //
 // A worker notes that it has work in flight and looks at the gate after that. Who closes a gate
-// writes the word and looks at the slots after that. So either the worker sees the closed gate, or
-// the arbiter sees the work that came through.
+// writes the word and looks at the entries after that. So either the worker sees the closed gate,
+// or the arbiter sees the work that came through.
 //
 // Who begins work at an open gate rings no bell, unless the word asks for it (Knock): the arbiter
-// looks at the slots of those whose turn it is before it takes the turn away.
+// looks at the entries of those whose turn it is before it takes the turn away.
 //
 // # Who may lie
 //

@@ -76,7 +76,7 @@ func TestFreeGateIsNotCounted(t *testing.T) {
 func TestEnterAndLeave(t *testing.T) {
 	p := newPage(t)
 	p.Set(State{Open: true, Attend: true})
-	w, other := p.Worker(0), p.Worker(Slots-1)
+	w, other := p.Worker(0), p.Worker(Entries-1)
 	if !w.Enter() {
 		t.Fatal("an open gate doesn't let through")
 	}
@@ -183,11 +183,11 @@ func TestNothingSlipsThrough(t *testing.T) {
 	p.Set(State{Open: true}) // a new gate is free, and what comes through that isn't counted
 	var inside, stop atomic.Int32
 	var workers sync.WaitGroup
-	for slot := range 2 {
+	for entry := range 2 {
 		workers.Add(1)
 		go func() {
 			defer workers.Done()
-			w := p.Worker(slot)
+			w := p.Worker(entry)
 			for stop.Load() == 0 {
 				if w.Enter() {
 					inside.Add(1)

@@ -14,17 +14,17 @@ import (
 	"gvisor.dev/gvisor/pkg/memutil"
 )
 
-// Slots is how many workers a page has room for.
-const Slots = 64
+// Entries is how many workers a page has room for.
+const Entries = 64
 
-// Layout: the gate's word, the arbiter's beat in a line of its own, and from slots on a line for
+// Layout: the gate's word, the arbiter's beat in a line of its own, and from entries on a line for
 // each worker, which nobody else writes: work waiting, work in flight.
 const (
 	lineBytes = 64
 	beatAt    = lineBytes
-	slotsAt   = 4096
-	flightAt  = 4 // within a slot
-	pageBytes = slotsAt + Slots*lineBytes
+	entriesAt = 4096
+	flightAt  = 4 // within an entry
+	pageBytes = entriesAt + Entries*lineBytes
 )
 
 // ErrPage says that a file isn't a page.
@@ -157,17 +157,17 @@ func (p *Page) Set(s State) {
 
 // Demand is what the workers have to do, all of them together.
 func (p *Page) Demand() (waiting, inFlight bool) {
-	for slot := range Slots {
-		line := p.mem[slotsAt+slot*lineBytes:]
+	for entry := range Entries {
+		line := p.mem[entriesAt+entry*lineBytes:]
 		waiting = waiting || atomic.LoadUint32(word32(line)) != 0
 		inFlight = inFlight || atomic.LoadUint32(word32(line[flightAt:])) != 0
 	}
 	return waiting, inFlight
 }
 
-// Clear empties the slot of a worker that has ended.
-func (p *Page) Clear(slot int) {
-	line := p.mem[slotsAt+slot*lineBytes:]
+// Clear empties the entry of a worker that has ended.
+func (p *Page) Clear(entry int) {
+	line := p.mem[entriesAt+entry*lineBytes:]
 	atomic.StoreUint32(word32(line), 0)
 	atomic.StoreUint32(word32(line[flightAt:]), 0)
 	ring(p.bell)

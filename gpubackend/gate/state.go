@@ -7,7 +7,7 @@ import "time"
 // State is what the gate's word says.
 type State struct {
 	Open bool
-	// Free says that nobody counts what the workers do: they need not fill in their slots.
+	// Free says that nobody counts what the workers do: they need not fill in their entries.
 	Free bool
 	// Attend asks the workers to ring the bell when their work has ended.
 	Attend bool

@@ -10,9 +10,9 @@ type Worker struct {
 	bell, opened          int
 }
 
-// Worker returns the side of the worker that has a slot.
-func (p *Page) Worker(slot int) *Worker {
-	line := p.mem[slotsAt+slot*lineBytes:]
+// Worker returns the side of the worker that has an entry.
+func (p *Page) Worker(entry int) *Worker {
+	line := p.mem[entriesAt+entry*lineBytes:]
 	return &Worker{
 		word: word32(p.mem), waiting: word32(line), flight: word32(line[flightAt:]),
 		bell: p.bell, opened: p.opened,

@@ -90,7 +90,7 @@ func TestFilesHaveTheirNames(t *testing.T) {
 		sent = append(sent, fd)
 	}
 	defer CloseFiles(sent)
-	m := &Message{Kind: KindStart, Slot: 63, Files: Files{
+	m := &Message{Kind: KindStart, Entry: 63, Files: Files{
 		Kick: true, Call: true, State: true, Conn: true, Object: true, Gate: true, Ledger: true,
 		Memory: 2,
 	}}
@@ -105,8 +105,8 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	n := got.Name(fds)
 	named := append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object}, n.Gate...)
 	named = append(append(named, n.Ledger), n.Memory...)
-	if got.Slot != 63 || !slices.Equal(named, fds) {
-		t.Errorf("slot %d, files %v named %+v", got.Slot, fds, n)
+	if got.Entry != 63 || !slices.Equal(named, fds) {
+		t.Errorf("entry %d, files %v named %+v", got.Entry, fds, n)
 	}
 	if len(n.Gate) != GateFiles || len(n.Memory) != 2 {
 		t.Errorf("gate %v, memory %v", n.Gate, n.Memory)

@@ -70,7 +70,7 @@ type Message struct {
 	Object  *Object  `json:"object,omitempty"`
 	Log     *Log     `json:"log,omitempty"`
 	// the worker's on pages that all workers of the VM share
-	Slot  int   `json:"slot,omitempty"`
+	Entry int   `json:"entry,omitempty"`
 	Files Files `json:"files"`
 }
 

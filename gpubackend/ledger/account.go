@@ -3,11 +3,11 @@
 package ledger
 
 // Process is the accounts of one process. A process that is started ahead of use has them before it
-// has a slot; what it took until then counts as soon as it joins. One goroutine uses it. A nil
+// has an entry; what it took until then counts as soon as it joins. One goroutine uses it. A nil
 // Process has no accounts.
 type Process struct {
 	page     *Page
-	slot     int
+	entry    int
 	accounts map[uint64]*Account
 }
 
@@ -28,9 +28,9 @@ func (p *Process) Account(id uint64) *Account {
 	return a
 }
 
-// Join gives the process its slot of a page. What it held in another slot of that page moves.
-func (p *Process) Join(page *Page, slot int) {
-	p.page, p.slot = page, slot
+// Join gives the process its entry of a page. What it held in another entry of that page moves.
+func (p *Process) Join(page *Page, entry int) {
+	p.page, p.entry = page, entry
 	for id, a := range p.accounts {
 		p.join(id, a)
 	}
@@ -49,7 +49,7 @@ func (p *Process) join(id uint64, a *Account) {
 		return
 	}
 	if g := p.page.GPU(id); g != nil {
-		a.join(g, p.slot)
+		a.join(g, p.entry)
 	} else {
 		a.refused = true
 	}
@@ -60,14 +60,15 @@ func (p *Process) join(id uint64, a *Account) {
 type Account struct {
 	held    [Kinds]uint64
 	gpu     *GPU // nil: counted when there is one
-	slot    slot
+	entry   entry
 	refused bool // somebody has filled the page with other GPUs
 }
 
-// join counts what is held in a slot. What another slot had of it leaves that, and the sum stays.
+// join counts what is held in an entry. What another entry had of it leaves that, and the sum
+// stays.
 func (a *Account) join(g *GPU, i int) {
-	before := a.slot
-	a.gpu, a.slot = g, g.slot(i)
+	before := a.entry
+	a.gpu, a.entry = g, g.entry(i)
 	for k, held := range a.held {
 		a.add(Kind(k), held)
 		if before != nil {
@@ -78,26 +79,26 @@ func (a *Account) join(g *GPU, i int) {
 	}
 }
 
-// count adds to sum and slot, whatever the bound is.
+// count adds to sum and entry, whatever the bound is.
 func (a *Account) count(k Kind, bytes uint64) {
 	a.gpu.taken.Add(bytes)
 	a.add(k, bytes)
 }
 
-// add adds to the slot, and notes the most that there was.
+// add adds to the entry, and notes the most that there was.
 func (a *Account) add(k Kind, bytes uint64) {
-	a.slot.kind(k).Add(bytes)
+	a.entry.kind(k).Add(bytes)
 	var sum uint64
 	for k := range kinds {
-		sum += a.slot.kind(k).Load()
+		sum += a.entry.kind(k).Load()
 	}
-	if sum > a.slot.peak().Load() {
-		a.slot.peak().Store(sum)
+	if sum > a.entry.peak().Load() {
+		a.entry.peak().Store(sum)
 	}
 }
 
 func (a *Account) uncount(k Kind, bytes uint64) {
-	give(a.slot.kind(k), bytes)
+	give(a.entry.kind(k), bytes)
 	give(a.gpu.taken, bytes)
 }
 
@@ -159,8 +160,8 @@ func (a *Account) Move(from, to Kind, bytes uint64) {
 	}
 	bytes = min(bytes, a.held[from])
 	if a.gpu != nil {
-		a.slot.kind(to).Add(bytes)
-		give(a.slot.kind(from), bytes)
+		a.entry.kind(to).Add(bytes)
+		give(a.entry.kind(from), bytes)
 	}
 	a.held[from] -= bytes
 	a.held[to] += bytes

@@ -18,8 +18,8 @@ type Usage interface {
 
 // Running is a process that may hold memory.
 type Running struct {
-	Slot int
-	PID  int // on the host
+	Entry int
+	PID   int // on the host
 }
 
 // Audit is the device process's side of a page. What it decides by is its own, or the driver's. One
@@ -29,17 +29,17 @@ type Audit struct {
 	bound     uint64
 	tolerance uint64
 	seen      map[uint64]*seen // by the GPU's id
-	marked    [Slots]bool      // at the last Mark
+	marked    [Entries]bool    // at the last Mark
 }
 
 // seen is a GPU, and what the last look at it found.
 type seen struct {
 	id         uint64
 	gpu        *GPU
-	taken, sum uint64        // of the page
-	took       [Slots]uint64 // at the last Mark
-	allowed    uint64        // the bound, or what the VM had when that became lower
-	over       bool          // the driver had more than is tolerated
+	taken, sum uint64          // of the page
+	took       [Entries]uint64 // at the last Mark
+	allowed    uint64          // the bound, or what the VM had when that became lower
+	over       bool            // the driver had more than is tolerated
 }
 
 // NewAudit returns the audit of a page without a bound. tolerance is how much more than the bound
@@ -60,17 +60,17 @@ func (a *Audit) SetBound(bytes uint64) {
 	a.page.SetBound(bytes)
 }
 
-// Begin says whose slot it is from now on: a guest process's, or 0.
-func (a *Audit) Begin(slot int, guestPID int32) {
+// Begin says whose entry it is from now on: a guest process's, or 0.
+func (a *Audit) Begin(entry int, guestPID int32) {
 	for _, g := range a.page.sections {
-		g.slot(slot).pid().Store(uint64(uint32(guestPID)))
+		g.entry(entry).pid().Store(uint64(uint32(guestPID)))
 	}
 }
 
-// End gives back what the process of a slot held, which has ended.
-func (a *Audit) End(slot int) {
+// End gives back what the process of an entry held, which has ended.
+func (a *Audit) End(entry int) {
 	for _, g := range a.page.sections {
-		s := g.slot(slot)
+		s := g.entry(entry)
 		s.pid().Store(0)
 		freed := s.other().Swap(0)
 		for k := range kinds {
@@ -86,13 +86,13 @@ func (a *Audit) Mark(running []Running) {
 	clear(a.marked[:])
 	for _, s := range a.seen {
 		for _, r := range running {
-			s.gpu.slot(r.Slot).peak().Store(0)
-			h := s.gpu.Holding(r.Slot)
-			s.took[r.Slot] = h.Took()
+			s.gpu.entry(r.Entry).peak().Store(0)
+			h := s.gpu.Holding(r.Entry)
+			s.took[r.Entry] = h.Took()
 		}
 	}
 	for _, r := range running {
-		a.marked[r.Slot] = true
+		a.marked[r.Entry] = true
 	}
 }
 
@@ -125,7 +125,7 @@ func (a *Audit) find() {
 	}
 }
 
-// Known are the GPUs that somebody uses or the driver has named, with what their slots say.
+// Known are the GPUs that somebody uses or the driver has named, with what their entries say.
 func (a *Audit) Known() []*GPU {
 	a.find()
 	var list []*GPU
@@ -150,26 +150,26 @@ func (a *Audit) of(id uint64) *seen {
 	return s
 }
 
-// compare counts what the driver has beyond the slots, and says which process is to end, if any: of
-// the workers that serve a guest process the one that has most beyond what it took, or where all
+// compare counts what the driver has beyond the entries, and says which process is to end, if any:
+// of the workers that serve a guest process the one that has most beyond what it took, or where all
 // have taken what they have the one that has most. What is too much at two looks counts, not at
 // one.
 func (a *Audit) compare(s *seen, running []Running, usage Usage) (worst Running, end bool) {
 	var all, most, mostUsed uint64
 	for _, r := range running {
 		used, ok := usage.Used(s.id, r.PID)
-		if !ok || !a.marked[r.Slot] {
+		if !ok || !a.marked[r.Entry] {
 			continue
 		}
-		h := s.gpu.Holding(r.Slot)
-		took := max(s.took[r.Slot], h.Took(), s.gpu.slot(r.Slot).peak().Load())
+		h := s.gpu.Holding(r.Entry)
+		took := max(s.took[r.Entry], h.Took(), s.gpu.entry(r.Entry).peak().Load())
 		beyond := used - min(used, took)
-		s.gpu.setOther(r.Slot, beyond)
+		s.gpu.setOther(r.Entry, beyond)
 		all += used
 		switch {
-		case r.Slot >= Warm && used != 0 && h.onlyContexts() && h.Took() == took:
+		case r.Entry >= Warm && used != 0 && h.onlyContexts() && h.Took() == took:
 			s.gpu.SetContext(used)
-		case r.Slot < Workers && (beyond > most || beyond == most && used > mostUsed):
+		case r.Entry < Workers && (beyond > most || beyond == most && used > mostUsed):
 			worst, most, mostUsed = r, beyond, used
 		}
 	}
@@ -185,8 +185,8 @@ func (h *Holding) onlyContexts() bool {
 }
 
 // setOther sets what a process has beyond what it took.
-func (g *GPU) setOther(slot int, bytes uint64) {
-	had := g.slot(slot).other().Swap(bytes)
+func (g *GPU) setOther(entry int, bytes uint64) {
+	had := g.entry(entry).other().Swap(bytes)
 	if bytes >= had {
 		g.taken.Add(bytes - had)
 		return
@@ -194,11 +194,11 @@ func (g *GPU) setOther(slot int, bytes uint64) {
 	give(g.taken, had-bytes)
 }
 
-// settle makes the sum that of the slots, where neither has changed since the last look: a process
-// that was killed between two writes leaves them different, and so does one that lies.
+// settle makes the sum that of the entries, where neither has changed since the last look: a
+// process that was killed between two writes leaves them different, and so does one that lies.
 func (s *seen) settle() {
 	taken, sum := s.gpu.Taken(), uint64(0)
-	for i := range Slots {
+	for i := range Entries {
 		h := s.gpu.Holding(i)
 		sum += h.Sum()
 	}

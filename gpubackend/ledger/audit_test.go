@@ -97,9 +97,9 @@ func TestLiars(t *testing.T) {
 		lie  func(x *audited)
 	}{
 		{"says nothing", func(*audited) {}},
-		{"has its slot say that it may", func(x *audited) {
-			x.gpu.slot(0).kind(Window).Store(1 << 40)
-			x.gpu.slot(0).peak().Store(1 << 40)
+		{"has its entry say that it may", func(x *audited) {
+			x.gpu.entry(0).kind(Window).Store(1 << 40)
+			x.gpu.entry(0).peak().Store(1 << 40)
 		}},
 		{"raises the bound", func(x *audited) { x.page.SetBound(1 << 50); x.a.Take(Window, 5000) }},
 		{"lowers the sum", func(x *audited) { x.gpu.taken.Store(0); x.a.Take(Window, 990) }},
@@ -252,7 +252,7 @@ func TestKilledBetweenTwoWrites(t *testing.T) {
 func TestSettlingIsPatient(t *testing.T) {
 	x := newAudited(t)
 	for n := range uint64(5) {
-		x.gpu.take(1) // to be in a slot soon
+		x.gpu.take(1) // to be in an entry soon
 		if x.lookAt(nil); x.gpu.Taken() != 2*contexts+n+1 {
 			t.Fatalf("%d taken", x.gpu.Taken())
 		}
@@ -274,15 +274,15 @@ func TestHostilePages(t *testing.T) {
 			x.a.Give(Kind(random.IntN(Kinds)), random.Uint64())
 			x.a.Share()
 			for _, g := range x.page.Known() {
-				for slot := range Slots {
-					h := g.Holding(slot)
+				for entry := range Entries {
+					h := g.Holding(entry)
 					h.Map()
 				}
 			}
 			x.look()
 		}
-		for slot := range Slots {
-			x.End(slot)
+		for entry := range Entries {
+			x.End(entry)
 		}
 		x.looks()
 		bound, id, taken := x.page.Bound(), x.gpu.ID(), x.gpu.Taken()

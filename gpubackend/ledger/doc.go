@@ -11,17 +11,17 @@
 // # Who owns what
 //
 // A device process makes the Page of its VM and passes it on to the VM's workers and mover, each of
-// which has a slot of it. A process takes memory before the driver makes it, and gives it back
+// which has an entry of it. A process takes memory before the driver makes it, and gives it back
 // after the driver has freed it. To take is one compare-and-swap of the sum against the bound and
-// an addition to the own slot; it makes no system call. When a process has ended, the device
-// process gives back what its slot says.
+// an addition to the own entry; it makes no system call. When a process has ended, the device
+// process gives back what its entry says.
 //
 // # Who may lie
 //
 // Workers may: they can write anything to the page, and ignore it. So no other VM relies on it, and
 // nothing that is read from it is an address or an index. The device process keeps the bound of its
-// own and writes it again and again. It compares the slots with what the GPU's driver says that
-// each process uses, counts what the driver has beyond a slot as the slot's Other, and names the
+// own and writes it again and again. It compares the entries with what the GPU's driver says that
+// each process uses, counts what the driver has beyond an entry as the entry's Other, and names the
 // process to end when the driver has more for the VM than it may have (Audit).
 //
 // The memory is sealed, so that nobody can make it shorter.

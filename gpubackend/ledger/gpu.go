@@ -32,17 +32,17 @@ const OtherName = "other"
 // GPU is a page's section of one GPU. It may be used from many goroutines.
 type GPU struct {
 	id, bound, taken, context *word
-	lines                     []byte // of the slots
+	lines                     []byte // of the entries
 	at                        int    // in the page
 }
 
-// slot is what one process holds.
-type slot []byte
+// entry is what one process holds.
+type entry []byte
 
-func (s slot) pid() *word        { return wordAt(s, pidAt) }
-func (s slot) other() *word      { return wordAt(s, otherAt) }
-func (s slot) peak() *word       { return wordAt(s, peakAt) }
-func (s slot) kind(k Kind) *word { return wordAt(s, kindsAt+8*int(k)) }
+func (s entry) pid() *word        { return wordAt(s, pidAt) }
+func (s entry) other() *word      { return wordAt(s, otherAt) }
+func (s entry) peak() *word       { return wordAt(s, peakAt) }
+func (s entry) kind(k Kind) *word { return wordAt(s, kindsAt+8*int(k)) }
 
 // newGPU returns the section at an offset of a page.
 func newGPU(mem []byte, at int) *GPU {
@@ -52,7 +52,7 @@ func newGPU(mem []byte, at int) *GPU {
 	}
 }
 
-func (g *GPU) slot(i int) slot { return g.lines[i*lineBytes : (i+1)*lineBytes] }
+func (g *GPU) entry(i int) entry { return g.lines[i*lineBytes : (i+1)*lineBytes] }
 
 // ID is the GPU's.
 func (g *GPU) ID() uint64 { return g.id.Load() }
@@ -82,7 +82,7 @@ func (g *GPU) take(bytes uint64) bool {
 	}
 }
 
-// give takes away from a sum or from what a slot holds, which a lie may have made smaller than
+// give takes away from a sum or from what an entry holds, which a lie may have made smaller than
 // that.
 func give(from *word, bytes uint64) {
 	for {
@@ -133,9 +133,9 @@ func (h *Holding) Add(other Holding) {
 	h.Other += other.Other
 }
 
-// Holding reads a slot.
-func (g *GPU) Holding(slot int) Holding {
-	s := g.slot(slot)
+// Holding reads an entry.
+func (g *GPU) Holding(entry int) Holding {
+	s := g.entry(entry)
 	h := Holding{PID: int32(uint32(s.pid().Load())), Other: s.other().Load()}
 	for k := range h.Kinds {
 		h.Kinds[k] = s.kind(Kind(k)).Load()

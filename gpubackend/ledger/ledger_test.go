@@ -27,10 +27,10 @@ func newPage(t testing.TB, bound uint64) *Page {
 	return p
 }
 
-// account is that of a new process with a slot.
-func account(p *Page, slot int) *Account {
+// account is that of a new process with an entry.
+func account(p *Page, entry int) *Account {
 	process := NewProcess()
-	process.Join(p, slot)
+	process.Join(p, entry)
 	return process.Account(testGPU)
 }
 
@@ -100,7 +100,7 @@ func TestNoAccount(t *testing.T) {
 	a.Give(Code, 1)
 }
 
-// TestJoin counts what a process took before it had a slot, and moves what it had in another one.
+// TestJoin counts what a process took before it had an entry, and moves what it had in another one.
 func TestJoin(t *testing.T) {
 	p := newPage(t, 100)
 	g := p.GPU(testGPU)
@@ -168,11 +168,11 @@ func TestLikeAnOracle(t *testing.T) {
 		audit.SetBound(o.bound)
 		accounts := map[int]*Account{}
 		for range 500 {
-			slot, k := random.IntN(4), Kind(random.IntN(Kinds))
-			if accounts[slot] == nil {
-				accounts[slot], o.held[slot] = account(p, slot), new([Kinds]uint64)
+			entry, k := random.IntN(4), Kind(random.IntN(Kinds))
+			if accounts[entry] == nil {
+				accounts[entry], o.held[entry] = account(p, entry), new([Kinds]uint64)
 			}
-			a, h, bytes := accounts[slot], o.held[slot], random.Uint64N(400)
+			a, h, bytes := accounts[entry], o.held[entry], random.Uint64N(400)
 			switch random.IntN(6) {
 			case 0, 1, 2:
 				want := o.bound == 0 || o.sum()+bytes <= o.bound
@@ -190,9 +190,9 @@ func TestLikeAnOracle(t *testing.T) {
 				h[k] = bytes
 			case 5:
 				if random.IntN(4) == 0 {
-					audit.End(slot)
-					delete(accounts, slot)
-					delete(o.held, slot)
+					audit.End(entry)
+					delete(accounts, entry)
+					delete(o.held, entry)
 				} else {
 					o.bound = []uint64{0, 500, 1000, 2000}[random.IntN(4)]
 					audit.SetBound(o.bound)
@@ -201,9 +201,9 @@ func TestLikeAnOracle(t *testing.T) {
 			if g := p.GPU(testGPU); g.Taken() != o.sum() {
 				t.Fatalf("seed %d: %d taken, want %d", seed, g.Taken(), o.sum())
 			}
-			for slot, h := range o.held {
-				if got := p.GPU(testGPU).Holding(slot); got.Kinds != *h {
-					t.Fatalf("seed %d: slot %d holds %v, want %v", seed, slot, got.Kinds, *h)
+			for entry, h := range o.held {
+				if got := p.GPU(testGPU).Holding(entry); got.Kinds != *h {
+					t.Fatalf("seed %d: entry %d holds %v, want %v", seed, entry, got.Kinds, *h)
 				}
 			}
 		}
@@ -216,11 +216,11 @@ func TestNeverOverTheBound(t *testing.T) {
 	p := newPage(t, 1000)
 	g := p.GPU(testGPU)
 	var running sync.WaitGroup
-	for slot := range 4 {
+	for entry := range 4 {
 		running.Add(1)
 		go func() {
 			defer running.Done()
-			a, random := account(p, slot), rand.New(rand.NewPCG(uint64(slot), 2))
+			a, random := account(p, entry), rand.New(rand.NewPCG(uint64(entry), 2))
 			for range 20000 {
 				bytes := random.Uint64N(600)
 				if !a.Take(Window, bytes) {
@@ -264,28 +264,28 @@ func BenchmarkTakeGive(b *testing.B) {
 func TestHolders(t *testing.T) {
 	page := newPage(t, 0)
 	a := NewAudit(page, 0)
-	for slot, pid := range map[int]int32{3: 30, 7: 70, 9: 90, Mover: 0, Warm: 1} {
-		a.Begin(slot, pid)
+	for entry, pid := range map[int]int32{3: 30, 7: 70, 9: 90, Mover: 0, Warm: 1} {
+		a.Begin(entry, pid)
 		p := NewProcess()
-		p.Join(page, slot)
-		if slot != 9 { // it has nothing
-			p.Account(testGPU).Force(Contexts, uint64(slot))
+		p.Join(page, entry)
+		if entry != 9 { // it has nothing
+			p.Account(testGPU).Force(Contexts, uint64(entry))
 		}
 	}
 	var got []Holding
 	for from := 0; ; {
-		slot, h, ok := page.Holder(testGPU, from)
+		entry, h, ok := page.Holder(testGPU, from)
 		if !ok {
 			break
 		}
-		got, from = append(got, h), slot+1
+		got, from = append(got, h), entry+1
 	}
 	if len(got) != 2 || got[0].PID != 30 || got[0].Sum() != 3 || got[1].PID != 70 {
 		t.Errorf("holders %+v", got)
 	}
 	for _, from := range []int{-1, Workers, math.MaxInt} {
-		if slot, _, ok := page.Holder(testGPU, from); ok && slot != 3 {
-			t.Errorf("from %d: slot %d", from, slot)
+		if entry, _, ok := page.Holder(testGPU, from); ok && entry != 3 {
+			t.Errorf("from %d: entry %d", from, entry)
 		}
 	}
 	if _, _, ok := page.Holder(testGPU+1, 0); ok || len(page.Known()) != 1 {

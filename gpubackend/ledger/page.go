@@ -12,13 +12,13 @@ import (
 	"gvisor.dev/gvisor/pkg/memutil"
 )
 
-// Slots of a page. A worker has one of the first while it serves a guest process, and one of those
-// from Warm on while it is kept warm.
+// Entries of a page. A worker has one of the first while it serves a guest process, and one of
+// those from Warm on while it is kept warm.
 const (
 	Workers = 64
 	Mover   = Workers
 	Warm    = Workers + 1
-	Slots   = Warm + Workers
+	Entries = Warm + Workers
 )
 
 // GPUs is how many a page has room for.
@@ -26,7 +26,7 @@ const GPUs = 16
 
 // Layout: the bound, which is the same for each GPU, and how busy the VM keeps them, then a section
 // for each GPU. That begins with
-// a line of its own numbers, and has a line for each slot.
+// a line of its own numbers, and has a line for each entry.
 const (
 	boundAt      = 0
 	busyAt       = 8
@@ -35,11 +35,11 @@ const (
 	idAt         = 0
 	takenAt      = 64 // apart from what is only read
 	contextAt    = 8
-	pidAt        = 0 // within a slot
+	pidAt        = 0 // within an entry
 	otherAt      = 8
 	peakAt       = 16
 	kindsAt      = 24
-	sectionBytes = (1 + Slots) * lineBytes
+	sectionBytes = (1 + Entries) * lineBytes
 	pageBytes    = sectionsAt + (GPUs*sectionBytes+4095)/4096*4096
 )
 
@@ -130,15 +130,15 @@ func (p *Page) Busy() (percent int, known bool) {
 	return int(min(n-1, 100)), n != 0
 }
 
-// Holder is the first guest process, from a slot on, that has memory of a GPU.
-func (p *Page) Holder(id uint64, from int) (slot int, h Holding, ok bool) {
+// Holder is the first guest process, from an entry on, that has memory of a GPU.
+func (p *Page) Holder(id uint64, from int) (entry int, h Holding, ok bool) {
 	for _, g := range p.Known() {
 		if g.ID() != id {
 			continue
 		}
-		for slot = max(from, 0); slot < Workers; slot++ {
-			if h = g.Holding(slot); h.PID > 0 && h.Sum() != 0 {
-				return slot, h, true
+		for entry = max(from, 0); entry < Workers; entry++ {
+			if h = g.Holding(entry); h.PID > 0 && h.Sum() != 0 {
+				return entry, h, true
 			}
 		}
 	}

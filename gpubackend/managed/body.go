@@ -20,7 +20,7 @@ func (r *rewriter) function() error {
 	}
 	first := len(r.listing.edits)
 	r.edit(edit{start: r.at.end, end: r.at.end})
-	r.registers, r.load = map[slot]int{}, nil
+	r.registers, r.load = map[address]int{}, nil
 	if err := r.body(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (r *rewriter) instruction() error {
 // the register has it.
 func (r *rewriter) operand() error {
 	i, _ := r.managed()
-	s := slot{variable: i}
+	s := address{variable: i}
 	bracket, start, end := r.before[0].Is("["), r.at.start, r.at.end
 	if r.before[0].Is("+") || r.before[0].Is("-") ||
 		r.before[0].Is("(") && r.before[1].Kind == ptxlex.Word {

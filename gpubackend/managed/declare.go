@@ -77,7 +77,7 @@ func declarations(text string) ([]declaration, error) {
 	return d.found, nil
 }
 
-func (p piece) linkage() bool {
+func (p lexeme) linkage() bool {
 	return p.Kind == ptxlex.Dot &&
 		(p.Text == "visible" || p.Text == "extern" || p.Text == "weak" || p.Text == "common")
 }

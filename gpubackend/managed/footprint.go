@@ -38,7 +38,7 @@ func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 		case !isPTX(e) || e.Arch > arch:
 			continue
 		}
-		n, err := measured(e, measure, mem.Part())
+		n, err := measured(e, measure, mem.Sibling())
 		if err != nil {
 			return 0, err
 		}

@@ -249,8 +249,8 @@ func TestImagesCount(t *testing.T) {
 		host.SetLimit(limit)
 		mem := host.Open()
 		_, err := Open(image, 90, mem)
-		_, found := Find(image, mem.Part())
-		_, short := Footprint(image, 90, mem.Part())
+		_, found := Find(image, mem.Sibling())
+		_, short := Footprint(image, 90, mem.Sibling())
 		fits := limit >= uint64(len(image))
 		if !errors.Is(err, budget.ErrExceeded) ||
 			!fits && (found || !errors.Is(short, budget.ErrExceeded)) {

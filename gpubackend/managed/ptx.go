@@ -13,8 +13,8 @@ import (
 // maxNames bounds the search for names that a text doesn't use.
 const maxNames = 64
 
-// slot is an address: that of a variable, and so many bytes beyond.
-type slot struct {
+// address is an address: that of a variable, and so many bytes beyond.
+type address struct {
 	variable int
 	offset   uint64
 }
@@ -23,13 +23,13 @@ type slot struct {
 type edit struct {
 	start, end int
 	text       string
-	address    *slot  // its number follows the text
-	load       []slot // the registers of a function body, in order
+	address    *address  // its number follows the text
+	load       []address // the registers of a function body, in order
 }
 
 // editBytes is what an edit counts for, with what it adds to the text: a register's declaration and
 // load are of less than 128.
-var editBytes = 2*uint64(reflect.TypeFor[edit]().Size()+reflect.TypeFor[slot]().Size()) + 2*128
+var editBytes = 2*uint64(reflect.TypeFor[edit]().Size()+reflect.TypeFor[address]().Size()) + 2*128
 
 // listing is a text with its edits, in order.
 type listing struct {
@@ -92,7 +92,7 @@ func unused(text string) (string, error) {
 
 // place writes the text anew.
 func (l *listing) place(base uint64) []byte {
-	address := func(s slot) uint64 { return base + l.code.Variables[s.variable].Offset + s.offset }
+	value := func(s address) uint64 { return base + l.code.Variables[s.variable].Offset + s.offset }
 	out := make([]byte, 0, len(l.text)+64*len(l.edits))
 	at := 0
 	for i := range l.edits {
@@ -100,13 +100,13 @@ func (l *listing) place(base uint64) []byte {
 		out = append(append(out, l.text[at:e.start]...), e.text...)
 		at = e.end
 		if e.address != nil {
-			out = fmt.Appendf(out, "%#x", address(*e.address))
+			out = fmt.Appendf(out, "%#x", value(*e.address))
 		}
 		if len(e.load) > 0 {
 			out = fmt.Appendf(out, " .reg .b64 %s<%d>;", l.register(""), len(e.load))
 		}
 		for n, s := range e.load {
-			out = fmt.Appendf(out, " mov.u64 %s, %#x;", l.register(n), address(s))
+			out = fmt.Appendf(out, " mov.u64 %s, %#x;", l.register(n), value(s))
 		}
 	}
 	return append(out, l.text[at:]...)

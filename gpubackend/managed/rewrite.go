@@ -16,8 +16,8 @@ type rewriter struct {
 	declared map[int]declaration // by the place of its ".global"
 	uses     int
 	// Of the function body at hand.
-	registers map[slot]int
-	load      []slot
+	registers map[address]int
+	load      []address
 }
 
 // rewrite makes the edits.
@@ -46,7 +46,7 @@ func (l *listing) rewrite(found []declaration) error {
 func (r *rewriter) edit(e edit) {
 	if err := r.listing.mem.Take(editBytes + 2*uint64(len(e.text))); err != nil && r.err == nil {
 		r.err = err
-		r.at, r.next = piece{}, piece{}
+		r.at, r.next = lexeme{}, lexeme{}
 	}
 	r.listing.edits = append(r.listing.edits, e)
 }
@@ -77,7 +77,7 @@ func (r *rewriter) use() error {
 	return nil
 }
 
-// statement takes a piece of the module: a directive, a variable or a function.
+// statement takes a statement of the module: a directive, a variable or a function.
 func (r *rewriter) statement() error {
 	switch {
 	case r.isDot("version", "target", "address_size", "file", "loc"):
@@ -163,7 +163,7 @@ func (r *rewriter) initialised() error {
 // beyond.
 func (r *rewriter) constant() error {
 	i, _ := r.managed()
-	s := slot{variable: i}
+	s := address{variable: i}
 	start, end := r.at.start, r.at.end
 	inner := r.before[0].Is("(")
 	if inner {

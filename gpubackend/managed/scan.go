@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// piece is a token and where it is in the text.
-type piece struct {
+// lexeme is a token and where it is in the text.
+type lexeme struct {
 	ptxlex.Token
 	start, end int
 }
@@ -17,9 +17,9 @@ type piece struct {
 // scanner walks over the tokens of a text and knows those around the current one.
 type scanner struct {
 	lexer  *ptxlex.Lexer
-	before [3]piece // the last first
-	at     piece
-	next   piece
+	before [3]lexeme // the last first
+	at     lexeme
+	next   lexeme
 	err    error // of the lexer; everything is EOF then
 }
 
@@ -27,14 +27,14 @@ func newScanner(text string) *scanner {
 	s := &scanner{lexer: ptxlex.New(text)}
 	s.step()
 	s.step()
-	s.before = [3]piece{}
+	s.before = [3]lexeme{}
 	return s
 }
 
 // step moves on by one token.
 func (s *scanner) step() {
 	s.before[2], s.before[1], s.before[0] = s.before[1], s.before[0], s.at
-	s.at, s.next = s.next, piece{}
+	s.at, s.next = s.next, lexeme{}
 	if s.err != nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (s *scanner) step() {
 	if t.Kind == ptxlex.Dot {
 		start--
 	}
-	s.next = piece{t, start, end}
+	s.next = lexeme{t, start, end}
 }
 
 // ended tells whether there is no token any more.

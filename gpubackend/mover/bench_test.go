@@ -40,9 +40,9 @@ func BenchmarkScattered(b *testing.B) {
 	e := &cudaEngine{threshold: DefaultThreshold}
 	e.setRegistered(DefaultRegistered)
 	for _, r := range m.regions {
-		r.parts = []partState{partPinned}
+		r.granules = []granuleState{granulePinned}
 	}
-	s := &slot{list: make([]byte, listRuns*listEntry)}
+	s := &flight{list: make([]byte, listRuns*listEntry)}
 	j := &job{staging: &lent{staging: cudaStaging{1 << 40, 1 << 30}}, toDevice: true}
 	var runs []wire.Run
 	b.ResetTimer()

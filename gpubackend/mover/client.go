@@ -29,7 +29,7 @@ type Client struct {
 	tail     uint32 // of the requests
 	head     uint32 // of the completions
 	sequence uint64
-	parts    map[uint64]*copying
+	requests map[uint64]*copying
 	backlog  []byte // records that the ring had no room for
 	record   []byte
 	slept    bool
@@ -82,8 +82,8 @@ func greet(conn *net.UnixConn) (*Client, error) {
 		handover.CloseFiles(fds[1:])
 		return nil, err
 	}
-	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)},
-		nil
+	requests := make(map[uint64]*copying)
+	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, requests: requests}, nil
 }
 
 // Attach lends bytes of the memory behind fd, which stays the caller's, from start on: a multiple
@@ -138,7 +138,7 @@ func (c *Client) Start(m *moves.Move) error {
 		c.sequence++
 		q.sequence = c.sequence
 		op.left++
-		c.parts[q.sequence] = op
+		c.requests[q.sequence] = op
 		c.record = appendRecord(c.record[:0], &q)
 		c.put(c.record)
 		q.offset += runsTotal(q.runs)
@@ -226,7 +226,7 @@ const emptyPolls = 1 << 14
 
 // missing notices, at times, that the mover is gone while copies are expected.
 func (c *Client) missing() bool {
-	if c.empty++; c.empty < emptyPolls || len(c.parts) == 0 {
+	if c.empty++; c.empty < emptyPolls || len(c.requests) == 0 {
 		return false
 	}
 	c.empty = 0
@@ -238,11 +238,11 @@ func (c *Client) missing() bool {
 }
 
 func (c *Client) ended(dst []moves.Moved, sequence uint64, s status) []moves.Moved {
-	op := c.parts[sequence]
+	op := c.requests[sequence]
 	if op == nil {
 		return dst
 	}
-	delete(c.parts, sequence)
+	delete(c.requests, sequence)
 	if err := s.err(); err != nil && op.err == nil {
 		op.err = err
 	}

@@ -37,11 +37,11 @@ const (
 type cudaEngine struct {
 	device     *cuda.Device
 	function   gpubackend.Function
-	slots      [cudaJobs]slot
+	flights    [cudaJobs]flight
 	flying     int
 	threshold  uint64
 	registered uint64 // a power of two
-	part       uint8  // its logarithm
+	granule    uint8  // its logarithm
 	bounce     []byte
 	bounceAt   uint64
 	parameters [16]byte
@@ -51,8 +51,8 @@ type cudaEngine struct {
 	warn       func(string, error)
 }
 
-// slot is what a job on its way has.
-type slot struct {
+// flight is what a job on its way has.
+type flight struct {
 	job    *job
 	stream gpubackend.Stream
 	event  gpubackend.Event
@@ -106,8 +106,8 @@ func (e *cudaEngine) open(device int, accounts *ledger.Process) error {
 	if r != gpubackend.Success {
 		return fmt.Errorf("load the copying kernel: %w", r.Err())
 	}
-	for i := range e.slots {
-		if err := e.openSlot(&e.slots[i]); err != nil {
+	for i := range e.flights {
+		if err := e.openFlight(&e.flights[i]); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func countContext(accounts *ledger.Process, gpu uint64) {
 	a.Force(ledger.Contexts, a.Context(cuda.ContextBytes))
 }
 
-func (e *cudaEngine) openSlot(s *slot) (err error) {
+func (e *cudaEngine) openFlight(s *flight) (err error) {
 	var r gpubackend.Result
 	if s.stream, r = e.device.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
 		0); r != gpubackend.Success {
@@ -177,17 +177,17 @@ func (e *cudaEngine) start(j *job) bool {
 	return true
 }
 
-func (e *cudaEngine) free() *slot {
-	for i := range e.slots {
-		if e.slots[i].job == nil {
-			return &e.slots[i]
+func (e *cudaEngine) free() *flight {
+	for i := range e.flights {
+		if e.flights[i].job == nil {
+			return &e.flights[i]
 		}
 	}
 	return nil
 }
 
 // queue sends every part of a job its way.
-func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
+func (e *cudaEngine) queue(s *flight, j *job) gpubackend.Result {
 	s.n = 0
 	e.batch.Reset()
 	if r := e.queueSpans(s, j); r != gpubackend.Success {
@@ -200,7 +200,7 @@ func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 }
 
 // queueSpans gives spans to the copy engines, or puts them on the kernel's list.
-func (e *cudaEngine) queueSpans(s *slot, j *job) gpubackend.Result {
+func (e *cudaEngine) queueSpans(s *flight, j *job) gpubackend.Result {
 	device := j.staging.staging.(cudaStaging).address + j.offset
 	few := e.fewSmall(j)
 	for i := range j.spans {
@@ -235,7 +235,7 @@ func (e *cudaEngine) fewSmall(j *job) bool {
 }
 
 // copyEngine copies a span, cut where it crosses from one registration to the next.
-func (e *cudaEngine) copyEngine(s *slot, j *job, p *span, device uint64) gpubackend.Result {
+func (e *cudaEngine) copyEngine(s *flight, j *job, p *span, device uint64) gpubackend.Result {
 	host, offset, left := p.address(), p.offset, p.bytes
 	for left > 0 {
 		n := min(left, e.registered-offset%e.registered)
@@ -255,7 +255,7 @@ func (e *cudaEngine) copyEngine(s *slot, j *job, p *span, device uint64) gpuback
 }
 
 // enlist puts a span on the kernel's list, cut evenly as far as there is room.
-func (e *cudaEngine) enlist(s *slot, j *job, p *span, device uint64) gpubackend.Result {
+func (e *cudaEngine) enlist(s *flight, j *job, p *span, device uint64) gpubackend.Result {
 	host, left := p.address(), p.bytes
 	if left <= cut && s.n < listRuns {
 		s.add(device, host, left, j.toDevice)
@@ -277,7 +277,7 @@ func (e *cudaEngine) enlist(s *slot, j *job, p *span, device uint64) gpubackend.
 }
 
 // add puts an entry on the list, which has room.
-func (s *slot) add(device, host, n uint64, toDevice bool) {
+func (s *flight) add(device, host, n uint64, toDevice bool) {
 	if !toDevice {
 		device, host = host, device
 	}
@@ -289,7 +289,7 @@ func (s *slot) add(device, host, n uint64, toDevice bool) {
 }
 
 // launch starts the kernel on the list.
-func (e *cudaEngine) launch(s *slot) gpubackend.Result {
+func (e *cudaEngine) launch(s *flight) gpubackend.Result {
 	if s.n == 0 {
 		return gpubackend.Success
 	}
@@ -305,7 +305,7 @@ func (e *cudaEngine) launch(s *slot) gpubackend.Result {
 }
 
 // launchAndWait makes room on the list.
-func (e *cudaEngine) launchAndWait(s *slot) gpubackend.Result {
+func (e *cudaEngine) launchAndWait(s *flight) gpubackend.Result {
 	if r := e.launch(s); r != gpubackend.Success {
 		return r
 	}
@@ -313,7 +313,7 @@ func (e *cudaEngine) launchAndWait(s *slot) gpubackend.Result {
 	return e.wait(s)
 }
 
-func (e *cudaEngine) wait(s *slot) gpubackend.Result {
+func (e *cudaEngine) wait(s *flight) gpubackend.Result {
 	for {
 		if r := e.device.StreamQuery(s.stream); r != gpubackend.NotReady {
 			return r
@@ -330,8 +330,8 @@ func (e *cudaEngine) poll(ended func(*job)) {
 	if e.flying == 0 {
 		return
 	}
-	for i := range e.slots {
-		s := &e.slots[i]
+	for i := range e.flights {
+		s := &e.flights[i]
 		if s.job == nil {
 			continue
 		}

@@ -43,9 +43,9 @@
 // # Engines
 //
 // The software engine copies with the CPU, large requests on several cores. The CUDA engine
-// registers guest RAM in parts on first use, copies long runs with the copy engines, and scattered
-// ones with a kernel that takes a list of runs. From 256 KiB on a run is long: the copy engines
-// come to 52 GB/s there if the runs of a request are queued together, and to less than the kernel's
-// 43 to 49 GB/s where they are short, while the kernel shares the GPU with what computes on it. It
-// polls for completion.
+// registers guest RAM in granules on first use, copies long runs with the copy engines, and
+// scattered ones with a kernel that takes a list of runs. From 256 KiB on a run is long: the copy
+// engines come to 52 GB/s there if the runs of a request are queued together, and to less than the
+// kernel's 43 to 49 GB/s where they are short, while the kernel shares the GPU with what computes
+// on it. It polls for completion.
 package mover

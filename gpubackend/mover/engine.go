@@ -84,21 +84,21 @@ func newEngine(
 // region is a range of guest memory with its mapping, which stays for as long as the device process
 // names the same range of the same file.
 type region struct {
-	key    regionKey
-	memory *guestmem.Memory
-	host   []byte
-	fd     int
-	parts  []partState // what is registered with CUDA
-	warned bool        // that a part couldn't be
+	key      regionKey
+	memory   *guestmem.Memory
+	host     []byte
+	fd       int
+	granules []granuleState // what is registered with CUDA
+	warned   bool           // that a granule couldn't be
 }
 
-// partState is what is known of a part of a region.
-type partState uint8
+// granuleState is what is known of a granule of a region.
+type granuleState uint8
 
 const (
-	partUnknown partState = iota
-	partPinned
-	partRefused
+	granuleUnknown granuleState = iota
+	granulePinned
+	granuleRefused
 )
 
 // regionKey tells regions apart.

@@ -342,8 +342,8 @@ func TestManyRunsAndManyRequests(t *testing.T) {
 		}
 		at += int(run.Bytes)
 	}
-	if len(c.parts) != 0 || len(c.backlog) != 0 {
-		t.Errorf("%d parts and %d bytes left over", len(c.parts), len(c.backlog))
+	if len(c.requests) != 0 || len(c.backlog) != 0 {
+		t.Errorf("%d requests and %d bytes left over", len(c.requests), len(c.backlog))
 	}
 }
 

@@ -17,42 +17,42 @@ func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
 
 // setRegistered sets how much guest memory is registered at a time, rounded down to a power of two.
 func (e *cudaEngine) setRegistered(bytes uint64) {
-	e.part = uint8(bits.Len64(bytes) - 1)
-	e.registered = 1 << e.part
+	e.granule = uint8(bits.Len64(bytes) - 1)
+	e.registered = 1 << e.granule
 }
 
-// reached says that a span lies in one part that is registered, as nearly each does, which is
+// reached says that a span lies in one granule that is registered, as nearly each does, which is
 // asked for with each page.
 func (e *cudaEngine) reached(p *span) bool {
 	const mask = 63 // spares a comparison
-	first, last := p.offset>>(e.part&mask), (p.offset+p.bytes-1)>>(e.part&mask)
-	return first == last && first < uint64(len(p.region.parts)) &&
-		p.region.parts[first] == partPinned
+	first, last := p.offset>>(e.granule&mask), (p.offset+p.bytes-1)>>(e.granule&mask)
+	return first == last && first < uint64(len(p.region.granules)) &&
+		p.region.granules[first] == granulePinned
 }
 
-// register makes sure that the GPU reaches a span of guest memory. A part whose registration fails
-// stays without, and its payload is bounced.
+// register makes sure that the GPU reaches a span of guest memory. A granule that can't be
+// registered stays without, and its payload is bounced.
 func (e *cudaEngine) register(p *span) bool {
 	r := p.region
-	if r.parts == nil {
-		r.parts = make([]partState, (r.key.size+e.registered-1)/e.registered)
+	if r.granules == nil {
+		r.granules = make([]granuleState, (r.key.size+e.registered-1)/e.registered)
 	}
 	ok := true
-	for part := p.offset >> e.part; part <= (p.offset+p.bytes-1)>>e.part; part++ {
-		if r.parts[part] == partUnknown {
-			r.parts[part] = e.registerPart(r, part)
+	for granule := p.offset >> e.granule; granule <= (p.offset+p.bytes-1)>>e.granule; granule++ {
+		if r.granules[granule] == granuleUnknown {
+			r.granules[granule] = e.registerGranule(r, granule)
 		}
-		ok = ok && r.parts[part] == partPinned
+		ok = ok && r.granules[granule] == granulePinned
 	}
 	return ok
 }
 
-// registerPart registers one part. The file's length is looked at first: pages that aren't there
-// can't be pinned, and once pinned they survive whatever becomes of the file.
-func (e *cudaEngine) registerPart(r *region, part uint64) partState {
-	from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
+// registerGranule registers one granule. The file's length is looked at first: pages that aren't
+// there can't be pinned, and once pinned they survive whatever becomes of the file.
+func (e *cudaEngine) registerGranule(r *region, granule uint64) granuleState {
+	from, to := granule*e.registered, min((granule+1)*e.registered, r.key.size)
 	if !r.holds(to) {
-		return partRefused
+		return granuleRefused
 	}
 	populate(r.host[from:to])
 	result := e.device.HostRegister(hostAddress(r.host[from:to]), to-from, true)
@@ -61,9 +61,9 @@ func (e *cudaEngine) registerPart(r *region, part uint64) partState {
 			e.warn("register guest memory: it is copied by the CPU", result.Err())
 		}
 		r.warned = true
-		return partRefused
+		return granuleRefused
 	}
-	return partPinned
+	return granulePinned
 }
 
 // How many threads bring pages in, and the least that one is given.
@@ -89,22 +89,22 @@ func populate(b []byte) {
 
 // forget unregisters a region.
 func (e *cudaEngine) forget(r *region) {
-	for i, state := range r.parts {
-		if state != partPinned {
+	for i, state := range r.granules {
+		if state != granulePinned {
 			continue
 		}
-		part := uint64(i)
-		from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
+		granule := uint64(i)
+		from, to := granule*e.registered, min((granule+1)*e.registered, r.key.size)
 		if result := e.device.HostUnregister(hostAddress(r.host[from:to]),
 			to-from); result != gpubackend.Success {
 			e.warn("unregister guest memory", result.Err())
 		}
 	}
-	r.parts = nil
+	r.granules = nil
 }
 
 // bounced copies a span that can't be registered through pinned memory, and waits for it.
-func (e *cudaEngine) bounced(s *slot, j *job, p *span, device uint64) gpubackend.Result {
+func (e *cudaEngine) bounced(s *flight, j *job, p *span, device uint64) gpubackend.Result {
 	for host := p.host(); len(host) > 0; {
 		n := min(len(host), len(e.bounce))
 		if j.toDevice && !guardedCopy(e.bounce[:n], host[:n]) {

@@ -138,7 +138,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		handover.CloseFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
-	accounts, err := joinLedger(m.Slot, m.Name(fds).Ledger)
+	accounts, err := joinLedger(m.Entry, m.Name(fds).Ledger)
 	if err == nil {
 		s.engine, err = newEngine(&s.config, m.GPU, p, accounts, s.waker)
 	}
@@ -152,12 +152,12 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 
 // joinLedger has the mover count in the VM's ledger, of which the start message brought a file. It
 // stays the caller's.
-func joinLedger(slot, file int) (*ledger.Process, error) {
+func joinLedger(entry, file int) (*ledger.Process, error) {
 	if file < 0 {
 		return nil, nil
 	}
-	if slot != ledger.Mover {
-		return nil, fmt.Errorf("join the ledger: slot %d isn't the mover's", slot)
+	if entry != ledger.Mover {
+		return nil, fmt.Errorf("join the ledger: entry %d isn't the mover's", entry)
 	}
 	own, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -168,7 +168,7 @@ func joinLedger(slot, file int) (*ledger.Process, error) {
 		return nil, fmt.Errorf("join the ledger: %w", err)
 	}
 	accounts := ledger.NewProcess()
-	accounts.Join(page, slot)
+	accounts.Join(page, entry)
 	return accounts, nil
 }
 

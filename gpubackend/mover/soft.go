@@ -72,7 +72,7 @@ func (e *softEngine) start(j *job) bool {
 		return false
 	}
 	if j.bytes <= inlineBytes {
-		j.status = copyPieces(j, 0, j.bytes)
+		j.status = copyRange(j, 0, j.bytes)
 		e.inline = append(e.inline, j)
 		return true
 	}
@@ -91,7 +91,7 @@ func (e *softEngine) start(j *job) bool {
 // copyPart copies bytes [from, to) of a job; the last part to end hands the job back.
 func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, failed *atomic.Uint32) {
 	if from < to {
-		if s := copyPieces(j, from, to); s != statusDone {
+		if s := copyRange(j, from, to); s != statusDone {
 			failed.Store(uint32(s))
 		}
 	}
@@ -102,8 +102,8 @@ func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, faile
 	}
 }
 
-// copyPieces copies bytes [from, to) of a job.
-func copyPieces(j *job, from, to uint64) status {
+// copyRange copies bytes [from, to) of a job.
+func copyRange(j *job, from, to uint64) status {
 	memory := j.staging.staging.(softStaging)
 	at := uint64(0)
 	for i := range j.spans {

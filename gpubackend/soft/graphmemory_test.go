@@ -87,7 +87,7 @@ func TestGraphMemoryIsFreedByLaunches(t *testing.T) {
 	}
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.GraphLaunch(e, 0), gpubackend.InvalidValue)
-	if held := d.Graphs.Held(); held.Pieces != 0 || held.Reserved != 0 {
-		t.Errorf("%d pieces are left", held.Pieces)
+	if held := d.Graphs.Held(); held.Allocations != 0 || held.Reserved != 0 {
+		t.Errorf("%d pieces are left", held.Allocations)
 	}
 }

@@ -27,9 +27,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 )
 
-// parts are those of a worker, and what they have in common. No part has the worker: each is given
+// rooms are those of a worker, and what they have in common. No room has the worker: each is given
 // the few things that it uses, some of them as functions.
-type parts struct {
+type rooms struct {
 	contexts *contexts.Contexts
 	fences   *fences.Fences
 	streams  *streams.Streams
@@ -51,7 +51,7 @@ type parts struct {
 	textures   *textures.Textures
 }
 
-// assemble makes the parts, which need the driver.
+// assemble makes the rooms, which need the driver.
 func (w *Worker) assemble() {
 	w.chains.prepare(w.log, w.state, w.host, func(a *arena.Arena) { w.arena = a })
 	w.maps = maps.New(&w.chains, w.log)
@@ -70,7 +70,7 @@ func (w *Worker) assemble() {
 	w.buildTable()
 }
 
-// makeCommon makes what parts have in common, and the launcher, which another context flushes.
+// makeCommon makes what rooms have in common, and the launcher, which another context flushes.
 func (w *Worker) makeCommon() {
 	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
 	w.fences = fences.New(w.driver, w.contexts)
@@ -84,10 +84,10 @@ func (w *Worker) makeCommon() {
 	w.exports = exports.New(w.control, w.log)
 }
 
-// makeMemory makes the parts that have memory.
+// makeMemory makes the rooms that have memory.
 func (w *Worker) makeMemory() {
 	w.hostMemory = hostmemory.New(hostmemory.Config{
-		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces,
+		Driver: w.driver, Maps: w.maps, Places: w.places, Files: w.chains.filesOf,
 		WhenIdle: w.whenIdle,
 		Mapped:   func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
 	})
@@ -107,7 +107,7 @@ func (w *Worker) makeMemory() {
 	})
 }
 
-// makeWork makes the parts that have work for the device.
+// makeWork makes the rooms that have work for the device.
 func (w *Worker) makeWork() {
 	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
 		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
@@ -146,20 +146,20 @@ func (w *Worker) makeTransfers() {
 	})
 }
 
-// buildTable makes the table of handlers of what the core and the parts register. Of several steps
+// buildTable makes the table of handlers of what the core and the rooms register. Of several steps
 // around one handler the one that is added last comes first.
 func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.core())
-	for _, part := range []interface{ Handlers() call.Handlers }{
+	for _, room := range []interface{ Handlers() call.Handlers }{
 		w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools,
 		w.sharing, w.greens, w.textures,
 	} {
-		w.table.Add(part.Handlers())
+		w.table.Add(room.Handlers())
 	}
 	w.table.Wrap(w.steps())
-	for _, part := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing,
+	for _, room := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing,
 		w.textures} {
-		w.table.Wrap(part.Steps())
+		w.table.Wrap(room.Steps())
 	}
 }

@@ -186,11 +186,11 @@ func (q *chains) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
-	pieces, err := q.pieces(runs)
+	files, err := q.filesOf(runs)
 	if err != nil {
 		return err
 	}
-	mem, _, err := arena.Map(pieces, 0, true)
+	mem, _, err := arena.Map(files, 0, true)
 	if err != nil {
 		return err
 	}
@@ -209,17 +209,17 @@ func (q *chains) use(a *arena.Arena) {
 	q.attach(a)
 }
 
-// pieces gives the files behind whole pages of guest memory.
-func (q *chains) pieces(runs []wire.Run) (pieces []guestmem.Run, err error) {
+// filesOf gives the files behind whole pages of guest memory.
+func (q *chains) filesOf(runs []wire.Run) (files []guestmem.Run, err error) {
 	for _, r := range runs {
 		if r.Address%pageSize != 0 || r.Bytes%pageSize != 0 {
 			return nil, errors.New("run that is not whole pages")
 		}
-		if pieces, err = q.mem.AppendRuns(pieces, r.Address, r.Bytes); err != nil {
+		if files, err = q.mem.AppendRuns(files, r.Address, r.Bytes); err != nil {
 			return nil, err
 		}
 	}
-	return pieces, nil
+	return files, nil
 }
 
 const pageSize = 4096

@@ -5,13 +5,13 @@
 // (docs/protocol.md), so that no command crosses a second process and a fault in it is that guest
 // process's alone.
 //
-// # A core and parts
+// # A core and rooms
 //
 // This package is the core: it starts, serves the queue, takes commands from the ring, waits and
-// sleeps. What commands do is in parts, packages below this one. A part registers its handlers in a
+// sleeps. What commands do is in rooms, packages below this one. A room registers its handlers in a
 // table, never has the worker, and is tested alone.
 //
-//	start              worker.go warm.go assemble.go (makes the parts and the table)
+//	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go batch.go protocol.go (the core's own commands)
 //	queue              chains.go control.go standstill.go
 //	the gate           gate.go (admission has the rules)
@@ -43,7 +43,7 @@
 //
 // # Who owns what
 //
-// One goroutine, locked to its thread, owns the queue, the arena, the objects, the parts and the
+// One goroutine, locked to its thread, owns the queue, the arena, the objects, the rooms and the
 // Driver, and runs loop. A second one reads the control connection to the device process and hands
 // over whole messages; the loop answers them between commands. Two more come into play when the
 // loop is held up inside a call of the driver's, which may wait for a stream that waits for the

@@ -15,13 +15,13 @@ import (
 )
 
 // openGate takes over the files of the VM's gate. Without files there is none.
-func openGate(slot int, files []int) (*gate.Page, error) {
+func openGate(entry int, files []int) (*gate.Page, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	if slot < 0 || slot >= gate.Slots {
+	if entry < 0 || entry >= gate.Entries {
 		handover.CloseFiles(files)
-		return nil, fmt.Errorf("open gate: no slot %d", slot)
+		return nil, fmt.Errorf("open gate: no entry %d", entry)
 	}
 	return gate.Open(files[0], files[1], files[2])
 }
@@ -32,7 +32,7 @@ func (w *Worker) makeAdmission() {
 		return
 	}
 	w.admission = admission.New(admission.Config{
-		Gate: w.gate.Worker(w.gateSlot), Fences: w.fences, Contexts: w.contexts,
+		Gate: w.gate.Worker(w.gateEntry), Fences: w.fences, Contexts: w.contexts,
 		Capturing: func() bool { return w.graphs.Captures() > 0 },
 		Idle:      func() bool { return !w.launcher.Collected() && w.standsStill() },
 		Count:     func(d time.Duration) { w.state.Count(handover.GPUTime, uint64(d)) },

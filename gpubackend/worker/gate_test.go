@@ -269,12 +269,12 @@ func TestOtherContextKeepsTheTurn(t *testing.T) {
 	}
 }
 
-// TestNoFilesNoGate, and a slot that is none.
+// TestNoFilesNoGate, and an entry that is none.
 func TestOpenGate(t *testing.T) {
 	if p, err := openGate(0, nil); p != nil || err != nil {
 		t.Errorf("no files: %v, %v", p, err)
 	}
-	for _, slot := range []int{-1, gate.Slots} {
+	for _, entry := range []int{-1, gate.Entries} {
 		var files []int
 		for range handover.GateFiles {
 			fd, err := newWake()
@@ -283,11 +283,11 @@ func TestOpenGate(t *testing.T) {
 			}
 			files = append(files, fd)
 		}
-		if _, err := openGate(slot, files); err == nil {
-			t.Errorf("slot %d: no error", slot)
+		if _, err := openGate(entry, files); err == nil {
+			t.Errorf("entry %d: no error", entry)
 		}
 		if _, err := unix.FcntlInt(uintptr(files[0]), unix.F_GETFD, 0); err == nil {
-			t.Errorf("slot %d: a file is left open", slot)
+			t.Errorf("entry %d: a file is left open", entry)
 		}
 	}
 }

@@ -19,14 +19,14 @@ type counted struct {
 func newCounted() counted { return counted{budget.New(0), ledger.NewProcess()} }
 
 // join has device memory count in the VM's ledger, of which a message brought the file. Without one
-// nothing bounds it. What the process had in another slot moves.
-func (c counted) join(slot, file int) error {
+// nothing bounds it. What the process had in another entry moves.
+func (c counted) join(entry, file int) error {
 	if file < 0 {
 		return nil
 	}
-	if slot < 0 || slot >= ledger.Slots {
+	if entry < 0 || entry >= ledger.Entries {
 		handover.CloseFiles([]int{file})
-		return fmt.Errorf("join the ledger: no slot %d", slot)
+		return fmt.Errorf("join the ledger: no entry %d", entry)
 	}
 	page := c.device.Page()
 	if page != nil {
@@ -37,6 +37,6 @@ func (c counted) join(slot, file int) error {
 			return fmt.Errorf("join the ledger: %w", err)
 		}
 	}
-	c.device.Join(page, slot)
+	c.device.Join(page, entry)
 	return nil
 }

@@ -83,7 +83,7 @@ func TestPoolsAreShared(t *testing.T) {
 	}
 	for i, a := range addresses {
 		if !one.holds(t, a, 4096, byte(i+100)) {
-			t.Errorf("block %d: the other's writes are not here", i)
+			t.Errorf("allocation %d: the other's writes are not here", i)
 		}
 	}
 	free := other.want(t, 0, gpubackend.OpMemGetInfo)

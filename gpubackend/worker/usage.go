@@ -28,9 +28,9 @@ func (u *usage) run(c *call.Call, a command.Usage) gpubackend.Result {
 	if percent, known := page.Busy(); known {
 		answer.Busy = 1 + uint64(percent)
 	}
-	slot, h, ok := page.Holder(u.gpus[a.Device], int(min(a.From, ledger.Workers)))
+	holder, h, ok := page.Holder(u.gpus[a.Device], int(min(a.From, ledger.Workers)))
 	if ok {
-		answer.Next, answer.Pid, answer.Bytes = uint64(slot)+1, uint64(h.PID), h.Sum()
+		answer.Next, answer.Pid, answer.Bytes = uint64(holder)+1, uint64(h.PID), h.Sum()
 	}
 	c.Put(answer)
 	return gpubackend.Success

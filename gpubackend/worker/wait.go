@@ -67,7 +67,7 @@ func (w *Worker) whenDone(c *call.Call, s gpubackend.Stream) (result gpubackend.
 	return call.Pending
 }
 
-// await makes a call wait for work of a part's.
+// await makes a call wait for work of a room's.
 func (w *Worker) await(c *call.Call, work call.Work) gpubackend.Result {
 	x := newWaiter(c, waitWork, 0)
 	x.work = work

@@ -47,7 +47,7 @@ func TestNoWakeupIsLost(t *testing.T) { raceWakeups(t, func(*raceRig) {}) }
 // TestNoWakeupIsLostAtAGate does so while somebody opens and closes the gate.
 func TestNoWakeupIsLostAtAGate(t *testing.T) {
 	raceWakeups(t, func(r *raceRig) {
-		r.gate, r.gateSlot = newGate(t), 3
+		r.gate, r.gateEntry = newGate(t), 3
 		r.use(r.Worker.driver)
 		var stopped sync.WaitGroup
 		stopped.Add(1)

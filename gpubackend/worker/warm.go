@@ -44,7 +44,7 @@ func newWarm(
 		return nil, errors.New("warm up: no policy")
 	}
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
-	if err := counts.join(m.Slot, m.Name(fds).Ledger); err != nil {
+	if err := counts.join(m.Entry, m.Name(fds).Ledger); err != nil {
 		return nil, err
 	}
 	driver, err := c.NewDriver(m.GPU, *m.Policy, counts.host, counts.device)

@@ -35,7 +35,7 @@ type Worker struct {
 	state  *handover.State
 
 	gate      *gate.Page           // nil: nobody says when the GPU may be given work
-	gateSlot  int                  // the worker's
+	gateEntry int                  // the worker's
 	admission *admission.Admission // at the gate; nil without one
 
 	kick     *os.File
@@ -61,7 +61,7 @@ type Worker struct {
 	watchdog  *watchdog
 	unknown   map[gpubackend.Op]bool
 
-	parts
+	rooms
 }
 
 // errStopped ends the loop in an orderly way.
@@ -164,7 +164,7 @@ func newWorker(
 		return nil, fmt.Errorf("take over the queue: %w", err)
 	}
 	w.chains.config, w.chains.call = *m.Queue, n.Call
-	if err = counts.join(m.Slot, n.Ledger); err != nil {
+	if err = counts.join(m.Entry, n.Ledger); err != nil {
 		return nil, err
 	}
 	if !w.warm {
@@ -172,8 +172,8 @@ func newWorker(
 			return nil, err
 		}
 	}
-	w.gateSlot = m.Slot
-	if w.gate, err = openGate(m.Slot, n.Gate); err != nil {
+	w.gateEntry = m.Entry
+	if w.gate, err = openGate(m.Entry, n.Gate); err != nil {
 		return nil, err
 	}
 	if n.Conn >= 0 {

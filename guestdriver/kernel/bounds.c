@@ -99,10 +99,10 @@ void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, boo
 
 /*
  * Counts pages for cuMemHostAlloc that are about to be allocated. What couldn't be pinned must not
- * cost other processes their memory. Only in a block, which counts for no process (host_block.c),
- * are they counted as allocated, too.
+ * cost other processes their memory. Only in User Mode Linux, where they count for no process
+ * (host_alloc.c), are they counted as allocated, too.
  */
-bool paracuda_block_charge(struct paracuda_channel *ch, unsigned long pages)
+bool paracuda_host_charge(struct paracuda_channel *ch, unsigned long pages)
 {
 	struct paracuda_device *dev = ch->dev;
 	struct paracuda_user *user = ch->user;
@@ -110,21 +110,21 @@ bool paracuda_block_charge(struct paracuda_channel *ch, unsigned long pages)
 
 	spin_lock(&dev->bounds_lock);
 	may = paracuda_room(ch, dev->pinned - dev->passing, user->pinned - user->passing, pages) &&
-	      paracuda_room(ch, dev->blocks, user->blocks, pages);
+	      paracuda_room(ch, dev->host_pages, user->host_pages, pages);
 	if (may && IS_ENABLED(CONFIG_UML)) {
-		dev->blocks += pages;
-		user->blocks += pages;
+		dev->host_pages += pages;
+		user->host_pages += pages;
 	}
 	spin_unlock(&dev->bounds_lock);
 	return may;
 }
 
-void paracuda_block_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
+void paracuda_host_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
 			     unsigned long pages)
 {
 	spin_lock(&dev->bounds_lock);
-	dev->blocks -= pages;
-	user->blocks -= pages;
+	dev->host_pages -= pages;
+	user->host_pages -= pages;
 	spin_unlock(&dev->bounds_lock);
 }
 

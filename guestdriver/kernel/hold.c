@@ -17,7 +17,7 @@
 
 static bool paracuda_own(const struct vm_area_struct *vma)
 {
-	return vma->vm_ops == &paracuda_arena_vm_ops || vma->vm_ops == &paracuda_block_vm_ops;
+	return vma->vm_ops == &paracuda_arena_vm_ops || vma->vm_ops == &paracuda_host_alloc_vm_ops;
 }
 
 /*

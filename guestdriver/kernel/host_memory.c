@@ -43,11 +43,11 @@ int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	if (!paracuda_block_charge(ch, left))
+	if (!paracuda_host_charge(ch, left))
 		return -ENOMEM;
 	paracuda_vma_flags(vma);
 	if (IS_ENABLED(CONFIG_UML))
-		return paracuda_block_map(ch, vma);
+		return paracuda_host_alloc_map(ch, vma);
 	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;

@@ -101,7 +101,7 @@ struct paracuda_user {
 	unsigned int arenas;
 	unsigned long pinned;		/* pages; read without the lock, too */
 	unsigned long passing;
-	unsigned long blocks;
+	unsigned long host_pages;
 };
 
 struct paracuda_arena {
@@ -177,7 +177,7 @@ struct paracuda_device {
 	struct list_head users;		/* under bounds_lock */
 	unsigned long pinned;		/* under bounds_lock, read without it too: pages */
 	unsigned long passing;		/* under bounds_lock: of these, for ONESHOT maps */
-	unsigned long blocks;		/* under bounds_lock: pages of host_block.c */
+	unsigned long host_pages;	/* under bounds_lock: pages of host_alloc.c */
 	unsigned int arenas;		/* under bounds_lock: alive */
 	unsigned int channels;
 	struct virtqueue **vqs;		/* all of them, under stop_lock */
@@ -270,8 +270,8 @@ void paracuda_mm_uncharge(struct mm_struct *mm, unsigned long pages);
 bool paracuda_pin_room(struct paracuda_channel *ch, unsigned long pages);
 int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
 void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
-bool paracuda_block_charge(struct paracuda_channel *ch, unsigned long pages);
-void paracuda_block_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
+bool paracuda_host_charge(struct paracuda_channel *ch, unsigned long pages);
+void paracuda_host_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
 			     unsigned long pages);
 int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user,
 			  bool privileged);
@@ -368,9 +368,9 @@ void paracuda_channel_leave(struct paracuda_channel *ch);
 extern const struct vm_operations_struct paracuda_arena_vm_ops;
 int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
-/* host_block.c: only in User Mode Linux */
-extern const struct vm_operations_struct paracuda_block_vm_ops;
-int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma);
+/* host_alloc.c: only in User Mode Linux */
+extern const struct vm_operations_struct paracuda_host_alloc_vm_ops;
+int paracuda_host_alloc_map(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* host_memory.c */
 int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);

@@ -57,12 +57,12 @@ static enum nvml by_index(unsigned index, void **handle)
 	return NVML_SUCCESS;
 }
 
-/* The slots whose meaning is known. Without the first nvidia-smi finds no GPU. */
+/* The entries whose meaning is known. Without the first nvidia-smi finds no GPU. */
 enum {
-	SLOT_HANDLE = 81,
-	SLOT_COMPUTE_PROCESSES = 213,
-	SLOT_GRAPHICS_PROCESSES = 214,
-	SLOT_MPS_PROCESSES = 215,
+	ENTRY_HANDLE = 81,
+	ENTRY_COMPUTE_PROCESSES = 213,
+	ENTRY_GRAPHICS_PROCESSES = 214,
+	ENTRY_MPS_PROCESSES = 215,
 };
 
 /* Names a table that isn't there, as libcuda does: only where PARACUDA_LOG says so. */
@@ -90,10 +90,10 @@ EXPORT enum nvml nvmlInternalGetExportTable(const void **table, const void *id)
 	}
 	for (unsigned i = 1; i < WORDS; i++)
 		words[i] = (uintptr_t)unsupported;
-	words[SLOT_HANDLE] = (uintptr_t)by_index;
-	words[SLOT_COMPUTE_PROCESSES] = (uintptr_t)processes;
-	words[SLOT_GRAPHICS_PROCESSES] = (uintptr_t)no_processes;
-	words[SLOT_MPS_PROCESSES] = (uintptr_t)no_processes;
+	words[ENTRY_HANDLE] = (uintptr_t)by_index;
+	words[ENTRY_COMPUTE_PROCESSES] = (uintptr_t)processes;
+	words[ENTRY_GRAPHICS_PROCESSES] = (uintptr_t)no_processes;
+	words[ENTRY_MPS_PROCESSES] = (uintptr_t)no_processes;
 	words[0] = TABLE_BYTES;
 	*table = words;
 	return NVML_SUCCESS;

@@ -8,14 +8,14 @@ import "C"
 
 import "unsafe"
 
-// Block is memory of C: the driver may be given its address, and it doesn't move.
-type Block struct {
+// Memory is memory of C: the driver may be given its address, and it doesn't move.
+type Memory struct {
 	p unsafe.Pointer
 	n int
 }
 
 // Allocate returns n zeroed bytes. C's allocator aligns them to 16.
-func Allocate(n int) Block {
+func Allocate(n int) Memory {
 	if n <= 0 {
 		n = 1
 	}
@@ -23,31 +23,31 @@ func Allocate(n int) Block {
 	if p == nil {
 		panic("cuda: out of memory")
 	}
-	return Block{p, n}
+	return Memory{p, n}
 }
 
-// Free gives the block back; the zero block has nothing to give.
-func (b *Block) Free() {
+// Free gives the memory back; the zero value has nothing to give.
+func (b *Memory) Free() {
 	if b.p != nil {
 		C.free(b.p)
 	}
-	*b = Block{}
+	*b = Memory{}
 }
 
-// Bytes is the block as a slice, which must not outlive it.
-func (b Block) Bytes() []byte {
+// Bytes is the memory as a slice, which must not outlive it.
+func (b Memory) Bytes() []byte {
 	// SAFETY: p points to n bytes of C memory, which the garbage collector neither moves nor frees.
 	return unsafe.Slice((*byte)(b.p), b.n)
 }
 
-// Len is how many bytes the block has.
-func (b Block) Len() int { return b.n }
+// Len is how many bytes the memory has.
+func (b Memory) Len() int { return b.n }
 
-// Address is what the driver is given; 0 for the zero block.
-func (b Block) Address() uint64 { return uint64(uintptr(b.p)) }
+// Address is what the driver is given; 0 for the zero value.
+func (b Memory) Address() uint64 { return uint64(uintptr(b.p)) }
 
 // Pointer is the address for calls of C.
-func (b Block) Pointer() unsafe.Pointer { return b.p }
+func (b Memory) Pointer() unsafe.Pointer { return b.p }
 
 // AddressOf is the address of a caller's slice for the duration of one call into the driver. The
 // caller keeps the slice alive; it must not be on a goroutine's stack, which slices that came

@@ -4,25 +4,25 @@ package cmem
 
 import "encoding/binary"
 
-// Copied returns a block with the content of s and at least pad zero bytes after it.
-func Copied(s []byte, pad int) Block {
+// Copied returns memory with the content of s and at least pad zero bytes after it.
+func Copied(s []byte, pad int) Memory {
 	b := Allocate(len(s) + pad)
 	copy(b.Bytes(), s)
 	return b
 }
 
-// Optional is a copy of s; the zero block, whose address is 0, if s is empty.
-func Optional(s []byte) Block {
+// Optional is a copy of s; the zero value, whose address is 0, if s is empty.
+func Optional(s []byte) Memory {
 	if len(s) == 0 {
-		return Block{}
+		return Memory{}
 	}
 	return Copied(s, 0)
 }
 
-// Handles is an array of handles; the zero block for none.
-func Handles[Handle ~uint64](handles []Handle) Block {
+// Handles is an array of handles; the zero value for none.
+func Handles[Handle ~uint64](handles []Handle) Memory {
 	if len(handles) == 0 {
-		return Block{}
+		return Memory{}
 	}
 	b := Allocate(8 * len(handles))
 	for i, h := range handles {
@@ -31,8 +31,8 @@ func Handles[Handle ~uint64](handles []Handle) Block {
 	return b
 }
 
-// Words copies a block as words.
-func (b Block) Words() []uint64 { return WordsAt(b.Address(), uint64(b.n/8)) }
+// Words copies memory as words.
+func (b Memory) Words() []uint64 { return WordsAt(b.Address(), uint64(b.n/8)) }
 
 // BytesAt copies memory of the driver's.
 func BytesAt(address, n uint64) []byte {

@@ -26,7 +26,7 @@ func (x *Code) OccupancyMaxPotentialClusterSize(
 }
 
 func (x *Code) askCluster(
-	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function,
+	ask func(gpubackend.Function, cmem.Memory) (int32, gpubackend.Result), f gpubackend.Function,
 	config []byte,
 ) (uint64, gpubackend.Result) {
 	const most = wire.LaunchShapeSize + driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize

@@ -17,13 +17,13 @@ import (
 
 // Calls is what is used of the driver.
 type Calls interface {
-	ModuleLoad(image cmem.Block, o *driver.Options) (gpubackend.Module, gpubackend.Result)
+	ModuleLoad(image cmem.Memory, o *driver.Options) (gpubackend.Module, gpubackend.Result)
 	ModuleUnload(m gpubackend.Module) gpubackend.Result
 	ModuleGetGlobal(m gpubackend.Module, name string) (addr, bytes uint64, r gpubackend.Result)
 	ModuleGetFunctionCount(m gpubackend.Module) (uint64, gpubackend.Result)
 	ModuleFunctions(m gpubackend.Module, n int) ([]uint64, gpubackend.Result)
 
-	LibraryLoad(image cmem.Block, o *driver.Options) (gpubackend.Library, gpubackend.Result)
+	LibraryLoad(image cmem.Memory, o *driver.Options) (gpubackend.Library, gpubackend.Result)
 	LibraryUnload(l gpubackend.Library) gpubackend.Result
 	LibraryGetGlobal(l gpubackend.Library, name string) (addr, bytes uint64, r gpubackend.Result)
 	LibraryGetManaged(l gpubackend.Library, name string) (addr, bytes uint64, r gpubackend.Result)
@@ -43,13 +43,13 @@ type Calls interface {
 
 	LinkCreate(o *driver.Options) (gpubackend.Link, gpubackend.Result)
 	LinkAddData(
-		l gpubackend.Link, kind uint64, data cmem.Block, n int, name string, o *driver.Options,
+		l gpubackend.Link, kind uint64, data cmem.Memory, n int, name string, o *driver.Options,
 	) gpubackend.Result
 	LinkComplete(l gpubackend.Link) (addr, bytes uint64, r gpubackend.Result)
 	LinkDestroy(l gpubackend.Link) gpubackend.Result
 
-	MaxActiveClusters(f gpubackend.Function, config cmem.Block) (int32, gpubackend.Result)
-	MaxPotentialClusterSize(f gpubackend.Function, config cmem.Block) (int32, gpubackend.Result)
+	MaxActiveClusters(f gpubackend.Function, config cmem.Memory) (int32, gpubackend.Result)
+	MaxPotentialClusterSize(f gpubackend.Function, config cmem.Memory) (int32, gpubackend.Result)
 	ClusterMap(first, second []byte) (uint64, gpubackend.Result)
 	DeviceGetAttribute(attribute int, device uint64) (int32, gpubackend.Result)
 	PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result)

@@ -28,7 +28,7 @@ type fake struct {
 	Calls // what a test doesn't need
 	last  uint64
 	ids   []uint32
-	image cmem.Block // of a link
+	image cmem.Memory // of a link
 
 	used, limit uint64
 	lists       int // of kernels that were asked for
@@ -59,13 +59,13 @@ func (f *fake) load(image []byte, o *driver.Options) (uint64, gpubackend.Result)
 }
 
 func (f *fake) ModuleLoad(
-	image cmem.Block, o *driver.Options,
+	image cmem.Memory, o *driver.Options,
 ) (gpubackend.Module, gpubackend.Result) {
 	h, r := f.load(image.Bytes(), o)
 	return gpubackend.Module(h), r
 }
 func (f *fake) LibraryLoad(
-	image cmem.Block, o *driver.Options,
+	image cmem.Memory, o *driver.Options,
 ) (gpubackend.Library, gpubackend.Result) {
 	h, r := f.load(image.Bytes(), o)
 	return gpubackend.Library(h), r
@@ -93,7 +93,7 @@ func (f *fake) LinkCreate(o *driver.Options) (gpubackend.Link, gpubackend.Result
 	return gpubackend.Link(h), r
 }
 func (f *fake) LinkAddData(
-	_ gpubackend.Link, _ uint64, data cmem.Block, n int, _ string, _ *driver.Options,
+	_ gpubackend.Link, _ uint64, data cmem.Memory, n int, _ string, _ *driver.Options,
 ) gpubackend.Result {
 	f.image = cmem.Copied(data.Bytes()[:n], 0)
 	return gpubackend.Success

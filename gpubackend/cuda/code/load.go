@@ -32,8 +32,8 @@ var plainJITOptions = func() (plain [cudaabi.JITOverrideDirectiveValues + 1]bool
 // loading is the C memory of one load.
 type loading struct {
 	driver.Options
-	image             cmem.Block
-	infoLog, errorLog cmem.Block
+	image             cmem.Memory
+	infoLog, errorLog cmem.Memory
 	infoAt, errorAt   int // option that holds a log's length; -1 for none
 }
 
@@ -94,9 +94,9 @@ func (l *loading) add(id uint32, value uint64) {
 }
 
 // log adds a log buffer, as option and option+1; it returns where its length is.
-func (l *loading) log(bytes int, option uint32) (cmem.Block, int) {
+func (l *loading) log(bytes int, option uint32) (cmem.Memory, int) {
 	if bytes == 0 {
-		return cmem.Block{}, -1
+		return cmem.Memory{}, -1
 	}
 	b := cmem.Allocate(min(bytes, maxLog))
 	l.add(option, b.Address())
@@ -110,7 +110,7 @@ func (l *loading) logs(info, errors []byte) (infoUsed, errorsUsed uint64) {
 }
 
 // results copies a log to its buffer and returns the length that the driver gave.
-func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
+func (l *loading) results(to []byte, log cmem.Memory, at int) uint64 {
 	if at < 0 {
 		return 0
 	}
@@ -122,7 +122,7 @@ func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
 }
 
 func (l *loading) Free() {
-	for _, b := range []*cmem.Block{&l.image, &l.IDs, &l.Values, &l.infoLog, &l.errorLog} {
+	for _, b := range []*cmem.Memory{&l.image, &l.IDs, &l.Values, &l.infoLog, &l.errorLog} {
 		b.Free()
 	}
 }
@@ -166,7 +166,7 @@ func (x *Code) loadLibrary(
 func load[H ~uint64](
 	x *Code, image, options, infoLog, errorLog []byte, owner *contexts.Context,
 	charged func(image []byte, load func() (H, gpubackend.Result)) (H, gpubackend.Result),
-	call func(image cmem.Block, o *driver.Options) (H, gpubackend.Result),
+	call func(image cmem.Memory, o *driver.Options) (H, gpubackend.Result),
 ) (h H, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {

@@ -13,9 +13,9 @@ import (
 )
 
 // The driver would make memory for managed variables itself, in this process, where the guest can't
-// touch it. So an image with some is loaded in steps (docs/protocol.md): the guest gives a block of
+// touch it. So an image with some is loaded in steps (docs/protocol.md): the guest gives
 // its memory, which is registered here, and the driver gets the image without managed variables,
-// but with addresses in that block (package managed).
+// but with addresses in that memory (package managed).
 
 // checkImageIsPlain answers NotReady to an image with managed variables.
 func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
@@ -63,7 +63,7 @@ func (x *Code) managedCode(
 	return codes, gpubackend.Success
 }
 
-// ManagedBytes is the size of the block that an image's managed variables need.
+// ManagedBytes is the size of the memory that an image's managed variables need.
 func (x *Code) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
 	memory := x.options.Host.Open()
 	defer memory.Close()
@@ -115,7 +115,7 @@ func (x *Code) loadPlaced(
 	return r
 }
 
-// ModuleLoadManaged loads an image whose managed variables are in a block of the guest's.
+// ModuleLoadManaged loads an image whose managed variables are in memory of the guest's.
 func (x *Code) ModuleLoadManaged(
 	image, options []byte, at uint64, infoLog, errorLog []byte,
 ) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {

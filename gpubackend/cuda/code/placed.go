@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// placed is the managed variables of a module or library, in a block of the guest's memory.
+// placed is the managed variables of a module or library, in memory of the guest's.
 type placed struct {
 	at, bytes uint64
 	variables []managed.Variable

@@ -15,7 +15,7 @@ import (
 // one at 32.
 type Batch struct {
 	// CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
-	memory  cmem.Block
+	memory  cmem.Memory
 	room, n int
 	single  bool // the driver knows no batches
 }

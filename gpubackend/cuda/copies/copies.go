@@ -18,8 +18,8 @@ type Calls interface {
 	MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
 	CopyFrom(dst uint64, src []byte, s gpubackend.Stream) gpubackend.Result
 	CopyTo(dst []byte, src uint64, s gpubackend.Stream) gpubackend.Result
-	Memcpy2DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
-	Memcpy3DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
+	Memcpy2DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
+	Memcpy3DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
 	MemcpyBatchAsync(
 		to, from, sizes uint64, n int, attributes, first uint64, s gpubackend.Stream,
 	) gpubackend.Result
@@ -157,9 +157,9 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 func (x *Copies) copy2D(
 	b *gpubackend.Box, z uint64, to, from reach.Side, s gpubackend.Stream,
 ) gpubackend.Result {
-	block := cmem.Allocate(cudaabi.Memcpy2DSize)
-	defer block.Free()
-	m := cudaabi.Memcpy2D(block.Bytes())
+	structure := cmem.Allocate(cudaabi.Memcpy2DSize)
+	defer structure.Free()
+	m := cudaabi.Memcpy2D(structure.Bytes())
 	src, dst := m.Src(), m.Dst()
 	src.SetMemoryType(from.MemoryType())
 	src.SetDevice(b.Src + z*b.SrcSlice)
@@ -169,7 +169,7 @@ func (x *Copies) copy2D(
 	dst.SetPitch(b.DstPitch)
 	m.SetWidthInBytes(b.Width)
 	m.SetHeight(b.Height)
-	return x.calls.Memcpy2DAsync(block, s)
+	return x.calls.Memcpy2DAsync(structure, s)
 }
 
 func (x *Copies) copy3D(

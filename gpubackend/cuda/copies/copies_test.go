@@ -48,10 +48,10 @@ func (f *fake) CopyFrom(_ uint64, src []byte, _ gpubackend.Stream) gpubackend.Re
 func (f *fake) CopyTo(dst []byte, _ uint64, s gpubackend.Stream) gpubackend.Result {
 	return f.call("slice out %d in %d", len(dst), s)
 }
-func (f *fake) Memcpy2DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result {
+func (f *fake) Memcpy2DAsync(cmem.Memory, gpubackend.Stream) gpubackend.Result {
 	return f.call("2D")
 }
-func (f *fake) Memcpy3DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result {
+func (f *fake) Memcpy3DAsync(cmem.Memory, gpubackend.Stream) gpubackend.Result {
 	return f.call("3D")
 }
 func (f *fake) MemcpyBatchAsync(

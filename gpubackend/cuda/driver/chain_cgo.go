@@ -17,12 +17,12 @@ import (
 )
 
 // Chain is launches as a CUDA graph, one after the other, instantiated. It is in C memory.
-type Chain struct{ memory cmem.Block }
+type Chain struct{ memory cmem.Memory }
 
 func (c *Chain) c() *C.struct_pc_chain { return (*C.struct_pc_chain)(c.memory.Pointer()) }
 
 // chainFunctions are the driver's graph functions, in C memory.
-type chainFunctions struct{ memory cmem.Block }
+type chainFunctions struct{ memory cmem.Memory }
 
 func (f *chainFunctions) c(l *library) *C.struct_pc_chain_api {
 	if f.memory.Pointer() == nil {

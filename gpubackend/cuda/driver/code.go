@@ -10,18 +10,20 @@ import (
 // Options are CUjit_option as the driver takes them: an array of numbers and one of values.
 type Options struct {
 	Count       int
-	IDs, Values cmem.Block
+	IDs, Values cmem.Memory
 }
 
 // ModuleLoad loads an image, with zeros after it, into the current context.
-func (d *Driver) ModuleLoad(image cmem.Block, o *Options) (gpubackend.Module, gpubackend.Result) {
+func (d *Driver) ModuleLoad(image cmem.Memory, o *Options) (gpubackend.Module, gpubackend.Result) {
 	r := d.call(symModuleLoadDataEx, d.out(0), image.Address(), uint64(o.Count), o.IDs.Address(),
 		o.Values.Address())
 	return gpubackend.Module(d.value(0)), r
 }
 
 // LibraryLoad loads an image, with zeros after it, for all contexts.
-func (d *Driver) LibraryLoad(image cmem.Block, o *Options) (gpubackend.Library, gpubackend.Result) {
+func (d *Driver) LibraryLoad(
+	image cmem.Memory, o *Options,
+) (gpubackend.Library, gpubackend.Result) {
 	r := d.call(symLibraryLoadData, d.out(0), image.Address(), o.IDs.Address(), o.Values.Address(),
 		uint64(o.Count), 0, 0, 0)
 	return gpubackend.Library(d.value(0)), r
@@ -35,7 +37,7 @@ func (d *Driver) LinkCreate(o *Options) (gpubackend.Link, gpubackend.Result) {
 
 // LinkAddData adds n bytes of data.
 func (d *Driver) LinkAddData(
-	l gpubackend.Link, kind uint64, data cmem.Block, n int, name string, o *Options,
+	l gpubackend.Link, kind uint64, data cmem.Memory, n int, name string, o *Options,
 ) gpubackend.Result {
 	return d.call(symLinkAddData, uint64(l), kind, data.Address(), uint64(n), d.text(name),
 		uint64(o.Count),
@@ -100,20 +102,20 @@ func (d *Driver) nameOf(s symbol, of uint64) string {
 
 // MaxActiveClusters asks how many clusters of a launch are resident at a time.
 func (d *Driver) MaxActiveClusters(
-	f gpubackend.Function, config cmem.Block,
+	f gpubackend.Function, config cmem.Memory,
 ) (int32, gpubackend.Result) {
 	return d.askCluster(symOccupancyMaxActiveClusters, f, config)
 }
 
 // MaxPotentialClusterSize asks for the largest cluster that a launch may have.
 func (d *Driver) MaxPotentialClusterSize(
-	f gpubackend.Function, config cmem.Block,
+	f gpubackend.Function, config cmem.Memory,
 ) (int32, gpubackend.Result) {
 	return d.askCluster(symOccupancyMaxPotentialClusterSize, f, config)
 }
 
 func (d *Driver) askCluster(
-	s symbol, f gpubackend.Function, config cmem.Block,
+	s symbol, f gpubackend.Function, config cmem.Memory,
 ) (int32, gpubackend.Result) {
 	r := d.call(s, d.out(0), uint64(f), config.Address())
 	return int32(uint32(d.value(0))), r

@@ -43,12 +43,12 @@ func (d *Driver) CopyTo(dst []byte, src uint64, s gpubackend.Stream) gpubackend.
 }
 
 // Memcpy2DAsync queues the copy of a CUDA_MEMCPY2D.
-func (d *Driver) Memcpy2DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result {
+func (d *Driver) Memcpy2DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result {
 	return d.call(symMemcpy2DAsync, m.Address(), uint64(s))
 }
 
 // Memcpy3DAsync queues the copy of a CUDA_MEMCPY3D.
-func (d *Driver) Memcpy3DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result {
+func (d *Driver) Memcpy3DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result {
 	return d.call(symMemcpy3DAsync, m.Address(), uint64(s))
 }
 

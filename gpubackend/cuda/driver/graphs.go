@@ -142,7 +142,7 @@ func (d *Driver) dependencies(
 
 // GraphAdd adds a node with CUgraphNodeParams after others, whose edges fit.
 func (d *Driver) GraphAdd(
-	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Block,
+	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Memory,
 ) (gpubackend.GraphNode, gpubackend.Result) {
 	list, edge := cmem.Handles(after), cmem.Optional(edges)
 	defer list.Free()
@@ -153,13 +153,13 @@ func (d *Driver) GraphAdd(
 }
 
 // GraphNodeSetParams changes a node to CUgraphNodeParams.
-func (d *Driver) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Block) gpubackend.Result {
+func (d *Driver) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Memory) gpubackend.Result {
 	return d.call(symGraphNodeSetParams, uint64(n), params.Address())
 }
 
 // GraphExecNodeSetParams changes a node of an executable graph.
 func (d *Driver) GraphExecNodeSetParams(
-	e gpubackend.GraphExec, n gpubackend.GraphNode, params cmem.Block,
+	e gpubackend.GraphExec, n gpubackend.GraphNode, params cmem.Memory,
 ) gpubackend.Result {
 	return d.call(symGraphExecNodeSetParams, uint64(e), uint64(n), params.Address())
 }
@@ -192,10 +192,10 @@ var readers = map[gpubackend.NodeType]reader{
 // to memory of the driver's.
 func (d *Driver) GraphNodeGetParams(
 	n gpubackend.GraphNode, t gpubackend.NodeType,
-) (cmem.Block, gpubackend.Result) {
+) (cmem.Memory, gpubackend.Result) {
 	how, ok := readers[t]
 	if !ok {
-		return cmem.Block{}, gpubackend.NotSupported
+		return cmem.Memory{}, gpubackend.NotSupported
 	}
 	m := cmem.Allocate(how.size)
 	if r := d.call(how.get, uint64(n), m.Address()); r != gpubackend.Success {

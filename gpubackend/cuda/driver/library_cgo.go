@@ -32,7 +32,7 @@ type library struct {
 	function [symbols]unsafe.Pointer
 	frame    *C.struct_pc_frame
 	started  bool // cuInit was called
-	name     cmem.Block
+	name     cmem.Memory
 	scratch  scratch
 	chains   chainFunctions
 	work     Work // nil for none
@@ -107,7 +107,7 @@ func (l *library) LaunchHostFunc() Function { return l.function[symLaunchHostFun
 
 // openEvent opens an event by a handle of 64 bytes, which the function takes by value. The event is
 // output word 0.
-func (l *library) openEvent(handle cmem.Block) gpubackend.Result {
+func (l *library) openEvent(handle cmem.Memory) gpubackend.Result {
 	function := l.function[symIpcOpenEventHandle]
 	if function == nil {
 		return gpubackend.NotSupported

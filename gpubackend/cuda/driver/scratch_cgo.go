@@ -29,7 +29,7 @@ const (
 type scratch struct {
 	launch     []C.struct_pc_launch
 	done       *C.int32_t
-	memory     cmem.Block
+	memory     cmem.Memory
 	parameters []byte
 	used       int // of parameters
 	attributes []byte

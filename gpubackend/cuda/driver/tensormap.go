@@ -14,7 +14,7 @@ import (
 // tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver
 // wants it aligned to 64 bytes.
 type tensorArrays struct {
-	block                               cmem.Block
+	memory                              cmem.Memory
 	base                                uint64 // of the map
 	dim, stride, box, upper, elementary uint64
 }
@@ -22,8 +22,8 @@ type tensorArrays struct {
 // newTensorArrays takes the arrays from the parameters, of which word returns the one at an offset.
 func newTensorArrays(word func(int) uint64) tensorArrays {
 	const size = cudaabi.TensorMapSize + 8*2*wire.TensorRankMax + 4*3*wire.TensorRankMax
-	t := tensorArrays{block: cmem.Allocate(size + 64)}
-	t.base = (t.block.Address() + 63) &^ 63
+	t := tensorArrays{memory: cmem.Allocate(size + 64)}
+	t.base = (t.memory.Address() + 63) &^ 63
 	bytes := t.bytes()
 	at := cudaabi.TensorMapSize
 	place := func(first, width int) uint64 {
@@ -47,7 +47,7 @@ func newTensorArrays(word func(int) uint64) tensorArrays {
 }
 
 // bytes is the memory from the map on.
-func (t *tensorArrays) bytes() []byte { return t.block.Bytes()[t.base-t.block.Address():] }
+func (t *tensorArrays) bytes() []byte { return t.memory.Bytes()[t.base-t.memory.Address():] }
 
 // TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
 func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
@@ -60,7 +60,7 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 		return gpubackend.InvalidValue
 	}
 	t := newTensorArrays(word)
-	defer t.block.Free()
+	defer t.memory.Free()
 	if kind == wire.TensorMapKindReplaceAddress {
 		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[wire.TensorReplacementMapOffset:])
 	}

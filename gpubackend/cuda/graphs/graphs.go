@@ -28,14 +28,14 @@ type Calls interface {
 
 	GraphGetNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result)
 	GraphNodeGetType(n gpubackend.GraphNode) (uint64, gpubackend.Result)
-	GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block,
+	GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Memory,
 		gpubackend.Result)
 	GraphAdd(
-		g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Block,
+		g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Memory,
 	) (gpubackend.GraphNode, gpubackend.Result)
-	GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Block) gpubackend.Result
+	GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Memory) gpubackend.Result
 	GraphExecNodeSetParams(e gpubackend.GraphExec, n gpubackend.GraphNode,
-		params cmem.Block) gpubackend.Result
+		params cmem.Memory) gpubackend.Result
 	FuncParameters(f gpubackend.Function) (layout []byte, end uint32, r gpubackend.Result)
 	FuncOffsets(f gpubackend.Function, packed []byte) []uint32
 

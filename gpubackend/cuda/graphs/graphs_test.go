@@ -24,7 +24,7 @@ type fake struct {
 
 	offsets  []uint32
 	layout   []byte
-	memory   cmem.Block // of a conditional node's bodies
+	memory   cmem.Memory // of a conditional node's bodies
 	nodes    map[gpubackend.Graph][]gpubackend.Node
 	launched int
 	reserved uint64 // by graphs, and what of it is in use
@@ -40,7 +40,7 @@ func (f *fake) FuncParameters(
 }
 
 func (f *fake) GraphAdd(
-	_ gpubackend.Graph, _ []gpubackend.GraphNode, _ []byte, params cmem.Block,
+	_ gpubackend.Graph, _ []gpubackend.GraphNode, _ []byte, params cmem.Memory,
 ) (gpubackend.GraphNode, gpubackend.Result) {
 	p := cudaabi.GraphNodeParams(params.Bytes())
 	f.read = &gpubackend.Node{Type: gpubackend.NodeType(p.Type())}
@@ -78,7 +78,7 @@ func (f *fake) GraphNodeGetType(n gpubackend.GraphNode) (uint64, gpubackend.Resu
 
 func (f *fake) GraphNodeGetParams(
 	n gpubackend.GraphNode, t gpubackend.NodeType,
-) (cmem.Block, gpubackend.Result) {
+) (cmem.Memory, gpubackend.Result) {
 	m := cmem.Allocate(cudaabi.GraphNodeParamsSize)
 	switch t {
 	case gpubackend.NodeMemAlloc:

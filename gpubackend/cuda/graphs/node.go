@@ -72,7 +72,7 @@ func (x *Graphs) GraphExecNodeSet(
 }
 
 // encode makes CUgraphNodeParams, and behind it what it points to.
-func (x *Graphs) encode(n *gpubackend.Node) (cmem.Block, gpubackend.Result) {
+func (x *Graphs) encode(n *gpubackend.Node) (cmem.Memory, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)
 	var offsets []uint32
 	if n.Type == gpubackend.NodeKernel {
@@ -116,7 +116,7 @@ func (x *Graphs) encode(n *gpubackend.Node) (cmem.Block, gpubackend.Result) {
 }
 
 // encodeMemory writes nodes that allocate, free or look at memory.
-func (x *Graphs) encodeMemory(m cmem.Block, n *gpubackend.Node) {
+func (x *Graphs) encodeMemory(m cmem.Memory, n *gpubackend.Node) {
 	p, behind := cudaabi.GraphNodeParams(m.Bytes()), m.Address()+nodeParams
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
@@ -171,7 +171,7 @@ const (
 
 // encodeKernel writes CUDA_KERNEL_NODE_PARAMS, with pointers to the parameters where their offsets
 // are known.
-func encodeKernel(m cmem.Block, l *gpubackend.Launch, offsets []uint32) {
+func encodeKernel(m cmem.Memory, l *gpubackend.Launch, offsets []uint32) {
 	p := cudaabi.GraphNodeParams(m.Bytes()).Kernel()
 	p.SetFunc(uint64(l.Function))
 	p.SetGridDimX(l.Grid[0])

@@ -21,7 +21,7 @@ type engine struct {
 	device  []byte // from devmem.Base on
 	queued  map[gpubackend.Stream][]func()
 	streams int
-	blocks  map[uint64]cmem.Block
+	blocks  map[uint64]cmem.Memory
 	fail    int // the copy that fails; -1: none
 }
 
@@ -29,7 +29,7 @@ func newEngine(t *testing.T, seed uint64) *engine {
 	t.Helper()
 	e := &engine{
 		t: t, random: rand.New(rand.NewPCG(seed, 3)), device: make([]byte, 90<<20), fail: -1,
-		queued: map[gpubackend.Stream][]func(){}, blocks: map[uint64]cmem.Block{},
+		queued: map[gpubackend.Stream][]func(){}, blocks: map[uint64]cmem.Memory{},
 	}
 	t.Cleanup(func() {
 		if len(e.blocks) > 0 || e.streams > 0 {

@@ -18,7 +18,7 @@ type Calls interface {
 	ArrayDestroy(a gpubackend.Array) gpubackend.Result
 	MipmappedArrayCreate(desc []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result)
 	MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend.Result
-	Memcpy3DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
+	Memcpy3DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
 
 	NewTexture(resource, texture, view []byte) (uint64, gpubackend.Result)
 	NewSurface(resource []byte) (uint64, gpubackend.Result)

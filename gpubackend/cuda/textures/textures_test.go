@@ -46,7 +46,7 @@ func (f *fake) MipmappedArrayCreate([]byte, uint64) (gpubackend.MipmappedArray, 
 func (f *fake) MipmappedArrayDestroy(gpubackend.MipmappedArray) gpubackend.Result {
 	return gpubackend.Success
 }
-func (f *fake) Memcpy3DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result {
+func (f *fake) Memcpy3DAsync(cmem.Memory, gpubackend.Stream) gpubackend.Result {
 	f.copied++
 	return gpubackend.Success
 }

@@ -209,8 +209,8 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 
 // lookup finds the object whose handle is in a word.
 func (k *kind) lookup(word int) string {
-	if k.part != "" {
-		return fmt.Sprintf("f.%s.Find(c, c.Word(%d))", camel(k.part), word)
+	if k.room != "" {
+		return fmt.Sprintf("f.%s.Find(c, c.Word(%d))", camel(k.room), word)
 	}
 	return fmt.Sprintf("handles.%s(f.Objects, c.Word(%d))", k.goName, word)
 }

@@ -15,7 +15,7 @@ type kind struct {
 	unlisted     bool   // the library has no list of them
 	value        bool   // what isn't one is an invalid value
 	graph        bool   // an object of graphs
-	part         string // part of the worker that finds them, "" for the table of objects
+	room         string // room of the worker that finds them, "" for the table of objects
 	known        string // function of the library that knows them, "" for its list
 }
 
@@ -51,7 +51,7 @@ func (a *api) kind(f []string) error {
 		case "graph":
 			k.graph = true
 		case "by":
-			k.part = value
+			k.room = value
 		case "known":
 			k.known = value
 		default:

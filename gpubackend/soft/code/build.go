@@ -95,7 +95,7 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 		log.errorf("%v\n", err)
 		return nil, gpubackend.InvalidImage
 	}
-	unpacked := mem.Part()
+	unpacked := mem.Sibling()
 	defer unpacked.Close()
 	text, err := opened.BestPTX(chip.Architecture, unpacked)
 	switch {

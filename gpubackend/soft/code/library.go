@@ -148,7 +148,7 @@ func (x *Code) moduleOf(c *contexts.Context, l *library) (*Module, gpubackend.Re
 		}
 	}
 	l.spare = nil
-	m, result := x.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled},
+	m, result := x.place(c, l.parsed, program, memory, managedMemory{l.managed, l.filled},
 		&buildLog{})
 	if result != gpubackend.Success {
 		return nil, result

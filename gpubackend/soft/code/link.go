@@ -56,7 +56,7 @@ func (x *Code) LinkCreate(
 		return 0, gpubackend.OutOfMemory
 	}
 	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
-	l := &link{Context: c, log: log, memory: memory, whole: memory.Part()}
+	l := &link{Context: c, log: log, memory: memory, whole: memory.Sibling()}
 	return gpubackend.Link(x.options.Handles.Add(l)), gpubackend.Success
 }
 
@@ -75,7 +75,7 @@ func (x *Code) LinkAddData(
 		return gpubackend.NotSupported
 	}
 	// The copy with its end, and what is unpacked of it; and what stays of that.
-	unpacked := l.memory.Part()
+	unpacked := l.memory.Sibling()
 	defer unpacked.Close()
 	if unpacked.Take(uint64(len(data))+1) != nil {
 		return gpubackend.OutOfMemory

@@ -9,11 +9,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// Managed variables lie in one block of registered host memory, which the guest gives before the
+// Managed variables lie together in registered host memory, which the guest gives before the
 // program is linked: ManagedBytes says how large it must be.
 
-// managedBlock is such a block.
-type managedBlock struct {
+// managedMemory is such memory.
+type managedMemory struct {
 	addr   uint64 // 0 for none
 	filled bool   // with initial content, by a library's module in another context
 }

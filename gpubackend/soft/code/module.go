@@ -28,7 +28,7 @@ type Module struct {
 	library   *library
 	Program   *simt.Program
 	arch      int
-	block     uint64 // memory of the globals, 0 for none
+	base      uint64 // where the memory of its globals begins, 0 for none
 	globals   map[string]global
 	functions map[string]*Function
 
@@ -49,7 +49,7 @@ const maxGlobals = 1 << 40
 // module's from then on.
 func (x *Code) place(
 	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account,
-	managed managedBlock, log *buildLog,
+	managed managedMemory, log *buildLog,
 ) (*Module, gpubackend.Result) {
 	m := &Module{
 		Context: c, set: x.set(c), Program: program, arch: parsed.Arch,
@@ -85,7 +85,7 @@ func (x *Code) giveMemory(m *Module, managed uint64) gpubackend.Result {
 		return result
 	}
 	if size > 0 {
-		m.block, result = x.options.Memory.Alloc(ledger.Code, size)
+		m.base, result = x.options.Memory.Alloc(ledger.Code, size)
 		if result != gpubackend.Success {
 			return result
 		}
@@ -94,7 +94,7 @@ func (x *Code) giveMemory(m *Module, managed uint64) gpubackend.Result {
 		if g.managed {
 			g.addr += managed
 		} else {
-			g.addr += m.block
+			g.addr += m.base
 		}
 		m.globals[name] = g
 	}
@@ -161,9 +161,9 @@ func (x *Code) addHeap(c *contexts.Context) gpubackend.Result {
 // unload gives back what a module has. Kernels that run keep the program; the memory waits for
 // them.
 func (x *Code) unload(m *Module) {
-	if m.block != 0 {
-		x.options.Memory.DeferFree(m.block)
-		m.block = 0
+	if m.base != 0 {
+		x.options.Memory.DeferFree(m.base)
+		m.base = 0
 	}
 	for _, f := range m.functions {
 		x.options.Handles.Remove(f.handle)
@@ -195,7 +195,7 @@ func (x *Code) loadModule(
 		return 0, 0, 0, result
 	}
 	memory.Give(parsed.DropBodies())
-	m, result := x.place(c, parsed, program, memory, managedBlock{addr: managed}, log)
+	m, result := x.place(c, parsed, program, memory, managedMemory{addr: managed}, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}

@@ -39,10 +39,10 @@ func New(o Options) *Graphs {
 
 // Held is what graphs hold.
 type Held struct {
-	Bytes      int    // of the host's memory, that they count for
-	Pieces     int    // of device memory
-	Reserved   uint64 // bytes of those
-	Conditions int
+	Bytes       int    // of the host's memory, that they count for
+	Allocations int    // of device memory
+	Reserved    uint64 // bytes of those
+	Conditions  int
 }
 
 // Held says what graphs hold now.

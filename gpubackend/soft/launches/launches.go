@@ -47,8 +47,8 @@ func New(o Options) *Launches { return &Launches{options: o} }
 // partition is some of the device's multiprocessors: count of them, from the first on.
 type partition struct{ first, count uint32 }
 
-// part is the multiprocessors that work in a green context may use; all for nil.
-func (x *Launches) part(g *contexts.Green) partition {
+// partitionOf is the multiprocessors that work in a green context may use; all for nil.
+func (x *Launches) partitionOf(g *contexts.Green) partition {
 	if g != nil {
 		return partition{g.First, g.Count}
 	}
@@ -77,7 +77,7 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	f, cooperative, result := x.prepare(l, x.part(s.Green()).count)
+	f, cooperative, result := x.prepare(l, x.partitionOf(s.Green()).count)
 	if result != gpubackend.Success {
 		if f != nil {
 			s.Spoil()
@@ -120,7 +120,7 @@ func (x *Launches) prepare(
 func (x *Launches) kernelTask(
 	f *code.Function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
 ) *scheduler.Task {
-	c, part := f.Module.Context, x.part(g)
+	c, part := f.Module.Context, x.partitionOf(g)
 	if missing := f.Entry.ParamSize - len(parameters); missing > 0 {
 		parameters = append(bytes.Clone(parameters), make([]byte, missing)...)
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// memoryPiece is memory without an address: a file.
-type memoryPiece struct {
+// physical is memory without an address: a file.
+type physical struct {
 	file  int
 	bytes uint64
 }
 
-// newPiece makes memory of a file, which make gives, if there is room for both.
-func (m *Memory) newPiece(
+// newPhysical makes memory of a file, which make gives, if there is room for both.
+func (m *Memory) newPhysical(
 	bytes uint64, make func() (int, error),
 ) (gpubackend.Memory, gpubackend.Result) {
 	m.Reclaim()
-	if m.pieces >= m.options.Files || m.space.Heap.Charge(ledger.Mapped, bytes) != nil {
+	if m.files >= m.options.Files || m.space.Heap.Charge(ledger.Mapped, bytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
 	fd, err := make()
@@ -31,8 +31,8 @@ func (m *Memory) newPiece(
 		m.space.Heap.Uncharge(ledger.Mapped, bytes)
 		return 0, gpubackend.OutOfMemory
 	}
-	m.pieces++
-	return gpubackend.Memory(m.options.Handles.Add(&memoryPiece{fd, bytes})), gpubackend.Success
+	m.files++
+	return gpubackend.Memory(m.options.Handles.Add(&physical{fd, bytes})), gpubackend.Success
 }
 
 // Reserve implements gpubackend.Driver.
@@ -57,17 +57,17 @@ func (m *Memory) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpuba
 	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
 		return 0, result
 	}
-	return m.newPiece(bytes, func() (int, error) { return memfd.New("paracuda-memory", bytes) })
+	return m.newPhysical(bytes, func() (int, error) { return memfd.New("paracuda-memory", bytes) })
 }
 
 // ReleaseMemory implements gpubackend.Driver.
 func (m *Memory) ReleaseMemory(h gpubackend.Memory) gpubackend.Result {
-	p, ok := handles.Find[*memoryPiece](m.options.Handles, uint64(h))
+	p, ok := handles.Find[*physical](m.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidValue
 	}
 	unix.Close(p.file)
-	m.pieces--
+	m.files--
 	m.space.Heap.Uncharge(ledger.Mapped, p.bytes)
 	m.options.Handles.Remove(uint64(h))
 	return gpubackend.Success
@@ -75,7 +75,7 @@ func (m *Memory) ReleaseMemory(h gpubackend.Memory) gpubackend.Result {
 
 // ExportMemory implements gpubackend.Driver.
 func (m *Memory) ExportMemory(h gpubackend.Memory) (int, gpubackend.Result) {
-	p, ok := handles.Find[*memoryPiece](m.options.Handles, uint64(h))
+	p, ok := handles.Find[*physical](m.options.Handles, uint64(h))
 	if !ok {
 		return -1, gpubackend.InvalidValue
 	}
@@ -95,14 +95,14 @@ func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !memfd.Sealed(fd, bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	return m.newPiece(bytes, func() (int, error) {
+	return m.newPhysical(bytes, func() (int, error) {
 		return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	})
 }
 
 // MapMemory implements gpubackend.Driver.
 func (m *Memory) MapMemory(addr, bytes uint64, h gpubackend.Memory) gpubackend.Result {
-	p, ok := handles.Find[*memoryPiece](m.options.Handles, uint64(h))
+	p, ok := handles.Find[*physical](m.options.Handles, uint64(h))
 	if !ok || bytes != p.bytes {
 		return gpubackend.InvalidValue
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestPiecesAreBounded: each is a file, of which a process may have so many only.
-func TestPiecesAreBounded(t *testing.T) {
+// TestMemoryFilesAreBounded: each is a file, of which a process may have so many only.
+func TestMemoryFilesAreBounded(t *testing.T) {
 	const most = 3
 	d := newRig(t, 0, most)
-	var pieces []gpubackend.Memory
+	var files []gpubackend.Memory
 	for range most - 1 {
 		m, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
 		ok(t, result)
-		pieces = append(pieces, m)
+		files = append(files, m)
 	}
-	fd, result := d.ExportMemory(pieces[0])
+	fd, result := d.ExportMemory(files[0])
 	ok(t, result)
 	defer unix.Close(fd)
 	imported, result := d.ImportMemory(fd, gpubackend.Granularity, 0)
@@ -34,10 +34,10 @@ func TestPiecesAreBounded(t *testing.T) {
 	ok(t, d.ReleaseMemory(imported))
 	last, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
 	ok(t, result)
-	for _, m := range append(pieces, last) {
+	for _, m := range append(files, last) {
 		ok(t, d.ReleaseMemory(m))
 	}
-	if d.pieces != 0 || d.Space().Heap.Used() != 0 {
-		t.Errorf("%d pieces, %d bytes stay counted", d.pieces, d.Space().Heap.Used())
+	if d.files != 0 || d.Space().Heap.Used() != 0 {
+		t.Errorf("%d files, %d bytes stay counted", d.files, d.Space().Heap.Used())
 	}
 }

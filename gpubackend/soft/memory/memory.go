@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Base, Window uint64          // addresses
 	Bytes        uint64          // of device memory
-	Files        int             // pieces of memory without an address
+	Files        int             // memory without an address
 	Account      *ledger.Account // what it counts for; nil: nobody shares the GPU
 	Host         *budget.Budget
 	Handles      *handles.Table
@@ -38,7 +38,7 @@ type Memory struct {
 	freeing     map[uint64]uint64     // given back but perhaps still in use: address, size
 	freed       *scheduler.Returned   // that nothing uses any more
 	staging     uint64                // bytes given by Staging
-	pieces      int                   // memory without an address
+	files       int                   // memory without an address
 }
 
 // New returns the memory of a device that isn't open: there is none.

@@ -22,9 +22,9 @@ type function struct {
 	paramOffsets  []uint64
 	resultOffsets []uint64
 	// consts, specials and locals are the registers filled before execution.
-	consts   []filledSlot
-	specials []specialSlot
-	locals   []localSlot
+	consts   []presetRegister
+	specials []specialRegister
+	locals   []localRegister
 	// calls are the functions called or named, indirect that others may be.
 	calls    map[*ptx.Function]bool
 	indirect bool
@@ -32,14 +32,15 @@ type function struct {
 	reserves bool
 }
 
-type filledSlot struct {
-	off  uint32
-	slot constSlot
+// presetRegister is where a preset is.
+type presetRegister struct {
+	off uint32
+	preset
 }
 
-// localSlot is a register to be filled with an address in the call's local
+// localRegister is a register to be filled with an address in the call's local
 // memory.
-type localSlot struct {
+type localRegister struct {
 	off uint32
 	wd  width
 	at  uint64
@@ -112,18 +113,18 @@ func (k *worker) newFrame(fn *function) *frame {
 	w := warp{regs: f.regs}
 	*w.pred(trueReg) = allLanes
 	for _, c := range fn.consts {
-		value := c.slot.value
+		value := c.preset.value
 		switch {
-		case c.slot.symbol.variable != nil:
-			value += k.run.addressOfVar(c.slot.symbol.variable)
-		case c.slot.symbol.function != nil:
-			value += k.run.prog.functionAddress(c.slot.symbol.function)
+		case c.preset.symbol.variable != nil:
+			value += k.run.addressOfVar(c.preset.symbol.variable)
+		case c.preset.symbol.function != nil:
+			value += k.run.prog.functionAddress(c.preset.symbol.function)
 		}
-		if c.slot.wd == widthPred {
+		if c.preset.wd == widthPred {
 			*w.pred(c.off) = uint32(value)
 			continue
 		}
-		w.fill(c.off, c.slot.wd, value, allLanes)
+		w.fill(c.off, c.preset.wd, value, allLanes)
 	}
 	return f
 }
@@ -138,7 +139,7 @@ func (w *warp) fillSpecials(f *frame, all bool) {
 	}
 }
 
-func (w *warp) fillSpecial(s specialSlot) {
+func (w *warp) fillSpecial(s specialRegister) {
 	switch {
 	case s.value.block != nil:
 		w.fill(s.off, s.wd, s.value.block(w.block), allLanes)

@@ -21,7 +21,7 @@ type decoder struct {
 	regs []uint32
 	// start are the instructions at which PTX instructions begin.
 	start  []int32
-	consts map[constSlot]uint32
+	consts map[preset]uint32
 	// cur is the PTX instruction at work, guard its decoded guard.
 	cur       *ptx.Inst
 	guard     uint32
@@ -46,7 +46,7 @@ type decodeFunc func(d *decoder, in *ptx.Inst, m *modifiers) error
 
 // decodeFunction decodes the body of fn.src behind prog.code.
 func decodeFunction(prog *Program, fn *function) error {
-	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[constSlot]uint32)}
+	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[preset]uint32)}
 	fn.frameSize = slabAlign
 	for _, r := range d.src.Regs {
 		if r.Type == ptx.B128 {
@@ -168,9 +168,9 @@ func (d *decoder) newReg(wd width) uint32 {
 	return off
 }
 
-// constSlot is a register that is filled in before execution: with a constant,
+// preset is a register that is filled in before execution: with a constant,
 // with the address of a symbol, or with a special register.
-type constSlot struct {
+type preset struct {
 	wd      width
 	value   uint64
 	symbol  symbolRef
@@ -184,19 +184,19 @@ type symbolRef struct {
 }
 
 // constant returns the register that holds a constant.
-func (d *decoder) constant(slot constSlot) uint32 {
-	if off, ok := d.consts[slot]; ok {
+func (d *decoder) constant(p preset) uint32 {
+	if off, ok := d.consts[p]; ok {
 		return off
 	}
-	d.prog.take(slotBytes)
-	off := d.newReg(slot.wd)
-	d.consts[slot] = off
-	if slot.special != "" {
-		d.fn.reserves = d.fn.reserves || strings.HasPrefix(slot.special, reservedPrefix)
+	d.prog.take(presetBytes)
+	off := d.newReg(p.wd)
+	d.consts[p] = off
+	if p.special != "" {
+		d.fn.reserves = d.fn.reserves || strings.HasPrefix(p.special, reservedPrefix)
 		d.fn.specials = append(d.fn.specials,
-			specialSlot{off, slot.wd, specialValues[slot.special]})
+			specialRegister{off, p.wd, specialValues[p.special]})
 	} else {
-		d.fn.consts = append(d.fn.consts, filledSlot{off, slot})
+		d.fn.consts = append(d.fn.consts, presetRegister{off, p})
 	}
 	return off
 }
@@ -212,7 +212,7 @@ func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, width, error) {
 		return d.intConstant(op.Value, t), wd, nil
 	case ptx.Float, ptx.Float32:
 		value, err := floatConstant(op, t)
-		return d.constant(constSlot{wd: wd, value: value}), wd, err
+		return d.constant(preset{wd: wd, value: value}), wd, err
 	case ptx.Special:
 		return d.special(op.Name, wd)
 	case ptx.Address:
@@ -245,7 +245,7 @@ func (d *decoder) intConstant(value uint64, t ptx.Type) uint32 {
 	case width32:
 		value &= 0xffffffff
 	}
-	return d.constant(constSlot{wd: wd, value: value})
+	return d.constant(preset{wd: wd, value: value})
 }
 
 // floatConstant gives the bits of a floating-point constant as type t.

@@ -188,14 +188,14 @@ func (d *decoder) address(op ptx.Operand, wd width) (uint32, width, error) {
 	}
 	switch op.Of {
 	case ptx.FunctionAddr:
-		return d.constant(constSlot{wd: wd, symbol: symbolRef{function: op.Func}}), wd, nil
+		return d.constant(preset{wd: wd, symbol: symbolRef{function: op.Func}}), wd, nil
 	case ptx.ModuleVar:
-		return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: op.Var},
+		return d.constant(preset{wd: wd, symbol: symbolRef{variable: op.Var},
 			value: uint64(op.Offset)}), wd, nil
 	case ptx.FunctionVar:
 		v := d.src.Vars[op.Index]
 		if v.Space == ptx.Shared {
-			return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: v},
+			return d.constant(preset{wd: wd, symbol: symbolRef{variable: v},
 				value: uint64(op.Offset)}), wd, nil
 		}
 		return d.localAddress(wd, d.fn.varOffsets[op.Index], op.Offset)
@@ -222,14 +222,14 @@ func intOfWidth(wd width) ptx.Type {
 // variable of the frame.
 func (d *decoder) localAddress(wd width, offset uint64, more int64) (uint32, width, error) {
 	at := offset + uint64(more)
-	key := constSlot{wd: wd, value: at, special: "local"}
+	key := preset{wd: wd, value: at, special: "local"}
 	if off, ok := d.consts[key]; ok {
 		return off, wd, nil
 	}
-	d.prog.take(slotBytes)
+	d.prog.take(presetBytes)
 	off := d.newReg(wd)
 	d.consts[key] = off
-	d.fn.locals = append(d.fn.locals, localSlot{off, wd, at})
+	d.fn.locals = append(d.fn.locals, localRegister{off, wd, at})
 	return off, wd, nil
 }
 

@@ -140,7 +140,7 @@ func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
 	used := make(map[*ptx.Variable]bool)
 	for _, f := range reached {
 		for _, c := range f.consts {
-			if v := c.slot.symbol.variable; v != nil && v.Space == ptx.Shared {
+			if v := c.preset.symbol.variable; v != nil && v.Space == ptx.Shared {
 				used[v] = true
 			}
 		}
@@ -214,7 +214,7 @@ func (p *Program) link(address func(name string) (uint64, bool)) error {
 func (p *Program) refers(g *Global) bool {
 	for _, fn := range p.decoded {
 		for _, c := range fn.consts {
-			if c.slot.symbol.variable == g.variable {
+			if c.preset.symbol.variable == g.variable {
 				return true
 			}
 		}

@@ -165,7 +165,7 @@ func (d *decoder) special(name string, wd width) (uint32, width, error) {
 	if _, ok := specialValues[name]; !ok {
 		return 0, 0, errSpecial(name)
 	}
-	return d.constant(constSlot{wd: wd, special: name}), wd, nil
+	return d.constant(preset{wd: wd, special: name}), wd, nil
 }
 
 type errSpecial string

@@ -2,8 +2,8 @@
 
 package simt
 
-// specialSlot is a register to be filled with a special register.
-type specialSlot struct {
+// specialRegister is a register to be filled with a special register.
+type specialRegister struct {
 	off   uint32
 	wd    width
 	value specialValue

@@ -30,7 +30,7 @@ func decodeVideo(d *decoder, in *ptx.Inst, m *modifiers) error {
 	f := func(a, b, c uint64) uint64 {
 		var sum, packed uint64
 		for shift := uint(0); shift < 32; shift += n {
-			r := element(videoPart(a>>shift, n, at), videoPart(b>>shift, n, bt))
+			r := element(subword(a>>shift, n, at), subword(b>>shift, n, bt))
 			if sat {
 				r = videoClamp(r, n, dt)
 			}
@@ -45,8 +45,8 @@ func decodeVideo(d *decoder, in *ptx.Inst, m *modifiers) error {
 	return d.compute("", f, in.Args, ptx.B32, ptx.B32, ptx.B32, ptx.B32)
 }
 
-// videoPart is the lowest element of n bits.
-func videoPart(x uint64, n uint, t ptx.Type) int64 {
+// subword is the lowest element of n bits.
+func subword(x uint64, n uint, t ptx.Type) int64 {
 	if t.Signed() {
 		return int64(x<<(64-n)) >> (64 - n)
 	}

@@ -26,7 +26,7 @@ var (
 	targetBytes   = 2 * sizeOf[int32]()
 	callBytes     = sizeOf[callSite]() + mapBytes
 	valueBytes    = 2 * sizeOf[callValue]()
-	slotBytes     = sizeOf[constSlot]() + 2*sizeOf[filledSlot]() + mapBytes
+	presetBytes   = sizeOf[preset]() + 2*sizeOf[presetRegister]() + mapBytes
 	functionBytes = sizeOf[function]() + 2*mapBytes
 	kernelBytes   = sizeOf[Kernel]() + 2*mapBytes
 	globalBytes   = 2*sizeOf[Global]() + mapBytes

@@ -104,7 +104,7 @@ func (a *Admission) Admit(s Stream, k Kind) Answer {
 	return a.stopped
 }
 
-// May says whether work that was admitted may go on with another piece.
+// May says whether work that was admitted may go on with another submission.
 func (a *Admission) May() bool { return a.Gate.Free() || a.enter() }
 
 // enter goes through the gate if it is open.

@@ -8,11 +8,11 @@
 //   - While the gate is free nothing is counted: Begin reads one word for each batch of commands.
 //   - Otherwise each command that gives the GPU work is to be admitted first. At a closed gate the
 //     ring stops there, and what is behind it waits in the guest's memory.
-//   - A stream has so much predicted work on the GPU as the gate says, but at least two pieces of
-//     it. The prediction is what a kernel of that size, or that graph, took before: fences in the
-//     streams tell. A stream that has enough stops the ring, too.
+//   - A stream has so much predicted work on the GPU as the gate says, but at least two submissions
+//     of it. The prediction is what a kernel of that size, or that graph, took before: fences in
+//     the streams tell. A stream that has enough stops the ring, too.
 //   - That is not for ever: kernels of two streams may wait for each other, and the second one may
-//     be behind the stop. When nothing has ended for long, a few more pieces pass.
+//     be behind the stop. When nothing has ended for long, a few more submissions pass.
 //   - Work is in flight until all fences have passed and the driver says that all is done. Only
 //     then the worker leaves the gate. What came through while the gate was free is in flight, too,
 //     as soon as the gate isn't.

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Kind is what pieces of work have in common that take about as long.
+// Kind is what submissions have in common that take about as long.
 type Kind struct {
 	Op    gpubackend.Op
 	ID    uint64 // of the function or the graph
@@ -31,7 +31,7 @@ func magnitude(size [3]uint32) uint32 {
 }
 
 const (
-	// firstGuess is what a piece of work takes that was never seen.
+	// firstGuess is what a submission takes that was never seen.
 	firstGuess = 200 * time.Microsecond
 	// minTook and maxTook bound what is believed.
 	minTook = time.Microsecond
@@ -42,7 +42,7 @@ const (
 	maxEstimates = 8192
 )
 
-// estimate is how long a piece of work takes, as far as is known.
+// estimate is how long a submission takes, as far as is known.
 type estimate struct {
 	took time.Duration
 	seen bool
@@ -72,7 +72,7 @@ func (s *estimates) of(k Kind) *estimate {
 	return e
 }
 
-// learn notes how long a piece of work took this time.
+// learn notes how long a submission took this time.
 func (e *estimate) learn(took time.Duration) {
 	if e.seen {
 		took = e.took + (took-e.took)/learnPart

@@ -18,7 +18,8 @@ func TestInFlightIsBounded(t *testing.T) {
 	}{
 		{"tiny: by the number of units", 10 * time.Microsecond, maxUnits, maxUnits},
 		{"short: by time", 400 * time.Microsecond, 4, 6},
-		{"half of what a stream may have: two", 1500 * time.Microsecond, minPieces, minPieces},
+		{"half of what a stream may have: two", 1500 * time.Microsecond, minSubmissions,
+			minSubmissions},
 		{"long: one", 30 * ms, 1, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,8 +46,9 @@ func TestInFlightIsBounded(t *testing.T) {
 func TestUnknownKernels(t *testing.T) {
 	r := newRig(t, open)
 	most := int(open.InFlight / firstGuess)
-	if n := r.flood(1, 7, 50*ms); n < minPieces || n > most {
-		t.Errorf("%d launches of a kernel that nobody knows, want %d to %d", n, minPieces, most)
+	if n := r.flood(1, 7, 50*ms); n < minSubmissions || n > most {
+		t.Errorf("%d launches of a kernel that nobody knows, want %d to %d", n,
+			minSubmissions, most)
 	}
 }
 

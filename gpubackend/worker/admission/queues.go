@@ -11,8 +11,8 @@ import (
 
 // Bounds of what a stream has on the GPU.
 const (
-	minPieces = 2  // it always may have, unless one is as much as it may have
-	maxUnits  = 16 // between fences
+	minSubmissions = 2  // it always may have, unless one is as much as it may have
+	maxUnits       = 16 // between fences
 	// ripePart is which part of what a stream may have is between two fences: so that the stream
 	// gets more before it is empty.
 	ripePart = 4
@@ -20,7 +20,7 @@ const (
 	maxQueues = 1024
 )
 
-// When nothing has ended for so many times what was predicted, and for so long, as many pieces pass
+// When nothing has ended for so many times what was predicted, and for so long, as many pass
 // as a stream may have. If that is of no use, it takes twice as long until more do.
 const (
 	lateTimes   = 4
@@ -41,35 +41,35 @@ type queues struct {
 	opened    []*queue // with admitted work that the device doesn't have yet
 	active    []*queue // with units
 	flying    int      // units
-	extra     int      // so many pieces pass although streams are full
+	extra     int      // so many submissions pass although streams are full
 	lates     int      // how often in a row that was so
 	progress  time.Time
-	spare     [][]part // of units that have ended
+	spare     [][]prediction // of units that have ended
 }
 
 func newQueues() queues { return queues{all: map[Stream]*queue{}} }
 
 // queue is what one stream has to do.
 type queue struct {
-	stream    Stream
-	open      unit // admitted, and not marked by a fence yet
-	units     []unit
-	pieces    int           // of all these
-	predicted time.Duration // for them
-	passed    time.Time     // when a unit was last seen to have ended
+	stream      Stream
+	open        unit // admitted, and not marked by a fence yet
+	units       []unit
+	submissions int           // of all these
+	predicted   time.Duration // for them
+	passed      time.Time     // when a unit was last seen to have ended
 }
 
 // unit is work between two fences.
 type unit struct {
-	fence     fences.Fence
-	begun     time.Time
-	parts     []part
-	pieces    int
-	predicted time.Duration
+	fence       fences.Fence
+	begun       time.Time
+	predictions []prediction
+	submissions int
+	predicted   time.Duration
 }
 
-// part is pieces of one kind in a unit.
-type part struct {
+// prediction is that for submissions of one kind, one after the other, in a unit.
+type prediction struct {
 	*estimate
 	predicted time.Duration // for each of them
 }
@@ -90,19 +90,20 @@ func (s *queues) of(stream Stream) *queue {
 // sweep forgets the streams that have nothing to do.
 func (s *queues) sweep() {
 	for stream, q := range s.all {
-		if q.pieces == 0 {
+		if q.submissions == 0 {
 			delete(s.all, stream)
 		}
 	}
 }
 
-// full says whether a queue has enough, so that it gets no piece like e now: what it may have, or
-// one piece that is as long as that.
+// full says whether a queue has enough, so that it gets no submission like e now: what it may have,
+// or one submission that is as long as that.
 func (q *queue) full(bound time.Duration, e *estimate) bool {
-	if q.pieces > 0 && q.predicted >= bound {
+	if q.submissions > 0 && q.predicted >= bound {
 		return true
 	}
-	return q.pieces >= minPieces && (q.predicted+e.took > bound || len(q.units) >= maxUnits)
+	return q.submissions >= minSubmissions &&
+		(q.predicted+e.took > bound || len(q.units) >= maxUnits)
 }
 
 // late says whether nothing has ended for so long that work behind the stop may be waited for.
@@ -114,21 +115,22 @@ func (s *queues) late(q *queue, now time.Time) bool {
 	return true
 }
 
-// add predicts a piece of work that was admitted.
+// add predicts a submission that was admitted.
 func (s *queues) add(q *queue, e *estimate) {
 	u := &q.open
-	if u.pieces == 0 {
+	if u.submissions == 0 {
 		s.opened = append(s.opened, q)
 		if n := len(s.spare); n > 0 {
-			u.parts, s.spare = s.spare[n-1], s.spare[:n-1]
+			u.predictions, s.spare = s.spare[n-1], s.spare[:n-1]
 		}
 	}
-	if p := (part{e, e.took}); len(u.parts) == 0 || u.parts[len(u.parts)-1] != p {
-		u.parts = append(u.parts, p)
+	p, n := prediction{e, e.took}, len(u.predictions)
+	if n == 0 || u.predictions[n-1] != p {
+		u.predictions = append(u.predictions, p)
 	}
-	u.pieces++
+	u.submissions++
 	u.predicted += e.took
-	q.pieces++
+	q.submissions++
 	q.predicted += e.took
 }
 
@@ -173,7 +175,7 @@ func (s *queues) close(c *Config) {
 
 // drop forgets a unit of a queue's.
 func (q *queue) drop(u *unit) {
-	q.pieces -= u.pieces
+	q.submissions -= u.submissions
 	q.predicted -= u.predicted
 }
 
@@ -212,12 +214,12 @@ func (s *queues) end(q *queue, n int, now time.Time) {
 	wrong := float64(now.Sub(begun)) / float64(predicted)
 	for i := range q.units[:n] {
 		u := &q.units[i]
-		for _, p := range u.parts {
+		for _, p := range u.predictions {
 			p.learn(time.Duration(float64(p.predicted) * wrong))
 		}
 		q.drop(u)
 		if len(s.spare) < maxUnits {
-			s.spare = append(s.spare, u.parts[:0])
+			s.spare = append(s.spare, u.predictions[:0])
 		}
 	}
 	left := copy(q.units, q.units[n:])

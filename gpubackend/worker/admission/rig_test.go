@@ -71,7 +71,7 @@ type rig struct {
 	time      time.Duration // of the GPU, as it was counted
 }
 
-const slot = 5
+const entry = 5
 
 func newRig(t testing.TB, s gate.State) *rig {
 	t.Helper()
@@ -84,7 +84,7 @@ func newRig(t testing.TB, s gate.State) *rig {
 	r := &rig{page: p, bell: p.BellFD()}
 	r.gpu = gpu{now: time.Unix(1000, 0), ends: map[gpubackend.Stream]time.Time{}}
 	r.Admission = New(Config{
-		Gate: p.Worker(slot), Fences: fences.New(&r.gpu, &r.gpu), Contexts: &r.gpu,
+		Gate: p.Worker(entry), Fences: fences.New(&r.gpu, &r.gpu), Contexts: &r.gpu,
 		Capturing: func() bool { return r.capturing }, Idle: r.gpu.idle,
 		Count: func(d time.Duration) { r.time += d }, Now: func() time.Time { return r.gpu.now },
 	})

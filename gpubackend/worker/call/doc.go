@@ -6,7 +6,7 @@
 // # Who owns what
 //
 // The worker's loop has one Call and one Table. It starts the Call anew for each command and hands
-// it to the command's Handler, which must not keep it. The parts of the worker register their
+// it to the command's Handler, which must not keep it. The rooms of the worker register their
 // Handlers when the worker is made. Nothing here is for more than one goroutine.
 //
 // # Who may lie

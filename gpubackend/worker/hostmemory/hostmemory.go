@@ -33,8 +33,8 @@ type Config struct {
 	Driver Driver
 	Maps   Maps
 	Places *addresses.Places
-	// Pieces gives the files behind whole pages of guest memory.
-	Pieces func(runs []wire.Run) ([]guestmem.Run, error)
+	// Files gives the files behind whole pages of guest memory.
+	Files func(runs []wire.Run) ([]guestmem.Run, error)
 	// WhenIdle has a call answered with what then returns, when the work of its context is done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
 	// Mapped counts bytes that the device reaches by mapping.

@@ -85,12 +85,12 @@ func (p *spans) place(fresh span) (gone []*shown) {
 
 // pageable shows a mapping at its own address.
 func (s *HostMemory) pageable(c *call.Call, a command.HostPageable) gpubackend.Result {
-	m, pieces, result := s.find(a.Map, a.Address, a.Bytes)
+	m, files, result := s.find(a.Map, a.Address, a.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}
 	r := addresses.Range{Base: m.Address &^ (pageSize - 1)}
-	for _, p := range pieces {
+	for _, p := range files {
 		r.Bytes += uint64(len(p.Bytes))
 	}
 	if r.Bytes > maxAddress-r.Base {
@@ -99,7 +99,7 @@ func (s *HostMemory) pageable(c *call.Call, a command.HostPageable) gpubackend.R
 	if result := s.takeAddresses(r); result != gpubackend.Success {
 		return result
 	}
-	return s.show(m, r, pieces)
+	return s.show(m, r, files)
 }
 
 // takeAddresses reserves what isn't in use yet of a range.
@@ -126,13 +126,13 @@ func (s *HostMemory) takeAddresses(r addresses.Range) gpubackend.Result {
 
 // show maps a mapping over what is there. Mappings of which nothing is left go back to the guest:
 // what copies on from here on copies from and to the new pages.
-func (s *HostMemory) show(m *maps.Map, r addresses.Range, pieces []guestmem.Run) gpubackend.Result {
-	places := addresses.OfShown(len(pieces))
+func (s *HostMemory) show(m *maps.Map, r addresses.Range, files []guestmem.Run) gpubackend.Result {
+	places := addresses.OfShown(len(files))
 	if !s.Places.Take(places) {
 		return gpubackend.OutOfMemory
 	}
 	s.Maps.Use(m)
-	if err := arena.Put(pieces, uintptr(r.Base), m.Writable()); err != nil {
+	if err := arena.Put(files, uintptr(r.Base), m.Writable()); err != nil {
 		// Some of both may be there: neither goes back.
 		s.Log.WithError(err).Warn("map memory of graphs")
 		return gpubackend.OutOfMemory

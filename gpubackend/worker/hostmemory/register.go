@@ -47,17 +47,17 @@ const maxAddress = 1 << 47
 
 // pin makes a mapping reachable for kernels.
 func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result {
-	m, pieces, result := s.find(a.Map, a.Address, a.Bytes)
+	m, files, result := s.find(a.Map, a.Address, a.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}
 	address, bytes := a.Address, a.Bytes
 	h := &pinned{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1),
-		places: len(pieces)}
+		places: len(files)}
 	if !s.Places.Take(h.places) {
 		return gpubackend.OutOfMemory
 	}
-	mem, unmap, err := arena.Map(pieces, uintptr(h.base), m.Writable())
+	mem, unmap, err := arena.Map(files, uintptr(h.base), m.Writable())
 	if err != nil {
 		s.Places.Give(h.places)
 		s.Log.WithError(err).Warn("pinned memory has no place in the worker's address space")
@@ -93,11 +93,11 @@ func (s *HostMemory) find(
 		address%pageSize != m.Offset {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	pieces, err := s.Pieces(m.Runs)
+	files, err := s.Files(m.Runs)
 	if err != nil {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	return m, pieces, gpubackend.Success
+	return m, files, gpubackend.Success
 }
 
 // append adds a range to the whole that ends where it begins, or begins one. Unless there is more

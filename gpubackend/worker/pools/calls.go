@@ -173,7 +173,7 @@ func (s *Pools) allocate(c *call.Call, a command.MemAllocAsync) gpubackend.Resul
 	return result
 }
 
-func (s *Pools) enter(b *block) {
+func (s *Pools) enter(b *allocation) {
 	s.live[b.address] = b
 }
 
@@ -207,7 +207,8 @@ func (s *Pools) free(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
 			s.Fences.Drop(f)
 			return gpubackend.OutOfMemory
 		}
-		b = &block{address: address, context: s.Contexts.HomeOfCurrent(), fence: f, fenced: true}
+		b = &allocation{address: address, context: s.Contexts.HomeOfCurrent(), fence: f,
+			fenced: true}
 		b.imported = s.shares.takePointer(address)
 		s.loose = append(s.loose, b)
 		return gpubackend.Success
@@ -217,7 +218,7 @@ func (s *Pools) free(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (s *Pools) giveBack(b *block) {
+func (s *Pools) giveBack(b *allocation) {
 	delete(s.live, b.address)
 	b.pool.attribute[cudaabi.MemPoolAttrUsedMemCurrent] -= b.bytes
 	b.pool.free = append(b.pool.free, b)

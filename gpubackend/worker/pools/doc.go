@@ -5,10 +5,10 @@
 //
 // # Who owns what
 //
-// The worker's loop owns Pools, which own the memory of all pools. A block that is freed waits for
-// its stream, marked by a fence; in that stream it may be used again at once. Memory of a pool goes
-// with the context that it was allocated in. What pools hold beyond their thresholds goes back when
-// something synchronises (Settle), and all that is idle when memory is short (Empty).
+// The worker's loop owns Pools, which own the memory of all pools. An allocation that is freed
+// waits for its stream, marked by a fence; in that stream it may be used again at once. Memory of a
+// pool goes with the context that it was allocated in. What pools hold beyond their thresholds goes
+// back when something synchronises (Settle), and all that is idle when memory is short (Empty).
 //
 // A pool goes to another process as a descriptor, and is a token there: no memory is allocated from
 // it. Memory goes by the secret of an offer, in whole pieces of the driver's; a piece has one
@@ -16,6 +16,6 @@
 //
 // # Who may lie
 //
-// Handles, addresses and tokens are the guest's, and are looked up. How many pools, freed blocks
-// and offers there are is bounded.
+// Handles, addresses and tokens are the guest's, and are looked up. How many pools, freed
+// allocations and offers there are is bounded.
 package pools

@@ -72,17 +72,17 @@ type Config struct {
 // Pools are the guest's memory pools.
 type Pools struct {
 	Config
-	pool     []*pool           // by the number that the object table has; nil for one that is gone
-	defaults map[uint64]uint64 // device to the handle of its default pool
-	live     map[uint64]*block // by address
-	loose    []*block          // ordinary memory that was freed in a stream
+	pool     []*pool                // by number in the object table; nil if gone
+	defaults map[uint64]uint64      // device to the handle of its default pool
+	live     map[uint64]*allocation // by address
+	loose    []*allocation          // ordinary memory that was freed in a stream
 	shares   shares
 }
 
 // New returns Pools without a pool.
 func New(c Config) *Pools {
 	return &Pools{
-		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*block{},
+		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*allocation{},
 		shares: shares{
 			offered:  map[uint64]*offeredPiece{},
 			mapped:   map[[offers.SecretBytes]byte]*mappedPiece{},
@@ -96,15 +96,15 @@ type pool struct {
 	device    uint64
 	largest   uint64 // what it may hold, 0 for no bound
 	attribute [cudaabi.MemPoolAttrUsedMemHigh + 1]uint64
-	free      []*block // oldest first
+	free      []*allocation // oldest first
 	destroyed bool
 	token     uint64 // by which processes know it, 0 if it can't be shared
 	number    uint32 // by which it is exported, 0 if it isn't
 	imported  bool   // it is another process's
 }
 
-// block is memory of a pool.
-type block struct {
+// allocation is memory of a pool.
+type allocation struct {
 	pool    *pool
 	address uint64
 	bytes   uint64
@@ -120,8 +120,8 @@ type block struct {
 const (
 	poolAlignment = 512
 	MaxPools      = 1 << 12
-	maxLoose      = 1 << 10 // blocks freed in a stream that wait for it
-	// slack bounds what an allocation may leave unused of a block.
+	maxLoose      = 1 << 10 // allocations freed in a stream that wait for it
+	// slack bounds what a request may leave unused of an allocation.
 	slack = 2 << 20
 )
 
@@ -173,8 +173,8 @@ func (s *Pools) findPool(handle uint64) (*pool, gpubackend.Result) {
 	return s.pool[i], gpubackend.Success
 }
 
-// take gives out memory for a stream: a free block, or new memory.
-func (s *Pools) take(p *pool, bytes, stream uint64) (*block, gpubackend.Result) {
+// take gives out memory for a stream: a free allocation, or new memory.
+func (s *Pools) take(p *pool, bytes, stream uint64) (*allocation, gpubackend.Result) {
 	if b := s.reuse(p, bytes, stream); b != nil {
 		p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, b.bytes)
 		return b, gpubackend.Success
@@ -188,8 +188,8 @@ func (s *Pools) take(p *pool, bytes, stream uint64) (*block, gpubackend.Result) 
 	}
 	p.count(cudaabi.MemPoolAttrReservedMemCurrent, cudaabi.MemPoolAttrReservedMemHigh, bytes)
 	p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, bytes)
-	return &block{pool: p, address: address, bytes: bytes, context: s.Contexts.HomeOfCurrent()},
-		gpubackend.Success
+	home := s.Contexts.HomeOfCurrent()
+	return &allocation{pool: p, address: address, bytes: bytes, context: home}, gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {
@@ -197,8 +197,8 @@ func (p *pool) count(current, high int, bytes uint64) {
 	p.attribute[high] = max(p.attribute[high], p.attribute[current])
 }
 
-// reuse takes the smallest free block that fits and is free for the stream.
-func (s *Pools) reuse(p *pool, bytes, stream uint64) *block {
+// reuse takes the smallest free allocation that fits and is free for the stream.
+func (s *Pools) reuse(p *pool, bytes, stream uint64) *allocation {
 	best, home := -1, s.Contexts.HomeOfCurrent()
 	for i, b := range p.free {
 		if b.context != home || b.bytes < bytes ||
@@ -221,29 +221,29 @@ func (s *Pools) reuse(p *pool, bytes, stream uint64) *block {
 	return b
 }
 
-// idle says whether all work that might use a freed block is done.
-func (s *Pools) idle(b *block) bool {
+// idle says whether all work that might use a freed allocation is done.
+func (s *Pools) idle(b *allocation) bool {
 	if b.fenced && s.Fences.Passed(b.fence) != gpubackend.NotReady {
 		b.fenced = false
 	}
 	return !b.fenced
 }
 
-// unfence gives up the fence of a block that its own stream uses again.
-func (s *Pools) unfence(b *block) {
+// unfence gives up the fence of an allocation that its own stream uses again.
+func (s *Pools) unfence(b *allocation) {
 	if b.fenced {
 		b.fenced = false
 		s.Fences.Drop(b.fence)
 	}
 }
 
-// trim gives the driver blocks that are idle while the pool holds more than keep. It says whether
-// it could.
+// trim gives the driver allocations that are idle while the pool holds more than keep. It says
+// whether it could.
 func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	kept := p.free[:0]
 	for _, b := range p.free {
 		if p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] > keep && s.idle(b) {
-			s.freeBlock(b)
+			s.freeAllocation(b)
 			p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] -= b.bytes
 			gave = true
 			continue
@@ -255,8 +255,8 @@ func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	return gave
 }
 
-// freeBlock frees a block in the context that it belongs to.
-func (s *Pools) freeBlock(b *block) {
+// freeAllocation frees an allocation in the context that it belongs to.
+func (s *Pools) freeAllocation(b *allocation) {
 	s.shares.withdraw(b)
 	s.Withdraw(b.address)
 	switch {
@@ -295,7 +295,7 @@ func (s *Pools) settleLoose() {
 	kept := s.loose[:0]
 	for _, b := range s.loose {
 		if s.idle(b) {
-			s.freeBlock(b)
+			s.freeAllocation(b)
 		} else {
 			kept = append(kept, b)
 		}
@@ -319,7 +319,7 @@ func (s *Pools) Empty() (gave bool) {
 	return gave || len(s.loose) < n
 }
 
-// waiting says whether any freed block still waits for its stream.
+// waiting says whether any freed allocation still waits for its stream.
 func (s *Pools) waiting() bool {
 	for _, p := range s.pool {
 		if p != nil && len(p.free) > 0 {
@@ -329,7 +329,7 @@ func (s *Pools) waiting() bool {
 	return len(s.loose) > 0
 }
 
-// Forget drops the blocks of a context that is gone: the driver has taken its memory.
+// Forget drops the allocations of a context that is gone: the driver has taken its memory.
 func (s *Pools) Forget(context uint64) {
 	for address, b := range s.live {
 		if b.context == context {

@@ -104,8 +104,8 @@ func newRig(t *testing.T, limit uint64) (*rig, *pool) {
 	return r, p
 }
 
-// free frees a block in a stream.
-func (r *rig) free(t *testing.T, b *block, stream uint64) {
+// free frees an allocation in a stream.
+func (r *rig) free(t *testing.T, b *allocation, stream uint64) {
 	t.Helper()
 	f, result := r.Fences.Mark(gpubackend.Stream(stream))
 	if result != gpubackend.Success {
@@ -115,7 +115,7 @@ func (r *rig) free(t *testing.T, b *block, stream uint64) {
 	r.giveBack(b)
 }
 
-func (r *rig) take(t *testing.T, p *pool, bytes, stream uint64) *block {
+func (r *rig) take(t *testing.T, p *pool, bytes, stream uint64) *allocation {
 	t.Helper()
 	b, result := r.Pools.take(p, bytes, stream)
 	if result != gpubackend.Success {
@@ -152,26 +152,26 @@ func TestPoolReuse(t *testing.T) {
 func TestPoolThreshold(t *testing.T) {
 	r, p := newRig(t, 1<<30)
 	p.attribute[cudaabi.MemPoolAttrReleaseThreshold] = 8192
-	var blocks []*block
+	var allocations []*allocation
 	for range 4 {
-		blocks = append(blocks, r.take(t, p, 4096, 7))
+		allocations = append(allocations, r.take(t, p, 4096, 7))
 	}
-	for _, b := range blocks {
+	for _, b := range allocations {
 		r.free(t, b, 7)
 	}
 	r.driver.ready = gpubackend.NotReady
 	r.Settle()
 	if len(r.driver.live) != 4 {
-		t.Errorf("%d blocks: memory in use was given back", len(r.driver.live))
+		t.Errorf("%d allocations: memory in use was given back", len(r.driver.live))
 	}
 	r.driver.ready = gpubackend.Success
 	r.Settle()
 	if len(r.driver.live) != 2 || p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] != 8192 {
-		t.Errorf("%d blocks, %d bytes reserved", len(r.driver.live),
+		t.Errorf("%d allocations, %d bytes reserved", len(r.driver.live),
 			p.attribute[cudaabi.MemPoolAttrReservedMemCurrent])
 	}
 	if !r.Empty() || len(r.driver.live) != 0 {
-		t.Errorf("%d blocks after emptying", len(r.driver.live))
+		t.Errorf("%d allocations after emptying", len(r.driver.live))
 	}
 	if p.attribute[cudaabi.MemPoolAttrReservedMemHigh] != 4*4096 ||
 		p.attribute[cudaabi.MemPoolAttrUsedMemCurrent] != 0 {
@@ -202,14 +202,14 @@ func TestOfferedPiecesAreBounded(t *testing.T) {
 		t.Fatal(result)
 	}
 	defer x.offer.Close()
-	if same, result := r.offerPiece(other); same != x || x.blocks != 2 ||
+	if same, result := r.offerPiece(other); same != x || x.allocations != 2 ||
 		result != gpubackend.Success {
 		t.Errorf("a piece is offered twice: %v", result)
 	}
 	for i := range uint64(maxOfferedPieces) {
 		r.shares.offered[1<<40+i] = &offeredPiece{}
 	}
-	far := &block{pool: p, address: 1 << 41}
+	far := &allocation{pool: p, address: 1 << 41}
 	if _, result := r.offerPiece(far); result != gpubackend.OutOfMemory {
 		t.Errorf("one more piece: %v", result)
 	}

@@ -25,11 +25,11 @@ type shares struct {
 	pointers map[uint64]*mappedPiece                   // what the guest has imported, by address
 }
 
-// offeredPiece is offered for as long as blocks that were exported are in it.
+// offeredPiece is offered for as long as allocations that were exported are in it.
 type offeredPiece struct {
-	offer  *offers.Offer
-	base   uint64
-	blocks int
+	offer       *offers.Offer
+	base        uint64
+	allocations int
 }
 
 // mappedPiece is mapped for as long as pointers into it are imported.
@@ -96,7 +96,7 @@ func (s *Pools) open(c *call.Call, a command.MemPoolImportFromShareableHandle) g
 	return gpubackend.Success
 }
 
-// exportPointer offers the piece that a block of a shareable pool is in.
+// exportPointer offers the piece that an allocation of a shareable pool is in.
 func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpubackend.Result {
 	address := a.Address
 	b := s.live[address]
@@ -118,8 +118,8 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	return gpubackend.Success
 }
 
-// offerPiece adds a block to the offer of its piece.
-func (s *Pools) offerPiece(b *block) (*offeredPiece, gpubackend.Result) {
+// offerPiece adds an allocation to the offer of its piece.
+func (s *Pools) offerPiece(b *allocation) (*offeredPiece, gpubackend.Result) {
 	shared, fd, result := s.Driver.Share(b.address)
 	if result != gpubackend.Success {
 		return nil, result
@@ -141,19 +141,19 @@ func (s *Pools) offerPiece(b *block) (*offeredPiece, gpubackend.Result) {
 		x = &offeredPiece{offer: offer, base: base}
 		offered[base] = x
 	}
-	x.blocks++
+	x.allocations++
 	b.exported = x
 	return x, gpubackend.Success
 }
 
-// withdraw takes a block that goes back to the driver out of the offer of its piece.
-func (s *shares) withdraw(b *block) {
+// withdraw takes an allocation that goes back to the driver out of the offer of its piece.
+func (s *shares) withdraw(b *allocation) {
 	x := b.exported
 	if x == nil {
 		return
 	}
 	b.exported = nil
-	if x.blocks--; x.blocks == 0 {
+	if x.allocations--; x.allocations == 0 {
 		x.offer.Close()
 		delete(s.offered, x.base)
 	}

@@ -264,7 +264,7 @@ func (c *chunk) uncount() {
 	}
 }
 
-// eachRow calls f for every row, or piece of one, of a chunk, with where it is in the chunk.
+// eachRow calls f for every row of a chunk, or what the chunk has of it, with where that is in it.
 func (c *chunk) eachRow(f func(p position, at, n uint64) gpubackend.Result) gpubackend.Result {
 	p, dev := c.from, &c.op.dev
 	for at := uint64(0); at < c.bytes; {

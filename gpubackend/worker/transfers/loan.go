@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// loan is a piece of device memory that the mover has mapped, so that it copies between guest pages
+// loan is device memory that the mover has mapped, so that it copies between guest pages
 // and what the guest process allocated there without staging memory between: the GPU need not
 // change to this process and back.
 type loan struct {

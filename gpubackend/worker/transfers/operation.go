@@ -8,7 +8,7 @@ import (
 )
 
 // operation is a copy between a map and device memory, while it goes on, in chunks of whole rows,
-// or of pieces of one row (chunk.go). It is the work that its call waits for.
+// or of bytes of one row (chunk.go). It is the work that its call waits for.
 type operation struct {
 	t       *Transfers
 	dir     direction
@@ -85,7 +85,7 @@ func (t *Transfers) copyable(op *operation) gpubackend.Result {
 // started says whether every byte belongs to a chunk.
 func (op *operation) started() bool { return op.dev.bytes() == 0 || op.next.row.z == op.dev.depth }
 
-// take advances next by what fits in size bytes: whole rows where the row fits, else a piece of
+// take advances next by what fits in size bytes: whole rows where the row fits, else bytes of
 // one.
 func (op *operation) take(size uint64) (taken uint64) {
 	for taken < size && !op.started() {

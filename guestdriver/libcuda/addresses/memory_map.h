@@ -18,7 +18,7 @@ enum memory_kind {
 	MEMORY_MANAGED, /* cuMemAllocManaged, and the managed variables of a module */
 };
 
-/* A piece of host memory that the worker has pinned: where it begins in the map. */
+/* Host memory that the worker has pinned as one: where it begins in the map. */
 struct registration {
 	uint64_t base;
 	uint64_t bytes;

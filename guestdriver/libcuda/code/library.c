@@ -85,7 +85,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
 	handle_forget(HANDLE_LIB, library);
 	result = call_cuLibraryUnload(number_of(library));
 	if (!result) /* else it may use its variables still */
-		managed_block_end(managed);
+		managed_variables_end(managed);
 	return result;
 }
 

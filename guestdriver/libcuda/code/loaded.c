@@ -49,13 +49,13 @@ static CUresult load_with_memory(enum handle_kind kind, const struct image *i, s
 
 	/* A library is of no context. */
 	if (!result)
-		result = managed_block_make(bytes, kind == HANDLE_MODULE ? context_owner() : NULL,
-					    managed);
+		result = managed_variables_make(
+			bytes, kind == HANDLE_MODULE ? context_owner() : NULL, managed);
 	if (result)
 		return result;
 	result = load_managed(kind, i, j, *managed, number, used);
 	if (result) {
-		managed_block_end(*managed);
+		managed_variables_end(*managed);
 		*managed = 0;
 	}
 	return result;
@@ -74,7 +74,7 @@ CUresult loaded_make(enum handle_kind kind, struct image *image, struct jit *j, 
 	if (!result) {
 		result = loaded_enter(kind, *number, managed, 0);
 		if (result)
-			managed_block_end(managed);
+			managed_variables_end(managed);
 	}
 	return result;
 }

@@ -73,7 +73,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	if (result) /* it may use its variables still */
 		return result;
 	result = channel_error(true);
-	managed_block_end(managed);
+	managed_variables_end(managed);
 	return result;
 }
 

@@ -6,8 +6,8 @@
 #include "base/page.h"
 #include "context/zz_generated_commands.h"
 
-/* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */
-#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+/* Ordinary memory is shown to the host in steps, since one MAP holds no more. */
+#define SHOWN_MOST ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
 static struct {
 	pthread_mutex_t lock; /* held while pages that were pinned must stay */
@@ -65,8 +65,8 @@ CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t 
 		}
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (*bytes > PIECE - page_bytes())
-		*bytes = PIECE - page_bytes();
+	if (*bytes > SHOWN_MOST - page_bytes())
+		*bytes = SHOWN_MOST - page_bytes();
 	*offset = address - base;
 	return show(base, page_end(address + *bytes) - base, map);
 }
@@ -77,12 +77,12 @@ CUresult capture_pin_all(uint64_t address, uint64_t bytes)
 
 	capture_pins_begin();
 	while (!result && bytes) {
-		uint64_t part = bytes, offset;
+		uint64_t step = bytes, offset;
 		uint32_t map;
 
-		result = capture_pin(address, &part, &map, &offset);
-		address += part;
-		bytes -= part;
+		result = capture_pin(address, &step, &map, &offset);
+		address += step;
+		bytes -= step;
 	}
 	capture_pins_end();
 	return result;

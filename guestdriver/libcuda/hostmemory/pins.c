@@ -9,12 +9,12 @@
 #include "transport/buffer.h"
 
 /*
- * One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long
- * runs it is more.
+ * A registration is at most what fits in one MAP when no two pages are neighbours; of memory in
+ * long runs it is more.
  */
-#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
-#define PIECE_IN_RUNS ((uint64_t)1 << 30)
-#define PIECE_LEAST ((uint64_t)1 << 20)
+#define REGISTRATION ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+#define REGISTRATION_IN_RUNS ((uint64_t)1 << 30)
+#define REGISTRATION_LEAST ((uint64_t)1 << 20)
 
 /* Which pages of a struct pins others than its owner may have, too. */
 #define FIRST 1u
@@ -45,8 +45,8 @@ static bool add_registration(struct registration **list, unsigned *count,
 	return true;
 }
 
-/* Registers a piece. With `more` the next piece follows: the worker registers them as one range. */
-static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
+/* Registers pages. With `more` the next ones follow: the worker registers them as one range. */
+static CUresult register_pages(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
 	struct registration g = { .base = base, .bytes = bytes };
 	CUresult result = map_memory((void *)(uintptr_t)base, bytes,
@@ -96,18 +96,18 @@ static CUresult unpin(struct pins *p)
  * They stay the same pages for as long: of what is this process's alone, fork() copies them for the
  * child.
  */
-static CUresult pin(struct pins *p, uint64_t piece)
+static CUresult pin(struct pins *p, uint64_t most)
 {
 	uint64_t end = p->base + p->bytes;
 
 	for (uint64_t at = p->base; at < end;) {
-		uint64_t bytes = end - at < piece ? end - at : piece;
-		CUresult result = register_piece(p, at, bytes, bytes < end - at);
+		uint64_t bytes = end - at < most ? end - at : most;
+		CUresult result = register_pages(p, at, bytes, bytes < end - at);
 
 		if (!result)
 			at += bytes;
-		else if (result == CUDA_ERROR_NOT_READY && piece > PIECE_LEAST)
-			piece /= 2;
+		else if (result == CUDA_ERROR_NOT_READY && most > REGISTRATION_LEAST)
+			most /= 2;
 		else
 			return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 	}
@@ -140,7 +140,7 @@ static struct pins *holder(uint64_t page)
 }
 
 /* Lets memory use a page that others have pinned. */
-static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint64_t page)
+static CUresult share(struct memory *m, struct pins **made, struct pins *p, uint64_t page)
 {
 	if (!p->writable && !(m->flags & CU_MEMHOSTREGISTER_READ_ONLY))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -153,7 +153,7 @@ static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint
 		if (!add_registration(&m->registrations, &m->registrations_count, &one))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		p->users++;
-		*slot = p;
+		*made = p;
 	}
 	return CUDA_SUCCESS;
 }
@@ -172,7 +172,7 @@ static CUresult make_own(struct memory *m, uint64_t base, uint64_t end)
 	};
 	p->writable = !registered || !(m->flags & CU_MEMHOSTREGISTER_READ_ONLY);
 	m->pins[0] = p;
-	result = pin(p, registered ? PIECE : PIECE_IN_RUNS);
+	result = pin(p, registered ? REGISTRATION : REGISTRATION_IN_RUNS);
 	for (unsigned i = 0; !result && i < p->registrations_count; i++)
 		if (!add_registration(&m->registrations, &m->registrations_count,
 				      &p->registrations[i]))

@@ -8,11 +8,11 @@
 #include "hostmemory/host_memory.h"
 
 #define SLAB_BYTES ((uint64_t)2 << 20)
-#define PIECE_MOST ((uint64_t)256 << 10)
+#define SMALL_MOST ((uint64_t)256 << 10)
 #define PAGE_LEAST 4096
 #define WORDS (SLAB_BYTES / PAGE_LEAST / 64)
 
-/* So many pieces have pages of their own. */
+/* So many small allocations have pages of their own. */
 #define ALONE 32
 
 /*
@@ -21,22 +21,22 @@
  */
 struct slab {
 	struct slab *next;
-	struct memory memory; /* as if it were one piece; the memory map doesn't have it */
+	struct memory memory; /* as if it were one allocation; the memory map doesn't have it */
 	uint64_t taken[WORDS], resting[WORDS];
 	bool rests, closed;
-	unsigned pieces;
+	unsigned allocations;
 };
 
 static struct {
 	pthread_mutex_t lock; /* guards the slabs and what is in them */
 	struct slab *slabs;
-	unsigned small; /* pieces that there are, written atomically */
+	unsigned small; /* small allocations that there are, written atomically */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The variables of libraries are of no context, and pinned in whichever is current. */
 static bool is_small(const struct memory *m)
 {
-	return m->kind != MEMORY_REGISTERED && m->context && m->bytes <= PIECE_MOST;
+	return m->kind != MEMORY_REGISTERED && m->context && m->bytes <= SMALL_MOST;
 }
 
 bool slab_wanted(const struct memory *m)
@@ -100,7 +100,7 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 	return all;
 }
 
-/* A slab that such memory can be a piece of and that has room for it, at *page, or NULL. */
+/* A slab that such memory may lie in and that has room for it, at *page, or NULL. */
 static struct slab *find_slab(const struct memory *m, unsigned pages, unsigned *page)
 {
 	for (struct slab *s = state.slabs; s; s = s->next) {
@@ -134,7 +134,7 @@ static CUresult make_slab(const struct memory *like, struct slab **made, unsigne
 	return CUDA_SUCCESS;
 }
 
-/* Takes a slab without pieces out of the list, and its memory from the device. */
+/* Takes a slab without allocations out of the list, and its memory from the device. */
 static CUresult end_slab(struct slab *s)
 {
 	struct slab **at = &state.slabs;
@@ -148,8 +148,8 @@ static CUresult end_slab(struct slab *s)
 	return result;
 }
 
-/* The part of a slab's registrations that is m's. */
-static CUresult register_part(struct memory *m, const struct memory *whole)
+/* What of a slab's registrations is m's. */
+static CUresult register_within(struct memory *m, const struct memory *whole)
 {
 	uint64_t end = m->base + m->pinned_bytes;
 
@@ -180,14 +180,14 @@ static CUresult take(struct memory *m, unsigned pages)
 		return result;
 	m->base = m->pinned_base = s->memory.base + page * page_bytes();
 	m->pinned_bytes = pages * page_bytes();
-	result = register_part(m, &s->memory);
+	result = register_within(m, &s->memory);
 	if (result) {
-		if (!s->pieces)
+		if (!s->allocations)
 			end_slab(s);
 		return result;
 	}
 	set(s->taken, page, pages);
-	s->pieces++;
+	s->allocations++;
 	m->slab = s;
 	return CUDA_SUCCESS;
 }
@@ -225,7 +225,7 @@ CUresult slab_give(struct memory *m, bool waited)
 	m->registrations = NULL;
 	m->registrations_count = 0;
 	pthread_mutex_lock(&state.lock);
-	if (!--s->pieces)
+	if (!--s->allocations)
 		result = end_slab(s);
 	else if (waited)
 		free_pages(s, page, pages);

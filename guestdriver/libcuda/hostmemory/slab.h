@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small pieces of host memory that share pages which are pinned once: to pin and map pages takes
- * calls of the guest's kernel, of the worker and of the host's, and a worker can have so many
+ * Small allocations of host memory that share pages which are pinned once: to pin and map pages
+ * takes calls of the guest's kernel, of the worker and of the host's, and a worker can have so many
  * mappings only.
  */
 #ifndef PARACUDA_SLAB_H
@@ -10,7 +10,7 @@
 #include "addresses/memory_map.h"
 
 /*
- * Whether memory of this process that is about to be made is to share pages. Few pieces don't: of
+ * Whether memory of this process that is about to be made is to share pages. Few don't: of
  * these the device reaches nothing any more as soon as they are freed. It counts until
  * slab_uncount.
  */
@@ -26,12 +26,12 @@ void slab_uncount(const struct memory *m);
 CUresult slab_take(struct memory *m);
 
 /*
- * Gives back what slab_take made. The last piece of a slab takes that with it. waited: no work uses
- * the piece any more; otherwise its pages aren't used before its work can be waited for.
+ * Gives back what slab_take made. The last allocation of a slab takes that with it. waited: no work
+ * uses the allocation any more; otherwise its pages aren't used before its work can be waited for.
  */
 CUresult slab_give(struct memory *m, bool waited);
 
-/* Nothing more becomes a piece of a context's slabs: it ends, and what is registered in it. */
+/* Nothing more goes into a context's slabs: it ends, and what is registered in it. */
 void slab_close(const struct context *c);
 
 #endif

@@ -52,7 +52,7 @@ CUresult managed_free(CUdeviceptr dptr)
 	return end(&m);
 }
 
-CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base)
+CUresult managed_variables_make(uint64_t bytes, struct context *c, uint64_t *base)
 {
 	struct memory m = { .bytes = bytes,
 			    .kind = MEMORY_MANAGED,
@@ -67,7 +67,7 @@ CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base)
 	return result;
 }
 
-void managed_block_end(uint64_t base)
+void managed_variables_end(uint64_t base)
 {
 	struct memory m;
 

@@ -13,15 +13,14 @@
 CUresult managed_free(CUdeviceptr dptr);
 
 /*
- * Makes memory for the managed variables of a module of c, or with NULL of a library: one block,
- * zeroed.
+ * Makes memory for the managed variables of a module of c, or with NULL of a library: zeroed.
  */
-CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base);
+CUresult managed_variables_make(uint64_t bytes, struct context *c, uint64_t *base);
 
-/* Frees such a block; 0 is none. */
-void managed_block_end(uint64_t base);
+/* Frees such memory; 0 is none. */
+void managed_variables_end(uint64_t base);
 
-/* The managed allocation, or block of variables, that holds a range which isn't empty. */
+/* The managed allocation, or memory of variables, that holds a range which isn't empty. */
 bool managed_find(uint64_t address, uint64_t bytes, struct memory *m);
 
 #endif

@@ -30,8 +30,7 @@ static void end(bool fits)
 	memset(untouched, 0xa5, sizeof(untouched));
 	CHECK(!memcmp(q.before, untouched, sizeof(untouched)) &&
 	      !memcmp(q.after, untouched, sizeof(untouched)));
-	CHECK(q.r.words <= REQUEST_WORDS && q.r.pieces <= REQUEST_PIECES &&
-	      q.r.maps <= REQUEST_MAPS);
+	CHECK(q.r.words <= REQUEST_WORDS && q.r.tails <= REQUEST_TAILS && q.r.maps <= REQUEST_MAPS);
 	CHECK_IS(fits, !q.r.refused);
 	if (!fits) {
 		CHECK_IS(CUDA_ERROR_INVALID_VALUE, channel_call(&q.r, NULL, 0));
@@ -47,16 +46,16 @@ static void words(unsigned n)
 	end(n <= REQUEST_WORDS);
 }
 
-static void pieces(unsigned n)
+static void tails(unsigned n)
 {
 	begin();
 	for (unsigned i = 0; i < n; i++)
 		request_tail(&q.r, "tail", 4);
-	end(n <= REQUEST_PIECES);
+	end(n <= REQUEST_TAILS);
 	begin();
 	for (unsigned i = 0; i < n; i++)
 		request_inline(&q.r, "inline", 6);
-	end(n <= REQUEST_PIECES);
+	end(n <= REQUEST_TAILS);
 }
 
 static void maps(unsigned n)
@@ -94,8 +93,8 @@ int main(void)
 	CHECK_IS(0, cuInit(0));
 	for (unsigned n = 0; n <= REQUEST_WORDS + 3; n++)
 		words(n);
-	for (unsigned n = 0; n <= REQUEST_PIECES + 3; n++)
-		pieces(n);
+	for (unsigned n = 0; n <= REQUEST_TAILS + 3; n++)
+		tails(n);
 	for (unsigned n = 0; n <= REQUEST_MAPS + 3; n++)
 		maps(n);
 	half_a_reference();

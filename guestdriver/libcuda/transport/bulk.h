@@ -11,7 +11,7 @@
 
 void bulk_init(uint64_t offset, size_t bytes);
 
-/* The largest piece that bulk_take gives. */
+/* The most that bulk_take gives. */
 size_t bulk_limit(void);
 
 /*

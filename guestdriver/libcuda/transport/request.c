@@ -2,10 +2,10 @@
 #include "transport/request.h"
 
 /* Notes bytes that travel behind the words; `word` gets the reference to them, if it isn't -1. */
-static void add_piece(struct request *r, const void *data, size_t bytes, int word)
+static void add_tail(struct request *r, const void *data, size_t bytes, int word)
 {
-	if (r->pieces < REQUEST_PIECES)
-		r->piece[r->pieces++] = (struct piece){ data, bytes, word };
+	if (r->tails < REQUEST_TAILS)
+		r->tail[r->tails++] = (struct tail){ data, bytes, word };
 	else
 		r->refused = true;
 }
@@ -13,12 +13,12 @@ static void add_piece(struct request *r, const void *data, size_t bytes, int wor
 void request_tail(struct request *r, const void *data, size_t bytes)
 {
 	if (bytes)
-		add_piece(r, data, bytes, -1);
+		add_tail(r, data, bytes, -1);
 }
 
 void request_inline(struct request *r, const void *data, size_t bytes)
 {
-	add_piece(r, data, bytes, r->words);
+	add_tail(r, data, bytes, r->words);
 	r->inlined += (uint32_t)bytes;
 	request_word(r, 0); /* filled in when the command is written */
 	request_word(r, bytes);

@@ -10,11 +10,11 @@
 #include "paracuda_wire.h"
 
 #define REQUEST_WORDS 16
-#define REQUEST_PIECES 4
+#define REQUEST_TAILS 4
 #define REQUEST_MAPS 4
 
 /* Bytes that travel behind the words of a command. */
-struct piece {
+struct tail {
 	const void *data;
 	size_t bytes;
 	int word; /* index of the word that gets the reference to them, -1 for none */
@@ -27,17 +27,17 @@ struct piece {
 struct request {
 	uint16_t op;
 	uint16_t words;
-	uint16_t pieces;
+	uint16_t tails;
 	uint16_t maps;
 	bool exact; /* its result must not be replaced by the error of an earlier delayed call */
 	bool always; /* is sent in a dead context, too */
 	bool sleeps; /* its thread is to sleep early while it waits, as its context asks */
 	bool refused; /* says what may not be said, or too much: it can't be sent */
-	uint32_t inlined; /* bytes of buffer arguments among the pieces */
+	uint32_t inlined; /* bytes of buffer arguments among the tails */
 	uint64_t payload; /* bytes that the call moves: its answer takes as long */
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
-	struct piece piece[REQUEST_PIECES];
+	struct tail tail[REQUEST_TAILS];
 	uint32_t map[REQUEST_MAPS]; /* pinned for this command alone */
 };
 
@@ -47,7 +47,7 @@ static inline void request_begin(struct request *r, unsigned op, uint64_t contex
 	r->op = (uint16_t)op;
 	r->inlined = 0;
 	r->words = 0;
-	r->pieces = 0;
+	r->tails = 0;
 	r->maps = 0;
 	r->exact = false;
 	r->always = false;

@@ -52,10 +52,10 @@ size_t ring_bytes(const struct request *r)
 
 	if (r->refused)
 		return 0;
-	for (unsigned i = 0; i < r->pieces; i++) {
-		if (r->piece[i].bytes > PARACUDA_COMMAND_MAX)
+	for (unsigned i = 0; i < r->tails; i++) {
+		if (r->tail[i].bytes > PARACUDA_COMMAND_MAX)
 			return 0;
-		bytes += padded(r->piece[i].bytes);
+		bytes += padded(r->tail[i].bytes);
 	}
 	return bytes <= PARACUDA_COMMAND_MAX ? bytes : 0;
 }
@@ -75,8 +75,8 @@ static void write_command(uint8_t *at, const struct request *r, size_t bytes, in
 
 	memcpy(at, &command, HEADER);
 	memcpy(at + HEADER, r->word, 8u * r->words);
-	for (unsigned i = 0; i < r->pieces; i++) {
-		const struct piece *p = &r->piece[i];
+	for (unsigned i = 0; i < r->tails; i++) {
+		const struct tail *p = &r->tail[i];
 		uint64_t reference = (uint64_t)PARACUDA_BUFFER_INLINE << 56 | offset;
 
 		if (p->word >= 0)

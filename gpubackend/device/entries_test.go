@@ -12,21 +12,21 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-func TestSlots(t *testing.T) {
-	var s slots
-	for want := range gate.Slots {
+func TestEntries(t *testing.T) {
+	var s entries
+	for want := range gate.Entries {
 		if got, err := s.take(); err != nil || got != want {
-			t.Fatalf("slot %d, error %v, want %d", got, err, want)
+			t.Fatalf("entry %d, error %v, want %d", got, err, want)
 		}
 	}
 	if got, err := s.take(); err == nil {
-		t.Fatalf("slot %d, of which there are %d", got, gate.Slots)
+		t.Fatalf("entry %d, of which there are %d", got, gate.Entries)
 	}
-	s.free(gate.Slots - 1)
+	s.free(gate.Entries - 1)
 	s.free(7)
-	for _, want := range []int{7, gate.Slots - 1} {
+	for _, want := range []int{7, gate.Entries - 1} {
 		if got, err := s.take(); err != nil || got != want {
-			t.Errorf("slot %d, error %v, want %d", got, err, want)
+			t.Errorf("entry %d, error %v, want %d", got, err, want)
 		}
 	}
 }
@@ -35,9 +35,9 @@ func TestSlots(t *testing.T) {
 // so.
 type gated struct {
 	stubs
-	mu    sync.Mutex
-	slots []int
-	end   chan struct{}
+	mu      sync.Mutex
+	entries []int
+	end     chan struct{}
 }
 
 func (g *gated) Worker(control *os.File) (Process, error) {
@@ -53,9 +53,9 @@ func (g *gated) Worker(control *os.File) (Process, error) {
 			return
 		}
 		defer p.Close()
-		p.Worker(m.Slot).Hold()
+		p.Worker(m.Entry).Hold()
 		g.mu.Lock()
-		g.slots = append(g.slots, m.Slot)
+		g.entries = append(g.entries, m.Entry)
 		g.mu.Unlock()
 		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 		polite(s)
@@ -63,9 +63,9 @@ func (g *gated) Worker(control *os.File) (Process, error) {
 	})
 }
 
-// TestSlotIsTheProcess: a worker gets the gate and a slot of it with its channel. The slot is
+// TestEntryIsTheProcess: a worker gets the gate and an entry of it with its channel. The entry is
 // cleared when its process has ended, and not while it only was killed.
-func TestSlotIsTheProcess(t *testing.T) {
+func TestEntryIsTheProcess(t *testing.T) {
 	page, err := gate.New()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestSlotIsTheProcess(t *testing.T) {
 	v.dev.Abandon()
 	time.Sleep(5 * time.Millisecond)
 	if _, inFlight := page.Demand(); !inFlight {
-		t.Error("the slots of processes that live were cleared")
+		t.Error("the entries of processes that live were cleared")
 	}
 	close(g.end)
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
@@ -87,16 +87,16 @@ func TestSlotIsTheProcess(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the slots of processes that have ended were not cleared")
+			t.Fatal("the entries of processes that have ended were not cleared")
 		}
 	}
 	v.dev.mu.Lock()
-	taken := v.dev.slots
+	taken := v.dev.entries
 	v.dev.mu.Unlock()
-	if len(g.slots) != 2 || g.slots[0] == g.slots[1] {
-		t.Errorf("slots %v, want two that differ", g.slots)
+	if len(g.entries) != 2 || g.entries[0] == g.entries[1] {
+		t.Errorf("entries %v, want two that differ", g.entries)
 	}
 	if taken != 0 {
-		t.Errorf("slots %b are taken by nobody", taken)
+		t.Errorf("entries %b are taken by nobody", taken)
 	}
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/gate"
+)
+
+// entries are the places that the VM's workers have on pages which all of them share. Bits are
+// those that are taken. There is one for each channel; a worker has it until its process has ended,
+// so that with processes that don't end there can be too few.
+type entries uint64
+
+// noEntry is the entry of a worker without one.
+const noEntry = -1
+
+// take gives out an entry.
+func (s *entries) take() (int, error) {
+	entry := bits.TrailingZeros64(^uint64(*s))
+	if entry >= gate.Entries {
+		return noEntry, fmt.Errorf("the VM has %d workers already, of which some do not end: "+
+			"see the kernel's log", gate.Entries)
+	}
+	*s |= 1 << entry
+	return entry, nil
+}
+
+func (s *entries) free(entry int) { *s &^= 1 << entry }
+
+// endEntry takes back the entry of a worker whose process has ended: nothing of its work goes on.
+func (d *Device) endEntry(w *workerProcess) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.workers, w)
+	d.endLedger(w)
+	if w.entry == noEntry {
+		return
+	}
+	if d.config.Gate != nil {
+		d.config.Gate.Clear(w.entry)
+	}
+	d.entries.free(w.entry)
+	w.entry = noEntry
+}
