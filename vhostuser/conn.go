@@ -65,7 +65,8 @@ func (c *Conn) Read() (m *Message, err error) {
 // cut says that some of them were lost.
 func (c *Conn) readHeader(header []byte, m *Message) (cut bool, err error) {
 	for got := 0; got < len(header); {
-		oob := make([]byte, unix.CmsgSpace(4*MaxFDs))
+		// A service manager may have set the socket so that credentials come along.
+		oob := make([]byte, unix.CmsgSpace(4*MaxFDs)+unix.CmsgSpace(unix.SizeofUcred))
 		n, oobn, flags, _, err := c.sock.ReadMsgUnix(header[got:], oob)
 		lost := m.collect(oob[:oobn])
 		cut = cut || lost || flags&unix.MSG_CTRUNC != 0
