@@ -4,6 +4,7 @@ package vhostuser
 
 import (
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -188,5 +189,57 @@ func TestEverySignalArrives(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		within(t, name+": Close", func() { _ = waiter.Close(); <-ended })
 		_ = f.Close()
+	}
+}
+
+// TestSignalWithoutDescriptors: a signal that would wait needs a descriptor; when there is none it
+// fails, and the next one works.
+func TestSignalWithoutDescriptors(t *testing.T) {
+	pair := carriers(t)["eventfd"]
+	f := NewFD(pair[0])
+	defer f.Close()
+	blocking(t, f.Int())
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := f.Signal()
+	if again := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); again != nil {
+		t.Fatal(again)
+	}
+	if err == nil {
+		t.Error("Signal succeeded")
+	}
+	if err := f.Signal(); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+}
+
+// TestNoMoreSignals: whoever waits learns that none will come.
+func TestNoMoreSignals(t *testing.T) {
+	t.Parallel()
+	var p [2]int
+	if err := unix.Pipe2(p[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFD(p[0])
+	w, err := f.Waiter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := f.Waiter(); !errors.Is(err, ErrFDClosed) {
+		t.Errorf("a second waiter: %v", err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- w.Wait() }()
+	if err := unix.Close(p[1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Wait: %v", err)
 	}
 }

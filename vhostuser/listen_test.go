@@ -137,3 +137,16 @@ func TestInheritOther(t *testing.T) {
 		}
 	}
 }
+
+// TestInheritWhatIsNoStream: a socket of a kind that Go doesn't know is refused.
+func TestInheritWhatIsNoStream(t *testing.T) {
+	t.Parallel()
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, c, err := vhostuser.Inherit(fd)
+	if l != nil || c != nil || err == nil {
+		t.Errorf("%v, %v, %v", l, c, err)
+	}
+}
