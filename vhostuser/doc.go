@@ -65,4 +65,13 @@
 // Every descriptor that arrives has one owner, an FD. Those in a QueueConfig and in a Memory belong
 // to the session; a device that needs them for longer, or passes them to another process,
 // duplicates them.
+//
+// # Files
+//
+//	the session        session.go device.go (what it calls) handlers.go features.go errors.go
+//	the stream         listen.go conn.go message.go payload.go trace.go
+//	descriptors        fd.go event.go descriptors.go (messages that bring some)
+//	memory             memory.go memtable.go (its messages)
+//	rings              ring.go shown.go (what a session was told)
+//	migration, crashes log.go state.go inflight.go
 package vhostuser

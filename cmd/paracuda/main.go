@@ -3,7 +3,18 @@
 // Command paracuda gives virtual machines a paravirtual CUDA GPU.
 //
 // Each subcommand has a file of its own, which makes a cobra.Command and reads its options.
-// command.go holds what all have in common, and errors.go what the exit code says.
+//
+// # Files
+//
+//	of all commands    main.go command.go errors.go (exit codes) ending.go (signals) outputs.go
+//	                   help.go man.go completion.go version.go config.go (its file)
+//	                   log.go logformat.go
+//	a VM's processes   device.go worker.go mover.go starter.go
+//	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
+//	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
+//	a host's           arbiter.go set.go
+//	looking on         ps.go top.go toptable.go stats.go usage.go probe.go doctor.go
+//	VMs                run.go attach.go detach.go
 package main
 
 import "os"

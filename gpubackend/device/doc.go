@@ -17,4 +17,16 @@
 // process goes, so nothing that they do may end it: a queue that makes no sense is left alone, a
 // worker that doesn't answer is killed, and whatever a worker held is returned to the guest from
 // the record that it shares (handover.State).
+//
+// # Files
+//
+//	the device         device.go state.go (saved for migration) dirty.go guard.go
+//	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
+//	channels           channel.go standstill.go (pause, resume) entries.go
+//	processes          process.go starts.go (how many begin) crowd.go lingering.go warm.go mover.go
+//	what they share    share.go (offers) exports.go (files that outlive a worker)
+//	memory             memory.go (the ledger) busy.go
+//	sharing the GPU    shares.go (the arbiter's wishes)
+//	operators          admin.go (the socket) figures.go settings.go setting_kinds.go
+//	                   setting_scope.go watch.go (the guest is told of new settings)
 package device

@@ -48,4 +48,13 @@
 // engines come to 52 GB/s there if the runs of a request are queued together, and to less than the
 // kernel's 43 to 49 GB/s where they are short, while the kernel shares the GPU with what computes
 // on it. It polls for completion.
+//
+// # Files
+//
+//	a worker's side    client.go
+//	the process        server.go (its loop) control.go (the device process) conn.go (a worker)
+//	                   quota.go (what workers may lend) dirty.go
+//	what both share    ring.go message.go status.go wake.go words_unsafe.go
+//	guest memory       memory.go guard.go (faults)
+//	engines            engine.go (jobs, regions) soft.go cuda.go register.go (with CUDA)
 package mover

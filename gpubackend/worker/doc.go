@@ -13,11 +13,12 @@
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go batch.go protocol.go (the core's own commands)
-//	queue              chains.go control.go standstill.go
+//	queue              chains.go kept.go (maps that stay) standstill.go dirty.go
+//	device process     control.go
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
-//	sleeping           sleep.go quiet.go linger.go
-//	looking after      watchdog.go ownmemory.go hostmemory.go
+//	sleeping           sleep.go quiet.go linger.go pause_*.go
+//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go usage.go
 //
 //	call               a command while it is executed, and the table of handlers
 //	contexts           which context is current; primary and green ones

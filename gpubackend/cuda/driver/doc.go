@@ -15,10 +15,14 @@
 //	library_cgo.go   one call: a frame of words in C memory (call.h, call.c)
 //	scratch_cgo.go   launches, put together in C memory and queued many at a time
 //	chain_cgo.go     launches as a CUDA graph, patched and launched again (chain.h, chain.c)
-//	clustermap_cgo.go the export table that cuBLASLt reads
+//	clustermap_cgo.go  the export table that cuBLASLt reads
 //	symbols.go       the names of the functions that are called by hand
 //	zz_generated_calls.go  the functions that gpubackend/api describes, and their names
-//	the others       methods by what they are about: memory, copies, streams, graphs, ...
+//
+// Methods by what they are about:
+//
+//	devices.go contexts.go green.go memory.go copies.go textures.go tensormap.go
+//	code.go parameters.go (of functions) streams.go captures.go graphs.go
 //
 // # Threads and trust
 //

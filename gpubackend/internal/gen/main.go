@@ -6,6 +6,19 @@
 // gen writes is committed, and `make generate` must leave no difference.
 //
 // Run it from the module's root.
+//
+// # Files
+//
+//	running            main.go outputs.go markdown.go (documents)
+//	wire.def           wire_parse.go wire_write.go
+//	cuda.def           api.go parse_functions.go kinds.go sets.go work_go.go
+//	  for Go           api_go.go api_cuda.go steps_go.go
+//	  for C            api_c.go api_c_exports.go api_c_fills.go api_c_tables.go
+//	commands.def       parse_commands.go layout.go
+//	  for Go           commands_go.go
+//	  for C            commands_c.go records_c.go
+//	  for docs         commands_doc.go
+//	attributes.tsv     attributes.go
 package main
 
 import (

@@ -40,6 +40,24 @@
 // windows; everything else is a Fault. They are stopped through the context
 // given to Run, which is polled at backward branches.
 //
+// # Files
+//
+//	a program          program.go load.go weigh.go (what it takes of the host's memory)
+//	its decoding       decode.go modifiers.go opcodes.go inst.go (a decoded instruction)
+//	                   decode_bits.go decode_control.go decode_float.go decode_integer.go
+//	                   decode_memory.go decode_texture.go
+//	a launch           launch.go run.go block.go warp.go loop.go (rounds of a warp)
+//	                   hostmemory.go (what it takes of the host's)
+//	registers          regs_unsafe.go special.go
+//	executing          exec.go call.go move.go warpop.go (among lanes)
+//	  fast ways        fast.go fast_*.go
+//	arithmetic         integer.go carry.go compare.go convert.go video.go float.go
+//	                   float64.go format.go (numbers of each precision) approx.go
+//	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go
+//	                   atomic.go mbarrier.go
+//	textures           texture.go texture_exec.go sample.go
+//	built in           builtin.go printf.go heap.go (malloc of kernels)
+//
 // # Concurrency
 //
 // A Program is immutable after Link, and any number of launches may run at the
