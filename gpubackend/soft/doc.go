@@ -36,6 +36,7 @@
 //	output       what kernels print
 //	sharedevent  a page that processes share of an event
 //	ptx, simt    the parser, and the processor
+//	softfloat    floating-point arithmetic that the host's processor hasn't
 //
 // Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of
 // whole devices. A function of CUDA's is found by its name in the room of its subject.

@@ -2,7 +2,11 @@
 
 package simt
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
+)
 
 func TestAtomicsInt(t *testing.T) {
 	t.Parallel()
@@ -47,7 +51,7 @@ func TestAtomicsFloat(t *testing.T) {
 	d.run("atomicsFloat", blocks, threads, f, g, h2, h, s, int32(n))
 	equal(t, "f", get[float32](d, f, 3), []float32{n * 0.5, 3, n})
 	equal(t, "d", get[float64](d, g, 2), []float64{n * 0.25, n * 2})
-	half := func(x float64) uint16 { return uint16(half16.roundFloat(x, roundNearest)) }
+	half := func(x float64) uint16 { return uint16(softfloat.Half.Encode(x, softfloat.Nearest)) }
 	equal(t, "h2", get[uint16](d, h2, 2), []uint16{half(n), half(n / 2)})
 	equal(t, "h", get[uint16](d, h, 2), []uint16{half(n), 0})
 	equal(t, "s", get[uint16](d, s, 2), []uint16{0, n})

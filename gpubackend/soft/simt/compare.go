@@ -4,6 +4,7 @@ package simt
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // comparisons are the names of comparison operators; those for floating-point
@@ -46,7 +47,7 @@ func compareFunc(op string, t ptx.Type, ftz bool) scalarFunc {
 
 func compareFloat(op string, t ptx.Type, ftz bool) scalarFunc {
 	fm := formatOf(t)
-	value := fm.value
+	value := fm.Value
 	if t == ptx.F64 {
 		value = toF64
 	}
@@ -238,7 +239,7 @@ func decodeSet(d *decoder, in *ptx.Inst, m *modifiers) error {
 	one := uint64(0xffffffff)
 	switch dt {
 	case ptx.F32, ptx.F16, ptx.BF16:
-		one = formatOf(dt).roundFloat(1, roundNearest)
+		one = formatOf(dt).Encode(1, softfloat.Nearest)
 	case ptx.U16, ptx.S16:
 		one = 0xffff
 	case ptx.U32, ptx.S32:
@@ -257,7 +258,7 @@ func (d *decoder) setPacked(in *ptx.Inst, c comparison, dt, t ptx.Type) error {
 	}
 	one := uint64(0xffff)
 	if dt == t {
-		one = formatOf(t).roundFloat(1, roundNearest)
+		one = formatOf(t).Encode(1, softfloat.Nearest)
 	} else if dt != ptx.U32 && dt != ptx.S32 {
 		return errType
 	}

@@ -6,12 +6,13 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // conversion is a decoded cvt.
 type conversion struct {
 	to, from ptx.Type
-	mode     rounding
+	mode     softfloat.Rounding
 	// integral rounds to an integer, in mode.
 	integral       bool
 	ftz, sat, relu bool
@@ -51,9 +52,9 @@ func (c conversion) intToFloat() scalarFunc {
 	f := func(a, _, _ uint64) uint64 {
 		a = widen(c.from, a)
 		if c.from.Signed() && int64(a) < 0 {
-			return fm.round(true, -a, 0, false, c.mode)
+			return fm.Round(true, -a, 0, false, c.mode)
 		}
-		return fm.round(false, a, 0, false, c.mode)
+		return fm.Round(false, a, 0, false, c.mode)
 	}
 	if c.sat {
 		return saturating01(f, fm)
@@ -71,7 +72,7 @@ func (c conversion) value() func(uint64) float64 {
 	case c.from == ptx.F32:
 		return func(a uint64) float64 { return float64(toF32(a)) }
 	}
-	return formatOf(c.from).value
+	return formatOf(c.from).Value
 }
 
 // floatToInt clamps to the range of the integer type. NaN becomes 0, or only the
@@ -103,13 +104,13 @@ func (c conversion) floatToInt() scalarFunc {
 	}
 }
 
-func integralRounding(mode rounding) func(float64) float64 {
+func integralRounding(mode softfloat.Rounding) func(float64) float64 {
 	switch mode {
-	case roundZero:
+	case softfloat.Zero:
 		return math.Trunc
-	case roundDown:
+	case softfloat.Down:
 		return math.Floor
-	case roundUp:
+	case softfloat.Up:
 		return math.Ceil
 	}
 	return math.RoundToEven
@@ -124,23 +125,23 @@ func (c conversion) floatToFloat() scalarFunc {
 	}
 	mode := c.mode
 	if c.integral {
-		mode = roundNearest
+		mode = softfloat.Nearest
 	}
 	f := func(a, _, _ uint64) uint64 {
 		x := round(value(a))
 		switch {
 		case x == x:
-			return fm.roundFloat(x, mode)
+			return fm.Encode(x, mode)
 		case c.from == c.to && !c.integral:
-			return a & (from.signBit()<<1 - 1)
+			return a & (from.SignBit()<<1 - 1)
 		case c.from == ptx.F64 || c.to == ptx.F64 && !c.ftz:
 			return carryNaN(fm, from, a)
 		case c.to == ptx.F64:
-			return carryNaN(fm, &single, nan32)
+			return carryNaN(fm, &softfloat.Single, nan32)
 		case c.from == ptx.BF16:
 			return a << 16
 		}
-		return fm.nan()
+		return fm.NaN()
 	}
 	if c.ftz && c.to == ptx.F32 {
 		plain := f
@@ -155,7 +156,7 @@ func (c conversion) floatToFloat() scalarFunc {
 		plain := f
 		return func(a, b, _ uint64) uint64 {
 			r := plain(a, b, 0)
-			if r&(fm.signBit()-1) == fm.infinity() {
+			if r&(fm.SignBit()-1) == fm.Infinity() {
 				r--
 			}
 			return r
@@ -165,16 +166,16 @@ func (c conversion) floatToFloat() scalarFunc {
 }
 
 // carryNaN converts a NaN with as much of its payload as fits.
-func carryNaN(to, from *format, a uint64) uint64 {
-	payload := a & (1<<(from.precision-1) - 1)
-	if to.precision >= from.precision {
-		payload <<= to.precision - from.precision
+func carryNaN(to, from *softfloat.Format, a uint64) uint64 {
+	payload := a & (1<<(from.Precision-1) - 1)
+	if to.Precision >= from.Precision {
+		payload <<= to.Precision - from.Precision
 	} else {
-		payload >>= from.precision - to.precision
+		payload >>= from.Precision - to.Precision
 	}
-	r := to.infinity() | payload | 1<<(to.precision-2)
-	if a&from.signBit() != 0 {
-		r |= to.signBit()
+	r := to.Infinity() | payload | 1<<(to.Precision-2)
+	if a&from.SignBit() != 0 {
+		r |= to.SignBit()
 	}
 	return r
 }
@@ -190,11 +191,11 @@ func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
 	case "rni":
 		c.integral = true
 	case "rzi":
-		c.integral, c.mode = true, roundZero
+		c.integral, c.mode = true, softfloat.Zero
 	case "rmi":
-		c.integral, c.mode = true, roundDown
+		c.integral, c.mode = true, softfloat.Down
 	case "rpi":
-		c.integral, c.mode = true, roundUp
+		c.integral, c.mode = true, softfloat.Up
 	default:
 		c.mode = m.round()
 	}
@@ -207,7 +208,7 @@ func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	key := ""
-	if !c.sat && !c.relu && !c.satFinite && !c.ftz && c.mode == roundNearest && !c.integral {
+	if !c.sat && !c.relu && !c.satFinite && !c.ftz && c.mode == softfloat.Nearest && !c.integral {
 		key = "cvt." + c.to.String() + "." + c.from.String()
 	} else if c.integral && !c.ftz && !c.sat && !c.relu {
 		key = "cvt." + [...]string{"rni", "rzi", "rmi",

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // style takes the modifiers that floating-point operations share, the type
@@ -20,7 +21,7 @@ func (m *modifiers) style() floatStyle {
 // key names an operation of this style for the table of fast versions; styles
 // without one have the key "".
 func (s floatStyle) key(op string) string {
-	if s.mode != roundNearest || s.sat || s.relu || s.nan || s.ftz && s.typ != ptx.F32 {
+	if s.mode != softfloat.Nearest || s.sat || s.relu || s.nan || s.ftz && s.typ != ptx.F32 {
 		return ""
 	}
 	if s.ftz {
@@ -125,7 +126,7 @@ func decodeCopysign(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.F32 && t != ptx.F64 {
 		return errType
 	}
-	sign := formatOf(t).signBit()
+	sign := formatOf(t).SignBit()
 	f := func(a, b, _ uint64) uint64 { return a&sign | b&^sign }
 	return d.compute("", f, in.Args, t, t, t)
 }
@@ -138,9 +139,9 @@ func decodeTestp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	fm := formatOf(t)
-	inf, least := fm.infinity(), uint64(1)<<(fm.precision-1)
+	inf, least := fm.Infinity(), uint64(1)<<(fm.Precision-1)
 	f := func(a, _, _ uint64) uint64 {
-		a &= fm.signBit() - 1
+		a &= fm.SignBit() - 1
 		switch class {
 		case "finite":
 			return boolBit(a < inf)

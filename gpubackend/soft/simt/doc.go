@@ -51,8 +51,8 @@
 //	registers          regs_unsafe.go special.go
 //	executing          exec.go call.go move.go warpop.go (among lanes)
 //	  fast ways        fast.go fast_*.go
-//	arithmetic         integer.go carry.go compare.go convert.go video.go float.go
-//	                   float64.go format.go (numbers of each precision) approx.go
+//	arithmetic         integer.go carry.go compare.go convert.go video.go float.go (most of it
+//	                   in package softfloat)
 //	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go
 //	                   atomic.go mbarrier.go
 //	textures           texture.go texture_exec.go sample.go

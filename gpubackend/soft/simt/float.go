@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // NaNs. GPUs give one and the same NaN for all results narrower than 64 bits;
@@ -52,22 +53,22 @@ func flush32(a uint64) uint64 {
 
 // formatOf is the format of a floating-point type, of the halves for packed
 // ones.
-func formatOf(t ptx.Type) *format {
+func formatOf(t ptx.Type) *softfloat.Format {
 	switch t {
 	case ptx.F16, ptx.F16x2:
-		return &half16
+		return &softfloat.Half
 	case ptx.BF16, ptx.BF16x2:
-		return &brain16
+		return &softfloat.Brain
 	case ptx.F32:
-		return &single
+		return &softfloat.Single
 	}
-	return &double
+	return &softfloat.Double
 }
 
 // floatStyle is how a floating-point operation treats its operands and result.
 type floatStyle struct {
 	typ       ptx.Type
-	mode      rounding
+	mode      softfloat.Rounding
 	ftz, sat  bool
 	relu, nan bool
 }
@@ -112,11 +113,11 @@ func flushing16(f scalarFunc) scalarFunc {
 }
 
 // saturating01 clamps a result to [0, 1]; NaN becomes 0.
-func saturating01(f scalarFunc, fm *format) scalarFunc {
-	one := fm.roundFloat(1, roundNearest)
+func saturating01(f scalarFunc, fm *softfloat.Format) scalarFunc {
+	one := fm.Encode(1, softfloat.Nearest)
 	return func(a, b, c uint64) uint64 {
 		r := f(a, b, c)
-		if r > fm.infinity() {
+		if r > fm.Infinity() {
 			return 0
 		}
 		return min(r, one)
@@ -124,13 +125,13 @@ func saturating01(f scalarFunc, fm *format) scalarFunc {
 }
 
 // clampingBelow makes negative results 0 and keeps NaN.
-func clampingBelow(f scalarFunc, fm *format) scalarFunc {
+func clampingBelow(f scalarFunc, fm *softfloat.Format) scalarFunc {
 	return func(a, b, c uint64) uint64 {
 		r := f(a, b, c)
-		if r&(fm.signBit()-1) > fm.infinity() {
-			return fm.nan()
+		if r&(fm.SignBit()-1) > fm.Infinity() {
+			return fm.NaN()
 		}
-		if r&fm.signBit() != 0 {
+		if r&fm.SignBit() != 0 {
 			return 0
 		}
 		return r
@@ -154,7 +155,7 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	case ptx.F64:
 		return doubleOp2(op, s.mode)
 	case ptx.F32:
-		if s.mode == roundNearest {
+		if s.mode == softfloat.Nearest {
 			return singleOp2(op)
 		}
 	}
@@ -162,19 +163,19 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	var exact func(a, b float64) float64
 	switch op {
 	case "add":
-		exact = addOdd
+		exact = softfloat.AddOdd
 	case "sub":
-		exact = func(a, b float64) float64 { return addOdd(a, -b) }
+		exact = func(a, b float64) float64 { return softfloat.AddOdd(a, -b) }
 	case "mul":
 		exact = func(a, b float64) float64 { return a * b }
 	case "div":
-		exact = divOdd
+		exact = softfloat.DivOdd
 	}
 	if s.typ == ptx.F32 {
 		return func(a, b, _ uint64) uint64 {
 			x, y := float64(toF32(a)), float64(toF32(b))
 			r := exact(x, y)
-			if r == 0 && op != "mul" && op != "div" && s.mode == roundDown &&
+			if r == 0 && op != "mul" && op != "div" && s.mode == softfloat.Down &&
 				math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
 				return 1 << 31
 			}
@@ -183,13 +184,13 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	}
 	cancels := op == "add" || op == "sub"
 	return func(a, b, _ uint64) uint64 {
-		x, y := fm.value(a), fm.value(b)
+		x, y := fm.Value(a), fm.Value(b)
 		r := exact(x, y)
-		if cancels && r == 0 && s.mode == roundDown &&
+		if cancels && r == 0 && s.mode == softfloat.Down &&
 			math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
-			return fm.signBit()
+			return fm.SignBit()
 		}
-		return fm.roundFloat(r, s.mode)
+		return fm.Encode(r, s.mode)
 	}
 }
 
@@ -207,27 +208,27 @@ func singleOp2(op string) scalarFunc {
 	return nil
 }
 
-func doubleOp2(op string, mode rounding) scalarFunc {
+func doubleOp2(op string, mode softfloat.Rounding) scalarFunc {
 	switch op {
 	case "add":
 		return func(a, b,
 			_ uint64) uint64 {
-			return bits64(addDouble(toF64(a), toF64(b), mode), a, b)
+			return bits64(softfloat.Add(toF64(a), toF64(b), mode), a, b)
 		}
 	case "sub":
 		return func(a, b,
 			_ uint64) uint64 {
-			return bits64(addDouble(toF64(a), -toF64(b), mode), a, b)
+			return bits64(softfloat.Add(toF64(a), -toF64(b), mode), a, b)
 		}
 	case "mul":
 		return func(a, b,
 			_ uint64) uint64 {
-			return bits64(mulDouble(toF64(a), toF64(b), mode), a, b)
+			return bits64(softfloat.Mul(toF64(a), toF64(b), mode), a, b)
 		}
 	case "div":
 		return func(a, b,
 			_ uint64) uint64 {
-			return bits64(divDouble(toF64(a), toF64(b), mode), a, b)
+			return bits64(softfloat.Div(toF64(a), toF64(b), mode), a, b)
 		}
 	}
 	return nil
@@ -237,8 +238,8 @@ func doubleOp2(op string, mode rounding) scalarFunc {
 // nan asks for it.
 func minMax(t ptx.Type, least, nan bool) scalarFunc {
 	fm := formatOf(t)
-	sign, inf := fm.signBit(), fm.infinity()
-	canon := fm.nan()
+	sign, inf := fm.SignBit(), fm.Infinity()
+	canon := fm.NaN()
 	if t == ptx.F64 {
 		canon = nan64
 	}
@@ -267,16 +268,16 @@ func floatFma(s floatStyle) scalarFunc {
 	switch {
 	case s.typ == ptx.F64:
 		return func(a, b, c uint64) uint64 {
-			return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode), a, b, c)
+			return bits64(softfloat.FMA(toF64(a), toF64(b), toF64(c), s.mode), a, b, c)
 		}
-	case s.typ == ptx.F32 && s.mode == roundNearest:
+	case s.typ == ptx.F32 && s.mode == softfloat.Nearest:
 		return func(a, b, c uint64) uint64 { return bits32(fma32(toF32(a), toF32(b), toF32(c))) }
 	}
 	if s.typ == ptx.F32 {
 		return func(a, b, c uint64) uint64 {
 			x, y, z := float64(toF32(a)), float64(toF32(b)), float64(toF32(c))
-			r := fmaOdd(x, y, z)
-			if r == 0 && s.mode == roundDown &&
+			r := softfloat.FMAOdd(x, y, z)
+			if r == 0 && s.mode == softfloat.Down &&
 				math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
 				return 1 << 31
 			}
@@ -285,23 +286,23 @@ func floatFma(s floatStyle) scalarFunc {
 	}
 	fm := formatOf(s.typ)
 	return func(a, b, c uint64) uint64 {
-		x, y, z := fm.value(a), fm.value(b), fm.value(c)
-		r := fmaOdd(x, y, z)
-		if r == 0 && s.mode == roundDown &&
+		x, y, z := fm.Value(a), fm.Value(b), fm.Value(c)
+		r := softfloat.FMAOdd(x, y, z)
+		if r == 0 && s.mode == softfloat.Down &&
 			math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
-			return fm.signBit()
+			return fm.SignBit()
 		}
-		return fm.roundFloat(r, s.mode)
+		return fm.Encode(r, s.mode)
 	}
 }
 
 // direct32 rounds x, which is exact or rounded to odd, in a direction.
-func direct32(x float64, mode rounding) uint64 {
+func direct32(x float64, mode softfloat.Rounding) uint64 {
 	r := float32(x)
 	switch back := float64(r); {
-	case back > x && (mode == roundDown || mode == roundZero && x > 0):
+	case back > x && (mode == softfloat.Down || mode == softfloat.Zero && x > 0):
 		r = math.Nextafter32(r, float32(math.Inf(-1)))
-	case back < x && (mode == roundUp || mode == roundZero && x < 0):
+	case back < x && (mode == softfloat.Up || mode == softfloat.Zero && x < 0):
 		r = math.Nextafter32(r, float32(math.Inf(1)))
 	}
 	if r == 0 && x < 0 {
@@ -317,7 +318,7 @@ func fma32(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := p + z
 	if math.Float64bits(s)&0x1fffffff == 0x10000000 || s < 0x1p-126 && s > -0x1p-126 {
-		s = toOdd(s, signOf(sumError(p, z, s)))
+		s = softfloat.AddOdd(p, z)
 	}
 	return float32(s)
 }
@@ -335,17 +336,21 @@ func floatUnaryOp(op string, s floatStyle) scalarFunc {
 	if s.typ == ptx.F64 {
 		return doubleFunction(op, f, s.mode)
 	}
-	if s.mode == roundNearest {
+	if s.mode == softfloat.Nearest {
 		if s.typ == ptx.F32 {
 			return func(a, _, _ uint64) uint64 { return bits32(float32(f(float64(toF32(a))))) }
 		}
-		return func(a, _, _ uint64) uint64 { return fm.roundFloat(f(fm.value(a)), roundNearest) }
+		return func(a, _, _ uint64) uint64 { return fm.Encode(f(fm.Value(a)), softfloat.Nearest) }
 	}
 	switch op {
 	case "sqrt":
-		return func(a, _, _ uint64) uint64 { return fm.roundFloat(sqrtOdd(fm.value(a)), s.mode) }
+		return func(a, _, _ uint64) uint64 {
+			return fm.Encode(softfloat.SqrtOdd(fm.Value(a)), s.mode)
+		}
 	case "rcp":
-		return func(a, _, _ uint64) uint64 { return fm.roundFloat(divOdd(1, fm.value(a)), s.mode) }
+		return func(a, _, _ uint64) uint64 {
+			return fm.Encode(softfloat.DivOdd(1, fm.Value(a)), s.mode)
+		}
 	}
 	return nil
 }
@@ -354,7 +359,7 @@ func floatUnaryOp(op string, s floatStyle) scalarFunc {
 // precision.
 func signOp(op string, t ptx.Type) scalarFunc {
 	fm := formatOf(t)
-	sign, inf, nan := fm.signBit(), fm.infinity(), fm.nan()
+	sign, inf, nan := fm.SignBit(), fm.Infinity(), fm.NaN()
 	return func(a, _, _ uint64) uint64 {
 		switch magnitude := a & (sign - 1); {
 		case magnitude > inf && t != ptx.F64:
@@ -368,12 +373,12 @@ func signOp(op string, t ptx.Type) scalarFunc {
 	}
 }
 
-func doubleFunction(op string, f func(float64) float64, mode rounding) scalarFunc {
+func doubleFunction(op string, f func(float64) float64, mode softfloat.Rounding) scalarFunc {
 	switch op {
 	case "sqrt":
-		return func(a, _, _ uint64) uint64 { return bits64(sqrtDouble(toF64(a), mode), a) }
+		return func(a, _, _ uint64) uint64 { return bits64(softfloat.Sqrt(toF64(a), mode), a) }
 	case "rcp":
-		return func(a, _, _ uint64) uint64 { return bits64(divDouble(1, toF64(a), mode), a) }
+		return func(a, _, _ uint64) uint64 { return bits64(softfloat.Div(1, toF64(a), mode), a) }
 	}
 	return func(a, _, _ uint64) uint64 { return bits64(f(toF64(a)), a) }
 }
@@ -386,7 +391,7 @@ var floatFunctions = map[string]func(float64) float64{
 	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
 	"sin":   math.Sin,
 	"cos":   math.Cos,
-	"lg2":   log2,
-	"ex2":   exp2,
+	"lg2":   softfloat.Log2,
+	"ex2":   softfloat.Exp2,
 	"tanh":  math.Tanh,
 }

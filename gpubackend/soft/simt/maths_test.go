@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"math/rand"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // TestSingleFunctions compares float32 functions with float64 ones. The bounds
@@ -152,11 +154,13 @@ func TestHalf(t *testing.T) {
 	d := newTest(t, "maths")
 	const n = 1024
 	in, want := make([]uint16, n), make([]uint16, n)
-	half := func(x float64) float64 { return half16.value(half16.roundFloat(x, roundNearest)) }
+	half := func(x float64) float64 {
+		return softfloat.Half.Value(softfloat.Half.Encode(x, softfloat.Nearest))
+	}
 	for i := range in {
 		in[i] = uint16(i*29) & 0x7bff
-		x := half16.value(uint64(in[i]))
-		want[i] = uint16(half16.roundFloat(half(x*x+half(math.Sqrt(x)))/3, roundNearest))
+		x := softfloat.Half.Value(uint64(in[i]))
+		want[i] = uint16(softfloat.Half.Encode(half(x*x+half(math.Sqrt(x)))/3, softfloat.Nearest))
 	}
 	out := put(d, make([]uint16, n))
 	d.run("halfMath", 4, 256, put(d, in), out, int32(n))
@@ -167,8 +171,8 @@ func TestHalf(t *testing.T) {
 		}
 	}
 	for i := range in {
-		x := float32(brain16.value(uint64(in[i])))
-		want[i] = uint16(brain16.roundFloat(float64(x*1.5+0.25), roundNearest))
+		x := float32(softfloat.Brain.Value(uint64(in[i])))
+		want[i] = uint16(softfloat.Brain.Encode(float64(x*1.5+0.25), softfloat.Nearest))
 	}
 	d.run("bfloatMath", 4, 256, put(d, in), out, int32(n))
 	equal(t, "bfloatMath", get[uint16](d, out, n), want)
@@ -224,12 +228,12 @@ func TestConversions(t *testing.T) {
 			4:  s32(math.Floor(float64(f))),
 			5:  s32(math.Ceil(float64(f))),
 			6:  s32(math.RoundToEven(float64(f))),
-			7:  uint32(half16.roundFloat(float64(f), roundNearest)),
+			7:  uint32(softfloat.Half.Encode(float64(f), softfloat.Nearest)),
 			8:  math.Float32bits(near),
 			9:  uint32(uint8(s32(math.Trunc(float64(f))))),
 			11: uint32(clamp(math.Ceil(x), 0, math.MaxUint32)),
 			12: math.Float32bits(float32(clamp(float64(f), 0, 1))),
-			14: uint32(brain16.roundFloat(float64(f), roundNearest)),
+			14: uint32(softfloat.Brain.Encode(float64(f), softfloat.Nearest)),
 		}
 		if x != x {
 			// GPUs give this for NaN in double precision, and 0 for single.

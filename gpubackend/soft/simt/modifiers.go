@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // modifiers are the words of an opcode, taken one after the other by its
@@ -62,25 +63,15 @@ func (m *modifiers) rest() error {
 	return fmt.Errorf("modifier .%s not supported", m.words[0])
 }
 
-// rounding is a rounding mode.
-type rounding uint8
-
-const (
-	roundNearest rounding = iota
-	roundZero
-	roundDown
-	roundUp
-)
-
 // round takes a rounding modifier; nearest is the default.
-func (m *modifiers) round() rounding {
+func (m *modifiers) round() softfloat.Rounding {
 	switch m.oneOf("rn", "rz", "rm", "rp") {
 	case "rz":
-		return roundZero
+		return softfloat.Zero
 	case "rm":
-		return roundDown
+		return softfloat.Down
 	case "rp":
-		return roundUp
+		return softfloat.Up
 	}
-	return roundNearest
+	return softfloat.Nearest
 }

@@ -4,6 +4,9 @@ package simt
 
 import "math/big"
 
+// exactPrecision holds each sum of a float64 and a product of two.
+const exactPrecision = 4500
+
 // exactFma is a*b+c as the nearest float32 of the exact value.
 func exactFma(a, b, c float64) float32 {
 	num := func(x float64) *big.Float {

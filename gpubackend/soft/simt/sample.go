@@ -2,7 +2,11 @@
 
 package simt
 
-import "math"
+import (
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
+)
 
 // Filtering as the CUDA C++ Programming Guide describes it ("Texture Fetching"): weights have 8
 // bits of fraction.
@@ -80,7 +84,7 @@ func (t *Texture) channel(v uint64, c int) uint32 {
 		}
 		return uint32(int16(v))
 	case FormatHalf:
-		return math.Float32bits(float32(half16.value(v)))
+		return math.Float32bits(float32(softfloat.Half.Value(v)))
 	}
 	return uint32(v)
 }

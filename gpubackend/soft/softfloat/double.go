@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package softfloat
 
 import (
 	"math"
@@ -11,12 +11,13 @@ import (
 // first and then correct the result by an exact comparison, which is slow; nvcc
 // emits them for the intrinsics that ask for a direction only.
 
-func addDouble(a, b float64, mode rounding) float64 {
+// Add is a + b.
+func Add(a, b float64, mode Rounding) float64 {
 	s := a + b
-	if mode == roundNearest || !finite(a, b) {
+	if mode == Nearest || !finite(a, b) {
 		return s
 	}
-	if s == 0 && mode == roundDown && math.Signbit(a) != math.Signbit(b) {
+	if s == 0 && mode == Down && math.Signbit(a) != math.Signbit(b) {
 		return math.Copysign(0, -1)
 	}
 	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
@@ -26,9 +27,10 @@ func addDouble(a, b float64, mode rounding) float64 {
 	return tame(direct(s, sign, mode), mode)
 }
 
-func mulDouble(a, b float64, mode rounding) float64 {
+// Mul is a * b.
+func Mul(a, b float64, mode Rounding) float64 {
 	s := a * b
-	if mode == roundNearest || !finite(a, b) {
+	if mode == Nearest || !finite(a, b) {
 		return s
 	}
 	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
@@ -38,12 +40,13 @@ func mulDouble(a, b float64, mode rounding) float64 {
 	return tame(direct(s, sign, mode), mode)
 }
 
-func fmaDouble(a, b, c float64, mode rounding) float64 {
+// FMA is a*b + c, rounded once.
+func FMA(a, b, c float64, mode Rounding) float64 {
 	s := math.FMA(a, b, c)
-	if mode == roundNearest || !finite(a, b, c) {
+	if mode == Nearest || !finite(a, b, c) {
 		return s
 	}
-	if s == 0 && mode == roundDown && math.Signbit(a) != (math.Signbit(b) != math.Signbit(c)) &&
+	if s == 0 && mode == Down && math.Signbit(a) != (math.Signbit(b) != math.Signbit(c)) &&
 		a*b+c == 0 {
 		s = math.Copysign(0, -1)
 	}
@@ -55,9 +58,10 @@ func fmaDouble(a, b, c float64, mode rounding) float64 {
 	return tame(direct(s, sign, mode), mode)
 }
 
-func divDouble(a, b float64, mode rounding) float64 {
+// Div is a / b.
+func Div(a, b float64, mode Rounding) float64 {
 	s := a / b
-	if mode == roundNearest || !finite(a, b) || b == 0 {
+	if mode == Nearest || !finite(a, b) || b == 0 {
 		return s
 	}
 	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
@@ -67,9 +71,10 @@ func divDouble(a, b float64, mode rounding) float64 {
 	return tame(direct(s, sign*signOf(b), mode), mode)
 }
 
-func sqrtDouble(a float64, mode rounding) float64 {
+// Sqrt is the square root of a.
+func Sqrt(a float64, mode Rounding) float64 {
 	s := math.Sqrt(a)
-	if mode == roundNearest || !finite(a, s) {
+	if mode == Nearest || !finite(a, s) {
 		return s
 	}
 	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {

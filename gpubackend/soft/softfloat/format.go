@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package softfloat
 
 import (
 	"math"
@@ -8,46 +8,49 @@ import (
 	"math/bits"
 )
 
-// format is a binary floating-point format of up to 64 bits.
-type format struct {
-	// precision counts the bits of the significand, the hidden one included.
-	precision int
+// Format is a binary floating-point format of up to 64 bits.
+type Format struct {
+	// Precision counts the bits of the significand, the hidden one included.
+	Precision int
 	// least is the exponent of the smallest normal number, greatest that of
 	// the largest.
 	least, greatest int
 }
 
+// The formats of PTX.
 var (
-	half16  = format{11, -14, 15}
-	brain16 = format{8, -126, 127}
-	single  = format{24, -126, 127}
-	double  = format{53, -1022, 1023}
+	Half   = Format{11, -14, 15}
+	Brain  = Format{8, -126, 127}
+	Single = Format{24, -126, 127}
+	Double = Format{53, -1022, 1023}
 )
 
-func (f *format) signBit() uint64 {
-	return 1 << (f.precision + bits.Len(uint(f.greatest)))
+// SignBit is the bit of the sign.
+func (f *Format) SignBit() uint64 {
+	return 1 << (f.Precision + bits.Len(uint(f.greatest)))
 }
 
-func (f *format) infinity() uint64 {
-	return uint64(f.greatest-f.least+2) << (f.precision - 1)
+// Infinity is the positive one.
+func (f *Format) Infinity() uint64 {
+	return uint64(f.greatest-f.least+2) << (f.Precision - 1)
 }
 
-// nan is the NaN that GPUs make: all ones but for the sign.
-func (f *format) nan() uint64 { return f.signBit() - 1 }
+// NaN is the one that GPUs make: all ones but for the sign.
+func (f *Format) NaN() uint64 { return f.SignBit() - 1 }
 
-// round encodes (-1)^neg * m * 2^e, with sticky set if the exact magnitude is
+// Round encodes (-1)^neg * m * 2^e, with sticky set if the exact magnitude is
 // a little above that. m must have at least two bits more than the precision
 // when sticky is set.
-func (f *format) round(neg bool, m uint64, e int, sticky bool, mode rounding) uint64 {
+func (f *Format) Round(neg bool, m uint64, e int, sticky bool, mode Rounding) uint64 {
 	sign := uint64(0)
 	if neg {
-		sign = f.signBit()
+		sign = f.SignBit()
 	}
 	if m == 0 {
 		return sign
 	}
 	top := e + bits.Len64(m) - 1
-	quantum := max(top, f.least) - (f.precision - 1)
+	quantum := max(top, f.least) - (f.Precision - 1)
 	r, half, rest := m, false, sticky
 	switch shift := quantum - e; {
 	case shift > 64:
@@ -61,48 +64,48 @@ func (f *format) round(neg bool, m uint64, e int, sticky bool, mode rounding) ui
 	}
 	up := false
 	switch mode {
-	case roundNearest:
+	case Nearest:
 		up = half && (rest || r&1 != 0)
-	case roundDown:
+	case Down:
 		up = neg && (half || rest)
-	case roundUp:
+	case Up:
 		up = !neg && (half || rest)
 	}
 	if up {
-		if r++; r>>f.precision != 0 {
+		if r++; r>>f.Precision != 0 {
 			r >>= 1
 			quantum++
 		}
 	}
-	exponent := quantum + f.precision - 1
+	exponent := quantum + f.Precision - 1
 	if exponent > f.greatest {
 		return sign | f.overflow(neg, mode)
 	}
-	return sign | uint64(exponent-f.least)<<(f.precision-1) + r
+	return sign | uint64(exponent-f.least)<<(f.Precision-1) + r
 }
 
 // overflow is the magnitude of a result that is too large.
-func (f *format) overflow(neg bool, mode rounding) uint64 {
-	if mode == roundZero || mode == roundDown && !neg || mode == roundUp && neg {
-		return f.infinity() - 1
+func (f *Format) overflow(neg bool, mode Rounding) uint64 {
+	if mode == Zero || mode == Down && !neg || mode == Up && neg {
+		return f.Infinity() - 1
 	}
-	return f.infinity()
+	return f.Infinity()
 }
 
-// roundFloat encodes x, which is exact or was rounded to odd.
-func (f *format) roundFloat(x float64, mode rounding) uint64 {
+// Encode encodes x, which is exact or was rounded to odd.
+func (f *Format) Encode(x float64, mode Rounding) uint64 {
 	neg := math.Signbit(x)
 	switch {
 	case x != x:
-		return f.nan()
+		return f.NaN()
 	case math.IsInf(x, 0):
 		if neg {
-			return f.signBit() | f.infinity()
+			return f.SignBit() | f.Infinity()
 		}
-		return f.infinity()
+		return f.Infinity()
 	}
 	m, e := significand(x)
-	return f.round(neg, m, e, false, mode)
+	return f.Round(neg, m, e, false, mode)
 }
 
 // significand splits a finite |x| into m * 2^e.
@@ -115,22 +118,22 @@ func significand(x float64) (m uint64, e int) {
 	return m | 1<<52, e - 1075
 }
 
-// value decodes b.
-func (f *format) value(b uint64) float64 {
-	m := b & (1<<(f.precision-1) - 1)
-	e := int(b & (f.signBit() - 1) >> (f.precision - 1))
+// Value decodes b.
+func (f *Format) Value(b uint64) float64 {
+	m := b & (1<<(f.Precision-1) - 1)
+	e := int(b & (f.SignBit() - 1) >> (f.Precision - 1))
 	var x float64
 	switch {
-	case b&(f.signBit()-1) > f.infinity():
+	case b&(f.SignBit()-1) > f.Infinity():
 		return math.NaN()
-	case b&(f.signBit()-1) == f.infinity():
+	case b&(f.SignBit()-1) == f.Infinity():
 		x = math.Inf(1)
 	case e == 0:
-		x = math.Ldexp(float64(m), f.least-f.precision+1)
+		x = math.Ldexp(float64(m), f.least-f.Precision+1)
 	default:
-		x = math.Ldexp(float64(m|1<<(f.precision-1)), e-1+f.least-f.precision+1)
+		x = math.Ldexp(float64(m|1<<(f.Precision-1)), e-1+f.least-f.Precision+1)
 	}
-	if b&f.signBit() != 0 {
+	if b&f.SignBit() != 0 {
 		return math.Copysign(x, -1)
 	}
 	return x
@@ -168,14 +171,17 @@ func sumError(a, b, s float64) float64 {
 
 // The following compute with operands of 24 bits or less and round to odd.
 
-func addOdd(a, b float64) float64 {
+// AddOdd is a + b. A product of two such operands may be one of them: it is exact.
+func AddOdd(a, b float64) float64 {
 	s := a + b
 	return toOdd(s, signOf(sumError(a, b, s)))
 }
 
-func fmaOdd(a, b, c float64) float64 { return addOdd(a*b, c) }
+// FMAOdd is a*b + c.
+func FMAOdd(a, b, c float64) float64 { return AddOdd(a*b, c) }
 
-func divOdd(a, b float64) float64 {
+// DivOdd is a / b.
+func DivOdd(a, b float64) float64 {
 	q := a / b
 	if math.IsInf(q, 0) || q != q || math.IsInf(b, 0) {
 		return q
@@ -183,7 +189,8 @@ func divOdd(a, b float64) float64 {
 	return toOdd(q, signOf(math.FMA(-q, b, a))*signOf(b))
 }
 
-func sqrtOdd(a float64) float64 {
+// SqrtOdd is the square root of a.
+func SqrtOdd(a float64) float64 {
 	q := math.Sqrt(a)
 	if math.IsInf(q, 0) || q != q {
 		return q
@@ -209,25 +216,25 @@ func compareExact(s float64, f func(num func(float64) *big.Float) (exact, neares
 
 // direct moves s, the nearest float64, in the direction of mode if the exact
 // value lies that way.
-func direct(s float64, errSign int, mode rounding) float64 {
+func direct(s float64, errSign int, mode Rounding) float64 {
 	switch {
-	case mode == roundNearest || errSign == 0:
-	case mode == roundUp && errSign > 0:
+	case mode == Nearest || errSign == 0:
+	case mode == Up && errSign > 0:
 		return math.Nextafter(s, math.Inf(1))
-	case mode == roundDown && errSign < 0:
+	case mode == Down && errSign < 0:
 		return math.Nextafter(s, math.Inf(-1))
-	case mode == roundZero && errSign != 0 && errSign != signOf(s) && s != 0:
+	case mode == Zero && errSign != 0 && errSign != signOf(s) && s != 0:
 		return math.Nextafter(s, 0)
 	}
 	return s
 }
 
 // tame replaces an infinity that came of overflow by what mode makes of it.
-func tame(s float64, mode rounding) float64 {
+func tame(s float64, mode Rounding) float64 {
 	if !math.IsInf(s, 0) {
 		return s
 	}
-	if magnitude := double.overflow(s < 0, mode); magnitude != double.infinity() {
+	if magnitude := Double.overflow(s < 0, mode); magnitude != Double.Infinity() {
 		return math.Copysign(math.Float64frombits(magnitude), s)
 	}
 	return s

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package softfloat
 
 import "math"
 
@@ -8,9 +8,9 @@ import "math"
 // a GPU have (2 units in the last place of 24 bits), and quicker than those of
 // package math.
 
-// exp2 is 2^x: the integral part of x becomes the exponent, and a polynomial
+// Exp2 is 2^x: the integral part of x becomes the exponent, and a polynomial
 // gives the power of the rest, which lies in [-0.5, 0.5].
-func exp2(x float64) float64 {
+func Exp2(x float64) float64 {
 	if !(x >= -1000 && x <= 1000) {
 		return math.Exp2(x)
 	}
@@ -25,9 +25,9 @@ func exp2(x float64) float64 {
 	return p * math.Float64frombits(uint64(int64(n)+1023)<<52)
 }
 
-// log2 is the logarithm to base 2: the exponent of x, and a series for its
+// Log2 is the logarithm to base 2: the exponent of x, and a series for its
 // significand m, taken between sqrt(1/2) and sqrt(2).
-func log2(x float64) float64 {
+func Log2(x float64) float64 {
 	if !(x >= 0x1p-1022 && x <= math.MaxFloat64) {
 		return math.Log2(x)
 	}
