@@ -9,13 +9,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // arrayDesc is what a CUDA_ARRAY3D_DESCRIPTOR says.
 type arrayDesc struct {
 	width, height, depth uint64
-	format               simt.Format
+	format               sampler.Format
 	channels, flags      uint32
 }
 
@@ -34,7 +34,7 @@ func (a arrayDesc) describe() []byte {
 // newArray makes an array of bytes.
 func newArray(t testing.TB, d *Device, width, height, depth uint64, flags uint32) gpubackend.Array {
 	t.Helper()
-	a, result := d.Array3DCreate(arrayDesc{width, height, depth, simt.FormatUint8, 1,
+	a, result := d.Array3DCreate(arrayDesc{width, height, depth, sampler.FormatUint8, 1,
 		flags}.describe())
 	ok(t, result)
 	return a
@@ -42,7 +42,7 @@ func newArray(t testing.TB, d *Device, width, height, depth uint64, flags uint32
 
 func TestArrayDescriptions(t *testing.T) {
 	d := newDevice(t, Options{})
-	f := simt.FormatFloat
+	f := sampler.FormatFloat
 	for _, c := range []struct {
 		name string
 		desc arrayDesc
@@ -94,9 +94,9 @@ func TestArrayDescriptions(t *testing.T) {
 
 func TestLevelsOfArray(t *testing.T) {
 	d := newDevice(t, Options{})
-	_, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, simt.FormatUint8, 1, 0}.describe(), 0)
+	_, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, sampler.FormatUint8, 1, 0}.describe(), 0)
 	want(t, result, gpubackend.InvalidValue)
-	m, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, simt.FormatUint8, 1, 0}.describe(), 9)
+	m, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, sampler.FormatUint8, 1, 0}.describe(), 9)
 	ok(t, result)
 	for level, size := range [][2]uint64{{8, 2}, {4, 1}, {2, 1}, {1, 1}} {
 		a, result := d.MipmappedArrayGetLevel(m, uint64(level))

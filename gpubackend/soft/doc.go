@@ -36,6 +36,8 @@
 //	output       what kernels print
 //	sharedevent  a page that processes share of an event
 //	ptx, simt    the parser, and the processor
+//	sampler      how textures are read
+//	kernelheap   malloc of kernels
 //	softfloat    floating-point arithmetic that the host's processor hasn't
 //
 // Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of
@@ -44,7 +46,7 @@
 // # Unsafe
 //
 // Memory is touched by address in space/window_unsafe.go and sharedevent/sharedevent_unsafe.go, and
-// in package simt. Nowhere else.
+// in packages simt and sampler. Nowhere else.
 //
 // # Waiting
 //

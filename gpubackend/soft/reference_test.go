@@ -8,7 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 	"github.com/paracuda/paracuda/gpubackend/soft/textures"
 )
 
@@ -97,7 +97,7 @@ func TestLaunchesKeepTheirBindings(t *testing.T) {
 	ok(t, b.CopyIn(b.memory, words(11), 0))
 	ok(t, b.CopyIn(b.memory+512, words(22), 0))
 	out := alloc(t, b.Device, 512)
-	ok(t, b.TexRefSetFormat(b.line, uint64(simt.FormatInt32), 1))
+	ok(t, b.TexRefSetFormat(b.line, uint64(sampler.FormatInt32), 1))
 	open := gate(t, b.Device, s)
 	b.launch(s, out) // not bound yet
 	_, result := b.TexRefSetAddress(b.line, b.memory, 64)
@@ -141,9 +141,9 @@ func TestBindingErrors(t *testing.T) {
 		{"no reference", b.TexRefSetArray(99999, plain, 1), gpubackend.InvalidHandle},
 		{"surface reference as a texture reference",
 			b.TexRefSetFlags(gpubackend.TextureReference(b.board), 0), gpubackend.InvalidHandle},
-		{"format of another size", b.TexRefSetFormat(b.line, uint64(simt.FormatFloat), 4),
+		{"format of another size", b.TexRefSetFormat(b.line, uint64(sampler.FormatFloat), 4),
 			gpubackend.InvalidValue},
-		{"format of that size", b.TexRefSetFormat(b.line, uint64(simt.FormatInt8), 1),
+		{"format of that size", b.TexRefSetFormat(b.line, uint64(sampler.FormatInt8), 1),
 			gpubackend.Success},
 		{"memory", address(b.memory, 4096), gpubackend.Success},
 		{"memory that ends", address(b.memory, 1<<30), gpubackend.InvalidValue},
@@ -203,7 +203,7 @@ func TestReferencesTellTheirState(t *testing.T) {
 	want(t, result, gpubackend.InvalidValue)
 	_, result = b.SurfRefGetArray(b.board)
 	want(t, result, gpubackend.InvalidValue)
-	m, result := b.MipmappedArrayCreate(arrayDesc{8, 8, 0, simt.FormatHalf, 2, 0}.describe(), 2)
+	m, result := b.MipmappedArrayCreate(arrayDesc{8, 8, 0, sampler.FormatHalf, 2, 0}.describe(), 2)
 	ok(t, result)
 	ok(t, b.TexRefSetMipmappedArray(b.line, m, 1))
 	bias := uint64(math.Float32bits(-1.5))
@@ -219,7 +219,7 @@ func TestReferencesTellTheirState(t *testing.T) {
 	if string(told) != string(color) {
 		t.Errorf("border %v", told)
 	}
-	if format, channels, _ := b.TexRefGetFormat(b.line); format != uint64(simt.FormatHalf) ||
+	if format, channels, _ := b.TexRefGetFormat(b.line); format != uint64(sampler.FormatHalf) ||
 		channels != 2 {
 		t.Errorf("format %d, %d channels", format, channels)
 	}

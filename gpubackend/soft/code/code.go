@@ -6,8 +6,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
 // Options are what a device's code is given.
@@ -35,7 +35,7 @@ func New(o Options) *Code {
 type codeSet struct {
 	modules     map[uint64]*Module   // loaded as such, by handle
 	libraries   map[*library]*Module // those of libraries that the context uses
-	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
+	heap        *kernelheap.Heap     // of kernels' malloc; nil until a module wants it
 	heapAddress uint64
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
@@ -40,7 +41,7 @@ func (m *Module) Owner() *contexts.Context { return m.Context }
 
 // KernelHeap is the heap of malloc for the module's kernels, nil if no module of the context wants
 // one.
-func (m *Module) KernelHeap() *simt.Heap { return m.set.heap }
+func (m *Module) KernelHeap() *kernelheap.Heap { return m.set.heap }
 
 // maxGlobals bounds the globals of a module, to keep sums from wrapping.
 const maxGlobals = 1 << 40
@@ -152,7 +153,7 @@ func (x *Code) addHeap(c *contexts.Context) gpubackend.Result {
 	}
 	addr, result := x.options.Memory.Alloc(ledger.Limits, size)
 	if result == gpubackend.Success {
-		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, x.options.Host)
+		code.heapAddress, code.heap = addr, kernelheap.New(addr, size, x.options.Host)
 		c.FixHeap()
 	}
 	return result

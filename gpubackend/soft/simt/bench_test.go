@@ -92,13 +92,3 @@ func BenchmarkKernels(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkSample(b *testing.B) {
-	d := newDevice(b, 4<<20)
-	image := Image{Base: put(d, make([]float32, 64*64)), Width: 64, Height: 64, Depth: 1,
-		Pitch: 256, Slice: 64 * 256}
-	t := &Texture{Format: FormatFloat, Channels: 1, Linear: true, Levels: []Image{image}}
-	for i := range b.N {
-		t.sample(0, 2, [3]float32{float32(i%64) + 0.3, 5.7}, 0)
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // geometry is the shape in which a texture or surface instruction sees its image.
@@ -199,29 +200,21 @@ func decodeGather(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 // textureQueries are what txq can ask for.
-var textureQueries = map[string]func(*Texture) uint32{
-	"width":             func(t *Texture) uint32 { return t.size().Width },
-	"height":            func(t *Texture) uint32 { return t.size().Height },
-	"depth":             func(t *Texture) uint32 { return t.size().Depth },
-	"array_size":        func(t *Texture) uint32 { return t.size().Depth },
-	"num_mipmap_levels": func(t *Texture) uint32 { return uint32(len(t.Levels)) },
-	"normalized_coords": func(t *Texture) uint32 { return uint32(boolBit(t.Normalized)) },
-}
-
-// size is the largest image, or an empty one.
-func (t *Texture) size() Image {
-	if len(t.Levels) == 0 {
-		return Image{}
-	}
-	return t.Levels[0]
+var textureQueries = map[string]func(*sampler.Texture) uint32{
+	"width":             func(t *sampler.Texture) uint32 { return t.Size().Width },
+	"height":            func(t *sampler.Texture) uint32 { return t.Size().Height },
+	"depth":             func(t *sampler.Texture) uint32 { return t.Size().Depth },
+	"array_size":        func(t *sampler.Texture) uint32 { return t.Size().Depth },
+	"num_mipmap_levels": func(t *sampler.Texture) uint32 { return uint32(len(t.Levels)) },
+	"normalized_coords": func(t *sampler.Texture) uint32 { return uint32(boolBit(t.Normalized)) },
 }
 
 // surfaceQueries are what suq can ask for.
-var surfaceQueries = map[string]func(*Surface) uint32{
-	"width":      func(s *Surface) uint32 { return s.Width },
-	"height":     func(s *Surface) uint32 { return s.Height },
-	"depth":      func(s *Surface) uint32 { return s.Depth },
-	"array_size": func(s *Surface) uint32 { return s.Depth },
+var surfaceQueries = map[string]func(*sampler.Surface) uint32{
+	"width":      func(s *sampler.Surface) uint32 { return s.Width },
+	"height":     func(s *sampler.Surface) uint32 { return s.Height },
+	"depth":      func(s *sampler.Surface) uint32 { return s.Depth },
+	"array_size": func(s *sampler.Surface) uint32 { return s.Depth },
 }
 
 // decodeQuery decodes txq and suq.

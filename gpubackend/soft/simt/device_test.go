@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -25,7 +26,7 @@ type device struct {
 	prog *Program
 
 	stdout, assert bytes.Buffer
-	heap           *Heap
+	heap           *kernelheap.Heap
 	stats          Stats
 }
 
@@ -38,7 +39,7 @@ func newDevice(tb testing.TB, size int) *device {
 	}
 	tb.Cleanup(func() { _ = syscall.Munmap(mem) })
 	d := &device{tb: tb, mem: mem, base: uint64(bytesOf(mem)), used: 4096}
-	d.heap = NewHeap(d.alloc(1<<20), 1<<20, nil)
+	d.heap = kernelheap.New(d.alloc(1<<20), 1<<20, nil)
 	return d
 }
 

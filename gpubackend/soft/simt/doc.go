@@ -55,8 +55,13 @@
 //	                   in package softfloat)
 //	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go
 //	                   atomic.go mbarrier.go
-//	textures           texture.go texture_exec.go sample.go
-//	built in           builtin.go printf.go heap.go (malloc of kernels)
+//	textures           texture.go texture_exec.go (package sampler reads them)
+//	built in           builtin.go printf.go (package kernelheap is their malloc)
+//
+// Decoding and executing are one package. A decoded instruction is a function and the offsets of
+// its registers: what decodes names nearly each function that executes, and these share the warp's
+// registers without a call between. As two packages they would have an interface of some hundred
+// names.
 //
 // # Concurrency
 //

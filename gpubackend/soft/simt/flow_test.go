@@ -146,8 +146,8 @@ func TestVirtuals(t *testing.T) {
 		d.run("virtuals", 1, 64, out)
 		equal(t, "area", get[float32](d, out, 64), want)
 	}
-	if len(d.heap.used) != 0 {
-		t.Errorf("%d blocks of the heap not freed", len(d.heap.used))
+	if d.heap.Len() != 0 {
+		t.Errorf("%d blocks of the heap not freed", d.heap.Len())
 	}
 }
 

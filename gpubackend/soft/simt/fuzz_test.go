@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // fuzzSeeds are kernels of a kind each: arithmetic, memory, control flow, calls.
@@ -92,18 +93,18 @@ func FuzzRun(f *testing.F) {
 
 // someObjects are a texture with number 7 and a surface with number 8.
 type someObjects struct {
-	texture *Texture
-	surface *Surface
+	texture *sampler.Texture
+	surface *sampler.Surface
 }
 
-func (o *someObjects) Texture(number uint64) *Texture {
+func (o *someObjects) Texture(number uint64) *sampler.Texture {
 	if number == 7 {
 		return o.texture
 	}
 	return nil
 }
 
-func (o *someObjects) Surface(number uint64) *Surface {
+func (o *someObjects) Surface(number uint64) *sampler.Surface {
 	if number == 8 {
 		return o.surface
 	}
@@ -113,13 +114,14 @@ func (o *someObjects) Surface(number uint64) *Surface {
 // fuzzObjects use 512 bytes at base: a volume with two levels, of which the second has fewer
 // planes.
 func fuzzObjects(base uint64) *someObjects {
-	levels := []Image{
+	levels := []sampler.Image{
 		{Base: base, Width: 4, Height: 4, Depth: 4, Pitch: 16, Slice: 64},
 		{Base: base + 256, Width: 2, Height: 2, Depth: 2, Pitch: 8, Slice: 16},
 	}
 	return &someObjects{
-		&Texture{Format: FormatFloat, Channels: 1, Levels: levels, Linear: true, LinearLevels: true,
-			MaxLevel: 9, LevelBias: 0.25},
-		&Surface{Image: levels[0], Texel: 4},
+		&sampler.Texture{Format: sampler.FormatFloat, Channels: 1, Levels: levels, Linear: true,
+			LinearLevels: true,
+			MaxLevel:     9, LevelBias: 0.25},
+		&sampler.Surface{Image: levels[0], Texel: 4},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 )
 
 // Dim is a size or position in three dimensions.
@@ -39,7 +40,7 @@ type Launch struct {
 	Params []byte
 	Memory Memory
 	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
-	Heap *Heap
+	Heap *kernelheap.Heap
 	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such
 	// handle. Any goroutine may call it. nil: there are none.
 	SetConditional func(handle uint64, value uint32) bool

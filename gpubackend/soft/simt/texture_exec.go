@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // results are the lanes of the registers that an instruction writes.
@@ -30,10 +31,10 @@ func (w *warp) loadAll(regs []reg, c *coordinates) {
 
 // eachTexture calls f for each lane of m with its texture; it is false after a fault. Lanes of
 // textures that aren't bound are left out.
-func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *Texture)) bool {
+func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *sampler.Texture)) bool {
 	var numbers [lanes]uint64
 	w.load(in.a, in.aw, &numbers)
-	var t *Texture
+	var t *sampler.Texture
 	last := uint64(0)
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
@@ -51,7 +52,7 @@ func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *Texture)) boo
 }
 
 // plane is the plane that a lane's layer stands for.
-func (op *textureOp) plane(t *Texture, c *coordinates, lane int) int {
+func (op *textureOp) plane(t *sampler.Texture, c *coordinates, lane int) int {
 	if !op.layered {
 		return 0
 	}
@@ -83,8 +84,8 @@ func execTexture(w *warp, in *inst, m uint32) {
 		w.loadAll(op.slopes[:op.dims], &slopeX)
 		w.loadAll(op.slopes[op.dims:], &slopeY)
 	}
-	ok := w.eachTexture(in, m, func(i int, t *Texture) {
-		var v texel
+	ok := w.eachTexture(in, m, func(i int, t *sampler.Texture) {
+		var v sampler.Texel
 		switch {
 		case op.integer:
 			v = op.fetch(t, &c, int(int32(level[0][i])), i)
@@ -103,30 +104,32 @@ func execTexture(w *warp, in *inst, m uint32) {
 }
 
 // fetch reads the texel with the numbers that are a lane's coordinates.
-func (op *textureOp) fetch(t *Texture, c *coordinates, level, lane int) texel {
+func (op *textureOp) fetch(t *sampler.Texture, c *coordinates, level, lane int) sampler.Texel {
 	first := op.coordinates() - op.dims
 	at := [3]int64{2: int64(op.plane(t, c, lane))}
 	for d := range op.dims {
 		at[d] = int64(int32(c[first+d][lane]))
 	}
-	return t.fetchAt(level, at[0], at[1], at[2])
+	return t.Fetch(level, at[0], at[1], at[2])
 }
 
 // sample samples for a lane.
-func (op *textureOp) sample(t *Texture, lod float32, c *coordinates, lane int) texel {
+func (op *textureOp) sample(
+	t *sampler.Texture, lod float32, c *coordinates, lane int,
+) sampler.Texel {
 	plane, at := op.plane(t, c, lane), op.position(c, lane)
 	switch {
 	case !op.cube:
-		return t.sample(lod, op.dims, at, plane)
+		return t.Sample(lod, op.dims, at, plane)
 	case plane+6 > int(t.Levels[0].Depth):
-		return texel{} // it is no cube
+		return sampler.Texel{} // it is no cube
 	}
-	return t.cube(lod, at, plane)
+	return t.Cube(lod, at, plane)
 }
 
 // slope is the level of detail for how the coordinates change: the longer of the two steps, in
 // texels.
-func (op *textureOp) slope(t *Texture, x, y *coordinates, lane int) float32 {
+func (op *textureOp) slope(t *sampler.Texture, x, y *coordinates, lane int) float32 {
 	m := &t.Levels[0]
 	sizes := [3]float64{float64(m.Width), float64(m.Height), float64(m.Depth)}
 	longest := 0.0
@@ -141,7 +144,7 @@ func (op *textureOp) slope(t *Texture, x, y *coordinates, lane int) float32 {
 		}
 		longest = max(longest, math.Sqrt(sum))
 	}
-	return lodOf(longest)
+	return sampler.LOD(longest)
 }
 
 // execGather is tld4.
@@ -150,8 +153,8 @@ func execGather(w *warp, in *inst, m uint32) {
 	var c coordinates
 	var r results
 	w.loadAll(op.at, &c)
-	ok := w.eachTexture(in, m, func(i int, t *Texture) {
-		for k, v := range t.gather(op.channel, op.position(&c, i), op.plane(t, &c, i)) {
+	ok := w.eachTexture(in, m, func(i int, t *sampler.Texture) {
+		for k, v := range t.Gather(op.channel, op.position(&c, i), op.plane(t, &c, i)) {
 			r[k][i] = uint64(v)
 		}
 	})
@@ -161,17 +164,17 @@ func execGather(w *warp, in *inst, m uint32) {
 }
 
 // queryTexture is txq.
-func queryTexture(query func(*Texture) uint32) execFunc {
+func queryTexture(query func(*sampler.Texture) uint32) execFunc {
 	return func(w *warp, in *inst, m uint32) {
 		var r [lanes]uint64
-		if w.eachTexture(in, m, func(i int, t *Texture) { r[i] = uint64(query(t)) }) {
+		if w.eachTexture(in, m, func(i int, t *sampler.Texture) { r[i] = uint64(query(t)) }) {
 			w.store(in.d, in.dw, &r, m)
 		}
 	}
 }
 
 // querySurface is suq.
-func querySurface(query func(*Surface) uint32) execFunc {
+func querySurface(query func(*sampler.Surface) uint32) execFunc {
 	return func(w *warp, in *inst, m uint32) {
 		var numbers, r [lanes]uint64
 		w.load(in.a, in.aw, &numbers)
@@ -195,7 +198,7 @@ func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 	var c coordinates
 	w.load(in.a, in.aw, &numbers)
 	w.loadAll(op.at, &c)
-	var s *Surface
+	var s *sampler.Surface
 	last := uint64(0)
 	for rest := m; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros32(rest) & (lanes - 1)
@@ -223,7 +226,7 @@ func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 
 // locate returns where in a surface a lane's access is. The first coordinate counts bytes.
 func (op *textureOp) locate(
-	s *Surface, c *coordinates, lane int, n int64,
+	s *sampler.Surface, c *coordinates, lane int, n int64,
 ) (off uint64, inside, aligned bool) {
 	row := int64(uint64(s.Width) * s.Texel)
 	limits := [3]int64{row - n, int64(s.Height) - 1, int64(s.Depth) - 1}

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // Flags of arrays. The others mean nothing here or aren't supported.
@@ -30,14 +30,14 @@ const maxArrays = 1 << 18
 // arrayDesc is a CUDA_ARRAY3D_DESCRIPTOR. A height or depth of 0 is a dimension that isn't there.
 type arrayDesc struct {
 	width, height, depth uint64
-	format               simt.Format
+	format               sampler.Format
 	channels, flags      uint32
 }
 
 func decodeArrayDesc(b []byte) arrayDesc {
 	a := cudaabi.Array3DDescriptor(b)
 	return arrayDesc{
-		a.Width(), a.Height(), a.Depth(), simt.Format(a.Format()), a.NumChannels(), a.Flags(),
+		a.Width(), a.Height(), a.Depth(), sampler.Format(a.Format()), a.NumChannels(), a.Flags(),
 	}
 }
 
@@ -46,7 +46,7 @@ type array struct {
 	Context *contexts.Context
 	handle  uint64
 	desc    arrayDesc
-	Image   simt.Image
+	Image   sampler.Image
 	levels  *mipmappedArray // that it is a level of, nil if none
 }
 
@@ -103,10 +103,10 @@ func (a *arrayDesc) fits() bool {
 func (a *arrayDesc) texel() uint64 { return a.format.Bytes() * uint64(a.channels) }
 
 // image lays the texels out from base on. The sizes have been checked: no product overflows.
-func (a *arrayDesc) image(base uint64) (image simt.Image, bytes uint64) {
+func (a *arrayDesc) image(base uint64) (image sampler.Image, bytes uint64) {
 	height, depth := max(a.height, 1), max(a.depth, 1)
 	pitch := a.width * a.texel()
-	return simt.Image{
+	return sampler.Image{
 		Base: base, Width: uint32(a.width), Height: uint32(height), Depth: uint32(depth),
 		Pitch: pitch, Slice: pitch * height,
 	}, pitch * height * depth
@@ -137,7 +137,7 @@ func (x *Textures) newArray(
 func (x *Textures) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
 	a := cudaabi.ArrayDescriptor(desc)
 	return x.createArray(arrayDesc{
-		width: a.Width(), height: a.Height(), format: simt.Format(a.Format()),
+		width: a.Width(), height: a.Height(), format: sampler.Format(a.Format()),
 		channels: a.NumChannels(),
 	})
 }
@@ -326,7 +326,7 @@ func (x *Textures) DeviceGetTexture1DLinearMaxWidth(
 	if result := x.options.Contexts.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
-	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {
+	if sampler.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {
 		return 0, gpubackend.InvalidValue
 	}
 	return chip.MaxLinearTexels, gpubackend.Success

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -22,7 +23,7 @@ type textureReference struct {
 	index   int          // among the module's references
 	handle  uint64
 
-	format   simt.Format
+	format   sampler.Format
 	channels uint32
 	sampling sampling
 
@@ -56,9 +57,9 @@ func (r *surfaceReference) Owner() *contexts.Context { return r.module.Context }
 // newTextureReference is one in its first state: a float a texel, read by number, clamped at the
 // edges.
 func newTextureReference(c *contexts.Context) *textureReference {
-	r := &textureReference{Context: c, format: simt.FormatFloat, channels: 1}
+	r := &textureReference{Context: c, format: sampler.FormatFloat, channels: 1}
 	for i := range r.sampling.address {
-		r.sampling.address[i] = uint32(simt.AddressClamp)
+		r.sampling.address[i] = uint32(sampler.AddressClamp)
 	}
 	return r
 }
@@ -177,7 +178,7 @@ func (x *Textures) Bindings(m *code.Module) []simt.Binding {
 }
 
 // bound is what kernels use of a reference, nil if it isn't bound or what it was bound to is gone.
-func (x *Textures) bound(r *textureReference) *simt.Texture {
+func (x *Textures) bound(r *textureReference) *sampler.Texture {
 	var from source
 	result := gpubackend.Success
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // overrideFormat: The documentation requires it; the runtime binds without it, and sets the
@@ -107,7 +107,7 @@ func (x *Textures) TexRefSetAddress2D(
 	}
 	a := cudaabi.ArrayDescriptor(desc)
 	rows := memoryRows{addr, a.Width(), a.Height(), pitch}
-	format, channels := simt.Format(a.Format()), a.NumChannels()
+	format, channels := sampler.Format(a.Format()), a.NumChannels()
 	_, result = x.pitchSource(addr, rows.width, rows.height, pitch, format, channels)
 	if result != gpubackend.Success {
 		return result
@@ -126,7 +126,7 @@ func (x *Textures) TexRefSetFormat(
 	if result != gpubackend.Success {
 		return result
 	}
-	s := source{format: simt.Format(format), channels: uint32(channels)}
+	s := source{format: sampler.Format(format), channels: uint32(channels)}
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return gpubackend.InvalidValue
 	}
@@ -145,7 +145,7 @@ func (x *Textures) TexRefSetAddressMode(
 	if result != gpubackend.Success {
 		return result
 	}
-	if dim >= uint64(len(r.sampling.address)) || mode > uint64(simt.AddressBorder) {
+	if dim >= uint64(len(r.sampling.address)) || mode > uint64(sampler.AddressBorder) {
 		return gpubackend.InvalidValue
 	}
 	r.sampling.address[dim] = uint32(mode)

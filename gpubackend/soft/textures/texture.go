@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // Flags of textures. Filtering doesn't cross the edges of a cube's faces here, whatever the flag
@@ -34,8 +34,8 @@ type objects struct {
 // object is a CUtexObject or CUsurfObject.
 type object struct {
 	Context *contexts.Context
-	texture *simt.Texture
-	surface *simt.Surface
+	texture *sampler.Texture
+	surface *sampler.Surface
 }
 
 func (o *objects) find(number uint64) *object {
@@ -45,7 +45,7 @@ func (o *objects) find(number uint64) *object {
 }
 
 // Texture implements simt.Objects.
-func (o *objects) Texture(number uint64) *simt.Texture {
+func (o *objects) Texture(number uint64) *sampler.Texture {
 	if found := o.find(number); found != nil {
 		return found.texture
 	}
@@ -53,7 +53,7 @@ func (o *objects) Texture(number uint64) *simt.Texture {
 }
 
 // Surface implements simt.Objects.
-func (o *objects) Surface(number uint64) *simt.Surface {
+func (o *objects) Surface(number uint64) *sampler.Surface {
 	if found := o.find(number); found != nil {
 		return found.surface
 	}
@@ -104,8 +104,8 @@ func (x *Textures) dropObjects(c *contexts.Context) {
 
 // source is what a texture reads: images, and what is in them.
 type source struct {
-	levels   []simt.Image
-	format   simt.Format
+	levels   []sampler.Image
+	format   sampler.Format
 	channels uint32
 	layered  bool
 	filtered bool // not linear memory, for which there are no filters and modes
@@ -114,7 +114,7 @@ type source struct {
 func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
 
 func arraySource(a *array) source {
-	return source{[]simt.Image{a.Image}, a.desc.format, a.desc.channels,
+	return source{[]sampler.Image{a.Image}, a.desc.format, a.desc.channels,
 		a.desc.flags&cudaabi.Array3DLayered != 0, true}
 }
 
@@ -139,7 +139,7 @@ func (s *source) channelsKnown() gpubackend.Result {
 
 // linearSource is device memory without rows. addr is aligned.
 func (x *Textures) linearSource(
-	addr, bytes uint64, format simt.Format, channels uint32,
+	addr, bytes uint64, format sampler.Format, channels uint32,
 ) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels}
 	if result := s.channelsKnown(); result != gpubackend.Success {
@@ -150,14 +150,14 @@ func (x *Textures) linearSource(
 		!x.options.Memory.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
-	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes,
+	s.levels = []sampler.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes,
 		Slice: bytes}}
 	return s, gpubackend.Success
 }
 
 // pitchSource is device memory with rows.
 func (x *Textures) pitchSource(
-	addr, width, height, pitch uint64, format simt.Format, channels uint32,
+	addr, width, height, pitch uint64, format sampler.Format, channels uint32,
 ) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels, filtered: true}
 	if result := s.channelsKnown(); result != gpubackend.Success {
@@ -170,7 +170,7 @@ func (x *Textures) pitchSource(
 		!x.options.Memory.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
-	s.levels = []simt.Image{{
+	s.levels = []sampler.Image{{
 		Base: addr, Width: uint32(width), Height: uint32(height), Depth: 1, Pitch: pitch,
 		Slice: pitch * height,
 	}}
@@ -195,12 +195,12 @@ func (x *Textures) resourceOf(b []byte) (source, gpubackend.Result) {
 		return mipmappedSource(m), gpubackend.Success
 	case cudaabi.ResourceLinear:
 		return x.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(),
-			simt.Format(r.LinearFormat()),
+			sampler.Format(r.LinearFormat()),
 			r.LinearNumChannels())
 	case cudaabi.ResourcePitch2D:
 		return x.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(),
 			r.Pitch2DPitchInBytes(),
-			simt.Format(r.Pitch2DFormat()), r.Pitch2DNumChannels())
+			sampler.Format(r.Pitch2DFormat()), r.Pitch2DNumChannels())
 	}
 	return source{}, gpubackend.InvalidValue
 }
@@ -228,7 +228,7 @@ func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
 		s.border[i] = t.BorderColor(i)
 	}
 	for _, mode := range s.address {
-		if mode > uint32(simt.AddressBorder) {
+		if mode > uint32(sampler.AddressBorder) {
 			return s, gpubackend.InvalidValue
 		}
 	}
@@ -240,18 +240,19 @@ func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
 }
 
 // textureOf makes what kernels use of a source and how it is read.
-func textureOf(from *source, how *sampling) *simt.Texture {
-	t := &simt.Texture{
+func textureOf(from *source, how *sampling) *sampler.Texture {
+	t := &sampler.Texture{
 		Format: from.format, Channels: from.channels, Levels: from.levels, Layered: from.layered,
 		ReadAsInteger: how.flags&cudaabi.TextureFlagReadAsInteger != 0,
 		SRGB:          how.flags&cudaabi.TextureFlagSRGB != 0,
 	}
 	if !from.filtered {
-		t.Address = [3]simt.AddressMode{simt.AddressClamp, simt.AddressClamp, simt.AddressClamp}
+		t.Address = [3]sampler.AddressMode{sampler.AddressClamp, sampler.AddressClamp,
+			sampler.AddressClamp}
 		return t
 	}
 	for i, mode := range how.address {
-		t.Address[i] = simt.AddressMode(mode)
+		t.Address[i] = sampler.AddressMode(mode)
 	}
 	t.Normalized = how.flags&cudaabi.TextureFlagNormalizedCoordinates != 0
 	t.Linear, t.LinearLevels = how.filter == cudaabi.FilterModeLinear,
@@ -291,12 +292,12 @@ func (x *Textures) TexObjectDestroy(number uint64) gpubackend.Result {
 }
 
 // surfaceOf makes what kernels use of an array that was made for it.
-func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
+func surfaceOf(a *array) (*sampler.Surface, gpubackend.Result) {
 	if a.desc.flags&cudaabi.Array3DSurfaceLdst == 0 {
 		return nil, gpubackend.InvalidValue
 	}
 	layered := a.desc.flags&cudaabi.Array3DLayered != 0
-	return &simt.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()},
+	return &sampler.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()},
 		gpubackend.Success
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // rig is the textures of a device without work.
@@ -39,7 +39,7 @@ func board() []byte {
 	b := make(cudaabi.Array3DDescriptor, cudaabi.Array3DDescriptorSize)
 	b.SetWidth(8)
 	b.SetHeight(4)
-	b.SetFormat(uint32(simt.FormatUint8))
+	b.SetFormat(uint32(sampler.FormatUint8))
 	b.SetNumChannels(1)
 	b.SetFlags(cudaabi.Array3DSurfaceLdst)
 	return b
@@ -101,7 +101,7 @@ func TestBindingsNeverChange(t *testing.T) {
 	if b := r.Bindings(m); len(b) != 1 || b[0].Texture != nil {
 		t.Fatalf("bindings %v", b)
 	}
-	var seen []*simt.Texture
+	var seen []*sampler.Texture
 	for range 2 {
 		_, result = r.TexRefSetAddress(line, r.Alloc(t, 4096), 4096)
 		resulttest.OK(t, result)

@@ -7,15 +7,16 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // viewFormats are those of CUresourceViewFormat that aren't compressed, from 1 on, each with 1, 2
 // and 4 channels.
-var viewFormats = []simt.Format{
-	simt.FormatUint8, simt.FormatInt8, simt.FormatUint16, simt.FormatInt16, simt.FormatUint32,
-	simt.FormatInt32,
-	simt.FormatHalf, simt.FormatFloat,
+var viewFormats = []sampler.Format{
+	sampler.FormatUint8, sampler.FormatInt8, sampler.FormatUint16, sampler.FormatInt16,
+	sampler.FormatUint32,
+	sampler.FormatInt32,
+	sampler.FormatHalf, sampler.FormatFloat,
 }
 
 // view applies a CUDA_RESOURCE_VIEW_DESC: another format of the same size, some of the levels, some

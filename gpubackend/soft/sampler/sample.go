@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package sampler
 
 import (
 	"math"
@@ -18,8 +18,8 @@ const (
 // coordLimit keeps coordinates in the range of integers.
 const coordLimit = 1 << 30
 
-// texel is the four channels of what a fetch returns: floats or integers, by bits.
-type texel [4]uint32
+// Texel is the four channels of what a fetch returns: floats or integers, by bits.
+type Texel [4]uint32
 
 // interpolates tells whether texels are floats, which can be filtered.
 func (t *Texture) interpolates() bool {
@@ -33,22 +33,22 @@ func (t *Texture) interpolates() bool {
 }
 
 // fetch returns the texel at a place inside the image.
-func (t *Texture) fetch(m *Image, x, y, z int) texel {
+func (t *Texture) fetch(m *Image, x, y, z int) Texel {
 	size := t.Format.Bytes()
 	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch +
 		uint64(x)*size*uint64(t.Channels))
-	var v texel
+	var v Texel
 	if t.Channels < 4 {
 		v[3] = t.one()
 	}
 	if t.Format == FormatFloat {
 		for c := range min(int(t.Channels), len(v)) {
-			v[c] = uint32(peek(at+uintptr(4*c), 4))
+			v[c] = uint32(stored(at+uintptr(4*c), 4))
 		}
 		return v
 	}
 	for c := range min(int(t.Channels), len(v)) {
-		v[c] = t.channel(peek(at+uintptr(c)*uintptr(size), uint8(size)), c)
+		v[c] = t.channel(stored(at+uintptr(c)*uintptr(size), uint8(size)), c)
 	}
 	return v
 }
@@ -100,15 +100,15 @@ func (t *Texture) linear(v float32, c int) float32 {
 	return float32(math.Pow((float64(v)+0.055)/1.055, 2.4))
 }
 
-// fetchAt returns the texel with that number in each dimension; 0 outside of the image.
-func (t *Texture) fetchAt(level int, x, y, z int64) texel {
+// Fetch returns the texel with that number in each dimension; 0 outside of the image.
+func (t *Texture) Fetch(level int, x, y, z int64) Texel {
 	if level < 0 || level >= len(t.Levels) {
-		return texel{}
+		return Texel{}
 	}
 	m := &t.Levels[level]
 	if uint64(x) >= uint64(m.Width) || uint64(y) >= uint64(m.Height) ||
 		uint64(z) >= uint64(m.Depth) {
-		return texel{}
+		return Texel{}
 	}
 	return t.fetch(m, int(x), int(y), int(z))
 }
@@ -179,8 +179,8 @@ func (t *Texture) tap(x float32, n uint32, dim int, linear bool) tap {
 }
 
 // border is the border's colour.
-func (t *Texture) border() texel {
-	var v texel
+func (t *Texture) border() Texel {
+	var v Texel
 	for c := range v {
 		if t.interpolates() {
 			v[c] = math.Float32bits(t.Border[c])
@@ -227,7 +227,7 @@ func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool
 
 // sampleImage samples one level in one to three dimensions; in fewer than three, of the given
 // plane.
-func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) texel {
+func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) Texel {
 	linear := t.Linear && t.interpolates()
 	axes := t.axes(m, dims, at, plane, linear)
 	if !linear {
@@ -249,7 +249,7 @@ func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) texe
 }
 
 // corner returns a texel of those that a sample reads: bit d of n says which in dimension d.
-func (t *Texture) corner(m *Image, axes *[3]axis, n int) texel {
+func (t *Texture) corner(m *Image, axes *[3]axis, n int) Texel {
 	x, y, z := n&1, n>>1&1, n>>2
 	if !axes[0].in[x] || !axes[1].in[y] || !axes[2].in[z] {
 		return t.border()
@@ -257,13 +257,13 @@ func (t *Texture) corner(m *Image, axes *[3]axis, n int) texel {
 	return t.fetch(m, axes[0].i[x], axes[1].i[y], axes[2].i[z])
 }
 
-func floats(v [4]float32) texel {
-	return texel{math.Float32bits(v[0]), math.Float32bits(v[1]), math.Float32bits(v[2]),
+func floats(v [4]float32) Texel {
+	return Texel{math.Float32bits(v[0]), math.Float32bits(v[1]), math.Float32bits(v[2]),
 		math.Float32bits(v[3])}
 }
 
-// sample samples at a level of detail.
-func (t *Texture) sample(lod float32, dims int, at [3]float32, plane int) texel {
+// Sample samples at a level of detail.
+func (t *Texture) Sample(lod float32, dims int, at [3]float32, plane int) Texel {
 	last := float64(len(t.Levels) - 1)
 	level := float64(lod + t.LevelBias)
 	level = min(max(level, float64(t.MinLevel)), float64(t.MaxLevel))
@@ -288,16 +288,16 @@ func (t *Texture) sample(lod float32, dims int, at [3]float32, plane int) texel 
 	return floats(sum)
 }
 
-// gather returns one channel of the four texels that a bilinear filter would use, counter-clockwise
+// Gather returns one channel of the four texels that a bilinear filter would use, counter-clockwise
 // from the lower left.
-func (t *Texture) gather(channel int, at [3]float32, plane int) texel {
+func (t *Texture) Gather(channel int, at [3]float32, plane int) Texel {
 	m := &t.Levels[0]
 	axes := t.axes(m, 2, at, plane, true)
 	for d, size := range []uint32{m.Width, m.Height} {
 		i := t.tap(at[d], size, d, true).i
 		axes[d].i[1], axes[d].in[1] = fold(i+1, int(size), t.mode(d)) // whatever its weight
 	}
-	var v texel
+	var v Texel
 	for i, corner := range [4]int{2, 3, 1, 0} {
 		v[i] = t.corner(m, &axes, corner)[channel]
 	}
@@ -327,12 +327,20 @@ func face(at [3]float32) (int, [3]float32) {
 	return n, [3]float32{(s/major + 1) / 2, (t/major + 1) / 2}
 }
 
-// cube samples the faces of a cube, six planes from the given one on. Faces are sampled each by
+// Cube samples the faces of a cube, six planes from the given one on. Faces are sampled each by
 // itself.
-func (t *Texture) cube(lod float32, at [3]float32, plane int) texel {
+func (t *Texture) Cube(lod float32, at [3]float32, plane int) Texel {
 	n, on := face(at)
 	one := *t
 	one.Normalized = true
 	one.Address = [3]AddressMode{AddressClamp, AddressClamp, AddressClamp}
-	return one.sample(lod, 2, on, plane+n)
+	return one.Sample(lod, 2, on, plane+n)
+}
+
+// LOD is the level of detail for steps of so many texels.
+func LOD(texels float64) float32 {
+	if !(texels > 0) {
+		return float32(math.Inf(-1))
+	}
+	return float32(math.Log2(texels))
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+// Package kernelheap is where malloc of kernels gets its memory from: a range of device memory, in
+// which it keeps nothing of its own, as kernels may write there. Any goroutine may use a Heap.
+package kernelheap
 
 import (
 	"sort"
@@ -10,7 +12,7 @@ import (
 )
 
 // A Heap serves a kernel's malloc and free from a range of device memory. It
-// outlives launches: a block allocated by one kernel may be freed by another.
+// outlives launches: what one kernel allocates may be freed by another.
 type Heap struct {
 	mu   sync.Mutex
 	free []span
@@ -20,15 +22,15 @@ type Heap struct {
 
 type span struct{ base, size uint64 }
 
-const heapAlign = 16
+const align = 16
 
-// blockBytes is what an allocated block counts for of the host's memory.
-const blockBytes = 128
+// allocationBytes is what an allocation counts for of the host's memory.
+const allocationBytes = 128
 
-// NewHeap returns a heap over the size bytes of device memory at base. What it knows of allocated
-// blocks is taken from host.
-func NewHeap(base, size uint64, host *budget.Budget) *Heap {
-	return &Heap{free: []span{{base, size &^ (heapAlign - 1)}}, used: make(map[uint64]uint64),
+// New returns a heap over the size bytes of device memory at base. What it knows of// blocks is
+// taken from host.
+func New(base, size uint64, host *budget.Budget) *Heap {
+	return &Heap{free: []span{{base, size &^ (align - 1)}}, used: make(map[uint64]uint64),
 		host: host.Open()}
 }
 
@@ -42,13 +44,13 @@ func (h *Heap) Malloc(size uint64) uint64 {
 	if size == 0 || size > 1<<62 {
 		return 0
 	}
-	size = (size + heapAlign - 1) &^ (heapAlign - 1)
+	size = (size + align - 1) &^ (align - 1)
 	for i := range h.free {
 		s := &h.free[i]
 		if s.size < size {
 			continue
 		}
-		if h.host.Take(blockBytes) != nil {
+		if h.host.Take(allocationBytes) != nil {
 			return 0
 		}
 		addr := s.base
@@ -72,7 +74,7 @@ func (h *Heap) Free(addr uint64) bool {
 		return false
 	}
 	delete(h.used, addr)
-	h.host.Give(blockBytes)
+	h.host.Give(allocationBytes)
 	i := sort.Search(len(h.free), func(i int) bool { return h.free[i].base > addr })
 	h.free = append(h.free, span{})
 	copy(h.free[i+1:], h.free[i:])
@@ -82,6 +84,13 @@ func (h *Heap) Free(addr uint64) bool {
 		h.join(i - 1)
 	}
 	return true
+}
+
+// Len is how many allocations there are.
+func (h *Heap) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.used)
 }
 
 // join unites free span i with the next one when they touch.
