@@ -57,38 +57,46 @@ func FuzzRun(f *testing.F) {
 	buffer := put(d, make([]uint64, 64))
 	objects := fuzzObjects(buffer)
 	f.Fuzz(func(t *testing.T, body string) {
-		m, err := ptx.Parse([]byte(fuzzHead+body+"\nret;\n}\n"), nil)
-		if err != nil {
-			return
-		}
-		p, err := Load(m, nil)
-		if err != nil {
-			var reason *ptx.Error
-			if !errors.As(err, &reason) || reason.Line == 0 {
-				t.Errorf("error without a line: %v", err)
-			}
-			return
-		}
-		if err := p.Link(func(string) (uint64, bool) { return buffer, true }); err != nil ||
-			p.Kernel("k") == nil {
-			return
-		}
-		k := p.Kernel("k")
-		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40),
-			Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
-		l.Objects, l.Bindings = objects,
-			[]Binding{{Texture: objects.texture}, {Surface: objects.surface}}
-		if k.ParamSize == 8 {
-			binary.LittleEndian.PutUint64(l.Params, buffer)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		defer cancel()
-		err = l.Run(ctx)
-		var fault *Fault
-		if err != nil && !errors.As(err, &fault) && !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("unexpected error %v", err)
-		}
+		runBody(t, d, buffer, objects, body, 20*time.Millisecond)
 	})
+}
+
+// runBody loads and runs a kernel for at most so long.
+func runBody(
+	t *testing.T, d *device, buffer uint64, objects *someObjects, body string, most time.Duration,
+) {
+	t.Helper()
+	m, err := ptx.Parse([]byte(fuzzHead+body+"\nret;\n}\n"), nil)
+	if err != nil {
+		return
+	}
+	p, err := Load(m, nil)
+	if err != nil {
+		var reason *ptx.Error
+		if !errors.As(err, &reason) || reason.Line == 0 {
+			t.Errorf("error without a line: %v", err)
+		}
+		return
+	}
+	if err := p.Link(func(string) (uint64, bool) { return buffer, true }); err != nil ||
+		p.Kernel("k") == nil {
+		return
+	}
+	k := p.Kernel("k")
+	l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40),
+		Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
+	l.Objects, l.Bindings = objects,
+		[]Binding{{Texture: objects.texture}, {Surface: objects.surface}}
+	if k.ParamSize == 8 {
+		binary.LittleEndian.PutUint64(l.Params, buffer)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	err = l.Run(ctx)
+	var fault *Fault
+	if err != nil && !errors.As(err, &fault) && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("unexpected error %v", err)
+	}
 }
 
 // someObjects are a texture with number 7 and a surface with number 8.

@@ -203,6 +203,7 @@ func (w *warp) naming(op *syncOp, m, members uint32) uint32 {
 
 // await lets lanes wait for the other members.
 func (w *warp) await(op *syncOp, group, members uint32) {
+	w.fuel-- // whatever brings them here again, others get their turn, and the launch may end
 	state := splitSync
 	if op.exec == nil {
 		state = splitWarpBarrier

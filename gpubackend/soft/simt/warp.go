@@ -156,13 +156,15 @@ func (w *warp) setLimit() {
 	}
 }
 
-// merge unites splits that are at the same instruction.
+// merge unites splits that are at the same instruction, but for those that wait there for
+// different lanes: they would part again at once, without end.
 func (w *warp) merge() {
 	for i := 0; i < len(w.splits); i++ {
 		for j := i + 1; j < len(w.splits); j++ {
 			a, b := &w.splits[i], &w.splits[j]
 			if a.pc != b.pc || a.frame != b.frame || a.state == splitBarrier ||
-				b.state == splitBarrier {
+				b.state == splitBarrier ||
+				a.state != splitReady && b.state != splitReady && a.wait != b.wait {
 				continue
 			}
 			a.mask |= b.mask

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/bits"
 	"testing"
+	"time"
 )
 
 // shflOracle gives the lane that CUDA's shuffles read.
@@ -179,4 +180,29 @@ func TestQuadMasks(t *testing.T) {
 		o[3] = lane ^ 3
 	}
 	equal(t, "tiles", get[uint32](d, out, 4*n), want)
+}
+
+// TestLanesThatWaitForOneAnother: where each lane names other members, which is undefined, the
+// launch ends all the same.
+func TestLanesThatWaitForOneAnother(t *testing.T) {
+	t.Parallel()
+	d := newDevice(t, 4<<20)
+	buffer := put(d, make([]uint64, 64))
+	for _, body := range []string{
+		"mov.u32 %r1, %tid.x; bar.warp.sync %r1;",
+		"mov.u32 %r1, %tid.x; shfl.sync.bfly.b32 %r2, %r1, 1, 31, %r1;",
+		"mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.s32 %p1, %r2, 0; @%p1 bra L; " +
+			"bar.warp.sync %r1; L: vote.sync.ballot.b32 %r3, %p1, %r1;",
+	} {
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			runBody(t, d, buffer, fuzzObjects(buffer), body, time.Minute)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("it runs on: %s", body)
+		}
+	}
 }
