@@ -31,8 +31,7 @@ type function struct {
 	noctx    bool   // needs no current context
 	final    bool   // ends something, although no parameter says so
 	exact    bool   // its result is never an earlier call's error
-	orphan   bool   // what it makes belongs to nothing
-	own      bool   // what it makes belongs to the current context even if that is a green one
+	of       string // what it makes ends with: a parameter, ofHome, ofCurrent or ofNothing
 	optional bool   // its answers may be left out
 	step     bool   // the worker has a step around it
 	work     bool   // it gives the GPU work, or may

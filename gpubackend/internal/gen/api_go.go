@@ -232,17 +232,17 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 		switch p.code {
 		case "oh":
 			fmt.Fprintf(b, "c.Answer(f.Graphs.Name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i,
-				parent(f))
+				owner(f))
 		case "on":
-			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d, c.Word(0)))\n", i, i)
+			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d, %s))\n", i, i, owner(f))
 		case "o":
 			if p.of.graph {
-				fmt.Fprintf(b, "c.Answer(f.Graphs.Name%s(p%d, %s))\n", p.of.goName, i, parent(f))
+				fmt.Fprintf(b, "c.Answer(f.Graphs.Name%s(p%d, %s))\n", p.of.goName, i, owner(f))
 				continue
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
 			fmt.Fprintf(b, "c.Answer(f.Objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(),
-				p.of.goName, i, parent(f))
+				p.of.goName, i, owner(f))
 			b.WriteString("} else {\nc.Answer(0)\n}\n")
 		case "ou":
 			fmt.Fprintf(b, "c.Answer(p%d)\n", i)
@@ -276,29 +276,26 @@ func (k *kind) adder() string {
 	return "Add"
 }
 
-// parent is the guest handle of the object that a new one lives and dies with: a graph, if one is
-// given, or else its first handle parameter, else the current context.
-func parent(f function) string {
-	if f.orphan {
+// owner is the guest handle of the object that a new one lives and dies with, as of= says.
+func owner(f function) string {
+	switch f.of {
+	case ofNothing:
 		return "0"
+	case ofCurrent:
+		return "uint64(c.Context)"
+	case ofHome:
+		return "f.Home(c.Context)"
 	}
-	word, first := 0, -1
+	word := 0
 	for _, p := range f.params {
-		if p.code == "h" && (first < 0 || p.of.goName == "Graph") {
-			first = word
-		}
 		switch {
+		case p.code == "h" && p.name == f.of:
+			return fmt.Sprintf("c.Word(%d)", word)
 		case p.code == "h" || p.word():
 			word++
 		case p.buffer():
 			word += 2
 		}
 	}
-	if first >= 0 {
-		return fmt.Sprintf("c.Word(%d)", first)
-	}
-	if f.own {
-		return "uint64(c.Context)"
-	}
-	return "f.Home(c.Context)"
+	panic(f.symbol + ": its owner isn't among its parameters")
 }

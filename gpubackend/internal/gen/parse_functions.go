@@ -3,7 +3,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,7 +57,43 @@ func (a *api) add(fn function) error {
 			return fmt.Errorf("%s has a string: its symbol is custom", fn.symbol)
 		}
 	}
+	if err := fn.checkOwner(); err != nil {
+		return fmt.Errorf("%s: %w", fn.symbol, err)
+	}
 	a.functions = append(a.functions, fn)
+	return nil
+}
+
+// What of= may say besides the name of a parameter.
+const (
+	ofHome    = "home"
+	ofCurrent = "current"
+	ofNothing = "nothing"
+)
+
+// checkOwner says whether of= is there if the function makes or names objects, and only then, and
+// names something that objects may end with.
+func (fn *function) checkOwner() error {
+	makes := slices.ContainsFunc(fn.params, func(p param) bool {
+		return p.code == "o" || p.code == "oh" || p.code == "on"
+	})
+	switch fn.of {
+	case "":
+		if makes {
+			return errors.New("it makes something: say with of= what that ends with")
+		}
+		return nil
+	case ofHome, ofCurrent, ofNothing:
+	default:
+		if !slices.ContainsFunc(fn.params, func(p param) bool {
+			return p.code == "h" && p.name == fn.of
+		}) {
+			return fmt.Errorf("of=%s: no handle of that name", fn.of)
+		}
+	}
+	if !makes {
+		return fmt.Errorf("of=%s, and nothing is made", fn.of)
+	}
 	return nil
 }
 
@@ -89,13 +127,13 @@ func (fn *function) flag(flag string) error {
 	flag, value, has := strings.Cut(flag, "=")
 	flags := map[string]*bool{
 		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final,
-		"exact":  &fn.exact,
-		"orphan": &fn.orphan, "own": &fn.own, "optional": &fn.optional, "step": &fn.step,
-		"work": &fn.work,
+		"exact": &fn.exact, "optional": &fn.optional, "step": &fn.step, "work": &fn.work,
 	}
 	switch {
 	case flag == "fill" && (value == "8" || value == "16" || value == "32"):
 		fn.fill = value
+	case flag == "of" && value != "":
+		fn.of = value
 	case flags[flag] != nil && !has:
 		*flags[flag] = true
 	default:
