@@ -390,6 +390,8 @@ const Ring = 135168 // offset of the command ring
 const RingBytes = 1048576
 const Bulk = 1183744           // offset of the bulk area, up to the arena's end
 const CommandMax = 131072      // bytes of one command at most
+const InlineMax = 65536        // bytes of one inline payload at most: as many as CUDA takes over before an asynchronous copy returns
+const InlineAlways = 256       // a buffer of so many bytes is in its command whatever inline_limit says
 const QueuedBytesPerUs = 20000 // rate that queued copies of pinned memory have at least: both sides poll for so long
 const CopySpins = 100          // for so many times spin-guest and spin-host at most
 

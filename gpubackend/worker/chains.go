@@ -141,7 +141,8 @@ func (q *chains) takeChain(c *virtqueue.Chain) error {
 		return q.takeArena(c, &h)
 	case wire.ChainEvent:
 		if c.WriteLen() < wire.EventRecordSize || c.Writable()[0].Len < wire.EventRecordSize {
-			return errors.New("event chain without a record")
+			return fmt.Errorf("EVENT chain with %d bytes to write: want the %d of a record, "+
+				"together", c.WriteLen(), wire.EventRecordSize)
 		}
 		q.events = append(q.events, event{c.Head(), c.Writable()[0].Addr})
 		return nil
@@ -180,7 +181,7 @@ func (q *chains) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, 
 
 func (q *chains) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if q.arena != nil {
-		return errors.New("second arena")
+		return fmt.Errorf("a second arena, of %d bytes, on a channel that has one", h.Bytes)
 	}
 	runs, err := q.readRuns(c, h)
 	if err != nil {
@@ -213,7 +214,8 @@ func (q *chains) use(a *arena.Arena) {
 func (q *chains) filesOf(runs []wire.Run) (files []guestmem.Run, err error) {
 	for _, r := range runs {
 		if r.Address%pageSize != 0 || r.Bytes%pageSize != 0 {
-			return nil, errors.New("run that is not whole pages")
+			return nil, fmt.Errorf("run of %d bytes at %#x: want whole pages of %d", r.Bytes,
+				r.Address, pageSize)
 		}
 		if files, err = q.mem.AppendRuns(files, r.Address, r.Bytes); err != nil {
 			return nil, err

@@ -162,6 +162,11 @@ enum paracuda_event {
 #define PARACUDA_RING_BYTES 1048576
 #define PARACUDA_BULK 1183744 /* offset of the bulk area, up to the arena's end */
 #define PARACUDA_COMMAND_MAX 131072 /* bytes of one command at most */
+/* bytes of one inline payload at most: as many as CUDA takes over before an asynchronous copy
+ * returns */
+#define PARACUDA_INLINE_MAX 65536
+/* a buffer of so many bytes is in its command whatever inline_limit says */
+#define PARACUDA_INLINE_ALWAYS 256
 /* rate that queued copies of pinned memory have at least: both sides poll for so long */
 #define PARACUDA_QUEUED_BYTES_PER_US 20000
 #define PARACUDA_COPY_SPINS 100 /* for so many times spin-guest and spin-host at most */

@@ -23,7 +23,7 @@ func OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
 func ReceiveMemory(secret [SecretBytes]byte) (s gpubackend.Shared, fd int, err error) {
 	text, fd, err := Receive(Memory, secret, pieceBytes)
 	if err == nil && fd < 0 {
-		err = errors.New("no file")
+		err = errors.New("the offer of memory came without its file")
 	}
 	if err != nil {
 		return s, -1, err

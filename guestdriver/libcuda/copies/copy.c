@@ -124,8 +124,8 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t at = 0; !result && at < bytes; at += INLINE_MAX) {
-		size_t part = bytes - at < INLINE_MAX ? bytes - at : INLINE_MAX;
+	for (size_t at = 0; !result && at < bytes; at += PARACUDA_INLINE_MAX) {
+		size_t part = bytes - at < PARACUDA_INLINE_MAX ? bytes - at : PARACUDA_INLINE_MAX;
 		struct request r;
 
 		copy_request(&r, OP_CopyHtoD, device->address + at,
@@ -236,7 +236,7 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	if (src->several)
 		return copy_several(OP_CopyHtoD, dst, src->address, bytes, stream, async);
 	if (bytes <= channel_inline_limit()) {
-		if (async || bytes <= INLINE_MAX)
+		if (async || bytes <= PARACUDA_INLINE_MAX)
 			return copy_inline(dst, host, bytes, stream);
 		result = send_bulk(dst->address, host, bytes, BULK_STEP, stream);
 	}

@@ -22,12 +22,6 @@ static inline uint64_t channel_policy(const __u32 *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/*
- * The largest payload of one command: as much as CUDA takes over before an asynchronous copy
- * returns.
- */
-#define INLINE_MAX ((size_t)64 << 10)
-
 /* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
 size_t channel_inline_limit(void);
 

@@ -107,7 +107,8 @@ CUresult buffer_in(struct argument *a, struct buffer *b, const void *data, size_
 	memset(b, 0, sizeof(*b));
 	if (!data)
 		return CUDA_SUCCESS;
-	if ((bytes <= channel_inline_limit() && bytes <= INLINE_MAX) || bytes <= 256) {
+	if (bytes <= PARACUDA_INLINE_ALWAYS ||
+	    (bytes <= channel_inline_limit() && bytes <= PARACUDA_INLINE_MAX)) {
 		*a = argument_inline(data, bytes);
 		return CUDA_SUCCESS;
 	}
