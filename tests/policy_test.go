@@ -65,10 +65,16 @@ type policyRig struct {
 
 func startPolicyRig(t *testing.T, vm frontEnd) *policyRig {
 	t.Helper()
+	return startPolicyRigOf(t, vm, filepath.Join(programs, "launches"), "0")
+}
+
+// startPolicyRigOf is one in which another program works.
+func startPolicyRigOf(t *testing.T, vm frontEnd, program ...string) *policyRig {
+	t.Helper()
 	p := &policyRig{socket: filepath.Join(t.TempDir(), "control"), limit: vm.boot + vm.limit,
 		ended: make(chan struct{})}
-	cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--control", p.socket,
-		"--", filepath.Join(programs, "launches"), "0")
+	cmd := exec.Command(paracuda, append([]string{"run", "--vm", vm.name, "--gpu", "soft",
+		"--control", p.socket, "--"}, program...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 10*time.Second

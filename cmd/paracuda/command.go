@@ -17,6 +17,7 @@ func commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
+		"suspend": suspendCommand, "resume": resumeCommand,
 		"stats": statsCommand, "top": topCommand, "ps": psCommand, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.

@@ -14,7 +14,7 @@
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
 //	a host's           arbiter.go set.go
 //	looking on         ps.go top.go toptable.go stats.go usage.go probe.go doctor.go
-//	VMs                run.go attach.go detach.go
+//	VMs                run.go attach.go detach.go suspend.go (and resume)
 package main
 
 import "os"

@@ -42,6 +42,7 @@ func TestChildrenAreNotForUsers(t *testing.T) {
 func TestSocketPathsAreShort(t *testing.T) {
 	long := "/" + strings.Repeat("x", socket.MaxPath)
 	for _, line := range []string{
+		"suspend " + long, "resume " + long,
 		"stats " + long, "set " + long + " memory=0", "detach --qmp " + long,
 		"attach --device /d --qmp " + long, "attach --qmp /q --device " + long,
 	} {
@@ -74,6 +75,8 @@ func TestArgumentsAreTaken(t *testing.T) {
 		"help fly":       `unknown command "fly": see paracuda --help`,
 		"--version now":  `version: unexpected argument "now"`,
 		"stats --json":   `stats: want SOCKET`,
+		"suspend":        `suspend: want SOCKET`,
+		"resume /s /t":   `resume: unexpected argument "/t": want one SOCKET`,
 		"set /nowhere/s": `set: want SOCKET and KEY=VALUE`,
 		"run --gpu soft": `run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]`,
 	} {

@@ -62,6 +62,7 @@ func stats(socket string, raw bool) error {
 // printStats prints a column for the VM and one for each of its programs.
 func printStats(a *device.Answer) {
 	fmt.Fprintln(stdout, "gpu:", a.GPU)
+	printState(a.State)
 	fmt.Fprintln(stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
 		fmt.Fprintf(stdout, "  %s=%s\n", key, a.Policies[key])
@@ -93,6 +94,18 @@ func printStats(a *device.Answer) {
 	printKinds(t, a)
 	_ = t.Flush()
 	printMemory(a)
+}
+
+// printState prints whether the VM is suspended; nil: the device doesn't say.
+func printState(s *device.SuspendState) {
+	if s == nil {
+		return
+	}
+	fmt.Fprintf(stdout, "state: %s", s.State)
+	if s.Image != 0 {
+		fmt.Fprintf(stdout, ", %s MiB of device memory in the host's memory", mib(s.Image))
+	}
+	fmt.Fprintln(stdout)
 }
 
 // printTurns prints what the arbiter told of the VM; nil: there is none.

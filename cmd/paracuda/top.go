@@ -39,7 +39,7 @@ type topOptions struct {
 
 const topText = `Shows the VMs that share the GPUs, the busiest first, and what their processes
 use, until it is interrupted. GPU is the part of the last moment for which a VM had it; TURN
-says who has it now (*), and who needs no turns, being alone (-).`
+says who has it now (*), who needs no turns, being alone (-), and who is suspended.`
 
 func topCommand() *cobra.Command {
 	var o topOptions

@@ -100,6 +100,8 @@ func (t *topTable) processes(b *strings.Builder) {
 // turnOf says whether a VM has its turn now.
 func turnOf(v *link.VM) string {
 	switch {
+	case v.Figures != nil && v.Figures.State != "":
+		return plain(v.Figures.State)
 	case v.Alone:
 		return "-"
 	case v.Open:

@@ -15,14 +15,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Request is what `paracuda set` and `paracuda stats` send to a device process, as one line of
-// JSON.
+// Request is what `paracuda set` and others send to a device process, as one line of JSON.
 type Request struct {
-	Set   string `json:"set,omitempty"`   // a setting, "KEY=VALUE"
-	Stats bool   `json:"stats,omitempty"` // ask for counters
+	Set     string `json:"set,omitempty"`     // a setting, "KEY=VALUE"
+	Stats   bool   `json:"stats,omitempty"`   // ask for counters
+	Suspend bool   `json:"suspend,omitempty"` // move device memory out
+	Resume  bool   `json:"resume,omitempty"`  // and in again
 }
 
-// Answer is one line of JSON back.
+// Answer is one line of JSON back. Before it come others while a request goes on that takes long:
+// they have nothing but Progress.
 type Answer struct {
 	Error    string            `json:"error,omitempty"`
 	Holds    string            `json:"holds,omitempty"`    // since when what was set holds
@@ -32,6 +34,9 @@ type Answer struct {
 	Memory   []Memory          `json:"memory,omitempty"`   // of each GPU that the VM uses
 	Programs []Program         `json:"programs,omitempty"` // that run now
 	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
+	State    *SuspendState     `json:"state,omitempty"`    // whether the VM is suspended
+	Moved    *Moved            `json:"moved,omitempty"`    // to a request to suspend or resume
+	Progress *Progress         `json:"progress,omitempty"` // of one that goes on
 }
 
 // Program is a guest process that has a channel.
@@ -70,7 +75,8 @@ func (d *Device) ServeAdmin(l net.Listener) {
 
 func (d *Device) admin(c net.Conn) {
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(adminTimeout))
+	renew := func() { _ = c.SetDeadline(time.Now().Add(adminTimeout)) }
+	renew()
 	line, err := bufio.NewReader(io.LimitReader(c, maxRequest)).ReadBytes('\n')
 	if err != nil {
 		return
@@ -90,6 +96,13 @@ func (d *Device) admin(c net.Conn) {
 		a.GPU, a.Policies = d.config.GPU, d.policies()
 		a.Stats, a.Turns = d.Counters().Map(), d.turns()
 		a.Memory, a.Programs = d.programs()
+		a.State = d.suspendState()
+	case r.Suspend || r.Resume:
+		a = d.atLength(r, func(p *Progress) {
+			renew()
+			_ = json.NewEncoder(c).Encode(&Answer{Progress: p})
+		})
+		renew()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
 }
@@ -154,6 +167,11 @@ func (d *Device) programs() (memory []Memory, list []Program) {
 
 // Ask sends a request to the device process behind a control socket.
 func Ask(socket string, r Request) (*Answer, error) {
+	return AskAtLength(socket, r, func(Progress) {})
+}
+
+// AskAtLength is Ask for requests that may take long, with what tells how far they are.
+func AskAtLength(socket string, r Request, tell func(Progress)) (*Answer, error) {
 	c, err := net.DialTimeout("unix", socket, adminTimeout)
 	if err != nil {
 		return nil,
@@ -165,12 +183,17 @@ func Ask(socket string, r Request) (*Answer, error) {
 	if err := json.NewEncoder(c).Encode(&r); err != nil {
 		return nil, err
 	}
-	var a Answer
-	if err := json.NewDecoder(c).Decode(&a); err != nil {
-		return nil, fmt.Errorf("answer of %s: %w", socket, err)
+	for lines := json.NewDecoder(c); ; {
+		var a Answer
+		switch err := lines.Decode(&a); {
+		case err != nil:
+			return nil, fmt.Errorf("answer of %s: %w", socket, err)
+		case a.Error != "":
+			return nil, errors.New(a.Error)
+		case a.Progress == nil:
+			return &a, nil
+		}
+		tell(*a.Progress)
+		_ = c.SetDeadline(time.Now().Add(adminTimeout))
 	}
-	if a.Error != "" {
-		return nil, errors.New(a.Error)
-	}
-	return &a, nil
 }

@@ -13,9 +13,11 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
@@ -44,7 +46,10 @@ type Config struct {
 	AuditPause time.Duration // between two of these questions; 0: a second
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer Sharer
-	Log    *logrus.Entry
+	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
+	// is available.
+	HostMemory func() (uint64, error)
+	Log        *logrus.Entry
 }
 
 // Timeouts are how long a worker may take. What is 0 is as in DefaultTimeouts.
@@ -90,6 +95,8 @@ type Device struct {
 	dirty   dirtylog.Switch // where writes to the guest's memory are marked
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
+	suspending suspend.Machine // whether device memory is out
+
 	unaudited sync.Once // Usage has failed
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
@@ -114,8 +121,11 @@ type Device struct {
 	workers     map[*workerProcess]bool
 	audit       *ledger.Audit // of the ledger; nil without one
 	busy        busy
-	auditing    bool              // auditMemory runs
-	ended       handover.Counters // of workers that are gone
+	auditing    bool                      // auditMemory runs
+	ended       handover.Counters         // of workers that are gone
+	held        bool                      // workers begin as ones that are drained
+	drains      uint64                    // how often workers were told to drain
+	moved       map[*workerProcess]uint64 // bytes that are out
 }
 
 // New makes a device.
@@ -124,6 +134,9 @@ func New(c Config) *Device {
 	if c.Clock == nil {
 		c.Clock = pace.Real
 	}
+	if c.HostMemory == nil {
+		c.HostMemory = image.Host()
+	}
 	if c.Version == 0 {
 		c.Version = wire.Version
 	}
@@ -131,6 +144,7 @@ func New(c Config) *Device {
 		exports: newExports(proclimit.Files())}
 	d.owned = map[string]string{}
 	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
+	d.moved = make(map[*workerProcess]uint64)
 	d.setBound()
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()

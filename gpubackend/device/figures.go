@@ -5,6 +5,7 @@ package device
 import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 // programCounters are those that are told of each program; of the VM, all are.
@@ -15,6 +16,9 @@ var programCounters = []string{
 // Figures are what an arbiter is told of the VM now and then.
 func (d *Device) Figures() *link.Figures {
 	f := &link.Figures{Counters: d.Counters().Map()}
+	if s := d.suspending.State(); s != suspend.Running {
+		f.State = string(s)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f.Memory = d.kinds()

@@ -96,11 +96,19 @@ const lastWords = time.Second
 func (r *requester) request(
 	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
 ) error {
-	answer, err := r.ask(m, fds)
-	if err != nil {
-		return err
+	_, err := r.consult(m, fds, want, timeout)
+	return err
+}
+
+// consult is request of one who wants to know what the answer says.
+func (r *requester) consult(
+	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
+) (*handover.Message, error) {
+	if err := r.send(m, fds); err != nil {
+		return nil, err
 	}
-	return answer(want, timeout)
+	defer r.mu.Unlock()
+	return r.answer(m, want, timeout)
 }
 
 // ask sends m. What it returns waits for the answer and must be called; until then there is no
@@ -108,6 +116,18 @@ func (r *requester) request(
 func (r *requester) ask(
 	m *handover.Message, fds []int,
 ) (answer func(handover.Kind, time.Duration) error, err error) {
+	if err := r.send(m, fds); err != nil {
+		return nil, err
+	}
+	return func(want handover.Kind, timeout time.Duration) error {
+		defer r.mu.Unlock()
+		_, err := r.answer(m, want, timeout)
+		return err
+	}, nil
+}
+
+// send sends m. If it could, mu is held.
+func (r *requester) send(m *handover.Message, fds []int) error {
 	r.mu.Lock()
 	select {
 	case <-r.answers: // to nothing that was asked, or to what timed out
@@ -115,30 +135,34 @@ func (r *requester) ask(
 	}
 	if err := r.conn.Send(m, fds); err != nil {
 		r.mu.Unlock()
-		return nil, err
+		return err
 	}
-	return func(want handover.Kind, timeout time.Duration) error {
-		defer r.mu.Unlock()
-		return r.answer(m.Kind, want, timeout)
-	}, nil
+	return nil
 }
 
-func (r *requester) answer(asked, want handover.Kind, timeout time.Duration) error {
+// answer waits for that to a request. One to an earlier request that wasn't waited for is dropped.
+func (r *requester) answer(
+	asked *handover.Message, want handover.Kind, timeout time.Duration,
+) (*handover.Message, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	select {
-	case a, ok := <-r.answers:
-		switch {
-		case !ok:
-			return fmt.Errorf("%s: the process is gone", asked)
-		case a.Kind != want:
-			return fmt.Errorf("%s: unexpected answer %q", asked, a.Kind)
-		case a.Error != "":
-			return fmt.Errorf("%s: %w: %s", asked, errRefused, a.Error)
+	for {
+		select {
+		case a, ok := <-r.answers:
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("%s: the process is gone", asked.Kind)
+			case a.Turn != asked.Turn:
+				continue
+			case a.Kind != want:
+				return nil, fmt.Errorf("%s: unexpected answer %q", asked.Kind, a.Kind)
+			case a.Error != "":
+				return nil, fmt.Errorf("%s: %w: %s", asked.Kind, errRefused, a.Error)
+			}
+			return a, nil
+		case <-timer.C:
+			return nil, fmt.Errorf("%s: no answer in %v", asked.Kind, timeout)
 		}
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%s: no answer in %v", asked, timeout)
 	}
 }
 

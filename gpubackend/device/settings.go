@@ -32,6 +32,9 @@ type Settings struct {
 	Processes uint32
 	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
 	StopGrace time.Duration
+	// SuspendMemory is the host's memory that device memory may take which is moved out; 0: what
+	// there is.
+	SuspendMemory uint64
 	// Time is the VM's share of the GPU, where there is an arbiter (shares.go).
 	Time turns.Policy
 }
@@ -142,6 +145,10 @@ var settings = append([]setting{
 	{"stop-grace", "TIME",
 		"how long programs' work may go on when the VM stops or is reset; " +
 			"a program whose work takes longer is ended", access{setGrace, getGrace}},
+	{"suspend-memory", "SIZE",
+		"the host's memory that the suspended VM's device memory takes at most (0: what is " +
+			"available)",
+		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.SuspendMemory })},
 	{"address-mapping", "on|off", "pass payloads by reference",
 		flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs",

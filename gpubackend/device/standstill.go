@@ -61,6 +61,10 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 		return within(d.config.Timeouts.Stop, w.gone)
 	}
 	<-w.start
+	select { // what is moved now isn't to be cut off
+	case <-d.suspending.Idle():
+	case <-w.gone:
+	}
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
 	late := time.AfterFunc(grace, w.kill)
 	err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,

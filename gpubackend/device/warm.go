@@ -26,7 +26,7 @@ const (
 
 // warmWanted is how many workers to keep warm now.
 func (d *Device) warmWanted() int {
-	if !d.warming {
+	if !d.warming || d.held {
 		return 0
 	}
 	return d.warmTarget()

@@ -23,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
+	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 )
@@ -49,6 +50,7 @@ type rooms struct {
 	graphs     *graphs.Graphs
 	greens     *green.Greens
 	textures   *textures.Textures
+	suspension *suspension.Suspension
 }
 
 // assemble makes the rooms, which need the driver.
@@ -67,6 +69,7 @@ func (w *Worker) assemble() {
 	w.makeWork()
 	w.makeTransfers()
 	w.makeAdmission()
+	w.makeSuspension()
 	w.buildTable()
 }
 

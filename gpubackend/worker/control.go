@@ -91,6 +91,19 @@ func (w *Worker) obey(r received) error {
 		return errStopped
 	case handover.KindPause:
 		return w.pauseUntilResume()
+	case handover.KindResume:
+		if w.hold.paused {
+			w.hold.paused = false
+			return w.resume(r)
+		}
+	case handover.KindDrain:
+		return w.drain(r.message)
+	case handover.KindMoveOut:
+		return w.moveOut(n.Image)
+	case handover.KindMoveIn:
+		return w.moveIn()
+	case handover.KindGoOn:
+		return w.goOn()
 	case handover.KindCall:
 		w.chains.setCall(n.Call)
 		return nil

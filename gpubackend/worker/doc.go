@@ -13,8 +13,9 @@
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go batch.go protocol.go (the core's own commands)
-//	queue              chains.go kept.go (maps that stay) standstill.go dirty.go
+//	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
+//	standing still     standstill.go suspend.go
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go
@@ -41,6 +42,7 @@
 //	graphs             names of graphs, records of nodes
 //	green              green contexts and resources
 //	textures           textures, surfaces, arrays
+//	suspension         device memory that is moved out, and in again
 //
 // # Who owns what
 //

@@ -41,7 +41,9 @@ func (w *Worker) makeAdmission() {
 }
 
 // mayGoOn says whether a copy that was begun may go on with another chunk.
-func (w *Worker) mayGoOn() bool { return w.admission == nil || w.admission.May() }
+func (w *Worker) mayGoOn() bool {
+	return !w.hold.drains && (w.admission == nil || w.admission.May())
+}
 
 // beginBatch says whether commands that give the GPU work must be admitted.
 func (w *Worker) beginBatch() (gated bool) { return w.admission != nil && w.admission.Begin() }

@@ -26,18 +26,8 @@ func (w *Worker) pauseUntilResume() error {
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
 	}
-	w.watchdog.asleep.Store(true)
-	defer w.watchdog.asleep.Store(false)
-	for {
-		r := <-w.messages
-		if r.err != nil || r.message.Kind != handover.KindResume {
-			if err := w.obey(r); err != nil {
-				return err
-			}
-			continue
-		}
-		return w.resume(r)
-	}
+	w.hold.paused = true
+	return w.whileHeld()
 }
 
 // awaitStandstill obeys messages until nothing is under way any more. The pause between two looks

@@ -59,6 +59,7 @@ type Worker struct {
 	quiet     quiet
 	announcer announcer
 	watchdog  *watchdog
+	hold      hold
 	unknown   map[gpubackend.Op]bool
 
 	rooms
@@ -115,7 +116,9 @@ func Run(c Config) error {
 	}
 	go w.receive()
 	wakeSharply()
-	err = w.loop()
+	if err = w.beginHeld(m.Held); err == nil {
+		err = w.loop()
+	}
 	switch {
 	case errors.Is(err, errStopped):
 		return nil

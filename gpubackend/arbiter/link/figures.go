@@ -14,6 +14,7 @@ type Figures struct {
 	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes of the GPU, by kind
 	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
 	Processes []Process         `json:"processes,omitempty"`
+	State     string            `json:"state,omitempty"` // of a VM that is suspended; else none
 }
 
 // Process is a guest process that uses the GPU.
@@ -37,6 +38,9 @@ const (
 // Clean drops what isn't bounded, or might command a terminal: names come from guests.
 func (f *Figures) Clean() {
 	f.Memory, f.Counters = clean(f.Memory, maxKinds), clean(f.Counters, maxCounters)
+	if f.State = Plain(f.State); !plainKey(f.State) {
+		f.State = ""
+	}
 	f.Processes = f.Processes[:min(len(f.Processes), maxProcesses)]
 	for i := range f.Processes {
 		p := &f.Processes[i]

@@ -254,6 +254,21 @@ func (s *shares) forget(context uint64) {
 	}
 }
 
+// Shares says whether a piece in a range is offered, or another process's.
+func (s *Pools) Shares(address, bytes uint64) bool {
+	for at := range s.shares.offered {
+		if at-address < bytes {
+			return true
+		}
+	}
+	for _, x := range s.shares.mapped {
+		if x.address-address < bytes {
+			return true
+		}
+	}
+	return false
+}
+
 // Pieces is how many pieces are offered and mapped, and how many pointers into these there are.
 func (s *Pools) Pieces() (offered, mapped, pointers int) {
 	return len(s.shares.offered), len(s.shares.mapped), len(s.shares.pointers)

@@ -202,5 +202,20 @@ func (s *Sharing) Forget(context uint64) {
 	}
 }
 
+// Has says whether memory of a range is offered, or another process's.
+func (s *Sharing) Has(address, bytes uint64) bool {
+	for at := range s.offered {
+		if at-address < bytes {
+			return true
+		}
+	}
+	for at := range s.mapped {
+		if at-address < bytes {
+			return true
+		}
+	}
+	return false
+}
+
 // Offered is how many allocations are offered.
 func (s *Sharing) Offered() int { return len(s.offered) }

@@ -21,6 +21,7 @@ type loan struct {
 	number      uint32 // the mover's
 	refused     bool   // the mover can't map it
 	ended       bool   // the device has given the memory up
+	recalled    bool   // it was taken back, and may be lent again
 }
 
 // loans are in order of their addresses; none overlaps another.
@@ -147,18 +148,31 @@ func (t *Transfers) Watch() {
 	})
 }
 
+// Recall asks back everything, while no chunk is on its way. Copies that go on lend it again.
+func (t *Transfers) Recall() {
+	for _, l := range t.loans.take(0, ^uint64(0)) {
+		l.recalled = true
+		t.detach(l)
+	}
+}
+
 // EndLoans asks back what the device is about to give up, or the guest may access no longer. Else
 // the memory would stay in use for as long as this process lives.
 func (t *Transfers) EndLoans(address, bytes uint64) {
 	begin := time.Now()
 	for _, l := range t.loans.take(address, bytes) {
 		l.ended = true
-		if l.refused {
-			continue
-		}
-		if err := t.Mover.Detach(l.number); err != nil {
-			t.Log.WithError(err).Warn("take device memory back from the mover")
-		}
+		t.detach(l)
 		t.Log.WithField("took", time.Since(begin)).Debug("memory is taken back from the mover")
+	}
+}
+
+// detach asks one back, which is in the list no more.
+func (t *Transfers) detach(l *loan) {
+	if l.refused {
+		return
+	}
+	if err := t.Mover.Detach(l.number); err != nil {
+		t.Log.WithError(err).Warn("take device memory back from the mover")
 	}
 }

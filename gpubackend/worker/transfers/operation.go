@@ -70,6 +70,9 @@ func (op *operation) Over(result gpubackend.Result) (answered bool) {
 // memory goes directly if the mover can map where it goes, although its caller may have to wait for
 // earlier work then: CUDA needs no memory for it.
 func (t *Transfers) copyable(op *operation) gpubackend.Result {
+	if op.loan != nil && op.loan.recalled { // what can't be lent again goes through staging memory
+		op.loan = t.lend(op.dev.address, op.dev.bytes())
+	}
 	if t.broken != gpubackend.Success || op.loan != nil {
 		return t.broken
 	}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// suspended is a VM whose program on channel 0 has allocations, and what is in them.
+type suspended struct {
+	*vm
+	page   *ledger.Page
+	seq    uint32
+	random *rand.Rand
+	want   map[uint64][]byte
+}
+
+func newSuspended(t *testing.T, settings ...string) *suspended {
+	t.Helper()
+	page := newLedger(t)
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, settings...)
+	v.hello()
+	s := &suspended{vm: v, page: page, seq: 10, random: rand.New(rand.NewPCG(1, 1)),
+		want: map[uint64][]byte{}}
+	v.program(0)
+	if r := v.retain(0, 2); r != 0 {
+		t.Fatalf("make a context: %d", r)
+	}
+	return s
+}
+
+func (s *suspended) do(op gpubackend.Op, words ...uint64) uint64 {
+	s.t.Helper()
+	s.seq++
+	if r, err := s.call(0, op, s.seq, words...); r != 0 || err != nil {
+		s.t.Fatalf("%s: %d, %v", op.Name(), r, err)
+	}
+	return s.word(0)
+}
+
+const inBulk = uint64(wire.BufferBulk)<<56 | wire.Bulk
+
+// allocate makes memory with something at its beginning and at its end.
+func (s *suspended) allocate(size uint64) {
+	s.t.Helper()
+	addr := s.do(gpubackend.OpMemAlloc, size)
+	b := make([]byte, 4096)
+	for i := range b {
+		b[i] = byte(s.random.Uint32())
+	}
+	s.guest.Write(s.arena+wire.Bulk, b)
+	for _, at := range []uint64{addr, addr + size - 4096} {
+		s.do(gpubackend.OpCopyHtoD, at, inBulk, 4096, 4096, 0, 0)
+		s.want[at] = b
+	}
+}
+
+func (s *suspended) mustHold() {
+	s.t.Helper()
+	for at, b := range s.want {
+		s.guest.Write(s.arena+wire.Bulk, make([]byte, 4096))
+		s.do(gpubackend.OpCopyDtoH, at, inBulk, 4096, 4096, 0, 0)
+		if !bytes.Equal(s.guest.Read(s.arena+wire.Bulk, 4096), b) {
+			s.t.Fatalf("what is at %#x isn't what was there", at)
+		}
+	}
+}
+
+// ask suspends or resumes, as an operator does.
+func (v *vm) change(r Request) (Answer, error) {
+	a := v.dev.atLength(r, func(*Progress) {})
+	if a.Error != "" {
+		return a, errors.New(a.Error)
+	}
+	return a, nil
+}
+
+func (v *vm) mustSuspend() *Moved {
+	v.t.Helper()
+	a, err := v.change(Request{Suspend: true})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return a.Moved
+}
+
+func (v *vm) mustResume() *Moved {
+	v.t.Helper()
+	a, err := v.change(Request{Resume: true})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return a.Moved
+}
+
+// refused says whether a request fails with an error that has a text, and leaves a state.
+func (v *vm) refused(r Request, text string, then suspend.State) {
+	v.t.Helper()
+	_, err := v.change(r)
+	if err == nil || !strings.Contains(err.Error(), text) || v.dev.suspendState().State != then {
+		v.t.Fatalf("%+v: %v, want %q; then %+v", r, err, text, v.dev.suspendState())
+	}
+}
+
+// TestSuspend moves memory out and in again and again. In between there is none of it on the GPU,
+// and no command is executed.
+func TestSuspend(t *testing.T) {
+	s := newSuspended(t)
+	for _, size := range []uint64{4096, 100000, 5 << 20, 12 << 20} {
+		s.allocate(size)
+	}
+	taken := inLedger(s.page)
+	for range 5 {
+		m := s.mustSuspend()
+		if m.Bytes+aContext != taken || m.Stays != aContext || inLedger(s.page) != aContext {
+			t.Fatalf("%+v moved of %d bytes, %d are taken", m, taken, inLedger(s.page))
+		}
+		if x := s.dev.suspendState(); x.State != suspend.Suspended || x.Image != m.Bytes {
+			t.Fatalf("%+v", x)
+		}
+		if f := s.dev.Figures(); f.State != "suspended" {
+			t.Errorf("an arbiter is told %q", f.State)
+		}
+		s.refused(Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
+		s.seq++
+		s.send(0, gpubackend.OpCtxSynchronize, s.seq)
+		time.Sleep(20 * time.Millisecond)
+		var slot wire.Slot
+		slot.Decode(s.guest.Read(s.arena+wire.Slots, wire.SlotBytes))
+		if slot.Done == s.seq {
+			t.Fatal("a command was executed while the VM is suspended")
+		}
+		if m := s.mustResume(); m.Bytes+aContext != taken || inLedger(s.page) != taken {
+			t.Fatalf("%+v moved in, %d bytes are taken, before %d", m, inLedger(s.page), taken)
+		}
+		s.refused(Request{Resume: true}, "the VM is running", suspend.Running)
+		s.mustHold()
+	}
+	if x := s.dev.suspendState(); x.Image != 0 {
+		t.Errorf("%+v in the end", x)
+	}
+}
+
+// TestSuspendBusy: a kernel that never ends keeps a VM from being suspended, and goes on.
+func TestSuspendBusy(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=200ms")
+	c := v.count(0)
+	v.refused(Request{Suspend: true}, "busy: device memory isn't moved:  (pid 9): drain: refused: "+
+		"its work goes on: stop-grace=200ms", suspend.Running)
+	before := c.read()
+	for end := time.Now().Add(soon); c.read() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the kernel doesn't count any more")
+		}
+	}
+	c.end()
+	if err := v.dev.Set("stop-grace=20s"); err != nil {
+		t.Fatal(err)
+	}
+	v.mustSuspend()
+	v.mustResume()
+	if r, err := v.call(0, gpubackend.OpCtxSynchronize, 100); r != 0 || err != nil {
+		t.Fatalf("after resume: %d, %v", r, err)
+	}
+}
+
+// TestSuspendWithoutRoom changes nothing.
+func TestSuspendWithoutRoom(t *testing.T) {
+	s := newSuspended(t, "suspend-memory=12M")
+	s.allocate(12 << 20)
+	s.allocate(4096)
+	s.refused(Request{Suspend: true}, "suspend-memory=12M allows less", suspend.Running)
+	s.mustHold()
+	if err := s.dev.Set("suspend-memory=0"); err != nil {
+		t.Fatal(err)
+	}
+	s.dev.config.HostMemory = func() (uint64, error) { return 1 << 20, nil }
+	s.refused(Request{Suspend: true}, "and the host has 1048576 for it", suspend.Running)
+	s.dev.config.HostMemory = func() (uint64, error) { return 0, errors.New("can't say") }
+	s.refused(Request{Suspend: true}, "can't say", suspend.Running)
+	s.mustHold()
+	s.dev.config.HostMemory = image.Host()
+	s.mustSuspend()
+	s.mustResume()
+	s.mustHold()
+}
+
+// TestResumeWithoutRoom: of two programs one could have its memory back, but not both. Nothing is
+// lost.
+func TestResumeWithoutRoom(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(12 << 20)
+	arena, context := s.arena, s.context
+	s.arena = s.guest.Alloc(arenaBytes, 4096)
+	s.program(1)
+	s.retain(1, 2)
+	if r, err := s.call(1, gpubackend.OpMemAlloc, 3, 12<<20); r != 0 || err != nil {
+		t.Fatalf("allocate: %d, %v", r, err)
+	}
+	taken := inLedger(s.page)
+	m := s.mustSuspend()
+	if err := s.dev.Set("memory=32M"); err != nil {
+		t.Fatal(err)
+	}
+	s.refused(Request{Resume: true}, "nothing is lost", suspend.Suspended)
+	if inLedger(s.page) != m.Stays || s.dev.suspendState().Image != m.Bytes {
+		t.Fatalf("%d bytes are taken, %+v", inLedger(s.page), s.dev.suspendState())
+	}
+	if err := s.dev.Set("memory=0"); err != nil {
+		t.Fatal(err)
+	}
+	s.mustResume()
+	if inLedger(s.page) != taken {
+		t.Errorf("%d bytes are taken, %d before", inLedger(s.page), taken)
+	}
+	s.arena, s.context = arena, context
+	s.appended = s.count0(arena)
+	s.mustHold()
+}
+
+// count0 is how far the library has appended to an arena.
+func (s *suspended) count0(arena uint64) uint32 {
+	b := s.guest.Read(arena+wire.ArenaHeaderAppendedOffset, 4)
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+// TestProgramsComeAndGo while the VM is suspended: one that starts waits, one that ends is gone,
+// and so is one whose worker is killed.
+func TestProgramsComeAndGo(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(12 << 20)
+	s.open(1)
+	s.open(2)
+	s.mustSuspend()
+	s.closeChannel(1)
+	s.dev.mu.Lock()
+	killed := s.dev.channels[2].worker
+	s.dev.mu.Unlock()
+	killed.kill()
+	<-killed.gone
+	s.open(1) // begins as one that is suspended
+	arena, appended, context := s.arena, s.appended, s.context
+	s.arena = s.guest.Alloc(arenaBytes, 4096)
+	s.furnish(1)
+	s.send(1, gpubackend.Op(wire.OpHello), 1, inBulk+1<<16, 0, inBulk, 1<<16)
+	time.Sleep(20 * time.Millisecond)
+	var slot wire.Slot
+	if slot.Decode(s.guest.Read(s.arena+wire.Slots, wire.SlotBytes)); slot.Done == 1 {
+		t.Fatal("a program that starts while the VM is suspended is served")
+	}
+	s.mustResume()
+	for end := time.Now().Add(soon); slot.Done != 1; time.Sleep(time.Millisecond) {
+		slot.Decode(s.guest.Read(s.arena+wire.Slots, wire.SlotBytes))
+		if time.Now().After(end) {
+			t.Fatal("it isn't served afterwards")
+		}
+	}
+	s.arena, s.appended, s.context = arena, appended, context
+	s.mustHold()
+	s.mustSuspend()
+	s.closeChannel(0)
+	s.closeChannel(1)
+	s.awaitTaken(s.page, 0)
+	if m := s.mustResume(); m.Bytes != 0 || s.dev.suspendState().Image != 0 {
+		t.Errorf("%+v moved in for programs that have ended", m)
+	}
+}
+
+// TestPausedWhileSuspended: the VM's queues are stopped and started, and it is still suspended.
+func TestPausedWhileSuspended(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(12 << 20)
+	s.mustSuspend()
+	s.front.Stop(s.queues...)
+	s.front.Start(s.queues...)
+	if taken := inLedger(s.page); taken != aContext {
+		t.Fatalf("%d bytes are taken", taken)
+	}
+	s.mustResume()
+	s.mustHold()
+	// And the other way round.
+	s.front.Stop(s.queues...)
+	s.mustSuspend()
+	s.mustResume()
+	s.front.Start(s.queues...)
+	s.mustHold()
+}
+
+// TestResetWhileSuspended: the programs end, and others wait until the VM is resumed.
+func TestResetWhileSuspended(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(12 << 20)
+	s.mustSuspend()
+	s.dev.Reset()
+	if x := s.dev.suspendState(); x.State != suspend.Suspended || x.Image != 0 {
+		t.Fatalf("%+v", x)
+	}
+	s.awaitTaken(s.page, 0)
+	s.mustResume()
+}
+
+// TestBadlySuspended: what workers that lie, refuse, hang or die do costs no more than themselves.
+func TestBadlySuspended(t *testing.T) {
+	const moved = 4 << 20
+	answer := func(s *stub, kinds map[handover.Kind]handover.Message) {
+		for {
+			m, fds, err := s.conn.Receive()
+			closeFiles(fds)
+			if err != nil {
+				return
+			}
+			a, ok := kinds[m.Kind]
+			if !ok {
+				a.Kind = answers[m.Kind]
+			}
+			if a.Kind == "" {
+				continue
+			}
+			if m.Turn != 0 && a.Turn == 0 {
+				a.Turn = m.Turn
+			}
+			if a.Kind == "dies" {
+				return
+			}
+			_ = s.conn.Send(&a, nil)
+		}
+	}
+	good := map[handover.Kind]handover.Message{
+		handover.KindDrain:   {Kind: handover.KindDrained, Bytes: moved},
+		handover.KindMoveOut: {Kind: handover.KindMovedOut},
+		handover.KindMoveIn:  {Kind: handover.KindMovedIn},
+	}
+	dies, no := handover.Message{Kind: "dies"}, "no"
+	for _, test := range []struct {
+		name    string
+		kind    handover.Kind
+		does    handover.Message
+		suspend string // the error; "" for none
+		resume  string
+		hangs   bool
+	}{
+		{"good", "", handover.Message{}, "", "", false},
+		{"dies when it is drained", handover.KindDrain, dies, "", "", false},
+		{"dies when it moves", handover.KindMoveOut, dies, "", "", false},
+		{"dies when it moves in", handover.KindMoveIn, dies, "", "", false},
+		{"says something else", handover.KindMoveOut, handover.Message{Kind: "x"}, "", "", false},
+		{"hangs", handover.KindMoveIn, handover.Message{}, "", "", true},
+		{"doesn't drain", handover.KindDrain,
+			handover.Message{Kind: handover.KindDrained, Error: no}, "busy", "", false},
+		{"answers an older request", handover.KindDrain,
+			handover.Message{Kind: handover.KindDrained, Turn: 99}, "busy", "", true},
+		{"has very much", handover.KindDrain,
+			handover.Message{Kind: handover.KindDrained, Bytes: 1 << 62}, "the host has", "",
+			false},
+		{"doesn't move", handover.KindMoveOut,
+			handover.Message{Kind: handover.KindMovedOut, Error: no}, no, "", false},
+		{"doesn't move in", handover.KindMoveIn,
+			handover.Message{Kind: handover.KindMovedIn, Error: no}, "", "nothing is lost", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			kinds := map[handover.Kind]handover.Message{}
+			for k, a := range good {
+				kinds[k] = a
+			}
+			if test.kind != "" {
+				kinds[test.kind] = test.does
+			}
+			limits := Timeouts{Answer: soon, Exit: soon}
+			if test.hangs {
+				limits.Answer = 300 * time.Millisecond
+			}
+			v := greetedVM(t, &stubs{script: func(s *stub) { answer(s, kinds) }}, limits,
+				"stop-grace=100ms")
+			v.dev.config.HostMemory = func() (uint64, error) { return 1 << 40, nil }
+			v.open(0)
+			if test.suspend != "" {
+				v.refused(Request{Suspend: true}, test.suspend, suspend.Running)
+				return
+			}
+			v.mustSuspend()
+			if test.resume != "" {
+				v.refused(Request{Resume: true}, test.resume, suspend.Suspended)
+				return
+			}
+			v.mustResume()
+		})
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suspend is the states of a VM whose device memory can be moved out: which follows which,
+// one change at a time.
+//
+//	   ┌── failed ──┐                       ┌── failed ──┐
+//	   ▼            │                       ▼            │
+//	running ──► suspending ──► suspended ─────────► resuming
+//	   ▲                                                 │
+//	   └─────────────────────────────────────────────────┘
+package suspend
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// State is a VM's.
+type State string
+
+// The states.
+const (
+	Running    State = "running"
+	Suspending State = "suspending"
+	Suspended  State = "suspended"
+	Resuming   State = "resuming"
+)
+
+// ErrState is the error for a change that doesn't suit the state.
+var ErrState = errors.New("nothing is changed")
+
+// Machine is the state of a VM. The zero value is one that runs.
+type Machine struct {
+	mu    sync.Mutex
+	state State         // "" is running
+	idle  chan struct{} // of the change that is under way: closed at its end
+}
+
+// State is the present one.
+func (m *Machine) State() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now()
+}
+
+func (m *Machine) now() State {
+	if m.state == "" {
+		return Running
+	}
+	return m.state
+}
+
+// Begin begins to suspend or to resume, which End ends.
+func (m *Machine) Begin(to State) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := Running
+	if to == Resuming {
+		from = Suspended
+	}
+	if now := m.now(); now != from {
+		return fmt.Errorf("the VM is %s: %w", now, ErrState)
+	}
+	m.state, m.idle = to, make(chan struct{})
+	return nil
+}
+
+// End ends a change: in what follows it, or, if it failed, in what was before.
+func (m *Machine) End(done bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if suspends := m.state == Suspending; suspends == done {
+		m.state = Suspended
+	} else {
+		m.state = Running
+	}
+	close(m.idle)
+	m.idle = nil
+}
+
+// Idle is closed when no change is under way.
+func (m *Machine) Idle() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.idle != nil {
+		return m.idle
+	}
+	return closed
+}
+
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

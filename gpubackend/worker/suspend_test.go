@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+// connect gives the worker a device process, which the test is.
+func (r *rig) connect(t *testing.T) *handover.Conn {
+	t.Helper()
+	near, far, err := handover.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.control, err = handover.NewConn(far); err != nil {
+		t.Fatal(err)
+	}
+	r.messages = make(chan received, 16)
+	r.withQueue(t)
+	t.Cleanup(func() { near.Close(); r.control.Close() })
+	return near
+}
+
+// say queues a message for the worker.
+func (r *rig) say(m handover.Message, fds ...int) {
+	r.messages <- received{message: &m, fds: fds}
+}
+
+func answerOf(t *testing.T, c *handover.Conn) *handover.Message {
+	t.Helper()
+	m, _, err := c.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestMovingMemory: a worker moves its memory only when it is drained, and then as it is told.
+func TestMovingMemory(t *testing.T) {
+	r := newRig(t)
+	r.driver.memory = []byte("content of some device memory")
+	device := r.connect(t)
+	file, err := image.New(uint64(len(r.driver.memory)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, err := unix.Dup(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := handover.Message{Kind: handover.KindMoveOut, Files: handover.Files{Image: true}}
+	drain := handover.Message{Kind: handover.KindDrain, Grace: time.Minute, Turn: 3}
+	r.say(out, early)
+	r.say(handover.Message{Kind: handover.KindMoveIn})
+	r.say(drain)
+	r.say(out, file)
+	r.say(handover.Message{Kind: handover.KindMoveOut})
+	r.say(handover.Message{Kind: handover.KindMoveIn})
+	r.say(handover.Message{Kind: handover.KindMoveOut})
+	r.say(handover.Message{Kind: handover.KindMoveIn})
+	r.say(drain)
+	r.say(handover.Message{Kind: handover.KindGoOn})
+	for range 3 {
+		if err := r.handle(<-r.messages); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []struct {
+		kind handover.Kind
+		bad  bool
+	}{
+		{handover.KindMovedOut, true}, {handover.KindMovedIn, true}, {handover.KindDrained, false},
+		{handover.KindMovedOut, false}, {handover.KindMovedOut, true},
+		{handover.KindMovedIn, false}, {handover.KindMovedOut, false},
+		{handover.KindMovedIn, false}, {handover.KindDrained, false},
+	} {
+		m := answerOf(t, device)
+		if m.Kind != want.kind || (m.Error != "") != want.bad ||
+			m.Kind == handover.KindDrained && (m.Turn != 3 || m.Bytes != 29) {
+			t.Errorf("answer %d: %+v", i, m)
+		}
+	}
+	if string(r.driver.memory) != "content of some device memory" || r.driver.away {
+		t.Errorf("memory has %q", r.driver.memory)
+	}
+	if len(r.messages) > 0 || r.hold != (hold{}) {
+		t.Errorf("%d messages are left, %+v", len(r.messages), r.hold)
+	}
+}
+
+// TestDrainEnds: a worker whose work goes on says so, and goes on as before; one whose work ends
+// waits.
+func TestDrainEnds(t *testing.T) {
+	r := newRig(t)
+	device := r.connect(t)
+	r.objects.Add(object.Context, 7, 0)
+	busy := busyContext{r.driver, 7}
+	r.use(busy)
+	r.say(handover.Message{Kind: handover.KindDrain, Grace: 10 * time.Millisecond, Turn: 1})
+	if err := r.handle(<-r.messages); err != nil {
+		t.Fatal(err)
+	}
+	if m := answerOf(t, device); m.Error != errWorks.Error() || m.Turn != 1 ||
+		r.hold != (hold{}) {
+		t.Fatalf("%+v, %+v", m, r.hold)
+	}
+	// told to go on before that, it doesn't answer
+	r.say(handover.Message{Kind: handover.KindDrain, Grace: time.Hour, Turn: 2})
+	r.say(handover.Message{Kind: handover.KindGoOn})
+	if err := r.handle(<-r.messages); err != nil {
+		t.Fatal(err)
+	}
+	if m := answerOf(t, device); m.Error == "" || m.Turn != 2 || r.hold != (hold{}) {
+		t.Fatalf("%+v, %+v", m, r.hold)
+	}
+}
+
+// TestCopyAfterRecall: a copy of which the rest is begun after memory was moved lends it again.
+func TestCopyAfterRecall(t *testing.T) {
+	r, _, m := newLoanRig(t)
+	r.hold.drains = true
+	r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 1<<20)
+	r.work(t)
+	if len(m.attached) != 1 || len(m.started) != 0 {
+		t.Fatalf("lent %v, %d copies started", m.attached, len(m.started))
+	}
+	if !r.standsStill() {
+		t.Fatal("it doesn't stand still")
+	}
+	r.transfers.Recall()
+	if len(m.detached) != 1 {
+		t.Fatalf("taken back: %v", m.detached)
+	}
+	r.hold.drains = false
+	r.work(t)
+	if len(m.attached) != 2 || len(m.started) != 1 {
+		t.Fatalf("lent %v, %d copies started", m.attached, len(m.started))
+	}
+	m.end(nil)
+	r.work(t)
+	if s := r.slot(); s.Done != 1 || s.Result != 0 {
+		t.Fatalf("%+v", s)
+	}
+}

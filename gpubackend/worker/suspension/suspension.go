@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suspension moves the device memory of a guest process out to the host's and in again,
+// while all of its work stands still.
+//
+// # Who owns what
+//
+// The worker's loop owns a Suspension, which owns the image from MoveOut until End. As long as it
+// has it nothing may run, so that the image stays true also when the memory is in again: it can go
+// out once more without a copy.
+//
+// # What stays
+//
+// Memory that other processes have mapped, or may map any time, stays: what was offered to them or
+// came from them. What the mover was lent is taken back before. The driver says what else can't be
+// moved.
+//
+// # Who may lie
+//
+// The device process is believed. What is in device memory is only copied.
+package suspension
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/image"
+)
+
+// Config is what a Suspension needs.
+type Config struct {
+	Driver gpubackend.Moving
+	// Recall takes back what the mover has been lent.
+	Recall func()
+	// Shared says whether other processes may have memory of a range mapped.
+	Shared func(address, bytes uint64) bool
+}
+
+// Suspension is the memory of a process that was moved, if it was.
+type Suspension struct {
+	Config
+	list  []gpubackend.Piece // that were planned to be moved
+	image *image.Image       // of them; nil: there is none
+	out   bool
+}
+
+// New returns a Suspension of memory that is in.
+func New(c Config) *Suspension { return &Suspension{Config: c} }
+
+var (
+	errOut   = errors.New("device memory is out")
+	errIn    = errors.New("device memory is in")
+	errImage = errors.New("there is no image of device memory")
+)
+
+// Out says whether memory is out.
+func (s *Suspension) Out() bool { return s.out }
+
+// Plan looks what can be moved out, and says how many bytes it is.
+func (s *Suspension) Plan() uint64 {
+	if s.out || s.image != nil {
+		return gpubackend.PieceBytes(s.list)
+	}
+	s.list = nil
+	for _, p := range s.Driver.Pieces() {
+		if !s.Shared(p.Address, p.Bytes) {
+			s.list = append(s.list, p)
+		}
+	}
+	return gpubackend.PieceBytes(s.list)
+}
+
+// MoveOut moves what was planned to the image in a file, which it closes, or none of it.
+func (s *Suspension) MoveOut(file int) error {
+	switch {
+	case s.out:
+		return s.refuse(file, errOut)
+	case s.image != nil:
+		return s.refuse(file, errIn)
+	}
+	i, err := image.Open(file, gpubackend.PieceBytes(s.list))
+	if err != nil {
+		return err
+	}
+	s.Recall()
+	if r := s.Driver.SavePieces(s.list, i.Bytes()); r != gpubackend.Success {
+		i.Close()
+		return fmt.Errorf("copy device memory out: %w", r.Err())
+	}
+	if r := s.Driver.LeavePieces(s.list); r != gpubackend.Success {
+		i.Close()
+		return fmt.Errorf("give device memory back: %w", r.Err())
+	}
+	s.image, s.out = i, true
+	return nil
+}
+
+func (s *Suspension) refuse(file int, why error) error {
+	if i, err := image.Open(file, gpubackend.PieceBytes(s.list)); err == nil {
+		i.Close()
+	}
+	return why
+}
+
+// MoveIn moves memory in again, or none of it: then it is still out. The image stays.
+func (s *Suspension) MoveIn() error {
+	if !s.out {
+		return errIn
+	}
+	if r := s.Driver.ReturnPieces(s.list); r != gpubackend.Success {
+		return fmt.Errorf("take device memory: %w", r.Err())
+	}
+	if r := s.Driver.LoadPieces(s.list, s.image.Bytes()); r != gpubackend.Success {
+		s.Driver.LeavePieces(s.list)
+		return fmt.Errorf("copy device memory in: %w", r.Err())
+	}
+	s.out = false
+	return nil
+}
+
+// MoveBack undoes a MoveIn: the image still holds.
+func (s *Suspension) MoveBack() error {
+	switch {
+	case s.out:
+		return errOut
+	case s.image == nil:
+		return errImage
+	}
+	if r := s.Driver.LeavePieces(s.list); r != gpubackend.Success {
+		return fmt.Errorf("give device memory back: %w", r.Err())
+	}
+	s.out = true
+	return nil
+}
+
+// End gives the image up: the process goes on.
+func (s *Suspension) End() error {
+	if s.out {
+		return errOut
+	}
+	if s.image != nil {
+		s.image.Close()
+	}
+	s.list, s.image = nil, nil
+	return nil
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suspension
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// device is memory in pieces, which are nil while they are out. fail is the step that does.
+type device struct {
+	pieces map[uint64][]byte
+	bytes  map[uint64]uint64
+	fail   string
+}
+
+func (d *device) result(step string) gpubackend.Result {
+	if d.fail == step {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+func (d *device) Pieces() (list []gpubackend.Piece) {
+	for at := uint64(1); at <= uint64(len(d.pieces)); at++ {
+		list = append(list, gpubackend.Piece{Address: at, Bytes: d.bytes[at]})
+	}
+	return list
+}
+
+func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	for _, p := range list {
+		image = image[copy(image, d.pieces[p.Address]):]
+	}
+	return d.result("save")
+}
+
+func (d *device) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
+	if r := d.result("leave"); r != gpubackend.Success {
+		return r
+	}
+	for _, p := range list {
+		d.pieces[p.Address] = nil
+	}
+	return gpubackend.Success
+}
+
+func (d *device) ReturnPieces(list []gpubackend.Piece) gpubackend.Result {
+	if r := d.result("return"); r != gpubackend.Success {
+		return r
+	}
+	for _, p := range list {
+		d.pieces[p.Address] = make([]byte, p.Bytes)
+	}
+	return gpubackend.Success
+}
+
+func (d *device) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	for _, p := range list {
+		image = image[copy(d.pieces[p.Address], image):]
+	}
+	return d.result("load")
+}
+
+const shared = 2 // a piece that others have
+
+type rig struct {
+	*Suspension
+	t        *testing.T
+	device   *device
+	want     map[uint64][]byte
+	recalled int
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, device: &device{pieces: map[uint64][]byte{}, bytes: map[uint64]uint64{}},
+		want: map[uint64][]byte{}}
+	for at := uint64(1); at <= 4; at++ {
+		b := make([]byte, at*4096)
+		for i := range b {
+			b[i] = byte(rand.Uint32())
+		}
+		r.device.pieces[at], r.device.bytes[at] = b, uint64(len(b))
+		r.want[at] = bytes.Clone(b)
+	}
+	r.Suspension = New(Config{
+		Driver: r.device, Recall: func() { r.recalled++ },
+		Shared: func(address, _ uint64) bool { return address == shared },
+	})
+	t.Cleanup(func() {
+		if r.image != nil {
+			r.image.Close()
+		}
+	})
+	return r
+}
+
+// file is one of an image for what is planned.
+func (r *rig) file() int {
+	r.t.Helper()
+	fd, err := image.New(r.Plan())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return fd
+}
+
+func (r *rig) mustBeIn() {
+	r.t.Helper()
+	for at, b := range r.want {
+		if !bytes.Equal(r.device.pieces[at], b) {
+			r.t.Errorf("piece %d isn't as it was", at)
+		}
+	}
+	if r.Out() {
+		r.t.Error("it says that memory is out")
+	}
+}
+
+func (r *rig) mustBeOut() {
+	r.t.Helper()
+	for at := range r.want {
+		if out := r.device.pieces[at] == nil; out != (at != shared) {
+			r.t.Errorf("piece %d is out: %v", at, out)
+		}
+	}
+	if !r.Out() {
+		r.t.Error("it says that memory is in")
+	}
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestOutAndIn(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		if n := r.Plan(); n != 8*4096 {
+			t.Fatalf("%d bytes are planned", n)
+		}
+		r.must(r.MoveOut(r.file()))
+		r.mustBeOut()
+		if err := r.End(); !errors.Is(err, errOut) {
+			t.Errorf("goes on with memory out: %v", err)
+		}
+		if err := r.MoveOut(r.file()); !errors.Is(err, errOut) {
+			t.Errorf("out twice: %v", err)
+		}
+		r.must(r.MoveIn())
+		r.mustBeIn()
+		if err := r.MoveIn(); !errors.Is(err, errIn) {
+			t.Errorf("in twice: %v", err)
+		}
+		if err := r.MoveOut(r.file()); !errors.Is(err, errIn) {
+			t.Errorf("a second image: %v", err)
+		}
+		r.must(r.MoveBack())
+		r.mustBeOut()
+		if err := r.MoveBack(); !errors.Is(err, errOut) {
+			t.Errorf("back twice: %v", err)
+		}
+		r.must(r.MoveIn())
+		r.mustBeIn()
+		r.must(r.End())
+		if err := r.MoveBack(); !errors.Is(err, errImage) {
+			t.Errorf("back without an image: %v", err)
+		}
+	}
+	if r.recalled != 3 {
+		t.Errorf("loans were taken back %d times", r.recalled)
+	}
+}
+
+// TestFailures: whichever step fails, memory is as before, and the next try succeeds.
+func TestFailures(t *testing.T) {
+	for _, step := range []string{"save", "leave"} {
+		r := newRig(t)
+		r.device.fail = step
+		if r.MoveOut(r.file()) == nil {
+			t.Errorf("%s fails, and nobody says so", step)
+		}
+		r.mustBeIn()
+		r.device.fail = ""
+		r.must(r.End())
+		r.must(r.MoveOut(r.file()))
+		r.mustBeOut()
+	}
+	for _, step := range []string{"return", "load"} {
+		r := newRig(t)
+		r.must(r.MoveOut(r.file()))
+		r.device.fail = step
+		if r.MoveIn() == nil {
+			t.Errorf("%s fails, and nobody says so", step)
+		}
+		r.mustBeOut()
+		r.device.fail = ""
+		r.must(r.MoveIn())
+		r.mustBeIn()
+	}
+}
+
+// TestImageOfAnotherSize isn't used.
+func TestImageOfAnotherSize(t *testing.T) {
+	r := newRig(t)
+	r.Plan()
+	fd, err := image.New(4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.MoveOut(fd); !errors.Is(err, image.ErrImage) {
+		t.Errorf("error %v", err)
+	}
+	r.mustBeIn()
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// TestSuspendedUnderLoad suspends and resumes a VM again and again, in which a program computes in
+// memory that it keeps, and compares it. Meanwhile the GPU has that memory back.
+func TestSuspendedUnderLoad(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keeps"), "0")
+		p.commands(t, 500) // all is allocated
+		for range 20 {
+			before := p.state(t)
+			out, stays := p.suspend(t)
+			now := p.state(t)
+			if out < 33<<20 || now.State.State != "suspended" || now.State.Image != out ||
+				used(now) != stays || used(now)+out != used(before) {
+				t.Fatalf("%d bytes moved out, %d stay; used before %d, now %d, %+v",
+					out, stays, used(before), used(now), now.State)
+			}
+			n := now.Programs[0].Stats["commands"]
+			if after := p.state(t).Programs[0].Stats["commands"]; after != n {
+				t.Fatalf("%d commands were executed while the VM is suspended", after-n)
+			}
+			p.must(t, "resume")
+			p.commands(t, n+100)
+		}
+	})
+}
+
+func used(a *device.Answer) (sum uint64) {
+	for _, m := range a.Memory {
+		sum += m.Used
+	}
+	return sum
+}
+
+// state is what the device says, with one program.
+func (p *policyRig) state(t *testing.T) *device.Answer {
+	t.Helper()
+	var a device.Answer
+	out := p.must(t, "stats", "--json")
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.State == nil ||
+		len(a.Programs) != 1 {
+		t.Fatalf("stats: %v, %s", err, out)
+	}
+	return &a
+}
+
+// suspend says how many bytes moved out, and how many stay.
+func (p *policyRig) suspend(t *testing.T) (out, stays uint64) {
+	t.Helper()
+	said := p.must(t, "suspend")
+	m := regexp.MustCompile(`^suspended: (\d+) bytes moved out, (\d+) bytes stay, in `).
+		FindStringSubmatch(said)
+	if m == nil {
+		t.Fatalf("suspend: %q", said)
+	}
+	out, _ = strconv.ParseUint(m[1], 10, 64)
+	stays, _ = strconv.ParseUint(m[2], 10, 64)
+	return out, stays
+}
+
+// must runs a command of paracuda's with the control socket, and returns what it said.
+func (p *policyRig) must(t *testing.T, name string, options ...string) string {
+	t.Helper()
+	words := append(append([]string{paracuda, name}, options...), p.socket)
+	r := command(t, time.Minute, root, words...)
+	if r.exit != 0 {
+		t.Fatalf("%s: exit code %d:%s", strings.Join(words, " "), r.exit, tail(r.stderr))
+	}
+	return r.stdout
+}
