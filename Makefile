@@ -13,7 +13,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: cover fuzz fuzz-short help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
-	bench-copy bench-launch bench-memory bench-share bench-start \
+	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-cover unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
@@ -181,6 +181,9 @@ bench-start: build ## measure the start of programs, native and in a guest
 
 bench-share: build ## measure how VMs share a GPU, native and in guests
 	tests/bench/share
+
+bench-state: build ## measure how long a VM's device memory takes to move out and in
+	tests/bench/state
 
 bench-memory: build ## measure what programs in a guest take of the host's memory
 	tests/bench/bench memory
