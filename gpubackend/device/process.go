@@ -151,7 +151,7 @@ func (r *requester) answer(
 		case a, ok := <-r.answers:
 			switch {
 			case !ok:
-				return nil, fmt.Errorf("%s: the process is gone", asked.Kind)
+				return nil, fmt.Errorf("%s: %w", asked.Kind, errGone)
 			case a.Turn != asked.Turn:
 				continue
 			case a.Kind != want:
@@ -165,6 +165,9 @@ func (r *requester) answer(
 		}
 	}
 }
+
+// errGone says that the child has closed its end: it has ended, or soon will.
+var errGone = errors.New("the process is gone")
 
 // errRefused is an answer that says that the child can't, and why.
 var errRefused = errors.New("refused")

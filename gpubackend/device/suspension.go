@@ -178,7 +178,7 @@ func (d *Device) drainAll() (plans map[*workerProcess]uint64, err error) {
 				switch {
 				case err == nil:
 					plans[w] = a.Bytes
-				case !d.isGone(w):
+				case !d.isGone(w, err):
 					busy = append(busy, fmt.Sprintf("%s (pid %d): %v", w.comm, w.pid, err))
 				}
 			})
@@ -203,13 +203,13 @@ func (d *Device) serving() (list []*workerProcess) {
 	return list
 }
 
-// isGone says whether a worker that didn't do what it was asked has ended, or is about to.
-func (d *Device) isGone(w *workerProcess) bool {
+// isGone says whether a worker that didn't do what it was asked, and why, has ended or is about to.
+func (d *Device) isGone(w *workerProcess, err error) bool {
 	d.mu.Lock()
 	closing := w.closing
 	d.mu.Unlock()
-	return w.killed.Load() || closing && within(d.config.Timeouts.Stop, w.gone) ||
-		within(lastWords, w.gone)
+	return w.killed.Load() || errors.Is(err, errGone) ||
+		closing && within(d.config.Timeouts.Stop, w.gone) || within(lastWords, w.gone)
 }
 
 // roomFor says whether the host has room for so much.
@@ -256,7 +256,7 @@ func (d *Device) move(w *workerProcess, bytes uint64, m *handover.Message, files
 	err := w.conn.request(m, files, want, limit)
 	switch {
 	case err == nil:
-	case d.isGone(w):
+	case d.isGone(w, err):
 		return nil
 	case errors.Is(err, errRefused):
 		return fmt.Errorf("%s (pid %d): %w", w.comm, w.pid, err)
