@@ -18,15 +18,29 @@ const (
 
 // Driver is a GPU as one worker uses it. Calls act on the current context (SetCurrent), in order,
 // as those of one host thread do. No call waits for work on the GPU unless its comment says so.
+//
+// It is made of what devices have a room for. Whoever uses a device asks for the few functions that
+// it calls: each room of the worker has an interface of its own for that.
 type Driver interface {
-	Functions
+	Functions // what gpubackend/api describes
+	Opening
+	Switching
+	Announcing
+	Launching
+	Copying
+	Staging
+	Registering
+	Calling
 	Capturing
 	Mapping
 	Texturing
 	Sharing
 	Partitioning
 	Moving
+}
 
+// Opening is what begins and ends the use of a device.
+type Opening interface {
 	// Open initialises the device for a process with the given environment ("NAME=value") and
 	// describes it.
 	Open(env []string) (*Snapshot, Result)
@@ -37,11 +51,21 @@ type Driver interface {
 	// Suits says whether Open can have env. A device that is warm can't if env would have changed
 	// it: then the process with that environment needs a device in a process of its own.
 	Suits(env []string) bool
+	// Close frees everything.
+	Close()
+}
+
+// Switching is the current context, and whether it has anything left to do.
+type Switching interface {
 	// SetCurrent makes c the current context; 0 is none.
 	SetCurrent(c Context) Result
 	// ContextQuery returns Success when all work in the current context is complete, NotReady
 	// before that, or the error that ended it.
 	ContextQuery() Result
+}
+
+// Announcing is words in memory that say when work is done, for a worker that would else ask.
+type Announcing interface {
 	// Announce has the device write value to addr, registered host memory of this process, when all
 	// work that is queued in s now is done; with all set, all work in the current context.
 	// NotSupported: there may be no such work, or the device can't: the caller asks from time to
@@ -51,6 +75,10 @@ type Driver interface {
 	// arrived. It says whether the context has no other work, so that no further question is
 	// needed.
 	Announced(addr uint64, value uint32) (settled bool)
+}
+
+// Launching is kernels, and what they print.
+type Launching interface {
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out;
 	// they are copied before Launch returns.
 	Launch(l *Launch) Result
@@ -58,6 +86,12 @@ type Driver interface {
 	// context. It returns how many it queued: all of them unless result says why the next one
 	// failed.
 	LaunchAll(ls []Launch) (queued int, result Result)
+	// Output takes what kernels printed since the last call, in order.
+	Output() []Output
+}
+
+// Copying is copies.
+type Copying interface {
 	// Copy queues a copy between device and registered addresses, any to any.
 	Copy(dst, src, bytes uint64, s Stream) Result
 	// CopyIn copies src to the device in stream order. src may be changed when it returns; the call
@@ -68,11 +102,19 @@ type Driver interface {
 	CopyOut(dst []byte, src uint64) Result
 	// CopyBox queues a copy of height*depth rows between device (or registered) addresses.
 	CopyBox(b *Box, s Stream) Result
+}
+
+// Staging is device memory that the mover can map.
+type Staging interface {
 	// Staging gives device memory that another process can map: its address here, and a file for
 	// the mover (package mover says how it is mapped). The caller closes the file.
 	Staging(bytes uint64) (addr uint64, fd int, result Result)
 	// Unstage gives such memory back. No work may use it any more.
 	Unstage(addr uint64)
+}
+
+// Registering is memory of this process, the guest's pages, that kernels reach.
+type Registering interface {
 	// HostRegister makes [addr, addr+bytes) of this process reachable for kernels and Copy, at the
 	// same address.
 	HostRegister(addr, bytes uint64, writable bool) Result
@@ -83,14 +125,14 @@ type Driver interface {
 	// Other pages may take the place of those that are there at any time. No address is told of
 	// twice.
 	HostPageable(addr, bytes uint64) Result
+}
+
+// Calling is functions of the guest's that streams wait for.
+type Calling interface {
 	// HostFunc calls f, on any goroutine or thread, when s has done all earlier work; later work in
 	// s waits until release is called, on any goroutine, also while another call of the driver's
 	// waits for s.
 	HostFunc(s Stream, token uint64, f func(token uint64)) (release func(), result Result)
-	// Output takes what kernels printed since the last call, in order.
-	Output() []Output
-	// Close frees everything.
-	Close()
 }
 
 // Output is text that a kernel wrote.
