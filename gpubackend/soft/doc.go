@@ -8,7 +8,7 @@
 // The device is its rooms, packages below this one. Each owns its state and answers its part of the
 // driver's functions; Device only puts them together, and promotes their functions. A room is given
 // the rooms below it that it needs, or a function where one above has to be told. None gets the
-// device. The names are those of the worker's parts and of package cuda's.
+// device. The names are those of the worker's rooms and of package cuda's.
 //
 //	contexts     the contexts, which one is current, their limits
 //	memory       device memory; virtual memory management; memory that the mover maps

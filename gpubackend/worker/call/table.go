@@ -30,7 +30,7 @@ func Decoded[A any](
 	}}
 }
 
-// Handlers are the commands that a part of the worker executes.
+// Handlers are the commands that a room of the worker executes.
 type Handlers map[gpubackend.Op]Handler
 
 // Step is what a part does around another part's handler: run executes that.
