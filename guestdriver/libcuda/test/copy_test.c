@@ -190,7 +190,8 @@ static void beyond(void)
 /* Fills whose rows aren't a multiple of an element's size apart. */
 static void pitches(void)
 {
-	CUdeviceptr a;
+	CUdeviceptr a, pinned;
+	void *p;
 
 	CHECK_IS(0, cuMemAlloc_v2(&a, 1024));
 	CHECK_IS(0, cuMemsetD2D8_v2(a, 65, 7, 20, 3));
@@ -201,6 +202,14 @@ static void pitches(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 16, 1));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32Async(a, 66, 7, 7, 3, NULL));
 	CHECK_IS(0, cuMemsetD2D32_v2(a, 0, 7, 16, 1));
+	CHECK_IS(0, cuMemHostAlloc(&p, 1024, 0));
+	CHECK_IS(0, cuMemHostGetDevicePointer_v2(&pinned, p, 0));
+	CHECK_IS(0, cuMemsetD2D32_v2(pinned, 66, 7, 16, 1));
+	CHECK_IS(0, cuMemsetD2D16_v2(pinned, 65, 7, 16, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(pinned, 66, 7, 7, 2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(pinned + 2, 66, 7, 16, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(pinned, 66, 7, 257, 1));
+	CHECK_IS(0, cuMemFreeHost(p));
 	CHECK_IS(0, cuMemFree_v2(a));
 }
 
