@@ -91,7 +91,7 @@ lint: ## check formatting and correctness
 	scripts/lint-c
 	$(GO) run $(EDITORCONFIG) $(EDITORCONFIG_FLAGS)
 
-unit: unit-go unit-cover unit-driver unit-library ## run the unit tests
+unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tests
 
 # Nothing runs beside anything else in these, as tests/plain_test.go checks: the race detector would
 # find nothing, ten times slower.
@@ -133,8 +133,13 @@ stress: ## race library and worker for wake-ups, a million rounds
 fuzz: ## fuzz each target for FUZZTIME (1h): for the night
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
-fuzz-short: ## fuzz each target for some seconds
-	scripts/fuzz 3s
+# What a guest or a front end says first: messages, rings, commands, code. So many inputs, not so
+# long: at the end of its time the engine may take a slow input for a failure.
+FUZZ_SHORT = vhostuser/FuzzSession virtqueue/FuzzRawRings gpubackend/worker/FuzzCommands \
+	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
+
+fuzz-short: ## fuzz a few targets with some thousand inputs
+	scripts/fuzz 2000x $(FUZZ_SHORT)
 
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
