@@ -4,18 +4,22 @@ GO ?= $(shell scripts/find-go)
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-EDITORCONFIG = github.com/editorconfig-checker/editorconfig-checker/v3/cmd/editorconfig-checker@v3.0.3
+EDITORCONFIG_CHECKER = github.com/editorconfig-checker/editorconfig-checker
+EDITORCONFIG = $(EDITORCONFIG_CHECKER)/v3/cmd/editorconfig-checker@v3.0.3
 # Indentation is gofmt's and clang-format's matter, the length of lines tests/columns_test.go's.
+MADE = zz_generated|\.tsv$$|docs/(wire|coverage|commands|attributes)\.md|\.svg$$|go\.sum
 EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disable-max-line-length \
-	-exclude 'zz_generated|testdata|\.tsv$$|docs/(wire|coverage|commands|attributes)\.md|\.svg$$|go\.sum|tests/programs/want'
+	-exclude '$(MADE)|testdata|tests/programs/want'
 # Says at the end what was skipped and why, which go test keeps to itself.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: cover fuzz fuzz-short help build deps deps-demo generate lint unit system stress test demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
+.PHONY: cover fuzz fuzz-short help build deps deps-demo generate lint unit system stress test \
+	demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
-	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
-	binary guest modules unit-go unit-cover unit-driver unit-library system-programs system-wakeups system-vm FORCE
+	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
+	demo-guest demo-module demo-program binary guest modules \
+	unit-go unit-cover unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
@@ -24,11 +28,12 @@ build: binary guest modules ## build everything that the downloads in place allo
 
 binary: bin/paracuda ## build the host's program
 
-# The version is in the program, and the place of the tree is not: the same commit built elsewhere is
-# the same program. What Go itself would note of git says less, and is not there without git.
+# The version is in the program, and the place of the tree is not: the same commit built elsewhere
+# is the same program. What Go itself would note of git says less, and is not there without git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false -ldflags "-X main.version=$$(scripts/version)"
 
-# Position-independent, so that the lowest addresses are free: workers map what a guest's programs register where these have it.
+# Position-independent, so that the lowest addresses are free: workers map what a guest's programs
+# register where these have it.
 bin/paracuda: FORCE
 	$(GO_BUILD) -buildmode=pie -o $@ ./cmd/paracuda
 
@@ -85,7 +90,8 @@ generate: ## write generated sources anew
 	$(GO) generate ./...
 
 lint: ## check formatting and correctness
-	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver qemu tests vhostuser virtqueue vm | grep .
+	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver qemu tests vhostuser \
+		virtqueue vm | grep .
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	scripts/lint-c
@@ -99,7 +105,8 @@ PLAIN = gpubackend/managed gpubackend/turns
 
 unit-go:
 	$(GO) run $(GOTESTSUM) --format pkgname -- -short $(PLAIN:%=./%)
-	$(GO) run $(GOTESTSUM) --format pkgname -- -race -short $$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$))
+	$(GO) run $(GOTESTSUM) --format pkgname -- -race -short \
+		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$))
 
 # Those whose tests take seconds.
 unit-cover:
@@ -115,7 +122,7 @@ unit-library:
 	$(MAKE) -s -C guestdriver/libcuda test
 	$(MAKE) -s -C guestdriver/nvml/test
 
-system: system-programs system-wakeups system-vm ## run the whole-system tests, in QEMU and User Mode Linux
+system: system-programs system-wakeups system-vm ## run the whole-system tests, with QEMU and UML
 
 # With -C and no package named, its output comes while it runs. Two VMs at a time fit in 4 GiB.
 system-programs:
@@ -128,7 +135,8 @@ system-vm:
 	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu
 
 stress: ## race library and worker for wake-ups, a million rounds
-	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost ./gpubackend/worker
+	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \
+		./gpubackend/worker
 
 fuzz: ## fuzz each target for FUZZTIME (1h): for the night
 	scripts/fuzz $(or $(FUZZTIME),1h)
@@ -157,7 +165,7 @@ install: binary ## install the host program, its services, manual and completion
 host-package: binary ## build the hosts' Debian package
 	packaging/build
 
-walk-host-package: binary ## install, use, upgrade and remove that package in a VM with systemd (minutes)
+walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
 
 guest-package: guest ## build the guests' Debian package

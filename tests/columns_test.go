@@ -3,11 +3,14 @@
 package tests
 
 import (
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// eightWide are the files in which a tab is 8 wide, as the kernel and make have it.
+var eightWide = regexp.MustCompile(`\.[ch]$|(^|/)(Makefile|Kbuild)$`)
 
 // widest is how many columns a line may have.
 const widest = 100
@@ -19,10 +22,11 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
 		}
 	}
-	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.sh", "scripts/*", ".ci/*") {
+	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.sh", "scripts/*", ".ci/*",
+		"Makefile", "*/Makefile", "Kbuild", "*/Kbuild") {
 		tab := 4
-		if ext := filepath.Ext(file); ext == ".c" || ext == ".h" {
-			tab = 8 // as the kernel has it
+		if eightWide.MatchString(file) {
+			tab = 8
 		}
 		if n := tooWide(string(read(t, file)), tab); n != nil {
 			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
