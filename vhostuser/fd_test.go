@@ -96,7 +96,7 @@ func within(t *testing.T, what string, f func()) {
 	go func() { f(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s waits", what)
 	}
 }

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
 		os.Exit(code) // the fuzzing engine keeps goroutines of its own
 	}
-	for i := 0; runtime.NumGoroutine() > before && i < 100; i++ {
+	for i := 0; runtime.NumGoroutine() > before && i < 3000; i++ {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if n := runtime.NumGoroutine(); n > before {

@@ -160,7 +160,7 @@ func TestStateThatDoesntMove(t *testing.T) {
 	t.Parallel()
 	dev := &Migrating{Device: NewDevice(t, 1)}
 	dev.SetState(make([]byte, mib))
-	r := newRigWith(t, dev, dev.Device, vhostuser.Options{Timeout: 100 * time.Millisecond})
+	r := newRigWith(t, dev, dev.Device, vhostuser.Options{Timeout: time.Second})
 	r.MustSend(vhostuser.SetProtocolFeatures, Word(allProtocol))
 	m := &migrating{rig: r, dev: dev}
 	m.save(t)

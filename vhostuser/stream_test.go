@@ -5,6 +5,7 @@ package vhostuser_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -85,27 +86,30 @@ func TestHalfMessageTimesOut(t *testing.T) {
 	t.Parallel()
 	for _, half := range [][]byte{{1},
 		(&vhostuser.Message{Request: 2, Flags: 1, Payload: Word(0)}).AppendTo(nil)[:13]} {
-		front, back := Pair(t)
-		s, err := vhostuser.New(back, NewDevice(t, 1),
-			vhostuser.Options{Timeout: 50 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error)
-		go func() { done <- s.Run(t.Context()) }()
-		f := NewFrontend(t, front)
-		f.MustQuery(vhostuser.GetFeatures)
-		select {
-		case err := <-done:
-			t.Fatalf("Run = %v while nothing was sent", err)
-		case <-time.After(150 * time.Millisecond):
-		}
-		if _, err := front.Write(half); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("Run = %v, want a timeout", err)
-		}
+		t.Run(fmt.Sprintf("%d bytes", len(half)), func(t *testing.T) {
+			t.Parallel()
+			front, back := Pair(t)
+			const timeout = time.Second // long enough for a reply on a busy machine
+			s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{Timeout: timeout})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() { done <- s.Run(t.Context()) }()
+			f := NewFrontend(t, front)
+			f.MustQuery(vhostuser.GetFeatures)
+			select {
+			case err := <-done:
+				t.Fatalf("Run = %v while nothing was sent", err)
+			case <-time.After(3 * timeout / 2):
+			}
+			if _, err := front.Write(half); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("Run = %v, want a timeout", err)
+			}
+		})
 	}
 }
 

@@ -87,7 +87,7 @@ func TestMalformedChains(t *testing.T) {
 		r.drv.Offer(0)
 		start := time.Now()
 		_, ok, err := r.q.Pop()
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%s: Pop took %v", tt.name, took)
 		}
 		var ce *virtqueue.ChainError
