@@ -46,7 +46,7 @@ func (l *lines) String() string {
 // within waits for something that happens soon.
 func within(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}

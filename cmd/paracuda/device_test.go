@@ -31,7 +31,7 @@ func wait(t *testing.T, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("it has not ended")
 		return nil
 	}

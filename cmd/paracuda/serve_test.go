@@ -17,7 +17,7 @@ import (
 // dial connects to a socket once it is there.
 func dial(t *testing.T, socket string) *net.UnixConn {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 		if err == nil {
 			t.Cleanup(func() { c.Close() })
@@ -42,7 +42,7 @@ func use(t *testing.T, c *net.UnixConn) *vhostusertest.Frontend {
 func mustBeRefused(t *testing.T, socket string) {
 	t.Helper()
 	c := dial(t, socket)
-	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("a second front end is not refused: %v", err)
 	}
