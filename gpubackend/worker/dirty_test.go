@@ -57,7 +57,7 @@ func TestHeldPagesAreMarked(t *testing.T) {
 	if got := fetch(); !bytes.Equal(got, all) {
 		t.Errorf("when the log comes: %08b", got)
 	}
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(patience)
 	for ; !bytes.Equal(fetch(), all); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("what the front end has cleared is not marked again")

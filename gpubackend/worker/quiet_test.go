@@ -91,11 +91,16 @@ func TestRest(t *testing.T) {
 			} else {
 				notify(r.wake) // ends the sleep
 			}
-			r.quiet.since = time.Now().Add(-c.idle)
-			if err := r.rest(false); err != nil {
-				t.Fatal(err)
+			var before uint64
+			// Again, if the machine kept the test from its processor for too long in between.
+			for again := true; again; again = !c.sleep && r.quiet.idle >= napUntil {
+				before = r.state.Counters()[handover.Sleeps]
+				r.quiet.since = time.Now().Add(-c.idle)
+				if err := r.rest(false); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if got := r.state.Counters()[handover.Sleeps] > 0; got != c.sleep {
+			if got := r.state.Counters()[handover.Sleeps] > before; got != c.sleep {
 				t.Errorf("slept: %v", got)
 			}
 			if r.rest(true); !r.quiet.since.IsZero() {
