@@ -123,7 +123,7 @@ func (r *rig) list() (vms []link.VM) {
 // await waits for something that happens soon.
 func (r *rig) await(what string, happened func() bool) {
 	r.Helper()
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatalf("waited in vain: %s", what)
 		}
@@ -165,17 +165,32 @@ func TestTurnsByWeight(t *testing.T) {
 			g.work(p.Worker(0), 500*time.Microsecond, &stop)
 		}()
 	}
-	time.Sleep(2 * time.Second)
-	one, three := r.vm("one"), r.vm("three")
+	var one, three link.VM
+	// By what was charged in all. A machine that keeps a worker from its processor in its turn
+	// makes the other wait for what it is owed: then that takes longer.
+	for end := time.Now().Add(time.Minute); ; {
+		time.Sleep(2 * time.Second)
+		for _, v := range r.list() {
+			switch v.Name {
+			case "one":
+				one = v
+			case "three":
+				three = v
+			}
+		}
+		ratio := float64(three.HeldNS) / float64(one.HeldNS)
+		if math.Abs(ratio-3) <= 0.5 && one.Turns >= 10 && three.Turns >= 10 {
+			break
+		}
+		t.Logf("held %d and %d ns in %d and %d turns: a ratio of %.2f, want 3", one.HeldNS,
+			three.HeldNS, one.Turns, three.Turns, ratio)
+		if time.Now().After(end) {
+			t.Error("it stays so")
+			break
+		}
+	}
 	stop.Store(true)
 	workers.Wait()
-	// By what was charged: what the machine does beside it doesn't count.
-	if ratio := float64(three.HeldNS) / float64(one.HeldNS); math.Abs(ratio-3) > 0.5 {
-		t.Errorf("held %d and %d ns: a ratio of %.2f, want 3", one.HeldNS, three.HeldNS, ratio)
-	}
-	if one.Turns < 10 || three.Turns < 10 {
-		t.Errorf("%d and %d turns", one.Turns, three.Turns)
-	}
 	if n := g.clashes.Load(); n > 0 && one.Overruns+three.Overruns == 0 {
 		t.Errorf("both were on the GPU %d times", n)
 	}

@@ -59,7 +59,7 @@ func config(t *testing.T, path, name string) Config {
 // await waits for something that happens soon.
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("waited in vain: %s", what)
 		}
