@@ -75,7 +75,7 @@ func TestAdminHostile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(soon))
 		_, _ = io.WriteString(c, text)
 		_ = c.(*net.UnixConn).CloseWrite()
 		_, _ = io.ReadAll(c)

@@ -41,7 +41,7 @@ func TestFrontEndDoesNotWaitForTheMover(t *testing.T) {
 	go func() {
 		select {
 		case <-served:
-		case <-time.After(5 * time.Second):
+		case <-time.After(soon):
 			t.Error("the front end waits for the mover")
 		}
 		close(s.ready)

@@ -229,7 +229,7 @@ const (
 	guestBytes = 64 << 20
 	arenaBytes = 2 << 20
 	queueSize  = 64
-	soon       = 20 * time.Second
+	soon       = time.Minute
 )
 
 func settingsOf(t testing.TB, text ...string) Settings {

@@ -141,16 +141,24 @@ func TestStopEndsEndlessWork(t *testing.T) {
 // one.
 func TestStopWaitsForAllAtOnce(t *testing.T) {
 	const grace = time.Second
-	v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.killed })}, Timeouts{},
-		fmt.Sprintf("stop-grace=%v", grace))
-	for i := range 3 {
-		v.open(uint32(i))
+	var took time.Duration
+	for range tries { // one after another they would take three times as long each time
+		v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.killed })}, Timeouts{},
+			fmt.Sprintf("stop-grace=%v", grace))
+		for i := range 3 {
+			v.open(uint32(i))
+		}
+		begin := time.Now()
+		v.front.Stop(v.queues...)
+		if took = time.Since(begin); took < grace {
+			t.Fatalf("3 queues were stopped in %v, with a grace of %v", took, grace)
+		}
+		if took < 3*grace {
+			return
+		}
+		v.close()
 	}
-	begin := time.Now()
-	v.front.Stop(v.queues...)
-	if took := time.Since(begin); took < grace || took >= 3*grace {
-		t.Fatalf("3 queues were stopped in %v, with a grace of %v", took, grace)
-	}
+	t.Errorf("3 queues were stopped in %v, with a grace of %v", took, grace)
 }
 
 // TestStopOfOneQueue: workers that paused since the queue of another was stopped go on.
