@@ -18,6 +18,7 @@ type fakeQEMU struct {
 	socket string
 	shared bool
 	stuck  bool              // the guest never lets go of a device
+	asked  func()            // a guest that is stuck was asked for its device
 	refuse map[string]string // commands that fail, and what QEMU says
 
 	mu       sync.Mutex
@@ -101,6 +102,9 @@ func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
 	}
 	reply, _ := json.Marshal(map[string]any{"return": f.do(cmd)})
 	fmt.Fprintf(c, "%s\n", reply)
+	if cmd.Execute == "device_del" && f.stuck && f.asked != nil {
+		f.asked()
+	}
 	if cmd.Execute == "device_del" && !f.stuck {
 		id := cmd.Arguments["id"].(string)
 		delete(f.devices, id)

@@ -209,7 +209,7 @@ func TestVMDiesWithItsParent(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
-		for end := time.Now().Add(10 * time.Second); len(naming(t,
+		for end := time.Now().Add(time.Minute); len(naming(t,
 			dir)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("left: %q", naming(t, dir))

@@ -21,7 +21,7 @@ import (
 
 const (
 	guestBase = 0x1_0000_0000
-	patience  = 20 * time.Second
+	patience  = time.Minute
 )
 
 // memfd makes a file in memory of n bytes, mapped; seals are added if not 0.
