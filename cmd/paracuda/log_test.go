@@ -41,8 +41,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// heldBack is how many lines a log says were held back, which it does again and again in a flood that
-// lasts.
+// heldBack is how many lines a log says were held back, which it does again and again in a flood
+// that lasts.
 func heldBack(t *testing.T, log string) (sum int) {
 	t.Helper()
 	for _, text := range regexp.MustCompile(` lines=(\d+) `).FindAllStringSubmatch(log, -1) {

@@ -18,9 +18,9 @@ import (
 
 // These are attacks of one VM on the share of another, b, which has work all the time.
 
-// goesOn checks that b goes on beside what others do: with a tenth of the time at the least, and with
-// kernels that it gets to the GPU in that. It is to have a half or a third, but for a host that is
-// busy, where how much a turn is good for is the processors' doing.
+// goesOn checks that b goes on beside what others do: with a tenth of the time at the least, and
+// with kernels that it gets to the GPU in that. It is to have a half or a third, but for a host
+// that is busy, where how much a turn is good for is the processors' doing.
 func (h *host) goesOn(b *tenant) {
 	h.Helper()
 	inSomeWindow(h.T, func() error {
@@ -32,8 +32,8 @@ func (h *host) goesOn(b *tenant) {
 	}, b)
 }
 
-// shares checks that b and the attacker were charged alike, as far as a busy host allows. Those that
-// launch no kernels by themselves do.
+// shares checks that b and the attacker were charged alike, as far as a busy host allows. Some of
+// them have work in each window.
 func (h *host) shares(launch ...*tenant) {
 	h.Helper()
 	inSomeWindow(h.T, func() error {

@@ -371,8 +371,8 @@ func TestWorkerThatIsStopped(t *testing.T) {
 	inSomeWindow(t, func() error {
 		n := during(window/2, b.kernels, h.held("b"))
 		if n[0] == 0 || n[1] < 0.25*(window/2).Seconds() {
-			return fmt.Errorf("%g kernels in %.3f of %v beside a worker that was stopped in its turn",
-				n[0], n[1], window/2)
+			return fmt.Errorf("%g kernels in %.3f of %v beside a stopped worker", n[0], n[1],
+				window/2)
 		}
 		return nil
 	}, b)
