@@ -337,9 +337,9 @@ func TestClosedConn(t *testing.T) {
 func TestChannelWhoseReaderIsGone(t *testing.T) {
 	t.Parallel()
 	r := realized(t, 1)
-	p := newPipe(t)
-	r.MustSend(vhostuser.SetBackendReqFD, nil, p[1])
-	if err := unix.Close(p[0]); err != nil {
+	reader, writer := pipe(t)
+	r.MustSend(vhostuser.SetBackendReqFD, nil, int(writer.Fd()))
+	if err := reader.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.s.ConfigChanged(); !errors.Is(err, unix.EPIPE) {
