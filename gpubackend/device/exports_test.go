@@ -96,7 +96,8 @@ func TestHandlesAreLookedUp(t *testing.T) {
 	taken(t, e, b, other, wire.StatusOk)
 	e.clear()
 	taken(t, e, b, other, wire.StatusNoObject)
-	if after := files(t); after != before || e.bytes != 0 || len(e.handles) != 0 ||
+	// A file of an earlier test may be closed meanwhile.
+	if after := files(t); after > before || e.bytes != 0 || len(e.handles) != 0 ||
 		len(e.offers) != 0 {
 		t.Errorf("left: %d files, %d bytes, %d handles, %d offers", after-before, e.bytes,
 			len(e.handles), len(e.offers))
@@ -381,7 +382,7 @@ func TestWithdrawnOffers(t *testing.T) {
 		withdraw(w, i)
 		withdraw(w, i)
 	}
-	if n := files(t) - before; n != 0 || w.offers != 0 || len(e.offers) != 0 {
+	if n := files(t) - before; n > 0 || w.offers != 0 || len(e.offers) != 0 {
 		t.Errorf("left: %d files, %d offers, %d in all", n, w.offers, len(e.offers))
 	}
 	offered(t, e, w, 1000, 10)

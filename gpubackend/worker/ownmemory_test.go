@@ -43,7 +43,8 @@ func TestOwnMemory(t *testing.T) {
 		for i := 0; i < size; i += 4096 {
 			b[i] = 1
 		}
-		if now := ownMemory(); before == 0 || now < before+least ||
+		// The runtime may give memory back meanwhile.
+		if now := ownMemory(); before == 0 || least > 0 && now < before+least ||
 			least == 0 && now > before+size/2 {
 			t.Errorf("flags %#x: %d bytes before %d more were written, %d after", flags, before,
 				size, now)
