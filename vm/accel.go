@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/paracuda/paracuda/qemu"
 )
 
 // QEMU's accelerators.
@@ -19,7 +21,8 @@ const (
 )
 
 const (
-	kvmDevice = "/dev/kvm"
+	kvmDevice  = "/dev/kvm"
+	processors = "/proc/cpuinfo"
 	// trialTime is how long a guest may take to run a program under KVM. One that
 	// runs at all takes a second or two.
 	trialTime = 10 * time.Second
@@ -27,17 +30,19 @@ const (
 
 // trial finds QEMU's accelerator: KVM if a guest is seen to run under it, and
 // else TCG. That /dev/kvm exists says little: inside some virtual machines a
-// guest under it stops early in its boot.
+// guest under it stops early in its boot. What the processor offers tells most
+// of these without a boot.
 type trial struct {
-	assets Assets
-	qemu   string            // QEMU's program
-	device string            // KVM's
-	limit  time.Duration     // how long it may take
-	warn   func(text string) // told why it is not KVM
+	assets  Assets
+	qemu    string            // QEMU's program
+	device  string            // KVM's
+	cpuinfo string            // the file that tells of the processors
+	limit   time.Duration     // how long it may take
+	warn    func(text string) // told why it is not KVM
 }
 
 func (t *trial) accelerator(ctx context.Context) string {
-	if err := writable(t.device); err != nil {
+	if err := t.possible(); err != nil {
 		t.warn(fmt.Sprintf("KVM does not work here (%v): using TCG, which is slower", err))
 		return TCG
 	}
@@ -57,6 +62,19 @@ func (t *trial) accelerator(ctx context.Context) string {
 			"remove %s to try again", f.Why, note))
 	}
 	return f.Accel
+}
+
+// possible says why KVM can't work, as far as can be seen without a boot.
+func (t *trial) possible() error {
+	if err := writable(t.device); err != nil {
+		return err
+	}
+	cpuinfo, err := os.Open(t.cpuinfo)
+	if err != nil {
+		return nil // a boot will tell
+	}
+	defer cpuinfo.Close()
+	return qemu.CheckProcessor(cpuinfo)
 }
 
 func writable(file string) error {

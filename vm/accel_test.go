@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // newTrial makes a trial of a QEMU that is a shell script, and the list of what
@@ -21,13 +24,15 @@ func newTrial(t *testing.T, script string) (*trial, *[]string) {
 	}
 	write(t, filepath.Join(a.Build, "guest/init"), "init")
 	qemu, kvm := filepath.Join(a.Cache, "qemu"), filepath.Join(a.Cache, "kvm")
+	cpuinfo := filepath.Join(a.Cache, "cpuinfo")
 	write(t, kvm, "")
+	write(t, cpuinfo, "flags : fpu vmx\n")
 	program(t, filepath.Join(a.Cache, "qemu-11/virtiofsd"), "exec sleep 100")
 	setQEMU(t, qemu, script)
 	t.Setenv("PARACUDA_QEMU", qemu)
 	var said []string
-	return &trial{assets: a, qemu: qemu, device: kvm, limit: 10 * time.Second,
-		warn: func(text string) { said = append(said, text) }}, &said
+	return &trial{assets: a, qemu: qemu, device: kvm, cpuinfo: cpuinfo,
+		limit: 10 * time.Second, warn: func(text string) { said = append(said, text) }}, &said
 }
 
 func program(t *testing.T, file, script string) {
@@ -113,6 +118,28 @@ func TestNoKVM(t *testing.T) {
 	}
 }
 
+// TestKVMInSoftware is on a processor that has none of its own: no VM is started to find out, and
+// nothing is kept, as this costs nothing.
+func TestKVMInSoftware(t *testing.T) {
+	trial, said := newTrial(t, "exec sleep 100")
+	write(t, trial.cpuinfo, "flags : fpu hypervisor\n")
+	if found, vms := trial.choose(t); found != TCG || vms != 0 {
+		t.Errorf("found %s after %d VMs", found, vms)
+	}
+	if want := "KVM does not work here (the processor offers neither VMX nor SVM): " +
+		"using TCG, which is slower"; len(*said) != 1 || (*said)[0] != want {
+		t.Errorf("it said %q, not %q", *said, want)
+	}
+	if notes, _ := filepath.Glob(filepath.Join(trial.assets.Cache, "accel*")); notes != nil {
+		t.Errorf("it left %v", notes)
+	}
+	// Where that can't be read, a VM tells.
+	trial.cpuinfo, trial.limit = "/nowhere/cpuinfo", 100*time.Millisecond
+	if trial.choose(t); len(*said) != 2 || !strings.Contains((*said)[1], "ran no program") {
+		t.Errorf("it said %q", *said)
+	}
+}
+
 // TestTrialThatCouldNotBeMade lacks what every VM needs: that says nothing about KVM.
 func TestTrialThatCouldNotBeMade(t *testing.T) {
 	trial, said := newTrial(t, "exit 1")
@@ -151,4 +178,83 @@ func TestAcceleratorIsRemembered(t *testing.T) {
 			t.Errorf("recalled %+v from %s", f, text)
 		}
 	}
+}
+
+// TestNoteThatIsNone has something else where the note should be. It tells of nothing, and, where
+// one can be written, the next note replaces it.
+func TestNoteThatIsNone(t *testing.T) {
+	found := finding{Boot: bootID(), QEMU: "/q", Accel: KVM}
+	text := `[{"boot":"` + bootID() + `","qemu":"/q","accelerator":"kvm"}` + "]"
+	for _, tt := range []struct {
+		name string
+		put  func(t *testing.T, note string)
+		kept bool
+	}{
+		{"cut off", func(t *testing.T, note string) { write(t, note, text[:20]) }, true},
+		{"zeros", func(t *testing.T, note string) {
+			write(t, note, strings.Repeat("\x00", 99))
+		}, true},
+		{"another accelerator", func(t *testing.T, note string) {
+			write(t, note, strings.Replace(text, `"kvm"`, `"kvm,dump-guest-core=on"`, 1))
+		}, true},
+		{"too long", func(t *testing.T, note string) {
+			write(t, note, text+strings.Repeat(" ", mostNote))
+		}, true},
+		{"a link", func(t *testing.T, note string) {
+			write(t, note+"-other", text)
+			symlink(t, note+"-other", note)
+		}, true},
+		{"a link to a device", func(t *testing.T, note string) {
+			symlink(t, "/dev/zero", note)
+		}, true},
+		{"a FIFO", func(t *testing.T, note string) {
+			if err := unix.Mkfifo(note, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, true},
+		{"a directory", func(t *testing.T, note string) {
+			write(t, filepath.Join(note, "file"), text)
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			note := filepath.Join(t.TempDir(), "accelerator.json")
+			tt.put(t, note)
+			if f, known := recall(note, "/q"); known {
+				t.Errorf("recalled %+v", f)
+			}
+			remember(note, found)
+			if f, known := recall(note, "/q"); known != tt.kept || known && f != found {
+				t.Errorf("recalled %+v, %v", f, known)
+			}
+			if drafts, _ := filepath.Glob(note + ".*"); drafts != nil {
+				t.Errorf("it left %v", drafts)
+			}
+		})
+	}
+}
+
+func symlink(t *testing.T, to, name string) {
+	t.Helper()
+	if err := os.Symlink(to, name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVMsRememberAtOnce has many write the note while it is read: it is always a whole one.
+func TestVMsRememberAtOnce(t *testing.T) {
+	note := filepath.Join(t.TempDir(), "accelerator.json")
+	remember(note, finding{Boot: bootID(), QEMU: "/q", Accel: KVM})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			why := strings.Repeat("w", 1000*i)
+			for range 20 {
+				remember(note, finding{Boot: bootID(), QEMU: "/q", Accel: TCG, Why: why})
+				if _, known := recall(note, "/q"); !known {
+					t.Error("nothing is recalled")
+				}
+			}
+		})
+	}
+	all.Wait()
 }

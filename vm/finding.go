@@ -4,7 +4,9 @@ package vm
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -37,8 +39,16 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// findings reads those of earlier trials that hold.
+// mostNote is the length of a note that is looked at: some hundred QEMUs.
+const mostNote = 1 << 16
+
+// findings reads those of earlier trials that hold. A file that isn't a note
+// tells of none, and is replaced by the next one.
 func findings(note string) []finding {
+	if info, err := os.Lstat(note); err != nil || !info.Mode().IsRegular() ||
+		info.Size() > mostNote {
+		return nil
+	}
 	text, err := os.ReadFile(note)
 	if err != nil {
 		return nil
@@ -60,11 +70,21 @@ func recall(note, qemu string) (finding, bool) {
 	return all[i], true
 }
 
-// remember keeps what a trial found. If it cannot, the next VM tries again.
+// remember keeps what a trial found. If it cannot, the next VM tries again. Of
+// VMs that start at the same time, the last one's note is kept, a whole one.
 func remember(note string, f finding) {
 	others := slices.DeleteFunc(findings(note), func(o finding) bool { return o.QEMU == f.QEMU })
 	text, err := json.Marshal(append(others, f))
-	if err == nil && os.WriteFile(note+".new", append(text, '\n'), 0o644) == nil {
-		os.Rename(note+".new", note)
+	if err != nil {
+		return
+	}
+	draft, err := os.CreateTemp(filepath.Dir(note), filepath.Base(note)+".*")
+	if err != nil {
+		return
+	}
+	defer os.Remove(draft.Name()) // if it doesn't become the note
+	_, err = draft.Write(append(text, '\n'))
+	if err = errors.Join(err, draft.Close()); err == nil {
+		os.Rename(draft.Name(), note)
 	}
 }

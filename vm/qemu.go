@@ -32,8 +32,8 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 		return nil, err
 	}
 	if c.Accel == "" {
-		t := trial{assets: c.Assets, qemu: program, device: kvmDevice, limit: trialTime,
-			warn: c.warn}
+		t := trial{assets: c.Assets, qemu: program, device: kvmDevice,
+			cpuinfo: processors, limit: trialTime, warn: c.warn}
 		c.Accel = t.accelerator(ctx)
 	}
 	spec, err := qemuMachine(c, dir)

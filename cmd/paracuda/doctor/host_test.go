@@ -99,6 +99,8 @@ func TestKernel(t *testing.T) {
 		found, fix string
 	}{
 		{"KVM", look((*Host).kvm), nil, func(h *Host) {}, OK, "can be used", ""},
+		{"KVM in software", look((*Host).kvm), files{"/proc/cpuinfo": "flags : fpu hypervisor\n"},
+			nil, Warning, "neither VMX nor SVM", "lscpu"},
 		{"no KVM", look((*Host).kvm), nil, func(h *Host) {
 			h.Open = func(string) error { return absent }
 		}, Warning, "emulated", "modprobe"},

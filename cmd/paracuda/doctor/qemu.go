@@ -56,6 +56,12 @@ func (h *Host) kvm(context.Context) Finding {
 	err := h.Open(h.path(device))
 	switch {
 	case err == nil:
+		cpuinfo := strings.NewReader(h.text(h.path("/proc/cpuinfo")))
+		if err := qemu.CheckProcessor(cpuinfo); err != nil {
+			return warn(fmt.Sprintf("%s runs no usual kernel (%v, or its firmware or host keeps "+
+				"them off): VMs run emulated, many times slower", device, err),
+				"lscpu | grep -i virtualization")
+		}
 		return good(device + " can be used")
 	case errors.Is(err, fs.ErrNotExist):
 		return warn("no "+device+": VMs run emulated, many times slower",
