@@ -16,8 +16,8 @@ import (
 )
 
 // policyChanges are policies, what they were before, and the counter that grows while they hold and
-// else doesn't. inline-limit is heeded by the guest's library alone: it has learnt of it by the
-// interrupt that tells the driver of a change of the configuration space.
+// else doesn't. inline-limit is heeded by the guest's library alone: it has learnt of it by
+// the answer to the request for the settings that the driver keeps waiting.
 var policyChanges = []struct{ set, unset, counter string }{
 	{"batch-commands=1", "batch-commands=512", "batches_full"},
 	{"batch-bytes=64", "batch-bytes=64K", "batches_full_bytes"},
@@ -30,30 +30,43 @@ var policyChanges = []struct{ set, unset, counter string }{
 func TestPolicyChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRig(t, vm)
-		p.commands(t, 1) // the program works
-		for _, change := range policyChanges {
-			if p.grows(t, change.counter) {
-				t.Errorf("%s grows before %s", change.counter, change.set)
-			}
-			p.set(t, change.set)
-			p.eventually(t, change.counter, true)
-			p.set(t, change.unset)
-			p.eventually(t, change.counter, false)
-		}
-		for _, fixed := range []string{"channels=3", "arena=16M", "batch-bytes=8",
-			"batch-delay=1h"} {
-			if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 ||
-				!strings.Contains(r.stderr, fixed) {
-				t.Errorf("set %s: exit code %d, %s", fixed, r.exit, tail(r.stderr))
-			}
-		}
-		if r := command(t, time.Minute, root, paracuda, "stats",
-			p.socket); !strings.Contains(r.stdout, "launches (") ||
-			!strings.Contains(r.stdout, "commands a batch") {
-			t.Errorf("stats:%s", tail(r.stdout+r.stderr))
-		}
+		changePolicies(t, startPolicyRig(t, vm, paracudaRun...))
 	})
+}
+
+// TestPolicyChangesBehindGenericDevice is the same where the device has a configuration space of
+// its own, which says nothing of policies, and a number of its own.
+func TestPolicyChangesBehindGenericDevice(t *testing.T) {
+	needsQEMU(t)
+	vm := frontEnds[slices.IndexFunc(frontEnds, func(f frontEnd) bool { return f.name == "qemu" })]
+	changePolicies(t, startPolicyRig(t, vm, "env", "PARACUDA_QEMU="+qemuProgram(t, "11"), paracuda,
+		"run", "--carrier", "generic"))
+}
+
+func changePolicies(t *testing.T, p *policyRig) {
+	t.Helper()
+	p.commands(t, 1) // the program works
+	for _, change := range policyChanges {
+		if p.grows(t, change.counter) {
+			t.Errorf("%s grows before %s", change.counter, change.set)
+		}
+		p.set(t, change.set)
+		p.eventually(t, change.counter, true)
+		p.set(t, change.unset)
+		p.eventually(t, change.counter, false)
+	}
+	for _, fixed := range []string{"channels=3", "arena=16M", "batch-bytes=8",
+		"batch-delay=1h"} {
+		if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 ||
+			!strings.Contains(r.stderr, fixed) {
+			t.Errorf("set %s: exit code %d, %s", fixed, r.exit, tail(r.stderr))
+		}
+	}
+	if r := command(t, time.Minute, root, paracuda, "stats",
+		p.socket); !strings.Contains(r.stdout, "launches (") ||
+		!strings.Contains(r.stdout, "commands a batch") {
+		t.Errorf("stats:%s", tail(r.stdout+r.stderr))
+	}
 }
 
 // policyRig is a VM in which a program works without end.
@@ -63,18 +76,27 @@ type policyRig struct {
 	ended  chan struct{}
 }
 
-func startPolicyRig(t *testing.T, vm frontEnd) *policyRig {
+// paracudaRun is how a VM is started that needs no options.
+var paracudaRun = []string{paracuda, "run"}
+
+// startPolicyRig starts it by a command, which is paracuda run with or without options.
+func startPolicyRig(t *testing.T, vm frontEnd, run ...string) *policyRig {
 	t.Helper()
-	return startPolicyRigOf(t, vm, filepath.Join(programs, "launches"), "0")
+	return startPolicyRigBy(t, vm, run, filepath.Join(programs, "launches"), "0")
 }
 
 // startPolicyRigOf is one in which another program works.
 func startPolicyRigOf(t *testing.T, vm frontEnd, program ...string) *policyRig {
 	t.Helper()
+	return startPolicyRigBy(t, vm, paracudaRun, program...)
+}
+
+func startPolicyRigBy(t *testing.T, vm frontEnd, run []string, program ...string) *policyRig {
+	t.Helper()
 	p := &policyRig{socket: filepath.Join(t.TempDir(), "control"), limit: vm.boot + vm.limit,
 		ended: make(chan struct{})}
-	cmd := exec.Command(paracuda, append([]string{"run", "--vm", vm.name, "--gpu", "soft",
-		"--control", p.socket, "--"}, program...)...)
+	cmd := exec.Command(run[0], slices.Concat(run[1:], []string{"--vm", vm.name, "--gpu", "soft",
+		"--control", p.socket, "--"}, program)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 10*time.Second
