@@ -4,10 +4,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/policyfile"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device"
@@ -17,10 +19,11 @@ const setText = `Changes policies of a running VM. SOCKET is the device's contro
 (paracuda device --control); it says which programs follow: all, or those that start later.
 paracuda device --help lists the keys. With --vm the arbiter is asked, whose keys paracuda
 arbiter --help lists: what it sets is stronger, and holds until the VM ends or the arbiter reads
-its configuration again.`
+its configuration again. --save keeps them for the VM's next starts, too, in the file that
+paracuda device --config reads: /etc/paracuda/vms/NAME.conf for a service.`
 
 func setCommand() *cobra.Command {
-	var vm, path string
+	var vm, path, save string
 	c := &cobra.Command{
 		Use:                   "set SOCKET KEY=VALUE... | --vm NAME KEY=VALUE...",
 		Short:                 "change policies of a running VM",
@@ -29,15 +32,51 @@ func setCommand() *cobra.Command {
 		ValidArgsFunction:     setArguments,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if vm != "" {
+				if save != "" {
+					return usagef("set: --save is for SOCKET; the arbiter's file is edited by hand")
+				}
 				return setAtArbiter(path, vm, args)
 			}
-			return setAtDevice(args)
+			return setAndSave(save, args)
 		},
 	}
 	c.Flags().StringVar(&vm, "vm", "", "the VM that has registered as `NAME`")
+	c.Flags().StringVar(&save, "save", "", "write the policies to a VM's configuration `FILE`, too")
 	c.Flags().StringVar(&path, "arbiter", "", arbiterHelp)
 	complete(c, "vm", vmNames(&path))
 	return c
+}
+
+// setAndSave changes policies of the VM whose control socket comes first, and if there is a file to
+// save them to, there. The file is written last, when the VM has taken them all.
+func setAndSave(file string, args []string) error {
+	if file == "" || len(args) < 2 {
+		return setAtDevice(args)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--save: %w", err)
+	}
+	var all []policyfile.Setting
+	for _, a := range args[1:] {
+		key, value, ok := strings.Cut(a, "=")
+		if !ok {
+			return usagef("set: %q: want KEY=VALUE", a)
+		}
+		all = append(all, policyfile.Setting{Key: key, Value: value})
+	}
+	changed, err := policyfile.Change(string(text), all)
+	if err != nil {
+		return fmt.Errorf("--save %s: %w", file, err)
+	}
+	if err := setAtDevice(args); err != nil {
+		return err
+	}
+	if err := policyfile.Write(file, changed); err != nil {
+		return fmt.Errorf("--save %s: %w", file, err)
+	}
+	fmt.Fprintf(stdout, "saved in %s\n", file)
+	return nil
 }
 
 // setAtDevice changes policies of the VM whose control socket comes first.
