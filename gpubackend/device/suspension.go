@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -128,9 +129,7 @@ func (d *Device) moveAllOut(p *movement) (m Moved, err error) {
 	if err != nil {
 		return m, err
 	}
-	for _, bytes := range plans {
-		m.Bytes += bytes
-	}
+	m.Bytes = sum(plans)
 	p.all.Store(m.Bytes)
 	if err := d.roomFor(m.Bytes); err != nil {
 		return m, err
@@ -150,6 +149,16 @@ func (d *Device) moveAllOut(p *movement) (m Moved, err error) {
 		m.Stays += bytes
 	}
 	return m, nil
+}
+
+// sum is how many bytes there are in all, or the most that a number holds: workers may lie.
+func sum(plans map[*workerProcess]uint64) (all uint64) {
+	for _, bytes := range plans {
+		if all += bytes; all < bytes {
+			return math.MaxUint64
+		}
+	}
+	return all
 }
 
 // drainAll has the work of all workers end, and returns how much each has to move. Workers that

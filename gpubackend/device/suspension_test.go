@@ -364,6 +364,9 @@ func TestBadlySuspended(t *testing.T) {
 		{"has very much", handover.KindDrain,
 			handover.Message{Kind: handover.KindDrained, Bytes: 1 << 62}, "the host has", "",
 			false},
+		{"has more than a number holds, with others", handover.KindDrain,
+			handover.Message{Kind: handover.KindDrained, Bytes: 1 << 63}, "the host has", "",
+			false},
 		{"doesn't move", handover.KindMoveOut,
 			handover.Message{Kind: handover.KindMovedOut, Error: no}, no, "", false},
 		{"doesn't move in", handover.KindMoveIn,
@@ -385,6 +388,7 @@ func TestBadlySuspended(t *testing.T) {
 				"stop-grace=100ms")
 			v.dev.config.HostMemory = func() (uint64, error) { return 1 << 40, nil }
 			v.open(0)
+			v.open(1)
 			if test.suspend != "" {
 				v.refused(Request{Suspend: true}, test.suspend, suspend.Running)
 				return
