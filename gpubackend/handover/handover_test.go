@@ -125,7 +125,8 @@ func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 			t.Fatal("two files where one was announced")
 		}
 	}
-	if after := openFiles(t); after != before {
+	// What an earlier test has left to the collector may be closed meanwhile.
+	if after := openFiles(t); after > before {
 		t.Fatalf("%d open files, %d before", after, before)
 	}
 }
