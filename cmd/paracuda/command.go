@@ -98,6 +98,17 @@ func takesNothing(c *cobra.Command, args []string) error {
 	return usagef("%s: unexpected argument %q%s", c.Name(), args[0], hint)
 }
 
+// takesSocket wants the socket of a device, and nothing more.
+func takesSocket(c *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return usagef("%s: want SOCKET", c.Name())
+	case 1:
+		return checkSocket(c.Name(), args[0])
+	}
+	return usagef("%s: unexpected argument %q: want one SOCKET", c.Name(), args[1])
+}
+
 // flagError is one line about an option: the help is for those who ask for it.
 func flagError(c *cobra.Command, err error) error {
 	of := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), "paracuda"), " ")

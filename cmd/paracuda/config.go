@@ -17,7 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-// maxConfig bounds a file of --config, which has some dozens of lines.
+// maxConfig bounds a file of --config and --save, which has some dozens of lines.
 const maxConfig = 1 << 20
 
 // notInFile are the options that a file can't have: they are of one start, or the table [set].
@@ -34,20 +34,12 @@ type config struct {
 
 // read takes over what a file says.
 func (f *config) read(path string) error {
-	file, err := os.Open(path)
+	text, err := readConfig("--config", path)
 	if err != nil {
-		return fmt.Errorf("--config: %w", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("--config: %w", err)
-	case len(text) > maxConfig:
-		return usagef("--config %s: more than %d bytes", path, maxConfig)
+		return err
 	}
 	var top map[string]toml.Primitive
-	if f.meta, err = toml.Decode(string(text), &top); err == nil {
+	if f.meta, err = toml.Decode(text, &top); err == nil {
 		err = f.top(top)
 	}
 	var at toml.ParseError
@@ -55,6 +47,23 @@ func (f *config) read(path string) error {
 		return usagef("--config %s, line %d: %s", path, at.Position.Line, at.Message)
 	}
 	return err
+}
+
+// readConfig reads a file that an option names.
+func readConfig(option, path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", option, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", option, err)
+	case len(text) > maxConfig:
+		return "", usagef("%s %s: more than %d bytes", option, path, maxConfig)
+	}
+	return string(text), nil
 }
 
 func (f *config) top(top map[string]toml.Primitive) error {

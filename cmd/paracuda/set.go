@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,19 +52,18 @@ func setAndSave(file string, args []string) error {
 	if file == "" || len(args) < 2 {
 		return setAtDevice(args)
 	}
-	text, err := os.ReadFile(file)
+	text, err := readConfig("--save", file)
 	if err != nil {
-		return fmt.Errorf("--save: %w", err)
+		return err
 	}
 	var all []policyfile.Setting
-	for _, a := range args[1:] {
-		key, value, ok := strings.Cut(a, "=")
-		if !ok {
-			return usagef("set: %q: want KEY=VALUE", a)
-		}
+	err = eachSetting(args[1:], func(key, value string) {
 		all = append(all, policyfile.Setting{Key: key, Value: value})
+	})
+	if err != nil {
+		return err
 	}
-	changed, err := policyfile.Change(string(text), all)
+	changed, err := policyfile.Change(text, all)
 	if err != nil {
 		return fmt.Errorf("--save %s: %w", file, err)
 	}
@@ -109,12 +107,9 @@ func setAtArbiter(path, vm string, settings []string) error {
 		return err
 	}
 	all := map[string]string{}
-	for _, text := range settings {
-		key, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return usagef("set: %q: want KEY=VALUE", text)
-		}
-		all[key] = value
+	err := eachSetting(settings, func(key, value string) { all[key] = value })
+	if err != nil {
+		return err
 	}
 	var p policy.Policy
 	if err := p.SetAll(all); err != nil {
@@ -124,5 +119,17 @@ func setAtArbiter(path, vm string, settings []string) error {
 		return fmt.Errorf("set: %w", err)
 	}
 	fmt.Fprintf(stdout, "%s holds for VM %s\n", strings.Join(settings, " "), vm)
+	return nil
+}
+
+// eachSetting calls take for the key and the value of each setting.
+func eachSetting(settings []string, take func(key, value string)) error {
+	for _, text := range settings {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return usagef("set: %q: want KEY=VALUE", text)
+		}
+		take(key, value)
+	}
 	return nil
 }

@@ -29,16 +29,10 @@ func statsCommand() *cobra.Command {
 		Short:                 "print the counters of a running VM",
 		Long:                  statsText,
 		DisableFlagsInUseLine: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch len(args) {
-			case 0:
-				return usagef("stats: want SOCKET")
-			case 1:
-				return checkSocket("stats", args[0])
-			}
-			return usagef("stats: unexpected argument %q: want one SOCKET", args[1])
+		Args:                  takesSocket,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return stats(args[0], raw)
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return stats(args[0], raw) },
 	}
 	c.Flags().BoolVar(&raw, "json", false, "print JSON")
 	return c

@@ -41,15 +41,7 @@ func changeCommand(name, short, text string, r device.Request) *cobra.Command {
 		Short:                 short,
 		Long:                  text,
 		DisableFlagsInUseLine: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			switch len(args) {
-			case 0:
-				return usagef("%s: want SOCKET", name)
-			case 1:
-				return checkSocket(name, args[0])
-			}
-			return usagef("%s: unexpected argument %q: want one SOCKET", name, args[1])
-		},
+		Args:                  takesSocket,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var show io.Writer = io.Discard
 			_, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS)
