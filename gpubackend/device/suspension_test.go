@@ -78,7 +78,7 @@ func (s *suspended) mustHold() {
 	}
 }
 
-// ask suspends or resumes, as an operator does.
+// change suspends or resumes, as an operator does.
 func (v *vm) change(r Request) (Answer, error) {
 	a := v.dev.atLength(r, func(*Progress) {})
 	if a.Error != "" {
@@ -89,16 +89,17 @@ func (v *vm) change(r Request) (Answer, error) {
 
 func (v *vm) mustSuspend() *Moved {
 	v.t.Helper()
-	a, err := v.change(Request{Suspend: true})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return a.Moved
+	return v.mustChange(Request{Suspend: true})
 }
 
 func (v *vm) mustResume() *Moved {
 	v.t.Helper()
-	a, err := v.change(Request{Resume: true})
+	return v.mustChange(Request{Resume: true})
+}
+
+func (v *vm) mustChange(r Request) *Moved {
+	v.t.Helper()
+	a, err := v.change(r)
 	if err != nil {
 		v.t.Fatal(err)
 	}
