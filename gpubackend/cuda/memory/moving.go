@@ -3,16 +3,14 @@
 package memory
 
 import (
-	"errors"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
 )
 
 // Pieces lists what the heaps have for allocations of this process, where a context works that can
-// copy it. Staging memory is the mover's too, and what was imported is another process's.
+// copy it.
 func (m *Memory) Pieces() (list []gpubackend.Piece) {
 	for c := range m.freed {
 		m.takeBack(c) // everything is idle
@@ -21,12 +19,7 @@ func (m *Memory) Pieces() (list []gpubackend.Piece) {
 		if m.copier(i) == nil {
 			continue
 		}
-		m.heaps[i].Trim()
-		for _, p := range m.heaps[i].Pieces() {
-			if p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
-				list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})
-			}
-		}
+		list = append(list, movable.Pieces(m.heaps[i].Heap)...)
 	}
 	return list
 }
@@ -103,28 +96,10 @@ func (m *Memory) heapAt(addr uint64) *devmem.Heap {
 
 // LeavePieces unmaps them: without a handle and a mapping the driver gives the memory to others.
 func (m *Memory) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
-	return moved(devmem.LeaveAll(m.heapAt, addresses(list)))
+	return movable.Leave(m.heapAt, list)
 }
 
 // ReturnPieces makes and maps memory again.
 func (m *Memory) ReturnPieces(list []gpubackend.Piece) gpubackend.Result {
-	return moved(devmem.ReturnAll(m.heapAt, addresses(list)))
-}
-
-func addresses(list []gpubackend.Piece) []uint64 {
-	addrs := make([]uint64, len(list))
-	for i, p := range list {
-		addrs[i] = p.Address
-	}
-	return addrs
-}
-
-func moved(err error) gpubackend.Result {
-	switch {
-	case err == nil:
-		return gpubackend.Success
-	case errors.Is(err, devmem.ErrOutOfMemory):
-		return gpubackend.OutOfMemory
-	}
-	return gpubackend.InvalidValue
+	return movable.Return(m.heapAt, list)
 }

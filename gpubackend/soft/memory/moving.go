@@ -3,27 +3,22 @@
 package memory
 
 import (
-	"errors"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 // Pieces implements gpubackend.Driver. Pieces that are files are another process's, or lent.
-func (m *Memory) Pieces() (list []gpubackend.Piece) {
+func (m *Memory) Pieces() []gpubackend.Piece {
 	if m.space == nil {
 		return nil
 	}
 	m.Reclaim()
-	m.space.Heap.Trim()
-	for _, p := range m.space.Heap.Pieces() {
-		if m.space.Owns(p.Address) && p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
-			list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})
-		}
-	}
-	return list
+	return slices.DeleteFunc(movable.Pieces(m.space.Heap),
+		func(p gpubackend.Piece) bool { return !m.space.Owns(p.Address) })
 }
 
 // SavePieces implements gpubackend.Driver.
@@ -57,29 +52,20 @@ func (m *Memory) eachPiece(
 
 // LeavePieces implements gpubackend.Driver.
 func (m *Memory) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
-	return m.movePieces(list, devmem.LeaveAll)
+	return m.movePieces(list, movable.Leave)
 }
 
 // ReturnPieces implements gpubackend.Driver.
 func (m *Memory) ReturnPieces(list []gpubackend.Piece) gpubackend.Result {
-	return m.movePieces(list, devmem.ReturnAll)
+	return m.movePieces(list, movable.Return)
 }
 
 func (m *Memory) movePieces(
-	list []gpubackend.Piece, move func(func(uint64) *devmem.Heap, []uint64) error,
+	list []gpubackend.Piece,
+	move func(func(uint64) *devmem.Heap, []gpubackend.Piece) gpubackend.Result,
 ) gpubackend.Result {
 	if m.space == nil {
 		return gpubackend.InvalidValue
 	}
-	addrs := make([]uint64, len(list))
-	for i, p := range list {
-		addrs[i] = p.Address
-	}
-	switch err := move(func(uint64) *devmem.Heap { return m.space.Heap }, addrs); {
-	case err == nil:
-		return gpubackend.Success
-	case errors.Is(err, devmem.ErrOutOfMemory):
-		return gpubackend.OutOfMemory
-	}
-	return gpubackend.InvalidValue
+	return move(func(uint64) *devmem.Heap { return m.space.Heap }, list)
 }
