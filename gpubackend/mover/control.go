@@ -18,7 +18,10 @@ func (s *server) receive() {
 			s.do(func() { s.done = true })
 			return
 		}
-		s.do(func() { s.handle(m, fds) })
+		if !s.do(func() { s.handle(m, fds) }) {
+			handover.CloseFiles(fds)
+			return
+		}
 	}
 }
 
@@ -95,7 +98,7 @@ func (s *server) connect(fd int) {
 		return
 	}
 	s.conns = append(s.conns, c)
-	go s.listen(c)
+	s.reader.Go(func() { s.listen(c) })
 }
 
 // listen reads a worker's messages for the loop, until the worker is gone.
@@ -109,7 +112,7 @@ func (s *server) listen(c *conn) {
 			s.do(func() { c.closed = true })
 			return
 		}
-		s.do(func() {
+		if !s.do(func() {
 			defer handover.CloseFiles(fds)
 			if c.closed {
 				return
@@ -124,6 +127,9 @@ func (s *server) listen(c *conn) {
 				s.log.WithError(err).Warn("a worker's memory")
 			}
 			c.closed = c.closed || err != nil && asksBack
-		})
+		}) {
+			handover.CloseFiles(fds)
+			return
+		}
 	}
 }

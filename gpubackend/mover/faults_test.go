@@ -123,7 +123,10 @@ type fullEngine struct {
 }
 
 func (e *fullEngine) start(*job) bool { return false }
-func (e *fullEngine) detach(staging)  { e.detached++ }
+func (e *fullEngine) detach(s staging) {
+	e.softEngine.detach(s)
+	e.detached++
+}
 
 // TestWorkerDiesWhileItTakesMemoryBack: memory that was asked back goes, also when the copy that
 // still used it had not begun.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -61,7 +62,9 @@ type server struct {
 	quota  *quota
 	conns  []*conn
 	tasks  chan func()
-	wake   int // readable when another goroutine has used waker
+	over   chan struct{}  // closed when the loop is: nobody does tasks any more
+	reader sync.WaitGroup // goroutines that read sockets, and so may use waker
+	wake   int            // readable when another goroutine has used waker
 	waker  int
 	fds    []unix.PollFd
 	ended  func(j *job) // what the engine calls for a job that has ended
@@ -90,14 +93,25 @@ func Run(c Config) error {
 	}
 	if e := c.Control.Send(answer, nil); err != nil || e != nil {
 		if s != nil {
-			s.close()
+			s.leave()
 		}
 		return errors.Join(err, e)
 	}
-	defer s.close()
-	go s.receive()
+	defer s.leave()
+	s.reader.Go(s.receive)
 	s.loop()
 	return s.result
+}
+
+// leave closes what is left of a server whose loop is over. It waits for nobody: the one that reads
+// the control connection stays until that ends.
+func (s *server) leave() {
+	s.close()
+	close(s.over)
+	go func() {
+		s.reader.Wait()
+		handover.CloseFiles([]int{s.wake, s.waker})
+	}()
 }
 
 func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
@@ -121,7 +135,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		c.Mappings = proclimit.Mappings()
 	}
 	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings),
-		tasks: make(chan func(), 16)}
+		tasks: make(chan func(), 16), over: make(chan struct{})}
 	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {
@@ -185,13 +199,18 @@ func (s *server) close() {
 	closeRegions(s.memory.regions)
 	s.engine.close()
 	s.conns, s.memory = nil, &memory{}
-	// The descriptors of wake stay: goroutines that read sockets may still use them.
+	// The descriptors of wake stay until the last goroutine has ended that reads a socket.
 }
 
-// do has the loop run f.
-func (s *server) do(f func()) {
-	s.tasks <- f
-	notify(s.waker)
+// do has the loop run f, and says whether there is one still.
+func (s *server) do(f func()) bool {
+	select {
+	case s.tasks <- f:
+		notify(s.waker)
+		return true
+	case <-s.over:
+		return false
+	}
 }
 
 // loop serves until done.

@@ -253,6 +253,8 @@ func (w *Worker) lookAround() (busy bool, err error) {
 
 func (w *Worker) close() {
 	w.hostFuncs.Close()
+	w.sharing.Close()
+	w.pools.Close()
 	if w.driver != nil {
 		w.driver.Close()
 	}

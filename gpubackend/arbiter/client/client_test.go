@@ -141,7 +141,8 @@ func TestArbiterThatStops(t *testing.T) {
 		}
 		conn := link.New(u)
 		var r link.Request
-		_, _ = conn.Receive(&r, 3)
+		fds, _ := conn.Receive(&r, 3)
+		link.CloseFiles(fds)
 		c.Page.Set(gate.State{}) // closed, and nothing more
 		_ = conn.Send(&link.Answer{Version: link.Version})
 	}()

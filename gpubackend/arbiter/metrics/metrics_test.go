@@ -49,10 +49,13 @@ func serve(t *testing.T, processes bool) string {
 	return l.Addr().String()
 }
 
+// alone keeps no connection for later.
+var alone = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // scrape returns what is told.
 func scrape(t *testing.T, address string) string {
 	t.Helper()
-	r, err := http.Get("http://" + address + "/metrics")
+	r, err := alone.Get("http://" + address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +155,7 @@ func TestIdleScrapers(t *testing.T) {
 		c.Close()
 	}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if r, err := http.Get("http://" + address + "/metrics"); err == nil {
+		if r, err := alone.Get("http://" + address + "/metrics"); err == nil {
 			r.Body.Close()
 			return
 		}

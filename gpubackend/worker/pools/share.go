@@ -254,6 +254,14 @@ func (s *shares) forget(context uint64) {
 	}
 }
 
+// Close ends all offers.
+func (s *Pools) Close() {
+	for base, x := range s.shares.offered {
+		x.offer.Close()
+		delete(s.shares.offered, base)
+	}
+}
+
 // Shares says whether a piece in a range is offered, or another process's.
 func (s *Pools) Shares(address, bytes uint64) bool {
 	for at := range s.shares.offered {

@@ -202,6 +202,16 @@ func (s *Sharing) Forget(context uint64) {
 	}
 }
 
+// Close ends all offers.
+func (s *Sharing) Close() {
+	for address := range s.offered {
+		s.Withdraw(address)
+	}
+	for handle := range s.events {
+		s.withdrawEvent(handle)
+	}
+}
+
 // Has says whether memory of a range is offered, or another process's.
 func (s *Sharing) Has(address, bytes uint64) bool {
 	for at := range s.offered {
