@@ -13,7 +13,7 @@ static const unsigned int paracuda_orders[] = { 9, 4, 0 };
  * Zeroed pages, neighbours, at most `want`. They are one allocation until split_page(), or for good
  * with __GFP_COMP in `more`.
  */
-struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more)
+struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more)
 {
 	struct page *page;
 	unsigned int i;
@@ -47,7 +47,7 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	if (!arena->pages)
 		return -ENOMEM;
 	while (arena->count < want) {
-		page = paracuda_alloc_chunk(want - arena->count, &order, __GFP_COMP);
+		page = paracuda_alloc_contiguous(want - arena->count, &order, __GFP_COMP);
 		if (!page) {
 			paracuda_arena_free(arena);
 			return -ENOMEM;

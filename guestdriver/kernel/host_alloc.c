@@ -19,15 +19,15 @@ struct paracuda_host_alloc {
 	struct paracuda_user *user;	/* the same: the file holds its channel */
 	refcount_t mappings;
 	unsigned long pages;		/* as counted by the device */
-	unsigned long chunks;
-	struct page *chunk[];
+	unsigned long heads;
+	struct page *head[];		/* the first page of each allocation */
 };
 
 /* Pages that are held still live on until they are let go. */
 static void paracuda_host_alloc_free(struct paracuda_host_alloc *alloc)
 {
-	while (alloc->chunks)
-		put_page(alloc->chunk[--alloc->chunks]);
+	while (alloc->heads)
+		put_page(alloc->head[--alloc->heads]);
 	paracuda_host_uncharge(alloc->dev, alloc->user, alloc->pages);
 	kvfree(alloc);
 }
@@ -53,7 +53,7 @@ const struct vm_operations_struct paracuda_host_alloc_vm_ops = {
 	.close = paracuda_host_alloc_close,
 };
 
-/* Adds a chunk and maps it at addr: the number of pages, or an error. */
+/* Adds contiguous pages and maps them at addr: the number of pages, or an error. */
 static long paracuda_host_alloc_add(struct paracuda_host_alloc *alloc, struct vm_area_struct *vma,
 			       unsigned long addr)
 {
@@ -63,10 +63,10 @@ static long paracuda_host_alloc_add(struct paracuda_host_alloc *alloc, struct vm
 
 	if (fatal_signal_pending(current))
 		return -EINTR;
-	page = paracuda_alloc_chunk((vma->vm_end - addr) >> PAGE_SHIFT, &order, __GFP_COMP);
+	page = paracuda_alloc_contiguous((vma->vm_end - addr) >> PAGE_SHIFT, &order, __GFP_COMP);
 	if (!page)
 		return -ENOMEM;
-	alloc->chunk[alloc->chunks++] = page;
+	alloc->head[alloc->heads++] = page;
 	err = remap_pfn_range(vma, addr, page_to_pfn(page), PAGE_SIZE << order, vma->vm_page_prot);
 	cond_resched();
 	return err ? err : 1L << order;
@@ -79,7 +79,7 @@ int paracuda_host_alloc_map(struct paracuda_channel *ch, struct vm_area_struct *
 	unsigned long addr;
 	long pages;
 
-	alloc = kvzalloc(struct_size(alloc, chunk, vma_pages(vma)), GFP_KERNEL_ACCOUNT);
+	alloc = kvzalloc(struct_size(alloc, head, vma_pages(vma)), GFP_KERNEL_ACCOUNT);
 	if (!alloc) {
 		paracuda_host_uncharge(ch->dev, ch->user, vma_pages(vma));
 		return -ENOMEM;

@@ -9,18 +9,19 @@
 
 #include "paracuda.h"
 
-#define PARACUDA_CHUNK_MAX	512
+#define PARACUDA_CONTIGUOUS_MAX	512
 
-/* Maps a chunk of pages at addr. The mapping alone holds them afterwards. */
-static int paracuda_host_chunk(struct vm_area_struct *vma, unsigned long addr, unsigned long want,
-			       struct page **pages, unsigned long *mapped)
+/* Maps contiguous pages at addr. The mapping alone holds them afterwards. */
+static int paracuda_host_contiguous(struct vm_area_struct *vma, unsigned long addr,
+				    unsigned long want, struct page **pages,
+				    unsigned long *mapped)
 {
 	unsigned long i, count, left;
 	unsigned int order;
 	struct page *page;
 	int err;
 
-	page = paracuda_alloc_chunk(want, &order, 0);
+	page = paracuda_alloc_contiguous(want, &order, 0);
 	if (!page)
 		return -ENOMEM;
 	split_page(page, order);
@@ -48,15 +49,16 @@ int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 	paracuda_vma_flags(vma);
 	if (IS_ENABLED(CONFIG_UML))
 		return paracuda_host_alloc_map(ch, vma);
-	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	pages = kmalloc_array(PARACUDA_CONTIGUOUS_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;
 	while (left && !err) {
 		if (fatal_signal_pending(current))
 			err = -EINTR;
 		else
-			err = paracuda_host_chunk(vma, addr, min(left, PARACUDA_CHUNK_MAX), pages,
-						  &mapped);
+			err = paracuda_host_contiguous(vma, addr,
+						       min(left, PARACUDA_CONTIGUOUS_MAX), pages,
+						       &mapped);
 		if (err)
 			break;
 		addr += mapped << PAGE_SHIFT;

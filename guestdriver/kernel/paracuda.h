@@ -323,7 +323,7 @@ void paracuda_drop_work(struct work_struct *work);
 int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
 void paracuda_arena_free(struct paracuda_arena *arena);
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
-struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more);
+struct page *paracuda_alloc_contiguous(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
 
 /* returned.c */
