@@ -60,8 +60,9 @@ func (m *Memory) eachGPU(
 		if gpu < 0 || m.copier(gpu) == nil {
 			return gpubackend.InvalidValue
 		}
-		r := m.contexts.In(m.copier(gpu), func() gpubackend.Result {
-			p, r := newPump(m.calls)
+		c := m.copier(gpu)
+		r := m.contexts.In(c, func() gpubackend.Result {
+			p, r := newPump(m.calls, &c.Work)
 			defer p.close()
 			if r == gpubackend.Success {
 				r = copyAll(p, list[:n], image)

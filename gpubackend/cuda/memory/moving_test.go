@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
@@ -21,6 +22,7 @@ type engine struct {
 	device  []byte // from devmem.Base on
 	queued  map[gpubackend.Stream][]func()
 	streams int
+	work    activity.Activity
 	blocks  map[uint64]cmem.Memory
 	fail    int // the copy that fails; -1: none
 }
@@ -34,6 +36,9 @@ func newEngine(t *testing.T, seed uint64) *engine {
 	t.Cleanup(func() {
 		if len(e.blocks) > 0 || e.streams > 0 {
 			t.Errorf("%d buffers and %d streams are left", len(e.blocks), e.streams)
+		}
+		if s, left := e.work.Latest(); left {
+			t.Errorf("stream %d is gone, and still to be asked for its work", s)
 		}
 	})
 	return e
@@ -70,7 +75,9 @@ func (e *engine) StreamSynchronize(s gpubackend.Stream) gpubackend.Result {
 	return gpubackend.Success
 }
 
+// queue is told of each copy, and notes its stream as the driver's calls do.
 func (e *engine) queue(s gpubackend.Stream, copy func()) gpubackend.Result {
+	e.work.Touch(s)
 	if e.fail--; e.fail == -1 {
 		return gpubackend.Unknown
 	}
@@ -130,7 +137,7 @@ func TestPump(t *testing.T) {
 
 func pumped(t *testing.T, e *engine, f func(*pump) gpubackend.Result) {
 	t.Helper()
-	p, r := newPump(e)
+	p, r := newPump(e, &e.work)
 	if r == gpubackend.Success {
 		r = f(p)
 	}
@@ -150,7 +157,7 @@ func TestPumpFails(t *testing.T) {
 		} {
 			e := newEngine(t, 1)
 			e.fail = at
-			p, _ := newPump(e)
+			p, _ := newPump(e, &e.work)
 			if r := f(p); r != gpubackend.Unknown {
 				t.Errorf("copy %d fails: %d", at, r)
 			}

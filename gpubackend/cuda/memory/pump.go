@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
@@ -16,6 +17,7 @@ import (
 // yet.
 type pump struct {
 	calls Calls
+	work  *activity.Activity // of the context
 	lanes []*lane
 }
 
@@ -43,9 +45,10 @@ type part struct {
 	image  []byte
 }
 
-// newPump makes a pump for the current context. On an error, too, it is to be closed.
-func newPump(calls Calls) (*pump, gpubackend.Result) {
-	p := &pump{calls: calls}
+// newPump makes a pump for the current context, whose work is given. On an error, too, it is to be
+// closed.
+func newPump(calls Calls, work *activity.Activity) (*pump, gpubackend.Result) {
+	p := &pump{calls: calls, work: work}
 	for range lanes {
 		address, r := calls.MemHostAlloc(laneBytes)
 		if r != gpubackend.Success {
@@ -62,13 +65,16 @@ func newPump(calls Calls) (*pump, gpubackend.Result) {
 	return p, gpubackend.Success
 }
 
-// close ends copies of the CPU's and frees everything.
+// close ends copies of the CPU's and frees everything. The driver's calls have noted the streams as
+// those with work: nobody may ask these once they are gone.
 func (p *pump) close() {
 	for _, l := range p.lanes {
 		l.copying.Wait()
 		if l.stream != 0 {
 			p.calls.StreamSynchronize(l.stream)
 			p.calls.StreamDestroy(l.stream)
+			p.work.Done(l.stream)
+			p.work.Orphan(l.stream)
 		}
 		p.calls.MemFreeHost(l.address)
 	}
