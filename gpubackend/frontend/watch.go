@@ -17,6 +17,9 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
+// configSize is what users are told to give a generic device for our configuration space, in bytes.
+const configSize = 256
+
 // Times are how long a watch waits before it says something. What is 0 is as in DefaultTimes.
 type Times struct {
 	Settle time.Duration // a front end that has named a queue names the others within this
@@ -95,7 +98,8 @@ func (w *Watch) count() {
 }
 
 // generic says whether the front end is a generic device, which passes our configuration space on.
-// One that carries the queues of a file system has a configuration space of its own.
+// One that doesn't carries the queues of a file system, or is a generic device without config_size:
+// these two show the same.
 func (w *Watch) generic() bool { return w.shown.Protocol&vhostuser.ProtocolConfig != 0 }
 
 // option is that of QEMU's with which it has so many queues.
@@ -103,7 +107,8 @@ func (w *Watch) option(queues int) string {
 	if w.generic() {
 		return fmt.Sprintf("num_vqs=%d", queues)
 	}
-	return fmt.Sprintf("num-request-queues=%d", queues-1)
+	return fmt.Sprintf("num-request-queues=%d (a generic device: num_vqs=%d and config_size=%d)",
+		queues-1, queues, configSize)
 }
 
 // compare says once that the front end has more or fewer queues than the device. Some front ends
@@ -135,11 +140,11 @@ func (w *Watch) noDriver(after time.Duration) {
 	if w.greeted {
 		return
 	}
-	options := "-device vhost-user-test-device-pci,virtio-id=37," + w.option(w.queues) +
-		",vq_size=256,config_size=256"
+	options := fmt.Sprintf("-device vhost-user-test-device-pci,virtio-id=37,num_vqs=%d,"+
+		"vq_size=256,config_size=%d", w.queues, configSize)
 	if !w.generic() {
-		options = "-device vhost-user-fs-pci,tag=" + wire.FsTag + "," + w.option(w.queues) +
-			",queue-size=1024"
+		options = fmt.Sprintf("-device vhost-user-fs-pci,tag=%s,num-request-queues=%d,"+
+			"queue-size=1024, or %s", wire.FsTag, w.queues-1, options)
 	}
 	w.log.Warnf("no driver of the guest's has taken the device in %v: "+
 		"is the guest package installed there, "+

@@ -77,10 +77,11 @@ func TestWatch(t *testing.T) {
 		"num-request-queues left out": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true,
 			Queues: 2},
 			{Protocol: fs, Chosen: true, Queues: 2, Driver: true}},
-			want: "num-request-queues=16, or start paracuda device with --set channels=1"},
+			want: "num-request-queues=16 (a generic device: num_vqs=17 and config_size=256), " +
+				"or start paracuda device with --set channels=1"},
 		"num-request-queues too high": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true,
 			Queues: 21}},
-			want: "num-request-queues=16, or start paracuda device with --set channels=20"},
+			want: "or start paracuda device with --set channels=20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, said := newWatch(t, Times{Settle: never, Driver: never})
@@ -107,6 +108,9 @@ func TestWatchInTime(t *testing.T) {
 			"no driver of the guest's has taken the device in 1ms"},
 		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{Driver: true},
 			"tag=paracuda,num-request-queues=16"},
+		{Times{Settle: never, Driver: time.Millisecond},
+			vhostuser.Shown{Protocol: fs, Queues: 17}, // config_size left out
+			"num_vqs=17,vq_size=256,config_size=256"},
 		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Protocol: all, Queues: 4},
 			"num_vqs=17, or start paracuda device with --set channels=3"},
 	} {

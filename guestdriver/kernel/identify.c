@@ -73,7 +73,8 @@ static int paracuda_identify_config(struct virtio_device *vdev)
 	BUILD_BUG_ON(sizeof(struct paracuda_config) != PARACUDA_SIZEOF_CONFIG);
 
 	if (paracuda_config_room(vdev) < sizeof(raw)) {
-		dev_info(&vdev->dev, "not a paracuda device: too little configuration space\n");
+		dev_info(&vdev->dev,
+			 "not a paracuda device, or QEMU was not told config_size=256 for it\n");
 		return -ENODEV;
 	}
 	__virtio_cread_many(vdev, 0, raw, ARRAY_SIZE(raw), sizeof(*raw));
