@@ -50,6 +50,16 @@ int main() {
     }
     compare("cuMemsetD2D8, D2D16, D2D32");
 
+    // One row has no use for a pitch.
+    CHECKCU(cuMemsetD2D16(dev + base, 65, 0x9abc, 50, 1));
+    CHECKCU(cuMemsetD2D32(dev + base + 128, 66, 0x05060708, 60, 1));
+    CHECKCU(cuMemsetD2D32Async(dev + base + 512, 66, 0x0a0b0c0d, 10, 1, nullptr));
+    fillRow<unsigned short>(base, 50, 0x9abc);
+    fillRow<unsigned>(base + 128, 60, 0x05060708);
+    fillRow<unsigned>(base + 512, 10, 0x0a0b0c0d);
+    REPORTCU(cuMemsetD2D32(dev + base, 66, 1, 4, 2));
+    compare("one row whose pitch isn't a multiple");
+
     CUstream stream;
     CHECKCU(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     CHECKCU(cuMemsetD8Async(dev, 1, size, stream));

@@ -12,13 +12,13 @@ CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pi
 	if (!width || !rows)
 		return CUDA_SUCCESS;
 	if (address % element || __builtin_mul_overflow(width, element, &row) ||
-	    (rows > 1 && pitch < row) || __builtin_mul_overflow(pitch, rows - 1, &bytes) ||
+	    (rows > 1 && (pitch < row || pitch % element)) ||
+	    __builtin_mul_overflow(pitch, rows - 1, &bytes) ||
 	    __builtin_add_overflow(bytes, row, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!memory_find(address, &m) || bytes > m.bytes - (address - m.base))
-		return CUDA_ERROR_INVALID_VALUE;
-	return pitch % element && (rows > 1 || memory_by_address(&m)) ? CUDA_ERROR_INVALID_VALUE :
-									CUDA_SUCCESS;
+	return memory_find(address, &m) && bytes <= m.bytes - (address - m.base) ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 enum paracuda_memory fill_target(uint64_t address)

@@ -8,8 +8,8 @@
 
 /*
  * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed.
- * Address and pitch are multiples of an element's size; one row of pinned memory may have any
- * pitch. Nothing to fill is no error, and left to the worker.
+ * The address is a multiple of an element's size, and so is the pitch of more than one row. Nothing
+ * to fill is no error, and left to the worker.
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
 		    unsigned element);

@@ -199,7 +199,8 @@ static void pitches(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D16_v2(a, 65, 7, 20, 3));
 	CHECK_IS(0, cuMemsetD2D32_v2(a, 68, 7, 7, 3));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 7, 3));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 16, 1));
+	CHECK_IS(0, cuMemsetD2D32_v2(a, 66, 7, 16, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 4, 2));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32Async(a, 66, 7, 7, 3, NULL));
 	CHECK_IS(0, cuMemsetD2D32_v2(a, 0, 7, 16, 1));
 	CHECK_IS(0, cuMemHostAlloc(&p, 1024, 0));
