@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 What the programs of random calls share: sequences of calls,
-// each printed with its arguments, result and outputs in words that are the same in every run
-// (names for handles and addresses), so that a native run and one in a guest can be compared line
-// by line.
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of random calls share: sequences of calls, each printed with its arguments,
+// result and outputs in words that are the same in every run (names for handles and addresses), so
+// that a native run and one in a guest can be compared line by line.
 //
 //   PROGRAM [SEED [FIRST [COUNT]]]
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random calls about graphs: nodes by hand, read, changed, cloned, destroyed, instantiated and updated, right and wrong.
+// Random calls about graphs: nodes by hand, read, changed, cloned, destroyed, instantiated, updated
+// and launched, right and wrong.
 #include "randomnodes.h"
 
 // Reading nodes' parameters.
@@ -423,6 +424,29 @@ static void deviceMemory() {
     }
 }
 
+// ends says whether a graph ends when it is launched: none of its nodes waits for a value, and no
+// body is a condition's.
+static bool ends(CUgraph g) {
+    for (Node n : list(g)) {
+        CUgraph child;
+        int kind = kindOf(n);
+        if (kind == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP || kind == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            return false;
+        if (kind != CU_GRAPH_NODE_TYPE_GRAPH) continue;
+        if (cuGraphChildGraphNodeGetGraph(n, &child) != CUDA_SUCCESS || !ends(child)) return false;
+    }
+    return true;
+}
+
+// launches runs what was instantiated and ends. An error that spoils the context ends the process.
+static void launches() {
+    for (Exec &e : execs) {
+        if (!e.from || !ends(e.from)) continue;
+        call("cuGraphLaunch %s", NM(e.exec));
+        if (ended(cuGraphLaunch(e.exec, nullptr)) == CUDA_SUCCESS) ended(cuStreamSynchronize(0));
+    }
+}
+
 static void sequence() {
     made = 0;
     CUgraph g;
@@ -446,6 +470,7 @@ static void sequence() {
         else if (k < 98) conditional();
         else deviceMemory();
     }
+    launches();
     for (Exec &e : execs) cuGraphExecDestroy(e.exec), names.erase((void *)e.exec);
     while (!graphs.empty()) {
         size_t i = 0;
