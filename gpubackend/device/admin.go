@@ -135,6 +135,7 @@ func (d *Device) set(text string) error {
 	d.starts.SetRate(float64(s.Starts))
 	d.tell()
 	d.refill()
+	d.rested()
 	for _, c := range d.channels {
 		if c.worker != nil {
 			c.worker.tell(d.log, &handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)

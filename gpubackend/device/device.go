@@ -108,6 +108,9 @@ type Device struct {
 	mapped      *guestmem.Memory  // our mapping of it
 	channels    []*channel
 	control     *control
+	beginning   int          // programs that begin
+	lately      bool         // a driver or a program came within Settings.IdleTime
+	idle        *time.Timer  // runs endIdle; nil: neither came yet
 	late        *lateAnswers // of the control queue that was stopped last
 	mover       *moverProcess
 	rest        *time.Timer      // runs resumeRest; nil: no queue was stopped yet
@@ -271,8 +274,9 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	}
 	d.greeted = q.Base != 0 // as control.hello begins
 	d.control, d.late = c, nil
-	d.warming = true
+	d.warming, d.lately = true, true
 	d.refill()
+	d.rested()
 	if len(d.warm) > 0 && d.mover == nil {
 		if err := d.startMover(); err != nil {
 			d.log.WithError(err).Warn("start the mover ahead of use")
@@ -350,7 +354,7 @@ func (d *Device) Abandon() {
 
 // killWorkers ends all workers. None is started in their place.
 func (d *Device) killWorkers() {
-	d.warming = false
+	d.warming, d.lately = false, false
 	d.refill()
 	for _, c := range d.channels {
 		if c.cold = nil; c.worker != nil {

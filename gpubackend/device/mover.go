@@ -18,28 +18,34 @@ import (
 // the lock, as it initialises CUDA first: the front end's messages need the lock, and its VM stands
 // while it waits.
 func (d *Device) prepareMover(c *channel) error {
-	m, err := d.moverFor(c)
-	if m == nil || err != nil {
-		return err
+	for {
+		m, stopping, err := d.moverFor(c)
+		switch {
+		case m == nil || err != nil:
+			return err
+		case stopping:
+			d.endMover(m) // it has no work
+		default:
+			<-m.ready
+			return m.failure
+		}
 	}
-	<-m.ready
-	return m.failure
 }
 
 // moverFor returns the mover, which it starts if there is none; nil for a channel that no worker is
-// to be started for.
-func (d *Device) moverFor(c *channel) (*moverProcess, error) {
+// to be started for. One that is stopping has to end first.
+func (d *Device) moverFor(c *channel) (m *moverProcess, stopping bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.lease == nil || d.mapped == nil || c.worker != nil {
-		return nil, nil
+		return nil, false, nil
 	}
-	if d.mover == nil || d.mover.failed() {
+	if d.mover == nil || isClosed(d.mover.exited) || d.mover.failed() {
 		if err := d.startMover(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return d.mover, nil
+	return d.mover, d.mover.stopping, nil
 }
 
 // errNoMover is that the mover ended, or another one starts.
@@ -48,7 +54,8 @@ var errNoMover = errors.New("the mover is not ready")
 // connectMover returns a worker's end of a connection to the VM's mover, for which prepareMover has
 // waited.
 func (d *Device) connectMover() (*os.File, error) {
-	if d.mover == nil || !isClosed(d.mover.ready) || d.mover.failure != nil {
+	m := d.mover
+	if m == nil || !isClosed(m.ready) || m.failure != nil || m.stopping {
 		return nil, errNoMover
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -57,8 +64,8 @@ func (d *Device) connectMover() (*os.File, error) {
 	}
 	worker := os.NewFile(uintptr(fds[0]), "mover")
 	defer unix.Close(fds[1])
-	m := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
-	if err := d.mover.conn.tell(m, fds[1:]); err != nil {
+	attach := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
+	if err := m.conn.tell(attach, fds[1:]); err != nil {
 		worker.Close()
 		return nil, fmt.Errorf("attach to the mover: %w", err)
 	}
@@ -116,9 +123,11 @@ func (d *Device) startMover() error {
 func (d *Device) awaitMover(m *moverProcess) {
 	defer d.running.done()
 	err := m.proc.Wait()
-	d.markAll()
-	close(m.exited)
 	m.conn.close()
+	if !m.conn.quiet.Load() {
+		d.markAll()
+	}
+	close(m.exited)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	sayEnded(d.log, "mover", err, m.killed.Load())
@@ -130,6 +139,9 @@ func (d *Device) awaitMover(m *moverProcess) {
 	}
 	d.endLinger(m)
 }
+
+// lingers says whether it is known that a mover doesn't end. Device.mu is held.
+func (d *Device) lingers(m *moverProcess) bool { return slices.Contains(d.linger, m) }
 
 // endLinger gives back what waited for the end of a mover.
 func (d *Device) endLinger(m *moverProcess) {

@@ -89,6 +89,8 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 func (d *Device) begin(
 	c *channel, p program, warm bool, quit <-chan struct{}, may func() error,
 ) (err error) {
+	d.beginUse()
+	defer d.endUse()
 	for range startTries {
 		if err := d.prepareMover(c); err != nil {
 			return fmt.Errorf("start the mover: %w", err)
@@ -265,6 +267,7 @@ func (d *Device) await(w *workerProcess) {
 	}
 	w.ended = true
 	w.state.Close()
+	d.rested()
 }
 
 // noteEnd says in the log that a worker has ended after all, and whether it had a channel.

@@ -235,6 +235,8 @@ type moverProcess struct {
 	failure error         // why it can't; set before ready is closed
 	exited  chan struct{} // closed when the process has ended
 	killed  atomic.Bool
+
+	stopping bool // the VM is idle: it serves nobody any more; guarded by Device.mu
 }
 
 func (m *moverProcess) kill() {

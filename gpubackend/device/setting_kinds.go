@@ -103,6 +103,32 @@ func getWarm(s *Settings) string {
 	return fmt.Sprint(s.WarmWorkers)
 }
 
+// maxIdleTime is far longer than anybody needs.
+const maxIdleTime = 24 * time.Hour
+
+// never is the value of a time that doesn't end.
+const never = "never"
+
+func setIdle(s *Settings, v string) error {
+	if v == never {
+		s.IdleTime = 0
+		return nil
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < time.Millisecond || d > maxIdleTime {
+		return fmt.Errorf("want a time from 1ms to 24h, like 30s, or %s", never)
+	}
+	s.IdleTime = d
+	return nil
+}
+
+func getIdle(s *Settings) string {
+	if s.IdleTime == 0 {
+		return never
+	}
+	return s.IdleTime.String()
+}
+
 // minHostMemory is what programs need that do little.
 const minHostMemory = 64 << 20
 

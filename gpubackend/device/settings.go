@@ -21,6 +21,9 @@ type Settings struct {
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
+	// IdleTime is for how long after its last program, or its driver's start, the VM keeps its mover
+	// and its warm workers; 0: for ever (idle.go).
+	IdleTime time.Duration
 	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked
 	// for (starts.go).
 	Starts uint32
@@ -52,6 +55,7 @@ func DefaultSettings() Settings {
 		},
 		Policy:      handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
 		WarmWorkers: warmDefault,
+		IdleTime:    5 * time.Minute,
 		Starts:      20,
 		StopGrace:   5 * time.Second,
 		Time: turns.Policy{
@@ -137,6 +141,10 @@ var settings = append([]setting{
 	{"warm-workers", "N",
 		"workers kept ready for the programs to come, each with an idle CUDA context " +
 			"(default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+	{"idle-time", "TIME",
+		"how long after its last program, or its driver's start, the VM keeps what it has of the " +
+			"GPU: warm workers and the mover (never: it keeps them)",
+		access{setIdle, getIdle}},
 	{"starts", "N",
 		"programs that may begin to use the GPU in a second, in the long run; " +
 			"others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {

@@ -42,8 +42,6 @@ func (d *Device) tellWorkers(workers []*workerProcess, tell func(*requester) err
 
 // tellMover has the mover use the memory that there is now, and end the copies of workers that are
 // gone.
-//
-// A mover that was killed and doesn't end lingers: its workers' pages are held back until it has.
 func (d *Device) tellMover() {
 	// The messages come in the order of the tables, each before its files are closed.
 	d.telling.Lock()
@@ -59,19 +57,5 @@ func (d *Device) tellMover() {
 	if !m.killed.Load() && tell(m.conn) == nil {
 		return
 	}
-	m.kill()
-	if within(d.config.Timeouts.Exit, m.exited) {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if isClosed(m.exited) {
-		return
-	}
-	d.log.Error("a mover that was killed does not end: " +
-		"memory of programs that end stays pinned; see the kernel's log")
-	if d.mover == m {
-		d.mover = nil
-	}
-	d.linger = append(d.linger, m)
+	d.endMover(m)
 }

@@ -26,13 +26,13 @@ const (
 
 // warmWanted is how many workers to keep warm now.
 func (d *Device) warmWanted() int {
-	if !d.warming || d.held {
+	if !d.warming || d.held || !d.keeps() {
 		return 0
 	}
 	return d.warmTarget()
 }
 
-// warmTarget is how many workers are kept warm while there is a driver.
+// warmTarget is how many workers are kept warm while there is a driver that has programs.
 func (d *Device) warmTarget() int {
 	n := d.settings.WarmWorkers
 	switch {

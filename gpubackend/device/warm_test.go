@@ -237,7 +237,10 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	if len(d.warm) != 0 || d.warmWanted() != 0 {
 		t.Fatal("workers are warmed for nobody")
 	}
-	if d.warming = true; d.warmWanted() != warmCUDA {
+	if d.warming = true; d.warmWanted() != 0 {
+		t.Fatal("workers are warmed for an idle VM")
+	}
+	if d.lately = true; d.warmWanted() != warmCUDA {
 		t.Fatalf("%d workers are kept warm on a GPU", d.warmWanted())
 	}
 }
