@@ -21,8 +21,8 @@ type Settings struct {
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
-	// IdleTime is for how long after its last program, or its driver's start, the VM keeps its mover
-	// and its warm workers; 0: for ever (idle.go).
+	// IdleTime is for how long after its last program, or its driver's start, the VM keeps its
+	// mover and its warm workers; 0: for ever (idle.go).
 	IdleTime time.Duration
 	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked
 	// for (starts.go).
