@@ -10,12 +10,16 @@ import (
 	"time"
 )
 
-// unplugTime is how long a guest has to let go of the device, whose driver may be
-// waiting for an answer of a dead one meanwhile (30 s), and unplugAgain
-// after how long it is asked again: a guest that boots ignores the request.
-const (
-	unplugTime  = 75 * time.Second
+// unplugTime is how long a guest has to let go of the device, whose driver may be waiting for an
+// answer of a dead one meanwhile (30 s).
+const unplugTime = 75 * time.Second
+
+// unplugAgain is after how long a guest is asked again: one that boots ignores the request. One
+// that had only to wait has all requests to answer then, and would throw out what is plugged in
+// before it has: settle waits for that.
+var (
 	unplugAgain = 6 * time.Second
+	settle      = func() { time.Sleep(3 * time.Second) }
 )
 
 // ErrNotShared says that a back end could not see the guest's RAM.
@@ -176,16 +180,20 @@ func (m *monitor) unplug(id string) error {
 	if err := m.run("device_del", arguments{"id": id}, nil); err != nil {
 		return err
 	}
-	for {
+	for asked := 1; ; {
 		select {
 		case deleted, open := <-m.deleted:
 			if !open {
 				return m.cause(errors.New("QEMU closed the connection"))
 			}
 			if deleted == id {
+				if asked > 1 {
+					settle()
+				}
 				return nil
 			}
 		case <-again.C:
+			asked++
 			// An error says that the guest is still at it.
 			m.run("device_del", arguments{"id": id}, nil)
 		case <-late:

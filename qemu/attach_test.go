@@ -55,6 +55,31 @@ func TestAttachReplacesADeadDevice(t *testing.T) {
 	}
 }
 
+// TestAttachLetsARepeatedRequestSettle: a guest that was asked more than once may still have
+// requests to answer when the device is gone. Nothing is plugged in before it has.
+func TestAttachLetsARepeatedRequestSettle(t *testing.T) {
+	defer func(d time.Duration, s func()) { unplugAgain, settle = d, s }(unplugAgain, settle)
+	unplugAgain = 5 * time.Millisecond
+	for deaf, want := range []int{0, 1, 1} {
+		f := newFake(t)
+		f.devices["paracuda0"] = map[string]any{}
+		f.deaf = deaf
+		settled := 0
+		settle = func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if settled++; len(f.devices) > 0 {
+				t.Errorf("asked %d times: %v is plugged in", deaf+1, f.devices)
+			}
+		}
+		err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{})
+		if err != nil || settled != want || len(f.devices) != 1 {
+			t.Errorf("asked %d times: settled %d times, devices %v: %v", deaf+1, settled, f.devices,
+				err)
+		}
+	}
+}
+
 // TestAttachKeepsADeviceThatWorks lets everything that comes before the new
 // device fail.
 func TestAttachKeepsADeviceThatWorks(t *testing.T) {

@@ -18,6 +18,7 @@ type fakeQEMU struct {
 	socket string
 	shared bool
 	stuck  bool              // the guest never lets go of a device
+	deaf   int               // so many requests for a device the guest ignores
 	asked  func()            // a guest that is stuck was asked for its device
 	refuse map[string]string // commands that fail, and what QEMU says
 
@@ -104,6 +105,10 @@ func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
 	fmt.Fprintf(c, "%s\n", reply)
 	if cmd.Execute == "device_del" && f.stuck && f.asked != nil {
 		f.asked()
+	}
+	if cmd.Execute == "device_del" && f.deaf > 0 {
+		f.deaf--
+		return
 	}
 	if cmd.Execute == "device_del" && !f.stuck {
 		id := cmd.Arguments["id"].(string)
