@@ -81,7 +81,8 @@ func TestWatch(t *testing.T) {
 				"or start paracuda device with --set channels=1"},
 		"num-request-queues too high": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true,
 			Queues: 21}},
-			want: "or start paracuda device with --set channels=20"},
+			want: "num-request-queues=16 (a generic device: num_vqs=17 and config_size=256), " +
+				"or start paracuda device with --set channels=20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, said := newWatch(t, Times{Settle: never, Driver: never})
