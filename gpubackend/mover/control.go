@@ -15,11 +15,10 @@ func (s *server) receive() {
 	for {
 		m, fds, err := s.config.Control.Receive()
 		if err != nil {
-			s.do(func() { s.done = true })
+			s.do(nil, func() { s.done = true })
 			return
 		}
-		if !s.do(func() { s.handle(m, fds) }) {
-			handover.CloseFiles(fds)
+		if !s.do(fds, func() { s.handle(m, fds) }) {
 			return
 		}
 	}
@@ -109,10 +108,10 @@ func (s *server) listen(c *conn) {
 			m.kind == messageDetach && len(fds) == 0
 		if err != nil || !lends && !asksBack {
 			handover.CloseFiles(fds)
-			s.do(func() { c.closed = true })
+			s.do(nil, func() { c.closed = true })
 			return
 		}
-		if !s.do(func() {
+		if !s.do(fds, func() {
 			defer handover.CloseFiles(fds)
 			if c.closed {
 				return
@@ -128,7 +127,6 @@ func (s *server) listen(c *conn) {
 			}
 			c.closed = c.closed || err != nil && asksBack
 		}) {
-			handover.CloseFiles(fds)
 			return
 		}
 	}

@@ -181,3 +181,35 @@ func TestWorkerThatReadsNothing(t *testing.T) {
 		t.Errorf("error %v, want %v", err, os.ErrDeadlineExceeded)
 	}
 }
+
+// TestFilesOfTasksThatNobodyDoes are closed, whether the loop ended before they came or after.
+func TestFilesOfTasksThatNobodyDoes(t *testing.T) {
+	wake, waker, err := newWake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{engine: newSoftEngine(1, waker), memory: &memory{}, wake: wake, waker: waker,
+		tasks: make(chan task, 1), over: make(chan struct{})}
+	var files [2][2]int
+	for i := range files {
+		if err := unix.Pipe2(files[i][:], unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(files[i][0])
+	}
+	never := func() { t.Error("the task was done") }
+	if !s.do(files[0][1:], never) {
+		t.Error("there is a loop still")
+	}
+	s.reader.Go(func() {
+		<-s.over
+		s.do(files[1][1:], never)
+	})
+	s.leave()
+	for _, f := range files {
+		fds := []unix.PollFd{{Fd: int32(f[0])}}
+		if n, err := unix.Poll(fds, 60_000); n != 1 || fds[0].Revents&unix.POLLHUP == 0 {
+			t.Errorf("a file is left open: %d, %v", n, err)
+		}
+	}
+}

@@ -420,7 +420,7 @@ func TestBadAttach(t *testing.T) {
 // to be collected.
 func TestIdleRoundsDoNotAllocate(t *testing.T) {
 	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0),
-		tasks: make(chan func(), 1)}
+		tasks: make(chan task, 1)}
 	s.ended = s.end
 	if n := testing.AllocsPerRun(100, func() { s.work() }); n != 0 {
 		t.Errorf("%v allocations a round", n)

@@ -61,7 +61,7 @@ type server struct {
 	memory *memory
 	quota  *quota
 	conns  []*conn
-	tasks  chan func()
+	tasks  chan task
 	over   chan struct{}  // closed when the loop is: nobody does tasks any more
 	reader sync.WaitGroup // goroutines that read sockets, and so may use waker
 	wake   int            // readable when another goroutine has used waker
@@ -110,6 +110,9 @@ func (s *server) leave() {
 	close(s.over)
 	go func() {
 		s.reader.Wait()
+		for len(s.tasks) > 0 {
+			handover.CloseFiles((<-s.tasks).fds)
+		}
 		handover.CloseFiles([]int{s.wake, s.waker})
 	}()
 }
@@ -135,7 +138,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		c.Mappings = proclimit.Mappings()
 	}
 	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings),
-		tasks: make(chan func(), 16), over: make(chan struct{})}
+		tasks: make(chan task, 16), over: make(chan struct{})}
 	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {
@@ -202,13 +205,21 @@ func (s *server) close() {
 	// The descriptors of wake stay until the last goroutine has ended that reads a socket.
 }
 
+// task is something for the loop to do. The files are run's, and are closed if it never comes to
+// that.
+type task struct {
+	run func()
+	fds []int
+}
+
 // do has the loop run f, and says whether there is one still.
-func (s *server) do(f func()) bool {
+func (s *server) do(fds []int, f func()) bool {
 	select {
-	case s.tasks <- f:
+	case s.tasks <- task{f, fds}:
 		notify(s.waker)
 		return true
 	case <-s.over:
+		handover.CloseFiles(fds)
 		return false
 	}
 }
@@ -259,8 +270,8 @@ func (s *server) end(j *job) {
 func (s *server) runTasks() (ran bool) {
 	for {
 		select {
-		case f := <-s.tasks:
-			f()
+		case t := <-s.tasks:
+			t.run()
 			ran = true
 		default:
 			return ran

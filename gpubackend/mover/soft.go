@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ type softEngine struct {
 	ended   chan *job // capacity maxSoftJobs: sends never wait
 	flying  int
 	inline  []*job // ended in start
+	copiers sync.WaitGroup
 }
 
 const (
@@ -82,6 +84,7 @@ func (e *softEngine) start(j *job) bool {
 	left := &atomic.Int64{}
 	failed := &atomic.Uint32{}
 	left.Store(int64(n))
+	e.copiers.Add(int(n))
 	for i := range n {
 		go e.copyPart(j, i*each, min((i+1)*each, j.bytes), left, failed)
 	}
@@ -90,6 +93,7 @@ func (e *softEngine) start(j *job) bool {
 
 // copyPart copies bytes [from, to) of a job; the last part to end hands the job back.
 func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, failed *atomic.Uint32) {
+	defer e.copiers.Done()
 	if from < to {
 		if s := copyRange(j, from, to); s != statusDone {
 			failed.Store(uint32(s))
@@ -148,4 +152,6 @@ func (e *softEngine) busy() bool     { return e.flying+len(e.inline) > 0 }
 func (e *softEngine) spins() bool    { return false }
 func (e *softEngine) forget(*region) {}
 func (e *softEngine) broken() error  { return nil }
-func (e *softEngine) close()         {}
+
+// close waits until nobody uses wake any more: a job has ended a moment before its copier.
+func (e *softEngine) close() { e.copiers.Wait() }
