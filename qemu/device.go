@@ -47,12 +47,9 @@ type Device struct {
 	Carrier    Carrier // FS
 	Queues     int     // virtqueues, that for control included; 17
 	QueueSize  int     // entries in each; 1024, of Generic 256
-	VirtioID   int     // of Generic: 37, as stock QEMU aborts on an id it has no name for
-	ConfigSize int     // of Generic: bytes of configuration space; 256
+	VirtioID   int     // of Generic: wire.VirtioIdStock, as QEMU aborts on an id it has no name for
+	ConfigSize int     // of Generic: bytes of configuration space; wire.ConfigRoom
 }
-
-// genericID is what the driver looks for behind the generic device.
-const genericID = 37
 
 func (d Device) complete() Device {
 	setDefault(&d.ID, "paracuda0")
@@ -61,8 +58,8 @@ func (d Device) complete() Device {
 	setDefault(&d.Queues, 17)
 	if d.Carrier == Generic {
 		setDefault(&d.QueueSize, 256)
-		setDefault(&d.VirtioID, genericID)
-		setDefault(&d.ConfigSize, 256)
+		setDefault(&d.VirtioID, wire.VirtioIdStock)
+		setDefault(&d.ConfigSize, wire.ConfigRoom)
 	}
 	setDefault(&d.QueueSize, 1024)
 	return d

@@ -30,7 +30,7 @@ func (m *monitor) isOurs(path, kind string) bool {
 	case "child<" + carriers[FS].driver + ">":
 		return m.property(path, "tag", &tag) == nil && tag == wire.FsTag
 	case "child<" + carriers[Generic].driver + ">":
-		return m.property(path, "virtio-id", &id) == nil && id == genericID
+		return m.property(path, "virtio-id", &id) == nil && id == wire.VirtioIdStock
 	}
 	return false
 }

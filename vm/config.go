@@ -62,7 +62,7 @@ type Config struct {
 	Carrier    qemu.Carrier
 	VirtioID   int // VirtioID or VirtioIDQEMU
 	Queues     int // virtqueues that QEMU asks of the device; 8
-	ConfigSize int // bytes of its config space for QEMU; 256
+	ConfigSize int // bytes of its config space for QEMU; wire.ConfigRoom
 
 	FileSystems []string // sockets of virtiofsds for User Mode Linux, each with a tag of its own
 
@@ -99,7 +99,7 @@ func (c Config) complete() (Config, error) {
 	setDefault(&c.Memory, 1<<30)
 	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
 	setDefault(&c.Queues, 8)
-	setDefault(&c.ConfigSize, 256)
+	setDefault(&c.ConfigSize, wire.ConfigRoom)
 	if c.VirtioID != 0 {
 		setDefault(&c.Carrier, qemu.Generic)
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// configSize is what users are told to give a generic device for our configuration space, in bytes.
-const configSize = 256
-
 // Times are how long a watch waits before it says something. What is 0 is as in DefaultTimes.
 type Times struct {
 	Settle time.Duration // a front end that has named a queue names the others within this
@@ -108,7 +105,7 @@ func (w *Watch) option(queues int) string {
 		return fmt.Sprintf("num_vqs=%d", queues)
 	}
 	return fmt.Sprintf("num-request-queues=%d (a generic device: num_vqs=%d and config_size=%d)",
-		queues-1, queues, configSize)
+		queues-1, queues, wire.ConfigRoom)
 }
 
 // compare says once that the front end has more or fewer queues than the device. Some front ends
@@ -140,8 +137,8 @@ func (w *Watch) noDriver(after time.Duration) {
 	if w.greeted {
 		return
 	}
-	options := fmt.Sprintf("-device vhost-user-test-device-pci,virtio-id=37,num_vqs=%d,"+
-		"vq_size=256,config_size=%d", w.queues, configSize)
+	options := fmt.Sprintf("-device vhost-user-test-device-pci,virtio-id=%d,num_vqs=%d,"+
+		"vq_size=256,config_size=%d", wire.VirtioIdStock, w.queues, wire.ConfigRoom)
 	if !w.generic() {
 		options = fmt.Sprintf("-device vhost-user-fs-pci,tag=%s,num-request-queues=%d,"+
 			"queue-size=1024, or %s", wire.FsTag, w.queues-1, options)

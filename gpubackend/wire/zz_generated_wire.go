@@ -11,6 +11,7 @@ const Version = 4        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
 const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
+const ConfigRoom = 256   // bytes of configuration space that QEMU's generic device is told to have
 const FsTag = "paracuda" // that tag; anything may follow it behind a colon
 const ControlQueue = 0   // queue 0 carries control requests; queue 1 + c belongs to channel c
 const MaxChannels = 64

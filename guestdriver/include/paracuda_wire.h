@@ -11,6 +11,8 @@
 #define PARACUDA_VIRTIO_ID_STOCK 37
 /* where a vhost-user-fs device carries the queues: its tag says whose it is */
 #define PARACUDA_VIRTIO_ID_FS 26
+/* bytes of configuration space that QEMU's generic device is told to have */
+#define PARACUDA_CONFIG_ROOM 256
 #define PARACUDA_FS_TAG "paracuda" /* that tag; anything may follow it behind a colon */
 /* queue 0 carries control requests; queue 1 + c belongs to channel c */
 #define PARACUDA_CONTROL_QUEUE 0

@@ -3,6 +3,7 @@
 
 #include <linux/device/bus.h>
 #include <linux/pci.h>
+#include <linux/stringify.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_fs.h>
 #include <linux/virtio_pci.h>
@@ -74,7 +75,8 @@ static int paracuda_identify_config(struct virtio_device *vdev)
 
 	if (paracuda_config_room(vdev) < sizeof(raw)) {
 		dev_info(&vdev->dev,
-			 "not a paracuda device, or QEMU was not told config_size=256 for it\n");
+			 "not a paracuda device, or QEMU was not told config_size="
+			 __stringify(PARACUDA_CONFIG_ROOM) " for it\n");
 		return -ENODEV;
 	}
 	__virtio_cread_many(vdev, 0, raw, ARRAY_SIZE(raw), sizeof(*raw));
