@@ -56,14 +56,17 @@ func size64(least, most uint64, field func(*Settings) *uint64) access {
 	}
 }
 
+// parseTime says whether a time lies within bounds.
+func parseTime(v string, least, most time.Duration) (d time.Duration, ok bool) {
+	d, err := time.ParseDuration(v)
+	return d, err == nil && least <= d && d <= most
+}
+
 func duration(field func(*Settings) *uint32) access {
 	return access{
 		set: func(s *Settings, v string) error {
-			d, err := time.ParseDuration(v)
-			if v == "0" {
-				d, err = 0, nil
-			}
-			if err != nil || d < 0 || d > time.Second {
+			d, ok := parseTime(v, 0, time.Second)
+			if !ok {
 				return errors.New("want a time from 0 to 1s, like 50us")
 			}
 			*field(s) = uint32(d.Microseconds())
@@ -114,8 +117,8 @@ func setIdle(s *Settings, v string) error {
 		s.IdleTime = 0
 		return nil
 	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < time.Millisecond || d > maxIdleTime {
+	d, ok := parseTime(v, time.Millisecond, maxIdleTime)
+	if !ok {
 		return fmt.Errorf("want a time from 1ms to 24h, like 30s, or %s", never)
 	}
 	s.IdleTime = d
@@ -144,8 +147,8 @@ func setHostMemory(s *Settings, v string) error {
 func getHostMemory(s *Settings) string { return sizes.Format(s.Policy.HostMemory) }
 
 func setGrace(s *Settings, v string) error {
-	d, err := time.ParseDuration(v)
-	if err != nil || d < minStopGrace || d > maxStopGrace {
+	d, ok := parseTime(v, minStopGrace, maxStopGrace)
+	if !ok {
 		return fmt.Errorf("want a time from %v to %v, like 5s", minStopGrace, maxStopGrace)
 	}
 	s.StopGrace = d

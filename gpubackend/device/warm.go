@@ -32,7 +32,7 @@ func (d *Device) warmWanted() int {
 	return d.warmTarget()
 }
 
-// warmTarget is how many workers are kept warm while there is a driver that has programs.
+// warmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
 func (d *Device) warmTarget() int {
 	n := d.settings.WarmWorkers
 	switch {

@@ -109,8 +109,9 @@ func (a *Activity) LatestMark() (gpubackend.Event, bool) {
 // DropMark forgets the last one.
 func (a *Activity) DropMark() { a.marks = a.marks[:len(a.marks)-1] }
 
-// Orphan notes that a stream is gone: another may get its handle.
-func (a *Activity) Orphan(s gpubackend.Stream) {
+// Gone notes that a stream is: nobody may ask it any more, and another may get its handle.
+func (a *Activity) Gone(s gpubackend.Stream) {
+	a.Done(s)
 	a.announced = slices.DeleteFunc(a.announced, func(n Announcement) bool { return n.Stream == s })
 	a.disturb(s)
 	for i := range a.marks {

@@ -106,8 +106,7 @@ func TestMarksOutliveTheirStream(t *testing.T) {
 	}
 	a.Touch(2)
 	a.Announce(Announcement{Stream: 2, Addr: 8, Value: 1})
-	a.Done(2)
-	a.Orphan(2)
+	a.Gone(2)
 	if _, ok := a.MarkOf(2); ok || a.Marks() != 1 || !a.Busy() || a.Arrive(8, 1) {
 		t.Error("another stream has the mark or the announcement")
 	}

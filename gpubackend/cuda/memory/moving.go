@@ -57,10 +57,10 @@ func (m *Memory) eachGPU(
 		for n < len(list) && m.gpuAt(list[n].Address) == gpu {
 			n++
 		}
-		if gpu < 0 || m.copier(gpu) == nil {
+		c := m.copier(gpu) // none of GPU -1
+		if c == nil {
 			return gpubackend.InvalidValue
 		}
-		c := m.copier(gpu)
 		r := m.contexts.In(c, func() gpubackend.Result {
 			p, r := newPump(m.calls, &c.Work)
 			defer p.close()

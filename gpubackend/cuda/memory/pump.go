@@ -73,8 +73,7 @@ func (p *pump) close() {
 		if l.stream != 0 {
 			p.calls.StreamSynchronize(l.stream)
 			p.calls.StreamDestroy(l.stream)
-			p.work.Done(l.stream)
-			p.work.Orphan(l.stream)
+			p.work.Gone(l.stream)
 		}
 		p.calls.MemFreeHost(l.address)
 	}

@@ -202,8 +202,7 @@ func (x *Streams) Ended(of *contexts.Context) {
 
 func (x *Streams) forget(s gpubackend.Stream) {
 	for c := range x.contexts.All() {
-		c.Work.Done(s)
-		c.Work.Orphan(s)
+		c.Work.Gone(s)
 	}
 	delete(x.capturing, s)
 	delete(x.owners, s)

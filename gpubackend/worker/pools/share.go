@@ -154,9 +154,14 @@ func (s *shares) withdraw(b *allocation) {
 	}
 	b.exported = nil
 	if x.allocations--; x.allocations == 0 {
-		x.offer.Close()
-		delete(s.offered, x.base)
+		s.end(x)
 	}
+}
+
+// end ends the offer of a piece.
+func (s *shares) end(x *offeredPiece) {
+	x.offer.Close()
+	delete(s.offered, x.base)
 }
 
 // importPointer maps memory of an imported pool.
@@ -256,9 +261,8 @@ func (s *shares) forget(context uint64) {
 
 // Close ends all offers.
 func (s *Pools) Close() {
-	for base, x := range s.shares.offered {
-		x.offer.Close()
-		delete(s.shares.offered, base)
+	for _, x := range s.shares.offered {
+		s.shares.end(x)
 	}
 }
 
