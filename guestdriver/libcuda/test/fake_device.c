@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "fake_device.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +9,16 @@
 
 #include "abi/cuda_abi.h"
 #include "context/zz_generated_calls.h"
+#include "fake_events.h"
+#include "fake_maps.h"
 #include "fake_worker.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
-#define MAPS 4096
 #define FIRST_HANDLE 0x5043000000000001u
 
 static uint8_t *window;
 static size_t allocated;
 static uint64_t last_handle = FIRST_HANDLE;
-static struct {
-	uint64_t address;
-	uint64_t bytes;
-	uint32_t flags;
-	bool used;
-} maps[MAPS];
-static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Host functions: one is due at a time. */
 static uint64_t due[64];
@@ -38,73 +30,6 @@ void fake_device_init(void)
 {
 	window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-}
-
-int fake_map(struct paracuda_ioctl_map *map)
-{
-	int error = EAGAIN;
-
-	if (fake.max_map && map->bytes > fake.max_map)
-		return EINVAL;
-	pthread_mutex_lock(&maps_lock);
-	if (fake.max_pinned && fake.pinned + map->bytes > fake.max_pinned)
-		error = ENOMEM;
-	for (uint32_t i = 1; i < MAPS && error == EAGAIN; i++) {
-		if (maps[i].used)
-			continue;
-		maps[i].address = map->address;
-		maps[i].bytes = map->bytes;
-		maps[i].flags = map->flags;
-		maps[i].used = true;
-		map->id = i;
-		fake.maps++;
-		fake.maps_out++;
-		fake.pinned += map->bytes;
-		if (fake.pinned > fake.most_pinned)
-			fake.most_pinned = fake.pinned;
-		error = 0;
-	}
-	pthread_mutex_unlock(&maps_lock);
-	return error;
-}
-
-static void unmap(uint32_t id)
-{
-	pthread_mutex_lock(&maps_lock);
-	if (id < MAPS && maps[id].used) {
-		maps[id].used = false;
-		fake.pinned -= maps[id].bytes;
-		fake.maps_out--;
-		fake.unmaps++;
-	}
-	pthread_mutex_unlock(&maps_lock);
-}
-
-/* The memory of a buffer argument; *id is the map to be returned after the command, or 0. */
-static void *buffer(const uint8_t *at, uint64_t reference, uint64_t bytes, uint32_t *id)
-{
-	uint64_t value = reference & 0xffffffffffffff;
-	void *p = NULL;
-	uint32_t map;
-
-	*id = 0;
-	switch (reference >> 56) {
-	case PARACUDA_BUFFER_INLINE:
-		return (void *)(at + value);
-	case PARACUDA_BUFFER_BULK:
-		return fake_arena() + value;
-	case PARACUDA_BUFFER_MAP:
-		map = (uint32_t)(value >> 32);
-		pthread_mutex_lock(&maps_lock);
-		if (map < MAPS && maps[map].used &&
-		    (value & 0xffffffff) + bytes <= maps[map].bytes) {
-			p = (void *)(uintptr_t)(maps[map].address + (value & 0xffffffff));
-			*id = maps[map].flags & PARACUDA_MAP_FLAG_ONESHOT ? map : 0;
-		}
-		pthread_mutex_unlock(&maps_lock);
-		return p;
-	}
-	return NULL;
 }
 
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
@@ -130,7 +55,7 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 	uint32_t id;
 
 	if (w[1] < sizeof(fake.environment)) {
-		memcpy(fake.environment, buffer(at, w[0], w[1], &id), w[1]);
+		memcpy(fake.environment, fake_buffer(at, w[0], w[1], &id), w[1]);
 		fake.environment_bytes = (unsigned)w[1];
 	}
 	memcpy(to, &s, sizeof(s));
@@ -253,7 +178,7 @@ static int copy(const struct paracuda_command *c, const uint8_t *at, const uint6
 		box(w, NULL);
 		return 0;
 	}
-	host = buffer(at, w[c->op == OP_CopyBox ? 3 : 1], w[c->op == OP_CopyBox ? 4 : 2], &id);
+	host = fake_buffer(at, w[c->op == OP_CopyBox ? 3 : 1], w[c->op == OP_CopyBox ? 4 : 2], &id);
 	if (!host)
 		return is_part ? part(c, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
 	if (c->op == OP_CopyBox)
@@ -265,7 +190,7 @@ static int copy(const struct paracuda_command *c, const uint8_t *at, const uint6
 	else
 		memcpy(host, device, w[3]);
 	if (id)
-		unmap(id);
+		fake_unmap(id);
 	return is_part ? part(c, 0) : 0;
 }
 
@@ -273,9 +198,9 @@ static void give_back(const uint8_t *at, uint64_t reference, uint64_t bytes)
 {
 	uint32_t id;
 
-	buffer(at, reference, bytes, &id);
+	fake_buffer(at, reference, bytes, &id);
 	if (id)
-		unmap(id);
+		fake_unmap(id);
 }
 
 /* Managed variables: so many bytes, of which the first is one variable with an initial value. */
@@ -289,26 +214,14 @@ static bool has_managed(const uint8_t *at, uint64_t reference, uint64_t bytes)
 {
 	static const char text[] = ".version 8.0 // managed";
 	uint32_t id;
-	const void *image = buffer(at, reference, bytes, &id);
+	const void *image = fake_buffer(at, reference, bytes, &id);
 
 	return image && bytes >= sizeof(text) && !memcmp(image, text, sizeof(text) - 1);
 }
 
-static bool mapped(uint64_t address, uint64_t bytes)
-{
-	bool found = false;
-
-	pthread_mutex_lock(&maps_lock);
-	for (uint32_t i = 1; i < MAPS && !found; i++)
-		found = maps[i].used && address >= maps[i].address &&
-			address + bytes <= maps[i].address + maps[i].bytes;
-	pthread_mutex_unlock(&maps_lock);
-	return found;
-}
-
 static int load_managed(uint64_t address, uint64_t *out, unsigned *outs)
 {
-	if (!mapped(address, MANAGED_BYTES))
+	if (!fake_mapped(address, MANAGED_BYTES))
 		return CUDA_ERROR_INVALID_VALUE;
 	managed_at = address;
 	*(uint8_t *)(uintptr_t)address = MANAGED_VALUE;
@@ -323,49 +236,6 @@ static int get_managed(uint64_t *out, unsigned *outs)
 	out[1] = 1;
 	*outs = 2;
 	return 0;
-}
-
-/* Events while the device is busy: the thread that waits for one is answered when it is idle. */
-static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool busy;
-static struct {
-	unsigned slot;
-	uint32_t seq;
-} waiting[8];
-static unsigned waiters;
-
-void fake_busy(void)
-{
-	pthread_mutex_lock(&busy_lock);
-	busy = true;
-	pthread_mutex_unlock(&busy_lock);
-}
-
-void fake_idle(void)
-{
-	pthread_mutex_lock(&busy_lock);
-	busy = false;
-	while (waiters) {
-		waiters--;
-		fake_answer(waiting[waiters].slot, waiting[waiters].seq, 0, NULL, 0);
-	}
-	pthread_mutex_unlock(&busy_lock);
-}
-
-static int event(const struct paracuda_command *c)
-{
-	int result = 0;
-
-	pthread_mutex_lock(&busy_lock);
-	if (busy && c->op == OP_cuEventQuery) {
-		result = CUDA_ERROR_NOT_READY;
-	} else if (busy && waiters < sizeof(waiting) / sizeof(waiting[0])) {
-		waiting[waiters].slot = c->slot;
-		waiting[waiters++].seq = c->seq;
-		result = FAKE_LATER;
-	}
-	pthread_mutex_unlock(&busy_lock);
-	return result;
 }
 
 int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
@@ -384,7 +254,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		return 0;
 	case PARACUDA_OP_UNMAP:
 	case OP_HostUnregister:
-		unmap((uint32_t)w[0]);
+		fake_unmap((uint32_t)w[0]);
 		return 0;
 	case OP_HostKeep:
 		fake.keeps++;
@@ -504,7 +374,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		return 0;
 	case OP_cuEventQuery:
 	case OP_cuEventSynchronize:
-		return event(c);
+		return fake_event(c);
 	case OP_EventElapsed:
 		out[(*outs)++] = 1500000;
 		return 0;

@@ -6,13 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "paracuda_ioctl.h"
 #include "paracuda_wire.h"
 
 #define FAKE_LATER (-1) /* the answer comes later */
 
 void fake_device_init(void);
-int fake_map(struct paracuda_ioctl_map *map);
 
 /* Executes the command at `at`: its result, and the words of its answer. */
 int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out,

@@ -14,6 +14,7 @@
 
 #include "devices/device.h"
 #include "fake_device.h"
+#include "fake_maps.h"
 #include "transport/channel.h"
 #include "transport/transport.h"
 
