@@ -3,6 +3,7 @@
 package device
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -102,7 +103,7 @@ func (d *Device) endMover(m *moverProcess) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if isClosed(m.exited) || d.lingers(m) {
+	if isClosed(m.exited) || slices.Contains(d.linger, m) {
 		return
 	}
 	d.log.Error("a mover that was killed does not end: " +

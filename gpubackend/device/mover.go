@@ -140,9 +140,6 @@ func (d *Device) awaitMover(m *moverProcess) {
 	d.endLinger(m)
 }
 
-// lingers says whether it is known that a mover doesn't end. Device.mu is held.
-func (d *Device) lingers(m *moverProcess) bool { return slices.Contains(d.linger, m) }
-
 // endLinger gives back what waited for the end of a mover.
 func (d *Device) endLinger(m *moverProcess) {
 	i := slices.Index(d.linger, m)

@@ -6,208 +6,20 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
-	"os"
-	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/budget"
-	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
-	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/pace"
-	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
-
-// roleVariable makes the test's program a worker.
-const roleVariable = "PARACUDA_TEST_ROLE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) == "worker" {
-		runtime.LockOSThread()
-		if err := workerMain(); err != nil {
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-func workerMain() error {
-	control, err := handover.NewConn(os.NewFile(3, "control"))
-	if err != nil {
-		return err
-	}
-	return worker.Run(worker.Config{
-		Control: control, Log: quiet(),
-		NewDriver: func(
-			_ string, _ handover.Policy, _ *budget.Budget, accounts *ledger.Process,
-		) (gpubackend.Driver, error) {
-			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20, Accounts: accounts})}, nil
-		},
-		NewMover: func(fd int) (moves.Mover, error) { unix.Close(fd); return nil, nil },
-	})
-}
-
-// picky is a device that doesn't suit a process with coldVariable once it is warm.
-type picky struct {
-	*soft.Device
-	warm bool
-}
-
-const coldVariable = "CUDA_TEST_COLD=1"
-
-func (d *picky) Warm() gpubackend.Result {
-	d.warm = true
-	return d.Device.Warm()
-}
-
-func (d *picky) Suits(env []string) bool {
-	return d.Device.Suits(env) && !(d.warm && slices.Contains(env, coldVariable))
-}
-
-func quiet() *logrus.Entry {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	return logrus.NewEntry(l)
-}
-
-// processes starts real workers: this program in another role. Movers are stubs.
-type processes struct{ stubs }
-
-func (p *processes) Worker(control *os.File) (Process, error) {
-	c := exec.Command("/proc/self/exe")
-	c.Env = append(os.Environ(), roleVariable+"=worker")
-	c.ExtraFiles = []*os.File{control}
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	return child{c}, nil
-}
-
-type child struct{ *exec.Cmd }
-
-func (c child) Kill()       { _ = c.Process.Kill() }
-func (c child) Wait() error { return c.Cmd.Wait() }
-func (c child) PID() int    { return c.Process.Pid }
-
-// stubs starts children that only talk, each as its script says.
-type stubs struct {
-	script func(*stub) // of workers; nil: polite
-	mu     sync.Mutex
-	live   []*stub
-}
-
-// stub is a child in a goroutine.
-type stub struct {
-	conn   *handover.Conn
-	killed chan struct{}
-	once   sync.Once
-	done   chan struct{}
-}
-
-func (s *stub) Kill() {
-	s.once.Do(func() {
-		close(s.killed)
-		_ = s.conn.Close()
-	})
-}
-
-func (s *stub) Wait() error {
-	<-s.done
-	return nil
-}
-
-func (s *stubs) start(control *os.File, script func(*stub)) (Process, error) {
-	fd, err := unix.FcntlInt(control.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := handover.NewConn(os.NewFile(uintptr(fd), "stub"))
-	if err != nil {
-		return nil, err
-	}
-	x := &stub{conn: conn, killed: make(chan struct{}), done: make(chan struct{})}
-	s.mu.Lock()
-	s.live = append(s.live, x)
-	s.mu.Unlock()
-	go func() {
-		defer close(x.done)
-		script(x)
-		x.Kill()
-	}()
-	return x, nil
-}
-
-func (s *stubs) Worker(control *os.File) (Process, error) {
-	script := s.script
-	if script == nil {
-		script = polite
-	}
-	return s.start(control, script)
-}
-
-func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(control, polite) }
-
-// answers are what a well-behaved child says to each message.
-var answers = map[handover.Kind]handover.Kind{
-	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady,
-	handover.KindMemory: handover.KindDone,
-	handover.KindStop:   handover.KindStopped, handover.KindPause: handover.KindPaused,
-	handover.KindLog:  handover.KindLogged,
-	handover.KindSync: handover.KindSynced, handover.KindImport: handover.KindTaken,
-}
-
-// receive takes a message and closes its files.
-func (s *stub) receive() (handover.Kind, error) {
-	m, fds, err := s.conn.Receive()
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
-	if err != nil {
-		return "", err
-	}
-	return m.Kind, nil
-}
-
-func polite(s *stub) {
-	for {
-		kind, err := s.receive()
-		if err != nil {
-			return
-		}
-		if a := answers[kind]; a != "" {
-			_ = s.conn.Send(&handover.Message{Kind: a}, nil)
-		}
-		if kind == handover.KindStop {
-			return
-		}
-	}
-}
-
-// starts is a script: it starts well, then does what rest says.
-func starts(rest func(*stub)) func(*stub) {
-	return func(s *stub) {
-		if _, err := s.receive(); err == nil {
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
-			rest(s)
-		}
-	}
-}
 
 // vm is a front end and a guest's driver before a device.
 type vm struct {
