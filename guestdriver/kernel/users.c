@@ -3,7 +3,9 @@
 
 #include <linux/capability.h>
 #include <linux/cred.h>
+#include <linux/kstrtox.h>
 #include <linux/moduleparam.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -14,10 +16,40 @@ module_param_named(user_share, paracuda_user_share, uint, 0644);
 MODULE_PARM_DESC(user_share,
 		 "Percent of channels and max_pinned_mb for a user without CAP_SYS_RESOURCE (75)");
 
-static bool paracuda_heed_memlock;
-module_param_named(heed_memlock, paracuda_heed_memlock, bool, 0644);
+enum paracuda_heed { PARACUDA_HEED_NEVER, PARACUDA_HEED_ALWAYS, PARACUDA_HEED_SET };
+
+static int paracuda_heed_memlock = PARACUDA_HEED_SET;
+
+static int paracuda_heed_put(const char *value, const struct kernel_param *kp)
+{
+	int heed = PARACUDA_HEED_SET;
+	bool always;
+
+	if (!sysfs_streq(value, "auto")) {
+		int ret = kstrtobool(value, &always);
+
+		if (ret)
+			return ret;
+		heed = always ? PARACUDA_HEED_ALWAYS : PARACUDA_HEED_NEVER;
+	}
+	WRITE_ONCE(paracuda_heed_memlock, heed);
+	return 0;
+}
+
+static int paracuda_heed_get(char *buffer, const struct kernel_param *kp)
+{
+	static const char *const words[] = { "N", "Y", "auto" };
+
+	return sysfs_emit(buffer, "%s\n", words[READ_ONCE(paracuda_heed_memlock)]);
+}
+
+static const struct kernel_param_ops paracuda_heed_ops = {
+	.set = paracuda_heed_put,
+	.get = paracuda_heed_get,
+};
+module_param_cb(heed_memlock, &paracuda_heed_ops, NULL, 0644);
 MODULE_PARM_DESC(heed_memlock,
-		 "Whether RLIMIT_MEMLOCK bounds what is pinned for longer than a copy (N)");
+		 "Whether RLIMIT_MEMLOCK bounds what stays pinned: Y, N, auto: if it was set (auto)");
 
 /* What one user may have of all, and at least something. */
 unsigned long paracuda_share(unsigned long all)
@@ -71,13 +103,36 @@ void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user)
 		kfree(user);
 }
 
+/*
+ * Whether somebody has set this limit. Nobody has if it is the kernel's default, or what the
+ * system's first process has: systemd raises its own, and logins take it over. Neither is meant for
+ * GPUs, whose drivers don't heed it elsewhere.
+ */
+static bool paracuda_memlock_set(unsigned long limit)
+{
+	/* The first process lives as long as the kernel. */
+	return limit != MLOCK_LIMIT && limit != task_rlimit(init_pid_ns.child_reaper, RLIMIT_MEMLOCK);
+}
+
+static bool paracuda_memlock_heeded(unsigned long limit)
+{
+	switch (READ_ONCE(paracuda_heed_memlock)) {
+	case PARACUDA_HEED_NEVER:
+		return false;
+	case PARACUDA_HEED_ALWAYS:
+		return !capable(CAP_IPC_LOCK);
+	default:
+		return paracuda_memlock_set(limit) && !capable(CAP_IPC_LOCK);
+	}
+}
+
 /* Counts pages that stay pinned where others look for that (VmPin in /proc/PID/status). */
 int paracuda_mm_charge(struct mm_struct *mm, unsigned long pages)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK);
 	u64 now = atomic64_add_return(pages, &mm->pinned_vm);
 
-	if (now > limit && READ_ONCE(paracuda_heed_memlock) && !capable(CAP_IPC_LOCK)) {
+	if (now > limit >> PAGE_SHIFT && paracuda_memlock_heeded(limit)) {
 		paracuda_mm_uncharge(mm, pages);
 		return -ENOMEM;
 	}

@@ -90,6 +90,16 @@ static void wrong_handles(struct channel *c)
 	close(null);
 }
 
+/* A handle where many were closed just now: they are given back behind the scenes, one by one. */
+static int export_at_last(int fd, __u32 number)
+{
+	int handle = -1;
+
+	for (int i = 0; i < 1000 && (handle = export(fd, number)) < 0; i++)
+		usleep(10000);
+	return handle;
+}
+
 /* As many handles as the host gives, which it takes back when they are closed. */
 static void many_handles(struct channel *c, __u32 number)
 {
@@ -109,9 +119,7 @@ static void many_handles(struct channel *c, __u32 number)
 		printf("%d handles, then %s\n", n, error ? strerrorname_np(error) : "still more");
 	while (n)
 		close(handle[--n]);
-	/* They are given back behind the scenes. */
-	for (int i = 0; i < 1000 && (handle[0] = export(c->fd, number)) < 0; i++)
-		usleep(10000);
+	handle[0] = export_at_last(c->fd, number);
 	check(handle[0] >= 0, "closed handles are given back");
 	close(handle[0]);
 	setrlimit(RLIMIT_NOFILE, &few);
@@ -132,7 +140,7 @@ static void handles(void)
 	wrong_handles(&one);
 	number = offer(&one);
 	many_handles(&one, number);
-	fd = export(one.fd, number);
+	fd = export_at_last(one.fd, number);
 	check(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC, "a handle is closed on exec");
 	check(mmap(NULL, page, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "a handle has no mmap");
 	check(read(fd, b, sizeof(b)) < 0 && write(fd, b, sizeof(b)) < 0,

@@ -145,6 +145,35 @@ static unsigned long pinned_kib(void)
 	return n;
 }
 
+static struct rlimit limit_of_first_process(struct rlimit new)
+{
+	struct rlimit old = {};
+
+	check(!prlimit(1, RLIMIT_MEMLOCK, &new, &old), "the first process gets another limit");
+	return old;
+}
+
+static void limits_of_locked_memory(void)
+{
+	struct rlimit first;
+
+	expect_pins(ONE, 0, (struct pins){ 2, 2, STAY, 4 * MIB }, "memory that may be locked");
+	expect_pins(ONE, ENOMEM, (struct pins){ 2, 3, STAY, 4 * MIB }, "and more than that");
+	expect_pins(ONE, 0, (struct pins){ 2, 3, PASS, MIB }, "which copies don't count for");
+	expect_pins(0, 0, (struct pins){ 2, 3, STAY, MIB }, "nor root");
+	expect_pins(ONE, 0, (struct pins){ 6, 6, STAY, 8 * MIB }, "nor the kernel's own limit");
+	first = limit_of_first_process((struct rlimit){ 4 * MIB, 4 * MIB });
+	expect_pins(ONE, 0, (struct pins){ 2, 3, STAY, 4 * MIB }, "nor the first process's");
+	expect_pins(ONE, ENOMEM, (struct pins){ 2, 3, STAY, 3 * MIB }, "but any other");
+	limit_of_first_process(first);
+
+	set_parameter("heed_memlock", "Y");
+	expect_pins(ONE, ENOMEM, (struct pins){ 6, 6, STAY, 8 * MIB }, "each limit is heeded");
+	set_parameter("heed_memlock", "N");
+	expect_pins(ONE, 0, (struct pins){ 2, 2, STAY, MIB }, "no limit is heeded");
+	set_parameter("heed_memlock", "auto");
+}
+
 static void locked_memory(void)
 {
 	struct paracuda_ioctl_open o;
@@ -161,13 +190,7 @@ static void locked_memory(void)
 		usleep(10000);
 	check(pinned_kib() == 0, "until its channel ends");
 
-	expect_pins(ONE, 0, (struct pins){ 2, 2, STAY, MIB }, "RLIMIT_MEMLOCK isn't heeded");
-	set_parameter("heed_memlock", "Y");
-	expect_pins(ONE, 0, (struct pins){ 2, 2, STAY, 4 * MIB }, "memory that may be locked");
-	expect_pins(ONE, ENOMEM, (struct pins){ 2, 3, STAY, 4 * MIB }, "and more than that");
-	expect_pins(ONE, 0, (struct pins){ 2, 3, PASS, MIB }, "which copies don't count for");
-	expect_pins(0, 0, (struct pins){ 2, 3, STAY, MIB }, "nor root");
-	set_parameter("heed_memlock", "N");
+	limits_of_locked_memory();
 }
 
 static void users(int channels)

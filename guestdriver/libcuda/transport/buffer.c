@@ -74,7 +74,7 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 	case EBUSY:
 	case ENOMEM:
 		log_line("pinning %zu bytes: as much is pinned as may be (max_pinned_mb, "
-			 "user_share and heed_memlock of the paracuda kernel module)",
+			 "user_share and heed_memlock of the paracuda kernel module, ulimit -l)",
 			 bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EIO:
