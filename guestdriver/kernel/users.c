@@ -49,7 +49,7 @@ static const struct kernel_param_ops paracuda_heed_ops = {
 };
 module_param_cb(heed_memlock, &paracuda_heed_ops, NULL, 0644);
 MODULE_PARM_DESC(heed_memlock,
-		 "Whether RLIMIT_MEMLOCK bounds what stays pinned: Y, N, auto: if it was set (auto)");
+		 "Whether RLIMIT_MEMLOCK bounds what stays pinned: Y, N, or if it was set (auto)");
 
 /* What one user may have of all, and at least something. */
 unsigned long paracuda_share(unsigned long all)
@@ -111,7 +111,9 @@ void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user)
 static bool paracuda_memlock_set(unsigned long limit)
 {
 	/* The first process lives as long as the kernel. */
-	return limit != MLOCK_LIMIT && limit != task_rlimit(init_pid_ns.child_reaper, RLIMIT_MEMLOCK);
+	unsigned long first = task_rlimit(init_pid_ns.child_reaper, RLIMIT_MEMLOCK);
+
+	return limit != MLOCK_LIMIT && limit != first;
 }
 
 static bool paracuda_memlock_heeded(unsigned long limit)
