@@ -13,10 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/image"
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -244,25 +241,18 @@ func (d *Device) moveOut(w *workerProcess, bytes uint64) error {
 	if bytes == 0 {
 		return nil
 	}
-	file, err := image.New(bytes)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(file)
-	return d.move(w, bytes, &handover.Message{
-		Kind: handover.KindMoveOut, Files: handover.Files{Image: true},
-	}, file)
+	return d.move(w, bytes, &handover.Message{Kind: handover.KindMoveOut, Bytes: bytes})
 }
 
 // move has a worker move its memory, and notes where it is then. One that hangs is killed: nobody
 // knows what it has done.
-func (d *Device) move(w *workerProcess, bytes uint64, m *handover.Message, files ...int) error {
+func (d *Device) move(w *workerProcess, bytes uint64, m *handover.Message) error {
 	want, out := handover.KindMovedIn, false
 	if m.Kind == handover.KindMoveOut {
 		want, out = handover.KindMovedOut, true
 	}
 	limit := d.config.Timeouts.Answer + time.Duration(bytes/slowest)*time.Second
-	err := w.conn.request(m, files, want, limit)
+	err := w.conn.request(m, nil, want, limit)
 	switch {
 	case err == nil:
 	case d.isGone(w, err):

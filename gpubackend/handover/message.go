@@ -49,7 +49,7 @@ const (
 	// to drain begins nothing until it is told to go on.
 	KindDrain    Kind = "drain"    // to a worker: begin nothing, and end what was begun
 	KindDrained  Kind = "drained"  // it has ended, with so many bytes that could move; or goes on
-	KindMoveOut  Kind = "moveout"  // move them to this image, or to the one that is there
+	KindMoveOut  Kind = "moveout"  // move them to a new image, or to the one that is there
 	KindMovedOut Kind = "movedout" // all are; with an error none is
 	KindMoveIn   Kind = "movein"   // move them in again
 	KindMovedIn  Kind = "movedin"  // all are; with an error none is
@@ -66,7 +66,7 @@ const (
 func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
 // Message is one message. Its files travel with it: kick, call, state, conn, object, log, the
-// gate's, the ledger's and the image's, as Files has them, then those of memory.
+// gate's and the ledger's, as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -81,7 +81,8 @@ type Message struct {
 	Log     *Log     `json:"log,omitempty"`
 	// the worker's on pages that all workers of the VM share
 	Entry int `json:"entry,omitempty"`
-	// of a worker that is drained: how much it has to move, and how long draining may take
+	// how much a worker that is drained has to move, or is to move out to a new image; and how long
+	// draining may take
 	Bytes uint64        `json:"bytes,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 	// which request this is, or answers, where the answer may come too late
@@ -97,7 +98,6 @@ type Files struct {
 	Log                             bool
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
 	Ledger                          bool // a ledger.Page's
-	Image                           bool // where device memory goes that is moved out
 	Memory                          int  // number of files that Region.File indexes
 }
 
@@ -322,9 +322,6 @@ func (f Files) count() int {
 	if f.Ledger {
 		n++
 	}
-	if f.Image {
-		n++
-	}
 	return n
 }
 
@@ -332,13 +329,13 @@ func (f Files) count() int {
 type Named struct {
 	Kick, Call, State, Conn, Object, Log int
 	Gate                                 []int // none, or GateFiles
-	Ledger, Image                        int
+	Ledger                               int
 	Memory                               []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1, Ledger: -1, Image: -1}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1, Ledger: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
@@ -355,9 +352,6 @@ func (m *Message) Name(fds []int) Named {
 	}
 	if m.Files.Ledger {
 		n.Ledger, fds = fds[0], fds[1:]
-	}
-	if m.Files.Image {
-		n.Image, fds = fds[0], fds[1:]
 	}
 	n.Memory = fds
 	return n

@@ -4,61 +4,41 @@ package image
 
 import (
 	"errors"
+	"math"
 	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
-	"github.com/paracuda/paracuda/gpubackend/internal/memfdtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-const size = 4 << 20
-
 func TestImage(t *testing.T) {
-	fd, err := New(size)
+	const size = 4<<20 + 1
+	i, err := New(size)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := unix.Dup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if unix.Ftruncate(fd, 2*size) == nil || unix.Ftruncate(fd, size/2) == nil {
-		t.Error("its size changes")
-	}
-	i, err := Open(fd, size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, err := Open(second, size)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(i.Bytes()) != size {
-		t.Errorf("%d bytes", len(i.Bytes()))
+	if len(i.Bytes()) != size || i.Bytes()[size-1] != 0 {
+		t.Errorf("%d bytes, the last is %d", len(i.Bytes()), i.Bytes()[size-1])
 	}
 	i.Bytes()[size-1] = 7
-	if j.Bytes()[size-1] != 7 {
-		t.Error("the file holds something else")
-	}
 	i.Close()
-	j.Close()
+	if len(i.Bytes()) != 0 {
+		t.Error("a closed image has memory")
+	}
 }
 
-func TestHostileImages(t *testing.T) {
-	for name, fd := range memfdtest.Hostile(t, size, seals) {
-		if _, err := Open(fd, size); !errors.Is(err, ErrImage) {
-			t.Errorf("%s: error %v", name, err)
-		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
-			t.Errorf("%s: a descriptor is left open", name)
+func TestSizes(t *testing.T) {
+	for _, bytes := range []uint64{0, 1 << 63, math.MaxUint64} {
+		if _, err := New(bytes); !errors.Is(err, ErrSize) {
+			t.Errorf("%d bytes: error %v", bytes, err)
 		}
 	}
-	if _, err := New(1 << 63); err == nil {
-		t.Error("an image of 2^63 bytes")
+	if _, err := New(math.MaxInt64); !errors.Is(err, unix.ENOMEM) {
+		t.Errorf("more than there are addresses: error %v", err)
 	}
 }
 

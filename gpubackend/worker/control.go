@@ -99,7 +99,7 @@ func (w *Worker) obey(r received) error {
 	case handover.KindDrain:
 		return w.drain(r.message)
 	case handover.KindMoveOut:
-		return w.moveOut(n.Image)
+		return w.moveOut(r.message.Bytes)
 	case handover.KindMoveIn:
 		return w.moveIn()
 	case handover.KindGoOn:

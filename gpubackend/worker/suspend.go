@@ -149,16 +149,15 @@ func (w *Worker) serveOnce() error {
 	return err
 }
 
-// moveOut moves device memory to an image; without one, to that which is there.
-func (w *Worker) moveOut(file int) error {
+// moveOut moves so many bytes of device memory to a new image; without any, all to that which is
+// there.
+func (w *Worker) moveOut(bytes uint64) error {
 	answer := &handover.Message{Kind: handover.KindMovedOut}
 	err := w.mayMove()
 	switch {
-	case err != nil && file >= 0:
-		handover.CloseFiles([]int{file})
 	case err != nil:
-	case file >= 0:
-		err = w.suspension.MoveOut(file)
+	case bytes > 0:
+		err = w.suspension.MoveOut(bytes)
 	default:
 		err = w.suspension.MoveBack()
 	}

@@ -6,11 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
@@ -49,20 +46,12 @@ func TestMovingMemory(t *testing.T) {
 	r := newRig(t)
 	r.driver.memory = []byte("content of some device memory")
 	device := r.connect(t)
-	file, err := image.New(uint64(len(r.driver.memory)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	early, err := unix.Dup(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := handover.Message{Kind: handover.KindMoveOut, Files: handover.Files{Image: true}}
+	out := handover.Message{Kind: handover.KindMoveOut, Bytes: uint64(len(r.driver.memory))}
 	drain := handover.Message{Kind: handover.KindDrain, Grace: time.Minute, Turn: 3}
-	r.say(out, early)
+	r.say(out)
 	r.say(handover.Message{Kind: handover.KindMoveIn})
 	r.say(drain)
-	r.say(out, file)
+	r.say(out)
 	r.say(handover.Message{Kind: handover.KindMoveOut})
 	r.say(handover.Message{Kind: handover.KindMoveIn})
 	r.say(handover.Message{Kind: handover.KindMoveOut})

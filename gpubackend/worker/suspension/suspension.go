@@ -52,6 +52,7 @@ var (
 	errOut   = errors.New("device memory is out")
 	errIn    = errors.New("device memory is in")
 	errImage = errors.New("there is no image of device memory")
+	errPlan  = errors.New("not what was planned to be moved")
 )
 
 // Out says whether memory is out.
@@ -71,15 +72,17 @@ func (s *Suspension) Plan() uint64 {
 	return gpubackend.PieceBytes(s.list)
 }
 
-// MoveOut moves what was planned to the image in a file, which it closes, or none of it.
-func (s *Suspension) MoveOut(file int) error {
-	switch {
+// MoveOut moves what was planned, which must be so many bytes, to a new image, or none of it.
+func (s *Suspension) MoveOut(bytes uint64) error {
+	switch planned := gpubackend.PieceBytes(s.list); {
 	case s.out:
-		return s.refuse(file, errOut)
+		return errOut
 	case s.image != nil:
-		return s.refuse(file, errIn)
+		return errIn
+	case planned != bytes:
+		return fmt.Errorf("%w: %d bytes may be moved, and %d are planned", errPlan, bytes, planned)
 	}
-	i, err := image.Open(file, gpubackend.PieceBytes(s.list))
+	i, err := image.New(bytes)
 	if err != nil {
 		return err
 	}
@@ -94,13 +97,6 @@ func (s *Suspension) MoveOut(file int) error {
 	}
 	s.image, s.out = i, true
 	return nil
-}
-
-func (s *Suspension) refuse(file int, why error) error {
-	if i, err := image.Open(file, gpubackend.PieceBytes(s.list)); err == nil {
-		i.Close()
-	}
-	return why
 }
 
 // MoveIn moves memory in again, or none of it: then it is still out. The image stays.

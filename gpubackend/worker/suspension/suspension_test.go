@@ -5,12 +5,12 @@ package suspension
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
 )
 
@@ -105,16 +105,6 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// file is one of an image for what is planned.
-func (r *rig) file() int {
-	r.t.Helper()
-	fd, err := image.New(r.Plan())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return fd
-}
-
 func (r *rig) mustBeIn() {
 	r.t.Helper()
 	for at, b := range r.want {
@@ -152,12 +142,12 @@ func TestOutAndIn(t *testing.T) {
 		if n := r.Plan(); n != 8*4096 {
 			t.Fatalf("%d bytes are planned", n)
 		}
-		r.must(r.MoveOut(r.file()))
+		r.must(r.MoveOut(r.Plan()))
 		r.mustBeOut()
 		if err := r.End(); !errors.Is(err, errOut) {
 			t.Errorf("goes on with memory out: %v", err)
 		}
-		if err := r.MoveOut(r.file()); !errors.Is(err, errOut) {
+		if err := r.MoveOut(r.Plan()); !errors.Is(err, errOut) {
 			t.Errorf("out twice: %v", err)
 		}
 		r.must(r.MoveIn())
@@ -165,7 +155,7 @@ func TestOutAndIn(t *testing.T) {
 		if err := r.MoveIn(); !errors.Is(err, errIn) {
 			t.Errorf("in twice: %v", err)
 		}
-		if err := r.MoveOut(r.file()); !errors.Is(err, errIn) {
+		if err := r.MoveOut(r.Plan()); !errors.Is(err, errIn) {
 			t.Errorf("a second image: %v", err)
 		}
 		r.must(r.MoveBack())
@@ -190,18 +180,18 @@ func TestFailures(t *testing.T) {
 	for _, step := range []string{"save", "leave"} {
 		r := newRig(t)
 		r.device.fail = step
-		if r.MoveOut(r.file()) == nil {
+		if r.MoveOut(r.Plan()) == nil {
 			t.Errorf("%s fails, and nobody says so", step)
 		}
 		r.mustBeIn()
 		r.device.fail = ""
 		r.must(r.End())
-		r.must(r.MoveOut(r.file()))
+		r.must(r.MoveOut(r.Plan()))
 		r.mustBeOut()
 	}
 	for _, step := range []string{"return", "load"} {
 		r := newRig(t)
-		r.must(r.MoveOut(r.file()))
+		r.must(r.MoveOut(r.Plan()))
 		r.device.fail = step
 		if r.MoveIn() == nil {
 			t.Errorf("%s fails, and nobody says so", step)
@@ -213,16 +203,14 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestImageOfAnotherSize isn't used.
-func TestImageOfAnotherSize(t *testing.T) {
+// TestOtherSizes: nothing is moved where something else may be than is planned.
+func TestOtherSizes(t *testing.T) {
 	r := newRig(t)
-	r.Plan()
-	fd, err := image.New(4096)
-	if err != nil {
-		t.Fatal(err)
+	planned := r.Plan()
+	for _, bytes := range []uint64{0, 4096, planned - 1, planned + 1, math.MaxUint64} {
+		if err := r.MoveOut(bytes); !errors.Is(err, errPlan) {
+			t.Errorf("%d bytes: error %v", bytes, err)
+		}
+		r.mustBeIn()
 	}
-	if err := r.MoveOut(fd); !errors.Is(err, image.ErrImage) {
-		t.Errorf("error %v", err)
-	}
-	r.mustBeIn()
 }
