@@ -454,8 +454,20 @@ var opNames = map[Op]string{
 	677: "cuStreamCopyAttributes",
 }
 
-// Functions is the described part of Driver, one method a function of the driver API.
+// Functions is the described part of Driver: a method for each function of the driver API, by room.
 type Functions interface {
+	ContextsFunctions
+	StreamsFunctions
+	CodeFunctions
+	MemoryFunctions
+	CopiesFunctions
+	GraphsFunctions
+	TexturesFunctions
+	GreenFunctions
+}
+
+// ContextsFunctions is what the room contexts of a device does of them.
+type ContextsFunctions interface {
 	DevicePrimaryCtxRetain(dev uint64) (pctx Context, result Result)
 	DevicePrimaryCtxRelease(dev uint64) (result Result)
 	DevicePrimaryCtxReset(dev uint64) (result Result)
@@ -463,10 +475,41 @@ type Functions interface {
 	CtxDestroy(ctx Context) (result Result)
 	CtxGetLimit(limit uint64) (pvalue uint64, result Result)
 	CtxSetLimit(limit uint64, value uint64) (result Result)
-	CtxGetStreamPriorityRange() (leastPriority uint64, greatestPriority uint64, result Result)
 	CtxGetCacheConfig() (pconfig uint64, result Result)
 	CtxSetCacheConfig(config uint64) (result Result)
 	CtxResetPersistingL2Cache() (result Result)
+	CtxGetSharedMemConfig() (pConfig uint64, result Result)
+	CtxSetSharedMemConfig(config uint64) (result Result)
+	FuncSetSharedMemConfig(hfunc Function, config uint64) (result Result)
+}
+
+// StreamsFunctions is what the room streams of a device does of them.
+type StreamsFunctions interface {
+	CtxGetStreamPriorityRange() (leastPriority uint64, greatestPriority uint64, result Result)
+	StreamCreateWithPriority(flags uint64, priority uint64) (phStream Stream, result Result)
+	StreamDestroy(hStream Stream) (result Result)
+	StreamQuery(hStream Stream) (result Result)
+	StreamWaitEvent(hStream Stream, hEvent Event, Flags uint64) (result Result)
+	EventCreate(Flags uint64) (phEvent Event, result Result)
+	EventDestroy(hEvent Event) (result Result)
+	EventRecordWithFlags(hEvent Event, hStream Stream, flags uint64) (result Result)
+	EventQuery(hEvent Event) (result Result)
+	EventElapsed(hStart Event, hEnd Event) (nanoseconds uint64, result Result)
+	StreamBeginCapture(hStream Stream, mode uint64) (result Result)
+	StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, edges []byte, mode uint64) (result Result)
+	StreamEndCapture(hStream Stream) (phGraph Graph, result Result)
+	StreamCaptureInfo(hStream Stream, edges []byte) (status uint64, id uint64, graph Graph, dependencies []GraphNode, result Result)
+	StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, edges []byte, flags uint64) (result Result)
+	StreamMemOps(stream Stream, ops []byte, flags uint64) (result Result)
+	CtxRecordEvent(hCtx Context, hEvent Event) (result Result)
+	CtxWaitEvent(hCtx Context, hEvent Event) (result Result)
+	StreamGetAttribute(hStream Stream, attr uint64, value_out []byte) (result Result)
+	StreamSetAttribute(hStream Stream, attr uint64, value []byte) (result Result)
+	StreamCopyAttributes(dst Stream, src Stream) (result Result)
+}
+
+// CodeFunctions is what the room code of a device does of them.
+type CodeFunctions interface {
 	ModuleLoadData(image []byte, options []byte, infoLog []byte, errorLog []byte) (module Module, infoUsed uint64, errorUsed uint64, result Result)
 	ModuleUnload(hmod Module) (result Result)
 	ModuleGetFunction(hmod Module, name string) (hfunc Function, result Result)
@@ -497,9 +540,23 @@ type Functions interface {
 	ModuleGetFunctionCount(mod Module) (count uint64, result Result)
 	ModuleEnumerateFunctions(index uint64, mod Module) (func_ Function, result Result)
 	ClusterMap(first []byte, second []byte) (bytes uint64, result Result)
+	LinkCreate(options []byte, infoBytes uint64, errorBytes uint64) (link Link, result Result)
+	LinkAddData(link Link, type_ uint64, data []byte, name string, options []byte) (result Result)
+	LinkComplete(link Link) (bytes uint64, result Result)
+	LinkImage(link Link, image []byte) (result Result)
+	LinkLogs(link Link, infoLog []byte, errorLog []byte) (infoUsed uint64, errorUsed uint64, result Result)
+	LinkDestroy(state Link) (result Result)
+}
+
+// MemoryFunctions is what the room memory of a device does of them.
+type MemoryFunctions interface {
 	MemAlloc(bytesize uint64) (dptr uint64, result Result)
 	MemFree(dptr uint64) (result Result)
 	MemGetInfo() (free uint64, total uint64, result Result)
+}
+
+// CopiesFunctions is what the room copies of a device does of them.
+type CopiesFunctions interface {
 	MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream Stream) (result Result)
 	MemsetD8Async(dstDevice uint64, uc uint64, N uint64, hStream Stream) (result Result)
 	MemsetD16Async(dstDevice uint64, us uint64, N uint64, hStream Stream) (result Result)
@@ -507,20 +564,10 @@ type Functions interface {
 	MemsetD2D8Async(dstDevice uint64, dstPitch uint64, uc uint64, Width uint64, Height uint64, hStream Stream) (result Result)
 	MemsetD2D16Async(dstDevice uint64, dstPitch uint64, us uint64, Width uint64, Height uint64, hStream Stream) (result Result)
 	MemsetD2D32Async(dstDevice uint64, dstPitch uint64, ui uint64, Width uint64, Height uint64, hStream Stream) (result Result)
-	StreamCreateWithPriority(flags uint64, priority uint64) (phStream Stream, result Result)
-	StreamDestroy(hStream Stream) (result Result)
-	StreamQuery(hStream Stream) (result Result)
-	StreamWaitEvent(hStream Stream, hEvent Event, Flags uint64) (result Result)
-	EventCreate(Flags uint64) (phEvent Event, result Result)
-	EventDestroy(hEvent Event) (result Result)
-	EventRecordWithFlags(hEvent Event, hStream Stream, flags uint64) (result Result)
-	EventQuery(hEvent Event) (result Result)
-	EventElapsed(hStart Event, hEnd Event) (nanoseconds uint64, result Result)
-	StreamBeginCapture(hStream Stream, mode uint64) (result Result)
-	StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, edges []byte, mode uint64) (result Result)
-	StreamEndCapture(hStream Stream) (phGraph Graph, result Result)
-	StreamCaptureInfo(hStream Stream, edges []byte) (status uint64, id uint64, graph Graph, dependencies []GraphNode, result Result)
-	StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, edges []byte, flags uint64) (result Result)
+}
+
+// GraphsFunctions is what the room graphs of a device does of them.
+type GraphsFunctions interface {
 	GraphCreate(flags uint64) (phGraph Graph, result Result)
 	GraphDestroy(hGraph Graph) (result Result)
 	GraphClone(originalGraph Graph) (phGraphClone Graph, result Result)
@@ -551,16 +598,13 @@ type Functions interface {
 	GraphKernelNodeGetAttribute(hNode GraphNode, attr uint64, value []byte) (result Result)
 	GraphKernelNodeCopyAttributes(dst GraphNode, src GraphNode) (result Result)
 	GraphConditionalHandle(graph Graph, value uint64, flags uint64) (handle uint64, result Result)
-	StreamMemOps(stream Stream, ops []byte, flags uint64) (result Result)
 	DeviceGraphMemTrim(device uint64) (result Result)
 	GraphMemory(device uint64, attr uint64) (value uint64, result Result)
 	GraphMemorySet(device uint64, attr uint64, value uint64) (result Result)
-	LinkCreate(options []byte, infoBytes uint64, errorBytes uint64) (link Link, result Result)
-	LinkAddData(link Link, type_ uint64, data []byte, name string, options []byte) (result Result)
-	LinkComplete(link Link) (bytes uint64, result Result)
-	LinkImage(link Link, image []byte) (result Result)
-	LinkLogs(link Link, infoLog []byte, errorLog []byte) (infoUsed uint64, errorUsed uint64, result Result)
-	LinkDestroy(state Link) (result Result)
+}
+
+// TexturesFunctions is what the room textures of a device does of them.
+type TexturesFunctions interface {
 	ArrayCreate(pAllocateArray []byte) (pHandle Array, result Result)
 	Array3DCreate(pAllocateArray []byte) (pHandle Array, result Result)
 	ArrayDestroy(hArray Array) (result Result)
@@ -606,17 +650,13 @@ type Functions interface {
 	TexRefGetFormat(hTexRef TextureReference) (pFormat uint64, pNumChannels uint64, result Result)
 	SurfRefSetArray(hSurfRef SurfaceReference, hArray Array, Flags uint64) (result Result)
 	ParamSetTexRef(hfunc Function, texunit uint64, hTexRef TextureReference) (result Result)
+}
+
+// GreenFunctions is what the room green of a device does of them.
+type GreenFunctions interface {
 	GreenCtxStreamCreate(greenCtx GreenContext, flags uint64, priority uint64) (phStream Stream, result Result)
 	GreenCtxRecordEvent(hCtx GreenContext, hEvent Event) (result Result)
 	GreenCtxWaitEvent(hCtx GreenContext, hEvent Event) (result Result)
-	CtxRecordEvent(hCtx Context, hEvent Event) (result Result)
-	CtxWaitEvent(hCtx Context, hEvent Event) (result Result)
-	CtxGetSharedMemConfig() (pConfig uint64, result Result)
-	CtxSetSharedMemConfig(config uint64) (result Result)
-	FuncSetSharedMemConfig(hfunc Function, config uint64) (result Result)
-	StreamGetAttribute(hStream Stream, attr uint64, value_out []byte) (result Result)
-	StreamSetAttribute(hStream Stream, attr uint64, value []byte) (result Result)
-	StreamCopyAttributes(dst Stream, src Stream) (result Result)
 }
 
 // Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.

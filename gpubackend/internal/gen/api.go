@@ -21,6 +21,7 @@ type api struct {
 	prototypes map[string]string // symbol to C parameter list
 	symbols    []string          // prototypes.tsv, in file order
 	versions   []baseName        // versions.tsv, in file order
+	room       string            // of the functions that are read now
 }
 
 // function is a line of cuda.def.
@@ -37,6 +38,7 @@ type function struct {
 	work     bool   // it gives the GPU work, or may
 	fill     string // bits of the elements that it fills memory with
 	op       bool   // not a function of the API
+	room     string // of both devices: package cuda/ROOM, soft/ROOM
 	symbol   string // exported symbol, or the name of the op
 	params   []param
 }
@@ -151,6 +153,9 @@ func parseAPI(dir string) (*api, error) {
 		if err := eachLine(dir+"/"+f.name, f.line); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := a.rooms(); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir+"/cuda.def", err)
 	}
 	return a, nil
 }

@@ -104,12 +104,9 @@ func driverGo(a *api) []byte {
 			fmt.Fprintf(&b, "%d: %q,\n", f.number, f.symbol)
 		}
 	}
-	b.WriteString("}\n\n// Functions is the described part of Driver, " +
-		"one method a function of the driver API.\ntype Functions interface {\n")
-	for _, f := range a.remote() {
-		fmt.Fprintf(&b, "%s\n", signature(f, ""))
-	}
-	b.WriteString("}\n\n// Unsupported answers every function with NotSupported. " +
+	b.WriteString("}\n\n")
+	functionsGo(&b, a)
+	b.WriteString("// Unsupported answers every function with NotSupported. " +
 		"A device embeds it and overrides what it has.\ntype Unsupported struct{}\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b,

@@ -73,6 +73,9 @@ func TestFunctionErrors(t *testing.T) {
 			`:1: strconv.ParseUint: parsing "64": value out of range`},
 		{"a string", thing + "256 call cuThingName thing:h.thing name:is s:u\n",
 			":2: cuThingName has a string: its symbol is custom"},
+		{"no room", "256 call cuRange\n", ": cuRange is in no room"},
+		{"a room without a name", "room\n", ":1: want the name of a room: []"},
+		{"a room's name", "room The-Room\n", `:1: want the name of a room: ["The-Room"]`},
 		{"old of nothing", "old cuOld cuOther\n",
 			`:1: want an old symbol and one that has a prototype: ["cuOld" "cuOther"]`},
 	} {

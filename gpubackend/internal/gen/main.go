@@ -11,7 +11,7 @@
 //
 //	running            main.go outputs.go markdown.go (documents)
 //	wire.def           wire_parse.go wire_write.go
-//	cuda.def           api.go parse_functions.go kinds.go sets.go work_go.go
+//	cuda.def           api.go parse_functions.go rooms.go kinds.go sets.go work_go.go
 //	  for Go           api_go.go api_cuda.go steps_go.go
 //	  for C            api_c.go api_c_exports.go api_c_fills.go api_c_tables.go
 //	commands.def       parse_commands.go layout.go

@@ -23,12 +23,14 @@ func (a *api) function(line string) error {
 		return a.kind(f[1:])
 	case f[0] == "handle":
 		return a.handle(f[1:])
+	case f[0] == "room":
+		return a.enter(f[1:])
 	case f[0] == "old":
 		return a.older(f[1:])
 	case len(f) < 3:
 		return fmt.Errorf("want number, class and name: %q", line)
 	}
-	fn := function{symbol: f[2]}
+	fn := function{symbol: f[2], room: a.room}
 	if err := fn.begin(f[0], f[1]); err != nil {
 		return err
 	}
