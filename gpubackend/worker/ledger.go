@@ -4,6 +4,7 @@ package worker
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -14,9 +15,12 @@ import (
 type counted struct {
 	host   *budget.Budget
 	device *ledger.Process
+	images *atomic.Uint64 // bytes of device memory that is moved out
 }
 
-func newCounted() counted { return counted{budget.New(0), ledger.NewProcess()} }
+func newCounted() counted {
+	return counted{budget.New(0), ledger.NewProcess(), new(atomic.Uint64)}
+}
 
 // join has device memory count in the VM's ledger, of which a message brought the file. Without one
 // nothing bounds it. What the process had in another entry moves.

@@ -21,9 +21,10 @@ const driverBytes = 2 << 30
 // MiB.
 const memoryPeriod = 250 * time.Millisecond
 
-// watchMemory calls over when read is beyond what goes with limit, until quit is closed.
+// watchMemory calls over when what read says, without images, is beyond what goes with limit, until
+// quit is closed.
 func watchMemory(
-	limit, read func() uint64, ticks <-chan time.Time, quit <-chan struct{},
+	limit, images, read func() uint64, ticks <-chan time.Time, quit <-chan struct{},
 	over func(has, limit uint64),
 ) {
 	for {
@@ -33,7 +34,9 @@ func watchMemory(
 			return
 		}
 		most := 2*min(limit(), 1<<62) + driverBytes
-		if has := read(); has > most {
+		before, has := images(), read()
+		// Of an image that comes or goes meanwhile some memory may have been read.
+		if has -= min(max(before, images()), has); has > most {
 			over(has, most)
 			return
 		}
@@ -58,11 +61,12 @@ func ownMemory() (read func() uint64, end func()) {
 	}, func() { file.Close() }
 }
 
-// guardMemory ends the process when it has too much. What it returns ends the guard.
-func (d *watchdog) guardMemory(limit func() uint64) (stop func()) {
+// guardMemory ends the process when it has too much beside its images, which the device process has
+// allowed. What it returns ends the guard.
+func (d *watchdog) guardMemory(limit, images func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
 	read, end := ownMemory()
-	go watchMemory(limit, read, ticker.C, quit, func(has, most uint64) {
+	go watchMemory(limit, images, read, ticker.C, quit, func(has, most uint64) {
 		d.log.Load().Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
 			"(--set host-memory)", has>>20, most>>20)
 		os.Exit(1)

@@ -18,15 +18,17 @@ func TestAWorkerThatHasTooMuchEnds(t *testing.T) {
 		ticks <- time.Time{}
 	}
 	var ended uint64
-	watchMemory(func() uint64 { return limit }, func() uint64 { looks++; return readings[looks-1] },
-		ticks, nil,
-		func(has, _ uint64) { ended = has })
+	const images = 10 << 30
+	watchMemory(
+		func() uint64 { return limit }, func() uint64 { return images },
+		func() uint64 { looks++; return images*uint64(min(looks-1, 1)) + readings[looks-1] },
+		ticks, nil, func(has, _ uint64) { ended = has })
 	if looks != 4 || ended != readings[3] {
 		t.Errorf("ended at %d bytes, at look %d", ended, looks)
 	}
 	quit := make(chan struct{})
 	close(quit)
-	watchMemory(nil, nil, nil, quit, nil)
+	watchMemory(nil, nil, nil, nil, quit, nil)
 }
 
 // TestOwnMemory: what a process writes to is its own, unless it is shared with others.

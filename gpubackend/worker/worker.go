@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
@@ -29,6 +30,7 @@ type Worker struct {
 	driver gpubackend.Driver
 	gpu    string
 	host   *budget.Budget // of the host's memory
+	images *atomic.Uint64 // bytes of it that device memory has which is moved out
 	usage  usage          // of the GPUs, by the whole VM
 	mover  moves.Mover
 	policy handover.Policy
@@ -95,7 +97,7 @@ func Run(c Config) error {
 	defer dog.start(c.Log)()
 	var driver gpubackend.Driver
 	counts := newCounted()
-	defer dog.guardMemory(counts.host.Limit)()
+	defer dog.guardMemory(counts.host.Limit, counts.images.Load)()
 	if m.Kind == handover.KindWarm {
 		if driver, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
 			return err
@@ -138,7 +140,8 @@ func newWorker(
 	n := m.Name(fds)
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
-		gpu: m.GPU, host: counts.host, usage: usage{accounts: counts.device},
+		gpu: m.GPU, host: counts.host, images: counts.images,
+		usage:  usage{accounts: counts.device},
 		driver: driver, warm: driver != nil, watchdog: dog,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),

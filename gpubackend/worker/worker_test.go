@@ -5,6 +5,7 @@ package worker
 import (
 	"encoding/binary"
 	"io"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -141,8 +142,8 @@ func newRig(t testing.TB) *rig {
 	r.Worker = &Worker{
 		watchdog: &watchdog{},
 		log:      logrus.NewEntry(log), driver: r.driver, state: state, opened: true,
-		unknown: map[gpubackend.Op]bool{},
-		policy:  handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
+		unknown: map[gpubackend.Op]bool{}, images: new(atomic.Uint64),
+		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
 	r.places, r.chains.call = addresses.NewPlaces(), -1
 	r.use(r.driver)

@@ -23,6 +23,7 @@ package suspension
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/image"
@@ -35,6 +36,8 @@ type Config struct {
 	Recall func()
 	// Shared says whether other processes may have memory of a range mapped.
 	Shared func(address, bytes uint64) bool
+	// Images counts the bytes of images: host memory that the device process has allowed.
+	Images *atomic.Uint64
 }
 
 // Suspension is the memory of a process that was moved, if it was.
@@ -82,21 +85,36 @@ func (s *Suspension) MoveOut(bytes uint64) error {
 	case planned != bytes:
 		return fmt.Errorf("%w: %d bytes may be moved, and %d are planned", errPlan, bytes, planned)
 	}
-	i, err := image.New(bytes)
+	i, err := s.newImage(bytes)
 	if err != nil {
 		return err
 	}
 	s.Recall()
 	if r := s.Driver.SavePieces(s.list, i.Bytes()); r != gpubackend.Success {
-		i.Close()
+		s.close(i)
 		return fmt.Errorf("copy device memory out: %w", r.Err())
 	}
 	if r := s.Driver.LeavePieces(s.list); r != gpubackend.Success {
-		i.Close()
+		s.close(i)
 		return fmt.Errorf("give device memory back: %w", r.Err())
 	}
 	s.image, s.out = i, true
 	return nil
+}
+
+// newImage makes an image, which counts before it has memory, and until it has none.
+func (s *Suspension) newImage(bytes uint64) (*image.Image, error) {
+	i, err := image.New(bytes)
+	if err == nil {
+		s.Images.Add(bytes)
+	}
+	return i, err
+}
+
+func (s *Suspension) close(i *image.Image) {
+	bytes := uint64(len(i.Bytes()))
+	i.Close()
+	s.Images.Add(-bytes)
 }
 
 // MoveIn moves memory in again, or none of it: then it is still out. The image stays.
@@ -136,7 +154,7 @@ func (s *Suspension) End() error {
 		return errOut
 	}
 	if s.image != nil {
-		s.image.Close()
+		go s.close(s.image) // the process needn't wait for that
 	}
 	s.list, s.image = nil, nil
 	return nil

@@ -8,7 +8,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
@@ -79,6 +81,7 @@ type rig struct {
 	device   *device
 	want     map[uint64][]byte
 	recalled int
+	images   atomic.Uint64
 }
 
 func newRig(t *testing.T) *rig {
@@ -96,10 +99,11 @@ func newRig(t *testing.T) *rig {
 	r.Suspension = New(Config{
 		Driver: r.device, Recall: func() { r.recalled++ },
 		Shared: func(address, _ uint64) bool { return address == shared },
+		Images: &r.images,
 	})
 	t.Cleanup(func() {
 		if r.image != nil {
-			r.image.Close()
+			r.close(r.image)
 		}
 	})
 	return r
@@ -127,6 +131,18 @@ func (r *rig) mustBeOut() {
 	if !r.Out() {
 		r.t.Error("it says that memory is in")
 	}
+}
+
+// mustCountNone: an image is given back behind the scenes.
+func (r *rig) mustCountNone() {
+	r.t.Helper()
+	for range 10000 {
+		if r.images.Load() == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	r.t.Errorf("%d bytes of images count", r.images.Load())
 }
 
 func (r *rig) must(err error) {
@@ -165,7 +181,11 @@ func TestOutAndIn(t *testing.T) {
 		}
 		r.must(r.MoveIn())
 		r.mustBeIn()
+		if n := r.images.Load(); n != 8*4096 {
+			t.Errorf("%d bytes of images count", n)
+		}
 		r.must(r.End())
+		r.mustCountNone()
 		if err := r.MoveBack(); !errors.Is(err, errImage) {
 			t.Errorf("back without an image: %v", err)
 		}
@@ -184,6 +204,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s fails, and nobody says so", step)
 		}
 		r.mustBeIn()
+		r.mustCountNone()
 		r.device.fail = ""
 		r.must(r.End())
 		r.must(r.MoveOut(r.Plan()))
