@@ -148,9 +148,10 @@ func pumped(t *testing.T, e *engine, f func(*pump) gpubackend.Result) {
 
 // TestPumpFails: whichever copy fails, the error gets out, and nothing is left.
 func TestPumpFails(t *testing.T) {
-	list := []gpubackend.Piece{{Address: devmem.Base, Bytes: 6 * laneBytes}}
-	image := make([]byte, 6*laneBytes)
-	for at := range 6 {
+	const copies = lanes + 2
+	list := []gpubackend.Piece{{Address: devmem.Base, Bytes: copies * laneBytes}}
+	image := make([]byte, copies*laneBytes)
+	for at := range copies {
 		for _, f := range []func(*pump) gpubackend.Result{
 			func(p *pump) gpubackend.Result { return p.out(list, image) },
 			func(p *pump) gpubackend.Result { return p.in(list, image) },

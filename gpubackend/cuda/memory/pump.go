@@ -21,13 +21,15 @@ type pump struct {
 	lanes []*lane
 }
 
+// Pinned memory takes 0.5 ms a MiB to make, which a suspend of little memory notices: the lanes are
+// short, and many.
 const (
-	lanes     = 4
-	laneBytes = 16 << 20
+	lanes     = 8
+	laneBytes = 4 << 20
 	// threads is how many copy for a lane at a time.
-	threads = 4
+	threads = 2
 	// ahead is how many lanes are filled before the GPU takes the first.
-	ahead = 2
+	ahead = 6
 )
 
 // lane is a buffer, and what is in it: a part of device memory, and of an image.
