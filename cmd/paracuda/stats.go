@@ -17,6 +17,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and
@@ -91,7 +92,7 @@ func printStats(a *device.Answer) {
 }
 
 // printState prints whether the VM is suspended; nil: the device doesn't say.
-func printState(s *device.SuspendState) {
+func printState(s *suspend.Status) {
 	if s == nil {
 		return
 	}

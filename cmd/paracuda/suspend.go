@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 const suspendText = `Stops the programs of a running VM that use the GPU, and moves its device
@@ -56,7 +57,7 @@ func changeCommand(name, short, text string, r device.Request) *cobra.Command {
 // change suspends or resumes, and shows on a terminal how far that is.
 func change(name, socket string, r device.Request, show io.Writer) error {
 	shown := false
-	a, err := device.AskAtLength(socket, r, func(p device.Progress) {
+	a, err := device.AskAtLength(socket, r, func(p suspend.Progress) {
 		shown = true
 		fmt.Fprint(show, "\r", progressOf(p))
 	})
@@ -79,7 +80,7 @@ func change(name, socket string, r device.Request, show io.Writer) error {
 }
 
 // progressOf is how far something is, in one line.
-func progressOf(p device.Progress) string {
+func progressOf(p suspend.Progress) string {
 	if p.All == 0 {
 		return "work ends"
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 // Request is what `paracuda set` and others send to a device process, as one line of JSON.
@@ -34,9 +35,9 @@ type Answer struct {
 	Memory   []Memory          `json:"memory,omitempty"`   // of each GPU that the VM uses
 	Programs []Program         `json:"programs,omitempty"` // that run now
 	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
-	State    *SuspendState     `json:"state,omitempty"`    // whether the VM is suspended
-	Moved    *Moved            `json:"moved,omitempty"`    // to a request to suspend or resume
-	Progress *Progress         `json:"progress,omitempty"` // of one that goes on
+	State    *suspend.Status   `json:"state,omitempty"`    // whether the VM is suspended
+	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
+	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
 }
 
 // Program is a guest process that has a channel.
@@ -96,15 +97,31 @@ func (d *Device) admin(c net.Conn) {
 		a.GPU, a.Policies = d.config.GPU, d.policies()
 		a.Stats, a.Turns = d.Counters().Map(), d.turns()
 		a.Memory, a.Programs = d.programs()
-		a.State = d.suspendState()
+		state := d.suspension.Status()
+		a.State = &state
 	case r.Suspend || r.Resume:
-		a = d.atLength(r, func(p *Progress) {
+		a = d.suspendOrResume(r, func(p suspend.Progress) {
 			renew()
-			_ = json.NewEncoder(c).Encode(&Answer{Progress: p})
+			_ = json.NewEncoder(c).Encode(&Answer{Progress: &p})
 		})
 		renew()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
+}
+
+// suspendOrResume is the answer to a request to do it.
+func (d *Device) suspendOrResume(r Request, tell func(suspend.Progress)) (a Answer) {
+	change := d.suspension.Suspend
+	if r.Resume {
+		change = d.suspension.Resume
+	}
+	m, err := change(tell)
+	if err != nil {
+		a.Error = err.Error()
+		return a
+	}
+	a.Moved = &m
+	return a
 }
 
 // set changes a setting, whatever an arbiter says of it.
@@ -168,11 +185,11 @@ func (d *Device) programs() (memory []Memory, list []Program) {
 
 // Ask sends a request to the device process behind a control socket.
 func Ask(socket string, r Request) (*Answer, error) {
-	return AskAtLength(socket, r, func(Progress) {})
+	return AskAtLength(socket, r, func(suspend.Progress) {})
 }
 
 // AskAtLength is Ask for requests that may take long, with what tells how far they are.
-func AskAtLength(socket string, r Request, tell func(Progress)) (*Answer, error) {
+func AskAtLength(socket string, r Request, tell func(suspend.Progress)) (*Answer, error) {
 	c, err := net.DialTimeout("unix", socket, adminTimeout)
 	if err != nil {
 		return nil,

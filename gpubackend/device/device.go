@@ -95,7 +95,7 @@ type Device struct {
 	dirty   dirtylog.Switch // where writes to the guest's memory are marked
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
-	suspending suspend.Machine // whether device memory is out
+	suspension *suspend.Suspension // moves device memory out and in
 
 	unaudited sync.Once // Usage has failed
 
@@ -124,11 +124,8 @@ type Device struct {
 	workers     map[*workerProcess]bool
 	audit       *ledger.Audit // of the ledger; nil without one
 	busy        busy
-	auditing    bool                      // auditMemory runs
-	ended       handover.Counters         // of workers that are gone
-	held        bool                      // workers begin as ones that are drained
-	drains      uint64                    // how often workers were told to drain
-	moved       map[*workerProcess]uint64 // bytes that are out
+	auditing    bool              // auditMemory runs
+	ended       handover.Counters // of workers that are gone
 }
 
 // New makes a device.
@@ -147,7 +144,7 @@ func New(c Config) *Device {
 		exports: newExports(proclimit.Files())}
 	d.owned = map[string]string{}
 	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
-	d.moved = make(map[*workerProcess]uint64)
+	d.suspension = d.newSuspension()
 	d.setBound()
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()

@@ -35,7 +35,7 @@ func (d *Device) endEntry(w *workerProcess) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.workers, w)
-	delete(d.moved, w)
+	d.suspension.Forget(suspendable{d, w})
 	d.endLedger(w)
 	if w.entry == noEntry {
 		return

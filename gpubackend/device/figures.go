@@ -16,7 +16,7 @@ var programCounters = []string{
 // Figures are what an arbiter is told of the VM now and then.
 func (d *Device) Figures() *link.Figures {
 	f := &link.Figures{Counters: d.Counters().Map()}
-	if s := d.suspending.State(); s != suspend.Running {
+	if s := d.suspension.State(); s != suspend.Running {
 		f.State = string(s)
 	}
 	d.mu.Lock()

@@ -196,7 +196,7 @@ func (d *Device) startMessage(
 	m, fds := c.lease.message(handover.KindStart, c.base, nil)
 	policy := d.policy
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
-	m.Held = d.held
+	m.Held = d.suspension.Held()
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
 	fds = m.GiveLog(d.dirty.Log(), fds)

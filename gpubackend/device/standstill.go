@@ -62,7 +62,7 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	}
 	<-w.start
 	select { // what is moved now isn't to be cut off
-	case <-d.suspending.Idle():
+	case <-d.suspension.Idle():
 	case <-w.gone:
 	}
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.

@@ -80,24 +80,24 @@ func (s *suspended) mustHold() {
 
 // change suspends or resumes, as an operator does.
 func (v *vm) change(r Request) (Answer, error) {
-	a := v.dev.atLength(r, func(*Progress) {})
+	a := v.dev.suspendOrResume(r, func(suspend.Progress) {})
 	if a.Error != "" {
 		return a, errors.New(a.Error)
 	}
 	return a, nil
 }
 
-func (v *vm) mustSuspend() *Moved {
+func (v *vm) mustSuspend() *suspend.Moved {
 	v.t.Helper()
 	return v.mustChange(Request{Suspend: true})
 }
 
-func (v *vm) mustResume() *Moved {
+func (v *vm) mustResume() *suspend.Moved {
 	v.t.Helper()
 	return v.mustChange(Request{Resume: true})
 }
 
-func (v *vm) mustChange(r Request) *Moved {
+func (v *vm) mustChange(r Request) *suspend.Moved {
 	v.t.Helper()
 	a, err := v.change(r)
 	if err != nil {
@@ -110,8 +110,8 @@ func (v *vm) mustChange(r Request) *Moved {
 func (v *vm) refused(r Request, text string, then suspend.State) {
 	v.t.Helper()
 	_, err := v.change(r)
-	if err == nil || !strings.Contains(err.Error(), text) || v.dev.suspendState().State != then {
-		v.t.Fatalf("%+v: %v, want %q; then %+v", r, err, text, v.dev.suspendState())
+	if err == nil || !strings.Contains(err.Error(), text) || v.dev.suspension.State() != then {
+		v.t.Fatalf("%+v: %v, want %q; then %+v", r, err, text, v.dev.suspension.Status())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSuspend(t *testing.T) {
 		if m.Bytes+aContext != taken || m.Stays != aContext || inLedger(s.page) != aContext {
 			t.Fatalf("%+v moved of %d bytes, %d are taken", m, taken, inLedger(s.page))
 		}
-		if x := s.dev.suspendState(); x.State != suspend.Suspended || x.Image != m.Bytes {
+		if x := s.dev.suspension.Status(); x.State != suspend.Suspended || x.Image != m.Bytes {
 			t.Fatalf("%+v", x)
 		}
 		if f := s.dev.Figures(); f.State != "suspended" {
@@ -149,7 +149,7 @@ func TestSuspend(t *testing.T) {
 		s.refused(Request{Resume: true}, "the VM is running", suspend.Running)
 		s.mustHold()
 	}
-	if x := s.dev.suspendState(); x.Image != 0 {
+	if x := s.dev.suspension.Status(); x.Image != 0 {
 		t.Errorf("%+v in the end", x)
 	}
 }
@@ -216,8 +216,8 @@ func TestResumeWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.refused(Request{Resume: true}, "nothing is lost", suspend.Suspended)
-	if inLedger(s.page) != m.Stays || s.dev.suspendState().Image != m.Bytes {
-		t.Fatalf("%d bytes are taken, %+v", inLedger(s.page), s.dev.suspendState())
+	if inLedger(s.page) != m.Stays || s.dev.suspension.Status().Image != m.Bytes {
+		t.Fatalf("%d bytes are taken, %+v", inLedger(s.page), s.dev.suspension.Status())
 	}
 	if err := s.dev.Set("memory=0"); err != nil {
 		t.Fatal(err)
@@ -274,7 +274,7 @@ func TestProgramsComeAndGo(t *testing.T) {
 	s.closeChannel(0)
 	s.closeChannel(1)
 	s.awaitTaken(s.page, 0)
-	if m := s.mustResume(); m.Bytes != 0 || s.dev.suspendState().Image != 0 {
+	if m := s.mustResume(); m.Bytes != 0 || s.dev.suspension.Status().Image != 0 {
 		t.Errorf("%+v moved in for programs that have ended", m)
 	}
 }
@@ -305,7 +305,7 @@ func TestResetWhileSuspended(t *testing.T) {
 	s.allocate(12 << 20)
 	s.mustSuspend()
 	s.dev.Reset()
-	if x := s.dev.suspendState(); x.State != suspend.Suspended || x.Image != 0 {
+	if x := s.dev.suspension.Status(); x.State != suspend.Suspended || x.Image != 0 {
 		t.Fatalf("%+v", x)
 	}
 	s.awaitTaken(s.page, 0)

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package suspend is the states of a VM whose device memory can be moved out: which follows which,
-// one change at a time.
+// Package suspend moves the device memory of a VM out to the host's and in again.
+//
+// A VM is suspended in steps, each of which all workers take before the next: their work ends; it
+// is seen whether the host has room for their device memory; it is moved out. What fails is undone,
+// and the VM runs on. To resume it is the reverse. Workers that end meanwhile need nothing more;
+// those that start begin as ones whose work has ended (Suspension.Held).
+//
+// One change is made at a time, and the state says which may follow:
 //
 //	   ┌── failed ──┐                       ┌── failed ──┐
 //	   ▼            │                       ▼            │
 //	running ──► suspending ──► suspended ─────────► resuming
 //	   ▲                                                 │
 //	   └─────────────────────────────────────────────────┘
+//
+// # Who owns what
+//
+// A Suspension knows the VM by the functions of its Config, and its processes by interface Worker.
+// It owns the state, and how much of which worker is out. The memory itself is in the workers.
+//
+// # Who may lie
+//
+// Workers: about how much they have, and whether they moved it. Sums of their numbers are bounded,
+// and what they have is compared with what the host gives.
 package suspend
 
 import (

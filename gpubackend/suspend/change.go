@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suspend
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	sizes "github.com/paracuda/paracuda/gpubackend/size"
+)
+
+// Worker is a process of the VM that has device memory. It must do as a key of a map.
+type Worker interface {
+	// Drain has its work end, in no more than grace, and says how much it has to move. Turn tells
+	// this request from earlier ones, to which an answer may still come.
+	Drain(turn uint64, grace time.Duration) (bytes uint64, err error)
+	// MoveOut moves so much out. MoveBack moves out once more what is in again, and didn't change.
+	MoveOut(bytes uint64) error
+	MoveBack(bytes uint64) error
+	MoveIn(bytes uint64) error
+	// Ended says whether it is gone, with all that it had.
+	Ended() bool
+	String() string // the program that it serves
+}
+
+// ErrEnded is the error of a worker that is gone, or soon will be: it has nothing to move.
+var ErrEnded = errors.New("the worker has ended")
+
+// Config is what a Suspension needs of its VM. Its functions are called without a lock held.
+type Config struct {
+	// Hold is called after Held has begun to be true. It answers all workers that serve a program.
+	Hold func() []Worker
+	// GoOn is called after Held has begun to be false: it has all workers go on.
+	GoOn func()
+	// Terms are how long work may take to end, and how much may be moved; 0: as much as there is.
+	Terms func() (grace time.Duration, most uint64)
+	Room  func() (uint64, error) // what the host has for it
+	Stays func() uint64          // what the VM has on its GPUs
+	// Guard runs f, and says whether it came to its end.
+	Guard func(part string, f func()) bool
+	Log   *logrus.Entry
+}
+
+// Moved is how a VM was suspended or resumed.
+type Moved struct {
+	Bytes uint64        `json:"bytes"` // that were moved
+	Stays uint64        `json:"stays"` // on the GPU, when it was suspended
+	Took  time.Duration `json:"took"`
+}
+
+// Progress is how much has been moved.
+type Progress struct {
+	Done uint64 `json:"done"`
+	All  uint64 `json:"all"` // 0: that isn't known yet
+}
+
+// Status is whether a VM is suspended, and how much of the host's memory that takes.
+type Status struct {
+	State State  `json:"state"`
+	Image uint64 `json:"image"`
+}
+
+// Suspension moves a VM's device memory out and in. All methods may be called at any time.
+type Suspension struct {
+	Config
+	machine Machine
+	held    atomic.Bool
+	drains  uint64 // how often workers were told to drain; of the change that is under way
+
+	mu  sync.Mutex
+	out map[Worker]uint64 // whose memory is out, and how much that is
+}
+
+// New is for a VM that runs.
+func New(c Config) *Suspension { return &Suspension{Config: c, out: make(map[Worker]uint64)} }
+
+// movement counts what is moved, for others to read.
+type movement struct{ done, all atomic.Uint64 }
+
+// errMoving is wrapped by errors after which the VM is as it was before.
+var errMoving = errors.New("device memory isn't moved")
+
+// errStranded says that memory which was moved out can't come back now.
+var errStranded = errors.New("what was moved out can't be moved in again: the VM is suspended: " +
+	"paracuda resume tries once more")
+
+// errFault is of a change that panicked.
+var errFault = errors.New("a fault: the log has it")
+
+// progressPause is between two answers about progress.
+const progressPause = 250 * time.Millisecond
+
+// Held says whether workers that start now begin as ones that are drained.
+func (s *Suspension) Held() bool { return s.held.Load() }
+
+// State is the VM's.
+func (s *Suspension) State() State { return s.machine.State() }
+
+// Idle is closed when no change is under way.
+func (s *Suspension) Idle() <-chan struct{} { return s.machine.Idle() }
+
+// Status is what is told of the VM.
+func (s *Suspension) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Status{State: s.machine.State(), Image: sum(s.out)}
+}
+
+// Forget is told of a worker that has ended.
+func (s *Suspension) Forget(w Worker) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.out, w)
+}
+
+// Suspend moves all memory out, and tells now and then how far it is.
+func (s *Suspension) Suspend(tell func(Progress)) (Moved, error) {
+	return s.atLength(Suspending, s.moveAllOut, tell)
+}
+
+// Resume moves it in again.
+func (s *Suspension) Resume(tell func(Progress)) (Moved, error) {
+	return s.atLength(Resuming, s.moveAllIn, tell)
+}
+
+// atLength makes a change on another goroutine.
+func (s *Suspension) atLength(
+	to State, work func(*movement) (Moved, error), tell func(Progress),
+) (m Moved, err error) {
+	var p movement
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if !s.Guard("a suspension", func() { m, err = s.change(to, work, &p) }) {
+			m, err = Moved{}, errFault
+		}
+	}()
+	ticker := time.NewTicker(progressPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return m, err
+		case <-ticker.C:
+			tell(Progress{p.done.Load(), p.all.Load()})
+		}
+	}
+}
+
+// change makes a change, unless the state is against it.
+func (s *Suspension) change(
+	to State, work func(*movement) (Moved, error), p *movement,
+) (m Moved, err error) {
+	begin := time.Now()
+	if err := s.machine.Begin(to); err != nil {
+		return m, err
+	}
+	done := false
+	defer func() { s.machine.End(done) }()
+	m, err = work(p)
+	done = err == nil || errors.Is(err, errStranded) // what is out is out: that is suspended
+	if err != nil {
+		s.Log.WithError(err).Warnf("the VM is not %s", to)
+		return Moved{}, err
+	}
+	m.Took = time.Since(begin)
+	s.Log.WithField("bytes", m.Bytes).Infof("the VM was %s", to)
+	return m, nil
+}
+
+// moveAllOut suspends the VM.
+func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
+	suspended := false
+	defer func() {
+		if !suspended {
+			s.letGo()
+		}
+	}()
+	plans, err := s.drainAll()
+	if err != nil {
+		return m, err
+	}
+	m.Bytes = sum(plans)
+	p.all.Store(m.Bytes)
+	if err := s.roomFor(m.Bytes); err != nil {
+		return m, err
+	}
+	for w, bytes := range plans {
+		if err := s.moveOut(w, bytes); err != nil {
+			back := s.bringBack()
+			suspended = back != nil
+			return m, errors.Join(fmt.Errorf("%w: %w", errMoving, err), back)
+		}
+		p.done.Add(bytes)
+	}
+	suspended = true
+	m.Stays = s.Stays()
+	return m, nil
+}
+
+// sum is how many bytes there are in all, or the most that a number holds: workers may lie.
+func sum(plans map[Worker]uint64) (all uint64) {
+	for _, bytes := range plans {
+		if all += bytes; all < bytes {
+			return math.MaxUint64
+		}
+	}
+	return all
+}
+
+// drainAll has the work of all workers end, and returns how much each has to move. Workers that
+// start from now on begin nothing.
+func (s *Suspension) drainAll() (plans map[Worker]uint64, err error) {
+	s.held.Store(true)
+	s.drains++
+	turn := s.drains
+	grace, _ := s.Terms()
+	plans = make(map[Worker]uint64)
+	var busy []string
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, w := range s.Hold() {
+		all.Go(func() {
+			s.Guard("draining a worker", func() {
+				bytes, err := w.Drain(turn, grace)
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil:
+					plans[w] = bytes
+				case !errors.Is(err, ErrEnded):
+					busy = append(busy, fmt.Sprintf("%v: %v", w, err))
+				}
+			})
+		})
+	}
+	all.Wait()
+	if len(busy) > 0 {
+		slices.Sort(busy)
+		return nil, fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
+			errMoving, strings.Join(busy, ", "), grace)
+	}
+	return plans, nil
+}
+
+// roomFor says whether the host has room for so much.
+func (s *Suspension) roomFor(bytes uint64) error {
+	_, most := s.Terms()
+	if most != 0 && bytes > most {
+		return fmt.Errorf("%w: it is %d bytes: suspend-memory=%s allows less",
+			errMoving, bytes, sizes.Format(most))
+	}
+	switch room, err := s.Room(); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errMoving, err)
+	case bytes > room:
+		return fmt.Errorf("%w: it is %d bytes, and the host has %d for it", errMoving, bytes, room)
+	}
+	return nil
+}
+
+// letGo has all workers go on.
+func (s *Suspension) letGo() {
+	s.held.Store(false)
+	s.GoOn()
+}
