@@ -149,10 +149,11 @@ func (d *Device) set(text string) error {
 	}
 	d.settings, d.space, d.policy = s, space, policy
 	d.setBound()
+	d.idle.SetTime(s.IdleTime)
 	d.starts.SetRate(float64(s.Starts))
 	d.tell()
 	d.refill()
-	d.rested()
+	d.idle.Rested(d.used())
 	for _, c := range d.channels {
 		if c.worker != nil {
 			c.worker.tell(d.log, &handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/idle"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
@@ -108,9 +109,7 @@ type Device struct {
 	mapped      *guestmem.Memory  // our mapping of it
 	channels    []*channel
 	control     *control
-	beginning   int          // programs that begin
-	lately      bool         // a driver or a program came within Settings.IdleTime
-	idle        *time.Timer  // runs endIdle; nil: neither came yet
+	idle        *idle.VM     // when the VM was used
 	late        *lateAnswers // of the control queue that was stopped last
 	mover       *moverProcess
 	rest        *time.Timer      // runs resumeRest; nil: no queue was stopped yet
@@ -145,6 +144,7 @@ func New(c Config) *Device {
 	d.owned = map[string]string{}
 	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
 	d.suspension = d.newSuspension()
+	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
 	d.setBound()
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
@@ -271,9 +271,10 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	}
 	d.greeted = q.Base != 0 // as control.hello begins
 	d.control, d.late = c, nil
-	d.warming, d.lately = true, true
+	d.warming = true
+	d.idle.DriverCame()
 	d.refill()
-	d.rested()
+	d.idle.Rested(d.used())
 	if len(d.warm) > 0 && d.mover == nil {
 		if err := d.startMover(); err != nil {
 			d.log.WithError(err).Warn("start the mover ahead of use")
@@ -351,7 +352,8 @@ func (d *Device) Abandon() {
 
 // killWorkers ends all workers. None is started in their place.
 func (d *Device) killWorkers() {
-	d.warming, d.lately = false, false
+	d.warming = false
+	d.idle.Gone()
 	d.refill()
 	for _, c := range d.channels {
 		if c.cold = nil; c.worker != nil {

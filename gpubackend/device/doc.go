@@ -24,7 +24,7 @@
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
 //	channels           channel.go standstill.go (pause, resume) entries.go
 //	processes          process.go starts.go (how many begin) crowd.go lingering.go warm.go mover.go
-//	                   idle.go (a VM without programs)
+//	                   idle.go (package idle)
 //	what they share    share.go (offers) exports.go (files that outlive a worker)
 //	memory             memory.go (the ledger) suspension.go (package suspend) busy.go
 //	sharing the GPU    shares.go (the arbiter's wishes)

@@ -140,6 +140,27 @@ func (d *Device) awaitMover(m *moverProcess) {
 	d.endLinger(m)
 }
 
+// endMover kills a mover, and waits for its end as long as a process may take for it.
+//
+// One that doesn't end lingers: its workers' pages are held back until it has.
+func (d *Device) endMover(m *moverProcess) {
+	m.kill()
+	if within(d.config.Timeouts.Exit, m.exited) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if isClosed(m.exited) || slices.Contains(d.linger, m) {
+		return
+	}
+	d.log.Error("a mover that was killed does not end: " +
+		"memory of programs that end stays pinned; see the kernel's log")
+	if d.mover == m {
+		d.mover = nil
+	}
+	d.linger = append(d.linger, m)
+}
+
 // endLinger gives back what waited for the end of a mover.
 func (d *Device) endLinger(m *moverProcess) {
 	i := slices.Index(d.linger, m)

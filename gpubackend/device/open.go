@@ -89,8 +89,7 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 func (d *Device) begin(
 	c *channel, p program, warm bool, quit <-chan struct{}, may func() error,
 ) (err error) {
-	d.beginUse()
-	defer d.endUse()
+	defer d.beginUse()()
 	for range startTries {
 		if err := d.prepareMover(c); err != nil {
 			return fmt.Errorf("start the mover: %w", err)
@@ -267,7 +266,7 @@ func (d *Device) await(w *workerProcess) {
 	}
 	w.ended = true
 	w.state.Close()
-	d.rested()
+	d.idle.Rested(d.used())
 }
 
 // noteEnd says in the log that a worker has ended after all, and whether it had a channel.

@@ -26,7 +26,7 @@ const (
 
 // warmWanted is how many workers to keep warm now.
 func (d *Device) warmWanted() int {
-	if !d.warming || d.suspension.Held() || !d.keeps() {
+	if !d.warming || d.suspension.Held() || !d.idle.Keeps() {
 		return 0
 	}
 	return d.warmTarget()

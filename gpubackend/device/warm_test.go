@@ -240,7 +240,7 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	if d.warming = true; d.warmWanted() != 0 {
 		t.Fatal("workers are warmed for an idle VM")
 	}
-	if d.lately = true; d.warmWanted() != warmCUDA {
+	if d.idle.DriverCame(); d.warmWanted() != warmCUDA {
 		t.Fatalf("%d workers are kept warm on a GPU", d.warmWanted())
 	}
 }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package idle says when a VM whose programs don't use the GPU is to hold none of it any more.
+//
+// A VM is used from its driver's start, or a program's, until a time after the last program ended,
+// or the driver's start. Then it holds nothing that its next program would need.
+//
+// # Who owns what
+//
+// The device owns a VM and calls all methods under its own lock. What it gave to New is called on
+// a goroutine of its own, without that lock, and asks Over under it: a program may have come since.
+package idle
+
+import "time"
+
+// VM is when a VM was used.
+type VM struct {
+	end       func()
+	time      time.Duration // 0: it is never idle
+	lately    bool          // a driver or a program came within time
+	beginning int           // programs that begin
+	timer     *time.Timer   // runs end; nil: neither came yet
+}
+
+// New is a VM that nobody has used yet. End is called when it may be idle.
+func New(after time.Duration, end func()) *VM { return &VM{end: end, time: after} }
+
+// SetTime changes after how long it is idle; 0: never. It holds from the next Rested on.
+func (v *VM) SetTime(after time.Duration) { v.time = after }
+
+// Begin is called when a program is about to begin, and Began when it has, or can't.
+func (v *VM) Begin() {
+	v.lately = true
+	v.beginning++
+}
+
+// Began ends what Begin began.
+func (v *VM) Began() { v.beginning-- }
+
+// Beginning says whether a program begins.
+func (v *VM) Beginning() bool { return v.beginning > 0 }
+
+// DriverCame is called when a driver starts, and Gone when all programs end with their driver.
+func (v *VM) DriverCame() { v.lately = true }
+
+// Gone is called when all programs end with their driver.
+func (v *VM) Gone() { v.lately = false }
+
+// Keeps says whether the VM holds what its next program needs.
+func (v *VM) Keeps() bool { return v.time == 0 || v.lately }
+
+// Rested begins the time anew, unless a program uses the GPU.
+func (v *VM) Rested(used bool) {
+	if v.timer != nil {
+		v.timer.Stop()
+	}
+	if v.time != 0 && !used && !v.Beginning() {
+		v.timer = time.AfterFunc(v.time, v.end)
+	}
+}
+
+// Over says whether the VM is idle now that its time is over. Then it keeps nothing.
+func (v *VM) Over(used bool) bool {
+	if v.time == 0 || used || v.Beginning() {
+		return false
+	}
+	v.lately = false
+	return true
+}
