@@ -2,8 +2,8 @@
 
 package gpubackend
 
-// Piece is a part of device memory that has memory of its own behind its addresses. The memory may
-// leave and come back, at the same addresses; allocations are never in two pieces.
+// Piece is device memory that may leave the GPU and come back, at the same addresses: a segment of
+// the device's heap (package devmem). Allocations are never in two pieces.
 type Piece struct{ Address, Bytes uint64 }
 
 // Moving has device memory leave the GPU, to be there for others, and come back. All work in all

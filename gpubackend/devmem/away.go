@@ -8,26 +8,26 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Piece is a mapped part of the window: its address, its size, and what it was taken for. Of one
+// Segment is a mapped part of the window: its address, its size, and what it was taken for. Of one
 // that is cut up, that is the window; its allocations may count as something else.
-type Piece struct {
+type Segment struct {
 	Address, Bytes uint64
 	Kind           ledger.Kind
 }
 
-// Pieces lists those that are mapped, by their addresses.
-func (h *Heap) Pieces() (list []Piece) {
-	h.pieces.root.each(func(n *node[piece]) {
+// Segments lists those that are mapped, by their addresses.
+func (h *Heap) Segments() (list []Segment) {
+	h.segments.root.each(func(n *node[segment]) {
 		if !n.value.away {
-			list = append(list, Piece{n.key.hi, n.value.size, n.value.kind})
+			list = append(list, Segment{n.key.hi, n.value.size, n.value.kind})
 		}
 	})
 	return list
 }
 
-// Leave gives the memory of a piece back to the backing, and counts it no more. Its addresses stay,
-// and so do the allocations in it, which may be freed. Nothing can be allocated until every piece
-// is back.
+// Leave gives the memory of a segment back to the backing, and counts it no more. Its addresses
+// stay, and so do the allocations in it, which may be freed. Nothing can be allocated until every
+// segment is back.
 func (h *Heap) Leave(addr uint64) error {
 	n := h.mayLeave(addr)
 	if n == nil {
@@ -41,19 +41,19 @@ func (h *Heap) Leave(addr uint64) error {
 	return nil
 }
 
-// mayLeave is the piece that begins at an address, if it is mapped and has allocations; or nil.
-func (h *Heap) mayLeave(addr uint64) *node[piece] {
-	n := h.pieces.floor(key{hi: addr})
+// mayLeave is the segment that begins at an address, if it is mapped and has allocations; or nil.
+func (h *Heap) mayLeave(addr uint64) *node[segment] {
+	n := h.segments.floor(key{hi: addr})
 	if n == nil || n.key.hi != addr || n.value.away || addr == h.spare {
 		return nil
 	}
 	return n
 }
 
-// Return is the reverse of Leave: what is in the memory is undefined. On an error the piece is
+// Return is the reverse of Leave: what is in the memory is undefined. On an error the segment is
 // still away.
 func (h *Heap) Return(addr uint64) error {
-	n := h.pieces.floor(key{hi: addr})
+	n := h.segments.floor(key{hi: addr})
 	if n == nil || n.key.hi != addr || !n.value.away {
 		return fmt.Errorf("return %#x: %w", addr, ErrNotAllocated)
 	}
@@ -70,8 +70,8 @@ func (h *Heap) Return(addr uint64) error {
 	return nil
 }
 
-// recount has the allocations of a piece that is cut up count for something else.
-func (h *Heap) recount(p *node[piece], kinds func(allocation) (from, to ledger.Kind)) {
+// recount has the allocations of a segment that is cut up count for something else.
+func (h *Heap) recount(p *node[segment], kinds func(allocation) (from, to ledger.Kind)) {
 	if !p.value.shared {
 		return
 	}
@@ -81,14 +81,14 @@ func (h *Heap) recount(p *node[piece], kinds func(allocation) (from, to ledger.K
 	})
 }
 
-// drop forgets a piece that is away.
-func (h *Heap) drop(addr uint64, p piece) {
-	h.pieces.remove(key{hi: addr})
+// drop forgets a segment that is away.
+func (h *Heap) drop(addr uint64, p segment) {
+	h.segments.remove(key{hi: addr})
 	h.addresses.give(addr, p.size, 0, ^uint64(0))
 	h.away--
 }
 
-// LeaveAll has pieces leave, which come by their addresses: all, or none if one can't. of is the
+// LeaveAll has segments leave, which come by their addresses: all, or none if one can't. of is the
 // heap of an address, or nil.
 func LeaveAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	for i, addr := range addrs {
@@ -103,7 +103,7 @@ func LeaveAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	return nil
 }
 
-// ReturnAll has pieces return: all, or none if one can't.
+// ReturnAll has segments return: all, or none if one can't.
 func ReturnAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	for i, addr := range addrs {
 		h, err := of(addr), fmt.Errorf("return %#x: %w", addr, ErrNotAllocated)

@@ -23,15 +23,16 @@ func TestAway(t *testing.T) {
 	small, large := mustAlloc(t, h, 512), mustAlloc(t, h, 64<<20)
 	taken := page.GPU(1).Taken
 	if err := h.Leave(small + 512); !errors.Is(err, ErrNotAllocated) {
-		t.Errorf("leave the middle of a piece: %v", err)
+		t.Errorf("leave the middle of a segment: %v", err)
 	}
-	for _, p := range h.Pieces() {
+	for _, p := range h.Segments() {
 		if err := h.Leave(p.Address); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if taken() != 0 || len(b.pieces) != 0 || h.Used() != 0 || len(h.Pieces()) != 0 {
-		t.Errorf("%d bytes are taken, %d pieces mapped, %d used", taken(), len(b.pieces), h.Used())
+	if taken() != 0 || len(b.segments) != 0 || h.Used() != 0 || len(h.Segments()) != 0 {
+		t.Errorf("%d bytes are taken, %d segments mapped, %d used", taken(), len(b.segments),
+			h.Used())
 	}
 	if _, size, ok := h.Find(large); !ok || size != 64<<20 {
 		t.Error("an allocation is lost")
@@ -46,18 +47,19 @@ func TestAway(t *testing.T) {
 		t.Errorf("return what the backing refuses: %v, %d bytes are taken", err, taken())
 	}
 	b.refuse = 0
-	if err := h.Return(large); err != nil || b.pieces[large] != 64<<20 || taken() != 64<<20 {
+	if err := h.Return(large); err != nil || b.segments[large] != 64<<20 || taken() != 64<<20 {
 		t.Errorf("return: %v, %d bytes are taken", err, taken())
 	}
 	if err := h.Return(large); !errors.Is(err, ErrNotAllocated) {
 		t.Errorf("return twice: %v", err)
 	}
-	if h.Close(); taken() != 0 || len(b.pieces) != 0 {
-		t.Errorf("closed with a piece away: %d bytes are taken, %d mapped", taken(), len(b.pieces))
+	if h.Close(); taken() != 0 || len(b.segments) != 0 {
+		t.Errorf("closed with a segment away: %d bytes are taken, %d mapped", taken(),
+			len(b.segments))
 	}
 }
 
-// TestAllOrNone: of several pieces, none leaves or returns if one can't.
+// TestAllOrNone: of several segments, none leaves or returns if one can't.
 func TestAllOrNone(t *testing.T) {
 	h, b := newTestHeap(t, 1<<30, 1<<30)
 	x, y := mustAlloc(t, h, 20<<20), mustAlloc(t, h, 40<<20)
@@ -81,7 +83,7 @@ func TestAllOrNone(t *testing.T) {
 	}
 	b.refuse = 0
 	if err := ReturnAll(of, []uint64{x, 1 << 60}); err == nil || b.mapped() != 0 {
-		t.Errorf("the second is no piece: %v, %d bytes are mapped", err, b.mapped())
+		t.Errorf("the second is no segment: %v, %d bytes are mapped", err, b.mapped())
 	}
 	if err := ReturnAll(of, []uint64{x, y}); err != nil || b.mapped() != 60<<20 {
 		t.Errorf("%v, %d bytes are mapped", err, b.mapped())

@@ -5,7 +5,7 @@ package devmem
 import "github.com/paracuda/paracuda/gpubackend/ledger"
 
 // Charge counts memory that is not the heap's against its limit and its account, giving up the
-// spare piece if need be.
+// spare segment if need be.
 func (h *Heap) Charge(k ledger.Kind, bytes uint64) error {
 	if h.take(k, bytes) || h.Trim() && h.take(k, bytes) {
 		return nil
@@ -42,9 +42,9 @@ func (h *Heap) Uncharge(k ledger.Kind, bytes uint64) {
 	h.account.Give(k, bytes)
 }
 
-// Piece returns the mapped piece that holds addr.
-func (h *Heap) Piece(addr uint64) (base, size uint64, ok bool) {
-	n := h.pieces.floor(key{hi: addr})
+// Segment returns the mapped segment that holds addr.
+func (h *Heap) Segment(addr uint64) (base, size uint64, ok bool) {
+	n := h.segments.floor(key{hi: addr})
 	if n == nil || addr-n.key.hi >= n.value.size {
 		return 0, 0, false
 	}

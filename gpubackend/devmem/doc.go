@@ -4,17 +4,17 @@
 //
 // A Heap owns a window of addresses, the same on every run, and asks its Backing to put memory
 // under parts of it: package cuda by cuMemCreate and cuMemMap, package soft by a file in memory.
-// Such a part is a piece: a multiple of Granularity, mapped and unmapped as a whole. Allocations of
-// more than LargestShared bytes get a piece of their own; smaller ones are cut from shared pieces
-// of SharedPiece bytes, which cost one mapping for many allocations. A shared piece that empties
-// goes back to the backing, but for one, kept so that a program that allocates and frees in a loop
-// maps nothing.
+// Such a part is a segment: a multiple of Granularity, mapped and unmapped as a whole. Allocations
+// of more than LargestShared bytes get a segment of their own; smaller ones are cut from shared
+// segments of SharedSegment bytes, which cost one mapping for many allocations. A shared segment
+// that empties goes back to the backing, but for one, kept so that a program that allocates and
+// frees in a loop maps nothing.
 //
 // The limit bounds what is mapped, thus also what rounding and fragmentation cost. Near the limit
-// shared pieces become smaller, down to Granularity.
+// shared segments become smaller, down to Granularity.
 //
-// Pieces can leave, and return to the same addresses (away.go): what was in them is the caller's to
-// keep.
+// Segments can leave, and return to the same addresses (away.go): what was in them is the caller's
+// to keep.
 //
 // All operations take time logarithmic in the number of allocations, and where an allocation ends
 // up depends on the sequence of calls alone. A Heap belongs to one goroutine.

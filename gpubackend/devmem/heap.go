@@ -25,13 +25,13 @@ const (
 	// CUDA driver uses it.
 	Base   = 0x500000000000
 	Window = 1 << 40
-	// Granularity is what pieces are multiples of, that of cuMemCreate.
+	// Granularity is what segments are multiples of, that of cuMemCreate.
 	Granularity = 2 << 20
 	// Alignment is that of every allocation.
 	Alignment = 512
-	// SharedPiece is the size of a piece that is cut up, LargestShared that of the largest
+	// SharedSegment is the size of a segment that is cut up, LargestShared that of the largest
 	// allocation cut from one.
-	SharedPiece   = 32 << 20
+	SharedSegment = 32 << 20
 	LargestShared = 8 << 20
 )
 
@@ -46,12 +46,12 @@ type Backing interface {
 // allocation is what Alloc returned; size is what the caller asked for.
 type allocation struct {
 	size  uint64
-	owner uint64 // address of its piece
+	owner uint64 // address of its segment
 	kind  ledger.Kind
 }
 
-// piece is a mapped part of the window.
-type piece struct {
+// segment is a mapped part of the window.
+type segment struct {
 	size   uint64
 	shared bool
 	kind   ledger.Kind
@@ -63,13 +63,13 @@ type Heap struct {
 	backing   Backing
 	limit     uint64
 	mapped    uint64
-	addresses ranges // of the window that belong to no piece
-	space     ranges // in shared pieces
-	pieces    tree[piece]
+	addresses ranges // of the window that belong to no segment
+	space     ranges // in shared segments
+	segments  tree[segment]
 	live      tree[allocation]
-	spare     uint64 // address of the shared piece kept although it is empty, 0 for none
+	spare     uint64 // address of the shared segment kept although it is empty, 0 for none
 	spareSize uint64
-	away      int // pieces
+	away      int // segments
 	gone      func(addr, bytes uint64)
 	host      *budget.Budget
 	account   *ledger.Account
@@ -95,7 +95,7 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 		return 0, ErrInvalid
 	}
 	if bytes > LargestShared {
-		return h.AllocPiece(k, bytes)
+		return h.AllocSegment(k, bytes)
 	}
 	if h.away > 0 {
 		return 0, ErrOutOfMemory
@@ -112,7 +112,7 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 		}
 		addr, _ = h.space.take(rounded)
 	}
-	owner := h.pieces.floor(key{hi: addr}).key.hi
+	owner := h.segments.floor(key{hi: addr}).key.hi
 	if owner == h.spare {
 		h.spare, h.spareSize = 0, 0
 	}
@@ -123,9 +123,9 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
-// AllocPiece is Alloc with a piece that nothing else shares, and that counts as it is said: for
+// AllocSegment is Alloc with a segment that nothing else shares, and that counts as it is said: for
 // memory that the backing gives to another process.
-func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
+func (h *Heap) AllocSegment(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
 	}
@@ -136,7 +136,7 @@ func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
 	if h.host.Take(hostBytes) != nil {
 		return 0, ErrOutOfMemory
 	}
-	addr, err := h.addPiece(piece{size: size, kind: k})
+	addr, err := h.addSegment(segment{size: size, kind: k})
 	if err != nil {
 		h.host.Give(hostBytes)
 		return 0, err
@@ -145,13 +145,13 @@ func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
-// addShared maps a shared piece with room for bytes: a full one, or what the limit and the backing
-// still allow.
+// addShared maps a shared segment with room for bytes: a full one, or what the limit and the
+// backing still allow.
 func (h *Heap) addShared(bytes uint64) error {
-	size := uint64(SharedPiece)
+	size := uint64(SharedSegment)
 	least := roundUp(bytes, Granularity)
 	for {
-		addr, err := h.addPiece(piece{size: size, shared: true, kind: ledger.Window})
+		addr, err := h.addSegment(segment{size: size, shared: true, kind: ledger.Window})
 		if err == nil {
 			h.space.insert(addr, size)
 			return nil
@@ -163,9 +163,9 @@ func (h *Heap) addShared(bytes uint64) error {
 	}
 }
 
-// addPiece maps a piece, giving up the spare one if need be. What it is to count for is taken
+// addSegment maps a segment, giving up the spare one if need be. What it is to count for is taken
 // before it is there, and given back after it is gone.
-func (h *Heap) addPiece(p piece) (uint64, error) {
+func (h *Heap) addSegment(p segment) (uint64, error) {
 	if err := h.Charge(p.kind, p.size); err != nil {
 		return 0, err
 	}
@@ -183,11 +183,11 @@ func (h *Heap) addPiece(p piece) (uint64, error) {
 		h.Uncharge(p.kind, p.size)
 		return 0, fmt.Errorf("map %d bytes: %w: %w", p.size, ErrOutOfMemory, err)
 	}
-	h.pieces.insert(key{hi: addr}, p)
+	h.segments.insert(key{hi: addr}, p)
 	return addr, nil
 }
 
-// Free gives back what Alloc or AllocPiece returned.
+// Free gives back what Alloc or AllocSegment returned.
 func (h *Heap) Free(addr uint64) error {
 	n := h.live.floor(key{hi: addr})
 	if n == nil || n.key.hi != addr {
@@ -196,9 +196,9 @@ func (h *Heap) Free(addr uint64) error {
 	a := n.value
 	h.live.remove(key{hi: addr})
 	h.host.Give(hostBytes)
-	p := h.pieces.floor(key{hi: a.owner}).value
+	p := h.segments.floor(key{hi: a.owner}).value
 	if !p.shared {
-		h.dropPiece(a.owner, p)
+		h.dropSegment(a.owner, p)
 		return nil
 	}
 	if a.kind != ledger.Window && !p.away {
@@ -209,31 +209,31 @@ func (h *Heap) Free(addr uint64) error {
 	case low != a.owner || size != p.size:
 	case p.away:
 		h.space.remove(low, size)
-		h.dropPiece(low, p)
+		h.dropSegment(low, p)
 	default:
 		h.retire(a.owner, p.size)
 	}
 	return nil
 }
 
-// retire keeps an empty shared piece, the larger of two, and gives the other one up.
+// retire keeps an empty shared segment, the larger of two, and gives the other one up.
 func (h *Heap) retire(addr, size uint64) {
 	if h.spare != 0 && size < h.spareSize {
 		h.space.remove(addr, size)
-		h.dropPiece(addr, piece{size: size, shared: true, kind: ledger.Window})
+		h.dropSegment(addr, segment{size: size, shared: true, kind: ledger.Window})
 		return
 	}
 	h.Trim()
 	h.spare, h.spareSize = addr, size
 }
 
-// Trim gives up the empty piece that is kept; it reports whether there was one.
+// Trim gives up the empty segment that is kept; it reports whether there was one.
 func (h *Heap) Trim() bool {
 	if h.spare == 0 {
 		return false
 	}
 	h.space.remove(h.spare, h.spareSize)
-	h.dropPiece(h.spare, piece{size: h.spareSize, shared: true, kind: ledger.Window})
+	h.dropSegment(h.spare, segment{size: h.spareSize, shared: true, kind: ledger.Window})
 	h.spare, h.spareSize = 0, 0
 	return true
 }
@@ -251,10 +251,10 @@ func (h *Heap) Count(a *ledger.Account) { h.account = a }
 // Account is what the heap counts for.
 func (h *Heap) Account() *ledger.Account { return h.account }
 
-// Watch has f called before a piece is unmapped, but by Close.
+// Watch has f called before a segment is unmapped, but by Close.
 func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
 
-func (h *Heap) dropPiece(addr uint64, p piece) {
+func (h *Heap) dropSegment(addr uint64, p segment) {
 	if h.gone != nil {
 		h.gone(addr, p.size)
 	}
@@ -263,7 +263,7 @@ func (h *Heap) dropPiece(addr uint64, p piece) {
 		return
 	}
 	h.backing.Unmap(addr, p.size)
-	h.pieces.remove(key{hi: addr})
+	h.segments.remove(key{hi: addr})
 	h.addresses.give(addr, p.size, 0, ^uint64(0))
 	h.Uncharge(p.kind, p.size)
 }
@@ -283,10 +283,10 @@ func (h *Heap) Begins(addr uint64) bool {
 	return ok && base == addr
 }
 
-// Used is the memory in use: the pieces that hold allocations.
+// Used is the memory in use: the segments that hold allocations.
 func (h *Heap) Used() uint64 { return h.mapped - h.spareSize }
 
-// Spare is the memory of the empty piece that is kept.
+// Spare is the memory of the empty segment that is kept.
 func (h *Heap) Spare() uint64 { return h.spareSize }
 
 // Limit is the bound on what is mapped.
@@ -306,11 +306,11 @@ func (h *Heap) Len() int { return h.live.size }
 // Close unmaps everything. The heap must not be used after it.
 func (h *Heap) Close() {
 	h.live.root.each(func(n *node[allocation]) {
-		if p := h.pieces.floor(key{hi: n.value.owner}).value; p.shared && !p.away {
+		if p := h.segments.floor(key{hi: n.value.owner}).value; p.shared && !p.away {
 			h.account.Move(n.value.kind, ledger.Window, roundUp(n.value.size, Alignment))
 		}
 	})
-	h.pieces.root.each(func(n *node[piece]) {
+	h.segments.root.each(func(n *node[segment]) {
 		if n.value.away {
 			return
 		}

@@ -12,10 +12,10 @@ import (
 
 // fakeBacking keeps what is mapped and fails the test on calls that don't fit.
 type fakeBacking struct {
-	t      testing.TB
-	pieces map[uint64]uint64
-	maps   int
-	refuse uint64 // sizes from here on are refused, 0 for none
+	t        testing.TB
+	segments map[uint64]uint64
+	maps     int
+	refuse   uint64 // sizes from here on are refused, 0 for none
 }
 
 func (b *fakeBacking) Map(addr, bytes uint64) error {
@@ -25,25 +25,25 @@ func (b *fakeBacking) Map(addr, bytes uint64) error {
 	if b.refuse != 0 && bytes >= b.refuse {
 		return errors.New("refused")
 	}
-	for a, n := range b.pieces {
+	for a, n := range b.segments {
 		if addr < a+n && a < addr+bytes {
 			b.t.Fatalf("Map(%#x, %#x) overlaps %#x, %#x", addr, bytes, a, n)
 		}
 	}
-	b.pieces[addr] = bytes
+	b.segments[addr] = bytes
 	b.maps++
 	return nil
 }
 
 func (b *fakeBacking) Unmap(addr, bytes uint64) {
-	if b.pieces[addr] != bytes {
-		b.t.Fatalf("Unmap(%#x, %#x), mapped are %#x", addr, bytes, b.pieces[addr])
+	if b.segments[addr] != bytes {
+		b.t.Fatalf("Unmap(%#x, %#x), mapped are %#x", addr, bytes, b.segments[addr])
 	}
-	delete(b.pieces, addr)
+	delete(b.segments, addr)
 }
 
 func (b *fakeBacking) mapped() (sum uint64) {
-	for _, n := range b.pieces {
+	for _, n := range b.segments {
 		sum += n
 	}
 	return sum
@@ -51,7 +51,7 @@ func (b *fakeBacking) mapped() (sum uint64) {
 
 func newTestHeap(t testing.TB, window, limit uint64) (*Heap, *fakeBacking) {
 	t.Helper()
-	b := &fakeBacking{t: t, pieces: make(map[uint64]uint64)}
+	b := &fakeBacking{t: t, segments: make(map[uint64]uint64)}
 	h, err := New(Base, window, limit, b)
 	if err != nil {
 		t.Fatal(err)
@@ -85,44 +85,44 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestSmallAllocationsShareAPiece(t *testing.T) {
+func TestSmallAllocationsShareASegment(t *testing.T) {
 	h, b := newTestHeap(t, Window, Window)
 	for i := range uint64(1000) {
 		if got, want := mustAlloc(t, h, 1), Base+i*Alignment; got != want {
 			t.Fatalf("allocation %d at %#x, want %#x", i, got, want)
 		}
 	}
-	if b.maps != 1 || h.Used() != SharedPiece || h.Len() != 1000 {
-		t.Errorf("%d pieces, %d bytes used, %d allocations", b.maps, h.Used(), h.Len())
+	if b.maps != 1 || h.Used() != SharedSegment || h.Len() != 1000 {
+		t.Errorf("%d segments, %d bytes used, %d allocations", b.maps, h.Used(), h.Len())
 	}
 }
 
-func TestLargeAllocationsHaveTheirOwnPiece(t *testing.T) {
+func TestLargeAllocationsHaveTheirOwnSegment(t *testing.T) {
 	h, b := newTestHeap(t, Window, Window)
 	addr := mustAlloc(t, h, LargestShared+1)
-	if got := b.pieces[addr]; got != LargestShared+Granularity {
-		t.Errorf("piece of %d bytes", got)
+	if got := b.segments[addr]; got != LargestShared+Granularity {
+		t.Errorf("segment of %d bytes", got)
 	}
-	if err := h.Free(addr); err != nil || len(b.pieces) != 0 || h.Used() != 0 {
-		t.Errorf("after Free: %v, %d pieces, %d bytes used", err, len(b.pieces), h.Used())
+	if err := h.Free(addr); err != nil || len(b.segments) != 0 || h.Used() != 0 {
+		t.Errorf("after Free: %v, %d segments, %d bytes used", err, len(b.segments), h.Used())
 	}
 	if again := mustAlloc(t, h, LargestShared+1); again != addr {
 		t.Errorf("second allocation at %#x, first at %#x", again, addr)
 	}
 }
 
-func TestAllocPieceSharesNothing(t *testing.T) {
+func TestAllocSegmentSharesNothing(t *testing.T) {
 	h, b := newTestHeap(t, Window, Window)
-	addr, err := h.AllocPiece(ledger.Window, 1)
-	if err != nil || b.pieces[addr] != Granularity {
-		t.Fatalf("piece of %d bytes, %v", b.pieces[addr], err)
+	addr, err := h.AllocSegment(ledger.Window, 1)
+	if err != nil || b.segments[addr] != Granularity {
+		t.Fatalf("segment of %d bytes, %v", b.segments[addr], err)
 	}
 	if other := mustAlloc(t, h, 1); other < addr+Granularity && other >= addr {
-		t.Errorf("allocation at %#x inside the piece at %#x", other, addr)
+		t.Errorf("allocation at %#x inside the segment at %#x", other, addr)
 	}
 }
 
-func TestEmptyPieceIsKeptOnce(t *testing.T) {
+func TestEmptySegmentIsKeptOnce(t *testing.T) {
 	h, b := newTestHeap(t, Window, Window)
 	for range 100 {
 		if err := h.Free(mustAlloc(t, h, 4096)); err != nil {
@@ -132,8 +132,8 @@ func TestEmptyPieceIsKeptOnce(t *testing.T) {
 	if b.maps != 1 || h.Used() != 0 {
 		t.Errorf("%d mappings for allocate and free, %d bytes used", b.maps, h.Used())
 	}
-	if !h.Trim() || h.Trim() || len(b.pieces) != 0 {
-		t.Errorf("after Trim: %d pieces", len(b.pieces))
+	if !h.Trim() || h.Trim() || len(b.segments) != 0 {
+		t.Errorf("after Trim: %d segments", len(b.segments))
 	}
 }
 
@@ -158,14 +158,14 @@ func TestLimit(t *testing.T) {
 	if err := h.Free(big); err != nil {
 		t.Fatal(err)
 	}
-	// The spare piece makes room for one that needs the whole limit.
+	// The spare segment makes room for one that needs the whole limit.
 	mustAlloc(t, h, 48<<20)
 	if b.mapped() != 48<<20 {
 		t.Errorf("%d bytes mapped", b.mapped())
 	}
 }
 
-func TestSharedPiecesShrinkNearTheLimit(t *testing.T) {
+func TestSharedSegmentsShrinkNearTheLimit(t *testing.T) {
 	h, _ := newTestHeap(t, Window, 36<<20)
 	var sum uint64
 	for {
@@ -185,8 +185,8 @@ func TestBackingFails(t *testing.T) {
 	if _, err := h.Alloc(9 << 20); !errors.Is(err, ErrOutOfMemory) {
 		t.Errorf("large: %v", err)
 	}
-	if addr := mustAlloc(t, h, 1); b.pieces[addr] != 4<<20 {
-		t.Errorf("shared piece of %d bytes", b.pieces[addr])
+	if addr := mustAlloc(t, h, 1); b.segments[addr] != 4<<20 {
+		t.Errorf("shared segment of %d bytes", b.segments[addr])
 	}
 	if h.Used() != 4<<20 {
 		t.Errorf("%d bytes used", h.Used())
@@ -195,7 +195,7 @@ func TestBackingFails(t *testing.T) {
 
 func TestWindowFull(t *testing.T) {
 	h, _ := newTestHeap(t, 4*Granularity, Window)
-	addr, err := h.AllocPiece(ledger.Window, 4*Granularity)
+	addr, err := h.AllocSegment(ledger.Window, 4*Granularity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,8 +261,8 @@ func TestSetLimitAndClose(t *testing.T) {
 	h.SetLimit(Window)
 	mustAlloc(t, h, 1)
 	h.Close()
-	if len(b.pieces) != 0 {
-		t.Errorf("%d pieces after Close", len(b.pieces))
+	if len(b.segments) != 0 {
+		t.Errorf("%d segments after Close", len(b.segments))
 	}
 }
 
@@ -292,11 +292,11 @@ func TestAllocationsCount(t *testing.T) {
 		}
 		addrs = append(addrs, addr)
 	}
-	_, err := h.AllocPiece(ledger.Window, 1<<30)
+	_, err := h.AllocSegment(ledger.Window, 1<<30)
 	if !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
-		t.Errorf("a piece that is too large: %v, %d bytes are counted", err, host.Used())
+		t.Errorf("a segment that is too large: %v, %d bytes are counted", err, host.Used())
 	}
-	if _, err := h.AllocPiece(ledger.Window, 512); err != nil {
+	if _, err := h.AllocSegment(ledger.Window, 512); err != nil {
 		t.Error(err)
 	}
 	if _, err := h.Alloc(512); !errors.Is(err, ErrOutOfMemory) {
@@ -311,7 +311,7 @@ func TestAllocationsCount(t *testing.T) {
 	}
 }
 
-// TestAccount: what the account refuses isn't mapped, and an empty piece makes room for it.
+// TestAccount: what the account refuses isn't mapped, and an empty segment makes room for it.
 func TestAccount(t *testing.T) {
 	page, err := ledger.New()
 	if err != nil {
@@ -325,13 +325,13 @@ func TestAccount(t *testing.T) {
 	h.Count(process.Account(1))
 	taken := page.GPU(1).Taken
 	small := mustAlloc(t, h, 512)
-	if taken() != SharedPiece {
+	if taken() != SharedSegment {
 		t.Errorf("%d bytes are taken for a small allocation", taken())
 	}
-	if _, err := h.Alloc(10 << 20); !errors.Is(err, ErrOutOfMemory) || b.mapped() != SharedPiece {
+	if _, err := h.Alloc(10 << 20); !errors.Is(err, ErrOutOfMemory) || b.mapped() != SharedSegment {
 		t.Errorf("beyond the bound: %v, %d bytes are mapped", err, b.mapped())
 	}
-	if err := h.Free(small); err != nil || taken() != SharedPiece {
+	if err := h.Free(small); err != nil || taken() != SharedSegment {
 		t.Errorf("free: %v, %d bytes are taken", err, taken())
 	}
 	mustAlloc(t, h, 40<<20)

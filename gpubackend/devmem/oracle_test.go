@@ -40,9 +40,9 @@ func (s *slowHeap) find(addr uint64) (base, size uint64, ok bool) {
 	return 0, 0, false
 }
 
-// inside reports whether a piece of the backing holds the range.
+// inside reports whether a segment of the backing holds the range.
 func (s *slowHeap) inside(addr, bytes uint64) bool {
-	for a, n := range s.back.pieces {
+	for a, n := range s.back.segments {
 		if addr >= a && addr+bytes <= a+n {
 			return true
 		}
@@ -53,7 +53,7 @@ func (s *slowHeap) inside(addr, bytes uint64) bool {
 func (s *slowHeap) alloc(bytes uint64, own bool) {
 	alloc, kind := s.heap.AllocAs, ledger.Kind(bytes%3)
 	if own {
-		alloc = s.heap.AllocPiece
+		alloc = s.heap.AllocSegment
 	}
 	addr, err := alloc(kind, bytes)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *slowHeap) check() {
 			len(s.live))
 	}
 	var used uint64
-	for a, n := range s.back.pieces {
+	for a, n := range s.back.segments {
 		for addr := range s.live {
 			if addr >= a && addr < a+n {
 				used += n
@@ -111,7 +111,7 @@ func (s *slowHeap) check() {
 	s.checkKinds()
 }
 
-// checkKinds: a piece of one allocation counts for what that is for, of the others what is
+// checkKinds: a segment of one allocation counts for what that is for, of the others what is
 // allocated, and the rest is the window's.
 func (s *slowHeap) checkKinds() {
 	var want [ledger.Kinds]uint64
@@ -121,7 +121,7 @@ func (s *slowHeap) checkKinds() {
 			continue
 		}
 		counts := roundUp(bytes, Alignment)
-		if !s.heap.pieces.floor(key{hi: addr}).value.shared {
+		if !s.heap.segments.floor(key{hi: addr}).value.shared {
 			counts = roundUp(bytes, Granularity)
 		}
 		want[s.kinds[addr]] += counts
@@ -135,18 +135,18 @@ func (s *slowHeap) checkKinds() {
 	}
 }
 
-// awayAndBack has some pieces leave, frees some allocations, and has what is left return.
+// awayAndBack has some segments leave, frees some allocations, and has what is left return.
 func (s *slowHeap) awayAndBack(seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	s.heap.Trim()
-	all := s.heap.Pieces()
-	if len(all) != len(s.back.pieces) {
-		s.t.Fatalf("%d pieces, mapped are %d", len(all), len(s.back.pieces))
+	all := s.heap.Segments()
+	if len(all) != len(s.back.segments) {
+		s.t.Fatalf("%d segments, mapped are %d", len(all), len(s.back.segments))
 	}
-	var away []Piece
+	var away []Segment
 	for _, p := range all {
-		if s.back.pieces[p.Address] != p.Bytes {
-			s.t.Fatalf("a piece %+v, mapped is %#x", p, s.back.pieces[p.Address])
+		if s.back.segments[p.Address] != p.Bytes {
+			s.t.Fatalf("a segment %+v, mapped is %#x", p, s.back.segments[p.Address])
 		}
 		if random.IntN(2) == 0 {
 			continue
@@ -156,7 +156,7 @@ func (s *slowHeap) awayAndBack(seed uint64) {
 			s.t.Fatal(err)
 		}
 		if s.heap.Leave(p.Address) == nil {
-			s.t.Fatal("a piece leaves twice")
+			s.t.Fatal("a segment leaves twice")
 		}
 	}
 	for range min(len(s.order), random.IntN(4)) {
@@ -165,7 +165,7 @@ func (s *slowHeap) awayAndBack(seed uint64) {
 	s.checkKinds()
 	if s.heap.away > 0 {
 		if _, err := s.heap.Alloc(1); !errors.Is(err, ErrOutOfMemory) {
-			s.t.Fatalf("allocated while pieces are away: %v", err)
+			s.t.Fatalf("allocated while segments are away: %v", err)
 		}
 	}
 	for _, p := range away {
@@ -177,8 +177,8 @@ func (s *slowHeap) awayAndBack(seed uint64) {
 	s.check()
 }
 
-// anyIn says whether a piece has an allocation.
-func (s *slowHeap) anyIn(p Piece) bool {
+// anyIn says whether a segment has an allocation.
+func (s *slowHeap) anyIn(p Segment) bool {
 	for addr := range s.live {
 		if addr >= p.Address && addr < p.Address+p.Bytes {
 			return true
@@ -212,8 +212,8 @@ func (s *slowHeap) finish() {
 	}
 	s.check()
 	s.heap.Trim()
-	if len(s.back.pieces) != 0 {
-		s.t.Fatalf("%d pieces with nothing allocated", len(s.back.pieces))
+	if len(s.back.segments) != 0 {
+		s.t.Fatalf("%d segments with nothing allocated", len(s.back.segments))
 	}
 	s.alloc(s.heap.Limit(), false)
 	s.free(0)

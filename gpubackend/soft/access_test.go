@@ -116,13 +116,13 @@ func floats(n int, f func(i int) float32) []byte {
 	return b
 }
 
-// apart allocates memory that no other allocation shares a piece with.
+// apart allocates memory that no other allocation shares a segment with.
 func apart(t testing.TB, d *Device) uint64 {
 	t.Helper()
 	return alloc(t, d, apartBytes)
 }
 
-const apartBytes = devmem.SharedPiece + devmem.Granularity
+const apartBytes = devmem.SharedSegment + devmem.Granularity
 
 // TestOperandsInDifferentAllocations: each of a kernel's accesses goes where it should, whatever
 // was accessed before.
@@ -210,18 +210,18 @@ func processorTime(tb testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkAccess is what operands in pieces of their own, and vectors of them, cost of the
+// BenchmarkAccess is what operands in segments of their own, and vectors of them, cost of the
 // processors' time.
 func BenchmarkAccess(b *testing.B) {
 	const n = 1 << 20
 	for _, name := range []string{"saxpy", "saxpy4"} {
-		for _, pieces := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/pieces=%d", name, pieces), func(b *testing.B) {
+		for _, segments := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/segments=%d", name, segments), func(b *testing.B) {
 				d := newDevice(b, Options{})
 				f, each := accessKernel(b, d, name), uint32(1+3*(len(name)-len("saxpy")))
 				x := apart(b, d)
 				y := x + 4*n
-				if pieces == 2 {
+				if segments == 2 {
 					y = apart(b, d)
 				}
 				begin := processorTime(b)

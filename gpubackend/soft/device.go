@@ -37,7 +37,7 @@ type Options struct {
 	Base, Window uint64
 	// Multiprocessors is how many the device has, one for each processor of the host if 0.
 	Multiprocessors int
-	// Files is how many files pieces of memory may take, half of what the process may have if 0.
+	// Files is how many files segments of memory may take, half of what the process may have if 0.
 	Files int
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
 	HostMemory *budget.Budget

@@ -179,7 +179,7 @@ func (f *fuzzer) finish() {
 	}
 	held := f.d.Graphs.Held()
 	if held != (graphs.Held{}) || f.d.Captures() != 0 {
-		f.t.Fatalf("%d bytes of graphs, %d captures, %d pieces of memory are left",
+		f.t.Fatalf("%d bytes of graphs, %d captures, %d segments of memory are left",
 			held.Bytes, f.d.Captures(), held.Allocations)
 	}
 	if n := f.d.Graphs.Held().Conditions; n != 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
 
-// lendingDriver is a fake device with one piece of memory, at lentBase.
+// lendingDriver is a fake device with one segment of memory, at lentBase.
 type lendingDriver struct {
 	stagingDriver
 	gone func(addr, bytes uint64)
@@ -146,14 +146,14 @@ func TestStraightCopyOfADeadContext(t *testing.T) {
 }
 
 // TestMemoryThatIsNotLent goes through staging memory: what the driver can't share, what the mover
-// refuses, what leaves the piece, and rows with gaps.
+// refuses, what leaves the segment, and rows with gaps.
 func TestMemoryThatIsNotLent(t *testing.T) {
 	copies := map[string]func(r *rig, m *fakeMover){
-		"no piece": func(r *rig,
+		"no segment": func(r *rig,
 			_ *fakeMover) {
 			r.sendCopy(gpubackend.OpCopyDtoH, 1, 1<<42, 4096)
 		},
-		"leaves the piece": func(r *rig, _ *fakeMover) {
+		"leaves the segment": func(r *rig, _ *fakeMover) {
 			r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase+lentBytes-4095, 4096)
 		},
 		"refused": func(r *rig, m *fakeMover) {

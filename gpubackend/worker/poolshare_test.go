@@ -74,9 +74,9 @@ func TestPoolsAreShared(t *testing.T) {
 		}
 		addresses, pointers = append(addresses, a), append(pointers, p)
 	}
-	offered, _, _ := one.pools.Pieces()
-	if _, n, _ := other.pools.Pieces(); n != 1 || offered != 1 {
-		t.Errorf("%d pieces are mapped, %d offered", n, offered)
+	offered, _, _ := one.pools.Segments()
+	if _, n, _ := other.pools.Segments(); n != 1 || offered != 1 {
+		t.Errorf("%d segments are mapped, %d offered", n, offered)
 	}
 	for i, p := range pointers {
 		other.fill(t, p, 4096, byte(i+100))
@@ -97,8 +97,8 @@ func TestPoolsAreShared(t *testing.T) {
 	}
 	other.want(t, 0, gpubackend.OpCtxSynchronize)
 	other.pools.Settle()
-	if _, mapped, pointers := other.pools.Pieces(); mapped != 0 || pointers != 0 {
-		t.Errorf("left: %d pieces, %d pointers", mapped, pointers)
+	if _, mapped, pointers := other.pools.Segments(); mapped != 0 || pointers != 0 {
+		t.Errorf("left: %d segments, %d pointers", mapped, pointers)
 	}
 	if now := other.want(t, 0, gpubackend.OpMemGetInfo); now <= free {
 		t.Errorf("%d bytes are free, %d before", now, free)
@@ -108,8 +108,8 @@ func TestPoolsAreShared(t *testing.T) {
 	}
 	one.want(t, 0, gpubackend.OpCtxSynchronize)
 	one.pools.Settle()
-	if n, _, _ := one.pools.Pieces(); n != 0 {
-		t.Errorf("%d pieces are offered of memory that was freed", n)
+	if n, _, _ := one.pools.Segments(); n != 0 {
+		t.Errorf("%d segments are offered of memory that was freed", n)
 	}
 }
 
@@ -145,17 +145,17 @@ func TestPoolImportsOfNonsense(t *testing.T) {
 			gpubackend.OpMemPoolImportPointer, append([]uint64{pool}, good...)},
 		{"another pool's token", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
 			[]uint64{same, good[0] + 1, good[1], good[2], good[3]}},
-		{"beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
+		{"beyond the segment", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
 			[]uint64{same, good[0], good[1], good[2], 1 << 40}},
-		{"far beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
+		{"far beyond it", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
 			[]uint64{same, good[0], good[1], good[2], ^uint64(0)}},
 	} {
 		if result := c.r.call(t, c.op, c.words...); result != c.want {
 			t.Errorf("%s: %d, want %d", c.name, result, c.want)
 		}
 	}
-	if _, n, _ := other.pools.Pieces(); n != 0 {
-		t.Errorf("%d pieces are mapped", n)
+	if _, n, _ := other.pools.Segments(); n != 0 {
+		t.Errorf("%d segments are mapped", n)
 	}
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, good...)...)
 }
@@ -166,13 +166,13 @@ func TestContextTakesItsPointers(t *testing.T) {
 	_, words := exported(t, one, pool, 1<<20)
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
 	other.pools.Forget(other.context)
-	if _, _, n := other.pools.Pieces(); n != 0 {
+	if _, _, n := other.pools.Segments(); n != 0 {
 		t.Errorf("%d pointers are left", n)
 	}
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
 	one.pools.Forget(one.context)
-	if n, _, _ := one.pools.Pieces(); n != 0 {
-		t.Errorf("%d pieces are offered", n)
+	if n, _, _ := one.pools.Segments(); n != 0 {
+		t.Errorf("%d segments are offered", n)
 	}
 }
 

@@ -4,7 +4,7 @@
 // for the limit.
 //
 //	window.go   addresses reserved at the start, which package devmem divides; memory is made in
-//	            large pieces with the driver's virtual memory functions
+//	            large segments with the driver's virtual memory functions
 //	memory.go   allocating and freeing
 //	reclaim.go  memory that was freed while work was in flight
 //	charge.go   what others take of it: arrays, variables, limits, graphs

@@ -168,7 +168,7 @@ func (m *Memory) MemGetInfo() (free, total uint64, r gpubackend.Result) {
 	return
 }
 
-// Staging makes memory that the mover maps: a piece of its own, exported as a file.
+// Staging makes memory that the mover maps: a segment of its own, exported as a file.
 func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result) {
 	c := m.contexts.Current()
 	if c == nil {
@@ -177,9 +177,9 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 	m.reclaim()
 	h := &m.heaps[c.GPU]
 	h.backing.export = true
-	addr, err := h.AllocPiece(ledger.Staging, bytes)
+	addr, err := h.AllocSegment(ledger.Staging, bytes)
 	if err != nil && m.Reclaim() {
-		addr, err = h.AllocPiece(ledger.Staging, bytes)
+		addr, err = h.AllocSegment(ledger.Staging, bytes)
 	}
 	h.backing.export = false
 	if err != nil {
@@ -191,7 +191,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 // Unstage gives it back to the heap that it is of.
 func (m *Memory) Unstage(addr uint64) {
 	for i := range m.heaps {
-		if base, _, ok := m.heaps[i].Piece(addr); ok && base == addr {
+		if base, _, ok := m.heaps[i].Segment(addr); ok && base == addr {
 			_ = m.heaps[i].Free(addr) // was allocated: the worker calls this once an address
 		}
 	}

@@ -21,7 +21,7 @@ func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	}
 	h := &m.heaps[c.GPU]
 	h.backing.imported = fd
-	addr, err := h.AllocPiece(ledger.Mapped, bytes)
+	addr, err := h.AllocSegment(ledger.Mapped, bytes)
 	h.backing.imported = -1
 	if err != nil {
 		return 0, fmt.Errorf("import memory: %w", err)
@@ -61,16 +61,16 @@ func (m *Memory) FreeHostMemory(addr uint64) error {
 	return nil
 }
 
-// Piece is the piece of memory around an address of the current context's GPU, and whether an
+// Segment is the segment of memory around an address of the current context's GPU, and whether an
 // allocation begins at the address.
-func (m *Memory) Piece(addr uint64) (base, bytes uint64, allocated, ok bool) {
+func (m *Memory) Segment(addr uint64) (base, bytes uint64, allocated, ok bool) {
 	h := &m.heaps[m.contexts.Current().GPU]
-	base, bytes, ok = h.Heap.Piece(addr)
+	base, bytes, ok = h.Heap.Segment(addr)
 	return base, bytes, ok && h.Begins(addr), ok
 }
 
-// WatchPieces has gone called with each piece, before it is given up.
-func (m *Memory) WatchPieces(gone func(addr, bytes uint64)) {
+// WatchSegments has gone called with each segment, before it is given up.
+func (m *Memory) WatchSegments(gone func(addr, bytes uint64)) {
 	for i := range m.heaps {
 		m.heaps[i].Watch(gone)
 	}

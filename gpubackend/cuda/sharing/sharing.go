@@ -21,8 +21,8 @@ type Calls interface {
 
 // Memory is the memory that is shared.
 type Memory interface {
-	Piece(addr uint64) (base, bytes uint64, allocated, ok bool)
-	WatchPieces(gone func(addr, bytes uint64))
+	Segment(addr uint64) (base, bytes uint64, allocated, ok bool)
+	WatchSegments(gone func(addr, bytes uint64))
 	Import(fd int, bytes uint64) (uint64, error)
 	Unimport(addr uint64) error
 }
@@ -40,12 +40,12 @@ func New(calls Calls, x *contexts.Contexts, memory Memory, log *logrus.Entry) *S
 	return &Sharing{calls: calls, contexts: x, memory: memory, log: log}
 }
 
-// Share exports the piece of the heap that holds addr.
+// Share exports the segment of the heap that holds addr.
 func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.Result) {
 	if !x.contexts.Usable() {
 		return s, -1, gpubackend.InvalidContext
 	}
-	base, bytes, allocated, ok := x.memory.Piece(addr)
+	base, bytes, allocated, ok := x.memory.Segment(addr)
 	if !ok {
 		return s, -1, gpubackend.InvalidValue
 	}
@@ -61,7 +61,7 @@ func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.
 }
 
 // Watch watches every GPU's memory.
-func (x *Sharing) Watch(gone func(addr, bytes uint64)) { x.memory.WatchPieces(gone) }
+func (x *Sharing) Watch(gone func(addr, bytes uint64)) { x.memory.WatchSegments(gone) }
 
 // MapShared maps what Share exported in another process.
 func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 )
 
-// fake is a driver and memory with one piece, from 0x1000 to 0x3000.
+// fake is a driver and memory with one segment, from 0x1000 to 0x3000.
 type fake struct {
 	log    []string
 	refuse string // the call that fails
@@ -40,10 +40,10 @@ func (f *fake) MemExport(uint64) (int, gpubackend.Result) {
 func (f *fake) IpcOpenEventHandle(gpubackend.SharedEvent) (gpubackend.Event, gpubackend.Result) {
 	return 77, f.call("open")
 }
-func (f *fake) Piece(addr uint64) (base, bytes uint64, allocated, ok bool) {
+func (f *fake) Segment(addr uint64) (base, bytes uint64, allocated, ok bool) {
 	return 0x1000, 0x2000, addr == 0x2000, addr >= 0x1000 && addr < 0x3000
 }
-func (f *fake) WatchPieces(gone func(addr, bytes uint64)) { gone(0x1000, 0x2000) }
+func (f *fake) WatchSegments(gone func(addr, bytes uint64)) { gone(0x1000, 0x2000) }
 func (f *fake) Import(_ int, bytes uint64) (uint64, error) {
 	if bytes > 0x2000 {
 		return 0, errors.New("more than there is")

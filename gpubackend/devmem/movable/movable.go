@@ -16,7 +16,7 @@ import (
 // and what was imported is another process's.
 func Pieces(h *devmem.Heap) (list []gpubackend.Piece) {
 	h.Trim()
-	for _, p := range h.Pieces() {
+	for _, p := range h.Segments() {
 		if p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
 			list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})
 		}

@@ -177,11 +177,11 @@ func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) 
 	})
 }
 
-// AllocPiece takes a piece of its own, mapped from a file, from start on.
-func (m *Memory) AllocPiece(
+// AllocSegment takes a segment of its own, mapped from a file, from start on.
+func (m *Memory) AllocSegment(
 	k ledger.Kind, file int, start int64, bytes uint64,
 ) (addr uint64, result gpubackend.Result) {
-	alloc := func(bytes uint64) (uint64, error) { return m.space.Heap.AllocPiece(k, bytes) }
+	alloc := func(bytes uint64) (uint64, error) { return m.space.Heap.AllocSegment(k, bytes) }
 	m.space.WithFile(file, start, func() { addr, result = m.allocate(bytes, alloc) })
 	return addr, result
 }

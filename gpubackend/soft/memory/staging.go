@@ -26,7 +26,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 	}
 	heap := m.space.Heap
 	heap.SetLimit(heap.Limit() + size) // the guest has not asked for it
-	addr, result = m.AllocPiece(ledger.Staging, fd, 0, bytes)
+	addr, result = m.AllocSegment(ledger.Staging, fd, 0, bytes)
 	if result != gpubackend.Success {
 		heap.SetLimit(heap.Limit() - size)
 		unix.Close(fd)
@@ -39,7 +39,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 // Unstage implements gpubackend.Driver.
 func (m *Memory) Unstage(addr uint64) {
 	heap := m.space.Heap
-	if base, size, ok := heap.Piece(addr); ok && base == addr && heap.Free(addr) == nil {
+	if base, size, ok := heap.Segment(addr); ok && base == addr && heap.Free(addr) == nil {
 		heap.SetLimit(heap.Limit() - size)
 		m.staging -= size
 	}

@@ -32,7 +32,7 @@ func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubac
 	if _, result = x.options.Contexts.Current(); result != gpubackend.Success {
 		return s, -1, result
 	}
-	base, bytes, ok := x.options.Memory.Space().Heap.Piece(addr)
+	base, bytes, ok := x.options.Memory.Space().Heap.Segment(addr)
 	if !ok || !x.options.Memory.Space().Owns(base) {
 		return s, -1, gpubackend.InvalidValue
 	}
@@ -61,7 +61,7 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		!memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	return x.options.Memory.AllocPiece(ledger.Mapped, fd, int64(s.Start), s.Bytes)
+	return x.options.Memory.AllocSegment(ledger.Mapped, fd, int64(s.Start), s.Bytes)
 }
 
 // UnmapShared implements gpubackend.Driver.

@@ -3,10 +3,10 @@
 // Package space is the addresses that kernels and copies of a software GPU may reach.
 //
 // Device memory is a file in memory, mapped at the addresses by which guests know it, so that a
-// device pointer, once checked, is a pointer. What may be reached (pieces of device memory,
+// device pointer, once checked, is a pointer. What may be reached (segments of device memory,
 // registered host memory) is an immutable table that is swapped as a whole. The window of addresses
 // stays mapped for the life of the device: a kernel that still uses what it looked up before a
-// piece was given back reads zeros at worst.
+// segment was given back reads zeros at worst.
 //
 // Files: space.go, table.go (what may be reached), window_unsafe.go (mappings, and the bytes at an
 // address: all that is unsafe).

@@ -16,11 +16,11 @@ type Space struct {
 	// Heap gives out the window. It is the device's goroutine's.
 	Heap  *devmem.Heap
 	table atomic.Pointer[table] // swapped as a whole
-	// file, unless -1, is what the next piece is mapped from instead of the window's own.
+	// file, unless -1, is what the next segment is mapped from instead of the window's own.
 	file int
-	// start is where in file the piece begins.
+	// start is where in file the segment begins.
 	start int64
-	// staged are the pieces that have a file of their own.
+	// staged are the segments that have a file of their own.
 	staged map[uint64]bool
 }
 
@@ -98,7 +98,7 @@ func (s *Space) Replace(addr, bytes uint64, writable bool) {
 // Withdraw takes away the range at addr. Work that comes too late finds no region.
 func (s *Space) Withdraw(addr uint64) { s.table.Store(s.table.Load().without(addr)) }
 
-// WithFile calls alloc, which takes a piece of the heap: it is mapped from a file, from start on,
+// WithFile calls alloc, which takes a segment of the heap: it is mapped from a file, from start on,
 // instead of the window's own.
 func (s *Space) WithFile(file int, start int64, alloc func()) {
 	s.file, s.start = file, start
@@ -106,8 +106,8 @@ func (s *Space) WithFile(file int, start int64, alloc func()) {
 	s.file, s.start = -1, 0
 }
 
-// Owns tells whether a piece is the window's own memory, and not a file's.
-func (s *Space) Owns(piece uint64) bool { return !s.staged[piece] }
+// Owns tells whether a segment is the window's own memory, and not a file's.
+func (s *Space) Owns(segment uint64) bool { return !s.staged[segment] }
 
 // Duplicate returns a descriptor of the window's file.
 func (s *Space) Duplicate() (int, error) {

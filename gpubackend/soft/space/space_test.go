@@ -24,11 +24,11 @@ func open(t *testing.T) *Space {
 	return s
 }
 
-// TestPieceIsReachedAsLongAsItIsThere and is empty when it comes back.
-func TestPieceIsReachedAsLongAsItIsThere(t *testing.T) {
+// TestSegmentIsReachedAsLongAsItIsThere and is empty when it comes back.
+func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 	s := open(t)
 	for range 2 {
-		addr, err := s.Heap.AllocPiece(ledger.Window, 4<<20)
+		addr, err := s.Heap.AllocSegment(ledger.Window, 4<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +53,8 @@ func TestPieceIsReachedAsLongAsItIsThere(t *testing.T) {
 	}
 }
 
-// TestPieceOfAFile is that file's memory, and the window's own again after that.
-func TestPieceOfAFile(t *testing.T) {
+// TestSegmentOfAFile is that file's memory, and the window's own again after that.
+func TestSegmentOfAFile(t *testing.T) {
 	s := open(t)
 	fd, err := memfd.New("test", 2*devmem.Granularity)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestPieceOfAFile(t *testing.T) {
 	}
 	var addr uint64
 	s.WithFile(fd, devmem.Granularity, func() {
-		addr, err = s.Heap.AllocPiece(ledger.Window, devmem.Granularity)
+		addr, err = s.Heap.AllocSegment(ledger.Window, devmem.Granularity)
 	})
 	if err != nil || s.Owns(addr) {
 		t.Fatalf("allocated %v, own %v", err, s.Owns(addr))
@@ -77,7 +77,7 @@ func TestPieceOfAFile(t *testing.T) {
 	if err := s.Heap.Free(addr); err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.Heap.AllocPiece(ledger.Window, devmem.Granularity)
+	again, err := s.Heap.AllocSegment(ledger.Window, devmem.Granularity)
 	if err != nil || again != addr || Bytes(again, 1)[0] != 0 {
 		t.Errorf("at %#x again (%v), with %d", again, err, Bytes(again, 1)[0])
 	}

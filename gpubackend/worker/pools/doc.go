@@ -11,7 +11,7 @@
 // back when something synchronises (Settle), and all that is idle when memory is short (Empty).
 //
 // A pool goes to another process as a descriptor, and is a token there: no memory is allocated from
-// it. Memory goes by the secret of an offer, in whole pieces of the driver's; a piece has one
+// it. Memory goes by the secret of an offer, in whole segments of the driver's; a segment has one
 // offer, is mapped once by each process, and counts there once (share.go).
 //
 // # Who may lie

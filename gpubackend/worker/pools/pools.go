@@ -84,9 +84,9 @@ func New(c Config) *Pools {
 	return &Pools{
 		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*allocation{},
 		shares: shares{
-			offered:  map[uint64]*offeredPiece{},
-			mapped:   map[[offers.SecretBytes]byte]*mappedPiece{},
-			pointers: map[uint64]*mappedPiece{},
+			offered:  map[uint64]*offeredSegment{},
+			mapped:   map[[offers.SecretBytes]byte]*mappedSegment{},
+			pointers: map[uint64]*mappedSegment{},
 		},
 	}
 }
@@ -113,8 +113,8 @@ type allocation struct {
 	fence   fences.Fence
 	fenced  bool // the fence has not been passed
 
-	exported *offeredPiece // that it is in, if it is exported
-	imported *mappedPiece  // that it points into, if it is another process's
+	exported *offeredSegment // that it is in, if it is exported
+	imported *mappedSegment  // that it points into, if it is another process's
 }
 
 const (

@@ -66,7 +66,7 @@ func (d *fakeDriver) GraphFree(uint64, gpubackend.Stream) gpubackend.Result {
 }
 
 func (d *fakeDriver) Share(addr uint64) (gpubackend.Shared, int, gpubackend.Result) {
-	fd, err := unix.MemfdCreate("piece", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("segment", unix.MFD_CLOEXEC)
 	if err != nil {
 		return gpubackend.Shared{}, -1, gpubackend.Unknown
 	}
@@ -193,24 +193,24 @@ func TestPoolForgetsContext(t *testing.T) {
 	}
 }
 
-func TestOfferedPiecesAreBounded(t *testing.T) {
+func TestOfferedSegmentsAreBounded(t *testing.T) {
 	r, p := newRig(t, 1<<30)
 	p.shareable()
 	one, other := r.take(t, p, 512, 0), r.take(t, p, 512, 0)
-	x, result := r.offerPiece(one)
+	x, result := r.offerSegment(one)
 	if result != gpubackend.Success {
 		t.Fatal(result)
 	}
 	defer x.offer.Close()
-	if same, result := r.offerPiece(other); same != x || x.allocations != 2 ||
+	if same, result := r.offerSegment(other); same != x || x.allocations != 2 ||
 		result != gpubackend.Success {
-		t.Errorf("a piece is offered twice: %v", result)
+		t.Errorf("a segment is offered twice: %v", result)
 	}
-	for i := range uint64(maxOfferedPieces) {
-		r.shares.offered[1<<40+i] = &offeredPiece{}
+	for i := range uint64(maxOfferedSegments) {
+		r.shares.offered[1<<40+i] = &offeredSegment{}
 	}
 	far := &allocation{pool: p, address: 1 << 41}
-	if _, result := r.offerPiece(far); result != gpubackend.OutOfMemory {
-		t.Errorf("one more piece: %v", result)
+	if _, result := r.offerSegment(far); result != gpubackend.OutOfMemory {
+		t.Errorf("one more segment: %v", result)
 	}
 }

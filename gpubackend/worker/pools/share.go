@@ -17,23 +17,23 @@ import (
 
 // shares is memory of pools that processes share. A pool goes to another process as a descriptor,
 // and is a token there: no memory is allocated from it. Memory goes by a name, as all that is
-// offered, in whole pieces of the driver's; a piece has one name, is mapped once by each process,
-// and counts there once.
+// offered, in whole segments of the driver's; a segment has one name, is mapped once by each
+// process, and counts there once.
 type shares struct {
-	offered  map[uint64]*offeredPiece                  // by address
-	mapped   map[[offers.SecretBytes]byte]*mappedPiece // of others, by name
-	pointers map[uint64]*mappedPiece                   // what the guest has imported, by address
+	offered  map[uint64]*offeredSegment                  // by address
+	mapped   map[[offers.SecretBytes]byte]*mappedSegment // of others, by name
+	pointers map[uint64]*mappedSegment                   // what the guest has imported, by address
 }
 
-// offeredPiece is offered for as long as allocations that were exported are in it.
-type offeredPiece struct {
+// offeredSegment is offered for as long as allocations that were exported are in it.
+type offeredSegment struct {
 	offer       *offers.Offer
 	base        uint64
 	allocations int
 }
 
-// mappedPiece is mapped for as long as pointers into it are imported.
-type mappedPiece struct {
+// mappedSegment is mapped for as long as pointers into it are imported.
+type mappedSegment struct {
 	name     [offers.SecretBytes]byte
 	address  uint64
 	bytes    uint64
@@ -41,8 +41,8 @@ type mappedPiece struct {
 	pointers int
 }
 
-// maxOfferedPieces bounds the sockets and goroutines that a guest can make a worker have.
-const maxOfferedPieces = 1 << 10
+// maxOfferedSegments bounds the sockets and goroutines that a guest can make a worker have.
+const maxOfferedSegments = 1 << 10
 
 // HandlePosixFile is CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
 const HandlePosixFile = 1
@@ -96,7 +96,7 @@ func (s *Pools) open(c *call.Call, a command.MemPoolImportFromShareableHandle) g
 	return gpubackend.Success
 }
 
-// exportPointer offers the piece that an allocation of a shareable pool is in.
+// exportPointer offers the segment that an allocation of a shareable pool is in.
 func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpubackend.Result {
 	address := a.Address
 	b := s.live[address]
@@ -109,7 +109,7 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	x := b.exported
 	if x == nil {
 		var result gpubackend.Result
-		if x, result = s.offerPiece(b); result != gpubackend.Success {
+		if x, result = s.offerSegment(b); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -118,8 +118,8 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 	return gpubackend.Success
 }
 
-// offerPiece adds an allocation to the offer of its piece.
-func (s *Pools) offerPiece(b *allocation) (*offeredPiece, gpubackend.Result) {
+// offerSegment adds an allocation to the offer of its segment.
+func (s *Pools) offerSegment(b *allocation) (*offeredSegment, gpubackend.Result) {
 	shared, fd, result := s.Driver.Share(b.address)
 	if result != gpubackend.Success {
 		return nil, result
@@ -129,7 +129,7 @@ func (s *Pools) offerPiece(b *allocation) (*offeredPiece, gpubackend.Result) {
 	switch {
 	case x != nil:
 		unix.Close(fd)
-	case len(offered) >= maxOfferedPieces:
+	case len(offered) >= maxOfferedSegments:
 		unix.Close(fd)
 		return nil, gpubackend.OutOfMemory
 	default:
@@ -138,7 +138,7 @@ func (s *Pools) offerPiece(b *allocation) (*offeredPiece, gpubackend.Result) {
 			s.Log.WithError(err).Warn("share memory of a pool")
 			return nil, gpubackend.OutOfMemory
 		}
-		x = &offeredPiece{offer: offer, base: base}
+		x = &offeredSegment{offer: offer, base: base}
 		offered[base] = x
 	}
 	x.allocations++
@@ -146,7 +146,7 @@ func (s *Pools) offerPiece(b *allocation) (*offeredPiece, gpubackend.Result) {
 	return x, gpubackend.Success
 }
 
-// withdraw takes an allocation that goes back to the driver out of the offer of its piece.
+// withdraw takes an allocation that goes back to the driver out of the offer of its segment.
 func (s *shares) withdraw(b *allocation) {
 	x := b.exported
 	if x == nil {
@@ -158,8 +158,8 @@ func (s *shares) withdraw(b *allocation) {
 	}
 }
 
-// end ends the offer of a piece.
-func (s *shares) end(x *offeredPiece) {
+// end ends the offer of a segment.
+func (s *shares) end(x *offeredSegment) {
 	x.offer.Close()
 	delete(s.offered, x.base)
 }
@@ -170,8 +170,8 @@ func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpub
 	if result != gpubackend.Success || !p.imported || p.token != a.Token {
 		return gpubackend.InvalidValue
 	}
-	s.sweepPieces()
-	x, result := s.mapPiece(a.Name)
+	s.sweepSegments()
+	x, result := s.mapSegment(a.Name)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -183,7 +183,7 @@ func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpub
 		result = gpubackend.AlreadyMapped
 	}
 	if result != gpubackend.Success {
-		s.sweepPieces()
+		s.sweepSegments()
 		return result
 	}
 	pointers[address] = x
@@ -192,8 +192,8 @@ func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpub
 	return gpubackend.Success
 }
 
-// mapPiece returns the piece that has a name, mapped.
-func (s *Pools) mapPiece(name [offers.SecretBytes]byte) (*mappedPiece, gpubackend.Result) {
+// mapSegment returns the segment that has a name, mapped.
+func (s *Pools) mapSegment(name [offers.SecretBytes]byte) (*mappedSegment, gpubackend.Result) {
 	if x := s.shares.mapped[name]; x != nil {
 		return x, gpubackend.Success
 	}
@@ -216,22 +216,22 @@ func (s *Pools) mapPiece(name [offers.SecretBytes]byte) (*mappedPiece, gpubacken
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes,
+	x := &mappedSegment{name: name, address: address, bytes: shared.Bytes,
 		context: s.Contexts.HomeOfCurrent()}
 	s.shares.mapped[name] = x
 	return x, gpubackend.Success
 }
 
-// takePointer ends the import of an address, which is in use still, and returns its piece; nil if
+// takePointer ends the import of an address, which is in use still, and returns its segment; nil if
 // there is none such.
-func (s *shares) takePointer(address uint64) *mappedPiece {
+func (s *shares) takePointer(address uint64) *mappedSegment {
 	x := s.pointers[address]
 	delete(s.pointers, address)
 	return x
 }
 
-// dropPointer gives up a pointer that is in no use any more, and with the last one the piece.
-func (s *Pools) dropPointer(x *mappedPiece) gpubackend.Result {
+// dropPointer gives up a pointer that is in no use any more, and with the last one the segment.
+func (s *Pools) dropPointer(x *mappedSegment) gpubackend.Result {
 	if x.pointers--; x.pointers > 0 {
 		return gpubackend.Success
 	}
@@ -239,9 +239,9 @@ func (s *Pools) dropPointer(x *mappedPiece) gpubackend.Result {
 	return s.Driver.UnmapShared(x.address)
 }
 
-// sweepPieces unmaps pieces that nothing points into: those of a context that has ended, where
+// sweepSegments unmaps segments that nothing points into: those of a context that has ended, where
 // there was none to do it in, and of an import that failed.
-func (s *Pools) sweepPieces() {
+func (s *Pools) sweepSegments() {
 	for name, x := range s.shares.mapped {
 		if x.pointers == 0 && s.Driver.UnmapShared(x.address) == gpubackend.Success {
 			delete(s.shares.mapped, name)
@@ -266,7 +266,7 @@ func (s *Pools) Close() {
 	}
 }
 
-// Shares says whether a piece in a range is offered, or another process's.
+// Shares says whether a segment in a range is offered, or another process's.
 func (s *Pools) Shares(address, bytes uint64) bool {
 	for at := range s.shares.offered {
 		if at-address < bytes {
@@ -281,7 +281,7 @@ func (s *Pools) Shares(address, bytes uint64) bool {
 	return false
 }
 
-// Pieces is how many pieces are offered and mapped, and how many pointers into these there are.
-func (s *Pools) Pieces() (offered, mapped, pointers int) {
+// Segments is how many segments are offered and mapped, and how many pointers into these there are.
+func (s *Pools) Segments() (offered, mapped, pointers int) {
 	return len(s.shares.offered), len(s.shares.mapped), len(s.shares.pointers)
 }

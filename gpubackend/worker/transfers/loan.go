@@ -115,8 +115,8 @@ func (t *Transfers) newLoan(address uint64) *loan {
 	return l
 }
 
-// lendable is a loan of the memory around an address: a piece of what the device allocates from, or
-// a mapping of the guest's own making. Nil: there is none. The caller closes the file.
+// lendable is a loan of the memory around an address: a segment of what the device allocates from,
+// or a mapping of the guest's own making. Nil: there is none. The caller closes the file.
 func (t *Transfers) lendable(address uint64) (l *loan, start uint64, fd int) {
 	if m, ok := t.MappedAt(address); ok {
 		if m.Access != gpubackend.AccessReadWrite {
