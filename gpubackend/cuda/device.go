@@ -145,16 +145,16 @@ func NewDevice(options Options) (*Device, error) {
 // furnish makes the rooms and tells each of those that it needs.
 func furnish(calls *driver.Driver, o Options) *Device {
 	d := &Device{passed: passed{calls}, options: o, log: o.Log, gpus: &gpus.List{}}
-	x := contexts.New(calls, d.gpus)
+	x := contexts.New(calls.Contexts, d.gpus)
 	d.contextRoom = x
-	d.ranges = reach.New(calls, x)
+	d.ranges = reach.New(calls.Memory, x)
 	d.output = output.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
 	d.memoryRoom = memory.New(calls, x, d.gpus, d.ranges, memory.Options{
 		Limit: o.MemoryLimit, Accounts: o.Accounts, Host: o.HostMemory, Log: o.Log,
 	})
 	d.streamRoom = streams.New(calls, x, d.output, d.memoryRoom.Settled, o.Log)
-	d.copyRoom = copies.New(calls, x, d.ranges)
-	d.launchRoom = launches.New(calls, x, d.streamRoom.Capturing, o.GraphReplay)
+	d.copyRoom = copies.New(calls.Copies, x, d.ranges, calls.StreamCreateWithPriority)
+	d.launchRoom = launches.New(calls.Launches, x, d.streamRoom.Capturing, o.GraphReplay)
 	d.hostMemoryRoom = hostmemory.New(calls, x, d.gpus, d.ranges, d.streamRoom.Capturing, o.Log)
 	d.codeRoom = code.New(calls, code.Rooms{
 		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.As(ledger.Code),
@@ -167,7 +167,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	arrays := memory.NewCharges(d.As(ledger.Arrays), x)
 	d.textureRoom = textures.New(calls, x, d.ranges, arrays, o.HostMemory,
 		d.launchRoom.EndReplays)
-	d.limitRoom = limits.New(calls, x, d.gpus, d.As(ledger.Limits))
+	d.limitRoom = limits.New(calls.Contexts, x, d.gpus, d.As(ledger.Limits))
 	d.greenRoom = green.New(calls, x, d.gpus, green.Hooks{
 		Ending: d.launchRoom.Forget, Ended: d.greenEnded, Stream: d.streamRoom.Add,
 	})

@@ -23,7 +23,6 @@ type Calls interface {
 	MemcpyBatchAsync(
 		to, from, sizes uint64, n int, attributes, first uint64, s gpubackend.Stream,
 	) gpubackend.Result
-	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
 
 	MemsetD8Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
 	MemsetD16Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
@@ -35,16 +34,22 @@ type Calls interface {
 
 // Copies queues copies and fills.
 type Copies struct {
-	calls    Calls
-	contexts *contexts.Contexts
-	ranges   *reach.Ranges
-	streams  map[*contexts.Context]gpubackend.Stream // of CopyOut, from the first on
+	calls     Calls
+	newStream NewStream
+	contexts  *contexts.Contexts
+	ranges    *reach.Ranges
+	streams   map[*contexts.Context]gpubackend.Stream // of CopyOut, from the first on
 }
 
+// NewStream makes a stream in the current context.
+type NewStream func(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
+
 // New returns copies of what ranges hold.
-func New(calls Calls, x *contexts.Contexts, ranges *reach.Ranges) *Copies {
+func New(
+	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, newStream NewStream,
+) *Copies {
 	return &Copies{
-		calls: calls, contexts: x, ranges: ranges,
+		calls: calls, newStream: newStream, contexts: x, ranges: ranges,
 		streams: make(map[*contexts.Context]gpubackend.Stream),
 	}
 }
@@ -115,7 +120,7 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	s, known := x.streams[c]
 	if !known {
 		var r gpubackend.Result
-		if s, r = x.calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
+		if s, r = x.newStream(cudaabi.StreamNonBlocking,
 			0); r != gpubackend.Success {
 			return r
 		}

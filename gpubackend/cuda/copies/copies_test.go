@@ -101,7 +101,7 @@ func newCopies() (*Copies, *fake) {
 	ranges.SetWindow(device, 1<<20)
 	ranges.Host.Put(reach.Span{Base: host, Bytes: 4096, Writable: true})
 	ranges.OfGPUs.Put(reach.Span{Base: ofGraph, Bytes: 4096, Writable: true})
-	return New(f, x, ranges), f
+	return New(f, x, ranges, f.StreamCreateWithPriority), f
 }
 
 // TestCopy: of memory that the driver may not know yet it is told what both sides are, and of what

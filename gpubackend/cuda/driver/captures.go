@@ -13,12 +13,12 @@ import (
 const captureRelaxed = cudaabi.CaptureModeRelaxed
 
 // StreamBeginCaptureRelaxed begins a capture without rules about threads.
-func (d *Driver) StreamBeginCaptureRelaxed(s gpubackend.Stream) gpubackend.Result {
+func (d Streams) StreamBeginCaptureRelaxed(s gpubackend.Stream) gpubackend.Result {
 	return d.StreamBeginCapture(s, captureRelaxed)
 }
 
 // StreamBeginCaptureToGraphRelaxed does so, adding to a graph.
-func (d *Driver) StreamBeginCaptureToGraphRelaxed(
+func (d Streams) StreamBeginCaptureToGraphRelaxed(
 	s gpubackend.Stream, g gpubackend.Graph, nodes []gpubackend.GraphNode, edges []byte,
 ) gpubackend.Result {
 	if !EdgesFit(edges, len(nodes)) {
@@ -33,13 +33,13 @@ func (d *Driver) StreamBeginCaptureToGraphRelaxed(
 }
 
 // StreamIsCapturing is the state of a stream's capture.
-func (d *Driver) StreamIsCapturing(s gpubackend.Stream) (status uint64, r gpubackend.Result) {
+func (d Streams) StreamIsCapturing(s gpubackend.Stream) (status uint64, r gpubackend.Result) {
 	r = d.call(symStreamIsCapturing, uint64(s), d.out(3))
 	return d.value(3), r
 }
 
 // StreamCaptureInfo tells of the capture in a stream.
-func (d *Driver) StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
+func (d Streams) StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
 	status, id uint64, graph gpubackend.Graph, nodes []gpubackend.GraphNode, r gpubackend.Result,
 ) {
 	if d.function[symStreamGetCaptureInfo] == nil {
@@ -62,7 +62,7 @@ func (d *Driver) StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
 }
 
 // StreamUpdateCaptureDependencies changes what the next node of a capture comes after.
-func (d *Driver) StreamUpdateCaptureDependencies(
+func (d Streams) StreamUpdateCaptureDependencies(
 	s gpubackend.Stream, nodes []gpubackend.GraphNode, edges []byte, flags uint64,
 ) gpubackend.Result {
 	if !EdgesFit(edges, len(nodes)) {

@@ -38,7 +38,7 @@ func (f *chainFunctions) c(l *library) *C.struct_pc_chain_api {
 }
 
 // CanChain says whether the driver has what chains need.
-func (d *Driver) CanChain() bool {
+func (d Launches) CanChain() bool {
 	for s := symChainCreate; s <= symChainDestroy; s++ {
 		if d.function[s] == nil {
 			return false
@@ -48,9 +48,9 @@ func (d *Driver) CanChain() bool {
 }
 
 // BuildChain makes a chain of the first n launches that are packed, or returns nil.
-func (d *Driver) BuildChain(n int) *Chain {
+func (d Launches) BuildChain(n int) *Chain {
 	c := &Chain{cmem.Allocate(int(C.sizeof_struct_pc_chain))}
-	if C.pc_chain_build(d.chains.c(&d.library), c.c(), &d.scratch.launch[0], C.int32_t(n)) != 0 {
+	if C.pc_chain_build(d.chains.c(d.library), c.c(), &d.scratch.launch[0], C.int32_t(n)) != 0 {
 		c.memory.Free()
 		return nil
 	}
@@ -59,16 +59,16 @@ func (d *Driver) BuildChain(n int) *Chain {
 
 // LaunchChain launches a chain in the stream of the launches that are packed, of which there are as
 // many as it has. Those that have changed, a byte for each, are patched first.
-func (d *Driver) LaunchChain(c *Chain, changed []byte) gpubackend.Result {
+func (d Launches) LaunchChain(c *Chain, changed []byte) gpubackend.Result {
 	d.Touch(gpubackend.Stream(d.scratch.launch[0].stream))
 	// SAFETY: C reads a byte for each node of the chain during the call.
 	at := (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(changed)))
-	return gpubackend.Result(C.pc_chain_replay(d.chains.c(&d.library), c.c(), &d.scratch.launch[0],
+	return gpubackend.Result(C.pc_chain_replay(d.chains.c(d.library), c.c(), &d.scratch.launch[0],
 		at))
 }
 
 // FreeChain ends a chain.
-func (d *Driver) FreeChain(c *Chain) {
-	C.pc_chain_free(d.chains.c(&d.library), c.c())
+func (d Launches) FreeChain(c *Chain) {
+	C.pc_chain_free(d.chains.c(d.library), c.c())
 	c.memory.Free()
 }

@@ -25,7 +25,7 @@ const (
 
 // ClusterMap passes on the driver's two arrays, of which nothing else is known than that they are
 // allocated.
-func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
+func (d Code) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	words, r := d.exportTable(clusterTable, clusterTableWords)
 	if r != gpubackend.Success {
 		return 0, r
@@ -41,7 +41,7 @@ func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 
 // exportTable returns the words of a table of the driver's, whose first is its size. It must have
 // as many as n.
-func (d *Driver) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
+func (d Code) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 	b := cmem.Copied(id, 0)
 	defer b.Free()
 	if r := d.call(symGetExportTable, d.out(0), b.Address()); r != gpubackend.Success {

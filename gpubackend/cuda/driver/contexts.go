@@ -5,12 +5,12 @@ package driver
 import "github.com/paracuda/paracuda/gpubackend"
 
 // CtxSetCurrent makes a context the thread's current one; 0 is none.
-func (d *Driver) CtxSetCurrent(c gpubackend.Context) gpubackend.Result {
+func (d Contexts) CtxSetCurrent(c gpubackend.Context) gpubackend.Result {
 	return d.call(symCtxSetCurrent, uint64(c))
 }
 
 // CtxPopCurrent takes the current context from the thread's stack.
-func (d *Driver) CtxPopCurrent() gpubackend.Result { return d.call(symCtxPopCurrent, d.out(0)) }
+func (d Contexts) CtxPopCurrent() gpubackend.Result { return d.call(symCtxPopCurrent, d.out(0)) }
 
 // CtxSynchronize waits for the work of the current context.
-func (d *Driver) CtxSynchronize() gpubackend.Result { return d.call(symCtxSynchronize) }
+func (d Contexts) CtxSynchronize() gpubackend.Result { return d.call(symCtxSynchronize) }

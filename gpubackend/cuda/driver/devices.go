@@ -8,31 +8,31 @@ import (
 )
 
 // DeviceGetCount is how many GPUs there are.
-func (d *Driver) DeviceGetCount() (int, gpubackend.Result) {
+func (d GPUs) DeviceGetCount() (int, gpubackend.Result) {
 	r := d.call(symDeviceGetCount, d.out(0))
 	return int(d.value(0)), r
 }
 
 // DeviceGet returns the handle of GPU i.
-func (d *Driver) DeviceGet(i int) (device uint64, r gpubackend.Result) {
+func (d GPUs) DeviceGet(i int) (device uint64, r gpubackend.Result) {
 	r = d.call(symDeviceGet, d.out(0), uint64(i))
 	return d.value(0), r
 }
 
 // DeviceTotalMem is how much memory a GPU has.
-func (d *Driver) DeviceTotalMem(device uint64) (uint64, gpubackend.Result) {
+func (d GPUs) DeviceTotalMem(device uint64) (uint64, gpubackend.Result) {
 	r := d.call(symDeviceTotalMem, d.out(0), device)
 	return d.value(0), r
 }
 
 // DeviceGetAttribute reads an attribute of a GPU.
-func (d *Driver) DeviceGetAttribute(attribute int, device uint64) (int32, gpubackend.Result) {
+func (d GPUs) DeviceGetAttribute(attribute int, device uint64) (int32, gpubackend.Result) {
 	r := d.call(symDeviceGetAttribute, d.out(0), uint64(attribute), device)
 	return int32(uint32(d.value(0))), r
 }
 
 // DeviceGetName writes a GPU's name, which ends with a NUL.
-func (d *Driver) DeviceGetName(name []byte, device uint64) gpubackend.Result {
+func (d GPUs) DeviceGetName(name []byte, device uint64) gpubackend.Result {
 	b := cmem.Allocate(len(name))
 	defer b.Free()
 	r := d.call(symDeviceGetName, b.Address(), uint64(b.Len()), device)
@@ -43,7 +43,7 @@ func (d *Driver) DeviceGetName(name []byte, device uint64) gpubackend.Result {
 }
 
 // DeviceGetUUID writes the 16 bytes of a GPU's UUID.
-func (d *Driver) DeviceGetUUID(uuid []byte, device uint64) gpubackend.Result {
+func (d GPUs) DeviceGetUUID(uuid []byte, device uint64) gpubackend.Result {
 	b := cmem.Allocate(16)
 	defer b.Free()
 	r := d.call(symDeviceGetUUID, b.Address(), device)
@@ -54,7 +54,7 @@ func (d *Driver) DeviceGetUUID(uuid []byte, device uint64) gpubackend.Result {
 }
 
 // DeviceGetLUID writes the 8 bytes of a GPU's LUID, which is Windows's, and its mask.
-func (d *Driver) DeviceGetLUID(luid []byte, device uint64) (mask uint32, r gpubackend.Result) {
+func (d GPUs) DeviceGetLUID(luid []byte, device uint64) (mask uint32, r gpubackend.Result) {
 	b := cmem.Allocate(8)
 	defer b.Free()
 	r = d.call(symDeviceGetLUID, b.Address(), d.out(0), device)
@@ -63,12 +63,12 @@ func (d *Driver) DeviceGetLUID(luid []byte, device uint64) (mask uint32, r gpuba
 }
 
 // DeviceGetGraphMemAttribute reads how much memory graphs have.
-func (d *Driver) DeviceGetGraphMemAttribute(device, attribute uint64) (uint64, gpubackend.Result) {
+func (d GPUs) DeviceGetGraphMemAttribute(device, attribute uint64) (uint64, gpubackend.Result) {
 	r := d.call(symDeviceGetGraphMemAttribute, device, attribute, d.out(0))
 	return d.value(0), r
 }
 
 // DeviceSetGraphMemAttribute resets a high-water mark.
-func (d *Driver) DeviceSetGraphMemAttribute(device, attribute, value uint64) gpubackend.Result {
+func (d GPUs) DeviceSetGraphMemAttribute(device, attribute, value uint64) gpubackend.Result {
 	return d.call(symDeviceSetGraphMemAttribute, device, attribute, d.inOut(0, value))
 }

@@ -11,7 +11,7 @@
 //
 // # Files
 //
-//	driver.go        opening and closing, and who is told of streams that are given work
+//	driver.go        opening and closing, the rooms, and who is told of streams that are given work
 //	library_cgo.go   one call: a frame of words in C memory (call.h, call.c)
 //	scratch_cgo.go   launches, put together in C memory and queued many at a time
 //	chain_cgo.go     launches as a CUDA graph, patched and launched again (chain.h, chain.c)

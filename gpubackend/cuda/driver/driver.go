@@ -17,16 +17,55 @@ const MaxVersion = 13000
 // TextCapacity is the scratch for names; longer ones (mangled C++ names) get a larger one.
 const TextCapacity = 4096
 
-// Driver is the driver's library. The methods whose names are those of gpubackend.Driver are like
-// it; the others have the names of CUDA's functions.
-type Driver struct{ calls }
+// Driver is the driver's library, by rooms. The methods whose names are those of gpubackend.Driver
+// are like it; the others have the names of CUDA's functions.
+type Driver struct {
+	*library
+	GPUs
+	Contexts
+	Memory
+	Copies
+	Launches
+	Code
+	Streams
+	Graphs
+	Textures
+	Green
+}
+
+// The rooms have the names of those of package cuda. Each is the library as one word, so that who
+// holds a room in an interface calls it as directly as the library. What gpubackend/api describes
+// is generated; a room overrides what has another form.
+type (
+	GPUs     struct{ *library }
+	Contexts struct{ contextsCalls }
+	Memory   struct{ memoryCalls }
+	Copies   struct{ copiesCalls }
+	Launches struct{ *library }
+	Code     struct{ codeCalls }
+	Streams  struct{ streamsCalls }
+	Graphs   struct{ graphsCalls }
+	Textures struct{ texturesCalls }
+	Green    struct{ greenCalls }
+)
+
+// furnish makes the rooms of a library.
+func furnish(l *library) *Driver {
+	return &Driver{
+		library: l, GPUs: GPUs{l}, Contexts: Contexts{contextsCalls{l}},
+		Memory: Memory{memoryCalls{l}}, Copies: Copies{copiesCalls{l}}, Launches: Launches{l},
+		Code: Code{codeCalls{l}}, Streams: Streams{streamsCalls{l}},
+		Graphs: Graphs{graphsCalls{l}}, Textures: Textures{texturesCalls{l}},
+		Green: Green{greenCalls{l}},
+	}
+}
 
 // Work is told of each stream that is given work.
 type Work interface{ Touch(s gpubackend.Stream) }
 
 // Open loads the library at path and finds its functions. Init initialises it.
 func Open(path string) (*Driver, error) {
-	d := &Driver{}
+	d := furnish(&library{})
 	if err := d.open(path); err != nil {
 		return nil, err
 	}
@@ -45,46 +84,46 @@ func Open(path string) (*Driver, error) {
 // that isn't exported is asked of cuGetProcAddress, if it has no suffix: by a base name the driver
 // gives the newest ABI of the version asked for, which for a name with a suffix would be another
 // one.
-func (d *Driver) resolve() {
+func (l *library) resolve() {
 	for s := range symbols {
-		d.function[s] = d.lookup(symbolName(s))
+		l.function[s] = l.lookup(symbolName(s))
 	}
-	if d.function[symGetProcAddress] == nil {
+	if l.function[symGetProcAddress] == nil {
 		return
 	}
-	version := min(d.DriverVersion(), MaxVersion)
+	version := min(l.DriverVersion(), MaxVersion)
 	for s := range symbols {
 		name := symbolName(s)
-		if d.function[s] != nil || strings.Contains(name, "_v") {
+		if l.function[s] != nil || strings.Contains(name, "_v") {
 			continue
 		}
-		r := d.call(symGetProcAddress, d.text(name), d.out(0), uint64(version), 0, d.out(1))
+		r := l.call(symGetProcAddress, l.text(name), l.out(0), uint64(version), 0, l.out(1))
 		if r == gpubackend.Success {
-			d.function[s] = cmem.Pointer(d.value(0))
+			l.function[s] = cmem.Pointer(l.value(0))
 		}
 	}
 }
 
 // ReportTo has work told of streams that are given work from now on; nil: nobody is told.
-func (d *Driver) ReportTo(work Work) { d.work = work }
+func (l *library) ReportTo(work Work) { l.work = work }
 
 // Touch tells of a stream that is given work by a call of somebody else's.
-func (d *Driver) Touch(s gpubackend.Stream) {
-	if d.work != nil {
-		d.work.Touch(s)
+func (l *library) Touch(s gpubackend.Stream) {
+	if l.work != nil {
+		l.work.Touch(s)
 	}
 }
 
 // DriverVersion is the CUDA version that the driver supports, or 0.
-func (d *Driver) DriverVersion() uint32 {
-	if d.call(symDriverGetVersion, d.out(0)) != gpubackend.Success {
+func (l *library) DriverVersion() uint32 {
+	if l.call(symDriverGetVersion, l.out(0)) != gpubackend.Success {
 		return 0
 	}
-	return uint32(d.value(0))
+	return uint32(l.value(0))
 }
 
 // Init initialises the driver, which reads the environment.
-func (d *Driver) Init() gpubackend.Result {
-	d.started = true
-	return d.call(symInit, 0)
+func (l *library) Init() gpubackend.Result {
+	l.started = true
+	return l.call(symInit, 0)
 }

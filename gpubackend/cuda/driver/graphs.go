@@ -25,7 +25,7 @@ func nodesOf(v []uint64) (nodes []gpubackend.GraphNode) {
 }
 
 // GraphInstantiateWithParams instantiates a graph. Its structure is flags, stream, node and result.
-func (d *Driver) GraphInstantiateWithParams(
+func (d Graphs) GraphInstantiateWithParams(
 	g gpubackend.Graph, flags uint64, upload gpubackend.Stream,
 ) (
 	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
@@ -43,16 +43,16 @@ func (d *Driver) GraphInstantiateWithParams(
 }
 
 // GraphGetNodes gives all nodes.
-func (d *Driver) GraphGetNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d Graphs) GraphGetNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.nodeList(symGraphGetNodes, g)
 }
 
 // GraphGetRootNodes gives those that depend on none.
-func (d *Driver) GraphGetRootNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d Graphs) GraphGetRootNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.nodeList(symGraphGetRootNodes, g)
 }
 
-func (d *Driver) nodeList(
+func (d Graphs) nodeList(
 	s symbol, g gpubackend.Graph,
 ) ([]gpubackend.GraphNode, gpubackend.Result) {
 	r := d.call(s, uint64(g), 0, d.out(0))
@@ -67,7 +67,7 @@ func (d *Driver) nodeList(
 }
 
 // GraphGetEdges gives the edges of a graph.
-func (d *Driver) GraphGetEdges(
+func (d Graphs) GraphGetEdges(
 	g gpubackend.Graph, edges []byte,
 ) (from, to []gpubackend.GraphNode, r gpubackend.Result) {
 	r = d.call(symGraphGetEdges, uint64(g), 0, 0, 0, d.out(0))
@@ -85,20 +85,20 @@ func (d *Driver) GraphGetEdges(
 }
 
 // GraphNodeGetDependencies gives the nodes that a node comes after.
-func (d *Driver) GraphNodeGetDependencies(
+func (d Graphs) GraphNodeGetDependencies(
 	n gpubackend.GraphNode, edges []byte,
 ) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.neighbours(symGraphNodeGetDependencies, n, edges)
 }
 
 // GraphNodeGetDependentNodes gives the nodes that come after a node.
-func (d *Driver) GraphNodeGetDependentNodes(
+func (d Graphs) GraphNodeGetDependentNodes(
 	n gpubackend.GraphNode, edges []byte,
 ) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.neighbours(symGraphNodeGetDependentNodes, n, edges)
 }
 
-func (d *Driver) neighbours(
+func (d Graphs) neighbours(
 	s symbol, node gpubackend.GraphNode, edges []byte,
 ) ([]gpubackend.GraphNode, gpubackend.Result) {
 	r := d.call(s, uint64(node), 0, 0, d.out(0))
@@ -114,20 +114,20 @@ func (d *Driver) neighbours(
 }
 
 // GraphAddDependencies adds edges.
-func (d *Driver) GraphAddDependencies(
+func (d Graphs) GraphAddDependencies(
 	g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
 ) gpubackend.Result {
 	return d.dependencies(symGraphAddDependencies, g, from, to, edges)
 }
 
 // GraphRemoveDependencies removes edges.
-func (d *Driver) GraphRemoveDependencies(
+func (d Graphs) GraphRemoveDependencies(
 	g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
 ) gpubackend.Result {
 	return d.dependencies(symGraphRemoveDependencies, g, from, to, edges)
 }
 
-func (d *Driver) dependencies(
+func (d Graphs) dependencies(
 	s symbol, g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
 ) gpubackend.Result {
 	if len(from) != len(to) || !EdgesFit(edges, len(from)) {
@@ -141,7 +141,7 @@ func (d *Driver) dependencies(
 }
 
 // GraphAdd adds a node with CUgraphNodeParams after others, whose edges fit.
-func (d *Driver) GraphAdd(
+func (d Graphs) GraphAdd(
 	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Memory,
 ) (gpubackend.GraphNode, gpubackend.Result) {
 	list, edge := cmem.Handles(after), cmem.Optional(edges)
@@ -153,12 +153,12 @@ func (d *Driver) GraphAdd(
 }
 
 // GraphNodeSetParams changes a node to CUgraphNodeParams.
-func (d *Driver) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Memory) gpubackend.Result {
+func (d Graphs) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Memory) gpubackend.Result {
 	return d.call(symGraphNodeSetParams, uint64(n), params.Address())
 }
 
 // GraphExecNodeSetParams changes a node of an executable graph.
-func (d *Driver) GraphExecNodeSetParams(
+func (d Graphs) GraphExecNodeSetParams(
 	e gpubackend.GraphExec, n gpubackend.GraphNode, params cmem.Memory,
 ) gpubackend.Result {
 	return d.call(symGraphExecNodeSetParams, uint64(e), uint64(n), params.Address())
@@ -190,7 +190,7 @@ var readers = map[gpubackend.NodeType]reader{
 
 // GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point
 // to memory of the driver's.
-func (d *Driver) GraphNodeGetParams(
+func (d Graphs) GraphNodeGetParams(
 	n gpubackend.GraphNode, t gpubackend.NodeType,
 ) (cmem.Memory, gpubackend.Result) {
 	how, ok := readers[t]
@@ -207,7 +207,7 @@ func (d *Driver) GraphNodeGetParams(
 
 // GraphExecUpdate changes an executable graph to another of the same form. Where it can't: why, and
 // the nodes.
-func (d *Driver) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) (
+func (d Graphs) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) (
 	node, from gpubackend.GraphNode, why uint64, r gpubackend.Result,
 ) {
 	m := cmem.Allocate(cudaabi.GraphExecUpdateResultInfoSize)
@@ -225,7 +225,7 @@ func mayBeSet(id uint64, value []byte) bool {
 }
 
 // GraphKernelNodeSetAttribute sets a launch attribute of a node.
-func (d *Driver) GraphKernelNodeSetAttribute(
+func (d Graphs) GraphKernelNodeSetAttribute(
 	n gpubackend.GraphNode, id uint64, value []byte,
 ) gpubackend.Result {
 	if len(value) != cudaabi.LaunchAttributeValueSize || !mayBeSet(id, value) {
@@ -237,7 +237,7 @@ func (d *Driver) GraphKernelNodeSetAttribute(
 }
 
 // GraphKernelNodeGetAttribute reads one.
-func (d *Driver) GraphKernelNodeGetAttribute(
+func (d Graphs) GraphKernelNodeGetAttribute(
 	n gpubackend.GraphNode, id uint64, value []byte,
 ) gpubackend.Result {
 	if !allowed.NodeAttribute.Has(id) {
@@ -254,7 +254,7 @@ func (d *Driver) GraphKernelNodeGetAttribute(
 }
 
 // GraphConditionalHandleCreate makes a handle, which kernels use under its own value.
-func (d *Driver) GraphConditionalHandleCreate(
+func (d Graphs) GraphConditionalHandleCreate(
 	g gpubackend.Graph, c gpubackend.Context, value, flags uint64,
 ) (uint64, gpubackend.Result) {
 	r := d.call(symGraphConditionalHandleCreate, d.out(0), uint64(g), uint64(c), value, flags)

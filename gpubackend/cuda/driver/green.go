@@ -13,7 +13,7 @@ import (
 const resourceSpace = 2 * cudaabi.DevResourceSize
 
 // Resource asks what a device (its handle), a context or a green context has.
-func (d *Driver) Resource(
+func (d Green) Resource(
 	of gpubackend.ResourceSource, which, kind uint64,
 ) (r gpubackend.Resource, result gpubackend.Result) {
 	function := symDeviceGetDevResource
@@ -31,7 +31,7 @@ func (d *Driver) Resource(
 }
 
 // SplitResource has the driver split its own resource.
-func (d *Driver) SplitResource(
+func (d Green) SplitResource(
 	r *gpubackend.Resource, groups []gpubackend.Resource, flags, least uint64,
 ) (n int, rest gpubackend.Resource, result gpubackend.Result) {
 	in := cmem.Copied(r[:], resourceSpace)
@@ -54,7 +54,7 @@ func (d *Driver) SplitResource(
 }
 
 // DescribeResources makes a descriptor, which nothing frees.
-func (d *Driver) DescribeResources(
+func (d Green) DescribeResources(
 	rs []gpubackend.Resource,
 ) (gpubackend.ResourceDesc, gpubackend.Result) {
 	b := cmem.Allocate(len(rs)*cudaabi.DevResourceSize + resourceSpace)
@@ -67,7 +67,7 @@ func (d *Driver) DescribeResources(
 }
 
 // GreenCtxMake makes a green context of a GPU's resources.
-func (d *Driver) GreenCtxMake(
+func (d Green) GreenCtxMake(
 	desc gpubackend.ResourceDesc, device, flags uint64,
 ) (gpubackend.GreenContext, gpubackend.Result) {
 	r := d.call(symGreenCtxCreate, d.out(0), uint64(desc), device, flags)
@@ -75,12 +75,12 @@ func (d *Driver) GreenCtxMake(
 }
 
 // GreenCtxEnd ends it.
-func (d *Driver) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result {
+func (d Green) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result {
 	return d.call(symGreenCtxDestroy, uint64(g))
 }
 
 // CtxFromGreenCtx returns the context by which a green one is made current.
-func (d *Driver) CtxFromGreenCtx(
+func (d Green) CtxFromGreenCtx(
 	g gpubackend.GreenContext,
 ) (gpubackend.Context, gpubackend.Result) {
 	r := d.call(symCtxFromGreenCtx, d.out(0), uint64(g))

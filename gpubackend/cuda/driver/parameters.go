@@ -14,30 +14,30 @@ const maxParameters = cudaabi.MaxParameterBytes
 
 // FuncParameters says where a function's parameters lie among the packed ones: pairs of offset and
 // size, and the end of the last.
-func (d *Driver) FuncParameters(
+func (d Code) FuncParameters(
 	f gpubackend.Function,
 ) (layout []byte, end uint32, r gpubackend.Result) {
 	return d.parameters(symFuncGetParamInfo, uint64(f))
 }
 
 // KernelParameters does so for a kernel.
-func (d *Driver) KernelParameters(
+func (d Code) KernelParameters(
 	k gpubackend.Kernel,
 ) (layout []byte, end uint32, r gpubackend.Result) {
 	return d.parameters(symKernelGetParamInfo, uint64(k))
 }
 
 // parameters asks for one parameter after the other until there is none.
-func (d *Driver) parameters(s symbol, of uint64) (layout []byte, end uint32, r gpubackend.Result) {
+func (l *library) parameters(s symbol, of uint64) (layout []byte, end uint32, r gpubackend.Result) {
 	for i := range uint64(maxParameters) {
-		r = d.call(s, of, i, d.out(0), d.out(1))
+		r = l.call(s, of, i, l.out(0), l.out(1))
 		if r == gpubackend.InvalidValue {
 			return layout, end, gpubackend.Success
 		}
 		if r != gpubackend.Success {
 			return nil, 0, r
 		}
-		offset, size := uint32(d.value(0)), uint32(d.value(1))
+		offset, size := uint32(l.value(0)), uint32(l.value(1))
 		layout = binary.LittleEndian.AppendUint32(layout, offset)
 		layout = binary.LittleEndian.AppendUint32(layout, size)
 		end = max(end, offset+size)
@@ -51,11 +51,11 @@ func (d *Driver) parameters(s symbol, of uint64) (layout []byte, end uint32, r g
 
 // FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are
 // none, or these aren't as long as the function's, which the driver is to say.
-func (d *Driver) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
+func (d Launches) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil
 	}
-	layout, end, r := d.FuncParameters(f)
+	layout, end, r := d.parameters(symFuncGetParamInfo, uint64(f))
 	if r != gpubackend.Success || int(end) != len(packed) {
 		return nil
 	}

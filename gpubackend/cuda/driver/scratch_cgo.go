@@ -99,14 +99,14 @@ func PutPointers(to []byte, packed uint64, offsets []uint32) {
 
 // Attributes copies launch attributes to where LaunchKernel has them, for the caller to check
 // there. There are at most MaxLaunchAttributes, of cudaabi.LaunchAttributeSize each.
-func (d *Driver) Attributes(from []byte) []byte {
+func (d Launches) Attributes(from []byte) []byte {
 	return d.scratch.attributes[:copy(d.scratch.attributes, from)]
 }
 
 // LaunchKernel queues a kernel in one call of C, without allocating. Its attributes are those that
 // Attributes returned last. The parameters are at most cudaabi.MaxParameterBytes; with offsets the
 // driver is given a pointer to each.
-func (d *Driver) LaunchKernel(
+func (d Launches) LaunchKernel(
 	l *gpubackend.Launch, attributes []byte, offsets []uint32,
 ) gpubackend.Result {
 	s := &d.scratch
@@ -124,7 +124,7 @@ func (d *Driver) LaunchKernel(
 
 // Pack puts launches without attributes into the scratch memory, in place of what was there: as
 // many as there is room for, which is for one of any permitted size. It returns how many.
-func (d *Driver) Pack(ls []gpubackend.Launch) (n int) {
+func (d Launches) Pack(ls []gpubackend.Launch) (n int) {
 	s := &d.scratch
 	s.used = 0
 	for n < MaxLaunches && n < len(ls) {
@@ -138,11 +138,11 @@ func (d *Driver) Pack(ls []gpubackend.Launch) (n int) {
 }
 
 // Packed is the parameters of the launches that Pack has put there, each Padded.
-func (d *Driver) Packed() []byte { return d.scratch.parameters[:d.scratch.used] }
+func (d Launches) Packed() []byte { return d.scratch.parameters[:d.scratch.used] }
 
 // Submit queues the first n launches that were packed, in order, up to the first that fails. It
 // returns how many didn't.
-func (d *Driver) Submit(n int) (done int, r gpubackend.Result) {
+func (d Launches) Submit(n int) (done int, r gpubackend.Result) {
 	s := &d.scratch
 	r = gpubackend.Result(C.pc_launches(d.function[symLaunchKernel], d.function[symLaunchKernelEx],
 		&s.launch[0], C.int32_t(n), s.done))

@@ -50,7 +50,7 @@ func newTensorArrays(word func(int) uint64) tensorArrays {
 func (t *tensorArrays) bytes() []byte { return t.memory.Bytes()[t.base-t.memory.Address():] }
 
 // TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
-func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
+func (d Code) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
 	if len(parameters) != wire.TensorParametersSize || len(out) != cudaabi.TensorMapSize {
 		return gpubackend.InvalidValue
 	}
@@ -71,7 +71,7 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 	return r
 }
 
-func (d *Driver) encodeTensorMap(
+func (d Code) encodeTensorMap(
 	kind uint64, word func(int) uint64, t *tensorArrays,
 ) gpubackend.Result {
 	typ := word(wire.TensorParametersTypeOffset)

@@ -8,7 +8,7 @@ import (
 )
 
 // NewTexture makes a texture object of three descriptions, of which the latter two may be empty.
-func (d *Driver) NewTexture(resource, texture, view []byte) (uint64, gpubackend.Result) {
+func (d Textures) NewTexture(resource, texture, view []byte) (uint64, gpubackend.Result) {
 	b, t, v := cmem.Copied(resource, 0), cmem.Optional(texture), cmem.Optional(view)
 	defer b.Free()
 	defer t.Free()
@@ -18,7 +18,7 @@ func (d *Driver) NewTexture(resource, texture, view []byte) (uint64, gpubackend.
 }
 
 // NewSurface makes a surface object.
-func (d *Driver) NewSurface(resource []byte) (uint64, gpubackend.Result) {
+func (d Textures) NewSurface(resource []byte) (uint64, gpubackend.Result) {
 	b := cmem.Copied(resource, 0)
 	defer b.Free()
 	r := d.call(symSurfObjectCreate, d.out(0), b.Address())
@@ -26,21 +26,21 @@ func (d *Driver) NewSurface(resource []byte) (uint64, gpubackend.Result) {
 }
 
 // TexRefSetMipmapLevelBias passes a floating-point number on.
-func (d *Driver) TexRefSetMipmapLevelBias(
+func (d Textures) TexRefSetMipmapLevelBias(
 	t gpubackend.TextureReference, bias uint64,
 ) gpubackend.Result {
 	return d.callFloats(symTexRefSetMipmapLevelBias, uint64(t), bias)
 }
 
 // TexRefSetMipmapLevelClamp passes floating-point numbers on.
-func (d *Driver) TexRefSetMipmapLevelClamp(
+func (d Textures) TexRefSetMipmapLevelClamp(
 	t gpubackend.TextureReference, least, most uint64,
 ) gpubackend.Result {
 	return d.callFloats(symTexRefSetMipmapLevelClamp, uint64(t), least, most)
 }
 
 // TexRefGetArray asks the driver.
-func (d *Driver) TexRefGetArray(
+func (d Textures) TexRefGetArray(
 	t gpubackend.TextureReference,
 ) (gpubackend.Array, gpubackend.Result) {
 	r := d.call(symTexRefGetArray, d.out(0), uint64(t))
@@ -48,7 +48,7 @@ func (d *Driver) TexRefGetArray(
 }
 
 // TexRefGetMipmappedArray asks the driver.
-func (d *Driver) TexRefGetMipmappedArray(
+func (d Textures) TexRefGetMipmappedArray(
 	t gpubackend.TextureReference,
 ) (gpubackend.MipmappedArray, gpubackend.Result) {
 	r := d.call(symTexRefGetMipmappedArray, d.out(0), uint64(t))
@@ -56,7 +56,7 @@ func (d *Driver) TexRefGetMipmappedArray(
 }
 
 // SurfRefGetArray asks the driver.
-func (d *Driver) SurfRefGetArray(
+func (d Textures) SurfRefGetArray(
 	s gpubackend.SurfaceReference,
 ) (gpubackend.Array, gpubackend.Result) {
 	r := d.call(symSurfRefGetArray, d.out(0), uint64(s))

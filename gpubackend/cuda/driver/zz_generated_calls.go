@@ -259,807 +259,173 @@ var generatedNames = [generatedSymbols]string{
 	symStreamCopyAttributes:                               "cuStreamCopyAttributes",
 }
 
-// calls passes functions on. Driver embeds it and overrides what has another form.
-type calls struct{ library }
+// contextsCalls passes the functions of a room on.
+type contextsCalls struct{ *library }
 
 // DevicePrimaryCtxRetain calls cuDevicePrimaryCtxRetain.
-func (d *calls) DevicePrimaryCtxRetain(dev uint64) (pctx gpubackend.Context, result gpubackend.Result) {
+func (d contextsCalls) DevicePrimaryCtxRetain(dev uint64) (pctx gpubackend.Context, result gpubackend.Result) {
 	result = d.call(symDevicePrimaryCtxRetain, d.out(0), dev)
 	pctx = gpubackend.Context(d.value(0))
 	return
 }
 
 // DevicePrimaryCtxRelease calls cuDevicePrimaryCtxRelease_v2.
-func (d *calls) DevicePrimaryCtxRelease(dev uint64) (result gpubackend.Result) {
+func (d contextsCalls) DevicePrimaryCtxRelease(dev uint64) (result gpubackend.Result) {
 	result = d.call(symDevicePrimaryCtxRelease, dev)
 	return
 }
 
 // DevicePrimaryCtxReset calls cuDevicePrimaryCtxReset_v2.
-func (d *calls) DevicePrimaryCtxReset(dev uint64) (result gpubackend.Result) {
+func (d contextsCalls) DevicePrimaryCtxReset(dev uint64) (result gpubackend.Result) {
 	result = d.call(symDevicePrimaryCtxReset, dev)
 	return
 }
 
 // CtxCreate calls cuCtxCreate_v2.
-func (d *calls) CtxCreate(flags uint64, dev uint64) (pctx gpubackend.Context, result gpubackend.Result) {
+func (d contextsCalls) CtxCreate(flags uint64, dev uint64) (pctx gpubackend.Context, result gpubackend.Result) {
 	result = d.call(symCtxCreate, d.out(0), flags, dev)
 	pctx = gpubackend.Context(d.value(0))
 	return
 }
 
 // CtxDestroy calls cuCtxDestroy_v2.
-func (d *calls) CtxDestroy(ctx gpubackend.Context) (result gpubackend.Result) {
+func (d contextsCalls) CtxDestroy(ctx gpubackend.Context) (result gpubackend.Result) {
 	result = d.call(symCtxDestroy, uint64(ctx))
 	return
 }
 
 // CtxGetLimit calls cuCtxGetLimit.
-func (d *calls) CtxGetLimit(limit uint64) (pvalue uint64, result gpubackend.Result) {
+func (d contextsCalls) CtxGetLimit(limit uint64) (pvalue uint64, result gpubackend.Result) {
 	result = d.call(symCtxGetLimit, d.out(0), limit)
 	pvalue = (d.value(0))
 	return
 }
 
 // CtxSetLimit calls cuCtxSetLimit.
-func (d *calls) CtxSetLimit(limit uint64, value uint64) (result gpubackend.Result) {
+func (d contextsCalls) CtxSetLimit(limit uint64, value uint64) (result gpubackend.Result) {
 	result = d.call(symCtxSetLimit, limit, value)
 	return
 }
 
-// CtxGetStreamPriorityRange calls cuCtxGetStreamPriorityRange.
-func (d *calls) CtxGetStreamPriorityRange() (leastPriority uint64, greatestPriority uint64, result gpubackend.Result) {
-	result = d.call(symCtxGetStreamPriorityRange, d.out(0), d.out(1))
-	leastPriority = (d.value(0))
-	greatestPriority = (d.value(1))
-	return
-}
-
 // CtxGetCacheConfig calls cuCtxGetCacheConfig.
-func (d *calls) CtxGetCacheConfig() (pconfig uint64, result gpubackend.Result) {
+func (d contextsCalls) CtxGetCacheConfig() (pconfig uint64, result gpubackend.Result) {
 	result = d.call(symCtxGetCacheConfig, d.out(0))
 	pconfig = (d.value(0))
 	return
 }
 
 // CtxSetCacheConfig calls cuCtxSetCacheConfig.
-func (d *calls) CtxSetCacheConfig(config uint64) (result gpubackend.Result) {
+func (d contextsCalls) CtxSetCacheConfig(config uint64) (result gpubackend.Result) {
 	result = d.call(symCtxSetCacheConfig, config)
 	return
 }
 
 // CtxResetPersistingL2Cache calls cuCtxResetPersistingL2Cache.
-func (d *calls) CtxResetPersistingL2Cache() (result gpubackend.Result) {
+func (d contextsCalls) CtxResetPersistingL2Cache() (result gpubackend.Result) {
 	result = d.call(symCtxResetPersistingL2Cache)
 	return
 }
 
-// ModuleUnload calls cuModuleUnload.
-func (d *calls) ModuleUnload(hmod gpubackend.Module) (result gpubackend.Result) {
-	result = d.call(symModuleUnload, uint64(hmod))
-	return
-}
-
-// ModuleGetFunction calls cuModuleGetFunction.
-func (d *calls) ModuleGetFunction(hmod gpubackend.Module, name string) (hfunc gpubackend.Function, result gpubackend.Result) {
-	result = d.call(symModuleGetFunction, d.out(0), uint64(hmod), d.text(name))
-	hfunc = gpubackend.Function(d.value(0))
-	return
-}
-
-// ModuleGetGlobal calls cuModuleGetGlobal_v2.
-func (d *calls) ModuleGetGlobal(hmod gpubackend.Module, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
-	result = d.call(symModuleGetGlobal, d.out(0), d.out(1), uint64(hmod), d.text(name))
-	dptr = (d.value(0))
-	bytes = (d.value(1))
-	return
-}
-
-// LibraryUnload calls cuLibraryUnload.
-func (d *calls) LibraryUnload(library gpubackend.Library) (result gpubackend.Result) {
-	result = d.call(symLibraryUnload, uint64(library))
-	return
-}
-
-// LibraryGetKernel calls cuLibraryGetKernel.
-func (d *calls) LibraryGetKernel(library gpubackend.Library, name string) (pKernel gpubackend.Kernel, result gpubackend.Result) {
-	result = d.call(symLibraryGetKernel, d.out(0), uint64(library), d.text(name))
-	pKernel = gpubackend.Kernel(d.value(0))
-	return
-}
-
-// LibraryGetModule calls cuLibraryGetModule.
-func (d *calls) LibraryGetModule(library gpubackend.Library) (pMod gpubackend.Module, result gpubackend.Result) {
-	result = d.call(symLibraryGetModule, d.out(0), uint64(library))
-	pMod = gpubackend.Module(d.value(0))
-	return
-}
-
-// LibraryGetGlobal calls cuLibraryGetGlobal.
-func (d *calls) LibraryGetGlobal(library gpubackend.Library, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
-	result = d.call(symLibraryGetGlobal, d.out(0), d.out(1), uint64(library), d.text(name))
-	dptr = (d.value(0))
-	bytes = (d.value(1))
-	return
-}
-
-// LibraryGetKernelCount calls cuLibraryGetKernelCount.
-func (d *calls) LibraryGetKernelCount(lib gpubackend.Library) (count uint64, result gpubackend.Result) {
-	result = d.call(symLibraryGetKernelCount, d.out(0), uint64(lib))
-	count = (d.value(0))
-	return
-}
-
-// LibraryEnumerateKernels calls cuLibraryEnumerateKernels.
-func (d *calls) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (pKernel gpubackend.Kernel, result gpubackend.Result) {
-	result = d.call(symLibraryEnumerateKernels, index, d.out(0), uint64(lib))
-	pKernel = gpubackend.Kernel(d.value(0))
-	return
-}
-
-// KernelGetFunction calls cuKernelGetFunction.
-func (d *calls) KernelGetFunction(kernel gpubackend.Kernel) (pFunc gpubackend.Function, result gpubackend.Result) {
-	result = d.call(symKernelGetFunction, d.out(0), uint64(kernel))
-	pFunc = gpubackend.Function(d.value(0))
-	return
-}
-
-// FuncSetAttribute calls cuFuncSetAttribute.
-func (d *calls) FuncSetAttribute(hfunc gpubackend.Function, attrib uint64, value uint64) (result gpubackend.Result) {
-	result = d.call(symFuncSetAttribute, uint64(hfunc), attrib, value)
-	return
-}
-
-// KernelSetAttribute calls cuKernelSetAttribute.
-func (d *calls) KernelSetAttribute(attrib uint64, val uint64, kernel gpubackend.Kernel, dev uint64) (result gpubackend.Result) {
-	result = d.call(symKernelSetAttribute, attrib, val, uint64(kernel), dev)
-	return
-}
-
-// FuncSetCacheConfig calls cuFuncSetCacheConfig.
-func (d *calls) FuncSetCacheConfig(hfunc gpubackend.Function, config uint64) (result gpubackend.Result) {
-	result = d.call(symFuncSetCacheConfig, uint64(hfunc), config)
-	return
-}
-
-// KernelSetCacheConfig calls cuKernelSetCacheConfig.
-func (d *calls) KernelSetCacheConfig(kernel gpubackend.Kernel, config uint64, dev uint64) (result gpubackend.Result) {
-	result = d.call(symKernelSetCacheConfig, uint64(kernel), config, dev)
-	return
-}
-
-// LibraryGetManaged calls cuLibraryGetManaged.
-func (d *calls) LibraryGetManaged(library gpubackend.Library, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
-	result = d.call(symLibraryGetManaged, d.out(0), d.out(1), uint64(library), d.text(name))
-	dptr = (d.value(0))
-	bytes = (d.value(1))
-	return
-}
-
-// OccupancyMaxActiveBlocksPerMultiprocessorWithFlags calls cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
-func (d *calls) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ gpubackend.Function, blockSize uint64, dynamicSMemSize uint64, flags uint64) (numBlocks uint64, result gpubackend.Result) {
-	result = d.call(symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, d.out(0), uint64(func_), blockSize, dynamicSMemSize, flags)
-	numBlocks = (d.value(0))
-	return
-}
-
-// OccupancyAvailableDynamicSMemPerBlock calls cuOccupancyAvailableDynamicSMemPerBlock.
-func (d *calls) OccupancyAvailableDynamicSMemPerBlock(func_ gpubackend.Function, numBlocks uint64, blockSize uint64) (dynamicSmemSize uint64, result gpubackend.Result) {
-	result = d.call(symOccupancyAvailableDynamicSMemPerBlock, d.out(0), uint64(func_), numBlocks, blockSize)
-	dynamicSmemSize = (d.value(0))
-	return
-}
-
-// ModuleGetFunctionCount calls cuModuleGetFunctionCount.
-func (d *calls) ModuleGetFunctionCount(mod gpubackend.Module) (count uint64, result gpubackend.Result) {
-	result = d.call(symModuleGetFunctionCount, d.out(0), uint64(mod))
-	count = (d.value(0))
-	return
-}
-
-// ModuleEnumerateFunctions calls cuModuleEnumerateFunctions.
-func (d *calls) ModuleEnumerateFunctions(index uint64, mod gpubackend.Module) (func_ gpubackend.Function, result gpubackend.Result) {
-	result = d.call(symModuleEnumerateFunctions, index, d.out(0), uint64(mod))
-	func_ = gpubackend.Function(d.value(0))
-	return
-}
-
-// MemAlloc calls cuMemAlloc_v2.
-func (d *calls) MemAlloc(bytesize uint64) (dptr uint64, result gpubackend.Result) {
-	result = d.call(symMemAlloc, d.out(0), bytesize)
-	dptr = (d.value(0))
-	return
-}
-
-// MemFree calls cuMemFree_v2.
-func (d *calls) MemFree(dptr uint64) (result gpubackend.Result) {
-	result = d.call(symMemFree, dptr)
-	return
-}
-
-// MemGetInfo calls cuMemGetInfo_v2.
-func (d *calls) MemGetInfo() (free uint64, total uint64, result gpubackend.Result) {
-	result = d.call(symMemGetInfo, d.out(0), d.out(1))
-	free = (d.value(0))
-	total = (d.value(1))
-	return
-}
-
-// MemcpyDtoDAsync calls cuMemcpyDtoDAsync_v2.
-func (d *calls) MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemcpyDtoDAsync, dstDevice, srcDevice, ByteCount, uint64(hStream))
-	return
-}
-
-// MemsetD8Async calls cuMemsetD8Async.
-func (d *calls) MemsetD8Async(dstDevice uint64, uc uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD8Async, dstDevice, uc, N, uint64(hStream))
-	return
-}
-
-// MemsetD16Async calls cuMemsetD16Async.
-func (d *calls) MemsetD16Async(dstDevice uint64, us uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD16Async, dstDevice, us, N, uint64(hStream))
-	return
-}
-
-// MemsetD32Async calls cuMemsetD32Async.
-func (d *calls) MemsetD32Async(dstDevice uint64, ui uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD32Async, dstDevice, ui, N, uint64(hStream))
-	return
-}
-
-// MemsetD2D8Async calls cuMemsetD2D8Async.
-func (d *calls) MemsetD2D8Async(dstDevice uint64, dstPitch uint64, uc uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD2D8Async, dstDevice, dstPitch, uc, Width, Height, uint64(hStream))
-	return
-}
-
-// MemsetD2D16Async calls cuMemsetD2D16Async.
-func (d *calls) MemsetD2D16Async(dstDevice uint64, dstPitch uint64, us uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD2D16Async, dstDevice, dstPitch, us, Width, Height, uint64(hStream))
-	return
-}
-
-// MemsetD2D32Async calls cuMemsetD2D32Async.
-func (d *calls) MemsetD2D32Async(dstDevice uint64, dstPitch uint64, ui uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symMemsetD2D32Async, dstDevice, dstPitch, ui, Width, Height, uint64(hStream))
-	return
-}
-
-// StreamCreateWithPriority calls cuStreamCreateWithPriority.
-func (d *calls) StreamCreateWithPriority(flags uint64, priority uint64) (phStream gpubackend.Stream, result gpubackend.Result) {
-	result = d.call(symStreamCreateWithPriority, d.out(0), flags, priority)
-	phStream = gpubackend.Stream(d.value(0))
-	return
-}
-
-// StreamDestroy calls cuStreamDestroy_v2.
-func (d *calls) StreamDestroy(hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symStreamDestroy, uint64(hStream))
-	return
-}
-
-// StreamQuery calls cuStreamQuery.
-func (d *calls) StreamQuery(hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symStreamQuery, uint64(hStream))
-	return
-}
-
-// StreamWaitEvent calls cuStreamWaitEvent.
-func (d *calls) StreamWaitEvent(hStream gpubackend.Stream, hEvent gpubackend.Event, Flags uint64) (result gpubackend.Result) {
-	result = d.call(symStreamWaitEvent, uint64(hStream), uint64(hEvent), Flags)
-	return
-}
-
-// EventDestroy calls cuEventDestroy_v2.
-func (d *calls) EventDestroy(hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symEventDestroy, uint64(hEvent))
-	return
-}
-
-// EventRecordWithFlags calls cuEventRecordWithFlags.
-func (d *calls) EventRecordWithFlags(hEvent gpubackend.Event, hStream gpubackend.Stream, flags uint64) (result gpubackend.Result) {
-	result = d.call(symEventRecordWithFlags, uint64(hEvent), uint64(hStream), flags)
-	return
-}
-
-// EventQuery calls cuEventQuery.
-func (d *calls) EventQuery(hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symEventQuery, uint64(hEvent))
-	return
-}
-
-// StreamBeginCapture calls cuStreamBeginCapture_v2.
-func (d *calls) StreamBeginCapture(hStream gpubackend.Stream, mode uint64) (result gpubackend.Result) {
-	result = d.call(symStreamBeginCapture, uint64(hStream), mode)
-	return
-}
-
-// StreamEndCapture calls cuStreamEndCapture.
-func (d *calls) StreamEndCapture(hStream gpubackend.Stream) (phGraph gpubackend.Graph, result gpubackend.Result) {
-	result = d.call(symStreamEndCapture, uint64(hStream), d.out(0))
-	phGraph = gpubackend.Graph(d.value(0))
-	return
-}
-
-// GraphCreate calls cuGraphCreate.
-func (d *calls) GraphCreate(flags uint64) (phGraph gpubackend.Graph, result gpubackend.Result) {
-	result = d.call(symGraphCreate, d.out(0), flags)
-	phGraph = gpubackend.Graph(d.value(0))
-	return
-}
-
-// GraphDestroy calls cuGraphDestroy.
-func (d *calls) GraphDestroy(hGraph gpubackend.Graph) (result gpubackend.Result) {
-	result = d.call(symGraphDestroy, uint64(hGraph))
-	return
-}
-
-// GraphClone calls cuGraphClone.
-func (d *calls) GraphClone(originalGraph gpubackend.Graph) (phGraphClone gpubackend.Graph, result gpubackend.Result) {
-	result = d.call(symGraphClone, d.out(0), uint64(originalGraph))
-	phGraphClone = gpubackend.Graph(d.value(0))
-	return
-}
-
-// GraphInstantiateWithFlags calls cuGraphInstantiateWithFlags.
-func (d *calls) GraphInstantiateWithFlags(hGraph gpubackend.Graph, flags uint64) (phGraphExec gpubackend.GraphExec, result gpubackend.Result) {
-	result = d.call(symGraphInstantiateWithFlags, d.out(0), uint64(hGraph), flags)
-	phGraphExec = gpubackend.GraphExec(d.value(0))
-	return
-}
-
-// GraphLaunch calls cuGraphLaunch.
-func (d *calls) GraphLaunch(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symGraphLaunch, uint64(hGraphExec), uint64(hStream))
-	return
-}
-
-// GraphUpload calls cuGraphUpload.
-func (d *calls) GraphUpload(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
-	result = d.call(symGraphUpload, uint64(hGraphExec), uint64(hStream))
-	return
-}
-
-// GraphExecDestroy calls cuGraphExecDestroy.
-func (d *calls) GraphExecDestroy(hGraphExec gpubackend.GraphExec) (result gpubackend.Result) {
-	result = d.call(symGraphExecDestroy, uint64(hGraphExec))
-	return
-}
-
-// GraphNodeGetType calls cuGraphNodeGetType.
-func (d *calls) GraphNodeGetType(hNode gpubackend.GraphNode) (type_ uint64, result gpubackend.Result) {
-	result = d.call(symGraphNodeGetType, uint64(hNode), d.out(0))
-	type_ = (d.value(0))
-	return
-}
-
-// GraphDestroyNode calls cuGraphDestroyNode.
-func (d *calls) GraphDestroyNode(hNode gpubackend.GraphNode) (result gpubackend.Result) {
-	result = d.call(symGraphDestroyNode, uint64(hNode))
-	return
-}
-
-// GraphNodeFindInClone calls cuGraphNodeFindInClone.
-func (d *calls) GraphNodeFindInClone(hOriginalNode gpubackend.GraphNode, hClonedGraph gpubackend.Graph) (phNode gpubackend.GraphNode, result gpubackend.Result) {
-	result = d.call(symGraphNodeFindInClone, d.out(0), uint64(hOriginalNode), uint64(hClonedGraph))
-	phNode = gpubackend.GraphNode(d.value(0))
-	return
-}
-
-// GraphNodeSetEnabled calls cuGraphNodeSetEnabled.
-func (d *calls) GraphNodeSetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode, isEnabled uint64) (result gpubackend.Result) {
-	result = d.call(symGraphNodeSetEnabled, uint64(hGraphExec), uint64(hNode), isEnabled)
-	return
-}
-
-// GraphNodeGetEnabled calls cuGraphNodeGetEnabled.
-func (d *calls) GraphNodeGetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode) (isEnabled uint64, result gpubackend.Result) {
-	result = d.call(symGraphNodeGetEnabled, uint64(hGraphExec), uint64(hNode), d.out(0))
-	isEnabled = (d.value(0))
-	return
-}
-
-// GraphExecGetFlags calls cuGraphExecGetFlags.
-func (d *calls) GraphExecGetFlags(hGraphExec gpubackend.GraphExec) (flags uint64, result gpubackend.Result) {
-	result = d.call(symGraphExecGetFlags, uint64(hGraphExec), d.out(0))
-	flags = (d.value(0))
-	return
-}
-
-// GraphKernelNodeCopyAttributes calls cuGraphKernelNodeCopyAttributes.
-func (d *calls) GraphKernelNodeCopyAttributes(dst gpubackend.GraphNode, src gpubackend.GraphNode) (result gpubackend.Result) {
-	result = d.call(symGraphKernelNodeCopyAttributes, uint64(dst), uint64(src))
-	return
-}
-
-// DeviceGraphMemTrim calls cuDeviceGraphMemTrim.
-func (d *calls) DeviceGraphMemTrim(device uint64) (result gpubackend.Result) {
-	result = d.call(symDeviceGraphMemTrim, device)
-	return
-}
-
-// LinkDestroy calls cuLinkDestroy.
-func (d *calls) LinkDestroy(state gpubackend.Link) (result gpubackend.Result) {
-	result = d.call(symLinkDestroy, uint64(state))
-	return
-}
-
-// ArrayCreate calls cuArrayCreate_v2.
-func (d *calls) ArrayCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
-	s1 := cmem.Copied(pAllocateArray[:min(len(pAllocateArray), 24)], 24)
-	defer s1.Free()
-	result = d.call(symArrayCreate, d.out(0), s1.Address())
-	pHandle = gpubackend.Array(d.value(0))
-	return
-}
-
-// Array3DCreate calls cuArray3DCreate_v2.
-func (d *calls) Array3DCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
-	s1 := cmem.Copied(pAllocateArray[:min(len(pAllocateArray), 40)], 40)
-	defer s1.Free()
-	result = d.call(symArray3DCreate, d.out(0), s1.Address())
-	pHandle = gpubackend.Array(d.value(0))
-	return
-}
-
-// ArrayDestroy calls cuArrayDestroy.
-func (d *calls) ArrayDestroy(hArray gpubackend.Array) (result gpubackend.Result) {
-	result = d.call(symArrayDestroy, uint64(hArray))
-	return
-}
-
-// ArrayGetDescriptor calls cuArrayGetDescriptor_v2.
-func (d *calls) ArrayGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
-	s0 := cmem.Copied(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], 24)
-	defer s0.Free()
-	result = d.call(symArrayGetDescriptor, s0.Address(), uint64(hArray))
-	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], s0.Bytes())
-	return
-}
-
-// Array3DGetDescriptor calls cuArray3DGetDescriptor_v2.
-func (d *calls) Array3DGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
-	s0 := cmem.Copied(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], 40)
-	defer s0.Free()
-	result = d.call(symArray3DGetDescriptor, s0.Address(), uint64(hArray))
-	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], s0.Bytes())
-	return
-}
-
-// ArrayGetPlane calls cuArrayGetPlane.
-func (d *calls) ArrayGetPlane(hArray gpubackend.Array, planeIdx uint64) (pPlaneArray gpubackend.Array, result gpubackend.Result) {
-	result = d.call(symArrayGetPlane, d.out(0), uint64(hArray), planeIdx)
-	pPlaneArray = gpubackend.Array(d.value(0))
-	return
-}
-
-// ArrayGetMemoryRequirements calls cuArrayGetMemoryRequirements.
-func (d *calls) ArrayGetMemoryRequirements(memoryRequirements []byte, array gpubackend.Array, device uint64) (result gpubackend.Result) {
-	s0 := cmem.Copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
-	defer s0.Free()
-	result = d.call(symArrayGetMemoryRequirements, s0.Address(), uint64(array), device)
-	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.Bytes())
-	return
-}
-
-// ArrayGetSparseProperties calls cuArrayGetSparseProperties.
-func (d *calls) ArrayGetSparseProperties(sparseProperties []byte, array gpubackend.Array) (result gpubackend.Result) {
-	s0 := cmem.Copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
-	defer s0.Free()
-	result = d.call(symArrayGetSparseProperties, s0.Address(), uint64(array))
-	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.Bytes())
-	return
-}
-
-// MipmappedArrayCreate calls cuMipmappedArrayCreate.
-func (d *calls) MipmappedArrayCreate(pMipmappedArrayDesc []byte, numMipmapLevels uint64) (pHandle gpubackend.MipmappedArray, result gpubackend.Result) {
-	s1 := cmem.Copied(pMipmappedArrayDesc[:min(len(pMipmappedArrayDesc), 40)], 40)
-	defer s1.Free()
-	result = d.call(symMipmappedArrayCreate, d.out(0), s1.Address(), numMipmapLevels)
-	pHandle = gpubackend.MipmappedArray(d.value(0))
-	return
-}
-
-// MipmappedArrayDestroy calls cuMipmappedArrayDestroy.
-func (d *calls) MipmappedArrayDestroy(hMipmappedArray gpubackend.MipmappedArray) (result gpubackend.Result) {
-	result = d.call(symMipmappedArrayDestroy, uint64(hMipmappedArray))
-	return
-}
-
-// MipmappedArrayGetLevel calls cuMipmappedArrayGetLevel.
-func (d *calls) MipmappedArrayGetLevel(hMipmappedArray gpubackend.MipmappedArray, level uint64) (pLevelArray gpubackend.Array, result gpubackend.Result) {
-	result = d.call(symMipmappedArrayGetLevel, d.out(0), uint64(hMipmappedArray), level)
-	pLevelArray = gpubackend.Array(d.value(0))
-	return
-}
-
-// MipmappedArrayGetMemoryRequirements calls cuMipmappedArrayGetMemoryRequirements.
-func (d *calls) MipmappedArrayGetMemoryRequirements(memoryRequirements []byte, mipmap gpubackend.MipmappedArray, device uint64) (result gpubackend.Result) {
-	s0 := cmem.Copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
-	defer s0.Free()
-	result = d.call(symMipmappedArrayGetMemoryRequirements, s0.Address(), uint64(mipmap), device)
-	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.Bytes())
-	return
-}
-
-// MipmappedArrayGetSparseProperties calls cuMipmappedArrayGetSparseProperties.
-func (d *calls) MipmappedArrayGetSparseProperties(sparseProperties []byte, mipmap gpubackend.MipmappedArray) (result gpubackend.Result) {
-	s0 := cmem.Copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
-	defer s0.Free()
-	result = d.call(symMipmappedArrayGetSparseProperties, s0.Address(), uint64(mipmap))
-	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.Bytes())
-	return
-}
-
-// DeviceGetTexture1DLinearMaxWidth calls cuDeviceGetTexture1DLinearMaxWidth.
-func (d *calls) DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result gpubackend.Result) {
-	result = d.call(symDeviceGetTexture1DLinearMaxWidth, d.out(0), format, numChannels, dev)
-	maxWidthInElements = (d.value(0))
-	return
-}
-
-// TexObjectDestroy calls cuTexObjectDestroy.
-func (d *calls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
-	result = d.call(symTexObjectDestroy, texObject)
-	return
-}
-
-// SurfObjectDestroy calls cuSurfObjectDestroy.
-func (d *calls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
-	result = d.call(symSurfObjectDestroy, surfObject)
-	return
-}
-
-// ModuleGetTexRef calls cuModuleGetTexRef.
-func (d *calls) ModuleGetTexRef(hmod gpubackend.Module, name string) (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
-	result = d.call(symModuleGetTexRef, d.out(0), uint64(hmod), d.text(name))
-	pTexRef = gpubackend.TextureReference(d.value(0))
-	return
-}
-
-// ModuleGetSurfRef calls cuModuleGetSurfRef.
-func (d *calls) ModuleGetSurfRef(hmod gpubackend.Module, name string) (pSurfRef gpubackend.SurfaceReference, result gpubackend.Result) {
-	result = d.call(symModuleGetSurfRef, d.out(0), uint64(hmod), d.text(name))
-	pSurfRef = gpubackend.SurfaceReference(d.value(0))
-	return
-}
-
-// TexRefCreate calls cuTexRefCreate.
-func (d *calls) TexRefCreate() (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
-	result = d.call(symTexRefCreate, d.out(0))
-	pTexRef = gpubackend.TextureReference(d.value(0))
-	return
-}
-
-// TexRefDestroy calls cuTexRefDestroy.
-func (d *calls) TexRefDestroy(hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
-	result = d.call(symTexRefDestroy, uint64(hTexRef))
-	return
-}
-
-// TexRefSetArray calls cuTexRefSetArray.
-func (d *calls) TexRefSetArray(hTexRef gpubackend.TextureReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetArray, uint64(hTexRef), uint64(hArray), Flags)
-	return
-}
-
-// TexRefSetMipmappedArray calls cuTexRefSetMipmappedArray.
-func (d *calls) TexRefSetMipmappedArray(hTexRef gpubackend.TextureReference, hMipmappedArray gpubackend.MipmappedArray, Flags uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetMipmappedArray, uint64(hTexRef), uint64(hMipmappedArray), Flags)
-	return
-}
-
-// TexRefSetAddress calls cuTexRefSetAddress_v2.
-func (d *calls) TexRefSetAddress(hTexRef gpubackend.TextureReference, dptr uint64, bytes uint64) (ByteOffset uint64, result gpubackend.Result) {
-	result = d.call(symTexRefSetAddress, d.out(0), uint64(hTexRef), dptr, bytes)
-	ByteOffset = (d.value(0))
-	return
-}
-
-// TexRefSetAddress2D calls cuTexRefSetAddress2D_v3.
-func (d *calls) TexRefSetAddress2D(hTexRef gpubackend.TextureReference, desc []byte, dptr uint64, Pitch uint64) (result gpubackend.Result) {
-	s1 := cmem.Copied(desc[:min(len(desc), 24)], 24)
-	defer s1.Free()
-	result = d.call(symTexRefSetAddress2D, uint64(hTexRef), s1.Address(), dptr, Pitch)
-	return
-}
-
-// TexRefSetFormat calls cuTexRefSetFormat.
-func (d *calls) TexRefSetFormat(hTexRef gpubackend.TextureReference, fmt uint64, NumPackedComponents uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetFormat, uint64(hTexRef), fmt, NumPackedComponents)
-	return
-}
-
-// TexRefSetAddressMode calls cuTexRefSetAddressMode.
-func (d *calls) TexRefSetAddressMode(hTexRef gpubackend.TextureReference, dim uint64, am uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetAddressMode, uint64(hTexRef), dim, am)
-	return
-}
-
-// TexRefSetFilterMode calls cuTexRefSetFilterMode.
-func (d *calls) TexRefSetFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetFilterMode, uint64(hTexRef), fm)
-	return
-}
-
-// TexRefSetMipmapFilterMode calls cuTexRefSetMipmapFilterMode.
-func (d *calls) TexRefSetMipmapFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetMipmapFilterMode, uint64(hTexRef), fm)
-	return
-}
-
-// TexRefSetMipmapLevelBias calls cuTexRefSetMipmapLevelBias.
-func (d *calls) TexRefSetMipmapLevelBias(hTexRef gpubackend.TextureReference, bias uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetMipmapLevelBias, uint64(hTexRef), bias)
-	return
-}
-
-// TexRefSetMipmapLevelClamp calls cuTexRefSetMipmapLevelClamp.
-func (d *calls) TexRefSetMipmapLevelClamp(hTexRef gpubackend.TextureReference, minMipmapLevelClamp uint64, maxMipmapLevelClamp uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetMipmapLevelClamp, uint64(hTexRef), minMipmapLevelClamp, maxMipmapLevelClamp)
-	return
-}
-
-// TexRefSetMaxAnisotropy calls cuTexRefSetMaxAnisotropy.
-func (d *calls) TexRefSetMaxAnisotropy(hTexRef gpubackend.TextureReference, maxAniso uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetMaxAnisotropy, uint64(hTexRef), maxAniso)
-	return
-}
-
-// TexRefSetBorderColor calls cuTexRefSetBorderColor.
-func (d *calls) TexRefSetBorderColor(hTexRef gpubackend.TextureReference, pBorderColor []byte) (result gpubackend.Result) {
-	s1 := cmem.Copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
-	defer s1.Free()
-	result = d.call(symTexRefSetBorderColor, uint64(hTexRef), s1.Address())
-	return
-}
-
-// TexRefSetFlags calls cuTexRefSetFlags.
-func (d *calls) TexRefSetFlags(hTexRef gpubackend.TextureReference, Flags uint64) (result gpubackend.Result) {
-	result = d.call(symTexRefSetFlags, uint64(hTexRef), Flags)
-	return
-}
-
-// TexRefGetAddress calls cuTexRefGetAddress_v2.
-func (d *calls) TexRefGetAddress(hTexRef gpubackend.TextureReference) (pdptr uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetAddress, d.out(0), uint64(hTexRef))
-	pdptr = (d.value(0))
-	return
-}
-
-// TexRefGetAddressMode calls cuTexRefGetAddressMode.
-func (d *calls) TexRefGetAddressMode(hTexRef gpubackend.TextureReference, dim uint64) (pam uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetAddressMode, d.out(0), uint64(hTexRef), dim)
-	pam = (d.value(0))
-	return
-}
-
-// TexRefGetFilterMode calls cuTexRefGetFilterMode.
-func (d *calls) TexRefGetFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetFilterMode, d.out(0), uint64(hTexRef))
-	pfm = (d.value(0))
-	return
-}
-
-// TexRefGetMipmapFilterMode calls cuTexRefGetMipmapFilterMode.
-func (d *calls) TexRefGetMipmapFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetMipmapFilterMode, d.out(0), uint64(hTexRef))
-	pfm = (d.value(0))
-	return
-}
-
-// TexRefGetMipmapLevelBias calls cuTexRefGetMipmapLevelBias.
-func (d *calls) TexRefGetMipmapLevelBias(hTexRef gpubackend.TextureReference) (pbias uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetMipmapLevelBias, d.out(0), uint64(hTexRef))
-	pbias = (d.value(0))
-	return
-}
-
-// TexRefGetMipmapLevelClamp calls cuTexRefGetMipmapLevelClamp.
-func (d *calls) TexRefGetMipmapLevelClamp(hTexRef gpubackend.TextureReference) (pminMipmapLevelClamp uint64, pmaxMipmapLevelClamp uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetMipmapLevelClamp, d.out(0), d.out(1), uint64(hTexRef))
-	pminMipmapLevelClamp = (d.value(0))
-	pmaxMipmapLevelClamp = (d.value(1))
-	return
-}
-
-// TexRefGetMaxAnisotropy calls cuTexRefGetMaxAnisotropy.
-func (d *calls) TexRefGetMaxAnisotropy(hTexRef gpubackend.TextureReference) (pmaxAniso uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetMaxAnisotropy, d.out(0), uint64(hTexRef))
-	pmaxAniso = (d.value(0))
-	return
-}
-
-// TexRefGetBorderColor calls cuTexRefGetBorderColor.
-func (d *calls) TexRefGetBorderColor(pBorderColor []byte, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
-	s0 := cmem.Copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
-	defer s0.Free()
-	result = d.call(symTexRefGetBorderColor, s0.Address(), uint64(hTexRef))
-	copy(pBorderColor[:min(len(pBorderColor), 16)], s0.Bytes())
-	return
-}
-
-// TexRefGetFlags calls cuTexRefGetFlags.
-func (d *calls) TexRefGetFlags(hTexRef gpubackend.TextureReference) (pFlags uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetFlags, d.out(0), uint64(hTexRef))
-	pFlags = (d.value(0))
-	return
-}
-
-// TexRefGetFormat calls cuTexRefGetFormat.
-func (d *calls) TexRefGetFormat(hTexRef gpubackend.TextureReference) (pFormat uint64, pNumChannels uint64, result gpubackend.Result) {
-	result = d.call(symTexRefGetFormat, d.out(0), d.out(1), uint64(hTexRef))
-	pFormat = (d.value(0))
-	pNumChannels = (d.value(1))
-	return
-}
-
-// SurfRefSetArray calls cuSurfRefSetArray.
-func (d *calls) SurfRefSetArray(hSurfRef gpubackend.SurfaceReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
-	result = d.call(symSurfRefSetArray, uint64(hSurfRef), uint64(hArray), Flags)
-	return
-}
-
-// ParamSetTexRef calls cuParamSetTexRef.
-func (d *calls) ParamSetTexRef(hfunc gpubackend.Function, texunit uint64, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
-	result = d.call(symParamSetTexRef, uint64(hfunc), texunit, uint64(hTexRef))
-	return
-}
-
-// GreenCtxStreamCreate calls cuGreenCtxStreamCreate.
-func (d *calls) GreenCtxStreamCreate(greenCtx gpubackend.GreenContext, flags uint64, priority uint64) (phStream gpubackend.Stream, result gpubackend.Result) {
-	result = d.call(symGreenCtxStreamCreate, d.out(0), uint64(greenCtx), flags, priority)
-	phStream = gpubackend.Stream(d.value(0))
-	return
-}
-
-// GreenCtxRecordEvent calls cuGreenCtxRecordEvent.
-func (d *calls) GreenCtxRecordEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symGreenCtxRecordEvent, uint64(hCtx), uint64(hEvent))
-	return
-}
-
-// GreenCtxWaitEvent calls cuGreenCtxWaitEvent.
-func (d *calls) GreenCtxWaitEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symGreenCtxWaitEvent, uint64(hCtx), uint64(hEvent))
-	return
-}
-
-// CtxRecordEvent calls cuCtxRecordEvent.
-func (d *calls) CtxRecordEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symCtxRecordEvent, uint64(hCtx), uint64(hEvent))
-	return
-}
-
-// CtxWaitEvent calls cuCtxWaitEvent.
-func (d *calls) CtxWaitEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
-	result = d.call(symCtxWaitEvent, uint64(hCtx), uint64(hEvent))
-	return
-}
-
 // CtxGetSharedMemConfig calls cuCtxGetSharedMemConfig.
-func (d *calls) CtxGetSharedMemConfig() (pConfig uint64, result gpubackend.Result) {
+func (d contextsCalls) CtxGetSharedMemConfig() (pConfig uint64, result gpubackend.Result) {
 	result = d.call(symCtxGetSharedMemConfig, d.out(0))
 	pConfig = (d.value(0))
 	return
 }
 
 // CtxSetSharedMemConfig calls cuCtxSetSharedMemConfig.
-func (d *calls) CtxSetSharedMemConfig(config uint64) (result gpubackend.Result) {
+func (d contextsCalls) CtxSetSharedMemConfig(config uint64) (result gpubackend.Result) {
 	result = d.call(symCtxSetSharedMemConfig, config)
 	return
 }
 
 // FuncSetSharedMemConfig calls cuFuncSetSharedMemConfig.
-func (d *calls) FuncSetSharedMemConfig(hfunc gpubackend.Function, config uint64) (result gpubackend.Result) {
+func (d contextsCalls) FuncSetSharedMemConfig(hfunc gpubackend.Function, config uint64) (result gpubackend.Result) {
 	result = d.call(symFuncSetSharedMemConfig, uint64(hfunc), config)
 	return
 }
 
+// streamsCalls passes the functions of a room on.
+type streamsCalls struct{ *library }
+
+// CtxGetStreamPriorityRange calls cuCtxGetStreamPriorityRange.
+func (d streamsCalls) CtxGetStreamPriorityRange() (leastPriority uint64, greatestPriority uint64, result gpubackend.Result) {
+	result = d.call(symCtxGetStreamPriorityRange, d.out(0), d.out(1))
+	leastPriority = (d.value(0))
+	greatestPriority = (d.value(1))
+	return
+}
+
+// StreamCreateWithPriority calls cuStreamCreateWithPriority.
+func (d streamsCalls) StreamCreateWithPriority(flags uint64, priority uint64) (phStream gpubackend.Stream, result gpubackend.Result) {
+	result = d.call(symStreamCreateWithPriority, d.out(0), flags, priority)
+	phStream = gpubackend.Stream(d.value(0))
+	return
+}
+
+// StreamDestroy calls cuStreamDestroy_v2.
+func (d streamsCalls) StreamDestroy(hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symStreamDestroy, uint64(hStream))
+	return
+}
+
+// StreamQuery calls cuStreamQuery.
+func (d streamsCalls) StreamQuery(hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symStreamQuery, uint64(hStream))
+	return
+}
+
+// StreamWaitEvent calls cuStreamWaitEvent.
+func (d streamsCalls) StreamWaitEvent(hStream gpubackend.Stream, hEvent gpubackend.Event, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symStreamWaitEvent, uint64(hStream), uint64(hEvent), Flags)
+	return
+}
+
+// EventDestroy calls cuEventDestroy_v2.
+func (d streamsCalls) EventDestroy(hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symEventDestroy, uint64(hEvent))
+	return
+}
+
+// EventRecordWithFlags calls cuEventRecordWithFlags.
+func (d streamsCalls) EventRecordWithFlags(hEvent gpubackend.Event, hStream gpubackend.Stream, flags uint64) (result gpubackend.Result) {
+	result = d.call(symEventRecordWithFlags, uint64(hEvent), uint64(hStream), flags)
+	return
+}
+
+// EventQuery calls cuEventQuery.
+func (d streamsCalls) EventQuery(hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symEventQuery, uint64(hEvent))
+	return
+}
+
+// StreamBeginCapture calls cuStreamBeginCapture_v2.
+func (d streamsCalls) StreamBeginCapture(hStream gpubackend.Stream, mode uint64) (result gpubackend.Result) {
+	result = d.call(symStreamBeginCapture, uint64(hStream), mode)
+	return
+}
+
+// StreamEndCapture calls cuStreamEndCapture.
+func (d streamsCalls) StreamEndCapture(hStream gpubackend.Stream) (phGraph gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symStreamEndCapture, uint64(hStream), d.out(0))
+	phGraph = gpubackend.Graph(d.value(0))
+	return
+}
+
+// CtxRecordEvent calls cuCtxRecordEvent.
+func (d streamsCalls) CtxRecordEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symCtxRecordEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
+// CtxWaitEvent calls cuCtxWaitEvent.
+func (d streamsCalls) CtxWaitEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symCtxWaitEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
 // StreamGetAttribute calls cuStreamGetAttribute.
-func (d *calls) StreamGetAttribute(hStream gpubackend.Stream, attr uint64, value_out []byte) (result gpubackend.Result) {
+func (d streamsCalls) StreamGetAttribute(hStream gpubackend.Stream, attr uint64, value_out []byte) (result gpubackend.Result) {
 	s2 := cmem.Copied(value_out[:min(len(value_out), 64)], 64)
 	defer s2.Free()
 	result = d.call(symStreamGetAttribute, uint64(hStream), attr, s2.Address())
@@ -1068,7 +434,7 @@ func (d *calls) StreamGetAttribute(hStream gpubackend.Stream, attr uint64, value
 }
 
 // StreamSetAttribute calls cuStreamSetAttribute.
-func (d *calls) StreamSetAttribute(hStream gpubackend.Stream, attr uint64, value []byte) (result gpubackend.Result) {
+func (d streamsCalls) StreamSetAttribute(hStream gpubackend.Stream, attr uint64, value []byte) (result gpubackend.Result) {
 	s2 := cmem.Copied(value[:min(len(value), 64)], 64)
 	defer s2.Free()
 	result = d.call(symStreamSetAttribute, uint64(hStream), attr, s2.Address())
@@ -1076,7 +442,662 @@ func (d *calls) StreamSetAttribute(hStream gpubackend.Stream, attr uint64, value
 }
 
 // StreamCopyAttributes calls cuStreamCopyAttributes.
-func (d *calls) StreamCopyAttributes(dst gpubackend.Stream, src gpubackend.Stream) (result gpubackend.Result) {
+func (d streamsCalls) StreamCopyAttributes(dst gpubackend.Stream, src gpubackend.Stream) (result gpubackend.Result) {
 	result = d.call(symStreamCopyAttributes, uint64(dst), uint64(src))
+	return
+}
+
+// codeCalls passes the functions of a room on.
+type codeCalls struct{ *library }
+
+// ModuleUnload calls cuModuleUnload.
+func (d codeCalls) ModuleUnload(hmod gpubackend.Module) (result gpubackend.Result) {
+	result = d.call(symModuleUnload, uint64(hmod))
+	return
+}
+
+// ModuleGetFunction calls cuModuleGetFunction.
+func (d codeCalls) ModuleGetFunction(hmod gpubackend.Module, name string) (hfunc gpubackend.Function, result gpubackend.Result) {
+	result = d.call(symModuleGetFunction, d.out(0), uint64(hmod), d.text(name))
+	hfunc = gpubackend.Function(d.value(0))
+	return
+}
+
+// ModuleGetGlobal calls cuModuleGetGlobal_v2.
+func (d codeCalls) ModuleGetGlobal(hmod gpubackend.Module, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
+	result = d.call(symModuleGetGlobal, d.out(0), d.out(1), uint64(hmod), d.text(name))
+	dptr = (d.value(0))
+	bytes = (d.value(1))
+	return
+}
+
+// LibraryUnload calls cuLibraryUnload.
+func (d codeCalls) LibraryUnload(library gpubackend.Library) (result gpubackend.Result) {
+	result = d.call(symLibraryUnload, uint64(library))
+	return
+}
+
+// LibraryGetKernel calls cuLibraryGetKernel.
+func (d codeCalls) LibraryGetKernel(library gpubackend.Library, name string) (pKernel gpubackend.Kernel, result gpubackend.Result) {
+	result = d.call(symLibraryGetKernel, d.out(0), uint64(library), d.text(name))
+	pKernel = gpubackend.Kernel(d.value(0))
+	return
+}
+
+// LibraryGetModule calls cuLibraryGetModule.
+func (d codeCalls) LibraryGetModule(library gpubackend.Library) (pMod gpubackend.Module, result gpubackend.Result) {
+	result = d.call(symLibraryGetModule, d.out(0), uint64(library))
+	pMod = gpubackend.Module(d.value(0))
+	return
+}
+
+// LibraryGetGlobal calls cuLibraryGetGlobal.
+func (d codeCalls) LibraryGetGlobal(library gpubackend.Library, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
+	result = d.call(symLibraryGetGlobal, d.out(0), d.out(1), uint64(library), d.text(name))
+	dptr = (d.value(0))
+	bytes = (d.value(1))
+	return
+}
+
+// LibraryGetKernelCount calls cuLibraryGetKernelCount.
+func (d codeCalls) LibraryGetKernelCount(lib gpubackend.Library) (count uint64, result gpubackend.Result) {
+	result = d.call(symLibraryGetKernelCount, d.out(0), uint64(lib))
+	count = (d.value(0))
+	return
+}
+
+// LibraryEnumerateKernels calls cuLibraryEnumerateKernels.
+func (d codeCalls) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (pKernel gpubackend.Kernel, result gpubackend.Result) {
+	result = d.call(symLibraryEnumerateKernels, index, d.out(0), uint64(lib))
+	pKernel = gpubackend.Kernel(d.value(0))
+	return
+}
+
+// KernelGetFunction calls cuKernelGetFunction.
+func (d codeCalls) KernelGetFunction(kernel gpubackend.Kernel) (pFunc gpubackend.Function, result gpubackend.Result) {
+	result = d.call(symKernelGetFunction, d.out(0), uint64(kernel))
+	pFunc = gpubackend.Function(d.value(0))
+	return
+}
+
+// FuncSetAttribute calls cuFuncSetAttribute.
+func (d codeCalls) FuncSetAttribute(hfunc gpubackend.Function, attrib uint64, value uint64) (result gpubackend.Result) {
+	result = d.call(symFuncSetAttribute, uint64(hfunc), attrib, value)
+	return
+}
+
+// KernelSetAttribute calls cuKernelSetAttribute.
+func (d codeCalls) KernelSetAttribute(attrib uint64, val uint64, kernel gpubackend.Kernel, dev uint64) (result gpubackend.Result) {
+	result = d.call(symKernelSetAttribute, attrib, val, uint64(kernel), dev)
+	return
+}
+
+// FuncSetCacheConfig calls cuFuncSetCacheConfig.
+func (d codeCalls) FuncSetCacheConfig(hfunc gpubackend.Function, config uint64) (result gpubackend.Result) {
+	result = d.call(symFuncSetCacheConfig, uint64(hfunc), config)
+	return
+}
+
+// KernelSetCacheConfig calls cuKernelSetCacheConfig.
+func (d codeCalls) KernelSetCacheConfig(kernel gpubackend.Kernel, config uint64, dev uint64) (result gpubackend.Result) {
+	result = d.call(symKernelSetCacheConfig, uint64(kernel), config, dev)
+	return
+}
+
+// LibraryGetManaged calls cuLibraryGetManaged.
+func (d codeCalls) LibraryGetManaged(library gpubackend.Library, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
+	result = d.call(symLibraryGetManaged, d.out(0), d.out(1), uint64(library), d.text(name))
+	dptr = (d.value(0))
+	bytes = (d.value(1))
+	return
+}
+
+// OccupancyMaxActiveBlocksPerMultiprocessorWithFlags calls cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
+func (d codeCalls) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ gpubackend.Function, blockSize uint64, dynamicSMemSize uint64, flags uint64) (numBlocks uint64, result gpubackend.Result) {
+	result = d.call(symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, d.out(0), uint64(func_), blockSize, dynamicSMemSize, flags)
+	numBlocks = (d.value(0))
+	return
+}
+
+// OccupancyAvailableDynamicSMemPerBlock calls cuOccupancyAvailableDynamicSMemPerBlock.
+func (d codeCalls) OccupancyAvailableDynamicSMemPerBlock(func_ gpubackend.Function, numBlocks uint64, blockSize uint64) (dynamicSmemSize uint64, result gpubackend.Result) {
+	result = d.call(symOccupancyAvailableDynamicSMemPerBlock, d.out(0), uint64(func_), numBlocks, blockSize)
+	dynamicSmemSize = (d.value(0))
+	return
+}
+
+// ModuleGetFunctionCount calls cuModuleGetFunctionCount.
+func (d codeCalls) ModuleGetFunctionCount(mod gpubackend.Module) (count uint64, result gpubackend.Result) {
+	result = d.call(symModuleGetFunctionCount, d.out(0), uint64(mod))
+	count = (d.value(0))
+	return
+}
+
+// ModuleEnumerateFunctions calls cuModuleEnumerateFunctions.
+func (d codeCalls) ModuleEnumerateFunctions(index uint64, mod gpubackend.Module) (func_ gpubackend.Function, result gpubackend.Result) {
+	result = d.call(symModuleEnumerateFunctions, index, d.out(0), uint64(mod))
+	func_ = gpubackend.Function(d.value(0))
+	return
+}
+
+// LinkDestroy calls cuLinkDestroy.
+func (d codeCalls) LinkDestroy(state gpubackend.Link) (result gpubackend.Result) {
+	result = d.call(symLinkDestroy, uint64(state))
+	return
+}
+
+// memoryCalls passes the functions of a room on.
+type memoryCalls struct{ *library }
+
+// MemAlloc calls cuMemAlloc_v2.
+func (d memoryCalls) MemAlloc(bytesize uint64) (dptr uint64, result gpubackend.Result) {
+	result = d.call(symMemAlloc, d.out(0), bytesize)
+	dptr = (d.value(0))
+	return
+}
+
+// MemFree calls cuMemFree_v2.
+func (d memoryCalls) MemFree(dptr uint64) (result gpubackend.Result) {
+	result = d.call(symMemFree, dptr)
+	return
+}
+
+// MemGetInfo calls cuMemGetInfo_v2.
+func (d memoryCalls) MemGetInfo() (free uint64, total uint64, result gpubackend.Result) {
+	result = d.call(symMemGetInfo, d.out(0), d.out(1))
+	free = (d.value(0))
+	total = (d.value(1))
+	return
+}
+
+// copiesCalls passes the functions of a room on.
+type copiesCalls struct{ *library }
+
+// MemcpyDtoDAsync calls cuMemcpyDtoDAsync_v2.
+func (d copiesCalls) MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemcpyDtoDAsync, dstDevice, srcDevice, ByteCount, uint64(hStream))
+	return
+}
+
+// MemsetD8Async calls cuMemsetD8Async.
+func (d copiesCalls) MemsetD8Async(dstDevice uint64, uc uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD8Async, dstDevice, uc, N, uint64(hStream))
+	return
+}
+
+// MemsetD16Async calls cuMemsetD16Async.
+func (d copiesCalls) MemsetD16Async(dstDevice uint64, us uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD16Async, dstDevice, us, N, uint64(hStream))
+	return
+}
+
+// MemsetD32Async calls cuMemsetD32Async.
+func (d copiesCalls) MemsetD32Async(dstDevice uint64, ui uint64, N uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD32Async, dstDevice, ui, N, uint64(hStream))
+	return
+}
+
+// MemsetD2D8Async calls cuMemsetD2D8Async.
+func (d copiesCalls) MemsetD2D8Async(dstDevice uint64, dstPitch uint64, uc uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD2D8Async, dstDevice, dstPitch, uc, Width, Height, uint64(hStream))
+	return
+}
+
+// MemsetD2D16Async calls cuMemsetD2D16Async.
+func (d copiesCalls) MemsetD2D16Async(dstDevice uint64, dstPitch uint64, us uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD2D16Async, dstDevice, dstPitch, us, Width, Height, uint64(hStream))
+	return
+}
+
+// MemsetD2D32Async calls cuMemsetD2D32Async.
+func (d copiesCalls) MemsetD2D32Async(dstDevice uint64, dstPitch uint64, ui uint64, Width uint64, Height uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemsetD2D32Async, dstDevice, dstPitch, ui, Width, Height, uint64(hStream))
+	return
+}
+
+// graphsCalls passes the functions of a room on.
+type graphsCalls struct{ *library }
+
+// GraphCreate calls cuGraphCreate.
+func (d graphsCalls) GraphCreate(flags uint64) (phGraph gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symGraphCreate, d.out(0), flags)
+	phGraph = gpubackend.Graph(d.value(0))
+	return
+}
+
+// GraphDestroy calls cuGraphDestroy.
+func (d graphsCalls) GraphDestroy(hGraph gpubackend.Graph) (result gpubackend.Result) {
+	result = d.call(symGraphDestroy, uint64(hGraph))
+	return
+}
+
+// GraphClone calls cuGraphClone.
+func (d graphsCalls) GraphClone(originalGraph gpubackend.Graph) (phGraphClone gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symGraphClone, d.out(0), uint64(originalGraph))
+	phGraphClone = gpubackend.Graph(d.value(0))
+	return
+}
+
+// GraphInstantiateWithFlags calls cuGraphInstantiateWithFlags.
+func (d graphsCalls) GraphInstantiateWithFlags(hGraph gpubackend.Graph, flags uint64) (phGraphExec gpubackend.GraphExec, result gpubackend.Result) {
+	result = d.call(symGraphInstantiateWithFlags, d.out(0), uint64(hGraph), flags)
+	phGraphExec = gpubackend.GraphExec(d.value(0))
+	return
+}
+
+// GraphLaunch calls cuGraphLaunch.
+func (d graphsCalls) GraphLaunch(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symGraphLaunch, uint64(hGraphExec), uint64(hStream))
+	return
+}
+
+// GraphUpload calls cuGraphUpload.
+func (d graphsCalls) GraphUpload(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symGraphUpload, uint64(hGraphExec), uint64(hStream))
+	return
+}
+
+// GraphExecDestroy calls cuGraphExecDestroy.
+func (d graphsCalls) GraphExecDestroy(hGraphExec gpubackend.GraphExec) (result gpubackend.Result) {
+	result = d.call(symGraphExecDestroy, uint64(hGraphExec))
+	return
+}
+
+// GraphNodeGetType calls cuGraphNodeGetType.
+func (d graphsCalls) GraphNodeGetType(hNode gpubackend.GraphNode) (type_ uint64, result gpubackend.Result) {
+	result = d.call(symGraphNodeGetType, uint64(hNode), d.out(0))
+	type_ = (d.value(0))
+	return
+}
+
+// GraphDestroyNode calls cuGraphDestroyNode.
+func (d graphsCalls) GraphDestroyNode(hNode gpubackend.GraphNode) (result gpubackend.Result) {
+	result = d.call(symGraphDestroyNode, uint64(hNode))
+	return
+}
+
+// GraphNodeFindInClone calls cuGraphNodeFindInClone.
+func (d graphsCalls) GraphNodeFindInClone(hOriginalNode gpubackend.GraphNode, hClonedGraph gpubackend.Graph) (phNode gpubackend.GraphNode, result gpubackend.Result) {
+	result = d.call(symGraphNodeFindInClone, d.out(0), uint64(hOriginalNode), uint64(hClonedGraph))
+	phNode = gpubackend.GraphNode(d.value(0))
+	return
+}
+
+// GraphNodeSetEnabled calls cuGraphNodeSetEnabled.
+func (d graphsCalls) GraphNodeSetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode, isEnabled uint64) (result gpubackend.Result) {
+	result = d.call(symGraphNodeSetEnabled, uint64(hGraphExec), uint64(hNode), isEnabled)
+	return
+}
+
+// GraphNodeGetEnabled calls cuGraphNodeGetEnabled.
+func (d graphsCalls) GraphNodeGetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode) (isEnabled uint64, result gpubackend.Result) {
+	result = d.call(symGraphNodeGetEnabled, uint64(hGraphExec), uint64(hNode), d.out(0))
+	isEnabled = (d.value(0))
+	return
+}
+
+// GraphExecGetFlags calls cuGraphExecGetFlags.
+func (d graphsCalls) GraphExecGetFlags(hGraphExec gpubackend.GraphExec) (flags uint64, result gpubackend.Result) {
+	result = d.call(symGraphExecGetFlags, uint64(hGraphExec), d.out(0))
+	flags = (d.value(0))
+	return
+}
+
+// GraphKernelNodeCopyAttributes calls cuGraphKernelNodeCopyAttributes.
+func (d graphsCalls) GraphKernelNodeCopyAttributes(dst gpubackend.GraphNode, src gpubackend.GraphNode) (result gpubackend.Result) {
+	result = d.call(symGraphKernelNodeCopyAttributes, uint64(dst), uint64(src))
+	return
+}
+
+// DeviceGraphMemTrim calls cuDeviceGraphMemTrim.
+func (d graphsCalls) DeviceGraphMemTrim(device uint64) (result gpubackend.Result) {
+	result = d.call(symDeviceGraphMemTrim, device)
+	return
+}
+
+// texturesCalls passes the functions of a room on.
+type texturesCalls struct{ *library }
+
+// ArrayCreate calls cuArrayCreate_v2.
+func (d texturesCalls) ArrayCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
+	s1 := cmem.Copied(pAllocateArray[:min(len(pAllocateArray), 24)], 24)
+	defer s1.Free()
+	result = d.call(symArrayCreate, d.out(0), s1.Address())
+	pHandle = gpubackend.Array(d.value(0))
+	return
+}
+
+// Array3DCreate calls cuArray3DCreate_v2.
+func (d texturesCalls) Array3DCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
+	s1 := cmem.Copied(pAllocateArray[:min(len(pAllocateArray), 40)], 40)
+	defer s1.Free()
+	result = d.call(symArray3DCreate, d.out(0), s1.Address())
+	pHandle = gpubackend.Array(d.value(0))
+	return
+}
+
+// ArrayDestroy calls cuArrayDestroy.
+func (d texturesCalls) ArrayDestroy(hArray gpubackend.Array) (result gpubackend.Result) {
+	result = d.call(symArrayDestroy, uint64(hArray))
+	return
+}
+
+// ArrayGetDescriptor calls cuArrayGetDescriptor_v2.
+func (d texturesCalls) ArrayGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
+	s0 := cmem.Copied(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], 24)
+	defer s0.Free()
+	result = d.call(symArrayGetDescriptor, s0.Address(), uint64(hArray))
+	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], s0.Bytes())
+	return
+}
+
+// Array3DGetDescriptor calls cuArray3DGetDescriptor_v2.
+func (d texturesCalls) Array3DGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
+	s0 := cmem.Copied(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], 40)
+	defer s0.Free()
+	result = d.call(symArray3DGetDescriptor, s0.Address(), uint64(hArray))
+	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], s0.Bytes())
+	return
+}
+
+// ArrayGetPlane calls cuArrayGetPlane.
+func (d texturesCalls) ArrayGetPlane(hArray gpubackend.Array, planeIdx uint64) (pPlaneArray gpubackend.Array, result gpubackend.Result) {
+	result = d.call(symArrayGetPlane, d.out(0), uint64(hArray), planeIdx)
+	pPlaneArray = gpubackend.Array(d.value(0))
+	return
+}
+
+// ArrayGetMemoryRequirements calls cuArrayGetMemoryRequirements.
+func (d texturesCalls) ArrayGetMemoryRequirements(memoryRequirements []byte, array gpubackend.Array, device uint64) (result gpubackend.Result) {
+	s0 := cmem.Copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
+	defer s0.Free()
+	result = d.call(symArrayGetMemoryRequirements, s0.Address(), uint64(array), device)
+	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.Bytes())
+	return
+}
+
+// ArrayGetSparseProperties calls cuArrayGetSparseProperties.
+func (d texturesCalls) ArrayGetSparseProperties(sparseProperties []byte, array gpubackend.Array) (result gpubackend.Result) {
+	s0 := cmem.Copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
+	defer s0.Free()
+	result = d.call(symArrayGetSparseProperties, s0.Address(), uint64(array))
+	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.Bytes())
+	return
+}
+
+// MipmappedArrayCreate calls cuMipmappedArrayCreate.
+func (d texturesCalls) MipmappedArrayCreate(pMipmappedArrayDesc []byte, numMipmapLevels uint64) (pHandle gpubackend.MipmappedArray, result gpubackend.Result) {
+	s1 := cmem.Copied(pMipmappedArrayDesc[:min(len(pMipmappedArrayDesc), 40)], 40)
+	defer s1.Free()
+	result = d.call(symMipmappedArrayCreate, d.out(0), s1.Address(), numMipmapLevels)
+	pHandle = gpubackend.MipmappedArray(d.value(0))
+	return
+}
+
+// MipmappedArrayDestroy calls cuMipmappedArrayDestroy.
+func (d texturesCalls) MipmappedArrayDestroy(hMipmappedArray gpubackend.MipmappedArray) (result gpubackend.Result) {
+	result = d.call(symMipmappedArrayDestroy, uint64(hMipmappedArray))
+	return
+}
+
+// MipmappedArrayGetLevel calls cuMipmappedArrayGetLevel.
+func (d texturesCalls) MipmappedArrayGetLevel(hMipmappedArray gpubackend.MipmappedArray, level uint64) (pLevelArray gpubackend.Array, result gpubackend.Result) {
+	result = d.call(symMipmappedArrayGetLevel, d.out(0), uint64(hMipmappedArray), level)
+	pLevelArray = gpubackend.Array(d.value(0))
+	return
+}
+
+// MipmappedArrayGetMemoryRequirements calls cuMipmappedArrayGetMemoryRequirements.
+func (d texturesCalls) MipmappedArrayGetMemoryRequirements(memoryRequirements []byte, mipmap gpubackend.MipmappedArray, device uint64) (result gpubackend.Result) {
+	s0 := cmem.Copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
+	defer s0.Free()
+	result = d.call(symMipmappedArrayGetMemoryRequirements, s0.Address(), uint64(mipmap), device)
+	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.Bytes())
+	return
+}
+
+// MipmappedArrayGetSparseProperties calls cuMipmappedArrayGetSparseProperties.
+func (d texturesCalls) MipmappedArrayGetSparseProperties(sparseProperties []byte, mipmap gpubackend.MipmappedArray) (result gpubackend.Result) {
+	s0 := cmem.Copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
+	defer s0.Free()
+	result = d.call(symMipmappedArrayGetSparseProperties, s0.Address(), uint64(mipmap))
+	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.Bytes())
+	return
+}
+
+// DeviceGetTexture1DLinearMaxWidth calls cuDeviceGetTexture1DLinearMaxWidth.
+func (d texturesCalls) DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result gpubackend.Result) {
+	result = d.call(symDeviceGetTexture1DLinearMaxWidth, d.out(0), format, numChannels, dev)
+	maxWidthInElements = (d.value(0))
+	return
+}
+
+// TexObjectDestroy calls cuTexObjectDestroy.
+func (d texturesCalls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
+	result = d.call(symTexObjectDestroy, texObject)
+	return
+}
+
+// SurfObjectDestroy calls cuSurfObjectDestroy.
+func (d texturesCalls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
+	result = d.call(symSurfObjectDestroy, surfObject)
+	return
+}
+
+// ModuleGetTexRef calls cuModuleGetTexRef.
+func (d texturesCalls) ModuleGetTexRef(hmod gpubackend.Module, name string) (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
+	result = d.call(symModuleGetTexRef, d.out(0), uint64(hmod), d.text(name))
+	pTexRef = gpubackend.TextureReference(d.value(0))
+	return
+}
+
+// ModuleGetSurfRef calls cuModuleGetSurfRef.
+func (d texturesCalls) ModuleGetSurfRef(hmod gpubackend.Module, name string) (pSurfRef gpubackend.SurfaceReference, result gpubackend.Result) {
+	result = d.call(symModuleGetSurfRef, d.out(0), uint64(hmod), d.text(name))
+	pSurfRef = gpubackend.SurfaceReference(d.value(0))
+	return
+}
+
+// TexRefCreate calls cuTexRefCreate.
+func (d texturesCalls) TexRefCreate() (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
+	result = d.call(symTexRefCreate, d.out(0))
+	pTexRef = gpubackend.TextureReference(d.value(0))
+	return
+}
+
+// TexRefDestroy calls cuTexRefDestroy.
+func (d texturesCalls) TexRefDestroy(hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	result = d.call(symTexRefDestroy, uint64(hTexRef))
+	return
+}
+
+// TexRefSetArray calls cuTexRefSetArray.
+func (d texturesCalls) TexRefSetArray(hTexRef gpubackend.TextureReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetArray, uint64(hTexRef), uint64(hArray), Flags)
+	return
+}
+
+// TexRefSetMipmappedArray calls cuTexRefSetMipmappedArray.
+func (d texturesCalls) TexRefSetMipmappedArray(hTexRef gpubackend.TextureReference, hMipmappedArray gpubackend.MipmappedArray, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmappedArray, uint64(hTexRef), uint64(hMipmappedArray), Flags)
+	return
+}
+
+// TexRefSetAddress calls cuTexRefSetAddress_v2.
+func (d texturesCalls) TexRefSetAddress(hTexRef gpubackend.TextureReference, dptr uint64, bytes uint64) (ByteOffset uint64, result gpubackend.Result) {
+	result = d.call(symTexRefSetAddress, d.out(0), uint64(hTexRef), dptr, bytes)
+	ByteOffset = (d.value(0))
+	return
+}
+
+// TexRefSetAddress2D calls cuTexRefSetAddress2D_v3.
+func (d texturesCalls) TexRefSetAddress2D(hTexRef gpubackend.TextureReference, desc []byte, dptr uint64, Pitch uint64) (result gpubackend.Result) {
+	s1 := cmem.Copied(desc[:min(len(desc), 24)], 24)
+	defer s1.Free()
+	result = d.call(symTexRefSetAddress2D, uint64(hTexRef), s1.Address(), dptr, Pitch)
+	return
+}
+
+// TexRefSetFormat calls cuTexRefSetFormat.
+func (d texturesCalls) TexRefSetFormat(hTexRef gpubackend.TextureReference, fmt uint64, NumPackedComponents uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFormat, uint64(hTexRef), fmt, NumPackedComponents)
+	return
+}
+
+// TexRefSetAddressMode calls cuTexRefSetAddressMode.
+func (d texturesCalls) TexRefSetAddressMode(hTexRef gpubackend.TextureReference, dim uint64, am uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetAddressMode, uint64(hTexRef), dim, am)
+	return
+}
+
+// TexRefSetFilterMode calls cuTexRefSetFilterMode.
+func (d texturesCalls) TexRefSetFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFilterMode, uint64(hTexRef), fm)
+	return
+}
+
+// TexRefSetMipmapFilterMode calls cuTexRefSetMipmapFilterMode.
+func (d texturesCalls) TexRefSetMipmapFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapFilterMode, uint64(hTexRef), fm)
+	return
+}
+
+// TexRefSetMipmapLevelBias calls cuTexRefSetMipmapLevelBias.
+func (d texturesCalls) TexRefSetMipmapLevelBias(hTexRef gpubackend.TextureReference, bias uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapLevelBias, uint64(hTexRef), bias)
+	return
+}
+
+// TexRefSetMipmapLevelClamp calls cuTexRefSetMipmapLevelClamp.
+func (d texturesCalls) TexRefSetMipmapLevelClamp(hTexRef gpubackend.TextureReference, minMipmapLevelClamp uint64, maxMipmapLevelClamp uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapLevelClamp, uint64(hTexRef), minMipmapLevelClamp, maxMipmapLevelClamp)
+	return
+}
+
+// TexRefSetMaxAnisotropy calls cuTexRefSetMaxAnisotropy.
+func (d texturesCalls) TexRefSetMaxAnisotropy(hTexRef gpubackend.TextureReference, maxAniso uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMaxAnisotropy, uint64(hTexRef), maxAniso)
+	return
+}
+
+// TexRefSetBorderColor calls cuTexRefSetBorderColor.
+func (d texturesCalls) TexRefSetBorderColor(hTexRef gpubackend.TextureReference, pBorderColor []byte) (result gpubackend.Result) {
+	s1 := cmem.Copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
+	defer s1.Free()
+	result = d.call(symTexRefSetBorderColor, uint64(hTexRef), s1.Address())
+	return
+}
+
+// TexRefSetFlags calls cuTexRefSetFlags.
+func (d texturesCalls) TexRefSetFlags(hTexRef gpubackend.TextureReference, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFlags, uint64(hTexRef), Flags)
+	return
+}
+
+// TexRefGetAddress calls cuTexRefGetAddress_v2.
+func (d texturesCalls) TexRefGetAddress(hTexRef gpubackend.TextureReference) (pdptr uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetAddress, d.out(0), uint64(hTexRef))
+	pdptr = (d.value(0))
+	return
+}
+
+// TexRefGetAddressMode calls cuTexRefGetAddressMode.
+func (d texturesCalls) TexRefGetAddressMode(hTexRef gpubackend.TextureReference, dim uint64) (pam uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetAddressMode, d.out(0), uint64(hTexRef), dim)
+	pam = (d.value(0))
+	return
+}
+
+// TexRefGetFilterMode calls cuTexRefGetFilterMode.
+func (d texturesCalls) TexRefGetFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFilterMode, d.out(0), uint64(hTexRef))
+	pfm = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapFilterMode calls cuTexRefGetMipmapFilterMode.
+func (d texturesCalls) TexRefGetMipmapFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapFilterMode, d.out(0), uint64(hTexRef))
+	pfm = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapLevelBias calls cuTexRefGetMipmapLevelBias.
+func (d texturesCalls) TexRefGetMipmapLevelBias(hTexRef gpubackend.TextureReference) (pbias uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapLevelBias, d.out(0), uint64(hTexRef))
+	pbias = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapLevelClamp calls cuTexRefGetMipmapLevelClamp.
+func (d texturesCalls) TexRefGetMipmapLevelClamp(hTexRef gpubackend.TextureReference) (pminMipmapLevelClamp uint64, pmaxMipmapLevelClamp uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapLevelClamp, d.out(0), d.out(1), uint64(hTexRef))
+	pminMipmapLevelClamp = (d.value(0))
+	pmaxMipmapLevelClamp = (d.value(1))
+	return
+}
+
+// TexRefGetMaxAnisotropy calls cuTexRefGetMaxAnisotropy.
+func (d texturesCalls) TexRefGetMaxAnisotropy(hTexRef gpubackend.TextureReference) (pmaxAniso uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMaxAnisotropy, d.out(0), uint64(hTexRef))
+	pmaxAniso = (d.value(0))
+	return
+}
+
+// TexRefGetBorderColor calls cuTexRefGetBorderColor.
+func (d texturesCalls) TexRefGetBorderColor(pBorderColor []byte, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	s0 := cmem.Copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
+	defer s0.Free()
+	result = d.call(symTexRefGetBorderColor, s0.Address(), uint64(hTexRef))
+	copy(pBorderColor[:min(len(pBorderColor), 16)], s0.Bytes())
+	return
+}
+
+// TexRefGetFlags calls cuTexRefGetFlags.
+func (d texturesCalls) TexRefGetFlags(hTexRef gpubackend.TextureReference) (pFlags uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFlags, d.out(0), uint64(hTexRef))
+	pFlags = (d.value(0))
+	return
+}
+
+// TexRefGetFormat calls cuTexRefGetFormat.
+func (d texturesCalls) TexRefGetFormat(hTexRef gpubackend.TextureReference) (pFormat uint64, pNumChannels uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFormat, d.out(0), d.out(1), uint64(hTexRef))
+	pFormat = (d.value(0))
+	pNumChannels = (d.value(1))
+	return
+}
+
+// SurfRefSetArray calls cuSurfRefSetArray.
+func (d texturesCalls) SurfRefSetArray(hSurfRef gpubackend.SurfaceReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symSurfRefSetArray, uint64(hSurfRef), uint64(hArray), Flags)
+	return
+}
+
+// ParamSetTexRef calls cuParamSetTexRef.
+func (d texturesCalls) ParamSetTexRef(hfunc gpubackend.Function, texunit uint64, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	result = d.call(symParamSetTexRef, uint64(hfunc), texunit, uint64(hTexRef))
+	return
+}
+
+// greenCalls passes the functions of a room on.
+type greenCalls struct{ *library }
+
+// GreenCtxStreamCreate calls cuGreenCtxStreamCreate.
+func (d greenCalls) GreenCtxStreamCreate(greenCtx gpubackend.GreenContext, flags uint64, priority uint64) (phStream gpubackend.Stream, result gpubackend.Result) {
+	result = d.call(symGreenCtxStreamCreate, d.out(0), uint64(greenCtx), flags, priority)
+	phStream = gpubackend.Stream(d.value(0))
+	return
+}
+
+// GreenCtxRecordEvent calls cuGreenCtxRecordEvent.
+func (d greenCalls) GreenCtxRecordEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symGreenCtxRecordEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
+// GreenCtxWaitEvent calls cuGreenCtxWaitEvent.
+func (d greenCalls) GreenCtxWaitEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symGreenCtxWaitEvent, uint64(hCtx), uint64(hEvent))
 	return
 }

@@ -154,7 +154,7 @@ func parseAPI(dir string) (*api, error) {
 			return nil, err
 		}
 	}
-	if _, err := a.rooms(); err != nil {
+	if err := a.checkRooms(); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir+"/cuda.def", err)
 	}
 	return a, nil

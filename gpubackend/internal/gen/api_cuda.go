@@ -33,18 +33,26 @@ func callsGo(a *api) []byte {
 			fmt.Fprintf(&b, "sym%s: %q,\n", f.method(), f.symbol)
 		}
 	}
-	b.WriteString("}\n\n// calls passes functions on. Driver embeds it and overrides what has " +
-		"another form.\ntype calls struct{ library }\n")
-	for _, f := range a.remote() {
-		if f.native(a) {
-			callFunc(&b, f)
-		}
+	b.WriteString("}\n")
+	for _, room := range a.rooms() {
+		roomCalls(&b, a, room)
 	}
 	return b.Bytes()
 }
 
+// roomCalls writes those of a room.
+func roomCalls(b *bytes.Buffer, a *api, room string) {
+	fmt.Fprintf(b, "\n// %sCalls passes the functions of a room on.\n"+
+		"type %[1]sCalls struct{ *library }\n", room)
+	for _, f := range a.remote() {
+		if f.room == room && f.native(a) {
+			callFunc(b, f)
+		}
+	}
+}
+
 func callFunc(b *bytes.Buffer, f function) {
-	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d *calls) %s {\n", f.method(), f.symbol,
+	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d %sCalls) %s {\n", f.method(), f.symbol, f.room,
 		signature(f, "gpubackend."))
 	var args, reads []string
 	out := 0

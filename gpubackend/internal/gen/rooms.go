@@ -20,19 +20,24 @@ func (a *api) enter(f []string) error {
 	return nil
 }
 
-// rooms are those with functions that a device is called for, in the order of the file. No such
-// function may be in none.
-func (a *api) rooms() ([]string, error) {
-	var rooms []string
+// checkRooms says whether each function that a device is called for is in a room.
+func (a *api) checkRooms() error {
 	for _, f := range a.remote() {
 		if f.room == "" {
-			return nil, fmt.Errorf("%s is in no room", f.symbol)
+			return fmt.Errorf("%s is in no room", f.symbol)
 		}
+	}
+	return nil
+}
+
+// rooms are those with such functions, in the order of the file.
+func (a *api) rooms() (rooms []string) {
+	for _, f := range a.remote() {
 		if !slices.Contains(rooms, f.room) {
 			rooms = append(rooms, f.room)
 		}
 	}
-	return rooms, nil
+	return rooms
 }
 
 // roomInterface is the name of the interface of a room's functions.
@@ -40,10 +45,7 @@ func roomInterface(room string) string { return camel(room) + "Functions" }
 
 // functionsGo writes the interface of each room, and the one of all.
 func functionsGo(b *bytes.Buffer, a *api) {
-	rooms, err := a.rooms()
-	if err != nil {
-		panic(err) // parseAPI has asked
-	}
+	rooms := a.rooms()
 	b.WriteString("// Functions is the described part of Driver: " +
 		"a method for each function of the driver API, by room.\ntype Functions interface {\n")
 	for _, room := range rooms {
