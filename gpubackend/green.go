@@ -41,7 +41,7 @@ const (
 type ResourceDesc uint64
 
 // MaxResourceGroups bounds the groups of a split.
-const MaxResourceGroups = 1024
+const MaxResourceGroups = cudaabi.MaxResourceRecords - 1
 
 // Partitioning is green contexts: parts of a device that work is confined to. None of it needs a
 // current context.

@@ -2,11 +2,13 @@
 
 package gpubackend
 
+import "github.com/paracuda/paracuda/gpubackend/cudaabi"
+
 // Memory is device memory without an address, of CreateMemory.
 type Memory uint64
 
 // Granularity is what the sizes and addresses of Mapping are multiples of.
-const Granularity = 2 << 20
+const Granularity = cudaabi.MappingGranularity
 
 // Access to mapped memory: CUmemAccess_flags.
 const (

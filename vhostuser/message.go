@@ -2,7 +2,11 @@
 
 package vhostuser
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/virtqueue/inflight"
+)
 
 // Request names a message of the front-end.
 type Request uint32
@@ -57,7 +61,7 @@ const (
 	MaxFDs     = 8  // descriptors in one message
 
 	// MaxQueues follows from the eight bits that name a ring in SET_VRING_KICK.
-	MaxQueues = 256
+	MaxQueues = inflight.MaxQueues
 
 	// MaxMemSlots is how many regions ADD_MEM_REG may make: what QEMU wants for virtio-mem.
 	MaxMemSlots = 509

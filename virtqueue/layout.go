@@ -2,10 +2,14 @@
 
 package virtqueue
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/virtqueue/inflight"
+)
 
 // MaxSize is the largest queue size (virtio 1.3, 2.7).
-const MaxSize = 32768
+const MaxSize = inflight.MaxSize
 
 // Descriptor flags (virtio 1.3, 2.7.5).
 const (

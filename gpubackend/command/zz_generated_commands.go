@@ -14,15 +14,12 @@ import (
 
 // The constants of gpubackend/api/commands.def.
 const (
-	MaxParameters       = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
-	MaxLaunchAttributes = 32
-	BoxHtod             = 0 // kinds
-	BoxDtoh             = 1
-	BoxDtod             = 2
-	MaxDescribed        = 16   // resources of one descriptor
-	MaxResourceRecords  = 1025 // of a split: what remains, and 1024 groups
-	MaxMemOps           = 256  // of a node
-	MaxAccessDescs      = 64   // of a node
+	BoxHtod        = 0 // kinds
+	BoxDtoh        = 1
+	BoxDtod        = 2
+	MaxDescribed   = 16  // resources of one descriptor
+	MaxMemOps      = 256 // of a node
+	MaxAccessDescs = 64  // of a node
 )
 
 // Hello is command HELLO of commands.def.
@@ -378,7 +375,7 @@ func (c *LaunchKernel) Decode(words []uint64, body []byte) bool {
 	c.Shared = uint32(words[5])
 	c.AttributeCount = uint32(words[5] >> 32)
 	c.ParameterBytes = words[6]
-	if c.AttributeCount > MaxLaunchAttributes || c.ParameterBytes > MaxParameters {
+	if c.AttributeCount > cudaabi.MaxLaunchAttributes || c.ParameterBytes > cudaabi.MaxParameterBytes {
 		return false
 	}
 	rest, ok := body[8*LaunchKernelWords:], false
@@ -422,7 +419,7 @@ func (c *LaunchKernel) Append(b []byte) []byte {
 // The stream waits here until the guest has run the function, which slot HOST_SLOT announces (docs/protocol.md).
 type HostFunc struct {
 	Stream uint64
-	Token  uint64 // the library's number of it; bit 63 is set if it is kept, for graphs
+	Token  uint64 // the library's number of it; bit KEPT_TOKEN_BIT is set if it is kept, for graphs
 }
 
 // HostFuncWords is how many words HostFunc has before its tails.
@@ -2302,7 +2299,7 @@ func (c *ResourceSplit) Decode(words []uint64, _ []byte) bool {
 	c.Flags = words[1]
 	c.Least = words[2]
 	c.Records = NewBuffer(words[3], words[4])
-	if !allowed.SplitFlags.Has(c.Flags) || c.Records.Bytes%wire.ResourceRecordSize != 0 || c.Records.Bytes > MaxResourceRecords*wire.ResourceRecordSize {
+	if !allowed.SplitFlags.Has(c.Flags) || c.Records.Bytes%wire.ResourceRecordSize != 0 || c.Records.Bytes > cudaabi.MaxResourceRecords*wire.ResourceRecordSize {
 		return false
 	}
 	return true
@@ -2515,7 +2512,7 @@ func (c *NodeKernel) Decode(b []byte) bool {
 	c.BlockZ = uint32(binary.LittleEndian.Uint64(b[32:]) >> 32)
 	c.Shared = binary.LittleEndian.Uint64(b[40:])
 	c.ParameterBytes = binary.LittleEndian.Uint64(b[48:])
-	if c.ParameterBytes > MaxParameters {
+	if c.ParameterBytes > cudaabi.MaxParameterBytes {
 		return false
 	}
 	rest, ok := b[8*NodeKernelWords:], false

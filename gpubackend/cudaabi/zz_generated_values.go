@@ -8,8 +8,14 @@ package cudaabi
 const (
 	MaxParameterBytes    = 32764
 	LastDeviceAttribute  = 143
-	LastLaunchAttribute  = 31
+	MaxLaunchAttributes  = 32
 	MaxConditionalBodies = 64
+	MaxJITOptions        = 64
+	MaxLogBytes          = 0x100000
+	MaxResourceRecords   = 1025
+	MappingGranularity   = 0x200000
+	MaxStackBytes        = 0x80000
+	DriverVersion        = 13000
 )
 
 // CU_CTX_...

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -118,7 +119,7 @@ func (d *Device) reclaim(c *channel) {
 		Size: m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used,
 		Base:     c.base,
 		EventIdx: m.Queue.EventIdx, Indirect: m.Queue.Indirect, InFlight: c.held,
-		MaxChain: maxChain,
+		MaxChain: wire.ChainMax,
 	})
 	if err != nil {
 		d.log.WithError(err).Warn("take back a queue")
@@ -163,6 +164,3 @@ func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 {
 
 // usedIndex is where the index is in a used ring.
 const usedIndex = 2
-
-// maxChain is as in package worker.
-const maxChain = 256

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue"
 )
 
 // asking is a request of the guest's that takes long.
@@ -297,7 +298,7 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 }
 
 // maxQueue is the largest queue that there is.
-const maxQueue = 32768
+const maxQueue = virtqueue.MaxSize
 
 // closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and
 // all its chains are returned.

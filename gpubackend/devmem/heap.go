@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -26,7 +27,7 @@ const (
 	Base   = 0x500000000000
 	Window = 1 << 40
 	// Granularity is what segments are multiples of, that of cuMemCreate.
-	Granularity = 2 << 20
+	Granularity = cudaabi.MappingGranularity
 	// Alignment is that of every allocation.
 	Alignment = 512
 	// SharedSegment is the size of a segment that is cut up, LargestShared that of the largest

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/virtqueue"
 	"golang.org/x/sys/unix"
 
 	"gvisor.dev/gvisor/pkg/memutil"
@@ -29,7 +30,7 @@ const (
 	coldOffset     = baseOffset + 8
 	givingOffset   = coldOffset + 8
 	inFlightOffset = 512
-	maxHeads       = 32768
+	maxHeads       = virtqueue.MaxSize
 	stateBytes     = inFlightOffset + maxHeads
 )
 

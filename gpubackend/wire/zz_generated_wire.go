@@ -379,13 +379,15 @@ const (
 )
 const KeptMaps = 65536   // maps that a worker keeps at most
 const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 KiB pages)
+const ChainMax = 256     // descriptors of a chain at most: a MAP has all of its runs in single pages, and its header
 
 // The arena: memory of the guest kernel, mapped by one guest process and its worker.
 const Slots = 4096 // offset of the completion slots
 const SlotCount = 256
 const SlotBytes = 256
-const HostSlot = 255 // slot in which the worker says, unasked, which host function is due
-const Output = 69632 // offset of the output ring
+const KeptTokenBit = 63 // of the number of a host function that a graph has: the library keeps it
+const HostSlot = 255    // slot in which the worker says, unasked, which host function is due
+const Output = 69632    // offset of the output ring
 const OutputBytes = 65536
 const Ring = 135168 // offset of the command ring
 const RingBytes = 1048576

@@ -18,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -196,14 +197,10 @@ func newWorker(
 	return w, nil
 }
 
-// maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages,
-// and its header.
-const maxChain = 256
-
 func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Config {
 	return virtqueue.Config{
 		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: base, EventIdx: q.EventIdx,
-		Indirect: q.Indirect, MaxChain: maxChain, InFlight: inFlight,
+		Indirect: q.Indirect, MaxChain: wire.ChainMax, InFlight: inFlight,
 	}
 }
 

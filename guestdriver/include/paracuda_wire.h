@@ -151,11 +151,15 @@ enum paracuda_event {
 #define PARACUDA_KEPT_MAPS 65536 /* maps that a worker keeps at most */
 /* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
 #define PARACUDA_RUNS_PER_MAP 16384
+/* descriptors of a chain at most: a MAP has all of its runs in single pages, and its header */
+#define PARACUDA_CHAIN_MAX 256
 
 /* The arena: memory of the guest kernel, mapped by one guest process and its worker. */
 #define PARACUDA_SLOTS 4096 /* offset of the completion slots */
 #define PARACUDA_SLOT_COUNT 256
 #define PARACUDA_SLOT_BYTES 256
+/* of the number of a host function that a graph has: the library keeps it */
+#define PARACUDA_KEPT_TOKEN_BIT 63
 /* slot in which the worker says, unasked, which host function is due */
 #define PARACUDA_HOST_SLOT 255
 #define PARACUDA_OUTPUT 69632 /* offset of the output ring */

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxJITOptions = 64
-	maxLog        = 1 << 20
+	maxJITOptions = cudaabi.MaxJITOptions
+	maxLog        = cudaabi.MaxLogBytes
 )
 
 // plainJITOptions are those whose value is a number. The others are pointers, of which logs alone

@@ -8,11 +8,12 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // MaxVersion is the CUDA version that guests are offered at most: the functions of later ones are
 // unknown here.
-const MaxVersion = 13000
+const MaxVersion = cudaabi.DriverVersion
 
 // TextCapacity is the scratch for names; longer ones (mangled C++ names) get a larger one.
 const TextCapacity = 4096

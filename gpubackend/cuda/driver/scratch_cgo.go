@@ -19,7 +19,7 @@ import (
 
 // Sizes of launches.
 const (
-	MaxLaunchAttributes = 32
+	MaxLaunchAttributes = cudaabi.MaxLaunchAttributes
 	MaxLaunches         = launches.MaxBatch // in one call of C
 	parameterSpace      = 256 << 10         // for the parameters of all of them
 )

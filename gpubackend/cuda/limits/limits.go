@@ -15,7 +15,7 @@ import (
 )
 
 // maxStack is what the driver cuts a thread's stack to.
-const maxStack = 512 << 10
+const maxStack = cudaabi.MaxStackBytes
 
 // contextLimit is a limit of a context.
 type contextLimit struct {

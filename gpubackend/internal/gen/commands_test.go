@@ -69,7 +69,10 @@ func smallAPI() (*api, *wire) {
 
 func parseSmall(text string) (*commands, error) {
 	a, w := smallAPI()
-	cuda := map[string]structures.Structure{"CUsome": {GoName: "Some", Bytes: 24}}
+	cuda := map[string]structures.Number{
+		"CUsome": {Value: 24, InGo: "SomeSize", InC: "24"},
+		"LIMIT":  {Value: 7, InGo: "Limit", InC: "CUDA_LIMIT"},
+	}
 	return parseCommands("x.def", strings.NewReader(text), a, w, cuda)
 }
 

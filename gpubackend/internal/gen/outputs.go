@@ -17,7 +17,7 @@ func commandOutputs(a *api, w *wire) ([]output, error) {
 		return nil, err
 	}
 	defer f.Close()
-	cuda, err := structures.Structures(".")
+	cuda, err := structures.Numbers(".")
 	if err != nil {
 		return nil, err
 	}

@@ -13,15 +13,14 @@ import (
 )
 
 // parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's
-// own ops with w. The sizes of structures are those of w and of CUDA's own, cuda.
+// own ops with w. The sizes of structures are those of w; cuda has CUDA's own, and limits.
 func parseCommands(
-	path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Structure,
+	path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Number,
 ) (*commands, error) {
 	p := &commandParser{out: &commands{}, api: a, ops: w.ops(), numbers: map[string]number{}}
 	w.sizes(p.numbers)
-	for name, s := range cuda {
-		p.numbers[name] = number{uint64(s.Bytes), "cudaabi." + s.GoName + "Size",
-			fmt.Sprint(s.Bytes)}
+	for name, n := range cuda {
+		p.numbers[name] = number{n.Value, "cudaabi." + n.InGo, n.InC}
 	}
 	s := bufio.NewScanner(r)
 	n := 0
@@ -116,7 +115,7 @@ func (p *commandParser) constant(f []string, comment string) error {
 	return err
 }
 
-// number reads a number, the name of a constant or that of a structure.
+// number reads a number, or the name of a constant, a limit or a structure.
 func (p *commandParser) number(s string) (number, error) {
 	if n, ok := p.numbers[s]; ok {
 		return n, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -14,7 +15,7 @@ const (
 	// Name is the device's name.
 	Name = "Paracuda Software GPU"
 	// driverVersion is the CUDA version whose driver this device behaves like.
-	driverVersion = 13000
+	driverVersion = cudaabi.DriverVersion
 )
 
 // DefaultUUID is that of a device that was given none.

@@ -34,7 +34,7 @@ func (l *link) close() {
 
 // Inputs of a link (CUjitInputType) that may hold PTX.
 const (
-	maxLinkLog = 1 << 20
+	maxLinkLog = cudaabi.MaxLogBytes
 	// textBytes is what a text counts for beside its bytes.
 	textBytes = 64
 )

@@ -25,7 +25,7 @@ var defaultLimits = [limitCount]uint64{
 
 // Bounds that a value is cut to.
 const (
-	maxStack   = 512 << 10
+	maxStack   = cudaabi.MaxStackBytes
 	minPrintf  = 4 << 10
 	maxL2Fetch = 128
 )

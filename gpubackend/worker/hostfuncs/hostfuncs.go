@@ -14,7 +14,7 @@ import (
 )
 
 // KeptToken marks the tokens of functions that graphs have.
-const KeptToken = 1 << 63
+const KeptToken = 1 << wire.KeptTokenBit
 
 // Driver is what HostFuncs use of gpubackend.Driver.
 type Driver interface {

@@ -52,7 +52,7 @@ type Launcher struct {
 	flushed, flushes uint64 // not counted yet
 
 	// of it: the worker's own copy
-	attributes [command.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte
+	attributes [cudaabi.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte
 }
 
 // group is launches in one stream of the current context.

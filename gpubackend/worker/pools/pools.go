@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -118,7 +119,7 @@ type allocation struct {
 }
 
 const (
-	poolAlignment = 512
+	poolAlignment = devmem.Alignment
 	MaxPools      = 1 << 12
 	maxLoose      = 1 << 10 // allocations freed in a stream that wait for it
 	// slack bounds what a request may leave unused of an allocation.

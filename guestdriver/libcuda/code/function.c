@@ -101,7 +101,7 @@ CUresult description_parse(const void *record, size_t bytes, struct description 
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(&r, record, sizeof(r));
 	bytes -= sizeof(r);
-	if (r.parameter_bytes > PARACUDA_MAX_PARAMETERS || r.parameters > bytes / 8 ||
+	if (r.parameter_bytes > CUDA_MAX_PARAMETER_BYTES || r.parameters > bytes / 8 ||
 	    r.name_bytes > bytes - (size_t)r.parameters * 8)
 		return CUDA_ERROR_UNKNOWN;
 	d = malloc(sizeof(*d) + r.parameters * sizeof(struct parameter) + r.name_bytes + 1);

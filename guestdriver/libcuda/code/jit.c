@@ -59,7 +59,7 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 	uint64_t given = 0;
 
 	memset(j, 0, sizeof(*j));
-	if (count > JIT_OPTIONS || (count && !options))
+	if (count > CUDA_MAX_JIT_OPTIONS || (count && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		uintptr_t value = values ? (uintptr_t)values[i] : 0;

@@ -5,10 +5,8 @@
 
 #include "abi/cuda_abi.h"
 
-#define JIT_OPTIONS 64
-
 struct jit {
-	uint64_t pair[2 * JIT_OPTIONS]; /* id and value of those that the worker gets */
+	uint64_t pair[2 * CUDA_MAX_JIT_OPTIONS]; /* id and value of those that the worker gets */
 	unsigned pairs;
 	void *info, *error; /* log buffers, NULL for none */
 	size_t info_bytes, error_bytes;

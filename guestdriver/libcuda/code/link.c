@@ -10,7 +10,6 @@
 #include "context/zz_generated_calls.h"
 
 #define INPUT_LAST 6
-#define LOG_MAX ((size_t)1 << 20)
 
 struct link {
 	struct handle handle;
@@ -55,10 +54,10 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	l->handle.release = release;
 	result = jit_parse(&l->jit, numOptions, options, optionValues);
-	if (l->jit.info_bytes > LOG_MAX)
-		l->jit.info_bytes = LOG_MAX;
-	if (l->jit.error_bytes > LOG_MAX)
-		l->jit.error_bytes = LOG_MAX;
+	if (l->jit.info_bytes > CUDA_MAX_LOG_BYTES)
+		l->jit.info_bytes = CUDA_MAX_LOG_BYTES;
+	if (l->jit.error_bytes > CUDA_MAX_LOG_BYTES)
+		l->jit.error_bytes = CUDA_MAX_LOG_BYTES;
 	if (!result)
 		result = call_LinkCreate(&number, l->jit.pairs ? l->jit.pair : NULL,
 					 l->jit.pairs * 16, l->jit.info_bytes, l->jit.error_bytes);

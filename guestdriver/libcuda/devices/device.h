@@ -12,7 +12,7 @@
 
 /* The CUDA version whose functions this library knows: the newest that it claims to be. */
 #ifndef DRIVER_VERSION
-#define DRIVER_VERSION 13000
+#define DRIVER_VERSION CUDA_DRIVER_VERSION
 #endif
 
 struct devices {

@@ -10,8 +10,6 @@
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
 
-#define BODIES_MAX 64
-
 /* What the library keeps of a node. */
 static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p)
 {
@@ -77,7 +75,7 @@ static bool lacks_function(const CUgraphNodeParams *p)
 static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 		    const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *p)
 {
-	uint64_t bodies[BODIES_MAX] = { 0 }, number, address, bodies_count;
+	uint64_t bodies[CUDA_MAX_CONDITIONAL_BODIES] = { 0 }, number, address, bodies_count;
 	size_t bytes = n * sizeof(*after), count = 0;
 	struct record r;
 	CUresult result;
@@ -87,7 +85,8 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 		return cuGraphGetNodes(graph, NULL, &count) ? CUDA_ERROR_INVALID_VALUE :
 							      CUDA_ERROR_INVALID_HANDLE;
 	if (!out || (n && !after) ||
-	    (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && p->conditional.size > BODIES_MAX))
+	    (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL &&
+	     p->conditional.size > CUDA_MAX_CONDITIONAL_BODIES))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_child(graph, after, n, p);
 	if (result)

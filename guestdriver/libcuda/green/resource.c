@@ -14,7 +14,7 @@
 #include "paracuda_wire.h"
 
 #define MAGIC 0x53455250u
-#define GROUPS_MAX (PARACUDA_MAX_RESOURCE_RECORDS - 1u) /* one is of what remains */
+#define GROUPS_MAX (CUDA_MAX_RESOURCE_RECORDS - 1u) /* one is of what remains */
 
 enum { OF_DEVICE, OF_CONTEXT, OF_GREEN };
 

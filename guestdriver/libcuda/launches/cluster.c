@@ -19,9 +19,7 @@ typedef CUresult question(uint64_t *answer, uint64_t func, const void *config, s
 
 static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchConfig *config)
 {
-	uint8_t bytes[SHAPE_BYTES + PARACUDA_MAX_LAUNCH_ATTRIBUTES * sizeof(CUlaunchAttribute)] = {
-		0
-	};
+	uint8_t bytes[SHAPE_BYTES + CUDA_MAX_LAUNCH_ATTRIBUTES * sizeof(CUlaunchAttribute)] = { 0 };
 	struct function *f;
 	uint64_t value;
 	CUresult result;
@@ -33,8 +31,7 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 		if (result)
 			return result;
 	}
-	if ((config->numAttrs && !config->attrs) ||
-	    config->numAttrs > PARACUDA_MAX_LAUNCH_ATTRIBUTES)
+	if ((config->numAttrs && !config->attrs) || config->numAttrs > CUDA_MAX_LAUNCH_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	f = function_find(func);
 	if (!f)

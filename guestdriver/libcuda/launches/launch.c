@@ -40,7 +40,7 @@ CUresult launch_extra(void **extra, const void **data, size_t *bytes)
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if ((*bytes && !*data) || *bytes > PARACUDA_MAX_PARAMETERS)
+	if ((*bytes && !*data) || *bytes > CUDA_MAX_PARAMETER_BYTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -243,7 +243,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 				return CUDA_ERROR_INVALID_HANDLE;
 			/* fall through */
 		default:
-			if (*count == PARACUDA_MAX_LAUNCH_ATTRIBUTES)
+			if (*count == CUDA_MAX_LAUNCH_ATTRIBUTES)
 				return CUDA_ERROR_INVALID_VALUE;
 			attributes[(*count)++] = *a;
 		}
@@ -254,7 +254,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 				 void **extra)
 {
-	CUlaunchAttribute attributes[PARACUDA_MAX_LAUNCH_ATTRIBUTES];
+	CUlaunchAttribute attributes[CUDA_MAX_LAUNCH_ATTRIBUTES];
 	unsigned count = 0;
 	CUstream stream;
 	CUresult result;

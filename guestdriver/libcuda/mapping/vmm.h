@@ -9,7 +9,7 @@
 #include "devices/device.h"
 
 /* What sizes and addresses are multiples of. */
-#define VMM_PAGE ((uint64_t)2 << 20)
+#define VMM_PAGE ((uint64_t)CUDA_MAPPING_GRANULARITY)
 
 /*
  * Where reservations lie: no layout of Linux uses these addresses, neither here nor on the worker's

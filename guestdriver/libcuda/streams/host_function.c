@@ -22,7 +22,7 @@
 #include "transport/slot.h"
 
 /* Numbers of functions of graphs have this bit. */
-#define KEPT ((uint64_t)1 << 63)
+#define KEPT ((uint64_t)1 << PARACUDA_KEPT_TOKEN_BIT)
 
 struct pending {
 	struct pending *next;

@@ -436,13 +436,10 @@ static inline bool is_resource_source(uint64_t n)
 
 /* The constants of gpubackend/api/commands.def. */
 enum {
-	PARACUDA_MAX_PARAMETERS = 32764, /* bytes (CUDA C programming guide, "Kernel parameters") */
-	PARACUDA_MAX_LAUNCH_ATTRIBUTES = 32,
 	PARACUDA_BOX_HTOD = 0, /* kinds */
 	PARACUDA_BOX_DTOH = 1,
 	PARACUDA_BOX_DTOD = 2,
 	PARACUDA_MAX_DESCRIBED = 16, /* resources of one descriptor */
-	PARACUDA_MAX_RESOURCE_RECORDS = 1025, /* of a split: what remains, and 1024 groups */
 	PARACUDA_MAX_MEM_OPS = 256, /* of a node */
 	PARACUDA_MAX_ACCESS_DESCS = 64, /* of a node */
 };
@@ -548,7 +545,7 @@ static inline void words_cuLaunchKernel(struct request *r, const struct args_cuL
 	request_word(r, a->parameter_bytes);
 	request_tail(r, a->parameters, a->parameter_bytes);
 	request_tail(r, a->attributes, (size_t)a->attribute_count * 72);
-	if (a->attribute_count > PARACUDA_MAX_LAUNCH_ATTRIBUTES || a->parameter_bytes > PARACUDA_MAX_PARAMETERS)
+	if (a->attribute_count > CUDA_MAX_LAUNCH_ATTRIBUTES || a->parameter_bytes > CUDA_MAX_PARAMETER_BYTES)
 		r->refused = true;
 }
 
@@ -996,7 +993,7 @@ static inline void words_ResourceSplit(struct request *r, uint64_t resource, uin
 	request_word(r, flags);
 	request_word(r, least);
 	request_argument(r, records);
-	if (!is_split_flags(flags) || records.bytes % PARACUDA_SIZEOF_RESOURCE_RECORD || records.bytes > (size_t)PARACUDA_MAX_RESOURCE_RECORDS * PARACUDA_SIZEOF_RESOURCE_RECORD)
+	if (!is_split_flags(flags) || records.bytes % PARACUDA_SIZEOF_RESOURCE_RECORD || records.bytes > (size_t)CUDA_MAX_RESOURCE_RECORDS * PARACUDA_SIZEOF_RESOURCE_RECORD)
 		r->refused = true;
 }
 
@@ -1041,7 +1038,7 @@ struct node_kernel {
 /* The size of the record; 0 when it says what may not be said. */
 static inline size_t node_kernel_bytes(const struct node_kernel *n)
 {
-	if (n->parameter_bytes > PARACUDA_MAX_PARAMETERS)
+	if (n->parameter_bytes > CUDA_MAX_PARAMETER_BYTES)
 		return 0;
 	return 56 + n->parameter_bytes;
 }

@@ -3,6 +3,7 @@
 package layout
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,24 @@ values CU_KIND_ Kind
 		if err != nil || string(want) != string(got) {
 			t.Errorf("%s: %v; got\n%s", name, err, got)
 		}
+	}
+}
+
+// TestNumbers: other descriptions may name structures, which are their sizes, and limits.
+func TestNumbers(t *testing.T) {
+	d, err := parse("struct CUx 8\n  0 u64 a\n",
+		"limits\n  0x10 MOST\nvalues CU_KIND_ Kind\n  1 A", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.numbers()
+	want := map[string]Number{"CUx": {8, "XSize", "8"}, "MOST": {16, "Most", "CUDA_MOST"}}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	d.groups[0].values[0].number = "-1"
+	if _, err := d.numbers(); err == nil {
+		t.Error("a limit below 0 is one")
 	}
 }
 

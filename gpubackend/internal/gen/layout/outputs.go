@@ -3,8 +3,10 @@
 package layout
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Output is one generated file.
@@ -29,21 +31,38 @@ func Outputs(root string) ([]Output, error) {
 	}, nil
 }
 
-// Structure is what others than this package may know of one.
-type Structure struct {
-	GoName string
-	Bytes  int
+// Number is a number of cudaabi that other descriptions may name: a structure's size or a limit.
+type Number struct {
+	Value uint64
+	InGo  string // its name in cudaabi
+	InC   string
 }
 
-// Structures are those of a checkout, by their names in C.
-func Structures(root string) (map[string]Structure, error) {
+// Numbers are those of a checkout: sizes by the structures' names in C, limits by their own.
+func Numbers(root string) (map[string]Number, error) {
 	d, err := open(root)
 	if err != nil {
 		return nil, err
 	}
-	m := map[string]Structure{}
+	return d.numbers()
+}
+
+func (d *Description) numbers() (map[string]Number, error) {
+	m := map[string]Number{}
 	for _, s := range d.structs {
-		m[s.name] = Structure{s.goName, s.size}
+		m[s.name] = Number{uint64(s.size), s.goName + "Size", strconv.Itoa(s.size)}
+	}
+	for _, g := range d.groups {
+		if g.prefix != "" {
+			continue
+		}
+		for _, v := range g.values {
+			n, err := strconv.ParseUint(v.number, 0, 32)
+			if err != nil {
+				return nil, fmt.Errorf("limit %s: %w", v.name, err)
+			}
+			m[v.name] = Number{n, v.goName, "CUDA_" + v.name}
+		}
 	}
 	return m, nil
 }
