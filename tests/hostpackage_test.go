@@ -44,6 +44,8 @@ func TestHostPackage(t *testing.T) {
 		"usr/share/zsh/vendor-completions/_paracuda", "etc/paracuda/arbiter.toml",
 		"etc/apparmor.d/abstractions/libvirt-qemu.d/paracuda",
 		"usr/share/doc/paracuda-host/examples/vm.conf",
+		"usr/share/doc/paracuda-host/examples/paracuda.rules.yml",
+		"usr/share/doc/paracuda-host/examples/grafana-paracuda.json",
 		"usr/share/doc/paracuda-host/third-party.txt.gz",
 	} {
 		if !strings.Contains(list, " ./"+want+"\n") {

@@ -81,11 +81,12 @@ func until(t *testing.T, most time.Duration, what string, happened func() bool) 
 // sharedHost is an arbiter, and the VMs that share under it.
 type sharedHost struct {
 	*testing.T
-	socket string
+	socket  string
+	options []string // of the arbiter
 	*background
 }
 
-func newSharedHost(t *testing.T) *sharedHost {
+func newSharedHost(t *testing.T, options ...string) *sharedHost {
 	t.Helper()
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out")
@@ -93,7 +94,7 @@ func newSharedHost(t *testing.T) *sharedHost {
 	if setting("PARACUDA_GPU", "soft") != "soft" {
 		skip(t, "measured on a real GPU by tests/bench/share")
 	}
-	h := &sharedHost{T: t, socket: filepath.Join(t.TempDir(), "arbiter")}
+	h := &sharedHost{T: t, socket: filepath.Join(t.TempDir(), "arbiter"), options: options}
 	h.start()
 	return h
 }
@@ -101,7 +102,8 @@ func newSharedHost(t *testing.T) *sharedHost {
 // start starts an arbiter and waits until it answers.
 func (h *sharedHost) start() {
 	h.T.Helper()
-	h.background = inBackground(h.T, paracuda, "arbiter", "--socket", h.socket)
+	h.background = inBackground(h.T,
+		append([]string{paracuda, "arbiter", "--socket", h.socket}, h.options...)...)
 	until(h.T, 20*time.Second, "the arbiter answers", func() bool { return h.vms() != nil })
 }
 
