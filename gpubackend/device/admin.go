@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/holdings"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -32,7 +33,7 @@ type Answer struct {
 	GPU      string            `json:"gpu,omitempty"`      // "soft" or "cuda"
 	Policies map[string]string `json:"policies,omitempty"` // by their keys
 	Stats    map[string]uint64 `json:"stats,omitempty"`    // of the VM since it started
-	Memory   []Memory          `json:"memory,omitempty"`   // of each GPU that the VM uses
+	Memory   []holdings.GPU    `json:"memory,omitempty"`   // of each GPU that the VM uses
 	Programs []Program         `json:"programs,omitempty"` // that run now
 	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
 	State    *suspend.Status   `json:"state,omitempty"`    // whether the VM is suspended
@@ -148,7 +149,7 @@ func (d *Device) set(text string) error {
 		d.retireWarm(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
-	d.setBound()
+	d.holdings.SetBound(s.memoryBound(d.config.GPU))
 	d.idle.SetTime(s.IdleTime)
 	d.starts.SetRate(float64(s.Starts))
 	d.tell()
@@ -172,16 +173,16 @@ func (d *Device) policies() map[string]string {
 }
 
 // programs are the guest processes, and what the VM has of device memory.
-func (d *Device) programs() (memory []Memory, list []Program) {
+func (d *Device) programs() (memory []holdings.GPU, list []Program) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
 			stats := w.state.Counters().Map()
-			list = append(list, Program{c.index, w.pid, w.comm, stats, d.memoryOf(w)})
+			list = append(list, Program{c.index, w.pid, w.comm, stats, w.memory(d.holdings)})
 		}
 	}
-	return d.memory(), list
+	return d.holdings.GPUs(), list
 }
 
 // Ask sends a request to the device process behind a control socket.

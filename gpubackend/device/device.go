@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/holdings"
 	"github.com/paracuda/paracuda/gpubackend/idle"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -98,8 +99,6 @@ type Device struct {
 
 	suspension *suspend.Suspension // moves device memory out and in
 
-	unaudited sync.Once // Usage has failed
-
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu          sync.Mutex
 	settings    Settings // guarded by mu, as is what follows
@@ -121,7 +120,7 @@ type Device struct {
 	entries     entries          // of the workers that have had a channel
 	warmEntries entries          // of those that were started ahead of use, in the ledger
 	workers     map[*workerProcess]bool
-	audit       *ledger.Audit // of the ledger; nil without one
+	holdings    *holdings.Holdings // device memory, of all processes
 	busy        busy
 	auditing    bool              // auditMemory runs
 	ended       handover.Counters // of workers that are gone
@@ -142,10 +141,10 @@ func New(c Config) *Device {
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
 		exports: newExports(proclimit.Files())}
 	d.owned = map[string]string{}
-	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
+	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
 	d.suspension = d.newSuspension()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
-	d.setBound()
+	d.holdings.SetBound(c.Settings.memoryBound(c.GPU))
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
 	d.tell()

@@ -26,7 +26,7 @@
 //	processes          process.go starts.go (how many begin) crowd.go lingering.go warm.go mover.go
 //	                   idle.go (package idle)
 //	what they share    share.go (offers) exports.go (files that outlive a worker)
-//	memory             memory.go (the ledger) suspension.go (package suspend) busy.go
+//	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
 //	sharing the GPU    shares.go (the arbiter's wishes)
 //	operators          admin.go (the socket) figures.go settings.go setting_kinds.go
 //	                   setting_scope.go watch.go (the guest is told of new settings)

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // entries are the places that the VM's workers have on pages which all of them share. Bits are
@@ -36,10 +37,15 @@ func (d *Device) endEntry(w *workerProcess) {
 	defer d.mu.Unlock()
 	delete(d.workers, w)
 	d.suspension.Forget(suspendable{d, w})
-	d.endLedger(w)
+	if w.warmEntry != noEntry {
+		d.holdings.End(ledger.Warm + w.warmEntry)
+		d.warmEntries.free(w.warmEntry)
+		w.warmEntry = noEntry
+	}
 	if w.entry == noEntry {
 		return
 	}
+	d.holdings.End(w.entry)
 	if d.config.Gate != nil {
 		d.config.Gate.Clear(w.entry)
 	}

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/holdings"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// The VM's device memory is counted in a ledger, by its workers and its mover themselves. They may
-// lie: so while there are processes, a goroutine asks the GPU's driver again and again what they
-// have, and a worker is killed for which the driver has so much that the VM is over its bound.
+// The VM's device memory is counted by its workers and its mover themselves (package holdings).
+// They may lie: so while there are processes, a goroutine asks the GPU's driver again and again
+// what they have, and a worker is killed for which that is so much that the VM is over its bound.
 
 // Tolerances are how much more than the bound the driver may have for a VM: what it takes by
 // itself. A kernel's local memory is most of it on a real GPU.
@@ -25,15 +25,15 @@ const (
 // defaultAuditPause is between two looks.
 const defaultAuditPause = time.Second
 
-// newAudit returns the audit of a VM's ledger; nil without one.
-func newAudit(c *Config) *ledger.Audit {
-	switch {
-	case c.Ledger == nil:
-		return nil
-	case c.GPU == "cuda":
-		return ledger.NewAudit(c.Ledger, toleranceCUDA)
+// newHoldings are those of the VM.
+func newHoldings(c *Config) *holdings.Holdings {
+	tolerance := uint64(toleranceSoft)
+	if c.GPU == "cuda" {
+		tolerance = toleranceCUDA
 	}
-	return ledger.NewAudit(c.Ledger, toleranceSoft)
+	return holdings.New(holdings.Config{
+		Page: c.Ledger, Tolerance: tolerance, Ask: c.Usage, Log: c.Log,
+	})
 }
 
 // memoryBound is what the VM may have of each GPU; 0 is all. The software GPU is the VM's own, and
@@ -56,32 +56,6 @@ func (s *Settings) Check(gpu string) error {
 		sizes.Format(s.Guarantee))
 }
 
-// setBound has the bound hold. Device.mu is held.
-func (d *Device) setBound() {
-	if d.audit != nil {
-		d.audit.SetBound(d.settings.memoryBound(d.config.GPU))
-	}
-}
-
-// passLedger adds the ledger to a message, and an entry of it.
-func (d *Device) passLedger(m *handover.Message, fds []int, entry int) []int {
-	if d.config.Ledger == nil {
-		return fds
-	}
-	m.Entry, m.Files.Ledger = entry, true
-	return append(fds, d.config.Ledger.FD())
-}
-
-// warmEntry gives a warm worker an entry of the ledger; it has that until its process has ended.
-func (d *Device) warmEntry(w *workerProcess) error {
-	entry, err := d.warmEntries.take()
-	if err != nil {
-		return err
-	}
-	w.warmEntry = entry
-	return nil
-}
-
 // ledgerEntry is where a worker counts now; false for one that doesn't yet.
 func (w *workerProcess) ledgerEntry() (int, bool) {
 	switch {
@@ -93,24 +67,18 @@ func (w *workerProcess) ledgerEntry() (int, bool) {
 	return 0, false
 }
 
-// endLedger gives back what a worker held whose process has ended. Device.mu is held.
-func (d *Device) endLedger(w *workerProcess) {
-	if d.audit != nil && w.entry != noEntry {
-		d.audit.End(w.entry)
+// memory is what the worker has, of all GPUs together.
+func (w *workerProcess) memory(h *holdings.Holdings) map[string]uint64 {
+	entry, counts := w.ledgerEntry()
+	if !counts {
+		return nil
 	}
-	if w.warmEntry == noEntry {
-		return
-	}
-	if d.audit != nil {
-		d.audit.End(ledger.Warm + w.warmEntry)
-	}
-	d.warmEntries.free(w.warmEntry)
-	w.warmEntry = noEntry
+	return h.Of(entry)
 }
 
 // beginAudit has the driver asked for as long as there are workers. Device.mu is held.
 func (d *Device) beginAudit() {
-	if d.audit == nil || d.auditing {
+	if !d.holdings.Counted() || d.auditing {
 		return
 	}
 	d.auditing = true
@@ -126,43 +94,23 @@ func (d *Device) auditMemory() {
 	for {
 		d.mu.Lock()
 		running := d.holders()
-		d.audit.Mark(running)
+		d.holdings.Mark(running)
 		if d.auditing = len(d.workers) > 0; !d.auditing {
-			d.audit.Look(nil, nil)
+			d.holdings.Look(nil, nil)
 			d.restBusy()
 			d.mu.Unlock()
 			return
 		}
 		d.mu.Unlock()
-		usage := d.usage(running)
+		usage := d.holdings.Usage(running)
 		d.mu.Lock()
-		for _, r := range d.audit.Look(d.holders(), usage) {
+		for _, r := range d.holdings.Look(d.holders(), usage) {
 			d.endHolder(r)
 		}
 		d.mu.Unlock()
 		d.tellBusy(time.Now())
 		time.Sleep(pause)
 	}
-}
-
-// usage asks the driver; nil where it doesn't say, which is logged once.
-func (d *Device) usage(running []ledger.Running) ledger.Usage {
-	if d.config.Usage == nil || len(running) == 0 {
-		return nil
-	}
-	pids := make([]int, len(running))
-	for i, r := range running {
-		pids[i] = r.PID
-	}
-	usage, err := d.config.Usage(pids)
-	if err != nil {
-		d.unaudited.Do(func() {
-			d.log.WithError(err).Warn("the GPU's driver doesn't say how much memory " +
-				"programs have: what their workers themselves count is believed")
-		})
-		return nil
-	}
-	return usage
 }
 
 // holders are the workers whose processes the driver can be asked about. Device.mu is held.
@@ -186,64 +134,4 @@ func (d *Device) endHolder(r ledger.Running) {
 			w.kill()
 		}
 	}
-}
-
-// Memory is what a VM has of one GPU.
-type Memory struct {
-	Bound uint64            `json:"bound,omitempty"` // 0: none
-	Used  uint64            `json:"used"`
-	Kinds map[string]uint64 `json:"kinds"`
-	Mover map[string]uint64 `json:"mover,omitempty"` // what of that the mover has
-	Warm  map[string]uint64 `json:"warm,omitempty"`  // what workers have that are kept warm
-}
-
-// memory is what the VM has of each GPU that it uses. Device.mu is held.
-func (d *Device) memory() []Memory {
-	if d.audit == nil {
-		return nil
-	}
-	var list []Memory
-	for _, g := range d.audit.Known() {
-		var all, warm ledger.Holding
-		for entry := range ledger.Entries {
-			h := g.Holding(entry)
-			all.Add(h)
-			if entry >= ledger.Warm {
-				warm.Add(h)
-			}
-		}
-		mover := g.Holding(ledger.Mover)
-		list = append(list, Memory{
-			Bound: d.settings.memoryBound(d.config.GPU), Used: all.Sum(), Kinds: all.Map(),
-			Mover: mover.Map(), Warm: warm.Map(),
-		})
-	}
-	return list
-}
-
-// kinds are what the VM has of all GPUs together. Device.mu is held.
-func (d *Device) kinds() map[string]uint64 {
-	if d.audit == nil {
-		return nil
-	}
-	var all ledger.Holding
-	for _, g := range d.audit.Known() {
-		for entry := range ledger.Entries {
-			all.Add(g.Holding(entry))
-		}
-	}
-	return all.Map()
-}
-
-// memoryOf is what a worker has, of all GPUs together. Device.mu is held.
-func (d *Device) memoryOf(w *workerProcess) map[string]uint64 {
-	entry, counts := w.ledgerEntry()
-	if d.audit == nil || !counts {
-		return nil
-	}
-	var all ledger.Holding
-	for _, g := range d.audit.Known() {
-		all.Add(g.Holding(entry))
-	}
-	return all.Map()
 }

@@ -97,7 +97,7 @@ func (d *Device) startMover() error {
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions,
 		Files: handover.Files{Memory: len(files)},
 	}
-	fds := d.passLedger(start, start.GiveLog(d.dirty.Log(), nil), ledger.Mover)
+	fds := d.holdings.Pass(start, start.GiveLog(d.dirty.Log(), nil), ledger.Mover)
 	started, err := m.conn.ask(start, append(fds, files...))
 	if err != nil {
 		proc.Kill()
@@ -134,8 +134,8 @@ func (d *Device) awaitMover(m *moverProcess) {
 	if d.mover == m {
 		d.mover = nil
 	}
-	if d.audit != nil && d.mover == nil { // another one's memory isn't told from this one's
-		d.audit.End(ledger.Mover)
+	if d.mover == nil { // another one's memory isn't told from this one's
+		d.holdings.End(ledger.Mover)
 	}
 	d.endLinger(m)
 }

@@ -175,9 +175,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		}
 	}
 	w.entry = entry // until its process has ended
-	if d.audit != nil {
-		d.audit.Begin(entry, p.pid)
-	}
+	d.holdings.Begin(entry, p.pid)
 	w.state.SetBase(c.base)
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
@@ -205,7 +203,7 @@ func (d *Device) startMessage(
 		memory, bell, opened := g.FDs()
 		m.Files.Gate, fds = true, append(fds, memory, bell, opened)
 	}
-	fds = d.passLedger(m, fds, w.entry)
+	fds = d.holdings.Pass(m, fds, w.entry)
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)

@@ -31,7 +31,7 @@ func (d *Device) newSuspension() *suspend.Suspension {
 		Stays: func() (bytes uint64) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			for _, n := range d.kinds() {
+			for _, n := range d.holdings.All() {
 				bytes += n
 			}
 			return bytes

@@ -59,7 +59,7 @@ func (d *Device) refill() {
 			d.log.WithError(err).Warn("start a worker ahead of use")
 			return
 		}
-		if err := d.warmEntry(w); err != nil {
+		if w.warmEntry, err = d.warmEntries.take(); err != nil { // until its process has ended
 			w.kill()
 			d.log.WithError(err).Warn("start a worker ahead of use")
 			return
@@ -87,7 +87,7 @@ func (d *Device) warmUp(w *workerProcess, entry int) {
 	defer close(w.ready)
 	policy := w.policy
 	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-	fds := d.passLedger(m, nil, ledger.Warm+entry)
+	fds := d.holdings.Pass(m, nil, ledger.Warm+entry)
 	err := w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	if err == nil {
 		return
