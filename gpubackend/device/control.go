@@ -219,7 +219,7 @@ func (c *control) obey(
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		if !c.hello {
-			d.exports.clear()
+			d.exports.Clear()
 		}
 		c.hello = true
 		return func(out *wire.ControlResponse) {
@@ -229,7 +229,7 @@ func (c *control) obey(
 	case c.hello && r.Type == wire.ControlPing:
 		return nil
 	case c.hello && r.Type == wire.ControlRelease:
-		return func(out *wire.ControlResponse) { out.Status = d.exports.release(r.Number) }
+		return func(out *wire.ControlResponse) { out.Status = d.exports.Release(r.Number) }
 	case !c.hello || r.Channel >= uint32(len(d.channels)):
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:

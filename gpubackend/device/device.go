@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
@@ -84,7 +85,7 @@ type Device struct {
 	config Config
 	log    *logrus.Entry
 
-	exports *exports
+	exports *exports.Exports
 	starts  *pace.Pace
 	// a copy of space, which the guest is told while mu may be held for long
 	told atomic.Pointer[wire.Settings]
@@ -139,7 +140,7 @@ func New(c Config) *Device {
 		c.Version = wire.Version
 	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
-		exports: newExports(proclimit.Files())}
+		exports: exports.New(proclimit.Files())}
 	d.owned = map[string]string{}
 	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
 	d.suspension = d.newSuspension()
@@ -374,7 +375,7 @@ func (d *Device) Reset() {
 	if !within(d.config.Timeouts.Exit, d.running.gone()) {
 		d.log.Error("processes that were killed do not end: see the kernel's log")
 	}
-	d.exports.clear()
+	d.exports.Clear()
 }
 
 // Counters adds up what all workers counted.

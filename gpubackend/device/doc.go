@@ -25,7 +25,7 @@
 //	channels           channel.go standstill.go (pause, resume) entries.go
 //	processes          process.go starts.go (how many begin) crowd.go lingering.go warm.go mover.go
 //	                   idle.go (package idle)
-//	what they share    share.go (offers) exports.go (files that outlive a worker)
+//	what they share    share.go (package exports: files that outlive a worker)
 //	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
 //	sharing the GPU    shares.go (the arbiter's wishes)
 //	operators          admin.go (the socket) figures.go settings.go setting_kinds.go

@@ -73,7 +73,7 @@ func (d *Device) connectMover() (*os.File, error) {
 }
 
 // refuseOffer is for children that have nothing to offer.
-func refuseOffer(_ *handover.Message, fds []int) { closeFiles(fds) }
+func refuseOffer(_ *handover.Message, fds []int) { handover.CloseFiles(fds) }
 
 // startMover starts the mover, and doesn't wait until it is ready.
 func (d *Device) startMover() error {

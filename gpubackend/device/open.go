@@ -235,7 +235,7 @@ func (d *Device) spawn() (*workerProcess, error) {
 	d.workers[w] = true
 	d.beginAudit()
 	w.conn = d.newRequester(conn,
-		func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
+		func(m *handover.Message, fds []int) { d.exports.Receive(&w.exports, m, fds) })
 	d.running.add(1)
 	go d.guard("a worker's end", func() { d.await(w) })
 	return w, nil
@@ -249,7 +249,7 @@ func (d *Device) await(w *workerProcess) {
 	d.endEntry(w)
 	close(w.exited)
 	w.conn.close()
-	d.exports.ended(w)
+	d.exports.Ended(&w.exports)
 	if d.noteEnd(w) {
 		if !w.conn.quiet.Load() {
 			d.markAll()

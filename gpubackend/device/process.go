@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -59,7 +60,7 @@ func (r *requester) read() {
 			r.offered(m, fds)
 			continue
 		}
-		closeFiles(fds)
+		handover.CloseFiles(fds)
 		if err != nil {
 			return
 		}
@@ -203,9 +204,7 @@ type workerProcess struct {
 	ended     bool   // state is unmapped
 	stuck     bool   // it was killed and did not end in time
 
-	// Guarded by exports.mu.
-	offers, handles int  // objects that it has offered and nobody exported, and handles of others
-	offersEnded     bool // it is gone
+	exports exports.Worker // what it offers
 }
 
 // kill ends the worker. Whoever has a reason that its owner should know logs it: its end is no news

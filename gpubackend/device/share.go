@@ -17,7 +17,7 @@ func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 	if w == nil {
 		return 0, wire.StatusBadRequest
 	}
-	handle, status = d.exports.claim(w, number, limit)
+	handle, status = d.exports.Claim(&w.exports, number, limit)
 	if status != wire.StatusNoObject {
 		return handle, status
 	}
@@ -25,7 +25,7 @@ func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 		d.config.Timeouts.Start); err != nil {
 		return 0, d.shareFailed(w, channel, err)
 	}
-	return d.exports.claim(w, number, limit)
+	return d.exports.Claim(&w.exports, number, limit)
 }
 
 // sharer is a channel's worker, and how much memory all handles may hold: as much as the VM may
@@ -47,7 +47,7 @@ func (d *Device) importObject(channel int, handle uint32) (number, status uint32
 	if w == nil {
 		return 0, wire.StatusBadRequest
 	}
-	o, file, status := d.exports.take(handle, w)
+	o, file, status := d.exports.Take(handle, &w.exports)
 	if status != wire.StatusOk {
 		return 0, status
 	}
@@ -55,7 +55,7 @@ func (d *Device) importObject(channel int, handle uint32) (number, status uint32
 	var fds []int
 	if file >= 0 {
 		m.Files.Object, fds = true, []int{file}
-		defer closeFiles(fds)
+		defer handover.CloseFiles(fds)
 	}
 	answer, err := w.conn.ask(m, fds)
 	if err != nil {

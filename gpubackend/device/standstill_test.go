@@ -167,7 +167,7 @@ func TestStopOfOneQueue(t *testing.T) {
 	v := greetedVM(t, &stubs{script: starts(func(s *stub) {
 		for {
 			m, fds, err := s.conn.Receive()
-			closeFiles(fds)
+			handover.CloseFiles(fds)
 			switch {
 			case err != nil:
 				return

@@ -69,11 +69,12 @@ func (d *Device) unsaved() error {
 			return fmt.Errorf("%w: a mover that was killed does not end", errBusyVM)
 		}
 	}
+	handles, _ := d.exports.Held()
 	switch {
 	case len(programs) > 0:
 		return fmt.Errorf("%w: programs in it use the GPU: %s: end them first",
 			errBusyVM, strings.Join(programs, ", "))
-	case d.exports.held():
+	case handles > 0:
 		return fmt.Errorf("%w: programs in it hold descriptors of GPU memory: end them first",
 			errBusyVM)
 	case d.late != nil && d.late.open > 0:

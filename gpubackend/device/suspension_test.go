@@ -318,7 +318,7 @@ func TestBadlySuspended(t *testing.T) {
 	answer := func(s *stub, kinds map[handover.Kind]handover.Message) {
 		for {
 			m, fds, err := s.conn.Receive()
-			closeFiles(fds)
+			handover.CloseFiles(fds)
 			if err != nil {
 				return
 			}

@@ -30,9 +30,11 @@ func FilesOf(oob []byte) ([]int, error) {
 	return fds, nil
 }
 
-// CloseFiles closes files that nobody has use for.
+// CloseFiles closes files that nobody has use for; -1 is none.
 func CloseFiles(fds []int) {
 	for _, fd := range fds {
-		unix.Close(fd)
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 }

@@ -1,6 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+// Package exports is objects that outlive the guest process that made them: the guest's driver has
+// handles of them, one for each descriptor of its programs', and this process their files.
+//
+// # Who owns what
+//
+// The device owns Exports, which own the files of all offers and handles. The driver learns of a
+// handle from EXPORT alone, and each is looked up; a handle of another VM is another device
+// process's. A worker offers an object, unasked, and then tells its guest, whose driver asks for a
+// handle. The lock is taken by the goroutines that read workers' messages, so nobody waits while he
+// holds it.
+//
+// # Who may lie
+//
+// Workers and the guest. An offer that makes no sense is none, and offers, handles and their memory
+// are bounded, for each worker and in all.
+package exports
 
 import (
 	"sync"
@@ -11,14 +26,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// exports are objects that outlive the guest process that made them: the guest's driver has handles
-// of them, one for each descriptor of its programs', and this process their files. The driver
-// learns of a handle from EXPORT alone, and each is looked up; a handle of another VM is another
-// device process's.
-//
-// A worker offers an object, unasked, and then tells its guest, whose driver asks for a handle. The
-// lock is taken by the goroutines that read workers' messages, so nobody waits while he holds it.
-type exports struct {
+// Exports are those of one VM. All methods may be called at any time.
+type Exports struct {
 	mu      sync.Mutex
 	offers  map[offer]*exported // of workers that live
 	handles map[uint32]*exported
@@ -29,24 +38,31 @@ type exports struct {
 	bounds  exportBounds
 }
 
-// held says whether anything has a handle.
-func (e *exports) held() bool {
+// Held is how many handles there are, and how much memory they hold.
+func (e *Exports) Held() (handles int, bytes uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.handles) > 0
+	return len(e.handles), e.bytes
+}
+
+// Worker is what is known of one, by its address; zero for one that has offered nothing. It is
+// guarded by Exports.mu.
+type Worker struct {
+	offers, handles int  // objects that it has offered and nobody exported, and handles of others
+	ended           bool // it is gone
 }
 
 // offer is whose object, and its number.
 type offer struct {
-	worker *workerProcess
+	worker *Worker
 	number uint32
 }
 
 // exported is one object.
 type exported struct {
 	handover.Object
-	worker  *workerProcess // nil once it is gone
-	file    int            // -1 for none
+	worker  *Worker // nil once it is gone
+	file    int     // -1 for none
 	handles int
 }
 
@@ -69,42 +85,34 @@ func boundsOf(files int) exportBounds {
 	return exportBounds{handles, handles / 2, max(1, min(maxOffers, files/4/wire.MaxChannels))}
 }
 
-// newExports makes the exports of a process that may have so many files.
-func newExports(files int) *exports {
-	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
+// New makes the exports of a process that may have so many files.
+func New(files int) *Exports {
+	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
 		bounds: boundsOf(files)}
 }
 
-// receive takes what a worker says unasked. An offer that makes no sense is no offer.
-func (e *exports) receive(w *workerProcess, m *handover.Message, fds []int) {
+// Receive takes what a worker says unasked. An offer that makes no sense is no offer.
+func (e *Exports) Receive(w *Worker, m *handover.Message, fds []int) {
 	o := m.Object
 	if m.Kind == handover.KindWithdraw && o != nil {
-		closeFiles(append(fds, e.withdraw(w, o.Number)))
+		handover.CloseFiles(append(fds, e.withdraw(w, o.Number)))
 		return
 	}
 	if o == nil || m.Files != (handover.Files{Object: o.Kind == handover.ObjectMemory}) ||
 		o.Kind != handover.ObjectMemory && o.Kind != handover.ObjectPool {
-		closeFiles(fds)
+		handover.CloseFiles(fds)
 		return
 	}
 	x := &exported{Object: *o, worker: w, file: m.Name(fds).Object}
-	closeFiles(e.add(x))
-}
-
-func closeFiles(fds []int) {
-	for _, fd := range fds {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
-	}
+	handover.CloseFiles(e.add(x))
 }
 
 // add enters an offer and returns the files that are not needed. One that is there already stays.
-func (e *exports) add(x *exported) (unused []int) {
+func (e *Exports) add(x *exported) (unused []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	key := offer{x.worker, x.Number}
-	if e.offers[key] != nil || x.worker.offersEnded {
+	if e.offers[key] != nil || x.worker.ended {
 		return []int{x.file}
 	}
 	if x.worker.offers >= e.bounds.offers {
@@ -119,7 +127,7 @@ func (e *exports) add(x *exported) (unused []int) {
 
 // withdraw forgets an object that is gone in its worker, unless there are handles of it, and
 // returns its file or -1.
-func (e *exports) withdraw(w *workerProcess, number uint32) int {
+func (e *Exports) withdraw(w *Worker, number uint32) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.offers[offer{w, number}]
@@ -132,7 +140,7 @@ func (e *exports) withdraw(w *workerProcess, number uint32) int {
 }
 
 // dropOldest forgets a worker's oldest offer that has no handle, and returns its file.
-func (e *exports) dropOldest(w *workerProcess) int {
+func (e *Exports) dropOldest(w *Worker) int {
 	var oldest *exported
 	for key, x := range e.offers {
 		if key.worker == w && x.handles == 0 && (oldest == nil || x.ID < oldest.ID) {
@@ -144,9 +152,9 @@ func (e *exports) dropOldest(w *workerProcess) int {
 	return oldest.file
 }
 
-// claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
+// Claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
 // have handles; 0 doesn't.
-func (e *exports) claim(w *workerProcess, number uint32, limit uint64) (handle, status uint32) {
+func (e *Exports) Claim(w *Worker, number uint32, limit uint64) (handle, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.offers[offer{w, number}]
@@ -156,7 +164,7 @@ func (e *exports) claim(w *workerProcess, number uint32, limit uint64) (handle, 
 	return e.give(x, limit)
 }
 
-func (e *exports) give(x *exported, limit uint64) (handle, status uint32) {
+func (e *Exports) give(x *exported, limit uint64) (handle, status uint32) {
 	if len(e.handles) >= e.bounds.handles || x.worker.handles >= e.bounds.handlesOfOne {
 		return 0, wire.StatusLimit
 	}
@@ -175,10 +183,10 @@ func (e *exports) give(x *exported, limit uint64) (handle, status uint32) {
 	return e.last, wire.StatusOk
 }
 
-// take describes the object of a handle for a worker that imports it, and returns a file of its
+// Take describes the object of a handle for a worker that imports it, and returns a file of its
 // own; -1 for none.
-func (e *exports) take(
-	handle uint32, by *workerProcess,
+func (e *Exports) Take(
+	handle uint32, by *Worker,
 ) (o handover.Object, file int, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -198,8 +206,8 @@ func (e *exports) take(
 	return o, file, wire.StatusOk
 }
 
-// release ends a handle, and with the last one its object.
-func (e *exports) release(handle uint32) (status uint32) {
+// Release ends a handle, and with the last one its object.
+func (e *Exports) Release(handle uint32) (status uint32) {
 	e.mu.Lock()
 	x := e.handles[handle]
 	if x == nil {
@@ -210,13 +218,13 @@ func (e *exports) release(handle uint32) (status uint32) {
 	last := e.drop(x)
 	e.mu.Unlock()
 	if last {
-		closeFiles([]int{x.file})
+		handover.CloseFiles([]int{x.file})
 	}
 	return wire.StatusOk
 }
 
 // drop takes a handle from an object and says whether it was the last.
-func (e *exports) drop(x *exported) (last bool) {
+func (e *Exports) drop(x *exported) (last bool) {
 	if x.worker != nil {
 		x.worker.handles--
 	}
@@ -230,10 +238,10 @@ func (e *exports) drop(x *exported) (last bool) {
 	return true
 }
 
-// ended keeps of a worker that is gone what has handles.
-func (e *exports) ended(w *workerProcess) {
+// Ended keeps of a worker that is gone what has handles.
+func (e *Exports) Ended(w *Worker) {
 	e.mu.Lock()
-	w.offersEnded = true
+	w.ended = true
 	var unused []int
 	for key, x := range e.offers {
 		if key.worker != w {
@@ -246,11 +254,11 @@ func (e *exports) ended(w *workerProcess) {
 		}
 	}
 	e.mu.Unlock()
-	closeFiles(unused)
+	handover.CloseFiles(unused)
 }
 
-// clear ends all handles: those of a driver that is gone.
-func (e *exports) clear() {
+// Clear ends all handles: those of a driver that is gone.
+func (e *Exports) Clear() {
 	e.mu.Lock()
 	var unused []int
 	for handle, x := range e.handles {
@@ -260,5 +268,5 @@ func (e *exports) clear() {
 		}
 	}
 	e.mu.Unlock()
-	closeFiles(unused)
+	handover.CloseFiles(unused)
 }
