@@ -13,17 +13,20 @@ static __host__ __device__ inline Word pattern(Word i, Word seed) {
 }
 
 __global__ void fill(Word *to, Word n, Word seed) {
-    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n;
+         i += Word(gridDim.x) * blockDim.x)
         to[i] = pattern(i, seed);
 }
 
 __global__ void compare(const Word *from, Word n, Word seed, unsigned *wrong) {
-    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n;
+         i += Word(gridDim.x) * blockDim.x)
         if (from[i] != pattern(i, seed)) atomicAdd(wrong, 1u);
 }
 
 __global__ void move(ulonglong2 *to, const ulonglong2 *from, Word n) {
-    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n;
+         i += Word(gridDim.x) * blockDim.x)
         to[i] = from[i];
 }
 
@@ -41,7 +44,8 @@ static void must(bool good, const char *what, const char *way, size_t size) {
 }
 
 // verify moves fresh numbers to the device and others back, and looks at each.
-template <class To, class From> static void verify(const char *what, Word *host, size_t size, To to, From from) {
+template <class To, class From>
+static void verify(const char *what, Word *host, size_t size, To to, From from) {
     const Word n = size / sizeof(Word);
     unsigned bad = 0;
     seed += 1000003;
@@ -60,10 +64,12 @@ template <class To, class From> static void verify(const char *what, Word *host,
     must(differ == 0, what, "from the device", size);
 }
 
-// sample is the rate of copies in one direction: as many as make it long enough, of which the last is waited for. What the
-// clock costs is no part of it.
+// sample is the rate of copies in one direction: as many as make it long enough, of which the last
+// is waited for. What the clock costs is no part of it.
 template <class F> static double sample(size_t size, bool queued, F copy) {
-    const size_t times = size < (1 << 20) ? 64 : std::max(size_t(1), std::min(size_t(16), (size_t(512) << 20) / size));
+    const size_t times =
+        size < (1 << 20) ? 64
+                         : std::max(size_t(1), std::min(size_t(16), (size_t(512) << 20) / size));
     if (size < (64u << 20)) copy(size);  // after another size
     CHECK(cudaDeviceSynchronize());
     const double begin = now();
@@ -75,13 +81,14 @@ template <class F> static double sample(size_t size, bool queued, F copy) {
     return size * times / (now() - begin - clockReading) / 1000;
 }
 
-// both verifies and measures a kind of copy in all sizes. All sizes are measured once before any is again, so that what slows
-// the machine down for a time doesn't fall on one of them alone.
+// both verifies and measures a kind of copy in all sizes. All sizes are measured once before any is
+// again, so that what slows the machine down for a time doesn't fall on one of them alone.
 template <class To, class From>
 static void both(const char *what, Word *host, size_t max, bool queued, To to, From from) {
     std::vector<size_t> sizes;
-    for (size_t size : {size_t(4) << 10, size_t(32) << 10, size_t(256) << 10, size_t(2) << 20, size_t(16) << 20,
-                        size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30})
+    for (size_t size :
+         {size_t(4) << 10, size_t(32) << 10, size_t(256) << 10, size_t(2) << 20, size_t(16) << 20,
+          size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30})
         if (size <= max) sizes.push_back(size);
     std::vector<std::vector<double>> there(sizes.size()), back(sizes.size());
     if (verifies)
@@ -119,9 +126,14 @@ static void mapped(Word *host, size_t max) {
     ulonglong2 *there;
     CHECK(cudaHostGetDevicePointer(&there, host, 0));
     ulonglong2 *here = (ulonglong2 *)device;
-    both("mapped", host, max, true,
-         [=](size_t n) { move<<<blocks, 256>>>(here, there, n / sizeof *here), CHECK(cudaGetLastError()); },
-         [=](size_t n) { move<<<blocks, 256>>>(there, here, n / sizeof *here), CHECK(cudaGetLastError()); });
+    both(
+        "mapped", host, max, true,
+        [=](size_t n) {
+            move<<<blocks, 256>>>(here, there, n / sizeof *here), CHECK(cudaGetLastError());
+        },
+        [=](size_t n) {
+            move<<<blocks, 256>>>(there, here, n / sizeof *here), CHECK(cudaGetLastError());
+        });
     CHECK(cudaDeviceSynchronize());
 }
 
@@ -144,7 +156,8 @@ static void pinning(size_t size) {
         CHECK(cudaHostUnregister(p));
         const double f = now();
         free(p);
-        alloc.push_back(b - a), release.push_back(c - b), reg.push_back(e - d), unreg.push_back(f - e);
+        alloc.push_back(b - a), release.push_back(c - b), reg.push_back(e - d),
+            unreg.push_back(f - e);
     }
     result("hostalloc.64M", median(alloc) / 1000, "ms");
     result("freehost.64M", median(release) / 1000, "ms");
@@ -157,12 +170,22 @@ static void pinning(size_t size) {
 static void latency(int times) {
     Word *host = (Word *)malloc(4096);
     memset(host, 1, 4096);
-    result("latency.h2d.4096", repeat(5, [=] {
-        for (int i = 0; i < times; i++) CHECK(cudaMemcpy(device, host, 4096, cudaMemcpyHostToDevice));
-    }) / times, "us");
-    result("latency.d2h.4096", repeat(5, [=] {
-        for (int i = 0; i < times; i++) CHECK(cudaMemcpy(host, device, 4096, cudaMemcpyDeviceToHost));
-    }) / times, "us");
+    result("latency.h2d.4096",
+           repeat(5,
+                  [=] {
+                      for (int i = 0; i < times; i++)
+                          CHECK(cudaMemcpy(device, host, 4096, cudaMemcpyHostToDevice));
+                  }) /
+               times,
+           "us");
+    result("latency.d2h.4096",
+           repeat(5,
+                  [=] {
+                      for (int i = 0; i < times; i++)
+                          CHECK(cudaMemcpy(host, device, 4096, cudaMemcpyDeviceToHost));
+                  }) /
+               times,
+           "us");
     free(host);
 }
 

@@ -8,7 +8,9 @@
 #include <utility>
 
 #define EIGHT(x, n) x n##0, x n##1, x n##2, x n##3, x n##4, x n##5, x n##6, x n##7
-#define ALL(x) EIGHT(x, a), EIGHT(x, b), EIGHT(x, c), EIGHT(x, d), EIGHT(x, e), EIGHT(x, f), EIGHT(x, g), EIGHT(x, h)
+#define ALL(x)                                                                                 \
+    EIGHT(x, a), EIGHT(x, b), EIGHT(x, c), EIGHT(x, d), EIGHT(x, e), EIGHT(x, f), EIGHT(x, g), \
+        EIGHT(x, h)
 #define NUMBERS(n) n, n + 1, n + 2, n + 3, n + 4, n + 5, n + 6, n + 7
 
 __global__ void one(int) {}
@@ -18,8 +20,8 @@ __global__ void sixtyfour(ALL(int)) {}
 static void launch1(cudaStream_t s, int i) { one<<<1, 32, 0, s>>>(i); }
 static void launch8(cudaStream_t s, int i) { eight<<<1, 32, 0, s>>>(NUMBERS(i)); }
 static void launch64(cudaStream_t s, int i) {
-    sixtyfour<<<1, 32, 0, s>>>(NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i),
-                               NUMBERS(i));
+    sixtyfour<<<1, 32, 0, s>>>(NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i), NUMBERS(i),
+                               NUMBERS(i), NUMBERS(i), NUMBERS(i));
 }
 
 static int scale;
@@ -114,7 +116,8 @@ static void chain() {
     for (int t = 0; t < times; t++)
         for (unsigned k = 0; k < steps; k++)
             for (unsigned &w : want) w = w * (2 * k + 3) + (w >> (k % 13 + 1)) + k;
-    if (memcmp(x, want, sizeof x)) fprintf(stderr, "launch: the chain computed wrong numbers\n"), exit(1);
+    if (memcmp(x, want, sizeof x))
+        fprintf(stderr, "launch: the chain computed wrong numbers\n"), exit(1);
     CHECK(cudaFree(dev));
 }
 
@@ -157,7 +160,8 @@ static void roundTrip(const char *name, unsigned flags) {
     const int n = scaled(2000);
     CHECK(cudaSetDeviceFlags(flags));
     CHECK(cudaFree(0));
-    sleep(1); // what the start of this process and the end of another one make the host do is over by then
+    sleep(1); // what the start of this process and the end of another one make the host do is over
+              // by then
     auto loop = [](int count) {
         for (int i = 0; i < count; i++) {
             launch1(0, i);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's start costs, step by step: each sample is a process of its own, and there is a pause between them, in
-// which a worker can become warm.
+// What a program's start costs, step by step: each sample is a process of its own, and there is a
+// pause between them, in which a worker can become warm.
 //   --samples N      how many
 //   --pause MS       how long, 500 if not given
-//   --before N       starts before those, without pauses, that aren't measured: what the guest's kernel never used before it
+//   --before N       starts before those, without pauses, that aren't measured: what the guest's
+//   kernel never used before it
 //                    gets from the host at its first use
-//   --touch MIB      before that, have the mover register so much of the guest's RAM, and what lies between
+//   --touch MIB      before that, have the mover register so much of the guest's RAM, and what lies
+//   between
 //   --torch PYTHON   also import torch in that Python, up to a first result
 #include "bench.h"
 #include <dlfcn.h>
@@ -33,7 +35,8 @@ static int child() {
     must(!((Init)dlsym(library, "cuInit"))(0), "cuInit ended with an error");
     const double inited = now();
     must(!((Get)dlsym(library, "cuDeviceGet"))(&device, 0), "cuDeviceGet ended with an error");
-    must(!((Retain)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, device), "there is no context");
+    must(!((Retain)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, device),
+         "there is no context");
     const double made = now();
     int x = 0, *dev;
     CHECK(cudaMalloc(&dev, sizeof x));
@@ -44,7 +47,8 @@ static int child() {
     CHECK(cudaMemcpy(&x, dev, sizeof x, cudaMemcpyDeviceToHost));
     must(x == 42, "wrong data");
     const double end = now();
-    for (const double step : {loaded - begin, inited - loaded, made - inited, allocated - made, launched - allocated, end - launched})
+    for (const double step : {loaded - begin, inited - loaded, made - inited, allocated - made,
+                              launched - allocated, end - launched})
         printf("%g ", step / 1000);
     return 0;
 }
@@ -76,13 +80,14 @@ static void touchMemory(size_t bytes) {
         _exit(0);
     }
     int status;
-    must(waitpid(child, &status, 0) == child && status == 0, "the child that copies ended with an error");
+    must(waitpid(child, &status, 0) == child && status == 0,
+         "the child that copies ended with an error");
 }
 
 static void torch(const char *python) {
-    const std::string script =
-        "import time; a=time.time(); import torch; b=time.time(); x=torch.ones(64,64,device=\"cuda\"); "
-        "assert float((x@x).sum())==64.0**3; c=time.time(); print(b-a,c-b)";
+    const std::string script = "import time; a=time.time(); import torch; b=time.time(); "
+                               "x=torch.ones(64,64,device=\"cuda\"); "
+                               "assert float((x@x).sum())==64.0**3; c=time.time(); print(b-a,c-b)";
     double ms, import, result_;
     const std::string said = output(std::string(python) + " -c '" + script + "'", &ms);
     must(sscanf(said.c_str(), "%lf %lf", &import, &result_) == 2, said.c_str());
@@ -96,14 +101,17 @@ int main(int argc, char **argv) {
     machine();
     if (const int mib = option(argc, argv, "--touch", 0)) touchMemory(size_t(mib) << 20);
     double ms;
-    for (int i = 0; i < option(argc, argv, "--before", 0); i++) output(std::string("exec ") + argv[0] + " --child", &ms);
+    for (int i = 0; i < option(argc, argv, "--before", 0); i++)
+        output(std::string("exec ") + argv[0] + " --child", &ms);
     enum { LOAD, INIT, CONTEXT, MALLOC, LAUNCH, COPY, STEPS };
     std::vector<double> step[STEPS], rest, total, both, first;
     for (int i = 0; i < option(argc, argv, "--samples", 5); i++) {
         usleep(1000 * option(argc, argv, "--pause", 500));
         double t[STEPS], sum = 0;
         const std::string said = output(std::string("exec ") + argv[0] + " --child", &ms);
-        must(sscanf(said.c_str(), "%lf %lf %lf %lf %lf %lf", t, t + 1, t + 2, t + 3, t + 4, t + 5) == STEPS, "the child said nothing");
+        must(sscanf(said.c_str(), "%lf %lf %lf %lf %lf %lf", t, t + 1, t + 2, t + 3, t + 4,
+                    t + 5) == STEPS,
+             "the child said nothing");
         for (int s = 0; s < STEPS; s++) step[s].push_back(t[s]), sum += t[s];
         both.push_back(t[INIT] + t[CONTEXT]), first.push_back(t[MALLOC] + t[LAUNCH] + t[COPY]);
         rest.push_back(ms - sum), total.push_back(ms);

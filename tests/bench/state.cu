@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// state MIB: fills so much device memory, and launches kernels and waits for each, without end. Each line is about a
-// tenth of a second or more: the median and the longest time of a launch, in us. Between them a part of the memory is
-// compared with what was filled in: the program ends when it differs.
+// state MIB: fills so much device memory, and launches kernels and waits for each, without end.
+// Each line is about a tenth of a second or more: the median and the longest time of a launch, in
+// us. Between them a part of the memory is compared with what was filled in: the program ends when
+// it differs.
 #include "bench.h"
 
 const uint64_t part = 16 << 20, words = part / 8;
 
 __global__ void fill(uint64_t *p, uint64_t seed) {
-    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words; i += uint64_t(gridDim.x) * blockDim.x)
+    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words;
+         i += uint64_t(gridDim.x) * blockDim.x)
         p[i] = (i + seed) * 0x9e3779b97f4a7c15ull;
 }
 
 __global__ void compare(const uint64_t *p, uint64_t seed, unsigned *differ) {
-    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words; i += uint64_t(gridDim.x) * blockDim.x)
+    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words;
+         i += uint64_t(gridDim.x) * blockDim.x)
         if (p[i] != (i + seed) * 0x9e3779b97f4a7c15ull) atomicAdd(differ, 1);
 }
 
@@ -29,7 +32,8 @@ int main(int, char **argv) {
         char *p;
         many = std::min<uint64_t>(16, parts - i);
         CHECK(cudaMalloc(&p, many * part));
-        for (uint64_t k = 0; k < many; k++) memory[i + k] = reinterpret_cast<uint64_t *>(p + k * part);
+        for (uint64_t k = 0; k < many; k++)
+            memory[i + k] = reinterpret_cast<uint64_t *>(p + k * part);
     }
     for (uint64_t i = 0; i < parts; i++) fill<<<256, 256>>>(memory[i], i);
     CHECK(cudaDeviceSynchronize());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays, textures and surfaces: copies to and from them, and kernels that read and write through them.
+// Arrays, textures and surfaces: copies to and from them, and kernels that read and write through
+// them.
 #include "driver.h"
 #include <vector>
 
@@ -115,21 +116,23 @@ static void volumes() {
     CHECKCU(cuArray3DCreate(&a, &desc));
     CHECKCU(cuArray3DCreate(&b, &desc));
     CHECKCU(cuArray3DGetDescriptor(&told, a));
-    printf("volume: %zu x %zu x %zu, format %d, %u channels\n", told.Width, told.Height, told.Depth, int(told.Format),
-           told.NumChannels);
+    printf("volume: %zu x %zu x %zu, format %d, %u channels\n", told.Width, told.Height, told.Depth,
+           int(told.Format), told.NumChannels);
     std::vector<unsigned> in(w * h * d), back(w * h * d);
     Random random = {5};
     for (auto &v : in) v = random.next();
     CUdeviceptr p;
     CHECKCU(cuMemAlloc(&p, w * h * d * 4));
     CUDA_MEMCPY3D c = {};
-    c.srcMemoryType = CU_MEMORYTYPE_HOST, c.srcHost = in.data(), c.srcPitch = w * 4, c.srcHeight = h;
+    c.srcMemoryType = CU_MEMORYTYPE_HOST, c.srcHost = in.data(), c.srcPitch = w * 4,
+    c.srcHeight = h;
     c.dstMemoryType = CU_MEMORYTYPE_ARRAY, c.dstArray = a;
     c.WidthInBytes = w * 4, c.Height = h, c.Depth = d;
     CHECKCU(cuMemcpy3D(&c));
     c.srcMemoryType = CU_MEMORYTYPE_ARRAY, c.srcArray = a, c.dstArray = b;
     CHECKCU(cuMemcpy3D(&c));
-    c.srcArray = b, c.dstMemoryType = CU_MEMORYTYPE_DEVICE, c.dstDevice = p, c.dstPitch = w * 4, c.dstHeight = h;
+    c.srcArray = b, c.dstMemoryType = CU_MEMORYTYPE_DEVICE, c.dstDevice = p, c.dstPitch = w * 4,
+    c.dstHeight = h;
     CHECKCU(cuMemcpy3DAsync(&c, nullptr));
     CHECKCU(cuMemcpyDtoH(back.data(), p, back.size() * 4));
     REQUIRE(in == back);

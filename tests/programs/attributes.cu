@@ -21,9 +21,11 @@ static void device() {
     REQUIRE(count >= 1 && current == 0 && strlen(prop.name) > 0);
     REQUIRE(prop.warpSize == 32 && prop.maxThreadsPerBlock == 1024);
     REQUIRE(prop.major >= 7 && prop.multiProcessorCount > 0 && prop.unifiedAddressing);
-    REQUIRE(prop.maxThreadsDim[0] == 1024 && prop.maxThreadsDim[1] == 1024 && prop.maxThreadsDim[2] == 64);
+    REQUIRE(prop.maxThreadsDim[0] == 1024 && prop.maxThreadsDim[1] == 1024 &&
+            prop.maxThreadsDim[2] == 64);
     REQUIRE(prop.maxGridSize[0] == 2147483647 && prop.maxGridSize[1] == 65535);
-    REQUIRE(prop.sharedMemPerBlock == 49152 && prop.sharedMemPerBlockOptin >= prop.sharedMemPerBlock);
+    REQUIRE(prop.sharedMemPerBlock == 49152 &&
+            prop.sharedMemPerBlockOptin >= prop.sharedMemPerBlock);
     REQUIRE(prop.totalConstMem == 65536 && prop.regsPerBlock == 65536);
 
     struct {
@@ -58,7 +60,8 @@ static void device() {
     CHECKCU(cuDeviceGetPCIBusId(bus, sizeof bus, 0));
     CHECKCU(cuDeviceGetByPCIBusId(&byBus, bus));
     CHECK(cudaMemGetInfo(&free, &total));
-    REQUIRE(!strcmp(name, prop.name) && bytes == prop.totalGlobalMem && total == bytes && free <= total);
+    REQUIRE(!strcmp(name, prop.name) && bytes == prop.totalGlobalMem && total == bytes &&
+            free <= total);
     REQUIRE(!memcmp(&uuid, &prop.uuid, sizeof uuid) && byBus == 0);
     CHECK(cudaDriverGetVersion(&driver));
     CHECK(cudaRuntimeGetVersion(&runtime));

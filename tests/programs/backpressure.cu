@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that queues more than anybody could keep is slowed down: its memory stays bounded, and nothing is lost.
+// A program that queues more than anybody could keep is slowed down: its memory stays bounded, and
+// nothing is lost.
 #include "gate.h"
 #include <atomic>
 #include <cstring>

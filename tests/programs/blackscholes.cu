@@ -17,7 +17,8 @@ template <typename T> __host__ __device__ T normal(T x) {
 template <typename T> __host__ __device__ Option<T> price(T stock, T strike, T years) {
     const T rate = T(0.02), volatility = T(0.3);
     T root = sqrt(years);
-    T d1 = (log(stock / strike) + (rate + volatility * volatility / 2) * years) / (volatility * root);
+    T d1 =
+        (log(stock / strike) + (rate + volatility * volatility / 2) * years) / (volatility * root);
     T d2 = d1 - volatility * root;
     T discounted = strike * exp(-rate * years);
     T call = stock * normal(d1) - discounted * normal(d2);

@@ -44,14 +44,16 @@ int main() {
     CHECK(cudaEventRecord(event, held));
     CHECK(cudaEventRecord(blockingEvent, held));
     pthread_t thread[waiting];
-    for (size_t i = 0; i < waiting; i++) REQUIRE(!pthread_create(&thread[i], nullptr, wait, (void *)i));
+    for (size_t i = 0; i < waiting; i++)
+        REQUIRE(!pthread_create(&thread[i], nullptr, wait, (void *)i));
     while (begun < waiting) usleep(1000);
     usleep(50000);  // by now they most likely sleep
     for (unsigned r = 0; r < rounds; r++) {
         mix<<<1, n, 0, stream>>>(dev, r);
         CHECK(cudaGetLastError());
         for (unsigned &x : want) x = x * 69069u + r;
-        CHECK(cudaMemcpyAsync(r % 2 ? pinned : ordinary, dev, sizeof want, cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaMemcpyAsync(r % 2 ? pinned : ordinary, dev, sizeof want, cudaMemcpyDeviceToHost,
+                              stream));
         CHECK(cudaStreamSynchronize(stream));
         for (int i = 0; i < n; i++) REQUIRE((r % 2 ? pinned : ordinary)[i] == want[i]);
     }

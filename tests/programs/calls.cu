@@ -22,7 +22,8 @@ struct Matrix {
 __host__ __device__ __noinline__ Matrix multiply(Matrix a, Matrix b) {
     Matrix c;
     for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++) c.cell[i][j] = a.cell[i][0] * b.cell[0][j] + a.cell[i][1] * b.cell[1][j];
+        for (int j = 0; j < 2; j++)
+            c.cell[i][j] = a.cell[i][0] * b.cell[0][j] + a.cell[i][1] * b.cell[1][j];
     return c;
 }
 

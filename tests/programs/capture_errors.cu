@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does in captures what CUDA forbids there, and tells the errors and what became of the captures. In the end the device
-// must work as before.
+// Does in captures what CUDA forbids there, and tells the errors and what became of the captures.
+// In the end the device must work as before.
 #include "driver.h"
 #include <thread>
 #include <vector>
@@ -27,7 +27,9 @@ static cudaEvent_t event() {
     return e;
 }
 
-static void begin(cudaStream_t s, cudaStreamCaptureMode mode) { CHECK(cudaStreamBeginCapture(s, mode)); }
+static void begin(cudaStream_t s, cudaStreamCaptureMode mode) {
+    CHECK(cudaStreamBeginCapture(s, mode));
+}
 
 static void told(const char *what, cudaError_t e) {
     report(e, what);
@@ -49,7 +51,8 @@ static void ended(const char *what, cudaStream_t s) {
 static void beginnings() {
     cudaStream_t s = stream();
     cudaGraph_t g;
-    told("begin in the legacy stream", cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeGlobal));
+    told("begin in the legacy stream",
+         cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeGlobal));
     told("end without begin", cudaStreamEndCapture(s, &g));
     begin(s, cudaStreamCaptureModeGlobal);
     told("begin twice", cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be asked of modules, libraries, kernels and functions, launches of each kind, and copies of each kind: functions
-// that other programs don't call.
+// What can be asked of modules, libraries, kernels and functions, launches of each kind, and copies
+// of each kind: functions that other programs don't call.
 #include "versions.h"
 #include <set>
 #include <string>
@@ -91,12 +91,14 @@ static void modules() {
 
     int blocks = 0, with = 0, least = 0, best = 0;
     CHECKCU(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 128, 0));
-    CHECKCU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&with, f, 128, 0, CU_OCCUPANCY_DEFAULT));
+    CHECKCU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&with, f, 128, 0,
+                                                                 CU_OCCUPANCY_DEFAULT));
     REQUIRE(blocks > 0 && blocks == with);
     CHECKCU(cuOccupancyMaxPotentialBlockSize(&least, &best, f, nullptr, 0, 0));
     REQUIRE(least > 0 && best > 0 && best % 32 == 0);
-    CHECKCU(cuOccupancyMaxPotentialBlockSizeWithFlags(&least, &best, f, [](int threads) -> size_t { return threads * 4; }, 0, 256,
-                                                      CU_OCCUPANCY_DEFAULT));
+    CHECKCU(cuOccupancyMaxPotentialBlockSizeWithFlags(
+        &least, &best, f, [](int threads) -> size_t { return threads * 4; }, 0, 256,
+        CU_OCCUPANCY_DEFAULT));
     REQUIRE(best > 0 && best <= 256);
     CHECKCU(cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 1, 128));
     REQUIRE(size > 0);
@@ -131,8 +133,10 @@ static void libraries(CUdevice device) {
     REQUIRE(offset == 0 && size == 8);
     CHECKCU(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, device));
     REQUIRE(value > 0);
-    CHECKCU(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024, kernel, device));
-    CHECKCU(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, device));
+    CHECKCU(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1024, kernel,
+                                 device));
+    CHECKCU(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel,
+                                 device));
     REQUIRE(value == 1024);
     CHECKCU(cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_SHARED, device));
     CHECKCU(cuLibraryGetGlobal(&global, &size, library, "number"));
@@ -198,8 +202,9 @@ static void copies(CUdevice device) {
     CUdeviceptr to[] = {b, b + 100}, from[] = {a, a + 100};
     size_t sizes[] = {100, bytes - 100}, first = 0;
     Attributes attributes = {1, {0, 0}, {0, 0}, 0};
-    CHECKCU(get<CUresult(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, Attributes *, size_t *, size_t, CUstream)>(
-        "cuMemcpyBatchAsync", 13000)(to, from, sizes, 2, &attributes, &first, 1, stream));
+    CHECKCU(get<CUresult(CUdeviceptr *, CUdeviceptr *, size_t *, size_t, Attributes *, size_t *,
+                         size_t, CUstream)>("cuMemcpyBatchAsync", 13000)(
+        to, from, sizes, 2, &attributes, &first, 1, stream));
     check("cuMemcpyBatchAsync");
 
     CHECKCU(cuMemsetD2D16Async(b, pitch, 0x1234, width / 2, height, stream));
@@ -208,7 +213,9 @@ static void copies(CUdevice device) {
     CHECKCU(cuMemcpyDtoH(got.data(), b, bytes));
     for (size_t i = 0; i < bytes; i++) {
         size_t x = i % pitch;
-        unsigned char wanted = x < width ? (x % 2 ? 0x12 : 0x34) : x < 32 ? 0 : (unsigned char)(0x89abcdefu >> 8 * (x % 4));
+        unsigned char wanted = x < width ? (x % 2 ? 0x12 : 0x34)
+                               : x < 32  ? 0
+                                         : (unsigned char)(0x89abcdefu >> 8 * (x % 4));
         REQUIRE(got[i] == wanted);
     }
     unsigned sync = 1;
@@ -229,18 +236,22 @@ static void managed(CUdevice device) {
     int mostly = -1, last = -1;
     void *data[] = {&mostly, &last};
     size_t sizes[] = {sizeof mostly, sizeof last};
-    CUmem_range_attribute attributes[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION};
+    CUmem_range_attribute attributes[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                                          CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION};
     CHECKCU(cuMemAllocManaged(&p, bytes, CU_MEM_ATTACH_GLOBAL));
     CHECKCU(get<CUresult(CUdeviceptr, size_t, CUmem_advise, CUmemLocation)>("cuMemAdvise", 12020)(
         p, bytes, CU_MEM_ADVISE_SET_READ_MOSTLY, location));
-    CHECKCU(get<CUresult(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream)>("cuMemPrefetchAsync", 12020)(
-        p, bytes, location, 0, stream));
+    CHECKCU(get<CUresult(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream)>(
+        "cuMemPrefetchAsync", 12020)(p, bytes, location, 0, stream));
     CHECKCU(cuStreamSynchronize(stream));
     CHECKCU(cuMemRangeGetAttributes(data, sizes, attributes, 2, p, bytes));
     REQUIRE(mostly == 1 && last == device);
-    typedef CUresult Batch(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t, unsigned long long, CUstream);
-    CHECKCU(get<Batch>("cuMemPrefetchBatchAsync", 13000)(&p, &bytes, 1, &location, &first, 1, 0, stream));
-    CHECKCU(get<Batch>("cuMemDiscardAndPrefetchBatchAsync", 13000)(&p, &bytes, 1, &location, &first, 1, 0, stream));
+    typedef CUresult Batch(CUdeviceptr *, size_t *, size_t, CUmemLocation *, size_t *, size_t,
+                           unsigned long long, CUstream);
+    CHECKCU(get<Batch>("cuMemPrefetchBatchAsync", 13000)(&p, &bytes, 1, &location, &first, 1, 0,
+                                                         stream));
+    CHECKCU(get<Batch>("cuMemDiscardAndPrefetchBatchAsync", 13000)(&p, &bytes, 1, &location, &first,
+                                                                   1, 0, stream));
     CHECKCU(cuStreamSynchronize(stream));
     memset((void *)p, 3, bytes);
     REQUIRE(allBytes((void *)p, 3, bytes));

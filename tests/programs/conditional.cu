@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditional nodes: kernels decide which bodies run, and how often. Every word is compared with what the host computes;
-// words around each buffer must stay as they are.
+// Conditional nodes: kernels decide which bodies run, and how often. Every word is compared with
+// what the host computes; words around each buffer must stay as they are.
 #include "graphs.h"
 
-// choose sets a condition to p[0]; count adds 1 to p[0] and sets it to whether that is below p[1]. The function that sets
-// conditions is the driver's.
+// choose sets a condition to p[0]; count adds 1 to p[0] and sets it to whether that is below p[1].
+// The function that sets conditions is the driver's.
 static const char deciders[] = R"(
 .version 7.0
 .target sm_75
@@ -66,7 +66,8 @@ static CUfunction choose, count1;
 
 static CUgraphConditionalHandle newHandle(CUgraph g, unsigned value, bool assign) {
     CUgraphConditionalHandle h;
-    CHECKCU(cuGraphConditionalHandleCreate(&h, g, context, value, assign ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0));
+    CHECKCU(cuGraphConditionalHandleCreate(&h, g, context, value,
+                                           assign ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0));
     return h;
 }
 
@@ -81,8 +82,8 @@ static CUgraphNode addNode(CUgraph g, const CUgraphNode *after, size_t n, CUgrap
 }
 
 // conditional adds a node after another, or after none; bodies are its graphs.
-static CUgraphNode conditional(CUgraph g, CUgraphNode after, CUgraphConditionalHandle h, int type, unsigned size,
-                               std::vector<CUgraph> &bodies) {
+static CUgraphNode conditional(CUgraph g, CUgraphNode after, CUgraphConditionalHandle h, int type,
+                               unsigned size, std::vector<CUgraph> &bodies) {
     CUgraphNodeParams p = {};
     p.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
     p.conditional.handle = h;
@@ -98,7 +99,8 @@ static CUgraphNode conditional(CUgraph g, CUgraphNode after, CUgraphConditionalH
 }
 
 // decide adds a kernel that sets a condition.
-static CUgraphNode decide(CUgraph g, CUgraphNode after, CUfunction f, CUgraphConditionalHandle h, unsigned *words) {
+static CUgraphNode decide(CUgraph g, CUgraphNode after, CUfunction f, CUgraphConditionalHandle h,
+                          unsigned *words) {
     void *args[] = {&h, &words};
     CUgraphNodeParams p = {};
     p.type = CU_GRAPH_NODE_TYPE_KERNEL;
@@ -127,8 +129,10 @@ static void branches(const char *name, int type, unsigned size, const std::vecto
     CHECKCU(cuGraphCreate(&g, 0));
     CUgraphConditionalHandle h = newHandle(g, 0, false);
     std::vector<CUgraph> bodies;
-    CUgraphNode node = conditional(g, decide(g, nullptr, choose, h, words.data), h, type, size, bodies);
-    for (unsigned i = 0; i < size; i++) mixing(bodies[i], mixing(bodies[i], nullptr, a.data, i + 1), a.data, i + 11);
+    CUgraphNode node =
+        conditional(g, decide(g, nullptr, choose, h, words.data), h, type, size, bodies);
+    for (unsigned i = 0; i < size; i++)
+        mixing(bodies[i], mixing(bodies[i], nullptr, a.data, i + 1), a.data, i + 11);
     mixing(g, node, a.data, 99);
     cudaGraphExec_t e = instantiate(g);
     for (unsigned r = 0; r < replays; r++) {
@@ -160,7 +164,8 @@ static void loops() {
     std::vector<CUgraph> body, nested;
     unsigned *again = words.data, *times = words.data + 2;
     conditional(g, nullptr, outer, WHILE, 1, body);
-    // The inner loop's counter begins at 0 each time. Its condition holds before the first time of all.
+    // The inner loop's counter begins at 0 each time. Its condition holds before the first time of
+    // all.
     cudaMemsetParams zero = fillOf(times, 0);
     zero.width = 1;
     cudaGraphNode_t reset;
@@ -215,11 +220,13 @@ static void captured() {
     std::vector<CUgraph> body;
     CUgraphNode loop = conditional(g, *tail, h, WHILE, 1, body);
 #if CUDA_VERSION >= 13000
-    CHECKCU(cuStreamUpdateCaptureDependencies(s, &loop, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    CHECKCU(cuStreamUpdateCaptureDependencies(s, &loop, nullptr, 1,
+                                              CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 #else
     CHECKCU(cuStreamUpdateCaptureDependencies(s, &loop, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 #endif
-    CHECKCU(cuStreamBeginCaptureToGraph(t, body[0], nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CHECKCU(cuStreamBeginCaptureToGraph(t, body[0], nullptr, nullptr, 0,
+                                        CU_STREAM_CAPTURE_MODE_RELAXED));
     mix<<<grid, block, 0, t>>>(a.data, a.data, n, 7);
     unsigned *p = words.data;
     void *args[] = {&h, &p};

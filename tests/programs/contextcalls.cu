@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be asked of, and said to, devices, contexts, streams, events and pools: functions that other programs don't call.
+// What can be asked of, and said to, devices, contexts, streams, events and pools: functions that
+// other programs don't call.
 #include "versions.h"
 #include <cudaProfiler.h>
 #include <string>
@@ -23,17 +24,21 @@ static void devices(CUdevice device) {
     REQUIRE(major == attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device));
     REQUIRE(minor == attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device));
     CHECKCU(cuDeviceGetProperties(&prop, device));
-    REQUIRE(prop.maxThreadsPerBlock == attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
+    REQUIRE(prop.maxThreadsPerBlock ==
+            attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, device));
     REQUIRE(prop.maxGridSize[1] == attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, device));
-    REQUIRE(prop.SIMDWidth == 32 && prop.regsPerBlock == attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device));
+    REQUIRE(prop.SIMDWidth == 32 &&
+            prop.regsPerBlock == attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, device));
     CHECKCU(get<CUresult(CUuuid *, CUdevice)>("cuDeviceGetUuid", 9020)(&a, device));
     CHECKCU(get<CUresult(CUuuid *, CUdevice)>("cuDeviceGetUuid", 11040)(&b, device));
     REQUIRE(!memcmp(&a, &b, sizeof a));
     REPORTCU(cuDeviceGetLuid(luid, &mask, device));
     CHECKCU(cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device));
     REPORTCU(cuDeviceCanAccessPeer(&value, device, 99));
-    REPORTCU(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device));
-    auto atomics = get<CUresult(unsigned *, const int *, unsigned, CUdevice, CUdevice)>("cuDeviceGetP2PAtomicCapabilities", 13000);
+    REPORTCU(
+        cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device));
+    auto atomics = get<CUresult(unsigned *, const int *, unsigned, CUdevice, CUdevice)>(
+        "cuDeviceGetP2PAtomicCapabilities", 13000);
     int operation = 0;
     REQUIRE(atomics(&mask, &operation, 1, device, 99) != CUDA_SUCCESS);
     puts("devices");
@@ -47,7 +52,8 @@ static void contexts(CUdevice device) {
     CHECKCU(cuCtxGetCurrent(&primary));
     CHECKCU(cuDevicePrimaryCtxGetState(device, &flags, &active));
     REQUIRE(active == 1);
-    auto create3 = get<CUresult(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice)>("cuCtxCreate", 11040);
+    auto create3 = get<CUresult(CUcontext *, CUexecAffinityParam *, int, unsigned, CUdevice)>(
+        "cuCtxCreate", 11040);
     auto create4 = get<CUresult(CUcontext *, void *, unsigned, CUdevice)>("cuCtxCreate", 12050);
     CHECKCU(create3(&context, nullptr, 0, CU_CTX_SCHED_YIELD, device));
     CHECKCU(cuCtxGetFlags(&flags));
@@ -66,11 +72,13 @@ static void contexts(CUdevice device) {
     CHECKCU(cuCtxDestroy(context));
     // A dump would only be written if a kernel failed, which none does here.
     CUcontext dumps;
-    CHECKCU(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(&dumps, 0x20 | CU_CTX_SCHED_YIELD, device));
+    CHECKCU(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(
+        &dumps, 0x20 | CU_CTX_SCHED_YIELD, device));
     CHECKCU(cuCtxGetFlags(&flags));
     REQUIRE(flags == (0x20 | CU_CTX_SCHED_YIELD));
     CHECKCU(cuCtxDestroy(dumps));
-    REQUIRE(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(&dumps, 3, device) == CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(
+                &dumps, 3, device) == CUDA_ERROR_INVALID_VALUE);
     CHECKCU(create4(&context, nullptr, 0, device));
     CHECKCU(cuCtxDestroy(context));
     CHECKCU(cuCtxGetCurrent(&now));
@@ -90,7 +98,8 @@ static void contexts(CUdevice device) {
     (void)cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
     REQUIRE(cuCtxEnablePeerAccess(primary, 0) != CUDA_SUCCESS);
     REQUIRE(cuCtxDisablePeerAccess(primary) != CUDA_SUCCESS);
-    (void)cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
+    (void)cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                     CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
     CHECKCU(cuProfilerStart());
     CHECKCU(cuProfilerStop());
     puts("contexts");
@@ -105,7 +114,8 @@ static void primary(CUdevice device) {
     CHECKCU(cuDevicePrimaryCtxRelease(device));
     CHECKCU(cuDevicePrimaryCtxGetState(device, &flags, &active));
     REQUIRE(active == 0);
-    CHECKCU(get<CUresult(CUdevice, unsigned)>("cuDevicePrimaryCtxSetFlags", 7000)(device, CU_CTX_SCHED_SPIN));
+    CHECKCU(get<CUresult(CUdevice, unsigned)>("cuDevicePrimaryCtxSetFlags",
+                                              7000)(device, CU_CTX_SCHED_SPIN));
     CHECKCU(cuDevicePrimaryCtxGetState(device, &flags, &active));
     REQUIRE((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_SPIN);
     CHECKCU(cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_AUTO));
@@ -141,7 +151,8 @@ static void streams(CUdevice device) {
     REQUIRE(one != two);
     CHECKCU(get<CUresult(CUstream, CUdevice *)>("cuStreamGetDevice", 12080)(a, &of));
     REQUIRE(of == device);
-    CHECKCU(get<CUresult(CUstream, CUcontext *, void **)>("cuStreamGetCtx", 12050)(a, &context, &green));
+    CHECKCU(get<CUresult(CUstream, CUcontext *, void **)>("cuStreamGetCtx", 12050)(a, &context,
+                                                                                   &green));
     REQUIRE(context == primary && green == nullptr);
     CUstreamAttrValue value, got;
     memset(&value, 0, sizeof value);
@@ -185,11 +196,12 @@ static void pools(CUdevice device) {
     CHECKCU(cuMemPoolGetAccess(&flags, pool, &location));
     REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
     typedef CUresult Get(CUmemoryPool *, CUmemLocation *, CUmemAllocationType);
-    CHECKCU(get<Get>("cuMemGetDefaultMemPool", 13000)(&standard, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
+    CHECKCU(get<Get>("cuMemGetDefaultMemPool", 13000)(&standard, &location,
+                                                      CU_MEM_ALLOCATION_TYPE_PINNED));
     CHECKCU(cuDeviceGetDefaultMemPool(&current, device));
     REQUIRE(current == standard);
-    CHECKCU(get<CUresult(CUmemLocation *, CUmemAllocationType, CUmemoryPool)>("cuMemSetMemPool", 13000)(
-        &location, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+    CHECKCU(get<CUresult(CUmemLocation *, CUmemAllocationType, CUmemoryPool)>(
+        "cuMemSetMemPool", 13000)(&location, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
     CHECKCU(get<Get>("cuMemGetMemPool", 13000)(&current, &location, CU_MEM_ALLOCATION_TYPE_PINNED));
     REQUIRE(current == pool);
     CHECKCU(cuDeviceSetMemPool(device, standard));
@@ -211,13 +223,15 @@ static void library() {
     f = &f;
     REPORTCU(old("cuNothing", &f, 12000, 0));
     void *handle = nullptr;
-    CHECKCU(get<CUresult(void *, void *, void **)>("cuLogsRegisterCallback", 12090)((void *)hear, nullptr, &handle));
+    CHECKCU(get<CUresult(void *, void *, void **)>("cuLogsRegisterCallback",
+                                                   12090)((void *)hear, nullptr, &handle));
     CHECKCU(get<CUresult(void *)>("cuLogsUnregisterCallback", 12090)(handle));
     char file[] = "/tmp/logs.XXXXXX";
     int fd = mkstemp(file);
     REQUIRE(fd >= 0);
     close(fd);
-    CHECKCU(get<CUresult(unsigned *, const char *, unsigned)>("cuLogsDumpToFile", 12090)(nullptr, file, 0));
+    CHECKCU(get<CUresult(unsigned *, const char *, unsigned)>("cuLogsDumpToFile", 12090)(nullptr,
+                                                                                         file, 0));
     unlink(file);
     puts("the library");
 }

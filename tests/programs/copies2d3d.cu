@@ -37,7 +37,8 @@ static void boxes2D(size_t width, size_t height) {
 
     if (width > 2 && height > 2) {
         CHECK(cudaMemset2D(b + pb + 1, pb, 0x21, width - 2, height - 2));
-        CHECK(cudaMemcpy2DAsync(out.data(), width, b, pb, width, height, cudaMemcpyDeviceToHost, 0));
+        CHECK(
+            cudaMemcpy2DAsync(out.data(), width, b, pb, width, height, cudaMemcpyDeviceToHost, 0));
         CHECK(cudaStreamSynchronize(0));
         for (size_t y = 0; y < height; y++)
             for (size_t x = 0; x < width; x++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large copies between ordinary memory and every place that the device has: memory of its own, a part of a shared piece, a
-// variable, a pool, rows with gaps, an array; memory that comes and goes at one address; and copies that have to wait
-// for kernels before them, and kernels for copies.
+// Large copies between ordinary memory and every place that the device has: memory of its own, a
+// part of a shared piece, a variable, a pool, rows with gaps, an array; memory that comes and goes
+// at one address; and copies that have to wait for kernels before them, and kernels for copies.
 #include "check.h"
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +33,8 @@ static bool marked(const unsigned char *p) {
 struct Host {
     unsigned char *whole, *at;
     size_t size;
-    explicit Host(size_t size) : whole((unsigned char *)malloc(size + 2 * guard)), at(whole + guard), size(size) {
+    explicit Host(size_t size)
+        : whole((unsigned char *)malloc(size + 2 * guard)), at(whole + guard), size(size) {
         memset(whole, mark, size + 2 * guard);
     }
     bool guarded() const { return marked(whole) && marked(at + size); }
@@ -50,7 +51,8 @@ static bool linear(unsigned char *device, size_t size) {
     CHECK(cudaMemcpy(to.at, device + guard, size, cudaMemcpyDeviceToHost));
     CHECK(cudaMemcpy(around.at, device, guard, cudaMemcpyDeviceToHost));
     CHECK(cudaMemcpy(around.at + guard, device + guard + size, guard, cudaMemcpyDeviceToHost));
-    return !memcmp(from.at, to.at, size) && from.guarded() && to.guarded() && marked(around.at) && marked(around.at + guard);
+    return !memcmp(from.at, to.at, size) && from.guarded() && to.guarded() && marked(around.at) &&
+           marked(around.at + guard);
 }
 
 static void places() {
@@ -87,7 +89,8 @@ static void rows() {
     CHECK(cudaMemcpy2D(to.at, width, p, width / 2, width / 2, height, cudaMemcpyDeviceToHost));
     exact = to.guarded();
     for (size_t y = 0; y < height; y++)
-        exact &= !memcmp(to.at + y * width, from.at + y * width, width / 2) && marked(to.at + y * width + width / 2);
+        exact &= !memcmp(to.at + y * width, from.at + y * width, width / 2) &&
+                 marked(to.at + y * width + width / 2);
     printf("rows with gaps in the host's memory: %s\n", exact ? "exact" : "WRONG");
     CHECK(cudaFree(p));
     cudaArray_t array;
@@ -115,7 +118,8 @@ static void turnover() {
     printf("memory that comes and goes: %s\n", exact ? "exact" : "WRONG");
 }
 
-// late sums words after it has been busy for a while, so that who comes next must wait to change them.
+// late sums words after it has been busy for a while, so that who comes next must wait to change
+// them.
 __global__ void late(const unsigned *words, size_t n, unsigned rounds, unsigned *sum) {
     unsigned x = threadIdx.x;
     for (unsigned i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of sizes from 4 KiB to 128 MiB by powers of 8, both ways, queued and not, of every kind of host memory, with guard
-// bytes on both sides. It launches no kernel, so that nothing but copies moves bytes.
+// Copies of sizes from 4 KiB to 128 MiB by powers of 8, both ways, queued and not, of every kind of
+// host memory, with guard bytes on both sides. It launches no kernel, so that nothing but copies
+// moves bytes.
 //
 // Usage: copysizes [SMALLEST [LARGEST]], in bytes
 #include "check.h"
@@ -15,7 +16,8 @@ static size_t smallest = 4096, largest = size_t(128) << 20, room;
 static char *dev;
 static cudaStream_t stream;
 
-// next is a generator of its own: of so many numbers each instruction counts where the processor is emulated.
+// next is a generator of its own: of so many numbers each instruction counts where the processor is
+// emulated.
 static uint64_t next(uint64_t x) { return x * 6364136223846793005ull + 1442695040888963407ull; }
 
 static void fill(unsigned char *p, size_t size, uint64_t seed) {
@@ -58,7 +60,8 @@ static void copies(const char *name, unsigned char *p, size_t hostOffset, size_t
             memset(p, 0, size); // the program's again, or copied
             copy(p, dev + devOffset, size, queued);
             REQUIRE(holds(p, size, seed));
-            for (size_t i = 0; i < guard; i++) REQUIRE(p[-1 - (ptrdiff_t)i] == mark && p[size + i] == mark);
+            for (size_t i = 0; i < guard; i++)
+                REQUIRE(p[-1 - (ptrdiff_t)i] == mark && p[size + i] == mark);
         }
     }
     printf("%s: exact\n", name);

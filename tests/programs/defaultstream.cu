@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The default streams: that of the process, which waits for all blocking streams and they for it, and that of each
-// thread. Built with and without --default-stream per-thread, which says what a stream of 0 stands for.
+// The default streams: that of the process, which waits for all blocking streams and they for it,
+// and that of each thread. Built with and without --default-stream per-thread, which says what a
+// stream of 0 stands for.
 #include "gate.h"
 #include <pthread.h>
 
@@ -89,7 +90,8 @@ int main() {
     gate.release();
     CHECK(cudaDeviceSynchronize());
     REQUIRE(bool(waits) == !perThread);
-    printf("threads %s\n", waits ? "share their default stream" : "have default streams of their own");
+    printf("threads %s\n",
+           waits ? "share their default stream" : "have default streams of their own");
     CHECK(cudaStreamDestroy(blocking));
     CHECK(cudaStreamDestroy(apart));
     CHECK(cudaStreamDestroy(reading));

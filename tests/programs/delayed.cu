@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thousands of calls that nobody waits for: they happen in the order of the calls, in one stream, across threads and
-// across streams by events, and what they were given may be changed as soon as each returns.
+// Thousands of calls that nobody waits for: they happen in the order of the calls, in one stream,
+// across threads and across streams by events, and what they were given may be changed as soon as
+// each returns.
 #include "check.h"
 #include <algorithm>
 #include <atomic>
@@ -14,8 +15,12 @@ struct Large {
     unsigned word[900];
 };
 
-__global__ void mix(unsigned *p, unsigned a, unsigned b) { p[threadIdx.x] = p[threadIdx.x] * a + b; }
-__global__ void mixLarge(unsigned *p, Large l) { p[threadIdx.x] = p[threadIdx.x] * 3 + l.word[threadIdx.x * 13]; }
+__global__ void mix(unsigned *p, unsigned a, unsigned b) {
+    p[threadIdx.x] = p[threadIdx.x] * a + b;
+}
+__global__ void mixLarge(unsigned *p, Large l) {
+    p[threadIdx.x] = p[threadIdx.x] * 3 + l.word[threadIdx.x * 13];
+}
 __global__ void append(unsigned *log, unsigned *length, unsigned what) { log[(*length)++] = what; }
 
 // oneStream does random steps on the device and on the host.
@@ -29,7 +34,8 @@ static void oneStream() {
     CHECK(cudaMemsetAsync(dev, 0, sizeof want, stream));
     CHECK(cudaMemsetAsync(other, 0, sizeof want, stream));
     for (int i = 0; i < steps; i++) {
-        unsigned a = random.next() | 1, b = random.next(), at = random.below(cells), n = random.below(cells - at) + 1;
+        unsigned a = random.next() | 1, b = random.next(), at = random.below(cells),
+                 n = random.below(cells - at) + 1;
         Large large;
         unsigned source[cells];
         void *args[] = {&dev, &a, &b}, *largeArgs[] = {&dev, &large};
@@ -42,13 +48,15 @@ static void oneStream() {
         case 1:
             for (unsigned &x : large.word) x = random.next();
             for (int k = 0; k < cells; k++) want[k] = want[k] * 3 + large.word[k * 13];
-            CHECK(cudaLaunchKernel((const void *)mixLarge, dim3(1), dim3(cells), largeArgs, 0, stream));
+            CHECK(cudaLaunchKernel((const void *)mixLarge, dim3(1), dim3(cells), largeArgs, 0,
+                                   stream));
             memset(&large, 0xee, sizeof large);
             break;
         case 2:
             for (unsigned &x : source) x = random.next();
             std::copy(source, source + n, want + at);
-            CHECK(cudaMemcpyAsync(dev + at, source, n * sizeof(unsigned), cudaMemcpyHostToDevice, stream));
+            CHECK(cudaMemcpyAsync(dev + at, source, n * sizeof(unsigned), cudaMemcpyHostToDevice,
+                                  stream));
             memset(source, 0xee, sizeof source);
             break;
         case 3:
@@ -61,7 +69,8 @@ static void oneStream() {
             break;
         default:
             memcpy(want + at, spare + at, n * sizeof(unsigned));
-            CHECK(cudaMemcpyAsync(dev + at, other + at, n * sizeof(unsigned), cudaMemcpyDeviceToDevice, stream));
+            CHECK(cudaMemcpyAsync(dev + at, other + at, n * sizeof(unsigned),
+                                  cudaMemcpyDeviceToDevice, stream));
         }
     }
     CHECK(cudaMemcpyAsync(got, dev, sizeof got, cudaMemcpyDeviceToHost, stream));
@@ -74,19 +83,23 @@ static void oneStream() {
 
 // sources overwrites ordinary memory of all sizes as soon as its copy has returned.
 static void sources() {
-    const size_t sizes[] = {1, 3, 8, 100, 4096, 65535, 65536, 65537, 300000, 1 << 20, (5 << 20) + 7}, guard = 64;
+    const size_t sizes[] = {1,     3,     8,      100,     4096,         65535,
+                            65536, 65537, 300000, 1 << 20, (5 << 20) + 7},
+                 guard = 64;
     cudaStream_t stream;
     CHECK(cudaStreamCreate(&stream));
     Random random{2};
     for (size_t size : sizes) {
-        std::vector<unsigned char> source(size), want(size + 2 * guard, 0xa5), got(size + 2 * guard);
+        std::vector<unsigned char> source(size), want(size + 2 * guard, 0xa5),
+            got(size + 2 * guard);
         unsigned char *dev;
         CHECK(cudaMalloc(&dev, want.size()));
         CHECK(cudaMemset(dev, 0xa5, want.size()));
         for (int round = 0; round < 3; round++) {
             for (unsigned char &x : source) x = (unsigned char)random.next();
             std::copy(source.begin(), source.end(), want.begin() + guard);
-            CHECK(cudaMemcpyAsync(dev + guard, source.data(), size, cudaMemcpyHostToDevice, stream));
+            CHECK(
+                cudaMemcpyAsync(dev + guard, source.data(), size, cudaMemcpyHostToDevice, stream));
             std::fill(source.begin(), source.end(), 0xee);
         }
         CHECK(cudaMemcpyAsync(got.data(), dev, got.size(), cudaMemcpyDeviceToHost, stream));
@@ -120,10 +133,12 @@ static void threads() {
     CHECK(cudaMemset(recordLength, 0, sizeof(unsigned)));
     CHECK(cudaDeviceSynchronize());
     pthread_t thread[2];
-    for (size_t i = 0; i < 2; i++) REQUIRE(!pthread_create(&thread[i], nullptr, takeTurns, (void *)i));
+    for (size_t i = 0; i < 2; i++)
+        REQUIRE(!pthread_create(&thread[i], nullptr, takeTurns, (void *)i));
     for (pthread_t t : thread) pthread_join(t, nullptr);
     std::vector<unsigned> got(2 * turns);
-    CHECK(cudaMemcpyAsync(got.data(), record, 2 * turns * sizeof(unsigned), cudaMemcpyDeviceToHost, shared));
+    CHECK(cudaMemcpyAsync(got.data(), record, 2 * turns * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                          shared));
     CHECK(cudaStreamSynchronize(shared));
     for (unsigned i = 0; i < 2 * turns; i++) REQUIRE(got[i] == i);
     CHECK(cudaFree(record));
@@ -165,5 +180,6 @@ int main() {
     sources();
     threads();
     events();
-    printf("%d steps in order, %d turns of two threads, %d laps of %d streams\n", steps, turns, laps, streams);
+    printf("%d steps in order, %d turns of two threads, %d laps of %d streams\n", steps, turns,
+           laps, streams);
 }

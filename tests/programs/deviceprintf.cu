@@ -16,8 +16,8 @@ __global__ void formats(const char *passed) {
     printf("[%u] [%x] [%X] [%#x] [%o]\n", 4000000000u, 0xbeefu, 0xbeefu, 255u, 8u);
     printf("[%lld] [%llu] [%llx] [%ld] [%lu]\n", -(1ll << 40), 1ull << 63, 0xfeedfacecafeull,
            123456789012l, 1ul << 40);
-    printf("[%f] [%.3f] [%8.2f] [%e] [%.2E] [%g] [%G] [%a]\n", 1.5, 3.14159f, 2.718, 12345.678, 1e-9,
-           0.0001, 1e20, 1.0);
+    printf("[%f] [%.3f] [%8.2f] [%e] [%.2E] [%g] [%G] [%a]\n", 1.5, 3.14159f, 2.718, 12345.678,
+           1e-9, 0.0001, 1e20, 1.0);
     printf("[%s] [%10s] [%-8s] [%.3s] [%c%c] [%%]\n", word, "right", "left", "cut off", 'o', 'k');
     printf("[%*d]\n", 6, 12);
     printf("[%s]\n", passed);

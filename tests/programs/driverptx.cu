@@ -80,9 +80,11 @@ static void packed(CUmodule module, const char *name) {
     CHECKCU(cuModuleGetFunction(&f, module, name));
     for (size_t size = 0; size <= 20; size += 4) {
         char buffer[32] = {};
-        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                         CU_LAUNCH_PARAM_END};
         const CUresult result = cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra);
-        printf("%s with %zu bytes: %d, then %d\n", name, size, int(result), int(cuCtxSynchronize()));
+        printf("%s with %zu bytes: %d, then %d\n", name, size, int(result),
+               int(cuCtxSynchronize()));
     }
 }
 
@@ -105,6 +107,7 @@ int main() {
     CHECKCU(cuModuleUnload(fromFile));
     CHECKCU(cuModuleUnload(module));
 
-    REPORTCU(cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.entry broken( { nonsense }\n"));
+    REPORTCU(
+        cuModuleLoadData(&module, ".version 7.0\n.target sm_75\n.entry broken( { nonsense }\n"));
     REPORTCU(cuModuleLoad(&module, "/no/such/file.ptx"));
 }

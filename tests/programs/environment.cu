@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUDA's environment variables do: the program runs itself with each, since they are read as CUDA is initialised.
+// What CUDA's environment variables do: the program runs itself with each, since they are read as
+// CUDA is initialised.
 #include "driver.h"
 #include <string>
 #include <sys/wait.h>
@@ -35,7 +36,9 @@ static int child(const char *what) {
     printf("%s", name(r));
     if (!strcmp(what, "mode")) {
         CHECKCU(cuModuleGetLoadingMode(&mode));
-        printf(", %s", mode == CU_MODULE_EAGER_LOADING ? "eager" : mode == CU_MODULE_LAZY_LOADING ? "lazy" : "?");
+        printf(", %s", mode == CU_MODULE_EAGER_LOADING  ? "eager"
+                       : mode == CU_MODULE_LAZY_LOADING ? "lazy"
+                                                        : "?");
     } else {
         cudaError_t e = cudaGetDeviceCount(&devices);
         printf(", %s, %d", cudaGetErrorName(e), devices);
@@ -81,15 +84,21 @@ static void report(const char *variable, const char *value, const std::string &g
 // One device is there: what names it twice, or names another first, leaves none.
 static void devices(const std::string &uuid) {
     const char *v = "CUDA_VISIBLE_DEVICES";
-    std::string full = "GPU-" + uuid.substr(0, 8) + "-" + uuid.substr(8, 4) + "-" + uuid.substr(12, 4) + "-" +
-                       uuid.substr(16, 4) + "-" + uuid.substr(20);
-    for (const char *value : {(const char *)nullptr, "", "0", "-1", "99", "0,99", "0,-1,0", "-1,0", "0,0", "none", "GPU-"
-                              "00000000-0000-0000-0000-000000000000", "MIG-GPU-0/1/2"})
+    std::string full = "GPU-" + uuid.substr(0, 8) + "-" + uuid.substr(8, 4) + "-" +
+                       uuid.substr(12, 4) + "-" + uuid.substr(16, 4) + "-" + uuid.substr(20);
+    for (const char *value :
+         {(const char *)nullptr, "", "0", "-1", "99", "0,99", "0,-1,0", "-1,0", "0,0", "none",
+          "GPU-"
+          "00000000-0000-0000-0000-000000000000",
+          "MIG-GPU-0/1/2"})
         report(v, value, run("count", v, value));
-    const struct { const char *what; std::string value; } named[] = {
-        {"its UUID", full}, {"its UUID cut short", full.substr(0, 12)}, {"its UUID and more", full + "0"},
-        {"its UUID, then no device", full + ",99"}, {"no device, then its UUID", "99," + full},
-        {"its UUID twice", full + "," + full}};
+    const struct { const char *what; std::string value;
+    } named[] = {{"its UUID", full},
+                 {"its UUID cut short", full.substr(0, 12)},
+                 {"its UUID and more", full + "0"},
+                 {"its UUID, then no device", full + ",99"},
+                 {"no device, then its UUID", "99," + full},
+                 {"its UUID twice", full + "," + full}};
     for (auto &n : named) report(v, n.what, run("count", v, n.value.c_str()));
 }
 
@@ -120,5 +129,6 @@ int main(int argc, char **argv) {
         {"CUDA_LOG_FILE", {"/dev/null"}},
     };
     for (auto &h : harmless)
-        for (const char *value : h.values) report(h.variable, value, run("count", h.variable, value));
+        for (const char *value : h.values)
+            report(h.variable, value, run("count", h.variable, value));
 }

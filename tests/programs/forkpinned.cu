@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that has registered memory forks: the child keeps the memory as it was, the parent the pages that the device
-// reads and writes. Small pieces on a page with others, whole pages, huge pages and shared ones.
+// A process that has registered memory forks: the child keeps the memory as it was, the parent the
+// pages that the device reads and writes. Small pieces on a page with others, whole pages, huge
+// pages and shared ones.
 #include "check.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -27,7 +28,8 @@ static int copied(unsigned char *p) {
     return value;
 }
 
-// Parent and child write a byte each, at once, and see their own. The byte's page is pinned in part or in whole.
+// Parent and child write a byte each, at once, and see their own. The byte's page is pinned in part
+// or in whole.
 static void check(const char *what, unsigned char *p, bool shared) {
     int go[2], done[2];
     char c = 'x';
@@ -79,7 +81,8 @@ int main() {
         _exit(p[1000]);
     }
     int status;
-    REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 10 && p[1000] == 9);
+    REQUIRE(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 10 &&
+            p[1000] == 9);
     puts("its neighbour: both have it");
     CHECK(cudaHostUnregister(p + 100));
 

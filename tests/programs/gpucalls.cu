@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the software GPU hasn't got, as far as other programs don't call it: arrays, textures, surfaces, tensor maps, clusters.
+// What the software GPU hasn't got, as far as other programs don't call it: arrays, textures,
+// surfaces, tensor maps, clusters.
 #include "versions.h"
 #include <vector>
 
@@ -7,15 +8,20 @@ static CUstream stream;
 
 static const unsigned length = 512;
 
-static __global__ void sample(unsigned *out, cudaTextureObject_t texture) { out[threadIdx.x] = tex1D<unsigned>(texture, threadIdx.x + 0.5f); }
+static __global__ void sample(unsigned *out, cudaTextureObject_t texture) {
+    out[threadIdx.x] = tex1D<unsigned>(texture, threadIdx.x + 0.5f);
+}
 
-static __global__ void store(cudaSurfaceObject_t surface) { surf1Dwrite(threadIdx.x * 3, surface, threadIdx.x * 4); }
+static __global__ void store(cudaSurfaceObject_t surface) {
+    surf1Dwrite(threadIdx.x * 3, surface, threadIdx.x * 4);
+}
 
 static CUarray array() {
     CUDA_ARRAY3D_DESCRIPTOR d;
     CUarray a;
     memset(&d, 0, sizeof d);
-    d.Width = length, d.Format = CU_AD_FORMAT_UNSIGNED_INT32, d.NumChannels = 1, d.Flags = CUDA_ARRAY3D_SURFACE_LDST;
+    d.Width = length, d.Format = CU_AD_FORMAT_UNSIGNED_INT32, d.NumChannels = 1,
+    d.Flags = CUDA_ARRAY3D_SURFACE_LDST;
     CHECKCU(cuArray3DCreate(&a, &d));
     return a;
 }
@@ -66,7 +72,8 @@ static void arrays(CUdevice device) {
     CHECKCU(cuTexObjectGetResourceDesc(&toldResource, t));
     REQUIRE(toldResource.resType == CU_RESOURCE_TYPE_ARRAY && toldResource.res.array.hArray == a);
     CHECKCU(cuTexObjectGetTextureDesc(&toldTexture, t));
-    REQUIRE(toldTexture.addressMode[0] == CU_TR_ADDRESS_MODE_CLAMP && toldTexture.flags == CU_TRSF_READ_AS_INTEGER);
+    REQUIRE(toldTexture.addressMode[0] == CU_TR_ADDRESS_MODE_CLAMP &&
+            toldTexture.flags == CU_TRSF_READ_AS_INTEGER);
     CHECKCU(cuTexObjectGetResourceViewDesc(&view, t));
     sample<<<1, length, 0, stream>>>((unsigned *)p, t);
     CHECK(cudaGetLastError());
@@ -105,8 +112,9 @@ static void tensorMaps() {
     CHECKCU(cuMemAlloc(&p, 1 << 20));
     cuuint64_t dim[] = {64, 64}, stride[] = {256};
     cuuint32_t box[] = {32, 32}, step[] = {1, 1, 1, 1};
-    CHECKCU(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)p, dim, stride, box, step,
-                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+    CHECKCU(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, (void *)p, dim, stride,
+                                   box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                   CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     moved = map;
     CHECKCU(cuTensorMapReplaceAddress(&moved, (void *)(p + 4096)));
@@ -115,13 +123,17 @@ static void tensorMaps() {
     REQUIRE(memcmp(&moved, &map, sizeof map) == 0);
     cuuint64_t image[] = {64, 16, 16, 1}, strides[] = {128, 2048, 32768};
     int lower[] = {-1, -1}, upper[] = {-1, -1};
-    CHECKCU(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)p, image, strides, lower, upper, 64, 64, step,
-                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+    CHECKCU(cuTensorMapEncodeIm2col(
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)p, image, strides, lower, upper, 64, 64,
+        step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+        CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
     // Not of every GPU: that it answers is all that is asked.
-    auto wide = get<CUresult(CUtensorMap *, int, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *, int, int, cuuint32_t,
-                             cuuint32_t, const cuuint32_t *, int, int, int, int, int)>("cuTensorMapEncodeIm2colWide", 12080);
-    (void)wide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)p, image, strides, -1, -1, 64, 64, step, 0, 0, 0, 0, 0);
+    auto wide =
+        get<CUresult(CUtensorMap *, int, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
+                     int, int, cuuint32_t, cuuint32_t, const cuuint32_t *, int, int, int, int,
+                     int)>("cuTensorMapEncodeIm2colWide", 12080);
+    (void)wide(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 4, (void *)p, image, strides, -1, -1, 64, 64,
+               step, 0, 0, 0, 0, 0);
     CHECKCU(cuMemFree(p));
     puts("tensor maps");
 }
@@ -139,7 +151,8 @@ static void clusters() {
     CHECKCU(cuOccupancyMaxPotentialClusterSize(&size, f, &config));
     REQUIRE(size >= 8);
     attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
-    attribute.value.clusterDim.x = 2, attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    attribute.value.clusterDim.x = 2,
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
     config.attrs = &attribute, config.numAttrs = 1;
     CHECKCU(cuOccupancyMaxActiveClusters(&active, f, &config));
     REQUIRE(active > 0);

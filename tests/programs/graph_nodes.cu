@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds graphs node by node, changes them, puts them into one another and lets them allocate memory. Every word is
-// compared with what the host computes; words around each buffer must stay as they are.
+// Builds graphs node by node, changes them, puts them into one another and lets them allocate
+// memory. Every word is compared with what the host computes; words around each buffer must stay as
+// they are.
 #include "graphs.h"
 
-// manual builds a graph node by node, then changes parameters of the graph and of the executable graph.
+// manual builds a graph node by node, then changes parameters of the graph and of the executable
+// graph.
 static void manual() {
     Host in(true), other(true), out(true);
     Device a, b, c;
@@ -14,14 +16,17 @@ static void manual() {
     CHECK(cudaGraphCreate(&g, 0));
     unsigned *pa = a.data, *pb = b.data, *pc = c.data, size = n, key = 21, joinKey = 22;
     void *mixArgs[] = {&pc, &pa, &size, &key}, *joinArgs[] = {&pc, &pc, &pb, &size, &joinKey};
-    cudaKernelNodeParams mixParams = kernel((void *)mix, mixArgs), joinParams = kernel((void *)join, joinArgs);
+    cudaKernelNodeParams mixParams = kernel((void *)mix, mixArgs),
+                         joinParams = kernel((void *)join, joinArgs);
     cudaMemsetParams set = fillOf(b.data, 100);
-    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes,
+                                   cudaMemcpyHostToDevice));
     CHECK(cudaGraphAddMemsetNode(&fill, g, nullptr, 0, &set));
     CHECK(cudaGraphAddKernelNode(&scale, g, &load, 1, &mixParams));
     cudaGraphNode_t both[] = {scale, fill};
     CHECK(cudaGraphAddKernelNode(&sum, g, both, 2, &joinParams));
-    CHECK(cudaGraphAddMemcpyNode1D(&store, g, &sum, 1, out.data, c.data, bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&store, g, &sum, 1, out.data, c.data, bytes,
+                                   cudaMemcpyDeviceToHost));
     size_t roots = 0, before = 0, after = 0;
     CHECK(cudaGraphGetRootNodes(g, nullptr, &roots));
 #if CUDART_VERSION >= 13000
@@ -36,16 +41,19 @@ static void manual() {
     REQUIRE(type == cudaGraphNodeTypeMemset);
     cudaKernelNodeParams read;
     CHECK(cudaGraphKernelNodeGetParams(scale, &read));
-    REQUIRE(*(unsigned *)read.kernelParams[3] == key && read.gridDim.x == grid.x && read.blockDim.x == block.x);
+    REQUIRE(*(unsigned *)read.kernelParams[3] == key && read.gridDim.x == grid.x &&
+            read.blockDim.x == block.x);
     REQUIRE(read.func == (void *)mix);
-    printf("manual: %zu nodes, %zu roots, %zu before the sum and %zu after\n", count(g), roots, before, after);
+    printf("manual: %zu nodes, %zu roots, %zu before the sum and %zu after\n", count(g), roots,
+           before, after);
 
     cudaGraphExec_t e = instantiate(g);
     auto run = [&](cudaGraphExec_t e, const Host &from, unsigned key, unsigned filled) {
         in.fill();
         other.fill();
         launch(e, s);
-        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == joined(mixed(from.data[i], key, i), filled, joinKey));
+        for (unsigned i = 0; i < n; i++)
+            REQUIRE(out.data[i] == joined(mixed(from.data[i], key, i), filled, joinKey));
     };
     for (unsigned r = 0; r < replays; r++) run(e, in, 21, 100);
     // The executable graph alone.
@@ -55,7 +63,8 @@ static void manual() {
     set = fillOf(b.data, 300);
     CHECK(cudaGraphExecMemsetNodeSetParams(e, fill, &set));
     run(e, in, 31, 300);
-    CHECK(cudaGraphExecMemcpyNodeSetParams1D(e, load, a.data, other.data, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphExecMemcpyNodeSetParams1D(e, load, a.data, other.data, bytes,
+                                             cudaMemcpyHostToDevice));
     run(e, other, 31, 300);
     // The graph it was made of is as before; changes to that show in the next one.
     cudaGraphExec_t second = instantiate(g);
@@ -103,7 +112,8 @@ static const char store[] = R"(
 }
 )";
 
-// kernels adds a node of a library's kernel, which it gets back under the name that runtimes know it by.
+// kernels adds a node of a library's kernel, which it gets back under the name that runtimes know
+// it by.
 static void kernels() {
     Device a;
     Host out(true);
@@ -128,7 +138,8 @@ static void kernels() {
         p.kern = k;
         CHECKCU(cuGraphAddKernelNode(&node, g, nullptr, 0, &p));
         CHECKCU(cuGraphKernelNodeGetParams(node, &read));
-        REQUIRE(read.kern == k && *(unsigned *)read.kernelParams[1] == value && read.gridDimX == p.gridDimX);
+        REQUIRE(read.kern == k && *(unsigned *)read.kernelParams[1] == value &&
+                read.gridDimX == p.gridDimX);
     }
     cudaGraphExec_t e = instantiate(g);
     launch(e, nullptr);
@@ -157,8 +168,8 @@ static void update() {
     Host out(true);
     cudaStream_t s;
     CHECK(cudaStreamCreate(&s));
-    cudaGraph_t first = one(s, a.data, 51, 0), same = one(s, a.data, 52, 0), longer = one(s, a.data, 53, 1),
-                fill = one(s, a.data, 0, 0);
+    cudaGraph_t first = one(s, a.data, 51, 0), same = one(s, a.data, 52, 0),
+                longer = one(s, a.data, 53, 1), fill = one(s, a.data, 0, 0);
     cudaGraphNode_t only;
     cudaKernelNodeParams captured;
     size_t nodes = 1;
@@ -197,11 +208,13 @@ static void children() {
     cudaGraph_t inner = one(s, a.data, 71, 1), g, clone, embedded;
     cudaGraphNode_t load, first, second, between, store, found;
     CHECK(cudaGraphCreate(&g, 0));
-    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes,
+                                   cudaMemcpyHostToDevice));
     CHECK(cudaGraphAddChildGraphNode(&first, g, &load, 1, inner));
     CHECK(cudaGraphAddEmptyNode(&between, g, &first, 1));
     CHECK(cudaGraphAddChildGraphNode(&second, g, &between, 1, inner));
-    CHECK(cudaGraphAddMemcpyNode1D(&store, g, &second, 1, out.data, a.data, bytes, cudaMemcpyDeviceToHost));
+    CHECK(cudaGraphAddMemcpyNode1D(&store, g, &second, 1, out.data, a.data, bytes,
+                                   cudaMemcpyDeviceToHost));
     CHECK(cudaGraphChildGraphNodeGetGraph(first, &embedded));
     REQUIRE(embedded != inner && count(embedded) == 2);
     CHECK(cudaGraphDestroy(inner)); // copies stay
@@ -227,7 +240,8 @@ static void children() {
             REQUIRE(out.data[i] == v);
         }
     }
-    // A launch can't be captured. It ends the capture; the graph itself is as before, also in another one.
+    // A launch can't be captured. It ends the capture; the graph itself is as before, also in
+    // another one.
     cudaGraph_t outer = nullptr;
     CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
     REQUIRE(cudaGraphLaunch(less, s) == cudaErrorStreamCaptureUnsupported);
@@ -244,7 +258,8 @@ static void children() {
     for (auto e : {less, nested}) {
         in.fill();
         launch(e, s);
-        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == mixed(mixed(in.data[i], 71, i), 71, i));
+        for (unsigned i = 0; i < n; i++)
+            REQUIRE(out.data[i] == mixed(mixed(in.data[i], 71, i), 71, i));
     }
     printf("children: %zu nodes in the clone\n", count(clone));
     for (auto e : {whole, less, nested}) CHECK(cudaGraphExecDestroy(e));
@@ -319,7 +334,8 @@ static void webs() {
         cudaGraph_t g;
         std::vector<cudaGraphNode_t> node(kernels + 2);
         CHECK(cudaGraphCreate(&g, 0));
-        CHECK(cudaGraphAddMemcpyNode1D(&node[0], g, nullptr, 0, at[0], in.data, bytes, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphAddMemcpyNode1D(&node[0], g, nullptr, 0, at[0], in.data, bytes,
+                                       cudaMemcpyHostToDevice));
         unsigned from[kernels + 1][2], size = n;
         for (unsigned k = 1; k <= kernels; k++) {
             from[k][0] = rnd.below(k);
@@ -329,15 +345,16 @@ static void webs() {
             cudaGraphNode_t deps[] = {node[from[k][0]], node[from[k][1]]};
             CHECK(cudaGraphAddKernelNode(&node[k], g, deps, from[k][0] == from[k][1] ? 1 : 2, &p));
         }
-        CHECK(cudaGraphAddMemcpyNode1D(&node[kernels + 1], g, &node[kernels], 1, out.data, at[kernels], bytes,
-                                       cudaMemcpyDeviceToHost));
+        CHECK(cudaGraphAddMemcpyNode1D(&node[kernels + 1], g, &node[kernels], 1, out.data,
+                                       at[kernels], bytes, cudaMemcpyDeviceToHost));
         cudaGraphExec_t e = instantiate(g);
         for (unsigned r = 0; r < 3; r++) {
             in.fill();
             want[0].assign(in.data, in.data + n);
             for (unsigned k = 1; k <= kernels; k++) {
                 want[k].resize(n);
-                for (unsigned i = 0; i < n; i++) want[k][i] = joined(want[from[k][0]][i], want[from[k][1]][i], k);
+                for (unsigned i = 0; i < n; i++)
+                    want[k][i] = joined(want[from[k][0]][i], want[from[k][1]][i], k);
             }
             launch(e, s);
             REQUIRE(!memcmp(out.data, want[kernels].data(), bytes));

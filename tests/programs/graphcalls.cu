@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes of graphs by hand, read, changed before and after a graph is instantiated, in the old and the new form of each function:
-// those that other programs don't call.
+// Nodes of graphs by hand, read, changed before and after a graph is instantiated, in the old and
+// the new form of each function: those that other programs don't call.
 #include "versions.h"
 #include <string>
 #include <unistd.h>
@@ -41,8 +41,8 @@ static void run(CUgraphExec exec) {
 
 static CUgraphExec instantiate(CUgraph graph) {
     CUgraphExec exec;
-    CHECKCU(get<CUresult(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t)>("cuGraphInstantiate", 11000)(
-        &exec, graph, nullptr, nullptr, 0));
+    CHECKCU(get<CUresult(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t)>(
+        "cuGraphInstantiate", 11000)(&exec, graph, nullptr, nullptr, 0));
     return exec;
 }
 
@@ -61,33 +61,36 @@ static void kernels() {
     CUgraphNode node, other;
     CUgraphExec exec;
     CHECKCU(cuGraphCreate(&graph, 0));
-    CHECKCU(get<CUresult(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Params *)>("cuGraphAddKernelNode", 10000)(
-        &node, graph, nullptr, 0, &params));
+    CHECKCU(get<CUresult(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Params *)>(
+        "cuGraphAddKernelNode", 10000)(&node, graph, nullptr, 0, &params));
     CHECKCU(get<CUresult(CUgraphNode, Params *)>("cuGraphKernelNodeGetParams", 10000)(node, &got));
     REQUIRE(got.func == function && got.blockX == 1 && *(unsigned *)got.kernelParams[1] == 11);
     value = 12;
-    CHECKCU(get<CUresult(CUgraphNode, const Params *)>("cuGraphKernelNodeSetParams", 10000)(node, &params));
+    CHECKCU(get<CUresult(CUgraphNode, const Params *)>("cuGraphKernelNodeSetParams",
+                                                       10000)(node, &params));
     CUkernelNodeAttrValue attribute, told;
     memset(&attribute, 0, sizeof attribute);
     attribute.cooperative = 1;
     CHECKCU(cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &attribute));
     to = memory + 4;
-    CHECKCU(get<CUresult(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Params *)>("cuGraphAddKernelNode", 10000)(
-        &other, graph, &node, 1, &params));
+    CHECKCU(get<CUresult(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, const Params *)>(
+        "cuGraphAddKernelNode", 10000)(&other, graph, &node, 1, &params));
     CHECKCU(cuGraphKernelNodeCopyAttributes(other, node));
     CHECKCU(cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &told));
     REQUIRE(told.cooperative == 1);
-    CHECKCU(get<CUresult(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t)>("cuGraphInstantiate", 10000)(
-        &exec, graph, nullptr, nullptr, 0));
+    CHECKCU(get<CUresult(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t)>(
+        "cuGraphInstantiate", 10000)(&exec, graph, nullptr, nullptr, 0));
     run(exec);
     REQUIRE(word(0) == 12 && word(1) == 12);
     to = memory + 8, value = 13;
-    CHECKCU(get<CUresult(CUgraphExec, CUgraphNode, const Params *)>("cuGraphExecKernelNodeSetParams", 10010)(exec, other, &params));
+    CHECKCU(get<CUresult(CUgraphExec, CUgraphNode, const Params *)>(
+        "cuGraphExecKernelNodeSetParams", 10010)(exec, other, &params));
     run(exec);
     REQUIRE(word(0) == 12 && word(1) == 0 && word(2) == 13);
     int result = -1;
     CUgraphNode failed = nullptr;
-    CHECKCU(get<CUresult(CUgraphExec, CUgraph, CUgraphNode *, int *)>("cuGraphExecUpdate", 10020)(exec, graph, &failed, &result));
+    CHECKCU(get<CUresult(CUgraphExec, CUgraph, CUgraphNode *, int *)>("cuGraphExecUpdate", 10020)(
+        exec, graph, &failed, &result));
     REQUIRE(result == 0);
     run(exec);
     REQUIRE(word(1) == 12 && word(2) == 0);
@@ -120,7 +123,8 @@ static void memsetsAndHosts() {
     box.WidthInBytes = 16, box.Height = box.Depth = 1;
     CHECKCU(cuGraphAddMemcpyNode(&copy, graph, &set, 1, &box, context));
     CHECKCU(cuGraphMemcpyNodeGetParams(copy, &boxed));
-    REQUIRE(boxed.srcDevice == memory && boxed.dstDevice == memory + 64 && boxed.WidthInBytes == 16);
+    REQUIRE(boxed.srcDevice == memory && boxed.dstDevice == memory + 64 &&
+            boxed.WidthInBytes == 16);
     CHECKCU(cuGraphAddHostNode(&host, graph, &copy, 1, &call));
     call.userData = (void *)10;
     CHECKCU(cuGraphHostNodeSetParams(host, &call));
@@ -222,29 +226,35 @@ static void edges() {
     params.memset.dst = memory, params.memset.value = 31, params.memset.elementSize = 4;
     params.memset.width = params.memset.height = 1;
     params.memset.ctx = context;
-    CHECKCU(get<CUresult(Node *, CUgraph, const Node *, const Data *, size_t, CUgraphNodeParams *)>("cuGraphAddNode", 12030)(
-        &c, graph, &b, nullptr, 1, &params));
+    CHECKCU(get<CUresult(Node *, CUgraph, const Node *, const Data *, size_t, CUgraphNodeParams *)>(
+        "cuGraphAddNode", 12030)(&c, graph, &b, nullptr, 1, &params));
     params.memset.value = 32;
     CHECKCU(cuGraphNodeSetParams(c, &params));
-    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, const Data *, size_t)>("cuGraphAddDependencies", 12030)(
-        graph, &a, &c, nullptr, 1));
+    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, const Data *, size_t)>(
+        "cuGraphAddDependencies", 12030)(graph, &a, &c, nullptr, 1));
     n = 4;
-    CHECKCU(get<CUresult(CUgraph, Node *, Node *, Data *, size_t *)>("cuGraphGetEdges", 12030)(graph, from, to, data, &n));
+    CHECKCU(get<CUresult(CUgraph, Node *, Node *, Data *, size_t *)>("cuGraphGetEdges", 12030)(
+        graph, from, to, data, &n));
     REQUIRE(n == 3);
     n = 4;
-    CHECKCU(get<CUresult(CUgraph, Node *, Node *, size_t *)>("cuGraphGetEdges", 10000)(graph, from, to, &n));
+    CHECKCU(get<CUresult(CUgraph, Node *, Node *, size_t *)>("cuGraphGetEdges", 10000)(graph, from,
+                                                                                       to, &n));
     REQUIRE(n == 3);
     n = 4;
-    CHECKCU(get<CUresult(Node, Node *, Data *, size_t *)>("cuGraphNodeGetDependencies", 12030)(c, from, data, &n));
+    CHECKCU(get<CUresult(Node, Node *, Data *, size_t *)>("cuGraphNodeGetDependencies",
+                                                          12030)(c, from, data, &n));
     REQUIRE(n == 2);
     n = 4;
-    CHECKCU(get<CUresult(Node, Node *, Data *, size_t *)>("cuGraphNodeGetDependentNodes", 12030)(a, to, data, &n));
+    CHECKCU(get<CUresult(Node, Node *, Data *, size_t *)>("cuGraphNodeGetDependentNodes",
+                                                          12030)(a, to, data, &n));
     REQUIRE(n == 2);
-    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, size_t)>("cuGraphRemoveDependencies", 10000)(graph, &a, &c, 1));
-    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, const Data *, size_t)>("cuGraphRemoveDependencies", 12030)(
-        graph, &a, &b, nullptr, 1));
+    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, size_t)>("cuGraphRemoveDependencies",
+                                                                       10000)(graph, &a, &c, 1));
+    CHECKCU(get<CUresult(CUgraph, const Node *, const Node *, const Data *, size_t)>(
+        "cuGraphRemoveDependencies", 12030)(graph, &a, &b, nullptr, 1));
     n = 4;
-    CHECKCU(get<CUresult(CUgraph, Node *, Node *, Data *, size_t *)>("cuGraphGetEdges", 12030)(graph, from, to, data, &n));
+    CHECKCU(get<CUresult(CUgraph, Node *, Node *, Data *, size_t *)>("cuGraphGetEdges", 12030)(
+        graph, from, to, data, &n));
     REQUIRE(n == 1 && from[0] == b && to[0] == c);
     CUgraphExec exec = instantiate(graph);
     run(exec);
@@ -268,7 +278,9 @@ static void edges() {
 }
 
 static unsigned destroyed;
-static void CUDA_CB destroy(void *by) { __atomic_fetch_add(&destroyed, (unsigned)(size_t)by, __ATOMIC_SEQ_CST); }
+static void CUDA_CB destroy(void *by) {
+    __atomic_fetch_add(&destroyed, (unsigned)(size_t)by, __ATOMIC_SEQ_CST);
+}
 
 static void objects() {
     CUgraph graph;
@@ -296,14 +308,17 @@ static void captures() {
     size_t n = 0;
     CHECKCU(get<CUresult(CUstream)>("cuStreamBeginCapture", 10000)(stream));
     CHECKCU(cuMemsetD32Async(memory, 41, 1, stream));
-    CHECKCU(get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *)>("cuStreamGetCaptureInfo", 10010)(stream, &status, &id));
+    CHECKCU(get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *)>(
+        "cuStreamGetCaptureInfo", 10010)(stream, &status, &id));
     REQUIRE(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    CHECKCU(get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const CUgraphNode **, const void **, size_t *)>(
+    CHECKCU(get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *,
+                         const CUgraphNode **, const void **, size_t *)>(
         "cuStreamGetCaptureInfo", 12030)(stream, &status, &same, &graph, &nodes, &data, &n));
     REQUIRE(status == CU_STREAM_CAPTURE_STATUS_ACTIVE && id == same && n == 1 && graph != nullptr);
     CUgraphNode last = nodes[0];
-    CHECKCU(get<CUresult(CUstream, CUgraphNode *, const void *, size_t, unsigned)>("cuStreamUpdateCaptureDependencies", 12030)(
-        stream, &last, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    CHECKCU(get<CUresult(CUstream, CUgraphNode *, const void *, size_t, unsigned)>(
+        "cuStreamUpdateCaptureDependencies", 12030)(stream, &last, nullptr, 1,
+                                                    CU_STREAM_SET_CAPTURE_DEPENDENCIES));
     CHECKCU(cuMemsetD32Async(memory + 4, 42, 1, stream));
     CHECKCU(cuStreamEndCapture(stream, &graph));
     exec = instantiate(graph);
@@ -314,7 +329,8 @@ static void captures() {
     CHECKCU(cuMemsetD32Async(memory, 43, 1, stream));
     CHECKCU(cuStreamEndCapture(stream, nullptr));
     CHECKCU(cuStreamIsCapturing(stream, &status));
-    REQUIRE(status == CU_STREAM_CAPTURE_STATUS_NONE && cuStreamEndCapture(stream, nullptr) == CUDA_ERROR_ILLEGAL_STATE);
+    REQUIRE(status == CU_STREAM_CAPTURE_STATUS_NONE &&
+            cuStreamEndCapture(stream, nullptr) == CUDA_ERROR_ILLEGAL_STATE);
     CHECKCU(cuGraphExecDestroy(exec));
     CHECKCU(cuGraphDestroy(graph));
     puts("captures");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs made by hand that end in a host function, launched again before the last launch is over. A launch may wait for the
-// function of the one before; so may kernels, once there are more of them than a queue holds. Nothing else in this program
-// makes a host function known before.
+// Graphs made by hand that end in a host function, launched again before the last launch is over. A
+// launch may wait for the function of the one before; so may kernels, once there are more of them
+// than a queue holds. Nothing else in this program makes a host function known before.
 #include "graphs.h"
 #include <atomic>
 #include <thread>
@@ -14,7 +14,8 @@ static const unsigned big = 16u << 20, seen = big / 8, blocks = 256, threads = 2
 static __global__ void sums(const unsigned *in, unsigned n, unsigned long long *out) {
     __shared__ unsigned long long part[threads];
     unsigned long long sum = 0;
-    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += in[i];
+    for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        sum += in[i];
     part[threadIdx.x] = sum;
     __syncthreads();
     for (unsigned half = threads / 2; half > 0; half /= 2) {
@@ -43,8 +44,8 @@ static void CUDART_CB look(void *data) {
     s->calls++;
 }
 
-// Seven is a graph of seven nodes: a copy of pinned memory, two fills, two kernels, a copy back to memory of the program's
-// and a host function.
+// Seven is a graph of seven nodes: a copy of pinned memory, two fills, two kernels, a copy back to
+// memory of the program's and a host function.
 struct Seven {
     unsigned *data;
     unsigned long long *part, *sum;
@@ -65,7 +66,8 @@ struct Seven {
         k.blockDim = threads;
         cudaMemsetParams fill = fillOf((unsigned *)part, 0);
         fill.width = 2 * blocks;
-        CHECK(cudaGraphAddMemcpyNode1D(&load, graph, nullptr, 0, data, in, big * sizeof *in, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphAddMemcpyNode1D(&load, graph, nullptr, 0, data, in, big * sizeof *in,
+                                       cudaMemcpyHostToDevice));
         CHECK(cudaGraphAddMemsetNode(&clear, graph, nullptr, 0, &fill));
         cudaGraphNode_t both[] = {load, clear};
         CHECK(cudaGraphAddKernelNode(&first, graph, both, 2, &k));
@@ -76,7 +78,8 @@ struct Seven {
         k.gridDim = k.blockDim = 1;
         cudaGraphNode_t all[] = {first, zero};
         CHECK(cudaGraphAddKernelNode(&second, graph, all, 2, &k));
-        CHECK(cudaGraphAddMemcpyNode1D(&store, graph, &second, 1, &told.result, sum, sizeof *sum, cudaMemcpyDeviceToHost));
+        CHECK(cudaGraphAddMemcpyNode1D(&store, graph, &second, 1, &told.result, sum, sizeof *sum,
+                                       cudaMemcpyDeviceToHost));
         cudaHostNodeParams host = {look, &told};
         CHECK(cudaGraphAddHostNode(&last, graph, &store, 1, &host));
     }
@@ -104,7 +107,8 @@ static void seven() {
         cudaGraphExec_t e = instantiate(one.graph), f = instantiate(other.graph);
         for (unsigned i = 0; i < 3; i++) CHECK(cudaGraphLaunch(e, s));
         CHECK(cudaStreamSynchronize(s));
-        printf("seven nodes: %zu, called %u, wrong %u\n", count(one.graph), one.told.calls.load(), one.told.wrong.load());
+        printf("seven nodes: %zu, called %u, wrong %u\n", count(one.graph), one.told.calls.load(),
+               one.told.wrong.load());
         CHECK(cudaGraphClone(&clone, one.graph));
         cudaGraphExec_t c = instantiate(clone);
         for (unsigned i = 0; i < 3; i++) CHECK(cudaGraphLaunch(c, s));
@@ -115,15 +119,16 @@ static void seven() {
             CHECK(cudaGraphLaunch(f, u));
         }
         CHECK(cudaDeviceSynchronize());
-        printf("two streams: called %u and %u, wrong %u and %u\n", one.told.calls.load(), other.told.calls.load(),
-               one.told.wrong.load(), other.told.wrong.load());
+        printf("two streams: called %u and %u, wrong %u and %u\n", one.told.calls.load(),
+               other.told.calls.load(), one.told.wrong.load(), other.told.wrong.load());
         for (unsigned i = 0; i < 3; i++) {
             CHECK(cudaGraphLaunch(f, s));
             CHECK(cudaGraphLaunch(f, u)); // not before the launch in the other stream is over
         }
         CHECK(cudaGraphExecDestroy(f)); // the launches go on
         CHECK(cudaDeviceSynchronize());
-        printf("one graph in two streams: called %u, wrong %u\n", other.told.calls.load(), other.told.wrong.load());
+        printf("one graph in two streams: called %u, wrong %u\n", other.told.calls.load(),
+               other.told.wrong.load());
         CHECK(cudaGraphExecDestroy(e));
         CHECK(cudaGraphExecDestroy(c));
         CHECK(cudaGraphDestroy(clone));
@@ -156,7 +161,8 @@ static cudaGraphExec_t holding(Hold *h) {
     return e;
 }
 
-// behind puts more into a stream than a queue holds, behind a function that is held by another thread.
+// behind puts more into a stream than a queue holds, behind a function that is held by another
+// thread.
 static void behind() {
     const unsigned launches = 2000;
     Hold h = {};
@@ -179,13 +185,15 @@ static void behind() {
         CHECK(cudaStreamSynchronize(s));
         opens.join();
     }
-    printf("behind a host function: %u kernels; between %u of them: %u\n", got[0], h.calls.load(), got[1]);
+    printf("behind a host function: %u kernels; between %u of them: %u\n", got[0], h.calls.load(),
+           got[1]);
     CHECK(cudaGraphExecDestroy(e));
     CHECK(cudaStreamDestroy(s));
     CHECK(cudaFree(n));
 }
 
-// meanwhile lets what has nothing to do with a held function go on: another stream, and a thread that frees and allocates.
+// meanwhile lets what has nothing to do with a held function go on: another stream, and a thread
+// that frees and allocates.
 static void meanwhile() {
     Hold h = {};
     unsigned *n, got = 0;

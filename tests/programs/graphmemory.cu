@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that graphs allocate, in every way that CUDA lets it be freed: by the graph, by the next launch, in a stream, by a
-// call, by a graph of its own. The graph that allocates is launched again after each. A stream that took part in a capture
-// ends before the capture does.
+// Memory that graphs allocate, in every way that CUDA lets it be freed: by the graph, by the next
+// launch, in a stream, by a call, by a graph of its own. The graph that allocates is launched again
+// after each. A stream that took part in a capture ends before the capture does.
 #include "graphs.h"
 #include <thread>
 
@@ -42,7 +42,8 @@ struct Both {
     }
 };
 
-// compute forks into a stream of its own, which ends before the caller's stream is synchronised, or its capture is ended.
+// compute forks into a stream of its own, which ends before the caller's stream is synchronised, or
+// its capture is ended.
 static void compute(cudaStream_t s, Both &x) {
     unsigned *a, *b, *c;
     cudaStream_t side = stream();
@@ -112,7 +113,8 @@ static void unjoined() {
         cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
         told("is capturing", cudaStreamIsCapturing(s, &status));
         printf("status %d\n", int(status));
-        if (how == 2) told("join by the event of a stream that is gone", cudaStreamWaitEvent(s, join, 0));
+        if (how == 2)
+            told("join by the event of a stream that is gone", cudaStreamWaitEvent(s, join, 0));
         mix<<<grid, block, 0, s>>>(d.data, d.data, n, 4);
         told("launch", cudaGetLastError());
         told("end", cudaStreamEndCapture(s, &g));
@@ -129,7 +131,8 @@ static void unjoined() {
     }
 }
 
-// Made is a graph that allocates memory, doesn't free it and leaves what it computed there and on the host.
+// Made is a graph that allocates memory, doesn't free it and leaves what it computed there and on
+// the host.
 struct Made {
     Host in{true}, out{true};
     unsigned *p;
@@ -145,14 +148,16 @@ struct Made {
         a = (unsigned *)params.dptr;
         CHECK(cudaGraphAddMemAllocNode(&allocB, g, &allocA, 1, &params));
         b = (unsigned *)params.dptr;
-        CHECK(cudaGraphAddMemcpyNode1D(&load, g, &allocB, 1, a, in.data, bytes, cudaMemcpyHostToDevice));
+        CHECK(cudaGraphAddMemcpyNode1D(&load, g, &allocB, 1, a, in.data, bytes,
+                                       cudaMemcpyHostToDevice));
         void *firstArgs[] = {&b, &a, &size, &keys[0]}, *secondArgs[] = {&b, &b, &size, &keys[1]};
         cudaKernelNodeParams k = kernel((void *)mix, firstArgs);
         CHECK(cudaGraphAddKernelNode(&first, g, &load, 1, &k));
         CHECK(cudaGraphAddMemFreeNode(&freeA, g, &first, 1, a));
         k = kernel((void *)mix, secondArgs);
         CHECK(cudaGraphAddKernelNode(&second, g, &freeA, 1, &k));
-        CHECK(cudaGraphAddMemcpyNode1D(&store, g, &second, 1, out.data, b, bytes, cudaMemcpyDeviceToHost));
+        CHECK(cudaGraphAddMemcpyNode1D(&store, g, &second, 1, out.data, b, bytes,
+                                       cudaMemcpyDeviceToHost));
         p = b;
         exec = instantiate(g, flags);
         CHECK(cudaGraphDestroy(g));
@@ -167,7 +172,8 @@ struct Made {
         CHECK(cudaMemcpyAsync(copy.data, p, bytes, cudaMemcpyDeviceToHost, s));
     }
     void verify(const Host &copy) const {
-        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == expected(i) && copy.data[i] == expected(i));
+        for (unsigned i = 0; i < n; i++)
+            REQUIRE(out.data[i] == expected(i) && copy.data[i] == expected(i));
     }
 };
 

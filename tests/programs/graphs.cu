@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures streams and replays the graphs with other data in host memory each time. Every word is compared with what
-// the host computes; words around each buffer must stay as they are.
+// Captures streams and replays the graphs with other data in host memory each time. Every word is
+// compared with what the host computes; words around each buffer must stay as they are.
 #include "graphs.h"
 #include <sys/mman.h>
 
@@ -24,7 +24,8 @@ static void linear(const char *name, bool pinned, cudaStreamCaptureMode mode) {
     for (unsigned r = 0; r < replays; r++) {
         in.fill();
         launch(e, s);
-        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == mixed(mixed(in.data[i], 1, i), 2, i));
+        for (unsigned i = 0; i < n; i++)
+            REQUIRE(out.data[i] == mixed(mixed(in.data[i], 1, i), 2, i));
     }
     printf("%s: %zu nodes, %u replays right\n", name, count(g), replays);
     CHECK(cudaGraphExecDestroy(e));
@@ -69,7 +70,8 @@ static void forkJoin() {
     cudaEvent_t fork, left, right;
     cudaGraph_t g;
     for (auto &x : s) CHECK(cudaStreamCreateWithFlags(&x, cudaStreamNonBlocking));
-    for (auto *e : {&fork, &left, &right}) CHECK(cudaEventCreateWithFlags(e, cudaEventDisableTiming));
+    for (auto *e : {&fork, &left, &right})
+        CHECK(cudaEventCreateWithFlags(e, cudaEventDisableTiming));
     CHECK(cudaStreamBeginCapture(s[0], cudaStreamCaptureModeThreadLocal));
     CHECK(cudaMemcpyAsync(a.data, in.data, bytes, cudaMemcpyHostToDevice, s[0]));
     CHECK(cudaEventRecord(fork, s[0]));
@@ -121,8 +123,8 @@ static cudaGraphExec_t load(cudaStream_t s, unsigned *to, const void *from) {
 
 static const unsigned constants[n] = {1, 1, 2, 3, 5, 8, 13, 21};
 
-// moved puts other pages at addresses that graphs know, after some and before others of them were captured. It also
-// captures memory that can't be written.
+// moved puts other pages at addresses that graphs know, after some and before others of them were
+// captured. It also captures memory that can't be written.
 static void moved() {
     const size_t size = 1 << 16, at[] = {0, 5000, 30000};
     Device a;
@@ -132,7 +134,8 @@ static void moved() {
     CHECK(cudaStreamCreate(&s));
     char *p = nullptr;
     for (unsigned i = 0; i < 3; i++) {
-        p = (char *)mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (p ? MAP_FIXED : 0), -1, 0);
+        p = (char *)mmap(p, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | (p ? MAP_FIXED : 0), -1, 0);
         REQUIRE(p != MAP_FAILED);
         // A graph that was captured earlier is captured again for its pages to be sure.
         for (unsigned k = 0; k <= i; k++) {
@@ -175,7 +178,8 @@ static void produce(void *data) {
 // consume checks what the graph wrote before it.
 static void consume(void *data) {
     Counter *c = (Counter *)data;
-    for (unsigned i = 0; i < n; i++) REQUIRE(c->out->data[i] == mixed(c->calls * 1000 + i, c->key, i));
+    for (unsigned i = 0; i < n; i++)
+        REQUIRE(c->out->data[i] == mixed(c->calls * 1000 + i, c->key, i));
     memset(c->out->data, 0, bytes);
 }
 
@@ -235,8 +239,10 @@ static void rows() {
     CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
     CHECK(cudaMemsetAsync(a.data, 0, bytes, s));
     CHECK(cudaMemset2DAsync(a.data + 10, pitch * 4, 0x33, width * 4, height, s));
-    CHECK(cudaMemcpy2DAsync(a.data + 1, pitch * 4, in.data, width * 4, 20 * 4, height, cudaMemcpyHostToDevice, s));
-    CHECK(cudaMemcpy2DAsync(a.data + 70, pitch * 4, plain.data, width * 4, 20 * 4, height, cudaMemcpyHostToDevice, s));
+    CHECK(cudaMemcpy2DAsync(a.data + 1, pitch * 4, in.data, width * 4, 20 * 4, height,
+                            cudaMemcpyHostToDevice, s));
+    CHECK(cudaMemcpy2DAsync(a.data + 70, pitch * 4, plain.data, width * 4, 20 * 4, height,
+                            cudaMemcpyHostToDevice, s));
     CHECK(cudaMemcpyAsync(out.data, a.data, bytes, cudaMemcpyDeviceToHost, s));
     CHECK(cudaStreamEndCapture(s, &g));
     cudaGraphExec_t e = instantiate(g);
@@ -305,7 +311,8 @@ static void extend() {
     CHECKCU(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     cudaGraphNode_t load;
     CHECK(cudaGraphCreate(&g, 0));
-    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes, cudaMemcpyHostToDevice));
+    CHECK(cudaGraphAddMemcpyNode1D(&load, g, nullptr, 0, a.data, in.data, bytes,
+                                   cudaMemcpyHostToDevice));
     CHECKCU(cuStreamBeginCaptureToGraph(s, g, &load, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
     mix<<<grid, block, 0, s>>>(a.data, a.data, n, 101);
     // A node by hand, as libraries do that extend a capture.
@@ -326,7 +333,8 @@ static void extend() {
     cudaGraphNode_t added;
     CHECK(cudaGraphAddKernelNode(&added, g, tail, tails, &p));
 #if CUDA_VERSION >= 13000
-    CHECKCU(cuStreamUpdateCaptureDependencies(s, &added, nullptr, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    CHECKCU(cuStreamUpdateCaptureDependencies(s, &added, nullptr, 1,
+                                              CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 #else
     CHECKCU(cuStreamUpdateCaptureDependencies(s, &added, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 #endif
@@ -337,7 +345,8 @@ static void extend() {
     for (unsigned r = 0; r < replays; r++) {
         in.fill();
         launch(e, s);
-        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == mixed(mixed(in.data[i], 101, i), 102, i));
+        for (unsigned i = 0; i < n; i++)
+            REQUIRE(out.data[i] == mixed(mixed(in.data[i], 101, i), 102, i));
     }
     printf("extended: %zu nodes\n", count(g));
     CHECK(cudaGraphExecDestroy(e));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Green contexts: the device's multiprocessors are split, kernels stay on those of their green context, and everything but
-// streams is shared with the primary context.
+// Green contexts: the device's multiprocessors are split, kernels stay on those of their green
+// context, and everything but streams is shared with the primary context.
 #include "driver.h"
 #include <cstring>
 #include <set>
@@ -29,7 +29,8 @@ struct Part {
 
 static CUfunction function;
 
-static void launch(CUstream stream, CUdeviceptr out, CUdeviceptr in, unsigned add, CUdeviceptr where) {
+static void launch(CUstream stream, CUdeviceptr out, CUdeviceptr in, unsigned add,
+                   CUdeviceptr where) {
     void *params[] = {&out, &in, &add, &where};
     CHECKCU(cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, params, nullptr));
 }
@@ -53,7 +54,8 @@ static CUdeviceptr allocate(size_t n) {
     return p;
 }
 
-// granularity is how few multiprocessors make a group: CUDA 13 says so, before that it is 8 for this generation.
+// granularity is how few multiprocessors make a group: CUDA 13 says so, before that it is 8 for
+// this generation.
 static unsigned granularity(const CUdevResource &r) {
     unsigned partition;
     memcpy(&partition, (const char *)&r + 100, sizeof partition);
@@ -120,8 +122,10 @@ static void expect(CUdeviceptr p, const std::vector<unsigned> &in, unsigned add)
     for (unsigned i = 0; i < count; i++) REQUIRE(v[i] == in[i] * 3 + add);
 }
 
-static void together(std::vector<Part> &parts, CUdeviceptr in, const std::vector<unsigned> &values) {
-    for (size_t i = 0; i < parts.size(); i++) launch(parts[i].stream, parts[i].out, in, unsigned(i), parts[i].where);
+static void together(std::vector<Part> &parts, CUdeviceptr in,
+                     const std::vector<unsigned> &values) {
+    for (size_t i = 0; i < parts.size(); i++)
+        launch(parts[i].stream, parts[i].out, in, unsigned(i), parts[i].where);
     for (Part &p : parts) CHECKCU(cuStreamSynchronize(p.stream));
     std::set<unsigned> all;
     size_t sum = 0;
@@ -136,7 +140,8 @@ static void together(std::vector<Part> &parts, CUdeviceptr in, const std::vector
     puts("each green context has multiprocessors of its own");
 }
 
-// inside works while a green context is current: its default stream, memory, a stream of the ordinary functions.
+// inside works while a green context is current: its default stream, memory, a stream of the
+// ordinary functions.
 static CUdeviceptr inside(Part &p, CUdeviceptr in, const std::vector<unsigned> &values) {
     CUcontext now, of;
     CUdevice device;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host functions hold streams while other threads allocate, free, create, destroy and launch more than any queue holds:
-// whatever of that waits inside the driver for a stream, the functions still run, each in its turn.
+// Host functions hold streams while other threads allocate, free, create, destroy and launch more
+// than any queue holds: whatever of that waits inside the driver for a stream, the functions still
+// run, each in its turn.
 #include "check.h"
 #include <atomic>
 #include <thread>
@@ -74,5 +75,6 @@ int main() {
 
     int host[streams];
     CHECK(cudaMemcpy(host, counters, sizeof host, cudaMemcpyDeviceToHost));
-    for (int s = 0; s < streams; s++) printf("stream %d: %d host functions, %d kernels\n", s, turns[s].load(), host[s]);
+    for (int s = 0; s < streams; s++)
+        printf("stream %d: %d host functions, %d kernels\n", s, turns[s].load(), host[s]);
 }

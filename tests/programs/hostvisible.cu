@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that a stream calls see what the stream did before them, come in its order, and what they write is seen by
-// what follows.
+// Functions that a stream calls see what the stream did before them, come in its order, and what
+// they write is seen by what follows.
 #include "check.h"
 #include <atomic>
 
@@ -54,9 +54,11 @@ int main() {
     CHECK(cudaMemset(wrong, 0, sizeof *wrong));
     for (int s = 0; s < streams; s++) {
         Lane &l = lane[s];
-        CHECK(cudaStreamCreateWithFlags(&l.stream, s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
+        CHECK(cudaStreamCreateWithFlags(&l.stream,
+                                        s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
         CHECK(cudaMalloc(&l.dev, n * sizeof(unsigned)));
-        for (unsigned **p : {&l.mapped, &l.out, &l.in}) CHECK(cudaHostAlloc(p, n * sizeof(unsigned), cudaHostAllocMapped));
+        for (unsigned **p : {&l.mapped, &l.out, &l.in})
+            CHECK(cudaHostAlloc(p, n * sizeof(unsigned), cudaHostAllocMapped));
     }
     CHECK(cudaDeviceSynchronize());
     for (unsigned r = 0; r < rounds; r++)
@@ -65,12 +67,14 @@ int main() {
             unsigned key = (r + 1) * 2654435761u + s;
             step[s][r] = {&l, key, r};
             produce<<<1, 64, 0, l.stream>>>(l.dev, l.mapped, key);
-            CHECK(cudaMemcpyAsync(l.out, l.dev, n * sizeof(unsigned), cudaMemcpyDeviceToHost, l.stream));
+            CHECK(cudaMemcpyAsync(l.out, l.dev, n * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                                  l.stream));
             if ((r + s) % 2)
                 CHECK(cudaLaunchHostFunc(l.stream, function, &step[s][r]));
             else
                 CHECK(cudaStreamAddCallback(l.stream, callback, &step[s][r], 0));
-            CHECK(cudaMemcpyAsync(l.dev, l.in, n * sizeof(unsigned), cudaMemcpyHostToDevice, l.stream));
+            CHECK(cudaMemcpyAsync(l.dev, l.in, n * sizeof(unsigned), cudaMemcpyHostToDevice,
+                                  l.stream));
             verify<<<1, 64, 0, l.stream>>>(l.dev, key, wrong);
             CHECK(cudaGetLastError());
         }

@@ -8,7 +8,9 @@
 static const size_t count = 1 << 20;
 
 static __global__ void add(unsigned *p, size_t n, unsigned value) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) p[i] += value;
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
+        p[i] += value;
 }
 
 struct Message {

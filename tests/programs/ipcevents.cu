@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes take turns with memory that they share. Events order their streams; nobody waits on the CPU for the other's
-// work, only for word that it has been queued.
+// Two processes take turns with memory that they share. Events order their streams; nobody waits on
+// the CPU for the other's work, only for word that it has been queued.
 #include "driver.h"
 #include <sys/wait.h>
 #include <unistd.h>

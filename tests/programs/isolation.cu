@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel reaches its own process's device and pinned memory, and nothing else. Each address is tried by a process of its own,
-// since the fault kills its context; meanwhile another process lives whose memory is among what is tried.
+// A kernel reaches its own process's device and pinned memory, and nothing else. Each address is
+// tried by a process of its own, since the fault kills its context; meanwhile another process lives
+// whose memory is among what is tried.
 #include "check.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -21,11 +22,14 @@ static Board *board;
 __global__ void look(const uint64_t *p, uint64_t *out) { *out = *p; }
 
 __global__ void fill(uint64_t *p, size_t n) {
-    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x) p[i] = secret;
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
+        p[i] = secret;
 }
 
 __global__ void count(const uint64_t *p, size_t n, unsigned *wrong) {
-    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         if (p[i] != secret) atomicAdd(wrong, 1);
 }
 
@@ -47,7 +51,8 @@ static void must(const void *address) {
 }
 
 static char *ordinary() {
-    void *p = mmap(nullptr, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *p = mmap(nullptr, block, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     REQUIRE(p != MAP_FAILED);
     for (size_t i = 0; i < block; i += sizeof secret) memcpy((char *)p + i, &secret, sizeof secret);
     return (char *)p;
@@ -112,12 +117,31 @@ static const struct {
     {"device memory that was freed", freedDevice},
 };
 
-// Where other software keeps things: the guest's RAM by its physical address, kernels, programs, libraries, heaps of Go.
+// Where other software keeps things: the guest's RAM by its physical address, kernels, programs,
+// libraries, heaps of Go.
 static const uint64_t places[] = {
-    0x1000,          0x100000,         0x400000,           0x600000,           0x1000000,          0x40000000,
-    0x60000000,      0x60400000,       0xc000000000,       0xc000100000,       0xc004000000,       0x555555554000,
-    0x5555557a0000,  0x7ffff7dd0000,   0x7ffff7ffe000,     0x7ffffffde000,     0xffff888000000000, 0xffff888001000000,
-    0xffffea0000000000, 0xffffffff81000000, 0xffffffffa0000000, 0xffffffffff600000,
+    0x1000,
+    0x100000,
+    0x400000,
+    0x600000,
+    0x1000000,
+    0x40000000,
+    0x60000000,
+    0x60400000,
+    0xc000000000,
+    0xc000100000,
+    0xc004000000,
+    0x555555554000,
+    0x5555557a0000,
+    0x7ffff7dd0000,
+    0x7ffff7ffe000,
+    0x7ffffffde000,
+    0xffff888000000000,
+    0xffff888001000000,
+    0xffffea0000000000,
+    0xffffffff81000000,
+    0xffffffffa0000000,
+    0xffffffffff600000,
 };
 
 // apart runs f in a process of its own. It tells whether the kernel faulted.
@@ -131,7 +155,8 @@ template <class F> static bool apart(F f) {
         _exit(0);
     }
     int status;
-    REQUIRE(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+    REQUIRE(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+            !WEXITSTATUS(status));
     return board->error == cudaErrorIllegalAddress;
 }
 
@@ -157,7 +182,8 @@ static void victim(int ready, int end) {
 int main() {
     int ready[2], end[2], status;
     char byte = 0;
-    board = (Board *)mmap(nullptr, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    board = (Board *)mmap(nullptr, sizeof *board, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     REQUIRE(board != MAP_FAILED && !pipe(ready) && !pipe(end));
     const pid_t other = fork();
     if (!other) {
@@ -166,7 +192,8 @@ int main() {
     }
     close(ready[1]); // if the other process ends, the pipe does
     REQUIRE(other > 0 && ::read(ready[0], &byte, 1) == 1);
-    for (const auto &t : tries) printf("%s: %s\n", t.name, apart(t.run) ? "out of reach" : "REACHED");
+    for (const auto &t : tries)
+        printf("%s: %s\n", t.name, apart(t.run) ? "out of reach" : "REACHED");
     size_t reached = 0;
     for (const uint64_t place : places) {
         if (apart([=] { read((const void *)place); })) continue;
@@ -175,6 +202,7 @@ int main() {
     }
     printf("%zu of %zu other addresses reached\n", reached, sizeof places / sizeof *places);
     REQUIRE(write(end[1], &byte, 1) == 1 && waitpid(other, &status, 0) == other);
-    printf("the other process: %s\n", WIFEXITED(status) && !WEXITSTATUS(status) ? "has its memory" : "failed");
+    printf("the other process: %s\n",
+           WIFEXITED(status) && !WEXITSTATUS(status) ? "has its memory" : "failed");
     return 0;
 }

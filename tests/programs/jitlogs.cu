@@ -6,10 +6,12 @@
 
 static const char good[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
                            ".visible .entry first() { ret; }\n.visible .entry second() { ret; }\n";
-static const char broken[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-                             ".visible .entry kernel()\n{\n\t.reg .u32 %a;\n\tadd.u32 %a, %a, %nothing;\n\tret;\n}\n";
-static const char undefined[] = ".version 7.0\n.target sm_75\n.address_size 64\n.extern .func missing();\n"
-                                ".visible .entry kernel()\n{\n\tcall missing;\n\tret;\n}\n";
+static const char broken[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n"
+    ".visible .entry kernel()\n{\n\t.reg .u32 %a;\n\tadd.u32 %a, %a, %nothing;\n\tret;\n}\n";
+static const char undefined[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n.extern .func missing();\n"
+    ".visible .entry kernel()\n{\n\tcall missing;\n\tret;\n}\n";
 
 // Log is a buffer with guard bytes around it.
 struct Log {
@@ -37,9 +39,11 @@ static Result load(Way way, const char *ptx, size_t infoBytes, size_t errorBytes
     float none = -1;
     void *time = nullptr;
     memcpy(&time, &none, sizeof none);
-    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-                              CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE, CU_JIT_WALL_TIME};
-    void *values[] = {info.at(), (void *)infoBytes, error.at(), (void *)errorBytes, (void *)(size_t)verbose, time};
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER,  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_LOG_VERBOSE,      CU_JIT_WALL_TIME};
+    void *values[] = {info.at(),          (void *)infoBytes,       error.at(),
+                      (void *)errorBytes, (void *)(size_t)verbose, time};
     Result r;
     CUmodule m;
     CUlibrary lib;
@@ -55,7 +59,8 @@ static Result load(Way way, const char *ptx, size_t infoBytes, size_t errorBytes
         break;
     case linker:
         CHECKCU(cuLinkCreate(6, options, values, &link));
-        r.code = cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)ptx, strlen(ptx) + 1, "text", 0, nullptr, nullptr);
+        r.code = cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)ptx, strlen(ptx) + 1, "text", 0,
+                               nullptr, nullptr);
         void *image;
         size_t size;
         if (!r.code) r.code = cuLinkComplete(link, &image, &size);
@@ -87,18 +92,25 @@ int main() {
             for (size_t size : {size_t(1), size_t(100), large})
                 for (const char *ptx : {broken, good}) {
                     r = load(library, ptx, size, size, true);
-                    expect("a library", r.code == CUDA_SUCCESS || (ptx == broken && r.code == CUDA_ERROR_INVALID_PTX), r);
+                    expect("a library",
+                           r.code == CUDA_SUCCESS ||
+                               (ptx == broken && r.code == CUDA_ERROR_INVALID_PTX),
+                           r);
                 }
             printf("%s: logs\n", names[way]);
             continue;
         }
-        expect("entries", r.info.find("'first'") != r.info.npos && r.info.find("'second'") != r.info.npos, r);
+        expect("entries",
+               r.info.find("'first'") != r.info.npos && r.info.find("'second'") != r.info.npos, r);
         r = load((Way)way, broken, 4096, 4096, true);
         expect(names[way], r.code == CUDA_ERROR_INVALID_PTX, r);
-        expect("line", r.error.find("line 7") != r.error.npos && r.error.find("%nothing") != r.error.npos, r);
+        expect("line",
+               r.error.find("line 7") != r.error.npos && r.error.find("%nothing") != r.error.npos,
+               r);
         r = load((Way)way, undefined, 4096, 4096, false);
         expect(names[way], r.code != CUDA_SUCCESS && r.error.find("missing") != r.error.npos, r);
-        // Whatever the size, the code is the same, and nothing else is written. (Driver 580 ends a text of no bytes with a NUL.)
+        // Whatever the size, the code is the same, and nothing else is written. (Driver 580 ends a
+        // text of no bytes with a NUL.)
         for (size_t size : {size_t(1), size_t(2), size_t(16), size_t(100), large}) {
             r = load((Way)way, broken, size, size, true);
             expect("a broken text", r.code == CUDA_ERROR_INVALID_PTX, r);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that keeps what kernels compute in it, round after round: as many as the argument says, 0 for no end.
-// Allocations of all sizes have some words of it, at their beginning, their middle and their end.
+// Memory that keeps what kernels compute in it, round after round: as many as the argument says, 0
+// for no end. Allocations of all sizes have some words of it, at their beginning, their middle and
+// their end.
 #include "check.h"
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,9 @@ struct Place {
     uint32_t *at; // of so many words
 };
 
-__global__ void step(uint32_t *p, uint32_t round) { p[threadIdx.x] = p[threadIdx.x] * 1664525u + round + threadIdx.x; }
+__global__ void step(uint32_t *p, uint32_t round) {
+    p[threadIdx.x] = p[threadIdx.x] * 1664525u + round + threadIdx.x;
+}
 
 int main(int, char **argv) {
     const int rounds = atoi(argv[1]);

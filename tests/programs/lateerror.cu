@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which call reports what went wrong: a launch that can't be is refused by itself, whatever is queued before it; a
-// kernel that fails is reported by what waits for it, and by every call from then on.
+// Which call reports what went wrong: a launch that can't be is refused by itself, whatever is
+// queued before it; a kernel that fails is reported by what waits for it, and by every call from
+// then on.
 #include "gate.h"
 
 __global__ void add(int *p) { atomicAdd(p, 1); }
@@ -26,7 +27,8 @@ int main() {
     CHECK(cudaMemset(counter, 0, sizeof *counter));
     CHECK(cudaDeviceSynchronize());
     cudaFuncAttributes loaded;
-    CHECK(cudaFuncGetAttributes(&loaded, fault));  // so that nothing is loaded while the gate is closed
+    CHECK(cudaFuncGetAttributes(&loaded,
+                                fault)); // so that nothing is loaded while the gate is closed
     addMany(stream);
     CHECK(cudaStreamSynchronize(stream));
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of small copies and launches, with a pause before each answer: as many as the argument says, 0 for no end.
+// Rounds of small copies and launches, with a pause before each answer: as many as the argument
+// says, 0 for no end.
 #include "check.h"
 #include <cstring>
 #include <unistd.h>

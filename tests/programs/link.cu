@@ -49,18 +49,22 @@ static const char callee[] = R"(
 }
 )";
 
-static const char broken[] = ".version 7.0\n.target sm_75\n.address_size 64\n.entry broken( { nonsense }\n";
+static const char broken[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n.entry broken( { nonsense }\n";
 
 int main() {
     openDevice();
     char info[4096] = "", error[4096] = "";
-    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
-                              CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE};
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_LOG_VERBOSE};
     void *values[] = {info, (void *)sizeof info, error, (void *)sizeof error, (void *)1};
     CUlinkState link;
     CHECKCU(cuLinkCreate(5, options, values, &link));
-    CHECKCU(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)caller, sizeof caller, "caller", 0, nullptr, nullptr));
-    CHECKCU(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)callee, sizeof callee, "callee", 0, nullptr, nullptr));
+    CHECKCU(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)caller, sizeof caller, "caller", 0,
+                          nullptr, nullptr));
+    CHECKCU(cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)callee, sizeof callee, "callee", 0,
+                          nullptr, nullptr));
     void *cubin;
     size_t size;
     CHECKCU(cuLinkComplete(link, &cubin, &size));
@@ -85,7 +89,8 @@ int main() {
 
     values[1] = (void *)sizeof info, values[3] = (void *)sizeof error;
     CHECKCU(cuLinkCreate(5, options, values, &link));
-    CUresult r = cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)broken, sizeof broken, "broken", 0, nullptr, nullptr);
+    CUresult r = cuLinkAddData(link, CU_JIT_INPUT_PTX, (void *)broken, sizeof broken, "broken", 0,
+                               nullptr, nullptr);
     if (r == CUDA_SUCCESS) r = cuLinkComplete(link, &cubin, &size);
     printf("broken: %s, error log: %s\n", name(r), strlen(error) > 0 ? "some" : "none");
     CHECKCU(cuLinkDestroy(link));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocates in stream order, from the default pool and from one of its own, and looks at what pools tell.
+// Allocates in stream order, from the default pool and from one of its own, and looks at what pools
+// tell.
 #include "driver.h"
 #include <vector>
 
@@ -78,7 +79,8 @@ static void own(CUdevice device) {
     CHECKCU(cuMemPoolCreate(&pool, &props));
     int reuse = 0;
     CHECKCU(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &reuse));
-    printf("own: threshold %llu, reuse %d\n", (unsigned long long)attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), reuse);
+    printf("own: threshold %llu, reuse %d\n",
+           (unsigned long long)attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), reuse);
     uint64_t all = ~0ull, zero = 0;
     CHECKCU(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
     CUstream s;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed memory: touched by host and device in turn and at the same time, copied and filled in every way, asked about,
-// advised about, and freed while work uses it. Every byte is checked, with guards around what is written.
+// Managed memory: touched by host and device in turn and at the same time, copied and filled in
+// every way, asked about, advised about, and freed while work uses it. Every byte is checked, with
+// guards around what is written.
 #include "driver.h"
 #include <cstring>
 #include <ctime>
@@ -13,7 +14,8 @@ static void fill(unsigned char *p, size_t n) {
 }
 
 __global__ void change(unsigned char *p, size_t n) {
-    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         p[i] = (unsigned char)(p[i] * 7 + i);
 }
 
@@ -164,7 +166,8 @@ static void copies() {
         std::vector<unsigned char> a(n + 128), b(n + 128);
         for (int other = Piece::pageable; other <= Piece::managed; other++) {
             for (int way = 0; way < 8; way++) {
-                bool in = way & 1, host = other < Piece::device || (other == Piece::managed && way & 4);
+                bool in = way & 1,
+                     host = other < Piece::device || (other == Piece::managed && way & 4);
                 Piece with(Piece::Kind(other), n), m(Piece::managed, n);
                 const Piece &to = in ? m : with, &from = in ? with : m;
                 cudaMemcpyKind kind = way & 2    ? cudaMemcpyDefault
@@ -209,7 +212,8 @@ static void boxes() {
             }
             CHECK(cudaDeviceSynchronize());
             for (size_t row = 0; row < planes * height; row++)
-                memcpy((way & 1 ? b : a).data() + 64 + row * pitch, (way & 1 ? a : b).data() + 64 + row * pitch, width);
+                memcpy((way & 1 ? b : a).data() + 64 + row * pitch,
+                       (way & 1 ? a : b).data() + 64 + row * pitch, width);
             REQUIRE(with.get() == a && m.get() == b);
         }
     }
@@ -258,7 +262,8 @@ static void attributes() {
     for (char *at : {p, p + 1, p + n - 1}) {
         cudaPointerAttributes a;
         CHECK(cudaPointerGetAttributes(&a, at));
-        REQUIRE(a.type == cudaMemoryTypeManaged && a.device == 0 && a.devicePointer == at && a.hostPointer == at);
+        REQUIRE(a.type == cudaMemoryTypeManaged && a.device == 0 && a.devicePointer == at &&
+                a.hostPointer == at);
         unsigned managed = 0;
         CUdeviceptr base;
         size_t size;
@@ -279,7 +284,8 @@ static void attributes() {
 
 #if CUDART_VERSION >= 13000
 static cudaMemLocation location(int device) {
-    return {device < 0 ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice, device < 0 ? 0 : device};
+    return {device < 0 ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice,
+            device < 0 ? 0 : device};
 }
 #define PREFETCH(p, n, device) cudaMemPrefetchAsync((p), (n), location(device), 0, 0)
 #define ADVISE(p, n, advice, device) cudaMemAdvise((p), (n), (advice), location(device))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed variables of a library whose addresses are asked for before there is a context, as the runtime of CUDA 13 does:
-// they have their initial values once there is one.
+// Managed variables of a library whose addresses are asked for before there is a context, as the
+// runtime of CUDA 13 does: they have their initial values once there is one.
 #include "driver.h"
 
 static const char ptx[] = R"(

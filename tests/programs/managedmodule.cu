@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed variables of PTX that the driver API loads, as modules and as a library: each module has its own, with the
-// initial values, at addresses that host and device share.
+// Managed variables of PTX that the driver API loads, as modules and as a library: each module has
+// its own, with the initial values, at addresses that host and device share.
 #include "driver.h"
 #include <cstring>
 
@@ -95,8 +95,8 @@ static Variables find(CUmodule m) {
     return v;
 }
 
-// findInModule is find for a module of its own, where toPlain has an initial value: in a library plain has an address in
-// each context, toPlain one for all of them.
+// findInModule is find for a module of its own, where toPlain has an initial value: in a library
+// plain has an address in each context, toPlain one for all of them.
 static Variables findInModule(CUmodule m) {
     Variables v = find(m);
     REQUIRE((CUdeviceptr)*v.toPlain == v.plain);
@@ -118,8 +118,10 @@ static void run(CUfunction step, const Variables &v, unsigned turn) {
     CHECKCU(cuMemcpyDtoH(got, out, sizeof got));
     CHECKCU(cuMemcpyDtoH(&plain, v.plain, sizeof plain));
     REQUIRE(got[0] == (uint64_t)v.a && got[1] == (uint64_t)&v.ab[2]);
-    REQUIRE(*v.a == before + 1 && v.ab[0] == turn * 1000 && v.ab[1] == 20 + 5 * turn && v.ab[2] == 30);
-    REQUIRE(v.abc[40959] == 90 && v.abc[40958] == 0 && plain == 3 + turn && *v.number == 1.5 * (1 << turn));
+    REQUIRE(*v.a == before + 1 && v.ab[0] == turn * 1000 && v.ab[1] == 20 + 5 * turn &&
+            v.ab[2] == 30);
+    REQUIRE(v.abc[40959] == 90 && v.abc[40958] == 0 && plain == 3 + turn &&
+            *v.number == 1.5 * (1 << turn));
     CHECKCU(cuMemFree(out));
 }
 

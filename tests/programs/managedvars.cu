@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Managed variables: scalars, arrays and structures with and without initial values, addresses among them, touched by
-// host and device in turn and at the same time, copied by name, and asked about.
+// Managed variables: scalars, arrays and structures with and without initial values, addresses
+// among them, touched by host and device in turn and at the same time, copied by name, and asked
+// about.
 #include "check.h"
 #include <cstring>
 #include <ctime>
@@ -19,7 +20,8 @@ __managed__ Pair pairs[2] = {{7, 0.5}, {-8, 1e300}};
 __managed__ unsigned numbers[n];
 __managed__ char text[] = "a managed text";
 __device__ int plain = 3;
-__managed__ int *toPlain; // the device's to fill: device variables have an address in each context, managed ones have one
+__managed__ int *toPlain; // the device's to fill: device variables have an address in each context,
+                          // managed ones have one
 __managed__ int *toCounter;
 __managed__ int turn, shared[50];
 __constant__ unsigned factor = 2654435761u;
@@ -79,8 +81,10 @@ int main() {
     Random r = {77};
     // Initial values, before anything ran on the device.
     REQUIRE(counter == 5 && flag == 200 && !strcmp(text, "a managed text"));
-    for (int k = 0; k < 7; k++) REQUIRE(table[k] == (k == 0 ? 1.5 : k == 1 ? 2.5 : k == 2 ? -3.25 : 0));
-    REQUIRE(pairs[0].key == 7 && pairs[0].value == 0.5 && pairs[1].key == -8 && pairs[1].value == 1e300);
+    for (int k = 0; k < 7; k++)
+        REQUIRE(table[k] == (k == 0 ? 1.5 : k == 1 ? 2.5 : k == 2 ? -3.25 : 0));
+    REQUIRE(pairs[0].key == 7 && pairs[0].value == 0.5 && pairs[1].key == -8 &&
+            pairs[1].value == 1e300);
     for (int i = 0; i < n; i++) REQUIRE(numbers[i] == 0);
     REQUIRE(toCounter == nullptr && toPlain == nullptr);
     toCounter = &counter;
@@ -99,7 +103,8 @@ int main() {
         }
         REQUIRE(counter == wantCounter && flag == (unsigned char)(201 + turn));
         REQUIRE(table[0] == 1.5 * (2 << turn) && table[2] == -3.25 * (2 << turn) && table[6] == 0);
-        REQUIRE(pairs[1].key == -8 + 7 * (turn + 1) && pairs[1].value == 1e300 && pairs[0].key == 7);
+        REQUIRE(pairs[1].key == -8 + 7 * (turn + 1) && pairs[1].value == 1e300 &&
+                pairs[0].key == 7);
         int at = int(r.below(n));
         numbers[at] = want[at] = r.next();
         counter = wantCounter = int(r.below(1000));
@@ -132,7 +137,8 @@ int main() {
     REQUIRE(counter == -1);
     cudaPointerAttributes a;
     CHECK(cudaPointerGetAttributes(&a, &numbers[n - 1]));
-    REQUIRE(a.type == cudaMemoryTypeManaged && a.devicePointer == &numbers[n - 1] && a.hostPointer == &numbers[n - 1]);
+    REQUIRE(a.type == cudaMemoryTypeManaged && a.devicePointer == &numbers[n - 1] &&
+            a.hostPointer == &numbers[n - 1]);
     CHECK(cudaPointerGetAttributes(&a, got));
     REQUIRE(a.type != cudaMemoryTypeManaged);
     printf("by name: as expected\n");

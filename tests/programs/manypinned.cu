@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many small pieces of pinned and managed memory at a time, each copied from and to, and written in place, with guard bytes
-// around what is used; freed and allocated anew in any order.
+// Many small pieces of pinned and managed memory at a time, each copied from and to, and written in
+// place, with guard bytes around what is used; freed and allocated anew in any order.
 #include "check.h"
 #include <algorithm>
 #include <random>
@@ -42,7 +42,8 @@ static void drop(Piece &p) {
         CHECK(cudaFreeHost(p.host));
 }
 
-// use has every piece copied to the device, changed there, and copied back, and then changed in place.
+// use has every piece copied to the device, changed there, and copied back, and then changed in
+// place.
 static void use(std::vector<Piece> &pieces, unsigned char *device, size_t each) {
     for (size_t i = 0; i < pieces.size(); i++) {
         Piece &p = pieces[i];
@@ -77,7 +78,8 @@ int main() {
     for (Piece &p : pieces) {
         cudaPointerAttributes a;
         CHECK(cudaPointerGetAttributes(&a, p.host + p.size));
-        REQUIRE(a.type == (p.managed ? cudaMemoryTypeManaged : cudaMemoryTypeHost) && a.devicePointer == p.host + p.size);
+        REQUIRE(a.type == (p.managed ? cudaMemoryTypeManaged : cudaMemoryTypeHost) &&
+                a.devicePointer == p.host + p.size);
         managed += p.managed;
     }
     std::shuffle(pieces.begin(), pieces.end(), random_);

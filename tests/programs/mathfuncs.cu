@@ -12,10 +12,13 @@ const int n = 400;
 static uint64_t seen = hash("", 0);
 
 template <typename T, typename F> __global__ void evaluate(F f, const T *x, T *y) {
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = f(x[i]);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        y[i] = f(x[i]);
 }
 
-static double ulp(double x, float) { return fmax(nextafterf(fabsf(x), INFINITY) - fabsf(x), 0x1p-149); }
+static double ulp(double x, float) {
+    return fmax(nextafterf(fabsf(x), INFINITY) - fabsf(x), 0x1p-149);
+}
 static double ulp(double x, double) { return nextafter(fabs(x), INFINITY) - fabs(x); }
 
 // compare evaluates f on the device at points from low to high and measures it against the CPU's.
@@ -45,11 +48,13 @@ void compare(const char *name, double bound, bool absolute, double low, double h
     REQUIRE(worst <= bound);
 }
 
-#define BOTH(f, ulps32, ulps64, low, high)                                                        \
-    compare<float>(#f "f", ulps32 + 0.5, false, low, high, [] __device__(float x) { return f(x); }, \
-                   [](long double x) { return f##l(x); });                                        \
-    compare<double>(#f, ulps64 + 0.5, false, low, high, [] __device__(double x) { return f(x); },  \
-                    [](long double x) { return f##l(x); })
+#define BOTH(f, ulps32, ulps64, low, high)                                               \
+    compare<float>(                                                                      \
+        #f "f", ulps32 + 0.5, false, low, high, [] __device__(float x) { return f(x); }, \
+        [](long double x) { return f##l(x); });                                          \
+    compare<double>(                                                                     \
+        #f, ulps64 + 0.5, false, low, high, [] __device__(double x) { return f(x); },    \
+        [](long double x) { return f##l(x); })
 
 #define FAST(f, g, bound, low, high)                                                              \
     compare<float>(#f, bound, true, low, high, [] __device__(float x) { return f(x); },           \

@@ -14,7 +14,8 @@ static __global__ void add(int *to) { atomicAdd(to + blockIdx.x, 1); }
 
 int main() {
     openDevice();
-    auto launch = get<CUresult(Launch *, unsigned, unsigned)>("cuLaunchCooperativeKernelMultiDevice", 9000);
+    auto launch =
+        get<CUresult(Launch *, unsigned, unsigned)>("cuLaunchCooperativeKernelMultiDevice", 9000);
     CUdeviceptr memory;
     CUfunction f;
     CUstream stream, other;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered memory that is the program's to the byte: neighbours with a page in common, until either is unregistered.
+// Registered memory that is the program's to the byte: neighbours with a page in common, until
+// either is unregistered.
 #include "check.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -7,11 +8,13 @@
 const size_t page = 4096;
 
 __global__ void addOne(unsigned char *p, size_t n) {
-    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) p[i]++;
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+        p[i]++;
 }
 
 static unsigned char *map(size_t bytes, void *at = nullptr) {
-    void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
+    void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0), -1, 0);
     REQUIRE(p != MAP_FAILED);
     return (unsigned char *)p;
 }

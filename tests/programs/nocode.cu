@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program without code for the GPU that it finds (built for sm_75 alone; a GPU of compute capability 7.5 would run it).
+// A program without code for the GPU that it finds (built for sm_75 alone; a GPU of compute
+// capability 7.5 would run it).
 #include "check.h"
 
 __global__ void kernel(int *p) { *p = 1; }

@@ -21,7 +21,8 @@ int main() {
 
     std::vector<void *> pieces;
     cudaError_t e;
-    while ((e = cudaMalloc(&p, total / 8)) == cudaSuccess && pieces.size() < 100) pieces.push_back(p);
+    while ((e = cudaMalloc(&p, total / 8)) == cudaSuccess && pieces.size() < 100)
+        pieces.push_back(p);
     printf("filling the memory: %s (%d), enough pieces: %s\n", cudaGetErrorName(e), int(e),
            pieces.size() >= 5 && pieces.size() <= 8 ? "yes" : "no");
     for (void *piece : pieces) CHECK(cudaFree(piece));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where kernels' output goes: into the program's own streams, whatever the program has made of them, in order with its own.
+// Where kernels' output goes: into the program's own streams, whatever the program has made of
+// them, in order with its own.
 #include "check.h"
 #include <csignal>
 #include <fcntl.h>
@@ -25,7 +26,8 @@ static std::string content(const char *file) {
     return text;
 }
 
-// Without a flush of the program's: standard output is a file or a pipe here, and its buffer keeps the order.
+// Without a flush of the program's: standard output is a file or a pipe here, and its buffer keeps
+// the order.
 static void inOrder() {
     for (int i = 0; i < 3; i++) {
         printf("program %d\n", i);

@@ -70,7 +70,8 @@ int main() {
     std::vector<unsigned char> a(room), b(room);
     unsigned char *file = mapFile(room, MAP_SHARED), *copy = mapFile(room, MAP_PRIVATE);
     for (size_t size : {size_t(1), size_t(4093), size_t(65537), (size_t(1) << 20) - 1, largest}) {
-        for (size_t align : {0, 1, 4095}) thereAndBack(&a[align], &b[(align + 3) % 4096], size, align % 64);
+        for (size_t align : {0, 1, 4095})
+            thereAndBack(&a[align], &b[(align + 3) % 4096], size, align % 64);
         printf("heap, %zu bytes: right\n", size);
         thereAndBack(file + 5, copy + 4091, size, 1);
         thereAndBack(copy + 2, file, size, 0);

@@ -43,7 +43,8 @@ static void inPlace(const char *what, int *host) {
     CHECK(cudaDeviceSynchronize());
     for (int i = 0; i < n; i++) REQUIRE(host[i] == 1 - i);
     CHECK(cudaFree(dev));
-    printf("%s: used in place, %s pointer on the device\n", what, mapped == host ? "same" : "another");
+    printf("%s: used in place, %s pointer on the device\n", what,
+           mapped == host ? "same" : "another");
 }
 
 int main() {

@@ -44,8 +44,10 @@ int main() {
     printf("memory type %u\n", type);
     REPORTCU(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)pinned));
     printf("memory type %u\n", type);
-    REPORTCU(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)plain.data()));
-    REPORTCU(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, (CUdeviceptr)dev));
+    REPORTCU(
+        cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)plain.data()));
+    REPORTCU(
+        cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, (CUdeviceptr)dev));
     printf("ordinal %u\n", ordinal);
 
     CHECK(cudaHostUnregister(own.data()));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes that begin and end, with CUDA in them, before them and after them: fork, exec and spawn; daemons; threads in calls
-// while the process ends in each of its ways; calls of exit handlers and destructors; a libcuda that is opened and closed.
-// It runs itself, with the name of a part, wherever a process must not have used CUDA yet.
+// Processes that begin and end, with CUDA in them, before them and after them: fork, exec and
+// spawn; daemons; threads in calls while the process ends in each of its ways; calls of exit
+// handlers and destructors; a libcuda that is opened and closed. It runs itself, with the name of a
+// part, wherever a process must not have used CUDA yet.
 #include "check.h"
 #include <cuda.h>
 #include <atomic>
@@ -156,7 +157,8 @@ static void daemonize() {
     close(ends[0]);
 }
 
-// The driver API, by name: threads that are in calls of the runtime while the process ends find its state destroyed.
+// The driver API, by name: threads that are in calls of the runtime while the process ends find its
+// state destroyed.
 struct Driver {
     void *lib = dlopen("libcuda.so.1", RTLD_NOW);
     template <typename F> F get(F, const char *name) {
@@ -167,7 +169,8 @@ struct Driver {
 };
 #define DRIVER(name, symbol) auto name = Driver().get((decltype(&::name))nullptr, symbol)
 
-static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry kernel() { ret; }\n";
+static const char ptx[] =
+    ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry kernel() { ret; }\n";
 static std::atomic<int> working;
 static CUcontext context;
 static CUfunction kernel;
@@ -186,7 +189,8 @@ static void *work(void *kind) {
     CUstream stream;
     CUdeviceptr device, other;
     std::vector<char> pageable(4 << 20);
-    REQUIRE(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, 0) && !cuMemAlloc(&device, pageable.size()));
+    REQUIRE(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, 0) &&
+            !cuMemAlloc(&device, pageable.size()));
     working++;
     for (;;) {
         switch ((long)kind) {
@@ -249,9 +253,10 @@ static int ending(const char *how) {
 }
 
 static void endings() {
-    const struct { const char *how; int status; } ways[] = {
-        {"return", 11}, {"exit", 12}, {"_exit", 13}, {"quick_exit", 14}, {"abort", 134}, {"terminated", 143},
-        {"killed", 137}, {"handler", 21}, {"pthread_exit", 22}};
+    const struct { const char *how; int status;
+    } ways[] = {{"return", 11},     {"exit", 12},    {"_exit", 13},
+                {"quick_exit", 14}, {"abort", 134},  {"terminated", 143},
+                {"killed", 137},    {"handler", 21}, {"pthread_exit", 22}};
     for (auto &way : ways)
         for (int i = 0; i < 3; i++) {
             std::string part = "end-" + std::string(way.how);
@@ -266,7 +271,8 @@ static int *kept;
 
 static void atTheEnd(const char *where) {
     int v[64];
-    cudaError_t e[] = {cudaMemcpy(v, kept, 256, cudaMemcpyDeviceToHost), cudaDeviceSynchronize(), cudaFree(kept)};
+    cudaError_t e[] = {cudaMemcpy(v, kept, 256, cudaMemcpyDeviceToHost), cudaDeviceSynchronize(),
+                       cudaFree(kept)};
     for (cudaError_t x : e)
         if (x != cudaSuccess && x != cudaErrorCudartUnloading && x != cudaErrorInvalidValue) {
             printf("%s: %s\n", where, cudaGetErrorName(x));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that few programs call: launches as before CUDA 4, attached contexts, batches of copies and discards, questions
-// about atomics, the library's messages. Headers lack some of them, so they are asked for by name.
+// Functions that few programs call: launches as before CUDA 4, attached contexts, batches of copies
+// and discards, questions about atomics, the library's messages. Headers lack some of them, so they
+// are asked for by name.
 #include "versions.h"
 #include <cstring>
 #include <vector>
@@ -45,7 +46,10 @@ static void launches() {
     CHECKCU(setv(f, 8, &in, 8));
     CHECKCU(setf(f, 16, 0.5f));
     CHECKCU(size(f, 24));
-    const struct { int width, height; bool async; } tests[] = {{1, 1, false}, {4, 8, false}, {8, 4, true}, {32, 1, true}};
+    const struct {
+        int width, height;
+        bool async;
+    } tests[] = {{1, 1, false}, {4, 8, false}, {8, 4, true}, {32, 1, true}};
     for (unsigned t = 0; t < 4; t++) {
         CHECKCU(cuMemsetD32(out, 0xcdcdcdcd, count + 1));
         CHECKCU(cuCtxSynchronize());
@@ -58,8 +62,11 @@ static void launches() {
         unsigned written = tests[t].width * tests[t].height * threads;
         for (unsigned i = 0; i <= count; i++) {
             unsigned block = i / threads * threads;
-            REQUIRE(got[i] == (i < written ? unsigned(float(v[block + threads - 1 - (i - block)] & 0xffff) * 0.5f) + 1000 + t
-                                           : 0xcdcdcdcd));
+            REQUIRE(got[i] ==
+                    (i < written
+                         ? unsigned(float(v[block + threads - 1 - (i - block)] & 0xffff) * 0.5f) +
+                               1000 + t
+                         : 0xcdcdcdcd));
         }
     }
     CHECKCU(cuMemFree(in));
@@ -100,9 +107,12 @@ struct Operation {
 };
 
 static void batches() {
-    auto copies = get<CUresult(size_t, Operation *, unsigned long long, CUstream)>("cuMemcpy3DBatchAsync", 13000);
-    auto discard = get<CUresult(CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream)>("cuMemDiscardBatchAsync", 13000);
-    const size_t width = 37, height = 5, depth = 3, row = 64, layer = 7, bytes = row * layer * depth;
+    auto copies = get<CUresult(size_t, Operation *, unsigned long long, CUstream)>(
+        "cuMemcpy3DBatchAsync", 13000);
+    auto discard = get<CUresult(CUdeviceptr *, size_t *, size_t, unsigned long long, CUstream)>(
+        "cuMemDiscardBatchAsync", 13000);
+    const size_t width = 37, height = 5, depth = 3, row = 64, layer = 7,
+                 bytes = row * layer * depth;
     CUstream stream;
     CUdeviceptr a, b, managed;
     Random random{12};
@@ -148,7 +158,8 @@ static void batches() {
 }
 
 static void questions(CUdevice device) {
-    auto host = get<CUresult(unsigned *, const int *, unsigned, CUdevice)>("cuDeviceGetHostAtomicCapabilities", 13000);
+    auto host = get<CUresult(unsigned *, const int *, unsigned, CUdevice)>(
+        "cuDeviceGetHostAtomicCapabilities", 13000);
     auto current = get<CUresult(unsigned *, unsigned)>("cuLogsCurrent", 12090);
     auto dump = get<CUresult(unsigned *, char *, size_t *, unsigned)>("cuLogsDumpToMemory", 12090);
     unsigned capability = ~0u, iterator;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that goes while it is copied: a file that is cut short, memory that is unmapped or moves away. A copy gives an error or
-// what was there; nobody else's memory is written to, and later copies work. Natively such a program dies of a signal.
+// Memory that goes while it is copied: a file that is cut short, memory that is unmapped or moves
+// away. A copy gives an error or what was there; nobody else's memory is written to, and later
+// copies work. Natively such a program dies of a signal.
 #include "check.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -12,7 +13,8 @@ static char *dev;
 
 // fresh is memory with all its pages.
 static unsigned char *fresh() {
-    void *p = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void *p = mmap(nullptr, large, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     REQUIRE(p != MAP_FAILED);
     return (unsigned char *)p;
 }
@@ -46,7 +48,8 @@ static void truncated() {
             char name[] = "/tmp/refused-XXXXXX";
             const int fd = mkstemp(name);
             REQUIRE(fd >= 0 && !unlink(name) && !ftruncate(fd, large));
-            void *file = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+            void *file =
+                mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
             REQUIRE(file != MAP_FAILED);
             memset(file, 7, large);
             std::thread cutter([&] {

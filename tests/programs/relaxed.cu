@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread may do while it captures in relaxed mode: allocate, free, register, map, make and end things, use other
-// streams. None of it waits for the capture, which a call that waits for work would do for ever, and none of it harms it.
+// What a thread may do while it captures in relaxed mode: allocate, free, register, map, make and
+// end things, use other streams. None of it waits for the capture, which a call that waits for work
+// would do for ever, and none of it harms it.
 #include "graphs.h"
 
 static cudaStream_t captured;

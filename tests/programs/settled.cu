@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream was waited for has happened: copies to pinned memory, queued in numbers, don't come after the wait is over.
+// What a stream was waited for has happened: copies to pinned memory, queued in numbers, don't come
+// after the wait is over.
 #include "check.h"
 
 static const size_t words = size_t(1) << 18;
 
 __global__ void fill(unsigned long long *to, size_t n, unsigned long long seed) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         to[i] = seed * 0x9e3779b97f4a7c15ull + i;
 }
 
@@ -19,7 +21,8 @@ int main() {
     for (int round = 0; round < 20; round++) {
         fill<<<64, 256>>>(device, words, ++seed);
         for (int burst = 0; burst < 3; burst++) {
-            for (int i = 0; i < 8; i++) CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, 0));
+            for (int i = 0; i < 8; i++)
+                CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, 0));
             CHECK(cudaStreamSynchronize(0));
             CHECK(cudaStreamQuery(0));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory goes from process to process as a descriptor: one makes it, another maps it, and a third, which never calls CUDA,
-// keeps what neither has any more. Everything is random, and what must not change is looked at.
+// Memory goes from process to process as a descriptor: one makes it, another maps it, and a third,
+// which never calls CUDA, keeps what neither has any more. Everything is random, and what must not
+// change is looked at.
 #include "driver.h"
 #include "processes.h"
 #include <fcntl.h>
@@ -18,7 +19,8 @@ static const size_t guard = 4096; // bytes at both ends of a region that only it
 enum { together = 1, released, orphaned, lonely };
 
 static __global__ void mix(unsigned *p, size_t n, unsigned key) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         p[i] = (p[i] ^ key) * 2654435761u;
 }
 
@@ -66,12 +68,14 @@ struct Region {
     }
     int file() {
         int fd = -1;
-        CHECKCU(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        CHECKCU(
+            cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
         REQUIRE(fd >= 0);
         return fd;
     }
     void open(int fd) {
-        CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(uintptr_t)fd,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
         map();
     }
     void verify() {
@@ -94,7 +98,8 @@ struct Region {
         auto part = random(seed, size / 2 - guard);
         memcpy(want.data() + guard, part.data(), part.size());
         unsigned *p = (unsigned *)(want.data() + size / 2);
-        for (size_t i = 0; i < (size / 2 - guard) / 4; i++) p[i] = (p[i] ^ unsigned(seed)) * 2654435761u;
+        for (size_t i = 0; i < (size / 2 - guard) / 4; i++)
+            p[i] = (p[i] ^ unsigned(seed)) * 2654435761u;
     }
 };
 
@@ -102,7 +107,8 @@ struct Region {
 static void maker(Peer broker) {
     begin();
     int supported = 0;
-    CHECKCU(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device));
+    CHECKCU(cuDeviceGetAttribute(
+        &supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device));
     printf("POSIX file descriptors supported: %d\n", supported);
     Region before, shared, after, mine;
     before.make(10);
@@ -213,7 +219,9 @@ static void user(Peer broker) {
     shared.verify();
     // What was imported isn't exported again.
     for (int i = 0; i < 3; i++) {
-        REQUIRE(cuMemExportToShareableHandle(&fd, other[i].handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_ERROR_INVALID_VALUE);
+        REQUIRE(cuMemExportToShareableHandle(&fd, other[i].handle,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                             0) == CUDA_ERROR_INVALID_VALUE);
         other[i].unmap();
         other[i].release();
     }
@@ -277,7 +285,8 @@ static void wrong(Peer broker) {
     broker.say('f');
 }
 
-// taken is a descriptor of another process, taken from it as PyTorch does; -1 where that isn't allowed.
+// taken is a descriptor of another process, taken from it as PyTorch does; -1 where that isn't
+// allowed.
 static int taken(pid_t pid, int fd) {
     const long pidfdOpen = 434, pidfdGetfd = 438; // Linux 5.6
     int process = syscall(pidfdOpen, pid, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a pool is used by two processes: one makes the pool and allocates, the other gets a descriptor of the pool and the
-// names of pointers. Contents are random; what must not change is looked at.
+// Memory of a pool is used by two processes: one makes the pool and allocates, the other gets a
+// descriptor of the pool and the names of pointers. Contents are random; what must not change is
+// looked at.
 #include "driver.h"
 #include "processes.h"
 #include <fcntl.h>
@@ -12,7 +13,8 @@ static const int blocks = 24;
 static const size_t guard = 64; // bytes at both ends of a block that only its maker writes
 
 static __global__ void mix(unsigned *p, size_t n, unsigned key) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         p[i] = (p[i] ^ key) * 2654435761u;
 }
 
@@ -21,14 +23,18 @@ struct Block {
     CUdeviceptr at;
     std::vector<unsigned> want;
 
-    static size_t words(int i) { return i % 8 == 7 ? (3 + i) << 17 : Random{uint64_t(i)}.below(100000) + 64; }
+    static size_t words(int i) {
+        return i % 8 == 7 ? (3 + i) << 17 : Random{uint64_t(i)}.below(100000) + 64;
+    }
 
     void fill(int i) {
         want.resize(words(i));
         Random r = {uint64_t(1000 + i)};
         for (auto &w : want) w = r.next();
     }
-    void put(CUstream stream) { CHECKCU(cuMemcpyHtoDAsync(at, want.data(), want.size() * 4, stream)); }
+    void put(CUstream stream) {
+        CHECKCU(cuMemcpyHtoDAsync(at, want.data(), want.size() * 4, stream));
+    }
     void verify() {
         static std::vector<unsigned> got;  // kept: a guest's page faults are dear
         got.assign(want.size(), 0);
@@ -41,7 +47,8 @@ struct Block {
         CHECK(cudaGetLastError());
     }
     void expect(unsigned key) {
-        for (size_t i = guard / 4; i < want.size() - guard / 4; i++) want[i] = (want[i] ^ key) * 2654435761u;
+        for (size_t i = guard / 4; i < want.size() - guard / 4; i++)
+            want[i] = (want[i] ^ key) * 2654435761u;
     }
 };
 
@@ -71,7 +78,8 @@ static CUstream makeStream() {
 static void maker(Peer broker) {
     device = openDevice();
     int types = 0;
-    CHECKCU(cuDeviceGetAttribute(&types, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, device));
+    CHECKCU(
+        cuDeviceGetAttribute(&types, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, device));
     printf("pools as POSIX file descriptors: %d\n", types & posix);
     CUmemoryPool pool = makePool(posix), other = makePool(CU_MEM_HANDLE_TYPE_NONE);
     CUstream stream = makeStream();
@@ -81,7 +89,8 @@ static void maker(Peer broker) {
         block[i].fill(i);
         between[i].fill(100 + i % 7);
         CHECKCU(cuMemAllocFromPoolAsync(&block[i].at, block[i].want.size() * 4, pool, stream));
-        CHECKCU(cuMemAllocFromPoolAsync(&between[i].at, between[i].want.size() * 4, i % 2 ? pool : other, stream));
+        CHECKCU(cuMemAllocFromPoolAsync(&between[i].at, between[i].want.size() * 4,
+                                        i % 2 ? pool : other, stream));
         block[i].put(stream);
         between[i].put(stream);
     }
@@ -133,7 +142,8 @@ static void user(Peer broker) {
     Names names;
     int fd = broker.receive(names);
     CUmemoryPool pool, wrong;
-    REFUSES(cuMemPoolImportFromShareableHandle(&wrong, (void *)(intptr_t)open("/dev/null", O_RDWR), posix, 0));
+    REFUSES(cuMemPoolImportFromShareableHandle(&wrong, (void *)(intptr_t)open("/dev/null", O_RDWR),
+                                               posix, 0));
     REFUSES(cuMemPoolImportFromShareableHandle(&wrong, (void *)(intptr_t)broker.socket, posix, 0));
     REFUSES(cuMemPoolImportFromShareableHandle(&wrong, (void *)(intptr_t)-1, posix, 0));
     CHECKCU(cuMemPoolImportFromShareableHandle(&pool, (void *)(uintptr_t)fd, posix, 0));

@@ -26,7 +26,8 @@ __global__ void apply(const float *in, float *out, int w, int h) {
     out[y * w + x] = sum * scale;
 }
 
-static float expected(const std::vector<float> &in, const int *k, float s, int w, int h, int x, int y) {
+static float expected(const std::vector<float> &in, const int *k, float s, int w, int h, int x,
+                      int y) {
     float sum = 0;
     for (int j = -radius; j <= radius; j++)
         for (int i = -radius; i <= radius; i++)

@@ -28,7 +28,8 @@ int main() {
     CHECK(cudaMalloc(&out, n * sizeof(unsigned)));
     CHECK(cudaStreamCreateWithFlags(&last, cudaStreamNonBlocking));
     for (int s = 0; s < streams; s++) {
-        CHECK(cudaStreamCreateWithFlags(&stream[s], s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
+        CHECK(cudaStreamCreateWithFlags(&stream[s],
+                                        s % 2 ? cudaStreamNonBlocking : cudaStreamDefault));
         CHECK(cudaEventCreate(&start[s]));
         CHECK(cudaEventCreateWithFlags(&done[s], cudaEventBlockingSync));
         CHECK(cudaMallocHost(&host[s], n * sizeof(unsigned)));
@@ -38,12 +39,14 @@ int main() {
     CHECK(cudaMemcpy(parts, dev, sizeof dev, cudaMemcpyHostToDevice));
     for (int s = 0; s < streams; s++) {
         CHECK(cudaEventRecord(start[s], stream[s]));
-        CHECK(cudaMemcpyAsync(dev[s], host[s], n * sizeof(unsigned), cudaMemcpyHostToDevice, stream[s]));
+        CHECK(cudaMemcpyAsync(dev[s], host[s], n * sizeof(unsigned), cudaMemcpyHostToDevice,
+                              stream[s]));
         for (unsigned r = 0; r < rounds; r++) mix<<<16, 128, 0, stream[s]>>>(dev[s], r + s);
         CHECK(cudaGetLastError());
         CHECK(cudaEventRecord(done[s], stream[s]));
         CHECK(cudaStreamWaitEvent(last, done[s], 0));
-        CHECK(cudaMemcpyAsync(host[s], dev[s], n * sizeof(unsigned), cudaMemcpyDeviceToHost, stream[s]));
+        CHECK(cudaMemcpyAsync(host[s], dev[s], n * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                              stream[s]));
     }
     gather<<<(n + 255) / 256, 256, 0, last>>>(parts, out);
     CHECK(cudaGetLastError());
@@ -73,7 +76,8 @@ int main() {
         }
         REQUIRE(all[i] == want);
     }
-    printf("%d streams of %d launches, times %s\n", streams, rounds, plausible ? "plausible" : "wrong");
+    printf("%d streams of %d launches, times %s\n", streams, rounds,
+           plausible ? "plausible" : "wrong");
     for (int s = 0; s < streams; s++) {
         CHECK(cudaEventDestroy(start[s]));
         CHECK(cudaEventDestroy(done[s]));

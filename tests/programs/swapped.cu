@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the kernel swaps out before it is copied, and while it is copied; guard bytes around it.
-//   swapped [DEVICE]   DEVICE: a block device that is made swap space first, and pages must really have gone there and
+// Memory that the kernel swaps out before it is copied, and while it is copied; guard bytes around
+// it.
+//   swapped [DEVICE]   DEVICE: a block device that is made swap space first, and pages must really
+//   have gone there and
 //                      come back. Without one, the kernel refuses what it has no place for.
 #include "check.h"
 #include <atomic>
@@ -30,7 +32,8 @@ static void makeSwap(const char *device) {
     memcpy(header + 1028, &last, sizeof last);
     memcpy(header + sizeof header - 10, "SWAPSPACE2", 10);
     const int fd = open(device, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, header, sizeof header) != sizeof header || fsync(fd) || close(fd) || swapon(device, 0)) {
+    if (fd < 0 || write(fd, header, sizeof header) != sizeof header || fsync(fd) || close(fd) ||
+        swapon(device, 0)) {
         fprintf(stderr, "swapped: %s: %s\n", device, strerror(errno));
         exit(1);
     }
@@ -61,14 +64,18 @@ static std::vector<unsigned char> numbers(uint64_t seed) {
     return v;
 }
 
-static void evict(unsigned char *p) { (void)!madvise(p, (bytes + 2 * guard) & ~size_t(4095), MADV_PAGEOUT); }
+static void evict(unsigned char *p) {
+    (void)!madvise(p, (bytes + 2 * guard) & ~size_t(4095), MADV_PAGEOUT);
+}
 
 int main(int argc, char **argv) {
     char *device;
     CHECK(cudaMalloc(&device, bytes));
     if (argc > 1) makeSwap(argv[1]);
-    const unsigned long out = argc > 1 ? counted("pswpout") : 0, in = argc > 1 ? counted("pswpin") : 0;
-    unsigned char *p = (unsigned char *)mmap(nullptr, bytes + 2 * guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const unsigned long out = argc > 1 ? counted("pswpout") : 0,
+                        in = argc > 1 ? counted("pswpin") : 0;
+    unsigned char *p = (unsigned char *)mmap(nullptr, bytes + 2 * guard, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(p != MAP_FAILED);
     memset(p, 0xa5, bytes + 2 * guard);
     std::vector<unsigned char> back(bytes);

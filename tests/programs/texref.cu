@@ -116,7 +116,9 @@ template <typename T> static std::vector<T> results() {
 }
 
 // array makes an array of w x h texels and fills it.
-template <typename T> static CUarray array(CUarray_format format, int w, int h, const std::vector<T> &content, unsigned flags = 0) {
+template <typename T>
+static CUarray array(CUarray_format format, int w, int h, const std::vector<T> &content,
+                     unsigned flags = 0) {
     CUarray a;
     CUDA_ARRAY3D_DESCRIPTOR d = {};
     d.Width = w, d.Height = h, d.Format = format, d.NumChannels = 1, d.Flags = flags;
@@ -227,7 +229,8 @@ static float texel(const std::vector<float> &row, int i, CUaddress_mode mode) {
     }
 }
 
-// filters compares interpolation with computed values: the hardware's weights have 8 bits of fraction.
+// filters compares interpolation with computed values: the hardware's weights have 8 bits of
+// fraction.
 static void filters() {
     const int n = 16;
     std::vector<float> row(n);
@@ -262,7 +265,8 @@ static void filters() {
     CHECKCU(cuTexRefSetFilterMode(t, CU_TR_FILTER_MODE_POINT));
     CHECKCU(cuTexRefSetAddressMode(t, 0, CU_TR_ADDRESS_MODE_CLAMP));
     auto got = sample(-7.5f, 1, 0);
-    for (int i = 0; i < threads; i++) REQUIRE(got[i] == texel(row, i - 8, CU_TR_ADDRESS_MODE_CLAMP));
+    for (int i = 0; i < threads; i++)
+        REQUIRE(got[i] == texel(row, i - 8, CU_TR_ADDRESS_MODE_CLAMP));
     CHECKCU(cuArrayDestroy(a));
     puts("filter and address modes: right");
 }
@@ -355,7 +359,8 @@ static void made() {
     CHECKCU(cuTexRefGetMipmapLevelBias(&bias, t));
     CHECKCU(cuTexRefSetMipmapLevelClamp(t, 0.25f, 3));
     CHECKCU(cuTexRefGetMipmapLevelClamp(&low, &high, t));
-    printf("format %d, %d channels, bias %g, levels %g to %g\n", int(format), channels, bias, low, high);
+    printf("format %d, %d channels, bias %g, levels %g to %g\n", int(format), channels, bias, low,
+           high);
     float border[4] = {1, 2, 3, 4}, told[4];
     int most;
     CUfilter_mode between;
@@ -374,7 +379,8 @@ static void made() {
     CHECKCU(cuTexRefGetMipmappedArray(&same, t));
     REQUIRE(same == levels);
     CHECKCU(cuTexRefGetFormat(&format, &channels, t));
-    printf("anisotropy %d, between levels %d, then format %d, %d channels\n", most, int(between), int(format), channels);
+    printf("anisotropy %d, between levels %d, then format %d, %d channels\n", most, int(between),
+           int(format), channels);
     CHECKCU(cuTexRefDestroy(t));
     CHECKCU(cuMipmappedArrayDestroy(levels));
     CUsurfref s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texture and surface references of the runtime, which CUDA 12 has no more: texture<> and surface<>.
+// Texture and surface references of the runtime, which CUDA 12 has no more: texture<> and
+// surface<>.
 #include "check.h"
 #include <cmath>
 #include <vector>
@@ -109,7 +110,8 @@ static void rows() {
     uchar4 *p;
     size_t pitch, offset = 99;
     CHECK(cudaMallocPitch(&p, &pitch, w * sizeof(uchar4), h));
-    CHECK(cudaMemcpy2D(p, pitch, in.data(), w * sizeof(uchar4), w * sizeof(uchar4), h, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2D(p, pitch, in.data(), w * sizeof(uchar4), w * sizeof(uchar4), h,
+                       cudaMemcpyHostToDevice));
     cudaChannelFormatDesc format = cudaCreateChannelDesc<uchar4>();
     CHECK(cudaBindTexture2D(&offset, image, p, format, w, h, pitch));
     REQUIRE(offset == 0);
@@ -117,7 +119,8 @@ static void rows() {
     readImage<<<dim3(2, h), 32>>>(out.p, w, h);
     auto got = fetched(out.p, w * h);
     for (int i = 0; i < w * h; i++)
-        REQUIRE(fabs(got[i].x - in[i].x / 255.0) < 1e-6 && fabs(got[i].y - in[i].y / 255.0) < 1e-6 &&
+        REQUIRE(fabs(got[i].x - in[i].x / 255.0) < 1e-6 &&
+                fabs(got[i].y - in[i].y / 255.0) < 1e-6 &&
                 fabs(got[i].z - in[i].z / 255.0) < 1e-6 && fabs(got[i].w - in[i].w / 255.0) < 1e-6);
     CHECK(cudaUnbindTexture(image));
     CHECK(cudaFree(p));
@@ -142,8 +145,8 @@ static void filters() {
     Memory<float> out(threads);
     smooth.normalized = 1;
     smooth.filterMode = cudaFilterModeLinear;
-    const cudaTextureAddressMode modes[] = {cudaAddressModeWrap, cudaAddressModeClamp, cudaAddressModeMirror,
-                                            cudaAddressModeBorder};
+    const cudaTextureAddressMode modes[] = {cudaAddressModeWrap, cudaAddressModeClamp,
+                                            cudaAddressModeMirror, cudaAddressModeBorder};
     for (auto mode : modes) {
         smooth.addressMode[0] = mode;
         CHECK(cudaBindTextureToArray(smooth, a));
@@ -152,15 +155,19 @@ static void filters() {
         auto texel = [&](int i) -> double {
             switch (mode) {
             case cudaAddressModeWrap: return row[((i % n) + n) % n];
-            case cudaAddressModeMirror: i = ((i % (2 * n)) + 2 * n) % (2 * n); return row[i < n ? i : 2 * n - 1 - i];
+            case cudaAddressModeMirror:
+                i = ((i % (2 * n)) + 2 * n) % (2 * n);
+                return row[i < n ? i : 2 * n - 1 - i];
             case cudaAddressModeBorder: return i < 0 || i >= n ? 0 : row[i];
             default: return row[i < 0 ? 0 : i >= n ? n - 1 : i];
             }
         };
         for (int i = 0; i < threads; i++) {
-            double x = (first + i * step) * double(n) - 0.5, left = texel(int(floor(x))), right = texel(int(floor(x)) + 1);
+            double x = (first + i * step) * double(n) - 0.5, left = texel(int(floor(x))),
+                   right = texel(int(floor(x)) + 1);
             double want = left + (x - floor(x)) * (right - left);
-            REQUIRE(fabs(got[i] - want) <= fabs(right - left) / 256 + 1e-3); // weights have 8 bits of fraction
+            REQUIRE(fabs(got[i] - want) <=
+                    fabs(right - left) / 256 + 1e-3); // weights have 8 bits of fraction
         }
     }
     smooth.normalized = 0;
@@ -169,7 +176,8 @@ static void filters() {
     CHECK(cudaBindTextureToArray(smooth, a));
     readSmooth<<<1, threads>>>(out.p, -3.5f, 1, 0.5f);
     auto got = fetched(out.p, threads);
-    for (int i = 0; i < threads; i++) REQUIRE(got[i] == row[i < 4 ? 0 : i >= 4 + n ? n - 1 : i - 4]);
+    for (int i = 0; i < threads; i++)
+        REQUIRE(got[i] == row[i < 4 ? 0 : i >= 4 + n ? n - 1 : i - 4]);
     CHECK(cudaUnbindTexture(smooth));
     CHECK(cudaFreeArray(a));
     puts("filter and address modes: right");
@@ -197,7 +205,8 @@ static void order() {
     puts("launches keep what was bound: right");
 }
 
-template <typename T> static cudaArray_t boxOf(const std::vector<T> &in, int w, int h, int d, unsigned flags) {
+template <typename T>
+static cudaArray_t boxOf(const std::vector<T> &in, int w, int h, int d, unsigned flags) {
     cudaArray_t a;
     cudaChannelFormatDesc format = cudaCreateChannelDesc<T>();
     cudaExtent extent = make_cudaExtent(w, h, d);
@@ -272,7 +281,8 @@ static void gathers() {
     readQuads<<<1, 32>>>(out.p, w);
     auto got = fetched(out.p, w - 1);
     for (int x = 0; x + 1 < w; x++)
-        REQUIRE(got[x].x == in[w + x] && got[x].y == in[w + x + 1] && got[x].z == in[x + 1] && got[x].w == in[x]);
+        REQUIRE(got[x].x == in[w + x] && got[x].y == in[w + x + 1] && got[x].z == in[x + 1] &&
+                got[x].w == in[x]);
     CHECK(cudaUnbindTexture(quads));
     CHECK(cudaFreeArray(a));
     puts("gather: right");
@@ -293,7 +303,8 @@ static void surfaces() {
         bump<<<h, 64>>>(w, r % 2 ? 1000 : 1);
     }
     for (int k = 0; k < 2; k++) {
-        CHECK(cudaMemcpy2DFromArray(got.data(), w * 4, a[k], 0, 0, w * 4, h, cudaMemcpyDeviceToHost));
+        CHECK(
+            cudaMemcpy2DFromArray(got.data(), w * 4, a[k], 0, 0, w * 4, h, cudaMemcpyDeviceToHost));
         for (int i = 0; i < w * h; i++) REQUIRE(got[i] == in[i] + 5 * (k ? 1000 : 1));
         CHECK(cudaFreeArray(a[k]));
     }

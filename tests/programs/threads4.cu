@@ -34,7 +34,8 @@ static void *run(void *arg) {
         CHECK(cudaGetLastError());
         for (unsigned &x : want) job->expected += x = x * 69069u + job->key + r;
         if (r % 5 != job->key % 5) continue;
-        CHECK(cudaMemcpyAsync(got.data(), dev, n * sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
+        CHECK(
+            cudaMemcpyAsync(got.data(), dev, n * sizeof(unsigned), cudaMemcpyDeviceToHost, stream));
         CHECK(cudaStreamSynchronize(stream));
         REQUIRE(got == want);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies under fire: programs are killed in the middle, the process forks, pages are thrown away, pushed out and moved; and
-// random ranges of a large buffer go both ways with guard bytes around.
+// Copies under fire: programs are killed in the middle, the process forks, pages are thrown away,
+// pushed out and moved; and random ranges of a large buffer go both ways with guard bytes around.
 #include "check.h"
 #include <atomic>
 #include <csignal>
@@ -16,7 +16,9 @@
 const size_t large = 24 << 20;
 static char *dev;
 
-static unsigned char at(size_t i, unsigned seed) { return (unsigned char)((i * 2654435761u >> 13) + seed); }
+static unsigned char at(size_t i, unsigned seed) {
+    return (unsigned char)((i * 2654435761u >> 13) + seed);
+}
 
 static std::vector<unsigned char> numbers(size_t n, unsigned seed) {
     std::vector<unsigned char> v(n);
@@ -24,9 +26,11 @@ static std::vector<unsigned char> numbers(size_t n, unsigned seed) {
     return v;
 }
 
-// fresh is memory without pages yet, or, for what is written to at once, with all of them: a fault each takes long.
+// fresh is memory without pages yet, or, for what is written to at once, with all of them: a fault
+// each takes long.
 static unsigned char *fresh(size_t bytes, int populate = 0) {
-    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
+    void *p =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | populate, -1, 0);
     REQUIRE(p != MAP_FAILED);
     return (unsigned char *)p;
 }
@@ -91,7 +95,8 @@ static int forked(unsigned char *p) {
     return allBytes(p, 0xcc, large) ? 0 : 2;
 }
 
-// Children get the buffer's pages while the device reads or writes them: each process has what is its own.
+// Children get the buffer's pages while the device reads or writes them: each process has what is
+// its own.
 static void forks() {
     const std::vector<unsigned char> want = numbers(large, 1);
     unsigned char *p = fresh(large), *other = fresh(large);
@@ -121,7 +126,8 @@ static void forks() {
     printf("forks: parent and children have their own data\n");
 }
 
-// Pages that are thrown away while they are copied to read as zeros or as what was copied; nobody else's are written to.
+// Pages that are thrown away while they are copied to read as zeros or as what was copied; nobody
+// else's are written to.
 static void discarded() {
     const size_t page = 4096;
     std::atomic<bool> done(false);
@@ -151,7 +157,8 @@ static void discarded() {
 #define MADV_PAGEOUT 21
 #endif
 
-// evict has the kernel push pages out and move them about. What it can't do here it refuses, which is fine.
+// evict has the kernel push pages out and move them about. What it can't do here it refuses, which
+// is fine.
 static void evict(unsigned char *p, size_t bytes) {
     const int fd = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
     (void)!madvise(p, bytes, MADV_PAGEOUT);
@@ -199,7 +206,8 @@ static void moved() {
         unsigned char *place = fresh(large), *old = p;
         p = (unsigned char *)mremap(old, large, large, MREMAP_MAYMOVE | MREMAP_FIXED, place);
         REQUIRE(p == place);
-        REQUIRE(mmap(old, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == old);
+        REQUIRE(mmap(old, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+                     -1, 0) == old);
         CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
         REQUIRE(!memcmp(p, want.data(), large));
         CHECK(cudaMemcpy(old, dev, large, cudaMemcpyDeviceToHost));
@@ -217,7 +225,8 @@ static void ranges() {
     unsigned seed = 1;
     for (int i = 0; i < 60; i++) {
         seed = seed * 1664525 + 1013904223;
-        const size_t n = (size_t)(seed >> 8) % ((size_t)1 << (4 + i % 20)) + 1, a = seed % 4099, b = (seed >> 5) % 8191;
+        const size_t n = (size_t)(seed >> 8) % ((size_t)1 << (4 + i % 20)) + 1, a = seed % 4099,
+                     b = (seed >> 5) % 8191;
         memset(to.data(), 0xee, b + n + 64);
         CHECK(cudaMemset(dev, 0x11, n + 64));
         CHECK(cudaMemcpy(dev + seed % 33, from.data() + a, n, cudaMemcpyDefault));

@@ -4,7 +4,8 @@
 #include <vector>
 
 static __global__ void fill(unsigned *p, size_t n, unsigned value) {
-    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n; i += size_t(gridDim.x) * blockDim.x)
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
         p[i] = value ^ unsigned(i);
 }
 
@@ -31,7 +32,8 @@ static void verify(CUdeviceptr at, size_t size, unsigned value) {
 int main() {
     CUdevice device = openDevice();
     int supported = 0;
-    CHECKCU(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
+    CHECKCU(cuDeviceGetAttribute(&supported,
+                                 CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device));
     printf("virtual memory management supported: %d\n", supported);
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -68,7 +70,8 @@ int main() {
     CUmemAllocationProp told = {};
     CHECKCU(cuMemRetainAllocationHandle(&handle, (void *)(base + 3 * piece + 1)));
     CHECKCU(cuMemGetAllocationPropertiesFromHandle(&told, handle));
-    REQUIRE(told.type == prop.type && told.location.id == prop.location.id && told.location.type == prop.location.type);
+    REQUIRE(told.type == prop.type && told.location.id == prop.location.id &&
+            told.location.type == prop.location.type);
     // The same memory at two addresses.
     CHECKCU(cuMemMap(second, piece, 0, handle, 0));
     CHECKCU(cuMemSetAccess(second, piece, &access, 1));

@@ -71,14 +71,16 @@ int main() {
     }
     for (int t = 0; t < threads; t++) {
         unsigned lane = t % 32, *o = &out[16 * t];
-        REQUIRE(o[0] == 0x49249249 && o[1] == 1 && o[2] == 70 && o[3] == (lane & 24) + (lane + 5) % 8);
+        REQUIRE(o[0] == 0x49249249 && o[1] == 1 && o[2] == 70 &&
+                o[3] == (lane & 24) + (lane + 5) % 8);
         REQUIRE(o[4] == (lane < 3 ? lane : lane - 3) && o[6] == (lane ^ 21));
         REQUIRE(o[5] == (lane % 16 < 14 ? lane + 2 : lane) && o[9] == 2 * (lane ^ 1));
         REQUIRE(o[10] == (lane % 2 ? 0xaaaa0000 : lane % 4 ? 6 : 8) && o[15] == 1008);
     }
     groups<<<1, threads>>>(dev);
     CHECK(cudaMemcpy(out.data(), dev, size, cudaMemcpyDeviceToHost));
-    for (int t = 0; t < threads; t++) REQUIRE(out[16 * t + 1] == 10 && out[16 * t + 5] == unsigned(64 + t));
+    for (int t = 0; t < threads; t++)
+        REQUIRE(out[16 * t + 1] == 10 && out[16 * t + 5] == unsigned(64 + t));
     printf("groups: hash %016llx\n", (unsigned long long)hash(out.data(), size));
     CHECK(cudaFree(dev));
 }

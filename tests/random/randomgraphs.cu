@@ -4,7 +4,8 @@
 #include "randomnodes.h"
 
 // Reading nodes' parameters.
-template <typename P> static void getParams(const char *what, CUresult(CUDAAPI *function)(Node, P *), int kind) {
+template <typename P>
+static void getParams(const char *what, CUresult(CUDAAPI *function)(Node, P *), int kind) {
     Node n = nodeOfKind(kind);
     P p;
     memset(&p, 0, sizeof p);
@@ -33,7 +34,9 @@ static void readNode() {
 static void setNode() {
     Node n;
     CUresult r;
-#define SET(function, kind, value) n = nodeOfKind(kind), call(#function " %s:%d", NM(n), kindOf(n)), r = function(n, value), ended(r)
+#define SET(function, kind, value)                                                            \
+    n = nodeOfKind(kind), call(#function " %s:%d", NM(n), kindOf(n)), r = function(n, value), \
+    ended(r)
     switch (below(8)) {
     case 0: {
         CUDA_KERNEL_NODE_PARAMS p = kernelParams();
@@ -97,8 +100,9 @@ static void setExec() {
     Node n;
     CUgraphExec e;
     CUresult r;
-#define EXEC(function, kind, ...) \
-    e = chooseExec(&n, kind), call(#function " %s %s:%d", NM(e), NM(n), kindOf(n)), r = function(e, n, ##__VA_ARGS__), ended(r)
+#define EXEC(function, kind, ...)                                                   \
+    e = chooseExec(&n, kind), call(#function " %s %s:%d", NM(e), NM(n), kindOf(n)), \
+    r = function(e, n, ##__VA_ARGS__), ended(r)
     switch (below(10)) {
     case 0: {
         CUDA_KERNEL_NODE_PARAMS p = kernelParams();
@@ -180,8 +184,10 @@ static void lists() {
     typedef CUresult NodesV2(Node, Node *, EdgeData *, size_t *);
     static auto edges1 = get<EdgesV1>("cuGraphGetEdges", 10000);
     static auto edges2 = get<EdgesV2>("cuGraphGetEdges", 12030);
-    static auto before1 = get<NodesV1>("cuGraphNodeGetDependencies", 10000), after1 = get<NodesV1>("cuGraphNodeGetDependentNodes", 10000);
-    static auto before2 = get<NodesV2>("cuGraphNodeGetDependencies", 12030), after2 = get<NodesV2>("cuGraphNodeGetDependentNodes", 12030);
+    static auto before1 = get<NodesV1>("cuGraphNodeGetDependencies", 10000),
+                after1 = get<NodesV1>("cuGraphNodeGetDependentNodes", 10000);
+    static auto before2 = get<NodesV2>("cuGraphNodeGetDependencies", 12030),
+                after2 = get<NodesV2>("cuGraphNodeGetDependentNodes", 12030);
     size_t room = rarely(3) ? below(4) : 12, n = room;
     std::vector<Node> a(room, (Node)1), b(room, (Node)1);
     std::vector<EdgeData> data(room);
@@ -191,16 +197,31 @@ static void lists() {
     CUgraph g = anyGraph();
     Node x = anyNode();
     CUresult r;
-    const char *ask = str(std::string(null ? " null" : "") + (count ? "" : " no count") + " room " + std::to_string(room));
+    const char *ask = str(std::string(null ? " null" : "") + (count ? "" : " no count") + " room " +
+                          std::to_string(room));
     switch (below(8)) {
     case 0: call("cuGraphGetNodes %s%s", NM(g), ask), r = cuGraphGetNodes(g, to, count); break;
-    case 1: call("cuGraphGetRootNodes %s%s", NM(g), ask), r = cuGraphGetRootNodes(g, to, count); break;
-    case 2: call("cuGraphGetEdges %s%s", NM(g), ask), r = edges1(g, to, null ? nullptr : b.data(), count); break;
-    case 3: call("cuGraphGetEdges_v2 %s%s", NM(g), ask), r = edges2(g, to, null ? nullptr : b.data(), null ? nullptr : data.data(), count); break;
+    case 1:
+        call("cuGraphGetRootNodes %s%s", NM(g), ask), r = cuGraphGetRootNodes(g, to, count);
+        break;
+    case 2:
+        call("cuGraphGetEdges %s%s", NM(g), ask),
+            r = edges1(g, to, null ? nullptr : b.data(), count);
+        break;
+    case 3:
+        call("cuGraphGetEdges_v2 %s%s", NM(g), ask),
+            r = edges2(g, to, null ? nullptr : b.data(), null ? nullptr : data.data(), count);
+        break;
     case 4: call("cuGraphNodeGetDependencies %s%s", NM(x), ask), r = before1(x, to, count); break;
     case 5: call("cuGraphNodeGetDependentNodes %s%s", NM(x), ask), r = after1(x, to, count); break;
-    case 6: call("cuGraphNodeGetDependencies_v2 %s%s", NM(x), ask), r = before2(x, to, null ? nullptr : data.data(), count); break;
-    default: call("cuGraphNodeGetDependentNodes_v2 %s%s", NM(x), ask), r = after2(x, to, null ? nullptr : data.data(), count); break;
+    case 6:
+        call("cuGraphNodeGetDependencies_v2 %s%s", NM(x), ask),
+            r = before2(x, to, null ? nullptr : data.data(), count);
+        break;
+    default:
+        call("cuGraphNodeGetDependentNodes_v2 %s%s", NM(x), ask),
+            r = after2(x, to, null ? nullptr : data.data(), count);
+        break;
     }
     if (ended(r) != CUDA_SUCCESS) return;
     also("%zu", n);
@@ -209,7 +230,8 @@ static void lists() {
 
 static void edges() {
     typedef CUresult V1(CUgraph, const Node *, const Node *, size_t);
-    static auto addV1 = get<V1>("cuGraphAddDependencies", 10000), removeV1 = get<V1>("cuGraphRemoveDependencies", 10000);
+    static auto addV1 = get<V1>("cuGraphAddDependencies", 10000),
+                removeV1 = get<V1>("cuGraphRemoveDependencies", 10000);
     CUgraph g = anyGraph();
     size_t n = rarely(10) ? 0 : 1 + below(2);
     Node from[2], to[2];
@@ -218,8 +240,8 @@ static void edges() {
         to[i] = rarely(40) ? anyNode() : nodeOf(g);
     }
     bool adds = !rarely(3), null = rarely(40);
-    call("%s %s %zu %s-%s %s-%s%s", adds ? "cuGraphAddDependencies" : "cuGraphRemoveDependencies", NM(g), n, NM(from[0]), NM(to[0]), NM(from[1]),
-         NM(to[1]), null ? " null" : "");
+    call("%s %s %zu %s-%s %s-%s%s", adds ? "cuGraphAddDependencies" : "cuGraphRemoveDependencies",
+         NM(g), n, NM(from[0]), NM(to[0]), NM(from[1]), NM(to[1]), null ? " null" : "");
     ended((adds ? addV1 : removeV1)(g, null ? nullptr : from, to, n));
 }
 
@@ -240,7 +262,9 @@ static void kernelAttributes() {
     case 1:
         // The driver doesn't survive it if there is nowhere to put attribute 5.
         call("cuGraphKernelNodeGetAttribute %s:%d %d", NM(n), kindOf(n), id);
-        if (ended(cuGraphKernelNodeGetAttribute(n, CUkernelNodeAttrID(id), rarely(40) && id != 5 ? nullptr : &v)) != CUDA_SUCCESS) break;
+        if (ended(cuGraphKernelNodeGetAttribute(
+                n, CUkernelNodeAttrID(id), rarely(40) && id != 5 ? nullptr : &v)) != CUDA_SUCCESS)
+            break;
         for (int i = 0; i < 4; i++) also("%d", ((int *)&v)[i]);
         break;
     default:
@@ -257,7 +281,8 @@ static void whole() {
         if (graphs.size() > 6) return;
         unsigned flags = rarely(20) ? 1 + below(3) : 0;
         call("cuGraphCreate %u", flags);
-        if (ended(cuGraphCreate(rarely(50) ? nullptr : &g, flags)) == CUDA_SUCCESS) enter(g, nullptr);
+        if (ended(cuGraphCreate(rarely(50) ? nullptr : &g, flags)) == CUDA_SUCCESS)
+            enter(g, nullptr);
         break;
     }
     case 2:
@@ -283,35 +308,42 @@ static void oneNode() {
     CUgraphNodeType type;
     if (!rarely(3)) {
         call("cuGraphNodeGetType %s", NM(n));
-        if (ended(cuGraphNodeGetType(n, rarely(20) ? nullptr : &type)) == CUDA_SUCCESS) also("%d", int(type));
+        if (ended(cuGraphNodeGetType(n, rarely(20) ? nullptr : &type)) == CUDA_SUCCESS)
+            also("%d", int(type));
         return;
     }
     call("cuGraphDestroyNode %s:%d", NM(n), kindOf(n));
     if (ended(cuGraphDestroyNode(n)) != CUDA_SUCCESS) return;
     forgetNode(n);
-    for (Graph &g : graphs) g.nodes.erase(std::remove(g.nodes.begin(), g.nodes.end(), n), g.nodes.end());
+    for (Graph &g : graphs)
+        g.nodes.erase(std::remove(g.nodes.begin(), g.nodes.end(), n), g.nodes.end());
     // Executable graphs know the node no more.
     for (Exec &e : execs) e.from = nullptr;
 }
 
 static const char *updateName(int r) {
-    static const char *const all[] = {"success", "error", "topology", "type", "function type", "parameters", "not supported", "function change", "attributes"};
+    static const char *const all[] = {"success",       "error",           "topology",
+                                      "type",          "function type",   "parameters",
+                                      "not supported", "function change", "attributes"};
     return r >= 0 && r < 9 ? all[r] : "other";
 }
 
 static void instances() {
     CUgraph g = anyGraph();
     CUgraphExec e = nullptr;
-    unsigned long long flags = rarely(4) ? pick({1ull, 2ull, 8ull, 4ull, 16ull, 1ull << 32, 5ull}) : 0;
+    unsigned long long flags =
+        rarely(4) ? pick({1ull, 2ull, 8ull, 4ull, 16ull, 1ull << 32, 5ull}) : 0;
     unsigned which = below(6);
     if (which < 3 && execs.size() > 4) which = 5;
     switch (which) {
     case 0:
         call("cuGraphInstantiateWithFlags %s %llu", NM(g), flags);
-        if (ended(cuGraphInstantiateWithFlags(rarely(50) ? nullptr : &e, g, flags)) == CUDA_SUCCESS) execs.push_back({named(e, "e"), g});
+        if (ended(cuGraphInstantiateWithFlags(rarely(50) ? nullptr : &e, g, flags)) == CUDA_SUCCESS)
+            execs.push_back({named(e, "e"), g});
         break;
     case 1: {
-        static auto old = get<CUresult(CUgraphExec *, CUgraph, Node *, char *, size_t)>("cuGraphInstantiate", 11000);
+        static auto old = get<CUresult(CUgraphExec *, CUgraph, Node *, char *, size_t)>(
+            "cuGraphInstantiate", 11000);
         Node bad = (Node)1;
         char log[200] = "x";
         call("cuGraphInstantiate_v2 %s", NM(g));
@@ -327,7 +359,8 @@ static void instances() {
         p.result_out = CUgraphInstantiateResult(99), p.hErrNode_out = (Node)1;
         call("cuGraphInstantiateWithParams %s %llu", NM(g), flags);
         CUresult r = ended(cuGraphInstantiateWithParams(&e, g, &p));
-        also("result %d node %s", int(p.result_out), p.hErrNode_out == (Node)1 ? "-" : NM(p.hErrNode_out));
+        also("result %d node %s", int(p.result_out),
+             p.hErrNode_out == (Node)1 ? "-" : NM(p.hErrNode_out));
         if (r == CUDA_SUCCESS) execs.push_back({named(e, "e"), g});
         break;
     }
@@ -347,14 +380,16 @@ static void instances() {
         Exec x = execs.empty() || rarely(30) ? Exec{nullptr, nullptr} : pick(execs);
         cuuint64_t f = 99;
         call("cuGraphExecGetFlags %s", NM(x.exec));
-        if (ended(cuGraphExecGetFlags(x.exec, rarely(20) ? nullptr : &f)) == CUDA_SUCCESS) also("%llu", (unsigned long long)f);
+        if (ended(cuGraphExecGetFlags(x.exec, rarely(20) ? nullptr : &f)) == CUDA_SUCCESS)
+            also("%llu", (unsigned long long)f);
         break;
     }
     default: {
         size_t i = below((unsigned)execs.size());
         CUgraphExec x = execs.empty() || rarely(10) ? nullptr : execs[i].exec;
         call("cuGraphExecDestroy %s", NM(x));
-        if (ended(cuGraphExecDestroy(x)) == CUDA_SUCCESS && x) names.erase((void *)x), execs.erase(execs.begin() + (long)i);
+        if (ended(cuGraphExecDestroy(x)) == CUDA_SUCCESS && x)
+            names.erase((void *)x), execs.erase(execs.begin() + (long)i);
     }
     }
 }
@@ -371,7 +406,8 @@ static void userObjects() {
         unsigned flags = rarely(8) ? pick({0u, 2u, 3u}) : 1;
         CUuserObject made = nullptr;
         call("cuUserObjectCreate %u %u", n, flags);
-        if (ended(cuUserObjectCreate(rarely(30) ? nullptr : &made, nullptr, rarely(20) ? nullptr : destroyed, n, flags)) == CUDA_SUCCESS)
+        if (ended(cuUserObjectCreate(rarely(30) ? nullptr : &made, nullptr,
+                                     rarely(20) ? nullptr : destroyed, n, flags)) == CUDA_SUCCESS)
             objects.push_back({named(made, "o"), n});
         break;
     }
@@ -413,7 +449,9 @@ static void deviceMemory() {
     switch (below(3)) {
     case 0:
         call("cuDeviceGetGraphMemAttribute %d %d", d, attribute);
-        if (ended(cuDeviceGetGraphMemAttribute(d, CUgraphMem_attribute(attribute), &v)) == CUDA_SUCCESS) also("%llu", (unsigned long long)v);
+        if (ended(cuDeviceGetGraphMemAttribute(d, CUgraphMem_attribute(attribute), &v)) ==
+            CUDA_SUCCESS)
+            also("%llu", (unsigned long long)v);
         break;
     case 1:
         v = rarely(2) ? 0 : below(100);
@@ -479,7 +517,8 @@ static void sequence() {
         cuGraphDestroy(x);
         forgetGraph(x);
     }
-    for (Object &o : objects) cuUserObjectRelease(o.object, o.references), names.erase((void *)o.object);
+    for (Object &o : objects)
+        cuUserObjectRelease(o.object, o.references), names.erase((void *)o.object);
     execs.clear(), objects.clear(), bodies.clear();
 }
 

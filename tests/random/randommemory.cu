@@ -1,68 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random calls that make, fill, copy, map and free memory, right and wrong.
-#include "randomcalls.h"
+#include "randomranges.h"
 #include <algorithm>
-
-struct Memory {
-    char kind; // d device, h host, r registered, m managed, a asynchronous
-    uint64_t base, bytes;
-};
-struct Mapping {
-    CUdeviceptr base;
-    size_t bytes, used;
-    CUmemGenericAllocationHandle handle;
-};
-
-static std::vector<Memory> ranges;
-static std::vector<Mapping> mappings;
-static std::vector<CUmemGenericAllocationHandle> handles;
-static std::vector<CUmemoryPool> pools;
-static std::vector<CUarray> arrays;
-static CUcontext context;
-static CUstream stream;
-static CUmemoryPool usual;
-static unsigned made;
-static char *plain;
-static const size_t granule = 2 << 20, plainBytes = 1 << 16;
-
-static std::string fresh(const char *kind) { return kind + std::to_string(made++); }
-
-static void enter(char kind, uint64_t base, uint64_t bytes) {
-    std::string s = fresh(std::string(1, kind).c_str());
-    ranges.push_back({kind, base, bytes});
-    region(base, bytes, s);
-    also("%s", s.c_str());
-}
-
-template <typename T> static T named(T handle, const char *kind) {
-    std::string s = fresh(kind);
-    names[(const void *)(uintptr_t)handle] = s;
-    also("%s", s.c_str());
-    return handle;
-}
-static const char *hn(CUmemGenericAllocationHandle h) { return NM((void *)(uintptr_t)h); }
 
 static void allocate() {
     CUdeviceptr d = 0;
     void *h = nullptr;
     if (ranges.size() > 8) return;
-    size_t bytes = rarely(15) ? pick({size_t(0), size_t(1) << 50, ~size_t(0)}) : 1 + below(20000), pitch = 99;
+    size_t bytes = rarely(15) ? pick({size_t(0), size_t(1) << 50, ~size_t(0)}) : 1 + below(20000),
+           pitch = 99;
     switch (below(7)) {
     case 0:
         call("cuMemAlloc %zu", bytes);
-        if (ended(cuMemAlloc(rarely(30) ? nullptr : &d, bytes)) == CUDA_SUCCESS) enter('d', d, bytes);
+        if (ended(cuMemAlloc(rarely(30) ? nullptr : &d, bytes)) == CUDA_SUCCESS)
+            enter('d', d, bytes);
         break;
     case 1: {
         size_t height = rarely(15) ? 0 : 1 + below(5);
         unsigned element = rarely(8) ? pick({0u, 2u, 5u, 32u}) : 4u << below(3);
         call("cuMemAllocPitch %zu %zu %u", bytes, height, element);
-        if (ended(cuMemAllocPitch(&d, rarely(30) ? nullptr : &pitch, bytes, height, element)) == CUDA_SUCCESS) also("%zu", pitch), enter('d', d, pitch * height);
+        if (ended(cuMemAllocPitch(&d, rarely(30) ? nullptr : &pitch, bytes, height, element)) ==
+            CUDA_SUCCESS)
+            also("%zu", pitch), enter('d', d, pitch * height);
         break;
     }
     case 2: {
         unsigned flags = rarely(8) ? pick({8u, 16u, 0x100u}) : below(8);
         call("cuMemHostAlloc %zu %u", bytes, flags);
-        if (ended(cuMemHostAlloc(rarely(30) ? nullptr : &h, bytes, flags)) == CUDA_SUCCESS && h) enter('h', (uint64_t)h, bytes);
+        if (ended(cuMemHostAlloc(rarely(30) ? nullptr : &h, bytes, flags)) == CUDA_SUCCESS && h)
+            enter('h', (uint64_t)h, bytes);
         break;
     }
     case 3: {
@@ -71,7 +37,8 @@ static void allocate() {
         h = plain + 4 * below(4000);
         if (rarely(25)) h = nullptr;
         call("cuMemHostRegister %s %zu %u", WHERE(h), bytes, flags);
-        if (ended(cuMemHostRegister(h, bytes, flags)) == CUDA_SUCCESS) enter('r', (uint64_t)h, bytes);
+        if (ended(cuMemHostRegister(h, bytes, flags)) == CUDA_SUCCESS)
+            enter('r', (uint64_t)h, bytes);
         break;
     }
     case 4: {
@@ -80,7 +47,8 @@ static void allocate() {
         // Advice is the pages', which small allocations share.
         if (bytes < size_t(1) << 40) bytes = (bytes + 4095) & ~size_t(4095);
         call("cuMemAllocManaged %zu %u", bytes, flags);
-        if (ended(cuMemAllocManaged(rarely(30) ? nullptr : &d, bytes, flags)) == CUDA_SUCCESS) enter('m', d, bytes);
+        if (ended(cuMemAllocManaged(rarely(30) ? nullptr : &d, bytes, flags)) == CUDA_SUCCESS)
+            enter('m', d, bytes);
         break;
     }
     default: {
@@ -88,14 +56,18 @@ static void allocate() {
         bool any = rarely(3);
         call("cuMemAlloc%sAsync %zu %s", any ? "" : "FromPool", bytes, any ? "-" : NM(p));
         CUdeviceptr *out = rarely(30) ? nullptr : &d;
-        if (ended(any ? cuMemAllocAsync(out, bytes, stream) : cuMemAllocFromPoolAsync(out, bytes, p, stream)) == CUDA_SUCCESS) enter('a', d, bytes);
+        if (ended(any ? cuMemAllocAsync(out, bytes, stream)
+                      : cuMemAllocFromPoolAsync(out, bytes, p, stream)) == CUDA_SUCCESS)
+            enter('a', d, bytes);
     }
     }
 }
 
 static void forget(uint64_t base) {
     regions.erase(base);
-    ranges.erase(std::remove_if(ranges.begin(), ranges.end(), [&](const Memory &m) { return m.base == base; }), ranges.end());
+    ranges.erase(std::remove_if(ranges.begin(), ranges.end(),
+                                [&](const Memory &m) { return m.base == base; }),
+                 ranges.end());
 }
 
 static void give() {
@@ -136,13 +108,25 @@ static void fill() {
     uint64_t p = device(4 * n);
     if (rarely(12)) p += 1 + below(2);
     switch (below(7)) {
-    case 0: call("cuMemsetD8 %s %zu", WHERE(p), n), ended(cuMemsetD8(p, (unsigned char)below(256), n)); break;
-    case 1: call("cuMemsetD16 %s %zu", WHERE(p), n), ended(cuMemsetD16(p, (unsigned short)below(65536), n)); break;
-    case 2: call("cuMemsetD32 %s %zu", WHERE(p), n), ended(cuMemsetD32(p, below(1u << 31), n)); break;
-    case 3: call("cuMemsetD8Async %s %zu", WHERE(p), n), ended(cuMemsetD8Async(p, 3, n, stream)); break;
-    case 4: call("cuMemsetD32Async %s %zu", WHERE(p), n), ended(cuMemsetD32Async(p, 3, n, stream)); break;
+    case 0:
+        call("cuMemsetD8 %s %zu", WHERE(p), n), ended(cuMemsetD8(p, (unsigned char)below(256), n));
+        break;
+    case 1:
+        call("cuMemsetD16 %s %zu", WHERE(p), n),
+            ended(cuMemsetD16(p, (unsigned short)below(65536), n));
+        break;
+    case 2:
+        call("cuMemsetD32 %s %zu", WHERE(p), n), ended(cuMemsetD32(p, below(1u << 31), n));
+        break;
+    case 3:
+        call("cuMemsetD8Async %s %zu", WHERE(p), n), ended(cuMemsetD8Async(p, 3, n, stream));
+        break;
+    case 4:
+        call("cuMemsetD32Async %s %zu", WHERE(p), n), ended(cuMemsetD32Async(p, 3, n, stream));
+        break;
     default: {
-        size_t width = rarely(10) ? 0 : 1 + below(20), height = rarely(10) ? 0 : 1 + below(3), pitch = rarely(12) ? pick({0u, 4u, 66u}) : 128;
+        size_t width = rarely(10) ? 0 : 1 + below(20), height = rarely(10) ? 0 : 1 + below(3),
+               pitch = rarely(12) ? pick({0u, 4u, 66u}) : 128;
         p = device(1024);
         unsigned size = 1u << below(3);
         call("cuMemsetD2D%u %s pitch %zu %zux%zu", size * 8, WHERE(p), pitch, width, height);
@@ -159,15 +143,29 @@ static void copy() {
     uint64_t d = device(n), s = device(n), a = place(n), b = place(n);
     char *h = plain + 4 * below(1000);
     switch (below(10)) {
-    case 0: call("cuMemcpyHtoD %s %zu", WHERE(d), n), ended(cuMemcpyHtoD(d, rarely(30) ? nullptr : h, n)); break;
-    case 1: call("cuMemcpyDtoH %s %zu", WHERE(d), n), ended(cuMemcpyDtoH(rarely(30) ? nullptr : h, d, n)); break;
-    case 2: call("cuMemcpyDtoD %s %s %zu", WHERE(d), WHERE(s), n), ended(cuMemcpyDtoD(d, s, n)); break;
+    case 0:
+        call("cuMemcpyHtoD %s %zu", WHERE(d), n),
+            ended(cuMemcpyHtoD(d, rarely(30) ? nullptr : h, n));
+        break;
+    case 1:
+        call("cuMemcpyDtoH %s %zu", WHERE(d), n),
+            ended(cuMemcpyDtoH(rarely(30) ? nullptr : h, d, n));
+        break;
+    case 2:
+        call("cuMemcpyDtoD %s %s %zu", WHERE(d), WHERE(s), n), ended(cuMemcpyDtoD(d, s, n));
+        break;
     case 3: call("cuMemcpy %s %s %zu", WHERE(a), WHERE(b), n), ended(cuMemcpy(a, b, n)); break;
-    case 4: call("cuMemcpyAsync %s %s %zu", WHERE(a), WHERE(b), n), ended(cuMemcpyAsync(a, b, n, stream)); break;
-    case 5: call("cuMemcpyHtoDAsync %s %zu", WHERE(d), n), ended(cuMemcpyHtoDAsync(d, h, n, stream)); break;
+    case 4:
+        call("cuMemcpyAsync %s %s %zu", WHERE(a), WHERE(b), n),
+            ended(cuMemcpyAsync(a, b, n, stream));
+        break;
+    case 5:
+        call("cuMemcpyHtoDAsync %s %zu", WHERE(d), n), ended(cuMemcpyHtoDAsync(d, h, n, stream));
+        break;
     case 6: {
         CUcontext x = rarely(10) ? nullptr : context, y = rarely(10) ? nullptr : context;
-        call("cuMemcpyPeer %s %s %s %s %zu", WHERE(d), NM(x), WHERE(s), NM(y), n), ended(cuMemcpyPeer(d, x, s, y, n));
+        call("cuMemcpyPeer %s %s %s %s %zu", WHERE(d), NM(x), WHERE(s), NM(y), n),
+            ended(cuMemcpyPeer(d, x, s, y, n));
         break;
     }
     default: {
@@ -175,12 +173,16 @@ static void copy() {
         memset(&p, 0, sizeof p);
         auto side = [&](CUmemorytype *type, CUdeviceptr *dev, void *host) {
             *type = rarely(25) ? CUmemorytype(pick({0, 5})) : CUmemorytype(pick({1, 2, 4}));
-            if (*type == CU_MEMORYTYPE_HOST) *(void **)host = rarely(25) ? nullptr : plain + 4 * below(1000);
+            if (*type == CU_MEMORYTYPE_HOST)
+                *(void **)host = rarely(25) ? nullptr : plain + 4 * below(1000);
             else *dev = device(4096);
         };
-        side(&p.srcMemoryType, &p.srcDevice, &p.srcHost), side(&p.dstMemoryType, &p.dstDevice, &p.dstHost);
-        p.WidthInBytes = rarely(12) ? 0 : 1 + below(128), p.Height = rarely(12) ? 0 : 1 + below(3), p.Depth = rarely(12) ? 0 : 1 + below(2);
-        p.srcPitch = rarely(8) ? pick({0u, 4u}) : 128, p.dstPitch = rarely(8) ? pick({0u, 4u}) : 128;
+        side(&p.srcMemoryType, &p.srcDevice, &p.srcHost),
+            side(&p.dstMemoryType, &p.dstDevice, &p.dstHost);
+        p.WidthInBytes = rarely(12) ? 0 : 1 + below(128), p.Height = rarely(12) ? 0 : 1 + below(3),
+        p.Depth = rarely(12) ? 0 : 1 + below(2);
+        p.srcPitch = rarely(8) ? pick({0u, 4u}) : 128,
+        p.dstPitch = rarely(8) ? pick({0u, 4u}) : 128;
         p.srcHeight = rarely(8) ? below(2) : 4, p.dstHeight = rarely(8) ? below(2) : 4;
         if (rarely(8)) p.srcXInBytes = 4;
         if (rarely(8)) p.dstY = 1;
@@ -188,18 +190,24 @@ static void copy() {
         if (flat) {
             CUDA_MEMCPY2D q;
             memset(&q, 0, sizeof q);
-            q.srcMemoryType = p.srcMemoryType, q.srcDevice = p.srcDevice, q.srcHost = p.srcHost, q.srcPitch = p.srcPitch, q.srcXInBytes = p.srcXInBytes;
-            q.dstMemoryType = p.dstMemoryType, q.dstDevice = p.dstDevice, q.dstHost = p.dstHost, q.dstPitch = p.dstPitch, q.dstY = p.dstY;
+            q.srcMemoryType = p.srcMemoryType, q.srcDevice = p.srcDevice, q.srcHost = p.srcHost,
+            q.srcPitch = p.srcPitch, q.srcXInBytes = p.srcXInBytes;
+            q.dstMemoryType = p.dstMemoryType, q.dstDevice = p.dstDevice, q.dstHost = p.dstHost,
+            q.dstPitch = p.dstPitch, q.dstY = p.dstY;
             q.WidthInBytes = p.WidthInBytes, q.Height = p.Height;
-            call("cuMemcpy2D %d %s %d %s %zux%zu pitch %zu %zu at %zu %zu", int(p.srcMemoryType), WHERE(p.srcDevice), int(p.dstMemoryType), WHERE(p.dstDevice),
-                 p.WidthInBytes, p.Height, p.srcPitch, p.dstPitch, p.srcXInBytes, p.dstY);
+            call("cuMemcpy2D %d %s %d %s %zux%zu pitch %zu %zu at %zu %zu", int(p.srcMemoryType),
+                 WHERE(p.srcDevice), int(p.dstMemoryType), WHERE(p.dstDevice), p.WidthInBytes,
+                 p.Height, p.srcPitch, p.dstPitch, p.srcXInBytes, p.dstY);
             ended(rarely(3) ? cuMemcpy2DUnaligned(&q) : cuMemcpy2D(rarely(40) ? nullptr : &q));
             break;
         }
-        call("cuMemcpy3D %d %s %d %s %zux%zux%zu pitch %zu %zu height %zu %zu at %zu %zu", int(p.srcMemoryType),
-             WHERE(p.srcMemoryType == 1 ? (CUdeviceptr)p.srcHost : p.srcDevice), int(p.dstMemoryType),
-             WHERE(p.dstMemoryType == 1 ? (CUdeviceptr)p.dstHost : p.dstDevice), p.WidthInBytes, p.Height, p.Depth, p.srcPitch, p.dstPitch, p.srcHeight,
-             p.dstHeight, p.srcXInBytes, p.dstY);
+        call("cuMemcpy3D %d %s %d %s %zux%zux%zu pitch %zu %zu height %zu %zu at %zu %zu",
+             int(p.srcMemoryType),
+             WHERE(p.srcMemoryType == 1 ? (CUdeviceptr)p.srcHost : p.srcDevice),
+             int(p.dstMemoryType),
+             WHERE(p.dstMemoryType == 1 ? (CUdeviceptr)p.dstHost : p.dstDevice), p.WidthInBytes,
+             p.Height, p.Depth, p.srcPitch, p.dstPitch, p.srcHeight, p.dstHeight, p.srcXInBytes,
+             p.dstY);
         ended(cuMemcpy3D(rarely(40) ? nullptr : &p));
     }
     }
@@ -217,13 +225,15 @@ static CUmemAllocationProp properties() {
     p.allocFlags.compressionType = (unsigned char)(rarely(8) ? pick({1, 2}) : 0);
     p.allocFlags.gpuDirectRDMACapable = (unsigned char)rarely(10);
     p.allocFlags.usage = (unsigned short)(rarely(20) ? pick({1, 2}) : 0);
-    call("  properties {%d %d %d %d %u %u %u}", int(p.type), int(p.location.type), p.location.id, int(p.requestedHandleTypes),
-         p.allocFlags.compressionType, p.allocFlags.gpuDirectRDMACapable, p.allocFlags.usage);
+    call("  properties {%d %d %d %d %u %u %u}", int(p.type), int(p.location.type), p.location.id,
+         int(p.requestedHandleTypes), p.allocFlags.compressionType,
+         p.allocFlags.gpuDirectRDMACapable, p.allocFlags.usage);
     return p;
 }
 
 static void virtualMemory() {
-    Mapping *m = mappings.empty() || rarely(20) ? nullptr : &mappings[below((unsigned)mappings.size())];
+    Mapping *m =
+        mappings.empty() || rarely(20) ? nullptr : &mappings[below((unsigned)mappings.size())];
     CUmemGenericAllocationHandle h = handles.empty() || rarely(20) ? 0 : pick(handles);
     switch (below(9)) {
     case 0: {
@@ -231,35 +241,43 @@ static void virtualMemory() {
         size_t size = 99;
         int option = rarely(10) ? 2 : (int)below(2);
         call("cuMemGetAllocationGranularity %d", option);
-        if (ended(cuMemGetAllocationGranularity(rarely(30) ? nullptr : &size, rarely(30) ? nullptr : &p, CUmemAllocationGranularity_flags(option))) == CUDA_SUCCESS)
+        if (ended(cuMemGetAllocationGranularity(
+                rarely(30) ? nullptr : &size, rarely(30) ? nullptr : &p,
+                CUmemAllocationGranularity_flags(option))) == CUDA_SUCCESS)
             also("%zu", size);
         break;
     }
     case 1: {
         if (handles.size() > 4) return;
         CUmemAllocationProp p = properties();
-        size_t size = rarely(8) ? pick({size_t(0), size_t(4096), granule + 1}) : granule * (1 + below(2));
+        size_t size =
+            rarely(8) ? pick({size_t(0), size_t(4096), granule + 1}) : granule * (1 + below(2));
         unsigned long long flags = rarely(20);
         call("cuMemCreate %zu %llu", size, flags);
-        if (ended(cuMemCreate(rarely(30) ? nullptr : &h, size, rarely(30) ? nullptr : &p, flags)) == CUDA_SUCCESS) {
+        if (ended(cuMemCreate(rarely(30) ? nullptr : &h, size, rarely(30) ? nullptr : &p, flags)) ==
+            CUDA_SUCCESS) {
             handles.push_back(named(h, "memory"));
             CUmemAllocationProp q;
             memset(&q, 0x33, sizeof q);
             call("cuMemGetAllocationPropertiesFromHandle %s", hn(h));
             if (ended(cuMemGetAllocationPropertiesFromHandle(&q, h)) == CUDA_SUCCESS)
-                also("%d %d %d %d %u %u %u", int(q.type), int(q.requestedHandleTypes), int(q.location.type), q.location.id, q.allocFlags.compressionType,
+                also("%d %d %d %d %u %u %u", int(q.type), int(q.requestedHandleTypes),
+                     int(q.location.type), q.location.id, q.allocFlags.compressionType,
                      q.allocFlags.gpuDirectRDMACapable, q.allocFlags.usage);
         }
         break;
     }
     case 2: {
         if (mappings.size() > 3) return;
-        size_t size = rarely(8) ? pick({size_t(0), size_t(4096), granule + 1}) : granule * (1 + below(3));
-        size_t align = rarely(6) ? pick({size_t(1), size_t(3), granule, 2 * granule, size_t(1) << 30}) : 0;
+        size_t size =
+            rarely(8) ? pick({size_t(0), size_t(4096), granule + 1}) : granule * (1 + below(3));
+        size_t align =
+            rarely(6) ? pick({size_t(1), size_t(3), granule, 2 * granule, size_t(1) << 30}) : 0;
         unsigned long long flags = rarely(20);
         CUdeviceptr d = 0;
         call("cuMemAddressReserve %zu %zu %llu", size, align, flags);
-        if (ended(cuMemAddressReserve(rarely(30) ? nullptr : &d, size, align, 0, flags)) == CUDA_SUCCESS) {
+        if (ended(cuMemAddressReserve(rarely(30) ? nullptr : &d, size, align, 0, flags)) ==
+            CUDA_SUCCESS) {
             std::string s = fresh("v");
             mappings.push_back({d, size, 0, 0}), region(d, size, s);
             also("%s %d", s.c_str(), !align || (align & (align - 1)) || d % align == 0);
@@ -269,22 +287,28 @@ static void virtualMemory() {
     case 3: {
         if (m && m->used && !rarely(8)) return;
         CUdeviceptr at = m ? m->base + (rarely(10) ? 4096 : 0) : 0;
-        size_t size = rarely(8) ? pick({size_t(0), size_t(4096), 2 * granule}) : granule, offset = rarely(10) ? pick({size_t(4096), granule}) : 0;
+        size_t size = rarely(8) ? pick({size_t(0), size_t(4096), 2 * granule}) : granule,
+               offset = rarely(10) ? pick({size_t(4096), granule}) : 0;
         unsigned long long flags = rarely(20);
         if (m && size > m->bytes) return;
         call("cuMemMap %s %zu %zu %s %llu", WHERE(at), size, offset, hn(h), flags);
-        if (ended(cuMemMap(at, size, offset, h, flags)) == CUDA_SUCCESS) m->used = size, m->handle = h;
+        if (ended(cuMemMap(at, size, offset, h, flags)) == CUDA_SUCCESS)
+            m->used = size, m->handle = h;
         break;
     }
     case 4: {
         CUmemAccessDesc a;
         memset(&a, 0, sizeof a);
-        a.location.type = CUmemLocationType(rarely(12) ? pick({0, 2, 7}) : 1), a.location.id = rarely(15) ? 9 : 0;
+        a.location.type = CUmemLocationType(rarely(12) ? pick({0, 2, 7}) : 1),
+        a.location.id = rarely(15) ? 9 : 0;
         a.flags = CUmemAccess_flags(rarely(6) ? pick({0, 1, 2, 7}) : 3);
         CUdeviceptr at = m ? m->base : 0;
-        size_t size = rarely(10) ? pick({size_t(0), size_t(4096)}) : m ? (rarely(6) ? m->bytes : m->used) : granule;
+        size_t size = rarely(10) ? pick({size_t(0), size_t(4096)})
+                      : m        ? (rarely(6) ? m->bytes : m->used)
+                                 : granule;
         size_t count = rarely(15) ? 0 : 1;
-        call("cuMemSetAccess %s %zu {%d %d %d} %zu", WHERE(at), size, int(a.location.type), a.location.id, int(a.flags), count);
+        call("cuMemSetAccess %s %zu {%d %d %d} %zu", WHERE(at), size, int(a.location.type),
+             a.location.id, int(a.flags), count);
         ended(cuMemSetAccess(at, size, rarely(30) ? nullptr : &a, count));
         break;
     }
@@ -303,20 +327,26 @@ static void virtualMemory() {
         size_t size = m ? (rarely(8) ? m->bytes / 2 : m->bytes) : granule;
         if (m && m->used && !rarely(3)) return;
         call("cuMemAddressFree %s %zu%s", WHERE(at), size, m && m->used ? " mapped" : "");
-        if (ended(cuMemAddressFree(at, size)) == CUDA_SUCCESS) regions.erase(at), mappings.erase(mappings.begin() + (m - mappings.data()));
+        if (ended(cuMemAddressFree(at, size)) == CUDA_SUCCESS)
+            regions.erase(at), mappings.erase(mappings.begin() + (m - mappings.data()));
         break;
     }
     case 7: {
         if (!rarely(4)) return;
         call("cuMemRelease %s", hn(h));
-        if (ended(cuMemRelease(h)) == CUDA_SUCCESS) names.erase((void *)(uintptr_t)h), handles.erase(std::find(handles.begin(), handles.end(), h));
+        if (ended(cuMemRelease(h)) == CUDA_SUCCESS)
+            names.erase((void *)(uintptr_t)h),
+                handles.erase(std::find(handles.begin(), handles.end(), h));
         break;
     }
     default: {
         int fd = -1, type = rarely(5) ? pick({0, 2, 8, 99}) : 1;
         unsigned long long flags = rarely(15);
         call("cuMemExportToShareableHandle %s %d %llu", hn(h), type, flags);
-        if (ended(cuMemExportToShareableHandle(&fd, h, CUmemAllocationHandleType(type), flags)) == CUDA_SUCCESS && fd >= 0) close(fd);
+        if (ended(cuMemExportToShareableHandle(&fd, h, CUmemAllocationHandleType(type), flags)) ==
+                CUDA_SUCCESS &&
+            fd >= 0)
+            close(fd);
     }
     }
 }
@@ -333,10 +363,14 @@ static void pool() {
         memset(&props, 0, sizeof props);
         props.allocType = CUmemAllocationType(rarely(15) ? 0 : 1);
         props.handleTypes = CUmemAllocationHandleType(rarely(6) ? pick({1, 2}) : 0);
-        props.location.type = CUmemLocationType(rarely(15) ? pick({0, 7}) : 1), props.location.id = rarely(15) ? 9 : 0;
+        props.location.type = CUmemLocationType(rarely(15) ? pick({0, 7}) : 1),
+        props.location.id = rarely(15) ? 9 : 0;
         props.maxSize = rarely(6) ? 1u << 25 : 0;
-        call("cuMemPoolCreate {%d %d %d %d %zu}", int(props.allocType), int(props.handleTypes), int(props.location.type), props.location.id, props.maxSize);
-        if (ended(cuMemPoolCreate(rarely(30) ? nullptr : &p, rarely(30) ? nullptr : &props)) == CUDA_SUCCESS) pools.push_back(named(p, "pool"));
+        call("cuMemPoolCreate {%d %d %d %d %zu}", int(props.allocType), int(props.handleTypes),
+             int(props.location.type), props.location.id, props.maxSize);
+        if (ended(cuMemPoolCreate(rarely(30) ? nullptr : &p, rarely(30) ? nullptr : &props)) ==
+            CUDA_SUCCESS)
+            pools.push_back(named(p, "pool"));
         break;
     }
     case 1:
@@ -345,12 +379,16 @@ static void pool() {
         for (const Memory &m : ranges)
             if (m.kind == 'a') return;
         call("cuMemPoolDestroy %s", NM(p));
-        if (ended(cuMemPoolDestroy(p)) == CUDA_SUCCESS) names.erase(p), pools.erase(std::find(pools.begin(), pools.end(), p));
+        if (ended(cuMemPoolDestroy(p)) == CUDA_SUCCESS)
+            names.erase(p), pools.erase(std::find(pools.begin(), pools.end(), p));
         break;
     case 2: {
         call("cuMemPoolGetAttribute %s %d", NM(p), id);
         // How much a pool takes at a time is the driver's affair.
-        if (ended(cuMemPoolGetAttribute(p, CUmemPool_attribute(id), rarely(30) ? nullptr : &v)) == CUDA_SUCCESS && id < 5) also("%llu", (unsigned long long)(id <= 3 ? unsigned(v) : v));
+        if (ended(cuMemPoolGetAttribute(p, CUmemPool_attribute(id), rarely(30) ? nullptr : &v)) ==
+                CUDA_SUCCESS &&
+            id < 5)
+            also("%llu", (unsigned long long)(id <= 3 ? unsigned(v) : v));
         break;
     }
     case 3:
@@ -363,10 +401,12 @@ static void pool() {
     case 5: {
         CUmemAccessDesc a;
         memset(&a, 0, sizeof a);
-        a.location.type = CUmemLocationType(rarely(10) ? pick({0, 2, 7}) : 1), a.location.id = rarely(10) ? 9 : 0;
+        a.location.type = CUmemLocationType(rarely(10) ? pick({0, 2, 7}) : 1),
+        a.location.id = rarely(10) ? 9 : 0;
         a.flags = CUmemAccess_flags(rarely(4) ? pick({0, 1, 2, 7}) : 3);
         size_t n = rarely(10) ? 0 : 1;
-        call("cuMemPoolSetAccess %s {%d %d %d} %zu", NM(p), int(a.location.type), a.location.id, int(a.flags), n);
+        call("cuMemPoolSetAccess %s {%d %d %d} %zu", NM(p), int(a.location.type), a.location.id,
+             int(a.flags), n);
         ended(cuMemPoolSetAccess(p, rarely(30) ? nullptr : &a, n));
         break;
     }
@@ -376,7 +416,9 @@ static void pool() {
         memset(&l, 0, sizeof l);
         l.type = CUmemLocationType(rarely(10) ? pick({0, 2, 7}) : 1), l.id = rarely(10) ? 9 : 0;
         call("cuMemPoolGetAccess %s {%d %d}", NM(p), int(l.type), l.id);
-        if (ended(cuMemPoolGetAccess(rarely(30) ? nullptr : &f, p, rarely(30) ? nullptr : &l)) == CUDA_SUCCESS) also("%d", int(f));
+        if (ended(cuMemPoolGetAccess(rarely(30) ? nullptr : &f, p, rarely(30) ? nullptr : &l)) ==
+            CUDA_SUCCESS)
+            also("%d", int(f));
         break;
     }
     default: {
@@ -385,11 +427,13 @@ static void pool() {
         switch (below(3)) {
         case 0:
             call("cuDeviceGetDefaultMemPool %d", d);
-            if (ended(cuDeviceGetDefaultMemPool(rarely(30) ? nullptr : &q, d)) == CUDA_SUCCESS) also("%s", NM(q));
+            if (ended(cuDeviceGetDefaultMemPool(rarely(30) ? nullptr : &q, d)) == CUDA_SUCCESS)
+                also("%s", NM(q));
             break;
         case 1:
             call("cuDeviceGetMemPool %d", d);
-            if (ended(cuDeviceGetMemPool(rarely(30) ? nullptr : &q, d)) == CUDA_SUCCESS) also("%s", NM(q));
+            if (ended(cuDeviceGetMemPool(rarely(30) ? nullptr : &q, d)) == CUDA_SUCCESS)
+                also("%s", NM(q));
             break;
         default: call("cuDeviceSetMemPool %d %s", d, NM(p)), ended(cuDeviceSetMemPool(d, p));
         }
@@ -406,34 +450,43 @@ static void managed() {
     std::vector<Memory> own;
     for (const Memory &m : ranges)
         if (m.kind == 'm') own.push_back(m);
-    Memory m = own.empty() || rarely(15) ? (ranges.empty() ? Memory{'m', 0, 100} : pick(ranges)) : pick(own);
+    Memory m = own.empty() || rarely(15) ? (ranges.empty() ? Memory{'m', 0, 100} : pick(ranges))
+                                         : pick(own);
     uint64_t at = m.base + (rarely(4) ? below((unsigned)m.bytes) : 0);
     size_t n = rarely(12) ? pick({size_t(0), m.bytes + 8192}) : m.bytes - (at - m.base);
     int on = rarely(4) ? pick({-1, -2, 9}) : 0;
     switch (below(4)) {
     case 0: {
         int advice = rarely(8) ? pick({0, 7, 50}) : 1 + (int)below(6);
-        call("cuMemAdvise %s %zu %d %d", WHERE(at), n, advice, on), ended(advise(at, n, advice, on));
+        call("cuMemAdvise %s %zu %d %d", WHERE(at), n, advice, on),
+            ended(advise(at, n, advice, on));
         break;
     }
-    case 1: call("cuMemPrefetchAsync %s %zu %d", WHERE(at), n, on), ended(prefetch(at, n, on, stream)); break;
+    case 1:
+        call("cuMemPrefetchAsync %s %zu %d", WHERE(at), n, on), ended(prefetch(at, n, on, stream));
+        break;
     case 2: {
         int id = rarely(8) ? pick({0, 9, 50}) : 1 + (int)below(8);
         int v[4] = {99, 99, 99, 99};
         size_t size = rarely(6) ? pick({size_t(0), size_t(1), size_t(8), size_t(16)}) : 4;
         call("cuMemRangeGetAttribute %s %zu %d size %zu", WHERE(at), n, id, size);
-        if (ended(cuMemRangeGetAttribute(rarely(30) ? nullptr : v, size, CUmem_range_attribute(id), at, n)) == CUDA_SUCCESS) also("%d %d", v[0], v[1]);
+        if (ended(cuMemRangeGetAttribute(rarely(30) ? nullptr : v, size, CUmem_range_attribute(id),
+                                         at, n)) == CUDA_SUCCESS)
+            also("%d %d", v[0], v[1]);
         break;
     }
     default: {
         int a = 99, b = 99;
         void *data[] = {&a, &b};
         size_t sizes[] = {4, rarely(10) ? size_t(3) : 4};
-        CUmem_range_attribute id[] = {CUmem_range_attribute(1 + below(4)), CUmem_range_attribute(1 + below(4))};
+        CUmem_range_attribute id[] = {CUmem_range_attribute(1 + below(4)),
+                                      CUmem_range_attribute(1 + below(4))};
         if (id[0] == 3 || id[1] == 3) return;
         size_t count = rarely(10) ? 0 : 2;
-        call("cuMemRangeGetAttributes %s %zu %d %d size %zu count %zu", WHERE(at), n, int(id[0]), int(id[1]), sizes[1], count);
-        if (ended(cuMemRangeGetAttributes(data, sizes, id, count, at, n)) == CUDA_SUCCESS) also("%d %d", a, b);
+        call("cuMemRangeGetAttributes %s %zu %d %d size %zu count %zu", WHERE(at), n, int(id[0]),
+             int(id[1]), sizes[1], count);
+        if (ended(cuMemRangeGetAttributes(data, sizes, id, count, at, n)) == CUDA_SUCCESS)
+            also("%d %d", a, b);
     }
     }
     cuStreamSynchronize(stream);
@@ -448,29 +501,37 @@ static void array() {
     case 0:
     case 1: {
         if (arrays.size() > 4) return;
-        d.Width = rarely(15) ? pick({size_t(0), size_t(1) << 20}) : 1 + below(64), d.Height = rarely(3) ? 0 : 1 + below(32), d.Depth = rarely(2) ? 0 : 1 + below(8);
-        d.Format = CUarray_format(rarely(12) ? pick({0x777, 0x999}) : pick({1, 2, 3, 8, 9, 10, 0x10, 0x20}));
+        d.Width = rarely(15) ? pick({size_t(0), size_t(1) << 20}) : 1 + below(64),
+        d.Height = rarely(3) ? 0 : 1 + below(32), d.Depth = rarely(2) ? 0 : 1 + below(8);
+        d.Format = CUarray_format(rarely(12) ? pick({0x777, 0x999})
+                                             : pick({1, 2, 3, 8, 9, 10, 0x10, 0x20}));
         d.NumChannels = rarely(12) ? pick({0u, 3u, 8u}) : 1u << below(3);
         d.Flags = rarely(3) ? pick({1u, 2u, 4u, 5u}) : 0;
-        call("cuArray3DCreate {%zux%zux%zu %x %u %x}", d.Width, d.Height, d.Depth, unsigned(d.Format), d.NumChannels, d.Flags);
-        if (ended(cuArray3DCreate(rarely(30) ? nullptr : &a, rarely(30) ? nullptr : &d)) == CUDA_SUCCESS) arrays.push_back(named(a, "array"));
+        call("cuArray3DCreate {%zux%zux%zu %x %u %x}", d.Width, d.Height, d.Depth,
+             unsigned(d.Format), d.NumChannels, d.Flags);
+        if (ended(cuArray3DCreate(rarely(30) ? nullptr : &a, rarely(30) ? nullptr : &d)) ==
+            CUDA_SUCCESS)
+            arrays.push_back(named(a, "array"));
         break;
     }
     case 2:
         call("cuArray3DGetDescriptor %s", NM(a));
         if (ended(cuArray3DGetDescriptor(rarely(30) ? nullptr : &d, a)) == CUDA_SUCCESS)
-            also("{%zux%zux%zu %x %u %x}", d.Width, d.Height, d.Depth, unsigned(d.Format), d.NumChannels, d.Flags);
+            also("{%zux%zux%zu %x %u %x}", d.Width, d.Height, d.Depth, unsigned(d.Format),
+                 d.NumChannels, d.Flags);
         break;
     case 3: {
         CUDA_ARRAY_DESCRIPTOR e;
         call("cuArrayGetDescriptor %s", NM(a));
-        if (ended(cuArrayGetDescriptor(rarely(30) ? nullptr : &e, a)) == CUDA_SUCCESS) also("{%zux%zu %x %u}", e.Width, e.Height, unsigned(e.Format), e.NumChannels);
+        if (ended(cuArrayGetDescriptor(rarely(30) ? nullptr : &e, a)) == CUDA_SUCCESS)
+            also("{%zux%zu %x %u}", e.Width, e.Height, unsigned(e.Format), e.NumChannels);
         break;
     }
     default:
         if (!rarely(3)) return;
         call("cuArrayDestroy %s", NM(a));
-        if (ended(cuArrayDestroy(a)) == CUDA_SUCCESS) names.erase(a), arrays.erase(std::find(arrays.begin(), arrays.end(), a));
+        if (ended(cuArrayDestroy(a)) == CUDA_SUCCESS)
+            names.erase(a), arrays.erase(std::find(arrays.begin(), arrays.end(), a));
     }
 }
 
@@ -499,7 +560,8 @@ static void sequence() {
         if (m.used) cuMemUnmap(m.base, m.used);
         cuMemAddressFree(m.base, m.bytes), regions.erase(m.base);
     }
-    for (CUmemGenericAllocationHandle h : handles) cuMemRelease(h), names.erase((void *)(uintptr_t)h);
+    for (CUmemGenericAllocationHandle h : handles)
+        cuMemRelease(h), names.erase((void *)(uintptr_t)h);
     cuDeviceSetMemPool(0, usual);
     for (CUmemoryPool p : pools)
         if (p != usual) cuMemPoolDestroy(p), names.erase(p);

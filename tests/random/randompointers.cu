@@ -18,7 +18,8 @@ static unsigned made;
 static char plain[4096];
 static const size_t granule = 2 << 20;
 
-static void enter(const char *kind, uint64_t base, uint64_t bytes, CUmemGenericAllocationHandle handle = 0) {
+static void enter(const char *kind, uint64_t base, uint64_t bytes,
+                  CUmemGenericAllocationHandle handle = 0) {
     std::string s = kind + std::to_string(made++);
     ranges.push_back({kind, base, bytes, handle});
     region(base, bytes, s);
@@ -45,19 +46,22 @@ static void make() {
         break;
     case 1:
         call("cuMemAllocPitch %zu", bytes);
-        if (ended(cuMemAllocPitch(&d, &pitch, bytes, 3, 4)) == CUDA_SUCCESS) enter("pitched", d, 3 * pitch);
+        if (ended(cuMemAllocPitch(&d, &pitch, bytes, 3, 4)) == CUDA_SUCCESS)
+            enter("pitched", d, 3 * pitch);
         break;
     case 2: {
         unsigned flags = below(8);
         call("cuMemHostAlloc %zu %u", bytes, flags);
-        if (ended(cuMemHostAlloc(&h, bytes, flags)) == CUDA_SUCCESS) enter("host", (uint64_t)h, bytes);
+        if (ended(cuMemHostAlloc(&h, bytes, flags)) == CUDA_SUCCESS)
+            enter("host", (uint64_t)h, bytes);
         break;
     }
     case 3: {
         unsigned flags = below(4);
         h = aligned_alloc(4096, 16384);
         call("cuMemHostRegister %u", flags);
-        if (ended(cuMemHostRegister((char *)h + 100, bytes, flags)) == CUDA_SUCCESS) enter("registered", (uint64_t)h + 100, bytes);
+        if (ended(cuMemHostRegister((char *)h + 100, bytes, flags)) == CUDA_SUCCESS)
+            enter("registered", (uint64_t)h + 100, bytes);
         break;
     }
     case 4: {
@@ -72,7 +76,8 @@ static void make() {
         break;
     case 6:
         call("cuMemAllocFromPoolAsync %zu", bytes);
-        if (ended(cuMemAllocFromPoolAsync(&d, bytes, pool, stream)) == CUDA_SUCCESS) enter("pooled", d, bytes);
+        if (ended(cuMemAllocFromPoolAsync(&d, bytes, pool, stream)) == CUDA_SUCCESS)
+            enter("pooled", d, bytes);
         break;
     default: {
         CUmemAllocationProp p = properties();
@@ -147,7 +152,8 @@ static void showValue(int attribute, const uint64_t *value) {
     case 11: return also("%s", WHERE(v));
     case 7:
     case 20: return also("id");
-    // Other devices' access, decompression, and how large the pieces are that memory lies in: a guest is told otherwise.
+    // Other devices' access, decompression, and how large the pieces are that memory lies in: a
+    // guest is told otherwise.
     case 15:
     case 18:
     case 19:
@@ -166,7 +172,9 @@ static void one() {
     int id = anyAttribute();
     uint64_t v[4] = {0xcccccccccccccccc, 0xcccccccccccccccc, 0, 0};
     call("cuPointerGetAttribute %d %s", id, WHERE(p));
-    if (ended(cuPointerGetAttribute(rarely(40) ? nullptr : v, CUpointer_attribute(id), p)) == CUDA_SUCCESS) showValue(id, v);
+    if (ended(cuPointerGetAttribute(rarely(40) ? nullptr : v, CUpointer_attribute(id), p)) ==
+        CUDA_SUCCESS)
+        showValue(id, v);
 }
 
 static void several() {
@@ -182,7 +190,9 @@ static void several() {
         data[i] = rarely(60) ? nullptr : v[i];
         also("%d%s", int(id[i]), data[i] ? "" : "null");
     }
-    if (ended(cuPointerGetAttributes(n, rarely(40) ? nullptr : id, rarely(40) ? nullptr : data, p)) != CUDA_SUCCESS) return;
+    if (ended(cuPointerGetAttributes(n, rarely(40) ? nullptr : id, rarely(40) ? nullptr : data,
+                                     p)) != CUDA_SUCCESS)
+        return;
     for (unsigned i = 0; i < n; i++)
         showValue(id[i], v[i]);
 }
@@ -193,9 +203,12 @@ static void set() {
     unsigned v = rarely(8) ? pick({2u, 256u, ~0u}) : below(2);
     uint64_t got = 0xcccccccccccccccc;
     call("cuPointerSetAttribute %d %u %s", id, v, WHERE(p));
-    if (ended(cuPointerSetAttribute(rarely(40) ? nullptr : &v, CUpointer_attribute(id), p)) != CUDA_SUCCESS) return;
+    if (ended(cuPointerSetAttribute(rarely(40) ? nullptr : &v, CUpointer_attribute(id), p)) !=
+        CUDA_SUCCESS)
+        return;
     call("  read back");
-    if (ended(cuPointerGetAttribute(&got, CUpointer_attribute(id), p)) == CUDA_SUCCESS) also("%llx", (unsigned long long)got);
+    if (ended(cuPointerGetAttribute(&got, CUpointer_attribute(id), p)) == CUDA_SUCCESS)
+        also("%llx", (unsigned long long)got);
 }
 
 static void range() {
@@ -203,7 +216,8 @@ static void range() {
     size_t bytes = 1;
     bool a = rarely(5), b = rarely(5);
     call("cuMemGetAddressRange %s%s%s", WHERE(p), a ? " no base" : "", b ? " no size" : "");
-    if (ended(cuMemGetAddressRange(a ? nullptr : &base, b ? nullptr : &bytes, p)) == CUDA_SUCCESS) also("%s %zu", base == 1 ? "-" : WHERE(base), bytes);
+    if (ended(cuMemGetAddressRange(a ? nullptr : &base, b ? nullptr : &bytes, p)) == CUDA_SUCCESS)
+        also("%s %zu", base == 1 ? "-" : WHERE(base), bytes);
 }
 
 static void runtime() {
@@ -212,7 +226,8 @@ static void runtime() {
     call("cudaPointerGetAttributes %s", WHERE(p));
     cudaError_t e = cudaPointerGetAttributes(&a, (void *)p);
     also("%s", cudaGetErrorName(e));
-    if (!e) also("%d %d %s %s", int(a.type), a.device, WHERE(a.devicePointer), WHERE(a.hostPointer));
+    if (!e)
+        also("%d %d %s %s", int(a.type), a.device, WHERE(a.devicePointer), WHERE(a.hostPointer));
     (void)cudaGetLastError();
 }
 
@@ -230,25 +245,32 @@ static void hosts() {
         if (of(p) == "mapped") return; // the driver takes it for the host's
         call("cuMemHostGetFlags %s", WHERE(p));
         // Small allocations lie side by side in one, whose PORTABLE (1) is told of each.
-        if (ended(cuMemHostGetFlags(rarely(30) ? nullptr : &flags, (void *)p)) == CUDA_SUCCESS) also("%u", flags & ~1u);
+        if (ended(cuMemHostGetFlags(rarely(30) ? nullptr : &flags, (void *)p)) == CUDA_SUCCESS)
+            also("%u", flags & ~1u);
         break;
     case 1:
         if (of(p) == "mapped") return;
         flags = rarely(10);
         call("cuMemHostGetDevicePointer %s %u", WHERE(p), flags);
-        if (ended(cuMemHostGetDevicePointer(rarely(30) ? nullptr : &d, (void *)p, flags)) == CUDA_SUCCESS) also("%s", WHERE(d));
+        if (ended(cuMemHostGetDevicePointer(rarely(30) ? nullptr : &d, (void *)p, flags)) ==
+            CUDA_SUCCESS)
+            also("%s", WHERE(d));
         break;
     case 2: {
         CUmemAllocationProp q;
         CUmemGenericAllocationHandle m = 0;
         call("cuMemRetainAllocationHandle %s", WHERE(p));
-        if (ended(cuMemRetainAllocationHandle(rarely(30) ? nullptr : &m, (void *)p)) != CUDA_SUCCESS) break;
+        if (ended(cuMemRetainAllocationHandle(rarely(30) ? nullptr : &m, (void *)p)) !=
+            CUDA_SUCCESS)
+            break;
         for (const Memory &x : ranges)
             if (x.kind == "mapped" && x.handle == m) also("of %s", WHERE(x.base));
         memset(&q, 0x33, sizeof q);
         call("cuMemGetAllocationPropertiesFromHandle");
-        if (ended(cuMemGetAllocationPropertiesFromHandle(rarely(30) ? nullptr : &q, m)) == CUDA_SUCCESS)
-            also("%d %d %d %d %u %u", int(q.type), int(q.requestedHandleTypes), int(q.location.type), q.location.id, q.allocFlags.compressionType,
+        if (ended(cuMemGetAllocationPropertiesFromHandle(rarely(30) ? nullptr : &q, m)) ==
+            CUDA_SUCCESS)
+            also("%d %d %d %d %u %u", int(q.type), int(q.requestedHandleTypes),
+                 int(q.location.type), q.location.id, q.allocFlags.compressionType,
                  q.allocFlags.gpuDirectRDMACapable);
         CHECKCU(cuMemRelease(m));
         break;
@@ -259,7 +281,8 @@ static void hosts() {
         memset(&l, 0, sizeof l);
         l.type = CUmemLocationType(rarely(8) ? pick({0, 2, 9}) : 1), l.id = rarely(10) ? 7 : 0;
         call("cuMemGetAccess %s %d %d", WHERE(p), int(l.type), l.id);
-        if (ended(cuMemGetAccess(rarely(30) ? nullptr : &access, &l, p)) == CUDA_SUCCESS) also("%llu", access);
+        if (ended(cuMemGetAccess(rarely(30) ? nullptr : &access, &l, p)) == CUDA_SUCCESS)
+            also("%llu", access);
     }
     }
 }

@@ -41,10 +41,13 @@ static bool capturing() {
 static bool settle() { return !capturing() && cuCtxSynchronize() == CUDA_SUCCESS; }
 
 static CUstream own() { return streams.empty() ? nullptr : pick(streams); }
-static CUstream anyStream() { return rarely(10) ? pick({(CUstream)0, (CUstream)1, (CUstream)2}) : own(); }
+static CUstream anyStream() {
+    return rarely(10) ? pick({(CUstream)0, (CUstream)1, (CUstream)2}) : own();
+}
 static CUevent anyEvent() { return events.empty() || rarely(25) ? nullptr : pick(events); }
 
-// captureEnded notes that a capture in s is over. One to a graph takes the graph with it unless it succeeds: then there is another one.
+// captureEnded notes that a capture in s is over. One to a graph takes the graph with it unless it
+// succeeds: then there is another one.
 static void captureEnded(CUstream s, bool success) {
     auto at = std::find(into.begin(), into.end(), s);
     if (at == into.end()) return;
@@ -61,12 +64,15 @@ static void make() {
     if (streams.size() > 5) return;
     if (rarely(2)) {
         call("cuStreamCreate %u", flags);
-        if (ended(cuStreamCreate(rarely(40) ? nullptr : &s, flags)) == CUDA_SUCCESS) streams.push_back(named(s, "s"));
+        if (ended(cuStreamCreate(rarely(40) ? nullptr : &s, flags)) == CUDA_SUCCESS)
+            streams.push_back(named(s, "s"));
         return;
     }
     int priority = rarely(3) ? pick({-100, 1, 100}) : -(int)below(6);
     call("cuStreamCreateWithPriority %u %d", flags, priority);
-    if (ended(cuStreamCreateWithPriority(rarely(40) ? nullptr : &s, flags, priority)) == CUDA_SUCCESS) streams.push_back(named(s, "s"));
+    if (ended(cuStreamCreateWithPriority(rarely(40) ? nullptr : &s, flags, priority)) ==
+        CUDA_SUCCESS)
+        streams.push_back(named(s, "s"));
 }
 
 static void destroy() {
@@ -88,16 +94,19 @@ static void ask() {
     switch (below(9)) {
     case 0:
         call("cuStreamGetFlags %s", NM(s));
-        if (ended(cuStreamGetFlags(s, rarely(40) ? nullptr : &flags)) == CUDA_SUCCESS) also("%u", flags);
+        if (ended(cuStreamGetFlags(s, rarely(40) ? nullptr : &flags)) == CUDA_SUCCESS)
+            also("%u", flags);
         break;
     case 1:
         call("cuStreamGetPriority %s", NM(s));
-        if (ended(cuStreamGetPriority(s, rarely(40) ? nullptr : &number)) == CUDA_SUCCESS) also("%d", number);
+        if (ended(cuStreamGetPriority(s, rarely(40) ? nullptr : &number)) == CUDA_SUCCESS)
+            also("%d", number);
         break;
     case 2: {
         unsigned long long id = 99;
         call("cuStreamGetId %s", NM(s));
-        if (ended(cuStreamGetId(s, rarely(40) ? nullptr : &id)) == CUDA_SUCCESS && s > (CUstream)2) also("%u", ids.emplace(id, (unsigned)ids.size()).first->second);
+        if (ended(cuStreamGetId(s, rarely(40) ? nullptr : &id)) == CUDA_SUCCESS && s > (CUstream)2)
+            also("%u", ids.emplace(id, (unsigned)ids.size()).first->second);
         break;
     }
     case 3: {
@@ -113,7 +122,8 @@ static void ask() {
         call("cuStreamGetCtx_v2 %s", NM(s));
         static auto f = get<CUresult(CUstream, CUcontext *, void **)>("cuStreamGetCtx", 12050);
         bool a = rarely(20), b = rarely(20);
-        if (ended(f(s, a ? nullptr : &c, b ? nullptr : &green)) == CUDA_SUCCESS) also("%s %s", NM(c), green == (void *)1 ? "-" : NM(green));
+        if (ended(f(s, a ? nullptr : &c, b ? nullptr : &green)) == CUDA_SUCCESS)
+            also("%s %s", NM(c), green == (void *)1 ? "-" : NM(green));
         break;
     }
     case 5: {
@@ -126,7 +136,8 @@ static void ask() {
     case 6: {
         CUstreamCaptureStatus c = CUstreamCaptureStatus(99);
         call("cuStreamIsCapturing %s", NM(s));
-        if (ended(cuStreamIsCapturing(s, rarely(40) ? nullptr : &c)) == CUDA_SUCCESS) also("%d", int(c));
+        if (ended(cuStreamIsCapturing(s, rarely(40) ? nullptr : &c)) == CUDA_SUCCESS)
+            also("%d", int(c));
         break;
     }
     case 7:
@@ -147,24 +158,35 @@ static void attributes() {
     int id = rarely(5) ? pick({-1, 0, 2, 4, 8, 17, 30, 100}) : pick({1, 3, 9, 10, 15});
     switch (below(3)) {
     case 0:
-        if (id == 1) v.accessPolicyWindow.num_bytes = rarely(2) ? 0 : 1024, v.accessPolicyWindow.base_ptr = rarely(3) ? nullptr : (void *)device,
-                     v.accessPolicyWindow.hitRatio = rarely(5) ? 2.f : 0.5f, v.accessPolicyWindow.hitProp = CUaccessProperty(below(4)),
-                     v.accessPolicyWindow.missProp = CUaccessProperty(below(3));
-        else if (id == 9) *(unsigned char *)&v = (unsigned char)below(3), *((unsigned char *)&v + 1) = (unsigned char)below(3);
+        if (id == 1)
+            v.accessPolicyWindow.num_bytes = rarely(2) ? 0 : 1024,
+            v.accessPolicyWindow.base_ptr = rarely(3) ? nullptr : (void *)device,
+            v.accessPolicyWindow.hitRatio = rarely(5) ? 2.f : 0.5f,
+            v.accessPolicyWindow.hitProp = CUaccessProperty(below(4)),
+            v.accessPolicyWindow.missProp = CUaccessProperty(below(3));
+        else if (id == 9)
+            *(unsigned char *)&v = (unsigned char)below(3),
+                            *((unsigned char *)&v + 1) = (unsigned char)below(3);
         else *(int *)&v = rarely(3) ? pick({-1, -3, 9, 77}) : (int)below(4);
-        call("cuStreamSetAttribute %s %d %d", NM(s), id, id == 1 ? int(v.accessPolicyWindow.num_bytes) : *(int *)&v);
-        if (id == 1) also("%s %g %d %d", v.accessPolicyWindow.base_ptr ? "device" : "null", v.accessPolicyWindow.hitRatio, v.accessPolicyWindow.hitProp,
-                          v.accessPolicyWindow.missProp);
+        call("cuStreamSetAttribute %s %d %d", NM(s), id,
+             id == 1 ? int(v.accessPolicyWindow.num_bytes) : *(int *)&v);
+        if (id == 1)
+            also("%s %g %d %d", v.accessPolicyWindow.base_ptr ? "device" : "null",
+                 v.accessPolicyWindow.hitRatio, v.accessPolicyWindow.hitProp,
+                 v.accessPolicyWindow.missProp);
         ended(cuStreamSetAttribute(s, CUstreamAttrID(id), &v));
         break;
     case 1:
         call("cuStreamGetAttribute %s %d", NM(s), id);
         if (ended(cuStreamGetAttribute(s, CUstreamAttrID(id), &v)) != CUDA_SUCCESS) break;
-        if (id == 1) also("%s %zu %g %d %d", WHERE(v.accessPolicyWindow.base_ptr), v.accessPolicyWindow.num_bytes, v.accessPolicyWindow.hitRatio,
-                          v.accessPolicyWindow.hitProp, v.accessPolicyWindow.missProp);
+        if (id == 1)
+            also("%s %zu %g %d %d", WHERE(v.accessPolicyWindow.base_ptr),
+                 v.accessPolicyWindow.num_bytes, v.accessPolicyWindow.hitRatio,
+                 v.accessPolicyWindow.hitProp, v.accessPolicyWindow.missProp);
         else also("%d", *(int *)&v);
         break;
-    default: call("cuStreamCopyAttributes %s %s", NM(s), NM(t)), ended(cuStreamCopyAttributes(s, t));
+    default:
+        call("cuStreamCopyAttributes %s %s", NM(s), NM(t)), ended(cuStreamCopyAttributes(s, t));
     }
 }
 
@@ -177,12 +199,15 @@ static void event() {
     case 0:
         if (events.size() > 5) return;
         call("cuEventCreate %u", flags);
-        if (ended(cuEventCreate(rarely(40) ? nullptr : &e, flags)) == CUDA_SUCCESS) events.push_back(named(e, "e"));
+        if (ended(cuEventCreate(rarely(40) ? nullptr : &e, flags)) == CUDA_SUCCESS)
+            events.push_back(named(e, "e"));
         break;
     case 1:
         if (!rarely(3)) return;
         call("cuEventDestroy %s", NM(e));
-        if (ended(cuEventDestroy(e)) == CUDA_SUCCESS) names.erase(e), events.erase(std::remove(events.begin(), events.end(), e), events.end());
+        if (ended(cuEventDestroy(e)) == CUDA_SUCCESS)
+            names.erase(e),
+                events.erase(std::remove(events.begin(), events.end(), e), events.end());
         break;
     case 2:
         flags = rarely(8) ? pick({2u, 3u}) : below(2);
@@ -206,7 +231,8 @@ static void event() {
     case 6:
     case 7:
         flags = rarely(8) ? pick({2u, 3u}) : rarely(4);
-        call("cuStreamWaitEvent %s %s %u", NM(s), NM(e), flags), ended(cuStreamWaitEvent(s, e, flags));
+        call("cuStreamWaitEvent %s %s %u", NM(s), NM(e), flags),
+            ended(cuStreamWaitEvent(s, e, flags));
         break;
     default: call("cuEventRecord %s %s", NM(e), NM(s)), ended(cuEventRecord(e, s));
     }
@@ -244,7 +270,10 @@ static void capture() {
     if (rarely(15)) s = anyStream();
     switch (below(10)) {
     case 0:
-    case 1: call("cuStreamBeginCapture %s %d", NM(s), mode), ended(cuStreamBeginCapture(s, CUstreamCaptureMode(mode))); break;
+    case 1:
+        call("cuStreamBeginCapture %s %d", NM(s), mode),
+            ended(cuStreamBeginCapture(s, CUstreamCaptureMode(mode)));
+        break;
     case 2:
     case 3: {
         bool null = rarely(12);
@@ -261,9 +290,11 @@ static void capture() {
     case 4: {
         CUstreamCaptureStatus c = CUstreamCaptureStatus(99);
         cuuint64_t id = 0;
-        static auto f = get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *)>("cuStreamGetCaptureInfo", 10010);
+        static auto f = get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *)>(
+            "cuStreamGetCaptureInfo", 10010);
         call("cuStreamGetCaptureInfo %s", NM(s));
-        if (ended(f(s, rarely(30) ? nullptr : &c, rarely(4) ? nullptr : &id)) == CUDA_SUCCESS) also("%d %s", int(c), id ? "id" : "none");
+        if (ended(f(s, rarely(30) ? nullptr : &c, rarely(4) ? nullptr : &id)) == CUDA_SUCCESS)
+            also("%d %s", int(c), id ? "id" : "none");
         break;
     }
     case 5: {
@@ -273,10 +304,12 @@ static void capture() {
         const EdgeData *data = (const EdgeData *)1;
         size_t n = 99;
         bool noData = rarely(2);
-        static auto f = get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const Node **, const EdgeData **, size_t *)>(
-            "cuStreamGetCaptureInfo", 12030);
+        static auto f =
+            get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const Node **,
+                         const EdgeData **, size_t *)>("cuStreamGetCaptureInfo", 12030);
         call("cuStreamGetCaptureInfo_v3 %s%s", NM(s), noData ? " no data" : "");
-        if (ended(f(s, rarely(30) ? nullptr : &c, &id, &g, &nodes, noData ? nullptr : &data, rarely(30) ? nullptr : &n)) == CUDA_SUCCESS) {
+        if (ended(f(s, rarely(30) ? nullptr : &c, &id, &g, &nodes, noData ? nullptr : &data,
+                    rarely(30) ? nullptr : &n)) == CUDA_SUCCESS) {
             also("%d", int(c));
             if (c == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
                 also("%s %zu:", id ? "id" : "none", n);
@@ -286,14 +319,18 @@ static void capture() {
         break;
     }
     case 6: {
-        static auto f = get<CUresult(CUstream, Node *, const EdgeData *, size_t, unsigned)>("cuStreamUpdateCaptureDependencies", 12030);
-        static auto info = get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const Node **, const EdgeData **, size_t *)>(
-            "cuStreamGetCaptureInfo", 12030);
+        static auto f = get<CUresult(CUstream, Node *, const EdgeData *, size_t, unsigned)>(
+            "cuStreamUpdateCaptureDependencies", 12030);
+        static auto info =
+            get<CUresult(CUstream, CUstreamCaptureStatus *, cuuint64_t *, CUgraph *, const Node **,
+                         const EdgeData **, size_t *)>("cuStreamGetCaptureInfo", 12030);
         CUstreamCaptureStatus c = CU_STREAM_CAPTURE_STATUS_NONE;
         Node chosen = nullptr;
         std::vector<Node> nodes(64);
         size_t n = nodes.size();
-        if (s > (CUstream)2 && info(s, &c, nullptr, &g, nullptr, nullptr, nullptr) == CUDA_SUCCESS && c == CU_STREAM_CAPTURE_STATUS_ACTIVE &&
+        if (s > (CUstream)2 &&
+            info(s, &c, nullptr, &g, nullptr, nullptr, nullptr) == CUDA_SUCCESS &&
+            c == CU_STREAM_CAPTURE_STATUS_ACTIVE &&
             cuGraphGetNodes(g, nodes.data(), &n) == CUDA_SUCCESS && n)
             chosen = nodes[below((unsigned)n)];
         unsigned flags = rarely(8) ? 2 : below(2);
@@ -305,11 +342,13 @@ static void capture() {
     case 7: {
         CUstreamCaptureMode m = CUstreamCaptureMode(mode);
         call("cuThreadExchangeStreamCaptureMode %d", mode);
-        if (ended(cuThreadExchangeStreamCaptureMode(&m)) == CUDA_SUCCESS) also("%d", int(m)); // the driver doesn't survive a null
+        if (ended(cuThreadExchangeStreamCaptureMode(&m)) == CUDA_SUCCESS)
+            also("%d", int(m)); // the driver doesn't survive a null
         break;
     }
     case 8: {
-        static auto f = get<CUresult(CUstream, CUgraph, const Node *, const EdgeData *, size_t, CUstreamCaptureMode)>("cuStreamBeginCaptureToGraph", 12030);
+        static auto f = get<CUresult(CUstream, CUgraph, const Node *, const EdgeData *, size_t,
+                                     CUstreamCaptureMode)>("cuStreamBeginCaptureToGraph", 12030);
         CUgraph to = rarely(10) ? nullptr : pick(graphs);
         std::vector<Node> nodes(64);
         size_t n = nodes.size();
@@ -318,7 +357,9 @@ static void capture() {
         Node d = n ? nodes[below((unsigned)n)] : nullptr;
         size_t count = 0;
         call("cuStreamBeginCaptureToGraph %s %s %zu %d", NM(s), NM(to), count, mode);
-        if (ended(f(s, to, count ? &d : nullptr, nullptr, count, CUstreamCaptureMode(mode))) == CUDA_SUCCESS) into.push_back(s);
+        if (ended(f(s, to, count ? &d : nullptr, nullptr, count, CUstreamCaptureMode(mode))) ==
+            CUDA_SUCCESS)
+            into.push_back(s);
         break;
     }
     default: {
@@ -349,7 +390,9 @@ static void capture() {
 
 static unsigned callbacks;
 static void CUDA_CB hostFunction(void *) { __atomic_fetch_add(&callbacks, 1, __ATOMIC_SEQ_CST); }
-static void CUDA_CB callback(CUstream, CUresult r, void *) { __atomic_fetch_add(&callbacks, r == CUDA_SUCCESS ? 100 : 10000, __ATOMIC_SEQ_CST); }
+static void CUDA_CB callback(CUstream, CUresult r, void *) {
+    __atomic_fetch_add(&callbacks, r == CUDA_SUCCESS ? 100 : 10000, __ATOMIC_SEQ_CST);
+}
 
 // Work.
 static void work() {
@@ -357,41 +400,60 @@ static void work() {
     unsigned flags = rarely(8) ? pick({1u, 2u, 3u, 8u, 1u << 30}) : 0;
     CUdeviceptr to = rarely(25) ? 0 : rarely(20) ? device + 2 : device + 8 * below(8);
     switch (below(9)) {
-    case 0: call("cuMemsetD32Async %s %s", NM(s), WHERE(to)), ended(cuMemsetD32Async(to, below(100), 4, s)); break;
-    case 1: call("cuMemcpyDtoDAsync %s %s", NM(s), WHERE(to)), ended(cuMemcpyDtoDAsync(device + 1024, to, 16, s)); break;
-    case 2: call("cuMemcpyHtoDAsync %s %s", NM(s), WHERE(to)), ended(cuMemcpyHtoDAsync(to, pinned, 16, s)); break;
+    case 0:
+        call("cuMemsetD32Async %s %s", NM(s), WHERE(to)),
+            ended(cuMemsetD32Async(to, below(100), 4, s));
+        break;
+    case 1:
+        call("cuMemcpyDtoDAsync %s %s", NM(s), WHERE(to)),
+            ended(cuMemcpyDtoDAsync(device + 1024, to, 16, s));
+        break;
+    case 2:
+        call("cuMemcpyHtoDAsync %s %s", NM(s), WHERE(to)),
+            ended(cuMemcpyHtoDAsync(to, pinned, 16, s));
+        break;
     case 3: {
         CUhostFn f = rarely(10) ? nullptr : hostFunction;
-        call("cuLaunchHostFunc %s %s", NM(s), f ? "fn" : "null"), ended(cuLaunchHostFunc(s, f, nullptr));
+        call("cuLaunchHostFunc %s %s", NM(s), f ? "fn" : "null"),
+            ended(cuLaunchHostFunc(s, f, nullptr));
         break;
     }
     case 4: {
         CUstreamCallback f = rarely(10) ? nullptr : callback;
         flags = rarely(8);
-        call("cuStreamAddCallback %s %s %u", NM(s), f ? "fn" : "null", flags), ended(cuStreamAddCallback(s, f, nullptr, flags));
+        call("cuStreamAddCallback %s %s %u", NM(s), f ? "fn" : "null", flags),
+            ended(cuStreamAddCallback(s, f, nullptr, flags));
         break;
     }
-    case 5: call("cuStreamWriteValue32 %s %s %x", NM(s), WHERE(to), flags), ended(cuStreamWriteValue32(s, to, 5, flags)); break;
+    case 5:
+        call("cuStreamWriteValue32 %s %s %x", NM(s), WHERE(to), flags),
+            ended(cuStreamWriteValue32(s, to, 5, flags));
+        break;
     case 6: flags = rarely(8) ? pick({4u, 8u, 1u << 31}) : 0;
-        call("cuStreamWaitValue32 %s %s %x", NM(s), WHERE(to), flags), ended(cuStreamWaitValue32(s, to, 0, flags)); break;
+        call("cuStreamWaitValue32 %s %s %x", NM(s), WHERE(to), flags),
+            ended(cuStreamWaitValue32(s, to, 0, flags));
+        break;
     case 7: {
         size_t length = rarely(2) ? 0 : 4096;
         CUdeviceptr p = rarely(12) ? device : (CUdeviceptr)managed;
         flags = rarely(8) ? pick({3u, 8u}) : pick({1u, 2u, 4u});
-        call("cuStreamAttachMemAsync %s %s %zu %u", NM(s), WHERE(p), length, flags), ended(cuStreamAttachMemAsync(s, p, length, flags));
+        call("cuStreamAttachMemAsync %s %s %zu %u", NM(s), WHERE(p), length, flags),
+            ended(cuStreamAttachMemAsync(s, p, length, flags));
         break;
     }
     default: {
         CUstreamBatchMemOpParams ops[2];
         memset(ops, 0, sizeof ops);
         for (auto &o : ops) {
-            o.operation = CUstreamBatchMemOpType(rarely(10) ? pick({0, 3, 6, 7, 50}) : pick({2, 5}));
-            o.writeValue.address = to, o.writeValue.value64 = 7, o.writeValue.flags = rarely(15) ? 2 : 0;
+            o.operation =
+                CUstreamBatchMemOpType(rarely(10) ? pick({0, 3, 6, 7, 50}) : pick({2, 5}));
+            o.writeValue.address = to, o.writeValue.value64 = 7,
+            o.writeValue.flags = rarely(15) ? 2 : 0;
         }
         unsigned n = rarely(10) ? pick({0u, 257u}) : 1 + below(2), f = rarely(15);
         if (n == 257) n = 0;
-        call("cuStreamBatchMemOp %s %u (%d %s %x) (%d %x) %u", NM(s), n, int(ops[0].operation), WHERE(to), ops[0].writeValue.flags, int(ops[1].operation),
-             ops[1].writeValue.flags, f);
+        call("cuStreamBatchMemOp %s %u (%d %s %x) (%d %x) %u", NM(s), n, int(ops[0].operation),
+             WHERE(to), ops[0].writeValue.flags, int(ops[1].operation), ops[1].writeValue.flags, f);
         ended(cuStreamBatchMemOp(s, n, ops, f));
     }
     }
@@ -410,12 +472,15 @@ static void launch() {
     c.hStream = s;
     c.numAttrs = below(3);
     c.attrs = c.numAttrs && rarely(20) ? nullptr : a;
-    call("  launch {%u %u %u %s", c.gridDimX, c.blockDimX, c.sharedMemBytes, c.attrs ? "" : "no attributes");
+    call("  launch {%u %u %u %s", c.gridDimX, c.blockDimX, c.sharedMemBytes,
+         c.attrs ? "" : "no attributes");
     for (unsigned i = 0; i < c.numAttrs; i++) {
-        int id = rarely(6) ? pick({-1, 17, 18, 40, 1000}) : pick({0, 1, 2, 3, 4, 4, 4, 5, 6, 8, 9, 10, 11, 14, 15, 16});
+        int id = rarely(6) ? pick({-1, 17, 18, 40, 1000})
+                           : pick({0, 1, 2, 3, 4, 4, 4, 5, 6, 8, 9, 10, 11, 14, 15, 16});
         a[i].id = CUlaunchAttributeID(id);
         if (id == 4 || id == 11) {
-            a[i].value.clusterDim.x = rarely(3) ? pick({0u, 3u, 8u, 16u, 17u, 32u, 1000u}) : 1u << below(3);
+            a[i].value.clusterDim.x =
+                rarely(3) ? pick({0u, 3u, 8u, 16u, 17u, 32u, 1000u}) : 1u << below(3);
             a[i].value.clusterDim.y = rarely(12) ? 2 : 1, a[i].value.clusterDim.z = 1;
             also("%d: %u,%u", id, a[i].value.clusterDim.x, a[i].value.clusterDim.y);
         } else {
@@ -434,13 +499,16 @@ static void launch() {
     int n = -1;
     if (rarely(3)) {
         call("cuOccupancyMaxActiveClusters");
-        if (ended(cuOccupancyMaxActiveClusters(&n, function, &c)) == CUDA_SUCCESS) also("%d", n > 0);
+        if (ended(cuOccupancyMaxActiveClusters(&n, function, &c)) == CUDA_SUCCESS)
+            also("%d", n > 0);
         call("cuOccupancyMaxPotentialClusterSize");
-        if (ended(cuOccupancyMaxPotentialClusterSize(&n, function, &c)) == CUDA_SUCCESS) also("%d", n);
+        if (ended(cuOccupancyMaxPotentialClusterSize(&n, function, &c)) == CUDA_SUCCESS)
+            also("%d", n);
     }
 }
 
-// resetDefaults gives the default streams the attributes that they began with: they outlive the sequence.
+// resetDefaults gives the default streams the attributes that they began with: they outlive the
+// sequence.
 static void resetDefaults() {
     CUstream s;
     CHECKCU(cuStreamCreate(&s, 0));
@@ -500,7 +568,8 @@ int main(int argc, char **argv) {
     CHECK(cudaMallocHost(&pinned, 4096));
     CHECK(cudaMallocManaged(&managed, 4096));
     CHECKCU(cuMemsetD8(device, 0, 4096));
-    region(device, 4096, "device"), region(pinned, 4096, "pinned"), region(managed, 4096, "managed");
+    region(device, 4096, "device"), region(pinned, 4096, "pinned"),
+        region(managed, 4096, "managed");
     names[context] = "context", names[function] = "function";
     names[(void *)1] = "legacy", names[(void *)2] = "perthread";
     return sequences(argc, argv, 20, sequence);
