@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,8 +23,9 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
 		}
 	}
-	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.sh", "scripts/*", ".ci/*",
-		"Makefile", "*/Makefile", "Kbuild", "*/Kbuild") {
+	counted := sources(t, "*.go", "*.c", "*.h", "*.cu", "*.py", "*.yml", "*.sh", "scripts/*",
+		".ci/*", "Makefile", "*/Makefile", "Kbuild", "*/Kbuild")
+	for _, file := range append(counted, scripts(t)...) {
 		tab := 4
 		if eightWide.MatchString(file) {
 			tab = 8
@@ -32,6 +34,19 @@ func TestColumns(t *testing.T) {
 			t.Errorf("%s: more than %d columns in the lines %v", file, widest, n)
 		}
 	}
+}
+
+// scripts lists the files whose first line names what runs them.
+func scripts(t *testing.T) (files []string) {
+	for _, file := range sources(t) {
+		if text := read(t, file); bytes.HasPrefix(text, []byte("#!")) {
+			files = append(files, file)
+		}
+	}
+	if len(files) < 30 {
+		t.Errorf("%d scripts: fewer than there are", len(files))
+	}
+	return files
 }
 
 // tooWide returns the numbers of the lines that have too many columns.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes take of the host's memory, the guest's RAM apart: from /proc/PID/smaps and status, in MiB."""
+"""What processes take of the host's memory, the guest's RAM apart: from /proc/PID/smaps and status,
+in MiB."""
 
 import pathlib
 import re
@@ -9,7 +10,8 @@ ENTRY = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ (\S+ \d+)")
 
 
 def mappings(pid):
-    """Yields the file of each mapping (device and inode), whether it is shared, its length, and its share of memory in KiB."""
+    """Yields the file of each mapping (device and inode), whether it is shared, its length, and its
+    share of memory in KiB."""
     for line in pathlib.Path(f"/proc/{pid}/smaps").read_text(errors="replace").splitlines():
         entry = ENTRY.match(line)
         if entry:

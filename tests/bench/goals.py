@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks' figures are compared with: each goal as (text, value, limit, whether reached)."""
+"""What the benchmarks' figures are compared with: each goal as (text, value, limit, whether it is
+reached)."""
 
 MB = 1 << 20
 
@@ -30,7 +31,8 @@ def copy(r):
     names = {64 * MB: "64 MiB", 128 * MB: "128 MiB", 1024 * MB: "1 GiB"}
     for way, limit in (("h2d", 4), ("d2h", 3)):
         for size, name in names.items():
-            yield at_least(f"pageable {way} {name} to native", r.ratio(f"pageable.{way}.{size}"), limit)
+            yield at_least(f"pageable {way} {name} to native", r.ratio(f"pageable.{way}.{size}"),
+                           limit)
     for way in ("h2d", "d2h"):
         for size, name in ((16 * MB, "16 MiB"), *names.items()):
             yield at_least(f"pinned {way} {name} to native", r.ratio(f"pinned.{way}.{size}"), 0.99)
@@ -48,7 +50,8 @@ def copy(r):
 
 def launch(r):
     for n in (1, 8, 64):
-        yield at_most(f"guest CPU per launch, {n} arguments", r.get("guest", f"submit.{n}.burst"), 0.25, "us")
+        yield at_most(f"guest CPU per launch, {n} arguments", r.get("guest", f"submit.{n}.burst"),
+                      0.25, "us")
     for name in ("stream", "streams4", "threads4"):
         yield at_least(f"empty kernels, {name}, to native", r.ratio(f"rate.{name}"), 1.0)
     for name in ("stream", "chain200"):
@@ -68,11 +71,13 @@ def start(r):
     yield at_most(f"cuInit + context, {side}", r.get(side, "cuinit+context"), 100, "ms")
     yield at_most("cuInit + context, warm-workers=1 to none",
                   r.ratio("cuinit+context", "warm-workers=1", "warm-workers=0"), 0.5)
-    yield at_most("program, 64 GiB guest to 1 GiB guest", r.ratio("program", "mem=64G", "mem=1G"), 1.05)
+    yield at_most("program, 64 GiB guest to 1 GiB guest", r.ratio("program", "mem=64G", "mem=1G"),
+                  1.05)
 
 
 def memory(r):
-    yield at_most("host memory beyond the guest's RAM and CUDA's own", r.get("guest", "beyond"), 64, "MiB a program")
+    yield at_most("host memory beyond the guest's RAM and CUDA's own", r.get("guest", "beyond"),
+                  64, "MiB a program")
 
 
 GOALS = {"copy": copy, "launch": launch, "start": start, "memory": memory}

@@ -4,7 +4,8 @@
 import math
 from html import escape
 
-COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f", "#bcbd22"]
+COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f",
+           "#bcbd22"]
 
 
 def short(value):
@@ -30,11 +31,13 @@ class Drawing:
 
     def line(self, points, colour="#ccc", width=1, dash=""):
         at = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        self.parts.append(f'<polyline points="{at}" fill="none" stroke="{colour}" stroke-width="{width}" '
+        self.parts.append(f'<polyline points="{at}" fill="none" stroke="{colour}" '
+                          f'stroke-width="{width}" '
                           f'stroke-dasharray="{dash}"/>')
 
     def bar(self, x, y, width, height, colour):
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height}" '
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" '
+                          f'height="{height}" '
                           f'fill="{colour}"/>')
 
     def write(self, path):
@@ -47,7 +50,8 @@ def rates(path, title, curves):
     if not every:
         return
     low, high = (math.log2(f(s for s, _ in every)) for f in (min, max))
-    bottom, top = math.floor(math.log10(min(v for _, v in every))), math.ceil(math.log10(max(v for _, v in every)))
+    bottom = math.floor(math.log10(min(v for _, v in every)))
+    top = math.ceil(math.log10(max(v for _, v in every)))
     d = Drawing(1120, 460)
     d.text(560, 20, title, "middle")
     for n, (way, panel) in enumerate(curves.items()):
@@ -74,7 +78,9 @@ def rates(path, title, curves):
 
 
 def bars(path, title, rows):
-    """Draws a group of bars a row, each row in its own scale. rows: [(name, unit, {side: value})]"""
+    """Draws a group of bars a row, each row in its own scale.
+
+    rows: [(name, unit, {side: value})]"""
     height = sum(24 + 16 * len(values) for _, _, values in rows) + 50
     d = Drawing(900, height)
     d.text(450, 20, title, "middle")

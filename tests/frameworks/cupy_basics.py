@@ -18,7 +18,8 @@ def summary(x):
 @section("elementwise, reduction", repeat=2)
 def arrays():
     x = cp.asarray(A)
-    return summary(cp.sin(x) ** 2 + x) + [float(x.max()), int(x.argmax()), summary(cp.sort(x.ravel())[:100])[0]]
+    return summary(cp.sin(x) ** 2 + x) + [float(x.max()), int(x.argmax()),
+                                          summary(cp.sort(x.ravel())[:100])[0]]
 
 
 @section("ElementwiseKernel, ReductionKernel", repeat=2)
@@ -30,8 +31,14 @@ def kernels():
 
 
 SOURCE = r"""
-extern "C" __global__ void twice(float *x, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; }
-extern "C" __global__ void fill(float *x, int n, float v) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] = v; }
+extern "C" __global__ void twice(float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+extern "C" __global__ void fill(float *x, int n, float v) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] = v;
+}
 """
 
 
@@ -56,7 +63,8 @@ def raw_module():
 def linalg():
     x = cp.asarray(A)
     m = x @ x.T + 512 * cp.eye(512, dtype=cp.float32)
-    return (summary(x @ x) + [float(cp.linalg.norm(x))] + summary(cp.linalg.solve(m, x)) + summary(cp.linalg.cholesky(m)) +
+    return (summary(x @ x) + [float(cp.linalg.norm(x))] + summary(cp.linalg.solve(m, x)) +
+            summary(cp.linalg.cholesky(m)) +
             summary(cp.linalg.svd(x[:64, :64], compute_uv=False)))
 
 

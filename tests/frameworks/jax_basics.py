@@ -21,7 +21,8 @@ def devices():
 @section("jit: matmul and reduction", tolerance=1e-3)
 def jit():
     a = jax.random.normal(jax.random.key(1), (512, 512))
-    return [float(jax.jit(lambda x: (x @ x).sum())(a)), float(jax.jit(lambda x: jnp.sin(x).mean())(a))]
+    return [float(jax.jit(lambda x: (x @ x).sum())(a)),
+            float(jax.jit(lambda x: jnp.sin(x).mean())(a))]
 
 
 @section("grad", tolerance=1e-4)
@@ -40,7 +41,8 @@ def convolution():
 def train():
     x = jax.random.normal(jax.random.key(4), (256, 16))
     y = jnp.sin(x.sum(1, keepdims=True))
-    p = [jax.random.normal(jax.random.key(5), (16, 64)) * 0.2, jax.random.normal(jax.random.key(6), (64, 1)) * 0.1]
+    p = [jax.random.normal(jax.random.key(5), (16, 64)) * 0.2,
+         jax.random.normal(jax.random.key(6), (64, 1)) * 0.1]
 
     def loss(p):
         return jnp.mean((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2)

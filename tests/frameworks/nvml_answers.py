@@ -48,7 +48,8 @@ def pci():
 @section("PCI Express link")
 def link():
     names = ("CurrPcieLinkGeneration", "CurrPcieLinkWidth", "MaxPcieLinkGeneration",
-             "MaxPcieLinkWidth", "GpuMaxPcieLinkGeneration", "PcieLinkMaxSpeed", "PcieSpeed", "BusType")
+             "MaxPcieLinkWidth", "GpuMaxPcieLinkGeneration", "PcieLinkMaxSpeed", "PcieSpeed",
+             "BusType")
     return [number("nvmlDeviceGet" + n) for n in names]
 
 

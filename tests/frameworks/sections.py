@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs here share: named sections whose results a native run and a guest's can compare.
+"""What the programs here share: named sections whose results a native run and a guest's can
+compare.
 
-Each section runs by itself; a failure is its result. For every section one line of JSON goes to standard output:
-its name, value (a number, text, or a list of them), seconds, the tolerance for comparing numbers, and the error.
+Each section runs by itself; a failure is its result. For every section one line of JSON goes to
+standard output: its name, value (a number, text, or a list of them), seconds, the tolerance for
+comparing numbers, and the error.
 """
 
 import json
@@ -25,7 +27,8 @@ def section(name, tolerance=1e-4, repeat=1):
 
 
 def report(name, value=None, seconds=None, tolerance=0, error=None):
-    print(json.dumps({"name": name, "value": value, "seconds": seconds, "tolerance": tolerance, "error": error}), flush=True)
+    print(json.dumps({"name": name, "value": value, "seconds": seconds, "tolerance": tolerance,
+                      "error": error}), flush=True)
 
 
 def imported(name):

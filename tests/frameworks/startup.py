@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program's start costs, by the driver's own functions: cuInit, a context, the first launch and synchronisation."""
+"""What a program's start costs, by the driver's own functions: cuInit, a context, the first
+launch and synchronisation."""
 
 import ctypes
 import time
@@ -36,11 +37,13 @@ def main():
 
     def launch():
         one = ctypes.c_uint(1)
-        return cuda.cuLaunchKernel(function, one, one, one, one, one, one, ctypes.c_uint(0), None, None, None)
+        return cuda.cuLaunchKernel(function, one, one, one, one, one, one, ctypes.c_uint(0), None,
+                                   None, None)
 
     timed("first launch, synchronised", launch, cuda.cuCtxSynchronize)
     timed("another launch, synchronised", launch, cuda.cuCtxSynchronize)
-    timed("allocate 1 MiB", lambda: cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)))
+    timed("allocate 1 MiB",
+          lambda: cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1 << 20)))
     report("all of these", value=0, seconds=total)
 
 

@@ -19,7 +19,8 @@ def summary(t):
 @section("tensors: transfer, elementwise, reduction", repeat=2)
 def tensors():
     x = A.cuda()
-    return summary((x.sin() * 2 + x).relu()) + [x.max().item(), x.argmax().item(), bool(torch.equal(x.cpu(), A))]
+    return summary((x.sin() * 2 + x).relu()) + [x.max().item(), x.argmax().item(),
+                                                bool(torch.equal(x.cpu(), A))]
 
 
 @section("matmul f32", repeat=2)
@@ -54,7 +55,8 @@ def linear():
 @section("convolution (cuDNN)", repeat=2, tolerance=1e-3)
 def convolution():
     torch.manual_seed(2)
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.BatchNorm2d(32), torch.nn.ReLU(),
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.BatchNorm2d(32),
+                              torch.nn.ReLU(),
                               torch.nn.Conv2d(32, 64, 3, stride=2)).cuda()
     x = torch.randn(8, 3, 64, 64).cuda().requires_grad_()
     y = net(x)
@@ -64,7 +66,8 @@ def convolution():
 
 @section("attention (scaled dot product)", repeat=2, tolerance=1e-3)
 def attention():
-    q, k, v = (torch.randn(4, 8, 256, 64, generator=torch.Generator().manual_seed(i)).cuda().half() for i in range(3))
+    q, k, v = (torch.randn(4, 8, 256, 64, generator=torch.Generator().manual_seed(i)).cuda().half()
+               for i in range(3))
     return summary(torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
@@ -83,7 +86,8 @@ def sparse():
 @section("linear algebra (cuSOLVER)", repeat=2, tolerance=1e-3)
 def linalg():
     m = (A[:256, :256] @ A[:256, :256].T + 256 * torch.eye(256)).cuda()
-    return (summary(torch.linalg.cholesky(m)) + summary(torch.linalg.solve(m, B[:256, :256].cuda())) +
+    return (summary(torch.linalg.cholesky(m)) +
+            summary(torch.linalg.solve(m, B[:256, :256].cuda())) +
             summary(torch.linalg.eigvalsh(m)) + summary(torch.linalg.svdvals(A[:128, :128].cuda())))
 
 
@@ -97,14 +101,17 @@ def random():
 def indexing():
     x = A.cuda().flatten()
     order = x.argsort()
-    bins = torch.zeros(100, device="cuda").index_add_(0, torch.arange(x.numel(), device="cuda") % 100, x)
-    return summary(x[order].cumsum(0)) + [order[:5].tolist() == A.flatten().argsort()[:5].tolist()] + [bins.shape[0]]
+    places = torch.arange(x.numel(), device="cuda") % 100
+    bins = torch.zeros(100, device="cuda").index_add_(0, places, x)
+    first = order[:5].tolist() == A.flatten().argsort()[:5].tolist()
+    return summary(x[order].cumsum(0)) + [first] + [bins.shape[0]]
 
 
 @section("autograd, AdamW: 50 steps", repeat=2, tolerance=1e-3)
 def optimiser():
     torch.manual_seed(3)
-    net = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 10)).cuda()
+    net = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(),
+                              torch.nn.Linear(512, 10)).cuda()
     opt = torch.optim.AdamW(net.parameters())
     x, y = torch.randn(64, 512).cuda(), torch.randint(0, 10, (64,)).cuda()
     for _ in range(50):
@@ -118,7 +125,8 @@ def optimiser():
 @section("AMP: 20 steps with a gradient scaler", repeat=2, tolerance=2e-2)
 def amp():
     torch.manual_seed(4)
-    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(), torch.nn.Linear(256, 1)).cuda()
+    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.GELU(),
+                              torch.nn.Linear(256, 1)).cuda()
     opt, scaler = torch.optim.SGD(net.parameters(), lr=1e-2), torch.amp.GradScaler("cuda")
     x, y = torch.randn(128, 256).cuda(), torch.randn(128, 1).cuda()
     for _ in range(20):
@@ -168,7 +176,8 @@ def memory():
     peak = torch.cuda.max_memory_allocated() - before
     del x
     free, total = torch.cuda.mem_get_info()
-    return [grown, peak, torch.cuda.memory_reserved() > 0, 0 < free < total, bool(torch.cuda.memory_summary())]
+    return [grown, peak, torch.cuda.memory_reserved() > 0, 0 < free < total,
+            bool(torch.cuda.memory_summary())]
 
 
 @section("out of memory, then work")
@@ -183,7 +192,8 @@ def out_of_memory():
 @section("device properties")
 def properties():
     p = torch.cuda.get_device_properties(0)
-    return [p.name, p.major, p.minor, p.multi_processor_count, p.warp_size, torch.cuda.device_count(),
+    return [p.name, p.major, p.minor, p.multi_processor_count, p.warp_size,
+            torch.cuda.device_count(),
             torch.cuda.is_bf16_supported()]
 
 

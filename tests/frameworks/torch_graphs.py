@@ -15,7 +15,8 @@ imported("import torch")
 @section("CUDA graph: capture and 20 replays")
 def graph():
     torch.manual_seed(1)
-    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8)).cuda()
+    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.ReLU(),
+                              torch.nn.Linear(256, 8)).cuda()
     x = torch.randn(32, 256).cuda()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -42,9 +43,11 @@ print(b.long().sum().item(), torch.cuda.memory_reserved() > 0)
 
 def child(setting):
     env = dict(os.environ, PYTORCH_CUDA_ALLOC_CONF=setting)
-    p = subprocess.run([sys.executable, "-c", CHILD], env=env, capture_output=True, text=True, timeout=100)
+    p = subprocess.run([sys.executable, "-c", CHILD], env=env, capture_output=True, text=True,
+                       timeout=100)
     if p.returncode:
-        raise RuntimeError(p.stderr.strip().splitlines()[-1] if p.stderr.strip() else f"exit {p.returncode}")
+        raise RuntimeError(p.stderr.strip().splitlines()[-1] if p.stderr.strip()
+                           else f"exit {p.returncode}")
     return p.stdout.strip()
 
 

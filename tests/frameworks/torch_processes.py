@@ -19,9 +19,11 @@ class Squares(torch.utils.data.Dataset):
 @section("DataLoader: 2 workers, pinned")
 def loader():
     total, pinned = 0.0, True
-    for x, y in torch.utils.data.DataLoader(Squares(), batch_size=32, num_workers=2, pin_memory=True):
+    for x, y in torch.utils.data.DataLoader(Squares(), batch_size=32, num_workers=2,
+                                            pin_memory=True):
         pinned = pinned and x.is_pinned()
-        total += (x.cuda(non_blocking=True).mean(1) - y.cuda(non_blocking=True).sqrt()).abs().sum().item()
+        x, y = x.cuda(non_blocking=True), y.cuda(non_blocking=True)
+        total += (x.mean(1) - y.sqrt()).abs().sum().item()
     return [round(total, 3), pinned]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.profiler: which kernels, copies and fills it shows, for which operators, and that each took time."""
+"""torch.profiler: which kernels, copies and fills it shows, for which operators, and that each
+took time."""
 
 import collections
 import os

@@ -15,7 +15,8 @@ class Model(nn.Module):
         super().__init__()
         self.words = nn.Embedding(WORDS, WIDTH)
         self.places = nn.Parameter(torch.zeros(LENGTH, WIDTH))
-        layer = nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(WIDTH, 4, 4 * WIDTH, dropout=0.0, batch_first=True,
+                                           norm_first=True)
         self.layers = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.out = nn.Linear(WIDTH, WORDS)
 

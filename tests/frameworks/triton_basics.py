@@ -26,7 +26,8 @@ def softmax_kernel(x, out, columns, SIZE: tl.constexpr):
     tl.store(out + row * columns + i, e / tl.sum(e, 0), mask=i < columns)
 
 
-@triton.autotune([triton.Config({"M": m, "N": 64, "K": 32}, num_warps=w) for m in (32, 64) for w in (2, 4)], key=["size"])
+@triton.autotune([triton.Config({"M": m, "N": 64, "K": 32}, num_warps=w) for m in (32, 64)
+                  for w in (2, 4)], key=["size"])
 @triton.jit
 def matmul_kernel(a, b, c, size, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
     rows = tl.program_id(0) * M + tl.arange(0, M)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks NVML in a guest what programs ask it through pynvml, and libraries through ctypes as PyTorch does.
+"""Asks NVML in a guest what programs ask it through pynvml, and libraries through ctypes as PyTorch
+does.
 
-Each answer must be true or be an error of NVML's own. Prints one line a part. The argument is nvidia-smi.
+Each answer must be true or be an error of NVML's own. Prints one line a part. The argument is
+nvidia-smi.
 """
 import ctypes
 import os
@@ -60,7 +62,8 @@ def refused(want, function, *args):
 def before_init():
     refused(n.NVML_ERROR_UNINITIALIZED, n.nvmlDeviceGetCount)
     lib = ctypes.CDLL("libnvidia-ml.so.1")
-    assert lib.nvmlSystemGetDriverVersion(ctypes.create_string_buffer(80), 80) == n.NVML_ERROR_UNINITIALIZED
+    assert lib.nvmlSystemGetDriverVersion(ctypes.create_string_buffer(80),
+                                          80) == n.NVML_ERROR_UNINITIALIZED
     assert lib.nvmlShutdown() == n.NVML_ERROR_UNINITIALIZED
     print("uninitialised")
 
@@ -74,7 +77,8 @@ def handles():
     for other in n.nvmlDeviceGetHandleByUUID(uuid), n.nvmlDeviceGetHandleByPciBusId(pci.busId):
         assert n.nvmlDeviceGetIndex(other) == 0
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetHandleByIndex, 1)
-    refused(n.NVML_ERROR_NOT_FOUND, n.nvmlDeviceGetHandleByUUID, "GPU-00000000-0000-0000-0000-000000000000")
+    refused(n.NVML_ERROR_NOT_FOUND, n.nvmlDeviceGetHandleByUUID,
+            "GPU-00000000-0000-0000-0000-000000000000")
     refused(n.NVML_ERROR_NOT_FOUND, n.nvmlDeviceGetHandleByPciBusId, "00000000:7F:1F.0")
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetHandleByPciBusId, "nowhere")
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetName, ctypes.c_void_p(8))
@@ -125,7 +129,8 @@ def like_cuda(h):
     assert n.nvmlDeviceGetMemoryBusWidth(h) == cuda.attribute(37)
     assert n.nvmlDeviceGetNumGpuCores(h) % cuda.attribute(16) == 0
     pci = n.nvmlDeviceGetPciInfo(h)
-    assert (pci.bus, pci.device, pci.domain) == (cuda.attribute(33), cuda.attribute(34), cuda.attribute(50))
+    assert (pci.bus, pci.device, pci.domain) == (cuda.attribute(33), cuda.attribute(34),
+                                                 cuda.attribute(50))
     more = n.nvmlPciInfoExt_v1_t(version=n.nvmlPciInfoExt_v1)
     n.nvmlDeviceGetPciInfoExt(h, ctypes.byref(more))
     assert more.busId == pci.busId, more.busId
@@ -139,7 +144,8 @@ def like_cuda(h):
 
 
 def processes(h, smi, cuda):
-    """This process uses CUDA; a child that it forks has the device's file, and doesn't. nvidia-smi says the same."""
+    """This process uses CUDA; a child that it forks has the device's file, and doesn't.
+    nvidia-smi says the same."""
     child = os.fork()
     if child == 0:
         signal.pause()
@@ -159,7 +165,10 @@ def processes(h, smi, cuda):
     assert n.nvmlSystemGetProcessName(os.getpid())
     assert n.nvmlDeviceGetGraphicsRunningProcesses(h) == []
     table = subprocess.run([smi], capture_output=True, text=True, check=True).stdout
-    assert re.search(r"\|    0   N/A  N/A +%d      C   python3 .* %dMiB +\|\n" % (os.getpid(), (has + MORE) >> 20), table), table
+    assert re.search(r"\|    0   N/A  N/A +%d      C   python3 .* %dMiB +\|\n" % (os.getpid(),
+                                                                                  (has +
+                                                                                   MORE) >> 20),
+                                                                                   table), table
     print("processes")
 
 
@@ -181,7 +190,9 @@ def joined(h):
 def unknown(h):
     for name, args in UNKNOWN.items():
         refused(n.NVML_ERROR_NOT_SUPPORTED, getattr(n, name), h, *args)
-    for field in n.nvmlDeviceGetFieldValues(h, [n.NVML_FI_DEV_MEMORY_TEMP, n.NVML_FI_DEV_POWER_INSTANT]):
+    for field in n.nvmlDeviceGetFieldValues(h,
+                                            [n.NVML_FI_DEV_MEMORY_TEMP,
+                                             n.NVML_FI_DEV_POWER_INSTANT]):
         assert field.nvmlReturn == n.NVML_ERROR_NOT_SUPPORTED
     print("what isn't known says so")
 
@@ -197,7 +208,8 @@ def every_function():
 
 
 def as_pytorch():
-    """The calls of torch.cuda.device_count() where PYTORCH_NVML_BASED_CUDA_CHECK is set, of a process that may fork after."""
+    """The calls of torch.cuda.device_count() where PYTORCH_NVML_BASED_CUDA_CHECK is set, of a
+    process that may fork after."""
     lib, count, handle = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_int(-1), ctypes.c_void_p()
     uuid = ctypes.create_string_buffer(96)
     assert lib.nvmlInit() == 0

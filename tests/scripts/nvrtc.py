@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles with NVRTC, whose library is the argument, and runs what it made. NVRTC's errors and logs are its own."""
+"""Compiles with NVRTC, whose library is the argument, and runs what it made. NVRTC's errors and
+logs are its own."""
 import ctypes
 import glob
 import os
@@ -11,7 +12,9 @@ BROKEN = b'extern "C" __global__ void twice(int *v) { v[threadIdx.x] *= two; }'
 COMPILATION = 6  # NVRTC_ERROR_COMPILATION
 
 # NVRTC opens this by its name.
-builtins = [ctypes.CDLL(f) for f in glob.glob(os.path.join(os.path.dirname(sys.argv[1]), "libnvrtc-builtins.so.*.*"))]
+builtins = [ctypes.CDLL(f)
+            for f in glob.glob(os.path.join(os.path.dirname(sys.argv[1]),
+                                            "libnvrtc-builtins.so.*.*"))]
 nvrtc = ctypes.CDLL(sys.argv[1])
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -24,7 +27,8 @@ def build(source, options, want=0):
     """Returns the log and, if there is one, the PTX."""
     program, size, ptx = ctypes.c_void_p(), ctypes.c_size_t(), None
     check(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"source.cu", 0, None, None))
-    check(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)), want)
+    check(nvrtc.nvrtcCompileProgram(program, len(options),
+                                    (ctypes.c_char_p * len(options))(*options)), want)
     check(nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
     log = ctypes.create_string_buffer(size.value)
     check(nvrtc.nvrtcGetProgramLog(program, log))
