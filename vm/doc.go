@@ -17,4 +17,13 @@
 // input passes at half a megabyte a second.
 //
 // A VM dies with the process that started it, and leaves nothing behind.
+//
+// # Files
+//
+//	asked for      config.go places.go (where the program may write)
+//	the VM         run.go assets.go (its parts) library.go (the driver's libraries)
+//	  QEMU         qemu.go accel.go (KVM or TCG) finding.go (what a trial found) initramfs.go
+//	  UML          uml.go
+//	its process    process.go tail.go (the last of what it prints)
+//	its program    session.go link.go (frames to init and back) job.go (what init is to do)
 package vm

@@ -23,4 +23,10 @@
 // arbiter's own user and root may change those of others. A policy in the arbiter's own
 // configuration is stronger than what a device process asks for. Requests have a pace, and users a
 // number of connections, so that who asks without end keeps turns from nobody.
+//
+// # Files
+//
+//	the loop      loop.go clock.go member.go (a VM in it) list.go (what is told of all)
+//	connections   arbiter.go requests.go join.go
+//	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs)
 package arbiter

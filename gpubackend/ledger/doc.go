@@ -3,10 +3,11 @@
 // Package ledger counts the device memory that one VM has on each of its GPUs, against the bound
 // that its owner has set, over all processes that hold some of it.
 //
-//	page.go     the memory that the processes share
-//	gpu.go      what it says of one GPU: take and give
-//	account.go  a process's side: what it holds, by kind
-//	audit.go    the device process's side: what the driver says that the processes use
+//	page.go          the memory that the processes share, in words (words_unsafe.go)
+//	gpu.go           what it says of one GPU: take and give
+//	account.go       a process's side: what it holds, by kind
+//	audit.go         the device process's side: what the driver says that the processes use
+//	guarantee.go     whether what VMs are assured of fits on a GPU
 //
 // # Who owns what
 //

@@ -21,4 +21,10 @@
 // The image comes from a guest and is not trusted: every length is checked before it is used, what
 // is made of an image is bounded, and no input panics. Code is immutable and safe for concurrent
 // use.
+//
+// # Files
+//
+//	images      code.go (what the caller gets) image.go (finding one) footprint.go (their memory)
+//	cubins      cubin.go elf.go
+//	PTX         ptx.go declare.go (declarations) scan.go (tokens) rewrite.go body.go (uses)
 package managed

@@ -19,4 +19,10 @@
 // # Who may lie
 //
 // Nobody is asked here. The package is for what happens when the checks elsewhere have failed.
+//
+// # Files
+//
+//	children         starter.go environment.go files.go (descriptors)
+//	own privileges   own.go own_unsafe.go dumpable.go landlock.go
+//	system calls     calls.go (described) build.go (to programs) filter.go
 package sandbox

@@ -15,6 +15,12 @@
 //
 // Whoever listens on a socket in the VMs' folder, and whoever wrote a file there. What these say is
 // bounded where it is read, and printed without what would command a terminal.
+//
+// # Files
+//
+//	doctor.go     findings and checks; print.go prints them
+//	machine.go    this machine; files.go reads its files
+//	kernel.go limits.go nvidia.go qemu.go services.go   the checks, by subject
 package doctor
 
 import (

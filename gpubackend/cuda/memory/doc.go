@@ -7,7 +7,7 @@
 //	            large segments with the driver's virtual memory functions
 //	memory.go   allocating and freeing
 //	reclaim.go  memory that was freed while work was in flight
-//	charge.go   what others take of it: arrays, variables, limits, graphs
+//	charge.go   what others take of it: arrays, variables, limits, graphs; charges.go by handle
 //	mapping.go  memory and addresses that the guest maps by itself
 //	peer.go     memory that several processes map, and host memory of this one
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it

@@ -8,7 +8,7 @@
 // becomes a module of each context that uses it. What comes out of a link is PTX, which is loaded
 // like any other.
 //
-// Files: code.go (the room), module.go, modulefunctions.go, library.go, managed.go (variables in
+// Files: code.go (the room), module.go, functions.go, library.go, managed.go (variables in
 // the guest's memory), function.go, occupancy.go, link.go, build.go (from an image to a program,
 // and the compiler's log).
 //

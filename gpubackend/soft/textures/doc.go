@@ -8,7 +8,7 @@
 // were bound to when the launch was queued (Bindings). Destroyed objects and arrays stay for the
 // work that was queued before.
 //
-// Files: textures.go (the room), array.go, texture.go (objects), textureview.go, reference.go,
+// Files: textures.go (the room), array.go, texture.go (objects), view.go, reference.go,
 // referencestate.go.
 //
 // Descriptions come from the guest, and are read once and checked. A Textures belongs to one

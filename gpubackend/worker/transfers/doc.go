@@ -10,6 +10,9 @@
 //	  direct          between guest pages and memory that was lent to it            loan.go
 //	  staged          through staging memory, from where the driver copies on       staging.go
 //
+// transfers.go is what they need of others. queued.go has the worker poll while short copies are
+// under way.
+//
 // A pageable copy is an operation (operation.go): rows of a box (box.go), cut into chunks. Its call
 // is answered when no chunk is left that it waits for. A large copy of one thread comes as several
 // commands, its parts, which JOIN waits for (parts.go).
