@@ -92,11 +92,11 @@ func (d *Device) admin(c net.Conn) {
 		if err := d.Set(r.Set); err != nil {
 			a.Error = err.Error()
 		} else {
-			a.Holds = d.holds(r.Set)
+			a.Holds = d.shares.holds(r.Set)
 		}
 	case r.Stats:
 		a.GPU, a.Policies = d.config.GPU, d.policies()
-		a.Stats, a.Turns = d.Counters().Map(), d.turns()
+		a.Stats, a.Turns = d.Counters().Map(), d.shares.turns()
 		a.Memory, a.Programs = d.programs()
 		state := d.suspension.Status()
 		a.State = &state
@@ -123,6 +123,19 @@ func (d *Device) suspendOrResume(r Request, tell func(suspend.Progress)) (a Answ
 	}
 	a.Moved = &m
 	return a
+}
+
+// Set changes a setting of the running VM. What only holds from the start can't be changed.
+func (d *Device) Set(text string) error { return d.shares.Set(text) }
+
+// Bound makes settings hold that the arbiter's operator has set.
+func (d *Device) Bound(bounds map[string]string) error { return d.shares.Bound(bounds) }
+
+// current are the settings that hold.
+func (d *Device) current() Settings {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.settings
 }
 
 // set changes a setting, whatever an arbiter says of it.

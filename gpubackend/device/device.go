@@ -90,8 +90,7 @@ type Device struct {
 	// a copy of space, which the guest is told while mu may be held for long
 	told atomic.Pointer[wire.Settings]
 
-	sharing sync.Mutex        // while settings change that an arbiter has a say in; taken before mu
-	owned   map[string]string // of those, the owner's where an arbiter has set others
+	shares *shares // settings that an arbiter has a say in
 
 	telling sync.Mutex      // while the mover is told of the memory; taken before mu
 	running crowd           // processes, and what waits for them
@@ -141,7 +140,7 @@ func New(c Config) *Device {
 	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
-	d.owned = map[string]string{}
+	d.shares = newShares(c.Sharer, d.set, d.current)
 	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
 	d.suspension = d.newSuspension()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })

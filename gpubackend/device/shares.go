@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
@@ -51,83 +52,97 @@ func isShared(key string) bool {
 	return slices.ContainsFunc(policy.Keys, func(k turns.Key) bool { return k.Name == key })
 }
 
+// shares is the part of the settings that an arbiter has a say in. It knows no device: what it
+// calls may take Device.mu, which therefore is never held for a call of its methods, but for holds
+// and turns.
+type shares struct {
+	sharer   Sharer                  // nil: there is never an arbiter
+	set      func(text string) error // changes a setting, whatever an arbiter says of it
+	settings func() Settings         // that hold
+
+	mu    sync.Mutex        // while settings change
+	owned map[string]string // the owner's, where an arbiter has set others
+}
+
+func newShares(sharer Sharer, set func(string) error, settings func() Settings) *shares {
+	return &shares{sharer: sharer, set: set, settings: settings, owned: map[string]string{}}
+}
+
+// Set changes a setting for the owner: one that concerns other VMs as the arbiter lets him.
+func (x *shares) Set(text string) error {
+	if key, _, _ := strings.Cut(text, "="); isShared(key) {
+		return x.setShared(key, text)
+	}
+	return x.set(text)
+}
+
 // setShared changes a setting that the arbiter has a say in.
-func (d *Device) setShared(key, text string) error {
-	d.sharing.Lock()
-	defer d.sharing.Unlock()
-	if _, ok := d.owned[key]; ok {
+func (x *shares) setShared(key, text string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, ok := x.owned[key]; ok {
 		return fmt.Errorf("%w %s: the arbiter has set it for this VM: change it there, "+
 			"or with paracuda set --vm", ErrSetting, text)
 	}
-	d.mu.Lock()
-	s := d.settings
-	d.mu.Unlock()
+	s := x.settings()
 	before := s.Wishes()
 	if err := s.Set(text); err != nil {
 		return err
 	}
-	sharer := d.config.Sharer
-	if sharer == nil {
-		return d.set(text)
+	if x.sharer == nil {
+		return x.set(text)
 	}
-	if err := sharer.Set(s.Wishes()); err != nil {
+	if err := x.sharer.Set(s.Wishes()); err != nil {
 		return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
 	}
-	err := d.set(text)
+	err := x.set(text)
 	if err != nil {
-		_ = sharer.Set(before)
+		_ = x.sharer.Set(before)
 	}
 	return err
 }
 
 // Bound makes settings hold that the arbiter's operator has set, in place of the owner's. Those
 // that were set so before, and aren't any more, are again as the owner has them.
-func (d *Device) Bound(bounds map[string]string) error {
-	d.sharing.Lock()
-	defer d.sharing.Unlock()
+func (x *shares) Bound(bounds map[string]string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	var errs []error
-	for key, value := range d.owned {
+	for key, value := range x.owned {
 		if _, still := bounds[key]; !still {
-			errs = append(errs, d.set(key+"="+value))
-			delete(d.owned, key)
+			errs = append(errs, x.set(key+"="+value))
+			delete(x.owned, key)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(bounds)) {
-		own := d.policies()[key]
-		if err := d.set(key + "=" + bounds[key]); err != nil {
+		s := x.settings()
+		own := s.values()[key]
+		if err := x.set(key + "=" + bounds[key]); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if _, ok := d.owned[key]; !ok {
-			d.owned[key] = own
+		if _, ok := x.owned[key]; !ok {
+			x.owned[key] = own
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // holds says since when a setting holds that was changed.
-func (d *Device) holds(text string) string {
+func (x *shares) holds(text string) string {
 	if key, _, _ := strings.Cut(text, "="); !policy.IsTime(key) {
 		return holdsSince(text)
 	}
-	if d.config.Sharer == nil || !d.config.Sharer.Joined() {
+	if x.sharer == nil || !x.sharer.Joined() {
 		return "when there is an arbiter"
 	}
 	return "at once"
 }
 
 // turns are what the arbiter tells of the VM; nil: nothing.
-func (d *Device) turns() *link.VM {
-	if d.config.Sharer == nil {
+func (x *shares) turns() *link.VM {
+	if x.sharer == nil {
 		return nil
 	}
-	return d.config.Sharer.VM()
-}
-
-// Set changes a setting of the running VM. What only holds from the start can't be changed.
-func (d *Device) Set(text string) error {
-	if key, _, _ := strings.Cut(text, "="); isShared(key) {
-		return d.setShared(key, text)
-	}
-	return d.set(text)
+	return x.sharer.VM()
 }
