@@ -11,7 +11,7 @@ import (
 )
 
 // TestArchitecture: the files and folders that the page names exist, but for what is built, and it
-// names each package that lies directly in gpubackend.
+// names each folder at the top and each package, but for those that only tests use.
 func TestArchitecture(t *testing.T) {
 	page := string(read(t, "docs/architecture.md"))
 	path := regexp.MustCompile("`([a-z_]+/[\\w./-]+)`")
@@ -25,10 +25,52 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("architecture.md names %s, which doesn't exist", p[1])
 		}
 	}
-	for _, file := range sources(t, "gpubackend/*/*.go") {
-		dir := strings.Split(file, "/")[1]
-		if dir != "internal" && !strings.Contains(page, "`"+dir+"`") {
-			t.Errorf("architecture.md doesn't name gpubackend/%s", dir)
+	for folder := range foldersToName(sources(t)) {
+		if !names(page, folder) {
+			t.Errorf("architecture.md doesn't name %s", folder)
+		}
+	}
+}
+
+// foldersToName are the folders at the top, and those with Go that isn't for tests alone.
+func foldersToName(files []string) map[string]bool {
+	folders := map[string]bool{}
+	for _, file := range files {
+		if top, _, below := strings.Cut(file, "/"); below && top != "cmd" {
+			folders[top] = true
+		}
+		dir := filepath.Dir(file)
+		if filepath.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") && dir != "." &&
+			!forTests.MatchString(dir) {
+			folders[dir] = true
+		}
+	}
+	return folders
+}
+
+// forTests are the folders of what only tests and generators use.
+var forTests = regexp.MustCompile(`test$|^tests/|internal/(leaks|roomcheck)|gen/layout|/lanegen$`)
+
+// names says whether a page names a folder: by the end of its path.
+func names(page, folder string) bool {
+	for {
+		if strings.Contains(page, "`"+folder+"`") || strings.Contains(page, "`"+folder+"/") {
+			return true
+		}
+		_, rest, more := strings.Cut(folder, "/")
+		if !more {
+			return false
+		}
+		folder = rest
+	}
+}
+
+func TestNames(t *testing.T) {
+	const page = "`a/b`: one; `c`, and `d/e.go`"
+	for folder, want := range map[string]bool{"a/b": true, "x/a/b": true, "c": true, "x/y/c": true,
+		"d": true, "b": false, "a": true, "e": false} {
+		if names(page, folder) != want {
+			t.Errorf("%s: %v", folder, !want)
 		}
 	}
 }

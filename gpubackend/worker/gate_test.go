@@ -287,7 +287,7 @@ func TestOtherContextKeepsTheTurn(t *testing.T) {
 	}
 }
 
-// TestNoFilesNoGate, and an entry that is none.
+// TestOpenGate: without files there is no gate, and an entry that is none is refused.
 func TestOpenGate(t *testing.T) {
 	if p, err := openGate(0, nil); p != nil || err != nil {
 		t.Errorf("no files: %v, %v", p, err)

@@ -67,7 +67,7 @@ const (
 	symMemRetain
 	symGetExportTable
 
-	// Of package driver's own graphs, in the order that canReplay relies on.
+	// Of the binding's own graphs, in the order that CanChain relies on.
 	symChainCreate
 	symChainAddKernel
 	symChainInstantiate

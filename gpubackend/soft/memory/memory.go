@@ -133,7 +133,7 @@ func (m *Memory) allocate(
 func (m *Memory) Reclaim() {
 	for _, addr := range m.freed.Take() {
 		delete(m.freeing, addr)
-		_ = m.space.Heap.Free(addr) // was allocated: deferFree is called once an address
+		_ = m.space.Heap.Free(addr) // was allocated: DeferFree is called once an address
 	}
 }
 
