@@ -6,17 +6,42 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
+// requests are what the control queue needs of the device: the functions that do what is asked, and
+// what it tells. All are called without a lock held, and those that return a status may take long.
+type requests struct {
+	greet        func() // our driver has greeted
+	openChannel  func(channel int, p program, a asking) (status uint32)
+	closeChannel func(channel int) (status uint32)
+	exportObject func(channel int, number uint32) (handle, status uint32)
+	importObject func(channel int, handle uint32) (number, status uint32)
+	exports      *exports.Exports
+
+	channels            uint32
+	version, generation uint32                         // told with HELLO
+	told                *atomic.Pointer[wire.Settings] // that hold
+	parked              *atomic.Int32                  // requests that wait for what may never come
+	exit                time.Duration                  // for which others are awaited at the end
+
+	guard func(part string, f func()) bool
+	log   *logrus.Entry
+}
+
 // control serves queue 0. Its goroutine owns the queue; requests that take long are answered
 // through done.
 type control struct {
-	device *Device
+	requests
 	config virtqueue.Config
 	queue  *virtqueue.Queue
 	mem    *guestmem.Memory
@@ -44,13 +69,15 @@ type answer struct {
 }
 
 // newControl takes the queue, and what is yet to be answered in it, unless late is nil.
-func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control, error) {
+func newControl(
+	r requests, mem *guestmem.Memory, q vhostuser.QueueConfig, late *lateAnswers,
+) (*control, error) {
 	l, err := newLease(q)
 	if err != nil {
 		return nil, err
 	}
 	c := &control{
-		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1),
+		requests: r, mem: mem, call: l.call, kicks: make(chan struct{}, 1),
 		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
@@ -63,7 +90,7 @@ func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control
 		c.open, c.done, c.dropped, c.config.InFlight = late.open, late.done, late.dropped,
 			late.heads
 	}
-	if c.queue, err = virtqueue.New(d.mapped, c.config); err != nil {
+	if c.queue, err = virtqueue.New(mem, c.config); err != nil {
 		l.close()
 		return nil, fmt.Errorf("control queue: %w", err)
 	}
@@ -73,7 +100,7 @@ func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control
 		return nil, err
 	}
 	c.hello = q.Base != 0
-	go d.guard("the control queue's kicks", c.readKicks)
+	go c.guard("the control queue's kicks", c.readKicks)
 	go c.run()
 	return c, nil
 }
@@ -91,7 +118,7 @@ func (c *control) readKicks() {
 // run serves the queue until it stops. A fault costs the request at which it happened.
 func (c *control) run() {
 	defer close(c.ended)
-	for !c.device.guard("the control queue", c.serve) && !isClosed(c.quit) {
+	for !c.guard("the control queue", c.serve) && !isClosed(c.quit) {
 	}
 }
 
@@ -133,7 +160,7 @@ func (c *control) drain() (more bool) {
 			c.notify()
 			continue
 		case err != nil:
-			c.device.log.WithError(err).Warn("control queue broke")
+			c.log.WithError(err).Warn("control queue broke")
 			return false
 		case ok:
 			c.request(chain)
@@ -193,11 +220,11 @@ func (c *control) request(chain *virtqueue.Chain) {
 	if work := c.obey(&r, &a.response); work != nil {
 		c.open++
 		go func() {
-			if !c.device.guard("a request", func() { work(&a.response) }) {
+			if !c.guard("a request", func() { work(&a.response) }) {
 				a.response.Status = wire.StatusNoWorker
 			}
 			if r.Type == wire.ControlHello && roomy {
-				a.settings = c.device.told.Load()
+				a.settings = c.told.Load()
 			}
 			c.done <- a
 		}()
@@ -210,43 +237,43 @@ func (c *control) request(chain *virtqueue.Chain) {
 func (c *control) obey(
 	r *wire.ControlRequest, out *wire.ControlResponse,
 ) (work func(*wire.ControlResponse)) {
-	d, channel := c.device, int(r.Channel)
+	channel := int(r.Channel)
 	switch {
-	case r.Type == wire.ControlHello && r.Number != d.config.Version:
-		d.log.WithField("driver", r.Number).WithField("device", d.config.Version).
+	case r.Type == wire.ControlHello && r.Number != c.version:
+		c.log.WithField("driver", r.Number).WithField("device", c.version).
 			Warn("guest driver speaks another protocol version: install the guest package of " +
 				"this version")
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		if !c.hello {
-			d.exports.Clear()
+			c.exports.Clear()
 		}
 		c.hello = true
 		return func(out *wire.ControlResponse) {
-			d.greet()
-			out.Number = d.config.Generation
+			c.greet()
+			out.Number = c.generation
 		}
 	case c.hello && r.Type == wire.ControlPing:
 		return nil
 	case c.hello && r.Type == wire.ControlRelease:
-		return func(out *wire.ControlResponse) { out.Status = d.exports.Release(r.Number) }
-	case !c.hello || r.Channel >= uint32(len(d.channels)):
+		return func(out *wire.ControlResponse) { out.Status = c.exports.Release(r.Number) }
+	case !c.hello || r.Channel >= c.channels:
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
 		ask := asking{c.quit, c.dropped}
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
 		return func(out *wire.ControlResponse) {
-			out.Status = d.open(channel, program{r.Pid, comm}, ask)
+			out.Status = c.openChannel(channel, program{r.Pid, comm}, ask)
 		}
 	case r.Type == wire.ControlClose:
-		return func(out *wire.ControlResponse) { out.Status = d.closeChannel(channel) }
+		return func(out *wire.ControlResponse) { out.Status = c.closeChannel(channel) }
 	case r.Type == wire.ControlExport:
 		return func(out *wire.ControlResponse) {
-			out.Number, out.Status = d.export(channel, r.Number)
+			out.Number, out.Status = c.exportObject(channel, r.Number)
 		}
 	case r.Type == wire.ControlImport:
 		return func(out *wire.ControlResponse) {
-			out.Number, out.Status = d.importObject(channel, r.Number)
+			out.Number, out.Status = c.importObject(channel, r.Number)
 		}
 	default:
 		out.Status = wire.StatusBadRequest

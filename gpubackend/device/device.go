@@ -264,7 +264,7 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		late.drop()
 		late = nil
 	}
-	c, err := newControl(d, q, late)
+	c, err := newControl(d.requests(), d.mapped, q, late)
 	if err != nil {
 		return err
 	}
@@ -280,6 +280,17 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		}
 	}
 	return nil
+}
+
+// requests are what the control queue needs.
+func (d *Device) requests() requests {
+	return requests{
+		greet: d.greet, openChannel: d.open, closeChannel: d.closeChannel,
+		exportObject: d.export, importObject: d.importObject, exports: d.exports,
+		channels: uint32(len(d.channels)), version: d.config.Version,
+		generation: d.config.Generation, told: &d.told, parked: &d.parked,
+		exit: d.config.Timeouts.Exit, guard: d.guard, log: d.log,
+	}
 }
 
 // SetCall implements vhostuser.Device.

@@ -30,11 +30,11 @@ const lateLook = 10 * time.Millisecond
 // finishAll answers what was taken, but for requests that wait for processes which don't end, or
 // take too long.
 func (c *control) finishAll() {
-	timer := time.NewTimer(c.device.config.Timeouts.Exit)
+	timer := time.NewTimer(c.exit)
 	defer timer.Stop()
 	look := time.NewTicker(lateLook)
 	defer look.Stop()
-	for c.open > int(c.device.parked.Load()) {
+	for c.open > int(c.parked.Load()) {
 		select {
 		case a := <-c.done:
 			c.finish(a)

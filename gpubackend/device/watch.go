@@ -20,7 +20,7 @@ func (c *control) begin(w *watch) {
 
 // lookAtSettings answers the request if the driver's settings are out of date.
 func (c *control) lookAtSettings() {
-	if c.watch != nil && c.watch.known != c.device.told.Load().Sequence {
+	if c.watch != nil && c.watch.known != c.told.Load().Sequence {
 		c.endWatch()
 	}
 }
@@ -32,7 +32,7 @@ func (c *control) endWatch() {
 	}
 	a := c.watch.answer
 	c.watch = nil
-	a.settings = c.device.told.Load()
+	a.settings = c.told.Load()
 	c.respond(a)
 }
 
