@@ -111,6 +111,7 @@ func (h *sharedHost) start() {
 type vmFigures struct {
 	Name    string  `json:"name"`
 	Held    float64 `json:"held_ns"`
+	Swaps   uint64  `json:"swaps"`
 	Figures struct {
 		Memory    map[string]uint64 `json:"memory"`
 		Counters  map[string]uint64 `json:"counters"`

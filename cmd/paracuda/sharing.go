@@ -77,6 +77,9 @@ func (o *deviceOptions) newSharing(
 		if o.settings.Time != device.DefaultSettings().Time {
 			return nil, usagef("--arbiter none: weight, time-limit, class and turn need one")
 		}
+		if o.settings.Swap {
+			return nil, usagef("--arbiter none: memory-mode=swap needs one: leave either out")
+		}
 		return &sharing{}, nil
 	}
 	name, err := o.vmName()
@@ -111,6 +114,13 @@ func (s *sharing) Joined() bool { return s.client.Joined() }
 // VM is the VM as the arbiter had it a moment ago.
 func (s *sharing) VM() *link.VM { return s.client.VM() }
 
+// Stay tells where the VM's memory is.
+func (s *sharing) Stay(p *link.Place) {
+	if s.client != nil { // else it hasn't joined yet, and tells that then
+		s.client.Stay(p)
+	}
+}
+
 // join takes part for a device, before anybody can ask it for anything.
 func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	if s.page == nil {
@@ -119,7 +129,7 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
 		GPUs: s.options.gpus(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
-		Connect: s.connect,
+		Connect: s.connect, Place: dev.Place, Order: dev.Ordered, Alone: dev.Alone,
 		Terms: func(t *link.Terms) {
 			if err := dev.Bound(t.Bounds); err != nil {
 				s.log.WithError(err).Warn("a bound of the arbiter's can't be kept")
@@ -153,6 +163,7 @@ func (s *sharing) tell(dev *device.Device) {
 		case <-t.C:
 			if s.client.Joined() {
 				s.client.Tell(dev.Figures())
+				s.client.Stay(dev.Place())
 				if v := s.client.VM(); v != nil {
 					dev.Shared(v.Share)
 				}

@@ -112,6 +112,10 @@ func printTurns(v *link.VM) {
 	fmt.Fprintf(stdout, "turns: %d, held %s, waited %s, overruns %d, debt %s, now %.0f%%\n",
 		v.Turns, nanoseconds(v.HeldNS), nanoseconds(v.WaitedNS), v.Overruns,
 		nanoseconds(v.DebtNS), 100*v.Share)
+	if isPlaced(*v) {
+		fmt.Fprintf(stdout, "memory: %s, moved out %d times, moving for %.1f%% of the time\n",
+			plain(v.Place), v.Swaps, 100*moving(v))
+	}
 }
 
 // printKinds prints device memory by kind, in MiB.

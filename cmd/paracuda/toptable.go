@@ -56,15 +56,20 @@ func (t *topTable) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %d VMs\n\n", t.at.Format(time.TimeOnly), len(t.now))
 	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+	places, header := slices.ContainsFunc(t.now, isPlaced), ""
+	if places {
+		header = "\tPLACE\tMOVING"
+	}
 	fmt.Fprintln(w, "VM\tTURN\tGPU\tWEIGHT\tLIMIT\tCLASS\t"+
-		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tLAUNCHES\tCOPIED\tERRORS")
+		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tLAUNCHES\tCOPIED\tERRORS"+header)
 	for i := range t.now {
 		v := &t.now[i]
-		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n",
+		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d%s\n",
 			plain(v.Name), turnOf(v), 100*t.busy(v), plain(v.Policy["weight"]),
 			plain(v.Policy["time-limit"]), plain(v.Policy["class"]), v.Turns,
 			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
-			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"))
+			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"),
+			placeOf(v, places))
 	}
 	_ = w.Flush()
 	t.processes(&b)
@@ -108,6 +113,25 @@ func turnOf(v *link.VM) string {
 		return "*"
 	}
 	return ""
+}
+
+// isPlaced says whether a VM takes turns with a GPU's memory.
+func isPlaced(v link.VM) bool { return v.Place != "" }
+
+// placeOf is where a VM's memory is, and for what part of the time it was moved, in two columns.
+func placeOf(v *link.VM, shown bool) string {
+	switch {
+	case !shown:
+		return ""
+	case !isPlaced(*v):
+		return "\t\t"
+	}
+	return fmt.Sprintf("\t%s\t%.1f%%", plain(v.Place), 100*moving(v))
+}
+
+// moving is the part of the time since a VM joined in which its memory was moved.
+func moving(v *link.VM) float64 {
+	return float64(v.SwapNS) / max(1, float64(v.SwapNS)+float64(v.InNS)+float64(v.OutNS))
 }
 
 // copiedBy is how many bytes a VM copied.

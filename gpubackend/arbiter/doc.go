@@ -29,4 +29,5 @@
 //	the loop      loop.go clock.go member.go (a VM in it) list.go (what is told of all)
 //	connections   arbiter.go requests.go join.go
 //	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs)
+//	memory        residence.go (where VMs' memory is, and is to be)
 package arbiter

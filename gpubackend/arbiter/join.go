@@ -30,6 +30,10 @@ func (a *Arbiter) join(r *link.Request, fds []int) (*member, error) {
 		return nil, err
 	}
 	m := &member{name: r.Name, gpus: r.GPUs, page: page, news: make(chan struct{}, 1)}
+	m.residence.news = make(chan struct{}, 1)
+	if r.Place != nil {
+		m.residence.place = *r.Place
+	}
 	if err = policy.CheckName(r.Name); err == nil {
 		err = m.wishes.asked.SetAll(r.Policy)
 	}
@@ -82,6 +86,7 @@ func (l *loop) add(m *member) error {
 	l.apply()
 	l.scheduler.Report(now, m.id, m.demand())
 	l.apply()
+	l.moveIn(now, m)
 	return nil
 }
 
@@ -98,6 +103,7 @@ func (a *Arbiter) leave(m *member) {
 	a.loop.do(func() {
 		delete(a.loop.members, m.id)
 		a.loop.scheduler.Leave(Now(), m.id)
+		a.loop.moveOut(Now(), m)
 		m.page.Set(gate.Unshared) // the last that this arbiter writes there
 		m.page.Close()
 		a.loop.apply()

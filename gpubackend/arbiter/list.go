@@ -34,7 +34,9 @@ func (a *Arbiter) VMs() []link.VM {
 	a.loop.do(func() {
 		l.vms = make([]link.VM, 0, len(a.loop.members))
 		a.loop.scheduler.EachStats(Now(), func(id turns.ID, s turns.Stats) {
-			l.vms = append(l.vms, a.loop.members[id].tell(s))
+			v := a.loop.members[id].tell(s)
+			a.loop.tellMemory(&v, a.loop.members[id])
+			l.vms = append(l.vms, v)
 		})
 	})
 	slices.SortFunc(l.vms, func(a, b link.VM) int { return cmp.Compare(a.Name, b.Name) })

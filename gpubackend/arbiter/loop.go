@@ -22,6 +22,7 @@ type loop struct {
 	names     gpuNames
 	table     *policy.Table
 	beat      turns.Time // when the next is due
+	memories  memories
 
 	wake int // event descriptor: something is in asked
 
@@ -41,7 +42,7 @@ func newLoop() (*loop, error) {
 	}
 	return &loop{
 		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
-		table: &policy.Table{}, wake: wake,
+		table: &policy.Table{}, wake: wake, memories: memories{},
 	}, nil
 }
 
@@ -118,6 +119,7 @@ func (l *loop) heartbeat(now turns.Time) {
 	l.beat = now + beatEvery
 	l.scheduler.EachStats(now, func(id turns.ID, s turns.Stats) {
 		l.members[id].held.look(now, s.Held)
+		l.members[id].working(now, s.Held)
 	})
 	for id, m := range l.members {
 		m.page.Beat(now)
@@ -129,6 +131,7 @@ func (l *loop) heartbeat(now turns.Time) {
 		}
 	}
 	l.apply()
+	l.lookAtMemory(now)
 }
 
 // look reports for those whose gate is open: they don't say when they begin again in their turn.

@@ -34,6 +34,8 @@ type member struct {
 	held    share         // by what was charged
 	busy    share         // by what the workers measured
 
+	residence residence
+
 	window turns.Time // of the bell
 	rings  int
 }

@@ -83,6 +83,8 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 		case r.Kind == link.Tell && r.Figures != nil:
 			r.Figures.Clean()
 			answers <- a.took(m, r.Figures)
+		case r.Kind == link.Stay && r.Place != nil:
+			a.loop.do(func() { a.loop.placed(m, r.Place) })
 		case r.Kind == link.Set:
 			answers <- a.change(m, r.Policy)
 		}
@@ -96,6 +98,7 @@ func (a *Arbiter) took(m *member, f *link.Figures) *link.Answer {
 		m.told(Now(), f)
 		s, _ := a.loop.scheduler.Stats(Now(), m.id)
 		v := m.tell(s)
+		a.loop.tellMemory(&v, m)
 		v.Figures = nil
 		answer.VMs = []link.VM{v}
 	})
@@ -114,6 +117,8 @@ func (a *Arbiter) tell(c *link.Conn, m *member, answers <-chan *link.Answer) {
 			answer = next
 		case <-m.news:
 			answer = &link.Answer{Terms: a.terms(m)}
+		case <-m.residence.news:
+			answer = &link.Answer{Order: a.orders(m)}
 		}
 		if !send(c, answer) {
 			c.Close() // so that follow ends

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/residency"
 	"github.com/paracuda/paracuda/gpubackend/size"
 )
 
@@ -27,6 +28,7 @@ func (w *wishes) policy() (p policy.Policy, err error) {
 		p.Memory = cmp.Or(p.Memory, w.asked.Memory)
 		p.Guarantee = cmp.Or(p.Guarantee, w.asked.Guarantee)
 		p.Processes = cmp.Or(p.Processes, w.asked.Processes)
+		p.Mode = cmp.Or(p.Mode, w.asked.Mode)
 	}
 	if err := p.SetAll(w.live); err != nil {
 		return p, err
@@ -88,7 +90,11 @@ func (l *loop) change(wanted map[*member]wishes) error {
 		}
 		m.wishes, m.policy = wanted[m], p
 		m.tellLater()
+		if s := l.memories.of(m); s != nil {
+			s.Set(Now(), residency.ID(m.id), m.stays())
+		}
 	}
+	l.carry()
 	l.apply()
 	return nil
 }

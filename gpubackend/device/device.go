@@ -98,6 +98,7 @@ type Device struct {
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
 	suspension *suspend.Suspension // moves device memory out and in
+	residence  residence           // whether an arbiter wants it to be out
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu          sync.Mutex
@@ -141,6 +142,7 @@ func New(c Config) *Device {
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
+	d.residence.waiting = map[*workerProcess]uint64{}
 	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
 	d.suspension = d.newSuspension()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })

@@ -235,7 +235,7 @@ func (d *Device) spawn() (*workerProcess, error) {
 	d.workers[w] = true
 	d.beginAudit()
 	w.conn = d.newRequester(conn,
-		func(m *handover.Message, fds []int) { d.exports.Receive(&w.exports, m, fds) })
+		func(m *handover.Message, fds []int) { d.said(w, m, fds) })
 	d.running.add(1)
 	go d.guard("a worker's end", func() { d.await(w) })
 	return w, nil

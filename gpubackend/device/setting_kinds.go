@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -169,4 +170,19 @@ func sayOnOff(on bool) string {
 		return "on"
 	}
 	return "off"
+}
+
+func setMode(s *Settings, v string) error {
+	if err := policy.CheckMode(v); err != nil {
+		return err
+	}
+	s.Swap = v == policy.ModeSwap
+	return nil
+}
+
+func getMode(s *Settings) string {
+	if s.Swap {
+		return policy.ModeSwap
+	}
+	return policy.ModeOff
 }

@@ -31,6 +31,8 @@ type Settings struct {
 	Memory uint64
 	// Guarantee is the device memory that no other VM may take from it.
 	Guarantee uint64
+	// Swap says that the VM takes turns with the GPU's memory, where there is an arbiter.
+	Swap bool
 	// Processes is how many guest processes may use the GPU at a time; 0: one for each channel.
 	Processes uint32
 	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
@@ -168,6 +170,9 @@ var settings = append([]setting{
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Memory })},
 	{"memory-guarantee", "SIZE", "device memory that the host's other VMs leave to this one",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Guarantee })},
+	{"memory-mode", "off|swap",
+		"swap: the VM takes turns with the GPU's memory, where an arbiter shares it: its memory " +
+			"is moved out to the host's meanwhile", access{setMode, getMode}},
 	{"processes", "N",
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},

@@ -20,6 +20,8 @@ type Sharer interface {
 	Set(policy map[string]string) error
 	// Joined says whether there is an arbiter now.
 	Joined() bool
+	// Stay tells where the VM's memory is.
+	Stay(*link.Place)
 	// VM is the VM as the arbiter had it a moment ago; nil: nobody has said.
 	VM() *link.VM
 }
@@ -130,7 +132,7 @@ func (x *shares) Bound(bounds map[string]string) error {
 
 // holds says since when a setting holds that was changed.
 func (x *shares) holds(text string) string {
-	if key, _, _ := strings.Cut(text, "="); !policy.IsTime(key) {
+	if key, _, _ := strings.Cut(text, "="); !policy.IsTime(key) && key != policy.Mode {
 		return holdsSince(text)
 	}
 	if x.sharer == nil || !x.sharer.Joined() {

@@ -21,6 +21,8 @@ func (f *fakeArbiter) Set(wishes map[string]string) error {
 	f.wishes = append(f.wishes, wishes)
 	return f.refuses
 }
+func (f *fakeArbiter) Stay(*link.Place) {}
+
 func (f *fakeArbiter) Joined() bool { return f.joined }
 func (f *fakeArbiter) VM() *link.VM { return &link.VM{} }
 

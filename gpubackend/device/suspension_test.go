@@ -30,13 +30,17 @@ type suspended struct {
 func newSuspended(t *testing.T, settings ...string) *suspended {
 	t.Helper()
 	page := newLedger(t)
-	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, settings...)
+	return suspendedVM(newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, settings...), page)
+}
+
+func suspendedVM(v *vm, page *ledger.Page) *suspended {
+	v.t.Helper()
 	v.hello()
 	s := &suspended{vm: v, page: page, seq: 10, random: rand.New(rand.NewPCG(1, 1)),
 		want: map[uint64][]byte{}}
 	v.program(0)
 	if r := v.retain(0, 2); r != 0 {
-		t.Fatalf("make a context: %d", r)
+		v.t.Fatalf("make a context: %d", r)
 	}
 	return s
 }

@@ -60,10 +60,16 @@ const (
 const (
 	KindOffer    Kind = "offer"    // an object that others may have
 	KindWithdraw Kind = "withdraw" // it is gone: who has it already keeps it
+	KindWake     Kind = "wake"     // it was drained, and its program has work
+	// there is no room for so many bytes more: the answer, of the same kind, says to try again, or
+	// with an error not to
+	KindRoom Kind = "room"
 )
 
 // Unasked says whether a message answers nothing.
-func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
+func (k Kind) Unasked() bool {
+	return k == KindOffer || k == KindWithdraw || k == KindWake || k == KindRoom
+}
 
 // Message is one message. Its files travel with it: kick, call, state, conn, object, log, the
 // gate's and the ledger's, as Files has them, then those of memory.
@@ -81,8 +87,8 @@ type Message struct {
 	Log     *Log     `json:"log,omitempty"`
 	// the worker's on pages that all workers of the VM share
 	Entry int `json:"entry,omitempty"`
-	// how much a worker that is drained has to move, or is to move out to a new image; and how long
-	// draining may take
+	// how much a worker that is drained has to move, or is to move out to a new image, or lacks
+	// room for; and how long draining may take
 	Bytes uint64        `json:"bytes,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 	// which request this is, or answers, where the answer may come too late

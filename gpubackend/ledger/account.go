@@ -44,6 +44,19 @@ func (p *Process) Page() *Page {
 	return p.page
 }
 
+// Short is how much the VM lacked room for, where the last that was to be taken was refused for
+// that reason alone; 0: none was.
+func (p *Process) Short() (bytes uint64) {
+	if p == nil {
+		return 0
+	}
+	for _, a := range p.accounts {
+		bytes = max(bytes, a.short)
+		a.short = 0
+	}
+	return bytes
+}
+
 func (p *Process) join(id uint64, a *Account) {
 	if p.page == nil {
 		return
@@ -62,6 +75,7 @@ type Account struct {
 	gpu     *GPU // nil: counted when there is one
 	entry   entry
 	refused bool // somebody has filled the page with other GPUs
+	short   uint64
 }
 
 // join counts what is held in an entry. What another entry had of it leaves that, and the sum
@@ -111,7 +125,11 @@ func (a *Account) Take(k Kind, bytes uint64) bool {
 		return false
 	}
 	if a.gpu != nil {
-		if !a.gpu.take(bytes) {
+		ok, short := a.gpu.take(k, bytes)
+		if a.short = 0; short {
+			a.short = bytes
+		}
+		if !ok {
 			return false
 		}
 		a.add(k, bytes)

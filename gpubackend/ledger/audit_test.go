@@ -240,7 +240,7 @@ func TestContextsAreMeasured(t *testing.T) {
 func TestKilledBetweenTwoWrites(t *testing.T) {
 	for _, usage := range []Usage{nil, driver{}} {
 		x := newAudited(t)
-		x.gpu.take(300)
+		x.gpu.take(Window, 300)
 		x.lookAt(usage)
 		if x.lookAt(usage); x.gpu.Taken() != 100 {
 			t.Errorf("%d taken", x.gpu.Taken())
@@ -252,7 +252,7 @@ func TestKilledBetweenTwoWrites(t *testing.T) {
 func TestSettlingIsPatient(t *testing.T) {
 	x := newAudited(t)
 	for n := range uint64(5) {
-		x.gpu.take(1) // to be in an entry soon
+		x.gpu.take(Window, 1) // to be in an entry soon
 		if x.lookAt(nil); x.gpu.Taken() != 2*contexts+n+1 {
 			t.Fatalf("%d taken", x.gpu.Taken())
 		}

@@ -31,9 +31,10 @@ const OtherName = "other"
 
 // GPU is a page's section of one GPU. It may be used from many goroutines.
 type GPU struct {
-	id, bound, taken, context *word
-	lines                     []byte // of the entries
-	at                        int    // in the page
+	id, bound, room *word
+	taken, context  *word
+	lines           []byte // of the entries
+	at              int    // in the page
 }
 
 // entry is what one process holds.
@@ -48,6 +49,7 @@ func (s entry) kind(k Kind) *word { return wordAt(s, kindsAt+8*int(k)) }
 func newGPU(mem []byte, at int) *GPU {
 	return &GPU{
 		id: wordAt(mem, at+idAt), bound: wordAt(mem, boundAt), taken: wordAt(mem, at+takenAt),
+		room:    wordAt(mem, roomAt),
 		context: wordAt(mem, at+contextAt), lines: mem[at+lineBytes : at+sectionBytes], at: at,
 	}
 }
@@ -69,17 +71,26 @@ func (g *GPU) Context() uint64 { return g.context.Load() }
 // SetContext says what a context takes.
 func (g *GPU) SetContext(bytes uint64) { g.context.Store(bytes) }
 
-// take adds to the sum, if the bound allows it.
-func (g *GPU) take(bytes uint64) bool {
+// take adds to the sum, if bound and room allow it. short says that the bound does. Room is for
+// what can be asked for again: other kinds, which are small, don't need any.
+func (g *GPU) take(k Kind, bytes uint64) (ok, short bool) {
 	for {
-		had, bound := g.taken.Load(), g.bound.Load()
-		if bound != 0 && (bytes > bound || had > bound-bytes) {
-			return false
+		had := g.taken.Load()
+		if exceeds(had, bytes, g.bound.Load()) {
+			return false, false
+		}
+		if (k == Window || k == Mapped) && exceeds(had, bytes, g.room.Load()) {
+			return false, true
 		}
 		if g.taken.CompareAndSwap(had, had+bytes) {
-			return true
+			return true, false
 		}
 	}
+}
+
+// exceeds says whether so much more is above a bound; 0 is none.
+func exceeds(had, more, bound uint64) bool {
+	return bound != 0 && (more > bound || had > bound-more)
 }
 
 // give takes away from a sum or from what an entry holds, which a lie may have made smaller than

@@ -24,12 +24,14 @@ const (
 // GPUs is how many a page has room for.
 const GPUs = 16
 
-// Layout: the bound, which is the same for each GPU, and how busy the VM keeps them, then a section
-// for each GPU. That begins with
-// a line of its own numbers, and has a line for each entry.
+// Layout: the bound, which is the same for each GPU, how busy the VM keeps them, the room, and what
+// the only GPU has, then a section for each GPU. That begins with a line of its own numbers, and
+// has a line for each entry.
 const (
 	boundAt      = 0
 	busyAt       = 8
+	roomAt       = 16
+	totalAt      = 24
 	sectionsAt   = 4096
 	lineBytes    = 128
 	idAt         = 0
@@ -120,6 +122,19 @@ func (p *Page) SetBound(bytes uint64) { wordAt(p.mem, boundAt).Store(bytes) }
 
 // Bound is what the page says that the VM may have; 0 is no bound.
 func (p *Page) Bound() uint64 { return wordAt(p.mem, boundAt).Load() }
+
+// SetRoom says how much the VM may have on each GPU for now, since others' memory is there; 0 is
+// all that its bound allows. What it has stays, even above it.
+func (p *Page) SetRoom(bytes uint64) { wordAt(p.mem, roomAt).Store(bytes) }
+
+// Room is what SetRoom was told last.
+func (p *Page) Room() uint64 { return wordAt(p.mem, roomAt).Load() }
+
+// SetTotal says how much memory the only GPU has.
+func (p *Page) SetTotal(bytes uint64) { wordAt(p.mem, totalAt).Store(bytes) }
+
+// Total is what SetTotal was told last; 0: nothing, or there are several GPUs.
+func (p *Page) Total() uint64 { return wordAt(p.mem, totalAt).Load() }
 
 // SetBusy says for what part of the last second the VM had its GPUs, in percent.
 func (p *Page) SetBusy(percent int) { wordAt(p.mem, busyAt).Store(1 + uint64(percent)) }

@@ -123,9 +123,10 @@ func (s *Scheduler) Join(now Time, id ID, p Policy, h Holding) {
 	at, _ := slices.BinarySearchFunc(s.all, id, func(v *vm, id ID) int { return int(v.id - id) })
 	s.all = slices.Insert(s.all, at, v)
 	v.told = clean(h)
-	if h.Out {
+	switch {
+	case h.Out:
 		v.phase = out
-	} else {
+	case p.moves():
 		s.bound(v)
 	}
 	s.step()

@@ -21,7 +21,7 @@ const maxWaiters = 16 * wire.SlotCount
 // stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
 	gated := w.beginBatch()
-	if w.arena == nil || len(w.waiters) >= maxWaiters {
+	if w.arena == nil || len(w.waiters) >= maxWaiters || w.room.waits {
 		return false, nil
 	}
 	c := &w.current
@@ -50,6 +50,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			if w.cold {
 				return ran, errCold // the command is left to the next worker
 			}
+			if w.room.waits {
+				return w.held() || ran, nil // it stays in the ring
+			}
 		}
 		w.arena.Consume(&w.command)
 		w.batch.add(c, bytes)
@@ -74,6 +77,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 func (w *Worker) execute(c *call.Call) {
 	result := w.dispatch(c)
 	w.buffers.Release()
+	if result == gpubackend.OutOfMemory && w.awaitsRoom(c.Op) {
+		return
+	}
 	if result != call.Pending {
 		w.maps.GiveUnused(c, result)
 		w.finish(c.Slot, c.Seq, c.Reply(), result, c.Answers())

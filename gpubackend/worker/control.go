@@ -104,6 +104,9 @@ func (w *Worker) obey(r received) error {
 		return w.moveIn()
 	case handover.KindGoOn:
 		return w.goOn()
+	case handover.KindRoom:
+		w.room = room{refused: w.room.waits && r.message.Error != ""}
+		return nil
 	case handover.KindCall:
 		w.chains.setCall(n.Call)
 		return nil

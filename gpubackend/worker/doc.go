@@ -15,7 +15,7 @@
 //	ring               commands.go batch.go protocol.go (the core's own commands)
 //	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
-//	standing still     standstill.go suspend.go
+//	standing still     standstill.go suspend.go room.go (what lacks room)
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go

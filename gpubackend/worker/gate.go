@@ -97,7 +97,7 @@ func (w *Worker) held() (ended bool) {
 
 // heldBack says whether commands stay in the ring although there are some.
 func (w *Worker) heldBack() bool {
-	return w.admission != nil && w.admission.Stopped() != admission.Pass
+	return w.room.waits || w.admission != nil && w.admission.Stopped() != admission.Pass
 }
 
 // closed says whether the worker waits for the gate to open.

@@ -81,6 +81,9 @@ func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 	for i := range s.Device {
 		w.usage.gpus = append(w.usage.gpus, ledger.ID(s.Device[i].Uuid))
 	}
+	if page := w.usage.accounts.Page(); page != nil && len(s.Device) == 1 {
+		page.SetTotal(s.Device[0].TotalMemory)
+	}
 	w.opened = true
 	w.countStart()
 	c.Put(command.HelloAnswer{Bytes: uint64(size)})

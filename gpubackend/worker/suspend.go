@@ -23,6 +23,7 @@ type hold struct {
 	drains bool // what was begun is to end
 	still  bool // it has, and the device process may move memory
 	waits  bool // whileHeld runs
+	told   bool // the device process knows that there is work
 }
 
 func (w *Worker) makeSuspension() {
@@ -36,7 +37,9 @@ func (w *Worker) makeSuspension() {
 
 // beginHeld waits, where the worker starts while its VM is suspended.
 func (w *Worker) beginHeld(held bool) error {
-	w.hold.still = held
+	if w.hold.still = held; held {
+		w.tellWork()
+	}
 	return w.whileHeld()
 }
 
@@ -52,8 +55,15 @@ func (w *Worker) whileHeld() error {
 		w.watchdog.asleep.Store(false)
 	}()
 	for w.hold.paused || w.hold.still {
-		if err := w.obey(<-w.messages); err != nil {
-			return err
+		select {
+		case r := <-w.messages:
+			if err := w.obey(r); err != nil {
+				return err
+			}
+		case <-w.lookAfter():
+			if w.arena != nil && w.arena.Pending() {
+				w.tellWork()
+			}
 		}
 	}
 	return nil
@@ -193,6 +203,6 @@ func (w *Worker) goOn() error {
 	if err := w.suspension.End(); err != nil {
 		return fmt.Errorf("device process: go on: %w", err)
 	}
-	w.hold.drains, w.hold.still = false, false
+	w.hold.drains, w.hold.still, w.hold.told = false, false, false
 	return nil
 }

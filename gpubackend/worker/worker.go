@@ -63,6 +63,7 @@ type Worker struct {
 	announcer announcer
 	watchdog  *watchdog
 	hold      hold
+	room      room
 	unknown   map[gpubackend.Op]bool
 
 	rooms

@@ -37,6 +37,11 @@ type Config struct {
 	// Terms is told what holds for the VM, from a goroutine that nobody waits for, but for what
 	// holds when New returns; nil: nobody is.
 	Terms func(*link.Terms)
+	// Place is where the VM's memory is, Order is told where it is to be, and Alone whether the
+	// arbiter is away. They must not wait; nil: memory stays where it is.
+	Place func() *link.Place
+	Order func(*link.Order)
+	Alone func(bool)
 	// Connect connects to a socket of link.Network, for a process that can't itself; nil: it can.
 	Connect func(path string) (*net.UnixConn, error)
 	Log     *logrus.Entry
@@ -105,6 +110,11 @@ func (x *Client) Close() {
 // Tell sends figures of the VM.
 func (x *Client) Tell(f *link.Figures) {
 	x.send(&link.Request{Version: link.Version, Kind: link.Tell, Figures: f})
+}
+
+// Stay tells where the VM's memory is.
+func (x *Client) Stay(p *link.Place) {
+	x.send(&link.Request{Version: link.Version, Kind: link.Stay, Place: p})
 }
 
 // Set asks for another policy, from now on. An arbiter that refuses is an error: then the policy is
@@ -194,6 +204,9 @@ func (x *Client) introduce(conn *link.Conn) (*link.Terms, error) {
 		Policy: x.policy,
 	}
 	x.mu.Unlock()
+	if x.config.Place != nil {
+		r.Place = x.config.Place()
+	}
 	memory, bell, opened := x.config.Page.FDs()
 	if err := conn.Send(&r, memory, bell, opened); err != nil {
 		return nil, err
@@ -278,6 +291,7 @@ func (x *Client) take(conn *link.Conn) {
 	}
 	x.mu.Unlock()
 	stop := x.watch(func(beats bool) {
+		x.alone(!beats)
 		if beats {
 			x.say("the GPU is shared by the arbiter")
 		} else {
@@ -291,7 +305,15 @@ func (x *Client) take(conn *link.Conn) {
 	x.mu.Unlock()
 	conn.Close()
 	if !x.closed() {
+		x.alone(true)
 		x.say("the arbiter has ended: the GPU is not shared until there is one again")
+	}
+}
+
+// alone says whether the arbiter is away.
+func (x *Client) alone(away bool) {
+	if x.config.Alone != nil {
+		x.config.Alone(away)
 	}
 }
 
@@ -317,6 +339,9 @@ func (x *Client) listen(conn *link.Conn) {
 			return
 		}
 		x.told(a.Terms)
+		if a.Order != nil && x.config.Order != nil {
+			x.config.Order(a.Order)
+		}
 		if len(a.VMs) == 1 {
 			x.mu.Lock()
 			x.own = &a.VMs[0]

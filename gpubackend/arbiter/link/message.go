@@ -20,6 +20,7 @@ type Kind string
 const (
 	Join Kind = "join"    // a VM takes part while the connection lasts; with the gate's files
 	Tell Kind = "figures" // of a VM that takes part
+	Stay Kind = "stay"    // where the memory of one is
 	Set  Kind = "set"     // change a policy
 	List Kind = "list"    // tell about all VMs
 )
@@ -38,6 +39,28 @@ type Request struct {
 	GPUs    []GPU             `json:"gpus,omitempty"` // of a VM that joins
 	Policy  map[string]string `json:"policy,omitempty"`
 	Figures *Figures          `json:"figures,omitempty"`
+	Place   *Place            `json:"place,omitempty"` // to Join and Stay
+}
+
+// Place is where a VM's memory is, all of it.
+type Place struct {
+	Total   uint64 `json:"total,omitempty"`   // that the GPU has; 0: not known
+	Have    uint64 `json:"have,omitempty"`    // bytes, on the GPU and out
+	Stays   uint64 `json:"stays,omitempty"`   // of them, what stays on the GPU while the VM is out
+	Want    uint64 `json:"want,omitempty"`    // that it would have with what it lacks; 0: nothing
+	Out     bool   `json:"out,omitempty"`     // its memory is, by the arbiter's order
+	Work    bool   `json:"work,omitempty"`    // it has some, although it is out
+	Stopped bool   `json:"stopped,omitempty"` // suspended, or about to be, by its owner
+	Serial  uint64 `json:"serial,omitempty"`  // of the order that was obeyed last, or could not be
+}
+
+// Order is where a VM's memory is to be. It holds until there is another one.
+type Order struct {
+	Serial  uint64 `json:"serial"` // is another one when the VM is to move
+	Out     bool   `json:"out,omitempty"`
+	Room    uint64 `json:"room,omitempty"`    // that the VM may have on the GPU; 0: any
+	Grants  uint64 `json:"grants,omitempty"`  // counts how often it was granted what it wants
+	Denials uint64 `json:"denials,omitempty"` // counts how often it was not
 }
 
 // Answer is an arbiter's. A device process is also sent one when its VM's terms have changed.
@@ -48,6 +71,7 @@ type Answer struct {
 	Asked   bool   `json:"asked,omitempty"` // it answers a device process's Set
 	VMs     []VM   `json:"vms,omitempty"`   // to device processes that tell figures: their own
 	More    bool   `json:"more,omitempty"`  // another message with VMs follows
+	Order   *Order `json:"order,omitempty"` // to device processes
 }
 
 // Terms are what holds for a VM.
@@ -75,6 +99,11 @@ type VM struct {
 	Overruns uint64            `json:"overruns"`
 	DebtNS   uint64            `json:"debt_ns"`
 	Figures  *Figures          `json:"figures,omitempty"`
+	Place    string            `json:"place,omitempty"` // of a VM that moves: resident, out, ...
+	SwapNS   uint64            `json:"swap_ns,omitempty"`
+	OutNS    uint64            `json:"out_ns,omitempty"`
+	InNS     uint64            `json:"in_ns,omitempty"`
+	Swaps    uint64            `json:"swaps,omitempty"`
 }
 
 // Memory is what all of a VM's GPUs have; 0 where that isn't known.

@@ -26,6 +26,15 @@ const (
 	Processes = "processes"
 )
 
+// Mode is the key of what only the arbiter keeps: whether the VM's memory may be moved out.
+const Mode = "memory-mode"
+
+// The modes.
+const (
+	ModeOff  = "off"
+	ModeSwap = "swap"
+)
+
 // MaxProcesses is how many processes of a VM can use the GPU at most.
 const MaxProcesses = 64
 
@@ -35,12 +44,14 @@ type Policy struct {
 	Memory    uint64 // of the GPU, at most; 0: as the device process has it
 	Guarantee uint64 // of the GPU, kept for the VM; 0: as the device process has it
 	Processes int    // of the guest that use the GPU, at most; 0: as the device process has it
+	Mode      string // of memory; "": as the device process has it
 }
 
 // Keys are all settings, as Set takes them.
 var Keys = slices.Concat(turns.Keys, []turns.Key{
 	{Name: Memory, Value: "SIZE", Help: "memory of the GPU that the VM may have"},
 	{Name: Guarantee, Value: "SIZE", Help: "memory of the GPU that is kept for it"},
+	{Name: Mode, Value: "off|swap", Help: "whether the VM takes turns with the GPU's memory"},
 	{Name: Processes, Value: "N", Help: fmt.Sprintf(
 		"processes of the guest that may use the GPU at a time, 1 to %d", MaxProcesses)},
 })
@@ -52,7 +63,7 @@ func IsTime(key string) bool {
 
 // ErrKey is returned for a setting that doesn't exist.
 var ErrKey = errors.New("unknown key: want weight, time-limit, class, turn, memory, " +
-	"memory-guarantee or processes")
+	"memory-guarantee, memory-mode or processes")
 
 // Set changes one setting. After an error the policy is as it was.
 func (p *Policy) Set(key, value string) error {
@@ -83,6 +94,10 @@ func (p *Policy) set(key, value string) (err error) {
 		p.Memory, err = amount(value)
 	case key == Guarantee:
 		p.Guarantee, err = amount(value)
+	case key == Mode:
+		if err = CheckMode(value); err == nil {
+			p.Mode = value
+		}
 	case key == Processes:
 		p.Processes, err = processCount(value)
 	default:
@@ -101,6 +116,14 @@ func amount(value string) (uint64, error) {
 		err = errors.New("want a size above 0, like 8G")
 	}
 	return n, err
+}
+
+// CheckMode says what is wrong with a mode.
+func CheckMode(value string) error {
+	if value != ModeOff && value != ModeSwap {
+		return errors.New("want off or swap")
+	}
+	return nil
 }
 
 func processCount(value string) (int, error) {
@@ -131,6 +154,9 @@ func (p Policy) Bounds() map[string]string {
 	}
 	if p.Processes != 0 {
 		b[Processes] = strconv.Itoa(p.Processes)
+	}
+	if p.Mode != "" {
+		b[Mode] = p.Mode
 	}
 	return b
 }

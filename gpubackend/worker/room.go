@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// A VM that takes turns with a GPU's memory may have less for now than its bound allows. A command
+// that lacks room stays in the ring, and nothing is executed behind it, until the device process
+// says that there is room or that there will be none. So the worker can be drained meanwhile, and
+// its own memory moved out.
+
+// room is what the worker waits for.
+type room struct {
+	waits   bool // a command stays in the ring
+	refused bool // it is to fail
+}
+
+// retried are the commands that change nothing when there is no memory for them, so that they can
+// be executed again.
+var retried = map[gpubackend.Op]bool{
+	gpubackend.OpMemAlloc: true, gpubackend.OpMemAllocAsync: true, gpubackend.OpMemCreate: true,
+}
+
+// awaitsRoom asks for room if that is what a command lacked, and says whether it waits for it.
+func (w *Worker) awaitsRoom(op gpubackend.Op) bool {
+	lacks := w.usage.accounts.Short()
+	if w.room.refused {
+		w.room.refused = false
+		return false
+	}
+	if lacks == 0 || !retried[op] {
+		return false
+	}
+	m := &handover.Message{Kind: handover.KindRoom, Bytes: lacks}
+	w.room.waits = w.control.Send(m, nil) == nil
+	return w.room.waits
+}
+
+// wakePause is between two looks of a worker that is held at its ring.
+const wakePause = 10 * time.Millisecond
+
+// lookAfter says when to look whether the program of a worker that is drained has work, which the
+// device process doesn't know of; nil: never.
+func (w *Worker) lookAfter() <-chan time.Time {
+	if w.hold.paused || w.hold.told {
+		return nil
+	}
+	return time.After(wakePause)
+}
+
+// tellWork tells the device process.
+func (w *Worker) tellWork() {
+	w.hold.told = w.control.Send(&handover.Message{Kind: handover.KindWake}, nil) == nil
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// These tests have VMs whose programs need 45 MiB each of a GPU that has 80, and compare what they
+// compute there.
+
+// keeper is such a VM.
+func (h *sharedHost) keeper(name string, settings ...string) (b *background, control string) {
+	h.T.Helper()
+	control = filepath.Join(h.T.TempDir(), "control")
+	args := []string{paracuda, "run", "--vm", "uml", "--gpu", "soft", "--mem", "256M",
+		"--arbiter", h.socket, "--name", name, "--control", control, "--set", "soft-memory=80M"}
+	for _, setting := range settings {
+		args = append(args, "--set", setting)
+	}
+	return inBackground(h.T, append(args, "--", filepath.Join(programs, "keeps"), "0")...), control
+}
+
+// launches are those of a VM's programs so far, by its device process.
+func launches(t *testing.T, control string) uint64 {
+	t.Helper()
+	r := command(t, time.Minute, root, paracuda, "stats", "--json", control)
+	var a device.Answer
+	if err := json.Unmarshal([]byte(r.stdout), &a); err != nil {
+		return 0 // not there yet
+	}
+	return a.Stats["launches"]
+}
+
+// TestMemoryInTurns: both compute, turn by turn, also with an arbiter that is killed, without one,
+// and with the next one.
+func TestMemoryInTurns(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	vms, controls := map[string]*background{}, map[string]string{}
+	for _, name := range []string{"a", "b"} {
+		vms[name], controls[name] = h.keeper(name, "memory-mode=swap")
+	}
+	alive := func() {
+		t.Helper()
+		for name, b := range vms {
+			select {
+			case <-b.done:
+				t.Fatalf("VM %s has ended:%s", name, tail(b.said()))
+			default:
+			}
+		}
+	}
+	inTurns := func(what string) {
+		t.Helper()
+		until(t, 3*time.Minute, what+": both move", func() bool {
+			alive()
+			all := h.vms()
+			return all["a"].Swaps >= 1 && all["b"].Swaps >= 1
+		})
+	}
+	inTurns("first")
+	r := command(t, time.Minute, root, paracuda, "top", "--arbiter", h.socket, "--once")
+	if !strings.Contains(r.stdout, "PLACE") {
+		t.Errorf("top:%s", r.stdout)
+	}
+	h.signal(syscall.SIGKILL)
+	<-h.done
+	for name, control := range controls {
+		before := launches(t, control)
+		until(t, time.Minute, name+" goes on without an arbiter", func() bool {
+			alive()
+			return launches(t, control) > before
+		})
+	}
+	h.start()
+	inTurns("again")
+}
+
+// TestMemoryThatStays: a VM that isn't told to move keeps its memory, and one that is gets no more
+// than what is left.
+func TestMemoryThatStays(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	_, control := h.keeper("stays")
+	until(t, time.Minute, "it computes", func() bool {
+		return launches(t, control) > 100 && h.vms()["stays"].Figures.Memory["window"] > 32<<20
+	})
+	b, _ := h.keeper("moves", "memory-mode=swap")
+	select {
+	case <-b.done:
+	case <-time.After(time.Minute):
+		t.Fatal("the other one goes on")
+	}
+	if !strings.Contains(b.said(), "cudaErrorMemoryAllocation") {
+		t.Errorf("the other one:%s", tail(b.said()))
+	}
+	before := launches(t, control)
+	until(t, time.Minute, "it goes on", func() bool { return launches(t, control) > before })
+}
