@@ -174,6 +174,7 @@ func TestExportedMemoryIsBounded(t *testing.T) {
 	if e.bytes != 0 {
 		t.Errorf("%d bytes are left", e.bytes)
 	}
+	e.Ended(w)
 }
 
 // TestOffersOfNonsense sends what no worker sends.

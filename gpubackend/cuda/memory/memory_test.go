@@ -4,10 +4,10 @@ package memory
 
 import (
 	"io"
-	"os"
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
@@ -22,7 +22,6 @@ type fake struct {
 	handle  uint64
 	live    map[uint64]int // handles that weren't released
 	mapped  map[uint64]uint64
-	files   []*os.File
 	refuse  string // the call that fails
 	waited  int
 	busy    bool
@@ -64,12 +63,14 @@ func (f *fake) MemRelease(handle uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 func (f *fake) MemExport(uint64) (int, gpubackend.Result) {
-	file, err := os.Open("/dev/null")
+	if r := f.result("export"); r != gpubackend.Success {
+		return -1, r
+	}
+	fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, gpubackend.Unknown
 	}
-	f.files = append(f.files, file)
-	return int(file.Fd()), f.result("export")
+	return fd, gpubackend.Success
 }
 func (f *fake) MemImport(int) (uint64, gpubackend.Result) {
 	f.live[1000]++
@@ -282,6 +283,7 @@ func TestStagingLeavesNoFile(t *testing.T) {
 			}
 			if refuse == "" {
 				r.fake.refuse = ""
+				defer unix.Close(fd)
 				other, err := r.Import(fd, 4<<20)
 				if err != nil || other == addr || r.heaps[0].backing.imported != -1 {
 					t.Errorf("import at %#x: %v", other, err)

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
@@ -178,6 +180,7 @@ func TestLeaveAndReturn(t *testing.T) {
 	if result != gpubackend.Success || fd < 0 {
 		t.Fatalf("staging: %d", result)
 	}
+	defer unix.Close(fd)
 	list := r.Pieces()
 	if len(list) != 2 || list[0].Address > small || list[1].Address != large {
 		t.Fatalf("pieces %+v of allocations at %#x and %#x", list, small, large)
