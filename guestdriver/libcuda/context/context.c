@@ -23,21 +23,6 @@ bool context_alive(const struct context *c)
 	return __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Whether threads that wait in a context are to sleep rather than poll. */
-static bool context_sleeps(const struct context *c)
-{
-	return (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) ==
-	       CTX_SCHED_BLOCKING_SYNC;
-}
-
-void request_init(struct request *r, unsigned op)
-{
-	const struct context *c = context_current();
-
-	request_begin(r, op, c ? __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) : 0,
-		      c && context_sleeps(c));
-}
-
 CUresult context_check(void)
 {
 	struct context *c = context_current();

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 
 #include "base/state.h"
+#include "transport/request.h"
 
 struct cls_entry;
-struct request;
 
 /* How threads wait: a part of a context's flags (CUctx_flags). */
 #define CTX_SCHED_MASK 7u
@@ -36,15 +36,31 @@ struct context {
 /* Guards the fields of contexts that change. */
 extern pthread_mutex_t context_lock;
 
-/* An empty request in the calling thread's current context. */
-void request_init(struct request *r, unsigned op);
-
 /* The calling thread's current context, or NULL. */
 static inline struct context *context_current(void)
 {
 	const struct thread *t = thread_peek();
 
 	return t->depth ? t->stack[t->depth - 1] : NULL;
+}
+
+/* Whether threads that wait in a context are to sleep rather than poll. */
+static inline bool context_sleeps(const struct context *c)
+{
+	return (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) ==
+	       CTX_SCHED_BLOCKING_SYNC;
+}
+
+/*
+ * An empty request in the calling thread's current context. It is inline for the compiler to know
+ * that the request is empty: then the words that are put in it next need no check.
+ */
+static inline void request_init(struct request *r, unsigned op)
+{
+	const struct context *c = context_current();
+
+	request_begin(r, op, c ? __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) : 0,
+		      c && context_sleeps(c));
 }
 
 /*
