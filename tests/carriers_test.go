@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/frontend"
-	"github.com/paracuda/paracuda/vm"
 )
 
 // qemus are the releases of QEMU that are tried, as scripts/fetch-qemu names them.
@@ -21,7 +20,7 @@ var qemus = []string{"7.2", "10.0", "11"}
 // qemuProgram is a release of QEMU in the cache.
 func qemuProgram(t *testing.T, version string) string {
 	t.Helper()
-	program := filepath.Join(vm.FindAssets().Cache, "qemu-"+version, "qemu-system-x86_64")
+	program := cached("qemu-" + version + "/qemu-system-x86_64")
 	if _, err := os.Stat(program); err != nil {
 		t.Fatalf("%v: run scripts/fetch-qemu %s", err, version)
 	}

@@ -72,18 +72,21 @@ func prepare() error {
 // builderOf is the environment in which programs/build builds with a compiler: what it built is
 // kept with the downloads, for other checkouts.
 func builderOf(nvcc string) []string {
-	kept := setting("KEPT", filepath.Join(vm.FindAssets().Cache, "programs"))
+	kept := setting("KEPT", cached("programs"))
 	return append(os.Environ(), "NVCC="+nvcc, "KEPT="+kept)
 }
 
 // compiler is nvcc: the one named, that of the cache, or any.
 func compiler() string {
-	cached := filepath.Join(vm.FindAssets().Cache, "cuda-12.4/nvcc")
-	if _, err := os.Stat(cached); err != nil {
-		cached = "nvcc"
+	nvcc := cached("cuda-12.4/nvcc")
+	if _, err := os.Stat(nvcc); err != nil {
+		nvcc = "nvcc"
 	}
-	return setting("NVCC", cached)
+	return setting("NVCC", nvcc)
 }
+
+// cached is where the scripts put a part that they fetch.
+func cached(part string) string { return filepath.Join(vm.FindAssets().Cache, part) }
 
 // logDir is a folder for the test's logs and lists, which stay for reading.
 // Guests see it, as they don't see the host's /tmp.

@@ -25,7 +25,7 @@ func prometheus(t *testing.T, name string) string {
 	if testing.Short() {
 		skip(t, "-short: Prometheus may not be there")
 	}
-	file := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "prometheus", name)
+	file := cached("prometheus/" + name)
 	if _, err := os.Stat(file); err != nil {
 		skip(t, "no Prometheus here: run scripts/fetch-prometheus: %v", err)
 	}

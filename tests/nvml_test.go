@@ -13,7 +13,7 @@ import (
 // nvmlTools is where the distribution's nvidia-smi and pynvml lie.
 func nvmlTools(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "nvml-550")
+	dir := cached("nvml-550")
 	if _, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err != nil {
 		skip(t, "neither nvidia-smi nor pynvml here: run scripts/fetch-nvml: %v", err)
 	}

@@ -24,7 +24,7 @@ var olderDir = filepath.Join(root, "build/programs-11.8")
 
 // buildOlderPrograms is called once for both front ends.
 var buildOlderPrograms = sync.OnceValue(func() error {
-	nvcc := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "cuda-11.8/nvcc")
+	nvcc := cached("cuda-11.8/nvcc")
 	if _, err := os.Stat(nvcc); err != nil {
 		return fmt.Errorf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %w", err)
 	}
