@@ -11,6 +11,9 @@ import sys
 import picture
 
 HERE = pathlib.Path(__file__).resolve().parent
+TOP = next((d for d in HERE.parents if (d / "bin/paracuda").exists()), None)
+if TOP is None:
+    sys.exit(f"{pathlib.Path(sys.argv[0]).name}: there is no bin/paracuda: run make build")
 
 
 def gpu():
