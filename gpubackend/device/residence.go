@@ -111,8 +111,7 @@ func (d *Device) Place() *link.Place {
 	p.Have = status.Image
 	d.mu.Lock()
 	kinds := d.holdings.All()
-	workers := d.workers
-	lacking := d.residence.lacking(func(w *workerProcess) bool { return workers[w] })
+	lacking := d.residence.lacking(func(w *workerProcess) bool { return d.workers[w] })
 	d.mu.Unlock()
 	for kind, bytes := range kinds {
 		p.Have += bytes

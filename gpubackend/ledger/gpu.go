@@ -71,8 +71,8 @@ func (g *GPU) Context() uint64 { return g.context.Load() }
 // SetContext says what a context takes.
 func (g *GPU) SetContext(bytes uint64) { g.context.Store(bytes) }
 
-// take adds to the sum, if bound and room allow it. short says that the bound does. Room is for
-// what can be asked for again: other kinds, which are small, don't need any.
+// take adds to the sum, if bound and room allow it. short says that the bound does, and room alone
+// doesn't. Room is for what can be asked for again: other kinds, which are small, don't need any.
 func (g *GPU) take(k Kind, bytes uint64) (ok, short bool) {
 	for {
 		had := g.taken.Load()
