@@ -129,7 +129,8 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
 		GPUs: s.options.gpus(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
-		Connect: s.connect, Place: dev.Place, Order: dev.Ordered, Alone: dev.Alone,
+		Connect: s.connect,
+		Place:   dev.Place().Place, Order: dev.Place().Ordered, Alone: dev.Place().Alone,
 		Terms: func(t *link.Terms) {
 			if err := dev.Bound(t.Bounds); err != nil {
 				s.log.WithError(err).Warn("a bound of the arbiter's can't be kept")
@@ -163,7 +164,7 @@ func (s *sharing) tell(dev *device.Device) {
 		case <-t.C:
 			if s.client.Joined() {
 				s.client.Tell(dev.Figures())
-				s.client.Stay(dev.Place())
+				s.client.Stay(dev.Place().Place())
 				if v := s.client.VM(); v != nil {
 					dev.Shared(v.Share)
 				}

@@ -112,7 +112,7 @@ func (d *Device) admin(c net.Conn) {
 
 // suspendOrResume is the answer to a request to do it.
 func (d *Device) suspendOrResume(r Request, tell func(suspend.Progress)) (a Answer) {
-	if err := d.residence.mayChange(); err != nil {
+	if err := d.place.MayChange(); err != nil {
 		return Answer{Error: err.Error()}
 	}
 	change := d.suspension.Suspend

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -98,7 +99,7 @@ type Device struct {
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
 	suspension *suspend.Suspension // moves device memory out and in
-	residence  residence           // whether an arbiter wants it to be out
+	place      *place.VM           // has it be where an arbiter wants it
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu          sync.Mutex
@@ -142,9 +143,9 @@ func New(c Config) *Device {
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
-	d.residence.waiting = map[*workerProcess]uint64{}
 	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
 	d.suspension = d.newSuspension()
+	d.place = d.newPlace()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
 	d.holdings.SetBound(c.Settings.memoryBound(c.GPU))
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)

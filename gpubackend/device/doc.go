@@ -27,7 +27,7 @@
 //	                   idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)
 //	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
-//	sharing the GPU    shares.go (the arbiter's wishes) residence.go (turns with memory)
+//	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
 //	operators          admin.go (the socket) figures.go settings.go setting_kinds.go
 //	                   setting_scope.go watch.go (the guest is told of new settings)
 package device

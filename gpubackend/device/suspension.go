@@ -70,7 +70,7 @@ func (d *Device) serving() (list []*workerProcess) {
 	return list
 }
 
-// suspendable is a worker as package suspend sees it.
+// suspendable is a worker as packages suspend and place see it.
 type suspendable struct {
 	d *Device
 	*workerProcess

@@ -50,13 +50,13 @@ func newSwapped(t *testing.T) *swapped {
 
 func (s *swapped) grant() {
 	s.order.Grants++
-	s.dev.Ordered(&s.order)
+	s.dev.place.Ordered(&s.order)
 }
 
 func (s *swapped) move(out bool) {
 	s.order.Serial++
 	s.order.Out = out
-	s.dev.Ordered(&s.order)
+	s.dev.place.Ordered(&s.order)
 }
 
 // until waits until the arbiter was told something.
@@ -99,7 +99,7 @@ func (s *swapped) mustAnswer(want gpubackend.Result) {
 			return
 		}
 		if time.Now().After(end) {
-			s.t.Fatalf("no answer: %+v, room %d", s.dev.Place(), s.page.Room())
+			s.t.Fatalf("no answer: %+v, room %d", s.dev.place.Place(), s.page.Room())
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestRoom(t *testing.T) {
 			t.Fatal("it doesn't wait")
 		}
 		s.order.Denials++
-		s.dev.Ordered(&s.order)
+		s.dev.place.Ordered(&s.order)
 		s.mustAnswer(gpubackend.OutOfMemory)
 		s.until("nothing is wanted", func(p link.Place) bool { return p.Want == 0 })
 		s.mustHold()
@@ -171,15 +171,15 @@ func TestArbiterAway(t *testing.T) {
 	s.move(true)
 	s.until("it is out", func(p link.Place) bool { return p.Out })
 	s.begin(gpubackend.OpMemAlloc, 20<<20)
-	s.dev.Alone(true)
+	s.dev.place.Alone(true)
 	s.mustAnswer(gpubackend.Success)
 	s.mustHold()
 	if s.page.Room() != 0 {
 		t.Errorf("it may have %d bytes", s.page.Room())
 	}
 	s.order.Serial++ // of the next arbiter's, which hasn't beaten yet
-	s.dev.Ordered(&s.order)
-	s.dev.Alone(false)
+	s.dev.place.Ordered(&s.order)
+	s.dev.place.Alone(false)
 	if s.page.Room() != s.order.Room {
 		t.Errorf("it may have %d bytes, want %d", s.page.Room(), s.order.Room)
 	}
@@ -208,11 +208,11 @@ func TestLiars(t *testing.T) {
 	for range 1000 {
 		s.dev.said(s.worker(0), lie, nil)
 	}
-	if x := s.dev.Place(); x.Want < x.Have || x.Want > 1<<49 {
+	if x := s.dev.place.Place(); x.Want < x.Have || x.Want > 1<<49 {
 		t.Errorf("%+v", x)
 	}
 	s.dev.said(&workerProcess{}, lie, nil)
-	if x := s.dev.Place(); x.Want > x.Have+1<<48 {
+	if x := s.dev.place.Place(); x.Want > x.Have+1<<48 {
 		t.Errorf("a worker that isn't there: %+v", x)
 	}
 }

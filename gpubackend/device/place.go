@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/place"
+)
+
+// totalPart is the part of a real GPU's memory that its driver keeps for itself.
+const totalPart = 64
+
+// newPlace makes what has the VM's memory be where an arbiter wants it.
+func (d *Device) newPlace() *place.VM {
+	c := place.Config{
+		Suspension: d.suspension, Guard: d.guard, Log: d.log,
+		Holds: func() map[string]uint64 {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.holdings.All()
+		},
+		Total:   func() uint64 { return 0 },
+		SetRoom: func(uint64) {},
+	}
+	if page := d.config.Ledger; page != nil {
+		c.SetRoom = page.SetRoom
+		if d.config.GPU == "cuda" {
+			c.Total = func() uint64 { return page.Total() - page.Total()/totalPart }
+		}
+	}
+	if d.config.Sharer != nil {
+		c.Tell = d.config.Sharer.Stay
+	}
+	return place.New(c)
+}
+
+// Place is where the VM's memory is.
+func (d *Device) Place() *place.VM { return d.place }
+
+// said takes what a worker says unasked.
+func (d *Device) said(w *workerProcess, m *handover.Message, fds []int) {
+	switch m.Kind {
+	case handover.KindWake:
+		handover.CloseFiles(fds)
+		d.place.Work()
+	case handover.KindRoom:
+		handover.CloseFiles(fds)
+		d.place.Lacks(suspendable{d, w}, m.Bytes)
+	default:
+		d.exports.Receive(&w.exports, m, fds)
+	}
+}
+
+// TryAgain implements place.Worker.
+func (w suspendable) TryAgain(why string) {
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	if w.d.workers[w.workerProcess] {
+		w.tell(w.d.log, &handover.Message{Kind: handover.KindRoom, Error: why}, nil)
+	}
+}

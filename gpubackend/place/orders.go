@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"errors"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// Ordered takes an order of the arbiter's. It doesn't wait until it is obeyed.
+func (v *VM) Ordered(o *link.Order) {
+	v.mu.Lock()
+	before := v.order
+	v.order = *o
+	v.setRoom()
+	v.beginObeying()
+	v.mu.Unlock()
+	switch {
+	case o.Denials != before.Denials:
+		v.tryAgain("the arbiter has no room for it")
+	case o.Grants != before.Grants:
+		v.tryAgain("")
+	}
+}
+
+// beginObeying has an order obeyed that isn't yet. One that comes while no arbiter beats waits
+// until it does. mu is held.
+func (v *VM) beginObeying() {
+	if s := v.order.Serial; s != 0 && s != v.obeyed && !v.obeying && !v.alone {
+		v.obeying = true
+		go v.config.Guard("an order of the arbiter's", v.obey)
+	}
+}
+
+// setRoom has the room hold that the arbiter has ordered. mu is held.
+func (v *VM) setRoom() {
+	room := v.order.Room
+	if v.alone {
+		room = 0
+	}
+	v.config.SetRoom(room)
+}
+
+// obey obeys orders until there is no other.
+func (v *VM) obey() {
+	for {
+		v.mu.Lock()
+		o := v.order
+		if v.obeying = o.Serial != v.obeyed && !v.alone; !v.obeying {
+			v.mu.Unlock()
+			return
+		}
+		v.mu.Unlock()
+		_ = v.moveTo(o.Out)
+		v.mu.Lock()
+		v.obeyed = o.Serial
+		v.mu.Unlock()
+		v.tell()
+	}
+}
+
+// moveTo suspends the VM or resumes it, if it isn't so.
+func (v *VM) moveTo(out bool) error {
+	v.mu.Lock()
+	if v.out == out || v.moving {
+		v.mu.Unlock()
+		return nil
+	}
+	v.moving = true
+	if out {
+		v.work = false
+	}
+	v.mu.Unlock()
+	move := v.config.Suspension.Resume
+	if out {
+		move = v.config.Suspension.Suspend
+	}
+	_, err := move(func(suspend.Progress) {})
+	state := v.config.Suspension.Status().State
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.moving = false
+	if !errors.Is(err, suspend.ErrState) { // else it is its owner's
+		v.out = state == suspend.Suspended
+	}
+	return err
+}
+
+// Alone says whether the arbiter is away. Then nothing is bounded, and a VM that is out comes back.
+func (v *VM) Alone(alone bool) {
+	v.mu.Lock()
+	changed := v.alone != alone
+	v.alone = alone
+	if changed {
+		v.setRoom()
+		v.beginObeying()
+	}
+	if changed && alone {
+		if v.back != nil {
+			v.back.Stop()
+		}
+		v.back = time.AfterFunc(returnAfter, func() { v.config.Guard("coming back", v.comeBack) })
+	}
+	v.mu.Unlock()
+	if changed && alone {
+		v.tryAgain("")
+	}
+}
+
+// comeBack resumes a VM that is out, unless there is an arbiter again, and tries again if it can't.
+func (v *VM) comeBack() {
+	v.mu.Lock()
+	due := v.alone && (v.out || v.moving)
+	v.mu.Unlock()
+	if !due {
+		return
+	}
+	v.config.Log.Info("the arbiter is away: the VM, whose memory is out, comes back by itself")
+	if err := v.moveTo(false); err != nil {
+		v.config.Log.WithError(err).Warnf("it can't: it tries again in %v", returnAgain)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.alone && (v.out || v.moving) {
+		v.back.Reset(returnAgain)
+	}
+}
