@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is a file that is written. It has no name until Keep gives it one: whoever is killed before
+// that leaves nothing.
+type File struct {
+	*os.File
+	path string
+}
+
+// Create makes a file for path, which only its owner may read, as a GPU's memory is in it. There
+// must be none with that name yet: a record that is there may be all that is left of a VM.
+func Create(path string) (*File, error) {
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		if err == nil {
+			err = os.ErrExist
+		}
+		return nil, fmt.Errorf("create %s: %w: give another name, or remove it", path, err)
+	}
+	f, err := os.OpenFile(filepath.Dir(path), unix.O_TMPFILE|os.O_RDWR, 0o600)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
+		return nil, fmt.Errorf("create %s: its file system has no files without names: use "+
+			"another one, such as ext4, xfs, btrfs or tmpfs", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	return &File{f, path}, nil
+}
+
+// Reserve takes room for so many bytes, or says that there isn't so much.
+func (f *File) Reserve(bytes uint64) error {
+	if bytes > math.MaxInt64 {
+		return fmt.Errorf("write %s: %d bytes are too many for a file", f.path, bytes)
+	}
+	if bytes == 0 {
+		return nil
+	}
+	for {
+		switch err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, int64(bytes)); {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EOPNOTSUPP):
+			return f.enough(bytes)
+		case err != nil:
+			return fmt.Errorf("take room for %d bytes for %s: %w", bytes, f.path, err)
+		default:
+			return nil
+		}
+	}
+}
+
+// enough says whether there is room now, where none can be taken.
+func (f *File) enough(bytes uint64) error {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
+		return fmt.Errorf("look for room for %s: %w", f.path, err)
+	}
+	if room := s.Bavail * uint64(s.Bsize); bytes > room {
+		return fmt.Errorf("write %s: it takes %d bytes, and its disk has %d: %w",
+			f.path, bytes, room, unix.ENOSPC)
+	}
+	return nil
+}
+
+// Keep gives the file its name, after all of it is on the disk, and closes it. If there is a file
+// of that name by now, that one stays, and this one is still open.
+func (f *File) Keep() error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("write %s: %w", f.path, err)
+	}
+	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD,
+		f.path, unix.AT_SYMLINK_FOLLOW)
+	if err != nil {
+		return fmt.Errorf("name %s: %w", f.path, err)
+	}
+	dir, err := os.Open(filepath.Dir(f.path))
+	if err != nil {
+		return fmt.Errorf("name %s: %w", f.path, err)
+	}
+	err = dir.Sync()
+	if err = errors.Join(err, dir.Close(), f.Close()); err != nil {
+		return fmt.Errorf("name %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// Open opens a file that is to be read: a regular one, which can be read twice.
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO isn't waited for
+	if err != nil {
+		return nil, fmt.Errorf("open the record: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it isn't a regular file")
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open the record %s: %w", path, err)
+	}
+	return f, nil
+}

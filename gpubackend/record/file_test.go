@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func names(t *testing.T, dir string) (list []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// TestFileAppearsWhole: nothing is there before Keep, and nothing is left without it.
+func TestFileAppearsWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "vm.record")
+	for _, keep := range []bool{false, true} {
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Reserve(1 << 20); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Write([]byte("abc")); err != nil {
+			t.Fatal(err)
+		}
+		if list := names(t, dir); len(list) != 0 {
+			t.Errorf("%v while it is written", list)
+		}
+		if !keep {
+			_ = f.Close() // as the end of the process does
+			continue
+		}
+		if err := f.Keep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Size() != 3 || info.Mode() != 0o600 || len(names(t, dir)) != 1 {
+		t.Errorf("%v, %v, in the directory %v", info, err, names(t, dir))
+	}
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}
+
+// TestAnotherFileStays, if it was there before, if it came meanwhile, if it is a link to nothing.
+func TestAnotherFileStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vm.record")
+	f, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Keep(); !errors.Is(err, os.ErrExist) {
+		t.Errorf("one came meanwhile: %v", err)
+	}
+	if _, err := Create(path); !errors.Is(err, os.ErrExist) {
+		t.Errorf("one is there: %v", err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("it has %q, %v", b, err)
+	}
+	link := path + "-link"
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(link); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a link to nothing: %v", err)
+	}
+}
+
+func TestNoRoom(t *testing.T) {
+	f, err := Create(filepath.Join(t.TempDir(), "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, bytes := range []uint64{1 << 60, math.MaxInt64, math.MaxUint64} {
+		if f.Reserve(bytes) == nil {
+			t.Errorf("room for %d bytes", bytes)
+		}
+		if f.enough(bytes) == nil {
+			t.Errorf("there is room for %d bytes", bytes)
+		}
+	}
+	if err := errors.Join(f.Reserve(0), f.Reserve(4096), f.enough(4096)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Create(filepath.Join(dir, "no", "x")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, fifo, "/dev/zero", filepath.Join(dir, "none")} {
+		if f, err := Open(path); err == nil {
+			f.Close()
+			t.Errorf("%s is opened", path)
+		}
+	}
+}

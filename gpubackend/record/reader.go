@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Reader reads a record. After an error it is of no use.
+type Reader struct {
+	Header Header
+
+	from  io.Reader
+	sum   sum
+	order order
+	left  uint64 // bytes of the section that aren't in block yet
+	block []byte // what has been read, and compared with its checksum
+	space []byte // for block
+	ended bool
+}
+
+// NewReader begins to read a record: its header.
+func NewReader(from io.Reader) (*Reader, error) {
+	r := &Reader{from: from}
+	b := make([]byte, headBytes)
+	if err := r.fill(b[:16]); err != nil { // another format may have another header
+		return nil, err
+	}
+	var x head
+	switch {
+	case !bytes.Equal(b[:8], magic[:]):
+		return nil, wrong("is none of Paracuda's")
+	case binary.LittleEndian.Uint32(b[8:]) != format:
+		return nil, wrong("has format %d, this version reads %d",
+			binary.LittleEndian.Uint32(b[8:]), format)
+	}
+	if err := r.fill(b[16:]); err != nil {
+		return nil, err
+	}
+	if err := r.compare(b, &x); err != nil {
+		return nil, err
+	}
+	return r, r.take(&x)
+}
+
+// take keeps what a header says.
+func (r *Reader) take(x *head) error {
+	if x.Bytes != headBytes || x.Zero != (head{}).Zero {
+		return wrong("has a header that this version doesn't know")
+	}
+	var errs [3]error
+	r.Header.GPU, errs[0] = get(x.GPU[:], "GPU")
+	r.Header.Version, errs[1] = get(x.Version[:], "version")
+	r.Header.VM, errs[2] = get(x.VM[:], "VM's name")
+	r.Header.Saved = time.Unix(x.Saved, 0)
+	return errors.Join(errs[:]...)
+}
+
+// Next goes to the next section, over what wasn't read of the last one. At the end of the record it
+// returns io.EOF, and nothing behind it was read.
+func (r *Reader) Next() (s Section, err error) {
+	if r.ended {
+		return s, io.EOF
+	}
+	if _, err := io.Copy(io.Discard, onlyReader{r}); err != nil {
+		return s, err
+	}
+	b := make([]byte, markBytes)
+	if err := r.fill(b); err != nil {
+		return s, err
+	}
+	var x mark
+	if err := r.compare(b, &x); err != nil {
+		return s, err
+	}
+	s = Section{x.Program, string(bytes.TrimRight(x.Name[:], "\x00")), x.Bytes}
+	if s.Name == endName {
+		return s, r.end(s)
+	}
+	if err := r.order.next(s); err != nil {
+		return s, wrong("%w", err)
+	}
+	r.left = s.Bytes
+	return s, nil
+}
+
+// onlyReader hides that a Reader could do more: io.Copy reads from it.
+type onlyReader struct{ io.Reader }
+
+// end reads the last section.
+func (r *Reader) end(s Section) error {
+	if s.Program != 0 || s.Bytes != endBytes {
+		return wrong("has an end that this version doesn't know")
+	}
+	r.left = s.Bytes
+	b := make([]byte, endBytes)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	var x end
+	_, _ = binary.Decode(b, binary.LittleEndian, &x) // it is long enough
+	if x.Sections != r.order.sections || x.Bytes != r.order.bytes {
+		return wrong("has %d sections with %d bytes, its end says %d with %d",
+			r.order.sections, r.order.bytes, x.Sections, x.Bytes)
+	}
+	r.ended = true
+	return io.EOF
+}
+
+// Read reads content of the section. Where the section ends it returns io.EOF.
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(r.block) == 0 {
+		if r.left == 0 {
+			return 0, io.EOF
+		}
+		size := min(r.left, blockBytes)
+		if uint64(len(p)) >= size { // large memory needs no copy more
+			if err := r.fillBlock(p[:size]); err != nil {
+				return 0, err
+			}
+			return int(size), nil
+		}
+		if r.space == nil {
+			r.space = make([]byte, blockBytes)
+		}
+		if err := r.fillBlock(r.space[:size]); err != nil {
+			return 0, err
+		}
+		r.block = r.space[:size]
+	}
+	n := copy(p, r.block)
+	r.block = r.block[n:]
+	return n, nil
+}
+
+// fillBlock reads the next block of the section.
+func (r *Reader) fillBlock(b []byte) error {
+	if err := r.fill(b); err != nil {
+		return err
+	}
+	r.sum.add(b)
+	if err := r.compareSum(); err != nil {
+		return err
+	}
+	r.left -= uint64(len(b))
+	return nil
+}
+
+// compare reads a header whose last bytes are its checksum.
+func (r *Reader) compare(b []byte, x any) error {
+	content := b[:len(b)-sumBytes]
+	r.sum.add(content)
+	if !bytes.Equal(b[len(content):], r.sum.bytes()) {
+		return errDamaged
+	}
+	_, _ = binary.Decode(content, binary.LittleEndian, x) // it is long enough
+	return nil
+}
+
+var errDamaged = wrong("is damaged: a checksum is wrong")
+
+// compareSum reads a checksum and compares it.
+func (r *Reader) compareSum() error {
+	var b [sumBytes]byte
+	if err := r.fill(b[:]); err != nil {
+		return err
+	}
+	if !bytes.Equal(b[:], r.sum.bytes()) {
+		return errDamaged
+	}
+	return nil
+}
+
+// fill reads as much as b has room for.
+func (r *Reader) fill(b []byte) error {
+	switch _, err := io.ReadFull(r.from, b); {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return wrong("is cut short")
+	case err != nil:
+		return fmt.Errorf("read %w: %w", ErrRecord, err)
+	}
+	return nil
+}
+
+// Summary is what there is in a record.
+type Summary struct {
+	Header   Header
+	Programs int
+	Sections uint64
+	Bytes    uint64 // of content
+	Sum      uint32 // of all of it: a record that was read twice is the same one
+}
+
+// Check reads a whole record and what is behind it, which must be nothing. Only then is it known
+// that it isn't damaged: nothing should be done for it before. Known says of each section whether
+// its reader would know it.
+func Check(from io.Reader, known func(Section) error) (s Summary, err error) {
+	r, err := NewReader(from)
+	if err != nil {
+		return s, err
+	}
+	for {
+		switch section, err := r.Next(); {
+		case errors.Is(err, io.EOF):
+			return r.summary(), r.nothingBehind()
+		case err != nil:
+			return s, err
+		default:
+			if err := known(section); err != nil {
+				return s, wrong("has section %q of program %d: %w",
+					section.Name, section.Program, err)
+			}
+		}
+	}
+}
+
+func (r *Reader) nothingBehind() error {
+	switch n, err := io.ReadFull(r.from, make([]byte, 1)); {
+	case n > 0:
+		return wrong("has bytes behind its end")
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read %w: %w", ErrRecord, err)
+	}
+	return nil
+}
+
+func (r *Reader) summary() Summary {
+	return Summary{
+		Header: r.Header, Programs: int(r.order.program), Sections: r.order.sections,
+		Bytes: r.order.bytes, Sum: uint32(r.sum),
+	}
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Writer writes a record. After an error it is of no use: the record has no end, and won't be read.
+type Writer struct {
+	to    io.Writer
+	sum   sum
+	order order
+	left  uint64 // bytes of the section that are still to come
+	block int    // bytes of its block that have come
+	ended bool
+}
+
+// NewWriter begins a record. What it writes to should take large pieces well.
+func NewWriter(to io.Writer, h Header) (*Writer, error) {
+	w := &Writer{to: to}
+	x := head{Magic: magic, Format: format, Bytes: headBytes, Saved: h.Saved.Unix()}
+	err := errors.Join(put(x.GPU[:], "GPU", h.GPU), put(x.Version[:], "version", h.Version),
+		put(x.VM[:], "VM", h.VM))
+	if err != nil {
+		return nil, fmt.Errorf("begin a record: %w", err)
+	}
+	return w, w.summed(&x)
+}
+
+// Begin begins a section, of which so many bytes are to be written.
+func (w *Writer) Begin(s Section) error {
+	switch err := w.whole(); {
+	case err != nil:
+		return err
+	case s.Name == endName:
+		return fmt.Errorf("write a record: a section can't be named %q", s.Name)
+	}
+	if err := w.order.next(s); err != nil {
+		return fmt.Errorf("write a record: it %w", err)
+	}
+	return w.mark(s)
+}
+
+func (w *Writer) mark(s Section) error {
+	x := mark{Bytes: s.Bytes, Program: s.Program}
+	copy(x.Name[:], s.Name)
+	w.left, w.block = s.Bytes, 0
+	return w.summed(&x)
+}
+
+// Write writes content of the section that was begun.
+func (w *Writer) Write(p []byte) (n int, err error) {
+	if uint64(len(p)) > w.left {
+		return 0, fmt.Errorf("write a record: %d bytes, where %d are left of the section",
+			len(p), w.left)
+	}
+	for len(p) > 0 {
+		part := p[:min(len(p), blockBytes-w.block)]
+		if _, err := w.to.Write(part); err != nil {
+			return n, fmt.Errorf("write a record: %w", err)
+		}
+		w.sum.add(part)
+		n, p = n+len(part), p[len(part):]
+		w.left -= uint64(len(part))
+		w.block += len(part)
+		if w.block == blockBytes || w.left == 0 {
+			if err := w.raw(w.sum.bytes()); err != nil {
+				return n, err
+			}
+			w.block = 0
+		}
+	}
+	return n, nil
+}
+
+// End ends the record. Who reads it knows by that that nothing is missing.
+func (w *Writer) End() error {
+	if err := w.whole(); err != nil {
+		return err
+	}
+	if err := w.mark(Section{Name: endName, Bytes: endBytes}); err != nil {
+		return err
+	}
+	x := end{w.order.sections, w.order.bytes}
+	b, _ := binary.Append(nil, binary.LittleEndian, &x) // of a fixed size: it can't fail
+	_, err := w.Write(b)
+	w.ended = true
+	return err
+}
+
+// whole says why nothing new can begin.
+func (w *Writer) whole() error {
+	switch {
+	case w.ended:
+		return errors.New("write a record: it has ended")
+	case w.left > 0:
+		return fmt.Errorf("write a record: %d bytes of a section are missing", w.left)
+	}
+	return nil
+}
+
+// summed writes a header with its checksum.
+func (w *Writer) summed(x any) error {
+	b, _ := binary.Append(nil, binary.LittleEndian, x) // of a fixed size: it can't fail
+	w.sum.add(b)
+	return w.raw(append(b, w.sum.bytes()...))
+}
+
+func (w *Writer) raw(b []byte) error {
+	if _, err := w.to.Write(b); err != nil {
+		return fmt.Errorf("write a record: %w", err)
+	}
+	return nil
+}
