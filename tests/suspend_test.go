@@ -21,6 +21,7 @@ func TestSuspendedUnderLoad(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keeps"), "0")
 		p.commands(t, 500) // all is allocated
+		p.staysWith(t, "keeps")
 		for range 20 {
 			before := p.state(t)
 			out, stays := p.suspend(t)
@@ -57,6 +58,19 @@ func (p *policyRig) state(t *testing.T) *device.Answer {
 		t.Fatalf("stats: %v, %s", err, out)
 	}
 	return &a
+}
+
+// staysWith fails unless the VM says that it can't be saved, because of a program.
+func (p *policyRig) staysWith(t *testing.T, program string) {
+	t.Helper()
+	a := p.state(t)
+	why := "programs in it use the GPU: " + program + " (pid "
+	if m := a.Movable; m == nil || m.Now || !strings.HasPrefix(m.Why, why) {
+		t.Fatalf("movable: %+v", m)
+	}
+	if text := p.must(t, "stats"); !strings.Contains(text, "\nmovable: no: "+why) {
+		t.Fatalf("stats: %s", text)
+	}
 }
 
 // suspend says how many bytes moved out, and how many stay.

@@ -21,7 +21,8 @@ import (
 )
 
 const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and
-its programs. SOCKET is the device's control socket.`
+its programs; and whether it could be saved or migrated now, or why not. SOCKET is the device's
+control socket.`
 
 func statsCommand() *cobra.Command {
 	raw := false
@@ -58,6 +59,7 @@ func stats(socket string, raw bool) error {
 func printStats(a *device.Answer) {
 	fmt.Fprintln(stdout, "gpu:", a.GPU)
 	printState(a.State)
+	printMovable(a)
 	fmt.Fprintln(stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
 		fmt.Fprintf(stdout, "  %s=%s\n", key, a.Policies[key])
@@ -101,6 +103,28 @@ func printState(s *suspend.Status) {
 		fmt.Fprintf(stdout, ", %s MiB of device memory in the host's memory", mib(s.Image))
 	}
 	fmt.Fprintln(stdout)
+}
+
+// printMovable prints whether the VM can be saved or migrated, and what of its programs can't be
+// made anew elsewhere.
+func printMovable(a *device.Answer) {
+	switch {
+	case a.Movable == nil: // the device doesn't say
+	case a.Movable.Now:
+		fmt.Fprintln(stdout, "movable: yes")
+	default:
+		fmt.Fprintln(stdout, "movable: no:", plain(a.Movable.Why))
+	}
+	for _, p := range a.Programs {
+		var list []string
+		for _, kind := range slices.Sorted(maps.Keys(p.Fixed)) {
+			list = append(list, fmt.Sprintf("%s %d", kind, p.Fixed[kind]))
+		}
+		if len(list) > 0 {
+			fmt.Fprintf(stdout, "fixed: %s (%d): %s\n", plain(p.Name), p.PID,
+				strings.Join(list, ", "))
+		}
+	}
 }
 
 // printTurns prints what the arbiter told of the VM; nil: there is none.

@@ -37,6 +37,7 @@ type Answer struct {
 	Programs []Program         `json:"programs,omitempty"` // that run now
 	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
 	State    *suspend.Status   `json:"state,omitempty"`    // whether the VM is suspended
+	Movable  *Movable          `json:"movable,omitempty"`  // whether it can be saved or migrated
 	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
 	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
 }
@@ -48,6 +49,13 @@ type Program struct {
 	Name    string            `json:"name"`
 	Stats   map[string]uint64 `json:"stats"`
 	Memory  map[string]uint64 `json:"memory,omitempty"` // of all GPUs together, by kind
+	Fixed   map[string]uint64 `json:"fixed,omitempty"`  // what can't be made anew elsewhere
+}
+
+// Movable is whether a VM can be saved or migrated now, as far as its GPU is concerned.
+type Movable struct {
+	Now bool   `json:"now"`
+	Why string `json:"why,omitempty"` // not
 }
 
 // adminTimeout bounds what one connection may take.
@@ -98,6 +106,7 @@ func (d *Device) admin(c net.Conn) {
 		a.GPU, a.Policies = d.config.GPU, d.policies()
 		a.Stats, a.Turns = d.Counters().Map(), d.shares.turns()
 		a.Memory, a.Programs = d.programs()
+		a.Movable = d.movable()
 		state := d.suspension.Status()
 		a.State = &state
 	case r.Suspend || r.Resume:
@@ -195,7 +204,8 @@ func (d *Device) programs() (memory []holdings.GPU, list []Program) {
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
 			stats := w.state.Counters().Map()
-			list = append(list, Program{c.index, w.pid, w.comm, stats, w.memory(d.holdings)})
+			list = append(list, Program{c.index, w.pid, w.comm, stats, w.memory(d.holdings),
+				w.state.Fixed().Map()})
 		}
 	}
 	return d.holdings.GPUs(), list

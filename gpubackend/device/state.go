@@ -46,12 +46,22 @@ func (d *Device) SaveState(w io.Writer) error {
 	why, s := d.unsaved(), d.state()
 	d.mu.Unlock()
 	if why != nil {
-		return why
+		return fmt.Errorf("%w: %w", errBusyVM, why)
 	}
 	if _, err := w.Write(s.encode()); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
 	return nil
+}
+
+// movable says whether the VM could be saved or migrated now.
+func (d *Device) movable() *Movable {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if why := d.unsaved(); why != nil {
+		return &Movable{Why: why.Error()}
+	}
+	return &Movable{Now: true}
 }
 
 // unsaved says what keeps the VM from being saved.
@@ -60,25 +70,24 @@ func (d *Device) unsaved() error {
 	for _, c := range d.channels {
 		switch w := c.worker; {
 		case w != nil && w.stuck:
-			return fmt.Errorf("%w: a worker that was killed does not end", errBusyVM)
+			return errors.New("a worker that was killed does not end")
 		case w != nil:
 			programs = append(programs, fmt.Sprintf("%s (pid %d)", w.comm, w.pid))
 		case c.cold != nil:
 			programs = append(programs, fmt.Sprintf("%s (pid %d)", c.cold.comm, c.cold.pid))
 		case c.owed:
-			return fmt.Errorf("%w: a mover that was killed does not end", errBusyVM)
+			return errors.New("a mover that was killed does not end")
 		}
 	}
 	handles, _ := d.exports.Held()
 	switch {
 	case len(programs) > 0:
-		return fmt.Errorf("%w: programs in it use the GPU: %s: end them first",
-			errBusyVM, strings.Join(programs, ", "))
+		return fmt.Errorf("programs in it use the GPU: %s: end them first",
+			strings.Join(programs, ", "))
 	case handles > 0:
-		return fmt.Errorf("%w: programs in it hold descriptors of GPU memory: end them first",
-			errBusyVM)
+		return errors.New("programs in it hold descriptors of GPU memory: end them first")
 	case d.late != nil && d.late.open > 0:
-		return fmt.Errorf("%w: a request of its driver's isn't answered yet", errBusyVM)
+		return errors.New("a request of its driver's isn't answered yet")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 )
@@ -95,6 +96,44 @@ func TestBusyVMStays(t *testing.T) {
 	if _, err := v.call(0, 999, 10); err != nil {
 		t.Errorf("the program doesn't go on: %v", err)
 	}
+}
+
+// TestMovableIsTold before anybody tries: the same as saving it would say.
+func TestMovableIsTold(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	if m := v.dev.movable(); !m.Now || m.Why != "" {
+		t.Errorf("without a program: %+v", m)
+	}
+	v.program(0)
+	m := v.dev.movable()
+	err := v.dev.SaveState(&bytes.Buffer{})
+	if m.Now || !strings.Contains(m.Why, "(pid 9)") || err == nil ||
+		err.Error() != errBusyVM.Error()+": "+m.Why {
+		t.Errorf("with a program: %+v; saving it: %v", m, err)
+	}
+	v.closeChannel(0)
+	v.reap(1, 3)
+	if m := v.dev.movable(); !m.Now {
+		t.Errorf("after it: %+v", m)
+	}
+}
+
+// TestWhatIsFixedIsTold of each program, and until it is gone.
+func TestWhatIsFixedIsTold(t *testing.T) {
+	s := newSuspended(t)
+	graphs := func() uint64 {
+		_, list := s.dev.programs()
+		return list[0].Fixed["graphs"]
+	}
+	g := s.do(gpubackend.OpGraphCreate, 0)
+	await(t, "a graph is told of", func() bool { return graphs() == 1 })
+	s.mustSuspend()
+	if n := graphs(); n != 1 {
+		t.Errorf("%d graphs while the VM is suspended", n)
+	}
+	s.mustResume()
+	s.do(gpubackend.OpGraphDestroy, g)
+	await(t, "there is no graph", func() bool { return graphs() == 0 })
 }
 
 func TestStatesAreChecked(t *testing.T) {

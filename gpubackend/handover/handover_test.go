@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -161,6 +162,28 @@ func TestSendNowDoesNotWait(t *testing.T) {
 	}
 	if m, _, err := b.Receive(); err != nil || m.Kind != KindStop {
 		t.Errorf("%v, %v", m, err)
+	}
+}
+
+// TestStateOfWhatIsFixed: the numbers arrive, go again, and are in nobody's way.
+func TestStateOfWhatIsFixed(t *testing.T) {
+	s, err := NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var all fixed.Counts
+	for k := range all {
+		all[k] = uint64(k) + 1
+	}
+	s.SetFixed(&all)
+	if s.Fixed() != all || len(s.InFlight(maxHeads)) != 0 || s.Base() != 0 ||
+		s.Counters() != (Counters{}) {
+		t.Errorf("%v, heads %d, counters %v", s.Fixed(), s.InFlight(maxHeads), s.Counters())
+	}
+	s.SetFixed(&fixed.Counts{})
+	if s.Fixed() != (fixed.Counts{}) {
+		t.Errorf("%v, and there is nothing", s.Fixed())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/virtqueue"
 	"golang.org/x/sys/unix"
 
@@ -13,14 +14,14 @@ import (
 )
 
 // State is memory that a worker and its device process share, so that the latter can go on where a
-// worker stopped, however it ended: which chains it holds, and what it counted.
+// worker stopped, however it ended: which chains it holds, what it counted, and what is fixed.
 type State struct {
 	fd  int
 	mem []byte
 }
 
 // Layout: the counters, the next avail index, a word that asks for a cold worker, the head that is
-// being returned, then a byte for each head in flight.
+// being returned, what is fixed, then a byte for each head in flight.
 //
 // A worker can be killed between any two writes. With the avail index comes the head that was taken
 // last, until that has its byte; and before a head goes to the used ring it is noted with the used
@@ -29,9 +30,16 @@ const (
 	baseOffset     = 8 * int(counters)
 	coldOffset     = baseOffset + 8
 	givingOffset   = coldOffset + 8
+	fixedOffset    = 256
 	inFlightOffset = 512
 	maxHeads       = virtqueue.MaxSize
 	stateBytes     = inFlightOffset + maxHeads
+)
+
+// Neither overlaps the next.
+const (
+	_ = uint(fixedOffset - givingOffset - 8)
+	_ = uint(inFlightOffset - fixedOffset - 8*int(fixed.Kinds))
 )
 
 // Counter is one of the figures that `paracuda run --stats` prints.
@@ -194,6 +202,23 @@ func (s *State) Set(c Counter, n uint64) { atomic.StoreUint64(word64(s.mem[8*c:]
 func (s *State) Counters() (c Counters) {
 	for i := range c {
 		c[i] = atomic.LoadUint64(word64(s.mem[8*i:]))
+	}
+	return c
+}
+
+// SetFixed records what keeps the program where it is. It costs little where that hasn't changed.
+func (s *State) SetFixed(c *fixed.Counts) {
+	for i, n := range c {
+		if p := word64(s.mem[fixedOffset+8*i:]); atomic.LoadUint64(p) != n {
+			atomic.StoreUint64(p, n)
+		}
+	}
+}
+
+// Fixed is what keeps the program where it is.
+func (s *State) Fixed() (c fixed.Counts) {
+	for i := range c {
+		c[i] = atomic.LoadUint64(word64(s.mem[fixedOffset+8*i:]))
 	}
 	return c
 }

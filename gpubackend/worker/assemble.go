@@ -120,7 +120,7 @@ func (w *Worker) makeWork() {
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
 	})
 	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects,
-		Streams: w.streams})
+		Streams: w.streams, Home: w.contexts.Home})
 	w.graphs = graphs.New(graphs.Config{
 		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
 		Keep: w.hostFuncs.Keep,

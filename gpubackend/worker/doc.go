@@ -19,7 +19,7 @@
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go
-//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go usage.go
+//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go usage.go fixed.go
 //
 //	call               a command while it is executed, and the table of handlers
 //	contexts           which context is current; primary and green ones

@@ -155,6 +155,7 @@ func (w *Worker) endContext(
 		w.pools.Forget(handle)
 		w.sharing.Forget(handle)
 		w.fences.Forget(handle)
+		w.textures.Forget(handle)
 		w.greens.Settle()
 	}
 	w.contexts.Ended(handle)

@@ -49,6 +49,7 @@ func (w *Worker) whileHeld() error {
 		return nil // the one that runs goes on
 	}
 	w.hold.waits = true
+	w.tellFixed()
 	w.watchdog.asleep.Store(true)
 	defer func() {
 		w.hold.waits = false

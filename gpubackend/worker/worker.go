@@ -239,6 +239,7 @@ func (w *Worker) loop() error {
 // was anything.
 func (w *Worker) lookAround() (busy bool, err error) {
 	w.watchdog.turn()
+	w.tellFixed()
 	took, err := w.chains.takeChains()
 	if err != nil {
 		return took, err

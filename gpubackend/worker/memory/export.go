@@ -110,6 +110,9 @@ func (s *shared) forget(x *memory) {
 	}
 }
 
+// Virtual is how many handles of memory there are, and how many places where memory is.
+func (m *Memory) Virtual() int { return len(m.memory) + len(m.mapped) }
+
 // Shared is how much memory is known that was exported, and that was imported.
 func (m *Memory) Shared() (exported, imported int) {
 	return len(m.shared.numbers), len(m.shared.ids)

@@ -23,6 +23,7 @@ type shares struct {
 	offered  map[uint64]*offeredSegment                  // by address
 	mapped   map[[offers.SecretBytes]byte]*mappedSegment // of others, by name
 	pointers map[uint64]*mappedSegment                   // what the guest has imported, by address
+	pools    int                                         // that other processes may have, or do
 }
 
 // offeredSegment is offered for as long as allocations that were exported are in it.
@@ -66,6 +67,7 @@ func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) g
 		if p.number = s.Exports.Number(); p.number == 0 {
 			return gpubackend.OutOfMemory
 		}
+		s.shares.pools++
 	}
 	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Device: p.device,
 		Token: p.token}
@@ -92,6 +94,7 @@ func (s *Pools) open(c *call.Call, a command.MemPoolImportFromShareableHandle) g
 	}
 	p, _ := s.findPool(h)
 	p.imported, p.token = true, i.Token
+	s.shares.pools++
 	c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: h, Device: i.Device})
 	return gpubackend.Success
 }
@@ -279,6 +282,11 @@ func (s *Pools) Shares(address, bytes uint64) bool {
 		}
 	}
 	return false
+}
+
+// Shared is how many pools processes share, and how many segments of memory.
+func (s *Pools) Shared() (pools, segments int) {
+	return s.shares.pools, len(s.shares.offered) + len(s.shares.mapped)
 }
 
 // Segments is how many segments are offered and mapped, and how many pointers into these there are.

@@ -70,7 +70,9 @@ func (s *Sharing) openEvent(c *call.Call, a command.IpcOpenEventHandle) gpubacke
 	if result != gpubackend.Success {
 		return result
 	}
-	handle := s.Objects.Add(object.Event, uint64(e), s.Contexts.Home(c.Context))
+	home := s.Contexts.Home(c.Context)
+	handle := s.Objects.Add(object.Event, uint64(e), home)
+	s.opened[handle] = home
 	c.Put(command.IpcOpenEventHandleAnswer{Event: handle})
 	return gpubackend.Success
 }
@@ -94,5 +96,6 @@ func (s *Sharing) endEvent(
 	c *call.Call, a command.EventDestroy, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
 	s.withdrawEvent(a.HEvent)
+	delete(s.opened, a.HEvent)
 	return run(c)
 }

@@ -47,6 +47,7 @@ type Sharing struct {
 	offered map[uint64]*share // memory by the address of the allocation
 	mapped  map[uint64]uint64 // memory of others: the context, by address
 	events  map[uint64]*share // events by handle
+	opened  map[uint64]uint64 // events of others: the context, by handle
 }
 
 // These bound the sockets and goroutines that a guest can make a worker have.
@@ -66,7 +67,7 @@ type share struct {
 func New(c Config) *Sharing {
 	return &Sharing{
 		Config: c, offered: map[uint64]*share{}, mapped: map[uint64]uint64{},
-		events: map[uint64]*share{},
+		events: map[uint64]*share{}, opened: map[uint64]uint64{},
 	}
 }
 
@@ -200,6 +201,11 @@ func (s *Sharing) Forget(context uint64) {
 			s.withdrawEvent(handle)
 		}
 	}
+	for handle, of := range s.opened {
+		if of == context {
+			delete(s.opened, handle)
+		}
+	}
 }
 
 // Close ends all offers.
@@ -225,6 +231,11 @@ func (s *Sharing) Has(address, bytes uint64) bool {
 		}
 	}
 	return false
+}
+
+// Shared is how much memory and how many events are offered, or other processes'.
+func (s *Sharing) Shared() (memory, events int) {
+	return len(s.offered) + len(s.mapped), len(s.events) + len(s.opened)
 }
 
 // Offered is how many allocations are offered.

@@ -33,13 +33,28 @@ type Config struct {
 	Driver  Driver
 	Objects *object.Table
 	Streams Streams
+	// Home is the context that what is made in a context belongs to.
+	Home func(context uint64) uint64
 }
 
 // Textures makes textures and surfaces and copies arrays.
-type Textures struct{ Config }
+type Textures struct {
+	Config
+	made map[uint64]int // textures and surfaces, by their contexts
+	all  int            // of them together
+}
 
 // New returns a Textures.
-func New(c Config) *Textures { return &Textures{c} }
+func New(c Config) *Textures { return &Textures{Config: c, made: map[uint64]int{}} }
+
+// Made is how many textures and surfaces there are.
+func (t *Textures) Made() int { return t.all }
+
+// Forget is told that a context is gone, with what was in it.
+func (t *Textures) Forget(context uint64) {
+	t.all -= t.made[context]
+	delete(t.made, context)
+}
 
 // Handlers are the commands that a Textures executes.
 func (t *Textures) Handlers() call.Handlers {
@@ -61,8 +76,31 @@ func (t *Textures) Handlers() call.Handlers {
 // Steps are what is done around the handlers of others.
 func (t *Textures) Steps() call.Steps {
 	return call.Steps{
-		gpubackend.OpTexRefDestroy: call.Around(command.DecodeTexRefDestroy, t.endReference),
+		gpubackend.OpTexRefDestroy:     call.Around(command.DecodeTexRefDestroy, t.endReference),
+		gpubackend.OpTexObjectDestroy:  t.destroy,
+		gpubackend.OpSurfObjectDestroy: t.destroy,
 	}
+}
+
+// destroy counts a texture or surface less.
+func (t *Textures) destroy(
+	c *call.Call, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	result := run(c)
+	if home := t.Home(c.Context); result == gpubackend.Success && t.made[home] > 0 {
+		t.made[home]--
+		t.all--
+	}
+	return result
+}
+
+// count counts one more, if it was made.
+func (t *Textures) count(c *call.Call, result gpubackend.Result) gpubackend.Result {
+	if result == gpubackend.Success {
+		t.made[t.Home(c.Context)]++
+		t.all++
+	}
+	return result
 }
 
 // resource returns a resource description with the driver's handle in it.
@@ -110,7 +148,7 @@ func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubac
 	}
 	made, result := t.Driver.TexObjectCreate(resource, texture, view)
 	c.Put(command.TexObjectCreateAnswer{Texture: made})
-	return result
+	return t.count(c, result)
 }
 
 // createSurface makes a surface.
@@ -121,7 +159,7 @@ func (t *Textures) createSurface(c *call.Call, a command.SurfObjectCreate) gpuba
 	}
 	s, result := t.Driver.SurfObjectCreate(resource)
 	c.Put(command.SurfObjectCreateAnswer{Surface: s})
-	return result
+	return t.count(c, result)
 }
 
 // copyArray copies between arrays and device memory.

@@ -62,7 +62,10 @@ type rig struct {
 
 func newRig() *rig {
 	r := &rig{}
-	r.Textures = New(Config{Driver: &r.driver, Objects: &r.objects, Streams: &r.driver})
+	r.Textures = New(Config{
+		Driver: &r.driver, Objects: &r.objects, Streams: &r.driver,
+		Home: func(context uint64) uint64 { return context },
+	})
 	r.call = call.New(&call.Buffers{
 		Bulk:   func(_, n uint64) ([]byte, error) { return r.bulk[:n], nil },
 		Copied: func(uint64) {},

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fixed counts what keeps a program where it is: objects that can't be made anew by another
+// worker, at the same handles and addresses, from what is known of them.
+//
+// Each worker counts its own (package worker), in memory that it shares with its device process
+// (handover.State), which tells who asks. What isn't listed isn't known to be in the way: device
+// memory, pools, modules, streams, events, and the guest's own pages. Nobody knows of all that a
+// kernel has allocated with malloc, or of addresses of code that it has stored.
+//
+// # Who may lie
+//
+// Workers. The numbers are shown, and decide nothing but whether their own program moves.
+package fixed
+
+// Kind is a kind of such objects.
+type Kind int
+
+// The kinds. docs/suspend.md says what each is.
+const (
+	Graphs Kind = iota
+	GraphExecs
+	Arrays
+	Textures
+	References
+	GreenContexts
+	Linkers
+	VirtualMemory
+	SharedMemory
+	SharedPools
+	SharedEvents
+	Kinds
+)
+
+// Names are the names of the kinds in JSON.
+var Names = [Kinds]string{
+	"graphs", "graph_execs", "arrays", "textures", "references", "green_contexts", "linkers",
+	"virtual_memory", "shared_memory", "shared_pools", "shared_events",
+}
+
+// Counts is how many objects of each kind there are.
+type Counts [Kinds]uint64
+
+// Map returns the kinds of which there are some, by name; nil: none.
+func (c Counts) Map() map[string]uint64 {
+	var m map[string]uint64
+	for k, n := range c {
+		if n == 0 {
+			continue
+		}
+		if m == nil {
+			m = map[string]uint64{}
+		}
+		m[Names[k]] = n
+	}
+	return m
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+)
+
+// TestFixed: each object that is in the way counts from when it is made until it is gone, and what
+// isn't in the way never counts.
+func TestFixed(t *testing.T) {
+	r, _ := exporter(t, oneBase)
+	r.want(t, 0, gpubackend.OpMemAlloc, 4096)
+	r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
+	r.want(t, 0, gpubackend.OpEventCreate, 2)
+	pool := r.want(t, 0, gpubackend.OpPoolDefault, 0)
+	r.want(t, 0, gpubackend.OpMemAllocAsync, 4096, pool, 0)
+	r.want(t, 0, gpubackend.OpMemAddressReserve, reservation(0), piece)
+	told := func() fixed.Counts {
+		t.Helper()
+		r.tellFixed()
+		return r.state.Fixed()
+	}
+	if c := told(); c != (fixed.Counts{}) {
+		t.Fatalf("%v is in the way of a program that has nothing of the kind", c.Map())
+	}
+
+	array := r.newArray(t)
+	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
+	desc := make([]byte, cudaabi.ResourceDescSize)
+	binary.LittleEndian.PutUint64(desc[8:], array)
+	with := fixed.Counts{fixed.Arrays: 1, fixed.VirtualMemory: 1}
+	if c := told(); c != with {
+		t.Fatalf("an array and memory: %v", c.Map())
+	}
+	none := uint64(wire.BufferNone) << 56
+	var made uint64
+	for name, x := range map[string]struct {
+		kind      fixed.Kind
+		make, end func()
+	}{
+		"graph": {
+			fixed.Graphs,
+			func() { made = r.want(t, 0, gpubackend.OpGraphCreate, 0) },
+			func() { r.want(t, 0, gpubackend.OpGraphDestroy, made) },
+		},
+		"executable graph": {
+			fixed.GraphExecs,
+			func() {
+				g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+				made = r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, g, 0)
+				r.want(t, 0, gpubackend.OpGraphDestroy, g)
+			},
+			func() { r.want(t, 0, gpubackend.OpGraphExecDestroy, made) },
+		},
+		"surface": {
+			fixed.Textures,
+			func() {
+				ref, n := r.given(desc)
+				made = r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
+			},
+			func() { r.want(t, 0, gpubackend.OpSurfObjectDestroy, made) },
+		},
+		"linker": {
+			fixed.Linkers,
+			func() { made = r.want(t, 0, gpubackend.OpLinkCreate, none, 0, 0, 0) },
+			func() { r.want(t, 0, gpubackend.OpLinkDestroy, made) },
+		},
+		"mapping": {
+			fixed.VirtualMemory,
+			func() { r.want(t, 0, gpubackend.OpMemMap, reservation(0), piece, m) },
+			func() { r.want(t, 0, gpubackend.OpMemUnmap, reservation(0), piece) },
+		},
+		"references": {
+			fixed.References,
+			func() { made, _, _ = r.loadReferences(t) },
+			func() { r.want(t, 0, gpubackend.OpModuleUnload, made) },
+		},
+		"memory for others": {
+			fixed.SharedMemory,
+			func() {
+				made = r.want(t, 0, gpubackend.OpMemAlloc, piece)
+				r.want(t, 0, gpubackend.OpIpcGetMemHandle, made)
+			},
+			func() { r.want(t, 0, gpubackend.OpMemFree, made) },
+		},
+		"event for others": {
+			fixed.SharedEvents,
+			func() {
+				made = r.want(t, 0, gpubackend.OpEventCreate, 6)
+				r.want(t, 0, gpubackend.OpIpcGetEventHandle, made)
+			},
+			func() { r.want(t, 0, gpubackend.OpEventDestroy, made) },
+		},
+		"pool for others": {
+			fixed.SharedPools,
+			func() {
+				made = r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
+				r.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, made)
+			},
+			func() { r.want(t, 0, gpubackend.OpMemPoolDestroy, made) },
+		},
+	} {
+		x.make()
+		c := told()
+		if n := c[x.kind] - with[x.kind]; n == 0 || n > 2 {
+			t.Errorf("%s: %v", name, c.Map())
+		}
+		c[x.kind] = with[x.kind]
+		x.end()
+		if c != with || told() != with {
+			t.Errorf("%s: beside it %v, and %v without it", name, c.Map(), told().Map())
+		}
+	}
+	ref, n := r.given(desc)
+	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
+	r.textures.Forget(r.context)
+	if c := told(); c != with {
+		t.Errorf("%v, and the context of a surface has ended", c.Map())
+	}
+}
