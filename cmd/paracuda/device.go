@@ -15,11 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
 	socket, gpu, stats, trace, control string
+	gpus                               []hostgpus.GPU // of the host's, for the VM
 	config                             string
 	arbiter, name                      string
 	logs                               logFlags

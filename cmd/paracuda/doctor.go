@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
@@ -91,8 +91,8 @@ func checkConfig(file string) error {
 	if err := f.read(file); err != nil {
 		return err
 	}
-	if !slices.Contains([]string{gpuAuto, gpuCUDA, gpuSoft}, o.gpu) {
-		return usagef("--config %s: gpu = %q: want auto, soft or cuda", file, o.gpu)
+	if _, err := hostgpus.Parse(o.gpu); err != nil {
+		return usagef("--config %s: gpu = %w", file, err)
 	}
 	_, err := o.vmName()
 	if err == nil {
@@ -109,7 +109,11 @@ func checkConfig(file string) error {
 
 // computeApart has a process of its own compute on a GPU: a driver may crash or hang.
 func computeApart(ctx context.Context, gpu string) (string, error) {
-	gpu, err := chooseGPU(gpu)
+	want := gpu
+	gpu, err := chooseGPU(want)
+	if err == nil {
+		_, err = takeGPUs(want, gpu)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -3,24 +3,30 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 // The GPUs that there are.
 const (
-	gpuAuto = "auto"
-	gpuSoft = "soft"
-	gpuCUDA = "cuda"
+	gpuAuto = hostgpus.Auto
+	gpuSoft = hostgpus.Soft
+	gpuCUDA = hostgpus.CUDA
 )
 
-const gpuHelp = "execute on `GPU`: cuda (the host's NVIDIA GPU), soft (the software GPU), " +
-	"or auto"
+const gpuHelp = "execute on `GPU`: cuda (the host's first NVIDIA GPU), cuda:LIST (those " +
+	"with these indices, UUIDs or bus ids), cuda:all, soft (the software GPU), or auto"
 
 // gpuOption adds --gpu to a command.
 func gpuOption(c *cobra.Command, gpu *string) {
@@ -28,14 +34,14 @@ func gpuOption(c *cobra.Command, gpu *string) {
 	complete(c, "gpu", words(gpuAuto, gpuCUDA, gpuSoft))
 }
 
-// chooseGPU settles which GPU to use.
+// chooseGPU settles which kind of GPU to use.
 func chooseGPU(want string) (string, error) {
-	switch want {
-	case gpuSoft:
+	choice, err := hostgpus.Parse(want)
+	if err != nil {
+		return "", usagef("--gpu %w", err)
+	}
+	if choice.Kind == gpuSoft {
 		return gpuSoft, nil
-	case gpuAuto, gpuCUDA:
-	default:
-		return "", usagef("--gpu %s: want auto, soft or cuda", want)
 	}
 	why, err := probe()
 	switch {
@@ -43,11 +49,61 @@ func chooseGPU(want string) (string, error) {
 		return "", err
 	case why == "":
 		return gpuCUDA, nil
-	case want == gpuAuto:
+	case choice.Kind == gpuAuto:
 		return gpuSoft, nil
 	}
-	return "", fmt.Errorf("no GPU for --gpu cuda: %s; install the NVIDIA driver, or use --gpu soft",
-		why)
+	return "", fmt.Errorf("no GPU for --gpu %s: %s; install the NVIDIA driver, or use --gpu soft",
+		want, why)
+}
+
+// takeGPUs finds the host's GPUs that are meant, and hides the others from the processes that this
+// one starts. The software GPU is none of them.
+func takeGPUs(want, kind string) ([]hostgpus.GPU, error) {
+	if kind != gpuCUDA {
+		return nil, nil
+	}
+	host, err := hostGPUs()
+	if err != nil {
+		return nil, err
+	}
+	choice, err := hostgpus.Parse(want)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := choice.Of(host)
+	if err != nil {
+		return nil, err
+	}
+	if list, ok := hostgpus.Visible(chosen, host); ok {
+		err = os.Setenv("CUDA_VISIBLE_DEVICES", list)
+	}
+	return chosen, err
+}
+
+// hostTime is how long the driver may take to tell the host's GPUs.
+const hostTime = time.Minute
+
+// hostGPUs asks the driver, by a child, for the GPUs that this process may use.
+func hostGPUs() ([]hostgpus.GPU, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), hostTime)
+	defer cancel()
+	c := exec.CommandContext(ctx, self(), "probe", "--json")
+	c.WaitDelay = time.Second
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := c.Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("list the host's GPUs: the driver took more than %v", hostTime)
+	}
+	var said map[string]probed
+	if broken := json.Unmarshal(out, &said); broken != nil {
+		return nil, fmt.Errorf("list the host's GPUs: %w", errors.Join(err, broken))
+	}
+	cuda := said[gpuCUDA]
+	if cuda.Error != "" {
+		return nil, fmt.Errorf("list the host's GPUs: %s; paracuda doctor looks for the reason",
+			cuda.Error)
+	}
+	return cuda.GPUs, nil
 }
 
 // probe returns why the CUDA driver can't be used, or "". A child asks: the device process must not

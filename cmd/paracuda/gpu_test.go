@@ -5,7 +5,12 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 // TestSelf: after an upgrade a process starts its children from its own program all the same.
@@ -40,5 +45,26 @@ func TestNameOfTheVM(t *testing.T) {
 		if got, err := tt.o.vmName(); err != nil || got != tt.want {
 			t.Errorf("%+v: %s, %v, want %s", tt.o, got, err, tt.want)
 		}
+	}
+}
+
+// TestNamesOfSharedGPUs: each of the host's GPUs is shared by itself, by a name that doesn't depend
+// on how the VM's operator named it.
+func TestNamesOfSharedGPUs(t *testing.T) {
+	o := deviceOptions{gpu: "cuda:1,0", gpus: []hostgpus.GPU{
+		{Name: "A", UUID: "GPU-1", Memory: 2 << 30}, {Name: "A", UUID: "GPU-0", Memory: 1 << 30},
+	}}
+	want := []link.GPU{{Name: "GPU-1", Memory: 2 << 30}, {Name: "GPU-0", Memory: 1 << 30}}
+	if got := o.shared(gpuCUDA); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	o = deviceOptions{settings: device.DefaultSettings()}
+	o.settings.Policy.SoftMemory = 3 << 30
+	want = []link.GPU{{Name: "soft", Memory: 3 << 30}}
+	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
+		t.Errorf("software: %v", got)
+	}
+	if gpus, err := takeGPUs(gpuAuto, gpuSoft); gpus != nil || err != nil {
+		t.Errorf("the software GPU is one of the host's: %v, %v", gpus, err)
 	}
 }

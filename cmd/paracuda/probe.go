@@ -3,66 +3,103 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
-const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, and the
-software GPU. It exits with 1 where none can be used.`
+const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, in
+the order of their bus ids, and the software GPU. --gpu cuda:LIST names them by
+index, UUID or bus id. It exits with 1 where none can be used.`
 
 func probeCommand() *cobra.Command {
-	quick := false
+	quick, asJSON := false, false
 	c := &cobra.Command{
-		Use:   "probe [--quick]",
+		Use:   "probe [--quick|--json]",
 		Short: "say which GPUs the host has for guests",
 		Long:  probeText,
 		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
+			if quick && asJSON {
+				return usagef("probe: want --quick or --json")
+			}
 			if quick {
 				printWhether(stdout, gpuCUDA, nil, cuda.Available())
 				return nil
 			}
-			return probeAll(stdout, cuda.List, softGPUs)
+			return probeAll(stdout, asJSON, cuda.List, softGPUs)
 		},
 	}
 	c.Flags().BoolVar(&quick, "quick", false,
 		"only say whether there is a CUDA driver, which isn't started")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the GPUs as JSON")
 	return c
 }
 
+// probed is what --json says of a kind of GPU.
+type probed struct {
+	Error string         `json:"error,omitempty"`
+	GPUs  []hostgpus.GPU `json:"gpus,omitempty"`
+}
+
+// lister tells the GPUs of a kind.
+type lister func() ([]hostgpus.GPU, error)
+
 // probeAll prints what each kind of GPU has. One that can be used is enough.
-func probeAll(w io.Writer, inCUDA, inSoft func() ([]string, error)) error {
-	names, err := inCUDA()
-	printWhether(w, gpuCUDA, names, err)
-	names, broken := inSoft()
-	printWhether(w, gpuSoft, names, broken)
-	if err != nil && broken != nil {
+func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister) error {
+	all, broken := map[string]probed{}, 0
+	for _, kind := range []struct {
+		name string
+		list lister
+	}{{gpuCUDA, inCUDA}, {gpuSoft, inSoft}} {
+		gpus, err := kind.list()
+		p := probed{GPUs: gpus}
+		if err != nil {
+			p.Error = err.Error()
+			broken++
+		}
+		all[kind.name] = p
+		if !asJSON {
+			printWhether(w, kind.name, gpus, err)
+		}
+	}
+	if asJSON {
+		if err := json.NewEncoder(w).Encode(all); err != nil {
+			return err
+		}
+	}
+	if broken == len(all) {
 		return exitCode(1)
 	}
 	return nil
 }
 
-// printWhether prints whether a kind can be used, and the names of its GPUs.
-func printWhether(w io.Writer, kind string, names []string, err error) {
+// printWhether prints whether a kind can be used, and its GPUs.
+func printWhether(w io.Writer, kind string, gpus []hostgpus.GPU, err error) {
 	if err != nil {
 		fmt.Fprintf(w, "%s: no: %v\n", kind, err)
 		return
 	}
 	fmt.Fprintf(w, "%s: yes\n", kind)
-	for i, name := range names {
-		fmt.Fprintf(w, "  GPU %d: %s\n", i, name)
+	for i := range gpus {
+		g := &gpus[i]
+		fmt.Fprintf(w, "  GPU %d: %v, %v, %s\n", i, g, g.Place, g.UUID)
 	}
 }
 
 // softGPUs opens the software GPU, as a worker does.
-func softGPUs() ([]string, error) {
+func softGPUs() ([]hostgpus.GPU, error) {
 	s := device.DefaultSettings()
 	_, policy := s.Build()
 	d := soft.New(soft.Options{Memory: policy.SoftMemory})
@@ -71,9 +108,18 @@ func softGPUs() ([]string, error) {
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("open the software GPU: %w", err)
 	}
-	names := make([]string, len(snapshot.Device))
-	for i := range names {
-		names[i] = cuda.Name(snapshot.Device[i].Name[:], snapshot.Device[i].TotalMemory)
+	all := make([]hostgpus.GPU, len(snapshot.Device))
+	for i := range all {
+		from := &snapshot.Device[i]
+		name, _, _ := bytes.Cut(from.Name[:], []byte{0})
+		all[i] = hostgpus.GPU{
+			Name: string(name), UUID: hostgpus.UUID(from.Uuid), Memory: from.TotalMemory,
+			Place: pcie.Address{
+				Domain: uint32(from.Attribute[cudaabi.DeviceAttributePCIDomainID]),
+				Bus:    uint32(from.Attribute[cudaabi.DeviceAttributePCIBusID]),
+				Device: uint32(from.Attribute[cudaabi.DeviceAttributePCIDeviceID]),
+			},
+		}
 	}
-	return names, nil
+	return all, nil
 }

@@ -117,6 +117,9 @@ func (o *runOptions) run(channels int) error {
 	}
 	defer dir.Remove()
 	config.DeviceSocket = filepath.Join(dir.Path, "gpu.sock")
+	if gpu == gpuCUDA && o.gpu != gpuAuto {
+		gpu = o.gpu
+	}
 	serve, err := o.startDevice(gpu, config.DeviceSocket)
 	if err != nil {
 		return err
@@ -277,7 +280,8 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	}
 	d := &deviceProcess{cmd: c, done: make(chan error, 1)}
 	go func() { d.done <- c.Wait() }()
-	for range 1000 {
+	const limit = hostTime + 10*time.Second // it asks the driver first
+	for begin := time.Now(); time.Since(begin) < limit; {
 		if _, err := os.Stat(socket); err == nil {
 			return d, nil
 		}
@@ -291,7 +295,7 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 		}
 	}
 	_ = c.Process.Kill()
-	return nil, errors.New("start the device: no socket within 10 s")
+	return nil, fmt.Errorf("start the device: no socket within %v", limit)
 }
 
 // stop asks the device to end, VM or not. It writes its counters all the same.

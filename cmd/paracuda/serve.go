@@ -45,6 +45,12 @@ func (o *deviceOptions) serve() error {
 	if err := o.settings.Check(gpu); err != nil {
 		return usagef("device: --set: %w", err)
 	}
+	if o.gpus, err = takeGPUs(o.gpu, gpu); err != nil {
+		return err
+	}
+	for i := range o.gpus {
+		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
+	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

@@ -128,7 +128,7 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	}
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
-		GPUs: s.options.gpus(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
+		GPUs: s.options.shared(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
 		Connect: s.connect,
 		Place:   dev.Place().Place, Order: dev.Place().Ordered, Alone: dev.Place().Alone,
 		Terms: func(t *link.Terms) {
@@ -144,13 +144,16 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	return nil
 }
 
-// gpus are those that the VM uses.
-func (o *deviceOptions) gpus(gpu string) []link.GPU {
-	g := link.GPU{Name: gpu}
+// shared are the GPUs that the VM uses, by names that all VMs have for them.
+func (o *deviceOptions) shared(gpu string) []link.GPU {
 	if gpu == gpuSoft {
-		g.Memory = o.settings.Policy.SoftMemory
+		return []link.GPU{{Name: gpu, Memory: o.settings.Policy.SoftMemory}}
 	}
-	return []link.GPU{g}
+	gpus := make([]link.GPU, len(o.gpus))
+	for i := range gpus {
+		gpus[i] = link.GPU{Name: o.gpus[i].UUID, Memory: o.gpus[i].Memory}
+	}
+	return gpus
 }
 
 // tell tells figures now and then.

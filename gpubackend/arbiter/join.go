@@ -73,6 +73,9 @@ func (l *loop) add(m *member) error {
 	if m.policy, err = m.wishes.policy(); err != nil {
 		return err
 	}
+	if err := m.checkMode(m.policy.Mode); err != nil {
+		return err
+	}
 	if err := l.checkGuarantees(map[*member]policy.Policy{m: m.policy}); err != nil {
 		return err
 	}

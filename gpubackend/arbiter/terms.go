@@ -79,6 +79,9 @@ func (l *loop) change(wanted map[*member]wishes) error {
 		if err != nil {
 			return fmt.Errorf("VM %s: %w", m.name, err)
 		}
+		if err := m.checkMode(p.Mode); err != nil {
+			return fmt.Errorf("VM %s: %w", m.name, err)
+		}
 		policies[m] = p
 	}
 	if err := l.checkGuarantees(policies); err != nil {
@@ -96,6 +99,15 @@ func (l *loop) change(wanted map[*member]wishes) error {
 	}
 	l.carry()
 	l.apply()
+	return nil
+}
+
+// checkMode refuses what can't be done with several GPUs.
+func (m *member) checkMode(mode string) error {
+	if n := len(m.gpus); mode == policy.ModeSwap && n > 1 {
+		return fmt.Errorf("memory-mode=swap: it has %d GPUs, and only the memory of a VM with one "+
+			"moves: leave it out, or give it one GPU", n)
+	}
 	return nil
 }
 

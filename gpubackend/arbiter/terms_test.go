@@ -158,3 +158,39 @@ func TestNamesOfGPUsAreForgotten(t *testing.T) {
 	}
 	r.join("honest", nil)
 }
+
+// TestSwapIsForOneGPU: a VM whose memory can't move isn't told that it does.
+func TestSwapIsForOneGPU(t *testing.T) {
+	r := newRig(t, nil)
+	join := func(name, mode string) string {
+		t.Helper()
+		p, err := gate.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		memory, bell, opened := p.FDs()
+		_, a := r.ask(link.Request{
+			Kind: link.Join, Name: name, GPUs: []link.GPU{{Name: "one"}, {Name: "two"}},
+			Policy: map[string]string{"memory-mode": mode},
+		}, memory, bell, opened)
+		return a.Error
+	}
+	const want = "it has 2 GPUs"
+	if e := join("a", "swap"); !strings.Contains(e, want) {
+		t.Errorf("a VM that joins: %q", e)
+	}
+	if e := join("a", "off"); e != "" {
+		t.Fatal(e)
+	}
+	if e := r.set("a", map[string]string{"memory-mode": "swap"}); !strings.Contains(e, want) {
+		t.Errorf("a change: %q", e)
+	}
+	table := policy.Table{Default: &policy.Policy{Mode: policy.ModeSwap}}
+	if err := r.a.SetTable(&table); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a configuration: %v", err)
+	}
+	if mode := r.vm("a").Policy["memory-mode"]; mode == "swap" {
+		t.Error("what was refused holds")
+	}
+}

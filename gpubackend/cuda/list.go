@@ -5,21 +5,28 @@ package cuda
 import (
 	"bytes"
 	"fmt"
+	"os"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
-// List names the host's GPUs, each with its memory, or says why the driver can't be used. It
-// initialises the driver.
-func List() ([]string, error) {
+// List tells the host's GPUs in the order of their bus ids, as nvidia-smi does, or says why the
+// driver can't be used. It initialises the driver.
+func List() ([]hostgpus.GPU, error) {
 	if err := Available(); err != nil {
+		return nil, err
+	}
+	if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil {
 		return nil, err
 	}
 	return list(DefaultLibrary)
 }
 
-func list(library string) ([]string, error) {
+func list(library string) ([]hostgpus.GPU, error) {
 	d, err := driver.Open(library)
 	if err != nil {
 		return nil, fmt.Errorf("no CUDA driver: %w", err)
@@ -35,30 +42,63 @@ func list(library string) ([]string, error) {
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("count the GPUs: %w", err)
 	}
-	names := make([]string, n)
-	for i := range names {
-		if names[i], err = nameOf(d, i); err != nil {
+	all := make([]hostgpus.GPU, n)
+	for i := range all {
+		if err := look(d, i, &all[i]).Err(); err != nil {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
 	}
-	return names, nil
+	return all, nil
 }
 
-func nameOf(d *driver.Driver, i int) (string, error) {
+// look fills in what the driver says of GPU i.
+func look(d *driver.Driver, i int, g *hostgpus.GPU) gpubackend.Result {
 	device, r := d.DeviceGet(i)
 	var name [256]byte
 	if r == gpubackend.Success {
 		r = d.DeviceGetName(name[:len(name)-1], device)
 	}
-	var memory uint64
+	var uuid [16]byte
 	if r == gpubackend.Success {
-		memory, r = d.DeviceTotalMem(device)
+		r = d.DeviceGetUUID(uuid[:], device)
 	}
-	return Name(name[:], memory), r.Err()
+	if r == gpubackend.Success {
+		g.Memory, r = d.DeviceTotalMem(device)
+	}
+	if r == gpubackend.Success {
+		g.Place, r = place(d, device)
+	}
+	g.Name, g.UUID = text(name[:]), hostgpus.UUID(uuid)
+	return r
+}
+
+// place is where a GPU is on the bus.
+func place(d *driver.Driver, device uint64) (a pcie.Address, r gpubackend.Result) {
+	for _, field := range []struct {
+		to        *uint32
+		attribute int
+	}{
+		{&a.Domain, cudaabi.DeviceAttributePCIDomainID},
+		{&a.Bus, cudaabi.DeviceAttributePCIBusID},
+		{&a.Device, cudaabi.DeviceAttributePCIDeviceID},
+	} {
+		value, r := d.DeviceGetAttribute(field.attribute, device)
+		if r != gpubackend.Success {
+			return a, r
+		}
+		*field.to = uint32(value)
+	}
+	return a, gpubackend.Success
+}
+
+// text is what is before a NUL.
+func text(name []byte) string {
+	before, _, _ := bytes.Cut(name, []byte{0})
+	return string(before)
 }
 
 // Name is what people call a GPU: its name, which may end with a NUL, and its memory.
 func Name(name []byte, memory uint64) string {
-	text, _, _ := bytes.Cut(name, []byte{0})
-	return fmt.Sprintf("%s, %d MiB", text, memory>>20)
+	g := hostgpus.GPU{Name: text(name), Memory: memory}
+	return g.String()
 }

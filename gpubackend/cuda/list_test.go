@@ -9,20 +9,24 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-// TestList names the GPUs of the fake driver, and says what is wrong without one.
+// TestList tells the GPUs of the fake driver, and says what is wrong without one.
 func TestList(t *testing.T) {
-	names, err := list(drivertest.Library)
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%q, %v", names, err)
+	t.Setenv("FAKE_DEVICES", "2")
+	all, err := list(drivertest.Library)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", all, err)
 	}
-	for _, name := range names {
-		if before, _, ok := strings.Cut(name, ", "); !ok || before == "" ||
-			!strings.HasSuffix(name, " MiB") || strings.Contains(name, "\x00") {
-			t.Errorf("%q", name)
+	for i, want := range []string{
+		"GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f",
+	} {
+		g := &all[i]
+		if g.UUID != want || g.Name != "Fake GPU "+string(rune('0'+i)) || g.Memory == 0 ||
+			!strings.HasSuffix(g.String(), " MiB") {
+			t.Errorf("%+v", g)
 		}
 	}
-	if names, err := list("/nowhere/libcuda.so.1"); err == nil ||
+	if all, err := list("/nowhere/libcuda.so.1"); err == nil ||
 		!strings.Contains(err.Error(), "no CUDA driver") {
-		t.Errorf("%q, %v", names, err)
+		t.Errorf("%v, %v", all, err)
 	}
 }

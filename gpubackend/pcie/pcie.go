@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pcie reads what the host's kernel says of a device's PCI Express link.
+// Package pcie is a device's place on PCI Express, and what the host's kernel says of its link.
 package pcie
 
 import (
@@ -21,6 +21,39 @@ type Address struct {
 
 func (a Address) String() string {
 	return fmt.Sprintf("%04x:%02x:%02x.0", a.Domain, a.Bus, a.Device)
+}
+
+// Parse reads an address as the kernel or nvidia-smi print it; a domain that isn't there is 0.
+func Parse(text string) (a Address, err error) {
+	bad := fmt.Errorf("%.40q: want a bus id, as 0000:65:00.0", text)
+	device, ok := strings.CutSuffix(text, ".0")
+	parts := strings.Split(device, ":")
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	if !ok || len(parts) != 3 {
+		return a, bad
+	}
+	for i, field := range []struct {
+		to   *uint32
+		bits int
+	}{{&a.Domain, 32}, {&a.Bus, 8}, {&a.Device, 5}} {
+		n, err := strconv.ParseUint(parts[i], 16, field.bits)
+		if err != nil {
+			return Address{}, bad
+		}
+		*field.to = uint32(n)
+	}
+	return a, nil
+}
+
+// MarshalText has JSON show an address as it is printed.
+func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText is Parse.
+func (a *Address) UnmarshalText(text []byte) (err error) {
+	*a, err = Parse(string(text))
+	return err
 }
 
 // Link is a PCI Express link. What isn't known is 0: the whole of it where the kernel hides its

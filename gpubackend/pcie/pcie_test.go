@@ -80,3 +80,30 @@ func TestAddress(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestParse: an address is what it was printed as, in each of the usual forms.
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Address{
+		"0000:65:00.0": {Bus: 0x65}, "65:1f.0": {Bus: 0x65, Device: 0x1f},
+		"00000001:C1:02.0": {Domain: 1, Bus: 0xc1, Device: 2},
+		"10000:01:00.0":    {Domain: 0x10000, Bus: 1},
+	} {
+		var a Address
+		if err := a.UnmarshalText([]byte(text)); err != nil || a != want {
+			t.Errorf("%s: %v, %v", text, a, err)
+		}
+		if printed, err := a.MarshalText(); err != nil {
+			t.Error(err)
+		} else if again, err := Parse(string(printed)); err != nil || again != want {
+			t.Errorf("%s: %s: %v, %v", text, printed, again, err)
+		}
+	}
+	for _, text := range []string{
+		"", ".0", "65", "65.0", "65:00", "65:00.1", "65:20.0", "100:00.0", "0:0:65:00.0", "-1:00.0",
+		":65:00.0", "0000:g5:00.0",
+	} {
+		if a, err := Parse(text); err == nil {
+			t.Errorf("%q: %v", text, a)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostgpus is what an operator says about the GPUs of a VM (--gpu), and which of the host's
+// these are. It asks nobody: who uses it knows the host's GPUs.
+package hostgpus
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/pcie"
+)
+
+// The kinds of GPUs.
+const (
+	Auto = "auto" // the host's where it has some, the software GPU elsewhere
+	CUDA = "cuda"
+	Soft = "soft"
+)
+
+// Most is how many GPUs a VM may have: those that a worker can tell apart.
+const Most = 16
+
+// entriesMost bounds what is said of them.
+const entriesMost = 64
+
+// GPU is one of the host's.
+type GPU struct {
+	Name   string       `json:"name"`
+	UUID   string       `json:"uuid"` // as nvidia-smi prints it
+	Place  pcie.Address `json:"bus"`
+	Memory uint64       `json:"memory"`
+}
+
+func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }
+
+// Choice is what --gpu says.
+type Choice struct {
+	Kind    string
+	text    string
+	all     bool
+	entries []string // each an index, a UUID's begin or a bus id; empty: the first GPU
+}
+
+// Parse reads KIND, or cuda:LIST. Whether the host has these GPUs is Of's to say.
+func Parse(text string) (*Choice, error) {
+	kind, list, listed := strings.Cut(text, ":")
+	c := &Choice{Kind: kind, text: text}
+	switch {
+	case kind != Auto && kind != CUDA && kind != Soft:
+		return nil, fmt.Errorf("%s: want auto, soft or cuda, or cuda: and which GPUs",
+			shown(text))
+	case !listed:
+		return c, nil
+	case kind == Soft:
+		return c, oneSoft(text, list)
+	case kind == Auto:
+		return nil, fmt.Errorf("%s: auto chooses by itself: leave that out, or say %s",
+			shown(text), shown(CUDA+":"+list))
+	case list == "all":
+		c.all = true
+		return c, nil
+	}
+	c.entries = strings.Split(list, ",")
+	if len(c.entries) > entriesMost {
+		return nil, fmt.Errorf("cuda:LIST names %d GPUs: %d are the most", len(c.entries), Most)
+	}
+	for _, e := range c.entries {
+		if !readable(e) {
+			return nil, fmt.Errorf("%s: GPU %.40q: want its index, its UUID or its bus id, "+
+				"as paracuda probe lists them, or cuda:all", shown(text), e)
+		}
+	}
+	return c, nil
+}
+
+// shown is a text as a message has it: as it is, if that is short and plain.
+func shown(text string) string {
+	if text != "" && len(text) <= 40 && !strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r > '~'
+	}) {
+		return text
+	}
+	return fmt.Sprintf("%.40q", text)
+}
+
+// oneSoft refuses all but one software GPU.
+func oneSoft(text, count string) error {
+	n, err := strconv.ParseUint(count, 10, 16)
+	switch {
+	case err != nil || n == 0:
+		return fmt.Errorf("%s: want soft, or soft:1", shown(text))
+	case n > 1:
+		return fmt.Errorf("%s: a VM has one software GPU so far: say soft", text)
+	}
+	return nil
+}
+
+// readable says whether an entry has one of the three forms.
+func readable(entry string) bool {
+	_, isIndex := index(entry)
+	_, err := pcie.Parse(entry)
+	return isIndex || isUUID(entry) || err == nil
+}
+
+func index(entry string) (int, bool) {
+	n, err := strconv.ParseUint(entry, 10, 16)
+	return int(n), err == nil
+}
+
+// isUUID says whether an entry is a UUID, or its begin.
+func isUUID(entry string) bool {
+	const prefix = "GPU-"
+	return len(entry) > len(prefix) && strings.EqualFold(entry[:len(prefix)], prefix)
+}
+
+// Of returns those of a host's GPUs that are meant, in the order in which the VM has them.
+func (c *Choice) Of(host []GPU) ([]GPU, error) {
+	if len(host) == 0 {
+		return nil, errors.New("the host has no GPU")
+	}
+	if c.all {
+		return bounded(slices.Clone(host))
+	}
+	if len(c.entries) == 0 {
+		return host[:1:1], nil
+	}
+	var chosen []int
+	for _, e := range c.entries {
+		i, err := find(e, host)
+		if err != nil {
+			return nil, fmt.Errorf("--gpu %s: %w", shown(c.text), err)
+		}
+		if slices.Contains(chosen, i) {
+			return nil, fmt.Errorf("--gpu %s: %s is GPU %d, which is named twice: name it once",
+				shown(c.text), e, i)
+		}
+		chosen = append(chosen, i)
+	}
+	gpus := make([]GPU, len(chosen))
+	for k, i := range chosen {
+		gpus[k] = host[i]
+	}
+	return bounded(gpus)
+}
+
+func bounded(gpus []GPU) ([]GPU, error) {
+	if len(gpus) > Most {
+		return nil, fmt.Errorf("%d GPUs for one VM: %d are the most: name fewer",
+			len(gpus), Most)
+	}
+	return gpus, nil
+}
+
+// find returns the position of the GPU that an entry means.
+func find(entry string, host []GPU) (int, error) {
+	if i, ok := index(entry); ok {
+		if i < len(host) {
+			return i, nil
+		}
+		return 0, fmt.Errorf("there is no GPU %d: %s", i, those(host))
+	}
+	place, notPlace := pcie.Parse(entry)
+	found := -1
+	for i := range host {
+		if isUUID(entry) && !begins(host[i].UUID, entry) ||
+			!isUUID(entry) && (notPlace != nil || place != host[i].Place) {
+			continue
+		}
+		if found >= 0 {
+			return 0, fmt.Errorf("%s means GPU %d and GPU %d: give more of the UUID",
+				entry, found, i)
+		}
+		found = i
+	}
+	if found < 0 {
+		return 0, fmt.Errorf("there is no GPU %s: %s", entry, those(host))
+	}
+	return found, nil
+}
+
+// begins says whether a UUID begins so, in small or capital letters.
+func begins(uuid, with string) bool {
+	return len(uuid) >= len(with) && strings.EqualFold(uuid[:len(with)], with)
+}
+
+// those says which GPUs there are.
+func those(host []GPU) string {
+	if len(host) == 1 {
+		return "the host has GPU 0 alone (paracuda probe)"
+	}
+	return fmt.Sprintf("the host has GPU 0 to %d (paracuda probe lists them)", len(host)-1)
+}
+
+// Visible is what CUDA_VISIBLE_DEVICES has to be for a process that is to see these GPUs of a
+// host's alone, in this order. ok is false where it sees just these already.
+func Visible(chosen, host []GPU) (list string, ok bool) {
+	if slices.Equal(chosen, host) {
+		return "", false
+	}
+	uuids := make([]string, len(chosen))
+	for i := range chosen {
+		uuids[i] = chosen[i].UUID
+	}
+	return strings.Join(uuids, ","), true
+}
+
+// UUID is a UUID as nvidia-smi prints it.
+func UUID(u [16]byte) string {
+	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
