@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,6 +96,10 @@ func printWhether(w io.Writer, kind string, gpus []hostgpus.GPU, err error) {
 	for i := range gpus {
 		g := &gpus[i]
 		fmt.Fprintf(w, "  GPU %d: %v, %v, %s\n", i, g, g.Place, g.UUID)
+		if len(g.Peers) != 0 {
+			names := strings.ReplaceAll(strings.Trim(fmt.Sprint(g.Peers), "[]"), " ", ", ")
+			fmt.Fprintf(w, "    reaches the memory of GPU %s\n", names)
+		}
 	}
 }
 

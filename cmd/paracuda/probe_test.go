@@ -17,11 +17,12 @@ func TestProbe(t *testing.T) {
 	none := func() ([]hostgpus.GPU, error) { return nil, errors.New("broken") }
 	two := func() ([]hostgpus.GPU, error) {
 		return []hostgpus.GPU{
-			{Name: "A", UUID: "GPU-1", Memory: 1 << 20},
+			{Name: "A", UUID: "GPU-1", Memory: 1 << 20, Peers: []int{1, 2}},
 			{Name: "B", UUID: "GPU-2", Memory: 2 << 20, Place: pcie.Address{Bus: 0x65}},
 		}, nil
 	}
-	const lines = "  GPU 0: A, 1 MiB, 0000:00:00.0, GPU-1\n  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
+	const lines = "  GPU 0: A, 1 MiB, 0000:00:00.0, GPU-1\n" +
+		"    reaches the memory of GPU 1, 2\n  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
 	for _, tt := range []struct {
 		name       string
 		cuda, soft lister

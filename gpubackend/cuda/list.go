@@ -48,7 +48,29 @@ func list(library string) ([]hostgpus.GPU, error) {
 			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
 	}
+	for i := range all {
+		all[i].Peers = peers(d, i, n)
+	}
 	return all, nil
+}
+
+// accessSupported is CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED.
+const accessSupported = 2
+
+// peers are the GPUs, of n, whose memory GPU i reaches, as far as the driver says.
+func peers(d *driver.Driver, i, n int) (list []int) {
+	from, r := d.DeviceGet(i)
+	for j := 0; j < n && r == gpubackend.Success; j++ {
+		to, known := d.DeviceGet(j)
+		if j == i || known != gpubackend.Success {
+			continue
+		}
+		can, known := d.DeviceGetP2PAttribute(accessSupported, from, to)
+		if known == gpubackend.Success && can != 0 {
+			list = append(list, j)
+		}
+	}
+	return list
 }
 
 // look fills in what the driver says of GPU i.

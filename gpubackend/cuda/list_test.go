@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +12,9 @@ import (
 
 // TestList tells the GPUs of the fake driver, and says what is wrong without one.
 func TestList(t *testing.T) {
-	t.Setenv("FAKE_DEVICES", "2")
+	t.Setenv("FAKE_DEVICES", "3")
 	all, err := list(drivertest.Library)
-	if err != nil || len(all) != 2 {
+	if err != nil || len(all) != 3 {
 		t.Fatalf("%v, %v", all, err)
 	}
 	for i, want := range []string{
@@ -24,6 +25,10 @@ func TestList(t *testing.T) {
 			!strings.HasSuffix(g.String(), " MiB") {
 			t.Errorf("%+v", g)
 		}
+	}
+	if !slices.Equal(all[0].Peers, []int{1}) || !slices.Equal(all[1].Peers, []int{0}) ||
+		len(all[2].Peers) != 0 {
+		t.Errorf("peers: %v", all)
 	}
 	if all, err := list("/nowhere/libcuda.so.1"); err == nil ||
 		!strings.Contains(err.Error(), "no CUDA driver") {

@@ -33,6 +33,7 @@ type GPU struct {
 	UUID   string       `json:"uuid"` // as nvidia-smi prints it
 	Place  pcie.Address `json:"bus"`
 	Memory uint64       `json:"memory"`
+	Peers  []int        `json:"peers,omitempty"` // whose memory it reaches, by their indices
 }
 
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }
@@ -198,7 +199,7 @@ func those(host []GPU) string {
 // Visible is what CUDA_VISIBLE_DEVICES has to be for a process that is to see these GPUs of a
 // host's alone, in this order. ok is false where it sees just these already.
 func Visible(chosen, host []GPU) (list string, ok bool) {
-	if slices.Equal(chosen, host) {
+	if slices.EqualFunc(chosen, host, func(a, b GPU) bool { return a.UUID == b.UUID }) {
 		return "", false
 	}
 	uuids := make([]string, len(chosen))

@@ -31,6 +31,12 @@ func (d GPUs) DeviceGetAttribute(attribute int, device uint64) (int32, gpubacken
 	return int32(uint32(d.value(0))), r
 }
 
+// DeviceGetP2PAttribute reads an attribute of the link from a GPU to another.
+func (d GPUs) DeviceGetP2PAttribute(attribute int, from, to uint64) (int32, gpubackend.Result) {
+	r := d.call(symDeviceGetP2PAttribute, d.out(0), uint64(attribute), from, to)
+	return int32(uint32(d.value(0))), r
+}
+
 // DeviceGetName writes a GPU's name, which ends with a NUL.
 func (d GPUs) DeviceGetName(name []byte, device uint64) gpubackend.Result {
 	b := cmem.Allocate(len(name))
