@@ -257,6 +257,7 @@ func (w *Worker) close() {
 	w.hostFuncs.Close()
 	w.sharing.Close()
 	w.pools.Close()
+	w.exports.Close()
 	if w.driver != nil {
 		w.driver.Close()
 	}

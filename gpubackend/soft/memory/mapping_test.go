@@ -41,3 +41,30 @@ func TestMemoryFilesAreBounded(t *testing.T) {
 		t.Errorf("%d files, %d bytes stay counted", d.files, d.Space().Heap.Used())
 	}
 }
+
+// TestFilesEndWithTheDevice: a program that ends without releasing memory leaves no file.
+func TestFilesEndWithTheDevice(t *testing.T) {
+	d := newRig(t, 0, 4)
+	m, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
+	ok(t, result)
+	fd, result := d.ExportMemory(m)
+	ok(t, result)
+	defer unix.Close(fd)
+	_, result = d.ImportMemory(fd, gpubackend.Granularity, 0)
+	ok(t, result)
+	var files []int
+	for _, object := range d.options.Handles.All() {
+		if p, ok := object.(*physical); ok {
+			files = append(files, p.file)
+		}
+	}
+	d.Close()
+	if len(files) != 2 || d.files != 0 {
+		t.Errorf("%d files, %d stay counted", len(files), d.files)
+	}
+	for _, file := range files {
+		if _, err := unix.FcntlInt(uintptr(file), unix.F_GETFD, 0); err == nil {
+			t.Errorf("descriptor %d stays open", file)
+		}
+	}
+}

@@ -5,6 +5,8 @@ package memory
 import (
 	"errors"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
@@ -62,6 +64,13 @@ func (m *Memory) Open() error {
 
 // Close gives everything back. Nothing may use it any more.
 func (m *Memory) Close() {
+	for handle, object := range m.options.Handles.All() {
+		if p, ok := object.(*physical); ok {
+			unix.Close(p.file)
+			m.options.Handles.Remove(handle)
+		}
+	}
+	m.files = 0
 	m.space.Close()
 	m.space = nil
 }

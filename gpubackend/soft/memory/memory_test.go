@@ -56,7 +56,11 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.Close)
+	t.Cleanup(func() {
+		if r.Space() != nil { // no test has closed it
+			r.Close()
+		}
+	})
 	r.Start()
 	c, result := r.DevicePrimaryCtxRetain(0)
 	ok(t, result)

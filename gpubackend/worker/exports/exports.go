@@ -26,7 +26,8 @@ type Exports struct {
 
 	mu      sync.Mutex
 	waiting map[uint32]Imported // handed over, and not named by the guest's library yet
-	offered uint32              // the last number of something that is offered: the loop's alone
+	closed  bool
+	offered uint32 // the last number of something that is offered: the loop's alone
 }
 
 // New returns an Exports that has nothing.
@@ -75,6 +76,8 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 	switch {
 	case m.Object == nil:
 		answer.Error = "no object"
+	case s.closed:
+		answer.Error = "the process is ending"
 	case len(s.waiting) >= MaxWaiting:
 		answer.Error = "too many objects that the process doesn't ask for"
 	default:
@@ -84,6 +87,17 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 	}
 	x.Close()
 	return answer
+}
+
+// Close closes the files that nobody took. Those that come later are refused.
+func (s *Exports) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for number, x := range s.waiting {
+		x.Close()
+		delete(s.waiting, number)
+	}
 }
 
 // Take returns the object that has a number, once. The caller closes it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -107,17 +108,25 @@ func TestObjectsAreHandedOver(t *testing.T) {
 		open(fd) || x.Waiting() != 0 {
 		t.Errorf("another kind: %v, %d wait", result, x.Waiting())
 	}
+	var waiting []int
 	for n := range uint32(MaxWaiting) {
 		fd, refused := give(n, handover.ObjectMemory)
 		if refused != "" {
 			t.Fatalf("object %d: %s", n, refused)
 		}
-		defer unix.Close(fd)
+		waiting = append(waiting, fd)
 	}
 	if fd, refused := give(MaxWaiting, handover.ObjectMemory); refused == "" || open(fd) {
 		t.Errorf("one too many: %q", refused)
 	}
 	if answer := x.Accept(&handover.Message{}, nil); answer.Error == "" {
 		t.Error("no object was taken")
+	}
+	x.Close()
+	if x.Waiting() != 0 || slices.ContainsFunc(waiting, open) {
+		t.Error("files that nobody took stay open")
+	}
+	if fd, refused := give(1, handover.ObjectMemory); refused == "" || open(fd) {
+		t.Errorf("one too late: %q", refused)
 	}
 }
