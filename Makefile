@@ -90,8 +90,8 @@ generate: ## write generated sources anew
 	$(GO) generate ./...
 
 lint: ## check formatting and correctness
-	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver qemu tests vhostuser \
-		virtqueue vm | grep .
+	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver internal qemu tests \
+		vhostuser virtqueue vm | grep .
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 	scripts/lint-c

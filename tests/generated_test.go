@@ -16,7 +16,7 @@ import (
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	copyTree := `git ls-files -z -co --exclude-standard \
-			go.mod go.sum docs gpubackend guestdriver/include guestdriver/libcuda |
+			go.mod go.sum docs gpubackend internal guestdriver/include guestdriver/libcuda |
 		xargs -0 ls -d 2>/dev/null | xargs cp --parents -t "$0"`
 	if r := command(t, time.Minute, root, "sh", "-c", copyTree, dir); r.exit != 0 {
 		t.Fatalf("copy the tree: %s", r.stderr)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

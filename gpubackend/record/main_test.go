@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // deedVariable has the name of what a test's child does once it is filtered.
@@ -26,7 +28,8 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(deedVariable); name != "" {
 		os.Exit(runDeed(name))
 	}
-	os.Exit(m.Run())
+	// A Starter's thread lives as long as the process.
+	os.Exit(leaks.Main(m, "github.com/paracuda/paracuda/gpubackend/sandbox.NewStarter.func1"))
 }
 
 // runDeed does one thing, most under a role's filter. A child that gets to the end says so.

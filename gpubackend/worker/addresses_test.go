@@ -98,7 +98,7 @@ const scatteredPages = 12
 // returns.
 func scattered(t *testing.T, op gpubackend.Op, more ...uint64) (r *pageableRig, address uint64) {
 	t.Helper()
-	freeAddress += 1 << 20
+	freeAddress += freeStep
 	r, address = boundedRig(t, 16), freeAddress
 	var pages [scatteredPages]uint64
 	for i := range pages {
@@ -115,7 +115,7 @@ func scattered(t *testing.T, op gpubackend.Op, more ...uint64) (r *pageableRig, 
 
 // TestPagesInPlaceOfOthersAreCounted: what goes back to the guest counts no longer.
 func TestPagesInPlaceOfOthersAreCounted(t *testing.T) {
-	freeAddress += 1 << 20
+	freeAddress += freeStep
 	r, address := boundedRig(t, 0), freeAddress
 	a, b := r.guest.Alloc(4096, 4096), r.guest.Alloc(4096, 4096)
 	for i := range uint32(10) {

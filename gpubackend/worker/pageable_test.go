@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -69,6 +70,8 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 	}
 	r.objects = object.Table{}
 	r.context = r.objects.Add(object.Context, uint64(native), 0)
+	// A worker keeps such pages mapped until it ends.
+	t.Cleanup(func() { space.Unreserve(firstFree, freeAddress+freeStep-firstFree) })
 	return r
 }
 
@@ -124,14 +127,19 @@ func TestGraphOfPageableMemory(t *testing.T) {
 		"cuda": fakeCUDA,
 	} {
 		t.Run(name, func(t *testing.T) {
-			freeAddress += 1 << 20
+			freeAddress += freeStep
 			replayPageable(newPageableRig(t, driver(t)), t, freeAddress)
 		})
 	}
 }
 
 // freeAddress is where nothing is: addresses that were used stay in use.
-var freeAddress uint64 = 0x5d0000000000
+var freeAddress uint64 = firstFree
+
+const (
+	firstFree = 0x5d0000000000
+	freeStep  = 1 << 20
+)
 
 func replayPageable(r *pageableRig, t *testing.T, address uint64) {
 	const bytesIn = 2*4096 + 1000

@@ -25,6 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -131,6 +132,11 @@ const (
 func newRaceRig(t *testing.T) *raceRig {
 	t.Helper()
 	r := &raceRig{rig: newRig(t)}
+	t.Cleanup(func() { // a worker keeps it mapped until it ends
+		if r.arena != nil {
+			space.Unreserve(addressOf(r.arena.BulkArea())-wire.Bulk, arena.MinBytes)
+		}
+	})
 	r.use(&jitterDriver{fakeDriver: r.driver})
 	r.guest = virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 4 << 20})
 	r.guest.Alloc(4096, 4096)
@@ -164,6 +170,7 @@ func newRaceRig(t *testing.T) *raceRig {
 		unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = unix.Munmap(r.control) })
 	r.offer(t)
 	return r
 }

@@ -21,3 +21,9 @@ func futexWake(p *uint32) {
 	// SAFETY: the kernel takes only the address; the word lies in a mapping that outlives the call.
 	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(p)), wake, 1<<30, 0, 0, 0)
 }
+
+// addressOf is where b lies.
+func addressOf(b []byte) uint64 {
+	// SAFETY: a number is made of the address, nothing is read there.
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}

@@ -147,7 +147,7 @@ func newRig(t testing.TB) *rig {
 	}
 	r.places, r.chains.call = addresses.NewPlaces(), -1
 	r.use(r.driver)
-	t.Cleanup(func() { r.sharing.Close(); r.pools.Close() })
+	t.Cleanup(func() { r.sharing.Close(); r.pools.Close(); r.exports.Close() })
 	r.chains.use(a)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)

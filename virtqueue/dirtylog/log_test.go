@@ -299,6 +299,7 @@ func TestRace(t *testing.T) {
 		_ = s.Set(l).Close()
 	}
 	all.Wait()
+	_ = s.Log().Close()
 }
 
 func TestRanges(t *testing.T) {

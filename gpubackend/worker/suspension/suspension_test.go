@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/internal/leaks"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
