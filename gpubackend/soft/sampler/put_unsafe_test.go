@@ -2,14 +2,22 @@
 
 package sampler
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
-// texelsOfTests keeps what put has returned the addresses of.
-var texelsOfTests []any
+// texelsOfTests keeps what put has returned the addresses of, for tests that run at the same time.
+var texelsOfTests struct {
+	mu   sync.Mutex
+	kept []any
+}
 
 // put returns the address of texels, which stay.
 func put[T any](texels []T) uint64 {
-	texelsOfTests = append(texelsOfTests, texels)
+	texelsOfTests.mu.Lock()
+	defer texelsOfTests.mu.Unlock()
+	texelsOfTests.kept = append(texelsOfTests.kept, texels)
 	// SAFETY: the list keeps the memory, and Go's heap doesn't move.
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(texels))))
 }
