@@ -4,6 +4,10 @@ package gpubackend
 
 import "github.com/paracuda/paracuda/gpubackend/cudaabi"
 
+// Addresses is how many addresses a program of x86-64 has with page tables of four levels, and more
+// than any two are apart. The addresses of a GPU are among them.
+const Addresses = 1 << 47
+
 // Memory is device memory without an address, of CreateMemory.
 type Memory uint64
 

@@ -209,7 +209,7 @@ func encodeKernel(m cmem.Memory, l *gpubackend.Launch, offsets []uint32) {
 func (x *Graphs) encodeCopy(p cudaabi.Memcpy3D, b *gpubackend.Box) gpubackend.Result {
 	rows := *b
 	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
-	if b.Width == 0 || b.Height > reach.Addresses || b.DstSlice%rows.DstPitch != 0 ||
+	if b.Width == 0 || b.Height > gpubackend.Addresses || b.DstSlice%rows.DstPitch != 0 ||
 		b.SrcSlice%rows.SrcPitch != 0 {
 		return gpubackend.InvalidValue
 	}

@@ -115,6 +115,9 @@ func (g *Ranges) Box(b *gpubackend.Box) (to, from Side, r gpubackend.Result) {
 	return to, from, r
 }
 
+// addresses is how many there are.
+const addresses = gpubackend.Addresses
+
 // nullPage is where nothing ever lies, neither on a GPU nor on the host.
 const nullPage = 4096
 
@@ -125,7 +128,7 @@ func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Resu
 	if width == 0 || height == 0 {
 		return gpubackend.Success
 	}
-	if width > Addresses || element > 4 { // no element is larger, and the product must not wrap
+	if width > addresses || element > 4 { // no element is larger, and the product must not wrap
 		return gpubackend.InvalidValue
 	}
 	b := gpubackend.Box{Width: width * element, Height: height, Depth: 1}
@@ -140,20 +143,17 @@ func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Resu
 	return r
 }
 
-// Addresses is how many there are, and more than any two are apart.
-const Addresses = 1 << 47
-
 // extent is how many bytes lie between the first and the last byte of one side of a box; false
 // where that is no number.
 func extent(b *gpubackend.Box, pitch, slice uint64) (bytes uint64, ok bool) {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return 0, true
 	}
-	if b.Width > Addresses || b.Height > Addresses || b.Depth > Addresses {
+	if b.Width > addresses || b.Height > addresses || b.Depth > addresses {
 		return 0, false
 	}
 	rows, planes := b.Height-1, b.Depth-1
-	if rows > 0 && pitch > Addresses/rows || planes > 0 && slice > Addresses/planes {
+	if rows > 0 && pitch > addresses/rows || planes > 0 && slice > addresses/planes {
 		return 0, false
 	}
 	return rows*pitch + planes*slice + b.Width, true

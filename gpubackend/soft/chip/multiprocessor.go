@@ -8,7 +8,7 @@ import "github.com/paracuda/paracuda/gpubackend/soft/simt"
 const (
 	Architecture          = 90
 	warpSize              = 32
-	MaxThreadsPerBlock    = 1024
+	MaxThreadsPerBlock    = simt.MaxThreadsPerBlock
 	threadsPerMultiproc   = 2048
 	blocksPerMultiproc    = 32
 	registersPerMultiproc = 65536
@@ -17,7 +17,7 @@ const (
 	minRegisters          = 8
 	maxRegisters          = 255
 	SharedPerBlock        = 48 << 10
-	SharedPerBlockOptIn   = 227 << 10
+	SharedPerBlockOptIn   = simt.MaxShared
 	sharedPerMultiproc    = 228 << 10
 	sharedReserved        = 1 << 10
 	SharedUnit            = 128

@@ -2,12 +2,14 @@
 
 package chip
 
+import "github.com/paracuda/paracuda/gpubackend/soft/simt"
+
 // Bounds on the sizes of grids and blocks.
 const (
-	MaxGridX   = 1<<31 - 1
-	MaxGridYZ  = 65535
-	MaxBlockXY = 1024
-	MaxBlockZ  = 64
+	MaxGridX   = simt.MaxGridX
+	MaxGridYZ  = simt.MaxGridYZ
+	MaxBlockXY = simt.MaxBlockXY
+	MaxBlockZ  = simt.MaxBlockZ
 )
 
 // LastCacheConfig is the last CUfunc_cache.

@@ -18,13 +18,13 @@ import (
 
 // Limits of a launch, those of compute capability 9.0.
 const (
-	maxBlockThreads = 1024
-	maxBlockX       = 1024
-	maxBlockZ       = 64
-	maxGridX        = 1<<31 - 1
-	maxGridY        = 65535
-	// maxShared bounds a block's shared memory.
-	maxShared = 232448
+	MaxThreadsPerBlock = 1024
+	MaxBlockXY         = 1024
+	MaxBlockZ          = 64
+	MaxGridX           = 1<<31 - 1
+	MaxGridYZ          = 65535
+	// MaxShared bounds a block's shared memory.
+	MaxShared = 227 << 10
 	// maxResident bounds the blocks of a cooperative launch.
 	maxResident = 1 << 14
 	// workspaceSize is the memory of a cooperative launch's own.
@@ -134,7 +134,7 @@ func (l *Launch) prepare() (*launchRun, error) {
 	if l.SharedBytes > 0 {
 		r.sharedSize = k.dynamicAt + uint64(l.SharedBytes)
 	}
-	if r.sharedSize > maxShared {
+	if r.sharedSize > MaxShared {
 		return nil, invalid("%d bytes of shared memory", r.sharedSize)
 	}
 	r.ownShared = r.sharedSize
@@ -176,10 +176,10 @@ func (r *launchRun) setWorkers() {
 
 func (l *Launch) checkDims() error {
 	g, b := l.Grid, l.Block
-	if g.Count() == 0 || b.Count() == 0 || g.X > maxGridX || g.Y > maxGridY || g.Z > maxGridY {
+	if g.Count() == 0 || b.Count() == 0 || g.X > MaxGridX || g.Y > MaxGridYZ || g.Z > MaxGridYZ {
 		return invalid("grid %v of blocks %v", g, b)
 	}
-	if b.X > maxBlockX || b.Y > maxBlockX || b.Z > maxBlockZ || b.Count() > maxBlockThreads {
+	if b.X > MaxBlockXY || b.Y > MaxBlockXY || b.Z > MaxBlockZ || b.Count() > MaxThreadsPerBlock {
 		return invalid("block %v", b)
 	}
 	limit := l.Kernel.MaxThreads

@@ -93,7 +93,7 @@ func (s *HostMemory) pageable(c *call.Call, a command.HostPageable) gpubackend.R
 	for _, p := range files {
 		r.Bytes += uint64(len(p.Bytes))
 	}
-	if r.Bytes > maxAddress-r.Base {
+	if r.Bytes > gpubackend.Addresses-r.Base {
 		return gpubackend.InvalidValue
 	}
 	if result := s.takeAddresses(r); result != gpubackend.Success {

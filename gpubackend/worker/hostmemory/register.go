@@ -42,9 +42,6 @@ func (s *HostMemory) registered(m *maps.Map, offset, bytes uint64) bool {
 	return h != nil && addresses.Of(m.Address+offset, bytes).In(h.whole.known)
 }
 
-// maxAddress bounds user addresses of x86-64 with four-level page tables.
-const maxAddress = 1 << 47
-
 // pin makes a mapping reachable for kernels.
 func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result {
 	m, files, result := s.find(a.Map, a.Address, a.Bytes)
@@ -88,8 +85,8 @@ func (s *HostMemory) find(
 	if m == nil || s.ranges[m.ID] != nil || s.shown[m] != nil || m.Leaving() || m.Oneshot() {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	if address != m.Address || bytes != m.Bytes || bytes == 0 || address >= maxAddress ||
-		bytes > maxAddress-address ||
+	if address != m.Address || bytes != m.Bytes || bytes == 0 || address >= gpubackend.Addresses ||
+		bytes > gpubackend.Addresses-address ||
 		address%pageSize != m.Offset {
 		return nil, nil, gpubackend.InvalidValue
 	}

@@ -5,6 +5,8 @@ package transfers
 import (
 	"iter"
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend"
 )
 
 // box is rows of device memory: width bytes each, height to a plane, depth planes. A linear copy is
@@ -38,7 +40,7 @@ func (b *box) valid(pitch, slice uint64) bool {
 		return false
 	}
 	hi, bytes := bits.Mul64(rows, b.width)
-	return hi == 0 && bytes < 1<<47 && b.extent(pitch, slice) < 1<<47
+	return hi == 0 && bytes < gpubackend.Addresses && b.extent(pitch, slice) < gpubackend.Addresses
 }
 
 // bytes is the payload of the box.

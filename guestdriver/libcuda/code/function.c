@@ -9,8 +9,6 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-#define RECORD_MAX (1u << 20)
-
 _Static_assert(sizeof(struct paracuda_function_record) == PARACUDA_SIZEOF_FUNCTION_RECORD,
 	       "function record");
 

@@ -35,6 +35,9 @@ struct function {
 	struct old_launch *old_launch; /* of old_launch.c; NULL until it is needed */
 };
 
+/* No record that the device sends of a function or a node is longer, in bytes. */
+#define RECORD_MAX (1u << 20)
+
 /* Enters a function or kernel; one that is known stays as it is. */
 CUresult function_add(uint64_t number, bool kernel, uint64_t parent);
 

@@ -11,7 +11,6 @@
 #include "streams/host_function.h"
 
 #define RECORD_FIRST 4096
-#define RECORD_MAX (1u << 20)
 
 /* Fetches a node's record; the caller frees it. */
 static CUresult fetch(CUgraphNode node, uint64_t **word, uint64_t *bytes)
