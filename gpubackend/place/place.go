@@ -22,6 +22,7 @@ package place
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -145,10 +146,7 @@ func (v *VM) tryAgain(why string) {
 // lack is how much workers lack room for that haven't ended.
 func (v *VM) lack() (sum uint64) {
 	v.mu.Lock()
-	lacking := make(map[Worker]uint64, len(v.lacking))
-	for w, bytes := range v.lacking {
-		lacking[w] = bytes
-	}
+	lacking := maps.Clone(v.lacking)
 	v.mu.Unlock()
 	for w, bytes := range lacking {
 		if !w.Ended() {
