@@ -73,8 +73,10 @@ func (r *rig) ask(q link.Request, fds ...int) (*link.Conn, *link.Answer) {
 	return c, &a
 }
 
-// join makes a VM.
-func (r *rig) join(name string, policy map[string]string) (*gate.Page, *link.Conn) {
+// askJoin asks for a VM with a gate of its own, which stays until the test ends.
+func (r *rig) askJoin(
+	name string, gpus []link.GPU, policy map[string]string,
+) (*gate.Page, *link.Conn, *link.Answer) {
 	r.Helper()
 	p, err := gate.New()
 	if err != nil {
@@ -82,8 +84,15 @@ func (r *rig) join(name string, policy map[string]string) (*gate.Page, *link.Con
 	}
 	r.Cleanup(p.Close)
 	memory, bell, opened := p.FDs()
-	q := link.Request{Kind: link.Join, Name: name, GPUs: gpus("gpu"), Policy: policy}
+	q := link.Request{Kind: link.Join, Name: name, GPUs: gpus, Policy: policy}
 	c, a := r.ask(q, memory, bell, opened)
+	return p, c, a
+}
+
+// join makes a VM.
+func (r *rig) join(name string, policy map[string]string) (*gate.Page, *link.Conn) {
+	r.Helper()
+	p, c, a := r.askJoin(name, gpus("gpu"), policy)
 	if a.Error != "" {
 		r.Fatal(a.Error)
 	}

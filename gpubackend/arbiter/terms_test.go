@@ -9,7 +9,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
-	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
@@ -91,16 +90,8 @@ func TestGuaranteesFit(t *testing.T) {
 	r := newRig(t, nil)
 	join := func(name, guarantee string) string {
 		t.Helper()
-		p, err := gate.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		memory, bell, opened := p.FDs()
-		_, a := r.ask(link.Request{
-			Kind: link.Join, Name: name, GPUs: []link.GPU{{Name: "gpu", Memory: 10 << 30}},
-			Policy: map[string]string{"memory-guarantee": guarantee},
-		}, memory, bell, opened)
+		_, _, a := r.askJoin(name, []link.GPU{{Name: "gpu", Memory: 10 << 30}},
+			map[string]string{"memory-guarantee": guarantee})
 		return a.Error
 	}
 	if e := join("a", "6G"); e != "" {
@@ -139,17 +130,11 @@ func TestGuaranteesFit(t *testing.T) {
 func TestNamesOfGPUsAreForgotten(t *testing.T) {
 	r := newRig(t, nil)
 	for range 2 {
-		p, err := gate.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		q := link.Request{Kind: link.Join, Name: "liar"}
+		var gpus []link.GPU
 		for i := range maxGPUs {
-			q.GPUs = append(q.GPUs, link.GPU{Name: strings.Repeat("x", 1+i)})
+			gpus = append(gpus, link.GPU{Name: strings.Repeat("x", 1+i)})
 		}
-		memory, bell, opened := p.FDs()
-		c, a := r.ask(q, memory, bell, opened)
+		_, c, a := r.askJoin("liar", gpus, nil)
 		if a.Error != "" {
 			t.Fatal(a.Error)
 		}
@@ -164,16 +149,8 @@ func TestSwapIsForOneGPU(t *testing.T) {
 	r := newRig(t, nil)
 	join := func(name, mode string) string {
 		t.Helper()
-		p, err := gate.New()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		memory, bell, opened := p.FDs()
-		_, a := r.ask(link.Request{
-			Kind: link.Join, Name: name, GPUs: []link.GPU{{Name: "one"}, {Name: "two"}},
-			Policy: map[string]string{"memory-mode": mode},
-		}, memory, bell, opened)
+		_, _, a := r.askJoin(name, []link.GPU{{Name: "one"}, {Name: "two"}},
+			map[string]string{"memory-mode": mode})
 		return a.Error
 	}
 	const want = "it has 2 GPUs"
