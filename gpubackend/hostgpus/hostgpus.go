@@ -5,13 +5,17 @@
 package hostgpus
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // The kinds of GPUs.
@@ -21,8 +25,8 @@ const (
 	Soft = "soft"
 )
 
-// Most is how many GPUs a VM may have: those that a worker can tell apart.
-const Most = 16
+// Most is how many GPUs a VM may have: those for which its ledger has room.
+const Most = ledger.GPUs
 
 // entriesMost bounds what is said of them.
 const entriesMost = 64
@@ -37,6 +41,19 @@ type GPU struct {
 }
 
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }
+
+// Described is a GPU as its driver describes it to guests.
+func Described(d *wire.SnapshotDevice) GPU {
+	name, _, _ := bytes.Cut(d.Name[:], []byte{0})
+	return GPU{
+		Name: string(name), UUID: UUID(d.Uuid), Memory: d.TotalMemory,
+		Place: pcie.Address{
+			Domain: uint32(d.Attribute[cudaabi.DeviceAttributePCIDomainID]),
+			Bus:    uint32(d.Attribute[cudaabi.DeviceAttributePCIBusID]),
+			Device: uint32(d.Attribute[cudaabi.DeviceAttributePCIDeviceID]),
+		},
+	}
+}
 
 // Choice is what --gpu says.
 type Choice struct {

@@ -5,10 +5,13 @@
 // change then. Nothing here is a secret or a guest's.
 package gpus
 
-import "github.com/paracuda/paracuda/gpubackend/pcie"
+import (
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
+)
 
 // Max bounds the GPUs of one process.
-const Max = 16
+const Max = ledger.GPUs
 
 // GPU is one of them.
 type GPU struct {
