@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,10 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda"
-	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
-	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
@@ -115,16 +112,7 @@ func softGPUs() ([]hostgpus.GPU, error) {
 	}
 	all := make([]hostgpus.GPU, len(snapshot.Device))
 	for i := range all {
-		from := &snapshot.Device[i]
-		name, _, _ := bytes.Cut(from.Name[:], []byte{0})
-		all[i] = hostgpus.GPU{
-			Name: string(name), UUID: hostgpus.UUID(from.Uuid), Memory: from.TotalMemory,
-			Place: pcie.Address{
-				Domain: uint32(from.Attribute[cudaabi.DeviceAttributePCIDomainID]),
-				Bus:    uint32(from.Attribute[cudaabi.DeviceAttributePCIBusID]),
-				Device: uint32(from.Attribute[cudaabi.DeviceAttributePCIDeviceID]),
-			},
-		}
+		all[i] = hostgpus.Described(&snapshot.Device[i])
 	}
 	return all, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -86,11 +87,7 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 		Threads: uint64(s.Attribute[cudaabi.DeviceAttributeMultiprocessorCount]) *
 			uint64(s.Attribute[cudaabi.DeviceAttributeMaxThreadsPerMultiprocessor]),
 		ReadOnlyRegister: s.Attribute[cudaabi.DeviceAttributeReadOnlyHostRegisterSupported] == 1,
-		Place: pcie.Address{
-			Domain: uint32(s.Attribute[cudaabi.DeviceAttributePCIDomainID]),
-			Bus:    uint32(s.Attribute[cudaabi.DeviceAttributePCIBusID]),
-			Device: uint32(s.Attribute[cudaabi.DeviceAttributePCIDeviceID]),
-		},
+		Place:            hostgpus.Described(s).Place,
 	}
 	d.describeLink(g, s)
 	d.describeShare(g, s)

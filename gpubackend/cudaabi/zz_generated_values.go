@@ -515,6 +515,11 @@ const (
 	DeviceInvalid = -2
 )
 
+// CU_DEVICE_P2P_ATTRIBUTE_...
+const (
+	DeviceP2PAttributeAccessSupported = 2
+)
+
 // CU_POINTER_ATTRIBUTE_...
 const (
 	PointerAttributeContext                = 1

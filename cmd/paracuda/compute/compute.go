@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 //go:embed square.ptx
@@ -35,7 +35,8 @@ func Run(d gpubackend.Driver) (gpu string, err error) {
 	if len(s.Device) == 0 {
 		return "", must("open the GPU", gpubackend.NoDevice)
 	}
-	gpu = cuda.Name(s.Device[0].Name[:], s.Device[0].TotalMemory)
+	described := hostgpus.Described(&s.Device[0])
+	gpu = described.String()
 	context, r := d.DevicePrimaryCtxRetain(0)
 	if r == gpubackend.Success {
 		r = d.SetCurrent(context)

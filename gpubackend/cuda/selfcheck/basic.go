@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -32,9 +33,8 @@ func (c *checker) open() (string, error) {
 	if r != gpubackend.Success {
 		return "", must("open", r)
 	}
-	name, _, _ := bytes.Cut(s.Device[0].Name[:], []byte{0})
-	return fmt.Sprintf("%d devices, %s, %d MiB, CUDA %d, window %#x+%#x", s.Devices, name,
-		s.Device[0].TotalMemory>>20,
+	first := hostgpus.Described(&s.Device[0])
+	return fmt.Sprintf("%d devices, %v, CUDA %d, window %#x+%#x", s.Devices, &first,
 		s.DriverVersion, s.WindowBase, s.WindowBytes), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -16,7 +17,7 @@ func TestVisibleDevices(t *testing.T) {
 	}{
 		{"number", "0", true}, {"list", "0,1", true}, {"none", "", false}, {"unknown", "1", false},
 		{"ends at unknown", "1,0", false}, {"negative", "-1", false}, {"prefix", "GPU-5061", true},
-		{"whole", uuidText(DefaultUUID), true}, {"other", "GPU-6061", false},
+		{"whole", hostgpus.UUID(DefaultUUID), true}, {"other", "GPU-6061", false},
 		{"no digits", "GPU-", false},
 	} {
 		if got := Visible([]string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value},

@@ -3,11 +3,11 @@
 package chip
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -58,10 +58,5 @@ func Visible(env []string, uuid [16]byte) bool {
 	}
 	first, _, _ := strings.Cut(list, ",")
 	first = strings.TrimSpace(first)
-	return first == "0" || len(first) > len("GPU-") && strings.HasPrefix(uuidText(uuid), first)
-}
-
-// uuidText is the form in which nvidia-smi prints a UUID.
-func uuidText(u [16]byte) string {
-	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+	return first == "0" || len(first) > len("GPU-") && strings.HasPrefix(hostgpus.UUID(uuid), first)
 }
