@@ -89,19 +89,27 @@ func (s *Session) setBackendReqFD(m *Message) ([]byte, error) {
 	if len(m.FDs) != 1 {
 		return nil, fmt.Errorf("%w: no descriptor", ErrProtocol)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(m.FDs[0].Int(), &st); err != nil {
-		return nil, fmt.Errorf("stat: %w", err)
-	}
-	if t := st.Mode & unix.S_IFMT; t != unix.S_IFSOCK && t != unix.S_IFIFO {
-		return nil, fmt.Errorf("%w: descriptor of mode %#o is neither a socket nor a pipe",
-			ErrProtocol, st.Mode)
-	}
-	if err := unix.SetNonblock(m.FDs[0].Int(), true); err != nil {
-		return nil, fmt.Errorf("set non-blocking: %w", err)
+	if err := prepareChannel(m.FDs[0]); err != nil {
+		return nil, err
 	}
 	s.setChannel(m.takeFD())
 	return nil, nil
+}
+
+// prepareChannel checks that a descriptor can carry requests, and makes it non-blocking.
+func prepareChannel(fd *FD) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd.Int(), &st); err != nil {
+		return fmt.Errorf("stat: %w", err)
+	}
+	if t := st.Mode & unix.S_IFMT; t != unix.S_IFSOCK && t != unix.S_IFIFO {
+		return fmt.Errorf("%w: descriptor of mode %#o is neither a socket nor a pipe",
+			ErrProtocol, st.Mode)
+	}
+	if err := unix.SetNonblock(fd.Int(), true); err != nil {
+		return fmt.Errorf("set non-blocking: %w", err)
+	}
+	return nil
 }
 
 // setChannel replaces the back-end channel.

@@ -54,6 +54,10 @@
 // it, and hands it to each back-end (SET_INFLIGHT_FD) before the rings run. A front-end that
 // doesn't ask has none kept.
 //
+// What a front-end has said can be kept as well, by Options.Keep: Restore makes a session of it, in
+// another process that has the socket and the descriptors, and the front-end doesn't notice. A
+// snapshot comes from a process that crashed, and is believed no more than a front-end is.
+//
 // # Concurrency
 //
 // Run owns the session, and calls the Device from its goroutine only, one call at a time; SaveState
@@ -73,5 +77,6 @@
 //	descriptors        fd.go event.go descriptors.go (messages that bring some)
 //	memory             memory.go memtable.go (its messages)
 //	rings              ring.go shown.go (what a session was told)
-//	migration, crashes log.go state.go inflight.go
+//	migration          log.go state.go
+//	crashes            inflight.go snapshot.go snapshotwire.go (in bytes) restore.go
 package vhostuser

@@ -27,6 +27,9 @@ var (
 
 	// ErrDevice marks a panic of the Device.
 	ErrDevice = errors.New("device panicked")
+
+	// ErrSnapshot marks a Snapshot that no session can have had.
+	ErrSnapshot = errors.New("bad snapshot of a session")
 )
 
 // MessageError says which message was refused, and why.

@@ -189,6 +189,14 @@ func (s *Session) setVringBase(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
+// checkAddr refuses flags of a ring's addresses. The only one asks for a log of dirty pages.
+func (s *Session) checkAddr(a VringAddr) error {
+	if a.Flags&^VringLog != 0 || a.Flags != 0 && s.offered&FeatureLogAll == 0 {
+		return fmt.Errorf("%w: ring flags %#x", ErrProtocol, a.Flags)
+	}
+	return nil
+}
+
 func (s *Session) setVringAddr(m *Message) ([]byte, error) {
 	a, err := decodeAddr(m.Payload)
 	if err != nil {
@@ -198,13 +206,11 @@ func (s *Session) setVringAddr(m *Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The only flag asks for a log of dirty pages. Without it, the log address means nothing: UML
-	// sends all ones.
-	if a.Flags&^VringLog != 0 || a.Flags != 0 && s.offered&FeatureLogAll == 0 {
-		return nil, fmt.Errorf("%w: ring flags %#x", ErrProtocol, a.Flags)
+	if err := s.checkAddr(a); err != nil {
+		return nil, err
 	}
 	if a.Flags == 0 {
-		a.Log = 0
+		a.Log = 0 // it means nothing: UML sends all ones
 	}
 	if r.running {
 		if !r.addr.sameRings(a) {

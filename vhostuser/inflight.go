@@ -104,7 +104,11 @@ func (s *Session) setInFlightFD(m *Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
-	return nil, s.keepRecord(record)
+	if err := s.keepRecord(record); err != nil || s.record == nil {
+		return nil, err
+	}
+	s.recordAt, s.recordFD = v, m.takeFD()
+	return nil, nil
 }
 
 // keepRecord gives the device a record, or nil, in place of the one that it has.
@@ -115,7 +119,8 @@ func (s *Session) keepRecord(record *inflight.Region) error {
 	}
 	err := s.protect(func() error { return dev.SetInFlight(record) })
 	old := s.record
-	s.record = record
+	_ = s.recordFD.Close()
+	s.record, s.recordAt, s.recordFD = record, InFlight{}, nil
 	if err != nil && record != nil {
 		s.record = nil
 		err = errors.Join(err, s.protect(func() error { return dev.SetInFlight(nil) }),

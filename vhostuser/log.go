@@ -29,6 +29,7 @@ var errNoLog = errors.New("the log of dirty pages is not complete")
 // dirtyLog is what the front-end has said about the log of dirty pages.
 type dirtyLog struct {
 	log     *dirtylog.Log // from SET_LOG_BASE; nil: none
+	fd      *FD           // of log; nil: there is none
 	inForce *dirtylog.Log // what the device has: log, or nil
 	missed  bool          // pages may have been written to without one that there should be
 	call    *FD           // from SET_LOG_FD: to signal that bits may have been set
@@ -69,10 +70,12 @@ func (s *Session) takeLog(m *Message) error {
 		return errors.Join(err, log.Close())
 	}
 	old := s.dirty.log
-	s.dirty.log = log
+	_ = s.dirty.fd.Close()
+	s.dirty.log, s.dirty.fd = log, m.takeFD()
 	err = s.settleLog()
 	if err != nil {
-		s.dirty.log = nil
+		_ = s.dirty.fd.Close()
+		s.dirty.log, s.dirty.fd = nil, nil
 		_ = s.settleLog() // the device has none of them, whatever it says
 		err = errors.Join(err, log.Close())
 	}
@@ -152,7 +155,8 @@ func (s *Session) leaveLog(mem *Memory) {
 	}
 	s.log.Warn("the log of dirty pages is too small for the new memory")
 	old := s.dirty.log
-	s.dirty.log = nil
+	_ = s.dirty.fd.Close()
+	s.dirty.log, s.dirty.fd = nil, nil
 	if err := s.settleLog(); err != nil {
 		s.log.WithError(err).Error("end the log")
 	}
@@ -216,7 +220,7 @@ func (s *Session) stopTick() {
 // closeLog ends all that there is of the log, which the device has no more.
 func (s *Session) closeLog() {
 	s.stopTick()
-	_ = s.dirty.call.Close()
+	closeAll([]*FD{s.dirty.call, s.dirty.fd})
 	if s.dirty.log != nil {
 		_ = s.dirty.log.Close()
 	}

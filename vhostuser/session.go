@@ -33,6 +33,10 @@ type Options struct {
 	// Progress is called, by Run's goroutine, when the front-end has shown something new.
 	Progress func(Shown)
 
+	// Keep is called, by Run's goroutine, after each message and before its answer, with what the
+	// front-end has told by then, for Restore.
+	Keep func(*Snapshot)
+
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
 	NoEventIdx bool // don't offer VIRTIO_F_EVENT_IDX
 }
@@ -48,6 +52,8 @@ type Session struct {
 	panics    atomic.Int64
 
 	progress func(Shown)
+	keep     func(*Snapshot)
+	restored bool // from a snapshot of which the device is to hear
 
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
@@ -57,6 +63,8 @@ type Session struct {
 	dirty     dirtyLog
 	transfer  *transfer        // of the device's state; nil: there was none
 	record    *inflight.Region // of what is in flight; nil: none is kept
+	recordAt  InFlight         // in recordFD
+	recordFD  *FD              // nil: there is no record
 	enclosed  *FD              // goes along with the next answer
 	warnedMem bool             // this memory was reported as not shared
 	refused   int              // messages
@@ -100,6 +108,7 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 		log:     opts.Log,
 		trace:   tracer{w: opts.Trace},
 		offered: features, protocols: protocolOf(dev), progress: opts.Progress,
+		keep:   opts.Keep,
 		memory: &Memory{},
 		rings:  make([]ring, n),
 	}, nil
@@ -112,7 +121,7 @@ func (s *Session) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	s.trace.begin(s.dev.NumQueues(), s.dev.Features())
-	err := s.loop()
+	err := s.begin()
 	s.shutdown()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -122,6 +131,16 @@ func (s *Session) Run(ctx context.Context) error {
 
 // Panics returns how often the device panicked. It should be 0 always.
 func (s *Session) Panics() int64 { return s.panics.Load() }
+
+// begin lets the device know what it should, and serves.
+func (s *Session) begin() error {
+	if s.restored {
+		if err := s.resume(); err != nil {
+			return fmt.Errorf("resume session: %w", err)
+		}
+	}
+	return s.loop()
+}
 
 // loop reads and serves messages.
 func (s *Session) loop() error {
@@ -164,6 +183,9 @@ func (s *Session) serve(m *Message, refused error) error {
 		s.refuse(m.Request, err)
 	}
 	_ = s.protect(func() error { s.observe(m, err); return nil })
+	if s.keep != nil {
+		_ = s.protect(func() error { s.keep(s.snapshot()); return nil })
+	}
 	return s.answer(m, rule.answers, answer, err)
 }
 

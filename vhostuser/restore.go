@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
+	"github.com/paracuda/paracuda/virtqueue/inflight"
+)
+
+// Restore makes a session that goes on where another one stood, of a process that may have crashed
+// while it wrote the snapshot: each field is checked as if the front-end had just said it. On
+// success the socket and the descriptors are the session's; otherwise nothing has changed, and they
+// stay the caller's. The device hears of it all when Run begins.
+//
+// What the other session had read of a message that it didn't answer is lost. A transfer of the
+// device's state that it was at has failed. A log of dirty pages that was in force counts as
+// incomplete: it isn't known that what was written last is in it.
+func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
+	s, err := New(sock, dev, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.take(from); err != nil {
+		return nil, fmt.Errorf("restore session: %w", err)
+	}
+	s.restored = true
+	return s, nil
+}
+
+// take checks a snapshot and makes it the session's.
+func (s *Session) take(p *Snapshot) error {
+	if extra := p.Features &^ s.offered; extra != 0 {
+		return fmt.Errorf("%w: features %#x aren't offered", ErrSnapshot, extra)
+	}
+	if extra := p.Protocol &^ s.protocols; extra != 0 {
+		return fmt.Errorf("%w: protocol features %#x aren't offered", ErrSnapshot, extra)
+	}
+	if len(p.Rings) != len(s.rings) {
+		return fmt.Errorf("%w: %d rings, the device has %d queues", ErrSnapshot, len(p.Rings),
+			len(s.rings))
+	}
+	if p.Shown.Queues < 0 || p.Shown.Queues > MaxQueues {
+		return fmt.Errorf("%w: %d queues were shown", ErrSnapshot, p.Shown.Queues)
+	}
+	for i := range p.Rings {
+		if err := s.checkRing(i, &p.Rings[i]); err != nil {
+			return fmt.Errorf("%w: ring %d: %w", ErrSnapshot, i, err)
+		}
+	}
+	if p.Channel != nil {
+		if err := prepareChannel(p.Channel); err != nil {
+			return fmt.Errorf("%w: %w", ErrSnapshot, err)
+		}
+	}
+	if len(p.Memory) > MaxMemSlots {
+		return fmt.Errorf("%w: %d regions", ErrSnapshot, len(p.Memory))
+	}
+	mem, err := NewMemory(p.Memory)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSnapshot, err)
+	}
+	log, err := s.openLog(p, mem)
+	if err != nil {
+		return fmt.Errorf("%w: log: %w", ErrSnapshot, err)
+	}
+	record, err := s.openRecord(p)
+	if err != nil {
+		if log != nil {
+			_ = log.Close()
+		}
+		return fmt.Errorf("%w: record: %w", ErrSnapshot, err)
+	}
+	s.adopt(p, mem, log, record)
+	return nil
+}
+
+// checkRing refuses a ring of which a front-end couldn't have said this.
+func (s *Session) checkRing(i int, r *RingSnapshot) error {
+	switch {
+	case r.Size > virtqueue.MaxSize || r.Size&(r.Size-1) != 0:
+		return fmt.Errorf("%d entries", r.Size)
+	case r.Enabled && !r.HasEnabled:
+		return errors.New("enabled by nobody")
+	case !r.HasAddr && r.Addr != (VringAddr{}):
+		return errors.New("addresses that were not said")
+	}
+	if r.HasAddr {
+		if r.Addr.Index != uint32(i) {
+			return fmt.Errorf("the addresses are of ring %d", r.Addr.Index)
+		}
+		if err := s.checkAddr(r.Addr); err != nil {
+			return err
+		}
+	}
+	for _, fd := range []*FD{r.Kick, r.Call, r.Err} {
+		if fd == nil {
+			continue
+		}
+		if err := prepareEvent(fd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openLog maps the log of dirty pages, if there is one.
+func (s *Session) openLog(p *Snapshot, mem *Memory) (*dirtylog.Log, error) {
+	if p.LogCall != nil {
+		if err := prepareEvent(p.LogCall); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := s.dev.(DirtyLogger); !ok && (p.Log.FD != nil || p.LogCall != nil) {
+		return nil, errors.New("the device keeps none")
+	}
+	if p.Log.FD == nil {
+		return nil, nil
+	}
+	log, err := dirtylog.Open(p.Log.FD.Int(), p.Log.Offset, p.Log.Size)
+	if err != nil {
+		return nil, err
+	}
+	if err := covers(log, mem); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return log, nil
+}
+
+// openRecord maps the record of what is in flight, if there is one.
+func (s *Session) openRecord(p *Snapshot) (*inflight.Region, error) {
+	if p.RecordFD == nil {
+		return nil, nil
+	}
+	if _, ok := s.dev.(InFlightTracker); !ok {
+		return nil, errors.New("the device keeps none")
+	}
+	shape, err := s.shapeOf(p.Record)
+	if err != nil {
+		return nil, err
+	}
+	return inflight.Open(p.RecordFD.Int(), p.Record.Offset, p.Record.Size, shape)
+}
+
+// adopt takes what was checked. It can't fail.
+func (s *Session) adopt(
+	p *Snapshot, mem *Memory, log *dirtylog.Log, record *inflight.Region,
+) {
+	s.features, s.protocol, s.shown, s.memory = p.Features, p.Protocol, p.Shown, mem
+	for i, r := range p.Rings {
+		s.rings[i] = ring{
+			size: r.Size, addr: r.Addr, hasAddr: r.HasAddr, base: r.Base, kicked: r.Kicked,
+			enabled: r.Enabled, hasEnabled: r.HasEnabled, kick: r.Kick, call: r.Call, err: r.Err,
+		}
+	}
+	s.dirty = dirtyLog{log: log, fd: p.Log.FD, call: p.LogCall,
+		missed: p.LogMissed || p.Features&FeatureLogAll != 0}
+	s.record, s.recordAt, s.recordFD = record, p.Record, p.RecordFD
+	s.setChannel(p.Channel)
+}
+
+// resume tells the device what the session before this one had told another.
+func (s *Session) resume() error {
+	if s.features != 0 {
+		if err := s.protect(func() error {
+			return s.dev.SetFeatures(s.features &^ transportFeatures)
+		}); err != nil {
+			return fmt.Errorf("set features: %w", err)
+		}
+	}
+	if len(s.memory.regions) > 0 {
+		if err := s.protect(func() error { return s.dev.SetMemory(s.memory) }); err != nil {
+			return fmt.Errorf("set memory: %w", err)
+		}
+	}
+	if dev, ok := s.dev.(InFlightTracker); ok && s.record != nil {
+		if err := s.protect(func() error { return dev.SetInFlight(s.record) }); err != nil {
+			return fmt.Errorf("set the record of what is in flight: %w", err)
+		}
+	}
+	if err := s.settleLog(); err != nil {
+		s.log.WithError(err).Error("log dirty pages")
+	}
+	s.settleAll()
+	if s.progress != nil {
+		_ = s.protect(func() error { s.progress(s.shown); return nil })
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+// Snapshot is what a front-end has told a session, between two messages: all that another session
+// needs, of a process after this one, to go on with the same socket. Those of Options.Keep have the
+// session's own descriptors, which are good until Keep returns.
+type Snapshot struct {
+	Features, Protocol uint64 // that were accepted
+	Memory             []Region
+	Rings              []RingSnapshot
+
+	Channel   *FD      // of SET_BACKEND_REQ_FD; nil: none
+	Log       FileSpan // of dirty pages
+	LogCall   *FD      // of SET_LOG_FD; nil: none
+	LogMissed bool     // pages may be missing from the log
+	Record    InFlight // of what is in flight
+	RecordFD  *FD      // its file; nil: no record is kept
+
+	Shown Shown
+}
+
+// FileSpan is a part of a file. Without a file, there is none.
+type FileSpan struct {
+	Size, Offset uint64
+	FD           *FD
+}
+
+// RingSnapshot is what was said about one ring.
+type RingSnapshot struct {
+	Size uint16    // 0: not said
+	Addr VringAddr // in use if HasAddr
+	// Base is where the ring was to begin. Of one that has run since, who restores it has to know
+	// where it stands.
+	Base                                 uint16
+	HasAddr, Kicked, Enabled, HasEnabled bool
+	Kick, Call, Err                      *FD // nil: none
+}
+
+// FDs returns the descriptors in their order, with nil for each that isn't there: those of the
+// memory, then of each ring kick, call and error, then the channel, the log, the log's call and the
+// record.
+func (p *Snapshot) FDs() []*FD {
+	var out []*FD
+	for _, f := range p.places() {
+		out = append(out, *f)
+	}
+	return out
+}
+
+// places returns where the descriptors are.
+func (p *Snapshot) places() []**FD {
+	var out []**FD
+	for i := range p.Memory {
+		out = append(out, &p.Memory[i].FD)
+	}
+	for i := range p.Rings {
+		r := &p.Rings[i]
+		out = append(out, &r.Kick, &r.Call, &r.Err)
+	}
+	return append(out, &p.Channel, &p.Log.FD, &p.LogCall, &p.RecordFD)
+}
+
+// Close closes the descriptors.
+func (p *Snapshot) Close() { closeAll(p.FDs()) }
+
+// snapshot describes the session as it is now, with its own descriptors.
+func (s *Session) snapshot() *Snapshot {
+	p := &Snapshot{
+		Features: s.features, Protocol: s.protocol, Memory: s.memory.Regions(),
+		Rings:   make([]RingSnapshot, len(s.rings)),
+		LogCall: s.dirty.call, LogMissed: s.dirty.missed,
+		Record: s.recordAt, RecordFD: s.recordFD, Shown: s.shown,
+	}
+	for i, r := range s.rings {
+		p.Rings[i] = RingSnapshot{
+			Size: r.size, Addr: r.addr, Base: r.base, HasAddr: r.hasAddr, Kicked: r.kicked,
+			Enabled: r.enabled, HasEnabled: r.hasEnabled, Kick: r.kick, Call: r.call, Err: r.err,
+		}
+	}
+	if log := s.dirty.log; log != nil {
+		p.Log = FileSpan{log.Size(), log.Offset(), s.dirty.fd}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.Channel = s.channel
+	return p
+}
