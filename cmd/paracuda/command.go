@@ -22,7 +22,7 @@ func commands() map[string]func() *cobra.Command {
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
-		"starter": starterCommand, "compute": computeCommand,
+		"starter": starterCommand, "init": initCommand, "compute": computeCommand,
 		// For the build of packages.
 		"man": manCommand,
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
+	"github.com/paracuda/paracuda/gpubackend/starter"
 )
 
 // sandboxFlag says whether the processes of a VM are kept in a sandbox.
@@ -59,7 +60,17 @@ type start struct {
 	sandbox     sandboxFlag
 	watched     bool // this process couldn't count their memory if they weren't dumpable
 	run         func(*exec.Cmd) error
-	environment []string // nil: this process's
+	runOnHost   func(*exec.Cmd) error // of what must see the host's processes; nil: as run
+	alone       bool                  // what run starts ends with its PID namespace
+	environment []string              // nil: this process's
+}
+
+// runs is what starts a role.
+func (s *start) runs(r starter.Role) func(*exec.Cmd) error {
+	if r == starter.Usage && s.runOnHost != nil {
+		return s.runOnHost
+	}
+	return s.run
 }
 
 // household is what starts the VM's processes, and what else the device process can't do itself.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -18,6 +20,14 @@ import (
 
 // childStatus starts a worker and a mover, and returns what /proc says of each.
 func childStatus(t *testing.T, s children, look func(role string, status, environ []string)) {
+	t.Helper()
+	eachChild(t, s, func(role string, pid int) {
+		look(role, procFile(t, pid, "status", "\n"), procFile(t, pid, "environ", "\x00"))
+	})
+}
+
+// eachChild starts a worker and a mover, and looks at each.
+func eachChild(t *testing.T, s children, look func(role string, pid int)) {
 	t.Helper()
 	for role, start := range map[string]func(*os.File) (device.Process, error){
 		"worker": s.Worker, "mover": s.Mover,
@@ -31,7 +41,7 @@ func childStatus(t *testing.T, s children, look func(role string, status, enviro
 			t.Fatal(err)
 		}
 		pid := p.(interface{ PID() int }).PID()
-		look(role, procFile(t, pid, "status", "\n"), procFile(t, pid, "environ", "\x00"))
+		look(role, pid)
 		p.Kill()
 		_ = p.Wait()
 		theirs.Close()
@@ -94,6 +104,55 @@ func TestChildrenAreConfined(t *testing.T) {
 	})
 	if said.Len() > 0 {
 		t.Errorf("logged %s", said)
+	}
+}
+
+// TestChildrenAreAlone: workers and mover see neither files of the host's nor its processes, and
+// all of a VM have the same.
+func TestChildrenAreAlone(t *testing.T) {
+	for _, gpu := range []string{gpuSoft, gpuCUDA} {
+		t.Run(gpu, func(t *testing.T) { testAlone(t, gpu) })
+	}
+}
+
+func testAlone(t *testing.T, gpu string) {
+	s, said := testHousehold(t, gpu, &deviceOptions{
+		sandbox: true, fd: -1, arbiter: noArbiter, passEnv: []string{mainVariable},
+	})
+	namespaces := map[string]bool{}
+	eachChild(t, s, func(role string, pid int) {
+		for _, kind := range []string{"mnt", "pid", "net", "ipc"} {
+			theirs, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
+			ours, _ := os.Readlink("/proc/self/ns/" + kind)
+			if err != nil || theirs == ours {
+				if os.Geteuid() != 0 {
+					t.Skipf("an ordinary user has no namespace %s here: %v, %s", kind, err, said)
+				}
+				t.Fatalf("%s: has the host's namespace %s, %v", role, kind, err)
+			}
+			namespaces[theirs] = true
+		}
+		root := fmt.Sprintf("/proc/%d/root/", pid)
+		for _, path := range []string{"etc/passwd", "root/.ssh", "home", "var", "usr/bin", "run"} {
+			if _, err := os.Stat(root + path); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s: it has /%s: %v", role, path, err)
+			}
+		}
+		if err := os.Mkdir(root+"new", 0o700); !errors.Is(err, unix.EROFS) {
+			t.Errorf("%s: its root can be written: %v", role, err)
+		}
+		for _, path := range []string{"dev/null", "paracuda", "proc/1/status", "proc/meminfo"} {
+			if _, err := os.Stat(root + path); err != nil {
+				t.Errorf("%s: lacks %v", role, err)
+			}
+		}
+		if _, err := os.Stat(root + fmt.Sprintf("proc/%d", os.Getpid())); os.Getpid() > 100 &&
+			err == nil {
+			t.Errorf("%s: sees this process", role)
+		}
+	})
+	if len(namespaces) != 4 {
+		t.Errorf("worker and mover don't share theirs: %v", namespaces)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 	"github.com/paracuda/paracuda/gpubackend/starter"
 )
 
@@ -50,7 +51,7 @@ func (s spawner) Usage(control *os.File) (device.Process, error) {
 
 func (s spawner) spawn(r starter.Role, control *os.File) (device.Process, error) {
 	c := s.command(r, control)
-	if err := s.how.run(c); err != nil {
+	if err := s.how.runs(r)(c); err != nil {
 		return nil, fmt.Errorf("start a %s: %w", r, err)
 	}
 	s.rank(r, c)
@@ -60,7 +61,7 @@ func (s spawner) spawn(r starter.Role, control *os.File) (device.Process, error)
 // start starts a role for a device process that can't.
 func (s spawner) start(r starter.Role, control *os.File) (starter.Child, error) {
 	c := s.command(r, control)
-	child, err := starter.Execute(c, s.how.run)
+	child, err := starter.Execute(c, s.how.runs(r))
 	if err == nil {
 		s.rank(r, c)
 	}
@@ -71,7 +72,12 @@ func (s spawner) start(r starter.Role, control *os.File) (starter.Child, error) 
 // it.
 func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
 	c := exec.Command(self(), r.String())
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if r != starter.Usage && s.how.alone {
+		c.Path = ownroot.ProgramPath
+	} else {
+		c.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 	c.Env = s.how.environment
 	if r == starter.Usage {
 		c.Stdin, c.Stdout = control, control

@@ -94,22 +94,22 @@ func controlConn(fd int) (*net.UnixConn, error) {
 // prepare takes from this process and from its children what they don't need, and says what it
 // can't take.
 func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
-	var together error
-	thread, kept, err := sandbox.NewStarter(func() error {
-		together = c.apart()
-		return compatLayout()
-	})
+	thread, own, kept, err := c.newStarter(log)
+	if err != nil {
+		return spawner{}, err
+	}
+	// Who asks for the GPU's use must see the host's processes: they are told apart by their
+	// numbers.
+	onHost, _, err := sandbox.NewStarter(compatLayout)
 	if err != nil {
 		return spawner{}, err
 	}
 	if kept != nil {
 		log.WithError(kept).Warn("workers and mover keep some of this process's privileges")
 	}
-	if together != nil {
-		log.WithError(together).Info("workers and mover have the host's network and abstract " +
-			"sockets")
-	}
-	s := spawner{log: log, stderr: os.Stderr, how: start{sandbox: true, run: thread.Start}}
+	s := spawner{log: log, stderr: os.Stderr, how: start{
+		sandbox: true, run: thread.Start, runOnHost: onHost.Start, alone: own,
+	}}
 	var keep []uint
 	if c.GPU == gpuSoft {
 		if s.how.watched = !sandbox.MayLook(); s.how.watched {
@@ -124,15 +124,43 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	return s, sandbox.NotDumpable()
 }
 
+// newStarter makes what starts workers and mover, in namespaces of their own as far as it may.
+// Own says whether they have a PID namespace, and so can't be bound to this process's end.
+func (c *starterConfig) newStarter(log *logrus.Entry) (
+	s *sandbox.Starter, own bool, kept, err error,
+) {
+	apart := c.apart()
+	if apart == nil {
+		s, kept, err = sandbox.NewStarter(func() error {
+			return errors.Join(sandbox.Apart(), alone(c.GPU), compatLayout())
+		})
+		if err == nil {
+			return s, true, kept, nil
+		}
+		log.WithError(err).Info("workers and mover see the host's files and processes")
+	}
+	s, kept, err = sandbox.NewStarter(func() error {
+		if apart == nil {
+			apart = sandbox.Apart()
+		}
+		return compatLayout()
+	})
+	if apart != nil {
+		log.WithError(apart).Info("workers and mover have the host's files, network and " +
+			"abstract sockets, and see its processes")
+	}
+	return s, false, kept, err
+}
+
 // errMPS says why there are no namespaces.
 var errMPS = errors.New("NVIDIA's MPS runs, whose clients share its IPC namespace")
 
-// apart gives the children namespaces of their own where that can't be in the GPU's way.
+// apart says why the children can't have namespaces of their own: that would be in the GPU's way.
 func (c *starterConfig) apart() error {
 	if c.GPU != gpuSoft && mpsRuns() {
 		return errMPS
 	}
-	return sandbox.Apart()
+	return nil
 }
 
 // mpsRuns says whether there are the pipes of NVIDIA's Multi-Process Service.

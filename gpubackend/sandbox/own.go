@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -94,6 +95,18 @@ func has(number uint) bool {
 func Apart() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("make namespaces: %w", err)
+	}
+	return nil
+}
+
+// Alone gives children of the calling thread a mount and a PID namespace of their own, which they
+// share. The next child is the first process of the PID namespace: all end when that one does, and
+// none can be bound to the end of its parent, which it can't see. The thread can't make threads any
+// more.
+func Alone() error {
+	_, _ = os.FindProcess(os.Getpid()) // the library starts a child, once, to try it out
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWPID); err != nil {
+		return fmt.Errorf("make namespaces of files and processes: %w", err)
 	}
 	return nil
 }

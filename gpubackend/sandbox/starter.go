@@ -21,17 +21,18 @@ type request struct {
 	started chan<- error
 }
 
-// NewStarter makes a Starter. Prepare runs on its thread first: children inherit what it changes of
-// a thread. Missing names what the process isn't allowed to take away; children are started all
-// the same.
+// NewStarter makes a Starter. Prepare runs on its thread first, with all privileges: children
+// inherit what it changes of a thread. Missing names what the process isn't allowed to take away;
+// children are started all the same.
 func NewStarter(prepare func() error) (s *Starter, missing, err error) {
 	s = &Starter{requests: make(chan request)}
 	type ready struct{ missing, err error }
 	is := make(chan ready)
 	go onOwnThread(func() {
-		missing, err := dropPrivileges()
+		err := prepare()
+		var missing error
 		if err == nil {
-			err = prepare()
+			missing, err = dropPrivileges()
 		}
 		is <- ready{missing, err}
 		if err != nil {
