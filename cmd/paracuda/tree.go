@@ -40,11 +40,15 @@ func treeOf(gpu string) ownroot.Tree {
 	t.Devices = append(append(t.Devices, "/dev/dxg"), nvidia...)
 	t.Empty = []string{"/tmp", "/dev/shm"}
 	// Where the driver keeps what it has compiled, and its sockets.
-	for v, inside := range map[string]string{"TMPDIR": "", "HOME": ".nv", "CUDA_CACHE_PATH": ""} {
+	for v, inside := range map[string]string{"TMPDIR": "", "HOME": ".nv"} {
 		dir := filepath.Join(os.Getenv(v), inside)
 		if filepath.IsAbs(dir) && dir != "/" && !slices.Contains(t.Empty, dir) {
 			t.Empty = append(t.Empty, dir)
 		}
+	}
+	// A cache that the operator names is the VM's for longer.
+	if dir := os.Getenv("CUDA_CACHE_PATH"); filepath.IsAbs(dir) {
+		t.Writable = append(t.Writable, filepath.Clean(dir))
 	}
 	slices.Sort(t.Empty) // a folder in another comes after it
 	return t

@@ -3,7 +3,8 @@
 // Package sandbox takes from the processes of a VM what they don't need, so that one that was taken
 // over has little to work with.
 //
-// A Starter starts children without privileges; with Apart, in namespaces of their own.
+// A Starter starts children without privileges; with Apart and Alone, in namespaces of their own,
+// where ownroot has files for them.
 // Environment says which variables they get, and CloseInherited keeps descriptors that this process
 // inherited by accident from them. KeepOnly, NotDumpable and NoFiles take something from the
 // process that calls them. Filter is called by one that is ready: from then on the kernel kills it

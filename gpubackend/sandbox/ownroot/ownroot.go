@@ -5,7 +5,7 @@
 //
 // The caller has a mount namespace of its own, may mount in it, and is the first process of a PID
 // namespace: the tree has that one's /proc. Nothing in the tree can be written but the folders that
-// are named for it, which are in memory. Nobody is asked here, and no guest's bytes come here.
+// are named for it. Nobody is asked here, and no guest's bytes come here.
 package ownroot
 
 import (
@@ -22,6 +22,7 @@ import (
 type Tree struct {
 	ReadOnly []string // files and folders
 	Devices  []string // device files, and folders of them
+	Writable []string // folders
 	Empty    []string // folders in memory, to write in
 	Program  string   // a file that is found as ProgramPath, which nobody can replace
 }
@@ -129,6 +130,7 @@ func (t Tree) pieces() (pieces []piece, err error) {
 		attrs uint64
 	}{
 		{t.Devices, unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC},
+		{t.Writable, noRights | unix.MOUNT_ATTR_NOEXEC},
 		{t.ReadOnly, readOnly},
 	} {
 		for _, path := range of.paths {

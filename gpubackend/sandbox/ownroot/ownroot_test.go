@@ -67,6 +67,7 @@ func child(text string) int {
 		}
 	}
 	dirs := append([]string{"/", "/proc", filepath.Dir(t.ReadOnly[0])}, t.Empty...)
+	dirs = append(dirs, t.Writable...)
 	for _, dir := range dirs {
 		if err := os.WriteFile(filepath.Join(dir, "new"), nil, 0o600); err == nil {
 			s.Written = append(s.Written, dir)
@@ -105,6 +106,7 @@ func testEnter(t *testing.T, flags uintptr) {
 	dir := t.TempDir()
 	file, secret := filepath.Join(dir, "shown", "file"), filepath.Join(dir, "secret")
 	if err := errors.Join(
+		os.Mkdir(filepath.Join(dir, "kept"), 0o700),
 		os.Mkdir(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("text"), 0o644),
 		os.WriteFile(secret, []byte("x"), 0o644),
 	); err != nil {
@@ -113,6 +115,7 @@ func testEnter(t *testing.T, flags uintptr) {
 	tree := Tree{
 		ReadOnly: []string{filepath.Dir(file), file, "/nowhere/nothing"},
 		Devices:  []string{"/dev/null"}, Empty: []string{"/scratch/inner"}, Program: file,
+		Writable: []string{filepath.Join(dir, "kept")},
 	}
 	s := enterAs(t, tree, flags)
 	if s.Err != "" {
@@ -132,8 +135,11 @@ func testEnter(t *testing.T, flags uintptr) {
 	if _, is := s.Read["/nowhere/nothing"]; is {
 		t.Error("it has what the host hasn't")
 	}
-	if !slices.Equal(s.Written, tree.Empty) {
-		t.Errorf("it can write in %q, want %q", s.Written, tree.Empty)
+	if want := append(tree.Empty, tree.Writable...); !slices.Equal(s.Written, want) {
+		t.Errorf("it can write in %q, want %q", s.Written, want)
+	}
+	if _, err := os.Stat(filepath.Join(tree.Writable[0], "new")); err != nil {
+		t.Error(err)
 	}
 	if len(s.Refused) != 4 {
 		t.Errorf("only %q can't be written", s.Refused)
