@@ -9,7 +9,7 @@
 //	of all commands    main.go command.go errors.go (exit codes) ending.go (signals) outputs.go
 //	                   help.go man.go completion.go version.go config.go (its file)
 //	                   log.go logformat.go
-//	a VM's processes   device.go worker.go mover.go starter.go
+//	a VM's processes   device.go worker.go mover.go starter.go tree.go
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
 //	a host's           arbiter.go set.go
