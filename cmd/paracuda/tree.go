@@ -97,7 +97,10 @@ func firstProcess(tree ownroot.Tree) error {
 	if _, err := sandbox.KeepOnly(); err != nil {
 		return err
 	}
-	return sandbox.NotDumpable()
+	if err := sandbox.NotDumpable(); err != nil {
+		return err
+	}
+	return filter(sandbox.SoftMover) // whose calls are enough to wait, whatever the GPU
 }
 
 // alone gives children of the calling thread the tree, and a PID namespace. Its first process ends
