@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Client is a child's side.
+type Client struct{ conn *net.UnixConn }
+
+// Open takes what is kept for this process, by number, from the connection that it inherited; the
+// descriptors are the caller's. crashes is how many processes before this one have crashed of
+// late. It owns conn, even if it fails.
+func Open(conn int) (c *Client, held map[uint32]int, crashes int, err error) {
+	c = &Client{}
+	if c.conn, err = connOf(conn); err != nil {
+		return nil, nil, 0, err
+	}
+	held = map[uint32]int{}
+	for {
+		m, err := receive(c.conn)
+		if err == nil && m.kind == begin {
+			return c, held, int(m.number), nil
+		}
+		_, again := held[m.number]
+		if err == nil && (m.kind != kept || again || len(held) == MaxKept) {
+			handover.CloseFiles([]int{m.fd})
+			err = fmt.Errorf("%w: kind %d", errMessage, m.kind)
+		}
+		if err != nil {
+			for _, fd := range held {
+				handover.CloseFiles([]int{fd})
+			}
+			_ = c.conn.Close()
+			return nil, nil, 0, fmt.Errorf("take what is kept: %w", err)
+		}
+		held[m.number] = m.fd
+	}
+}
+
+// connOf makes a connection of a descriptor, which it owns.
+func connOf(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "keeper")
+	if f == nil {
+		return nil, fmt.Errorf("descriptor %d: %w", fd, os.ErrInvalid)
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, fmt.Errorf("%w: a connection by %s", errMessage, c.LocalAddr().Network())
+	}
+	return u, nil
+}
+
+// Keep has a descriptor kept, in place of the one of that number. The caller's stays its own.
+func (c *Client) Keep(number uint32, fd int) error {
+	return send(c.conn, message{keep, number, fd})
+}
+
+// Drop ends the keeping of a descriptor.
+func (c *Client) Drop(number uint32) error { return send(c.conn, message{drop, number, -1}) }
+
+// DropAll has nothing kept: the process may end.
+func (c *Client) DropAll() error { return send(c.conn, message{dropAll, 0, -1}) }
+
+// Close closes the connection. What is kept stays so.
+func (c *Client) Close() error { return c.conn.Close() }

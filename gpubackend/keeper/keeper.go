@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/pace"
+)
+
+// MaxKept is how many descriptors are kept: more than the regions, rings and workers of a VM.
+const MaxKept = 2048
+
+// Defaults of Config.
+const (
+	DefaultCrashes = 5
+	DefaultWindow  = time.Minute
+	DefaultPause   = 100 * time.Millisecond
+)
+
+// ErrCrashes says that children crashed too often.
+var ErrCrashes = errors.New("it crashes again and again: it isn't started any more")
+
+// Child is the process that is kept alive.
+type Child interface {
+	Kill()
+	// Wait returns when the process is gone, with how it ended. It is called once.
+	Wait() error
+}
+
+// Config is how a keeper is set up.
+type Config struct {
+	// Start starts a child with its end of the connection, which stays the caller's.
+	Start func(control *os.File) (Child, error)
+	// Crashes within Window are the end; 0: the defaults.
+	Crashes int
+	Window  time.Duration
+	// Pause is before the second of them, and doubles from one to the next: the first is followed
+	// at once. 0: the default.
+	Pause time.Duration
+	Log   logrus.FieldLogger
+	Clock pace.Clock // nil: the real one
+}
+
+// Keeper keeps one process alive.
+type Keeper struct {
+	Config
+	held    map[uint32]int
+	crashes []time.Time // of late
+
+	mu       sync.Mutex
+	child    Child // guarded by mu; nil: there is none
+	replaced bool  // the child was ended by Replace; guarded by mu
+}
+
+// New makes a keeper.
+func New(c Config) *Keeper {
+	c.Crashes, c.Window = cmp.Or(c.Crashes, DefaultCrashes), cmp.Or(c.Window, DefaultWindow)
+	c.Pause = cmp.Or(c.Pause, DefaultPause)
+	if c.Clock == nil {
+		c.Clock = pace.Real
+	}
+	return &Keeper{Config: c, held: map[uint32]int{}}
+}
+
+// Run starts one child after the other, until one ends for good (how it ended), ctx is done (its
+// error; the child is killed), or they crash too often (ErrCrashes). Then nothing is kept any more.
+func (k *Keeper) Run(ctx context.Context) error {
+	defer k.dropAll()
+	for {
+		err := k.one(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case k.wasReplaced():
+			k.Log.Info("the process was ended to be replaced: the next one goes on")
+			continue
+		case len(k.held) == 0:
+			return err
+		}
+		if err := k.crashed(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Replace ends the child, which isn't a crash: another one goes on.
+func (k *Keeper) Replace() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.child != nil {
+		k.replaced = true
+		k.child.Kill()
+	}
+}
+
+func (k *Keeper) wasReplaced() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.replaced
+	k.replaced = false
+	return was
+}
+
+// setChild says which child there is.
+func (k *Keeper) setChild(c Child) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.child = c
+}
+
+// crashed waits before the next child is started, or says that there is to be none.
+func (k *Keeper) crashed(ctx context.Context, how error) error {
+	now := k.Clock.Now()
+	k.crashes = append(slices.DeleteFunc(k.crashes, func(t time.Time) bool {
+		return now.Sub(t) >= k.Window
+	}), now)
+	n := len(k.crashes)
+	if n >= k.Crashes {
+		return fmt.Errorf("%w (%d times in %v, now: %w)", ErrCrashes, n, k.Window, orEnded(how))
+	}
+	k.Log.WithError(orEnded(how)).WithField("crashes", n).
+		Error("the process crashed: the next one goes on where it stood")
+	if n > 1 {
+		select {
+		case <-k.Clock.After(k.Pause << (n - 2)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// errEnded is how a process crashed that ended as it should, but for what it has kept.
+var errEnded = errors.New("it ended without a word")
+
+func orEnded(how error) error { return cmp.Or(how, errEnded) }
+
+// one starts a child, gives it what is kept, obeys it, and returns how it ended.
+func (k *Keeper) one(ctx context.Context) error {
+	conn, remote, err := pair()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	file := os.NewFile(uintptr(remote), "keeper")
+	child, err := k.Start(file)
+	_ = file.Close()
+	if err != nil {
+		return fmt.Errorf("start the process: %w", err)
+	}
+	k.setChild(child)
+	stop := context.AfterFunc(ctx, child.Kill)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := child.Wait()
+		k.setChild(nil)
+		_ = conn.SetDeadline(time.Unix(1, 0)) // what waits for the child does so no longer
+		ended <- err
+	}()
+	broken := k.serve(conn)
+	if broken != nil {
+		child.Kill()
+	}
+	how := <-ended
+	if broken == nil {
+		broken = k.drain(conn)
+	}
+	return cmp.Or(broken, how)
+}
+
+// serve obeys a child until it is gone. The error is its fault.
+func (k *Keeper) serve(conn *net.UnixConn) error {
+	for number, fd := range k.held {
+		if err := send(conn, message{kept, number, fd}); err != nil {
+			return nil
+		}
+	}
+	if err := send(conn, message{begin, uint32(len(k.crashes)), -1}); err != nil {
+		return nil
+	}
+	for {
+		m, err := receive(conn)
+		if err == nil {
+			err = k.obey(m)
+		}
+		switch {
+		case errors.Is(err, errMessage):
+			return err
+		case err != nil:
+			return nil
+		}
+	}
+}
+
+// drain obeys what a child that is gone had sent, as much as it may have kept.
+func (k *Keeper) drain(conn *net.UnixConn) error {
+	for range MaxKept {
+		m, err := receiveNow(conn)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = k.obey(m)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// obey does what a message asks for.
+func (k *Keeper) obey(m message) error {
+	switch m.kind {
+	case keep:
+		old, is := k.held[m.number]
+		if !is && len(k.held) == MaxKept {
+			handover.CloseFiles([]int{m.fd})
+			return fmt.Errorf("%w: more than %d descriptors", errMessage, MaxKept)
+		}
+		if is {
+			handover.CloseFiles([]int{old})
+		}
+		k.held[m.number] = m.fd
+	case drop:
+		k.drop(m.number)
+	case dropAll:
+		k.dropAll()
+	default:
+		handover.CloseFiles([]int{m.fd})
+		return fmt.Errorf("%w: kind %d from a child", errMessage, m.kind)
+	}
+	return nil
+}
+
+// drop closes a descriptor, if it is kept.
+func (k *Keeper) drop(number uint32) {
+	if fd, is := k.held[number]; is {
+		handover.CloseFiles([]int{fd})
+		delete(k.held, number)
+	}
+}
+
+func (k *Keeper) dropAll() {
+	for number := range k.held {
+		k.drop(number)
+	}
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+// lives says in the environment of a child what it does.
+const lives = "KEEPER_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if life := os.Getenv(lives); life != "" {
+		live(life)
+	}
+	os.Exit(leaks.Main(m))
+}
+
+// The numbers under which a child keeps what it has.
+const (
+	socketNumber = 7
+	countNumber  = 4000000000
+)
+
+// live is a child. The first one inherits a socket beside its connection, and all of them write to
+// it how many there were: "1", "2" and so on, a byte each.
+func live(life string) {
+	c, held, _, err := Open(3)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(9)
+	}
+	if len(held) == 0 {
+		held[socketNumber] = 4
+		if held[countNumber], err = unix.MemfdCreate("count", unix.MFD_CLOEXEC); err != nil {
+			os.Exit(9)
+		}
+		for number, fd := range held {
+			if c.Keep(number, fd) != nil {
+				os.Exit(9)
+			}
+		}
+	}
+	var count [1]byte
+	_, _ = unix.Pread(held[countNumber], count[:], 0)
+	count[0]++
+	_, _ = unix.Pwrite(held[countNumber], count[:], 0)
+	_, _ = unix.Write(held[socketNumber], []byte{'0' + count[0]})
+	switch {
+	case life == "four" && count[0] == 4:
+		_ = c.DropAll()
+		os.Exit(3)
+	case life == "four" && count[0] == 2:
+		panic("a bug")
+	case life == "waits":
+		select {}
+	case life == "odd":
+		_, _ = c.conn.Write([]byte("no message"))
+		select {}
+	case life == "child":
+		_ = send(c.conn, message{begin, 0, -1})
+		select {}
+	case life == "leaves":
+		os.Exit(0)
+	}
+	_ = unix.Kill(unix.Getpid(), unix.SIGKILL)
+	select {}
+}
+
+// process is a child that is a process.
+type process struct{ *exec.Cmd }
+
+func (p process) Kill() { _ = p.Process.Kill() }
+
+// clock doesn't wait, and notes for how long it should have.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	waits []time.Duration
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now, c.waits = c.now.Add(d), append(c.waits, d)
+	over := make(chan time.Time, 1)
+	over <- c.now
+	return over
+}
+
+// rig is a keeper whose first child has one end of a socket pair.
+type rig struct {
+	*Keeper
+	t      *testing.T
+	front  *net.UnixConn // the other end
+	log    bytes.Buffer
+	starts int
+	clock  clock
+}
+
+func newRig(t *testing.T, life string) *rig {
+	t.Helper()
+	front, back, err := pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := os.NewFile(uintptr(back), "socket")
+	r := &rig{t: t, front: front}
+	t.Cleanup(func() { _, _ = front.Close(), socket.Close() })
+	log := logrus.New()
+	log.SetOutput(&r.log)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Keeper = New(Config{Log: log, Clock: &r.clock, Start: func(control *os.File) (Child, error) {
+		p := process{exec.Command(self)}
+		p.Env = append(os.Environ(), lives+"="+life)
+		p.ExtraFiles = []*os.File{control}
+		if r.starts++; r.starts == 1 {
+			p.ExtraFiles = append(p.ExtraFiles, socket)
+		}
+		err := p.Start()
+		_ = socket.Close()
+		return p, err
+	}})
+	return r
+}
+
+// says wants what the children say next.
+func (r *rig) says(want string) {
+	r.t.Helper()
+	for _, c := range want {
+		b := make([]byte, 2)
+		n, err := r.front.Read(b)
+		if err != nil || string(b[:n]) != string(c) {
+			r.t.Fatalf("read %q, %v, want %q", b[:n], err, string(c))
+		}
+	}
+}
+
+// closed wants the connection to have ended.
+func (r *rig) closed() {
+	r.t.Helper()
+	if n, err := r.front.Read(make([]byte, 1)); err != io.EOF {
+		r.t.Errorf("after the end: read %d bytes, %v", n, err)
+	}
+}
+
+// TestNextChildGoesOn: killed, after a panic and killed again, a child's connection is another's.
+func TestNextChildGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "four")
+	err := r.Run(context.Background())
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("Run: %v, want how the last one ended", err)
+	}
+	r.says("1234")
+	r.closed()
+	if want := []time.Duration{DefaultPause, 2 * DefaultPause}; !slices.Equal(r.clock.waits, want) {
+		t.Errorf("pauses %v, want %v", r.clock.waits, want)
+	}
+	if n := strings.Count(r.log.String(), "level=error"); n != 3 || len(r.held) != 0 {
+		t.Errorf("%d crashes in the log, %d descriptors are kept:\n%s", n, len(r.held), &r.log)
+	}
+}
+
+// TestCrashesAreBounded: of any kind, and then the other side learns of it.
+func TestCrashesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ life, how string }{
+		{"dies", "signal: killed"}, {"odd", errMessage.Error()}, {"child", errMessage.Error()},
+		{"leaves", errEnded.Error()},
+	} {
+		r := newRig(t, tt.life)
+		err := r.Run(context.Background())
+		if !errors.Is(err, ErrCrashes) || !strings.Contains(err.Error(), tt.how) {
+			t.Errorf("%s: Run: %v", tt.life, err)
+		}
+		r.says("12345")
+		r.closed()
+		if want := []time.Duration{DefaultPause, 2 * DefaultPause, 4 * DefaultPause}; !slices.Equal(
+			r.clock.waits, want) {
+			t.Errorf("%s: pauses %v, want %v", tt.life, r.clock.waits, want)
+		}
+	}
+}
+
+// TestOldCrashesAreForgotten: it is how many there are in a while that counts.
+func TestOldCrashesAreForgotten(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "dies")
+	start := r.Start
+	r.Start = func(control *os.File) (Child, error) {
+		r.clock.mu.Lock()
+		r.clock.now = r.clock.now.Add(DefaultWindow / 3)
+		r.clock.mu.Unlock()
+		if r.starts == 9 {
+			return nil, errors.New("enough")
+		}
+		return start(control)
+	}
+	r.Crashes = 4
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- r.Run(ctx) }()
+	r.says("123456789")
+	stop()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+	r.closed()
+}
+
+// TestReplace: replaced as often as one likes, which is no crash; and killed in the end.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "waits")
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error, 1)
+	go func() { over <- r.Run(ctx) }()
+	for i := range 9 {
+		r.says(string(rune('1' + i)))
+		r.Replace()
+	}
+	r.says(":")
+	stop()
+	if err := <-over; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v", err)
+	}
+	r.closed()
+	r.Replace() // nobody
+	if len(r.clock.waits) != 0 || strings.Contains(r.log.String(), "level=error") {
+		t.Errorf("pauses %v; the log:\n%s", r.clock.waits, &r.log)
+	}
+}
+
+// TestNothingToKeep: a child that can't be started, or that keeps nothing, isn't replaced.
+func TestNothingToKeep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	sad := errors.New("no such program")
+	r.Start = func(*os.File) (Child, error) { return nil, sad }
+	if err := r.Run(context.Background()); !errors.Is(err, sad) {
+		t.Errorf("Run: %v", err)
+	}
+	r.Start = func(*os.File) (Child, error) {
+		p := process{exec.Command("false")}
+		return p, p.Cmd.Start()
+	}
+	if err := r.Run(context.Background()); err == nil || err.Error() != "exit status 1" {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestKeptIsBounded: descriptors are replaced by number, and there are only so many.
+func TestKeptIsBounded(t *testing.T) {
+	t.Parallel()
+	k := New(Config{})
+	for i := range uint32(MaxKept) {
+		if err := k.obey(message{keep, i, -1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.obey(message{keep, 5, -1}); err != nil {
+		t.Error(err)
+	}
+	if err := k.obey(message{keep, MaxKept, -1}); !errors.Is(err, errMessage) {
+		t.Errorf("one too many: %v", err)
+	}
+	_ = k.obey(message{drop, 5, -1})
+	_ = k.obey(message{drop, 5, -1})
+	if err := k.obey(message{keep, MaxKept, -1}); err != nil || len(k.held) != MaxKept {
+		t.Errorf("in place of another: %v, %d are kept", err, len(k.held))
+	}
+	if _ = k.obey(message{dropAll, 0, -1}); len(k.held) != 0 {
+		t.Errorf("%d are kept", len(k.held))
+	}
+}
+
+// TestParse: only what send makes is a message, and no descriptor of what isn't one stays open.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	fd := int(null.Fd())
+	for _, tt := range []struct {
+		b   string
+		fds []int
+	}{
+		{"", nil}, {"\x04\x00\x00\x00\x00\x00\x00", nil},
+		{"\x04\x00\x00\x00\x00\x00\x00\x00x", nil},
+		{"\x00\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x06\x00\x00\x00\x00\x00\x00\x00", nil},
+		{"\x03\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x04\x00\x00\x00\x00\x00\x00\x00", []int{fd}},
+		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd}},
+		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd, fd}},
+	} {
+		a, far, err := pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := connOf(far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rights []byte
+		if len(tt.fds) > 0 {
+			rights = unix.UnixRights(tt.fds...)
+		}
+		for range 2 {
+			if _, _, err := a.WriteMsgUnix([]byte(tt.b), rights, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := receive(b)
+		if err == nil || m.fd != -1 {
+			t.Errorf("%q with %d descriptors is %+v", tt.b, len(tt.fds), m)
+		}
+		if m, err = receiveNow(b); err == nil || m.fd != -1 {
+			t.Errorf("%q with %d descriptors is %+v", tt.b, len(tt.fds), m)
+		}
+		if err := send(a, message{keep, 9, fd}); err != nil {
+			t.Fatal(err)
+		}
+		if m, err = receiveNow(b); err != nil || m.kind != keep || m.number != 9 || m.fd < 0 {
+			t.Errorf("a message is %+v, %v", m, err)
+		}
+		_ = unix.Close(m.fd)
+		if _, err = receiveNow(b); err != io.EOF {
+			t.Errorf("nothing is there: %v", err)
+		}
+		_, _ = a.Close(), b.Close()
+	}
+}
+
+// TestOpenBelievesTheKeeperOnly: what isn't the keeper's is refused, and nothing stays open.
+func TestOpenBelievesTheKeeperOnly(t *testing.T) {
+	t.Parallel()
+	for name, messages := range map[string][]message{
+		"ended":     {{kept, 1, 0}},
+		"twice":     {{kept, 1, 0}, {kept, 1, 0}, {begin, 0, -1}},
+		"a child's": {{keep, 1, 0}, {begin, 0, -1}},
+	} {
+		conn, far, err := pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			if err := send(conn, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+		if _, _, _, err := Open(far); err == nil {
+			t.Errorf("%s: is believed", name)
+		}
+	}
+	if _, _, _, err := Open(-1); err == nil {
+		t.Error("no descriptor is one")
+	}
+}

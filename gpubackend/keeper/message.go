@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package keeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+type kind uint32
+
+const (
+	kept kind = iota + 1
+	begin
+	keep
+	drop
+	dropAll
+)
+
+const messageBytes = 8
+
+var errMessage = errors.New("not a message of the keeper's")
+
+// message is one of doc.go. The descriptor is -1 if there is none.
+type message struct {
+	kind   kind
+	number uint32
+	fd     int
+}
+
+// send sends a message. Its descriptor stays the caller's.
+func send(c *net.UnixConn, m message) error {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(m.kind))
+	b = binary.LittleEndian.AppendUint32(b, m.number)
+	var rights []byte
+	if m.fd >= 0 {
+		rights = unix.UnixRights(m.fd)
+	}
+	_, _, err := c.WriteMsgUnix(b, rights, nil)
+	return err
+}
+
+// receive waits for a message. Its descriptor is the caller's.
+func receive(c *net.UnixConn) (message, error) {
+	b, oob := make([]byte, messageBytes+1), make([]byte, unix.CmsgSpace(2*4))
+	n, oobn, flags, _, err := c.ReadMsgUnix(b, oob)
+	if err != nil {
+		return message{fd: -1}, err
+	}
+	return parse(b[:n], oob[:oobn], flags)
+}
+
+// receiveNow is receive of what is there. io.EOF says that there is nothing.
+func receiveNow(c *net.UnixConn) (m message, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return message{fd: -1}, err
+	}
+	b, oob := make([]byte, messageBytes+1), make([]byte, unix.CmsgSpace(2*4))
+	var n, oobn, flags int
+	if control := raw.Control(func(fd uintptr) {
+		n, oobn, flags, _, err = unix.Recvmsg(int(fd), b, oob,
+			unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+	}); control != nil {
+		return message{fd: -1}, control
+	}
+	if errors.Is(err, unix.EAGAIN) || err == nil && n == 0 && oobn == 0 {
+		err = io.EOF
+	}
+	if err != nil {
+		return message{fd: -1}, err
+	}
+	return parse(b[:n], oob[:oobn], flags)
+}
+
+// parse takes no message that send doesn't make.
+func parse(b, oob []byte, flags int) (message, error) {
+	m := message{fd: -1}
+	fds, err := handover.FilesOf(oob)
+	if err == nil && (len(b) != messageBytes || len(fds) > 1 ||
+		flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0) {
+		err = fmt.Errorf("%w: %d bytes, %d descriptors", errMessage, len(b), len(fds))
+	}
+	if err == nil {
+		m.kind, m.number = kind(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
+		if with := m.kind == kept || m.kind == keep; m.kind < kept || m.kind > dropAll ||
+			with != (len(fds) == 1) {
+			err = fmt.Errorf("%w: kind %d with %d descriptors", errMessage, m.kind, len(fds))
+		}
+	}
+	if err != nil {
+		handover.CloseFiles(fds)
+		return message{fd: -1}, err
+	}
+	if len(fds) == 1 {
+		m.fd = fds[0]
+	}
+	return m, nil
+}
+
+// pair makes a connection: the keeper's end, and one to inherit.
+func pair() (*net.UnixConn, int, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, fmt.Errorf("socketpair: %w", err)
+	}
+	c, err := connOf(fds[0])
+	if err != nil {
+		_ = unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return c, fds[1], nil
+}
