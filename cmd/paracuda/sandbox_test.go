@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -49,11 +50,19 @@ func eachChild(t *testing.T, s children, look func(role string, pid int)) {
 	}
 }
 
+// procFile waits for the text: when a program was just executed, the kernel has closed the
+// descriptors by which its parent learns of it, and may not have laid out its environment.
 func procFile(t *testing.T, pid int, name, separator string) []string {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
-	if err != nil {
-		t.Fatal(err)
+	var b []byte
+	for deadline := time.Now().Add(10 * time.Second); len(b) == 0; time.Sleep(time.Millisecond) {
+		var err error
+		if b, err = os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name)); err != nil {
+			t.Fatal(err)
+		}
+		if len(b) == 0 && time.Now().After(deadline) {
+			t.Fatalf("%s of %d stays empty", name, pid)
+		}
 	}
 	return strings.Split(string(b), separator)
 }

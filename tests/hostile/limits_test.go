@@ -147,10 +147,11 @@ func TestNobodyHasRights(t *testing.T) {
 	}
 }
 
-// TestVMsShareNoNamespace: the workers and the mover of a VM have a network and IPC of their own.
+// TestVMsShareNoNamespace: the workers and the mover of a VM have network, IPC, files and PIDs of
+// their own.
 func TestVMsShareNoNamespace(t *testing.T) {
 	seen := map[string]string{}
-	for _, kind := range []string{"net", "ipc"} {
+	for _, kind := range []string{"net", "ipc", "mnt", "pid"} {
 		is, err := os.Readlink("/proc/self/ns/" + kind)
 		if err != nil {
 			t.Fatal(err)
@@ -163,14 +164,14 @@ func TestVMsShareNoNamespace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(log), "have the host's network") {
+		if strings.Contains(string(log), "workers and mover") {
 			t.Skipf("namespaces can't be made:\n%s", log)
 		}
 		for _, p := range g.processes(t) {
 			if p.role != "worker" && p.role != "mover" {
 				continue
 			}
-			for _, kind := range []string{"net", "ipc"} {
+			for _, kind := range []string{"net", "ipc", "mnt", "pid"} {
 				is, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", p.pid, kind))
 				if err != nil {
 					t.Fatal(err)
@@ -182,7 +183,7 @@ func TestVMsShareNoNamespace(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 6 {
+	if len(seen) != 12 {
 		t.Errorf("there are %d namespaces: %v", len(seen), seen)
 	}
 }
