@@ -164,7 +164,7 @@ func TestVMsShareNoNamespace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(log), "workers and mover") {
+		if strings.Contains(string(log), "the host's files") {
 			t.Skipf("namespaces can't be made:\n%s", log)
 		}
 		for _, p := range g.processes(t) {

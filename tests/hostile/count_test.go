@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fewest is how many cases there must be at least that aren't one for each operation.
+const fewest = 150
+
+// TestCasesAreCounted says how many cases there are of each kind, without carrying one out: make
+// count-hostile prints it. No case is counted twice: each has a name of its own.
+func TestCasesAreCounted(t *testing.T) {
+	kinds, names := map[string]int{}, map[string]bool{}
+	each := map[string]bool{}
+	for _, a := range everyOp() {
+		each[a.name] = true
+	}
+	for _, a := range attacks() {
+		if names[a.name] {
+			t.Errorf("there are two cases %q", a.name)
+		}
+		names[a.name] = true
+		kind, _, _ := strings.Cut(a.name, ":")
+		kind, _, _ = strings.Cut(kind, " at 0x")
+		if each[a.name] {
+			kind = "one for each operation"
+		}
+		kinds[kind]++
+	}
+	others := len(names) - len(each)
+	var report strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&report, "%5d %s\n", kinds[kind], kind)
+	}
+	t.Logf("\n%s%5d in all: %d for each operation, %d others (at least %d)", &report, len(names),
+		len(each), others, fewest)
+	if len(each) == 0 || others < fewest {
+		t.Errorf("%d cases that aren't for each operation: there were %d", others, fewest)
+	}
+}
