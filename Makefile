@@ -14,7 +14,8 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system stress test \
+.PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
+	stress test \
 	demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \

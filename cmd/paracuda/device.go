@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
@@ -30,6 +31,8 @@ type deviceOptions struct {
 	controlSocket                      *net.UnixListener // inherited, instead of control
 	sandbox                            sandboxFlag
 	passEnv                            []string
+	cgroup                             string
+	bounds                             cgroup.Bounds
 	settings                           device.Settings
 	given                              map[string]bool // the settings that --set has
 }
@@ -43,7 +46,7 @@ It ends when the VM does, or on SIGTERM.`
 
 func deviceCommand() *cobra.Command {
 	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true,
-		given: map[string]bool{}}
+		given: map[string]bool{}, bounds: cgroup.Bounds{}}
 	c := &cobra.Command{
 		Use:   "device --socket-path PATH | --fd N [options]",
 		Short: "serve the GPU to one VM over a vhost-user socket",
@@ -94,6 +97,10 @@ func (o *deviceOptions) options(c *cobra.Command) {
 		o.passEnv = append(o.passEnv, name)
 		return nil
 	})
+	f.StringVar(&o.cgroup, "cgroup", "",
+		"move into the control group (version 2) that is the folder `DIR`, which may be new")
+	f.Func("cgroup-set", "bound that group by `NAME=VALUE`: "+
+		strings.Join(cgroup.Names(), ", ")+" (may be repeated)", o.bounds.Set)
 	f.Func("set", "set a policy of the VM, as `KEY=VALUE` (see below; may be repeated)", o.set)
 	f.Func("warm-workers",
 		"keep `N` workers ready for the programs to come: as --set warm-workers=N",
@@ -113,6 +120,9 @@ func (o *deviceOptions) run() error {
 	}
 	if (o.socket == "") == (o.fd < 0) {
 		return usagef("device: want --socket-path PATH or --fd N")
+	}
+	if len(o.bounds) > 0 && o.cgroup == "" {
+		return usagef("device: --cgroup-set needs --cgroup DIR")
 	}
 	return o.serve()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -37,6 +38,11 @@ func (o *deviceOptions) serve() error {
 	defer endLog()
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
 		return err
+	}
+	if o.cgroup != "" {
+		if err := cgroup.Enter(o.cgroup, o.bounds); err != nil {
+			return err
+		}
 	}
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
