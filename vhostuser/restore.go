@@ -17,9 +17,11 @@ import (
 // success the socket and the descriptors are the session's; otherwise nothing has changed, and they
 // stay the caller's. The device hears of it all when Run begins.
 //
-// What the other session had read of a message that it didn't answer is lost. A transfer of the
-// device's state that it was at has failed. A log of dirty pages that was in force counts as
-// incomplete: it isn't known that what was written last is in it.
+// A message that the other session had read is served now, and answered. One whose process ended
+// just between the last Keep and the answer is not: an answer too many would be taken for that to
+// the next message. A transfer of the device's state that the session was at has failed. A log of
+// dirty pages that was in force counts as incomplete: it isn't known that what was written last is
+// in it.
 func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
 	s, err := New(sock, dev, opts)
 	if err != nil {
@@ -51,6 +53,10 @@ func (s *Session) take(p *Snapshot) error {
 		if err := s.checkRing(i, &p.Rings[i]); err != nil {
 			return fmt.Errorf("%w: ring %d: %w", ErrSnapshot, i, err)
 		}
+	}
+	if m := p.Pending; m != nil && (len(m.Payload) > maxPayload || len(m.FDs) > MaxFDs) {
+		return fmt.Errorf("%w: message of %d bytes with %d descriptors", ErrSnapshot,
+			len(m.Payload), len(m.FDs))
 	}
 	if p.Channel != nil {
 		if err := prepareChannel(p.Channel); err != nil {
@@ -161,6 +167,22 @@ func (s *Session) adopt(
 		missed: p.LogMissed || p.Features&FeatureLogAll != 0}
 	s.record, s.recordAt, s.recordFD = record, p.Record, p.RecordFD
 	s.setChannel(p.Channel)
+	s.pending = p.Pending
+}
+
+// servePending serves the message at which the session before this one ended. What a transfer of
+// the device's state has moved by then isn't known.
+func (s *Session) servePending() error {
+	m := s.pending
+	if m == nil {
+		return nil
+	}
+	s.pending = nil
+	var refused error
+	if m.Request == SetDeviceStateFD {
+		refused = fmt.Errorf("%w: the process that began it is gone", errTransfer)
+	}
+	return s.serve(m, refused)
 }
 
 // resume tells the device what the session before this one had told another.

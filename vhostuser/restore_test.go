@@ -28,12 +28,18 @@ type keeper struct {
 	mu    sync.Mutex
 	bytes []byte
 	fds   []*vhostuser.FD
+	die   func(*vhostuser.Snapshot) bool // the session has ended at this one; nil: it hasn't
+	dead  bool                           // nothing that it does counts any more
 }
 
 // keep is for Options.Keep.
 func (k *keeper) keep(p *vhostuser.Snapshot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.dead {
+		return
+	}
+	k.dead = k.die != nil && k.die(p)
 	k.drop()
 	k.bytes = p.AppendTo(nil)
 	if len(k.bytes) > vhostuser.MaxSnapshot() {
@@ -85,6 +91,7 @@ type replaceable struct {
 	dev  *Tracking
 	s    *vhostuser.Session
 	sock *net.UnixConn // a second descriptor of the session's socket
+	back *net.UnixConn // the session's own
 	stop func()
 	done chan error
 }
@@ -94,6 +101,7 @@ func newReplaceable(tb testing.TB, queues int) *replaceable {
 	r := &replaceable{Frontend: NewFrontend(tb, front), keeper: keeper{tb: tb}}
 	r.dev = NewTracking(NewDevice(tb, queues))
 	r.sock = second(tb, back)
+	r.back = back
 	s, err := vhostuser.New(back, r.dev, vhostuser.Options{Keep: r.keep})
 	if err != nil {
 		tb.Fatal(err)
@@ -129,7 +137,8 @@ func (r *replaceable) run(s *vhostuser.Session) {
 func (r *replaceable) kill() {
 	r.tb.Helper()
 	r.stop()
-	if err := <-r.done; err != nil && !errors.Is(err, context.Canceled) {
+	if err := <-r.done; err != nil && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, net.ErrClosed) {
 		r.tb.Errorf("Run: %v", err)
 	}
 	r.done <- nil
@@ -140,12 +149,19 @@ func (r *replaceable) replace(change func(*vhostuser.Snapshot)) {
 	r.tb.Helper()
 	r.MustQuery(vhostuser.GetFeatures) // whatever was sent has been served and kept
 	r.kill()
+	r.revive(change)
+}
+
+// revive has another device go on after the session has ended.
+func (r *replaceable) revive(change func(*vhostuser.Snapshot)) {
+	r.tb.Helper()
 	r.dev = NewTracking(NewDevice(r.tb, r.dev.Queues))
 	p := r.take()
 	if change != nil {
 		change(p)
 	}
-	s, err := vhostuser.Restore(second(r.tb, r.sock), r.dev, vhostuser.Options{Keep: r.keep}, p)
+	r.back = second(r.tb, r.sock)
+	s, err := vhostuser.Restore(r.back, r.dev, vhostuser.Options{Keep: r.keep}, p)
 	if err != nil {
 		r.tb.Fatal(err)
 	}
@@ -261,6 +277,119 @@ func TestRecordAndLogAreKept(t *testing.T) {
 	}
 }
 
+// TestEndAtEachMessage: each message of a driver's life is the end of a session that has read it,
+// and the next one serves it. The front-end gets all answers, each once, in their order.
+func TestEndAtEachMessage(t *testing.T) {
+	t.Parallel()
+	r := newReplaceable(t, 2)
+	ended, lives := make(chan struct{}, 1), 0
+	again := false // the message has ended a session already
+	r.mu.Lock()
+	r.die = func(p *vhostuser.Snapshot) bool {
+		if p.Pending == nil {
+			again = false
+			return false
+		}
+		if again || p.Pending.Request == vhostuser.GetQueueNum {
+			return false
+		}
+		again = true
+		_ = r.back.Close() // the front-end hears nothing more from this session
+		ended <- struct{}{}
+		return true
+	}
+	r.mu.Unlock()
+	quit, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-ended:
+			case <-quit:
+				return
+			}
+			r.kill()
+			r.mu.Lock()
+			r.dead = false
+			r.mu.Unlock()
+			lives++
+			r.revive(nil)
+		}
+	}()
+	offered := r.Realize(2)
+	r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
+	g, qs := guestWithQueues(t)
+	r.SetMemory(g)
+	v := vhostuser.InFlight{Queues: 2, QueueSize: 8}
+	payload, fds, err := r.QueryFDs(vhostuser.GetInFlightFD, v.AppendTo(nil))
+	if err != nil || len(fds) != 1 {
+		t.Fatal(err)
+	}
+	r.MustSend(vhostuser.SetInFlightFD, payload, fds[0])
+	extra := vt.NewGuest(t, vt.Span{Addr: 4 * mib, Size: mib})
+	r.AddMemory(extra)
+	qs[1].Base = 5
+	r.Start(qs...)
+	if b, err := r.Config(8); string(b) != "the conf" || err != nil {
+		t.Errorf("the config space is %q, %v", b, err)
+	}
+	if err := r.Send(vhostuser.SetVringNum, State(0, 7)); err == nil {
+		t.Error("a ring of 7 is accepted")
+	}
+	r.Stop(qs...)
+	if qs[0].Base != 0 || qs[1].Base != 5 {
+		t.Errorf("bases %d and %d, want 0 and 5", qs[0].Base, qs[1].Base)
+	}
+	r.Start(qs...)
+	r.MustQuery(vhostuser.GetQueueNum) // which ends nobody
+	close(quit)
+	<-over
+	if lives != 50 { // the messages above, but for GET_QUEUE_NUM
+		t.Errorf("%d sessions were ended", lives)
+	}
+	want := []string{"features 0x130000000", "memory 2", "record true", "start 0 base 0",
+		"start 1 base 5", "call 1 true"}
+	if calls := r.dev.Calls(); !slices.Equal(calls, want) {
+		t.Errorf("the last device heard %q, want %q", calls, want)
+	}
+}
+
+// TestTransferEnds: a transfer of the device's state isn't begun again, and its descriptor is
+// closed.
+func TestTransferEnds(t *testing.T) {
+	t.Parallel()
+	r := newReplaceable(t, 1)
+	offered := r.Realize(1)
+	r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
+	pipe := newPipe(t)
+	r.MustQuery(vhostuser.GetFeatures)
+	r.kill()
+	p := r.take()
+	fd, err := unix.Dup(pipe[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Pending = &vhostuser.Message{Request: vhostuser.SetDeviceStateFD,
+		Flags:   vhostuser.FlagVersion,
+		Payload: State(vhostuser.StateSave, vhostuser.StateStopped),
+		FDs:     []*vhostuser.FD{vhostuser.NewFD(fd)}}
+	dev := NewTracking(NewDevice(t, 1))
+	s, err := vhostuser.Restore(second(t, r.sock), dev, vhostuser.Options{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.dev = dev
+	r.run(s)
+	if b, err := r.Reply(vhostuser.SetDeviceStateFD); err != nil || bytes.Equal(b, Word(1<<8)) {
+		t.Errorf("SET_DEVICE_STATE_FD: % x, %v", b, err)
+	}
+	r.want("no transfer", "features 0x130000000")
+	_ = unix.Close(pipe[1])
+	if n, err := unix.Read(pipe[0], make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("the pipe has %d bytes, %v", n, err)
+	}
+}
+
 // keptMissed says whether the last snapshot has the log as incomplete.
 func (r *replaceable) keptMissed() bool {
 	r.MustQuery(vhostuser.GetFeatures)
@@ -334,6 +463,9 @@ func TestSnapshotIsNotBelieved(t *testing.T) {
 		"of 4 times 8": func(p *vhostuser.Snapshot) {
 			p.RecordFD, p.Record.Queues, p.Record.QueueSize = p.Memory[0].FD, 4, 8
 		},
+		"message of": func(p *vhostuser.Snapshot) {
+			p.Pending = &vhostuser.Message{FDs: make([]*vhostuser.FD, vhostuser.MaxFDs+1)}
+		},
 		"were shown": func(p *vhostuser.Snapshot) { p.Shown.Queues = 257 },
 	} {
 		p := *good
@@ -370,6 +502,8 @@ func TestSnapshotInBytes(t *testing.T) {
 	r.MustQuery(vhostuser.GetFeatures)
 	good := r.take()
 	defer good.Close()
+	good.Pending = &vhostuser.Message{Request: vhostuser.AddMemReg, Flags: vhostuser.FlagVersion,
+		Payload: []byte("payload"), FDs: []*vhostuser.FD{good.Memory[0].FD}}
 	b, fds := good.AppendTo(nil), good.FDs()
 	for n := range b {
 		if _, err := vhostuser.ParseSnapshot(b[:n], fds); !errors.Is(err, vhostuser.ErrSnapshot) {

@@ -33,8 +33,8 @@ type Options struct {
 	// Progress is called, by Run's goroutine, when the front-end has shown something new.
 	Progress func(Shown)
 
-	// Keep is called, by Run's goroutine, after each message and before its answer, with what the
-	// front-end has told by then, for Restore.
+	// Keep is called, by Run's goroutine, with what the front-end has told by then, for Restore:
+	// when a message was read, and when it was served, before its answer.
 	Keep func(*Snapshot)
 
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
@@ -53,7 +53,8 @@ type Session struct {
 
 	progress func(Shown)
 	keep     func(*Snapshot)
-	restored bool // from a snapshot of which the device is to hear
+	restored bool     // from a snapshot of which the device is to hear
+	pending  *Message // of that snapshot, to be served first; nil: none
 
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
@@ -138,6 +139,9 @@ func (s *Session) begin() error {
 		if err := s.resume(); err != nil {
 			return fmt.Errorf("resume session: %w", err)
 		}
+		if err := s.servePending(); err != nil {
+			return fmt.Errorf("vhost-user session: %w", err)
+		}
 	}
 	return s.loop()
 }
@@ -164,6 +168,9 @@ func (s *Session) loop() error {
 // error is one of the connection.
 func (s *Session) serve(m *Message, refused error) error {
 	defer func() { closeAll(m.takeFDs()) }()
+	if refused == nil {
+		s.keepNow(m)
+	}
 	rule, known := rules[m.Request]
 	err := refused
 	var answer []byte
@@ -183,9 +190,7 @@ func (s *Session) serve(m *Message, refused error) error {
 		s.refuse(m.Request, err)
 	}
 	_ = s.protect(func() error { s.observe(m, err); return nil })
-	if s.keep != nil {
-		_ = s.protect(func() error { s.keep(s.snapshot()); return nil })
-	}
+	s.keepNow(nil)
 	return s.answer(m, rule.answers, answer, err)
 }
 
@@ -275,4 +280,7 @@ func (s *Session) shutdown() {
 	s.closeLog()
 	_ = s.memory.Close()
 	s.setChannel(nil)
+	if s.pending != nil {
+		closeAll(s.pending.takeFDs())
+	}
 }

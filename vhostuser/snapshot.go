@@ -2,9 +2,9 @@
 
 package vhostuser
 
-// Snapshot is what a front-end has told a session, between two messages: all that another session
-// needs, of a process after this one, to go on with the same socket. Those of Options.Keep have the
-// session's own descriptors, which are good until Keep returns.
+// Snapshot is what a front-end has told a session, between two messages or at one: all that another
+// session needs, of a process after this one, to go on with the same socket. Those of Options.Keep
+// have the session's own descriptors, which are good until Keep returns.
 type Snapshot struct {
 	Features, Protocol uint64 // that were accepted
 	Memory             []Region
@@ -18,6 +18,9 @@ type Snapshot struct {
 	RecordFD  *FD      // its file; nil: no record is kept
 
 	Shown Shown
+
+	// Pending is a message that was read, and of which nothing else of this knows yet; nil: none.
+	Pending *Message
 }
 
 // FileSpan is a part of a file. Without a file, there is none.
@@ -39,7 +42,7 @@ type RingSnapshot struct {
 
 // FDs returns the descriptors in their order, with nil for each that isn't there: those of the
 // memory, then of each ring kick, call and error, then the channel, the log, the log's call and the
-// record.
+// record, and those of the message.
 func (p *Snapshot) FDs() []*FD {
 	var out []*FD
 	for _, f := range p.places() {
@@ -58,11 +61,28 @@ func (p *Snapshot) places() []**FD {
 		r := &p.Rings[i]
 		out = append(out, &r.Kick, &r.Call, &r.Err)
 	}
-	return append(out, &p.Channel, &p.Log.FD, &p.LogCall, &p.RecordFD)
+	out = append(out, &p.Channel, &p.Log.FD, &p.LogCall, &p.RecordFD)
+	if p.Pending != nil {
+		for i := range p.Pending.FDs {
+			out = append(out, &p.Pending.FDs[i])
+		}
+	}
+	return out
 }
 
 // Close closes the descriptors.
 func (p *Snapshot) Close() { closeAll(p.FDs()) }
+
+// keepNow has the session kept as it is now, at a message that isn't served yet or, if it is nil,
+// between two.
+func (s *Session) keepNow(pending *Message) {
+	if s.keep == nil {
+		return
+	}
+	p := s.snapshot()
+	p.Pending = pending
+	_ = s.protect(func() error { s.keep(p); return nil })
+}
 
 // snapshot describes the session as it is now, with its own descriptors.
 func (s *Session) snapshot() *Snapshot {

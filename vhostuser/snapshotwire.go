@@ -17,6 +17,7 @@ import (
 //	for each region: u64 guest address, size, front-end address, offset in the file
 //	for each ring: u64 descriptor table, avail ring, used ring, log, all front-end addresses,
 //	  u32 flags of the addresses, u32 flags of the ring, u16 size, u16 base, u32 0
+//	for the message, if there is one: u32 request, u32 flags, u32 bytes, u32 descriptors, payload
 //
 // There is one way to write a snapshot: what isn't there is zero. Descriptors are elsewhere, in the
 // order of FDs.
@@ -25,6 +26,7 @@ const (
 	snapshotHead    = 16 + 16 + 16 + 16 + 8 + 8
 	snapshotRegion  = 32
 	snapshotRing    = 32 + 16
+	snapshotMessage = 16
 )
 
 // Flags of a snapshot: what there is, or was.
@@ -37,6 +39,7 @@ const (
 	hasChosen
 	hasRead
 	hasDriver
+	hasPending
 
 	snapshotFlags = 1<<iota - 1
 )
@@ -57,7 +60,8 @@ const (
 var little = binary.LittleEndian
 
 // maxSnapshot is the length of the longest.
-const maxSnapshot = snapshotHead + MaxMemSlots*snapshotRegion + MaxQueues*snapshotRing
+const maxSnapshot = snapshotHead + MaxMemSlots*snapshotRegion + MaxQueues*snapshotRing +
+	snapshotMessage + maxPayload
 
 // MaxSnapshot returns how many bytes AppendTo appends at most.
 func MaxSnapshot() int { return maxSnapshot }
@@ -75,7 +79,8 @@ func (p *Snapshot) AppendTo(b []byte) []byte {
 	flags := bit(p.Channel != nil, hasChannel) | bit(p.Log.FD != nil, hasLog) |
 		bit(p.LogCall != nil, hasLogCall) | bit(p.LogMissed, hasLogMissed) |
 		bit(p.RecordFD != nil, hasRecord) | bit(p.Shown.Chosen, hasChosen) |
-		bit(p.Shown.Read, hasRead) | bit(p.Shown.Driver, hasDriver)
+		bit(p.Shown.Read, hasRead) | bit(p.Shown.Driver, hasDriver) |
+		bit(p.Pending != nil, hasPending)
 	for _, v := range []uint32{
 		snapshotVersion, uint32(len(p.Memory)), uint32(len(p.Rings)), flags,
 	} {
@@ -96,6 +101,14 @@ func (p *Snapshot) AppendTo(b []byte) []byte {
 	}
 	for _, r := range p.Rings {
 		b = r.appendTo(b)
+	}
+	if m := p.Pending; m != nil {
+		for _, v := range []uint32{
+			uint32(m.Request), m.Flags, uint32(len(m.Payload)), uint32(len(m.FDs)),
+		} {
+			b = little.AppendUint32(b, v)
+		}
+		b = append(b, m.Payload...)
 	}
 	return b
 }
@@ -127,10 +140,17 @@ func ParseSnapshot(b []byte, fds []*FD) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %d regions, %d rings, flags %#x", ErrSnapshot, regions, rings,
 			flags)
 	}
-	if want := snapshotHead + regions*snapshotRegion + rings*snapshotRing; len(b) != int(want) {
+	want := int(snapshotHead + regions*snapshotRegion + rings*snapshotRing)
+	if len(b) < want || flags&hasPending == 0 && len(b) > want {
 		return nil, fmt.Errorf("%w: %d bytes, want %d", ErrSnapshot, len(b), want)
 	}
 	p := parseHead(b, flags)
+	if flags&hasPending != 0 {
+		var err error
+		if p.Pending, err = parsePending(b[want:]); err != nil {
+			return nil, err
+		}
+	}
 	p.Memory, p.Rings = make([]Region, regions), make([]RingSnapshot, rings)
 	var there []bool // for each of FDs
 	b = b[snapshotHead:]
@@ -151,6 +171,11 @@ func ParseSnapshot(b []byte, fds []*FD) (*Snapshot, error) {
 	}
 	there = append(there, flags&hasChannel != 0, flags&hasLog != 0, flags&hasLogCall != 0,
 		flags&hasRecord != 0)
+	if p.Pending != nil {
+		for range p.Pending.FDs {
+			there = append(there, true)
+		}
+	}
 	if err := p.give(fds, there); err != nil {
 		return nil, err
 	}
@@ -170,6 +195,23 @@ func parseHead(b []byte, flags uint32) *Snapshot {
 			Chosen: flags&hasChosen != 0, Read: flags&hasRead != 0, Driver: flags&hasDriver != 0,
 		},
 	}
+}
+
+// parsePending reads the message, and makes room for its descriptors.
+func parsePending(b []byte) (*Message, error) {
+	if len(b) < snapshotMessage {
+		return nil, fmt.Errorf("%w: message of %d bytes", ErrSnapshot, len(b))
+	}
+	m := &Message{Request: Request(little.Uint32(b)), Flags: little.Uint32(b[4:])}
+	size, fds := little.Uint32(b[8:]), little.Uint32(b[12:])
+	b = b[snapshotMessage:]
+	if m.Flags&FlagVersionMask != FlagVersion || size > maxPayload || fds > MaxFDs ||
+		len(b) != int(size) {
+		return nil, fmt.Errorf("%w: message with flags %#x, %d bytes, %d descriptors, in %d bytes",
+			ErrSnapshot, m.Flags, size, fds, len(b))
+	}
+	m.Payload, m.FDs = append([]byte{}, b...), make([]*FD, fds)
+	return m, nil
 }
 
 // parseRing reads a ring. has says which descriptors it has.
@@ -205,8 +247,8 @@ func (p *Snapshot) give(fds []*FD, there []bool) error {
 				fds[i] != nil, is)
 		}
 	}
-	if p.Log != (FileSpan{}) && !there[len(there)-3] ||
-		p.Record != (InFlight{}) && !there[len(there)-1] {
+	files := there[len(p.Memory)+3*len(p.Rings):]
+	if p.Log != (FileSpan{}) && !files[1] || p.Record != (InFlight{}) && !files[3] {
 		return fmt.Errorf("%w: part of a file that isn't there", ErrSnapshot)
 	}
 	for i, place := range p.places() {
