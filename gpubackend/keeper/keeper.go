@@ -30,6 +30,9 @@ const (
 	DefaultPause   = 100 * time.Millisecond
 )
 
+// maxDoubled is how often a pause is doubled.
+const maxDoubled = 16
+
 // ErrCrashes says that children crashed too often.
 var ErrCrashes = errors.New("it crashes again and again: it isn't started any more")
 
@@ -135,7 +138,7 @@ func (k *Keeper) crashed(ctx context.Context, how error) error {
 		Error("the process crashed: the next one goes on where it stood")
 	if n > 1 {
 		select {
-		case <-k.Clock.After(k.Pause << (n - 2)):
+		case <-k.Clock.After(k.Pause << min(n-2, maxDoubled)):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
