@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resumption has a vhost-user session outlive its process: what the session knows is in a
+// checkpoint, its descriptors are with a keeper, and the process that the keeper starts next serves
+// the front-end from there on.
+//
+// # State
+//
+// A state of the checkpoint is, little-endian: u32 version (1), u32 how many numbers follow, then
+// for each descriptor of a vhostuser.Snapshot the u32 number under which it is kept (0: there is
+// none), then the snapshot in bytes. The checkpoint itself is kept as number 1, the front-end's
+// socket as number 2. New descriptors are kept before a state names them, and old ones dropped
+// after the last state that does: a process may end between any two of these.
+//
+// # Trust
+//
+// A state comes from a process that crashed. One that names what isn't kept, or twice, is refused;
+// the rest is for vhostuser.Restore to refuse. Then nothing is kept any more, and the front-end has
+// lost its device.
+//
+// # Concurrency
+//
+// A Keeping belongs to one goroutine; once it has made a session, to that of the session's Run.
+package resumption
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/keeper"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+const (
+	version = 1
+
+	checkpointNumber = 1
+	socketNumber     = 2
+	firstNumber      = 3
+
+	headBytes = 8
+)
+
+// ErrState marks a state that can't be gone on with.
+var ErrState = errors.New("bad state of a process before this one")
+
+var little = binary.LittleEndian
+
+// Keeping is the connection to the keeper, and the checkpoint.
+type Keeping struct {
+	client *keeper.Client
+	log    logrus.FieldLogger
+	file   *checkpoint.File
+	known  map[*vhostuser.FD]uint32 // what is kept, by number
+	next   uint32
+	ended  bool // nothing is kept any more
+
+	sock *net.UnixConn       // of the process before this one; nil: there was none
+	from *vhostuser.Snapshot // the same
+}
+
+// Open takes what the process before this one has left with the keeper, over the connection that
+// was inherited. It owns conn.
+func Open(conn int, log logrus.FieldLogger) (*Keeping, error) {
+	client, held, _, err := keeper.Open(conn)
+	if err != nil {
+		return nil, err
+	}
+	k := &Keeping{client: client, log: log, known: map[*vhostuser.FD]uint32{}, next: firstNumber}
+	if len(held) == 0 {
+		err = k.create()
+	} else {
+		err = k.takeOver(held)
+	}
+	if err != nil {
+		k.end()
+		if k.file != nil {
+			_ = k.file.Close()
+		}
+		_ = client.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// room is what a state takes at most.
+func room() uint32 {
+	return uint32(headBytes + 4*keeper.MaxKept + vhostuser.MaxSnapshot())
+}
+
+// create makes a checkpoint without a state.
+func (k *Keeping) create() (err error) {
+	if k.file, err = checkpoint.Create(room()); err != nil {
+		return err
+	}
+	return k.client.Keep(checkpointNumber, k.file.FD())
+}
+
+// takeOver reads the last state, and closes what it doesn't name.
+func (k *Keeping) takeOver(held map[uint32]int) error {
+	defer func() {
+		for number, fd := range held {
+			handover.CloseFiles([]int{fd})
+			_ = k.client.Drop(number)
+		}
+	}()
+	fd, ok := held[checkpointNumber]
+	if !ok {
+		return fmt.Errorf("%w: there is no checkpoint", ErrState)
+	}
+	file, state, err := checkpoint.Open(fd)
+	if err != nil {
+		return err
+	}
+	k.file = file
+	delete(held, checkpointNumber)
+	for number := range held {
+		k.next = max(k.next, number+1)
+	}
+	if len(state) > 0 {
+		if k.from, err = k.parse(state, held); err != nil {
+			return err
+		}
+	}
+	fd, ok = held[socketNumber]
+	delete(held, socketNumber)
+	if ok {
+		k.sock, err = connOf(fd)
+	} else if k.from != nil {
+		err = fmt.Errorf("%w: the front-end's socket isn't kept", ErrState)
+	}
+	if err != nil && k.from != nil {
+		k.from.Close()
+	}
+	return err
+}
+
+// parse reads a state, and takes the descriptors that it names from held.
+func (k *Keeping) parse(state []byte, held map[uint32]int) (*vhostuser.Snapshot, error) {
+	if len(state) < headBytes || little.Uint32(state) != version {
+		return nil, fmt.Errorf("%w: not of version %d", ErrState, version)
+	}
+	n := little.Uint32(state[4:])
+	if state = state[headBytes:]; n > keeper.MaxKept || len(state) < int(4*n) {
+		return nil, fmt.Errorf("%w: %d descriptors", ErrState, n)
+	}
+	named := make([]uint32, n)
+	fds, seen := make([]*vhostuser.FD, n), map[uint32]bool{0: true}
+	for i := range named {
+		number := little.Uint32(state[4*i:])
+		_, is := held[number]
+		if number != 0 && (!is || number == socketNumber || seen[number]) {
+			return nil, fmt.Errorf("%w: descriptor %d isn't kept, or is named twice", ErrState,
+				number)
+		}
+		named[i], seen[number] = number, true
+	}
+	for i, number := range named {
+		if number != 0 {
+			fds[i] = vhostuser.NewFD(held[number])
+			k.known[fds[i]] = number
+		}
+	}
+	p, err := vhostuser.ParseSnapshot(state[4*n:], fds)
+	if err != nil {
+		for fd := range k.known {
+			_, _ = fd.Disown() // it is in held
+		}
+		return nil, err
+	}
+	for number := range seen {
+		delete(held, number)
+	}
+	return p, nil
+}
+
+// connOf makes a connection of a socket, which it owns.
+func connOf(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "front-end")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, fmt.Errorf("%w: the front-end's socket is none of a front-end", ErrState)
+	}
+	return u, nil
+}
+
+// Resume makes the session that goes on where the process before this one stood; nil: there is
+// none.
+func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostuser.Session, error) {
+	sock, from := k.sock, k.from
+	k.sock, k.from = nil, nil
+	var s *vhostuser.Session
+	var err error
+	switch {
+	case sock == nil:
+		return nil, nil
+	case from == nil: // the front-end hadn't said anything
+		s, err = vhostuser.New(sock, dev, k.keeping(opts))
+	default:
+		if s, err = vhostuser.Restore(sock, dev, k.keeping(opts), from); err != nil {
+			from.Close()
+		}
+	}
+	if err != nil {
+		k.end()
+		_ = sock.Close()
+	}
+	return s, err
+}
+
+// Begin makes the session of a front-end that has come, in place of any other, and owns the socket
+// if it succeeds.
+func (k *Keeping) Begin(
+	sock *net.UnixConn, dev vhostuser.Device, opts vhostuser.Options,
+) (*vhostuser.Session, error) {
+	if err := k.forget(); err != nil {
+		return nil, err
+	}
+	raw, err := sock.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var sent error
+	if err := raw.Control(func(fd uintptr) {
+		sent = k.client.Keep(socketNumber, int(fd))
+	}); err != nil {
+		return nil, err
+	}
+	if sent != nil {
+		return nil, fmt.Errorf("keep the front-end's socket: %w", sent)
+	}
+	return vhostuser.New(sock, dev, k.keeping(opts))
+}
+
+// forget has nothing kept of a session that has ended.
+func (k *Keeping) forget() error {
+	if err := k.file.Write(nil); err != nil {
+		return err
+	}
+	for _, number := range k.known {
+		if err := k.client.Drop(number); err != nil {
+			return fmt.Errorf("drop a descriptor: %w", err)
+		}
+	}
+	clear(k.known)
+	return nil
+}
+
+// keeping has a session kept, beside what its options ask for.
+func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
+	more := opts.Keep
+	opts.Keep = func(p *vhostuser.Snapshot) {
+		if err := k.keep(p); err != nil && !k.ended {
+			k.log.WithError(err).Error("the front-end's session will not outlive this process")
+			k.end()
+		}
+		if more != nil {
+			more(p)
+		}
+	}
+	return opts
+}
+
+// keep writes a state.
+func (k *Keeping) keep(p *vhostuser.Snapshot) error {
+	if k.ended {
+		return nil
+	}
+	fds, now := p.FDs(), map[*vhostuser.FD]uint32{}
+	state := little.AppendUint32(little.AppendUint32(nil, version), uint32(len(fds)))
+	for _, fd := range fds {
+		if fd == nil {
+			state = little.AppendUint32(state, 0)
+			continue
+		}
+		number, is := k.known[fd]
+		if !is {
+			if number = k.next; number == 0 {
+				return errors.New("there are no numbers left for descriptors")
+			}
+			k.next++
+			if err := k.client.Keep(number, fd.Int()); err != nil {
+				return fmt.Errorf("keep a descriptor: %w", err)
+			}
+		}
+		now[fd] = number
+		state = little.AppendUint32(state, number)
+	}
+	if err := k.file.Write(p.AppendTo(state)); err != nil {
+		return err
+	}
+	for fd, number := range k.known {
+		if _, still := now[fd]; still {
+			continue
+		}
+		if err := k.client.Drop(number); err != nil {
+			return fmt.Errorf("drop a descriptor: %w", err)
+		}
+	}
+	k.known = now
+	return nil
+}
+
+// end has nothing kept: a state that isn't true any more is worse than none.
+func (k *Keeping) end() {
+	k.ended = true
+	_ = k.client.DropAll()
+}
+
+// Close has nothing kept any more, as when the front-end is gone for good: the process may end.
+func (k *Keeping) Close() error {
+	k.end()
+	if k.from != nil {
+		k.from.Close()
+	}
+	if k.sock != nil {
+		_ = k.sock.Close()
+	}
+	return errors.Join(k.file.Close(), k.client.Close())
+}

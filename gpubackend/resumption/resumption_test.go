@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resumption
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/gpubackend/keeper"
+	"github.com/paracuda/paracuda/internal/leaks"
+	"github.com/paracuda/paracuda/vhostuser"
+	. "github.com/paracuda/paracuda/vhostuser/vhostusertest"
+	vt "github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// lives is in the environment of the device process of these tests.
+const lives = "RESUMPTION_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(lives) != "" {
+		if err := live(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(9)
+		}
+		os.Exit(0)
+	}
+	os.Exit(leaks.Main(m))
+}
+
+// live is the device process: it kills itself at each message that it has read, unless it was
+// started with it, until a driver resets the device.
+func live() error {
+	log := logrus.New()
+	k, err := Open(3, log)
+	if err != nil {
+		return err
+	}
+	dev := &device{}
+	spare := true
+	opts := vhostuser.Options{Keep: func(p *vhostuser.Snapshot) {
+		switch {
+		case p.Pending == nil || p.Pending.Request == vhostuser.ResetDevice:
+			spare = false
+		case spare:
+			spare = false
+		default:
+			_ = unix.Kill(unix.Getpid(), unix.SIGKILL)
+			select {}
+		}
+	}}
+	s, err := k.Resume(dev, opts)
+	if err == nil && s == nil {
+		spare = false
+		var sock *net.UnixConn
+		if sock, err = connOf(4); err == nil {
+			s, err = k.Begin(sock, dev, opts)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	err = s.Run(context.Background())
+	return errors.Join(err, k.Close())
+}
+
+// device is a device that knows where its queues stand.
+type device struct{ base [2]uint16 }
+
+func (d *device) NumQueues() int                          { return 2 }
+func (d *device) Features() uint64                        { return 0 }
+func (d *device) SetFeatures(uint64) error                { return nil }
+func (d *device) ReadConfig(_, _ uint32) ([]byte, error)  { return []byte("config"), nil }
+func (d *device) WriteConfig(uint32, []byte) error        { return nil }
+func (d *device) SetMemory(*vhostuser.Memory) error       { return nil }
+func (d *device) SetCall(_ int, call *vhostuser.FD) error { return call.Signal() }
+func (d *device) StopQueue(i int) (uint16, error)         { return d.base[i], nil }
+func (d *device) Abandon()                                {}
+func (d *device) Reset()                                  {}
+func (d *device) StartQueue(i int, q vhostuser.QueueConfig) error {
+	d.base[i] = q.Base
+	return q.Call.Signal()
+}
+
+// later is a clock on which crashes lie far apart.
+type later struct{ now time.Time }
+
+func (c *later) Now() time.Time {
+	c.now = c.now.Add(time.Hour)
+	return c.now
+}
+
+func (c *later) After(time.Duration) <-chan time.Time { return make(chan time.Time) }
+
+// process is a device process.
+type process struct{ *exec.Cmd }
+
+func (p process) Kill() { _ = p.Process.Kill() }
+
+// TestKilledAtEachMessage: the device process is killed at each message of a driver's life, under a
+// keeper, and the front-end notices nothing.
+func TestKilledAtEachMessage(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	front, back := Pair(t)
+	socket, err := back.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = back.Close()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	starts := 0
+	k := keeper.New(keeper.Config{Log: log, Clock: &later{},
+		Start: func(control *os.File) (keeper.Child, error) {
+			p := process{exec.Command(self)}
+			p.Env = append(os.Environ(), lives+"=1")
+			p.ExtraFiles, p.Stderr = []*os.File{control}, os.Stderr
+			if starts++; starts == 1 {
+				p.ExtraFiles = append(p.ExtraFiles, socket)
+				defer socket.Close()
+			}
+			return p, p.Start()
+		}})
+	over := make(chan error, 1)
+	go func() { over <- k.Run(context.Background()) }()
+	f := NewFrontend(t, front)
+	offered := f.Realize(2)
+	f.MustSend(vhostuser.SetFeatures, Word(offered))
+	g := vt.NewGuest(t, vt.Span{Size: 1 << 20}, vt.Span{Addr: 4 << 20, Size: 1 << 20})
+	f.AddMemory(g)
+	qs := []*Queue{NewQueue(t, g, 0, 8), NewQueue(t, g, 1, 8)}
+	qs[1].Base = 5
+	f.Start(qs...)
+	fds := []unix.PollFd{{Fd: int32(qs[1].Call), Events: unix.POLLIN}}
+	if n, err := unix.Poll(fds, 5000); n != 1 {
+		t.Errorf("no interrupt: %v", err)
+	}
+	if b, err := f.Config(6); string(b) != "config" || err != nil {
+		t.Errorf("the config space is %q, %v", b, err)
+	}
+	f.MustSend(vhostuser.RemMemReg, vhostuser.AppendRegion(Word(0), Regions(g)[1]))
+	f.Stop(qs...)
+	if qs[0].Base != 0 || qs[1].Base != 5 {
+		t.Errorf("bases %d and %d, want 0 and 5", qs[0].Base, qs[1].Base)
+	}
+	f.MustSend(vhostuser.ResetDevice, nil) // at which nobody dies
+	_ = front.Close()
+	if err := <-over; err != nil {
+		t.Errorf("the last process: %v", err)
+	}
+	if want := 1 + 12 + 1 + 2 + 14 + 1 + 1 + 4; starts != want {
+		t.Errorf("%d processes, want %d: one, and another after each message", starts, want)
+	}
+}
+
+// child is Open's side of a connection to a keeper that keeps what a test says.
+func child(t *testing.T, keep func(c *keeper.Client) error) (*Keeping, error) {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	var k *Keeping
+	var opened error
+	n := 0
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	_ = keeper.New(keeper.Config{Log: log, Clock: &later{},
+		Start: func(control *os.File) (keeper.Child, error) {
+			fd, err := unix.FcntlInt(control.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+			if err != nil {
+				return nil, err
+			}
+			f := fake(make(chan struct{}))
+			n++
+			go func(n int) {
+				defer close(f)
+				if n == 1 {
+					c, _, _, err := keeper.Open(fd)
+					if err == nil {
+						err = errors.Join(keep(c), c.Close())
+					}
+					opened = err
+					return
+				}
+				k, opened = Open(fd, log)
+				stop()
+			}(n)
+			return f, nil
+		}}).Run(ctx)
+	return k, opened
+}
+
+// fake is a child that is a goroutine.
+type fake chan struct{}
+
+func (f fake) Kill() {}
+func (f fake) Wait() error {
+	<-f
+	return nil
+}
+
+// TestStateIsNotBelieved: what a process has left that crashed in any way.
+func TestStateIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	words := func(v ...uint32) (b []byte) {
+		for _, w := range v {
+			b = little.AppendUint32(b, w)
+		}
+		return b
+	}
+	for _, tt := range []struct {
+		state []byte
+		want  string
+	}{
+		{words(1), "version"}, {words(2, 0), "version"}, {words(1, 1), "1 descriptors"},
+		{words(1, 1<<31), "descriptors"}, {words(1, 1, 9), "9 isn't kept"},
+		{words(1, 1, socketNumber), "2 isn't kept"},
+		{words(1, 1, checkpointNumber), "1 isn't kept"},
+		{words(1, 2, 3, 3), "3 isn't kept, or is named twice"},
+		{words(1, 2, 3, 0), "snapshot of 0 bytes"},
+	} {
+		k, err := child(t, func(c *keeper.Client) error {
+			file, err := checkpoint.Create(room())
+			if err != nil {
+				return err
+			}
+			return errors.Join(file.Write(tt.state), c.Keep(checkpointNumber, file.FD()),
+				c.Keep(socketNumber, 1), c.Keep(3, 1), file.Close())
+		})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("% x: %v, %v", tt.state, k, err)
+		}
+	}
+	for _, number := range []uint32{checkpointNumber, socketNumber} {
+		if k, err := child(t, func(c *keeper.Client) error {
+			return c.Keep(number, 1)
+		}); !errors.Is(err, ErrState) && !errors.Is(err, checkpoint.ErrDamaged) {
+			t.Errorf("no checkpoint: %v, %v", k, err)
+		}
+	}
+}
