@@ -195,8 +195,11 @@ func TestEverySignalArrives(t *testing.T) {
 // TestSignalWithoutDescriptors: a signal that would wait needs a descriptor; when there is none it
 // fails, and the next one works.
 func TestSignalWithoutDescriptors(t *testing.T) {
-	pair := carriers(t)["eventfd"]
-	f := NewFD(pair[0])
+	all := carriers(t)
+	if err := unix.Close(all["socket"][0]); err != nil {
+		t.Fatal(err)
+	}
+	f := NewFD(all["eventfd"][0])
 	defer f.Close()
 	blocking(t, f.Int())
 	var old unix.Rlimit

@@ -3,30 +3,18 @@
 package vhostuser
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
-	"time"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// TestMain fails the whole run if a descriptor that a session owned, or a goroutine, is left.
+// TestMain fails the whole run if a descriptor that a session owned is left, or anything else.
 func TestMain(m *testing.M) {
-	before := runtime.NumGoroutine()
-	code := m.Run()
+	code := leaks.Main(m)
 	if n := openFDs.Load(); n != 0 {
 		fmt.Fprintf(os.Stderr, "%d descriptors leaked\n", n)
-		code = 99
-	}
-	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
-		os.Exit(code) // the fuzzing engine keeps goroutines of its own
-	}
-	for i := 0; runtime.NumGoroutine() > before && i < 3000; i++ {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := runtime.NumGoroutine(); n > before {
-		fmt.Fprintf(os.Stderr, "%d goroutines leaked\n", n-before)
 		code = 99
 	}
 	os.Exit(code)

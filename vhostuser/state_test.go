@@ -139,6 +139,8 @@ func TestTransfersAreChecked(t *testing.T) {
 	if got := m.check(); got != 1 {
 		t.Errorf("check of a save that failed: %#x", got)
 	}
+	// At the end it is asked to let go of the memory, and keeps it mapped if it fails.
+	m.rig.dev.SetFail(nil)
 }
 
 // TestOtherMessagesEndATransfer: the device is used by one at a time, and by nobody when Run ends.
