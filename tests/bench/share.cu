@@ -10,6 +10,7 @@
 //   --at S            when the window begins, by the system's clock; tenants begin before that
 //   --seconds MS      how long it is, in milliseconds
 //   --processes N     so many of them, each counted by itself
+//   --memory MB       it has so much device memory, and looks in the end that nothing of it is lost
 //   --rates 1         instead of all that: empty kernels a second, and launch + synchronize
 #include "bench.h"
 #include <sys/wait.h>
@@ -30,6 +31,50 @@ __global__ void spin(long long iterations, unsigned long long ns, float *out) {
     float x = threadIdx.x;
     for (long long i = 0; i < iterations; i++) x = x * 0.999f + 1.0f;
     if (x < 0) *out = x;  // never: so that the loop stays
+}
+
+// A program's memory, in pieces as a framework has them. Each page of it knows which one it is.
+static const size_t pieceBytes = 256 << 20, pageBytes = 4096;
+
+struct Piece {
+    unsigned *at;
+    size_t pages, first;
+};
+
+static std::vector<Piece> memory;
+
+__global__ void mark(unsigned *at, size_t pages, unsigned first) {
+    const size_t step = size_t(gridDim.x) * blockDim.x;
+    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < pages; i += step)
+        at[i * (pageBytes / sizeof *at)] = first + i;
+}
+
+__global__ void compare(const unsigned *at, size_t pages, unsigned first, unsigned *lost) {
+    const size_t step = size_t(gridDim.x) * blockDim.x;
+    for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < pages; i += step)
+        if (at[i * (pageBytes / sizeof *at)] != unsigned(first + i)) atomicAdd(lost, 1);
+}
+
+static void have(size_t bytes) {
+    const size_t salt = getpid() * 7919u;  // so that no other tenant's pages are the same
+    for (size_t done = 0; done < bytes; done += pieceBytes) {
+        Piece p = {nullptr, std::min(pieceBytes, bytes - done) / pageBytes,
+                   salt + done / pageBytes};
+        CHECK(cudaMalloc(&p.at, p.pages * pageBytes));
+        mark<<<64, 256>>>(p.at, p.pages, p.first);
+        memory.push_back(p);
+    }
+    CHECK(cudaDeviceSynchronize());
+}
+
+// lost is how many pages of all aren't what they were.
+static unsigned lost() {
+    unsigned *count, n;
+    CHECK(cudaMalloc(&count, sizeof *count));
+    CHECK(cudaMemset(count, 0, sizeof *count));
+    for (const Piece &p : memory) compare<<<64, 256>>>(p.at, p.pages, p.first, count);
+    CHECK(cudaMemcpy(&n, count, sizeof n, cudaMemcpyDeviceToHost));
+    return n;
 }
 
 static int blocks, threads;
@@ -157,6 +202,7 @@ static int one(int argc, char **argv) {
     iterations = told("--iterations", calibrated);
     ns = told("--ns", 0);
     prepare(nodes);
+    have(told("--memory", 0) << 20);
     if (calibrated)
         calibrate();
     else if (told("--rates", 0))
@@ -165,7 +211,10 @@ static int one(int argc, char **argv) {
         tenant(told("--depth", 1), std::max(1, nodes), told("--think", 0), told("--at", 0),
                told("--seconds", 1000) / 1e3);
     CHECK(cudaDeviceSynchronize());
-    return 0;
+    if (memory.empty()) return 0;
+    const unsigned pages = lost();
+    result("lost", pages, "pages");
+    return pages ? 1 : 0;
 }
 
 int main(int argc, char **argv) {
