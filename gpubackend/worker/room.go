@@ -3,7 +3,7 @@
 package worker
 
 import (
-	"time"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -41,16 +41,19 @@ func (w *Worker) awaitsRoom(op gpubackend.Op) bool {
 	return w.room.waits
 }
 
-// wakePause is between two looks of a worker that is held at its ring.
-const wakePause = 10 * time.Millisecond
-
-// lookAfter says when to look whether the program of a worker that is drained has work, which the
-// device process doesn't know of; nil: never.
-func (w *Worker) lookAfter() <-chan time.Time {
-	if w.hold.paused || w.hold.told {
-		return nil
+// awaitWork waits until the program of a worker that is held has work, which the device process
+// doesn't know of, and tells it; or until there is a message. The guest's driver kicks for commands
+// whether the queue asks for kicks or not: chains alone aren't work.
+func (w *Worker) awaitWork() error {
+	if w.arena != nil {
+		w.arena.SetSleeping(true)
+		defer w.arena.SetSleeping(false)
+		if w.arena.Pending() {
+			w.tellWork()
+			return nil
+		}
 	}
-	return time.After(wakePause)
+	return w.pollFor(make([]unix.PollFd, ownFiles), -1)
 }
 
 // tellWork tells the device process.

@@ -104,16 +104,23 @@ func (w *Worker) pause(idle time.Duration) time.Duration {
 }
 
 func (w *Worker) poll(pause time.Duration) error {
-	fds := []unix.PollFd{
-		{Fd: int32(w.kick.Fd()), Events: unix.POLLIN},
-		{Fd: int32(w.wake), Events: unix.POLLIN},
-	}
+	fds := make([]unix.PollFd, ownFiles, ownFiles+2)
 	if w.mover != nil && w.transfers.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
 	}
 	if w.closed() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.admission.Gate.FD()), Events: unix.POLLIN})
 	}
+	return w.pollFor(fds, pause)
+}
+
+// ownFiles are the files that a worker always waits for: of kicks and messages.
+const ownFiles = 2
+
+// pollFor waits for files, of which the first are its own; without end if pause is negative.
+func (w *Worker) pollFor(fds []unix.PollFd, pause time.Duration) error {
+	fds[0] = unix.PollFd{Fd: int32(w.kick.Fd()), Events: unix.POLLIN}
+	fds[1] = unix.PollFd{Fd: int32(w.wake), Events: unix.POLLIN}
 	var timeout *unix.Timespec
 	if pause >= 0 {
 		t := unix.NsecToTimespec(pause.Nanoseconds())

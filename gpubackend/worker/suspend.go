@@ -56,15 +56,14 @@ func (w *Worker) whileHeld() error {
 		w.watchdog.asleep.Store(false)
 	}()
 	for w.hold.paused || w.hold.still {
-		select {
-		case r := <-w.messages:
-			if err := w.obey(r); err != nil {
+		if !w.hold.paused && !w.hold.told && len(w.messages) == 0 {
+			if err := w.awaitWork(); err != nil {
 				return err
 			}
-		case <-w.lookAfter():
-			if w.arena != nil && w.arena.Pending() {
-				w.tellWork()
-			}
+			continue
+		}
+		if err := w.obey(<-w.messages); err != nil {
+			return err
 		}
 	}
 	return nil

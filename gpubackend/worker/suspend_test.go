@@ -3,12 +3,17 @@
 package worker
 
 import (
+	"os"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // connect gives the worker a device process, which the test is.
@@ -138,5 +143,56 @@ func TestCopyAfterRecall(t *testing.T) {
 	r.work(t)
 	if s := r.slot(); s.Done != 1 || s.Result != 0 {
 		t.Fatalf("%+v", s)
+	}
+}
+
+// TestHeldWaitsForAKick: a worker that is held says that it sleeps, and tells of work when it is
+// kicked for it, once.
+func TestHeldWaitsForAKick(t *testing.T) {
+	r := newRig(t)
+	device := r.connect(t)
+	var err error
+	if r.wake, err = newWake(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(r.wake) })
+	kick, err := newWake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.kick = os.NewFile(uintptr(kick), "kick")
+	t.Cleanup(func() { _ = r.kick.Close() })
+	position := word(r.mem[wire.ArenaHeaderAppendedOffset:])
+	sleeping := word(r.mem[wire.ArenaHeaderWorkerSleepingOffset:])
+	r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
+	appended := atomic.SwapUint32(position, 0) // not yet
+	ended := make(chan error)
+	drain := handover.Message{Kind: handover.KindDrain, Grace: time.Minute, Turn: 1}
+	go func() { ended <- r.handle(received{message: &drain}) }()
+	if m := answerOf(t, device); m.Kind != handover.KindDrained || m.Error != "" {
+		t.Fatalf("%+v", m)
+	}
+	for end := time.Now().Add(10 * time.Second); atomic.LoadUint32(sleeping) != 1; {
+		if time.Now().After(end) {
+			t.Fatal("it doesn't say that it sleeps")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	notify(kick) // for nothing
+	atomic.StoreUint32(position, appended)
+	notify(kick)
+	if m := answerOf(t, device); m.Kind != handover.KindWake {
+		t.Fatalf("%+v", m)
+	}
+	notify(kick) // it has told that
+	r.say(handover.Message{Kind: handover.KindMoveIn})
+	notify(r.wake)
+	if m := answerOf(t, device); m.Kind != handover.KindMovedIn {
+		t.Fatalf("%+v", m)
+	}
+	r.say(handover.Message{Kind: handover.KindGoOn})
+	notify(r.wake)
+	if err := <-ended; err != nil || r.hold != (hold{}) || atomic.LoadUint32(sleeping) != 0 {
+		t.Errorf("%v, %+v", err, r.hold)
 	}
 }
