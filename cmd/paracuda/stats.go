@@ -137,8 +137,9 @@ func printTurns(v *link.VM) {
 		v.Turns, nanoseconds(v.HeldNS), nanoseconds(v.WaitedNS), v.Overruns,
 		nanoseconds(v.DebtNS), 100*v.Share)
 	if isPlaced(*v) {
-		fmt.Fprintf(stdout, "memory: %s, moved out %d times, moving for %.1f%% of the time\n",
-			plain(v.Place), v.Swaps, 100*moving(v))
+		fmt.Fprintf(stdout, "memory: %s, moved out %d times, %d MiB out and in, "+
+			"moving for %.1f%% of the time\n", plain(v.Place), v.Swaps, v.Swapped>>20,
+			100*moving(v))
 	}
 }
 

@@ -217,6 +217,6 @@ func (l *loop) tellMemory(v *link.VM, m *member) {
 		return
 	}
 	st, _ := s.Stats(Now(), residency.ID(m.id))
-	v.Place, v.Swaps = st.State, st.Swaps
+	v.Place, v.Swaps, v.Swapped = st.State, st.Swaps, st.Moved
 	v.SwapNS, v.OutNS, v.InNS = uint64(st.Swapping), uint64(st.Out), uint64(st.Resident)
 }

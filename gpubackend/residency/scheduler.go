@@ -77,6 +77,7 @@ type Stats struct {
 	Out      time.Duration // time that it was out
 	Swapping time.Duration // time that it took to move
 	Swaps    uint64        // times that it moved out
+	Moved    uint64        // bytes that it moved, out and in
 	Failures uint64        // orders that it didn't obey
 }
 
@@ -217,9 +218,11 @@ func (s *Scheduler) Moved(now Time, id ID, obeyed bool) {
 		s.moved = true
 		v.phase = out
 		v.stats.Swaps++
+		v.stats.Moved += v.told.Have - v.told.Stays
 	default:
 		s.moved = true
 		v.phase, v.entered = in, s.now
+		v.stats.Moved += v.told.Have - v.told.Stays
 		if v.want <= v.granted {
 			v.want = 0
 		}

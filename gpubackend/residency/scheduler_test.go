@@ -43,6 +43,10 @@ func TestTurns(t *testing.T) {
 			if a.denied+b.denied != 0 {
 				t.Errorf("denied: %d, %d", a.denied, b.denied)
 			}
+			st, _ := h.s.Stats(h.now, a.id)
+			if st.Moved != a.moved || st.Swaps != uint64(a.outs) || a.moved == 0 {
+				t.Errorf("%+v, and %d bytes moved in %d times", st, a.moved, a.outs)
+			}
 		}
 	}
 }

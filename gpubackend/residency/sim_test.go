@@ -34,6 +34,7 @@ type tenant struct {
 	longest  time.Duration // out with work
 	denied   int
 	outs     int
+	moved    uint64 // bytes, out and in
 }
 
 // host is a simulated GPU with its tenants, who take what they are granted.
@@ -195,11 +196,13 @@ func (h *host) finish(x *tenant) {
 	switch {
 	case o.Kind == In:
 		x.in, x.asked = true, 0
+		x.moved += x.have - min(x.stays, x.have)
 	case x.fails():
 		obeyed = false
 	default:
 		x.in = false
 		x.outs++
+		x.moved += x.have - min(x.stays, x.have)
 	}
 	h.s.Moved(h.now, x.id, obeyed)
 	h.obey()

@@ -104,6 +104,7 @@ type VM struct {
 	OutNS    uint64            `json:"out_ns,omitempty"`
 	InNS     uint64            `json:"in_ns,omitempty"`
 	Swaps    uint64            `json:"swaps,omitempty"`
+	Swapped  uint64            `json:"swapped_bytes,omitempty"` // out and in
 }
 
 // Memory is what all of a VM's GPUs have; 0 where that isn't known.

@@ -82,7 +82,18 @@ var figures = []figure{
 	{"paracuda_copied_bytes_total", "Bytes that were copied.", counter,
 		func(v *link.VM) (float64, bool) { return copied(told(v).Counters), v.Figures != nil }},
 	{"paracuda_errors_total", "Commands that ended with an error.", counter, ofVM("errors")},
+	{"paracuda_swaps_total", "Times that the VM's memory moved out.", counter,
+		func(v *link.VM) (float64, bool) { return float64(v.Swaps), swaps(v) }},
+	{"paracuda_swapped_bytes_total", "Bytes of the VM's memory that moved, out and in.", counter,
+		func(v *link.VM) (float64, bool) { return float64(v.Swapped), swaps(v) }},
+	{"paracuda_swapping_seconds_total", "Time for which the VM's memory was moved.", counter,
+		func(v *link.VM) (float64, bool) { return seconds(v.SwapNS), swaps(v) }},
+	{"paracuda_swapped_out_seconds_total", "Time for which the VM's memory was out.", counter,
+		func(v *link.VM) (float64, bool) { return seconds(v.OutNS), swaps(v) }},
 }
+
+// swaps says whether a VM's memory takes turns with the GPU's.
+func swaps(v *link.VM) bool { return v.Place != "" }
 
 // told are a VM's figures, which may be none.
 func told(v *link.VM) *link.Figures {

@@ -30,6 +30,10 @@ func sample() []link.VM {
 				},
 			},
 		},
+		{
+			Name: "out", GPUs: []link.GPU{{Name: "soft"}}, Place: "out",
+			Swaps: 3, Swapped: 4096, SwapNS: 15e8, OutNS: 2e9,
+		},
 	}
 }
 
@@ -87,6 +91,10 @@ func TestFigures(t *testing.T) {
 		"paracuda_copied_bytes_total" + busy + "6",
 		`paracuda_memory_bytes{vm="busy",gpu="GPU-1,GPU-2",kind="code"} 1.048576e+06`,
 		`paracuda_turns_total{vm="idle",gpu="soft"} 0`,
+		`paracuda_swaps_total{vm="out",gpu="soft"} 3`,
+		`paracuda_swapped_bytes_total{vm="out",gpu="soft"} 4096`,
+		`paracuda_swapping_seconds_total{vm="out",gpu="soft"} 1.5`,
+		`paracuda_swapped_out_seconds_total{vm="out",gpu="soft"} 2`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("no %q", line)
@@ -94,6 +102,7 @@ func TestFigures(t *testing.T) {
 	}
 	for _, line := range []string{
 		"_process_", `paracuda_launches_total{vm="idle"`, "errors_total{",
+		`paracuda_swaps_total{vm="idle"`,
 	} {
 		if strings.Contains(text, line) {
 			t.Errorf("there is %q, of which nothing is known", line)
