@@ -22,12 +22,13 @@
 // not listened to for a moment. Who may connect may join and ask for any policy; only the
 // arbiter's own user and root may change those of others. A policy in the arbiter's own
 // configuration is stronger than what a device process asks for. Requests have a pace, and users a
-// number of connections, so that who asks without end keeps turns from nobody.
+// number of connections, so that who asks without end keeps turns from nobody. How much memory a
+// GPU has is the median of what members say.
 //
 // # Files
 //
 //	the loop      loop.go clock.go member.go (a VM in it) list.go (what is told of all)
 //	connections   arbiter.go requests.go join.go
-//	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs)
+//	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs, their memory)
 //	memory        residence.go (where VMs' memory is, and is to be)
 package arbiter

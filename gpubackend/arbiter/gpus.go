@@ -5,6 +5,7 @@ package arbiter
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
@@ -61,4 +62,41 @@ func (n gpuNames) keep(used turns.GPUs) {
 			delete(n, name)
 		}
 	}
+}
+
+// memory is how much a GPU has: the median of what members say of it, one that is joining among
+// them; 0: nobody knows. Who says too much would let others be guaranteed what isn't there, who
+// says too little would keep them from joining: where more tell the truth than lie, neither does.
+// Of two that say different things, the one that says less is believed.
+func (l *loop) memory(gpu string, joining *member) uint64 {
+	var said []uint64
+	add := func(m *member) {
+		if bytes := m.says(gpu); bytes != 0 {
+			said = append(said, bytes)
+		}
+	}
+	for _, m := range l.members {
+		add(m)
+	}
+	if l.members[joining.id] != joining {
+		add(joining)
+	}
+	if len(said) == 0 {
+		return 0
+	}
+	slices.Sort(said)
+	return said[(len(said)-1)/2]
+}
+
+// says is how much a GPU has if one believes a member; 0: it doesn't say.
+func (m *member) says(gpu string) (bytes uint64) {
+	for _, g := range m.gpus {
+		if g.Name == gpu {
+			bytes = max(bytes, g.Memory)
+			if len(m.gpus) == 1 {
+				bytes = max(bytes, m.residence.place.Total)
+			}
+		}
+	}
+	return bytes
 }

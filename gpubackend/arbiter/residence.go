@@ -74,7 +74,7 @@ func (l *loop) moveIn(now turns.Time, m *member) {
 	}
 	m.residence.worked = now
 	m.residence.told = m.holding(now)
-	s.SetTotal(now, l.total(m))
+	s.SetTotal(now, l.memory(m.gpus[0].Name, m))
 	s.Join(now, residency.ID(m.id), m.stays(), m.residence.told)
 	l.carry()
 }
@@ -88,22 +88,12 @@ func (l *loop) moveOut(now turns.Time, m *member) {
 	s.Leave(now, residency.ID(m.id))
 	for _, other := range l.members {
 		if l.memories.of(other) == s {
+			s.SetTotal(now, l.memory(m.gpus[0].Name, other))
 			l.carry()
 			return
 		}
 	}
 	delete(l.memories, m.gpus[0].Name)
-}
-
-// total is what a member's GPU has, as far as any member knows.
-func (l *loop) total(m *member) uint64 {
-	most := l.memory(m.gpus[0])
-	for _, other := range l.members {
-		if len(other.gpus) == 1 && other.gpus[0].Name == m.gpus[0].Name {
-			most = max(most, other.residence.place.Total)
-		}
-	}
-	return max(most, m.residence.place.Total)
 }
 
 // placed takes what a device process says of its VM's memory.
@@ -115,8 +105,8 @@ func (l *loop) placed(m *member, p *link.Place) {
 	now, id, r := Now(), residency.ID(m.id), &m.residence
 	before := r.place.Total
 	r.place = *p
-	if p.Total > before {
-		s.SetTotal(now, l.total(m))
+	if p.Total != before {
+		s.SetTotal(now, l.memory(m.gpus[0].Name, m))
 	}
 	switch {
 	case r.order.Serial != 0 && p.Serial != r.order.Serial: // the order is under way

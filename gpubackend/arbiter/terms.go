@@ -129,7 +129,7 @@ func (l *loop) checkGuarantees(changed map[*member]policy.Policy) error {
 	}
 	for m := range changed {
 		for _, g := range m.gpus {
-			if memory := l.memory(g); memory != 0 && sums[g.Name] > memory {
+			if memory := l.memory(g.Name, m); memory != 0 && sums[g.Name] > memory {
 				return fmt.Errorf("memory-guarantee: those of the VMs of GPU %s add up to %s, "+
 					"and it has %s: lower some",
 					g.Name, size.Format(sums[g.Name]), size.Format(memory))
@@ -137,20 +137,6 @@ func (l *loop) checkGuarantees(changed map[*member]policy.Policy) error {
 		}
 	}
 	return nil
-}
-
-// memory is how much a GPU has, as far as any member knows: the most, since who says too little
-// would keep others from joining.
-func (l *loop) memory(g link.GPU) uint64 {
-	most := g.Memory
-	for _, m := range l.members {
-		for _, other := range m.gpus {
-			if other.Name == g.Name {
-				most = max(most, other.Memory)
-			}
-		}
-	}
-	return most
 }
 
 // SetTable makes another configuration hold, and ends what operators have set since the last one. A

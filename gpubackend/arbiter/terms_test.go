@@ -126,6 +126,43 @@ func TestGuaranteesFit(t *testing.T) {
 	}
 }
 
+// TestOneLiarAboutMemory: where two members tell how much a GPU has, one that says too much or too
+// little changes nothing for others.
+func TestOneLiarAboutMemory(t *testing.T) {
+	for _, lie := range []uint64{1, 1 << 30, 1 << 50, 1<<64 - 1} {
+		for liar := range 3 { // the first, second or last to join
+			r := newRig(t, nil)
+			join := func(name string, memory uint64, guarantee string) string {
+				t.Helper()
+				asked := map[string]string{}
+				if guarantee != "" {
+					asked["memory-guarantee"] = guarantee
+				}
+				_, _, a := r.askJoin(name, []link.GPU{{Name: "gpu", Memory: memory}}, asked)
+				return a.Error
+			}
+			for i, name := range []string{"a", "b", "c"} {
+				memory := uint64(10 << 30)
+				if i == liar {
+					memory = lie
+				}
+				if e := join(name, memory, ""); e != "" {
+					t.Fatal(e)
+				}
+			}
+			if e := join("much", 10<<30, "11G"); !strings.Contains(e, "and it has 10G") {
+				t.Errorf("a lie of %d, VM %d's: 11G are guaranteed: %q", lie, liar, e)
+			}
+			if e := join("fits", 10<<30, "9G"); e != "" {
+				t.Errorf("a lie of %d, VM %d's: 9G are refused: %s", lie, liar, e)
+			}
+			if e := join("lies", 1<<50, "2G"); !strings.Contains(e, "and it has 10G") {
+				t.Errorf("a lie of %d, VM %d's: 2G more are guaranteed: %q", lie, liar, e)
+			}
+		}
+	}
+}
+
 // TestNamesOfGPUsAreForgotten: who makes up GPUs keeps no other VM out for longer than he stays.
 func TestNamesOfGPUsAreForgotten(t *testing.T) {
 	r := newRig(t, nil)
