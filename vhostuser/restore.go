@@ -17,11 +17,12 @@ import (
 // success the socket and the descriptors are the session's; otherwise nothing has changed, and they
 // stay the caller's. The device hears of it all when Run begins.
 //
-// A message that the other session had read is served now, and answered. One whose process ended
-// just between the last Keep and the answer is not: an answer too many would be taken for that to
-// the next message. A transfer of the device's state that the session was at has failed. A log of
-// dirty pages that was in force counts as incomplete: it isn't known that what was written last is
-// in it.
+// A message that the other session had read is served now, and answered. Two are lost: one whose
+// process ended after it was read from the socket and before Keep was told of it; and the answer of
+// one whose process ended between the last Keep and the answer, since an answer too many would be
+// taken for that to the next message. A transfer of the device's state that the session was at has
+// failed. A log of dirty pages that was in force counts as incomplete: it isn't known that what was
+// written last is in it.
 func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
 	s, err := New(sock, dev, opts)
 	if err != nil {
