@@ -34,7 +34,7 @@ func TestContexts(t *testing.T) {
 	want(t, result, gpubackend.InvalidContext)
 	want(t, d.ContextQuery(), gpubackend.InvalidContext)
 	want(t, d.SetCurrent(12345), gpubackend.InvalidContext)
-	want(t, d.CtxDestroy(d.Primary().Handle()), gpubackend.InvalidContext)
+	want(t, d.CtxDestroy(d.Primary(0).Handle()), gpubackend.InvalidContext)
 	ok(t, d.CtxDestroy(c))
 	want(t, d.CtxDestroy(c), gpubackend.InvalidContext)
 	want(t, d.SetCurrent(c), gpubackend.InvalidContext)
@@ -269,7 +269,7 @@ func TestDestroyedStreamGoesOn(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 		newStream(t, d, 0)
-		if n := d.Kept(d.Primary()); n != 1 {
+		if n := d.Kept(d.Primary(0)); n != 1 {
 			t.Errorf("%d streams are kept", n)
 		}
 	})

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -31,9 +32,12 @@ import (
 
 // Options describe a device. The zero value is a usable one.
 type Options struct {
-	// Memory is the size of device memory, 2 GiB if 0.
+	// GPUs is how many there are, one if 0. Each reaches the memory of all.
+	GPUs int
+	// Memory is the size of each GPU's memory, 2 GiB if 0.
 	Memory uint64
-	// Base and Window are the addresses of device memory, devmem's own if 0.
+	// Base and Window are the addresses of device memory, devmem's own if 0: the first, and how
+	// many each GPU has.
 	Base, Window uint64
 	// Multiprocessors is how many the device has, one for each processor of the host if 0.
 	Multiprocessors int
@@ -43,7 +47,7 @@ type Options struct {
 	HostMemory *budget.Budget
 	// Accounts are what device memory counts for, contexts too; nil: nobody shares the GPU.
 	Accounts *ledger.Process
-	// UUID names the device; zero is a fixed one.
+	// UUID names the first GPU; zero is a fixed one.
 	UUID [16]byte
 }
 
@@ -54,6 +58,9 @@ const DefaultMemory = 2 << 30
 const closeTimeout = 10 * time.Second
 
 func (o Options) withDefaults() Options {
+	if o.GPUs <= 0 {
+		o.GPUs = 1
+	}
 	if o.Memory == 0 {
 		o.Memory = DefaultMemory
 	}
@@ -78,7 +85,7 @@ func (o Options) withDefaults() Options {
 // unsupported answers what no room does.
 type unsupported struct{ gpubackend.Unsupported }
 
-// Device is a software GPU: its rooms, each of which answers its part of gpubackend.Driver.
+// Device is software GPUs: their rooms, each of which answers its part of gpubackend.Driver.
 type Device struct {
 	unsupported
 	*output.Buffer
@@ -98,7 +105,8 @@ type Device struct {
 	options   Options
 	scheduler *scheduler.Scheduler
 	handles   *handles.Table
-	warm      bool // opened ahead of Open
+	gpus      []int // those that the guest process sees, in its order
+	warm      bool  // opened ahead of Open
 }
 
 var _ gpubackend.Driver = (*Device)(nil)
@@ -111,16 +119,15 @@ func New(o Options) *Device {
 	d.Contexts = contexts.New(contexts.Options{
 		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: o.Memory,
 		Hooks: contexts.Hooks{
-			Take:   func() bool { return d.TakeContext() },
-			Give:   func() { d.GiveContext() },
+			Take:   func(gpu int) bool { return d.TakeContext(gpu) },
+			Give:   func(gpu int) { d.GiveContext(gpu) },
 			Usable: func(c *contexts.Context) { d.FillLibraries(c) },
 			Ending: d.ending, Ended: d.ended,
 			Busy: func(g *contexts.Green) bool { return d.Streams.Busy(g) },
 		},
 	})
 	d.Memory = memory.New(memory.Options{
-		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
-		Account: o.Accounts.Account(ledger.ID(o.UUID)),
+		Base: o.Base, Window: o.Window, Files: o.Files, Host: o.HostMemory,
 		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
 		Lasts: func() []*scheduler.Task { return d.Streams.Lasts() },
 	})
@@ -204,36 +211,64 @@ func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if d.warm {
 		d.warm = false
-		return d.identity().Snapshot(), gpubackend.Success
+		return d.snapshot(), gpubackend.Success
 	}
 	if d.Space() != nil || d.Ended() {
 		return nil, gpubackend.InvalidValue
 	}
-	if !chip.Visible(env, d.options.UUID) {
+	if d.gpus = chip.Visible(env, d.uuids()); len(d.gpus) == 0 {
 		return nil, gpubackend.NoDevice
 	}
-	if d.Memory.Open() != nil {
+	memories := make([]memory.GPU, len(d.gpus))
+	for i, gpu := range d.gpus {
+		memories[i] = memory.GPU{Bytes: d.options.Memory, Account: d.account(gpu)}
+	}
+	if d.Memory.Open(memories...) != nil {
 		return nil, gpubackend.OutOfMemory
 	}
-	d.Contexts.Start()
-	return d.identity().Snapshot(), gpubackend.Success
+	d.Contexts.Start(len(d.gpus))
+	return d.snapshot(), gpubackend.Success
 }
 
-// total is the memory that the guest may have.
-func (d *Device) total() uint64 {
-	if bound := d.options.Accounts.Account(ledger.ID(d.options.UUID)).Bound(); bound != 0 {
+// uuid is that of a GPU, whether the guest process sees it or not.
+func (d *Device) uuid(gpu int) [16]byte {
+	if gpu == 0 {
+		return d.options.UUID
+	}
+	return chip.NumberedUUID(gpu)
+}
+
+func (d *Device) uuids() [][16]byte {
+	list := make([][16]byte, d.options.GPUs)
+	for gpu := range list {
+		list[gpu] = d.uuid(gpu)
+	}
+	return list
+}
+
+// account is what the memory of a GPU counts for.
+func (d *Device) account(gpu int) *ledger.Account {
+	return d.options.Accounts.Account(ledger.ID(d.uuid(gpu)))
+}
+
+// total is the memory of a GPU that the guest may have.
+func (d *Device) total(gpu int) uint64 {
+	if bound := d.account(gpu).Bound(); bound != 0 {
 		return min(d.options.Memory, bound)
 	}
 	return d.options.Memory
 }
 
-// identity is what the device says of itself.
-func (d *Device) identity() *chip.Identity {
-	o := &d.options
-	return &chip.Identity{
-		UUID: o.UUID, Memory: d.total(), Base: o.Base, Window: o.Window,
-		Multiprocessors: o.Multiprocessors,
+// snapshot is what the GPUs that the guest process sees say of themselves.
+func (d *Device) snapshot() *gpubackend.Snapshot {
+	o, list := &d.options, make([]chip.Identity, len(d.gpus))
+	for i, gpu := range d.gpus {
+		list[i] = chip.Identity{
+			UUID: d.uuid(gpu), Bus: int32(1 + gpu), Memory: d.total(gpu),
+			Multiprocessors: o.Multiprocessors,
+		}
 	}
+	return chip.Snapshot(o.Base, uint64(len(list))*o.Window, list)
 }
 
 // Warm implements gpubackend.Driver.
@@ -244,8 +279,10 @@ func (d *Device) Warm() gpubackend.Result {
 }
 
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among
-// devices.
-func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
+// GPUs.
+func (d *Device) Suits(env []string) bool {
+	return !d.warm || slices.Equal(chip.Visible(env, d.uuids()), d.gpus)
+}
 
 // ending has the rooms leave a context whose work is going to end.
 func (d *Device) ending(c *contexts.Context) {

@@ -100,7 +100,7 @@ func TestMemoryOfEmptyPiecesIsZeroAndGone(t *testing.T) {
 	if _, _, _, mapped := d.Space().Lookup(a); mapped {
 		t.Error("kernels may still reach it")
 	}
-	fd, err := d.Space().Duplicate()
+	fd, _, err := d.Space().Duplicate(d.Space().Base())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,9 +145,9 @@ func TestStaging(t *testing.T) {
 	d.Unstage(addr + 512) // not its beginning
 	d.Unstage(addr)
 	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total ||
-		d.Space().Heap.Limit() != 64<<20 {
+		d.Space().Heap(0).Limit() != 64<<20 {
 		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total,
-			d.Space().Heap.Limit())
+			d.Space().Heap(0).Limit())
 	}
 }
 

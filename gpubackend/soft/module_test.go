@@ -144,7 +144,7 @@ func TestDeviceMalloc(t *testing.T) {
 	start(t, d, f, 1, 0, params(a))
 	synchronize(t, d)
 	block := word(read(t, d, a, 8))
-	if base, size, found := d.Space().Heap.Find(block); !found || size != 1<<20 || base == a {
+	if base, size, found := d.Space().Heap(0).Find(block); !found || size != 1<<20 || base == a {
 		t.Errorf("block at %#x", block)
 	}
 	if got := word(read(t, d, block, 8)); got != a {

@@ -42,7 +42,6 @@ var deviceAttributes = map[int]int32{
 	cudaabi.DeviceAttributeMaximumTexture2DLayeredLayers:          MaxLayers,
 	cudaabi.DeviceAttributeSurfaceAlignment:                       512,
 	cudaabi.DeviceAttributeConcurrentKernels:                      1,
-	cudaabi.DeviceAttributePCIBusID:                               1,
 	cudaabi.DeviceAttributeMemoryClockRate:                        1000000, // kHz
 	cudaabi.DeviceAttributeGlobalMemoryBusWidth:                   128,
 	cudaabi.DeviceAttributeL2CacheSize:                            4 << 20,
@@ -122,5 +121,6 @@ func (d *Identity) fillAttributes(s *wire.SnapshotDevice) {
 			s.AttributeResult[i] = 1 // CUDA_ERROR_INVALID_VALUE
 		}
 	}
+	s.Attribute[cudaabi.DeviceAttributePCIBusID] = d.Bus
 	s.Attribute[cudaabi.DeviceAttributeMultiprocessorCount] = int32(d.Multiprocessors)
 }

@@ -3,6 +3,7 @@
 package chip
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -10,33 +11,43 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
+// TestVisibleDevices: of three GPUs, those that the variable names, in its order.
 func TestVisibleDevices(t *testing.T) {
+	uuids := [][16]byte{DefaultUUID, NumberedUUID(1), NumberedUUID(2)}
 	for _, c := range []struct {
 		name, value string
-		want        bool
+		want        []int
 	}{
-		{"number", "0", true}, {"list", "0,1", true}, {"none", "", false}, {"unknown", "1", false},
-		{"ends at unknown", "1,0", false}, {"negative", "-1", false}, {"prefix", "GPU-5061", true},
-		{"whole", hostgpus.UUID(DefaultUUID), true}, {"other", "GPU-6061", false},
-		{"no digits", "GPU-", false},
+		{"number", "0", []int{0}}, {"list", "2,0", []int{2, 0}}, {"none", "", nil},
+		{"unknown", "3", nil}, {"ends at unknown", "1,3,0", []int{1}}, {"negative", "-1", nil},
+		{"prefix of several", "GPU-5061", nil}, {"twice", "1,1", nil},
+		{"whole", hostgpus.UUID(NumberedUUID(2)), []int{2}}, {"other", "GPU-6061", nil},
+		{"no digits", "GPU-", nil},
 	} {
-		if got := Visible([]string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value},
-			DefaultUUID); got != c.want {
+		env := []string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value}
+		if got := Visible(env, uuids); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
-	if !Visible([]string{"HOME=/"}, DefaultUUID) {
-		t.Error("not set: invisible")
+	if got := Visible([]string{"HOME=/"}, uuids); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("not set: %v", got)
+	}
+	one := []string{"CUDA_VISIBLE_DEVICES=GPU-5061"}
+	if got := Visible(one, uuids[:1]); !slices.Equal(got, []int{0}) {
+		t.Errorf("the prefix of one: %v", got)
 	}
 }
 
 func TestSnapshot(t *testing.T) {
-	id := &Identity{UUID: DefaultUUID, Memory: 1 << 30, Base: 1 << 40, Window: 1 << 36,
-		Multiprocessors: 3}
-	s := id.Snapshot()
-	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBase != id.Base ||
-		s.WindowBytes != id.Window {
+	id := Identity{UUID: DefaultUUID, Bus: 1, Memory: 1 << 30, Multiprocessors: 3}
+	other := Identity{UUID: NumberedUUID(1), Bus: 2, Memory: 2 << 30, Multiprocessors: 3}
+	s := Snapshot(1<<40, 1<<36, []Identity{id, other})
+	if s.Devices != 2 || len(s.Device) != 2 || s.WindowBase != 1<<40 || s.WindowBytes != 1<<36 {
 		t.Fatalf("snapshot %+v", s.Snapshot)
+	}
+	a, b := hostgpus.Described(&s.Device[0]), hostgpus.Described(&s.Device[1])
+	if a.UUID == b.UUID || a.Place == b.Place || b.Memory != 2<<30 {
+		t.Errorf("%v at %v and %v at %v", &a, a.Place, &b, b.Place)
 	}
 	dev := &s.Device[0]
 	if dev.TotalMemory != id.Memory ||

@@ -3,6 +3,8 @@
 package chip
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -21,32 +23,46 @@ const (
 // DefaultUUID is that of a device that was given none.
 var DefaultUUID = [16]byte([]byte("ParacudaSoftGPU1"))
 
-// Identity is what one device has of its own.
+// NumberedUUID is that of one of several GPUs: the first has DefaultUUID.
+func NumberedUUID(gpu int) [16]byte {
+	u := DefaultUUID
+	u[len(u)-1] += byte(gpu)
+	return u
+}
+
+// Identity is what one GPU has of its own.
 type Identity struct {
 	UUID            [16]byte
+	Bus             int32  // its PCI bus
 	Memory          uint64 // bytes
-	Base, Window    uint64 // its addresses
 	Multiprocessors int
 }
 
-// Snapshot describes a device.
-func (d *Identity) Snapshot() *gpubackend.Snapshot {
-	s := wire.SnapshotDevice{
-		Uuid: d.UUID, LuidResult: uint32(gpubackend.NotSupported), TotalMemory: d.Memory,
-	}
-	copy(s.Name[:], Name)
-	d.fillAttributes(&s)
-	return &gpubackend.Snapshot{
+// Snapshot describes the GPUs of a process, whose memory is at these addresses.
+func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
+	s := &gpubackend.Snapshot{
 		Snapshot: wire.Snapshot{
-			DriverVersion: driverVersion, Devices: 1, WindowBase: d.Base, WindowBytes: d.Window,
+			DriverVersion: driverVersion, Devices: uint32(len(gpus)), WindowBase: base,
+			WindowBytes: window,
 		},
-		Device: []wire.SnapshotDevice{s},
+		Device: make([]wire.SnapshotDevice, len(gpus)),
 	}
+	for i := range gpus {
+		gpus[i].describe(&s.Device[i])
+	}
+	return s
 }
 
-// Visible tells whether a process with that environment sees the device: CUDA_VISIBLE_DEVICES is a
-// list of numbers and UUIDs that ends at the first which names nothing.
-func Visible(env []string, uuid [16]byte) bool {
+func (d *Identity) describe(s *wire.SnapshotDevice) {
+	s.Uuid, s.LuidResult, s.TotalMemory = d.UUID, uint32(gpubackend.NotSupported), d.Memory
+	copy(s.Name[:], Name)
+	d.fillAttributes(s)
+}
+
+// Visible tells which GPUs a process with that environment sees, in its order:
+// CUDA_VISIBLE_DEVICES is a list of numbers and begins of UUIDs that ends at the first which names
+// nothing. One that names a GPU twice names none.
+func Visible(env []string, uuids [][16]byte) (gpus []int) {
 	list, found := "", false
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, "CUDA_VISIBLE_DEVICES="); ok {
@@ -54,9 +70,37 @@ func Visible(env []string, uuid [16]byte) bool {
 		}
 	}
 	if !found {
-		return true
+		for i := range uuids {
+			gpus = append(gpus, i)
+		}
+		return gpus
 	}
-	first, _, _ := strings.Cut(list, ",")
-	first = strings.TrimSpace(first)
-	return first == "0" || len(first) > len("GPU-") && strings.HasPrefix(hostgpus.UUID(uuid), first)
+	for entry := range strings.SplitSeq(list, ",") {
+		i := named(strings.TrimSpace(entry), uuids)
+		if i < 0 {
+			break
+		}
+		if slices.Contains(gpus, i) {
+			return nil
+		}
+		gpus = append(gpus, i)
+	}
+	return gpus
+}
+
+// named is the GPU that an entry of the list means, or -1.
+func named(entry string, uuids [][16]byte) int {
+	if n, err := strconv.ParseUint(entry, 10, 16); err == nil && n < uint64(len(uuids)) {
+		return int(n)
+	}
+	found := -1
+	for i, u := range uuids {
+		if len(entry) > len("GPU-") && strings.HasPrefix(hostgpus.UUID(u), entry) {
+			if found >= 0 {
+				return -1
+			}
+			found = i
+		}
+	}
+	return found
 }

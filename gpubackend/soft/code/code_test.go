@@ -55,7 +55,7 @@ func TestModule(t *testing.T) {
 	}
 	found, result := r.Function(f)
 	resulttest.OK(t, result)
-	if found.Entry.Name != "second" || found.Module.Context != r.Contexts.Primary() {
+	if found.Entry.Name != "second" || found.Module.Context != r.Contexts.Primary(0) {
 		t.Errorf("found %s", found.Entry.Name)
 	}
 	resulttest.OK(t, r.ModuleUnload(h))

@@ -55,20 +55,20 @@ func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.
 	if flags&^contextFlags != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	if !x.take() {
+	if !x.take(int(dev)) {
 		return 0, gpubackend.OutOfMemory
 	}
-	c := x.newContext()
+	c := x.newContext(int(dev))
 	c.counts = true
 	c.active, c.flags = true, flags
-	x.options.Hooks.Usable(c)
+	x.usable(c)
 	return c.Handle(), gpubackend.Success
 }
 
 // CtxDestroy implements gpubackend.Driver. It waits for the context's work.
 func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 	c, ok := handles.Find[*Context](x.options.Handles, uint64(h))
-	if !ok || c == x.primary {
+	if !ok || c == x.primary[c.GPU] {
 		return gpubackend.InvalidContext
 	}
 	x.empty(c)
@@ -105,17 +105,18 @@ func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuba
 	if result := x.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
-	if !x.primary.counts {
-		if !x.take() {
+	c := x.primary[dev]
+	if !c.counts {
+		if !x.take(c.GPU) {
 			return 0, gpubackend.OutOfMemory
 		}
-		x.primary.counts = true
+		c.counts = true
 	}
-	x.primary.active = true
-	if x.primary.users++; x.primary.users == 1 {
-		x.options.Hooks.Usable(x.primary)
+	c.active = true
+	if c.users++; c.users == 1 {
+		x.usable(c)
 	}
-	return x.primary.Handle(), gpubackend.Success
+	return c.Handle(), gpubackend.Success
 }
 
 // DevicePrimaryCtxRelease implements gpubackend.Driver.
@@ -123,10 +124,11 @@ func (x *Contexts) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
 	if result := x.CheckDevice(dev); result != gpubackend.Success {
 		return result
 	}
-	if x.primary.users == 0 {
+	c := x.primary[dev]
+	if c.users == 0 {
 		return gpubackend.InvalidContext
 	}
-	if x.primary.users--; x.primary.users == 0 {
+	if c.users--; c.users == 0 {
 		return x.DevicePrimaryCtxReset(dev)
 	}
 	return gpubackend.Success
@@ -138,8 +140,10 @@ func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	if result := x.CheckDevice(dev); result != gpubackend.Success {
 		return result
 	}
-	c := x.primary
-	x.green = nil
+	c := x.primary[dev]
+	if x.current == c {
+		x.green = nil
+	}
 	x.empty(c)
 	c.limits, c.cacheConfig, c.heapFixed = defaultLimits, 0, false
 	x.options.Output.Resize(output.DefaultBytes)
@@ -150,13 +154,15 @@ func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// take counts a context that is about to begin, if there is room for it.
-func (x *Contexts) take() bool { return x.options.Hooks.Take == nil || x.options.Hooks.Take() }
+// take counts a context of a GPU that is about to begin, if there is room for it.
+func (x *Contexts) take(gpu int) bool {
+	return x.options.Hooks.Take == nil || x.options.Hooks.Take(gpu)
+}
 
 // give counts a context no more.
 func (x *Contexts) give(c *Context) {
 	if c.counts && x.options.Hooks.Give != nil {
-		x.options.Hooks.Give()
+		x.options.Hooks.Give(c.GPU)
 	}
 	c.counts = false
 }

@@ -14,6 +14,8 @@ import (
 // Context is a CUcontext. The primary one keeps its handle when it is reset.
 type Context struct {
 	*scheduler.Domain
+	// GPU is that which the context is of.
+	GPU    int
 	handle uint64
 	active bool // primary: retained
 	counts bool // as memory
@@ -56,11 +58,11 @@ type Owned interface{ Owner() *Context }
 // Hooks are what the other rooms do when something becomes of a context. All are called on the
 // device's goroutine.
 type Hooks struct {
-	// Take counts a context that is about to begin, if there is room for it; Give counts it no
-	// more. Both may be nil.
-	Take func() bool
-	Give func()
-	// Usable is called when a context can be used from now on.
+	// Take counts a context of a GPU that is about to begin, if there is room for it; Give counts
+	// it no more. Both may be nil.
+	Take func(gpu int) bool
+	Give func(gpu int)
+	// Usable is called when a context can be used from now on, with that as the current one.
 	Usable func(*Context)
 	// Ending is called before the work of a context is waited for.
 	Ending func(*Context)
@@ -75,7 +77,7 @@ type Options struct {
 	Handles   *handles.Table
 	Scheduler *scheduler.Scheduler
 	Output    *output.Buffer
-	// Memory is the size of device memory: no heap and no buffer is larger.
+	// Memory is the size of a GPU's memory: no heap and no buffer is larger.
 	Memory uint64
 	Hooks  Hooks
 }
@@ -88,7 +90,7 @@ type Contexts struct {
 	kill    context.CancelFunc
 
 	all     []*Context
-	primary *Context
+	primary []*Context // of each GPU
 	current *Context
 	green   *Green // current part of current; nil for all of it
 }
@@ -100,10 +102,12 @@ func New(o Options) *Contexts {
 	return x
 }
 
-// Start makes the primary context.
-func (x *Contexts) Start() {
+// Start makes the primary contexts of so many GPUs.
+func (x *Contexts) Start(gpus int) {
 	x.open = true
-	x.primary = x.newContext()
+	for gpu := range gpus {
+		x.primary = append(x.primary, x.newContext(gpu))
+	}
 }
 
 // Ended says whether the device was closed, opened or not.
@@ -124,8 +128,10 @@ func (x *Contexts) Clear(closed bool) {
 }
 
 // newContext makes a context in its initial state.
-func (x *Contexts) newContext() *Context {
-	c := &Context{Domain: x.options.Scheduler.NewDomain(x.alive), limits: defaultLimits}
+func (x *Contexts) newContext(gpu int) *Context {
+	c := &Context{
+		GPU: gpu, Domain: x.options.Scheduler.NewDomain(x.alive), limits: defaultLimits,
+	}
 	c.handle = x.options.Handles.Add(c)
 	x.all = append(x.all, c)
 	return c
@@ -134,8 +140,25 @@ func (x *Contexts) newContext() *Context {
 // All are the contexts that there are.
 func (x *Contexts) All() []*Context { return x.all }
 
-// Primary is the primary context, whether it is retained or not.
-func (x *Contexts) Primary() *Context { return x.primary }
+// Primary is the primary context of a GPU, whether it is retained or not.
+func (x *Contexts) Primary(gpu int) *Context { return x.primary[gpu] }
+
+// CurrentGPU is the GPU of the current context, usable or not; the first where there is none.
+func (x *Contexts) CurrentGPU() int {
+	if x.current == nil {
+		return 0
+	}
+	return x.current.GPU
+}
+
+// usable tells the rooms of a context that can be used from now on. It is current meanwhile: what
+// they allocate for it is of its GPU.
+func (x *Contexts) usable(c *Context) {
+	current, green := x.current, x.green
+	x.current, x.green = c, nil
+	x.options.Hooks.Usable(c)
+	x.current, x.green = current, green
+}
 
 // Current returns the current context if it is usable.
 func (x *Contexts) Current() (*Context, gpubackend.Result) {
@@ -178,7 +201,7 @@ func (x *Contexts) CheckDevice(dev uint64) gpubackend.Result {
 	if !x.open {
 		return gpubackend.NotInitialized
 	}
-	if dev != 0 {
+	if dev >= uint64(len(x.primary)) {
 		return gpubackend.InvalidDevice
 	}
 	return gpubackend.Success

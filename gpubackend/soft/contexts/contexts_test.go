@@ -62,7 +62,7 @@ func TestNotOpen(t *testing.T) {
 
 func TestLifeOfAContext(t *testing.T) {
 	r := newRig(t)
-	r.Start()
+	r.Start(1)
 	_, result := r.Current()
 	want(t, result, gpubackend.InvalidContext)
 	h, result := r.CtxCreate(0, 0)
@@ -71,7 +71,7 @@ func TestLifeOfAContext(t *testing.T) {
 	c, result := r.Current()
 	ok(t, result)
 	object := r.handles.Add(owned{c})
-	kept := r.handles.Add(owned{r.Primary()})
+	kept := r.handles.Add(owned{r.Primary(0)})
 	ok(t, r.CtxDestroy(h))
 	if want := []string{"usable", "ending", "ended"}; !slices.Equal(r.told, want) {
 		t.Errorf("told %v", r.told)
@@ -91,7 +91,7 @@ func TestLifeOfAContext(t *testing.T) {
 
 func TestPrimaryIsCountedAndReset(t *testing.T) {
 	r := newRig(t)
-	r.Start()
+	r.Start(1)
 	want(t, r.DevicePrimaryCtxRelease(0), gpubackend.InvalidContext)
 	h, result := r.DevicePrimaryCtxRetain(0)
 	ok(t, result)
@@ -101,8 +101,8 @@ func TestPrimaryIsCountedAndReset(t *testing.T) {
 	}
 	ok(t, r.SetCurrent(h))
 	ok(t, r.CtxSetLimit(cudaabi.LimitStackSize, 4096))
-	r.Primary().FixHeap()
-	r.Primary().Fail(gpubackend.LaunchFailed)
+	r.Primary(0).FixHeap()
+	r.Primary(0).Fail(gpubackend.LaunchFailed)
 	want(t, r.ContextQuery(), gpubackend.LaunchFailed)
 	ok(t, r.DevicePrimaryCtxReset(0))
 	ok(t, r.ContextQuery())
@@ -118,14 +118,14 @@ func TestPrimaryIsCountedAndReset(t *testing.T) {
 
 func TestGreenIsPartOfThePrimary(t *testing.T) {
 	r := newRig(t)
-	r.Start()
+	r.Start(1)
 	_, result := r.DevicePrimaryCtxRetain(0)
 	ok(t, result)
-	g := &Green{Context: r.Primary(), First: 2, Count: 3}
+	g := &Green{Context: r.Primary(0), First: 2, Count: 3}
 	h := r.AddGreen(g)
 	c, found, result := r.Find(h)
 	ok(t, result)
-	if c != r.Primary() || found != g {
+	if c != r.Primary(0) || found != g {
 		t.Errorf("found %v of %v", found, c)
 	}
 	ok(t, r.SetCurrent(gpubackend.Context(h)))
@@ -143,7 +143,7 @@ func TestGreenIsPartOfThePrimary(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	r := newRig(t)
-	r.Start()
+	r.Start(1)
 	h, result := r.CtxCreate(0, 0)
 	ok(t, result)
 	ok(t, r.SetCurrent(h))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contexts owns the contexts of a software GPU: which there are, which is current, what
+// Package contexts owns the contexts of software GPUs: which there are, which is current, what
 // each is set to, and when each ends. What is in a context (streams, memory, code, …) belongs to
 // the other rooms, which ask for the current context and are told when one ends (Hooks); an object
 // that dies with its context says so (Owned).

@@ -153,11 +153,11 @@ func (x *Green) GreenCtxCreate(
 	if !ok || flags != cudaabi.GreenCtxDefaultStream {
 		return 0, 0, gpubackend.InvalidValue
 	}
-	if !x.options.Contexts.Primary().Active() {
+	if !x.options.Contexts.Primary(int(dev)).Active() {
 		return 0, 0, gpubackend.InvalidContext
 	}
-	g := &contexts.Green{Context: x.options.Contexts.Primary(), First: desc.part.first,
-		Count: desc.part.count}
+	g := &contexts.Green{Context: x.options.Contexts.Primary(int(dev)),
+		First: desc.part.first, Count: desc.part.count}
 	x.options.Streams.BeginGreen(g)
 	n := x.options.Contexts.AddGreen(g)
 	return gpubackend.GreenContext(n), gpubackend.Context(n), gpubackend.Success

@@ -35,7 +35,7 @@ func newRig(t *testing.T, sms int) *rig {
 		Handles: table, Scheduler: s, Output: output.NewBuffer(nil),
 		Hooks: contexts.Hooks{Usable: nothing, Ending: nothing, Ended: nothing},
 	})
-	c.Start()
+	c.Start(1)
 	_, result := c.DevicePrimaryCtxRetain(0)
 	ok(t, result)
 	return &rig{c, New(Options{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory owns the device memory of a software GPU: who has which part of it, when it may be
+// Package memory owns the device memory of software GPUs: who has which part of it, when it may be
 // used again, and how much there is left. The bytes and what may reach them are package space's.
 //
 // MemFree takes effect at once for the caller; the memory is used again when the work that was

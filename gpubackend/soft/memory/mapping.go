@@ -16,23 +16,26 @@ import (
 type physical struct {
 	file  int
 	bytes uint64
+	gpu   int
 }
 
-// newPhysical makes memory of a file, which make gives, if there is room for both.
+// newPhysical makes memory of a GPU of a file, which make gives, if there is room for both.
 func (m *Memory) newPhysical(
-	bytes uint64, make func() (int, error),
+	gpu, bytes uint64, make func() (int, error),
 ) (gpubackend.Memory, gpubackend.Result) {
 	m.Reclaim()
-	if m.files >= m.options.Files || m.space.Heap.Charge(ledger.Mapped, bytes) != nil {
+	heap := m.space.Heap(int(gpu))
+	if m.files >= m.options.Files || heap.Charge(ledger.Mapped, bytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
 	fd, err := make()
 	if err != nil {
-		m.space.Heap.Uncharge(ledger.Mapped, bytes)
+		heap.Uncharge(ledger.Mapped, bytes)
 		return 0, gpubackend.OutOfMemory
 	}
 	m.files++
-	return gpubackend.Memory(m.options.Handles.Add(&physical{fd, bytes})), gpubackend.Success
+	p := &physical{fd, bytes, int(gpu)}
+	return gpubackend.Memory(m.options.Handles.Add(p)), gpubackend.Success
 }
 
 // Reserve implements gpubackend.Driver.
@@ -57,7 +60,9 @@ func (m *Memory) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpuba
 	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
 		return 0, result
 	}
-	return m.newPhysical(bytes, func() (int, error) { return memfd.New("paracuda-memory", bytes) })
+	return m.newPhysical(device, bytes, func() (int, error) {
+		return memfd.New("paracuda-memory", bytes)
+	})
 }
 
 // ReleaseMemory implements gpubackend.Driver.
@@ -68,7 +73,7 @@ func (m *Memory) ReleaseMemory(h gpubackend.Memory) gpubackend.Result {
 	}
 	unix.Close(p.file)
 	m.files--
-	m.space.Heap.Uncharge(ledger.Mapped, p.bytes)
+	m.space.Heap(p.gpu).Uncharge(ledger.Mapped, p.bytes)
 	m.options.Handles.Remove(uint64(h))
 	return gpubackend.Success
 }
@@ -95,7 +100,7 @@ func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !memfd.Sealed(fd, bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	return m.newPhysical(bytes, func() (int, error) {
+	return m.newPhysical(device, bytes, func() (int, error) {
 		return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	})
 }

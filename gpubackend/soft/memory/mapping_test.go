@@ -37,8 +37,8 @@ func TestMemoryFilesAreBounded(t *testing.T) {
 	for _, m := range append(files, last) {
 		ok(t, d.ReleaseMemory(m))
 	}
-	if d.files != 0 || d.Space().Heap.Used() != 0 {
-		t.Errorf("%d files, %d bytes stay counted", d.files, d.Space().Heap.Used())
+	if d.files != 0 || d.Space().Heap(0).Used() != 0 {
+		t.Errorf("%d files, %d bytes stay counted", d.files, d.Space().Heap(0).Used())
 	}
 }
 

@@ -19,10 +19,8 @@ import (
 
 // Options are what a device's memory is given.
 type Options struct {
-	Base, Window uint64          // addresses
-	Bytes        uint64          // of device memory
-	Files        int             // memory without an address
-	Account      *ledger.Account // what it counts for; nil: nobody shares the GPU
+	Base, Window uint64 // addresses: the first, and how many each GPU has
+	Files        int    // memory without an address
 	Host         *budget.Budget
 	Handles      *handles.Table
 	Contexts     *contexts.Contexts
@@ -31,7 +29,13 @@ type Options struct {
 	Lasts func() []*scheduler.Task
 }
 
-// Memory is the memory of a device.
+// GPU is the memory of one GPU.
+type GPU struct {
+	Bytes   uint64
+	Account *ledger.Account // what it counts for; nil: nobody shares the GPU
+}
+
+// Memory is the memory of a device's GPUs. A context allocates on its own.
 type Memory struct {
 	options Options
 	space   *space.Space // nil before Open and after Close
@@ -39,7 +43,7 @@ type Memory struct {
 	allocations map[uint64]allocation // by address
 	freeing     map[uint64]uint64     // given back but perhaps still in use: address, size
 	freed       *scheduler.Returned   // that nothing uses any more
-	staging     uint64                // bytes given by Staging
+	staging     []uint64              // bytes given by Staging, of each GPU
 	files       int                   // memory without an address
 }
 
@@ -51,16 +55,26 @@ func New(o Options) *Memory {
 	}
 }
 
-// Open takes addresses; memory comes as it is used.
-func (m *Memory) Open() error {
-	o := &m.options
-	var err error
-	if m.space, err = space.Open(o.Base, o.Window, o.Bytes); err == nil {
-		m.space.Heap.Meter(o.Host)
-		m.space.Heap.Count(o.Account)
+// Open takes addresses for the memory of these GPUs; memory comes as it is used.
+func (m *Memory) Open(gpus ...GPU) error {
+	o, limits := &m.options, make([]uint64, len(gpus))
+	for i := range gpus {
+		limits[i] = gpus[i].Bytes
 	}
-	return err
+	var err error
+	if m.space, err = space.Open(o.Base, o.Window, limits...); err != nil {
+		return err
+	}
+	for i, h := range m.space.Heaps() {
+		h.Meter(o.Host)
+		h.Count(gpus[i].Account)
+	}
+	m.staging = make([]uint64, len(gpus))
+	return nil
 }
+
+// heap is that of the current context's GPU.
+func (m *Memory) heap() *devmem.Heap { return m.space.Heap(m.options.Contexts.CurrentGPU()) }
 
 // Close gives everything back. Nothing may use it any more.
 func (m *Memory) Close() {
@@ -84,7 +98,7 @@ func (m *Memory) Reaches(addr, n uint64, write bool) bool {
 	if !m.space.InWindow(addr) {
 		return m.space.Covers(addr, n, write)
 	}
-	base, size, ok := m.space.Heap.Find(addr)
+	base, size, ok := m.space.HeapOf(addr).Find(addr)
 	if _, freed := m.freeing[base]; !ok || freed {
 		return false
 	}
@@ -113,7 +127,7 @@ func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	addr, result := m.allocate(bytes, m.space.Heap.Alloc)
+	addr, result := m.allocate(bytes, m.space.Heap(ctx.GPU).Alloc)
 	if result == gpubackend.Success {
 		m.allocations[addr] = allocation{ctx, bytes}
 	}
@@ -142,7 +156,7 @@ func (m *Memory) allocate(
 func (m *Memory) Reclaim() {
 	for _, addr := range m.freed.Take() {
 		delete(m.freeing, addr)
-		_ = m.space.Heap.Free(addr) // was allocated: DeferFree is called once an address
+		_ = m.space.HeapOf(addr).Free(addr) // was allocated: DeferFree is called once an address
 	}
 }
 
@@ -169,7 +183,7 @@ func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 
 // DeferFree frees memory when all work queued so far is done.
 func (m *Memory) DeferFree(addr uint64) {
-	_, size, _ := m.space.Heap.Find(addr)
+	_, size, _ := m.space.HeapOf(addr).Find(addr)
 	m.freeing[addr] = size
 	m.freed.After(addr, m.options.Lasts())
 }
@@ -179,10 +193,10 @@ func (m *Memory) After(then func()) {
 	m.options.Scheduler.Submit(&scheduler.Task{Then: then}, m.options.Lasts())
 }
 
-// Alloc takes device memory of the heap, for what isn't the guest's own allocation.
+// Alloc takes memory of the current context's GPU, for what isn't the guest's own allocation.
 func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) {
 	return m.allocate(bytes, func(bytes uint64) (uint64, error) {
-		return m.space.Heap.AllocAs(k, bytes)
+		return m.heap().AllocAs(k, bytes)
 	})
 }
 
@@ -190,7 +204,7 @@ func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) 
 func (m *Memory) AllocSegment(
 	k ledger.Kind, file int, start int64, bytes uint64,
 ) (addr uint64, result gpubackend.Result) {
-	alloc := func(bytes uint64) (uint64, error) { return m.space.Heap.AllocSegment(k, bytes) }
+	alloc := func(bytes uint64) (uint64, error) { return m.heap().AllocSegment(k, bytes) }
 	m.space.WithFile(file, start, func() { addr, result = m.allocate(bytes, alloc) })
 	return addr, result
 }
@@ -201,41 +215,43 @@ const contextBytes = 8 << 20
 
 // TakeContext counts a context that is about to begin, if there is room for it. Where nobody shares
 // the GPU it counts for nothing.
-func (m *Memory) TakeContext() bool {
-	return m.options.Account == nil || m.space.Heap.Charge(ledger.Contexts, contextBytes) == nil
+func (m *Memory) TakeContext(gpu int) bool {
+	h := m.space.Heap(gpu)
+	return h.Account() == nil || h.Charge(ledger.Contexts, contextBytes) == nil
 }
 
 // GiveContext counts a context no more.
-func (m *Memory) GiveContext() {
-	if m.options.Account != nil && m.space != nil {
-		m.space.Heap.Uncharge(ledger.Contexts, contextBytes)
+func (m *Memory) GiveContext(gpu int) {
+	if m.space != nil && m.space.Heap(gpu).Account() != nil {
+		m.space.Heap(gpu).Uncharge(ledger.Contexts, contextBytes)
 	}
 }
 
 // MemGetInfo implements gpubackend.Driver.
 func (m *Memory) MemGetInfo() (free, total uint64, result gpubackend.Result) {
-	if _, result := m.options.Contexts.Current(); result != gpubackend.Success {
+	c, result := m.options.Contexts.Current()
+	if result != gpubackend.Success {
 		return 0, 0, result
 	}
 	m.Reclaim()
-	total = m.space.Heap.Limit() - m.staging
-	used := min(m.space.Heap.Used()-m.staging, total)
-	for _, size := range m.freeing {
-		used -= min(used, size)
-	}
-	free = total - used
-	if bound, taken, ok := m.options.Account.Share(); ok {
+	h, staging, freeing := m.space.Heap(c.GPU), m.staging[c.GPU], m.freeingOf(c.GPU)
+	total = h.Limit() - staging
+	used := min(h.Used()-staging, total)
+	free = total - (used - min(used, freeing))
+	if bound, taken, ok := h.Account().Share(); ok {
 		total = min(total, bound)
-		free = min(free, total-min(total, taken-min(taken, m.spare())))
+		// what is spare, or being freed, is there for the next allocation
+		free = min(free, total-min(total, taken-min(taken, h.Spare()+freeing)))
 	}
 	return free, total, gpubackend.Success
 }
 
-// spare is what is taken and is there for the next allocation.
-func (m *Memory) spare() uint64 {
-	spare := m.space.Heap.Spare()
-	for _, size := range m.freeing {
-		spare += size
+// freeingOf is what is being freed of a GPU's memory.
+func (m *Memory) freeingOf(gpu int) (bytes uint64) {
+	for addr, size := range m.freeing {
+		if m.space.HeapOf(addr) == m.space.Heap(gpu) {
+			bytes += size
+		}
 	}
-	return spare
+	return bytes
 }

@@ -49,11 +49,10 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 	})
 	r.Memory = New(Options{
 		Base: devmem.Base + devmem.Window + (1024+windows.Add(1)%1024)*window, Window: window,
-		Bytes: bytes, Files: files,
-		Handles: table, Contexts: r.Contexts, Scheduler: s,
+		Files: files, Handles: table, Contexts: r.Contexts, Scheduler: s,
 		Lasts: func() []*scheduler.Task { return r.queued },
 	})
-	if err := r.Open(); err != nil {
+	if err := r.Open(GPU{Bytes: bytes}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -61,7 +60,7 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 			r.Close()
 		}
 	})
-	r.Start()
+	r.Start(1)
 	c, result := r.DevicePrimaryCtxRetain(0)
 	ok(t, result)
 	ok(t, r.SetCurrent(c))
@@ -155,7 +154,7 @@ func TestStagingIsNotTheGuests(t *testing.T) {
 		t.Error("given back by an address within")
 	}
 	r.Unstage(addr)
-	if r.Reaches(addr, 1, false) || r.Space().Heap.Limit() != 64<<20 {
-		t.Errorf("limit %d afterwards", r.Space().Heap.Limit())
+	if r.Reaches(addr, 1, false) || r.Space().Heap(0).Limit() != 64<<20 {
+		t.Errorf("limit %d afterwards", r.Space().Heap(0).Limit())
 	}
 }

@@ -17,7 +17,11 @@ func (m *Memory) Pieces() []gpubackend.Piece {
 		return nil
 	}
 	m.Reclaim()
-	return slices.DeleteFunc(movable.Pieces(m.space.Heap),
+	var all []gpubackend.Piece
+	for _, h := range m.space.Heaps() {
+		all = append(all, movable.Pieces(h)...)
+	}
+	return slices.DeleteFunc(all,
 		func(p gpubackend.Piece) bool { return !m.space.Owns(p.Address) })
 }
 
@@ -67,5 +71,5 @@ func (m *Memory) movePieces(
 	if m.space == nil {
 		return gpubackend.InvalidValue
 	}
-	return move(func(uint64) *devmem.Heap { return m.space.Heap }, list)
+	return move(m.space.HeapOf, list)
 }

@@ -16,7 +16,7 @@ import (
 // blocks is what memory takes of the host, in bytes.
 func blocks(t *testing.T, r *rig) int64 {
 	t.Helper()
-	fd, err := r.Space().Duplicate()
+	fd, _, err := r.Space().Duplicate(r.Space().Base())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +96,9 @@ func TestWhatStays(t *testing.T) {
 	want(t, r.SavePieces(r.Pieces(), make([]byte, 1<<20)), gpubackend.InvalidValue)
 	list := r.Pieces()
 	ok(t, r.LeavePieces(list))
-	r.Space().Heap.SetLimit(8 << 20)
+	r.Space().Heap(0).SetLimit(8 << 20)
 	want(t, r.ReturnPieces(list), gpubackend.OutOfMemory)
-	r.Space().Heap.SetLimit(64 << 20)
+	r.Space().Heap(0).SetLimit(64 << 20)
 	ok(t, r.ReturnPieces(list))
 	ok(t, r.MemFree(a))
 }

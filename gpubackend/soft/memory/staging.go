@@ -3,6 +3,8 @@
 package memory
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -17,14 +19,15 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 		return 0, -1, gpubackend.NotInitialized
 	}
 	size := (bytes + devmem.Granularity - 1) &^ (devmem.Granularity - 1)
-	if bytes == 0 || size < bytes || size > m.space.Size() {
+	if bytes == 0 || size < bytes || size > m.space.WindowSize() {
 		return 0, -1, gpubackend.InvalidValue
 	}
 	fd, err := memfd.New("paracuda-staging", size)
 	if err != nil {
 		return 0, -1, gpubackend.OutOfMemory
 	}
-	heap := m.space.Heap
+	gpu := m.options.Contexts.CurrentGPU()
+	heap := m.space.Heap(gpu)
 	heap.SetLimit(heap.Limit() + size) // the guest has not asked for it
 	addr, result = m.AllocSegment(ledger.Staging, fd, 0, bytes)
 	if result != gpubackend.Success {
@@ -32,15 +35,15 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 		unix.Close(fd)
 		return 0, -1, result
 	}
-	m.staging += size
+	m.staging[gpu] += size
 	return addr, fd, gpubackend.Success
 }
 
 // Unstage implements gpubackend.Driver.
 func (m *Memory) Unstage(addr uint64) {
-	heap := m.space.Heap
+	heap := m.space.HeapOf(addr)
 	if base, size, ok := heap.Segment(addr); ok && base == addr && heap.Free(addr) == nil {
 		heap.SetLimit(heap.Limit() - size)
-		m.staging -= size
+		m.staging[slices.Index(m.space.Heaps(), heap)] -= size
 	}
 }

@@ -52,11 +52,11 @@ func New(t testing.TB, bytes uint64) *Ground {
 	})
 	g.Memory = memory.New(memory.Options{
 		Base:   devmem.Base + devmem.Window + (2048+windows.Add(1)%1024)*window,
-		Window: window, Bytes: bytes, Files: 4, Handles: g.Handles, Contexts: g.Contexts,
+		Window: window, Files: 4, Handles: g.Handles, Contexts: g.Contexts,
 		Scheduler: g.Scheduler,
 		Lasts:     func() []*scheduler.Task { return g.Lasts() },
 	})
-	if err := g.Memory.Open(); err != nil {
+	if err := g.Memory.Open(memory.GPU{Bytes: bytes}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -66,7 +66,7 @@ func New(t testing.TB, bytes uint64) *Ground {
 			g.Memory.Close()
 		}
 	})
-	g.Contexts.Start()
+	g.Contexts.Start(1)
 	c, result := g.Contexts.DevicePrimaryCtxRetain(0)
 	resulttest.OK(t, result)
 	resulttest.OK(t, g.Contexts.SetCurrent(c))

@@ -27,28 +27,34 @@ type Sharing struct{ options Options }
 // New returns what lets others have a device's memory and events.
 func New(o Options) *Sharing { return &Sharing{o} }
 
-// Share implements gpubackend.Driver: the file is the whole window's.
+// Share implements gpubackend.Driver: the file is the whole window's
+// of a GPU.
 func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
 	if _, result = x.options.Contexts.Current(); result != gpubackend.Success {
 		return s, -1, result
 	}
-	base, bytes, ok := x.options.Memory.Space().Heap.Segment(addr)
-	if !ok || !x.options.Memory.Space().Owns(base) {
+	space := x.options.Memory.Space()
+	heap := space.HeapOf(addr)
+	base, bytes, ok := heap.Segment(addr)
+	if !ok || !space.Owns(base) {
 		return s, -1, gpubackend.InvalidValue
 	}
-	fd, err := x.options.Memory.Space().Duplicate()
+	fd, start, err := space.Duplicate(base)
 	if err != nil {
 		return s, -1, gpubackend.OutOfMemory
 	}
 	s = gpubackend.Shared{
-		Start: base - x.options.Memory.Space().Base(), Bytes: bytes,
-		Offset: addr - base, Allocated: x.options.Memory.Space().Heap.Begins(addr),
+		Start: start, Bytes: bytes, Offset: addr - base, Allocated: heap.Begins(addr),
 	}
 	return s, fd, gpubackend.Success
 }
 
 // Watch implements gpubackend.Driver.
-func (x *Sharing) Watch(gone func(addr, bytes uint64)) { x.options.Memory.Space().Heap.Watch(gone) }
+func (x *Sharing) Watch(gone func(addr, bytes uint64)) {
+	for _, h := range x.options.Memory.Space().Heaps() {
+		h.Watch(gone)
+	}
+}
 
 // MapShared implements gpubackend.Driver.
 func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
@@ -56,8 +62,8 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > x.options.Memory.Space().Size() ||
-		s.Start > x.options.Memory.Space().Size()-s.Bytes ||
+		s.Bytes > x.options.Memory.Space().WindowSize() ||
+		s.Start > x.options.Memory.Space().WindowSize()-s.Bytes ||
 		!memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
@@ -66,7 +72,7 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 
 // UnmapShared implements gpubackend.Driver.
 func (x *Sharing) UnmapShared(addr uint64) gpubackend.Result {
-	if x.options.Memory.Space().Heap.Free(addr) != nil {
+	if x.options.Memory.Space().HeapOf(addr).Free(addr) != nil {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

@@ -12,10 +12,10 @@ import (
 
 // Space is the address space that kernels see. It is the backing of the heap and simt's Memory.
 type Space struct {
-	window *window // where device memory is
-	// Heap gives out the window. It is the device's goroutine's.
-	Heap  *devmem.Heap
-	table atomic.Pointer[table] // swapped as a whole
+	base, size uint64                // of all windows
+	windows    []*window             // where device memory is, one for each GPU
+	heaps      []*devmem.Heap        // give out the windows; the device's goroutine's
+	table      atomic.Pointer[table] // swapped as a whole
 	// file, unless -1, is what the next segment is mapped from instead of the window's own.
 	file int
 	// start is where in file the segment begins.
@@ -24,25 +24,55 @@ type Space struct {
 	staged map[uint64]bool
 }
 
-// Open maps a window of device memory at exactly base, with a heap of which so much may be used.
-func Open(base, size, limit uint64) (*Space, error) {
-	w, err := openWindow(base, size)
-	if err != nil {
-		return nil, err
-	}
-	s := &Space{window: w, file: -1, staged: make(map[uint64]bool)}
+// Open maps a window of device memory for each GPU, one behind the other from exactly base on, with
+// a heap of which so much may be used.
+func Open(base, size uint64, limits ...uint64) (*Space, error) {
+	s := &Space{base: base, file: -1, staged: make(map[uint64]bool)}
 	s.table.Store(&table{})
-	if s.Heap, err = devmem.New(base, size, limit, s); err != nil {
-		w.close()
-		return nil, err
+	for _, limit := range limits {
+		if err := s.openGPU(base+s.size, size, limit); err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.size += size
 	}
 	return s, nil
+}
+
+// openGPU maps the window of one more GPU.
+func (s *Space) openGPU(base, size, limit uint64) error {
+	w, err := openWindow(base, size)
+	if err != nil {
+		return err
+	}
+	s.windows = append(s.windows, w)
+	heap, err := devmem.New(base, size, limit, s)
+	s.heaps = append(s.heaps, heap)
+	return err
+}
+
+// Heap gives out the window of a GPU.
+func (s *Space) Heap(gpu int) *devmem.Heap { return s.heaps[gpu] }
+
+// Heaps are those of all GPUs.
+func (s *Space) Heaps() []*devmem.Heap { return s.heaps }
+
+// HeapOf gives out the window that an address is in. For other addresses it is one that doesn't
+// have them.
+func (s *Space) HeapOf(addr uint64) *devmem.Heap { return s.heaps[s.gpuOf(addr)] }
+
+// gpuOf is the GPU in whose window an address is, or 0.
+func (s *Space) gpuOf(addr uint64) int {
+	if !s.InWindow(addr) {
+		return 0
+	}
+	return int((addr - s.base) / s.windows[0].size)
 }
 
 // Map implements devmem.Backing.
 func (s *Space) Map(addr, bytes uint64) error {
 	if s.file >= 0 {
-		if err := s.window.mmap(s.file, s.start, addr, bytes,
+		if err := s.windows[0].mmap(s.file, s.start, addr, bytes,
 			windowFlags|unix.MAP_FIXED); err != nil {
 			return err
 		}
@@ -58,9 +88,9 @@ func (s *Space) Unmap(addr, bytes uint64) {
 	if s.staged[addr] {
 		delete(s.staged, addr)
 		// stays the other file's when the system has no memory for it
-		_ = s.window.restore(addr, bytes)
+		_ = s.windows[s.gpuOf(addr)].restore(addr, bytes)
 	}
-	_ = s.window.discard(addr, bytes) // the memory is used again otherwise
+	_ = s.windows[s.gpuOf(addr)].discard(addr, bytes) // the memory is used again otherwise
 }
 
 // Lookup implements simt.Memory.
@@ -70,10 +100,14 @@ func (s *Space) Lookup(addr uint64) (base, end uint64, writable, ok bool) {
 }
 
 // InWindow tells whether addr belongs to device memory, allocated or not.
-func (s *Space) InWindow(addr uint64) bool { return addr-s.window.base < s.window.size }
+func (s *Space) InWindow(addr uint64) bool { return addr-s.base < s.size }
 
-// Close unmaps the window. Nothing may use it any more.
-func (s *Space) Close() { s.window.close() }
+// Close unmaps the windows. Nothing may use them any more.
+func (s *Space) Close() {
+	for _, w := range s.windows {
+		w.close()
+	}
+}
 
 // Covers tells whether the whole range may be read, or written, now.
 func (s *Space) Covers(addr, bytes uint64, write bool) bool {
@@ -109,18 +143,24 @@ func (s *Space) WithFile(file int, start int64, alloc func()) {
 // Owns tells whether a segment is the window's own memory, and not a file's.
 func (s *Space) Owns(segment uint64) bool { return !s.staged[segment] }
 
-// Duplicate returns a descriptor of the window's file.
-func (s *Space) Duplicate() (int, error) {
-	return unix.FcntlInt(uintptr(s.window.file), unix.F_DUPFD_CLOEXEC, 0)
+// Duplicate returns a descriptor of the file of the window that an address of device memory is in,
+// and where in the file it is.
+func (s *Space) Duplicate(addr uint64) (fd int, start uint64, err error) {
+	w := s.windows[s.gpuOf(addr)]
+	fd, err = unix.FcntlInt(uintptr(w.file), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, addr - w.base, err
 }
 
-// Base and Size are those of the window.
-func (s *Space) Base() uint64 { return s.window.base }
+// Base is where the windows begin.
+func (s *Space) Base() uint64 { return s.base }
 
-// Size is that of the window.
-func (s *Space) Size() uint64 { return s.window.size }
+// Size is that of all windows together.
+func (s *Space) Size() uint64 { return s.size }
+
+// WindowSize is that of each.
+func (s *Space) WindowSize() uint64 { return s.windows[0].size }
 
 // MapFile maps the whole of a file of that size at reserved addresses.
 func (s *Space) MapFile(file int, addr, bytes uint64) error {
-	return s.window.mapFile(file, addr, bytes, windowFlags|unix.MAP_FIXED)
+	return s.windows[0].mapFile(file, addr, bytes, windowFlags|unix.MAP_FIXED)
 }

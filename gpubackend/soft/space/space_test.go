@@ -28,7 +28,7 @@ func open(t *testing.T) *Space {
 func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 	s := open(t)
 	for range 2 {
-		addr, err := s.Heap.AllocSegment(ledger.Window, 4<<20)
+		addr, err := s.Heap(0).AllocSegment(ledger.Window, 4<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 			end < addr+4<<20 {
 			t.Errorf("looked up %#x to %#x, %v, %v", base, end, writable, ok)
 		}
-		if err := s.Heap.Free(addr); err != nil {
+		if err := s.Heap(0).Free(addr); err != nil {
 			t.Fatal(err)
 		}
 		if s.Covers(addr, 1, false) {
@@ -66,7 +66,7 @@ func TestSegmentOfAFile(t *testing.T) {
 	}
 	var addr uint64
 	s.WithFile(fd, devmem.Granularity, func() {
-		addr, err = s.Heap.AllocSegment(ledger.Window, devmem.Granularity)
+		addr, err = s.Heap(0).AllocSegment(ledger.Window, devmem.Granularity)
 	})
 	if err != nil || s.Owns(addr) {
 		t.Fatalf("allocated %v, own %v", err, s.Owns(addr))
@@ -74,10 +74,10 @@ func TestSegmentOfAFile(t *testing.T) {
 	if got := string(Bytes(addr, 6)); got != "second" {
 		t.Errorf("got %q", got)
 	}
-	if err := s.Heap.Free(addr); err != nil {
+	if err := s.Heap(0).Free(addr); err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.Heap.AllocSegment(ledger.Window, devmem.Granularity)
+	again, err := s.Heap(0).AllocSegment(ledger.Window, devmem.Granularity)
 	if err != nil || again != addr || Bytes(again, 1)[0] != 0 {
 		t.Errorf("at %#x again (%v), with %d", again, err, Bytes(again, 1)[0])
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
-// window is the range of addresses where device memory lives: one sparse file in memory, mapped as
+// window is the range of addresses where a GPU's memory lives: one sparse file in memory, mapped as
 // a whole.
 type window struct {
 	base, size uint64

@@ -90,13 +90,13 @@ func TestDestroyedStreamsAreForgottenWhenIdle(t *testing.T) {
 	resulttest.OK(t, r.StreamDestroy(s))
 	resulttest.Want(t, r.StreamQuery(s), gpubackend.InvalidHandle)
 	r.stream(t, 0)
-	if n := r.Kept(r.Contexts.Primary()); n != 2 {
+	if n := r.Kept(r.Contexts.Primary(0)); n != 2 {
 		t.Errorf("%d streams are kept", n)
 	}
 	open()
 	resulttest.OK(t, r.Idle(t))
 	r.stream(t, 0)
-	if n := r.Kept(r.Contexts.Primary()); n != 2 {
+	if n := r.Kept(r.Contexts.Primary(0)); n != 2 {
 		t.Errorf("%d streams are kept", n)
 	}
 }

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+)
+
+// newTwo opens two GPUs, and returns their primary contexts.
+func newTwo(t *testing.T, o Options) (*Device, [2]gpubackend.Context) {
+	t.Helper()
+	o.GPUs = 2
+	d := newDevice(t, o)
+	windows.Add(1) // the second GPU has the addresses behind the first one's
+	var list [2]gpubackend.Context
+	for gpu := range list {
+		c, result := d.DevicePrimaryCtxRetain(uint64(gpu))
+		ok(t, result)
+		list[gpu] = c
+	}
+	return d, list
+}
+
+// TestOwnMemory: a context allocates on its GPU, whose memory is its own to use up and to free.
+func TestOwnMemory(t *testing.T) {
+	d, x := newTwo(t, Options{Memory: 64 << 20})
+	first := alloc(t, d, 48<<20)
+	ok(t, d.SetCurrent(x[1]))
+	second := alloc(t, d, 48<<20)
+	base := d.options.Base
+	if first-base >= testWindow || second-base-testWindow >= testWindow {
+		t.Errorf("addresses %#x and %#x of windows from %#x", first, second, base)
+	}
+	_, result := d.MemAlloc(48 << 20)
+	want(t, result, gpubackend.OutOfMemory)
+	ok(t, d.MemFree(first)) // its GPU isn't the current one
+	free, _, result := d.MemGetInfo()
+	if ok(t, result); free > 16<<20 {
+		t.Errorf("%d bytes are free of the second GPU", free)
+	}
+	ok(t, d.SetCurrent(x[0]))
+	if free, total, _ := d.MemGetInfo(); free < 48<<20 || total != 64<<20 {
+		t.Errorf("%d bytes of %d are free of the first GPU", free, total)
+	}
+}
+
+// TestCopiesBetweenGPUs: addresses say on which GPU memory is.
+func TestCopiesBetweenGPUs(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	first := alloc(t, d, 1<<20)
+	ok(t, d.SetCurrent(x[1]))
+	second, s := alloc(t, d, 1<<20), newStream(t, d, 0)
+	sent, got := bytes.Repeat([]byte{1, 2, 3, 4}, 1<<18), make([]byte, 1<<20)
+	ok(t, d.CopyIn(first, sent, s))
+	ok(t, d.MemcpyDtoDAsync(second, first, 1<<20, s))
+	ok(t, wait(t, func() gpubackend.Result { return d.StreamQuery(s) }))
+	ok(t, d.CopyOut(got, second))
+	if !bytes.Equal(got, sent) {
+		t.Error("the bytes aren't those that were sent")
+	}
+}
+
+// TestContextsOfGPUs: what ends one GPU's contexts leaves the other's alone.
+func TestContextsOfGPUs(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	if x[0] == x[1] {
+		t.Fatal("two GPUs have one primary context")
+	}
+	first := alloc(t, d, 1<<20)
+	ok(t, d.SetCurrent(x[1]))
+	second := alloc(t, d, 1<<20)
+	want(t, d.CtxDestroy(x[1]), gpubackend.InvalidContext)
+	ok(t, d.DevicePrimaryCtxReset(1))
+	if d.Reaches(second, 1, true) || !d.Reaches(first, 1, true) {
+		t.Error("a reset of the second GPU's context takes the wrong memory")
+	}
+	for _, call := range []func(uint64) gpubackend.Result{
+		func(dev uint64) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(dev); return r },
+		func(dev uint64) gpubackend.Result { _, r := d.CtxCreate(0, dev); return r },
+		func(dev uint64) gpubackend.Result { _, r := d.CreateMemory(2<<20, dev, 0); return r },
+		d.DevicePrimaryCtxRelease, d.DevicePrimaryCtxReset, d.DeviceGraphMemTrim,
+	} {
+		want(t, call(2), gpubackend.InvalidDevice)
+		want(t, call(1<<63), gpubackend.InvalidDevice)
+	}
+}
+
+// TestAccountsOfGPUs: memory counts for the GPU that it is of.
+func TestAccountsOfGPUs(t *testing.T) {
+	accounts := ledger.NewProcess()
+	d, x := newTwo(t, Options{Accounts: accounts})
+	ok(t, d.SetCurrent(x[1]))
+	alloc(t, d, 32<<20)
+	m, result := d.CreateMemory(2<<20, 0, 0)
+	ok(t, result)
+	of := [2]*ledger.Account{d.account(0), d.account(1)}
+	if of[0].Held(ledger.Window) != 0 || of[1].Held(ledger.Window) < 32<<20 {
+		t.Errorf("windows: %d, %d", of[0].Held(ledger.Window), of[1].Held(ledger.Window))
+	}
+	if of[0].Held(ledger.Mapped) != 2<<20 || of[1].Held(ledger.Mapped) != 0 {
+		t.Errorf("mapped: %d, %d", of[0].Held(ledger.Mapped), of[1].Held(ledger.Mapped))
+	}
+	ok(t, d.ReleaseMemory(m))
+	if of[0].Held(ledger.Mapped) != 0 {
+		t.Errorf("%d bytes stay counted", of[0].Held(ledger.Mapped))
+	}
+}
+
+// TestVisibleGPUs: a process has the GPUs that its environment names, in that order.
+func TestVisibleGPUs(t *testing.T) {
+	d := New(Options{GPUs: 3, Base: nextBase(), Window: testWindow})
+	t.Cleanup(d.Close)
+	windows.Add(2)
+	s, result := d.Open([]string{"CUDA_VISIBLE_DEVICES=2,0"})
+	ok(t, result)
+	if len(s.Device) != 2 || s.WindowBytes != 2*testWindow {
+		t.Fatalf("%d GPUs, %#x addresses", len(s.Device), s.WindowBytes)
+	}
+	for i, gpu := range []int{2, 0} {
+		g := hostgpus.Described(&s.Device[i])
+		if g.UUID != hostgpus.UUID(chip.NumberedUUID(gpu)) || int(g.Place.Bus) != 1+gpu {
+			t.Errorf("GPU %d is %s at %v", i, g.UUID, g.Place)
+		}
+	}
+	want(t, d.HostRegister(d.options.Base+testWindow+4096, 4096, true), gpubackend.InvalidValue)
+	_, result = d.CtxCreate(0, 2)
+	want(t, result, gpubackend.InvalidDevice)
+}
+
+// TestGreenContextOfSecondGPU: a green context is a part of its own GPU's primary one.
+func TestGreenContextOfSecondGPU(t *testing.T) {
+	d, _ := newTwo(t, Options{Multiprocessors: 16})
+	r, result := d.DevResource(gpubackend.OfDevice, 1, cudaabi.DevResourceTypeSM)
+	ok(t, result)
+	desc, result := d.DescribeResources([]gpubackend.Resource{r})
+	ok(t, result)
+	_, c, result := d.GreenCtxCreate(desc, 1, cudaabi.GreenCtxDefaultStream)
+	ok(t, result)
+	ok(t, d.SetCurrent(c))
+	if addr := alloc(t, d, 4096); addr-d.options.Base < testWindow {
+		t.Errorf("%#x is the first GPU's", addr)
+	}
+}
