@@ -148,3 +148,23 @@ func TestGreenContextOfSecondGPU(t *testing.T) {
 		t.Errorf("%#x is the first GPU's", addr)
 	}
 }
+
+// TestGraphMemoryOfGPUs: what a graph allocates is of its context's GPU alone.
+func TestGraphMemoryOfGPUs(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	ok(t, d.SetCurrent(x[1]))
+	g, n := newGraph(t, d), allocNode(1<<20)
+	_, _, _, result := d.GraphAddNode(g, nil, nil, n)
+	want(t, result, gpubackend.InvalidValue) // of GPU 0
+	cudaabi.MemPoolProps(n.Pool).Location().SetID(1)
+	_, address, _, result := d.GraphAddNode(g, nil, nil, n)
+	if ok(t, result); address-d.options.Base < testWindow {
+		t.Errorf("%#x is the first GPU's", address)
+	}
+	for gpu, bytes := range []uint64{0, 1 << 20} {
+		got, result := d.GraphMemory(uint64(gpu), cudaabi.GraphMemAttrReservedMemCurrent)
+		if ok(t, result); got != bytes {
+			t.Errorf("GPU %d: %d bytes for graphs, want %d", gpu, got, bytes)
+		}
+	}
+}

@@ -29,12 +29,12 @@ type Graphs struct {
 	charged    int // bytes that they count for
 	conditions conditionTable
 	memory     map[uint64]*allocation // by address
-	use        use
+	uses       map[int]*use           // by GPU
 }
 
 // New returns the graphs of a device: there are none.
 func New(o Options) *Graphs {
-	return &Graphs{options: o, memory: make(map[uint64]*allocation)}
+	return &Graphs{options: o, memory: make(map[uint64]*allocation), uses: make(map[int]*use)}
 }
 
 // Held is what graphs hold.
@@ -47,8 +47,11 @@ type Held struct {
 
 // Held says what graphs hold now.
 func (x *Graphs) Held() Held {
-	return Held{x.charged, len(x.memory), x.use[cudaabi.GraphMemAttrReservedMemCurrent],
-		len(x.conditions.all)}
+	h := Held{x.charged, len(x.memory), 0, len(x.conditions.all)}
+	for _, u := range x.uses {
+		h.Reserved += u[cudaabi.GraphMemAttrReservedMemCurrent]
+	}
+	return h
 }
 
 // SetCondition is how kernels set a condition. It may be called on any goroutine.

@@ -19,7 +19,8 @@ type allocation struct {
 	Context *contexts.Context
 	address uint64
 	bytes   uint64
-	users   int // nodes, those of executable graphs too
+	use     *use // of its GPU
+	users   int  // nodes, those of executable graphs too
 	live    bool
 }
 
@@ -40,21 +41,33 @@ func (g *Graph) HasMemory() bool {
 	})
 }
 
-// allocateForNode takes the memory of an allocation node.
+// useOf is what a GPU's memory is used for.
+func (x *Graphs) useOf(gpu int) *use {
+	if x.uses[gpu] == nil {
+		x.uses[gpu] = &use{}
+	}
+	return x.uses[gpu]
+}
+
+// allocateForNode takes the memory of an allocation node, which is of the current context's GPU.
 func (x *Graphs) allocateForNode(n *Node) gpubackend.Result {
 	p := cudaabi.MemPoolProps(n.What.Pool)
 	if len(p) != cudaabi.MemPoolPropsSize || p.AllocType() != cudaabi.MemAllocationPinned ||
-		p.Location().Type() != cudaabi.MemLocationDevice || p.Location().ID() != 0 {
+		p.Location().Type() != cudaabi.MemLocationDevice ||
+		int(p.Location().ID()) != x.options.Contexts.CurrentGPU() {
 		return gpubackend.InvalidValue
 	}
 	address, result := x.options.Memory.Alloc(ledger.Graphs, n.What.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}
-	n.Memory = &allocation{Context: n.Context, address: address, bytes: n.What.Bytes, users: 1}
+	n.Memory = &allocation{
+		Context: n.Context, address: address, bytes: n.What.Bytes, users: 1,
+		use: x.useOf(x.options.Contexts.CurrentGPU()),
+	}
 	n.What.Address = address
 	x.memory[address] = n.Memory
-	x.use.add(cudaabi.GraphMemAttrReservedMemCurrent, n.What.Bytes)
+	n.Memory.use.add(cudaabi.GraphMemAttrReservedMemCurrent, n.What.Bytes)
 	return gpubackend.Success
 }
 
@@ -73,17 +86,17 @@ func (x *Graphs) endGraphMemory(m *allocation) {
 }
 
 func (x *Graphs) loseGraphMemory(m *allocation) {
-	m.setLive(&x.use, false)
+	m.setLive(false)
 	delete(x.memory, m.address)
-	x.use[cudaabi.GraphMemAttrReservedMemCurrent] -= m.bytes
+	m.use[cudaabi.GraphMemAttrReservedMemCurrent] -= m.bytes
 	x.options.Memory.DeferFree(m.address)
 }
 
-func (m *allocation) setLive(use *use, live bool) {
+func (m *allocation) setLive(live bool) {
 	if live && !m.live {
-		use.add(cudaabi.GraphMemAttrUsedMemCurrent, m.bytes)
+		m.use.add(cudaabi.GraphMemAttrUsedMemCurrent, m.bytes)
 	} else if !live && m.live {
-		use[cudaabi.GraphMemAttrUsedMemCurrent] -= m.bytes
+		m.use[cudaabi.GraphMemAttrUsedMemCurrent] -= m.bytes
 	}
 	m.live = live
 }
@@ -93,7 +106,7 @@ func (x *Graphs) freeGraphMemory(m *allocation) gpubackend.Result {
 	if !m.live {
 		return gpubackend.InvalidValue
 	}
-	m.setLive(&x.use, false)
+	m.setLive(false)
 	x.endGraphMemory(m)
 	return gpubackend.Success
 }
@@ -129,7 +142,7 @@ func (x *Graphs) CanAllocate(nodes iter.Seq[*Node], autoFree bool) bool {
 // FreeLeft frees what a node has allocated in an earlier launch and nobody freed.
 func (x *Graphs) FreeLeft(n *Node) {
 	if n.Memory != nil {
-		n.Memory.setLive(&x.use, false)
+		n.Memory.setLive(false)
 	}
 }
 
@@ -159,10 +172,10 @@ func (x *Graphs) Drop(c *contexts.Context) {
 func (x *Graphs) AllocateAndFree(n *Node) {
 	switch n.What.Type {
 	case gpubackend.NodeMemAlloc:
-		n.Memory.setLive(&x.use, true)
+		n.Memory.setLive(true)
 	case gpubackend.NodeMemFree:
 		if m := x.memory[n.What.Address]; m != nil {
-			m.setLive(&x.use, false)
+			m.setLive(false)
 			x.endGraphMemory(m)
 		}
 	}
@@ -173,10 +186,10 @@ func (x *Graphs) GraphMemory(dev, attribute uint64) (uint64, gpubackend.Result) 
 	if result := x.options.Contexts.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
-	if attribute >= uint64(len(x.use)) {
+	if attribute >= uint64(len(use{})) {
 		return 0, gpubackend.InvalidValue
 	}
-	return x.use[attribute], gpubackend.Success
+	return x.useOf(int(dev))[attribute], gpubackend.Success
 }
 
 // GraphMemorySet implements gpubackend.Driver: a high-water mark begins anew.
@@ -184,10 +197,11 @@ func (x *Graphs) GraphMemorySet(dev, attribute, value uint64) gpubackend.Result 
 	if result := x.options.Contexts.CheckDevice(dev); result != gpubackend.Success {
 		return result
 	}
-	if attribute >= uint64(len(x.use)) || attribute%2 == 0 || value != 0 {
+	if attribute >= uint64(len(use{})) || attribute%2 == 0 || value != 0 {
 		return gpubackend.InvalidValue
 	}
-	x.use[attribute] = x.use[attribute-1]
+	u := x.useOf(int(dev))
+	u[attribute] = u[attribute-1]
 	return gpubackend.Success
 }
 
