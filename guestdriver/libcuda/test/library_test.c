@@ -2,6 +2,7 @@
 /* The API from cuInit to copies and launches, against the fake worker. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "fake_worker.h"
 #include "transport/channel.h"
 #include "transport/polling.h"
+#include "transport/slot.h"
 
 static CUcontext context;
 
@@ -368,25 +370,65 @@ static void printed(void)
 	close(saved);
 }
 
-/* How long a thread polls for an answer: as the policy says, but less in a context that blocks. */
+/* A thread that has a slot, until its end. */
+struct company {
+	pthread_t thread;
+	pthread_barrier_t met;
+};
+
+static void *keep_company(void *told)
+{
+	struct company *c = told;
+
+	slot_of_thread();
+	pthread_barrier_wait(&c->met);
+	pthread_barrier_wait(&c->met);
+	return NULL;
+}
+
+static void company_begin(struct company *c)
+{
+	CHECK(!pthread_barrier_init(&c->met, NULL, 2));
+	CHECK(!pthread_create(&c->thread, NULL, keep_company, c));
+	pthread_barrier_wait(&c->met);
+}
+
+static void company_end(struct company *c)
+{
+	pthread_barrier_wait(&c->met);
+	CHECK(!pthread_join(c->thread, NULL));
+	pthread_barrier_destroy(&c->met);
+}
+
+/*
+ * How long a thread polls for an answer: as the policy says, but less in a context that blocks, or
+ * beside another thread.
+ */
 static void polling(void)
 {
 	static const struct {
 		uint32_t spin;
 		unsigned flags;
+		bool alone;
 		uint64_t payload, us, driver;
 	} cases[] = {
-		{ 20000, 0, 0, 200, 19800 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200, 0 },
-		{ 20000, 2, 0, 200, 19800 },
-		{ 50, 0, 0, 50, 0 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50, 0 },
-		{ 50, 0, 8000000, 1050, 0 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050, 0 },
-		{ 20000, 0, 80000000, 10200, 19800 },
-		{ 0, 0, 80000000, 0, 0 },
+		{ 20000, 0, true, 0, 1000, 19000 },
+		{ 20000, 0, false, 0, 200, 19800 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, true, 0, 200, 0 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, false, 0, 200, 0 },
+		{ 20000, 2, true, 0, 1000, 19000 },
+		{ 500, 0, true, 0, 500, 0 },
+		{ 500, 0, false, 0, 200, 300 },
+		{ 50, 0, true, 0, 50, 0 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, true, 0, 50, 0 },
+		{ 50, 0, true, 8000000, 1050, 0 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, true, 80000000, 5050, 0 },
+		{ 20000, 0, true, 80000000, 11000, 19000 },
+		{ 20000, 0, false, 80000000, 10200, 19800 },
+		{ 0, 0, true, 80000000, 0, 0 },
 	};
 	uint32_t saved = channel.header->spin_guest_us;
+	struct company other;
 	unsigned flags;
 
 	CHECK_IS(0, cuCtxGetFlags(&flags));
@@ -396,9 +438,15 @@ static void polling(void)
 		channel.header->spin_guest_us = cases[i].spin;
 		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
 		request_init(&r, PARACUDA_OP_NOP);
-		CHECK_IS((int)cases[i].us,
-			 (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
+		if (!cases[i].alone)
+			company_begin(&other);
+		CHECK_IS(cases[i].alone, slot_alone());
+		CHECK_IS(
+			(int)cases[i].us,
+			(int)(polling_ticks(cases[i].payload, r.sleeps, ticks()) / ticks_per_us()));
 		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver(r.sleeps) / 1000));
+		if (!cases[i].alone)
+			company_end(&other);
 	}
 	CHECK_IS(0, cuCtxSetFlags(flags));
 	channel.header->spin_guest_us = saved;

@@ -125,7 +125,7 @@ static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 			uint64_t now = ticks();
 
 			if (!end)
-				end = now + polling_ticks(t->payload, now);
+				end = now + polling_ticks(t->payload, t->sleeps, now);
 			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}

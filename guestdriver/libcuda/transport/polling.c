@@ -5,6 +5,7 @@
 #include "base/least.h"
 #include "base/ticks.h"
 #include "transport/arena.h"
+#include "transport/slot.h"
 
 /*
  * The rate that a copy is expected to have at least: a native copy of pageable memory occupies its
@@ -30,27 +31,35 @@ void polling_queued(uint64_t bytes)
 }
 
 /*
- * So long a thread polls itself. After that the kernel driver does, which knows whether others want
- * the processor; but not for a context that asks for sleep: sleep and wake-up take about as long.
+ * So long a thread polls itself, where others of the program may want its processor, or the context
+ * asks for sleep: sleep and wake-up take about as long. After that the kernel driver polls, which
+ * knows who wants the processor. To enter and leave it delays an answer by up to 20 us in User Mode
+ * Linux: the only thread of a program polls itself for longer.
  */
 #define OWN_US 200
+#define OWN_ALONE_US 1000
+
+static uint64_t own_us(bool sleeps)
+{
+	return sleeps || !slot_alone() ? OWN_US : OWN_ALONE_US;
+}
 
 /* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
-uint64_t polling_ticks(uint64_t payload, uint64_t now)
+uint64_t polling_ticks(uint64_t payload, bool sleeps, uint64_t now)
 {
-	uint64_t spin =
-		least(channel_policy(&channel.header->spin_guest_us), OWN_US) * ticks_per_us();
+	uint64_t most = channel_policy(&channel.header->spin_guest_us);
 	uint64_t copy = payload * ticks_per_us() / COPY_BYTES_PER_US;
 	int64_t queued = (int64_t)(__atomic_load_n(&busy_until, __ATOMIC_RELAXED) - now);
 
 	if (queued > 0)
 		copy += (uint64_t)queued;
-	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
+	return least(most, own_us(sleeps)) * ticks_per_us() +
+	       least(copy, PARACUDA_COPY_SPINS * least(most, OWN_US) * ticks_per_us());
 }
 
 uint64_t polling_in_driver(bool sleeps)
 {
-	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
+	uint64_t spin = channel_policy(&channel.header->spin_guest_us), own = own_us(sleeps);
 
-	return spin > OWN_US && !sleeps ? (spin - OWN_US) * 1000 : 0;
+	return spin > own && !sleeps ? (spin - own) * 1000 : 0;
 }

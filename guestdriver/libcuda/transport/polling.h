@@ -14,9 +14,9 @@ void polling_queued(uint64_t bytes);
 
 /*
  * How long the answer of a call that moves payload bytes itself is polled for from `now` on, in
- * ticks.
+ * ticks. In a context that sleeps, it is polled for a short time only.
  */
-uint64_t polling_ticks(uint64_t payload, uint64_t now);
+uint64_t polling_ticks(uint64_t payload, bool sleeps, uint64_t now);
 
 /* How long the kernel driver polls for it after that, in nanoseconds. */
 uint64_t polling_in_driver(bool sleeps);

@@ -5,9 +5,10 @@
 #include <pthread.h>
 
 static struct {
-	pthread_mutex_t lock; /* guards used, hint and sharers */
+	pthread_mutex_t lock; /* guards used, hint and sharers, and writes of taken */
 	bool used[SLOTS_OWNED];
 	unsigned hint, sharers;
+	unsigned taken; /* threads with a slot of their own; read without the lock */
 	pthread_mutex_t turn[SLOTS_SHARED]; /* held from a call's begin to its end */
 	uint32_t sequence[PARACUDA_SLOT_COUNT]; /* written by the owner, or who has the turn */
 } state = {
@@ -32,6 +33,7 @@ int slot_of_thread(void)
 
 		if (!state.used[s]) {
 			state.used[s] = true;
+			__atomic_store_n(&state.taken, state.taken + 1, __ATOMIC_RELAXED);
 			t->slot = (int)s + 1;
 			state.hint = s + 1;
 		}
@@ -47,6 +49,11 @@ int slot_of_thread(void)
 bool slot_shared(void)
 {
 	return is_shared(slot_of_thread());
+}
+
+bool slot_alone(void)
+{
+	return __atomic_load_n(&state.taken, __ATOMIC_RELAXED) <= 1;
 }
 
 uint32_t slot_begin(int slot)
@@ -66,5 +73,6 @@ void slot_leave(struct thread *t)
 {
 	pthread_mutex_lock(&state.lock);
 	state.used[t->slot - 1] = false;
+	__atomic_store_n(&state.taken, state.taken - 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&state.lock);
 }

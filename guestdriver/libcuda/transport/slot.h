@@ -19,6 +19,9 @@ int slot_of_thread(void);
 /* Whether other threads use the calling thread's slot, too. */
 bool slot_shared(void);
 
+/* Whether only one thread has a slot: an estimate, as threads come and go. */
+bool slot_alone(void);
+
 /* Begins a call in the slot: the sequence number for it. Waits while a sharer is using it. */
 uint32_t slot_begin(int slot);
 
