@@ -5,8 +5,11 @@ package starter
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -28,6 +31,7 @@ type Client struct {
 	last      uint32
 	asked     map[uint32]chan answer
 	processes map[uint32]*Process // that have not ended
+	resuming  bool                // those of an earlier client are not all known yet
 }
 
 type answer struct {
@@ -49,10 +53,43 @@ func (a *answer) drop() {
 
 // NewClient takes over the connection to a starter process.
 func NewClient(conn *net.UnixConn) *Client {
-	c := &Client{conn: conn, gone: make(chan struct{}), asked: map[uint32]chan answer{},
-		processes: map[uint32]*Process{}}
+	c := newClient(conn)
 	go c.read()
 	return c
+}
+
+func newClient(conn *net.UnixConn) *Client {
+	return &Client{conn: conn, gone: make(chan struct{}), asked: map[uint32]chan answer{},
+		processes: map[uint32]*Process{}}
+}
+
+// Resume takes over the connection from a process that is gone, which may have left requests
+// without an answer and answers that it didn't read. It returns what the starter process has
+// started and what hasn't ended: the caller's, as if Start had returned them. It owns conn, even if
+// it fails: then the starter process ends.
+func Resume(conn *net.UnixConn) (*Client, []*Process, error) {
+	c := newClient(conn)
+	// The numbers of the other's requests aren't known yet: this one mustn't be one of them.
+	c.resuming, c.last = true, rand.Uint32()
+	go c.read()
+	a, err := c.ask(&message{kind: list}, -1)
+	if err == nil && a.kind != listed {
+		a.drop()
+		err = errMessage
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.resuming = false
+		for _, p := range c.processes {
+			p.Kill()
+			go func() { _ = p.Wait() }()
+		}
+		_ = conn.Close()
+		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
+	}
+	c.last = a.pid
+	return c, slices.Collect(maps.Values(c.processes)), nil
 }
 
 // Close ends the starter process, and its children with it.
@@ -198,7 +235,13 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		}
 		return false
 	}
+	if m.kind == listing || m.kind == started && c.resuming {
+		return c.learn(m, fd)
+	}
 	a := answer{message: *m}
+	if m.kind == listed { // even to an earlier client: that has started nothing since
+		c.resuming = false
+	}
 	if m.kind == started && fd >= 0 && c.processes[m.id] == nil {
 		a.process = newProcess(int(m.pid), fd, c.gone)
 		c.processes[m.id] = a.process
@@ -214,4 +257,14 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		a.drop()
 	}
 	return a.process != nil || a.file != nil
+}
+
+// learn takes a child that an earlier client has started, unless it is known, and says whether it
+// has taken the file. An answer that the earlier one didn't read says the same as what is listed.
+func (c *Client) learn(m *message, fd int) (kept bool) {
+	if !c.resuming || fd < 0 || c.processes[m.id] != nil {
+		return false
+	}
+	c.processes[m.id] = newProcess(int(m.pid), fd, c.gone)
+	return true
 }

@@ -11,6 +11,10 @@
 // (pidfd) when the starter process is gone. When the Client is closed, or the device process ends,
 // the starter process ends, and the kernel ends the children with it.
 //
+// A device process that crashes may have left its end with another process, for the next device
+// process: that takes the children over (Resume). The starter process has a descriptor of each for
+// it.
+//
 // # Who may lie
 //
 // The starter process believes nothing of a device process that was taken over. It can be asked to

@@ -50,8 +50,11 @@ const (
 	connected                 // the answer: the connection
 	remove                    // asks to remove the sockets that the device process has made
 	removed                   // the answer
+	list                      // asks which children there are
+	listing                   // one of them, by what asked for it: as started
+	listed                    // the answer, after these: the highest number of a request so far
 
-	lastKind = removed
+	lastKind = listed
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or
@@ -60,7 +63,7 @@ type message struct {
 	kind kind
 	role Role
 	id   uint32 // of the request; of a child, that which asked for it
-	pid  uint32 // of failed: the kernel's reason, if it is one
+	pid  uint32 // of failed: the kernel's reason, if it is one; of listed: a request's number
 	text string
 	used []usedBy
 }

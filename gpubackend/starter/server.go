@@ -19,7 +19,7 @@ import (
 // Child is a process that was started.
 type Child interface {
 	PID() int
-	// Descriptor names the process (pidfd). It is closed once it was passed on.
+	// Descriptor names the process (pidfd). It is closed once the process has ended.
 	Descriptor() int
 	// Wait waits for its end and says how it ended; nil: as it should. It is called once.
 	Wait() error
@@ -44,15 +44,20 @@ type server struct {
 
 	waiting chan func() // to count, or to connect
 
+	last uint32 // the highest number of a request
+
 	mu       sync.Mutex
-	children map[uint32]int // their numbers, by the requests that asked for them
+	children map[uint32]running // by the requests that asked for them
 }
+
+// running is a child that hasn't ended.
+type running struct{ pid, fd int }
 
 // Serve serves a device process until it closes its end, which is no error. Then the caller must
 // end the process.
 func Serve(conn *net.UnixConn, c Config) error {
 	s := &server{Config: c, conn: conn, waiting: make(chan func(), maxWaiting),
-		children: map[uint32]int{}}
+		children: map[uint32]running{}}
 	defer close(s.waiting)
 	go func() {
 		for do := range s.waiting {
@@ -71,6 +76,9 @@ func Serve(conn *net.UnixConn, c Config) error {
 		if fd >= 0 {
 			control = os.NewFile(uintptr(fd), "control")
 		}
+		if m.kind != list {
+			s.last = max(s.last, m.id)
+		}
 		switch {
 		case m.kind == start:
 			s.start(m, control)
@@ -85,6 +93,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 				_ = os.Remove(path)
 			}
 			_ = send(conn, &message{kind: removed, id: m.id}, -1)
+		case m.kind == list:
+			s.list(m)
 		default:
 			err = errMessage
 		}
@@ -130,10 +140,9 @@ func (s *server) start(m *message, control *os.File) {
 	}
 	pid, fd := child.PID(), child.Descriptor()
 	s.mu.Lock()
-	s.children[m.id] = pid
+	s.children[m.id] = running{pid, fd}
 	s.mu.Unlock()
 	_ = send(s.conn, &message{kind: started, id: m.id, pid: uint32(pid)}, fd)
-	unix.Close(fd)
 	go s.await(m.id, child)
 }
 
@@ -144,9 +153,24 @@ func (s *server) await(id uint32, child Child) {
 		how = err.Error()
 	}
 	s.mu.Lock()
+	unix.Close(s.children[id].fd)
 	delete(s.children, id)
 	s.mu.Unlock()
 	_ = send(s.conn, &message{kind: ended, id: id, text: how}, -1)
+}
+
+// list tells of all children that there are. Their ends are told after that: hence mu.
+func (s *server) list(m *message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, c := range s.children {
+		told := &message{kind: listing, id: id, pid: uint32(c.pid)}
+		if err := send(s.conn, told, c.fd); err != nil {
+			s.refuse(m, err)
+			return
+		}
+	}
+	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last}, -1)
 }
 
 // maxWaiting is how many requests may wait for one that is served beside what else goes on.
@@ -163,17 +187,17 @@ func (s *server) beside(m *message, do func(*message)) {
 
 func (s *server) count(m *message) {
 	s.mu.Lock()
-	pids := slices.Collect(maps.Values(s.children))
+	children := slices.Collect(maps.Values(s.children))
 	s.mu.Unlock()
 	answer := &message{kind: counted, id: m.id}
-	for _, pid := range pids {
-		bytes, err := s.Count(pid)
+	for _, c := range children {
+		bytes, err := s.Count(c.pid)
 		if errors.Is(err, os.ErrPermission) {
 			s.refuse(m, err)
 			return
 		}
 		if err == nil {
-			answer.used = append(answer.used, usedBy{uint32(pid), bytes})
+			answer.used = append(answer.used, usedBy{uint32(c.pid), bytes})
 		}
 	}
 	_ = send(s.conn, answer, -1)
