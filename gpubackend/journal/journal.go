@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package journal keeps the commands that made a program's objects, so that another worker can make
+// the same objects from the same commands, in the same order.
+//
+//	journal.go   what is kept, and for how long
+//	saved.go     how it is written and read
+//
+// A command is kept for as long as what it made is there. Nobody tells the journal that an object
+// is gone: it looks now and then, so that it is never much longer than needed.
+//
+// What can't be made again by the commands alone is found by Entries, which then says why: an
+// object that was made from one that is gone by now, one of several that were made together, and
+// one that the journal hasn't heard of. A journal that would be too large drops everything, and
+// says that from then on.
+//
+// # Who owns what
+//
+// The worker's loop owns a Journal. It keeps the slices that it is given: nobody may change them.
+//
+// # Who may lie
+//
+// The guest wrote the commands. They are judged as any other command when they are executed again.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+)
+
+// ErrFixed is wrapped by all errors that say why a program's objects can't be made again.
+var ErrFixed = errors.New("its objects can't be made again")
+
+// Entry is a command that was executed.
+type Entry struct {
+	Op      uint16
+	Context uint64   // the guest's handle of the context that it needs; 0: none
+	Words   []uint64 // its arguments
+	Body    []byte   // the buffers that the words refer to
+	Made    []uint64 // handles of the objects that it made, in this order
+}
+
+// Key says which setting it is that a command makes: of several with one key, the last counts.
+type Key [3]uint64
+
+type kept struct {
+	Entry
+	uses    []uint64 // handles of the objects that it needs
+	key     Key
+	setting bool
+}
+
+// entryBytes is what an entry counts for besides its slices.
+const entryBytes = 256
+
+func (k *kept) bytes() uint64 {
+	return entryBytes + 8*uint64(len(k.Words)+len(k.Made)+len(k.uses)) + uint64(len(k.Body))
+}
+
+// Journal is the journal of one program.
+type Journal struct {
+	limit  uint64
+	memory *budget.Budget
+	alive  func(handle uint64) bool
+
+	list    []kept
+	bytes   uint64
+	tidyAt  int // how long list may become until what is gone is dropped
+	refused error
+}
+
+// tidyLeast is how long a journal always may be.
+const tidyLeast = 64
+
+// New returns an empty journal of at most so many bytes, which count for memory. alive says whether
+// an object is there.
+func New(limit uint64, memory *budget.Budget, alive func(handle uint64) bool) *Journal {
+	return &Journal{limit: limit, memory: memory, alive: alive, tidyAt: tidyLeast}
+}
+
+// Add keeps a command that made objects, which are there by now, from those that it uses.
+func (j *Journal) Add(e Entry, uses []uint64) {
+	if len(e.Made) > 0 {
+		j.add(kept{Entry: e, uses: uses})
+	}
+}
+
+// Set keeps a command that set something of the objects that it uses, until one of them is gone.
+func (j *Journal) Set(key Key, e Entry, uses []uint64) {
+	e.Made = nil
+	for i := range j.list {
+		if k := &j.list[i]; k.setting && k.key == key {
+			j.forget(k)
+			j.list = slices.Delete(j.list, i, i+1)
+			break
+		}
+	}
+	j.add(kept{Entry: e, uses: uses, key: key, setting: true})
+}
+
+func (j *Journal) add(k kept) {
+	if j.refused != nil {
+		return
+	}
+	n := k.bytes()
+	if len(j.list) >= j.tidyAt || !j.fits(n) {
+		j.tidy()
+	}
+	if !j.fits(n) {
+		j.Refuse(fmt.Sprintf("the commands that made them take more than %d bytes, "+
+			"or more than the host's memory has room for", j.limit))
+		return
+	}
+	j.memory.Force(n)
+	j.bytes += n
+	j.list = append(j.list, k)
+}
+
+func (j *Journal) fits(n uint64) bool {
+	return n <= j.limit && j.bytes <= j.limit-n && j.memory.Room(n)
+}
+
+// Refuse drops everything, for good: the program has done what the journal doesn't keep.
+func (j *Journal) Refuse(why string) {
+	if j.refused != nil {
+		return
+	}
+	j.refused = fmt.Errorf("%w: %s", ErrFixed, why)
+	j.memory.Give(j.bytes)
+	j.list, j.bytes = nil, 0
+}
+
+// Bytes is what the journal takes.
+func (j *Journal) Bytes() uint64 { return j.bytes }
+
+// tidy drops what is gone.
+func (j *Journal) tidy() {
+	j.list = slices.DeleteFunc(j.list, func(k kept) bool {
+		gone := !slices.ContainsFunc(k.Made, j.alive)
+		if k.setting {
+			gone = !j.all(k.uses)
+		}
+		if gone {
+			j.forget(&k)
+		}
+		return gone
+	})
+	j.tidyAt = max(tidyLeast, 2*len(j.list))
+}
+
+// forget counts an entry no more.
+func (j *Journal) forget(k *kept) {
+	j.memory.Give(k.bytes())
+	j.bytes -= k.bytes()
+}
+
+func (j *Journal) all(handles []uint64) bool {
+	for _, h := range handles {
+		if !j.alive(h) {
+			return false
+		}
+	}
+	return true
+}
+
+// Entries are the commands that make all objects again, of which there are so many. Each uses only
+// what those before it have made.
+func (j *Journal) Entries(objects int) ([]Entry, error) {
+	if j.refused != nil {
+		return nil, j.refused
+	}
+	j.tidy()
+	made := make(map[uint64]bool, objects)
+	list := make([]Entry, 0, len(j.list))
+	for i := range j.list {
+		k := &j.list[i]
+		if err := k.follows(made, j.alive); err != nil {
+			return nil, err
+		}
+		for _, h := range k.Made {
+			made[h] = true
+		}
+		list = append(list, k.Entry)
+	}
+	if len(made) != objects {
+		return nil, fmt.Errorf("%w: %d of %d were made in another way", ErrFixed,
+			objects-len(made), objects)
+	}
+	return list, nil
+}
+
+// follows says why a command can't come after those that made these objects.
+func (k *kept) follows(made map[uint64]bool, alive func(uint64) bool) error {
+	for _, h := range k.uses {
+		if !made[h] {
+			return fmt.Errorf("%w: command %d made one of %#x, which is gone or came later",
+				ErrFixed, k.Op, h)
+		}
+	}
+	for _, h := range k.Made {
+		if made[h] {
+			return fmt.Errorf("%w: %#x was made twice", ErrFixed, h)
+		}
+		if !alive(h) {
+			return fmt.Errorf("%w: command %d made %#x along with others, and it is gone",
+				ErrFixed, k.Op, h)
+		}
+	}
+	return nil
+}
