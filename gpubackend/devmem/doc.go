@@ -14,7 +14,8 @@
 // shared segments become smaller, down to Granularity.
 //
 // Segments can leave, and return to the same addresses (away.go): what was in them is the caller's
-// to keep.
+// to keep. A heap can be saved, and made again in another process with everything where it was
+// (saved.go).
 //
 // All operations take time logarithmic in the number of allocations, and where an allocation ends
 // up depends on the sequence of calls alone. A Heap belongs to one goroutine.

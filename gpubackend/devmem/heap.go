@@ -62,6 +62,8 @@ type segment struct {
 // Heap hands out the memory of a window of addresses.
 type Heap struct {
 	backing   Backing
+	base      uint64 // of the window
+	window    uint64 // its bytes
 	limit     uint64
 	mapped    uint64
 	addresses ranges // of the window that belong to no segment
@@ -70,7 +72,8 @@ type Heap struct {
 	live      tree[allocation]
 	spare     uint64 // address of the shared segment kept although it is empty, 0 for none
 	spareSize uint64
-	away      int // segments
+	away      int        // segments
+	restoring *Restoring // until it is what was saved (saved.go)
 	gone      func(addr, bytes uint64)
 	host      *budget.Budget
 	account   *ledger.Account
@@ -82,7 +85,7 @@ func New(base, window, limit uint64, backing Backing) (*Heap, error) {
 		base+window < base {
 		return nil, fmt.Errorf("device memory at %#x, %#x bytes: %w", base, window, ErrInvalid)
 	}
-	h := &Heap{backing: backing, limit: limit}
+	h := &Heap{backing: backing, base: base, window: window, limit: limit}
 	h.addresses.insert(base, window)
 	return h, nil
 }
@@ -97,6 +100,9 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	}
 	if bytes > LargestShared {
 		return h.AllocSegment(k, bytes)
+	}
+	if h.restoring != nil {
+		return h.restoring.claim(k, bytes, true)
 	}
 	if h.away > 0 {
 		return 0, ErrOutOfMemory
@@ -129,6 +135,9 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 func (h *Heap) AllocSegment(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
+	}
+	if h.restoring != nil {
+		return h.restoring.claim(k, bytes, false)
 	}
 	size := roundUp(bytes, Granularity)
 	if size < bytes || h.away > 0 {
