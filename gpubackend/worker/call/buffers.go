@@ -33,6 +33,9 @@ type Buffers struct {
 	Host *budget.Budget
 	// Copied counts the bytes that were copied.
 	Copied func(bytes uint64)
+	// Used, unless nil, is told of each buffer that a command uses: of an input the copy, which
+	// nobody changes any more, and of an output nil.
+	Used func(r Reference, input []byte)
 
 	taken uint64 // of Host by the command at hand
 }
@@ -93,6 +96,14 @@ func (c *Call) Input(i int) ([]byte, gpubackend.Result) { return c.InputOf(c.Ref
 
 // InputOf returns a copy of an input buffer.
 func (c *Call) InputOf(r Reference) ([]byte, gpubackend.Result) {
+	b, result := c.inputOf(r)
+	if result == gpubackend.Success && c.buffers.Used != nil && b != nil {
+		c.buffers.Used(r, b)
+	}
+	return b, result
+}
+
+func (c *Call) inputOf(r Reference) ([]byte, gpubackend.Result) {
 	if r.Bytes > maxBuffer {
 		return nil, gpubackend.InvalidValue
 	}
@@ -170,6 +181,9 @@ func (c *Call) Output(i int) (Out, gpubackend.Result) { return c.OutputOf(c.Refe
 func (c *Call) OutputOf(r Reference) (Out, gpubackend.Result) {
 	if r.Bytes > maxBuffer {
 		return Out{}, gpubackend.InvalidValue
+	}
+	if r.Kind != wire.BufferNone && c.buffers.Used != nil {
+		c.buffers.Used(r, nil)
 	}
 	if r.Kind != wire.BufferMap {
 		b, result := c.InPlace(r)
