@@ -12,6 +12,9 @@
 // socket as number 2. New descriptors are kept before a state names them, and old ones dropped
 // after the last state that does: a process may end between any two of these.
 //
+// The device has numbers of its own beside these, which no state names: a session that begins or
+// ends leaves them as they are. What they mean is for the device to say.
+//
 // # Trust
 //
 // A state comes from a process that crashed. One that names what isn't kept, or twice, is refused;
@@ -21,6 +24,7 @@
 // # Concurrency
 //
 // A Keeping belongs to one goroutine; once it has made a session, to that of the session's Run.
+// KeepOwn and DropOwn may be called from anywhere.
 package resumption
 
 import (
@@ -29,6 +33,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 
 	"github.com/sirupsen/logrus"
 
@@ -44,9 +49,13 @@ const (
 	checkpointNumber = 1
 	socketNumber     = 2
 	firstNumber      = 3
+	firstOwn         = 1 << 31 // the device's own 0
 
 	headBytes = 8
 )
+
+// MaxOwn is how many numbers the device has of its own, from 0.
+const MaxOwn = 512
 
 // ErrState marks a state that can't be gone on with.
 var ErrState = errors.New("bad state of a process before this one")
@@ -60,7 +69,10 @@ type Keeping struct {
 	file   *checkpoint.File
 	known  map[*vhostuser.FD]uint32 // what is kept, by number
 	next   uint32
-	ended  bool // nothing is kept any more
+
+	mu    sync.Mutex
+	ended bool           // nothing is kept any more; guarded by mu
+	own   map[uint32]int // that the process before this one kept for the device
 
 	sock *net.UnixConn       // of the process before this one; nil: there was none
 	from *vhostuser.Snapshot // the same
@@ -81,6 +93,9 @@ func Open(conn int, log logrus.FieldLogger) (*Keeping, error) {
 	}
 	if err != nil {
 		k.end()
+		for _, fd := range k.own {
+			handover.CloseFiles([]int{fd})
+		}
 		if k.file != nil {
 			_ = k.file.Close()
 		}
@@ -105,6 +120,7 @@ func (k *Keeping) create() (err error) {
 
 // takeOver reads the last state, and closes what it doesn't name.
 func (k *Keeping) takeOver(held map[uint32]int) error {
+	k.own = takeOwn(held)
 	defer func() {
 		for number, fd := range held {
 			handover.CloseFiles([]int{fd})
@@ -122,7 +138,9 @@ func (k *Keeping) takeOver(held map[uint32]int) error {
 	k.file = file
 	delete(held, checkpointNumber)
 	for number := range held {
-		k.next = max(k.next, number+1)
+		if number < firstOwn {
+			k.next = max(k.next, number+1)
+		}
 	}
 	if len(state) > 0 {
 		if k.from, err = k.parse(state, held); err != nil {
@@ -140,6 +158,18 @@ func (k *Keeping) takeOver(held map[uint32]int) error {
 		k.from.Close()
 	}
 	return err
+}
+
+// takeOwn takes the device's own from what is kept. A number beyond those is no state's either.
+func takeOwn(held map[uint32]int) map[uint32]int {
+	own := map[uint32]int{}
+	for number, fd := range held {
+		if number >= firstOwn && number-firstOwn < MaxOwn {
+			own[number-firstOwn] = fd
+			delete(held, number)
+		}
+	}
+	return own
 }
 
 // parse reads a state, and takes the descriptors that it names from held.
@@ -263,7 +293,7 @@ func (k *Keeping) forget() error {
 func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 	more := opts.Keep
 	opts.Keep = func(p *vhostuser.Snapshot) {
-		if err := k.keep(p); err != nil && !k.ended {
+		if err := k.keep(p); err != nil && !k.hasEnded() {
 			k.log.WithError(err).Error("the front-end's session will not outlive this process")
 			k.end()
 		}
@@ -276,7 +306,7 @@ func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 
 // keep writes a state.
 func (k *Keeping) keep(p *vhostuser.Snapshot) error {
-	if k.ended {
+	if k.hasEnded() {
 		return nil
 	}
 	fds, now := p.FDs(), map[*vhostuser.FD]uint32{}
@@ -288,7 +318,7 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 		}
 		number, is := k.known[fd]
 		if !is {
-			if number = k.next; number == 0 {
+			if number = k.next; number >= firstOwn {
 				return errors.New("there are no numbers left for descriptors")
 			}
 			k.next++
@@ -314,8 +344,53 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	return nil
 }
 
+// Own takes the descriptors that the process before this one kept for the device, by number. They
+// are the caller's, and stay kept until they are dropped.
+func (k *Keeping) Own() map[uint32]int {
+	own := k.own
+	k.own = nil
+	return own
+}
+
+var errNumber = fmt.Errorf("the device has no descriptors but 0 to %d", MaxOwn-1)
+
+// KeepOwn has one of the device's own descriptors kept, in place of the one of that number. It
+// stays the caller's. Once nothing is kept any more, this isn't either.
+func (k *Keeping) KeepOwn(number uint32, fd int) error {
+	if number >= MaxOwn {
+		return errNumber
+	}
+	return k.unlessEnded(func() error { return k.client.Keep(firstOwn+number, fd) })
+}
+
+// DropOwn ends that.
+func (k *Keeping) DropOwn(number uint32) error {
+	if number >= MaxOwn {
+		return errNumber
+	}
+	return k.unlessEnded(func() error { return k.client.Drop(firstOwn + number) })
+}
+
+// unlessEnded sends what would have the keeper take an end for a crash, after the end.
+func (k *Keeping) unlessEnded(send func() error) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ended {
+		return nil
+	}
+	return send()
+}
+
+func (k *Keeping) hasEnded() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ended
+}
+
 // end has nothing kept: a state that isn't true any more is worse than none.
 func (k *Keeping) end() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.ended = true
 	_ = k.client.DropAll()
 }
@@ -328,6 +403,9 @@ func (k *Keeping) Close() error {
 	}
 	if k.sock != nil {
 		_ = k.sock.Close()
+	}
+	for _, fd := range k.own {
+		handover.CloseFiles([]int{fd})
 	}
 	return errors.Join(k.file.Close(), k.client.Close())
 }

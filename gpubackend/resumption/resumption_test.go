@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Main(m))
 }
 
+// starts is how many processes there are to be: one, and another after each message.
+const starts = 1 + 12 + 1 + 2 + 14 + 1 + 1 + 4
+
 // live is the device process: it kills itself at each message that it has read, unless it was
 // started with it, until a driver resets the device.
 func live() error {
@@ -46,6 +49,9 @@ func live() error {
 	k, err := Open(3, log)
 	if err != nil {
 		return err
+	}
+	if err := countOwn(k); err != nil {
+		return errors.Join(err, k.Close()) // which is no crash
 	}
 	dev := &device{}
 	spare := true
@@ -71,9 +77,46 @@ func live() error {
 	if err != nil {
 		return err
 	}
-	err = s.Run(context.Background())
-	return errors.Join(err, k.Close())
+	err = errors.Join(s.Run(context.Background()), k.Close())
+	if err == nil {
+		err = k.KeepOwn(0, 0) // after the end: or the keeper took that for a crash
+	}
+	if err == nil && counted != starts {
+		err = fmt.Errorf("%d processes, want %d", counted, starts)
+	}
+	return err
 }
+
+// countOwn counts the processes in memory of the device's own, which the first of them has kept.
+func countOwn(k *Keeping) error {
+	own := k.Own()
+	fd, is := own[MaxOwn-1]
+	var count [1]byte
+	if len(own) == 0 && k.sock == nil { // the first
+		var err error
+		if fd, err = unix.MemfdCreate("own", unix.MFD_CLOEXEC); err != nil {
+			return err
+		}
+		is = true
+		if err := errors.Join(k.KeepOwn(0, fd), k.KeepOwn(MaxOwn-1, fd), k.DropOwn(0)); err != nil {
+			return err
+		}
+	} else if n, err := unix.Pread(fd, count[:], 0); n != 1 || err != nil {
+		is = false
+	}
+	if len(own) > 1 || !is {
+		return fmt.Errorf("%d descriptors of the device's own, want one", len(own))
+	}
+	count[0]++
+	if _, err := unix.Pwrite(fd, count[:], 0); err != nil {
+		return err
+	}
+	counted = int(count[0])
+	return nil
+}
+
+// counted is how many processes there were.
+var counted int
 
 // device is a device that knows where its queues stand.
 type device struct{ base [2]uint16 }
@@ -124,13 +167,13 @@ func TestKilledAtEachMessage(t *testing.T) {
 	_ = back.Close()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	starts := 0
+	n := 0
 	k := keeper.New(keeper.Config{Log: log, Clock: &later{},
 		Start: func(control *os.File) (keeper.Child, error) {
 			p := process{exec.Command(self)}
 			p.Env = append(os.Environ(), lives+"=1")
 			p.ExtraFiles, p.Stderr = []*os.File{control}, os.Stderr
-			if starts++; starts == 1 {
+			if n++; n == 1 {
 				p.ExtraFiles = append(p.ExtraFiles, socket)
 				defer socket.Close()
 			}
@@ -163,8 +206,8 @@ func TestKilledAtEachMessage(t *testing.T) {
 	if err := <-over; err != nil {
 		t.Errorf("the last process: %v", err)
 	}
-	if want := 1 + 12 + 1 + 2 + 14 + 1 + 1 + 4; starts != want {
-		t.Errorf("%d processes, want %d: one, and another after each message", starts, want)
+	if n != starts {
+		t.Errorf("%d processes, want %d", n, starts)
 	}
 }
 
@@ -230,6 +273,7 @@ func TestStateIsNotBelieved(t *testing.T) {
 		{words(1, 1<<31), "descriptors"}, {words(1, 1, 9), "9 isn't kept"},
 		{words(1, 1, socketNumber), "2 isn't kept"},
 		{words(1, 1, checkpointNumber), "1 isn't kept"},
+		{words(1, 1, firstOwn), "2147483648 isn't kept"},
 		{words(1, 2, 3, 3), "3 isn't kept, or is named twice"},
 		{words(1, 2, 3, 0), "snapshot of 0 bytes"},
 	} {
@@ -239,7 +283,7 @@ func TestStateIsNotBelieved(t *testing.T) {
 				return err
 			}
 			return errors.Join(file.Write(tt.state), c.Keep(checkpointNumber, file.FD()),
-				c.Keep(socketNumber, 1), c.Keep(3, 1), file.Close())
+				c.Keep(socketNumber, 1), c.Keep(3, 1), c.Keep(firstOwn, 1), file.Close())
 		})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("% x: %v, %v", tt.state, k, err)
@@ -252,4 +296,36 @@ func TestStateIsNotBelieved(t *testing.T) {
 			t.Errorf("no checkpoint: %v, %v", k, err)
 		}
 	}
+}
+
+// TestOwn: what the device keeps of its own doesn't hang on a state, and isn't to be named by one.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	k, err := child(t, func(c *keeper.Client) error {
+		file, err := checkpoint.Create(room())
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.Keep(checkpointNumber, file.FD()), file.Close(),
+			c.Keep(firstOwn, 1), c.Keep(firstOwn+7, 1), c.Keep(firstOwn+MaxOwn, 1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := k.Own()
+	if len(own) != 2 || own[0] <= 2 || own[7] <= 2 || k.next != firstNumber {
+		t.Errorf("the device's own are %v, the next number is %d", own, k.next)
+	}
+	for _, fd := range own {
+		if err := unix.Close(fd); err != nil {
+			t.Errorf("close a descriptor: %v", err)
+		}
+	}
+	if again := k.Own(); len(again) != 0 {
+		t.Errorf("taken twice: %v", again)
+	}
+	if k.KeepOwn(MaxOwn, 1) == nil || k.DropOwn(MaxOwn) == nil {
+		t.Error("a number that the device doesn't have was taken")
+	}
+	_ = k.Close()
 }
