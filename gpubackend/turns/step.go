@@ -308,7 +308,11 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 		return v.since + overrunTurns*v.policy.Turn
 	case waiting:
 		if !v.mayBegin() {
-			return v.beginsAt(s.now)
+			at := v.beginsAt(s.now)
+			if s.now < at-wakeFor {
+				return at - wakeFor
+			}
+			return at
 		}
 	}
 	return never
@@ -319,7 +323,8 @@ func (s *Scheduler) Changes() []Gate {
 	var changes []Gate
 	bound, several, soon := s.inFlight(), s.shared(), s.soon()
 	for _, v := range s.all {
-		g := Gate{VM: v.id, Open: v.phase.open(), Soon: v == soon, InFlight: bound}
+		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
+		g.Soon = v == soon || s.soonAllowed(v)
 		g.Free = g.Open && !v.limited() && v.gpus&several == 0
 		g.Knock = (v.phase == parked || v.phase == awaited) && !g.Free
 		if g != v.told {
@@ -351,6 +356,15 @@ func (s *Scheduler) soon() (next *vm) {
 		}
 	}
 	return next
+}
+
+// wakeFor is how long before the limit of a VM lets it begin it is to be ready: as long as it may
+// take to wake up, which would be charged otherwise.
+const wakeFor = 150 * time.Microsecond
+
+// soonAllowed says whether a VM begins as soon as its limit lets it, and that is about to be.
+func (s *Scheduler) soonAllowed(v *vm) bool {
+	return v.phase == waiting && !v.mayBegin() && s.now >= v.beginsAt(s.now)-wakeFor && !s.kept(v)
 }
 
 // inFlight is how much work a VM may have on a GPU.
