@@ -4,6 +4,7 @@ package device
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -18,9 +19,27 @@ import (
 
 // These are attacks of one VM on the share of another, b, which has work all the time.
 
+// due is the victim's share, b's, where it and one attacker have work. It may lack 5 % of that.
+const due, leastShare = 0.5, 0.95 * 0.5
+
+// keeps checks that b has its share at the least beside what others do, and gets kernels to the GPU
+// in it. It is its part of the time that the arbiter charged for, which is a tenth of the window at
+// the least: how much of that is used is the processors' doing, of which a busy host has too few.
+func (h *host) keeps(b *tenant) {
+	h.Helper()
+	inSomeWindow(h.T, func() error {
+		n := during(window/2, b.kernels, h.held("b"), h.charged)
+		part := n[1] / n[2]
+		if n[0] == 0 || n[1] < 0.1*(window/2).Seconds() || !(part >= leastShare) {
+			return fmt.Errorf("%g kernels in %.3f of %.3f: a share of %.3f, want %.3f", n[0], n[1],
+				n[2], part, due)
+		}
+		return nil
+	}, b)
+}
+
 // goesOn checks that b goes on beside what others do: with a tenth of the time at the least, and
-// with kernels that it gets to the GPU in that. It is to have a half or a third, but for a host
-// that is busy, where how much a turn is good for is the processors' doing.
+// with kernels that it gets to the GPU in that. It is for where a busy host keeps it from more.
 func (h *host) goesOn(b *tenant) {
 	h.Helper()
 	inSomeWindow(h.T, func() error {
@@ -32,14 +51,22 @@ func (h *host) goesOn(b *tenant) {
 	}, b)
 }
 
-// shares checks that b and the attacker were charged alike, as far as a busy host allows. Some of
+// charged is for how long all VMs that are there have held the GPU, in seconds.
+func (h *host) charged() (sum float64) {
+	for _, v := range h.arbiter.VMs() {
+		sum += float64(v.HeldNS) / 1e9
+	}
+	return sum
+}
+
+// shares checks that b and the attacker, a, were charged alike, but for so much of the sum. Some of
 // them have work in each window.
-func (h *host) shares(launch ...*tenant) {
+func (h *host) shares(within float64, launch ...*tenant) {
 	h.Helper()
 	inSomeWindow(h.T, func() error {
 		n := during(window, h.held("a"), h.held("b"))
-		if part := n[1] / (n[0] + n[1]); !(part > 0.4 && part < 0.6) {
-			return fmt.Errorf("%g and %g: a share of %.3f, want 0.500", n[0], n[1], part)
+		if part := n[1] / (n[0] + n[1]); !(math.Abs(part-due) <= within) {
+			return fmt.Errorf("%g and %g: a share of %.3f, want %.3f", n[0], n[1], part, due)
 		}
 		return nil
 	}, launch...)
@@ -73,7 +100,7 @@ func TestKernelsOfSeconds(t *testing.T) {
 	a.programs[0].launch(plenty, 2*time.Second)
 	work(plenty, b)
 	time.Sleep(settling)
-	h.goesOn(b)
+	h.keeps(b)
 }
 
 // TestLaunchesWithoutEnd of kernels that do nothing: as many as a worker can read.
@@ -84,8 +111,8 @@ func TestLaunchesWithoutEnd(t *testing.T) {
 	defer stop()
 	work(plenty, b)
 	time.Sleep(settling)
-	h.shares(b)
-	h.goesOn(b)
+	h.shares(due-leastShare, b)
+	h.keeps(b)
 	grow(t, "the others keep all from the VM that launches most", a.kernels)
 }
 
@@ -134,7 +161,7 @@ func TestHugeGraphs(t *testing.T) {
 	}
 	p.submit(p.channel)
 	time.Sleep(settling)
-	h.goesOn(b)
+	h.keeps(b)
 }
 
 // manyPrograms is how many a VM's memory has room for here.
@@ -147,7 +174,7 @@ func TestCrowdOfPrograms(t *testing.T) {
 	work(plenty/10, a)
 	work(plenty, b)
 	time.Sleep(settling)
-	h.shares(a, b)
+	h.shares(due-leastShare, a, b)
 }
 
 // TestTurnThatNeverEnds: a worker says that it has work on the GPU, and never that it has ended.
@@ -161,7 +188,7 @@ func TestTurnThatNeverEnds(t *testing.T) {
 	})()
 	work(plenty, b)
 	time.Sleep(settling)
-	h.goesOn(b)
+	h.keeps(b)
 }
 
 // TestWorkerThatHidesItsWork says all the time that it has none: it gets no more than its share.
@@ -172,7 +199,7 @@ func TestWorkerThatHidesItsWork(t *testing.T) {
 	defer lie(func() { a.page.Worker(entry).Rest() })()
 	work(plenty, a, b)
 	time.Sleep(settling)
-	h.goesOn(b)
+	h.keeps(b)
 }
 
 // TestFloodOfBells: a worker rings without end.
@@ -182,7 +209,7 @@ func TestFloodOfBells(t *testing.T) {
 	defer lie(func() { _, _ = unix.Write(a.page.BellFD(), []byte{1, 0, 0, 0, 0, 0, 0, 0}) })()
 	work(plenty, a, b)
 	time.Sleep(settling)
-	h.shares(a, b)
+	h.shares(due-leastShare, a, b)
 }
 
 // lie does something again and again until stop is called.
@@ -225,6 +252,6 @@ func TestVMThatComesAndGoes(t *testing.T) {
 	})()
 	work(plenty, a, b)
 	time.Sleep(settling)
-	h.shares(a, b)
+	h.shares(0.1, a, b) // with another load on the host some windows are far off
 	h.goesOn(b)
 }

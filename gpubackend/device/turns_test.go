@@ -347,7 +347,7 @@ func TestEndlessKernel(t *testing.T) {
 	a.programs[0].launch(1, 1<<62)
 	work(plenty, b)
 	time.Sleep(settling)
-	h.goesOn(b)
+	h.keeps(b)
 }
 
 // TestWorkerThatIsStopped inside its turn: the others go on, and it does when it is continued.
@@ -376,6 +376,7 @@ func TestWorkerThatIsStopped(t *testing.T) {
 		}
 		return nil
 	}, b)
+	h.keeps(b)
 	signal(unix.SIGCONT)
 	grow(t, "the worker doesn't go on", a.kernels) // when the other has had what it is owed
 }
