@@ -13,7 +13,7 @@ import (
 func TestNamedGPUs(t *testing.T) {
 	boots(t)
 	out, err := exec.Command(python(t), "bundle/gpus", "soft").CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 4\n") {
+	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 5\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -26,7 +26,8 @@ const (
 )
 
 const gpuHelp = "execute on `GPU`: cuda (the host's first NVIDIA GPU), cuda:LIST (those " +
-	"with these indices, UUIDs or bus ids), cuda:all, soft (the software GPU), or auto"
+	"with these indices, UUIDs or bus ids), cuda:all, soft (the software GPU), soft:N (N of " +
+	"them), or auto"
 
 // gpuOption adds --gpu to a command.
 func gpuOption(c *cobra.Command, gpu *string) {
@@ -54,6 +55,15 @@ func chooseGPU(want string) (string, error) {
 	}
 	return "", fmt.Errorf("no GPU for --gpu %s: %s; install the NVIDIA driver, or use --gpu soft",
 		want, why)
+}
+
+// softGPUsOf is how many software GPUs a --gpu names that is right; 1 where it names others.
+func softGPUsOf(want string) int {
+	choice, err := hostgpus.Parse(want)
+	if err != nil {
+		return 1
+	}
+	return choice.SoftGPUs()
 }
 
 // takeGPUs finds the host's GPUs that are meant, and hides the others from the processes that this

@@ -64,6 +64,11 @@ func TestNamesOfSharedGPUs(t *testing.T) {
 	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
 		t.Errorf("software: %v", got)
 	}
+	o.settings.Policy.SoftGPUs = 2
+	want = append(want, link.GPU{Name: "soft-1", Memory: 3 << 30})
+	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
+		t.Errorf("two of software: %v", got)
+	}
 	if gpus, err := takeGPUs(gpuAuto, gpuSoft); gpus != nil || err != nil {
 		t.Errorf("the software GPU is one of the host's: %v, %v", gpus, err)
 	}

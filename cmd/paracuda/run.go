@@ -117,7 +117,7 @@ func (o *runOptions) run(channels int) error {
 	}
 	defer dir.Remove()
 	config.DeviceSocket = filepath.Join(dir.Path, "gpu.sock")
-	if gpu == gpuCUDA && o.gpu != gpuAuto {
+	if o.gpu != gpuAuto {
 		gpu = o.gpu
 	}
 	serve, err := o.startDevice(gpu, config.DeviceSocket)

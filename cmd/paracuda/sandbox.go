@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
@@ -85,11 +86,13 @@ type household struct {
 func (o *deviceOptions) household(
 	gpu string, stderr *os.File, log *logrus.Entry,
 ) (*household, error) {
+	gpus := max(1, o.settings.Policy.SoftGPUs)
 	if !o.sandbox {
 		log.Warn("--sandbox=off: a program that takes a worker or the device process over has " +
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
-		return &household{c, usageOf(gpu, c, softusage.Ask), nil, func() {}}, nil
+		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
+		return &household{c, usageOf(gpu, c, ask), nil, func() {}}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -104,7 +107,8 @@ func (o *deviceOptions) household(
 	if err != nil {
 		return nil, err
 	}
-	return &household{d, usageOf(gpu, d, d.softMemory), d.client.Connect, d.end}, nil
+	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
+	return &household{d, usageOf(gpu, d, ask), d.client.Connect, d.end}, nil
 }
 
 // made lists the sockets that this process makes.

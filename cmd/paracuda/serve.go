@@ -54,6 +54,7 @@ func (o *deviceOptions) serve() error {
 	if o.gpus, err = takeGPUs(o.gpu, gpu); err != nil {
 		return err
 	}
+	o.settings.Policy.SoftGPUs = softGPUsOf(o.gpu)
 	for i := range o.gpus {
 		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
 	}

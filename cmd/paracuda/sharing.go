@@ -147,11 +147,24 @@ func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 // shared are the GPUs that the VM uses, by names that all VMs have for them.
 func (o *deviceOptions) shared(gpu string) []link.GPU {
 	if gpu == gpuSoft {
-		return []link.GPU{{Name: gpu, Memory: o.settings.Policy.SoftMemory}}
+		return o.sharedSoft()
 	}
 	gpus := make([]link.GPU, len(o.gpus))
 	for i := range gpus {
 		gpus[i] = link.GPU{Name: o.gpus[i].UUID, Memory: o.gpus[i].Memory}
+	}
+	return gpus
+}
+
+// sharedSoft are the software GPUs: the first is soft, the others soft-1 and so on.
+func (o *deviceOptions) sharedSoft() []link.GPU {
+	p := &o.settings.Policy
+	gpus := make([]link.GPU, max(1, p.SoftGPUs))
+	for i := range gpus {
+		gpus[i] = link.GPU{Name: gpuSoft, Memory: p.SoftMemory}
+		if i > 0 {
+			gpus[i].Name = fmt.Sprint(gpuSoft, "-", i)
+		}
 	}
 	return gpus
 }

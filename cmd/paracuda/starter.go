@@ -280,11 +280,11 @@ func (d *distant) Usage(control *os.File) (device.Process, error) {
 	return d.start(starter.Usage, control)
 }
 
-// softMemory says what the children have of the software GPU's memory.
-func (d *distant) softMemory([]int) (ledger.Usage, error) {
+// softMemory says what the children have of the memory of so many software GPUs.
+func (d *distant) softMemory(gpus int) (ledger.Usage, error) {
 	bytes, err := d.client.Count()
 	if err != nil {
 		return nil, err
 	}
-	return softusage.Known(bytes), nil
+	return softusage.Known(gpus, bytes), nil
 }

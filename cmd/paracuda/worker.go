@@ -109,7 +109,9 @@ func newDriver(
 ) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
-		o := soft.Options{Memory: p.SoftMemory, HostMemory: host, Accounts: accounts}
+		o := soft.Options{
+			GPUs: p.SoftGPUs, Memory: p.SoftMemory, HostMemory: host, Accounts: accounts,
+		}
 		return soft.New(o), nil
 	case gpuCUDA:
 		o := cudaOptions(p, capture, log)

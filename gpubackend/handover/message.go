@@ -163,7 +163,8 @@ type Policy struct {
 	// the host's memory that the process may make its worker take, 0 for the default
 	HostMemory    uint64
 	SoftWorkers   int
-	SoftMemory    uint64
+	SoftMemory    uint64 // of each of SoftGPUs
+	SoftGPUs      int    // 0: one
 	AllowPageable bool
 }
 

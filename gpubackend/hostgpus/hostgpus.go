@@ -28,6 +28,10 @@ const (
 // Most is how many GPUs a VM may have: those for which its ledger has room.
 const Most = ledger.GPUs
 
+// MostSoft is how many software GPUs a VM may have. Each takes a window of addresses
+// (devmem.Window), and behind the fifth may be the worker's own program.
+const MostSoft = 4
+
 // entriesMost bounds what is said of them.
 const entriesMost = 64
 
@@ -60,21 +64,23 @@ type Choice struct {
 	Kind    string
 	text    string
 	all     bool
+	soft    int      // how many software GPUs; 0: one
 	entries []string // each an index, a UUID's begin or a bus id; empty: the first GPU
 }
 
-// Parse reads KIND, or cuda:LIST. Whether the host has these GPUs is Of's to say.
-func Parse(text string) (*Choice, error) {
+// Parse reads KIND, cuda:LIST, or soft:N. Whether the host has these GPUs is Of's to say.
+func Parse(text string) (_ *Choice, err error) {
 	kind, list, listed := strings.Cut(text, ":")
 	c := &Choice{Kind: kind, text: text}
 	switch {
 	case kind != Auto && kind != CUDA && kind != Soft:
-		return nil, fmt.Errorf("%s: want auto, soft or cuda, or cuda: and which GPUs",
-			shown(text))
+		return nil, fmt.Errorf("%s: want auto, soft or cuda, soft: and how many, or cuda: and "+
+			"which GPUs", shown(text))
 	case !listed:
 		return c, nil
 	case kind == Soft:
-		return c, oneSoft(text, list)
+		c.soft, err = softGPUs(text, list)
+		return c, err
 	case kind == Auto:
 		return nil, fmt.Errorf("%s: auto chooses by itself: leave that out, or say %s",
 			shown(text), shown(CUDA+":"+list))
@@ -105,17 +111,18 @@ func shown(text string) string {
 	return fmt.Sprintf("%.40q", text)
 }
 
-// oneSoft refuses all but one software GPU.
-func oneSoft(text, count string) error {
+// softGPUs reads how many software GPUs there are to be.
+func softGPUs(text, count string) (int, error) {
 	n, err := strconv.ParseUint(count, 10, 16)
-	switch {
-	case err != nil || n == 0:
-		return fmt.Errorf("%s: want soft, or soft:1", shown(text))
-	case n > 1:
-		return fmt.Errorf("%s: a VM has one software GPU so far: say soft", text)
+	if err != nil || n == 0 || n > MostSoft {
+		return 0, fmt.Errorf("%s: want soft, or soft:N for N software GPUs, 1 to %d", shown(text),
+			MostSoft)
 	}
-	return nil
+	return int(n), nil
 }
+
+// SoftGPUs is how many software GPUs are meant, if these are.
+func (c *Choice) SoftGPUs() int { return max(1, c.soft) }
 
 // readable says whether an entry has one of the three forms.
 func readable(entry string) bool {

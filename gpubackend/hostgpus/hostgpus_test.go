@@ -48,9 +48,12 @@ func TestRefusal(t *testing.T) {
 		"":                   "want auto, soft or cuda",
 		"voodoo":             "want auto, soft or cuda",
 		"auto:1":             "say cuda:1",
-		"soft:0":             "want soft",
-		"soft:x":             "want soft",
-		"soft:2":             "say soft",
+		"soft:0":             "want soft, or soft:N",
+		"soft:":              "want soft, or soft:N",
+		"soft:-1":            "want soft, or soft:N",
+		"soft:x":             "want soft, or soft:N",
+		"soft:5":             "1 to 4",
+		"soft:65537":         "1 to 4",
 		"cuda:":              "want its index",
 		"cuda:0,":            "want its index",
 		"cuda:-1":            "want its index",
@@ -80,6 +83,15 @@ func TestRefusal(t *testing.T) {
 	}
 	if _, err := (&Choice{all: true}).Of(make([]GPU, Most+1)); err == nil {
 		t.Error("more GPUs than a worker knows")
+	}
+}
+
+// TestSoftGPUs: as many as are asked for.
+func TestSoftGPUs(t *testing.T) {
+	for text, want := range map[string]int{"soft": 1, "soft:1": 1, "soft:2": 2, "soft:4": 4} {
+		if c, err := Parse(text); err != nil || c.SoftGPUs() != want || c.Kind != Soft {
+			t.Errorf("%s: %+v, %v", text, c, err)
+		}
 	}
 }
 

@@ -221,7 +221,9 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	}
 	memories := make([]memory.GPU, len(d.gpus))
 	for i, gpu := range d.gpus {
-		memories[i] = memory.GPU{Bytes: d.options.Memory, Account: d.account(gpu)}
+		memories[i] = memory.GPU{
+			Number: gpu, Bytes: d.options.Memory, Account: d.account(gpu),
+		}
 	}
 	if d.Memory.Open(memories...) != nil {
 		return nil, gpubackend.OutOfMemory

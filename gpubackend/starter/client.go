@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // patience is how long the starter process may take for an answer.
@@ -113,8 +115,9 @@ func (c *Client) Start(r Role, control *os.File) (*Process, error) {
 	return a.process, nil
 }
 
-// Count has the memory counted that the children have of the software GPU: bytes by their numbers.
-func (c *Client) Count() (map[int]uint64, error) {
+// Count has the memory counted that the children have of each software GPU, by their
+// numbers.
+func (c *Client) Count() (map[int][ledger.GPUs]uint64, error) {
 	a, err := c.ask(&message{kind: count}, -1)
 	if err != nil {
 		return nil, fmt.Errorf("count memory: %w", err)
@@ -122,9 +125,14 @@ func (c *Client) Count() (map[int]uint64, error) {
 	if a.kind != counted {
 		return nil, fmt.Errorf("count memory: %w", errMessage)
 	}
-	bytes := map[int]uint64{}
+	bytes := map[int][ledger.GPUs]uint64{}
 	for _, u := range a.used {
-		bytes[int(u.pid)] = u.bytes
+		if u.gpu >= ledger.GPUs {
+			return nil, fmt.Errorf("count memory: %w", errMessage)
+		}
+		of := bytes[int(u.pid)]
+		of[u.gpu] = u.bytes
+		bytes[int(u.pid)] = of
 	}
 	return bytes, nil
 }

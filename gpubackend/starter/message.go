@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Role is what a child is started as.
@@ -58,7 +59,7 @@ const (
 )
 
 // message is a packet: kind, role, length of the text or number of pids, id, pid; then the text, or
-// pids and their bytes.
+// pids, GPUs and their bytes.
 type message struct {
 	kind kind
 	role Role
@@ -68,19 +69,21 @@ type message struct {
 	used []usedBy
 }
 
-// usedBy is what memory a child has.
+// usedBy is what memory of a GPU a child has. Of the first GPU it is there for each child.
 type usedBy struct {
 	pid   uint32
+	gpu   uint32
 	bytes uint64
 }
 
 const (
 	headerBytes = 12
-	usedBytes   = 12
+	usedBytes   = 16
 	maxText     = 256
 	// MaxChildren is how many there may be at a time.
 	MaxChildren = 256
-	maxMessage  = headerBytes + MaxChildren*usedBytes
+	maxUsed     = MaxChildren * ledger.GPUs
+	maxMessage  = headerBytes + maxUsed*usedBytes
 )
 
 var errMessage = errors.New("not a message of the starter process's")
@@ -94,6 +97,7 @@ func (m *message) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, m.pid)
 	for _, u := range m.used {
 		b = binary.LittleEndian.AppendUint32(b, u.pid)
+		b = binary.LittleEndian.AppendUint32(b, u.gpu)
 		b = binary.LittleEndian.AppendUint64(b, u.bytes)
 	}
 	return append(b, text...)
@@ -116,7 +120,7 @@ func decode(b []byte) (*message, error) {
 		return nil, errMessage
 	case m.kind != counted && (n > maxText || len(rest) != n):
 		return nil, errMessage
-	case m.kind == counted && (n > MaxChildren || len(rest) != n*usedBytes):
+	case m.kind == counted && (n > maxUsed || len(rest) != n*usedBytes):
 		return nil, errMessage
 	case m.kind != counted:
 		m.text = string(rest)
@@ -124,7 +128,8 @@ func decode(b []byte) (*message, error) {
 	}
 	for ; len(rest) > 0; rest = rest[usedBytes:] {
 		m.used = append(m.used, usedBy{
-			binary.LittleEndian.Uint32(rest), binary.LittleEndian.Uint64(rest[4:]),
+			binary.LittleEndian.Uint32(rest), binary.LittleEndian.Uint32(rest[4:]),
+			binary.LittleEndian.Uint64(rest[8:]),
 		})
 	}
 	return m, nil

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Child is a process that was started.
@@ -29,8 +31,8 @@ type Child interface {
 type Config struct {
 	// Start starts a role with this connection, which stays the caller's.
 	Start func(r Role, control *os.File) (Child, error)
-	// Count says how much memory of the software GPU a process has; nil: nobody counts.
-	Count func(pid int) (uint64, error)
+	// Count says how much memory of each software GPU a process has; nil: nobody counts.
+	Count func(pid int) ([ledger.GPUs]uint64, error)
 	// Sockets are the paths of those that the device process may connect to, of Network.
 	Sockets []string
 	Network string
@@ -196,8 +198,10 @@ func (s *server) count(m *message) {
 			s.refuse(m, err)
 			return
 		}
-		if err == nil {
-			answer.used = append(answer.used, usedBy{uint32(c.pid), bytes})
+		for gpu := range bytes {
+			if err == nil && (gpu == 0 || bytes[gpu] != 0) {
+				answer.used = append(answer.used, usedBy{uint32(c.pid), uint32(gpu), bytes[gpu]})
+			}
 		}
 	}
 	_ = send(s.conn, answer, -1)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"golang.org/x/sys/unix"
 )
 
@@ -281,7 +282,9 @@ func TestBadRequests(t *testing.T) {
 func TestCount(t *testing.T) {
 	client, _ := serve(t, Config{
 		Start: execute,
-		Count: func(pid int) (uint64, error) { return uint64(pid) * 10, nil },
+		Count: func(pid int) ([ledger.GPUs]uint64, error) {
+			return [ledger.GPUs]uint64{uint64(pid) * 10, 3: 7}, nil
+		},
 	})
 	if bytes, err := client.Count(); err != nil || len(bytes) != 0 {
 		t.Errorf("of nobody: %v, %v", bytes, err)
@@ -292,7 +295,7 @@ func TestCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes, err := client.Count(); err != nil || len(bytes) != 1 ||
-		bytes[p.PID()] != uint64(p.PID())*10 {
+		bytes[p.PID()] != [ledger.GPUs]uint64{uint64(p.PID()) * 10, 3: 7} {
 		t.Errorf("of %d: %v, %v", p.PID(), bytes, err)
 	}
 	p.Kill()
@@ -304,9 +307,8 @@ func TestCount(t *testing.T) {
 	if err := <-over; !errors.Is(err, errMessage) {
 		t.Errorf("who can't count was asked to: %v", err)
 	}
-	client, _ = serve(t, Config{Start: execute, Count: func(int) (uint64, error) {
-		return 0, unix.EACCES
-	}})
+	refuse := func(int) (none [ledger.GPUs]uint64, err error) { return none, unix.EACCES }
+	client, _ = serve(t, Config{Start: execute, Count: refuse})
 	if p, err = client.Start(Usage, theirs); err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +323,11 @@ func TestCount(t *testing.T) {
 // that ask at once; more than may wait are told so.
 func TestCountAgain(t *testing.T) {
 	counting, let := make(chan bool, 1+maxWaiting), make(chan bool, 1)
-	count := func(int) (uint64, error) { counting <- true; <-let; return 1, nil }
+	count := func(int) (none [ledger.GPUs]uint64, err error) {
+		counting <- true
+		<-let
+		return none, nil
+	}
 	client, _ := serve(t, Config{Start: execute, Count: count})
 	_, theirs := control(t)
 	p, err := client.Start(Worker, theirs)
@@ -399,7 +405,7 @@ func TestResume(t *testing.T) {
 	over := make(chan error, 1)
 	go func() {
 		over <- Serve(starter, Config{Start: execute,
-			Count: func(int) (uint64, error) { return 5, nil }})
+			Count: func(int) (none [ledger.GPUs]uint64, err error) { return none, nil }})
 	}()
 	_, theirs := control(t)
 	fd := int(theirs.Fd())
@@ -529,7 +535,7 @@ func FuzzMessages(f *testing.F) {
 	for _, m := range []message{
 		{kind: start, role: Worker, id: 7}, {kind: started, id: 7, pid: 9},
 		{kind: ended, id: 1, text: "signal: killed"},
-		{kind: counted, id: 3, used: []usedBy{{1, 2}, {3, 1 << 40}}},
+		{kind: counted, id: 3, used: []usedBy{{1, 0, 2}, {3, 15, 1 << 40}}},
 	} {
 		f.Add(m.append(nil))
 	}

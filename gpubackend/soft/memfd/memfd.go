@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// OfGPU names memory of a GPU, by the GPU's number among the VM's.
+func OfGPU(kind string, gpu int) string { return fmt.Sprintf("paracuda-%s-%d", kind, gpu) }
+
 // New makes memory that other processes may be given: its size doesn't change.
 func New(name string, size uint64) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)

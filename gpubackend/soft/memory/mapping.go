@@ -61,7 +61,7 @@ func (m *Memory) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpuba
 		return 0, result
 	}
 	return m.newPhysical(device, bytes, func() (int, error) {
-		return memfd.New("paracuda-memory", bytes)
+		return memfd.New(memfd.OfGPU("memory", m.numbers[device]), bytes)
 	})
 }
 

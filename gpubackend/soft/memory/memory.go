@@ -31,6 +31,7 @@ type Options struct {
 
 // GPU is the memory of one GPU.
 type GPU struct {
+	Number  int // among the VM's GPUs, whichever of them the process sees
 	Bytes   uint64
 	Account *ledger.Account // what it counts for; nil: nobody shares the GPU
 }
@@ -44,6 +45,7 @@ type Memory struct {
 	freeing     map[uint64]uint64     // given back but perhaps still in use: address, size
 	freed       *scheduler.Returned   // that nothing uses any more
 	staging     []uint64              // bytes given by Staging, of each GPU
+	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
 }
 
@@ -57,19 +59,19 @@ func New(o Options) *Memory {
 
 // Open takes addresses for the memory of these GPUs; memory comes as it is used.
 func (m *Memory) Open(gpus ...GPU) error {
-	o, limits := &m.options, make([]uint64, len(gpus))
-	for i := range gpus {
-		limits[i] = gpus[i].Bytes
+	o, windows, numbers := &m.options, make([]space.GPU, len(gpus)), make([]int, len(gpus))
+	for i, g := range gpus {
+		windows[i], numbers[i] = space.GPU{Number: g.Number, Limit: g.Bytes}, g.Number
 	}
 	var err error
-	if m.space, err = space.Open(o.Base, o.Window, limits...); err != nil {
+	if m.space, err = space.Open(o.Base, o.Window, windows...); err != nil {
 		return err
 	}
 	for i, h := range m.space.Heaps() {
 		h.Meter(o.Host)
 		h.Count(gpus[i].Account)
 	}
-	m.staging = make([]uint64, len(gpus))
+	m.staging, m.numbers = make([]uint64, len(gpus)), numbers
 	return nil
 }
 

@@ -22,11 +22,11 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 	if bytes == 0 || size < bytes || size > m.space.WindowSize() {
 		return 0, -1, gpubackend.InvalidValue
 	}
-	fd, err := memfd.New("paracuda-staging", size)
+	gpu := m.options.Contexts.CurrentGPU()
+	fd, err := memfd.New(memfd.OfGPU("staging", m.numbers[gpu]), size)
 	if err != nil {
 		return 0, -1, gpubackend.OutOfMemory
 	}
-	gpu := m.options.Contexts.CurrentGPU()
 	heap := m.space.Heap(gpu)
 	heap.SetLimit(heap.Limit() + size) // the guest has not asked for it
 	addr, result = m.AllocSegment(ledger.Staging, fd, 0, bytes)

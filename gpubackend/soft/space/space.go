@@ -24,13 +24,19 @@ type Space struct {
 	staged map[uint64]bool
 }
 
+// GPU is whose window it is.
+type GPU struct {
+	Number int    // among the VM's GPUs, whichever of them the process sees
+	Limit  uint64 // of what is used of the window, in bytes
+}
+
 // Open maps a window of device memory for each GPU, one behind the other from exactly base on, with
-// a heap of which so much may be used.
-func Open(base, size uint64, limits ...uint64) (*Space, error) {
+// a heap.
+func Open(base, size uint64, gpus ...GPU) (*Space, error) {
 	s := &Space{base: base, file: -1, staged: make(map[uint64]bool)}
 	s.table.Store(&table{})
-	for _, limit := range limits {
-		if err := s.openGPU(base+s.size, size, limit); err != nil {
+	for _, gpu := range gpus {
+		if err := s.openGPU(base+s.size, size, gpu); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -40,13 +46,13 @@ func Open(base, size uint64, limits ...uint64) (*Space, error) {
 }
 
 // openGPU maps the window of one more GPU.
-func (s *Space) openGPU(base, size, limit uint64) error {
-	w, err := openWindow(base, size)
+func (s *Space) openGPU(base, size uint64, gpu GPU) error {
+	w, err := openWindow(base, size, gpu.Number)
 	if err != nil {
 		return err
 	}
 	s.windows = append(s.windows, w)
-	heap, err := devmem.New(base, size, limit, s)
+	heap, err := devmem.New(base, size, gpu.Limit, s)
 	s.heaps = append(s.heaps, heap)
 	return err
 }

@@ -16,7 +16,7 @@ const testBase, testSize = devmem.Base + devmem.Window, 16 << 30
 
 func open(t *testing.T) *Space {
 	t.Helper()
-	s, err := Open(testBase, testSize, 64<<20)
+	s, err := Open(testBase, testSize, GPU{Limit: 64 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestSegmentOfAFile(t *testing.T) {
 
 func TestWindowIsTaken(t *testing.T) {
 	open(t)
-	if _, err := Open(testBase, testSize, 64<<20); err == nil {
+	if _, err := Open(testBase, testSize, GPU{Limit: 64 << 20}); err == nil {
 		t.Error("two windows at one place")
 	}
 }

@@ -21,9 +21,9 @@ type window struct {
 
 const windowFlags = unix.MAP_SHARED | unix.MAP_NORESERVE
 
-// openWindow maps a window at exactly base.
-func openWindow(base, size uint64) (*window, error) {
-	fd, err := memfd.New("paracuda-device", size)
+// openWindow maps the window of a GPU at exactly base.
+func openWindow(base, size uint64, gpu int) (*window, error) {
+	fd, err := memfd.New(memfd.OfGPU("device", gpu), size)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,77 +22,102 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
-// names begin the links to files of device memory: windows, memory without an address, staging.
-var names = []string{"/memfd:paracuda-device", "/memfd:paracuda-memory", "/memfd:paracuda-staging"}
+// kinds are what device memory is: windows, memory without an address, staging.
+var kinds = []string{"device", "memory", "staging"}
 
-// gpu is the software GPU that processes have unless they ask for another.
-var gpu = ledger.ID(chip.DefaultUUID)
+// Bytes are those of each GPU, by its number among the VM's.
+type Bytes = [ledger.GPUs]uint64
 
-// usage is what processes have, by their ids.
-type usage map[int]uint64
-
-// GPUs implements ledger.Usage.
-func (u usage) GPUs() []uint64 { return []uint64{gpu} }
-
-// Used implements ledger.Usage.
-func (u usage) Used(id uint64, pid int) (uint64, bool) {
-	bytes, ok := u[pid]
-	return bytes, ok && id == gpu
+// usage is what processes have of a VM's GPUs.
+type usage struct {
+	gpus []uint64      // their ids
+	of   map[int]Bytes // by the processes' ids
 }
 
-// Ask asks the kernel about processes. One that isn't there any more is left out.
-func Ask(pids []int) (ledger.Usage, error) {
-	u := usage{}
+// GPUs implements ledger.Usage.
+func (u *usage) GPUs() []uint64 { return u.gpus }
+
+// Used implements ledger.Usage.
+func (u *usage) Used(id uint64, pid int) (uint64, bool) {
+	gpu := slices.Index(u.gpus, id)
+	bytes, ok := u.of[pid]
+	if gpu < 0 || !ok {
+		return 0, false
+	}
+	return bytes[gpu], true
+}
+
+// Ask asks the kernel about processes of a VM with so many GPUs. One that isn't there any more is
+// left out.
+func Ask(gpus int, pids []int) (ledger.Usage, error) {
+	of := map[int]Bytes{}
 	for _, pid := range pids {
 		bytes, err := Of(pid)
 		if errors.Is(err, os.ErrPermission) {
 			return nil, err
 		}
 		if err == nil {
-			u[pid] = bytes
+			of[pid] = bytes
 		}
 	}
-	return u, nil
+	return Known(gpus, of), nil
 }
 
-// Known is what somebody has asked the kernel already: bytes by the processes' ids.
-func Known(bytes map[int]uint64) ledger.Usage { return usage(bytes) }
+// Known is what somebody has asked the kernel already about processes of a VM with so many GPUs, by
+// their ids.
+func Known(gpus int, of map[int]Bytes) ledger.Usage {
+	u := &usage{make([]uint64, min(gpus, ledger.GPUs)), of}
+	for gpu := range u.gpus {
+		u.gpus[gpu] = ledger.ID(chip.NumberedUUID(gpu))
+	}
+	return u
+}
 
 // Of asks the kernel about one process.
-func Of(pid int) (bytes uint64, err error) {
+func Of(pid int) (bytes Bytes, err error) {
 	if bytes, err = of(fmt.Sprintf("/proc/%d/fd", pid)); err != nil {
-		return 0, fmt.Errorf("look at process %d: %w", pid, err)
+		return bytes, fmt.Errorf("look at process %d: %w", pid, err)
 	}
 	return bytes, nil
 }
 
 // of adds up the files of device memory among those in a folder of links, each once.
-func of(folder string) (sum uint64, err error) {
+func of(folder string) (sum Bytes, err error) {
 	list, err := os.ReadDir(folder)
 	if err != nil {
-		return 0, err
+		return sum, err
 	}
 	counted := map[uint64]bool{}
 	for _, file := range list {
 		path := filepath.Join(folder, file.Name())
 		name, err := os.Readlink(path)
-		if err != nil || !deviceMemory(name) {
+		if err != nil {
+			continue
+		}
+		gpu, ok := gpuOf(name)
+		if !ok {
 			continue
 		}
 		var st unix.Stat_t
 		if unix.Stat(path, &st) == nil && !counted[st.Ino] {
 			counted[st.Ino] = true
-			sum += uint64(st.Blocks) * 512
+			sum[gpu] += uint64(st.Blocks) * 512
 		}
 	}
 	return sum, nil
 }
 
-func deviceMemory(name string) bool {
-	for _, begins := range names {
-		if strings.HasPrefix(name, begins) {
-			return true
+// gpuOf is the number of the GPU whose memory a file is, by where a link to it leads. A process
+// that names its files otherwise has host memory.
+func gpuOf(link string) (gpu int, ok bool) {
+	for _, kind := range kinds {
+		number, found := strings.CutPrefix(link, "/memfd:paracuda-"+kind+"-")
+		if !found {
+			continue
 		}
+		number, _, _ = strings.Cut(number, " ") // (deleted)
+		n, err := strconv.ParseUint(number, 10, 8)
+		return int(n), err == nil && n < ledger.GPUs
 	}
-	return false
+	return 0, false
 }

@@ -50,7 +50,7 @@ func TestWhatADeviceTakes(t *testing.T) {
 
 func ask(t *testing.T) uint64 {
 	t.Helper()
-	u, err := Ask([]int{os.Getpid()})
+	u, err := Ask(1, []int{os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestOtherFilesDont(t *testing.T) {
 
 func TestProcessesThatAreGone(t *testing.T) {
 	const none = 1 << 30
-	u, err := Ask([]int{none, os.Getpid()})
+	u, err := Ask(1, []int{none, os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,5 +87,53 @@ func TestProcessesThatAreGone(t *testing.T) {
 	}
 	if _, ok := u.Used(u.GPUs()[0]+1, os.Getpid()); ok {
 		t.Error("a GPU that isn't there is used")
+	}
+}
+
+// TestFilesOfGPUs: a file counts for the GPU that its name says.
+func TestFilesOfGPUs(t *testing.T) {
+	for link, want := range map[string]int{
+		"/memfd:paracuda-device-0 (deleted)": 0, "/memfd:paracuda-memory-3 (deleted)": 3,
+		"/memfd:paracuda-staging-15": 15, "/memfd:paracuda-staging-16": -1,
+		"/memfd:paracuda-device": -1, "/memfd:paracuda-device-": -1,
+		"/memfd:paracuda-device--1": -1, "/memfd:paracuda-else-1": -1, "paracuda-device-1": -1,
+	} {
+		if gpu, ok := gpuOf(link); ok != (want >= 0) || ok && gpu != want {
+			t.Errorf("%s: %d, %t", link, gpu, ok)
+		}
+	}
+}
+
+// TestSeveralGPUs: each GPU of a device has what is written to its own memory, by the numbers that
+// the VM has for them.
+func TestSeveralGPUs(t *testing.T) {
+	d := soft.New(soft.Options{GPUs: 3, Memory: 256 << 20})
+	defer d.Close()
+	if _, r := d.Open([]string{"CUDA_VISIBLE_DEVICES=2,0"}); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	c, r := d.DevicePrimaryCtxRetain(0) // GPU 2
+	if r != gpubackend.Success || d.SetCurrent(c) != gpubackend.Success {
+		t.Fatal(r)
+	}
+	before, err := Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bytes = 16 << 20
+	addr, r := d.MemAlloc(bytes)
+	if r != gpubackend.Success || d.CopyIn(addr, make([]byte, bytes), 0) != gpubackend.Success {
+		t.Fatal(r)
+	}
+	u, err := Ask(3, []int{os.Getpid()})
+	if err != nil || len(u.GPUs()) != 3 {
+		t.Fatal(u, err)
+	}
+	for gpu, id := range u.GPUs() {
+		now, ok := u.Used(id, os.Getpid())
+		more := now - before[gpu]
+		if !ok || gpu == 2 && (more < bytes || more > bytes+1<<20) || gpu != 2 && more != 0 {
+			t.Errorf("GPU %d: %d bytes more", gpu, more)
+		}
 	}
 }
