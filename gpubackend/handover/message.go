@@ -125,7 +125,7 @@ type Object struct {
 	Kind   ObjectKind
 	Number uint32 // by which the worker that offers it knows it
 	Bytes  uint64 // of memory
-	Device uint64
+	GPU    uint64 // its id, as in the ledger: processes number their GPUs differently
 	Token  uint64 // of a pool
 	// The device process adds these for a worker that imports it.
 	ID     uint64 // tells objects of the VM apart

@@ -84,7 +84,7 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
-	w.exports = exports.New(w.control, w.log)
+	w.exports = exports.New(w.control, func() []uint64 { return w.usage.gpus }, w.log)
 }
 
 // makeMemory makes the rooms that have memory.

@@ -56,6 +56,9 @@ func closeFiles(fds []int) {
 // hand gives a worker an object to import, as the device process does.
 func hand(t *testing.T, r *rig, o handover.Object, fd int) (refused string) {
 	t.Helper()
+	if o.GPU == 0 {
+		o.GPU = r.usage.gpus[0]
+	}
 	m, fds := &handover.Message{Kind: handover.KindImport, Object: &o}, []int(nil)
 	if fd >= 0 {
 		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -200,7 +203,7 @@ func TestImportsOfNonsense(t *testing.T) {
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece + 1}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: 0}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: 2 * piece}, gpubackend.InvalidValue},
-		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece, Device: 9},
+		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece, GPU: 9},
 			gpubackend.InvalidDevice},
 		{handover.Object{Kind: handover.ObjectPool, Bytes: piece}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece}, gpubackend.Success},

@@ -158,6 +158,7 @@ func newRig(t testing.TB) *rig {
 func (r *rig) use(d gpubackend.Driver) {
 	r.Worker.driver = d
 	r.assemble()
+	r.usage.gpus = []uint64{77} // its one GPU's id, as HELLO would say
 }
 
 // send appends a command with a tail behind its words.

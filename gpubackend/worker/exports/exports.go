@@ -4,6 +4,7 @@ package exports
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ type Sender interface {
 // Exports are objects that go to other processes and come from them.
 type Exports struct {
 	sender Sender
+	gpus   func() []uint64 // ids of the process's GPUs, by its own numbers
 	log    *logrus.Entry
 
 	mu      sync.Mutex
@@ -30,9 +32,10 @@ type Exports struct {
 	offered uint32 // the last number of something that is offered: the loop's alone
 }
 
-// New returns an Exports that has nothing.
-func New(s Sender, log *logrus.Entry) *Exports {
-	return &Exports{sender: s, log: log, waiting: map[uint32]Imported{}}
+// New returns an Exports that has nothing. gpus returns the ids of the process's GPUs, by its own
+// numbers for them.
+func New(s Sender, gpus func() []uint64, log *logrus.Entry) *Exports {
+	return &Exports{sender: s, gpus: gpus, log: log, waiting: map[uint32]Imported{}}
 }
 
 // Number is a number for something that this process offers; 0 when there are no more.
@@ -51,10 +54,11 @@ func (s *Exports) Waiting() int {
 	return len(s.waiting)
 }
 
-// Imported is an object, and its file or -1.
+// Imported is an object, its GPU by this process's number for it, and its file or -1.
 type Imported struct {
 	handover.Object
-	File int
+	Device uint64
+	File   int
 }
 
 // MaxWaiting bounds what a guest can have handed over and leave there.
@@ -100,7 +104,8 @@ func (s *Exports) Close() {
 	}
 }
 
-// Take returns the object that has a number, once. The caller closes it.
+// Take returns the object that has a number, once. The caller closes it. One of a GPU that this
+// process doesn't see is refused.
 func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpubackend.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +118,12 @@ func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpuba
 		x.Close()
 		return Imported{File: -1}, gpubackend.InvalidValue
 	}
+	device := slices.Index(s.gpus(), x.GPU)
+	if device < 0 {
+		x.Close()
+		return Imported{File: -1}, gpubackend.InvalidDevice
+	}
+	x.Device = uint64(device)
 	return x, gpubackend.Success
 }
 
@@ -129,9 +140,14 @@ func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	}
 }
 
-// Offer tells the device process of an object that other processes may have. The file stays the
-// caller's.
-func (s *Exports) Offer(o handover.Object, file int) gpubackend.Result {
+// Offer tells the device process of an object of a GPU's, by this process's number for that, which
+// other processes may have. The file stays the caller's.
+func (s *Exports) Offer(o handover.Object, device uint64, file int) gpubackend.Result {
+	gpus := s.gpus()
+	if device >= uint64(len(gpus)) {
+		return gpubackend.InvalidDevice
+	}
+	o.GPU = gpus[device]
 	m := &handover.Message{Kind: handover.KindOffer, Object: &o}
 	var fds []int
 	if file >= 0 {

@@ -31,7 +31,8 @@ func (s *fakeSender) Send(m *handover.Message, fds []int) error {
 func newExports(s *fakeSender) *Exports {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return New(s, logrus.NewEntry(log))
+	gpus := []uint64{11, 12}
+	return New(s, func() []uint64 { return gpus }, logrus.NewEntry(log))
 }
 
 func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
@@ -48,11 +49,11 @@ func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
 	}
 	for file, files := range map[int]int{-1: 0, 9: 1} {
 		s.sent, s.fds = nil, nil
-		if result := x.Offer(handover.Object{Number: 3}, file); result != gpubackend.Success {
+		if result := x.Offer(handover.Object{Number: 3}, 1, file); result != gpubackend.Success {
 			t.Error(result)
 		}
 		if m := s.sent[0]; m.Kind != handover.KindOffer || m.Object.Number != 3 ||
-			len(s.fds[0]) != files || m.Files.Object != (files > 0) {
+			m.Object.GPU != 12 || len(s.fds[0]) != files || m.Files.Object != (files > 0) {
 			t.Errorf("sent %+v, %v", m, s.fds[0])
 		}
 	}
@@ -64,8 +65,39 @@ func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
 		t.Errorf("sent %+v", s.sent)
 	}
 	s.err = errors.New("broken pipe")
-	if result := x.Offer(handover.Object{}, -1); result == gpubackend.Success {
+	if result := x.Offer(handover.Object{}, 0, -1); result == gpubackend.Success {
 		t.Error("an offer that wasn't sent succeeded")
+	}
+	if result := x.Offer(handover.Object{}, 2, -1); result != gpubackend.InvalidDevice {
+		t.Errorf("an offer of a third GPU's: %v", result)
+	}
+}
+
+// TestGPUsByTheirIDs: processes have numbers of their own for the VM's GPUs.
+func TestGPUsByTheirIDs(t *testing.T) {
+	x := newExports(&fakeSender{})
+	for gpu, want := range map[uint64]int{11: 0, 12: 1, 13: -1, 0: -1} {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &handover.Message{Kind: handover.KindImport,
+			Object: &handover.Object{Kind: handover.ObjectMemory, Import: 7, GPU: gpu}}
+		m.Files.Object = true
+		if refused := x.Accept(m, []int{fd}).Error; refused != "" {
+			t.Fatal(refused)
+		}
+		i, result := x.Take(7, handover.ObjectMemory)
+		if want < 0 {
+			if result != gpubackend.InvalidDevice || open(fd) {
+				t.Errorf("GPU %d: %v; its file is open: %v", gpu, result, open(fd))
+			}
+			continue
+		}
+		if result != gpubackend.Success || i.Device != uint64(want) {
+			t.Errorf("GPU %d: %v, device %d, want %d", gpu, result, i.Device, want)
+		}
+		i.Close()
 	}
 }
 
@@ -83,7 +115,7 @@ func TestObjectsAreHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := &handover.Message{Kind: handover.KindImport,
-			Object: &handover.Object{Kind: kind, Import: number}}
+			Object: &handover.Object{Kind: kind, Import: number, GPU: 11}}
 		m.Files.Object = true
 		return fd, x.Accept(m, []int{fd}).Error
 	}

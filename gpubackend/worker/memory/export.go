@@ -41,9 +41,8 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 		return result
 	}
 	defer unix.Close(fd)
-	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes,
-		Device: x.device}
-	if result := m.Exports.Offer(o, fd); result != gpubackend.Success {
+	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes}
+	if result := m.Exports.Offer(o, x.device, fd); result != gpubackend.Success {
 		return result
 	}
 	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})

@@ -104,7 +104,7 @@ type fakeExports struct {
 }
 
 func (x *fakeExports) Number() uint32 { return uint32(len(x.offered)) + 1 }
-func (x *fakeExports) Offer(o handover.Object, _ int) gpubackend.Result {
+func (x *fakeExports) Offer(o handover.Object, _ uint64, _ int) gpubackend.Result {
 	x.offered = append(x.offered, o)
 	return gpubackend.Success
 }

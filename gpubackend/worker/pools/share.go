@@ -69,9 +69,8 @@ func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) g
 		}
 		s.shares.pools++
 	}
-	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Device: p.device,
-		Token: p.token}
-	if result := s.Exports.Offer(o, -1); result != gpubackend.Success {
+	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Token: p.token}
+	if result := s.Exports.Offer(o, p.device, -1); result != gpubackend.Success {
 		return result
 	}
 	c.Put(command.MemPoolExportToShareableHandleAnswer{Number: uint64(p.number)})
