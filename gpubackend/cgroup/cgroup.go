@@ -8,6 +8,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ var kinds = map[string]func(string) (string, error){
 
 // Names lists what can be bounded.
 func Names() []string {
-	return []string{"cpu.weight", "io.weight", "memory.max", "pids.max"}
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // Set takes a bound over, as NAME=VALUE.

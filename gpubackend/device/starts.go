@@ -2,7 +2,11 @@
 
 package device
 
-import "time"
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
 
 // A guest can have workers started without end: each is a process of the host's that initialises
 // the GPU. So starts have a pace (Settings.Starts). An OPEN that comes too early waits, and so does
@@ -11,7 +15,7 @@ import "time"
 
 // startsBurst is how many workers are started at once, if there were fewer before: one for each
 // channel.
-const startsBurst = 64
+const startsBurst = wire.MaxChannels
 
 // awaitTurn waits until a worker may be started for a channel that can have one. It returns false
 // when quit is closed first.

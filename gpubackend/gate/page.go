@@ -12,10 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gvisor.dev/gvisor/pkg/memutil"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // Entries is how many workers a page has room for.
-const Entries = 64
+const Entries = wire.MaxChannels
 
 // Layout: the gate's word, the arbiter's beat in a line of its own, and from entries on a line for
 // each worker, which nobody else writes: work waiting, work in flight.

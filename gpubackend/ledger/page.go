@@ -10,12 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gvisor.dev/gvisor/pkg/memutil"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // Entries of a page. A worker has one of the first while it serves a guest process, and one of
 // those from Warm on while it is kept warm.
 const (
-	Workers = 64
+	Workers = wire.MaxChannels
 	Mover   = Workers
 	Warm    = Workers + 1
 	Entries = Warm + Workers
