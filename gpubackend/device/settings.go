@@ -60,9 +60,7 @@ func DefaultSettings() Settings {
 		IdleTime:    5 * time.Minute,
 		Starts:      20,
 		StopGrace:   5 * time.Second,
-		Time: turns.Policy{
-			Weight: turns.DefaultWeight, Limit: turns.MaxLimit, Turn: turns.DefaultTurn,
-		},
+		Time:        turns.Policy{Weight: turns.DefaultWeight, Limit: turns.MaxLimit},
 	}
 }
 

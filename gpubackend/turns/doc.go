@@ -25,7 +25,9 @@
 //   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them. They
 //     are kept only for a VM that is behind in its share and away for a moment, as programs are
 //     that wait for their kernels: for an eighth of the time at most that it works between two
-//     rests, and only while its rests are shorter than that. It is charged for that time.
+//     rests, and only while its rests are shorter than that. It is charged for that time. And for
+//     one that is late for once inside its turn, as a change from VM to VM costs more.
+//   - Changes cost the GPU time: turns whose length nobody sets are long while few VMs want it.
 //
 // # Who owns what
 //

@@ -20,7 +20,8 @@ var Keys = []Key{
 	{"time-limit", "PERCENT", "GPU time at most, even if nobody else wants it (default: 100)"},
 	{"class", "batch|latency", "latency: its work closes others' gates at once (default: batch)"},
 	{"turn", "TIME", fmt.Sprintf(
-		"length of its turns, %v to %v (default: %v)", MinTurn, MaxTurn, DefaultTurn)},
+		"length of its turns, %v to %v, or auto: %v to %v, the longer the fewer VMs want the GPU "+
+			"(default: auto)", MinTurn, MaxTurn, DefaultTurn, LongTurn)},
 }
 
 // ErrKey is returned for a setting that doesn't exist.
@@ -38,9 +39,7 @@ func (p *Policy) Set(key, value string) error {
 	case "class":
 		err = q.Class.set(value)
 	case "turn":
-		if q.Turn, err = time.ParseDuration(value); err != nil || q.Turn == 0 {
-			err = errors.New("want a time like 5ms")
-		}
+		err = q.setTurn(value)
 	default:
 		err = ErrKey
 	}
@@ -51,6 +50,20 @@ func (p *Policy) Set(key, value string) error {
 		return fmt.Errorf("%s=%s: %w", key, value, err)
 	}
 	*p = q
+	return nil
+}
+
+// autoTurn is the value of turn that leaves the length to the scheduler.
+const autoTurn = "auto"
+
+func (p *Policy) setTurn(value string) (err error) {
+	if value == autoTurn {
+		p.Turn = 0
+		return nil
+	}
+	if p.Turn, err = time.ParseDuration(value); err != nil || p.Turn == 0 {
+		return errors.New("want a time like 5ms, or auto")
+	}
 	return nil
 }
 
@@ -85,9 +98,13 @@ func (c Class) String() string {
 
 // Values are all settings of a policy, by their keys.
 func (p Policy) Values() map[string]string {
+	turn := autoTurn
+	if !p.auto() {
+		turn = p.Turn.String()
+	}
 	p = p.withDefaults()
 	return map[string]string{
 		"weight": strconv.Itoa(p.Weight), "time-limit": strconv.Itoa(p.Limit),
-		"class": p.Class.String(), "turn": p.Turn.String(),
+		"class": p.Class.String(), "turn": turn,
 	}
 }

@@ -24,6 +24,9 @@ func TestKeys(t *testing.T) {
 	if want := (Policy{7, 30, Latency, 2 * time.Millisecond}); p != want {
 		t.Errorf("got %+v, want %+v", p, want)
 	}
+	if err := p.Set("turn", "auto"); err != nil || p.Turn != 0 || p.Values()["turn"] != "auto" {
+		t.Errorf("turn=auto: %+v, %v", p, err)
+	}
 	var names []string
 	for _, k := range Keys {
 		names = append(names, k.Name)

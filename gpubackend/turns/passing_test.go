@@ -55,9 +55,9 @@ func TestIdleTurnPassesOn(t *testing.T) {
 // for as long as that is likely to last; and only that one.
 func TestNextIsToldBefore(t *testing.T) {
 	s := New(Config{})
-	a, _ := s.Join(0, "a", 1, Policy{})
-	b, _ := s.Join(0, "b", 1, Policy{})
-	c, _ := s.Join(0, "c", 1, Policy{})
+	a, _ := s.Join(0, "a", 1, Policy{Turn: DefaultTurn})
+	b, _ := s.Join(0, "b", 1, Policy{Turn: DefaultTurn})
+	c, _ := s.Join(0, "c", 1, Policy{Turn: DefaultTurn})
 	s.Report(0, a, Demand{Waiting: true})
 	s.Report(10, b, Demand{Waiting: true})
 	s.Report(10, c, Demand{Waiting: true})

@@ -4,10 +4,12 @@ package turns
 
 import "time"
 
+// This file has the two reasons for which a GPU is kept for a VM that rests.
+
 // A program that waits for its kernels is away from the GPU between two of them: for as long as it
 // takes to hear of the end of one and to submit the next. If its turn passed on each time, it would
-// have one kernel for each turn of the others, whatever its weight. So the GPU waits for a VM that
-// is owed its time and is known to come back soon.
+// have one kernel for each turn of the others, whatever its weight. So the first reason: the GPU
+// waits for a VM that is owed its time and is known to come back soon.
 
 // patiencePart is what part of the work between two rests a rest may last to be waited for: what
 // waiting may cost of the GPU's time. averaged is over how many of them averages go, more or less.
@@ -23,7 +25,8 @@ type habit struct {
 	held    time.Duration // what the VM had held when its work began
 	work    time.Duration // GPU time between two rests
 	rest    time.Duration
-	rests   bool // one was seen from its beginning to its end
+	rests   bool          // one was seen from its beginning to its end
+	usual   time.Duration // a rest, the long ones counted as longRest
 }
 
 // begins notes that a VM has nothing to do from now on.
@@ -43,6 +46,7 @@ func (h *habit) ends(now Time, held time.Duration) {
 	h.resting, h.held = false, held
 	// A long rest isn't remembered for longer than it takes to see that they are short again.
 	h.rest = average(h.rest, min(now-h.since, h.work), h.rests)
+	h.usual = average(h.usual, min(now-h.since, longRest), h.rests)
 	h.rests = true
 }
 
@@ -82,4 +86,45 @@ func (s *Scheduler) awaits(v *vm) bool {
 		somebody = true
 	}
 	return somebody
+}
+
+// The second reason: each change of VMs costs the GPU some 150 us, whoever is owed what (H100,
+// docs/measurements). So a VM that rests inside its turn, and whose rests are short as a rule,
+// keeps its turn for about as long as a change would cost. That is for programs that wait for each
+// kernel and are late for once, as guests are. It takes a part of the VM's work at most, whatever
+// the VM does.
+const (
+	keepFor  = 200 * time.Microsecond // longest rest that is waited for
+	keepPart = 32                     // part of its work that a VM saves up for this
+	keepMost = 2 * time.Millisecond   // that a VM may save up
+	longRest = 300 * time.Microsecond
+	// usually is the longest usual rest of VMs whose turns are kept.
+	usually = 60 * time.Microsecond
+)
+
+// saves counts the time for which a VM's turn may be kept: it grows with its work, and is spent
+// while it is awaited.
+func (v *vm) saves(gone time.Duration) {
+	switch {
+	case v.phase == awaited:
+		v.keep = max(0, v.keep-gone)
+	case v.phase == running && !v.demand.none():
+		v.keep = min(keepMost, v.keep+gone/keepPart)
+	}
+}
+
+// keptUntil is until when the turn of a VM that rests is kept, if the rest is inside it and the VM
+// is likely to be back soon.
+func (v *vm) keptUntil(now Time) Time {
+	h := &v.habit
+	if !h.resting || !h.rests || h.usual > usually {
+		return 0
+	}
+	return min(h.since+keepFor, now+v.keep, v.until)
+}
+
+// keeps says whether a VM that rests has its turn kept. One of the latency class has not, as its
+// turns are short, nor is it kept from its own.
+func (s *Scheduler) keeps(v *vm, w wants) bool {
+	return v.policy.Class == Batch && w.urgent&v.gpus == 0 && s.now < v.keptUntil(s.now)
 }

@@ -38,13 +38,24 @@ const (
 	DefaultTurn   = 5 * time.Millisecond
 )
 
+// Turns whose length nobody sets are long while few VMs want the GPU, as each change costs time of
+// it: so long that all have had one after Round, but no longer than LongTurn, nor shorter than
+// DefaultTurn.
+const (
+	LongTurn = 20 * time.Millisecond
+	Round    = 80 * time.Millisecond
+)
+
 // Policy is what the operator sets for a VM. The zero value of a field is its default.
 type Policy struct {
 	Weight int           // its share among those that have work; DefaultWeight
 	Limit  int           // percent of the time that it may hold the GPU, even if idle; MaxLimit
 	Class  Class         // Batch
-	Turn   time.Duration // length of its turns; DefaultTurn
+	Turn   time.Duration // length of its turns; from DefaultTurn to LongTurn, as others wait
 }
+
+// auto says whether the length of turns is left to the scheduler.
+func (p Policy) auto() bool { return p.Turn == 0 }
 
 func (p Policy) withDefaults() Policy {
 	if p.Weight == 0 {

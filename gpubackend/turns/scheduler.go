@@ -94,7 +94,7 @@ func (s *Scheduler) Join(now Time, name string, gpus GPUs, p Policy) (ID, error)
 	}
 	s.settle(now)
 	s.last++
-	v := &vm{id: s.last, name: name, gpus: gpus, policy: p.withDefaults()}
+	v := &vm{id: s.last, name: name, gpus: gpus, policy: p.withDefaults(), auto: p.auto()}
 	v.settled, v.filled, v.since = s.now, s.now, s.now
 	v.charged = max(s.time(gpus), s.left.take(name))
 	v.tokens = v.bucket(&s.config)
@@ -131,7 +131,7 @@ func (s *Scheduler) Set(now Time, id ID, p Policy) error {
 	v.fill(s.now, &s.config)
 	ahead := v.charged - s.time(v.gpus)
 	ahead *= virtual(v.policy.Weight) / virtual(p.withDefaults().Weight) // the same GPU time
-	v.policy = p.withDefaults()
+	v.policy, v.auto = p.withDefaults(), p.auto()
 	v.charged = s.time(v.gpus) + ahead
 	v.tokens = min(v.tokens, v.bucket(&s.config))
 	s.step()

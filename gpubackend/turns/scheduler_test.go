@@ -196,7 +196,7 @@ func TestThousandsOfVMs(t *testing.T) {
 	s := New(Config{})
 	var ids []ID
 	for i := range 2000 {
-		id, err := s.Join(Time(i), fmt.Sprint(i), 1, Policy{})
+		id, err := s.Join(Time(i), fmt.Sprint(i), 1, Policy{Turn: DefaultTurn})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,10 +15,11 @@ type tenant struct {
 	name   string
 	gpus   GPUs
 	policy Policy
-	kernel time.Duration // length of a kernel; 0: has never work
-	depth  int           // kernels in flight at most; the gate bounds them too
-	think  time.Duration // from the end of the last kernel to the next
-	lies   bool          // never says that its work has ended
+	kernel time.Duration        // length of a kernel; 0: has never work
+	depth  int                  // kernels in flight at most; the gate bounds them too
+	think  time.Duration        // from the end of the last kernel to the next
+	late   func() time.Duration // how much longer it takes this time; nil: never
+	lies   bool                 // never says that its work has ended
 
 	id      ID
 	gate    Gate
@@ -40,6 +41,11 @@ type host struct {
 
 	deadline Time
 	idleFor  time.Duration // GPU 0 was idle although somebody had work
+
+	change   time.Duration // what GPU 0 loses when it goes from one tenant to another
+	last     *tenant       // that it worked for
+	changing time.Duration // what is left of that
+	changes  int
 }
 
 const tick = 10 * time.Microsecond
@@ -144,6 +150,9 @@ func (h *host) compute() {
 			sharers[first(x.gpus)]++
 		}
 	}
+	if h.changed() {
+		return
+	}
 	for _, x := range h.tenants {
 		if len(x.flight) == 0 {
 			continue
@@ -158,6 +167,9 @@ func (h *host) compute() {
 		x.asked = 0
 		if len(x.flight) == 0 {
 			x.readyAt = h.now + x.think
+			if x.late != nil {
+				x.readyAt += x.late()
+			}
 		}
 	}
 	wanted := false
@@ -167,6 +179,19 @@ func (h *host) compute() {
 	if wanted && sharers[0] == 0 {
 		h.idleFor += tick
 	}
+}
+
+// changed says whether GPU 0 is busy with going from one tenant to another.
+func (h *host) changed() bool {
+	for _, x := range h.tenants {
+		if h.change == 0 || len(x.flight) == 0 || x == h.last {
+			continue
+		}
+		h.last, h.changing = x, h.change
+		h.changes++
+	}
+	h.changing = max(0, h.changing-tick)
+	return h.changing > 0
 }
 
 func first(g GPUs) int {

@@ -109,7 +109,7 @@ func (s *Scheduler) closing(v *vm, w wants) {
 			v.enter(parked, s.now)
 			return
 		}
-		if s.awaits(v) {
+		if s.awaits(v) || s.keeps(v, w) {
 			v.enter(awaited, s.now)
 			return
 		}
@@ -249,8 +249,27 @@ func (s *Scheduler) order(a, b *vm) int {
 func (s *Scheduler) begin(v *vm, until Time) {
 	s.wake(v)
 	v.enter(running, s.now)
-	v.until = min(until, s.now+v.policy.Turn)
+	v.until = min(until, s.now+s.length(v))
 	v.stats.Turns++
+}
+
+// length is how long a turn of a VM is that begins now. A VM with a limit on its time saves up
+// DefaultTurn, and those of the latency class that are ahead of their share are to wait no longer.
+func (s *Scheduler) length(v *vm) time.Duration {
+	if !v.auto || v.limited() || v.policy.Class == Latency {
+		return v.policy.Turn
+	}
+	want := 1
+	for _, w := range s.all {
+		switch {
+		case w == v || w.gpus&v.gpus == 0:
+		case w.policy.Class == Latency:
+			return v.policy.Turn
+		case w.phase != idle && w.phase != parked:
+			want++
+		}
+	}
+	return min(max(Round/time.Duration(want), DefaultTurn), LongTurn)
 }
 
 // park leaves the gate open to a VM that is idle while nobody has or wants its GPUs.
@@ -300,7 +319,14 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 		}
 		return d
 	case awaited:
-		return min(v.spentAt(s.now), v.expected())
+		d := v.spentAt(s.now)
+		if s.awaits(v) {
+			d = min(d, v.expected())
+		}
+		if s.keeps(v, w) {
+			d = min(d, v.keptUntil(s.now))
+		}
+		return d
 	case draining:
 		if soon := v.since + soonFor; s.now < soon {
 			return soon

@@ -35,6 +35,7 @@ type vm struct {
 	name   string
 	gpus   GPUs
 	policy Policy
+	auto   bool // nobody has set the length of its turns
 	demand Demand
 
 	phase   phase
@@ -44,8 +45,9 @@ type vm struct {
 	until   Time // end of the turn
 	empty   Time // since when it has had nothing to do; meaningful while it runs
 	habit   habit
-	late    bool // it has overrun a turn with what is on the GPU
-	unsure  bool // its turn has ended, and it hasn't reported since
+	keep    time.Duration // for how long its turn may be kept while it rests
+	late    bool          // it has overrun a turn with what is on the GPU
+	unsure  bool          // its turn has ended, and it hasn't reported since
 	tokens  time.Duration
 	filled  Time // tokens were counted up to here
 
@@ -81,6 +83,7 @@ func (v *vm) bucket(c *Config) time.Duration { return time.Duration(c.Burst) * v
 func (v *vm) settle(now Time, sharers int, c *Config) {
 	gone := now - v.settled
 	v.settled = now
+	v.saves(gone)
 	switch v.phase {
 	case waiting:
 		v.stats.Waited += gone
