@@ -171,7 +171,7 @@ func (d *Device) set(text string) error {
 	}
 	space.Sequence = d.space.Sequence + 1
 	if policy != d.policy {
-		d.retireWarm(0) // they were started with the old one
+		d.warm.Keep(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
 	d.holdings.SetBound(s.memoryBound(d.config.GPU))
@@ -193,7 +193,7 @@ func (d *Device) policies() map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := d.settings.values()
-	all["warm-workers"] = fmt.Sprint(d.warmTarget())
+	all["warm-workers"] = fmt.Sprint(d.settings.warmTarget(d.config.GPU, len(d.channels)))
 	return all
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/warm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
@@ -101,6 +102,8 @@ type Device struct {
 	suspension *suspend.Suspension // moves device memory out and in
 	place      *place.VM           // has it be where an arbiter wants it
 
+	warm *warm.Pool[*workerProcess] // workers without a channel; has a lock of its own
+
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu          sync.Mutex
 	settings    Settings // guarded by mu, as is what follows
@@ -113,14 +116,12 @@ type Device struct {
 	idle        *idle.VM     // when the VM was used
 	late        *lateAnswers // of the control queue that was stopped last
 	mover       *moverProcess
-	rest        *time.Timer      // runs resumeRest; nil: no queue was stopped yet
-	linger      []*moverProcess  // killed movers that don't end
-	greeted     bool             // the driver is ours
-	refilling   bool             // refill will be called
-	warming     bool             // there is a driver, for whose programs workers are kept warm
-	warm        []*workerProcess // without a channel, oldest first
-	entries     entries          // of the workers that have had a channel
-	warmEntries entries          // of those that were started ahead of use, in the ledger
+	rest        *time.Timer     // runs resumeRest; nil: no queue was stopped yet
+	linger      []*moverProcess // killed movers that don't end
+	greeted     bool            // the driver is ours
+	warming     bool            // there is a driver, for whose programs workers are kept warm
+	entries     entries         // of the workers that have had a channel
+	warmEntries entries         // of those that were started ahead of use, in the ledger
 	workers     map[*workerProcess]bool
 	holdings    *holdings.Holdings // device memory, of all processes
 	busy        busy
@@ -149,6 +150,7 @@ func New(c Config) *Device {
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
 	d.holdings.SetBound(c.Settings.memoryBound(c.GPU))
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
+	d.warm = d.newWarm()
 	d.space, d.policy = d.settings.Build()
 	d.tell()
 	for i := range int(d.space.Channels) {
@@ -277,7 +279,7 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	d.idle.DriverCame()
 	d.refill()
 	d.idle.Rested(d.used())
-	if len(d.warm) > 0 && d.mover == nil {
+	if all, _ := d.warm.Kept(); len(all) > 0 && d.mover == nil {
 		if err := d.startMover(); err != nil {
 			d.log.WithError(err).Warn("start the mover ahead of use")
 		}

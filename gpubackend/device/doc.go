@@ -23,8 +23,8 @@
 //	the device         device.go state.go (saved for migration) dirty.go guard.go
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
 //	channels           channel.go standstill.go (pause, resume) entries.go
-//	processes          process.go starts.go (how many begin) crowd.go lingering.go warm.go mover.go
-//	                   idle.go (package idle)
+//	processes          process.go starts.go (how many begin) crowd.go lingering.go mover.go
+//	                   warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)
 //	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
 //	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)

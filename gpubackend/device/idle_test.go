@@ -18,7 +18,8 @@ func (v *vm) holding() (movers, warm int) {
 	if v.dev.mover != nil {
 		movers = 1
 	}
-	return movers, len(v.dev.warm)
+	all, _ := v.dev.warm.Kept()
+	return movers, len(all)
 }
 
 // mustHold waits until a VM has so many of both.

@@ -259,7 +259,7 @@ func (d *Device) await(w *workerProcess) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.channel == nil {
-		d.dropWarm(w, err)
+		d.warm.Lost(w, err)
 	} else {
 		d.takeBack(w, err)
 	}

@@ -187,13 +187,11 @@ type workerProcess struct {
 	policy handover.Policy // with which it was started
 	exited chan struct{}   // closed when the process has ended
 	gone   chan struct{}   // closed when its chains are returned, too
-	// closed when it is warm, or can't be; nil: it was started for its program
-	ready  chan struct{}
-	start  chan struct{} // closed when it serves its channel, or can't
+	ahead  bool            // it was started ahead of use
+	start  chan struct{}   // closed when it serves its channel, or can't
 	killed atomic.Bool
 
 	program
-	failure error    // why it could not be warmed
 	channel *channel // that it serves; nil until it is to
 	entry   int      // on pages that all workers share; noEntry until it is to serve a channel
 	// warmEntry is that in the ledger of one that was started ahead of use; noEntry for others.

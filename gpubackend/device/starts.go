@@ -2,11 +2,7 @@
 
 package device
 
-import (
-	"time"
-
-	"github.com/paracuda/paracuda/gpubackend/wire"
-)
+import "github.com/paracuda/paracuda/gpubackend/wire"
 
 // A guest can have workers started without end: each is a process of the host's that initialises
 // the GPU. So starts have a pace (Settings.Starts). An OPEN that comes too early waits, and so does
@@ -24,20 +20,4 @@ func (d *Device) awaitTurn(c *channel, quit <-chan struct{}) bool {
 	none := c.lease == nil || c.worker != nil || c.cold != nil
 	d.mu.Unlock()
 	return none || d.starts.Wait(quit)
-}
-
-// refillLater starts warm workers when there is a turn for the next. Device.mu is held.
-func (d *Device) refillLater(wait time.Duration) {
-	if d.refilling {
-		return
-	}
-	d.refilling = true
-	turn := d.config.Clock.After(wait)
-	go d.guard("starting warm workers", func() {
-		<-turn
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.refilling = false
-		d.refill()
-	})
 }

@@ -43,7 +43,7 @@ func (d *Device) newSuspension() *suspend.Suspension {
 func (d *Device) hold() (list []suspend.Worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.retireWarm(0)
+	d.warm.Keep(0)
 	for _, w := range d.serving() {
 		list = append(list, suspendable{d, w})
 	}

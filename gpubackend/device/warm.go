@@ -3,18 +3,17 @@
 package device
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/warm"
 )
 
 // Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets
 // the oldest, and another is started in its place. They hold nothing of the guest's, so that a
 // change of memory, a pause or another driver in the same VM doesn't concern them. A policy does:
-// they are started anew. One that dies or can't be warmed is replaced with the next OPEN only, so
-// that what always fails doesn't go on for ever.
+// they are started anew. Package warm keeps them.
 
 // Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of
 // device memory (526 MiB on an H100), and is replaced in the time that its program takes to do
@@ -24,134 +23,95 @@ const (
 	warmSoft = 0
 )
 
+// warmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
+func (s *Settings) warmTarget(gpu string, channels int) int {
+	n := s.WarmWorkers
+	switch {
+	case n == warmDefault && gpu == "cuda":
+		n = warmCUDA
+	case n == warmDefault:
+		n = warmSoft
+	}
+	return min(n, channels)
+}
+
+// newWarm makes the pool of warm workers.
+func (d *Device) newWarm() *warm.Pool[*workerProcess] {
+	return warm.New(warm.Config[*workerProcess]{
+		Start: d.startWarm, Kill: (*workerProcess).kill,
+		Patience: d.config.Timeouts.Answer, Pace: d.starts, Log: d.log,
+		Go: func(f func()) {
+			d.running.add(1)
+			go d.guard("a warm worker", func() {
+				defer d.running.done()
+				f()
+			})
+		},
+		Later: func(wait time.Duration, due func()) {
+			turn := d.config.Clock.After(wait)
+			go d.guard("starting warm workers", func() {
+				<-turn
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				due()
+				d.refill()
+			})
+		},
+	})
+}
+
 // warmWanted is how many workers to keep warm now.
 func (d *Device) warmWanted() int {
 	if !d.warming || d.suspension.Held() || !d.idle.Keeps() {
 		return 0
 	}
-	return d.warmTarget()
-}
-
-// warmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
-func (d *Device) warmTarget() int {
-	n := d.settings.WarmWorkers
-	switch {
-	case n == warmDefault && d.config.GPU == "cuda":
-		n = warmCUDA
-	case n == warmDefault:
-		n = warmSoft
-	}
-	return min(n, len(d.channels))
+	return d.settings.warmTarget(d.config.GPU, len(d.channels))
 }
 
 // refill starts as many warm workers as are missing, and ends those that are too many. Device.mu is
 // held.
-func (d *Device) refill() {
-	want := d.warmWanted()
-	d.retireWarm(want)
-	for len(d.warm) < want {
-		if wait, ok := d.starts.Try(); !ok {
-			d.refillLater(wait)
-			return
-		}
-		w, err := d.spawn()
-		if err != nil {
-			d.log.WithError(err).Warn("start a worker ahead of use")
-			return
-		}
-		if w.warmEntry, err = d.warmEntries.take(); err != nil { // until its process has ended
-			w.kill()
-			d.log.WithError(err).Warn("start a worker ahead of use")
-			return
-		}
-		w.ready = make(chan struct{})
-		d.warm = append(d.warm, w)
-		d.running.add(1)
-		entry := w.warmEntry // the worker's end, which may be any time, takes it back
-		go d.guard("a warm worker", func() { d.warmUp(w, entry) })
+func (d *Device) refill() { d.warm.Keep(d.warmWanted()) }
+
+// startWarm starts a worker ahead of use. What it returns has it initialise the GPU, with an entry
+// of the ledger.
+func (d *Device) startWarm() (*workerProcess, func() error, error) {
+	w, err := d.spawn()
+	if err != nil {
+		return nil, nil, err
 	}
+	entry, err := d.warmEntries.take() // until its process has ended, which may be any time
+	if err != nil {
+		w.kill()
+		return nil, nil, err
+	}
+	w.ahead, w.warmEntry = true, entry
+	return w, func() error {
+		policy := w.policy
+		m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
+		fds := d.holdings.Pass(m, nil, ledger.Warm+entry)
+		return w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
+	}, nil
 }
 
-// retireWarm ends all warm workers but so many.
-func (d *Device) retireWarm(keep int) {
-	for len(d.warm) > keep {
-		last := len(d.warm) - 1
-		d.warm[last].kill()
-		d.warm = d.warm[:last]
-	}
-}
-
-// warmUp has a worker initialise the GPU, with an entry of the ledger.
-func (d *Device) warmUp(w *workerProcess, entry int) {
-	defer d.running.done()
-	defer close(w.ready)
-	policy := w.policy
-	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-	fds := d.holdings.Pass(m, nil, ledger.Warm+entry)
-	err := w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
-	if err == nil {
-		return
-	}
-	w.kill()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	w.failure = err
-	d.dropWarm(w, err)
-}
-
-// dropWarm forgets a warm worker that is of no use, and says why unless it was ended on purpose.
-func (d *Device) dropWarm(w *workerProcess, err error) {
-	i := slices.Index(d.warm, w)
-	if i < 0 {
-		return
-	}
-	d.warm = slices.Delete(d.warm, i, i+1)
-	d.log.WithError(err).Info("a worker that was started ahead of use is lost")
-}
-
-// takeWarm takes the oldest warm worker, or one that soon is: it began earlier than one that would
-// be started now. It returns nil if there is none.
+// takeWarm takes a warm worker; nil: there is none.
 func (d *Device) takeWarm(quit <-chan struct{}) *workerProcess {
-	d.mu.Lock()
-	if len(d.warm) == 0 {
-		d.mu.Unlock()
+	w, ok := d.warm.Take(quit)
+	if !ok {
 		return nil
 	}
-	w := d.warm[0]
-	d.warm = slices.Delete(d.warm, 0, 1)
-	d.mu.Unlock()
-	timer := time.NewTimer(d.config.Timeouts.Answer)
-	defer timer.Stop()
-	select {
-	case <-w.ready:
-	case <-quit:
-	case <-timer.C:
-	}
-	return d.usable(w)
-}
-
-// usable returns a worker that was taken if it is warm. Otherwise that is its end.
-func (d *Device) usable(w *workerProcess) *workerProcess {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	select {
-	case <-w.ready:
-		if w.failure == nil && !w.ended {
-			return w
-		}
-		d.log.WithError(w.failure).Info("a worker that was started ahead of use is lost")
-	default:
-		d.log.Info("a worker that was started ahead of use did not become warm in time: " +
-			"it is killed")
+	if w.ended {
+		d.log.Info("a worker that was started ahead of use is lost")
+		return nil
 	}
-	w.kill()
-	return nil
+	return w
 }
 
-// putBack returns a warm worker that was taken. nil is none.
+// putBack returns a warm worker that was taken. nil is none. Device.mu is held.
 func (d *Device) putBack(w *workerProcess) {
 	if w != nil && !w.ended {
-		d.warm = slices.Insert(d.warm, 0, w) // refill ends what is too much
+		d.warm.PutBack(w)
 	}
 }
 
@@ -160,7 +120,7 @@ func (d *Device) putBack(w *workerProcess) {
 // worker is believed that, and only if it has returned no chain.
 func (w *workerProcess) wantsCold(size uint16) bool {
 	taken := w.state.Base() - w.base
-	return w.ready != nil && !w.closing && w.state.AskedCold() &&
+	return w.ahead && !w.closing && w.state.AskedCold() &&
 		int(taken) == len(w.state.InFlight(size))
 }
 

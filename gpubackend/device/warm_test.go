@@ -22,13 +22,8 @@ import (
 func (v *vm) warmWorkers(n int) []*workerProcess {
 	v.t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		v.dev.mu.Lock()
-		warm := append([]*workerProcess(nil), v.dev.warm...)
-		v.dev.mu.Unlock()
-		if len(warm) == n {
-			for _, w := range warm {
-				<-w.ready
-			}
+		warm, ready := v.dev.warm.Kept()
+		if len(warm) == n && ready == n {
 			return warm
 		}
 		if time.Now().After(end) {
@@ -234,7 +229,7 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 		t.Fatalf("%d workers started, %d ended", spawn.started, spawn.ended)
 	}
 	d := New(Config{GPU: "cuda", Settings: DefaultSettings(), Spawn: spawn, Log: quiet()})
-	if len(d.warm) != 0 || d.warmWanted() != 0 {
+	if all, _ := d.warm.Kept(); len(all) != 0 || d.warmWanted() != 0 {
 		t.Fatal("workers are warmed for nobody")
 	}
 	if d.warming = true; d.warmWanted() != 0 {
