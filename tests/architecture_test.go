@@ -32,6 +32,29 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+// TestWaysThroughTheFiles: a file that a way names without a folder lies where the one before it
+// does.
+func TestWaysThroughTheFiles(t *testing.T) {
+	page := string(read(t, "docs/architecture.md"))
+	_, ways, _ := strings.Cut(page, "## Three ways through the files")
+	ways, _, _ = strings.Cut(ways, "\n## ")
+	file := regexp.MustCompile("`([\\w./-]+\\.(?:c|go|def))`")
+	n, folder := 0, ""
+	for _, m := range file.FindAllStringSubmatch(ways, -1) {
+		name := m[1]
+		if dir, file := filepath.Split(name); dir != "" {
+			folder, name = dir, file
+		}
+		n++
+		if !existsBelow(folder+name, "", "gpubackend", "guestdriver/libcuda") {
+			t.Errorf("a way through the files names %s, which isn't in %s", name, folder)
+		}
+	}
+	if n < 40 {
+		t.Errorf("found %d files only", n)
+	}
+}
+
 // foldersToName are the folders at the top, and those with Go that isn't for tests alone.
 func foldersToName(files []string) map[string]bool {
 	folders := map[string]bool{}

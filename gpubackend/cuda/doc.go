@@ -34,8 +34,8 @@
 //
 // Here are device.go, which furnishes the rooms, open.go and warm.go, which open the driver and
 // describe its GPUs, attributes.go, which says what guests are told otherwise, and list.go, which
-// lists a host's GPUs for people. Package
-// drivertest has a library for tests, selfcheck what is checked on a GPU.
+// lists a host's GPUs for people. Package drivertest has a library for tests, selfcheck what is
+// checked on a GPU.
 //
 // # Threads
 //

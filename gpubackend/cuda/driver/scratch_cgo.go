@@ -141,7 +141,7 @@ func (d Launches) Pack(ls []gpubackend.Launch) (n int) {
 func (d Launches) Packed() []byte { return d.scratch.parameters[:d.scratch.used] }
 
 // Submit queues the first n launches that were packed, in order, up to the first that fails. It
-// returns how many didn't.
+// returns how many were queued.
 func (d Launches) Submit(n int) (done int, r gpubackend.Result) {
 	s := &d.scratch
 	r = gpubackend.Result(C.pc_launches(d.function[symLaunchKernel], d.function[symLaunchKernelEx],
