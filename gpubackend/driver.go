@@ -37,6 +37,7 @@ type Driver interface {
 	Sharing
 	Partitioning
 	Moving
+	Saving
 }
 
 // Opening is what begins and ends the use of a device.

@@ -82,6 +82,7 @@ type (
 // comes before the library's of the same name.
 type Device struct {
 	passed
+	gpubackend.Unsaved
 	*contextRoom
 	*memoryRoom
 	*hostMemoryRoom

@@ -23,6 +23,7 @@ import (
 // unless ready says otherwise.
 type fakeDriver struct {
 	gpubackend.Unsupported
+	gpubackend.Unsaved
 	launches []gpubackend.Launch
 	keep     bool
 	ready    gpubackend.Result

@@ -19,6 +19,7 @@ type library struct {
 	parsed    *ptx.Module
 	spare     *simt.Program // the program made when the library was loaded, for the first context
 	kernels   []*kernelObject
+	handle    uint64
 	memory    *budget.Account // of the host's
 }
 
@@ -60,8 +61,8 @@ func (x *Code) loadLibrary(
 		o.handle = x.options.Handles.Add(o)
 		l.kernels = append(l.kernels, o)
 	}
-	return gpubackend.Library(x.options.Handles.Add(l)), log.infoUsed, log.errorsUsed,
-		gpubackend.Success
+	l.handle = x.options.Handles.Add(l)
+	return gpubackend.Library(l.handle), log.infoUsed, log.errorsUsed, gpubackend.Success
 }
 
 func (x *Code) library(h gpubackend.Library) (*library, gpubackend.Result) {

@@ -47,6 +47,7 @@ type Memory struct {
 	staging     []uint64              // bytes given by Staging, of each GPU
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
+	restoring   []*devmem.Restoring   // the heaps, while they are made what others were
 }
 
 // New returns the memory of a device that isn't open: there is none.

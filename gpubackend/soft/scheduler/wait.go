@@ -137,3 +137,13 @@ func (s *Scheduler) Wait(longest time.Duration) bool {
 		return false
 	}
 }
+
+// Ended says when a task was done; false if it isn't.
+func (s *Scheduler) Ended(t *Task) (at time.Time, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.at, t.done
+}
+
+// Past returns a task that was done then.
+func Past(at time.Time) *Task { return &Task{done: true, at: at} }

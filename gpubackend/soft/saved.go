@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+// Unsavable implements gpubackend.Driver. What kernels have allocated with malloc is known to the
+// heap alone.
+func (d *Device) Unsavable() string {
+	if d.Heaps() > 0 {
+		return "its kernels allocate memory with malloc"
+	}
+	if n := d.Strange(d.placed()); n != 0 {
+		return "device memory is in use whose owner isn't known"
+	}
+	return ""
+}
+
+// placed is how many pieces of code have memory.
+func (d *Device) placed() (n int) {
+	for _, c := range d.Codes() {
+		if c.Address != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// PlaceCode implements gpubackend.Driver.
+func (d *Device) PlaceCode(address uint64) error {
+	if address == 0 {
+		return nil
+	}
+	return d.PlaceNext(address)
+}
