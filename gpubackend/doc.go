@@ -7,6 +7,10 @@
 // the host through cgo, and package soft, which executes PTX on the CPU. A worker owns one Driver,
 // for one guest process, and calls it from one goroutine; nothing here is safe for concurrent use.
 //
+// Files: driver.go (the interface, and what is in no other file), graph.go, texture.go, mapping.go,
+// sharing.go, green.go, moving.go (memory that leaves a GPU), saving.go (all of it, for another
+// process), result.go.
+//
 // Nothing in this package or below trusts a guest: handles are looked up (package object) before a
 // Driver sees them, sizes and buffers are checked by the caller. Device addresses are the
 // exception: they are passed on unchanged, and it is the device that answers IllegalAddress.

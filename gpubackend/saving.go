@@ -26,14 +26,16 @@ type EventTime struct {
 }
 
 // Saving has another device, in another process, be what this one is: the same objects with all
-// their memory at the same addresses. What made the objects the caller knows, and does it again. All
-// work is done meanwhile, and no stream captures.
+// their memory at the same addresses. What made the objects the caller knows, and does it again.
+// All work is done meanwhile, and no stream captures.
 //
 // The other device is opened as this one was, and then RestoreLayout comes before all else. Each
 // object is made as it was made here, but code only after PlaceCode, and code of a library by
-// LoadCode as soon as there is both library and context. TakeAllocation takes over what MemAlloc has
-// given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
+// LoadCode as soon as there is both library and context. TakeAllocation takes over what MemAlloc
+// has given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
 type Saving interface {
+	// Saves says whether the device can be saved at all.
+	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.
 	Unsavable() string
 	// SaveLayout writes what lies where in device memory. RestoreLayout reads it.
@@ -57,6 +59,9 @@ type Saving interface {
 
 // Unsaved is a device whose state can't be saved.
 type Unsaved struct{}
+
+// Saves implements Saving.
+func (Unsaved) Saves() bool { return false }
 
 // Unsavable implements Saving.
 func (Unsaved) Unsavable() string { return "the state of this kind of GPU can't be saved yet" }

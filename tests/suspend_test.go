@@ -4,6 +4,7 @@ package tests
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -51,10 +52,19 @@ func used(a *device.Answer) (sum uint64) {
 // state is what the device says, with one program.
 func (p *policyRig) state(t *testing.T) *device.Answer {
 	t.Helper()
+	a := p.answer(t)
+	if len(a.Programs) != 1 {
+		t.Fatalf("stats: %+v", a)
+	}
+	return a
+}
+
+// answer is what the device says.
+func (p *policyRig) answer(t *testing.T) *device.Answer {
+	t.Helper()
 	var a device.Answer
 	out := p.must(t, "stats", "--json")
-	if err := json.Unmarshal([]byte(out), &a); err != nil || a.State == nil ||
-		len(a.Programs) != 1 {
+	if err := json.Unmarshal([]byte(out), &a); err != nil || a.State == nil {
 		t.Fatalf("stats: %v, %s", err, out)
 	}
 	return &a
@@ -96,4 +106,47 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 		t.Fatalf("%s: exit code %d:%s", strings.Join(words, " "), r.exit, tail(r.stderr))
 	}
 	return r.stdout
+}
+
+// TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, in the
+// middle of a program that computes and compares: its worker ends, and another one goes on.
+func TestSuspendedToAFile(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keeps"), "0")
+		p.commands(t, 500) // all is allocated
+		for i := range 5 {
+			file := filepath.Join(t.TempDir(), "state")
+			if out := p.must(t, "suspend", "--to", file); !strings.HasPrefix(out,
+				"suspended to the file: ") {
+				t.Fatalf("suspend: %q", out)
+			}
+			if a := p.answer(t); len(a.Programs) != 0 || used(a) != 0 || !a.State.Saved {
+				t.Fatalf("%+v, %+v, %d bytes are used", a.Programs, a.State, used(a))
+			}
+			if i == 2 {
+				p.damaged(t, file)
+			}
+			p.must(t, "resume", "--from", file)
+			p.commands(t, 300)
+		}
+	})
+}
+
+// damaged has a copy of a file refused in which a bit is another.
+func (p *policyRig) damaged(t *testing.T, file string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/3] ^= 0x10
+	other := filepath.Join(t.TempDir(), "damaged")
+	if err := os.WriteFile(other, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, time.Minute, root, paracuda, "resume", "--from", other, p.socket)
+	if r.exit == 0 || !strings.Contains(r.stderr, "damaged") {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
 }

@@ -95,7 +95,8 @@ func (o *deviceOptions) serve() error {
 	}
 	s.dev = device.New(device.Config{
 		Ledger: page, Usage: home.memory,
-		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
+		Build: version,
+		GPU:   gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
 		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: home, Greeted: s.greeted,
 	})

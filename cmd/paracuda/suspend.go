@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -20,44 +21,108 @@ memory out to the host's memory; the GPU has that memory back. The programs noti
 time. SOCKET is the device's control socket. What can't be moved stays, and the answer says how
 much that is. Work that was begun ends first: where that takes longer than the policy stop-grace,
 or the host has too little memory (suspend-memory), nothing is changed. An interrupted command
-doesn't stop what it has begun.`
+doesn't stop what it has begun.
+
+With --to, all that the programs have on the GPU goes to FILE, which must not be there yet, and
+their workers end. It works on the software GPU, and not for every program: what is in the way is
+said, and then nothing is changed.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
-changed, and nothing is lost: the VM stays suspended.`
+changed, and nothing is lost: the VM stays suspended.
+
+With --from, workers are made from FILE, to which the VM was suspended last. FILE stays, and is of
+no use any more.`
 
 func suspendCommand() *cobra.Command {
-	return changeCommand("suspend", "move a VM's device memory out, to the host's memory",
-		suspendText, device.Request{Suspend: true})
+	c, path := changeCommand("suspend", "move a VM's device memory out, to the host's memory",
+		suspendText, "to", "a file that gets all that the programs have on the GPU")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if *path == "" {
+			return change("suspend", args[0], device.Request{Suspend: true}, terminal())
+		}
+		return suspendTo(args[0], *path, terminal())
+	}
+	return c
 }
 
 func resumeCommand() *cobra.Command {
-	return changeCommand("resume", "move a suspended VM's device memory in again", resumeText,
-		device.Request{Resume: true})
+	c, path := changeCommand("resume", "move a suspended VM's device memory in again", resumeText,
+		"from", "the file to which the VM was suspended")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if *path == "" {
+			return change("resume", args[0], device.Request{Resume: true}, terminal())
+		}
+		return resumeFrom(args[0], *path, terminal())
+	}
+	return c
 }
 
-func changeCommand(name, short, text string, r device.Request) *cobra.Command {
-	return &cobra.Command{
-		Use:                   name + " SOCKET",
+// changeCommand is a command with an option that names a file.
+func changeCommand(
+	name, short, text, option, usage string,
+) (c *cobra.Command, path *string) {
+	c = &cobra.Command{
+		Use:                   name + " [--" + option + " FILE] SOCKET",
 		Short:                 short,
 		Long:                  text,
 		DisableFlagsInUseLine: true,
 		Args:                  takesSocket,
-		RunE: func(_ *cobra.Command, args []string) error {
-			var show io.Writer = io.Discard
-			_, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS)
-			if err == nil { // it is a terminal
-				show = os.Stderr
-			}
-			return change(name, args[0], r, show)
-		},
 	}
+	path = c.Flags().String(option, "", usage)
+	return c, path
 }
 
-// change suspends or resumes, and shows on a terminal how far that is.
+// terminal is where progress is shown.
+func terminal() io.Writer {
+	if _, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS); err != nil {
+		return io.Discard
+	}
+	return os.Stderr
+}
+
+// asked is what a request came to.
+type asked func(tell func(suspend.Progress)) (*device.Answer, error)
+
+// change suspends or resumes.
 func change(name, socket string, r device.Request, show io.Writer) error {
+	return report(name, socket, r, show, func(tell func(suspend.Progress)) (*device.Answer, error) {
+		return device.AskAtLength(socket, r, tell)
+	})
+}
+
+// suspendTo suspends a VM to a file, which has its name only if all of it is on the disk.
+func suspendTo(socket, path string, show io.Writer) error {
+	f, err := record.Create(path)
+	if err != nil {
+		return fmt.Errorf("suspend: %w", err)
+	}
+	defer f.Close()
+	r := device.Request{Suspend: true, File: true}
+	return report("suspend", socket, r, show,
+		func(tell func(suspend.Progress)) (*device.Answer, error) {
+			return device.AskWithFile(socket, r, f.File, f.Keep, tell)
+		})
+}
+
+// resumeFrom resumes a VM from a file.
+func resumeFrom(socket, path string, show io.Writer) error {
+	f, err := record.Open(path)
+	if err != nil {
+		return fmt.Errorf("resume: %w", err)
+	}
+	defer f.Close()
+	r := device.Request{Resume: true, File: true}
+	return report("resume", socket, r, show,
+		func(tell func(suspend.Progress)) (*device.Answer, error) {
+			return device.AskWithFile(socket, r, f, nil, tell)
+		})
+}
+
+// report makes a request, shows how far it is, and says what it came to.
+func report(name, socket string, r device.Request, show io.Writer, ask asked) error {
 	shown := false
-	a, err := device.AskAtLength(socket, r, func(p suspend.Progress) {
+	a, err := ask(func(p suspend.Progress) {
 		shown = true
 		fmt.Fprint(show, "\r", progressOf(p))
 	})
@@ -69,12 +134,17 @@ func change(name, socket string, r device.Request, show io.Writer) error {
 		return fmt.Errorf("%s: %w", name, err)
 	case a.Moved == nil:
 		return fmt.Errorf("%s: the device at %s is of another version", name, socket)
+	}
+	took := a.Moved.Took.Round(time.Millisecond)
+	switch {
+	case r.Suspend && r.File:
+		fmt.Fprintf(stdout, "suspended to the file: %d bytes of device memory, in %v\n",
+			a.Moved.Bytes, took)
 	case r.Suspend:
 		fmt.Fprintf(stdout, "suspended: %d bytes moved out, %d bytes stay, in %v\n", a.Moved.Bytes,
-			a.Moved.Stays, a.Moved.Took.Round(time.Millisecond))
+			a.Moved.Stays, took)
 	default:
-		fmt.Fprintf(stdout, "resumed: %d bytes moved in, in %v\n", a.Moved.Bytes,
-			a.Moved.Took.Round(time.Millisecond))
+		fmt.Fprintf(stdout, "resumed: %d bytes moved in, in %v\n", a.Moved.Bytes, took)
 	}
 	return nil
 }

@@ -3,12 +3,11 @@
 package device
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -23,6 +22,8 @@ type Request struct {
 	Stats   bool   `json:"stats,omitempty"`   // ask for counters
 	Suspend bool   `json:"suspend,omitempty"` // move device memory out
 	Resume  bool   `json:"resume,omitempty"`  // and in again
+	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
+	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
 }
 
 // Answer is one line of JSON back. Before it come others while a request goes on that takes long:
@@ -39,6 +40,7 @@ type Answer struct {
 	State    *suspend.Status   `json:"state,omitempty"`    // whether the VM is suspended
 	Movable  *Movable          `json:"movable,omitempty"`  // whether it can be saved or migrated
 	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
+	Written  bool              `json:"written,omitempty"`  // the file is: keep it
 	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
 }
 
@@ -87,7 +89,10 @@ func (d *Device) admin(c net.Conn) {
 	defer c.Close()
 	renew := func() { _ = c.SetDeadline(time.Now().Add(adminTimeout)) }
 	renew()
-	line, err := bufio.NewReader(io.LimitReader(c, maxRequest)).ReadBytes('\n')
+	line, file, rest, err := readRequest(c)
+	if file != nil {
+		defer file.Close()
+	}
 	if err != nil {
 		return
 	}
@@ -110,25 +115,38 @@ func (d *Device) admin(c net.Conn) {
 		state := d.suspension.Status()
 		a.State = &state
 	case r.Suspend || r.Resume:
-		a = d.suspendOrResume(r, func(p suspend.Progress) {
+		tell := func(p suspend.Progress) {
 			renew()
 			_ = json.NewEncoder(c).Encode(&Answer{Progress: &p})
+		}
+		a = d.suspendOrResume(r, tell, file, func() (suspend.Moved, error) {
+			return d.withFile(r, file, rest, c, tell)
 		})
 		renew()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
 }
 
-// suspendOrResume is the answer to a request to do it.
-func (d *Device) suspendOrResume(r Request, tell func(suspend.Progress)) (a Answer) {
+// suspendOrResume is the answer to a request to do it, by withFile if it is about a file.
+func (d *Device) suspendOrResume(
+	r Request, tell func(suspend.Progress), file *os.File,
+	withFile func() (suspend.Moved, error),
+) (a Answer) {
 	if err := d.place.MayChange(); err != nil {
 		return Answer{Error: err.Error()}
 	}
-	change := d.suspension.Suspend
-	if r.Resume {
-		change = d.suspension.Resume
+	var m suspend.Moved
+	var err error
+	switch {
+	case r.File && file == nil:
+		err = errors.New("there is no file")
+	case r.File:
+		m, err = withFile()
+	case r.Resume:
+		m, err = d.suspension.Resume(tell)
+	default:
+		m, err = d.suspension.Suspend(tell)
 	}
-	m, err := change(tell)
 	if err != nil {
 		a.Error = err.Error()
 		return a
@@ -218,17 +236,33 @@ func Ask(socket string, r Request) (*Answer, error) {
 
 // AskAtLength is Ask for requests that may take long, with what tells how far they are.
 func AskAtLength(socket string, r Request, tell func(suspend.Progress)) (*Answer, error) {
+	c, err := dialAdmin(socket)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if err := json.NewEncoder(c).Encode(&r); err != nil {
+		return nil, err
+	}
+	return lastAnswer(socket, c, tell, func() error { return errors.New("an unexpected answer") })
+}
+
+// dialAdmin connects to a device process.
+func dialAdmin(socket string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", socket, adminTimeout)
 	if err != nil {
 		return nil,
 			fmt.Errorf("no device answers at %s: give the socket of paracuda device --control: %w",
 				socket, err)
 	}
-	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(adminTimeout))
-	if err := json.NewEncoder(c).Encode(&r); err != nil {
-		return nil, err
-	}
+	return c, nil
+}
+
+// lastAnswer reads answers up to the last one.
+func lastAnswer(
+	socket string, c net.Conn, tell func(suspend.Progress), keep func() error,
+) (*Answer, error) {
 	for lines := json.NewDecoder(c); ; {
 		var a Answer
 		switch err := lines.Decode(&a); {
@@ -236,10 +270,15 @@ func AskAtLength(socket string, r Request, tell func(suspend.Progress)) (*Answer
 			return nil, fmt.Errorf("answer of %s: %w", socket, err)
 		case a.Error != "":
 			return nil, errors.New(a.Error)
+		case a.Written:
+			if err := keep(); err != nil {
+				return nil, err
+			}
 		case a.Progress == nil:
 			return &a, nil
+		default:
+			tell(*a.Progress)
 		}
-		tell(*a.Progress)
 		_ = c.SetDeadline(time.Now().Add(adminTimeout))
 	}
 }

@@ -27,6 +27,9 @@ type channel struct {
 	unsure bool     // a worker that is gone may have returned heads without an interrupt
 	cold   *program // a worker is to be started for it when the queue goes on at base
 
+	filed *savedProgram // is being saved to a file
+	saved *savedProgram // is in a file, and has no worker: one is to go on at base
+
 	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
 	paused   chan struct{}
 	stopping bool // the queue is about to stop
@@ -108,7 +111,7 @@ func (l *lease) message(
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker
 // held, and those that it never took. Not while the GPU may write to their pages.
 func (d *Device) reclaim(c *channel) {
-	if c.lease == nil || d.mapped == nil || c.worker != nil {
+	if c.lease == nil || d.mapped == nil || c.worker != nil || c.saved != nil {
 		return
 	}
 	if c.owed = len(d.linger) > 0; c.owed {

@@ -35,6 +35,7 @@ type Config struct {
 	Settings   Settings
 	Generation uint32 // tells this device from an earlier one
 	Version    uint32 // of the protocol; 0: wire.Version
+	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
 	Spawn      Spawner
 	Timeouts   Timeouts
@@ -100,6 +101,7 @@ type Device struct {
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
 	suspension *suspend.Suspension // moves device memory out and in
+	savedSum   uint32              // of the file that it was saved to last; guarded by mu
 	place      *place.VM           // has it be where an arbiter wants it
 
 	warm *warm.Pool[*workerProcess] // workers without a channel; has a lock of its own
@@ -246,6 +248,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	cold := c.cold
 	if q.Base != c.base {
 		cold = nil
+		d.forgetSaved(c)
 	}
 	c.base, c.cold = q.Base, nil
 	switch {
@@ -371,6 +374,7 @@ func (d *Device) killWorkers() {
 	d.idle.Gone()
 	d.refill()
 	for _, c := range d.channels {
+		d.forgetSaved(c)
 		if c.cold = nil; c.worker != nil {
 			c.worker.closing = true
 			c.worker.kill()

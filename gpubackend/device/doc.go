@@ -27,7 +27,8 @@
 //	                   warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)
 //	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
+//	                   saving.go (packages record and savedvm)
 //	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
-//	operators          admin.go (the socket) figures.go settings.go setting_kinds.go
-//	                   setting_scope.go watch.go (the guest is told of new settings)
+//	operators          admin.go (the socket) admin_file.go (with files) figures.go settings.go
+//	                   setting_kinds.go setting_scope.go watch.go (the guest is told of new ones)
 package device

@@ -71,6 +71,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	for i, c := range d.channels {
 		if index == wire.ControlQueue && c.lease == nil ||
 			index == 1+i && c.worker != nil && c.worker.state.Base() != 0 {
+			d.forgetSaved(c)
 			old = append(old, c.forget()...)
 		}
 	}

@@ -30,7 +30,7 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 		switch {
 		case isClosed(a.dropped), c.lease == nil:
 			return errNotRunning
-		case c.worker != nil || c.cold != nil || d.full():
+		case c.worker != nil || c.cold != nil || c.saved != nil || d.full():
 			return errBusy
 		}
 		return nil
@@ -58,7 +58,7 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 func (d *Device) full() bool {
 	n := uint32(0)
 	for _, c := range d.channels {
-		if c.worker != nil || c.cold != nil {
+		if c.worker != nil || c.cold != nil || c.saved != nil {
 			n++
 		}
 	}
@@ -127,7 +127,11 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may fun
 	if err != nil {
 		return err
 	}
-	err = ready(handover.KindReady, d.config.Timeouts.Start)
+	limit := d.config.Timeouts.Start
+	if s := w.saved; s != nil {
+		limit += time.Duration(s.bytes/slowest) * time.Second
+	}
+	err = ready(handover.KindReady, limit)
 	d.mu.Lock()
 	if err == nil && w.ended {
 		err = errors.New("the worker ended")
@@ -183,7 +187,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		w.kill()
 		return nil, nil, err
 	}
-	w.channel, c.worker, c.paused, c.cold = c, w, nil, nil
+	w.channel, c.worker, c.paused, c.cold, w.saved = c, w, nil, nil, c.saved
 	return w, ready, nil
 }
 
@@ -192,11 +196,17 @@ func (d *Device) startMessage(
 	c *channel, w *workerProcess, mover *os.File,
 ) (*handover.Message, []int) {
 	m, fds := c.lease.message(handover.KindStart, c.base, nil)
+	if s := c.saved; s != nil {
+		m.Saved, m.Queue.InFlight = true, c.held
+	}
 	policy := d.policy
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
 	m.Held = d.suspension.Held()
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
+	if s := c.saved; s != nil {
+		m.Files.Object, fds = true, append(fds, int(s.from.Fd()))
+	}
 	fds = m.GiveLog(d.dirty.Log(), fds)
 	m.Entry = w.entry
 	if g := d.config.Gate; g != nil {
@@ -304,6 +314,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	d.mu.Lock()
 	c := d.channels[index]
 	w := c.worker
+	d.forgetSaved(c)
 	if c.cold = nil; w != nil {
 		w.closing = true
 	}

@@ -196,11 +196,12 @@ type workerProcess struct {
 	entry   int      // on pages that all workers share; noEntry until it is to serve a channel
 	// warmEntry is that in the ledger of one that was started ahead of use; noEntry for others.
 	warmEntry int
-	serves    bool   // it does
-	base      uint16 // where its queue began
-	closing   bool   // nobody wants another in its place
-	ended     bool   // state is unmapped
-	stuck     bool   // it was killed and did not end in time
+	serves    bool          // it does
+	base      uint16        // where its queue began
+	closing   bool          // nobody wants another in its place
+	ended     bool          // state is unmapped
+	stuck     bool          // it was killed and did not end in time
+	saved     *savedProgram // it goes on with; nil for most
 
 	exports exports.Worker // what it offers
 }

@@ -75,6 +75,8 @@ func (d *Device) unsaved() error {
 			programs = append(programs, fmt.Sprintf("%s (pid %d)", w.comm, w.pid))
 		case c.cold != nil:
 			programs = append(programs, fmt.Sprintf("%s (pid %d)", c.cold.comm, c.cold.pid))
+		case c.saved != nil:
+			programs = append(programs, fmt.Sprintf("%s (pid %d)", c.saved.comm, c.saved.pid))
 		case c.owed:
 			return errors.New("a mover that was killed does not end")
 		}

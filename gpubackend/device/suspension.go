@@ -77,9 +77,9 @@ type suspendable struct {
 }
 
 // Drain implements suspend.Worker. One that starts is waited for.
-func (w suspendable) Drain(turn uint64, grace time.Duration) (uint64, error) {
+func (w suspendable) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
 	<-w.start
-	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn}
+	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn, Whole: whole}
 	a, err := w.conn.consult(&m, nil, handover.KindDrained, grace+w.d.config.Timeouts.Answer)
 	switch {
 	case err == nil:

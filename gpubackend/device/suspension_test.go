@@ -84,7 +84,7 @@ func (s *suspended) mustHold() {
 
 // change suspends or resumes, as an operator does.
 func (v *vm) change(r Request) (Answer, error) {
-	a := v.dev.suspendOrResume(r, func(suspend.Progress) {})
+	a := v.dev.suspendOrResume(r, func(suspend.Progress) {}, nil, nil)
 	if a.Error != "" {
 		return a, errors.New(a.Error)
 	}

@@ -54,6 +54,10 @@ const (
 	KindMoveIn   Kind = "movein"   // move them in again
 	KindMovedIn  Kind = "movedin"  // all are; with an error none is
 	KindGoOn     Kind = "goon"     // go on, from where it was drained
+
+	// A worker whose memory is out can be saved, and ended. Another one starts from what it wrote.
+	KindSave  Kind = "save"  // write all that the program has to this pipe
+	KindSaved Kind = "saved" // it has; with an error it hasn't
 )
 
 // Messages of a worker that answer nothing.
@@ -94,7 +98,11 @@ type Message struct {
 	// which request this is, or answers, where the answer may come too late
 	Turn uint64 `json:"turn,omitempty"`
 	// of a worker that starts: as one that is drained
-	Held  bool  `json:"held,omitempty"`
+	Held bool `json:"held,omitempty"`
+	// of one that is drained: it must be possible to save it
+	Whole bool `json:"whole,omitempty"`
+	// of one that starts: it goes on from a record, which comes through the object's file
+	Saved bool  `json:"saved,omitempty"`
 	Files Files `json:"files"`
 }
 

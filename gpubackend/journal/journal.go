@@ -44,7 +44,7 @@ type Entry struct {
 }
 
 // Key says which setting it is that a command makes: of several with one key, the last counts.
-type Key [3]uint64
+type Key [5]uint64
 
 type kept struct {
 	Entry
@@ -132,6 +132,9 @@ func (j *Journal) Refuse(why string) {
 	j.memory.Give(j.bytes)
 	j.list, j.bytes = nil, 0
 }
+
+// Refused is why there is nothing in the journal any more; nil: nothing was refused.
+func (j *Journal) Refused() error { return j.refused }
 
 // Bytes is what the journal takes.
 func (j *Journal) Bytes() uint64 { return j.bytes }

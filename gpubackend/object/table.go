@@ -193,6 +193,9 @@ func (t *Table) Parent(h uint64) uint64 {
 	return 0
 }
 
+// Has says whether there is such an object, of whatever kind.
+func (t *Table) Has(h uint64) bool { return t.find(h) != nil }
+
 // Len is the number of objects.
 func (t *Table) Len() int { return t.live }
 

@@ -116,3 +116,6 @@ func (w *Writer) raw(b []byte) error {
 	}
 	return nil
 }
+
+// Sum is the Summary's, of a record that has ended.
+func (w *Writer) Sum() uint32 { return uint32(w.sum) }

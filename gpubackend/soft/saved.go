@@ -2,6 +2,9 @@
 
 package soft
 
+// Saves implements gpubackend.Driver.
+func (d *Device) Saves() bool { return true }
+
 // Unsavable implements gpubackend.Driver. What kernels have allocated with malloc is known to the
 // heap alone.
 func (d *Device) Unsavable() string {

@@ -19,9 +19,10 @@ import (
 
 // Worker is a process of the VM that has device memory. It must do as a key of a map.
 type Worker interface {
-	// Drain has its work end, in no more than grace, and says how much it has to move. Turn tells
-	// this request from earlier ones, to which an answer may still come.
-	Drain(turn uint64, grace time.Duration) (bytes uint64, err error)
+	// Drain has its work end, in no more than grace, and says how much it has to move. It is an
+	// error if it is to be saved as a whole, and can't be. Turn tells this request from earlier
+	// ones, to which an answer may still come.
+	Drain(turn uint64, grace time.Duration, whole bool) (bytes uint64, err error)
 	// MoveOut moves so much out. MoveBack moves out once more what is in again, and didn't change.
 	MoveOut(bytes uint64) error
 	MoveBack(bytes uint64) error
@@ -66,6 +67,7 @@ type Progress struct {
 type Status struct {
 	State State  `json:"state"`
 	Image uint64 `json:"image"`
+	Saved bool   `json:"saved,omitempty"` // all of it is in a file
 }
 
 // Suspension moves a VM's device memory out and in. All methods may be called at any time.
@@ -73,7 +75,8 @@ type Suspension struct {
 	Config
 	machine Machine
 	held    atomic.Bool
-	drains  uint64 // how often workers were told to drain; of the change that is under way
+	saved   atomic.Bool // to a file: nothing is left in workers
+	drains  uint64      // how often workers were told to drain; of the change that is under way
 
 	mu  sync.Mutex
 	out map[Worker]uint64 // whose memory is out, and how much that is
@@ -111,7 +114,7 @@ func (s *Suspension) Idle() <-chan struct{} { return s.machine.Idle() }
 func (s *Suspension) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{State: s.machine.State(), Image: sum(s.out)}
+	return Status{State: s.machine.State(), Image: sum(s.out), Saved: s.saved.Load()}
 }
 
 // Forget is told of a worker that has ended.
@@ -123,7 +126,9 @@ func (s *Suspension) Forget(w Worker) {
 
 // Suspend moves all memory out, and tells now and then how far it is.
 func (s *Suspension) Suspend(tell func(Progress)) (Moved, error) {
-	return s.atLength(Suspending, s.moveAllOut, tell)
+	return s.atLength(Suspending, func(p *movement) (Moved, error) {
+		return s.moveAllOut(p, false)
+	}, tell)
 }
 
 // Resume moves it in again.
@@ -177,14 +182,14 @@ func (s *Suspension) change(
 }
 
 // moveAllOut suspends the VM.
-func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
+func (s *Suspension) moveAllOut(p *movement, whole bool) (m Moved, err error) {
 	suspended := false
 	defer func() {
 		if !suspended {
 			s.letGo()
 		}
 	}()
-	plans, err := s.drainAll()
+	plans, err := s.drainAll(whole)
 	if err != nil {
 		return m, err
 	}
@@ -218,7 +223,7 @@ func sum(plans map[Worker]uint64) (all uint64) {
 
 // drainAll has the work of all workers end, and returns how much each has to move. Workers that
 // start from now on begin nothing.
-func (s *Suspension) drainAll() (plans map[Worker]uint64, err error) {
+func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	s.held.Store(true)
 	s.drains++
 	turn := s.drains
@@ -230,7 +235,7 @@ func (s *Suspension) drainAll() (plans map[Worker]uint64, err error) {
 	for _, w := range s.Hold() {
 		all.Go(func() {
 			s.Guard("draining a worker", func() {
-				bytes, err := w.Drain(turn, grace)
+				bytes, err := w.Drain(turn, grace, whole)
 				mu.Lock()
 				defer mu.Unlock()
 				switch {

@@ -34,12 +34,17 @@ func (f *fake) ask(what string) error {
 	return f.fails[what]
 }
 
-func (f *fake) Drain(uint64, time.Duration) (uint64, error) { return f.bytes, f.ask("drain") }
-func (f *fake) MoveOut(uint64) error                        { return f.ask("out") }
-func (f *fake) MoveBack(uint64) error                       { return f.ask("back") }
-func (f *fake) MoveIn(uint64) error                         { return f.ask("in") }
-func (f *fake) Ended() bool                                 { return f.ended }
-func (f *fake) String() string                              { return f.name }
+func (f *fake) Drain(_ uint64, _ time.Duration, whole bool) (uint64, error) {
+	if whole {
+		return f.bytes, f.ask("drain-whole")
+	}
+	return f.bytes, f.ask("drain")
+}
+func (f *fake) MoveOut(uint64) error  { return f.ask("out") }
+func (f *fake) MoveBack(uint64) error { return f.ask("back") }
+func (f *fake) MoveIn(uint64) error   { return f.ask("in") }
+func (f *fake) Ended() bool           { return f.ended }
+func (f *fake) String() string        { return f.name }
 
 // did says what the worker was asked since the last time.
 func (f *fake) did() string {
@@ -124,7 +129,7 @@ func TestSuspendAndResume(t *testing.T) {
 	v := newVM(t, &fake{name: "a", bytes: 5}, &fake{name: "b"}, &fake{name: "c", bytes: 3})
 	for range 3 {
 		m := v.must(v.Suspend, "", Suspended)
-		if m.Bytes != 8 || m.Stays != 7 || v.Status() != (Status{Suspended, 8}) {
+		if m.Bytes != 8 || m.Stays != 7 || v.Status() != (Status{State: Suspended, Image: 8}) {
 			t.Fatalf("%+v, %+v", m, v.Status())
 		}
 		if got := v.did(); !slices.Equal(got, []string{"drain out", "drain", "drain out"}) {

@@ -65,6 +65,9 @@ func (s *Suspension) bringBack() error {
 
 // moveAllIn resumes the VM. Where there is no room for all, what came in goes out again.
 func (s *Suspension) moveAllIn(p *movement) (m Moved, err error) {
+	if s.saved.Load() {
+		return m, errFile
+	}
 	all := s.whose()
 	p.all.Store(sum(all))
 	in := make(map[Worker]uint64)

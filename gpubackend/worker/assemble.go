@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/functions"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
+	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
@@ -51,6 +52,7 @@ type rooms struct {
 	greens     *green.Greens
 	textures   *textures.Textures
 	suspension *suspension.Suspension
+	history    *history.History // nil: the device's state can't be saved
 }
 
 // assemble makes the rooms, which need the driver.
@@ -70,6 +72,7 @@ func (w *Worker) assemble() {
 	w.makeTransfers()
 	w.makeAdmission()
 	w.makeSuspension()
+	w.makeHistory()
 	w.buildTable()
 }
 
@@ -164,5 +167,8 @@ func (w *Worker) buildTable() {
 	for _, room := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing,
 		w.textures} {
 		w.table.Wrap(room.Steps())
+	}
+	if w.history != nil {
+		w.table.Wrap(w.history.Steps())
 	}
 }

@@ -34,6 +34,7 @@ type chains struct {
 	mem    *guestmem.Memory
 	call   int // eventfd that interrupts the guest, -1 for none
 	arena  *arena.Arena
+	runs   []wire.Run // the arena's
 	config handover.Queue
 	events []event // EVENT chains
 	due    bool    // an EVENT is
@@ -187,21 +188,27 @@ func (q *chains) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
-	files, err := q.filesOf(runs)
-	if err != nil {
-		return err
-	}
-	mem, _, err := arena.Map(files, 0, true)
-	if err != nil {
-		return err
-	}
-	q.dirty.hold(runs)
-	a, err := arena.New(mem)
+	a, err := q.mapArena(runs)
 	if err != nil {
 		return err
 	}
 	q.use(a)
 	return nil
+}
+
+// mapArena maps the arena.
+func (q *chains) mapArena(runs []wire.Run) (*arena.Arena, error) {
+	files, err := q.filesOf(runs)
+	if err != nil {
+		return nil, err
+	}
+	mem, _, err := arena.Map(files, 0, true)
+	if err != nil {
+		return nil, err
+	}
+	q.dirty.hold(runs)
+	q.runs = runs
+	return arena.New(mem)
 }
 
 // use makes a the arena.

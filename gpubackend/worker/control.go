@@ -102,6 +102,8 @@ func (w *Worker) obey(r received) error {
 		return w.moveOut(r.message.Bytes)
 	case handover.KindMoveIn:
 		return w.moveIn()
+	case handover.KindSave:
+		return w.saveTo(n.Object)
 	case handover.KindGoOn:
 		return w.goOn()
 	case handover.KindRoom:

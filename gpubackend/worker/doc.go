@@ -16,6 +16,7 @@
 //	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
 //	standing still     standstill.go suspend.go room.go (what lacks room)
+//	saved to a file    saved.go restore.go
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go
@@ -43,6 +44,8 @@
 //	green              green contexts and resources
 //	textures           textures, surfaces, arrays
 //	suspension         device memory that is moved out, and in again
+//	history            the commands that made the objects, kept, and executed again
+//	saved              what goes to a file of what is the worker's own
 //
 // # Who owns what
 //

@@ -65,28 +65,43 @@ func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 		return result
 	}
 	defer out.Done()
+	if result = w.open(variables); result != gpubackend.Success {
+		return result
+	}
+	size := len(w.told.snapshot)
+	if size > len(out.Bytes) {
+		return gpubackend.InvalidValue
+	}
+	copy(out.Bytes, w.told.snapshot)
+	w.opened = true
+	w.countStart()
+	c.Put(command.HelloAnswer{Bytes: uint64(size)})
+	return gpubackend.Success
+}
+
+// told is what passed between the guest process and this one when it said HELLO.
+type told struct {
+	environment []string
+	snapshot    []byte
+}
+
+// open opens the device for a process with these variables.
+func (w *Worker) open(variables []string) gpubackend.Result {
 	s, result := w.driver.Open(variables)
 	if result != gpubackend.Success {
 		return result
 	}
-	size := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
-	if size > len(out.Bytes) {
-		return gpubackend.InvalidValue
-	}
 	s.Devices = uint32(len(s.Device))
-	s.Encode(out.Bytes)
+	b := make([]byte, wire.SnapshotSize+len(s.Device)*wire.SnapshotDeviceSize)
+	s.Encode(b)
 	for i := range s.Device {
-		s.Device[i].Encode(out.Bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
-	}
-	for i := range s.Device {
+		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
 		w.usage.gpus = append(w.usage.gpus, ledger.ID(s.Device[i].Uuid))
 	}
 	if page := w.usage.accounts.Page(); page != nil && len(s.Device) == 1 {
 		page.SetTotal(s.Device[0].TotalMemory)
 	}
-	w.opened = true
-	w.countStart()
-	c.Put(command.HelloAnswer{Bytes: uint64(size)})
+	w.told = told{variables, b}
 	return gpubackend.Success
 }
 

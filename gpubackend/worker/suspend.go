@@ -21,6 +21,7 @@ import (
 type hold struct {
 	paused bool // the device process has its queue
 	drains bool // what was begun is to end
+	whole  bool // calls that wait, too
 	still  bool // it has, and the device process may move memory
 	waits  bool // whileHeld runs
 	told   bool // the device process knows that there is work
@@ -79,11 +80,14 @@ var errCaptures = errors.New("it captures a graph")
 func (w *Worker) drain(m *handover.Message) error {
 	answer := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}
 	if !w.hold.still {
-		w.hold.drains = true
+		w.hold.drains, w.hold.whole = true, m.Whole
 		why, err := w.awaitDrained(time.Now().Add(m.Grace))
-		w.hold.drains = false
+		w.hold.drains, w.hold.whole = false, false
 		if err != nil {
 			return err
+		}
+		if why == nil && m.Whole {
+			why = w.unsavable()
 		}
 		if why != nil {
 			answer.Error = why.Error()
@@ -93,6 +97,11 @@ func (w *Worker) drain(m *handover.Message) error {
 			w.admission.Standstill()
 		}
 		w.hold.still = true
+	} else if m.Whole {
+		if why := w.unsavable(); why != nil {
+			answer.Error = why.Error()
+			return w.control.Send(answer, nil)
+		}
 	}
 	answer.Bytes = w.suspension.Plan()
 	if err := w.control.Send(answer, nil); err != nil {
@@ -136,7 +145,7 @@ func (w *Worker) drainOnce() (why, err error) {
 	switch {
 	case w.graphs.Captures() > 0:
 		return errCaptures, nil
-	case !w.standsStill():
+	case !w.standsStill(), w.hold.whole && len(w.waiters) > 0:
 		return errWorks, nil
 	}
 	return nil, nil

@@ -51,6 +51,7 @@ type Worker struct {
 	objects object.Table
 
 	opened    bool
+	told      told
 	warm      bool // driver was initialised before there was a guest process
 	cold      bool // which doesn't suit this one
 	command   arena.Command
@@ -115,6 +116,13 @@ func Run(c Config) error {
 	}
 	defer w.close()
 	defer w.chains.dirty.close()
+	if m.Saved {
+		if err := w.restoreFrom(m.Name(fds).Object); err != nil {
+			err = fmt.Errorf("take up what was saved: %w", err)
+			_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
+			return err
+		}
+	}
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}

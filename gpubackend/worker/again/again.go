@@ -70,6 +70,9 @@ func put(e *journal.Entry, done []bool, u used) error {
 		done[i], done[i+1] = true, true
 		e.Words[i], e.Words[i+1] = uint64(wire.BufferNone)<<valueBits, 0
 		if u.input != nil {
+			if e.Body == nil { // most often it is the only one, and it may be large
+				e.Body = u.input[:0:len(u.input)]
+			}
 			at := wire.CommandSize + uint64(len(e.Body))
 			e.Words[i] = uint64(wire.BufferInline)<<valueBits | at
 			e.Words[i+1] = uint64(len(u.input))

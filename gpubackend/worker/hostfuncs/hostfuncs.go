@@ -307,3 +307,18 @@ func (h *HostFuncs) Close() {
 		h.quit = nil
 	}
 }
+
+// Told is how many functions the guest was told of, and whether one is still to come or has not
+// returned.
+func (h *HostFuncs) Told() (seq uint32, waits bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seq, h.runs || len(h.due) > 0 || len(h.release) > 0
+}
+
+// GoOn says how many another worker has told the guest of.
+func (h *HostFuncs) GoOn(seq uint32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seq = seq
+}

@@ -70,3 +70,6 @@ func (s *HostMemory) Handlers() call.Handlers {
 }
 
 const pageSize = 4096
+
+// Count is how many ranges the program has registered or shown.
+func (s *HostMemory) Count() int { return len(s.ranges) + len(s.shown) }

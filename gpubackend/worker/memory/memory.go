@@ -152,9 +152,17 @@ func (m *Memory) at(addr uint64) *mapped {
 	return nil
 }
 
-// reserve sets addresses aside.
+// reserve sets addresses aside that the guest names.
 func (m *Memory) reserve(c *call.Call, a command.MemAddressReserve) gpubackend.Result {
-	base, bytes := a.Address, a.Bytes
+	return m.Reserve(addresses.Of(a.Address, a.Bytes))
+}
+
+// Reserved are the addresses that were set aside.
+func (m *Memory) Reserved() []addresses.Range { return m.reserved }
+
+// Reserve sets addresses aside.
+func (m *Memory) Reserve(r addresses.Range) gpubackend.Result {
+	base, bytes := r.Base, r.Bytes
 	if !aligned(base, bytes) {
 		return gpubackend.InvalidValue
 	}
@@ -170,7 +178,7 @@ func (m *Memory) reserve(c *call.Call, a command.MemAddressReserve) gpubackend.R
 		m.Places.Give(addresses.OfReserved)
 		return result
 	}
-	m.reserved = slices.Insert(m.reserved, i, addresses.Of(base, bytes))
+	m.reserved = slices.Insert(m.reserved, i, r)
 	return result
 }
 

@@ -61,6 +61,14 @@ var (
 // Out says whether memory is out.
 func (s *Suspension) Out() bool { return s.out }
 
+// Image is what was moved out, one piece behind the other; without any there are none.
+func (s *Suspension) Image() (list []gpubackend.Piece, image []byte, out bool) {
+	if s.image == nil {
+		return nil, nil, s.out || len(s.list) == 0
+	}
+	return s.list, s.image.Bytes(), s.out
+}
+
 // Plan looks what can be moved out, and says how many bytes it is.
 func (s *Suspension) Plan() uint64 {
 	if s.out || s.image != nil {

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+func noProgress(suspend.Progress) {}
+
+// saveTo suspends to a file, and says that there is no worker any more.
+func (s *suspended) saveTo() *os.File {
+	s.t.Helper()
+	f, err := os.Create(filepath.Join(s.t.TempDir(), "state"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { f.Close() })
+	if _, err := s.dev.suspendTo(f, func() error { return nil }, noProgress); err != nil {
+		s.t.Fatal(err)
+	}
+	if n := s.workers(); n != 0 || inLedger(s.page) != 0 {
+		s.t.Fatalf("%d workers are left, with %d bytes", n, inLedger(s.page))
+	}
+	if x := s.dev.suspension.Status(); x.State != suspend.Suspended || !x.Saved || x.Image != 0 {
+		s.t.Fatalf("%+v", x)
+	}
+	return f
+}
+
+// workers is how many channels have one.
+func (v *vm) workers() (n int) {
+	v.dev.mu.Lock()
+	defer v.dev.mu.Unlock()
+	for _, c := range v.dev.channels {
+		if c.worker != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *suspended) resumeFrom(f io.ReaderAt) {
+	s.t.Helper()
+	if _, err := s.dev.resumeFrom(f, noProgress); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// text puts a text where a command can name it.
+func (s *suspended) text(at uint64, text string) (word, size uint64) {
+	s.guest.Write(s.arena+wire.Bulk+at, []byte(text))
+	return inBulk + at, uint64(len(text))
+}
+
+const countingPTX = ".version 8.0\n.target sm_80\n.address_size 64\n" +
+	".visible .global .align 4 .u32 counter;\n" +
+	".visible .entry f() { .reg .u32 %r; .reg .u64 %a; mov.u64 %a, counter;\n" +
+	"ld.global.u32 %r, [%a]; add.u32 %r, %r, 1; st.global.u32 [%a], %r; ret; }\n"
+
+// code is what a program has that counts in a variable of its own.
+type code struct{ module, function, counter uint64 }
+
+func (s *suspended) load() (c code) {
+	s.t.Helper()
+	image, size := s.text(0, countingPTX)
+	none := uint64(wire.BufferNone) << 56
+	c.module = s.do(gpubackend.OpModuleLoadData, image, size, none, 0, none, 0, none, 0)
+	name, size := s.text(0, "f")
+	c.function = s.do(gpubackend.OpModuleGetFunction, c.module, name, size)
+	name, size = s.text(0, "counter")
+	c.counter = s.do(gpubackend.OpModuleGetGlobal, c.module, name, size)
+	return c
+}
+
+// count launches the kernel, and returns what the variable then has.
+func (s *suspended) count(c code, stream uint64) uint32 {
+	s.t.Helper()
+	s.do(gpubackend.OpLaunchKernel, c.function, stream, 1|1<<32, 1|1<<32, 1|1<<32, 0, 0)
+	s.do(gpubackend.OpStreamSynchronize, stream)
+	s.do(gpubackend.OpCopyDtoH, c.counter, inBulk, 4, 4, 0, 0)
+	b := s.guest.Read(s.arena+wire.Bulk, 4)
+	return uint32(b[0]) | uint32(b[1])<<8
+}
+
+// TestSavedToAFile: the workers end, and others go on where they stopped, again and again.
+func TestSavedToAFile(t *testing.T) {
+	s := newSuspended(t)
+	for _, size := range []uint64{4096, 100000, 5 << 20, 12 << 20} {
+		s.allocate(size)
+	}
+	c := s.load()
+	stream := s.do(gpubackend.OpStreamCreateWithPriority, 1, 0)
+	from, to := s.do(gpubackend.OpEventCreate, 0), s.do(gpubackend.OpEventCreate, 0)
+	s.do(gpubackend.OpEventRecordWithFlags, from, stream, 0)
+	s.count(c, stream)
+	s.do(gpubackend.OpEventRecordWithFlags, to, stream, 0)
+	s.do(gpubackend.OpStreamSynchronize, stream)
+	elapsed := s.do(gpubackend.OpEventElapsed, from, to)
+	pool := s.do(gpubackend.OpPoolDefault, 0)
+	pooled := s.do(gpubackend.OpMemAllocAsync, 1<<20, pool, stream)
+	reserved := uint64(0x400000000000)
+	s.do(gpubackend.OpMemAddressReserve, reserved, 2<<20)
+	gone, before := s.do(gpubackend.OpEventCreate, 0), uint64(0)
+	s.do(gpubackend.OpEventDestroy, gone)
+	for n := range uint32(3) {
+		f := s.saveTo()
+		s.refused(Request{Resume: true}, "give it with --from", suspend.Suspended)
+		s.refused(Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
+		s.resumeFrom(f)
+		s.mustHold()
+		if got := s.count(c, stream); got != 2+n {
+			t.Fatalf("the kernel has counted to %d, not %d", got, 2+n)
+		}
+		if got := s.do(gpubackend.OpEventElapsed, from, to); got != elapsed {
+			t.Fatalf("%d ns between the events, it were %d", got, elapsed)
+		}
+		// what is new gets what it would have got
+		e := s.do(gpubackend.OpEventCreate, 0)
+		s.do(gpubackend.OpEventDestroy, e)
+		if e>>48 != gone>>48 || e&0xffffff != gone&0xffffff || e <= max(gone, before) {
+			t.Fatalf("a new event gets handle %#x, after %#x and %#x", e, gone, before)
+		}
+		before = e
+		s.allocate(1 << 20)
+		s.mustHold()
+	}
+	s.do(gpubackend.OpMemFreeAsync, pooled, stream)
+	s.do(gpubackend.OpMemAddressFree, reserved, 2<<20)
+	s.mustSuspend()
+	s.mustResume()
+	s.mustHold()
+}
+
+// TestNotSaved: what can't be saved is refused with the reason, and nothing is changed.
+func TestNotSaved(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(5 << 20)
+	no := errors.New("no")
+	for _, test := range []struct {
+		name       string
+		begin, end func()
+		keep       error
+		text       string
+	}{
+		{"a graph", func() { s.word(0); s.seq += 0; s.do(gpubackend.OpGraphCreate, 0) },
+			func() { s.do(gpubackend.OpGraphDestroy, s.word(0)) }, nil, "graphs"},
+		{"not kept", func() {}, func() {}, no, "no"},
+	} {
+		test.begin()
+		graph := s.word(0)
+		_, err := s.dev.suspendTo(io.Discard, func() error { return test.keep }, noProgress)
+		if err == nil || !strings.Contains(err.Error(), test.text) ||
+			s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
+			t.Fatalf("%s: %v, %+v", test.name, err, s.dev.suspension.Status())
+		}
+		if test.name == "a graph" {
+			s.do(gpubackend.OpGraphDestroy, graph)
+		}
+		s.mustHold()
+	}
+	s.resumeFrom(s.saveTo()) // now it can be
+	s.mustHold()
+	s.do(gpubackend.OpDevicePrimaryCtxReset, 0)
+	_, err := s.dev.suspendTo(io.Discard, func() error { return nil }, noProgress)
+	if err == nil || !strings.Contains(err.Error(), "cuDevicePrimaryCtxReset") {
+		t.Fatalf("%v", err)
+	}
+}
+
+// TestBadFiles are refused with the reason, and the VM stays as it is.
+func TestBadFiles(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(5 << 20)
+	old, err := io.ReadAll(rewound(t, s.saveTo()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.resumeFrom(bytes.NewReader(old))
+	s.mustHold()
+	f := s.saveTo()
+	good, err := io.ReadAll(rewound(t, f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(good)
+	damaged[len(damaged)/2] ^= 1
+	for text, b := range map[string][]byte{
+		"cut short": good[:len(good)-1], "damaged": damaged,
+		"none of Paracuda's": make([]byte, 4096),
+		"suspended last":     old,
+	} {
+		_, err := s.dev.resumeFrom(bytes.NewReader(b), noProgress)
+		if err == nil || !strings.Contains(err.Error(), text) || s.workers() != 0 ||
+			s.dev.suspension.State() != suspend.Suspended {
+			t.Fatalf("%q: %v, %+v", text, err, s.dev.suspension.Status())
+		}
+	}
+	s.resumeFrom(f)
+	s.mustHold()
+}
+
+func rewound(t *testing.T, f *os.File) *os.File {
+	t.Helper()
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestProgramEndsMeanwhile: a program that ends while it is in a file gets its chains back, and is
+// not made again; and then there is nothing that the file is needed for.
+func TestProgramEndsMeanwhile(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(5 << 20)
+	f := s.saveTo()
+	s.closeChannel(0)
+	s.reap(1, 3)
+	if _, err := s.dev.resumeFrom(f, noProgress); err == nil {
+		t.Fatal("nothing is left of what was saved")
+	}
+	s.mustResume()
+	s.program(0)
+}

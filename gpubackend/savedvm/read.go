@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package savedvm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+)
+
+// Check reads a whole record, and does nothing else: it says whether it is one of a VM's, whole and
+// undamaged.
+func Check(from io.Reader) (record.Summary, error) {
+	next, program := 0, uint32(0)
+	summary, err := record.Check(from, func(s record.Section) error {
+		switch {
+		case program == 0 && next == 0 && s.Program == 0 && s.Name == ProgramsName:
+			next = len(sections)
+			return nil
+		case next == len(sections) && s.Program == program+1:
+			program, next = s.Program, 0
+		}
+		if s.Program != program || program == 0 || next == len(sections) ||
+			s.Name != sections[next].name || s.Bytes > sections[next].most {
+			return fmt.Errorf("%w has it where it can't be", ErrSaved)
+		}
+		next++
+		return nil
+	})
+	if err == nil && next < len(sections) {
+		err = fmt.Errorf("%w has no section %q", ErrSaved, sections[next].name)
+	}
+	return summary, err
+}
+
+// Read reads a record that Check has found to be good. For each program, give returns where its
+// worker reads, nil if nobody does; and then what it answered. Nothing is read after an error.
+func Read(from io.Reader, give func(number int, p Program) (to io.WriteCloser, end func() error),
+) error {
+	r, err := record.NewReader(from)
+	if err != nil {
+		return err
+	}
+	b, err := ReadAll(r, ProgramsName, MaxPrograms)
+	if err != nil {
+		return err
+	}
+	var list []Program
+	if err := json.Unmarshal(b, &list); err != nil {
+		return fmt.Errorf("read %w: %w", ErrSaved, err)
+	}
+	for i, p := range list {
+		to, end := give(i, p)
+		err := pass(r, to)
+		if end != nil {
+			// a worker that gives up says why, and reads no more
+			if said := end(); said != nil {
+				return fmt.Errorf("take up %s (pid %d): %w", p.Name, p.PID, said)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("%w has more programs than it says", ErrSaved), err)
+	}
+	return nil
+}
+
+// pass passes the sections of one program on, as a record of its own.
+func pass(r *record.Reader, to io.WriteCloser) error {
+	if to == nil {
+		for _, x := range sections {
+			if _, err := Next(r, x.name, x.most); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	defer to.Close()
+	w, err := record.NewWriter(to, record.Header{})
+	if err != nil {
+		return err
+	}
+	for _, x := range sections {
+		n, err := Next(r, x.name, x.most)
+		if err != nil {
+			return err
+		}
+		err = copySection(w, r, record.Section{Program: 1, Name: x.name, Bytes: n})
+		if err != nil {
+			return err
+		}
+	}
+	return w.End()
+}

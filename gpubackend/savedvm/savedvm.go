@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package savedvm is the record of a VM (package record): what sections it has, how it is written
+// from what workers write of their programs, and how workers get back what they wrote.
+//
+//	savedvm.go  the sections, and reading a worker's
+//	write.go    writes a VM's record
+//	read.go     reads one
+//
+// # Sections
+//
+// The VM, program 0, has one section:
+//
+//	programs  whose sections follow: a list of type Program, as JSON
+//
+// and each program these, in this order:
+//
+//	state    what its worker knows (package worker/saved)
+//	objects  the table of objects (package object)
+//	journal  the commands that made them (package journal)
+//	layout   what lies where in device memory (gpubackend.Saving)
+//	memory   what is in it, one piece behind the other
+//
+// A worker writes a record of its own, in which its program is number 1, and reads one.
+//
+// # Who may lie
+//
+// Workers, and whoever wrote the file. A worker's record is taken apart and checked before it gets
+// into the VM's: it can have no other sections than these, nor larger ones than is allowed. What is
+// in them is judged by the worker that reads them, which harms its own program alone.
+package savedvm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+)
+
+// Names of the sections.
+const (
+	ProgramsName = "programs"
+
+	StateName   = "state"
+	ObjectsName = "objects"
+	JournalName = "journal"
+	LayoutName  = "layout"
+	MemoryName  = "memory"
+)
+
+// Bounds of the sections that are read into memory.
+const (
+	MaxPrograms = 1 << 20
+	MaxState    = 64 << 20
+	MaxObjects  = 512 << 20
+	MaxJournal  = 4 << 30
+	MaxLayout   = 512 << 20
+)
+
+// section is one that every program has, and its bound.
+type section struct {
+	name string
+	most uint64
+}
+
+// sections are those of a program, in their order.
+var sections = []section{
+	{StateName, MaxState}, {ObjectsName, MaxObjects}, {JournalName, MaxJournal},
+	{LayoutName, MaxLayout}, {MemoryName, 1 << 62},
+}
+
+// Program is one whose sections are in a record.
+type Program struct {
+	Channel int // of the VM's
+	PID     int32
+	Name    string
+}
+
+// ErrSaved is wrapped by all errors that say what is wrong with a VM's record.
+var ErrSaved = errors.New("the record of the VM")
+
+// Pipe returns both ends of what a worker's record goes through: a socket, which a device process
+// may make where it may make no pipe.
+func Pipe() (near, far *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a socket for a record: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "record"), os.NewFile(uintptr(fds[1]), "record"), nil
+}
+
+// Next goes to the next section of a record, which must have that name, and has at most so many
+// bytes.
+func Next(r *record.Reader, name string, most uint64) (bytes uint64, err error) {
+	s, err := r.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return 0, fmt.Errorf("%w has no section %q", ErrSaved, name)
+	case err != nil:
+		return 0, err
+	case s.Name != name || s.Bytes > most:
+		return 0, fmt.Errorf("%w has section %q of %d bytes where %q is, of at most %d",
+			ErrSaved, s.Name, s.Bytes, name, most)
+	}
+	return s.Bytes, nil
+}
+
+// ReadAll reads a section that has at most so many bytes.
+func ReadAll(r *record.Reader, name string, most uint64) ([]byte, error) {
+	if _, err := Next(r, name, most); err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("read section %q: %w", name, err)
+	}
+	return b, nil
+}

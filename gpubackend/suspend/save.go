@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package suspend
+
+import (
+	"errors"
+	"fmt"
+)
+
+// errFile says that what was suspended is in a file.
+var errFile = errors.New("the VM was suspended to a file: give it with --from")
+
+// errNoFile is the reverse.
+var errNoFile = errors.New("the VM wasn't suspended to a file: resume it without --from")
+
+// Save moves all memory out, and has save write it and all else that workers have to a file, and
+// end them. After an error of save the VM runs on, and the workers with it.
+func (s *Suspension) Save(save func() error, tell func(Progress)) (Moved, error) {
+	return s.atLength(Suspending, func(p *movement) (Moved, error) {
+		m, err := s.moveAllOut(p, true)
+		if err != nil {
+			return m, err
+		}
+		if err := s.guarded(save); err != nil {
+			_, back := s.moveAllIn(new(movement))
+			if back != nil {
+				back = fmt.Errorf("%w: %w", errStranded, back)
+			}
+			return m, errors.Join(fmt.Errorf("%w: %w", errMoving, err), back)
+		}
+		s.saved.Store(true)
+		return m, nil
+	}, tell)
+}
+
+// Load has load make workers from what was saved, and lets them go on. After an error of load all
+// is as it was.
+func (s *Suspension) Load(
+	load func() (bytes uint64, err error), tell func(Progress),
+) (Moved, error) {
+	return s.atLength(Resuming, func(*movement) (m Moved, err error) {
+		if !s.saved.Load() {
+			return m, errNoFile
+		}
+		err = s.guarded(func() error { m.Bytes, err = load(); return err })
+		if err != nil {
+			return m, fmt.Errorf("%w: %w", errMoving, err)
+		}
+		s.saved.Store(false)
+		s.letGo()
+		return m, nil
+	}, tell)
+}
+
+// Out is how much of a worker's memory is out.
+func (s *Suspension) Out(w Worker) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out[w]
+}
+
+// Lost is told that what was saved is of no use any more: the VM has nothing left of it.
+func (s *Suspension) Lost() { s.saved.Store(false) }
+
+// guarded calls f, a fault of which is an error.
+func (s *Suspension) guarded(f func() error) (err error) {
+	if !s.Guard("saving or loading a VM", func() { err = f() }) {
+		return errFault
+	}
+	return err
+}

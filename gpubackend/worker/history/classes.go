@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// Every command is of one class. Those that aren't named here change nothing that lasts: they ask,
+// they give the device work, they end something, or what they make is known to a room of the
+// worker's, which saves it or counts what keeps a program where it is (package fixed).
+
+// makers make objects, unless those are there already.
+var makers = []gpubackend.Op{
+	gpubackend.OpDevicePrimaryCtxRetain, gpubackend.OpCtxCreate,
+	gpubackend.OpModuleLoadData, gpubackend.OpModuleGetFunction,
+	gpubackend.OpModuleEnumerateFunctions,
+	gpubackend.OpLibraryLoadData, gpubackend.OpLibraryGetKernel, gpubackend.OpLibraryGetModule,
+	gpubackend.OpLibraryEnumerateKernels, gpubackend.OpKernelGetFunction,
+	gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,
+}
+
+// contextless are the makers that need no current context: one that goes leaves what they made.
+var contextless = map[gpubackend.Op]bool{
+	gpubackend.OpDevicePrimaryCtxRetain: true, gpubackend.OpCtxCreate: true,
+	gpubackend.OpLibraryLoadData: true, gpubackend.OpLibraryGetKernel: true,
+	gpubackend.OpLibraryEnumerateKernels: true,
+}
+
+// setters set something of an object, or of the context, that lasts. The value says which of their
+// words tell one setting from another, behind the command itself and the context.
+var setters = map[gpubackend.Op][]int{
+	gpubackend.OpCtxSetLimit:            {0},
+	gpubackend.OpCtxSetCacheConfig:      {},
+	gpubackend.OpCtxSetSharedMemConfig:  {},
+	gpubackend.OpFuncSetAttribute:       {0, 1},
+	gpubackend.OpFuncSetCacheConfig:     {0},
+	gpubackend.OpFuncSetSharedMemConfig: {0},
+	gpubackend.OpKernelSetAttribute:     {0, 2, 3},
+	gpubackend.OpKernelSetCacheConfig:   {0, 2},
+	gpubackend.OpStreamSetAttribute:     {0, 1},
+}
+
+// refusers do what isn't kept: from then on the objects can't be made again.
+var refusers = []gpubackend.Op{
+	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
+	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
+	gpubackend.OpStreamCopyAttributes,
+	gpubackend.OpGraphMemorySet,
+}

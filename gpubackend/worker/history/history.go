@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history keeps the commands that made a program's objects, as they are executed, and has
+// another worker execute them again.
+//
+//	classes.go   which commands are kept
+//	history.go   keeps them: a step around their handlers, and none around any other's
+//	replay.go    executes them again
+//
+// # Who owns what
+//
+// The worker's loop owns a History, which owns the journal (package journal). Its bytes count for a
+// budget of their own, so that a program has as much of the host's memory as it would have without.
+// A program that needs more can't be saved, and is none the worse.
+//
+// # Who may lie
+//
+// The guest wrote the commands, and they were executed. When they come from a record, they are the
+// guest's again: each goes through its handler, and must succeed and make the objects that it made.
+package history
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/again"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
+)
+
+// Config is what a History needs.
+type Config struct {
+	Objects *object.Table
+	Buffers *call.Buffers
+	Memory  *budget.Budget // what the journal may take
+}
+
+// History is that of one guest process.
+type History struct {
+	Config
+	journal *journal.Journal
+	taker   *again.Taker
+}
+
+// New returns a History of a program that has done nothing.
+func New(c Config) *History {
+	h := &History{Config: c, taker: again.New(c.Buffers)}
+	h.journal = journal.New(c.Memory.Limit(), c.Memory, c.Objects.Has)
+	return h
+}
+
+// Steps are what is done around the handlers of others. They come before all other steps.
+func (h *History) Steps() call.Steps {
+	steps := call.Steps{}
+	for _, op := range makers {
+		steps[op] = h.make
+	}
+	for op := range setters {
+		steps[op] = h.set
+	}
+	for _, op := range refusers {
+		steps[op] = h.refuse
+	}
+	return steps
+}
+
+// make keeps a command that made objects.
+func (h *History) make(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	before := h.Objects.Len()
+	e, result, err := h.taker.Run(c, run)
+	if result != gpubackend.Success || h.Objects.Len() == before {
+		return result
+	}
+	for _, word := range c.Answers() {
+		if h.Objects.Has(word) {
+			e.Made = append(e.Made, word)
+		}
+	}
+	switch {
+	case err != nil:
+		h.journal.Refuse(err.Error())
+	case h.Objects.Len() != before+len(e.Made):
+		h.journal.Refuse(fmt.Sprintf("%s made more than it said", c.Op.Name()))
+	default:
+		if contextless[c.Op] {
+			e.Context = 0
+		}
+		h.journal.Add(e, h.uses(c))
+	}
+	return result
+}
+
+// uses are the objects that a command names.
+func (h *History) uses(c *call.Call) (list []uint64) {
+	if c.Context != 0 && !contextless[c.Op] {
+		list = append(list, c.Context)
+	}
+	for _, word := range c.Words() {
+		if h.Objects.Has(word) {
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+// set keeps a command that set something.
+func (h *History) set(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	e, result, err := h.taker.Run(c, run)
+	switch {
+	case result != gpubackend.Success:
+	case err != nil:
+		h.journal.Refuse(err.Error())
+	case c.Op == gpubackend.OpStreamSetAttribute && c.Word(0) == streams.PerThread:
+		h.journal.Refuse("it has set an attribute of a thread's own stream")
+	default:
+		key := journal.Key{uint64(c.Op), c.Context}
+		for i, word := range setters[c.Op] {
+			key[2+i] = c.Word(word)
+		}
+		h.journal.Set(key, e, h.uses(c))
+	}
+	return result
+}
+
+// refuse is around commands that aren't kept.
+func (h *History) refuse(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
+	if result == gpubackend.Success || result == call.Pending {
+		h.journal.Refuse("it has called " + c.Op.Name())
+	}
+	return result
+}
+
+// Entries are the commands that make all objects again but so many, which others make.
+func (h *History) Entries(others int) ([]journal.Entry, error) {
+	return h.journal.Entries(h.Objects.Len() - others)
+}
+
+// Refused says why the objects can't be made again, if that is known already.
+func (h *History) Refused() error { return h.journal.Refused() }

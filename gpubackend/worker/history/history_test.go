@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/again"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// rig is a program with contexts and streams, and settings of them.
+type rig struct {
+	*History
+	t       *testing.T
+	objects object.Table
+	buffers call.Buffers
+	next    uint64
+	set     map[uint64]uint64 // settings by what they are of
+}
+
+func newRig(t *testing.T, memory uint64) *rig {
+	r := &rig{t: t, set: map[uint64]uint64{}}
+	r.History = New(Config{Objects: &r.objects, Buffers: &r.buffers, Memory: budget.New(memory)})
+	return r
+}
+
+// handle is the handler of all commands.
+func (r *rig) handle(c *call.Call) gpubackend.Result {
+	r.next++
+	switch c.Op {
+	case gpubackend.OpCtxCreate:
+		c.Answer(r.objects.Add(object.Context, r.next, 0))
+	case gpubackend.OpStreamCreateWithPriority:
+		if !r.objects.Has(c.Context) {
+			return gpubackend.InvalidContext
+		}
+		c.Answer(r.objects.Add(object.Stream, r.next, c.Context))
+	case gpubackend.OpStreamSetAttribute:
+		r.set[c.Word(0)] = c.Word(2)
+	case gpubackend.OpModuleGetFunction:
+		r.objects.Add(object.Function, 1, 0) // of which it says nothing
+	}
+	return gpubackend.Success
+}
+
+func (r *rig) run(c *call.Call) gpubackend.Result {
+	if step := r.Steps()[c.Op]; step != nil {
+		return step(c, r.handle)
+	}
+	return r.handle(c)
+}
+
+func (r *rig) do(op gpubackend.Op, context uint64, words ...uint64) (made uint64) {
+	r.t.Helper()
+	command := &arena.Command{Command: wire.Command{Op: uint16(op), Context: context}}
+	command.N = copy(command.Words[:], words)
+	c := call.New(&r.buffers)
+	c.Start(command)
+	if result := r.run(&c); result != gpubackend.Success {
+		r.t.Fatalf("%s: %d", op.Name(), result)
+	}
+	if a := c.Answers(); len(a) > 0 {
+		return a[0]
+	}
+	return 0
+}
+
+// TestHistory: another program gets the same objects with the same settings, though what made some
+// is gone.
+func TestHistory(t *testing.T) {
+	r := newRig(t, 1<<20)
+	a := r.do(gpubackend.OpCtxCreate, 0)
+	b := r.do(gpubackend.OpCtxCreate, a)
+	gone := r.do(gpubackend.OpStreamCreateWithPriority, a)
+	s := r.do(gpubackend.OpStreamCreateWithPriority, b)
+	for value := range uint64(3) {
+		r.do(gpubackend.OpStreamSetAttribute, b, s, 1, value)
+	}
+	r.do(gpubackend.OpStreamQuery, b, s) // is none that is kept
+	r.objects.Remove(gone)
+	r.objects.Remove(a) // what was made with it current stays
+	list, err := r.Entries(0)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d commands, %v", len(list), err)
+	}
+	other := newRig(t, 1<<20)
+	var made []uint64
+	err = other.Replay(list, other.run, func([]uint64) error { return nil },
+		func(handles []uint64) error {
+			made = append(made, handles...)
+			if len(made) == 1 { // as the table of objects would have it
+				other.objects = object.Table{}
+				other.objects.Add(object.Kernel, 0, 0)
+				other.objects.Add(object.Context, 0, 0)
+				other.objects.Add(object.Kernel, 0, 0)
+			}
+			return nil
+		})
+	if err != nil || len(made) != 2 || made[0] != b || made[1] != s || other.set[s] != 2 {
+		t.Fatalf("%#x, set %v, %v", made, other.set, err)
+	}
+	no := errors.New("no")
+	fails := func([]uint64) error { return no }
+	if err := other.Replay(list, other.run, fails, fails); !errors.Is(err, no) {
+		t.Errorf("%v", err)
+	}
+	strange := []journal.Entry{{Op: uint16(gpubackend.OpLaunchKernel)}}
+	if err := other.Replay(strange, other.run, fails, fails); !errors.Is(err, again.ErrCommand) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRefused: what isn't kept is said, for good.
+func TestRefused(t *testing.T) {
+	for text, do := range map[string]func(r *rig, context uint64){
+		"cuDevicePrimaryCtxReset": func(r *rig, x uint64) {
+			r.do(gpubackend.OpDevicePrimaryCtxReset, x)
+		},
+		"a thread's own stream": func(r *rig, x uint64) {
+			r.do(gpubackend.OpStreamSetAttribute, x, 2, 1, 5)
+		},
+		"made more than it said": func(r *rig, x uint64) {
+			r.do(gpubackend.OpModuleGetFunction, x)
+		},
+		"take more than": func(r *rig, x uint64) {
+			for range 1000 {
+				r.do(gpubackend.OpStreamCreateWithPriority, x)
+			}
+		},
+	} {
+		r := newRig(t, 64<<10)
+		x := r.do(gpubackend.OpCtxCreate, 0)
+		if r.Refused() != nil {
+			t.Fatal(r.Refused())
+		}
+		do(r, x)
+		_, err := r.Entries(0)
+		if err == nil || !strings.Contains(err.Error(), text) || r.Refused() == nil ||
+			r.Memory.Used() != 0 {
+			t.Errorf("%s: %v, %d bytes", text, err, r.Memory.Used())
+		}
+	}
+}
+
+// TestClasses: no command has two, and each has as many words in its key as there is room for.
+func TestClasses(t *testing.T) {
+	seen := map[gpubackend.Op]int{}
+	for _, list := range [][]gpubackend.Op{makers, refusers} {
+		for _, op := range list {
+			seen[op]++
+		}
+	}
+	for op, key := range setters {
+		seen[op]++
+		if len(key) > len(journal.Key{})-2 {
+			t.Errorf("%s has a key of %d words", op.Name(), len(key))
+		}
+	}
+	for op, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is of %d classes", op.Name(), n)
+		}
+	}
+	for op := range contextless {
+		if seen[op] == 0 {
+			t.Errorf("%s isn't kept", op.Name())
+		}
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/worker/again"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// Replay executes entries again, each as run does it. before is told what one is about to make, and
+// after what it has made.
+func (h *History) Replay(
+	entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+	before, after func(made []uint64) error,
+) error {
+	var command arena.Command
+	c := call.New(h.Buffers)
+	for i := range entries {
+		e := &entries[i]
+		if !kept(gpubackend.Op(e.Op)) {
+			return fmt.Errorf("%w: %s is none that is kept", again.ErrCommand,
+				gpubackend.Op(e.Op).Name())
+		}
+		if err := again.Command(e, &command); err != nil {
+			return err
+		}
+		if err := before(e.Made); err != nil {
+			return err
+		}
+		c.Start(&command)
+		result := run(&c)
+		h.Buffers.Release()
+		if result != gpubackend.Success {
+			return fmt.Errorf("execute %s again: %w", c.Op.Name(), result.Err())
+		}
+		if err := after(e.Made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kept says whether a command is one that a history keeps.
+func kept(op gpubackend.Op) bool {
+	for _, maker := range makers {
+		if op == maker {
+			return true
+		}
+	}
+	_, ok := setters[op]
+	return ok
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package saved is what a worker writes of its own to the record of its program: the section
+// "state" (package savedvm), as JSON.
+//
+// # Who may lie
+//
+// Who wrote the record: nothing here is more than well-formed, and bounded. What it says is judged
+// as what a guest says is.
+package saved
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+)
+
+// Event is an EVENT chain of the guest's.
+type Event struct {
+	Head   uint16
+	Record uint64
+}
+
+// Map is pinned pages that commands may name.
+type Map struct {
+	ID      uint32
+	Head    uint16
+	Bytes   uint64
+	Address uint64
+	Offset  uint64
+	Flags   uint32
+	Runs    []wire.Run
+	Kept    bool
+}
+
+// Queue is the channel's virtqueue, and what came through it.
+type Queue struct {
+	Base     uint16
+	InFlight []uint16
+	Arena    []wire.Run // where it is in guest memory
+	Position arena.Position
+	Events   []Event
+	Due      bool // the guest's threads are to be woken
+	Maps     []Map
+	KeptMaps int
+	Gone     []uint32 // maps that the guest is yet to be told are given back
+}
+
+// Allocation is device memory, in the context of that handle.
+type Allocation struct{ Address, Bytes, Context uint64 }
+
+// Code is where code has its variables, and what handles it has. Module or Library is 0.
+type Code struct{ Address, Module, Library, Context uint64 }
+
+// EventTime is of the event of that handle.
+type EventTime struct {
+	Event uint64
+	Ago   int64
+}
+
+// State is a worker's.
+type State struct {
+	Environment [][]byte // of the guest process: its variables may have any bytes
+	Snapshot    []byte   // that it was told: the same GPUs are needed
+	Queue       Queue
+	HostFuncs   uint32 // how many host functions it was told of
+	Allocations []Allocation
+	Codes       []Code
+	Events      []EventTime
+	Pools       pools.Saved
+	Reserved    []addresses.Range
+	Pieces      []gpubackend.Piece
+}
+
+// ErrState is wrapped by all errors that say what is wrong with a state.
+var ErrState = errors.New("the state of a program")
+
+// Encode is the reverse of Decode.
+func (s *State) Encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("save %w: %w", ErrState, err)
+	case len(b) > savedvm.MaxState:
+		return nil, fmt.Errorf("%w takes more than %d bytes", ErrState, savedvm.MaxState)
+	}
+	return b, nil
+}
+
+// Decode reads a state, which must have all that this version writes and nothing else.
+func Decode(b []byte) (*State, error) {
+	s, d := &State{}, json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(s); err != nil {
+		return nil, fmt.Errorf("read %w: %w", ErrState, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w has something behind it", ErrState)
+	}
+	return s, nil
+}
