@@ -5,9 +5,14 @@ package device
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -116,7 +121,8 @@ func TestLaunchesWithoutEnd(t *testing.T) {
 	grow(t, "the others keep all from the VM that launches most", a.kernels)
 }
 
-// Nodes of graphs: more than a software GPU takes, and about as many as it does.
+// Nodes of graphs: more than a software GPU takes, and about as many as it does. (A GPU takes all:
+// tests/bench/attacks.)
 const tooMany, hugeGraph = 100_000, 30_000
 
 // capture makes a graph of so many kernels and instantiates it.
@@ -164,8 +170,8 @@ func TestHugeGraphs(t *testing.T) {
 	h.keeps(b)
 }
 
-// manyPrograms is how many a VM's memory has room for here.
-const manyPrograms = 24
+// manyPrograms is as many as a VM can have.
+const manyPrograms = 64
 
 // TestCrowdOfPrograms of one VM has the share of one VM.
 func TestCrowdOfPrograms(t *testing.T) {
@@ -252,6 +258,91 @@ func TestVMThatComesAndGoes(t *testing.T) {
 	})()
 	work(plenty, a, b)
 	time.Sleep(settling)
-	h.shares(0.1, a, b) // with another load on the host some windows are far off
+	h.shares(due-leastShare, a, b)
 	h.goesOn(b)
+}
+
+// TestTwoVMsOfOneName: the second one is refused each time, and costs the first nothing.
+func TestTwoVMsOfOneName(t *testing.T) {
+	h := newHost(t)
+	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
+	page, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	var joined, refused atomic.Int64
+	defer lie(func() {
+		page.Worker(0).Hold()
+		c, err := client.New(client.Config{
+			Path: h.path, Required: true, Name: "b", GPUs: []link.GPU{{Name: "soft"}},
+			Page: page, Log: quiet(),
+		})
+		if err == nil {
+			joined.Add(1)
+			c.Close()
+		} else if strings.Contains(err.Error(), "--name") {
+			refused.Add(1)
+		}
+	})()
+	work(plenty, a, b)
+	time.Sleep(settling)
+	h.shares(due-leastShare, a, b)
+	h.keeps(b)
+	if joined.Load() > 0 || refused.Load() == 0 {
+		t.Errorf("a second VM of the name joined %d times and was refused %d times", joined.Load(),
+			refused.Load())
+	}
+}
+
+// TestLogOnAFullDisk: the arbiter can't write its log, and has much to say.
+func TestLogOnAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { full.Close() })
+	h := &host{T: t, path: filepath.Join(t.TempDir(), "arbiter"), log: logrus.New()}
+	h.log.SetLevel(logrus.TraceLevel)
+	var failed atomic.Int64
+	h.log.SetOutput(failing{full, &failed})
+	h.start()
+	t.Cleanup(func() { h.stop() })
+	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
+	page, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	defer lie(func() { // comes and goes, which is logged
+		time.Sleep(20 * time.Millisecond)
+		c, err := client.New(client.Config{
+			Path: h.path, Required: true, Name: "ghost", GPUs: []link.GPU{{Name: "soft"}},
+			Page: page, Log: quiet(),
+		})
+		if err == nil {
+			c.Close()
+		}
+	})()
+	work(plenty, a, b)
+	time.Sleep(settling)
+	h.shares(due-leastShare, a, b)
+	h.keeps(b)
+	if failed.Load() == 0 {
+		t.Error("nothing was logged")
+	}
+}
+
+// failing counts what couldn't be written.
+type failing struct {
+	file   *os.File
+	failed *atomic.Int64
+}
+
+func (f failing) Write(b []byte) (int, error) {
+	n, err := f.file.Write(b)
+	if err != nil {
+		f.failed.Add(1)
+	}
+	return n, err
 }

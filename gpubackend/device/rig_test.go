@@ -38,7 +38,7 @@ type vm struct {
 }
 
 const (
-	guestBytes = 64 << 20
+	guestBytes = 192 << 20
 	arenaBytes = 2 << 20
 	queueSize  = 64
 	soon       = time.Minute

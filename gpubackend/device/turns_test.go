@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -51,7 +52,8 @@ type host struct {
 	*testing.T
 	path    string
 	arbiter *arbiter.Arbiter
-	stop    func() // ends it
+	stop    func()         // ends it
+	log     *logrus.Logger // its; nil: none
 }
 
 func newHost(t *testing.T) *host {
@@ -65,7 +67,11 @@ func newHost(t *testing.T) *host {
 // start starts an arbiter.
 func (h *host) start() {
 	h.Helper()
-	a, err := arbiter.New(arbiter.Config{Log: quiet()})
+	log := quiet()
+	if h.log != nil {
+		log = logrus.NewEntry(h.log)
+	}
+	a, err := arbiter.New(arbiter.Config{Log: log})
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -15,6 +15,8 @@ TOP = next((d for d in HERE.parents if (d / "bin/paracuda").exists()), None)
 if TOP is None:
     sys.exit(f"{pathlib.Path(sys.argv[0]).name}: there is no bin/paracuda: run make build")
 
+PARACUDA = TOP / "bin/paracuda"
+
 
 def gpu():
     """The GPU to execute on, if nobody says."""
@@ -65,6 +67,20 @@ def execute(command, limit):
             os.killpg(child.pid, signal.SIGKILL)
             out, err = child.communicate()
     return code or child.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+def calibrate(program):
+    """How many iterations of the program share's kernel take a microsecond."""
+    per_us = 100.0
+    for _ in range(3):
+        tried = int(1000 * per_us)
+        code, out, err = execute([str(program), "--calibrate", str(tried)], 60)
+        if code:
+            sys.exit(f"the kernel can't be measured: {err.strip()[-300:]}")
+        took = next(float(line.split()[1]) for line in out.splitlines()
+                    if line.startswith("kernel "))
+        per_us = tried / took
+    return per_us
 
 
 def machine(soft):

@@ -105,6 +105,13 @@ static void set_clock(double seconds) {
     base = end - __rdtsc() * tick;
 }
 
+// processor is for how long this process has used processors, in seconds.
+static double processor() {
+    timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
 static void launch() {
     if (graph)
         CHECK(cudaGraphLaunch(graph, stream));
@@ -163,7 +170,7 @@ static void tenant(int depth, int each, double think, double at, double seconds)
     set_clock(0.5);
     std::mt19937 random(getpid());
     std::uniform_real_distribution<double> part(0.5, 1.5);
-    double begin = wall();
+    double begin = wall(), busy = 0;
     if (begin > at) printf("# late by %.1f s\n", begin - at);
     cudaEvent_t ended, next;
     for (cudaEvent_t *e : {&ended, &next})
@@ -179,9 +186,11 @@ static void tenant(int depth, int each, double think, double at, double seconds)
         if (depth > 1) std::swap(ended, next);
         const double over = wall();
         if (begin >= at && over <= end) {
+            if (!kernels) busy -= processor();
             kernels += (long long)depth * each;
             waits.push_back((over - begin) * 1e6);
         }
+        if (over > end && busy < 0) busy += processor();
         begin = over;
         if (think > 0) {
             usleep(think * part(random));
@@ -189,6 +198,7 @@ static void tenant(int depth, int each, double think, double at, double seconds)
         }
     }
     result("kernels", kernels, "kernels");
+    if (kernels && busy > 0) result("cpu", busy * 1e6 / kernels, "us");
     result("wait.p50", quantile(waits, 0.5), "us");
     result("wait.p99", quantile(waits, 0.99), "us");
 }
