@@ -67,7 +67,7 @@ func (t Tree) Enter() error {
 		return err
 	}
 	for _, p := range pieces {
-		if err := p.place(); err != nil {
+		if err := p.place(root); err != nil {
 			return errors.Join(err, unix.Unmount(base, unix.MNT_DETACH))
 		}
 	}
@@ -150,25 +150,68 @@ func (t Tree) pieces() (pieces []piece, err error) {
 	return pieces, nil
 }
 
-// place puts a piece where it belongs, unless that is there by another.
-func (p piece) place() error {
-	at := filepath.Join(base, p.path)
-	if _, err := os.Stat(at); err == nil && p.file {
-		return nil
+// place puts a piece where it belongs in the tree whose root this is: where the host has it without
+// links, and as it was named by a link. A file that is there by another piece stays.
+func (p piece) place(root int) error {
+	real := p.path
+	if path, err := filepath.EvalSymlinks(p.path); err == nil {
+		real = path
+	}
+	at, err := inside(root, real)
+	switch {
+	case err == nil && p.file:
+		unix.Close(at)
+		return p.link(root, real)
+	case errors.Is(err, unix.ENOENT):
+		if err := p.prepare(base + real); err != nil {
+			return err
+		}
+		at, err = inside(root, real)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", real, err)
+	}
+	defer unix.Close(at)
+	if err := unix.MoveMount(p.fd, "", at, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount on %s: %w", real, err)
+	}
+	return p.link(root, real)
+}
+
+// prepare makes an empty file or folder for a piece.
+func (p piece) prepare(at string) error {
+	if !p.file {
+		return os.MkdirAll(at, 0o755)
 	}
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	if p.file {
-		f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o444)
-		if err != nil {
-			return err
-		}
-		f.Close()
-	} else if err := os.MkdirAll(at, 0o755); err != nil {
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_WRONLY, 0o444)
+	if err != nil {
 		return err
 	}
-	return put(p.fd, at)
+	return f.Close()
+}
+
+// link has a piece found by its name, too, unless a link of another piece leads there.
+func (p piece) link(root int, real string) error {
+	at, err := inside(root, p.path)
+	if err == nil {
+		unix.Close(at)
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(base+p.path), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(real, base+p.path)
+}
+
+// inside opens a path as processes in the tree will see it: its links lead nowhere else.
+func inside(root int, path string) (fd int, err error) {
+	return unix.Openat2(root, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT,
+	})
 }
 
 // copied returns what is at a path of the host's, with these attributes.

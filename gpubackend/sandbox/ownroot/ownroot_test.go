@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,6 +100,45 @@ func TestEnter(t *testing.T) {
 			}
 			testEnter(t, flags)
 		})
+	}
+}
+
+// TestLinks: folders that are named by links are there, as folders and by these names.
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.MkdirAll(at("shown/real"), 0o755), os.MkdirAll(at("elsewhere/real"), 0o755),
+		os.WriteFile(at("shown/real/a"), []byte("in the same folder"), 0o644),
+		os.WriteFile(at("elsewhere/real/a"), []byte("in another"), 0o644),
+		os.Symlink("real", at("shown/relative")),
+		os.Symlink(at("shown/real"), at("shown/absolute")),
+		os.Symlink(at("elsewhere"), at("shown/away")), os.Symlink("elsewhere", at("outside")),
+	); err != nil {
+		t.Fatal(err)
+	}
+	tree := Tree{Program: at("shown/real/a"), ReadOnly: []string{
+		at("shown"), at("shown/real"), at("shown/relative"), at("shown/absolute"),
+		at("shown/away/real"), at("outside/real"), at("outside/real/a"),
+	}}
+	files := map[string]string{}
+	for _, path := range tree.ReadOnly[1:6] {
+		file := filepath.Join(path, "a")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[file] = string(text[:min(len(text), 16)])
+	}
+	tree.ReadOnly = append(tree.ReadOnly, slices.Collect(maps.Keys(files))...)
+	s := enterAs(t, tree, unix.CLONE_NEWUSER)
+	if s.Err != "" {
+		t.Fatal(s.Err)
+	}
+	for file, text := range files {
+		if s.Read[file] != text {
+			t.Errorf("%s: %q, want %q", file, s.Read[file], text)
+		}
 	}
 }
 
