@@ -11,6 +11,7 @@
 //	                   log.go logformat.go
 //	a VM's processes   device.go worker.go mover.go starter.go tree.go
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
+//	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
 //	a host's           arbiter.go set.go
 //	looking on         ps.go top.go toptable.go stats.go usage.go probe.go doctor.go

@@ -28,7 +28,10 @@ func runMover(o *childOptions) error {
 		return err
 	}
 	if err := mover.Run(mover.Config{
-		Control: control, Log: log, Confine: o.confine(sandbox.SoftMover),
+		Control: control, Log: log,
+		Confine: o.confine(confined{
+			soft: sandbox.SoftMover, cuda: sandbox.CUDAMover, files: driversFiles,
+		}),
 	}); err != nil {
 		loglimit.Keep(log).WithError(err).Error("mover ends")
 		return exitCode(1)

@@ -128,7 +128,7 @@ func (o *deviceOptions) made() (paths []string) {
 }
 
 // confineSelf takes from the device process what it doesn't need, once all is open that it opens.
-func (o *deviceOptions) confineSelf(gpu string, log *logrus.Entry) error {
+func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 	if !o.sandbox {
 		return nil
 	}
@@ -142,27 +142,31 @@ func (o *deviceOptions) confineSelf(gpu string, log *logrus.Entry) error {
 	if missing != nil && err == nil {
 		log.WithError(missing).Debug("the device process may have the rights of what it executes")
 	}
-	if err != nil || gpu != gpuSoft {
+	if err != nil {
 		return err
 	}
-	return filter(sandbox.SoftDevice)
+	return filter(sandbox.Device, sandbox.Files{})
 }
 
-// filter takes all files from this process, and has the kernel end it when it makes a system call
-// that its role doesn't need.
-func filter(role sandbox.Role) error {
+// filter takes all files but these from this process, and has the kernel end it when it makes a
+// system call that its role doesn't need.
+func filter(role sandbox.Role, files sandbox.Files) error {
 	// Reads the time zone's file, for the log, while files can be opened.
 	_, _ = time.Now().Zone()
-	if err := sandbox.NoFiles(); err != nil {
+	if err := sandbox.OnlyFiles(files); err != nil {
 		return err
 	}
 	return sandbox.Filter(role)
 }
 
-// confine returns what a child of this role calls when it is ready, before it serves a guest.
-// There is a list of system calls for the software GPU; what NVIDIA's driver needs isn't listed
-// yet.
-func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
+// confined is what a child may do when it is ready, by the GPU that it uses.
+type confined struct {
+	soft, cuda sandbox.Role
+	files      func() sandbox.Files // on CUDA; on the software GPU it opens none
+}
+
+// confine returns what a child calls when it is ready, before it serves a guest.
+func (o *childOptions) confine(to confined) func(gpu string) error {
 	return func(gpu string) error {
 		if !o.sandbox {
 			return nil
@@ -172,9 +176,12 @@ func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
 				return err
 			}
 		}
-		if gpu != gpuSoft {
+		if gpu == gpuSoft {
+			return filter(to.soft, sandbox.Files{})
+		}
+		if !isListed() {
 			return nil
 		}
-		return filter(soft)
+		return filter(to.cuda, to.files())
 	}
 }

@@ -136,7 +136,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 			return err
 		}
 	}
-	if err := o.confineSelf(s.gpu, s.log); err != nil {
+	if err := o.confineSelf(s.log); err != nil {
 		return err
 	}
 	if conn != nil {

@@ -100,7 +100,8 @@ func firstProcess(tree ownroot.Tree) error {
 	if err := sandbox.NotDumpable(); err != nil {
 		return err
 	}
-	return filter(sandbox.SoftMover) // whose calls are enough to wait, whatever the GPU
+	// Whose calls are enough to wait, whatever the GPU.
+	return filter(sandbox.SoftMover, sandbox.Files{})
 }
 
 // alone gives children of the calling thread the tree, and a PID namespace. Its first process ends

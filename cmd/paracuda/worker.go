@@ -93,8 +93,10 @@ func runWorker(o *childOptions) error {
 			return newDriver(gpu, p, host, accounts, capture, log)
 		},
 		NewMover: connectMover,
-		Confine:  o.confine(sandbox.SoftWorker),
-		Log:      log,
+		Confine: o.confine(confined{
+			soft: sandbox.SoftWorker, cuda: sandbox.CUDAWorker, files: workerFiles,
+		}),
+		Log: log,
 	})
 	if err != nil {
 		loglimit.Keep(log).WithError(err).Info("worker ends")

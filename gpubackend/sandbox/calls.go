@@ -40,7 +40,7 @@ var calls = []call{
 	{number: unix.SYS_CLONE, name: "clone", roles: anyRole, why: "threads are made", rule: threads},
 	{
 		number: unix.SYS_CLONE3, name: "clone3", roles: anyRole, answer: unix.ENOSYS,
-		why: "its flags can't be seen: glibc uses clone instead",
+		why: "glibc uses clone instead, whose flags show",
 	},
 	{number: unix.SYS_SET_ROBUST_LIST, name: "set_robust_list", roles: anyRole,
 		why: "glibc's threads"},
@@ -87,7 +87,7 @@ var calls = []call{
 	{number: unix.SYS_BRK, name: "brk", roles: anyRole, why: "glibc's malloc"},
 	{
 		number: unix.SYS_PRCTL, name: "prctl", roles: children,
-		why: "names of memory and threads, and how sharply a thread's pauses end",
+		why: "names of memory and threads, and their timer slack",
 		rule: seccomp.Or{
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_VMA)},
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_NAME)},
@@ -95,13 +95,13 @@ var calls = []call{
 		},
 	},
 	{
-		number: unix.SYS_PRCTL, name: "prctl", roles: SoftDevice, answer: unix.EACCES,
+		number: unix.SYS_PRCTL, name: "prctl", roles: Device, answer: unix.EACCES,
 		why: "the Go runtime tries to name memory, and goes on",
 	},
 	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: SoftWorker, why: "the GPU's memory"},
-	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: SoftWorker,
+	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: workers,
 		why: "the Go runtime, names"},
 
 	// Files that it has.
@@ -116,20 +116,20 @@ var calls = []call{
 		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
 		why: "seals, copies of descriptors, their flags",
 	},
-	{number: unix.SYS_PREADV2, name: "preadv2", roles: SoftDevice,
+	{number: unix.SYS_PREADV2, name: "preadv2", roles: Device,
 		why: "events that others may have made blocking"},
-	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: SoftDevice, why: "the same"},
+	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: Device, why: "the same"},
 	{
-		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: SoftDevice, answer: unix.EACCES,
+		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: Device, answer: unix.EACCES,
 		why: "the Go runtime tries to remove a socket: the starter process does",
 	},
 	{
-		number: unix.SYS_PIDFD_SEND_SIGNAL, name: "pidfd_send_signal", roles: SoftDevice,
+		number: unix.SYS_PIDFD_SEND_SIGNAL, name: "pidfd_send_signal", roles: Device,
 		why:  "workers and mover are killed",
 		rule: seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SIGKILL)},
 	},
 	{
-		number: unix.SYS_OPENAT, name: "openat", roles: anyRole, answer: unix.EACCES,
+		number: unix.SYS_OPENAT, name: "openat", roles: onSoft | Device, answer: unix.EACCES,
 		why: "the Go runtime tries, and goes on",
 	},
 
@@ -155,18 +155,70 @@ var calls = []call{
 		rule: sockets,
 	},
 	{
-		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: SoftWorker, why: "time limits",
+		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: workers, why: "time limits",
 		rule: sockets,
 	},
-	{number: unix.SYS_SOCKET, name: "socket", roles: SoftWorker, why: "offers", rule: local},
-	{number: unix.SYS_BIND, name: "bind", roles: SoftWorker, why: "offers of memory and events"},
-	{number: unix.SYS_LISTEN, name: "listen", roles: SoftWorker, why: "offers"},
-	{number: unix.SYS_ACCEPT4, name: "accept4", roles: SoftWorker | SoftDevice,
+	{number: unix.SYS_SOCKET, name: "socket", roles: workers, why: "offers", rule: local},
+	{number: unix.SYS_BIND, name: "bind", roles: workers, why: "offers of memory and events"},
+	{number: unix.SYS_LISTEN, name: "listen", roles: workers, why: "offers"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | Device,
 		why: "offers; front ends"},
-	{number: unix.SYS_CONNECT, name: "connect", roles: SoftWorker, why: "offers of other workers"},
-	{number: unix.SYS_GETEUID, name: "geteuid", roles: SoftWorker, why: "whose offers it takes"},
-	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: SoftWorker, why: "wake-ups"},
+	{number: unix.SYS_CONNECT, name: "connect", roles: workers, why: "offers of other workers"},
+	{number: unix.SYS_GETEUID, name: "geteuid", roles: workers, why: "whose offers it takes"},
+	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: workers, why: "wake-ups"},
 	{number: unix.SYS_PPOLL, name: "ppoll", roles: anyRole, why: "waiting for several things"},
 	{number: unix.SYS_EPOLL_CTL, name: "epoll_ctl", roles: anyRole, why: "the Go runtime"},
 	{number: unix.SYS_EPOLL_PWAIT, name: "epoll_pwait", roles: anyRole, why: "the Go runtime"},
+
+	// What NVIDIA's driver asks for once it is loaded and initialised, for contexts and memory too.
+	{
+		number: unix.SYS_IOCTL, name: "ioctl", roles: onCUDA, why: "the driver (the lists below)",
+		rule: ioctlRule(),
+	},
+	{
+		number: unix.SYS_OPENAT, name: "openat", roles: onCUDA,
+		why: "the GPU's devices for each mapping; files as Landlock has it",
+	},
+	{number: unix.SYS_POLL, name: "poll", roles: onCUDA, why: "the driver's threads wait"},
+	{number: unix.SYS_DUP, name: "dup", roles: onCUDA, why: "memory that is shared"},
+	{number: unix.SYS_PIPE2, name: "pipe2", roles: onCUDA, why: "the driver's threads are woken"},
+	{number: unix.SYS_MREMAP, name: "mremap", roles: onCUDA, why: "glibc's malloc"},
+	{
+		number: unix.SYS_CLOCK_NANOSLEEP, name: "clock_nanosleep", roles: onCUDA,
+		why: "pauses of the driver's",
+	},
+	{number: unix.SYS_LSEEK, name: "lseek", roles: onCUDA, why: "files of the host's state"},
+	{number: unix.SYS_STAT, name: "stat", roles: onCUDA, why: "the GPU's devices"},
+	{number: unix.SYS_NEWFSTATAT, name: "newfstatat", roles: onCUDA, why: "the GPU's devices"},
+	{number: unix.SYS_ACCESS, name: "access", roles: onCUDA, why: "whether modules are loaded"},
+	{number: unix.SYS_READLINK, name: "readlink", roles: onCUDA, why: "its own name"},
+	{
+		number: unix.SYS_READLINKAT, name: "readlinkat", roles: onCUDA,
+		why: "a GPU's place on PCI Express",
+	},
+	{number: unix.SYS_GETDENTS64, name: "getdents64", roles: onCUDA, why: "memory nodes"},
+	{number: unix.SYS_GET_MEMPOLICY, name: "get_mempolicy", roles: onCUDA, why: "memory nodes"},
+	{number: unix.SYS_SYSINFO, name: "sysinfo", roles: onCUDA, why: "the host's memory"},
+	{number: unix.SYS_UNAME, name: "uname", roles: onCUDA, why: "the host's kernel"},
+	{number: unix.SYS_GETUID, name: "getuid", roles: onCUDA, why: "whose cache it is"},
+	{
+		number: unix.SYS_PRLIMIT64, name: "prlimit64", roles: onCUDA,
+		why: "its own limits, to read",
+		rule: seccomp.PerArg{
+			seccomp.EqualTo(0), seccomp.AnyValue{}, seccomp.EqualTo(0),
+		},
+	},
+	{
+		number: unix.SYS_SCHED_GET_PRIORITY_MAX, name: "sched_get_priority_max", roles: onCUDA,
+		why: "attributes of the driver's threads",
+	},
+	{
+		number: unix.SYS_SCHED_GET_PRIORITY_MIN, name: "sched_get_priority_min", roles: onCUDA,
+		why: "the same",
+	},
+	{number: unix.SYS_MKDIR, name: "mkdir", roles: CUDAWorker, why: "the cache of compiled code"},
+	{number: unix.SYS_UNLINK, name: "unlink", roles: onCUDA,
+		why: "the cache; links to devices, which Landlock refuses"},
+	{number: unix.SYS_SYMLINK, name: "symlink", roles: onCUDA,
+		why: "links to devices, which Landlock refuses"},
 }

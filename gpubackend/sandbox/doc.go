@@ -6,7 +6,7 @@
 // A Starter starts children without privileges; with Apart and Alone, in namespaces of their own,
 // where ownroot has files for them. Environment says which variables they get, and CloseInherited
 // keeps descriptors that this process inherited by accident from them. KeepOnly, NotDumpable and
-// NoFiles take something from the process that calls them. Filter is called by one that is ready:
+// OnlyFiles take something from the process that calls them. Filter is called by one that is ready:
 // from then on the kernel kills it when it makes a system call that its role doesn't need. The
 // calls are described in calls.go alone; the filters' programs and docs/system-calls.md are made
 // from it.
@@ -24,6 +24,6 @@
 // # Files
 //
 //	children         starter.go environment.go files.go (descriptors)
-//	own privileges   own.go own_unsafe.go dumpable.go landlock.go
-//	system calls     calls.go (described) build.go (to programs) filter.go
+//	own privileges   own.go own_unsafe.go dumpable.go landlock.go (files)
+//	system calls     calls.go ioctls.go (described) build.go (to programs) filter.go
 package sandbox

@@ -23,17 +23,20 @@ func page() string {
 	var b strings.Builder
 	b.WriteString(`# System calls of workers, movers and device processes
 
-What the processes of a VM may ask the host's kernel for on the software GPU, once they serve a
-guest (gpubackend/sandbox, from whose list this page is made). Any other call ends the process,
-with the signal SIGSYS. With NVIDIA's driver there is no filter yet.
+What the processes of a VM may ask the host's kernel for once they serve a guest
+(gpubackend/sandbox, from whose list this page is made). Any other call ends the process, with the
+signal SIGSYS. The software GPU needs little; NVIDIA's driver makes contexts, memory and streams
+through files and requests of its own. Memory can be made executable by nobody: the driver's
+libraries are loaded before.
 
-| call | worker | mover | device process | what for |
-|---|---|---|---|---|
+| call | worker, soft | on CUDA | mover, soft | on CUDA | device process | what for |
+|---|---|---|---|---|---|---|
 `)
+	roles := []Role{SoftWorker, CUDAWorker, SoftMover, CUDAMover, Device}
 	counts := map[Role]int{}
 	for _, c := range calls {
 		fmt.Fprintf(&b, "| %s |", c.name)
-		for _, role := range []Role{SoftWorker, SoftMover, SoftDevice} {
+		for _, role := range roles {
 			switch {
 			case c.roles&role == 0:
 				b.WriteString(" |")
@@ -46,9 +49,25 @@ with the signal SIGSYS. With NVIDIA's driver there is no filter yet.
 		}
 		fmt.Fprintf(&b, " %s |\n", c.why)
 	}
-	fmt.Fprintf(&b, "\nA worker may make %d calls, a mover %d, a device process %d.\n",
-		counts[SoftWorker], counts[SoftMover], counts[SoftDevice])
+	b.WriteString("| **calls that are made** |")
+	for _, role := range roles {
+		fmt.Fprintf(&b, " %d |", counts[role])
+	}
+	b.WriteString(" |\n")
+	requests(&b, "NVIDIA's devices (`/dev/nvidiactl`, `/dev/nvidia0` and so on)", "NV_ESC_",
+		frontIoctls)
+	requests(&b, "NVIDIA's memory module (`/dev/nvidia-uvm`), none of its tools'", "UVM_",
+		uvmIoctls)
 	return b.String()
+}
+
+// requests writes a list of ioctls.
+func requests(b *strings.Builder, of, prefix string, list []ioctl) {
+	fmt.Fprintf(b, "\n## Requests to %s\nBy ioctl, of workers and movers on CUDA.\n\n", of)
+	b.WriteString("| request | number | what for |\n|---|---|---|\n")
+	for _, i := range list {
+		fmt.Fprintf(b, "| %s%s | %#x | %s |\n", prefix, i.name, i.number, i.why)
+	}
 }
 
 // TestDocs: the page says what the list does.

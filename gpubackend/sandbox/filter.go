@@ -19,10 +19,15 @@ type Role uint8
 const (
 	SoftWorker Role = 1 << iota // a worker on the software GPU
 	SoftMover                   // a mover on the software GPU
-	SoftDevice                  // a device process of a VM on the software GPU
+	CUDAWorker                  // a worker with NVIDIA's driver
+	CUDAMover                   // a mover with NVIDIA's driver
+	Device                      // a device process, whatever the GPU
 
-	children = SoftWorker | SoftMover
-	anyRole  = children | SoftDevice
+	workers  = SoftWorker | CUDAWorker
+	onCUDA   = CUDAWorker | CUDAMover
+	onSoft   = SoftWorker | SoftMover
+	children = onSoft | onCUDA
+	anyRole  = children | Device
 )
 
 // ErrRole says that there is no list of calls for a role.

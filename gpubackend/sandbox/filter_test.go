@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/abi/nvgpu"
 
 	"github.com/paracuda/paracuda/internal/leaks"
 )
@@ -61,7 +62,7 @@ func runDeed(name string) int {
 		f = allowed[deed]
 	}
 	if f == nil {
-		f = refused[deed]
+		f = answered[role][deed]
 	}
 	_, _ = time.Now().Zone()
 	if err := Filter(testRoles[role]); err != nil {
@@ -79,7 +80,8 @@ func runDeed(name string) int {
 func leave() { syscall.Exit(0) }
 
 var testRoles = map[string]Role{
-	"worker": SoftWorker, "mover": SoftMover, "device": SoftDevice,
+	"worker": SoftWorker, "mover": SoftMover, "device": Device,
+	"worker on CUDA": CUDAWorker, "mover on CUDA": CUDAMover,
 }
 
 // raw makes a system call with up to three arguments.
@@ -126,8 +128,8 @@ var forbidden = map[string]func(){
 	"openat2":                 raw(unix.SYS_OPENAT2),
 	"rename a file":           raw(unix.SYS_RENAMEAT2),
 	"make a directory":        raw(unix.SYS_MKDIRAT),
-	"list a directory":        raw(unix.SYS_GETDENTS64),
-	"limits of a process":     raw(unix.SYS_PRLIMIT64),
+	"limits of a process":     raw(unix.SYS_PRLIMIT64, 1),
+	"new limits":              raw(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 1),
 	"the clock":               raw(unix.SYS_SETTIMEOFDAY),
 	"restart the host":        raw(unix.SYS_REBOOT),
 }
@@ -135,26 +137,61 @@ var forbidden = map[string]func(){
 var (
 	deleteFile = raw(unix.SYS_UNLINKAT)
 	beTraced   = raw(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0))
+	list       = raw(unix.SYS_GETDENTS64)
+	makeFolder = raw(unix.SYS_MKDIR)
+	requestOf  = func(number uintptr) func() { return raw(unix.SYS_IOCTL, 0, number) }
 )
 
 // alsoForbidden is what some roles may and others mustn't.
 var alsoForbidden = map[string]map[string]func(){
-	"worker": {"delete a file": deleteFile, "be traced": beTraced},
-	"mover": {
-		"delete a file": deleteFile, "be traced": beTraced,
-		"a local socket": raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
-		"a connection":   raw(unix.SYS_CONNECT, 0),
-		"a listener":     raw(unix.SYS_LISTEN, 0),
+	"worker": {
+		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
+		"make a folder": makeFolder, "read limits": raw(unix.SYS_PRLIMIT64),
 	},
-	"device": {
-		"a local socket":   raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
-		"a connection":     raw(unix.SYS_CONNECT, 0),
-		"a listener":       raw(unix.SYS_LISTEN, 0),
+	"mover": with(noOffers, map[string]func(){
+		"delete a file": deleteFile, "be traced": beTraced, "list a directory": list,
+		"make a folder": makeFolder,
+	}),
+	"worker on CUDA": with(otherRequests, map[string]func(){
+		"delete a file": deleteFile, "be traced": beTraced,
+	}),
+	"mover on CUDA": with(noOffers, with(otherRequests, map[string]func(){
+		"delete a file": deleteFile, "be traced": beTraced, "make a folder": makeFolder,
+	})),
+	"device": with(noOffers, map[string]func(){
+		"list a directory": list,
 		"a name":           raw(unix.SYS_BIND, 0),
 		"stop a process":   raw(unix.SYS_PIDFD_SEND_SIGNAL, 0, uintptr(unix.SIGSTOP)),
 		"its own pidfd":    raw(unix.SYS_PIDFD_GETFD, 0),
 		"another's memory": raw(unix.SYS_PROCESS_VM_WRITEV, 1),
-	},
+	}),
+}
+
+// noOffers is what only workers do.
+var noOffers = map[string]func(){
+	"a local socket": raw(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM),
+	"a connection":   raw(unix.SYS_CONNECT, 0),
+	"a listener":     raw(unix.SYS_LISTEN, 0),
+}
+
+const exportDMABuf = nvgpu.NV_ESC_EXPORT_TO_DMABUF_FD
+
+// otherRequests are ioctls that aren't those of NVIDIA's driver, and some of its that aren't
+// needed. Each has no file.
+var otherRequests = map[string]func(){
+	"write to a terminal":         requestOf(unix.TIOCSTI),
+	"read memory by UVM's tools":  requestOf(nvgpu.UVM_TOOLS_READ_PROCESS_MEMORY),
+	"write memory by UVM's tools": requestOf(nvgpu.UVM_TOOLS_WRITE_PROCESS_MEMORY),
+	"a request of another type":   requestOf(0xc0100000 | 'E'<<8 | nvgpu.NV_ESC_RM_FREE),
+	"a request that is unknown":   requestOf(0xc0100000 | 'F'<<8 | 0x01),
+	"memory for other devices":    requestOf(0xc0100000 | 'F'<<8 | exportDMABuf),
+}
+
+// with returns the deeds of both.
+func with(a, b map[string]func()) map[string]func() {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
 }
 
 // allowed must go on.
@@ -184,11 +221,6 @@ var allowed = map[string]func(){
 		var p *int
 		*p = 1
 	},
-	"opening a file fails": func() {
-		if _, err := os.Open("/proc/self/status"); !errors.Is(err, os.ErrPermission) {
-			panic(fmt.Sprint("error ", err))
-		}
-	},
 	"clone3 isn't there": func() {
 		if _, _, err := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); err != unix.ENOSYS {
 			panic(fmt.Sprint("error ", err))
@@ -196,10 +228,55 @@ var allowed = map[string]func(){
 	},
 }
 
-// refused is what the device process gets an error for, and nothing else.
-var refused = map[string]func(){
-	"delete a file": refusal(unix.SYS_UNLINKAT),
-	"prctl":         refusal(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
+var openFails = func() {
+	if _, err := os.Open("/proc/self/status"); !errors.Is(err, os.ErrPermission) {
+		panic(fmt.Sprint("error ", err))
+	}
+}
+
+// answered is what some roles get an answer for, be it an error.
+var answered = map[string]map[string]func(){
+	"worker":         {"opening a file fails": openFails},
+	"mover":          {"opening a file fails": openFails},
+	"worker on CUDA": driversCalls,
+	"mover on CUDA":  driversCalls,
+	"device": {
+		"opening a file fails": openFails,
+		"delete a file":        refusal(unix.SYS_UNLINKAT),
+		"prctl":                refusal(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
+	},
+}
+
+// driversCalls are some of what NVIDIA's driver does. The requests have no file that knows them.
+var driversCalls = map[string]func(){
+	"a file is opened": func() {
+		f, err := os.Open("/proc/self/status")
+		if err != nil {
+			panic(err)
+		}
+		f.Close()
+	},
+	"a request of any size": func() {
+		for _, size := range []uintptr{0x10, 0x20, 0x38, 0x900} {
+			_, _, err := unix.RawSyscall(unix.SYS_IOCTL, 0,
+				0xc0000000|size<<16|'F'<<8|nvgpu.NV_ESC_RM_CONTROL, 0)
+			if err != unix.ENOTTY && err != unix.EBADF {
+				panic(err)
+			}
+		}
+	},
+	"a request of UVM's": func() {
+		_, _, err := unix.RawSyscall(unix.SYS_IOCTL, 0, nvgpu.UVM_INITIALIZE, 0)
+		if err != unix.ENOTTY && err != unix.EBADF {
+			panic(err)
+		}
+	},
+	"limits are read": func() {
+		var l unix.Rlimit
+		if err := unix.Prlimit(0, unix.RLIMIT_AS, nil, &l); err != nil {
+			panic(err)
+		}
+	},
 }
 
 func refusal(number uintptr, args ...uintptr) func() {
@@ -244,10 +321,7 @@ func TestForbiddenCallsKill(t *testing.T) {
 
 func TestAllowedCallsGoOn(t *testing.T) {
 	for role := range testRoles {
-		deeds := slices.Collect(maps.Keys(allowed))
-		if role == "device" {
-			deeds = slices.AppendSeq(deeds, maps.Keys(refused))
-		}
+		deeds := slices.AppendSeq(slices.Collect(maps.Keys(allowed)), maps.Keys(answered[role]))
 		for _, deed := range deeds {
 			t.Run(role+"/"+deed, func(t *testing.T) {
 				t.Parallel()
@@ -261,7 +335,9 @@ func TestAllowedCallsGoOn(t *testing.T) {
 
 // TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not.
 func TestListsAreShort(t *testing.T) {
-	for role, most := range map[Role]int{SoftWorker: 55, SoftMover: 45, SoftDevice: 45} {
+	for role, most := range map[Role]int{
+		SoftWorker: 55, SoftMover: 45, Device: 45, CUDAWorker: 80, CUDAMover: 70,
+	} {
 		seen := map[uintptr]bool{}
 		for _, c := range calls {
 			if c.roles&role == 0 || c.answer != 0 {

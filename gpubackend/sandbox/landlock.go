@@ -4,17 +4,42 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 )
 
-// noFiles handles all rights to files that the package knows and the kernel may, and lets none.
-var noFiles = landlock.V5.BestEffort()
+// landlocked handles all rights to files that the package knows and the kernel may. It holds for
+// all threads, those that libraries have made as well.
+var landlocked = landlock.V5.BestEffort()
 
-// NoFiles keeps this process from opening, making or removing any file by its path, and from TCP,
-// as far as the kernel can (Landlock). What is open stays so.
-func NoFiles() error {
-	if err := noFiles.Restrict(); err != nil {
+// Files are what a process may go on opening, by absolute paths. Those that aren't there are left
+// out.
+type Files struct {
+	ReadOnly []string // files, and folders with all in them
+	Devices  []string // device files, to read, write and control
+	Writable []string // folders, to read, write, make and remove files in
+}
+
+// OnlyFiles keeps this process from opening, making or removing any other file by its path, and
+// from TCP, as far as the kernel can (Landlock). What is open stays so.
+func OnlyFiles(f Files) error {
+	var rules []landlock.Rule
+	for _, path := range f.ReadOnly {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			rules = append(rules, landlock.RODirs(path).IgnoreIfMissing())
+		} else {
+			rules = append(rules, landlock.ROFiles(path).IgnoreIfMissing())
+		}
+	}
+	if len(f.Devices) > 0 {
+		rules = append(rules,
+			landlock.RWFiles(f.Devices...).WithIoctlDev().IgnoreIfMissing())
+	}
+	if len(f.Writable) > 0 {
+		rules = append(rules, landlock.RWDirs(f.Writable...).IgnoreIfMissing())
+	}
+	if err := landlocked.Restrict(rules...); err != nil {
 		return fmt.Errorf("give files up: %w", err)
 	}
 	return nil

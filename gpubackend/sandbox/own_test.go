@@ -21,7 +21,8 @@ import (
 
 // ownDeeds are what a test's child does that is in no role.
 var ownDeeds = map[string]func() int{
-	"keep nothing": keepNothing, "no files": giveFilesUp, "listen": listen, "dial": dial,
+	"keep nothing": keepNothing, "no files": giveFilesUp, "only files": giveMostFilesUp,
+	"listen": listen, "dial": dial,
 	"in a user namespace": inNamespace,
 }
 
@@ -57,7 +58,7 @@ func show(names ...string) int {
 func giveFilesUp() int {
 	before, err := os.Open("/proc/self/status")
 	if err == nil {
-		err = NoFiles()
+		err = OnlyFiles(Files{})
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -78,6 +79,60 @@ func giveFilesUp() int {
 		fmt.Println("memory", err)
 	}
 	leave()
+	return 0
+}
+
+// giveMostFilesUp keeps a folder to write in, one to read and a device, and tries these and others.
+func giveMostFilesUp() int {
+	dir, err := os.MkdirTemp("", "paracuda-only")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	read, write := filepath.Join(dir, "read"), filepath.Join(dir, "write")
+	file := filepath.Join(read, "file")
+	if err := errors.Join(os.Mkdir(read, 0o700), os.Mkdir(write, 0o700),
+		os.WriteFile(file, []byte("x"), 0o600)); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if err := OnlyFiles(Files{
+		ReadOnly: []string{read, "/proc/self/status", "/does/not/exist"},
+		Devices:  []string{"/dev/null", "/dev/nothing-of-the-kind"}, Writable: []string{write},
+	}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, try := range []struct {
+		path string
+		mode int
+		may  bool
+	}{
+		{file, os.O_RDONLY, true},
+		{file, os.O_RDWR, false},
+		{filepath.Join(read, "new"), os.O_CREATE | os.O_WRONLY, false},
+		{filepath.Join(write, "new"), os.O_CREATE | os.O_WRONLY, true},
+		{"/proc/self/status", os.O_RDONLY, true},
+		{"/proc/self/maps", os.O_RDONLY, false},
+		{"/dev/null", os.O_RDWR, true},
+		{"/dev/zero", os.O_RDONLY, false},
+		{"/etc/passwd", os.O_RDONLY, false},
+	} {
+		f, err := os.OpenFile(try.path, try.mode, 0o600)
+		if (err == nil) != try.may || err != nil && !errors.Is(err, os.ErrPermission) {
+			fmt.Println(try.path, try.mode, err)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+	if err := os.Remove(filepath.Join(write, "new")); err != nil {
+		fmt.Println("remove", err)
+	}
+	if err := os.Remove(file); !errors.Is(err, os.ErrPermission) {
+		fmt.Println("remove what may only be read", err)
+	}
 	return 0
 }
 
@@ -117,6 +172,17 @@ func TestNoFiles(t *testing.T) {
 		t.Skipf("the kernel has no Landlock: %v, %v", abi, err)
 	}
 	if out := run(t, "no files", (*exec.Cmd).Start); out != "" {
+		t.Error(out)
+	}
+}
+
+// TestOnlyFiles: those that are named can be used, and only as they are named.
+func TestOnlyFiles(t *testing.T) {
+	if abi, err := ll.LandlockGetABIVersion(); err != nil {
+		t.Skipf("the kernel has no Landlock: %v, %v", abi, err)
+	}
+	t.Setenv("TMPDIR", t.TempDir()) // the child can't remove what it has made there
+	if out := run(t, "only files", (*exec.Cmd).Start); out != "" {
 		t.Error(out)
 	}
 }

@@ -30,7 +30,10 @@ var programs = map[Role][]bpf.Instruction{
 	for _, role := range []struct {
 		name string
 		role Role
-	}{{"SoftWorker", SoftWorker}, {"SoftMover", SoftMover}, {"SoftDevice", SoftDevice}} {
+	}{
+		{"SoftWorker", SoftWorker}, {"SoftMover", SoftMover}, {"CUDAWorker", CUDAWorker},
+		{"CUDAMover", CUDAMover}, {"Device", Device},
+	} {
 		program, err := build(role.role)
 		if err != nil {
 			t.Fatal(err)

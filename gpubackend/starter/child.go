@@ -3,6 +3,8 @@
 package starter
 
 import (
+	"errors"
+	"fmt"
 	"os/exec"
 	"syscall"
 )
@@ -26,3 +28,18 @@ func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
 
 func (c command) PID() int        { return c.Process.Pid }
 func (c command) Descriptor() int { return c.fd }
+
+// Wait returns when the child is gone, with how it ended. It says what to do about a filter of
+// system calls that ended it.
+func (c command) Wait() error {
+	err := c.Cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		how, ok := exit.Sys().(syscall.WaitStatus)
+		if ok && how.Signaled() && how.Signal() == syscall.SIGSYS {
+			return fmt.Errorf("%w: its sandbox doesn't know this call (docs/system-calls.md); the "+
+				"kernel's log has its number, and --sandbox off runs without", err)
+		}
+	}
+	return err
+}

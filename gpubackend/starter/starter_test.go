@@ -77,6 +77,20 @@ func serve(t *testing.T, c Config) (client *Client, result <-chan error) {
 	return client, over
 }
 
+// TestForbiddenCall: who is ended by a filter of system calls is reported with what to do.
+func TestForbiddenCall(t *testing.T) {
+	child, err := Execute(exec.Command("sh", "-c", "kill -SYS $$"), (*exec.Cmd).Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = child.Wait()
+	unix.Close(child.Descriptor())
+	if err == nil || !strings.Contains(err.Error(), "bad system call") ||
+		!strings.Contains(err.Error(), "--sandbox off") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestChildren: they have their connection, and one is told how they end.
 func TestChildren(t *testing.T) {
 	client, over := serve(t, Config{Start: execute})

@@ -15,6 +15,7 @@
 //	library_cgo.go   one call: a frame of words in C memory (call.h, call.c)
 //	scratch_cgo.go   launches, put together in C memory and queued many at a time
 //	chain_cgo.go     launches as a CUDA graph, patched and launched again (chain.h, chain.c)
+//	names.c          files by which the driver would name its threads
 //	clustermap_cgo.go  the export table that cuBLASLt reads
 //	symbols.go       the names of the functions that are called by hand
 //	zz_generated_calls.go  the functions that gpubackend/api describes, and their names

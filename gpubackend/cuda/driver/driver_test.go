@@ -4,9 +4,12 @@ package driver_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
@@ -52,6 +55,16 @@ func TestOpenOfOtherLibraries(t *testing.T) {
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.path, err)
 		}
+	}
+}
+
+// TestThreadsAreNotNamed: a driver that names threads by /proc gets a file for it, and no thread
+// gets the name.
+func TestThreadsAreNotNamed(t *testing.T) {
+	drivertest.Open(t)
+	name, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/comm", unix.Gettid()))
+	if err != nil || strings.Contains(string(name), "fake-cuda") {
+		t.Errorf("the thread is named %q, %v", name, err)
 	}
 }
 

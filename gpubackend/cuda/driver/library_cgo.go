@@ -53,6 +53,20 @@ func (l *library) open(path string) error {
 	return nil
 }
 
+// compilers are libraries of the driver's that it opens by these names when there is code to
+// compile: from PTX, and from what nvcc left for link time.
+var compilers = [...]string{"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}
+
+// LoadCompilers loads what the driver would load later, while this process still may: it takes what
+// is loaded already. One that the host hasn't got is left to the driver to report.
+func LoadCompilers() {
+	for _, name := range compilers {
+		cName := C.CString(name)
+		C.pc_open(cName)
+		C.free(unsafe.Pointer(cName))
+	}
+}
+
 func (l *library) lookup(name string) unsafe.Pointer {
 	cName := C.CString(name)
 	defer C.free(unsafe.Pointer(cName))

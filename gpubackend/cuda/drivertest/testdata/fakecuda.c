@@ -25,6 +25,7 @@ enum {
 	NO_MEMORY = 2,
 	NOT_INIT = 3,
 	BAD_CONTEXT = 201,
+	OS_ERROR = 304,
 	BAD_HANDLE = 400,
 	NOT_FOUND = 500,
 	NOT_READY = 600
@@ -105,9 +106,26 @@ API CUresult fake_options(u64 *out, u64 *n)
 	return OK;
 }
 
+// name_thread names the calling thread, as the driver does.
+static int name_thread(void)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", gettid());
+	f = fopen(path, "w");
+	if (!f)
+		return 0;
+	fputs("fake-cuda", f);
+	fclose(f);
+	return 1;
+}
+
 API CUresult cuInit(unsigned flags)
 {
 	COUNT;
+	if (!name_thread())
+		return OS_ERROR;
 	initialised = 1;
 	return flags ? INVALID : OK;
 }

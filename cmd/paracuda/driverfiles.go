@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+)
+
+// nvidiaDevice is there where NVIDIA's own kernel modules are. Elsewhere (WSL's /dev/dxg) the
+// driver asks for other things, which nobody has listed.
+const nvidiaDevice = "/dev/nvidiactl"
+
+// isListed says whether the driver's system calls are known.
+func isListed() bool {
+	_, err := os.Stat(nvidiaDevice)
+	return err == nil
+}
+
+// driversFiles are what NVIDIA's driver opens once it is loaded: devices at each mapping, the
+// host's state when it makes a context, and shared memory for events of other processes.
+func driversFiles() sandbox.Files {
+	gpus, _ := filepath.Glob("/dev/nvidia[0-9]*")
+	return sandbox.Files{
+		ReadOnly: []string{
+			"/proc", "/sys", "/etc/localtime", "/usr/share/zoneinfo", "/etc/nvidia",
+			"/usr/share/nvidia",
+		},
+		Devices:  append(gpus, nvidiaDevice, "/dev/nvidia-uvm", "/dev/null", "/dev/zero"),
+		Writable: []string{"/dev/shm"},
+	}
+}
+
+// workerFiles adds the cache of what the driver has compiled. The compilers are loaded now: later
+// no memory can be made executable.
+func workerFiles() sandbox.Files {
+	driver.LoadCompilers()
+	f := driversFiles()
+	cache := os.Getenv("CUDA_CACHE_PATH")
+	if cache == "" {
+		cache = filepath.Join(os.Getenv("HOME"), ".nv")
+	}
+	if filepath.IsAbs(cache) && cache != "/" {
+		// As the driver makes it, which may not do so any more. Without one it compiles each time.
+		_ = os.MkdirAll(cache, 0o700)
+		f.Writable = append(f.Writable, cache)
+	}
+	return f
+}
