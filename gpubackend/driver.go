@@ -166,6 +166,7 @@ type Box struct {
 type Snapshot struct {
 	wire.Snapshot
 	Device []wire.SnapshotDevice
+	Pair   []wire.SnapshotPair // of each two devices: from the first to the first, the second, …
 }
 
 // Name returns the function's name in the API.

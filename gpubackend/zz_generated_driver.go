@@ -41,6 +41,8 @@ const (
 	OpCtxGetCacheConfig                                  Op = 265
 	OpCtxSetCacheConfig                                  Op = 266
 	OpCtxResetPersistingL2Cache                          Op = 267
+	OpCtxEnablePeerAccess                                Op = 732
+	OpCtxDisablePeerAccess                               Op = 733
 	OpModuleLoadData                                     Op = 280
 	OpModuleUnload                                       Op = 281
 	OpModuleGetFunction                                  Op = 282
@@ -85,6 +87,7 @@ const (
 	OpCopyDtoH                                           Op = 361
 	OpMemcpyDtoDAsync                                    Op = 362
 	OpCopyBox                                            Op = 363
+	OpMemcpyPeerAsync                                    Op = 734
 	OpMemsetD8Async                                      Op = 380
 	OpMemsetD16Async                                     Op = 381
 	OpMemsetD32Async                                     Op = 382
@@ -254,6 +257,8 @@ var opNames = map[Op]string{
 	265: "cuCtxGetCacheConfig",
 	266: "cuCtxSetCacheConfig",
 	267: "cuCtxResetPersistingL2Cache",
+	732: "cuCtxEnablePeerAccess",
+	733: "cuCtxDisablePeerAccess",
 	280: "cuModuleLoadData",
 	281: "cuModuleUnload",
 	282: "cuModuleGetFunction",
@@ -298,6 +303,7 @@ var opNames = map[Op]string{
 	361: "CopyDtoH",
 	362: "cuMemcpyDtoDAsync_v2",
 	363: "CopyBox",
+	734: "cuMemcpyPeerAsync",
 	380: "cuMemsetD8Async",
 	381: "cuMemsetD16Async",
 	382: "cuMemsetD32Async",
@@ -478,6 +484,8 @@ type ContextsFunctions interface {
 	CtxGetCacheConfig() (pconfig uint64, result Result)
 	CtxSetCacheConfig(config uint64) (result Result)
 	CtxResetPersistingL2Cache() (result Result)
+	CtxEnablePeerAccess(peerContext Context, Flags uint64) (result Result)
+	CtxDisablePeerAccess(peerContext Context) (result Result)
 	CtxGetSharedMemConfig() (pConfig uint64, result Result)
 	CtxSetSharedMemConfig(config uint64) (result Result)
 	FuncSetSharedMemConfig(hfunc Function, config uint64) (result Result)
@@ -558,6 +566,7 @@ type MemoryFunctions interface {
 // CopiesFunctions is what the room copies of a device does of them.
 type CopiesFunctions interface {
 	MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream Stream) (result Result)
+	MemcpyPeerAsync(dstDevice uint64, dstContext Context, srcDevice uint64, srcContext Context, ByteCount uint64, hStream Stream) (result Result)
 	MemsetD8Async(dstDevice uint64, uc uint64, N uint64, hStream Stream) (result Result)
 	MemsetD16Async(dstDevice uint64, us uint64, N uint64, hStream Stream) (result Result)
 	MemsetD32Async(dstDevice uint64, ui uint64, N uint64, hStream Stream) (result Result)
@@ -724,6 +733,18 @@ func (Unsupported) CtxSetCacheConfig(config uint64) (result Result) {
 
 // CtxResetPersistingL2Cache returns NotSupported.
 func (Unsupported) CtxResetPersistingL2Cache() (result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxEnablePeerAccess returns NotSupported.
+func (Unsupported) CtxEnablePeerAccess(peerContext Context, Flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxDisablePeerAccess returns NotSupported.
+func (Unsupported) CtxDisablePeerAccess(peerContext Context) (result Result) {
 	result = NotSupported
 	return
 }
@@ -928,6 +949,12 @@ func (Unsupported) MemGetInfo() (free uint64, total uint64, result Result) {
 
 // MemcpyDtoDAsync returns NotSupported.
 func (Unsupported) MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream Stream) (result Result) {
+	result = NotSupported
+	return
+}
+
+// MemcpyPeerAsync returns NotSupported.
+func (Unsupported) MemcpyPeerAsync(dstDevice uint64, dstContext Context, srcDevice uint64, srcContext Context, ByteCount uint64, hStream Stream) (result Result) {
 	result = NotSupported
 	return
 }

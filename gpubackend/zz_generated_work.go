@@ -14,6 +14,7 @@ var workStream = [...]uint8{
 	OpCopyDtoH:             5,
 	OpMemcpyDtoDAsync:      4,
 	OpCopyBox:              12,
+	OpMemcpyPeerAsync:      6,
 	OpMemsetD8Async:        4,
 	OpMemsetD16Async:       4,
 	OpMemsetD32Async:       4,

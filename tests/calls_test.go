@@ -118,7 +118,7 @@ func namedIn(t *testing.T, all []program) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
 	for _, p := range all {
-		if !p.has("gpu") {
+		if !p.has("gpu") && !p.has("two") {
 			continue
 		}
 		for _, name := range regexp.MustCompile(`\bcu[A-Z]\w*`).FindAllString(string(read(t,
@@ -147,7 +147,7 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 	all := readPrograms(t)
 	var jobs []job
 	for _, p := range all {
-		if !p.has("gpu") && !p.has("shared") && !p.has("bits") &&
+		if !p.has("gpu") && !p.has("two") && !p.has("shared") && !p.has("bits") &&
 			!slices.Contains(longRunning, p.file) {
 			jobs = append(jobs,
 				run(p.id(), append([]string{filepath.Join(programs, p.file)}, p.args...)...))

@@ -25,7 +25,7 @@ func wellFormed(t testing.TB) program {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	all := slices.DeleteFunc(readPrograms(t),
-		func(p program) bool { return p.has("gpu") || p.has("older") })
+		func(p program) bool { return p.has("gpu") || p.has("older") || p.has("two") })
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		var jobs []job
 		for _, p := range all {

@@ -6,6 +6,7 @@ package allowed
 
 // The sets of gpubackend/api/cuda.def.
 var (
+	PeerFlags             = Set{bits: 0x0}
 	ContextFlags          = Set{bits: 0x9f}
 	Limit                 = Set{numbers: 0x3ff}
 	CacheConfig           = Set{numbers: 0xf}
@@ -53,6 +54,7 @@ var (
 
 // All are the sets by their names in gpubackend/api/cuda.def.
 var All = map[string]Set{
+	"peer_flags":              PeerFlags,
 	"context_flags":           ContextFlags,
 	"limit":                   Limit,
 	"cache_config":            CacheConfig,
@@ -104,6 +106,7 @@ var Parameters = map[string]map[int]Set{
 	"cuCtxGetLimit":          {0: Limit},
 	"cuCtxSetLimit":          {0: Limit},
 	"cuCtxSetCacheConfig":    {0: CacheConfig},
+	"cuCtxEnablePeerAccess":  {1: PeerFlags},
 	"cuFuncSetAttribute":     {1: FunctionAttribute},
 	"cuKernelSetAttribute":   {0: FunctionAttribute},
 	"cuFuncSetCacheConfig":   {1: CacheConfig},

@@ -178,6 +178,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Take: d.TakeContext,
 		Give: d.GiveContext, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
 		Current: d.codeRoom.Serve, Holds: d.memoryRoom.Holds, Ended: d.contextEnded,
+		Connect: d.memoryRoom.ShareWith,
 	})
 	return d
 }

@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"math"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
@@ -50,6 +52,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		}
 	}
 	d.gpus.Set(all)
+	s.Pair = d.pairs()
 	base, r := d.memoryRoom.Open()
 	if r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("reserve addresses for device memory")
@@ -93,6 +96,33 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 	d.describeShare(g, s)
 	mask(s)
 	return gpubackend.Success
+}
+
+// pairs describes the ways among the devices. What the driver doesn't tell is 0.
+func (d *Device) pairs() []wire.SnapshotPair {
+	n := d.gpus.Len()
+	list := make([]wire.SnapshotPair, n*n)
+	for i := range list {
+		from, to := i/n, i%n
+		if from == to {
+			continue
+		}
+		tell := func(attribute int) uint8 {
+			value, r := d.DeviceGetP2PAttribute(attribute, d.gpus.At(from).Native,
+				d.gpus.At(to).Native)
+			if r != gpubackend.Success || value < 0 || value > math.MaxUint8 {
+				return 0
+			}
+			return uint8(value)
+		}
+		list[i] = wire.SnapshotPair{
+			Access:      tell(cudaabi.DeviceP2PAttributeAccessSupported),
+			Atomics:     tell(cudaabi.DeviceP2PAttributeNativeAtomicSupported),
+			Arrays:      tell(cudaabi.DeviceP2PAttributeCUDAArrayAccessSupported),
+			Performance: tell(cudaabi.DeviceP2PAttributePerformanceRank),
+		}
+	}
+	return list
 }
 
 // describeShare has the memory in all be what the VM may have of it.

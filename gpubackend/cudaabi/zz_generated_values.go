@@ -517,7 +517,11 @@ const (
 
 // CU_DEVICE_P2P_ATTRIBUTE_...
 const (
-	DeviceP2PAttributeAccessSupported = 2
+	DeviceP2PAttributePerformanceRank                  = 1
+	DeviceP2PAttributeAccessSupported                  = 2
+	DeviceP2PAttributeNativeAtomicSupported            = 3
+	DeviceP2PAttributeCUDAArrayAccessSupported         = 4
+	DeviceP2PAttributeOnlyPartialNativeAtomicSupported = 5
 )
 
 // CU_POINTER_ATTRIBUTE_...

@@ -168,3 +168,115 @@ func TestGraphMemoryOfGPUs(t *testing.T) {
 		}
 	}
 }
+
+// TestPeers: kernels of one GPU reach another's memory as long as their context may, and fault
+// otherwise.
+func TestPeers(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	increment := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "increment")
+	ok(t, d.SetCurrent(x[1]))
+	there := alloc(t, d, 4096)
+	ok(t, d.MemsetD32Async(there, 5, 1, 0))
+	synchronize(t, d)
+	ok(t, d.SetCurrent(x[0]))
+	want(t, d.CtxEnablePeerAccess(x[0], 0), gpubackend.InvalidContext)
+	want(t, d.CtxEnablePeerAccess(99, 0), gpubackend.InvalidContext)
+	same, result := d.CtxCreate(0, 0)
+	ok(t, result)
+	want(t, d.CtxEnablePeerAccess(same, 0), gpubackend.PeerAccessUnsupported)
+	want(t, d.CtxDisablePeerAccess(x[1]), gpubackend.PeerAccessNotEnabled)
+	ok(t, d.CtxEnablePeerAccess(x[1], 0))
+	want(t, d.CtxEnablePeerAccess(x[1], 0), gpubackend.PeerAccessAlreadyEnabled)
+	start(t, d, increment, 1, 0, params(there))
+	synchronize(t, d)
+	ok(t, d.SetCurrent(x[1]))
+	later := alloc(t, d, 64<<20)
+	ok(t, d.MemsetD32Async(later, 7, 1, 0))
+	synchronize(t, d)
+	ok(t, d.SetCurrent(x[0]))
+	start(t, d, increment, 1, 0, params(later))
+	synchronize(t, d)
+	for addr, n := range map[uint64]byte{there: 6, later: 8} {
+		if got := read(t, d, addr, 4); got[0] != n {
+			t.Errorf("got %d, want %d", got[0], n)
+		}
+	}
+	ok(t, d.CtxDisablePeerAccess(x[1]))
+	start(t, d, increment, 1, 0, params(there))
+	want(t, wait(t, func() gpubackend.Result { return d.StreamQuery(0) }),
+		gpubackend.IllegalAddress)
+	ok(t, d.SetCurrent(x[1]))
+	if got := read(t, d, there, 4); got[0] != 6 {
+		t.Error("the kernel without access has written")
+	}
+}
+
+// TestPeersEnd: access ends with either context, and with the last one that had it.
+func TestPeersEnd(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	ok(t, d.SetCurrent(x[1]))
+	there := alloc(t, d, 4096)
+	reached := func() bool {
+		_, _, _, ok := d.Space().View(0).Lookup(there)
+		return ok
+	}
+	enable := func(c gpubackend.Context) {
+		ok(t, d.SetCurrent(c))
+		ok(t, d.CtxEnablePeerAccess(x[1], 0))
+	}
+	other, result := d.CtxCreate(0, 0)
+	ok(t, result)
+	enable(x[0])
+	enable(other)
+	ok(t, d.CtxDestroy(other))
+	if !reached() {
+		t.Error("another context's end took the access")
+	}
+	ok(t, d.DevicePrimaryCtxReset(0))
+	if reached() {
+		t.Error("the access outlives its context")
+	}
+	ok(t, d.SetCurrent(x[0]))
+	enable(x[0])
+	ok(t, d.DevicePrimaryCtxReset(1))
+	ok(t, d.SetCurrent(x[1]))
+	if there = alloc(t, d, 4096); reached() {
+		t.Error("the access outlives the peer's context")
+	}
+}
+
+// TestProtectByGPU: mapped memory is reached by the GPUs that were given it.
+func TestProtectByGPU(t *testing.T) {
+	d, _ := newTwo(t, Options{})
+	const bytes = gpubackend.Granularity
+	addr := d.options.Base - 4*bytes
+	ok(t, d.Reserve(addr, bytes))
+	m, result := d.CreateMemory(bytes, 0, 0)
+	ok(t, result)
+	ok(t, d.MapMemory(addr, bytes, m))
+	state := func() (list [2][2]bool) {
+		for gpu := range list {
+			_, _, writable, ok := d.Space().View(gpu).Lookup(addr)
+			list[gpu] = [2]bool{ok, writable}
+		}
+		return list
+	}
+	for _, step := range []struct {
+		gpu, access uint64
+		want        [2][2]bool
+	}{
+		{1, gpubackend.AccessRead, [2][2]bool{{}, {true, false}}},
+		{0, gpubackend.AccessReadWrite, [2][2]bool{{true, true}, {true, false}}},
+		{1, gpubackend.AccessNone, [2][2]bool{{true, true}, {}}},
+		{0, gpubackend.AccessNone, [2][2]bool{}},
+	} {
+		ok(t, d.Protect(addr, bytes, step.gpu, step.access))
+		if got := state(); got != step.want {
+			t.Errorf("GPU %d, access %d: %v", step.gpu, step.access, got)
+		}
+	}
+	want(t, d.Protect(addr, bytes, 2, gpubackend.AccessRead), gpubackend.InvalidDevice)
+	ok(t, d.UnmapMemory(addr, bytes))
+	ok(t, d.Unreserve(addr, bytes))
+	ok(t, d.ReleaseMemory(m))
+}

@@ -97,7 +97,7 @@ func TestMemoryOfEmptyPiecesIsZeroAndGone(t *testing.T) {
 	ok(t, d.MemsetD8Async(a, 0xff, 64<<20, 0))
 	synchronize(t, d)
 	ok(t, d.MemFree(a))
-	if _, _, _, mapped := d.Space().Lookup(a); mapped {
+	if _, _, _, mapped := d.Space().View(0).Lookup(a); mapped {
 		t.Error("kernels may still reach it")
 	}
 	fd, _, err := d.Space().Duplicate(d.Space().Base())

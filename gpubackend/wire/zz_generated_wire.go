@@ -966,7 +966,9 @@ const (
 	CopyFlagPart     = 2 // without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result
 )
 
-// Device snapshot, the answer to HELLO, in the bulk area.
+// Device snapshot, the answer to HELLO, in the bulk area: a snapshot, a snapshot_device for each GPU, and a snapshot_pair for each two,
+
+// from the first to the first, from the first to the second, and so on.
 const Attributes = 160 // device attributes 0 .. 159
 
 // Snapshot is struct snapshot of wire.def.
@@ -1089,4 +1091,54 @@ func (x *SnapshotDevice) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[1460:], uint32(x.LinkMaxWidth))
 	binary.LittleEndian.PutUint32(b[1464:], uint32(x.LinkOwnGeneration))
 	binary.LittleEndian.PutUint32(b[1468:], uint32(x.Unused))
+}
+
+// SnapshotPair is struct snapshot_pair of wire.def.
+// The way from a GPU to the memory of another one of the guest's. A GPU's way to itself is 0.
+type SnapshotPair struct {
+	Access      uint8 // its kernels can reach that memory
+	Atomics     uint8 // and natively all atomic operations on it
+	Arrays      uint8 // and arrays
+	Performance uint8 // CUDA's rank: the lower the better
+	Links       uint8 // NVLinks between the two
+	LinkVersion uint8 // of NVLink; 0: there is none
+	Unused      [2]uint8
+}
+
+// SnapshotPairSize is the size of SnapshotPair on the wire.
+const SnapshotPairSize = 8
+
+// Offsets of the fields of SnapshotPair.
+const (
+	SnapshotPairAccessOffset      = 0
+	SnapshotPairAtomicsOffset     = 1
+	SnapshotPairArraysOffset      = 2
+	SnapshotPairPerformanceOffset = 3
+	SnapshotPairLinksOffset       = 4
+	SnapshotPairLinkVersionOffset = 5
+	SnapshotPairUnusedOffset      = 6
+)
+
+// Decode reads SnapshotPair from b, which must hold SnapshotPairSize bytes.
+func (x *SnapshotPair) Decode(b []byte) {
+	_ = b[7]
+	x.Access = b[0]
+	x.Atomics = b[1]
+	x.Arrays = b[2]
+	x.Performance = b[3]
+	x.Links = b[4]
+	x.LinkVersion = b[5]
+	copy(x.Unused[:], b[6:8])
+}
+
+// Encode writes SnapshotPair to b, which must hold SnapshotPairSize bytes.
+func (x *SnapshotPair) Encode(b []byte) {
+	_ = b[7]
+	b[0] = x.Access
+	b[1] = x.Atomics
+	b[2] = x.Arrays
+	b[3] = x.Performance
+	b[4] = x.Links
+	b[5] = x.LinkVersion
+	copy(b[6:8], x.Unused[:])
 }

@@ -91,11 +91,8 @@ func (w *Worker) open(variables []string) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	s.Devices = uint32(len(s.Device))
-	b := make([]byte, wire.SnapshotSize+len(s.Device)*wire.SnapshotDeviceSize)
-	s.Encode(b)
+	b := encoded(s)
 	for i := range s.Device {
-		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
 		w.usage.gpus = append(w.usage.gpus, ledger.ID(s.Device[i].Uuid))
 	}
 	if page := w.usage.accounts.Page(); page != nil && len(s.Device) == 1 {
@@ -103,6 +100,21 @@ func (w *Worker) open(variables []string) gpubackend.Result {
 	}
 	w.told = told{variables, b}
 	return gpubackend.Success
+}
+
+// encoded is a snapshot as the answer to HELLO.
+func encoded(s *gpubackend.Snapshot) []byte {
+	devices := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
+	b := make([]byte, devices+len(s.Pair)*wire.SnapshotPairSize)
+	s.Devices = uint32(len(s.Device))
+	s.Encode(b)
+	for i := range s.Device {
+		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+	}
+	for i := range s.Pair {
+		s.Pair[i].Encode(b[devices+i*wire.SnapshotPairSize:])
+	}
+	return b
 }
 
 func (w *Worker) runUnmap(c *call.Call, a command.Unmap) gpubackend.Result {

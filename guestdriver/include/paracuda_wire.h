@@ -347,7 +347,9 @@ enum paracuda_copy_flag {
 	PARACUDA_COPY_FLAG_PART = 2,
 };
 
-/* Device snapshot, the answer to HELLO, in the bulk area. */
+/* Device snapshot, the answer to HELLO, in the bulk area: a snapshot, a snapshot_device for each
+ * GPU, and a snapshot_pair for each two,
+ * from the first to the first, from the first to the second, and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
 
 struct paracuda_snapshot {
@@ -376,5 +378,17 @@ struct paracuda_snapshot_device {
 	__u32 unused;
 };
 #define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1472
+
+/* The way from a GPU to the memory of another one of the guest's. A GPU's way to itself is 0. */
+struct paracuda_snapshot_pair {
+	__u8 access; /* its kernels can reach that memory */
+	__u8 atomics; /* and natively all atomic operations on it */
+	__u8 arrays; /* and arrays */
+	__u8 performance; /* CUDA's rank: the lower the better */
+	__u8 links; /* NVLinks between the two */
+	__u8 link_version; /* of NVLink; 0: there is none */
+	__u8 unused[2];
+};
+#define PARACUDA_SIZEOF_SNAPSHOT_PAIR 8
 
 #endif

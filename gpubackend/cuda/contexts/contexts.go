@@ -21,6 +21,8 @@ type Calls interface {
 	CtxSetCurrent(c gpubackend.Context) gpubackend.Result
 	CtxPopCurrent() gpubackend.Result
 	CtxSynchronize() gpubackend.Result
+	CtxEnablePeerAccess(peer gpubackend.Context, flags uint64) gpubackend.Result
+	CtxDisablePeerAccess(peer gpubackend.Context) gpubackend.Result
 	ReportTo(work driver.Work)
 }
 
@@ -42,6 +44,8 @@ type Hooks struct {
 	Current func()
 	// Holds says whether a context has memory that its end gives back.
 	Holds func(c *Context) bool
+	// Connect has kernels of one GPU reach the memory of another, or do so no more.
+	Connect func(from, of int, reaches bool) gpubackend.Result
 	// Ended is told that a context has ended, and all that it held.
 	Ended func(c *Context)
 }
@@ -109,6 +113,20 @@ func (x *Contexts) Any() *Context {
 		}
 	}
 	return nil
+}
+
+// On returns a context of a GPU that works, the current one if it is of that GPU, else the primary
+// one if there is one; nil for none.
+func (x *Contexts) On(gpu int) (found *Context) {
+	if x.Usable() && x.state.GPU == gpu {
+		return x.state
+	}
+	for _, c := range x.table {
+		if c.GPU == gpu && c.Base == nil && c.Exists() && (found == nil || c.primary) {
+			found = c
+		}
+	}
+	return found
 }
 
 // Idle says whether no context has work in flight, as far as is known without asking.

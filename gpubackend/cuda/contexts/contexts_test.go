@@ -55,7 +55,16 @@ func (f *fake) CtxSetCurrent(c gpubackend.Context) gpubackend.Result {
 }
 func (f *fake) CtxPopCurrent() gpubackend.Result  { return gpubackend.Success }
 func (f *fake) CtxSynchronize() gpubackend.Result { return f.call("wait in %d", f.current) }
-func (f *fake) ReportTo(work driver.Work)         { f.work = work }
+func (f *fake) CtxEnablePeerAccess(c gpubackend.Context, _ uint64) gpubackend.Result {
+	if f.refuse != 0 {
+		return f.refuse
+	}
+	return f.call("enable %d", c)
+}
+func (f *fake) CtxDisablePeerAccess(c gpubackend.Context) gpubackend.Result {
+	return f.call("disable %d", c)
+}
+func (f *fake) ReportTo(work driver.Work) { f.work = work }
 
 // newContexts is contexts of two GPUs. What the hooks are told goes to the fake's log.
 func newContexts() (*Contexts, *fake, *bool) {
@@ -73,6 +82,9 @@ func newContexts() (*Contexts, *fake, *bool) {
 		Current: func() {},
 		Holds:   func(*Context) bool { return true },
 		Ended:   func(c *Context) { f.call("ended %d", c.Handle) },
+		Connect: func(from, of int, reaches bool) gpubackend.Result {
+			return f.call("connect %d %d %v", from, of, reaches)
+		},
 	})
 	return x, f, full
 }

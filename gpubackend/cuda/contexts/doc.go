@@ -6,6 +6,7 @@
 //
 //	context.go    the record of one
 //	contexts.go   all of them, and the current one
+//	peers.go      whose memory the kernels of one reach
 //	lifecycle.go  how they begin and end, and the primary context that is retained ahead of use
 //
 // Handles have been looked up by the caller, but may be of contexts that have ended since.

@@ -162,6 +162,7 @@ func (x *Contexts) leave(c *Context) {
 
 // forget tells of a context that has ended.
 func (x *Contexts) forget(c *Context) {
+	x.leavePeers(c)
 	x.hooks.Ended(c)
 	if !c.primary || c.retained == 0 {
 		x.hooks.Give(c.GPU, c.counts)

@@ -18,8 +18,13 @@ type Calls interface {
 	MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
 	CopyFrom(dst uint64, src []byte, s gpubackend.Stream) gpubackend.Result
 	CopyTo(dst []byte, src uint64, s gpubackend.Stream) gpubackend.Result
+	MemcpyPeerAsync(
+		dst uint64, to gpubackend.Context, src uint64, from gpubackend.Context, bytes uint64,
+		s gpubackend.Stream,
+	) gpubackend.Result
 	Memcpy2DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
 	Memcpy3DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
+	Memcpy3DPeerAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result
 	MemcpyBatchAsync(
 		to, from, sizes uint64, n int, attributes, first uint64, s gpubackend.Stream,
 	) gpubackend.Result
@@ -66,6 +71,9 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	if to == reach.Graph || from == reach.Graph {
 		return x.typedCopy(to, from)(dst, src, bytes, s)
 	}
+	if of, apart := x.ranges.Apart(dst, src); apart {
+		return x.peerCopy(dst, src, bytes, of, s)
+	}
 	return x.calls.MemcpyAsync(dst, src, bytes, s)
 }
 
@@ -88,6 +96,9 @@ func (x *Copies) MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gp
 		if _, _, r := x.ranges.Copy(dst, src, bytes); r != gpubackend.Success {
 			return r
 		}
+	}
+	if of, apart := x.ranges.Apart(dst, src); apart {
+		return x.peerCopy(dst, src, bytes, of, s)
 	}
 	return x.calls.MemcpyDtoDAsync(dst, src, bytes, s)
 }
@@ -147,8 +158,10 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 	if r != gpubackend.Success {
 		return r
 	}
-	if rows.Depth > 1 && rows.DstSlice%rows.DstPitch == 0 && rows.SrcSlice%rows.SrcPitch == 0 &&
-		rows.DstSlice/rows.DstPitch >= rows.Height && rows.SrcSlice/rows.SrcPitch >= rows.Height {
+	if of, apart := x.ranges.Apart(b.Dst, b.Src); apart {
+		return x.peerBox(&rows, of, s)
+	}
+	if rows.Depth > 1 && wholeRows(&rows) {
 		return x.copy3D(&rows, to, from, s)
 	}
 	for z := range rows.Depth {
@@ -157,6 +170,12 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 		}
 	}
 	return gpubackend.Success
+}
+
+// wholeRows says whether the planes of a box lie whole numbers of rows apart, as the driver counts.
+func wholeRows(b *gpubackend.Box) bool {
+	return b.DstSlice%b.DstPitch == 0 && b.SrcSlice%b.SrcPitch == 0 &&
+		b.DstSlice/b.DstPitch >= b.Height && b.SrcSlice/b.SrcPitch >= b.Height
 }
 
 func (x *Copies) copy2D(

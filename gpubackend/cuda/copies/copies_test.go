@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // fake notes what the driver is given.
@@ -47,6 +48,16 @@ func (f *fake) CopyFrom(_ uint64, src []byte, _ gpubackend.Stream) gpubackend.Re
 }
 func (f *fake) CopyTo(dst []byte, _ uint64, s gpubackend.Stream) gpubackend.Result {
 	return f.call("slice out %d in %d", len(dst), s)
+}
+func (f *fake) MemcpyPeerAsync(
+	_ uint64, to gpubackend.Context, _ uint64, from gpubackend.Context, n uint64,
+	_ gpubackend.Stream,
+) gpubackend.Result {
+	return f.call("%d to %d from %d", n, to, from)
+}
+func (f *fake) Memcpy3DPeerAsync(m cmem.Memory, _ gpubackend.Stream) gpubackend.Result {
+	p := cudaabi.Memcpy3DPeer(m.Bytes())
+	return f.call("3D of %d planes to %d from %d", p.Depth(), p.DstContext(), p.SrcContext())
 }
 func (f *fake) Memcpy2DAsync(cmem.Memory, gpubackend.Stream) gpubackend.Result {
 	return f.call("2D")
@@ -98,7 +109,7 @@ func newCopies() (*Copies, *fake) {
 	f := &fake{}
 	x, _ := contextstest.New(nil)
 	ranges := reach.New(f, x)
-	ranges.SetWindow(device, 1<<20)
+	ranges.SetWindow(device, 1<<20, 2)
 	ranges.Host.Put(reach.Span{Base: host, Bytes: 4096, Writable: true})
 	ranges.OfGPUs.Put(reach.Span{Base: ofGraph, Bytes: 4096, Writable: true})
 	return New(f, x, ranges, f.StreamCreateWithPriority), f

@@ -4,6 +4,7 @@
 // gets to the driver that package reach doesn't know to be the guest's.
 //
 //	copies.go  one copy, of bytes or of rows
+//	peers.go   copies from one GPU to another
 //	batch.go   copies that need no order among themselves
 //	fill.go    fills
 //

@@ -52,6 +52,11 @@ func (d Copies) Memcpy3DAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Res
 	return d.call(symMemcpy3DAsync, m.Address(), uint64(s))
 }
 
+// Memcpy3DPeerAsync queues the copy of a CUDA_MEMCPY3D_PEER.
+func (d Copies) Memcpy3DPeerAsync(m cmem.Memory, s gpubackend.Stream) gpubackend.Result {
+	return d.call(symMemcpy3DPeerAsync, m.Address(), uint64(s))
+}
+
 // MemcpyBatchAsync queues n copies, of which three arrays say to, from and how much. All have the
 // attributes at one address; first is the address of a zero.
 func (d Copies) MemcpyBatchAsync(

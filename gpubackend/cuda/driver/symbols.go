@@ -49,6 +49,7 @@ const (
 	symMemcpyDtoHAsync
 	symMemcpy2DAsync
 	symMemcpy3DAsync
+	symMemcpy3DPeerAsync
 	symMemcpyBatchAsync
 	symStreamSynchronize
 	symEventCreate
@@ -178,6 +179,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemcpyDtoHAsync - generatedSymbols:       "cuMemcpyDtoHAsync_v2",
 	symMemcpy2DAsync - generatedSymbols:         "cuMemcpy2DAsync_v2",
 	symMemcpy3DAsync - generatedSymbols:         "cuMemcpy3DAsync_v2",
+	symMemcpy3DPeerAsync - generatedSymbols:     "cuMemcpy3DPeerAsync",
 	symMemcpyBatchAsync - generatedSymbols:      "cuMemcpyBatchAsync_v2",
 	symStreamSynchronize - generatedSymbols:     "cuStreamSynchronize",
 	symEventCreate - generatedSymbols:           "cuEventCreate",
@@ -289,6 +291,8 @@ var streamArgument = [symbols]uint8{
 	symMemcpyHtoDAsync:      4,
 	symMemcpy2DAsync:        2,
 	symMemcpy3DAsync:        2,
+	symMemcpyPeerAsync:      6,
+	symMemcpy3DPeerAsync:    2,
 	symMemcpyBatchAsync:     8,
 	symLaunchHostFunc:       1,
 	symGraphLaunch:          2,

@@ -22,6 +22,8 @@ const (
 	symCtxGetCacheConfig
 	symCtxSetCacheConfig
 	symCtxResetPersistingL2Cache
+	symCtxEnablePeerAccess
+	symCtxDisablePeerAccess
 	symModuleUnload
 	symModuleGetFunction
 	symModuleGetGlobal
@@ -45,6 +47,7 @@ const (
 	symMemFree
 	symMemGetInfo
 	symMemcpyDtoDAsync
+	symMemcpyPeerAsync
 	symMemsetD8Async
 	symMemsetD16Async
 	symMemsetD32Async
@@ -147,6 +150,8 @@ var generatedNames = [generatedSymbols]string{
 	symCtxGetCacheConfig:         "cuCtxGetCacheConfig",
 	symCtxSetCacheConfig:         "cuCtxSetCacheConfig",
 	symCtxResetPersistingL2Cache: "cuCtxResetPersistingL2Cache",
+	symCtxEnablePeerAccess:       "cuCtxEnablePeerAccess",
+	symCtxDisablePeerAccess:      "cuCtxDisablePeerAccess",
 	symModuleUnload:              "cuModuleUnload",
 	symModuleGetFunction:         "cuModuleGetFunction",
 	symModuleGetGlobal:           "cuModuleGetGlobal_v2",
@@ -170,6 +175,7 @@ var generatedNames = [generatedSymbols]string{
 	symMemFree:                                            "cuMemFree_v2",
 	symMemGetInfo:                                         "cuMemGetInfo_v2",
 	symMemcpyDtoDAsync:                                    "cuMemcpyDtoDAsync_v2",
+	symMemcpyPeerAsync:                                    "cuMemcpyPeerAsync",
 	symMemsetD8Async:                                      "cuMemsetD8Async",
 	symMemsetD16Async:                                     "cuMemsetD16Async",
 	symMemsetD32Async:                                     "cuMemsetD32Async",
@@ -323,6 +329,18 @@ func (d contextsCalls) CtxSetCacheConfig(config uint64) (result gpubackend.Resul
 // CtxResetPersistingL2Cache calls cuCtxResetPersistingL2Cache.
 func (d contextsCalls) CtxResetPersistingL2Cache() (result gpubackend.Result) {
 	result = d.call(symCtxResetPersistingL2Cache)
+	return
+}
+
+// CtxEnablePeerAccess calls cuCtxEnablePeerAccess.
+func (d contextsCalls) CtxEnablePeerAccess(peerContext gpubackend.Context, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symCtxEnablePeerAccess, uint64(peerContext), Flags)
+	return
+}
+
+// CtxDisablePeerAccess calls cuCtxDisablePeerAccess.
+func (d contextsCalls) CtxDisablePeerAccess(peerContext gpubackend.Context) (result gpubackend.Result) {
+	result = d.call(symCtxDisablePeerAccess, uint64(peerContext))
 	return
 }
 
@@ -616,6 +634,12 @@ type copiesCalls struct{ *library }
 // MemcpyDtoDAsync calls cuMemcpyDtoDAsync_v2.
 func (d copiesCalls) MemcpyDtoDAsync(dstDevice uint64, srcDevice uint64, ByteCount uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
 	result = d.call(symMemcpyDtoDAsync, dstDevice, srcDevice, ByteCount, uint64(hStream))
+	return
+}
+
+// MemcpyPeerAsync calls cuMemcpyPeerAsync.
+func (d copiesCalls) MemcpyPeerAsync(dstDevice uint64, dstContext gpubackend.Context, srcDevice uint64, srcContext gpubackend.Context, ByteCount uint64, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symMemcpyPeerAsync, dstDevice, uint64(dstContext), srcDevice, uint64(srcContext), ByteCount, uint64(hStream))
 	return
 }
 

@@ -140,7 +140,7 @@ func newGraphs(limit uint64) (*Graphs, *fake, *counter) {
 	f, c := &fake{nodes: map[gpubackend.Graph][]gpubackend.Node{}}, &counter{limit: limit}
 	x, list := contextstest.New(nil)
 	ranges := reach.New(f, x)
-	ranges.SetWindow(1<<40, 1<<30)
+	ranges.SetWindow(1<<40, 1<<30, 1)
 	f.room = New(f, x, list, ranges, c, Needs{
 		HostNode: func(token uint64, _ gpubackend.HostCall) (function, data uint64,
 			r gpubackend.Result) {

@@ -10,6 +10,7 @@
 //	charge.go   what others take of it: arrays, variables, limits, graphs; charges.go by handle
 //	mapping.go  memory and addresses that the guest maps by itself
 //	peer.go     memory that several processes map, and host memory of this one
+//	peers.go    other GPUs that reach a GPU's memory
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it
 //
 // MemFree doesn't wait. Memory that was freed while work was in flight is used again only when the

@@ -26,7 +26,8 @@ type fake struct {
 	waited  int
 	busy    bool
 	capture bool
-	trims   bool // graphs have something to give up
+	trims   bool                 // graphs have something to give up
+	access  map[[2]uint64]uint64 // of a device to what is mapped at an address
 }
 
 func (f *fake) result(name string) gpubackend.Result {
@@ -87,7 +88,16 @@ func (f *fake) MemUnmap(addr, _ uint64) gpubackend.Result {
 	delete(f.mapped, addr)
 	return gpubackend.Success
 }
-func (f *fake) MemSetAccess(_, _, _, _ uint64) gpubackend.Result { return f.result("access") }
+func (f *fake) MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result {
+	if f.mapped[addr] != bytes {
+		return gpubackend.InvalidValue
+	}
+	r := f.result("access")
+	if r == gpubackend.Success {
+		f.access[[2]uint64{device, addr}] = access
+	}
+	return r
+}
 func (f *fake) MemHostAlloc(uint64) (uint64, gpubackend.Result) {
 	return 0, gpubackend.OutOfMemory
 }
@@ -131,7 +141,8 @@ type room struct {
 // newRoom is memory of 64 MiB on each GPU.
 func newRoom(t *testing.T) *room {
 	t.Helper()
-	r := &room{fake: &fake{live: map[uint64]int{}, mapped: map[uint64]uint64{}}}
+	r := &room{fake: &fake{live: map[uint64]int{}, mapped: map[uint64]uint64{},
+		access: map[[2]uint64]uint64{}}}
 	x, list := contextstest.New(func(c *contexts.Context) { r.Ended(c) })
 	for i := range list.Len() {
 		list.At(i).Total = 64 << 20

@@ -35,7 +35,7 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 		h := heap{
 			base: base + uint64(i)*WindowBytes,
 			backing: &backing{calls: m.calls, device: m.gpus.At(i).Native, exported: -1,
-				imported: -1},
+				imported: -1, foreign: make(map[uint64]bool)},
 		}
 		var err error
 		if h.Heap, err = devmem.New(h.base, WindowBytes, m.gpus.At(i).Total,
@@ -47,7 +47,7 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 		h.Count(m.options.Accounts.Account(m.gpus.At(i).ID))
 		m.heaps = append(m.heaps, h)
 	}
-	m.ranges.SetWindow(base, uint64(n)*WindowBytes)
+	m.ranges.SetWindow(base, WindowBytes, n)
 	return base, gpubackend.Success
 }
 
@@ -67,6 +67,9 @@ type backing struct {
 	export   bool // new memory is exported as a file
 	exported int  // that file; -1 for none
 	imported int  // file whose memory is mapped in place of new memory; -1 for none
+
+	peers   []uint64        // other devices whose kernels reach all that is mapped
+	foreign map[uint64]bool // what is mapped of other processes' memory, by address
 }
 
 // Map implements devmem.Backing.
@@ -100,7 +103,10 @@ func (b *backing) takeExported() int {
 }
 
 // Unmap implements devmem.Backing.
-func (b *backing) Unmap(addr, bytes uint64) { b.calls.MemUnmap(addr, bytes) }
+func (b *backing) Unmap(addr, bytes uint64) {
+	b.calls.MemUnmap(addr, bytes)
+	delete(b.foreign, addr)
+}
 
 // create makes memory of the device, or opens what another process made.
 func (b *backing) create(bytes, compression uint64) (handle uint64, r gpubackend.Result) {
@@ -110,14 +116,29 @@ func (b *backing) create(bytes, compression uint64) (handle uint64, r gpubackend
 	return b.calls.MemCreate(bytes, b.device, compression)
 }
 
-// mapHandle maps memory at reserved addresses for kernels of the device.
+// mapHandle maps memory at reserved addresses for kernels of the device, and of its peers. What is
+// another process's may be of a GPU that a peer doesn't reach.
 func (b *backing) mapHandle(handle, addr, bytes uint64) gpubackend.Result {
 	if r := b.calls.MemMap(addr, bytes, handle); r != gpubackend.Success {
 		return r
 	}
+	foreign := b.imported >= 0
 	r := b.calls.MemSetAccess(addr, bytes, b.device, gpubackend.AccessReadWrite)
+	for _, peer := range b.peers {
+		if r != gpubackend.Success {
+			break
+		}
+		r = b.calls.MemSetAccess(addr, bytes, peer, gpubackend.AccessReadWrite)
+		if foreign {
+			r = gpubackend.Success
+		}
+	}
 	if r != gpubackend.Success {
 		b.calls.MemUnmap(addr, bytes)
+		return r
+	}
+	if foreign {
+		b.foreign[addr] = true
 	}
 	return r
 }

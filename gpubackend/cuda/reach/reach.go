@@ -44,13 +44,26 @@ type Ranges struct {
 	calls                Calls
 	current              Current
 	window, windowLength uint64 // device memory
+	each                 uint64 // the part of the window that each GPU has
 }
 
 // New returns ranges of no memory.
 func New(calls Calls, current Current) *Ranges { return &Ranges{calls: calls, current: current} }
 
-// SetWindow says where device memory is allocated.
-func (g *Ranges) SetWindow(base, bytes uint64) { g.window, g.windowLength = base, bytes }
+// SetWindow says where the device memory of so many GPUs is allocated: that of each behind that of
+// the one before.
+func (g *Ranges) SetWindow(base, each uint64, gpus int) {
+	g.window, g.windowLength, g.each = base, uint64(gpus)*each, each
+}
+
+// Apart says on which GPUs two addresses of the window are, if on different ones.
+func (g *Ranges) Apart(a, b uint64) (of [2]int, apart bool) {
+	if !g.InWindow(a) || !g.InWindow(b) {
+		return of, false
+	}
+	of = [2]int{int((a - g.window) / g.each), int((b - g.window) / g.each)}
+	return of, of[0] != of[1]
+}
 
 // InWindow says whether an address is one that device memory is allocated at.
 func (g *Ranges) InWindow(addr uint64) bool { return addr-g.window < g.windowLength }

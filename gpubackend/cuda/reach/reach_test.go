@@ -30,7 +30,7 @@ func newRanges() *Ranges {
 	x, _ := contextstest.New(nil)
 	g := New(pointers{variable: cudaabi.MemoryTypeDevice, 0x70000: cudaabi.MemoryTypeHost,
 		shown + 4096: cudaabi.MemoryTypeHost}, x)
-	g.SetWindow(window, windowBytes)
+	g.SetWindow(window, windowBytes/2, 2)
 	for _, s := range []Span{{shown, 4096, true}, {read, 4096, false}, {pieces, 2048, true},
 		{pieces + 2048, 2048, true}} {
 		g.Host.Put(s)
@@ -83,6 +83,24 @@ func TestAtWithoutAContext(t *testing.T) {
 	x.SetCurrent(0)
 	if _, r := g.At(variable, 4, false); r != gpubackend.InvalidContext {
 		t.Errorf("in none: %d", r)
+	}
+}
+
+func TestApart(t *testing.T) {
+	g := newRanges()
+	const second = window + windowBytes/2
+	for _, test := range []struct {
+		a, b uint64
+		of   [2]int
+		want bool
+	}{
+		{window, second - 1, [2]int{}, false}, {window, second, [2]int{0, 1}, true},
+		{window + windowBytes - 1, window, [2]int{1, 0}, true}, {second, shown, [2]int{}, false},
+		{window - 1, second, [2]int{}, false}, {second, second + 5, [2]int{1, 1}, false},
+	} {
+		if of, apart := g.Apart(test.a, test.b); of != test.of || apart != test.want {
+			t.Errorf("%#x and %#x: %v, %v", test.a, test.b, of, apart)
+		}
 	}
 }
 

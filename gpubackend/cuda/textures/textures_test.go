@@ -85,7 +85,7 @@ func newTextures(host *budget.Budget, referred func()) (*Textures, *contexts.Con
 	var x *Textures
 	all, _ := contextstest.New(func(c *contexts.Context) { x.Ended(c) })
 	ranges := reach.New(f, all)
-	ranges.SetWindow(1<<40, 1<<20)
+	ranges.SetWindow(1<<40, 1<<20, 1)
 	x = New(f, all, ranges, memory.NewCharges(f, all), host, referred)
 	return x, all, f
 }

@@ -49,8 +49,19 @@ func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
 	}
 	for i := range gpus {
 		gpus[i].describe(&s.Device[i])
+		for j := range gpus {
+			s.Pair = append(s.Pair, way(i, j))
+		}
 	}
 	return s
+}
+
+// way is that from one GPU to the memory of another: it is memory of the same process.
+func way(from, to int) (p wire.SnapshotPair) {
+	if from != to {
+		p.Access, p.Atomics, p.Arrays = 1, 1, 1
+	}
+	return p
 }
 
 func (d *Identity) describe(s *wire.SnapshotDevice) {

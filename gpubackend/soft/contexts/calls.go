@@ -89,6 +89,7 @@ func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 
 // empty ends the context's work and has all that belongs to it destroyed.
 func (x *Contexts) empty(c *Context) {
+	x.leavePeers(c)
 	x.options.Hooks.Ending(c)
 	c.Drain()
 	c.End()

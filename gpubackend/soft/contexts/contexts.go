@@ -25,6 +25,7 @@ type Context struct {
 	limits      [limitCount]uint64
 	heapFixed   bool // kernels have a heap: its size can't be changed any more
 	cacheConfig uint64
+	peers       map[*Context]bool
 }
 
 // Handle is the context's number.
@@ -68,6 +69,8 @@ type Hooks struct {
 	Ending func(*Context)
 	// Ended is called when nothing of a context runs any more. What it had may be given back.
 	Ended func(*Context)
+	// Connect says whether kernels of one GPU reach the memory of another.
+	Connect func(from, to int, reaches bool)
 	// Busy says whether streams of a green context have work.
 	Busy func(*Green) bool
 }

@@ -8,8 +8,8 @@
 // A context is a fault domain of the scheduler: when it fails, nothing more of it is run. A green
 // context is a part of the primary context.
 //
-// Files: contexts.go (what they are, and finding one), calls.go, limits.go and banks.go (the
-// driver's functions).
+// Files: contexts.go (what they are, and finding one), peers.go (who reaches whose memory),
+// calls.go, limits.go and banks.go (the driver's functions).
 //
 // Handles and numbers come from the guest and are looked up. All belongs to the device's goroutine,
 // but for what a scheduler.Domain guards itself.

@@ -85,6 +85,19 @@ func (c *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
+// MemcpyPeerAsync implements gpubackend.Driver. Addresses say on which GPU memory is.
+func (c *Copies) MemcpyPeerAsync(
+	dst uint64, to gpubackend.Context, src uint64, from gpubackend.Context, n uint64,
+	s gpubackend.Stream,
+) gpubackend.Result {
+	for _, h := range []gpubackend.Context{to, from} {
+		if _, _, result := c.options.Contexts.Find(uint64(h)); result != gpubackend.Success {
+			return result
+		}
+	}
+	return c.MemcpyDtoDAsync(dst, src, n, s)
+}
+
 // CopyBox implements gpubackend.Driver.
 func (c *Copies) CopyBox(b *gpubackend.Box, h gpubackend.Stream) gpubackend.Result {
 	s, result := c.options.Streams.Target(h)

@@ -126,7 +126,8 @@ func (x *Launches) kernelTask(
 	}
 	run := &simt.Launch{
 		Kernel: f.Entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: parameters, Memory: x.options.Memory.Space(), Heap: f.Module.KernelHeap(),
+		Params: parameters, Memory: x.options.Memory.Space().View(c.GPU),
+		Heap:   f.Module.KernelHeap(),
 		Stdout: x.options.Output.Writer(1), Assert: x.options.Output.Writer(2),
 		Cooperative: cooperative, GridID: x.grids.Add(1), SMs: uint32(x.options.Multiprocessors),
 		HostMemory: x.options.Host, SetConditional: x.options.SetCondition,

@@ -127,11 +127,11 @@ func (m *Memory) UnmapMemory(addr, bytes uint64) gpubackend.Result {
 }
 
 // Protect implements gpubackend.Driver.
-func (m *Memory) Protect(addr, bytes, _, access uint64) gpubackend.Result {
-	if access == gpubackend.AccessNone {
-		m.space.Withdraw(addr)
-	} else {
-		m.space.Replace(addr, bytes, access == gpubackend.AccessReadWrite)
+func (m *Memory) Protect(addr, bytes, device, access uint64) gpubackend.Result {
+	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
+		return result
 	}
+	m.space.Protect(addr, bytes, int(device), access != gpubackend.AccessNone,
+		access == gpubackend.AccessReadWrite)
 	return gpubackend.Success
 }

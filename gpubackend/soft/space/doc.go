@@ -8,8 +8,10 @@
 // stays mapped for the life of the device: a kernel that still uses what it looked up before a
 // segment was given back reads zeros at worst.
 //
-// Files: space.go, table.go (what may be reached), window_unsafe.go (mappings, and the bytes at an
-// address: all that is unsafe).
+// Copies reach what any GPU reaches; kernels what theirs does (View).
+//
+// Files: space.go, table.go (what may be reached), view.go (by kernels of one GPU),
+// window_unsafe.go (mappings, and the bytes at an address: all that is unsafe).
 //
 // An address that comes from a guest is looked up or covered before Bytes or Pointer see it. Lookup
 // and Covers may be called on any goroutine; all that changes something, on the device's alone.

@@ -10,11 +10,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// Space is the address space that kernels see. It is the backing of the heap and simt's Memory.
+// Space is the addresses of all GPUs. It is the backing of the heaps.
 type Space struct {
 	base, size uint64                // of all windows
 	windows    []*window             // where device memory is, one for each GPU
 	heaps      []*devmem.Heap        // give out the windows; the device's goroutine's
+	reach      []gpus                // whose kernels reach each window
 	table      atomic.Pointer[table] // swapped as a whole
 	// file, unless -1, is what the next segment is mapped from instead of the window's own.
 	file int
@@ -51,7 +52,7 @@ func (s *Space) openGPU(base, size uint64, gpu GPU) error {
 	if err != nil {
 		return err
 	}
-	s.windows = append(s.windows, w)
+	s.windows, s.reach = append(s.windows, w), append(s.reach, only(len(s.reach)))
 	heap, err := devmem.New(base, size, gpu.Limit, s)
 	s.heaps = append(s.heaps, heap)
 	return err
@@ -84,7 +85,8 @@ func (s *Space) Map(addr, bytes uint64) error {
 		}
 		s.staged[addr] = true
 	}
-	s.table.Store(s.table.Load().with(region{addr, addr + bytes, true}))
+	reach := s.reach[s.gpuOf(addr)]
+	s.table.Store(s.table.Load().with(region{addr, addr + bytes, reach, reach}))
 	return nil
 }
 
@@ -97,12 +99,6 @@ func (s *Space) Unmap(addr, bytes uint64) {
 		_ = s.windows[s.gpuOf(addr)].restore(addr, bytes)
 	}
 	_ = s.windows[s.gpuOf(addr)].discard(addr, bytes) // the memory is used again otherwise
-}
-
-// Lookup implements simt.Memory.
-func (s *Space) Lookup(addr uint64) (base, end uint64, writable, ok bool) {
-	r, ok := s.table.Load().lookup(addr)
-	return r.base, r.end, r.writable, ok
 }
 
 // InWindow tells whether addr belongs to device memory, allocated or not.
@@ -126,13 +122,12 @@ func (s *Space) Admit(addr, bytes uint64, writable bool) bool {
 	if t.overlaps(addr, addr+bytes) {
 		return false
 	}
-	s.table.Store(t.with(region{addr, addr + bytes, writable}))
+	r := region{base: addr, end: addr + bytes, read: everyone}
+	if writable {
+		r.write = everyone
+	}
+	s.table.Store(t.with(r))
 	return true
-}
-
-// Replace has the range, which may be there already, be reached in that way from now on.
-func (s *Space) Replace(addr, bytes uint64, writable bool) {
-	s.table.Store(s.table.Load().without(addr).with(region{addr, addr + bytes, writable}))
 }
 
 // Withdraw takes away the range at addr. Work that comes too late finds no region.

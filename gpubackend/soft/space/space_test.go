@@ -37,7 +37,7 @@ func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 		} else {
 			b[0], b[len(b)-1] = 1, 2
 		}
-		if base, end, writable, ok := s.Lookup(addr); !ok || !writable || base > addr ||
+		if base, end, writable, ok := s.View(0).Lookup(addr); !ok || !writable || base > addr ||
 			end < addr+4<<20 {
 			t.Errorf("looked up %#x to %#x, %v, %v", base, end, writable, ok)
 		}

@@ -7,11 +7,20 @@ import (
 	"sort"
 )
 
-// A region is a range of addresses that kernels and copies may reach.
+// A region is a range of addresses that copies, and kernels of some GPUs, may reach.
 type region struct {
-	base, end uint64
-	writable  bool
+	base, end   uint64
+	read, write gpus
 }
+
+// gpus is a set of them: those whose bits are set.
+type gpus uint64
+
+// everyone is all GPUs.
+const everyone = ^gpus(0)
+
+// only is the set of one GPU.
+func only(gpu int) gpus { return 1 << gpu }
 
 // A table is an immutable set of regions, sorted by address, none overlapping another.
 type table struct{ regions []region }
@@ -37,7 +46,7 @@ func (t *table) covers(addr, bytes uint64, write bool) bool {
 		return false
 	}
 	for i := t.index(addr); addr < end; i++ {
-		if i == len(t.regions) || t.regions[i].base > addr || write && !t.regions[i].writable {
+		if i == len(t.regions) || t.regions[i].base > addr || write && t.regions[i].write == 0 {
 			return false
 		}
 		addr = t.regions[i].end
@@ -60,4 +69,13 @@ func (t *table) with(r region) *table {
 func (t *table) without(base uint64) *table {
 	return &table{slices.DeleteFunc(slices.Clone(t.regions),
 		func(r region) bool { return r.base == base })}
+}
+
+// changed returns the table with a change made to the regions in a range.
+func (t *table) changed(base, end uint64, change func(*region)) *table {
+	regions := slices.Clone(t.regions)
+	for i := t.index(base); i < len(regions) && regions[i].base < end; i++ {
+		change(&regions[i])
+	}
+	return &table{regions}
 }

@@ -9,8 +9,8 @@ func TestTable(t *testing.T) {
 	tab := &table{}
 	var slow [100]uint8 // 1: readable, 2: writable
 	for _, r := range []region{
-		{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true},
-		{0, 5, false},
+		{10, 20, 1, 1}, {40, 50, 1, 0}, {20, 30, 2, 2}, {50, 60, 1, 1}, {90, 100, 1, 1},
+		{0, 5, 1, 0},
 	} {
 		tab = tab.with(r)
 	}
@@ -18,7 +18,7 @@ func TestTable(t *testing.T) {
 	for _, r := range tab.regions {
 		for a := r.base; a < r.end; a++ {
 			slow[a] = 1
-			if r.writable {
+			if r.write != 0 {
 				slow[a] = 3
 			}
 		}

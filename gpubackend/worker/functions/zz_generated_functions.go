@@ -27,6 +27,8 @@ func (f *Functions) Handlers() call.Handlers {
 		gpubackend.OpCtxGetCacheConfig:                                  {Words: 0, NoContext: false, Run: f.runCtxGetCacheConfig},
 		gpubackend.OpCtxSetCacheConfig:                                  {Words: 1, NoContext: false, Run: f.runCtxSetCacheConfig},
 		gpubackend.OpCtxResetPersistingL2Cache:                          {Words: 0, NoContext: false, Run: f.runCtxResetPersistingL2Cache},
+		gpubackend.OpCtxEnablePeerAccess:                                {Words: 2, NoContext: false, Run: f.runCtxEnablePeerAccess},
+		gpubackend.OpCtxDisablePeerAccess:                               {Words: 1, NoContext: false, Run: f.runCtxDisablePeerAccess},
 		gpubackend.OpModuleLoadData:                                     {Words: 8, NoContext: false, Run: f.runModuleLoadData},
 		gpubackend.OpModuleUnload:                                       {Words: 1, NoContext: false, Run: f.runModuleUnload},
 		gpubackend.OpModuleGetFunction:                                  {Words: 3, NoContext: false, Run: f.runModuleGetFunction},
@@ -61,6 +63,7 @@ func (f *Functions) Handlers() call.Handlers {
 		gpubackend.OpMemFree:                                            {Words: 1, NoContext: false, Run: f.runMemFree},
 		gpubackend.OpMemGetInfo:                                         {Words: 0, NoContext: false, Run: f.runMemGetInfo},
 		gpubackend.OpMemcpyDtoDAsync:                                    {Words: 4, NoContext: false, Run: f.runMemcpyDtoDAsync},
+		gpubackend.OpMemcpyPeerAsync:                                    {Words: 6, NoContext: false, Run: f.runMemcpyPeerAsync},
 		gpubackend.OpMemsetD8Async:                                      {Words: 4, NoContext: false, Run: f.runMemsetD8Async},
 		gpubackend.OpMemsetD16Async:                                     {Words: 4, NoContext: false, Run: f.runMemsetD16Async},
 		gpubackend.OpMemsetD32Async:                                     {Words: 4, NoContext: false, Run: f.runMemsetD32Async},
@@ -271,6 +274,27 @@ func (f *Functions) runCtxSetCacheConfig(c *call.Call) gpubackend.Result {
 
 func (f *Functions) runCtxResetPersistingL2Cache(c *call.Call) gpubackend.Result {
 	result := f.Driver.CtxResetPersistingL2Cache()
+	return result
+}
+
+func (f *Functions) runCtxEnablePeerAccess(c *call.Call) gpubackend.Result {
+	if !allowed.PeerFlags.Has(c.Word(1)) {
+		return gpubackend.InvalidValue
+	}
+	p0, bad := handles.Context(f.Objects, c.Word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := f.Driver.CtxEnablePeerAccess(p0, c.Word(1))
+	return result
+}
+
+func (f *Functions) runCtxDisablePeerAccess(c *call.Call) gpubackend.Result {
+	p0, bad := handles.Context(f.Objects, c.Word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := f.Driver.CtxDisablePeerAccess(p0)
 	return result
 }
 
@@ -807,6 +831,23 @@ func (f *Functions) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
 		return bad
 	}
 	result := f.Driver.MemcpyDtoDAsync(c.Word(0), c.Word(1), c.Word(2), p3)
+	return result
+}
+
+func (f *Functions) runMemcpyPeerAsync(c *call.Call) gpubackend.Result {
+	p1, bad := handles.Context(f.Objects, c.Word(1))
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := handles.Context(f.Objects, c.Word(3))
+	if bad != 0 {
+		return bad
+	}
+	p5, bad := f.Streams.Find(c, c.Word(5))
+	if bad != 0 {
+		return bad
+	}
+	result := f.Driver.MemcpyPeerAsync(c.Word(0), p1, c.Word(2), p3, c.Word(4), p5)
 	return result
 }
 

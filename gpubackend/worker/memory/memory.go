@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -101,13 +102,15 @@ func (m *Memory) Handlers() call.Handlers {
 type Mapping struct {
 	addresses.Range
 	Native gpubackend.Memory
-	Access uint64
+	Access uint64 // the most that a device has
 }
 
 // At returns the mapping that holds an address.
 func (m *Memory) At(address uint64) (x Mapping, ok bool) {
 	if x := m.at(address); x != nil {
-		return Mapping{x.Range, gpubackend.Memory(x.memory.native), x.access}, true
+		return Mapping{
+			x.Range, gpubackend.Memory(x.memory.native), slices.Max(x.access[:]),
+		}, true
 	}
 	return Mapping{}, false
 }
@@ -116,7 +119,7 @@ func (m *Memory) At(address uint64) (x Mapping, ok bool) {
 type mapped struct {
 	addresses.Range
 	memory *memory
-	access uint64
+	access [ledger.GPUs]uint64 // by device
 }
 
 // memory is device memory without an address. It lasts as long as its handles and its mappings.
@@ -277,7 +280,7 @@ func (m *Memory) put(c *call.Call, a command.MemMap) gpubackend.Result {
 	}
 	x.uses++
 	m.mapped = slices.Insert(m.mapped, k,
-		mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
+		mapped{Range: addresses.Of(base, bytes), memory: x})
 	return result
 }
 
@@ -324,12 +327,15 @@ func (m *Memory) whole(base, bytes uint64) (from, to int, ok bool) {
 // may use it.
 func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Result {
 	base, bytes, device, access := a.Address, a.Bytes, a.Device, a.Access
+	if device >= ledger.GPUs {
+		return gpubackend.InvalidDevice
+	}
 	from, to, ok := m.whole(base, bytes)
 	if !ok {
 		return gpubackend.InvalidValue
 	}
 	for _, x := range m.mapped[from:to] {
-		if x.access > access {
+		if x.access[device] > access {
 			return m.WhenIdle(c,
 				func() (uint64, gpubackend.Result) {
 					return 0, m.protect(base, bytes, device, access)
@@ -346,7 +352,7 @@ func (m *Memory) protect(base, bytes, device, access uint64) gpubackend.Result {
 	}
 	for i := from; i < to; i++ {
 		x := &m.mapped[i]
-		if x.access == access {
+		if x.access[device] == access {
 			continue
 		}
 		m.Ending(x.Base, x.Bytes)
@@ -354,7 +360,7 @@ func (m *Memory) protect(base, bytes, device, access uint64) gpubackend.Result {
 			access); result != gpubackend.Success {
 			return result
 		}
-		x.access = access
+		x.access[device] = access
 	}
 	return gpubackend.Success
 }

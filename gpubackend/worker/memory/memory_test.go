@@ -19,7 +19,7 @@ import (
 func TestWholeMappings(t *testing.T) {
 	m := &Memory{}
 	for _, at := range []uint64{0, 2, 3, 6} {
-		m.mapped = append(m.mapped, mapped{addresses.Of(ReserveBase+at*page, page), nil, 0})
+		m.mapped = append(m.mapped, mapped{Range: addresses.Of(ReserveBase+at*page, page)})
 	}
 	for _, c := range []struct {
 		from, pages uint64

@@ -228,23 +228,40 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	return result;
 }
 
-/* Peers would be other devices of this guest: there is no path between them. */
+/* A context that the current one is to reach; 0 and an error if it isn't another that exists. */
+static uint64_t peer_handle(CUcontext peer, CUresult *result)
+{
+	uint64_t handle = 0;
+
+	*result = CUDA_ERROR_INVALID_CONTEXT;
+	if (!peer || !context_known(peer) || peer == context_current())
+		return 0;
+	handle = __atomic_load_n(&peer->handle, __ATOMIC_ACQUIRE);
+	if (handle)
+		*result = CUDA_SUCCESS;
+	return handle;
+}
+
 EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
+	CUresult result;
+	uint64_t peer;
+
 	ENTER_CONTEXT();
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!peerContext || !context_known(peerContext))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	peer = peer_handle(peerContext, &result);
+	return result ? result : channel_synced(call_cuCtxEnablePeerAccess(peer, Flags));
 }
 
 EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peerContext)
 {
+	CUresult result;
+	uint64_t peer;
+
 	ENTER_CONTEXT();
-	if (!peerContext || !context_known(peerContext))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	peer = peer_handle(peerContext, &result);
+	return result ? result : channel_synced(call_cuCtxDisablePeerAccess(peer));
 }
 
 EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)

@@ -194,6 +194,37 @@ static inline CUresult post_cuCtxResetPersistingL2Cache(void)
 	return channel_post(&r);
 }
 
+static inline void request_cuCtxEnablePeerAccess(struct request *r, uint64_t peerContext, uint64_t Flags)
+{
+	request_init(r, OP_cuCtxEnablePeerAccess);
+	request_word(r, peerContext);
+	request_word(r, Flags);
+}
+
+static inline CUresult call_cuCtxEnablePeerAccess(uint64_t peerContext, uint64_t Flags)
+{
+	struct request r;
+
+	if (!is_peer_flags(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	request_cuCtxEnablePeerAccess(&r, peerContext, Flags);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxDisablePeerAccess(struct request *r, uint64_t peerContext)
+{
+	request_init(r, OP_cuCtxDisablePeerAccess);
+	request_word(r, peerContext);
+}
+
+static inline CUresult call_cuCtxDisablePeerAccess(uint64_t peerContext)
+{
+	struct request r;
+
+	request_cuCtxDisablePeerAccess(&r, peerContext);
+	return channel_call(&r, NULL, 0);
+}
+
 static inline CUresult call_cuModuleLoadData(uint64_t *module, const void *image, size_t image_bytes, const void *options, size_t options_bytes, void *infoLog, size_t infoLog_bytes, void *errorLog, size_t errorLog_bytes, uint64_t *infoUsed, uint64_t *errorUsed)
 {
 	struct request r;
@@ -967,6 +998,25 @@ static inline CUresult post_cuMemcpyDtoDAsync_v2(uint64_t dstDevice, uint64_t sr
 	struct request r;
 
 	request_cuMemcpyDtoDAsync_v2(&r, dstDevice, srcDevice, ByteCount, hStream);
+	return channel_post(&r);
+}
+
+static inline void request_cuMemcpyPeerAsync(struct request *r, uint64_t dstDevice, uint64_t dstContext, uint64_t srcDevice, uint64_t srcContext, uint64_t ByteCount, uint64_t hStream)
+{
+	request_init(r, OP_cuMemcpyPeerAsync);
+	request_word(r, dstDevice);
+	request_word(r, dstContext);
+	request_word(r, srcDevice);
+	request_word(r, srcContext);
+	request_word(r, ByteCount);
+	request_word(r, hStream);
+}
+
+static inline CUresult post_cuMemcpyPeerAsync(uint64_t dstDevice, uint64_t dstContext, uint64_t srcDevice, uint64_t srcContext, uint64_t ByteCount, uint64_t hStream)
+{
+	struct request r;
+
+	request_cuMemcpyPeerAsync(&r, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
 	return channel_post(&r);
 }
 

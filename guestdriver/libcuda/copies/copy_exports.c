@@ -64,34 +64,3 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevic
 	ENTER_CONTEXT();
 	return copy_bytes(dstDevice, SIDE_DEVICE, srcDevice, SIDE_DEVICE, ByteCount, hStream, true);
 }
-
-/* No context is the current one. */
-static CUresult check_peers(CUcontext dst, CUcontext src)
-{
-	dst = dst ? dst : context_current();
-	src = src ? src : context_current();
-	if (!context_known(dst) || !context_known(src))
-		return CUDA_ERROR_INVALID_CONTEXT;
-	return dst->device == src->device ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-			     CUcontext srcContext, size_t ByteCount)
-{
-	CUresult result;
-
-	ENTER_CONTEXT();
-	result = check_peers(dstContext, srcContext);
-	return result ? result : cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
-}
-
-EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
-				  CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-				  CUstream hStream)
-{
-	CUresult result;
-
-	ENTER_CONTEXT();
-	result = check_peers(dstContext, srcContext);
-	return result ? result : cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream);
-}

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/zz_generated_prototypes.h"
+#include "devices/peers.h"
 #include "devices/place.h"
 #include "devices/zz_generated_attributes.h"
 #include "paracuda_table.h"
@@ -108,17 +109,6 @@ EXPORT CUresult cuDeviceGetCount(int *count)
 	*count = (int)devices.count;
 	return CUDA_SUCCESS;
 }
-
-#define ATOMIC_LAST 12 /* of CUatomicOperation */
-
-#define ENTER_DEVICE(out, dev)                            \
-	do {                                              \
-		ENTER();                                  \
-		if (!(out))                               \
-			return CUDA_ERROR_INVALID_VALUE;  \
-		if (!device_valid(dev))                   \
-			return CUDA_ERROR_INVALID_DEVICE; \
-	} while (0)
 
 EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 {
@@ -246,27 +236,6 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
-EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
-{
-	ENTER_DEVICE(canAccessPeer, dev);
-	if (!device_valid(peerDev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*canAccessPeer = 0;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
-					CUdevice srcDevice, CUdevice dstDevice)
-{
-	ENTER_DEVICE(value, srcDevice);
-	if (!device_valid(dstDevice) || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (attrib < 1 || attrib > 5)
-		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;
-	return CUDA_SUCCESS;
-}
-
 /*
  * Only a server for several processes limits the multiprocessors of a context; of types that aren't
  * there there is no support.
@@ -281,39 +250,4 @@ EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type,
 		return CUDA_ERROR_INVALID_DEVICE;
 	*pi = 0;
 	return CUDA_SUCCESS;
-}
-
-/* Which atomic operations a link has: none is promised. */
-static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
-			   unsigned int count)
-{
-	if (!capabilities || !operations || !count)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++)
-		if (operations[i] < 0 || operations[i] > ATOMIC_LAST)
-			return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = 0;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
-						  const CUatomicOperation *operations,
-						  unsigned int count, CUdevice dev)
-{
-	ENTER();
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	return no_atomics(capabilities, operations, count);
-}
-
-EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
-						 const CUatomicOperation *operations,
-						 unsigned int count, CUdevice srcDevice,
-						 CUdevice dstDevice)
-{
-	ENTER();
-	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)
-		return CUDA_ERROR_INVALID_DEVICE;
-	return no_atomics(capabilities, operations, count);
 }

@@ -11,6 +11,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
+#include "devices/peers.h"
 #include "exports/hooks.h"
 #include "launches/launch.h"
 #include "paracuda_ioctl.h"
@@ -18,7 +19,9 @@
 #include "transport/channel.h"
 #include "transport/output.h"
 
-#define SNAPSHOT_MAX (PARACUDA_SIZEOF_SNAPSHOT + DEVICES_MAX * PARACUDA_SIZEOF_SNAPSHOT_DEVICE)
+#define SNAPSHOT_MAX                                                                 \
+	(PARACUDA_SIZEOF_SNAPSHOT + DEVICES_MAX * (PARACUDA_SIZEOF_SNAPSHOT_DEVICE + \
+						   DEVICES_MAX * PARACUDA_SIZEOF_SNAPSHOT_PAIR))
 
 extern char **environ;
 
@@ -116,6 +119,8 @@ static CUresult hello(void)
 		result = CUDA_ERROR_UNKNOWN;
 	if (!result)
 		result = devices_load(channel.arena + bulk, length);
+	if (!result)
+		result = peers_load(channel.arena + bulk, length);
 	bulk_give(bulk);
 	return result;
 }

@@ -57,6 +57,17 @@ static CUresult send(const struct request *r, const struct handle *event, unsign
 		       channel_post(r);
 }
 
+/* Whether an event and a stream, which is known, are of one device, as for recording they must. */
+static bool of_one_device(const struct handle *event, CUstream stream)
+{
+	const struct handle *s = number_of(stream) > CU_STREAM_PER_THREAD ?
+					 handle_find(HANDLE_STREAM, stream) :
+					 NULL;
+	const struct context *c = s ? s->context : context_current();
+
+	return !c || !event->context || c->device == event->context->device;
+}
+
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	struct handle *event;
@@ -64,7 +75,7 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 
 	ENTER_CONTEXT();
 	event = handle_find(HANDLE_EVENT, hEvent);
-	if (!event || !stream_known(hStream))
+	if (!event || !stream_known(hStream) || !of_one_device(event, hStream))
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
 	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);

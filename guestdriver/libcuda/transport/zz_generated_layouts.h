@@ -19,6 +19,8 @@ enum {
 	OP_cuCtxGetCacheConfig = 265,
 	OP_cuCtxSetCacheConfig = 266,
 	OP_cuCtxResetPersistingL2Cache = 267,
+	OP_cuCtxEnablePeerAccess = 732,
+	OP_cuCtxDisablePeerAccess = 733,
 	OP_cuModuleLoadData = 280,
 	OP_cuModuleUnload = 281,
 	OP_cuModuleGetFunction = 282,
@@ -63,6 +65,7 @@ enum {
 	OP_CopyDtoH = 361,
 	OP_cuMemcpyDtoDAsync_v2 = 362,
 	OP_CopyBox = 363,
+	OP_cuMemcpyPeerAsync = 734,
 	OP_cuMemsetD8Async = 380,
 	OP_cuMemsetD16Async = 381,
 	OP_cuMemsetD32Async = 382,
@@ -218,6 +221,11 @@ enum {
 	OP_cuStreamSetAttribute = 676,
 	OP_cuStreamCopyAttributes = 677,
 };
+
+static inline bool is_peer_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x0);
+}
 
 static inline bool is_context_flags(uint64_t n)
 {

@@ -33,7 +33,13 @@ func (c *calls) CtxDestroy(gpubackend.Context) gpubackend.Result    { return gpu
 func (c *calls) CtxSetCurrent(gpubackend.Context) gpubackend.Result { return gpubackend.Success }
 func (c *calls) CtxPopCurrent() gpubackend.Result                   { return gpubackend.Success }
 func (c *calls) CtxSynchronize() gpubackend.Result                  { return gpubackend.Success }
-func (c *calls) ReportTo(driver.Work)                               {}
+func (c *calls) CtxEnablePeerAccess(gpubackend.Context, uint64) gpubackend.Result {
+	return gpubackend.Success
+}
+func (c *calls) CtxDisablePeerAccess(gpubackend.Context) gpubackend.Result {
+	return gpubackend.Success
+}
+func (c *calls) ReportTo(driver.Work) {}
 
 // New returns contexts, and their GPUs. ended is told of contexts that end; it may be nil.
 func New(ended func(*contexts.Context)) (*contexts.Contexts, *gpus.List) {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contexts
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// CtxEnablePeerAccess has the driver give access to what it allocates by itself, and others to the
+// rest. The latter holds for all contexts of the GPU.
+func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpubackend.Result {
+	peer := x.table[h]
+	if !x.Usable() || peer == nil || !peer.Exists() {
+		return gpubackend.InvalidContext
+	}
+	r := x.calls.CtxEnablePeerAccess(h, flags)
+	if r != gpubackend.Success {
+		return r
+	}
+	c := x.state.Home()
+	peer = peer.Home()
+	if !x.reaches(c.GPU, peer.GPU) {
+		if r = x.hooks.Connect(c.GPU, peer.GPU, true); r != gpubackend.Success {
+			x.calls.CtxDisablePeerAccess(h)
+			return r
+		}
+	}
+	if c.peers == nil {
+		c.peers = make(map[*Context]bool)
+	}
+	c.peers[peer] = true
+	return r
+}
+
+// CtxDisablePeerAccess takes both back.
+func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result {
+	peer := x.table[h]
+	if !x.Usable() || peer == nil || !peer.Exists() {
+		return gpubackend.InvalidContext
+	}
+	r := x.calls.CtxDisablePeerAccess(h)
+	if r == gpubackend.Success {
+		x.part(x.state.Home(), peer.Home())
+	}
+	return r
+}
+
+// reaches says whether a context of one GPU reaches the memory of one of another.
+func (x *Contexts) reaches(from, of int) bool {
+	for _, c := range x.table {
+		for peer := range c.peers {
+			if c.GPU == from && peer.GPU == of {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// part has a context no longer reach a peer's memory, unless another one of its GPU does.
+func (x *Contexts) part(c, peer *Context) {
+	if !c.peers[peer] {
+		return
+	}
+	delete(c.peers, peer)
+	if !x.reaches(c.GPU, peer.GPU) {
+		x.hooks.Connect(c.GPU, peer.GPU, false)
+	}
+}
+
+// leavePeers undoes what a context that has ended has to do with others. The driver has done so for
+// what is its own.
+func (x *Contexts) leavePeers(c *Context) {
+	for peer := range c.peers {
+		x.part(c, peer)
+	}
+	for _, other := range x.table {
+		x.part(other, c)
+	}
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
+)
+
+// TestShareWith: a peer reaches what there is and what comes, until it does so no more. The other
+// way round it has nothing.
+func TestShareWith(t *testing.T) {
+	const peer = contextstest.Native + 1
+	r := newRoom(t)
+	segment := func(addr uint64) uint64 {
+		base, _, _, ok := r.Segment(addr)
+		if !ok {
+			t.Fatalf("%#x is in no segment", addr)
+		}
+		return base
+	}
+	access := func(device, addr uint64) uint64 {
+		return r.fake.access[[2]uint64{device, segment(addr)}]
+	}
+	before := r.alloc(t, 20<<20)
+	if got := access(peer, before); got != 0 {
+		t.Fatalf("access %d of the peer's own accord", got)
+	}
+	r.fake.refuse = "access"
+	if result := r.ShareWith(1, 0, true); result != gpubackend.OutOfMemory {
+		t.Errorf("refused: %d", result)
+	}
+	r.fake.refuse = ""
+	if result := r.ShareWith(1, 0, true); result != gpubackend.Success {
+		t.Fatal(result)
+	}
+	after := r.alloc(t, 30<<20)
+	for _, addr := range []uint64{before, after} {
+		if got := access(peer, addr); got != gpubackend.AccessReadWrite {
+			t.Errorf("%#x: access %d of the peer", addr, got)
+		}
+		if got := access(contextstest.Native, addr); got != gpubackend.AccessReadWrite {
+			t.Errorf("%#x: access %d of its GPU", addr, got)
+		}
+	}
+	r.ShareWith(1, 0, false)
+	for _, addr := range []uint64{before, after} {
+		if got := access(peer, addr); got != gpubackend.AccessNone {
+			t.Errorf("%#x: access %d afterwards", addr, got)
+		}
+	}
+	if r.MemFree(before); len(r.heaps[0].backing.peers) != 0 {
+		t.Error("the peer is still one")
+	}
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "devices/peers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+
+_Static_assert(sizeof(struct paracuda_snapshot_pair) == PARACUDA_SIZEOF_SNAPSHOT_PAIR, "pair");
+
+#define ATOMIC_LAST 12 /* of CUatomicOperation */
+
+/* By the worker's ordinals. */
+static struct {
+	struct paracuda_snapshot_pair *from; /* row by row */
+	unsigned n;
+} pairs;
+
+CUresult peers_load(const void *snapshot, size_t bytes)
+{
+	struct paracuda_snapshot s;
+	size_t size, at;
+
+	memcpy(&s, snapshot, sizeof(s)); /* devices_load has found it large enough */
+	size = (size_t)s.devices * s.devices * sizeof(*pairs.from);
+	at = sizeof(s) + s.devices * sizeof(struct paracuda_snapshot_device);
+	free(pairs.from);
+	pairs.from = calloc(1, size + 1);
+	if (!pairs.from)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pairs.n = s.devices;
+	if (bytes - at >= size)
+		memcpy(pairs.from, (const uint8_t *)snapshot + at, size);
+	return CUDA_SUCCESS;
+}
+
+struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to)
+{
+	if (from == to)
+		return (struct paracuda_snapshot_pair){ 0 };
+	return pairs.from[devices.host[from] * pairs.n + devices.host[to]];
+}
+
+EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	ENTER_DEVICE(canAccessPeer, dev);
+	if (!device_valid(peerDev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*canAccessPeer = device_pair(dev, peerDev).access != 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
+					CUdevice srcDevice, CUdevice dstDevice)
+{
+	struct paracuda_snapshot_pair pair;
+
+	ENTER_DEVICE(value, srcDevice);
+	if (!device_valid(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	pair = device_pair(srcDevice, dstDevice);
+	switch ((int)attrib) {
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+		*value = pair.performance;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+		*value = pair.access != 0;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+		*value = pair.atomics != 0;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+		*value = pair.arrays != 0;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+		*value = 0;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Which atomic operations a link has: none is promised. */
+static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
+			   unsigned int count)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if (operations[i] < 0 || operations[i] > ATOMIC_LAST)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+						 const CUatomicOperation *operations,
+						 unsigned int count, CUdevice srcDevice,
+						 CUdevice dstDevice)
+{
+	ENTER();
+	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
+}
+
+EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+						  const CUatomicOperation *operations,
+						  unsigned int count, CUdevice dev)
+{
+	ENTER();
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How devices reach one another's memory, as the worker described it at the start. */
+#ifndef PARACUDA_PEERS_H
+#define PARACUDA_PEERS_H
+
+#include "base/state.h"
+#include "devices/device.h"
+
+/* ENTER, and the caller must have named a place for the answer and a device. */
+#define ENTER_DEVICE(out, dev)                            \
+	do {                                              \
+		ENTER();                                  \
+		if (!(out))                               \
+			return CUDA_ERROR_INVALID_VALUE;  \
+		if (!device_valid(dev))                   \
+			return CUDA_ERROR_INVALID_DEVICE; \
+	} while (0)
+
+/*
+ * Takes the worker's description of the ways among devices, after devices_load. One that is too
+ * short tells of none.
+ */
+CUresult peers_load(const void *snapshot, size_t bytes);
+
+/* The way from a device to the memory of another; all 0 to its own. */
+struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to);
+
+#endif
