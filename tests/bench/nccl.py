@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.distributed with nccl, a process for each of two GPUs: the bus bandwidth of all_reduce, a
+step of DDP, and the way that NCCL takes. Prints lines of name, value and unit.
+
+NCCL_NVLS_ENABLE is 0: no multicast object is made."""
+
+import glob
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZES = {"1MiB": 1 << 20, "256MiB": 256 << 20, "1GiB": 1 << 30}
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def timed(torch, runs, step):
+    """Seconds of a run, after some that warm up."""
+    times = []
+    for i in range(runs + 5):
+        torch.cuda.synchronize()
+        begin = time.monotonic()
+        step()
+        torch.cuda.synchronize()
+        if i >= 5:
+            times.append(time.monotonic() - begin)
+    return median(times)
+
+
+def rank(number, port):
+    import torch
+    import torch.distributed as dist
+
+    torch.cuda.set_device(number)
+    device = torch.device("cuda", number)
+    store = dist.TCPStore("127.0.0.1", port, 2, number == 0)
+    dist.init_process_group("nccl", store=store, rank=number, world_size=2, device_id=device)
+
+    def say(name, value, unit):
+        if number == 0:
+            print(name, f"{value:.4g}", unit, flush=True)
+
+    x = torch.full((1024,), float(number + 1), device=device)
+    dist.all_reduce(x)
+    say("all_reduce.right", int(bool((x == 3).all())), "")
+    for name, size in SIZES.items():
+        x = torch.zeros(size // 4, device=device)
+        t = timed(torch, 30, lambda: dist.all_reduce(x))
+        say(f"all_reduce.{name}", size / t / 1e9, "GB/s")  # of two ranks the bus's is the same
+        say(f"all_reduce.{name}.time", t * 1e6, "us")
+    peer = torch.zeros(64 << 20, device=device)
+    send = (lambda: dist.send(peer, 1)) if number == 0 else (lambda: dist.recv(peer, 0))
+    say("send.256MiB", (256 << 20) / timed(torch, 20, send) / 1e9, "GB/s")
+    torch.manual_seed(1)
+    layers = [torch.nn.Linear(2048, 2048) for _ in range(8)]
+    model = torch.nn.parallel.DistributedDataParallel(
+        torch.nn.Sequential(*layers).to(device), device_ids=[number])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    data = torch.randn(256, 2048, device=device)
+
+    def step():
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    say("ddp.step", timed(torch, 30, step) * 1e3, "ms")
+    dist.destroy_process_group()
+
+
+def main():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        env = dict(os.environ, NCCL_NVLS_ENABLE="0", NCCL_DEBUG="INFO", NCCL_SOCKET_IFNAME="lo",
+                   NCCL_DEBUG_FILE=f"{folder}/%p")
+        ranks = [subprocess.Popen([sys.executable, __file__, str(i), str(port)], env=env)
+                 for i in range(2)]
+        codes = []
+        try:
+            codes = [r.wait(timeout=240) for r in ranks]
+        except subprocess.TimeoutExpired:
+            print("nccl: time limit", file=sys.stderr)
+        for r in ranks:
+            r.kill()
+        log = "".join(open(f, errors="replace").read() for f in glob.glob(f"{folder}/*"))
+        ways = sorted(set(re.findall(r"via (\S+)", log)))
+        print("way", ",".join(ways) or "-", "", flush=True)
+        if codes != [0, 0]:
+            print("\n".join(log.splitlines()[-40:]), file=sys.stderr)
+            sys.exit(1)
+
+
+if len(sys.argv) == 3:
+    rank(int(sys.argv[1]), int(sys.argv[2]))
+else:
+    main()

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between two GPUs, and kernels that read and write the other's memory. Prints lines of
+// name, value and unit: medians of several runs, by the host's clock.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#define CHECK(call) check((call), #call)
+
+static void check(cudaError_t e, const char *call) {
+    if (e == cudaSuccess) return;
+    fprintf(stderr, "%s: %s\n", call, cudaGetErrorName(e));
+    exit(1);
+}
+
+static const size_t GIB = 1 << 30;
+static const int RUNS = 15;
+
+static __global__ void copy(uint4 *to, const uint4 *from, size_t n) {
+    for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+         i += size_t(gridDim.x) * blockDim.x)
+        to[i] = from[i];
+}
+
+static double seconds(const std::function<void()> &run) {
+    std::vector<double> all;
+    for (int i = 0; i <= RUNS; i++) {
+        auto begin = std::chrono::steady_clock::now();
+        run();
+        std::chrono::duration<double> t = std::chrono::steady_clock::now() - begin;
+        if (i) all.push_back(t.count()); // the first warms up
+    }
+    std::sort(all.begin(), all.end());
+    return all[all.size() / 2];
+}
+
+static void rate(const char *name, size_t bytes, const std::function<void()> &run) {
+    printf("%s %.2f GB/s\n", name, bytes / seconds(run) / 1e9);
+    fflush(stdout);
+}
+
+static char *on(int device) {
+    char *p;
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaMalloc(&p, GIB));
+    CHECK(cudaMemset(p, device, GIB));
+    CHECK(cudaDeviceSynchronize());
+    return p;
+}
+
+static void copies(const char *access, char *a, char *b) {
+    char name[64];
+    cudaStream_t s;
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaStreamCreate(&s));
+    snprintf(name, sizeof(name), "copy.1GiB.%s", access);
+    rate(name, GIB, [&] {
+        CHECK(cudaMemcpyPeerAsync(b, 1, a, 0, GIB, s));
+        CHECK(cudaStreamSynchronize(s));
+    });
+    snprintf(name, sizeof(name), "copy.1MiB.%s", access);
+    rate(name, 64 << 20, [&] {
+        for (int i = 0; i < 64; i++) CHECK(cudaMemcpyPeerAsync(b, 1, a, 0, 1 << 20, s));
+        CHECK(cudaStreamSynchronize(s));
+    });
+    CHECK(cudaStreamDestroy(s));
+}
+
+int main() {
+    int can[2], devices;
+    CHECK(cudaGetDeviceCount(&devices));
+    if (devices < 2) {
+        fprintf(stderr, "there are not two GPUs\n");
+        return 1;
+    }
+    CHECK(cudaDeviceCanAccessPeer(&can[0], 0, 1));
+    CHECK(cudaDeviceCanAccessPeer(&can[1], 1, 0));
+    char *a = on(0), *b = on(1);
+    copies("without-access", a, b);
+    if (!can[0] || !can[1]) {
+        printf("access 0 \n");
+        return 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaSetDevice(i));
+        CHECK(cudaDeviceEnablePeerAccess(1 - i, 0));
+    }
+    copies("with-access", a, b);
+    CHECK(cudaSetDevice(0));
+    rate("kernel.reads-peer", GIB, [&] {
+        copy<<<2048, 512>>>((uint4 *)a, (const uint4 *)b, GIB / 16);
+        CHECK(cudaDeviceSynchronize());
+    });
+    rate("kernel.writes-peer", GIB, [&] {
+        copy<<<2048, 512>>>((uint4 *)b, (const uint4 *)a, GIB / 16);
+        CHECK(cudaDeviceSynchronize());
+    });
+    rate("kernel.own-memory", GIB / 2, [&] {
+        copy<<<2048, 512>>>((uint4 *)a, (const uint4 *)(a + GIB / 2), GIB / 32);
+        CHECK(cudaDeviceSynchronize());
+    });
+    // Both directions at once.
+    cudaStream_t s[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaSetDevice(i));
+        CHECK(cudaStreamCreate(&s[i]));
+    }
+    rate("copy.both-ways", GIB, [&] {
+        CHECK(cudaMemcpyPeerAsync(b, 1, a, 0, GIB / 2, s[0]));
+        CHECK(cudaMemcpyPeerAsync(a + GIB / 2, 0, b + GIB / 2, 1, GIB / 2, s[1]));
+        for (cudaStream_t each : s) CHECK(cudaStreamSynchronize(each));
+    });
+}
