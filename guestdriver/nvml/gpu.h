@@ -14,6 +14,9 @@
 
 #define GPUS_MAX 64
 
+/* How a GPU reaches the memory of another. */
+enum { PEER_ACCESS = 1, PEER_ATOMICS = 2 };
+
 /* One GPU. */
 struct gpu {
 	char name[96];
@@ -27,6 +30,7 @@ struct gpu {
 	uint32_t pci_device,
 		pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
 	struct paracuda_link link;
+	uint8_t peer[GPUS_MAX]; /* ways to the memory of each GPU */
 	int usage_known; /* it was asked for, with free memory */
 	struct paracuda_usage usage;
 };

@@ -50,7 +50,9 @@ typedef int CUresult;
 				cuDevicePrimaryCtxRetain,                                         \
 				(void **context, int device)) f(cuCtxSetCurrent, (void *context)) \
 				f(cuMemGetInfo_v2, (size_t * free, size_t * total))               \
-					f(cuGetExportTable, (const void **table, const void *id))
+					f(cuGetExportTable, (const void **table, const void *id)) \
+						f(cuDeviceGetP2PAttribute,                        \
+						  (int *value, int attribute, int from, int to))
 
 #define DECLARE(name, parameters) static CUresult(*name) parameters;
 FUNCTIONS(DECLARE)
@@ -128,6 +130,23 @@ static void ask_link(struct gpu *g, int device)
 		own->device_link(&g->link, device);
 }
 
+/* Attributes of the way from a device to another. */
+enum { P2P_ACCESS = 2, P2P_ATOMICS = 3 };
+
+static void ask_peers(struct gpu *g, int device, int count)
+{
+	for (int i = 0; i < count && i < GPUS_MAX; i++) {
+		int access = 0, atomics = 0;
+
+		if (i == device)
+			continue;
+		if (!cuDeviceGetP2PAttribute(&access, P2P_ACCESS, device, i) && access)
+			g->peer[i] |= PEER_ACCESS;
+		if (!cuDeviceGetP2PAttribute(&atomics, P2P_ATOMICS, device, i) && atomics)
+			g->peer[i] |= PEER_ATOMICS;
+	}
+}
+
 static void ask_usage(struct gpu *g, int device)
 {
 	const struct paracuda_table *own = own_table();
@@ -178,6 +197,7 @@ int query_main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < count; i++) {
 		ask(&g, i);
+		ask_peers(&g, i, count);
 		if (argc > 1 && !strcmp(argv[1], "memory")) {
 			ask_usage(&g, i);
 			ask_memory(&g, i);

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a VM's GPUs are joined to one another: not at all, since libcuda.so.1 grants no peer access.
- * A GPU isn't its own peer either, as natively. Libraries ask all the same, of a GPU with itself
- * too: NCCL doesn't start without an answer.
+ * How a VM's GPUs are joined to one another: who reaches whose memory, as CUDA says. A GPU isn't
+ * its own peer, as natively; libraries ask all the same. NCCL doesn't start without an answer.
+ * Whether a way is NVLink or PCI Express isn't known.
  */
 #include <string.h>
 
 #include "nvml.h"
 
-#define P2P_KINDS 5 /* nvmlGpuP2PCapsIndex_t: reads, writes, NVLink, atomics, PCI */
-#define P2P_NOT_SUPPORTED 5 /* nvmlGpuP2PStatus_t */
+/* nvmlGpuP2PCapsIndex_t */
+enum { P2P_READS, P2P_WRITES, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_KINDS };
+/* nvmlGpuP2PStatus_t */
+enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5 };
 
 EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what,
 					int *status)
 {
+	uint8_t way;
+	int ok;
+
 	FIND(g, first, status && gpu_of(second) && what < P2P_KINDS);
-	(void)g;
-	*status = P2P_NOT_SUPPORTED;
+	way = g->peer[gpu_of(second) - gpu_at(0)];
+	ok = what <= P2P_WRITES ? way & PEER_ACCESS : what == P2P_ATOMICS ? way & PEER_ATOMICS : 0;
+	*status = ok ? P2P_OK : P2P_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }
 

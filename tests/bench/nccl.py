@@ -84,7 +84,7 @@ def main():
                  for i in range(2)]
         codes = []
         try:
-            codes = [r.wait(timeout=240) for r in ranks]
+            codes = [r.wait(timeout=100) for r in ranks]
         except subprocess.TimeoutExpired:
             print("nccl: time limit", file=sys.stderr)
         for r in ranks:

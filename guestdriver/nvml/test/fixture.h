@@ -23,6 +23,7 @@ static const struct gpu fixture[] = {
 			  .max_generation = 5,
 			  .max_width = 16,
 			  .own_generation = 6 },
+		.peer = { 0, PEER_ACCESS | PEER_ATOMICS },
 		.usage_known = 1,
 		.usage = { .busy_known = 1,
 			   .busy = 37,

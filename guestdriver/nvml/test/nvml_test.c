@@ -113,7 +113,10 @@ static void pairs(void)
 		value = -1;
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, first, what, &value));
 		CHECK_IS(5, value);
+		/* Reads, writes and atomics; the way back isn't there. */
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, second, what, &value));
+		CHECK_IS(what == 2 || what == 4 ? 5 : 0, value);
+		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(second, first, what, &value));
 		CHECK_IS(5, value);
 	}
 	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, first, 5, &value));
