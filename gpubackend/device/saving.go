@@ -59,10 +59,13 @@ func (d *Device) sources() (list []savedvm.Source) {
 	defer d.mu.Unlock()
 	for _, c := range d.channels {
 		w := c.worker
-		if w == nil || !w.serves {
+		if w == nil {
 			continue
 		}
-		bytes := d.suspension.Out(suspendable{d, w})
+		bytes, ok := d.suspension.Drained(suspendable{d, w})
+		if !ok {
+			continue
+		}
 		c.filed = &savedProgram{program: w.program, number: len(list), bytes: bytes}
 		list = append(list, savedvm.Source{
 			Program: savedvm.Program{Channel: c.index, PID: w.pid, Name: w.comm},

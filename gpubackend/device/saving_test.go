@@ -6,11 +6,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -94,6 +98,27 @@ func (s *suspended) count(c code, stream uint64) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8
 }
 
+// pin has the device reach a page of the guest's at an address of its own.
+func (s *suspended) pin() (page uint64) {
+	s.t.Helper()
+	page = s.guest.Alloc(4096, 4096)
+	s.add(0, 3, wire.ChainHeader{Type: wire.ChainMap, Id: 6, Bytes: 4096, Address: counterAddress,
+		Flags: wire.MapFlagWrite}, wire.Run{Address: page, Bytes: 4096})
+	s.do(gpubackend.OpHostRegister, 6, counterAddress, 4096, 0)
+	return page
+}
+
+// mustReach has the device write there.
+func (s *suspended) mustReach(page uint64) {
+	s.t.Helper()
+	s.guest.Write(page, make([]byte, 8))
+	s.do(gpubackend.OpMemsetD8Async, counterAddress, 0x5a, 8, 0)
+	s.do(gpubackend.OpCtxSynchronize)
+	if b := s.guest.Read(page, 8); string(b) != "ZZZZZZZZ" {
+		s.t.Fatalf("the page has %q", b)
+	}
+}
+
 // TestSavedToAFile: the workers end, and others go on where they stopped, again and again.
 func TestSavedToAFile(t *testing.T) {
 	s := newSuspended(t)
@@ -110,6 +135,7 @@ func TestSavedToAFile(t *testing.T) {
 	elapsed := s.do(gpubackend.OpEventElapsed, from, to)
 	pool := s.do(gpubackend.OpPoolDefault, 0)
 	pooled := s.do(gpubackend.OpMemAllocAsync, 1<<20, pool, stream)
+	page := s.pin()
 	reserved := uint64(0x400000000000)
 	s.do(gpubackend.OpMemAddressReserve, reserved, 2<<20)
 	gone, before := s.do(gpubackend.OpEventCreate, 0), uint64(0)
@@ -120,6 +146,7 @@ func TestSavedToAFile(t *testing.T) {
 		s.refused(Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
 		s.resumeFrom(f)
 		s.mustHold()
+		s.mustReach(page)
 		if got := s.count(c, stream); got != 2+n {
 			t.Fatalf("the kernel has counted to %d, not %d", got, 2+n)
 		}
@@ -138,6 +165,8 @@ func TestSavedToAFile(t *testing.T) {
 	}
 	s.do(gpubackend.OpMemFreeAsync, pooled, stream)
 	s.do(gpubackend.OpMemAddressFree, reserved, 2<<20)
+	s.do(gpubackend.OpHostUnregister, 6)
+	s.reap(1, 1)
 	s.mustSuspend()
 	s.mustResume()
 	s.mustHold()
@@ -170,6 +199,13 @@ func TestNotSaved(t *testing.T) {
 		}
 		s.mustHold()
 	}
+	for most := range 5 { // a disk that is full sooner or later
+		_, err := s.dev.suspendTo(&fullDisk{most << 20}, func() error { return nil }, noProgress)
+		if !errors.Is(err, unix.ENOSPC) || s.dev.suspension.State() != suspend.Running {
+			t.Fatalf("a full disk: %v, %+v", err, s.dev.suspension.Status())
+		}
+		s.mustHold()
+	}
 	s.resumeFrom(s.saveTo()) // now it can be
 	s.mustHold()
 	s.do(gpubackend.OpDevicePrimaryCtxReset, 0)
@@ -177,6 +213,103 @@ func TestNotSaved(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cuDevicePrimaryCtxReset") {
 		t.Fatalf("%v", err)
 	}
+}
+
+// fullDisk takes so many bytes.
+type fullDisk struct{ left int }
+
+func (f *fullDisk) Write(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, unix.ENOSPC
+	}
+	return len(p), nil
+}
+
+// TestOverTheSocket has an operator's command suspend to a file and resume from it; where the
+// command gives up, or is killed, before it has kept the file, the VM goes on.
+func TestOverTheSocket(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(5 << 20)
+	path := filepath.Join(t.TempDir(), "control")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go s.dev.ServeAdmin(l)
+	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	no := errors.New("no")
+	to, from := Request{Suspend: true, File: true}, Request{Resume: true, File: true}
+	written := false
+	_, err = AskWithFile(path, to, f, func() error {
+		written = s.workers() == 1 // nothing is changed yet
+		return no
+	}, noProgress)
+	if !errors.Is(err, no) || !written {
+		t.Fatalf("%v, written %t", err, written)
+	}
+	for end := time.Now().Add(soon); s.dev.suspension.State() != suspend.Running; {
+		if time.Now().After(end) {
+			t.Fatalf("%+v", s.dev.suspension.Status())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.mustHold()
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	rewound(t, f)
+	a, err := AskWithFile(path, to, f, func() error { return nil }, noProgress)
+	if err != nil || a.Moved == nil || s.workers() != 0 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if a, err = AskWithFile(path, from, f, nil, noProgress); err != nil || a.Moved == nil {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	s.mustHold()
+	if _, err := Ask(path, to); err == nil || !strings.Contains(err.Error(), "no file") {
+		t.Fatalf("without a file: %v", err)
+	}
+	null, err := os.Open("/dev/null")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if _, err := AskWithFile(path, to, null, nil, noProgress); err == nil ||
+		!strings.Contains(err.Error(), "regular") {
+		t.Fatalf("a device: %v", err)
+	}
+	s.mustHold()
+}
+
+// TestWorkerKilledMeanwhile: a worker that is killed when it is saved costs its program the GPU,
+// and nobody else anything.
+func TestWorkerKilledMeanwhile(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(5 << 20)
+	s.dev.mu.Lock()
+	w := s.dev.channels[0].worker
+	s.dev.mu.Unlock()
+	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, err = s.dev.suspendTo(f, func() error { w.kill(); <-w.gone; return nil }, noProgress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.reap(1, 3) // the program gets its chains back
+	s.resumeFrom(f)
+	if n := s.workers(); n != 0 {
+		t.Fatalf("%d workers", n)
+	}
+	s.closeChannel(0)
+	s.program(0)
 }
 
 // TestBadFiles are refused with the reason, and the VM stays as it is.

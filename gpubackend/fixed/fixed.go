@@ -5,7 +5,7 @@
 //
 // Each worker counts its own (package worker), in memory that it shares with its device process
 // (handover.State), which tells who asks. What isn't listed isn't known to be in the way: device
-// memory, pools, modules, streams and events. Nobody knows of all that a
+// memory, pools, modules, streams, events and pinned memory. Nobody knows of all that a
 // kernel has allocated with malloc, or of addresses of code that it has stored.
 //
 // # Who may lie
@@ -29,7 +29,7 @@ const (
 	SharedMemory
 	SharedPools
 	SharedEvents
-	PinnedMemory
+	ShownMemory
 	Commands
 	Kinds
 )
@@ -38,7 +38,7 @@ const (
 var Names = [Kinds]string{
 	"graphs", "graph_execs", "arrays", "textures", "references", "green_contexts", "linkers",
 	"virtual_memory", "shared_memory", "shared_pools", "shared_events",
-	"pinned_memory", "commands",
+	"shown_memory", "commands",
 }
 
 // Counts is how many objects of each kind there are.

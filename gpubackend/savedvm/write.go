@@ -63,10 +63,11 @@ func (s *Source) write(w *record.Writer, number uint32) error {
 	}()
 	err = s.copy(w, number, near)
 	near.Close() // a worker that has more to say can't
-	if said := <-ended; said != nil {
-		return said
+	said := <-ended
+	if said == nil || err != nil && !errors.Is(err, record.ErrRecord) && !errors.Is(err, ErrSaved) {
+		return err // a worker's then is that nobody reads any more
 	}
-	return err
+	return said
 }
 
 // copy copies a worker's record, as that number.

@@ -78,8 +78,9 @@ type Suspension struct {
 	saved   atomic.Bool // to a file: nothing is left in workers
 	drains  uint64      // how often workers were told to drain; of the change that is under way
 
-	mu  sync.Mutex
-	out map[Worker]uint64 // whose memory is out, and how much that is
+	mu      sync.Mutex
+	drained map[Worker]uint64 // by the last change, and how much each has to move
+	out     map[Worker]uint64 // whose memory is out, and how much that is
 }
 
 // New is for a VM that runs.
@@ -248,8 +249,14 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 		})
 	}
 	all.Wait()
+	s.mu.Lock()
+	s.drained = plans
+	s.mu.Unlock()
 	if len(busy) > 0 {
 		slices.Sort(busy)
+		if whole { // nobody need wait: there may be other reasons than work that goes on
+			return nil, fmt.Errorf("%w: %s", errMoving, strings.Join(busy, ", "))
+		}
 		return nil, fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
 			errMoving, strings.Join(busy, ", "), grace)
 	}

@@ -52,11 +52,13 @@ func (s *Suspension) Load(
 	}, tell)
 }
 
-// Out is how much of a worker's memory is out.
-func (s *Suspension) Out(w Worker) uint64 {
+// Drained says whether a worker is one that was drained and moved its memory out, and how much. One
+// that started since has nothing to save.
+func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.out[w]
+	bytes, ok = s.drained[w]
+	return bytes, ok
 }
 
 // Lost is told that what was saved is of no use any more: the VM has nothing left of it.

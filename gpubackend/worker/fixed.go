@@ -26,7 +26,7 @@ func (w *Worker) fixed() (c fixed.Counts) {
 	c[fixed.Textures] = uint64(w.textures.Made())
 	c[fixed.VirtualMemory] = uint64(w.memory.Virtual())
 	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
-	c[fixed.PinnedMemory] = uint64(w.hostMemory.Count())
+	c[fixed.ShownMemory] = uint64(w.hostMemory.Shown())
 	if w.history == nil || w.history.Refused() != nil {
 		c[fixed.Commands] = 1
 	}

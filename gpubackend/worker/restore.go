@@ -83,7 +83,7 @@ func (w *Worker) reopen(s *saved.State) error {
 		return fmt.Errorf("%w: the GPUs are others than the program was told of", errRestore)
 	}
 	w.opened = true
-	return nil
+	return w.hostMemory.Restore(&s.Pinned)
 }
 
 // remake makes all objects again, and the layout of device memory.

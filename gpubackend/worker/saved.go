@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	stdmaps "maps"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
@@ -64,7 +65,7 @@ func (w *Worker) unsavable() error {
 	}
 	if c := w.fixed().Map(); c != nil {
 		return fmt.Errorf("what it has can't be made again: %s",
-			strings.Join(slices.Sorted(maps.Keys(c)), ", "))
+			strings.Join(slices.Sorted(stdmaps.Keys(c)), ", "))
 	}
 	_, waits := w.hostFuncs.Told()
 	switch {
@@ -74,7 +75,7 @@ func (w *Worker) unsavable() error {
 		return errRoom
 	case waits:
 		return errHost
-	case len(w.waiters) > 0 || w.chains.used():
+	case len(w.waiters) > 0 || w.chains.used(w.hostMemory.Uses):
 		return errWorks
 	}
 	for context := range w.objects.All(object.Context) {
@@ -94,12 +95,12 @@ func (w *Worker) entries() ([]journal.Entry, error) {
 	return w.history.Entries(w.objects.Count(object.Pool))
 }
 
-// used says whether anything uses maps.
-func (q *chains) used() bool {
+// used says whether anything uses maps otherwise than rightly.
+func (q *chains) used(rightly func(*maps.Map) int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range q.maps {
-		if m.Users() > 0 || m.Leaving() {
+		if m.Users() > rightly(m) || m.Leaving() {
 			return true
 		}
 	}
@@ -195,6 +196,7 @@ func (w *Worker) saved() (*saved.State, error) {
 	s := &saved.State{
 		Snapshot: w.told.snapshot, HostFuncs: seq,
 		Queue: *w.chains.saved(), Pools: *pools, Reserved: w.memory.Reserved(),
+		Pinned: w.hostMemory.Save(),
 	}
 	for _, variable := range w.told.environment {
 		s.Environment = append(s.Environment, []byte(variable))

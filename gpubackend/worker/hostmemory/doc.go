@@ -3,7 +3,8 @@
 // Package hostmemory is memory of the guest process that the device reaches at the guest's own
 // addresses, so that device pointer and host pointer are one: pages that it pinned, which kernels
 // read and write (register.go, keep.go), and ordinary memory that copies of graphs read and write
-// each time they run (pageable.go).
+// each time they run (pageable.go). Another worker pins the same pages again (saved.go). The room
+// is hostmemory.go.
 //
 // # Who owns what
 //

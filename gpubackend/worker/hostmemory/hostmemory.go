@@ -71,5 +71,13 @@ func (s *HostMemory) Handlers() call.Handlers {
 
 const pageSize = 4096
 
-// Count is how many ranges the program has registered or shown.
-func (s *HostMemory) Count() int { return len(s.ranges) + len(s.shown) }
+// Shown is how many ranges of ordinary memory there are that was shown, or once was.
+func (s *HostMemory) Shown() int { return len(s.spans) }
+
+// Uses is how many uses of a map there are for its being pinned.
+func (s *HostMemory) Uses(m *maps.Map) int {
+	if s.ranges[m.ID] != nil {
+		return 1
+	}
+	return 0
+}

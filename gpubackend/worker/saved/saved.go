@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
@@ -78,6 +79,7 @@ type State struct {
 	Events      []EventTime
 	Pools       pools.Saved
 	Reserved    []addresses.Range
+	Pinned      hostmemory.Saved
 	Pieces      []gpubackend.Piece
 }
 

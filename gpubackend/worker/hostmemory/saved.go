@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostmemory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+)
+
+// Saved is the pinned memory of a program, for a worker that has the same maps.
+type Saved struct {
+	Wholes []SavedWhole
+	Ranges []SavedRange
+}
+
+// SavedWhole is what the driver knows as one piece.
+type SavedWhole struct {
+	Base, Size        uint64
+	ReadOnly, Growing bool
+	Known             []addresses.Range
+}
+
+// SavedRange is a range of one, of the map of that number.
+type SavedRange struct {
+	Map            uint32
+	Address, Bytes uint64
+	Mapped         []addresses.Range
+	Whole          int
+}
+
+// errSaved is wrapped by all errors that say what is wrong with saved memory.
+var errSaved = errors.New("the saved pinned memory")
+
+// Save returns what is pinned. Nothing may be shown.
+func (s *HostMemory) Save() Saved {
+	saved, numbers := Saved{}, map[*whole]int{}
+	for id, h := range s.ranges {
+		if _, ok := numbers[h.whole]; !ok {
+			w := h.whole
+			numbers[w] = len(saved.Wholes)
+			saved.Wholes = append(saved.Wholes, SavedWhole{Base: w.base, Size: w.size,
+				ReadOnly: w.readOnly, Growing: s.growing[w.end()] == w, Known: w.known})
+		}
+		saved.Ranges = append(saved.Ranges, SavedRange{Map: id, Address: h.address, Bytes: h.bytes,
+			Mapped: h.mapped, Whole: numbers[h.whole]})
+	}
+	return saved
+}
+
+// Restore pins the same memory again. What the driver gets to know is mapped here, all of it.
+func (s *HostMemory) Restore(saved *Saved) error {
+	wholes := make([]*whole, len(saved.Wholes))
+	for i, w := range saved.Wholes {
+		wholes[i] = &whole{base: w.Base, size: w.Size, readOnly: w.ReadOnly}
+	}
+	mapped := make([][]addresses.Range, len(wholes))
+	for i := range saved.Ranges {
+		x := &saved.Ranges[i]
+		if x.Whole < 0 || x.Whole >= len(wholes) {
+			return fmt.Errorf("%w: map %d is in none", errSaved, x.Map)
+		}
+		if err := s.restore(x, wholes[x.Whole]); err != nil {
+			return err
+		}
+		mapped[x.Whole] = append(mapped[x.Whole], x.Mapped...)
+	}
+	for i, h := range wholes {
+		there := joined(mapped[i])
+		for _, r := range saved.Wholes[i].Known {
+			if r.Bytes == 0 || !r.In(there) {
+				return fmt.Errorf("%w: %d bytes at %#x aren't all there", errSaved, r.Bytes, r.Base)
+			}
+			if result := s.register(h, r); result != gpubackend.Success {
+				return fmt.Errorf("%w: register %d bytes: %w", errSaved, r.Bytes, result.Err())
+			}
+		}
+		if saved.Wholes[i].Growing {
+			s.growing[h.end()] = h
+		}
+	}
+	return nil
+}
+
+// restore maps a range where it was.
+func (s *HostMemory) restore(x *SavedRange, w *whole) error {
+	m, files, result := s.find(uint64(x.Map), x.Address, x.Bytes)
+	if result != gpubackend.Success {
+		return fmt.Errorf("%w: map %d: %w", errSaved, x.Map, result.Err())
+	}
+	if !w.readOnly && !m.Writable() {
+		return fmt.Errorf("%w: map %d can't be written to", errSaved, x.Map)
+	}
+	h := &pinned{mapping: m, address: x.Address, bytes: x.Bytes,
+		base: x.Address &^ (pageSize - 1), whole: w, places: len(files)}
+	if !s.Places.Take(h.places) {
+		return fmt.Errorf("%w: too many mappings", errSaved)
+	}
+	mem, unmap, err := arena.Map(files, uintptr(h.base), m.Writable())
+	if err != nil {
+		return fmt.Errorf("%w: map %d: %w", errSaved, x.Map, err)
+	}
+	h.size = uint64(len(mem))
+	all := []addresses.Range{addresses.Of(h.base, h.size)}
+	end := uint64(0)
+	for _, r := range x.Mapped {
+		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(all) || r.Base < end {
+			unmap()
+			return fmt.Errorf("%w: map %d has no %d bytes at %#x", errSaved, x.Map, r.Bytes, r.Base)
+		}
+		end = r.End()
+	}
+	h.mapped = all
+	h.keep(x.Mapped)
+	s.Maps.Use(m)
+	s.ranges[m.ID] = h
+	s.Mapped(x.Bytes)
+	return nil
+}
+
+// joined are ranges, those as one that follow each other.
+func joined(list []addresses.Range) (all []addresses.Range) {
+	slices.SortFunc(list, func(a, b addresses.Range) int {
+		switch {
+		case a.Base < b.Base:
+			return -1
+		case a.Base > b.Base:
+			return 1
+		}
+		return 0
+	})
+	for _, r := range list {
+		if last := len(all) - 1; last >= 0 && all[last].End() == r.Base {
+			all[last].Bytes += r.Bytes
+			continue
+		}
+		all = append(all, r)
+	}
+	return all
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostmemory
+
+import (
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+const savedBase = 0x3f0000000000
+
+// savedRig is one whose maps are of a file.
+func savedRig(t *testing.T, d *registrar) (*HostMemory, *fakeMaps) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("pages", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Ftruncate(fd, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	r, f := newRig(d)
+	r.Files = func(runs []wire.Run) (files []guestmem.Run, err error) {
+		for _, x := range runs {
+			files = append(files, guestmem.Run{Bytes: make([]byte, x.Bytes), FD: fd,
+				FileOffset: x.Address})
+		}
+		return files, nil
+	}
+	for id := range uint32(3) {
+		at := uint64(id) * 4 * pageSize
+		m := &maps.Map{ID: id, Address: savedBase + at, Bytes: 4 * pageSize,
+			Flags: wire.MapFlagWrite, Runs: []wire.Run{{Address: at, Bytes: 4 * pageSize}}}
+		if id == 2 {
+			m.Address += 1 << 20
+		}
+		f.maps[id] = m
+	}
+	t.Cleanup(func() { // what is left of the mappings
+		for _, h := range r.ranges {
+			h.keep(nil)
+		}
+	})
+	return r, f
+}
+
+func (s *HostMemory) pinMap(t *testing.T, m *maps.Map, more uint64) {
+	t.Helper()
+	a := command.HostRegister{Map: uint64(m.ID), Address: m.Address, Bytes: m.Bytes, More: more}
+	if result := s.pin(nil, a); result != gpubackend.Success {
+		t.Fatalf("pin map %d: %d", m.ID, result)
+	}
+}
+
+// pinnedBefore is what a worker has pinned: two ranges as one, of which a part is kept, and one.
+func pinnedBefore(t *testing.T) (saved Saved, known []addresses.Range) {
+	t.Helper()
+	d := &registrar{}
+	r, f := savedRig(t, d)
+	r.pinMap(t, f.maps[0], 1)
+	r.pinMap(t, f.maps[1], 0)
+	r.pinMap(t, f.maps[2], 0)
+	kept := addresses.Of(savedBase+3*pageSize, 2*pageSize)
+	if result := r.keep(0, []addresses.Range{kept}); result != gpubackend.Success {
+		t.Fatalf("keep: %d", result)
+	}
+	saved, known = r.Save(), slices.Clone(d.whole)
+	for _, h := range r.ranges {
+		h.keep(nil) // the worker ends
+	}
+	return saved, known
+}
+
+// TestSavedPins: another worker pins what was pinned, no more and no less, and gives it back as the
+// first would.
+func TestSavedPins(t *testing.T) {
+	saved, known := pinnedBefore(t)
+	d := &registrar{}
+	r, f := savedRig(t, d)
+	if err := r.Restore(&saved); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(d.whole, func(a, b addresses.Range) int { return int(a.Base) - int(b.Base) })
+	slices.SortFunc(known, func(a, b addresses.Range) int { return int(a.Base) - int(b.Base) })
+	if !slices.Equal(d.whole, known) || f.uses != 3 || r.Uses(f.maps[1]) != 1 {
+		t.Fatalf("registered %#x, it was %#x; %d uses", d.whole, known, f.uses)
+	}
+	free, err := arena.Reserve(savedBase, 3*pageSize) // was unmapped, and is
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
+	if _, err := arena.Reserve(savedBase+3*pageSize, 2*pageSize); err == nil {
+		t.Fatal("what is kept isn't mapped")
+	}
+	for id := range uint64(3) {
+		if result := r.unpin(nil, command.HostUnregister{Map: id}); result != gpubackend.Success {
+			t.Fatalf("unpin map %d: %d", id, result)
+		}
+	}
+	if len(d.whole) != 0 || f.uses != 0 || r.Places.Used() != 0 {
+		t.Errorf("registered still %#x, %d uses, %d places", d.whole, f.uses, r.Places.Used())
+	}
+}
+
+// TestStrangePins: the driver gets to know nothing that isn't the guest's pages.
+func TestStrangePins(t *testing.T) {
+	for name, change := range map[string]func(s *Saved){
+		"memory that isn't there":  func(s *Saved) { s.Wholes[0].Known[0].Bytes += 1 << 30 },
+		"memory before it":         func(s *Saved) { s.Wholes[0].Known[0].Base -= 1 << 30 },
+		"memory that wraps":        func(s *Saved) { s.Wholes[0].Known[0].Bytes = ^uint64(0) },
+		"nothing":                  func(s *Saved) { s.Wholes[0].Known[0].Bytes = 0 },
+		"no whole":                 func(s *Saved) { s.Wholes = nil },
+		"a whole less":             func(s *Saved) { s.Ranges[0].Whole = -1 },
+		"no map":                   func(s *Saved) { s.Ranges[0].Map = 9 },
+		"a map twice":              func(s *Saved) { s.Ranges[0].Map = s.Ranges[1].Map },
+		"another address":          func(s *Saved) { s.Ranges[0].Address += pageSize },
+		"a mapping of nothing":     func(s *Saved) { s.Ranges[0].Mapped[0].Base += 1 << 30 },
+		"a mapping of half a page": func(s *Saved) { s.Ranges[0].Mapped[0].Base++ },
+		"a mapping that goes on":   func(s *Saved) { s.Ranges[0].Mapped[0].Bytes += pageSize << 4 },
+		"pages that can't be read": func(s *Saved) { s.Ranges[0].Bytes = 0 },
+		"the same mapping, twice":  func(s *Saved) { s.Ranges = append(s.Ranges, s.Ranges[0]) },
+		"more than the map has":    func(s *Saved) { s.Ranges[0].Bytes++ },
+	} {
+		saved, _ := pinnedBefore(t)
+		change(&saved)
+		r, _ := savedRig(t, &registrar{})
+		if r.Restore(&saved) == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for _, h := range r.ranges {
+			h.keep(nil)
+		}
+	}
+}
