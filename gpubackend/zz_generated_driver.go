@@ -162,6 +162,7 @@ const (
 	OpMemMap                                             Op = 614
 	OpMemUnmap                                           Op = 615
 	OpMemSetAccess                                       Op = 616
+	OpPoolAccess                                         Op = 735
 	OpMemExportToShareableHandle                         Op = 617
 	OpMemImportFromShareableHandle                       Op = 618
 	OpLinkCreate                                         Op = 620
@@ -378,6 +379,7 @@ var opNames = map[Op]string{
 	614: "cuMemMap",
 	615: "cuMemUnmap",
 	616: "cuMemSetAccess",
+	735: "PoolAccess",
 	617: "cuMemExportToShareableHandle",
 	618: "cuMemImportFromShareableHandle",
 	620: "LinkCreate",
@@ -561,6 +563,7 @@ type MemoryFunctions interface {
 	MemAlloc(bytesize uint64) (dptr uint64, result Result)
 	MemFree(dptr uint64) (result Result)
 	MemGetInfo() (free uint64, total uint64, result Result)
+	PoolAccess(device uint64, of uint64, access uint64) (result Result)
 }
 
 // CopiesFunctions is what the room copies of a device does of them.
@@ -1279,6 +1282,12 @@ func (Unsupported) GraphMemory(device uint64, attr uint64) (value uint64, result
 
 // GraphMemorySet returns NotSupported.
 func (Unsupported) GraphMemorySet(device uint64, attr uint64, value uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// PoolAccess returns NotSupported.
+func (Unsupported) PoolAccess(device uint64, of uint64, access uint64) (result Result) {
 	result = NotSupported
 	return
 }

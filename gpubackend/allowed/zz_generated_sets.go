@@ -129,6 +129,7 @@ var Parameters = map[string]map[int]Set{
 	"StreamMemOps":                         {3: StreamOpsFlags},
 	"GraphMemory":                          {1: GraphMemory},
 	"GraphMemorySet":                       {1: GraphMemory},
+	"PoolAccess":                           {2: Access},
 	"LinkAddData":                          {1: LinkInput},
 	"cuTexRefSetArray":                     {2: TextureReferenceArray},
 	"cuTexRefSetMipmappedArray":            {2: TextureReferenceArray},

@@ -123,7 +123,7 @@ func New(o Options) *Device {
 			Give:   func(gpu int) { d.GiveContext(gpu) },
 			Usable: func(c *contexts.Context) { d.FillLibraries(c) },
 			Ending: d.ending, Ended: d.ended,
-			Connect: func(from, to int, reaches bool) { d.Space().Connect(from, to, reaches) },
+			Connect: func(from, to int, reaches bool) { d.Memory.Connect(from, to, reaches) },
 			Busy:    func(g *contexts.Green) bool { return d.Streams.Busy(g) },
 		},
 	})

@@ -280,3 +280,30 @@ func TestProtectByGPU(t *testing.T) {
 	ok(t, d.Unreserve(addr, bytes))
 	ok(t, d.ReleaseMemory(m))
 }
+
+// TestPoolAccess: a pool's access and a context's end for themselves.
+func TestPoolAccess(t *testing.T) {
+	d, x := newTwo(t, Options{})
+	ok(t, d.SetCurrent(x[1]))
+	there := alloc(t, d, 4096)
+	ok(t, d.SetCurrent(x[0]))
+	reached := func(want bool) {
+		t.Helper()
+		if _, _, _, ok := d.Space().View(0).Lookup(there); ok != want {
+			t.Errorf("reached: %v", ok)
+		}
+	}
+	ok(t, d.PoolAccess(0, 1, gpubackend.AccessReadWrite))
+	reached(true)
+	ok(t, d.CtxEnablePeerAccess(x[1], 0))
+	ok(t, d.PoolAccess(0, 1, gpubackend.AccessNone))
+	reached(true)
+	ok(t, d.CtxDisablePeerAccess(x[1]))
+	reached(false)
+	ok(t, d.PoolAccess(0, 1, gpubackend.AccessNone))
+	ok(t, d.PoolAccess(0, 1, gpubackend.AccessReadWrite))
+	reached(true)
+	for _, pair := range [][2]uint64{{0, 0}, {2, 0}, {0, 2}} {
+		want(t, d.PoolAccess(pair[0], pair[1], 3), gpubackend.InvalidDevice)
+	}
+}

@@ -230,6 +230,35 @@ static void mapped(int *a) {
     CHECKCU(cuMemRelease(handle));
 }
 
+// A pool is reached by whom it was given, without access of the contexts.
+static void pools(int *b) {
+    cudaMemPool_t pool;
+    cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 1}, cudaMemAccessFlagsProtReadWrite};
+    cudaMemAccessFlags flags;
+    int *p;
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+    CHECK(cudaMemPoolGetAccess(&flags, pool, &desc.location));
+    printf("access to the pool: %d", int(flags));
+    CHECK(cudaMemPoolSetAccess(pool, &desc, 1));
+    CHECK(cudaMemPoolGetAccess(&flags, pool, &desc.location));
+    printf(", then %d", int(flags));
+    CHECK(cudaMallocAsync(&p, N * sizeof(int), 0));
+    fill<<<N / 256, 256>>>(p, 70);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(1));
+    add<<<N / 256, 256>>>(b, p, 5);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaFreeAsync(p, 0));
+    CHECK(cudaDeviceSynchronize());
+    desc.flags = cudaMemAccessFlagsProtNone;
+    CHECK(cudaMemPoolSetAccess(pool, &desc, 1));
+    CHECK(cudaMemPoolGetAccess(&flags, pool, &desc.location));
+    printf(", then %d\n", int(flags));
+    is(b, N, 75, "read from the other GPU's pool");
+}
+
 int main() {
     CUcontext c[2];
     int devices;
@@ -245,6 +274,7 @@ int main() {
     CHECK(cudaSetDevice(0));
     errors(c);
     copies(a, b, "without access");
+    pools(b);
     kernels(a, b);
     copies(a, b, "with access");
     order(b);

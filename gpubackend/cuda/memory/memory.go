@@ -71,6 +71,7 @@ type Memory struct {
 	options  Options
 
 	heaps    []heap
+	shares   map[[2]int]int                // how often a GPU was given another's memory
 	owners   map[uint64]*contexts.Context  // of what was allocated
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
@@ -82,6 +83,7 @@ func New(
 ) *Memory {
 	return &Memory{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,
+		shares:   make(map[[2]int]int),
 		owners:   make(map[uint64]*contexts.Context),
 		freed:    make(map[*contexts.Context][]freed),
 		memories: make(map[gpubackend.Memory]guestMemory),

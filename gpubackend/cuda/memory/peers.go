@@ -10,24 +10,54 @@ import (
 )
 
 // ShareWith has kernels of one GPU reach all memory in the window of another, what is there and
-// what will be, or has them do so no more. The driver's own peer access says nothing of memory that
-// was made by virtual memory management, as this is.
+// what will be, or takes that back, which ends it when it was given as often. The driver's own peer
+// access says nothing of memory that was made by virtual memory management, as this is.
 func (m *Memory) ShareWith(from, of int, reaches bool) gpubackend.Result {
-	h, peer := &m.heaps[of], m.gpus.At(from).Native
-	segments := h.Segments()
-	if !reaches {
-		h.backing.peers = slices.DeleteFunc(h.backing.peers,
-			func(p uint64) bool { return p == peer })
-		h.backing.protect(segments, peer, gpubackend.AccessNone)
-		return gpubackend.Success
+	pair := [2]int{from, of}
+	switch n := m.shares[pair]; {
+	case reaches && n > 0:
+		m.shares[pair]++
+	case reaches:
+		if r := m.share(from, of); r != gpubackend.Success {
+			return r
+		}
+		m.shares[pair] = 1
+	case n > 1:
+		m.shares[pair]--
+	case n == 1:
+		delete(m.shares, pair)
+		m.unshare(from, of)
 	}
-	done, r := h.backing.protect(segments, peer, gpubackend.AccessReadWrite)
+	return gpubackend.Success
+}
+
+func (m *Memory) share(from, of int) gpubackend.Result {
+	b, peer := m.heaps[of].backing, m.gpus.At(from).Native
+	segments := m.heaps[of].Segments()
+	done, r := b.protect(segments, peer, gpubackend.AccessReadWrite)
 	if r != gpubackend.Success {
-		h.backing.protect(segments[:done], peer, gpubackend.AccessNone)
+		b.protect(segments[:done], peer, gpubackend.AccessNone)
 		return r
 	}
-	h.backing.peers = append(h.backing.peers, peer)
+	b.peers = append(b.peers, peer)
 	return r
+}
+
+func (m *Memory) unshare(from, of int) {
+	b, peer := m.heaps[of].backing, m.gpus.At(from).Native
+	b.peers = slices.DeleteFunc(b.peers, func(p uint64) bool { return p == peer })
+	b.protect(m.heaps[of].Segments(), peer, gpubackend.AccessNone)
+}
+
+// PoolAccess gives a GPU a pool of another's. Pools are in the window, as all else that is
+// allocated: it reaches that.
+func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
+	from, ok := m.gpus.Find(device)
+	to, also := m.gpus.Find(of)
+	if !ok || !also || from == to {
+		return gpubackend.InvalidDevice
+	}
+	return m.ShareWith(from, to, access != gpubackend.AccessNone)
 }
 
 // protect sets a device's access to segments, and says how many it has gone through. What is

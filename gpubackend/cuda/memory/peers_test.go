@@ -45,10 +45,20 @@ func TestShareWith(t *testing.T) {
 			t.Errorf("%#x: access %d of its GPU", addr, got)
 		}
 	}
+	r.PoolAccess(1, 0, gpubackend.AccessReadWrite)
 	r.ShareWith(1, 0, false)
+	if got := access(peer, before); got != gpubackend.AccessReadWrite {
+		t.Errorf("access %d although a pool's is left", got)
+	}
+	r.PoolAccess(1, 0, gpubackend.AccessNone)
 	for _, addr := range []uint64{before, after} {
 		if got := access(peer, addr); got != gpubackend.AccessNone {
 			t.Errorf("%#x: access %d afterwards", addr, got)
+		}
+	}
+	for _, pair := range [][2]uint64{{0, 0}, {2, 0}, {0, 2}} {
+		if result := r.PoolAccess(pair[0], pair[1], 3); result != gpubackend.InvalidDevice {
+			t.Errorf("pair %v: %d", pair, result)
 		}
 	}
 	if r.MemFree(before); len(r.heaps[0].backing.peers) != 0 {

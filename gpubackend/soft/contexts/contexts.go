@@ -69,7 +69,8 @@ type Hooks struct {
 	Ending func(*Context)
 	// Ended is called when nothing of a context runs any more. What it had may be given back.
 	Ended func(*Context)
-	// Connect says whether kernels of one GPU reach the memory of another.
+	// Connect has kernels of one GPU reach the memory of another, or takes that back, which ends
+	// it when it was given as often.
 	Connect func(from, to int, reaches bool)
 	// Busy says whether streams of a green context have work.
 	Busy func(*Green) bool

@@ -55,17 +55,9 @@ func (x *Contexts) peer(h gpubackend.Context) (c, peer *Context, result gpubacke
 	return c, peer, gpubackend.Success
 }
 
-// part has kernels of a context no longer reach a peer's memory, unless another context of its GPU
-// does.
+// part takes back a context's access to a peer's memory.
 func (x *Contexts) part(c, peer *Context) {
 	delete(c.peers, peer)
-	for _, other := range x.all {
-		for p := range other.peers {
-			if other.GPU == c.GPU && p.GPU == peer.GPU {
-				return
-			}
-		}
-	}
 	x.options.Hooks.Connect(c.GPU, peer.GPU, false)
 }
 

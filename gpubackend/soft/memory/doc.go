@@ -9,7 +9,7 @@
 //
 // Files: memory.go (allocations), mapping.go (virtual memory management: addresses and memory
 // apart), staging.go (memory that the mover maps), moving.go (out and in), saved.go (what lies
-// where, for another device).
+// where, for another device), peers.go (GPUs that reach the memory of others).
 //
 // Addresses and sizes come from the guest, and are checked. Files come from other processes: they
 // must be sealed. A Memory belongs to one goroutine, but for its Space.

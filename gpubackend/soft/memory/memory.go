@@ -47,6 +47,7 @@ type Memory struct {
 	staging     []uint64              // bytes given by Staging, of each GPU
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
+	shares      map[[2]int]int        // how often a GPU was given another's memory
 	restoring   []*devmem.Restoring   // the heaps, while they are made what others were
 }
 
@@ -54,7 +55,7 @@ type Memory struct {
 func New(o Options) *Memory {
 	return &Memory{
 		options: o, allocations: make(map[uint64]allocation), freeing: make(map[uint64]uint64),
-		freed: o.Scheduler.NewReturned(),
+		freed: o.Scheduler.NewReturned(), shares: make(map[[2]int]int),
 	}
 }
 

@@ -118,6 +118,7 @@ func (f *Functions) Handlers() call.Handlers {
 		gpubackend.OpDeviceGraphMemTrim:                                 {Words: 1, NoContext: true, Run: f.runDeviceGraphMemTrim},
 		gpubackend.OpGraphMemory:                                        {Words: 2, NoContext: true, Run: f.runGraphMemory},
 		gpubackend.OpGraphMemorySet:                                     {Words: 3, NoContext: true, Run: f.runGraphMemorySet},
+		gpubackend.OpPoolAccess:                                         {Words: 3, NoContext: true, Run: f.runPoolAccess},
 		gpubackend.OpLinkCreate:                                         {Words: 4, NoContext: false, Run: f.runLinkCreate},
 		gpubackend.OpLinkAddData:                                        {Words: 8, NoContext: false, Run: f.runLinkAddData},
 		gpubackend.OpLinkComplete:                                       {Words: 1, NoContext: false, Run: f.runLinkComplete},
@@ -1627,6 +1628,14 @@ func (f *Functions) runGraphMemorySet(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	result := f.Driver.GraphMemorySet(c.Word(0), c.Word(1), c.Word(2))
+	return result
+}
+
+func (f *Functions) runPoolAccess(c *call.Call) gpubackend.Result {
+	if !allowed.Access.Has(c.Word(2)) {
+		return gpubackend.InvalidValue
+	}
+	result := f.Driver.PoolAccess(c.Word(0), c.Word(1), c.Word(2))
 	return result
 }
 

@@ -45,4 +45,5 @@ var refusers = []gpubackend.Op{
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,
 	gpubackend.OpStreamCopyAttributes,
 	gpubackend.OpGraphMemorySet,
+	gpubackend.OpCtxEnablePeerAccess, gpubackend.OpPoolAccess,
 }

@@ -2137,6 +2137,25 @@ static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint6
 	return channel_call(&r, NULL, 0);
 }
 
+static inline void request_PoolAccess(struct request *r, uint64_t device, uint64_t of, uint64_t access)
+{
+	request_init(r, OP_PoolAccess);
+	r->exact = true;
+	request_word(r, device);
+	request_word(r, of);
+	request_word(r, access);
+}
+
+static inline CUresult call_PoolAccess(uint64_t device, uint64_t of, uint64_t access)
+{
+	struct request r;
+
+	if (!is_access(access))
+		return CUDA_ERROR_INVALID_VALUE;
+	request_PoolAccess(&r, device, of, access);
+	return channel_call(&r, NULL, 0);
+}
+
 static inline CUresult call_LinkCreate(uint64_t *link, const void *options, size_t options_bytes, uint64_t infoBytes, uint64_t errorBytes)
 {
 	struct request r;

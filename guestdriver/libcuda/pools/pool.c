@@ -11,6 +11,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
+#include "devices/peers.h"
 #include "sharing/share.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
@@ -169,6 +170,8 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	return result;
 }
 
+static CUresult set_access(struct pool *p, int device, uint8_t access);
+
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct pool *p;
@@ -182,6 +185,8 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	result = call_cuMemPoolDestroy(number);
 	if (result)
 		return result;
+	for (int i = 0; i < (int)devices.count; i++)
+		set_access(p, i, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	__atomic_compare_exchange_n(&state.current[p->device], &number, 0, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	handle_forget(HANDLE_POOL, pool);
@@ -222,30 +227,54 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 	return call_cuMemPoolTrimTo(number_of(pool), minBytesToKeep);
 }
 
-/* A pool is its own device's; no other can reach it. */
+/* What cuMemPoolSetAccess may be asked for. */
+static CUresult check_access(const struct pool *p, const CUmemAccessDesc *map)
+{
+	if (map->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+	    map->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!device_valid(map->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (map->location.id == p->device) /* its own device can't lose it */
+		return map->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_ERROR_INVALID_DEVICE :
+		       map->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS :
+									  CUDA_ERROR_INVALID_VALUE;
+	if (!device_pair(map->location.id, p->device).access)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	return map->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
+			       map->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Has another device reach the pool, or do so no more. The worker counts who asked for it. */
+static CUresult set_access(struct pool *p, int device, uint8_t access)
+{
+	CUresult result;
+
+	if (device == p->device ||
+	    __atomic_exchange_n(&p->access[device], access, __ATOMIC_ACQ_REL) == access)
+		return CUDA_SUCCESS;
+	result = call_PoolAccess(device_host(device), device_host(p->device), access);
+	if (result)
+		__atomic_store_n(&p->access[device], 0, __ATOMIC_RELEASE);
+	return result;
+}
+
 EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
 {
-	const struct pool *p;
+	CUresult result = CUDA_SUCCESS;
+	struct pool *p;
 
 	ENTER();
 	p = pool_find(pool);
 	if (!p || !map)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-		    map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		if (!device_valid(map[i].location.id))
-			return CUDA_ERROR_INVALID_DEVICE;
-		if (map[i].location.id != p->device)
-			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-		if (map[i].flags ==
-		    CU_MEM_ACCESS_FLAGS_PROT_NONE) /* its own device can't lose it */
-			return CUDA_ERROR_INVALID_DEVICE;
-		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			return CUDA_ERROR_INVALID_VALUE;
-	}
-	return CUDA_SUCCESS;
+	for (size_t i = 0; !result && i < count; i++)
+		result = check_access(p, &map[i]);
+	for (size_t i = 0; !result && i < count; i++)
+		result = set_access(p, map[i].location.id, (uint8_t)map[i].flags);
+	return result;
 }
 
 EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
@@ -261,9 +290,12 @@ EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPoo
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == p->device ?
-			 CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
-			 CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE)
+		*flags = location->id == p->device ?
+				 CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
+				 (CUmemAccess_flags)__atomic_load_n(&p->access[location->id],
+								    __ATOMIC_ACQUIRE);
 	return CUDA_SUCCESS;
 }
 

@@ -4,12 +4,14 @@
 #define PARACUDA_POOL_H
 
 #include "context/handle.h"
+#include "devices/peers.h"
 
 struct pool {
 	struct handle handle;
 	int device;
 	int types; /* of handles that it can be exported as */
 	bool imported; /* it is another process's: nothing is allocated from it */
+	uint8_t access[DEVICES_MAX]; /* of other devices; atomic */
 };
 
 static inline struct pool *pool_find(CUmemoryPool pool)

@@ -140,6 +140,7 @@ enum {
 	OP_cuMemMap = 614,
 	OP_cuMemUnmap = 615,
 	OP_cuMemSetAccess = 616,
+	OP_PoolAccess = 735,
 	OP_cuMemExportToShareableHandle = 617,
 	OP_cuMemImportFromShareableHandle = 618,
 	OP_LinkCreate = 620,
