@@ -63,6 +63,10 @@ type QueueConfig struct {
 	Kick *FD // readable when the driver has work; nil: the device must poll
 	Call *FD // to Signal when the driver wants an interrupt; nil: it wants none
 	Err  *FD // to Signal when the queue breaks; can be nil
+
+	// Resumed says that the queue ran when the session was restored, in the process before this
+	// one. Base is where it began there: the device has to know where it stands.
+	Resumed bool
 }
 
 // EventIdx reports whether the driver accepted VIRTIO_F_EVENT_IDX.

@@ -208,7 +208,9 @@ func (s *Session) resume() error {
 	if err := s.settleLog(); err != nil {
 		s.log.WithError(err).Error("log dirty pages")
 	}
+	s.resuming = true
 	s.settleAll()
+	s.resuming = false
 	if s.progress != nil {
 		_ = s.protect(func() error { s.progress(s.shown); return nil })
 	}

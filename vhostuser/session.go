@@ -54,6 +54,7 @@ type Session struct {
 	progress func(Shown)
 	keep     func(*Snapshot)
 	restored bool     // from a snapshot of which the device is to hear
+	resuming bool     // it hears of it: rings that start ran before
 	pending  *Message // of that snapshot, to be served first; nil: none
 
 	// Owned by Run's goroutine.

@@ -27,6 +27,8 @@ type deviceOptions struct {
 	arbiter, name                      string
 	logs                               logFlags
 	fd                                 int
+	keeper                             keeperFlag
+	kept, keptControl                  int               // what the keeper passes on; -1: nothing
 	access                             access            // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
 	sandbox                            sandboxFlag
@@ -75,6 +77,7 @@ func (o *deviceOptions) all(c *cobra.Command) {
 	sharingFlags(c, &o.arbiter, &o.name, "that of the file of --config, or of the socket")
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
+	o.keeperOptions(c)
 	complete(c, "set", settings)
 }
 
@@ -121,8 +124,18 @@ func (o *deviceOptions) run() error {
 	if (o.socket == "") == (o.fd < 0) {
 		return usagef("device: want --socket-path PATH or --fd N")
 	}
+	if o.keeper == on && !bool(o.sandbox) {
+		return usagef("device: --keeper on needs --sandbox on: without it workers end with the " +
+			"device process, and nothing tells when")
+	}
 	if len(o.bounds) > 0 && o.cgroup == "" {
 		return usagef("device: --cgroup-set needs --cgroup DIR")
+	}
+	if o.keeper == on && o.kept < 0 {
+		return o.keep()
+	}
+	if err := o.takeKept(); err != nil {
+		return fmt.Errorf("device: %w", err)
 	}
 	return o.serve()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
 // debugTimes is how much more may be written by who asks for all messages.
@@ -40,12 +41,18 @@ func newLog(
 	return log, loglimit.Install(log, limits, nil).Close, nil
 }
 
-// newChildLog makes a file for children to log to, whose lines go on to w. end says what was held
-// back.
-func newChildLog(w io.Writer, log *logrus.Entry) (file *os.File, end func(), err error) {
-	from, file, err := os.Pipe()
-	if err != nil {
+// newChildLog makes a file for children to log to, whose lines go on to w. If those of the process
+// before this one have one, that is read, and there is no file. end says what was held back.
+func newChildLog(
+	w io.Writer, log *logrus.Entry, r *remains.Remains,
+) (file *os.File, end func(), err error) {
+	var from *os.File
+	if fd, left := r.Take(remains.ChildLog); left {
+		from = os.NewFile(uintptr(fd), "log")
+	} else if from, file, err = os.Pipe(); err != nil {
 		return nil, nil, fmt.Errorf("make a log for children: %w", err)
+	} else {
+		keepFile(r, remains.ChildLog, from)
 	}
 	limits := loglimit.Children
 	if log.Logger.IsLevelEnabled(logrus.DebugLevel) {

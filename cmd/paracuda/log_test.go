@@ -78,7 +78,7 @@ func TestChildrensLogIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, end, err := newChildLog(&passed, log)
+	file, end, err := newChildLog(&passed, log, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
+//	  how they go on   keep.go (the keeper) before.go (what a device process left to the next)
 //	a host's           arbiter.go set.go
 //	looking on         ps.go top.go toptable.go stats.go usage.go probe.go doctor.go
 //	VMs                run.go attach.go detach.go suspend.go (and resume)

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
 // outputs are what a device process writes to or answers on besides its VM. They are opened before
@@ -20,7 +22,7 @@ type outputs struct {
 	control *net.UnixListener // or nil
 }
 
-func (o *deviceOptions) open() (out *outputs, err error) {
+func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 	out = &outputs{}
 	if o.stats != "" {
 		// What is in it stays there until there is something new.
@@ -29,12 +31,21 @@ func (o *deviceOptions) open() (out *outputs, err error) {
 		}
 	}
 	if o.trace != "" {
-		if out.trace, err = os.Create(o.trace); err != nil {
+		how := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+		if b.facts != nil {
+			how = os.O_WRONLY | os.O_CREATE | os.O_APPEND
+		}
+		if out.trace, err = os.OpenFile(o.trace, how, 0o666); err != nil {
 			return out, fmt.Errorf("--trace: %w", err)
 		}
 		out.traced.w = out.trace
 	}
-	out.control, err = o.openControl()
+	if out.control, err = b.listener(remains.Admin); err != nil || out.control != nil {
+		return out, err
+	}
+	if out.control, err = o.openControl(); err == nil && out.control != nil {
+		b.keep(remains.Admin, out.control)
+	}
 	return out, err
 }
 

@@ -38,6 +38,7 @@ type runOptions struct {
 	set, write                                    []string
 	report, verbose                               bool
 	sandbox                                       sandboxFlag
+	keeper                                        keeperFlag
 	settings                                      device.Settings // those of set
 	program                                       []string
 }
@@ -66,6 +67,7 @@ func runCommand() *cobra.Command {
 	gpuOption(c, &o.gpu)
 	carrierOption(c, &o.carrier)
 	sandboxOption(c, &o.sandbox)
+	keeperOption(c, &o.keeper)
 	o.logs.add(c, "warning")
 	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
 	complete(c, "vm", words(string(vm.QEMU), string(vm.UML)))
@@ -260,7 +262,7 @@ type deviceProcess struct {
 // startDevice starts `paracuda device` and waits until its socket is there.
 func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	args := []string{"device", "--socket-path", socket, "--gpu", gpu,
-		"--sandbox", o.sandbox.String(), "--arbiter", o.arbiter,
+		"--sandbox", o.sandbox.String(), "--keeper", o.keeper.String(), "--arbiter", o.arbiter,
 		"--name", cmp.Or(o.name, fmt.Sprint("run-", os.Getpid()))}
 	args = append(args, o.logs.args()...)
 	for _, s := range o.set {

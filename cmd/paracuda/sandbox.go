@@ -14,7 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
@@ -80,11 +82,12 @@ type household struct {
 	memory  memoryAsker
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: it can
 	end     func()                                   // ends all
+	left    []device.Process                         // of the device process before this one
 }
 
 // household makes one whose processes write to stderr.
 func (o *deviceOptions) household(
-	gpu string, stderr *os.File, log *logrus.Entry,
+	gpu string, stderr *os.File, log *logrus.Entry, r *remains.Remains,
 ) (*household, error) {
 	gpus := max(1, o.settings.Policy.SoftGPUs)
 	if !o.sandbox {
@@ -92,7 +95,7 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask), nil, func() {}}, nil
+		return &household{c, usageOf(gpu, c, ask), nil, func() {}, nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -103,12 +106,15 @@ func (o *deviceOptions) household(
 		config.Arbiters = client.Paths(o.arbiter)
 	}
 	config.Made = o.made()
-	d, err := startStarter(config, stderr, environment, log)
+	d, left, err := resumeStarter(r, log)
+	if err == nil && d == nil {
+		d, err = startStarter(config, stderr, environment, log, r)
+	}
 	if err != nil {
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask), d.client.Connect, d.end}, nil
+	return &household{d, usageOf(gpu, d, ask), d.client.Connect, d.end, left}, nil
 }
 
 // made lists the sockets that this process makes.

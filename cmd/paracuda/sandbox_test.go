@@ -75,7 +75,7 @@ func testHousehold(
 	var said bytes.Buffer
 	logger.SetOutput(&said)
 	o.logs = logFlags{level: "error"}
-	home, err := o.household(gpu, os.Stderr, logrus.NewEntry(logger))
+	home, err := o.household(gpu, os.Stderr, logrus.NewEntry(logger), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/vhostuser"
 )
@@ -44,6 +44,11 @@ func (o *deviceOptions) serve() error {
 			return err
 		}
 	}
+	before, err := o.takeOver(log)
+	if err != nil {
+		return err
+	}
+	defer before.close()
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
@@ -62,15 +67,15 @@ func (o *deviceOptions) serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	out, err := o.open()
+	out, err := o.open(before)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	stderr, endStderr, err := newChildLog(os.Stderr, log)
+	stderr, endStderr, err := newChildLog(os.Stderr, log, before.remains)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	home, err := o.household(gpu, stderr, log)
+	home, err := o.household(gpu, stderr, log, before.remains)
 	if err != nil {
 		endStderr()
 		return errors.Join(err, out.close())
@@ -78,8 +83,12 @@ func (o *deviceOptions) serve() error {
 	endChildren := sync.OnceFunc(func() { home.end(); endStderr() })
 	defer endChildren()
 	s := &server{
-		gpu: gpu, log: log, options: vhostuser.Options{Log: log},
-		ending: ending{endLimit, endLook, giveUp(log, func() { endChildren(); endLog() }), done},
+		gpu: gpu, log: log, options: vhostuser.Options{Log: log}, before: before,
+		ending: ending{endLimit, endLook, giveUp(log, func() {
+			before.close()
+			endChildren()
+			endLog()
+		}), done},
 	}
 	if out.trace != nil {
 		s.options.Trace = &out.traced
@@ -96,11 +105,12 @@ func (o *deviceOptions) serve() error {
 	s.dev = device.New(device.Config{
 		Ledger: page, Usage: home.memory,
 		Build: version,
-		GPU:   gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
+		GPU:   gpu, Settings: o.settings, Generation: before.generation(), Log: log,
+		Sequence: before.sequence(), Remains: before.remains, Left: home.left,
 		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: home, Greeted: s.greeted,
 	})
-	if err := shared.join(s.dev, gpu); err != nil {
+	if err := shared.join(s.dev, gpu, before.facts != nil); err != nil {
 		return errors.Join(err, out.close())
 	}
 	if out.control != nil {
@@ -119,6 +129,7 @@ type server struct {
 	options vhostuser.Options
 	log     *logrus.Entry
 	ending  ending
+	before  *before
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 }
 
@@ -132,25 +143,32 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	}
 	if door != nil {
 		defer door.Close()
-		if err := sayReady(); err != nil {
+		if err := s.before.ready(); err != nil {
 			return err
 		}
 	}
 	if err := o.confineSelf(s.log); err != nil {
 		return err
 	}
-	if conn != nil {
+	if door == nil {
 		_, err := s.serve(ctx, conn)
 		return err
 	}
 	for {
-		s.say("waits for a front end")
-		conn, err := door.Next(ctx)
-		if err != nil {
-			return err
+		if conn == nil {
+			s.say("waits for a front end")
+			if conn, err = door.Next(ctx); err != nil {
+				return err
+			}
+		} else {
+			door.Serves(conn)
 		}
 		used, err := s.serve(ctx, conn)
 		if used || ctx.Err() != nil {
+			return err
+		}
+		conn = nil
+		if err := s.before.forget(); err != nil {
 			return err
 		}
 		if err != nil {
@@ -161,10 +179,19 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	}
 }
 
-// entrance is the socket that front ends connect to, or the one connection that was inherited.
+// entrance is the socket that front ends connect to, and the one connection that was inherited, or
+// that the process before this one had.
 func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, error) {
-	var listener *net.UnixListener
-	var err error
+	conn, had := s.before.conn(), s.before.facts != nil
+	listener, err := s.before.listener(remains.Door)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case listener != nil:
+		return frontend.NewDoor(listener, s.log, s.hasDriver), conn, nil
+	case had && conn != nil:
+		return nil, conn, nil
+	}
 	if o.fd >= 0 {
 		var conn *net.UnixConn
 		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
@@ -176,6 +203,7 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, erro
 	} else if listener, err = listen("--socket-path", o.socket, o.access); err != nil {
 		return nil, nil, err
 	}
+	s.before.keep(remains.Door, listener)
 	return frontend.NewDoor(listener, s.log, s.hasDriver), nil, nil
 }
 
@@ -208,11 +236,15 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 		used = used || shown.Driver
 		watch.Saw(shown)
 	}
-	session, err := vhostuser.New(conn, s.dev, options)
+	session, again, err := s.before.session(conn, s.dev, options)
 	if err != nil {
 		return false, fmt.Errorf("start the session: %w", err)
 	}
-	s.say("front end connected")
+	if again {
+		s.say("goes on with the front end of the device process before this one")
+	} else {
+		s.say("front end connected")
+	}
 	err = session.Run(ctx)
 	if !used && ctx.Err() == nil {
 		close(over)

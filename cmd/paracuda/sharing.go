@@ -121,14 +121,16 @@ func (s *sharing) Stay(p *link.Place) {
 	}
 }
 
-// join takes part for a device, before anybody can ask it for anything.
-func (s *sharing) join(dev *device.Device, gpu string) (err error) {
+// join takes part for a device, before anybody can ask it for anything. again says that its VM runs
+// already.
+func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	if s.page == nil {
 		return nil
 	}
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
-		GPUs: s.options.shared(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
+		Again: again,
+		GPUs:  s.options.shared(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
 		Connect: s.connect,
 		Place:   dev.Place().Place, Order: dev.Place().Ordered, Alone: dev.Place().Alone,
 		Terms: func(t *link.Terms) {

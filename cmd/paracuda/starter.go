@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
@@ -182,6 +183,7 @@ type distant struct {
 // startStarter starts the starter process. Its children write to stderr, and get an environment.
 func startStarter(
 	config starterConfig, stderr *os.File, environment []string, log *logrus.Entry,
+	r *remains.Remains,
 ) (*distant, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -200,7 +202,9 @@ func startStarter(
 	command := func(attr *syscall.SysProcAttr) *exec.Cmd {
 		c := exec.Command(self(), "starter", string(text))
 		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr, environment
-		attr.Pdeathsig, attr.Setpgid = syscall.SIGKILL, true
+		if attr.Setpgid = true; r == nil { // otherwise it ends with the connection
+			attr.Pdeathsig = syscall.SIGKILL
+		}
 		c.SysProcAttr = attr
 		return c
 	}
@@ -220,10 +224,34 @@ func startStarter(
 		conn.Close()
 		return nil, fmt.Errorf("start the process that starts others: %w", err)
 	}
+	keepFile(r, remains.Starter, conn)
 	d := &distant{client: starter.NewClient(conn), ending: make(chan struct{})}
 	_ = c.Process.Release() // waiting for it is a system call that this process gives up
 	go d.watch(log)
 	return d, nil
+}
+
+// resumeStarter takes over the starter process of the device process before this one, and what it
+// has started; nil: there is none.
+func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Process, error) {
+	fd, is := r.Take(remains.Starter)
+	if !is {
+		return nil, nil, nil
+	}
+	conn, err := controlConn(fd)
+	if err != nil {
+		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
+	}
+	client, children, err := starter.Resume(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, left := &distant{client: client, ending: make(chan struct{})}, []device.Process{}
+	for _, c := range children {
+		left = append(left, c)
+	}
+	go d.watch(log)
+	return d, left, nil
 }
 
 // startForGood starts a child whose end is tied to that of this process: to a thread that lives as

@@ -231,7 +231,9 @@ func (f *File) Close() error { return unix.Close(f.fd) }
 
 // writeAll writes all of b at an offset.
 func writeAll(fd int, b []byte, at int64) error {
-	return all(b, at, func(b []byte, at int64) (int, error) { return unix.Pwrite(fd, b, at) })
+	return all(b, at, func(b []byte, at int64) (int, error) {
+		return unix.Pwritev2(fd, [][]byte{b}, at, 0) // of its kin what the device process may call
+	})
 }
 
 // readAll fills b from an offset.

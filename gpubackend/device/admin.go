@@ -156,7 +156,13 @@ func (d *Device) suspendOrResume(
 }
 
 // Set changes a setting of the running VM. What only holds from the start can't be changed.
-func (d *Device) Set(text string) error { return d.shares.Set(text) }
+func (d *Device) Set(text string) error {
+	if err := d.shares.Set(text); err != nil {
+		return err
+	}
+	d.config.Remains.Changed(text)
+	return nil
+}
 
 // Bound makes settings hold that the arbiter's operator has set.
 func (d *Device) Bound(bounds map[string]string) error { return d.shares.Bound(bounds) }

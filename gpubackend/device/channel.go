@@ -8,21 +8,24 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
 // channel is a place for one guest process: a queue, and while it is open a worker. All is guarded
 // by Device.mu.
 type channel struct {
 	index  int
-	lease  *lease        // nil while the queue is stopped
-	start  chan struct{} // closed when the queue starts; made anew when it stops
-	watch  *stranger     // while the queue runs and no driver of ours has greeted
-	base   uint16        // next avail index, while no worker has the queue
-	held   []uint16      // heads that a worker which is gone has left in flight
-	owed   bool          // its chains go back when no mover lingers
+	lease  *lease           // nil while the queue is stopped
+	start  chan struct{}    // closed when the queue starts; made anew when it stops
+	watch  *stranger        // while the queue runs and no driver of ours has greeted
+	base   uint16           // next avail index, while no worker has the queue
+	held   []uint16         // heads that a worker which is gone has left in flight
+	record *inflight.Region // of heads that are to go back; nil: there is none
+	owed   bool             // its chains go back when no mover lingers
 	worker *workerProcess
 	unsure bool     // a worker that is gone may have returned heads without an interrupt
 	cold   *program // a worker is to be started for it when the queue goes on at base
@@ -118,8 +121,10 @@ func (d *Device) reclaim(c *channel) {
 		return
 	}
 	m, _ := c.lease.message("", c.base, c.held)
+	d.recordReturn(c)
 	q, err := virtqueue.New(d.mapped, virtqueue.Config{
-		Size: m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used,
+		Record: c.record.Queue(0),
+		Size:   m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used,
 		Base:     c.base,
 		EventIdx: m.Queue.EventIdx, Indirect: m.Queue.Indirect, InFlight: c.held,
 		MaxChain: wire.ChainMax,
@@ -129,31 +134,50 @@ func (d *Device) reclaim(c *channel) {
 		return
 	}
 	defer q.Close()
-	for range int(m.Queue.Size) {
-		var bad *virtqueue.ChainError
-		if _, ok, err := q.Pop(); !ok && !errors.As(err, &bad) {
-			break
-		}
-	}
-	for _, head := range q.AppendInFlight(nil) {
+	d.config.Remains.Drop(remains.State(c.index))
+	// In the driver's order, so that the used index alone says which have gone back.
+	for _, head := range popAll(q, int(m.Queue.Size), c.held) {
 		_ = q.Push(head, 0)
 	}
-	c.base, c.held = q.Base(), nil
+	if c.base, c.held = q.Base(), nil; c.record != nil {
+		d.config.Remains.Drop(remains.Record(c.index))
+		_ = c.record.Close()
+		c.record = nil
+	}
 	if (q.NeedsNotify() || c.unsure) && c.lease.call != nil {
 		_ = c.lease.call.Signal()
 	}
 	c.unsure = false
 }
 
+// popAll takes the chains that are available, at most n, and appends their heads.
+func popAll(q *virtqueue.Queue, n int, heads []uint16) []uint16 {
+	for range n {
+		var bad *virtqueue.ChainError
+		switch chain, ok, err := q.Pop(); {
+		case ok:
+			heads = append(heads, chain.Head())
+		case errors.As(err, &bad):
+			heads = append(heads, bad.Head)
+		default:
+			return heads
+		}
+	}
+	return heads
+}
+
 // heldBy returns the heads that a worker which is gone has left in flight. One that it was
 // returning is the driver's already if the used index has moved on, and may even be in use again.
-func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 {
+func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 { return d.heldIn(w.state, c) }
+
+// heldIn is heldBy of what a worker has noted.
+func (d *Device) heldIn(state *handover.State, c *channel) []uint16 {
 	size := uint16(maxQueue)
 	if c.lease != nil {
 		size = c.lease.queue.Size
 	}
-	heads := w.state.InFlight(size)
-	head, used, ok := w.state.Given()
+	heads := state.InFlight(size)
+	head, used, ok := state.Given()
 	if !ok || c.lease == nil || d.mapped == nil {
 		return heads
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
+	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
 // requests are what the control queue needs of the device: the functions that do what is asked, and
@@ -44,6 +45,7 @@ type control struct {
 	requests
 	config virtqueue.Config
 	queue  *virtqueue.Queue
+	record *inflight.Region // of what is in flight in it; nil: none is kept
 	mem    *guestmem.Memory
 	call   *vhostuser.FD
 	kick   *vhostuser.Waiter
@@ -68,22 +70,25 @@ type answer struct {
 	settings *wire.Settings // follow the response; nil: nothing does
 }
 
-// newControl takes the queue, and what is yet to be answered in it, unless late is nil.
+// newControl takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
+// record, unless that is nil. hello says whether a driver has greeted.
 func newControl(
 	r requests, mem *guestmem.Memory, q vhostuser.QueueConfig, late *lateAnswers,
-) (*control, error) {
+	record *inflight.Region,
+) (c *control, hello bool, err error) {
 	l, err := newLease(q)
 	if err != nil {
-		return nil, err
+		_ = record.Close()
+		return nil, false, err
 	}
-	c := &control{
-		requests: r, mem: mem, call: l.call, kicks: make(chan struct{}, 1),
+	c = &control{
+		requests: r, mem: mem, record: record, call: l.call, kicks: make(chan struct{}, 1),
 		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 		config: virtqueue.Config{
 			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base,
-			EventIdx: q.EventIdx(), Indirect: q.Indirect(),
+			EventIdx: q.EventIdx(), Indirect: q.Indirect(), Record: record.Queue(0),
 		},
 	}
 	if late != nil {
@@ -92,17 +97,24 @@ func newControl(
 	}
 	if c.queue, err = virtqueue.New(mem, c.config); err != nil {
 		l.close()
-		return nil, fmt.Errorf("control queue: %w", err)
+		_ = record.Close()
+		return nil, false, fmt.Errorf("control queue: %w", err)
 	}
 	if c.kick, err = l.kick.Waiter(); err != nil {
 		l.close()
 		c.queue.Close()
-		return nil, err
+		_ = record.Close()
+		return nil, false, err
 	}
-	c.hello = q.Base != 0
+	// What was answered before this process may not have been signalled.
+	if c.queue.Base() != q.Base && c.call != nil {
+		_ = c.call.Signal()
+	}
+	hello = c.queue.Base() != 0
+	c.hello = hello
 	go c.guard("the control queue's kicks", c.readKicks)
 	go c.run()
-	return c, nil
+	return c, hello, nil
 }
 
 // readKicks turns the kick descriptor into a channel.
@@ -334,5 +346,6 @@ func (c *control) stop() (uint16, *lateAnswers) {
 	base := c.queue.Base()
 	late := &lateAnswers{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
 	c.queue.Close()
+	_ = c.record.Close()
 	return base, late
 }

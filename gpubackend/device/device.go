@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/warm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -34,6 +35,7 @@ type Config struct {
 	GPU        string // "soft" or "cuda"
 	Settings   Settings
 	Generation uint32 // tells this device from an earlier one
+	Sequence   uint32 // of the settings that an earlier process told the driver; 0: none did
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
@@ -50,6 +52,10 @@ type Config struct {
 	// may take a while.
 	Usage      func(pids []int) (ledger.Usage, error)
 	AuditPause time.Duration // between two of these questions; 0: a second
+	// Remains are for the device process after this one; nil: none comes. Left are the workers and
+	// the mover of the one before, which are ended.
+	Remains *remains.Remains
+	Left    []Process
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer Sharer
 	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
@@ -129,6 +135,7 @@ type Device struct {
 	busy        busy
 	auditing    bool              // auditMemory runs
 	ended       handover.Counters // of workers that are gone
+	leftGone    chan struct{}     // closed when Config.Left are
 }
 
 // New makes a device.
@@ -154,10 +161,14 @@ func New(c Config) *Device {
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.warm = d.newWarm()
 	d.space, d.policy = d.settings.Build()
+	if c.Sequence != 0 { // another than the driver has, so that it asks for what holds now
+		d.space.Sequence = c.Sequence + 1
+	}
 	d.tell()
 	for i := range int(d.space.Channels) {
 		d.channels = append(d.channels, newChannel(i))
 	}
+	d.endLeft(c.Left)
 	return d
 }
 
@@ -165,6 +176,9 @@ func New(c Config) *Device {
 func (d *Device) tell() {
 	space := d.space
 	d.told.Store(&space)
+	d.config.Remains.Note(func(f *remains.Facts) {
+		f.Generation, f.Sequence = d.config.Generation, space.Sequence
+	})
 	if d.control != nil {
 		d.control.settingsChanged()
 	}
@@ -229,7 +243,9 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 
 // StartQueue implements vhostuser.Device.
 func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
-	d.forgetBefore(index, q.Base)
+	if !q.Resumed {
+		d.forgetBefore(index, q.Base)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mapped == nil {
@@ -257,8 +273,12 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	case c.worker != nil:
 		d.resume(c)
 	default:
-		if q.Base == 0 {
+		switch {
+		case q.Base == 0 && !q.Resumed:
 			c.held, c.unsure = nil, false // the driver begins anew
+			d.forgetLeft(c)
+		case d.config.Remains != nil:
+			d.takeLeft(c, q)
 		}
 		d.reclaim(c) // what no worker has
 	}
@@ -272,11 +292,14 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		late.drop()
 		late = nil
 	}
-	c, err := newControl(d.requests(), d.mapped, q, late)
+	record, again := d.controlRecord(q)
+	c, greeted, err := newControl(d.requests(), d.mapped, q, late, record)
 	if err != nil {
 		return err
 	}
-	d.greeted = q.Base != 0 // as control.hello begins
+	if d.greeted = greeted; greeted && again && d.config.Greeted != nil {
+		d.config.Greeted()
+	}
 	d.control, d.late = c, nil
 	d.warming = true
 	d.idle.DriverCame()
@@ -355,6 +378,7 @@ func (d *Device) stopControl() (uint16, error) {
 		return 0, errNotRunning
 	}
 	base, late := c.stop()
+	d.controlStopped(late)
 	d.mu.Lock()
 	d.late = late
 	d.mu.Unlock()

@@ -23,6 +23,7 @@
 //	the device         device.go state.go (saved for migration) dirty.go guard.go
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
 //	channels           channel.go standstill.go (pause, resume) entries.go
+//	the next process   left.go (package remains)
 //	processes          process.go starts.go (how many begin) crowd.go lingering.go mover.go
 //	                   warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)

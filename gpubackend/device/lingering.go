@@ -73,6 +73,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 			index == 1+i && c.worker != nil && c.worker.state.Base() != 0 {
 			d.forgetSaved(c)
 			old = append(old, c.forget()...)
+			d.forgetLeft(c)
 		}
 	}
 	movers := slices.Clone(d.linger)

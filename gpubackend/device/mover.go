@@ -168,7 +168,9 @@ func (d *Device) endLinger(m *moverProcess) {
 		return
 	}
 	d.linger = slices.Delete(d.linger, i, i+1)
-	d.log.Warn("a mover that did not end when it was killed has ended")
+	if !m.left {
+		d.log.Warn("a mover that did not end when it was killed has ended")
+	}
 	for _, c := range d.channels {
 		if c.owed {
 			d.reclaim(c)

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -26,6 +27,10 @@ type asking struct {
 func (d *Device) open(index int, p program, a asking) uint32 {
 	c, begin := d.channels[index], time.Now()
 	d.awaitQueue(c, a.quit)
+	if !d.awaitLeft(a.quit) {
+		d.log.WithField("channel", c.index).Error(errLeft)
+		return wire.StatusNoWorker
+	}
 	err := d.begin(c, p, true, a.quit, func() error {
 		switch {
 		case isClosed(a.dropped), c.lease == nil:
@@ -181,6 +186,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	w.entry = entry // until its process has ended
 	d.holdings.Begin(entry, p.pid)
 	w.state.SetBase(c.base)
+	d.config.Remains.Keep(remains.State(c.index), w.state.FD())
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
 	if ready, err = w.conn.ask(m, fds); err != nil {

@@ -234,6 +234,7 @@ type moverProcess struct {
 	exited  chan struct{} // closed when the process has ended
 	killed  atomic.Bool
 
+	left     bool // of the device process before this one
 	stopping bool // the VM is idle: it serves nobody any more; guarded by Device.mu
 }
 

@@ -62,6 +62,9 @@ func (d *Door) Next(ctx context.Context) (*net.UnixConn, error) {
 	}
 }
 
+// Serves tells of a front end that is there without having come in by Next.
+func (d *Door) Serves(c *net.UnixConn) { d.serve(c) }
+
 func (d *Door) serve(c *net.UnixConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -122,6 +122,24 @@ func OpenState(fd int) (*State, error) {
 	return &State{fd: fd, mem: mem}, nil
 }
 
+// AdoptState is OpenState for a file of a process that is gone, which may be any.
+func AdoptState(fd int) (*State, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	seals := 0
+	if err == nil {
+		seals, err = unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	}
+	if err == nil && (st.Size != stateBytes || seals&unix.F_SEAL_SHRINK == 0) {
+		err = fmt.Errorf("it has %d bytes and seals %#x", st.Size, seals)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("adopt state: %w", err)
+	}
+	return OpenState(fd)
+}
+
 // FD is the file to pass on.
 func (s *State) FD() int { return s.fd }
 

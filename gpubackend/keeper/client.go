@@ -73,5 +73,8 @@ func (c *Client) Drop(number uint32) error { return send(c.conn, message{drop, n
 // DropAll has nothing kept: the process may end.
 func (c *Client) DropAll() error { return send(c.conn, message{dropAll, 0, -1}) }
 
+// Ready says that the process serves.
+func (c *Client) Ready() error { return send(c.conn, message{ready, 0, -1}) }
+
 // Close closes the connection. What is kept stays so.
 func (c *Client) Close() error { return c.conn.Close() }

@@ -6,7 +6,8 @@
 //
 // A child gives descriptors to keep, each under a number that it chooses, and takes them back. The
 // next child gets all that is kept, before anything else. A child that ends while nothing is kept
-// for it has ended for good; otherwise it has crashed, however it ended, and is replaced.
+// for it has ended for good; otherwise it has crashed, however it ended, and is replaced. The first
+// child that is ready says so, for who waits for the service that all of them are.
 //
 // # Messages
 //
@@ -14,7 +15,7 @@
 // What a child has sent before it died counts. A child needn't wait until its message is read.
 //
 //	to the child:  1 kept (a descriptor), for each; then 2 begin (number: of crashes so far)
-//	to the keeper: 3 keep (a descriptor), 4 drop, 5 drop all
+//	to the keeper: 3 keep (a descriptor), 4 drop, 5 drop all, 6 ready (once)
 //
 // # Trust
 //
@@ -25,5 +26,6 @@
 //
 // # Concurrency
 //
-// Run owns the descriptors. Replace may be called from anywhere, as may the methods of a Client.
+// Run owns the descriptors. Replace and Last may be called from anywhere, as may the methods of a
+// Client.
 package keeper

@@ -53,6 +53,8 @@ type Config struct {
 	// Pause is before the second of them, and doubles from one to the next: the first is followed
 	// at once. 0: the default.
 	Pause time.Duration
+	// Ready is called once, when a child says that it is ready; nil: nothing is.
+	Ready func()
 	Log   logrus.FieldLogger
 	Clock pace.Clock // nil: the real one
 }
@@ -66,6 +68,7 @@ type Keeper struct {
 	mu       sync.Mutex
 	child    Child // guarded by mu; nil: there is none
 	replaced bool  // the child was ended by Replace; guarded by mu
+	last     bool  // no other child follows; guarded by mu
 }
 
 // New makes a keeper.
@@ -90,7 +93,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case k.wasReplaced():
 			k.Log.Info("the process was ended to be replaced: the next one goes on")
 			continue
-		case len(k.held) == 0:
+		case len(k.held) == 0, k.isLast():
 			return err
 		}
 		if err := k.crashed(ctx, err); err != nil {
@@ -109,10 +112,23 @@ func (k *Keeper) Replace() {
 	}
 }
 
+// Last has no other child follow, however the one that there is ends: it is about to be told to.
+func (k *Keeper) Last() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last = true
+}
+
+func (k *Keeper) isLast() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.last
+}
+
 func (k *Keeper) wasReplaced() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	was := k.replaced
+	was := k.replaced && !k.last
 	k.replaced = false
 	return was
 }
@@ -243,6 +259,11 @@ func (k *Keeper) obey(m message) error {
 		k.drop(m.number)
 	case dropAll:
 		k.dropAll()
+	case ready:
+		if is := k.Ready; is != nil {
+			k.Ready = nil
+			is()
+		}
 	default:
 		handover.CloseFiles([]int{m.fd})
 		return fmt.Errorf("%w: kind %d from a child", errMessage, m.kind)

@@ -69,6 +69,8 @@ func live(life string) {
 		os.Exit(3)
 	case life == "four" && count[0] == 2:
 		panic("a bug")
+	case life == "ready":
+		_, _ = c.Ready(), c.Ready()
 	case life == "waits":
 		select {}
 	case life == "odd":
@@ -259,6 +261,42 @@ func TestReplace(t *testing.T) {
 	}
 }
 
+// TestLast: one that is told to end isn't replaced, though it crashes.
+func TestLast(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "waits")
+	start := r.Start
+	var child Child
+	r.Start = func(control *os.File) (c Child, err error) {
+		child, err = start(control)
+		return child, err
+	}
+	over := make(chan error, 1)
+	go func() { over <- r.Run(context.Background()) }()
+	r.says("1")
+	r.Last()
+	child.Kill()
+	var exit *exec.ExitError
+	if err := <-over; !errors.As(err, &exit) {
+		t.Errorf("Run: %v, want how it ended", err)
+	}
+	r.closed()
+}
+
+// TestReady: the first child that is ready is heard, and once.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "ready")
+	heard := 0
+	r.Ready = func() { heard++ }
+	if err := r.Run(context.Background()); !errors.Is(err, ErrCrashes) {
+		t.Errorf("Run: %v", err)
+	}
+	if heard != 1 {
+		t.Errorf("heard %d times", heard)
+	}
+}
+
 // TestNothingToKeep: a child that can't be started, or that keeps nothing, isn't replaced.
 func TestNothingToKeep(t *testing.T) {
 	t.Parallel()
@@ -317,7 +355,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"", nil}, {"\x04\x00\x00\x00\x00\x00\x00", nil},
 		{"\x04\x00\x00\x00\x00\x00\x00\x00x", nil},
-		{"\x00\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x06\x00\x00\x00\x00\x00\x00\x00", nil},
+		{"\x00\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x07\x00\x00\x00\x00\x00\x00\x00", nil},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x04\x00\x00\x00\x00\x00\x00\x00", []int{fd}},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd}},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd, fd}},

@@ -22,6 +22,7 @@ const (
 	keep
 	drop
 	dropAll
+	ready
 )
 
 const messageBytes = 8
@@ -90,7 +91,7 @@ func parse(b, oob []byte, flags int) (message, error) {
 	}
 	if err == nil {
 		m.kind, m.number = kind(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
-		if with := m.kind == kept || m.kind == keep; m.kind < kept || m.kind > dropAll ||
+		if with := m.kind == kept || m.kind == keep; m.kind < kept || m.kind > ready ||
 			with != (len(fds) == 1) {
 			err = fmt.Errorf("%w: kind %d with %d descriptors", errMessage, m.kind, len(fds))
 		}

@@ -227,6 +227,9 @@ func connOf(fd int) (*net.UnixConn, error) {
 	return u, nil
 }
 
+// Conn is the front end's socket, if Resume will make a session; nil: there is none.
+func (k *Keeping) Conn() *net.UnixConn { return k.sock }
+
 // Resume makes the session that goes on where the process before this one stood; nil: there is
 // none.
 func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostuser.Session, error) {
@@ -275,7 +278,15 @@ func (k *Keeping) Begin(
 	return vhostuser.New(sock, dev, k.keeping(opts))
 }
 
-// forget has nothing kept of a session that has ended.
+// Forget has nothing kept of a session that has ended, while the process waits for another.
+func (k *Keeping) Forget() error {
+	if err := k.forget(); err != nil {
+		return err
+	}
+	return k.unlessEnded(func() error { return k.client.Drop(socketNumber) })
+}
+
+// forget has nothing kept of what a session has told.
 func (k *Keeping) forget() error {
 	if err := k.file.Write(nil); err != nil {
 		return err
@@ -344,6 +355,9 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	return nil
 }
 
+// Ready tells the keeper that the process serves.
+func (k *Keeping) Ready() error { return k.unlessEnded(k.client.Ready) }
+
 // Own takes the descriptors that the process before this one kept for the device, by number. They
 // are the caller's, and stay kept until they are dropped.
 func (k *Keeping) Own() map[uint32]int {
@@ -371,14 +385,20 @@ func (k *Keeping) DropOwn(number uint32) error {
 	return k.unlessEnded(func() error { return k.client.Drop(firstOwn + number) })
 }
 
-// unlessEnded sends what would have the keeper take an end for a crash, after the end.
+// unlessEnded sends what would have the keeper take an end for a crash, after the end. If it can't
+// be sent nothing is kept any more.
 func (k *Keeping) unlessEnded(send func() error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
 		return nil
 	}
-	return send()
+	err := send()
+	if err != nil {
+		k.ended = true
+		_ = k.client.DropAll()
+	}
+	return err
 }
 
 func (k *Keeping) hasEnded() bool {

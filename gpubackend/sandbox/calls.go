@@ -118,7 +118,8 @@ var calls = []call{
 	},
 	{number: unix.SYS_PREADV2, name: "preadv2", roles: Device,
 		why: "events that others may have made blocking"},
-	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: Device, why: "the same"},
+	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: Device,
+		why: "the same; what the next device process is to know"},
 	{
 		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: Device, answer: unix.EACCES,
 		why: "the Go runtime tries to remove a socket: the starter process does",

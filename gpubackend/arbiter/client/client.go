@@ -30,6 +30,7 @@ var ErrRefused = errors.New("the arbiter refuses")
 type Config struct {
 	Path     string // of the arbiter's socket; "": the usual ones
 	Required bool   // it is an error that nobody answers there
+	Again    bool   // the VM runs and was there before: it goes on without an arbiter, too
 	Name     string // of the VM
 	GPUs     []link.GPU
 	Policy   map[string]string // asked for
@@ -75,7 +76,7 @@ func New(c Config) (*Client, error) {
 	conn, err := x.join()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrRefused), c.Required:
+	case !c.Again && (errors.Is(err, ErrRefused) || c.Required):
 		return nil, err
 	case !errors.Is(err, ErrNone):
 		x.say(fmt.Sprintf("the GPU is not shared: %v", err))

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/resumption"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+// keeperFlag says whether a device process has a keeper.
+type keeperFlag = sandboxFlag
+
+const on keeperFlag = true
+
+const keeperHelp = "`on|off`: whether the VM's device outlives a crash of its process"
+
+// keeperOption adds --keeper to a command.
+func keeperOption(c *cobra.Command, k *keeperFlag) {
+	c.Flags().Var(k, "keeper", keeperHelp)
+	complete(c, "keeper", words("on", "off"))
+}
+
+// keeperOptions adds --keeper, and what a keeper tells the device process.
+func (o *deviceOptions) keeperOptions(c *cobra.Command) {
+	keeperOption(c, &o.keeper)
+	f := c.Flags()
+	f.IntVar(&o.kept, "kept", -1, "started by a keeper, on the other end of descriptor `N`")
+	f.IntVar(&o.keptControl, "kept-control", -1, "the same, with the control socket `N`")
+	_, _ = f.MarkHidden("kept"), f.MarkHidden("kept-control")
+}
+
+// before is the device process before this one, as far as it left something with the keeper.
+type before struct {
+	keeping *resumption.Keeping // nil: there is no keeper, and nothing of what follows
+	remains *remains.Remains
+	facts   *remains.Facts // nil: there was none
+}
+
+// takeOver takes what the process before this one has left.
+func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
+	if o.kept < 0 {
+		return &before{}, nil
+	}
+	k, err := resumption.Open(o.kept, log)
+	if err != nil {
+		return nil, fmt.Errorf("take over from the device process before: %w", err)
+	}
+	b := &before{keeping: k}
+	if b.remains, b.facts, err = remains.New(k, k.Own()); err != nil {
+		_ = k.Close()
+		return nil, err
+	}
+	if b.facts == nil {
+		return b, nil
+	}
+	for _, text := range b.facts.Settings {
+		if err := o.settings.Set(text); err != nil {
+			log.WithError(err).Warn("a setting that was changed isn't any more")
+		}
+	}
+	return b, nil
+}
+
+// close has nothing kept any more: the process ends, as its VM has.
+func (b *before) close() {
+	if b.keeping != nil {
+		_ = b.keeping.Close()
+		b.remains.Close()
+	}
+}
+
+func (b *before) generation() uint32 {
+	if b.facts != nil {
+		return b.facts.Generation
+	}
+	return uint32(time.Now().UnixNano()) | 1
+}
+
+func (b *before) sequence() uint32 {
+	if b.facts != nil {
+		return b.facts.Sequence
+	}
+	return 0
+}
+
+// ready says that front ends can connect.
+func (b *before) ready() error {
+	if b.keeping == nil {
+		return sayReady()
+	}
+	return b.keeping.Ready()
+}
+
+// conn is the front end's connection, if there is one already.
+func (b *before) conn() *net.UnixConn {
+	if b.keeping == nil {
+		return nil
+	}
+	return b.keeping.Conn()
+}
+
+// listener is the one that was left at a place; nil: none was.
+func (b *before) listener(p remains.Place) (*net.UnixListener, error) {
+	fd, left := b.remains.Take(p)
+	if !left {
+		return nil, nil
+	}
+	l, err := listenerOf(fd)
+	if err != nil {
+		return nil, fmt.Errorf("take over a socket: %w", err)
+	}
+	return l, nil
+}
+
+func (b *before) keep(p remains.Place, l *net.UnixListener) { keepFile(b.remains, p, l) }
+
+// keepFile has what a connection or a file is made of kept.
+func keepFile(r *remains.Remains, p remains.Place, file syscall.Conn) {
+	if r == nil {
+		return
+	}
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { r.Keep(p, int(fd)) })
+}
+
+// session makes that of a front end, or goes on with the one that was left.
+func (b *before) session(
+	conn *net.UnixConn, dev *device.Device, options vhostuser.Options,
+) (s *vhostuser.Session, again bool, err error) {
+	switch {
+	case b.keeping == nil:
+		s, err = vhostuser.New(conn, dev, options)
+	case b.keeping.Conn() == conn:
+		s, err = b.keeping.Resume(dev, options)
+		again = true
+	default:
+		s, err = b.keeping.Begin(conn, dev, options)
+	}
+	return s, again, err
+}
+
+// forget has nothing kept of a front end that is gone.
+func (b *before) forget() error {
+	if b.keeping == nil {
+		return nil
+	}
+	return b.keeping.Forget()
+}

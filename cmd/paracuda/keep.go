@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/keeper"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+)
+
+// keep is the process that keeps the VM's device alive: it starts the device process, which serves
+// the VM, and another one in its place when that dies, or on SIGUSR2. It looks at nothing of the
+// VM's.
+func (o *deviceOptions) keep() error {
+	log, endLog, err := newLog(os.Stderr, &o.logs, "keeper")
+	if err != nil {
+		return err
+	}
+	defer endLog()
+	if err := sandbox.CloseInherited(firstInherited); err != nil {
+		return err
+	}
+	outliveTerminal()
+	sockets, args, err := o.inherited()
+	if err != nil {
+		return err
+	}
+	c := &kept{args: args, sockets: sockets, log: log}
+	defer c.closeSockets()
+	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: func() {
+		if err := sayReady(); err != nil {
+			log.WithError(err).Warn("systemd isn't told that the device is ready")
+		}
+	}})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2)
+	go func() {
+		for s := range signals {
+			if s == syscall.SIGUSR2 {
+				k.Replace()
+				continue
+			}
+			k.Last()
+			c.end()
+		}
+	}()
+	return told(c.run(k))
+}
+
+// told is how this process ends when the device process ended so, which has said why.
+func told(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || errors.Is(err, keeper.ErrCrashes) {
+		return err
+	}
+	if code := exit.ExitCode(); code > 0 {
+		return exitCode(code)
+	}
+	return fmt.Errorf("the device process: %w", err)
+}
+
+// kept is the device process, or the one after it.
+type kept struct {
+	args    []string
+	sockets []*os.File // that the first one inherits
+	log     *logrus.Entry
+
+	mu     sync.Mutex
+	ending bool // guarded by mu
+	now    *exec.Cmd
+}
+
+// run has one device process follow the other on a thread that lives as long: the kernel ends the
+// device process with it.
+func (c *kept) run(k *keeper.Keeper) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return k.Run(context.Background())
+}
+
+// start implements keeper.Config.
+func (c *kept) start(control *os.File) (keeper.Child, error) {
+	cmd := exec.Command(self(), append([]string{"device"}, c.args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
+	// A signal of the terminal's is for this process, which passes it on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c.closeSockets()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now = cmd; c.ending {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	return keptProcess{cmd}, nil
+}
+
+// end asks the device process to end.
+func (c *kept) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending = true; c.now != nil {
+		_ = c.now.Process.Signal(syscall.SIGTERM)
+	}
+}
+
+func (c *kept) closeSockets() {
+	for _, f := range c.sockets {
+		f.Close()
+	}
+	c.sockets = nil
+}
+
+// keptProcess is a device process, as its keeper sees it.
+type keptProcess struct{ c *exec.Cmd }
+
+func (p keptProcess) Kill()       { _ = p.c.Process.Kill() }
+func (p keptProcess) Wait() error { return p.c.Wait() }
+
+// inherited are the sockets that this process was started with, and the arguments with which the
+// device process, which has them as descriptors 4 and 5, finds them.
+func (o *deviceOptions) inherited() (files []*os.File, args []string, err error) {
+	args = append(args, os.Args[2:]...)
+	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(controlFD))
+	next := controlFD + 1
+	if o.fd >= 0 {
+		files = append(files, os.NewFile(uintptr(o.fd), "socket"))
+		args = append(args, "--fd", strconv.Itoa(next))
+		next++
+	}
+	if o.controlSocket != nil {
+		f, err := o.controlSocket.File()
+		if err != nil {
+			return nil, nil, fmt.Errorf("device: the control socket: %w", err)
+		}
+		_ = o.controlSocket.Close()
+		files = append(files, f)
+		args = append(args, "--kept-control", strconv.Itoa(next))
+	}
+	return files, args, nil
+}
+
+// takeKept takes over the control socket that the keeper passes on.
+func (o *deviceOptions) takeKept() (err error) {
+	if o.keptControl < 0 {
+		return nil
+	}
+	o.controlSocket, err = listenerOf(o.keptControl)
+	return err
+}
+
+// listenerOf makes a listener of a descriptor, which it owns.
+func listenerOf(fd int) (*net.UnixListener, error) {
+	f := os.NewFile(uintptr(fd), "listener")
+	if f == nil {
+		return nil, os.ErrInvalid
+	}
+	defer f.Close()
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := l.(*net.UnixListener)
+	if !ok {
+		_ = l.Close()
+		return nil, errors.New("not a local socket")
+	}
+	return u, nil
+}

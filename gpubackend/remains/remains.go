@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remains is what a device process leaves to the next one when it dies, beside its
+// front end's session: descriptors, each with its place, and a few facts. Package resumption keeps
+// both for it.
+//
+// # Facts
+//
+// They are in a checkpoint, little-endian: u32 version (1), u32 generation, u32 sequence of the
+// settings, then a line "KEY=VALUE\n" for each setting that was changed while the VM ran.
+//
+// # Trust
+//
+// What was left comes from a process that crashed, perhaps because a guest made it. Facts of
+// another shape are refused; a setting is for its reader to refuse, as one on the command line is.
+// Whoever takes a descriptor checks what it is.
+//
+// # Concurrency
+//
+// All methods may be called from anywhere. Those of a nil Remains keep nothing, and find nothing.
+package remains
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Store keeps descriptors, which stay the caller's, until another process takes this one's place.
+type Store interface {
+	KeepOwn(number uint32, fd int) error
+	DropOwn(number uint32) error
+}
+
+// Place is what a descriptor is for.
+type Place uint32
+
+// The places.
+const (
+	facts    Place = iota
+	Starter        // the connection to the starter process
+	ChildLog       // what the children write to the log, to be read
+	Door           // the socket that front ends connect to
+	Admin          // the socket of set and stats
+	Control        // the record of what is in flight in the control queue
+
+	states  Place = 64
+	records Place = states + wire.MaxChannels
+	end     Place = records + wire.MaxChannels
+)
+
+// State is the place of what a channel's worker noted of its queue.
+func State(channel int) Place { return states + Place(channel) }
+
+// Record is the place of what is in flight in the queue of a channel without a worker.
+func Record(channel int) Place { return records + Place(channel) }
+
+// ErrFacts marks facts that can't be gone by.
+var ErrFacts = errors.New("bad facts of a process before this one")
+
+const (
+	version     = 1
+	headBytes   = 12
+	maxText     = 32 << 10
+	maxSettings = 256
+)
+
+// Facts are what isn't in any descriptor.
+type Facts struct {
+	Generation uint32   // that the driver was told
+	Sequence   uint32   // of the settings that it was told
+	Settings   []string // KEY=VALUE, that were changed
+}
+
+// Remains are this process's.
+type Remains struct {
+	store Store
+
+	mu    sync.Mutex
+	left  map[Place]int // guarded by mu, as is what follows
+	file  *checkpoint.File
+	facts Facts
+	err   error
+}
+
+// New takes what the process before this one has left, if there was one: its facts, or nil.
+func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
+	r := &Remains{store: store, left: map[Place]int{}}
+	for number, fd := range left {
+		if p := Place(number); p < end {
+			r.left[p] = fd
+		} else {
+			handover.CloseFiles([]int{fd})
+			_ = store.DropOwn(number)
+		}
+	}
+	var err error
+	fd, again := r.left[facts]
+	if !again {
+		err = r.create()
+		if err != nil {
+			r.Close()
+			return nil, nil, err
+		}
+		return r, nil, nil
+	}
+	delete(r.left, facts)
+	var state []byte
+	if r.file, state, err = checkpoint.Open(fd); err != nil {
+		handover.CloseFiles([]int{fd})
+	} else {
+		err = r.facts.parse(state)
+	}
+	if err != nil {
+		r.Close()
+		return nil, nil, fmt.Errorf("take over from the process before: %w", err)
+	}
+	f := r.facts
+	return r, &f, nil
+}
+
+func (r *Remains) create() (err error) {
+	if r.file, err = checkpoint.Create(headBytes + maxText); err != nil {
+		return err
+	}
+	if err := r.file.Write(r.facts.append(nil)); err != nil {
+		return err
+	}
+	return r.store.KeepOwn(uint32(facts), r.file.FD())
+}
+
+func (f *Facts) append(b []byte) []byte {
+	for _, v := range []uint32{version, f.Generation, f.Sequence} {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	for _, s := range f.Settings {
+		b = append(append(b, s...), '\n')
+	}
+	return b
+}
+
+// parse is the inverse, for facts that may be any bytes.
+func (f *Facts) parse(b []byte) error {
+	if len(b) < headBytes || len(b) > headBytes+maxText ||
+		binary.LittleEndian.Uint32(b) != version {
+		return fmt.Errorf("%w: %d bytes, or not of version %d", ErrFacts, len(b), version)
+	}
+	f.Generation = binary.LittleEndian.Uint32(b[4:])
+	f.Sequence = binary.LittleEndian.Uint32(b[8:])
+	text := string(b[headBytes:])
+	if text == "" {
+		return nil
+	}
+	if !strings.HasSuffix(text, "\n") || strings.Count(text, "\n") > maxSettings {
+		return fmt.Errorf("%w: settings that aren't lines, or too many", ErrFacts)
+	}
+	f.Settings = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	return nil
+}
+
+// Note changes the facts. What can't be noted is an error of Err's.
+func (r *Remains) Note(change func(*Facts)) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.facts)
+	if r.file != nil && r.err == nil {
+		r.err = r.file.Write(r.facts.append(nil))
+	}
+}
+
+// Changed notes a setting, KEY=VALUE, in place of the one before of that key.
+func (r *Remains) Changed(text string) {
+	r.Note(func(f *Facts) {
+		key, _, _ := strings.Cut(text, "=")
+		for i, s := range f.Settings {
+			if strings.HasPrefix(s, key+"=") {
+				f.Settings[i] = text
+				return
+			}
+		}
+		f.Settings = append(f.Settings, text)
+	})
+}
+
+// Keep has a descriptor kept, in place of what its place had. It stays the caller's.
+func (r *Remains) Keep(p Place, fd int) {
+	if r != nil {
+		r.fail(r.store.KeepOwn(uint32(p), fd))
+	}
+}
+
+// Drop ends that.
+func (r *Remains) Drop(p Place) {
+	if r != nil {
+		r.fail(r.store.DropOwn(uint32(p)))
+	}
+}
+
+func (r *Remains) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Err is the first reason why something could not be kept; nil: all was.
+func (r *Remains) Err() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Take gives what the process before this one has left at a place, once. It is the caller's, and
+// stays kept until it is dropped or replaced.
+func (r *Remains) Take(p Place) (fd int, left bool) {
+	if r == nil {
+		return -1, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fd, left = r.left[p]; !left {
+		return -1, false
+	}
+	delete(r.left, p)
+	return fd, true
+}
+
+// Close closes what nobody has taken.
+func (r *Remains) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p, fd := range r.left {
+		handover.CloseFiles([]int{fd})
+		delete(r.left, p)
+	}
+	if r.file != nil {
+		_ = r.file.Close()
+		r.file = nil
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package remains
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// store keeps duplicates, as a keeper does.
+type store map[uint32]int
+
+func (s store) KeepOwn(number uint32, fd int) error {
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_ = s.DropOwn(number)
+	s[number] = again
+	return nil
+}
+
+func (s store) DropOwn(number uint32) error {
+	if fd, is := s[number]; is {
+		_ = unix.Close(fd)
+		delete(s, number)
+	}
+	return nil
+}
+
+// given is what the next process gets.
+func (s store) given(t *testing.T) map[uint32]int {
+	t.Helper()
+	left := map[uint32]int{}
+	for number, fd := range s {
+		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[number] = again
+	}
+	return left
+}
+
+func (s store) close() {
+	for number := range s {
+		_ = s.DropOwn(number)
+	}
+}
+
+// TestNextProcessFindsWhatWasLeft: facts and descriptors, of process after process.
+func TestNextProcessFindsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	s := store{}
+	defer s.close()
+	r, before, err := New(s, nil)
+	if err != nil || before != nil {
+		t.Fatalf("the first process finds %+v, %v", before, err)
+	}
+	r.Note(func(f *Facts) { f.Generation, f.Sequence = 7, 3 })
+	r.Changed("memory=1G")
+	r.Changed("weight=5")
+	r.Changed("memory=2G")
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	r.Keep(Door, int(null.Fd()))
+	r.Keep(State(63), int(null.Fd()))
+	r.Keep(Record(0), int(null.Fd()))
+	r.Drop(Record(0))
+	if err := r.Err(); err != nil {
+		t.Error(err)
+	}
+	r.Close()
+	for range 2 {
+		left := s.given(t)
+		left[uint32(end)], _ = unix.FcntlInt(null.Fd(), unix.F_DUPFD_CLOEXEC, 0) // nobody's
+		r, before, err := New(s, left)
+		if err != nil || before.Generation != 7 || before.Sequence != 3 ||
+			!slices.Equal(before.Settings, []string{"memory=2G", "weight=5"}) {
+			t.Fatalf("the next process finds %+v, %v", before, err)
+		}
+		fd, ok := r.Take(Door)
+		if !ok {
+			t.Fatal("the door is not left")
+		}
+		_ = unix.Close(fd)
+		if _, ok := r.Take(Door); ok {
+			t.Error("the door can be taken twice")
+		}
+		if _, ok := r.Take(Record(0)); ok {
+			t.Error("what was dropped is left")
+		}
+		r.Close() // State(63) is taken by nobody
+	}
+}
+
+// TestBadFacts: whatever a process that crashed has written is refused, or is as it could be.
+func TestBadFacts(t *testing.T) {
+	t.Parallel()
+	good := string((&Facts{Generation: 1, Sequence: 2, Settings: []string{"a=1"}}).append(nil))
+	for what, state := range map[string]string{
+		"nothing": "", "short": good[:11], "version 2": "\x02" + good[1:],
+		"no end of line": good + "b=2", "too long": good + strings.Repeat("x", maxText) + "\n",
+		"too many": good + strings.Repeat("a\n", maxSettings),
+	} {
+		s := store{}
+		file, err := checkpoint.Create(headBytes + 2*maxText)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Write([]byte(state)); err != nil {
+			t.Fatal(err)
+		}
+		_ = s.KeepOwn(uint32(facts), file.FD())
+		_ = file.Close()
+		if _, f, err := New(s, s.given(t)); !errors.Is(err, ErrFacts) {
+			t.Errorf("%s: %+v, %v", what, f, err)
+		}
+		s.close()
+	}
+	s := store{}
+	defer s.close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	_ = s.KeepOwn(uint32(facts), int(null.Fd()))
+	if _, _, err := New(s, s.given(t)); !errors.Is(err, checkpoint.ErrDamaged) {
+		t.Errorf("no checkpoint: %v", err)
+	}
+}
+
+// TestWithoutAKeeper: nothing is kept, and nothing breaks.
+func TestWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	var r *Remains
+	r.Note(func(*Facts) { t.Error("a fact is noted") })
+	r.Changed("a=1")
+	r.Keep(Door, 0)
+	r.Drop(Door)
+	if _, ok := r.Take(Door); ok || r.Err() != nil {
+		t.Error("something is kept")
+	}
+	r.Close()
+}
