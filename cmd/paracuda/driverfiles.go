@@ -3,10 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
@@ -20,29 +21,32 @@ func isListed() bool {
 	return err == nil
 }
 
+var (
+	timeZone       = []string{"/etc/localtime", "/usr/share/zoneinfo"}
+	driverSettings = []string{"/etc/nvidia", "/usr/share/nvidia"}
+)
+
+// cacheVariable names the folder where the driver keeps what it has compiled.
+const cacheVariable = "CUDA_CACHE_PATH"
+
+// ownCache is that folder where nobody names one.
+func ownCache(home string) string { return filepath.Join(home, ".nv") }
+
 // driversFiles are what NVIDIA's driver opens once it is loaded: devices at each mapping, the
 // host's state when it makes a context, and shared memory for events of other processes.
 func driversFiles() sandbox.Files {
 	gpus, _ := filepath.Glob("/dev/nvidia[0-9]*")
 	return sandbox.Files{
-		ReadOnly: []string{
-			"/proc", "/sys", "/etc/localtime", "/usr/share/zoneinfo", "/etc/nvidia",
-			"/usr/share/nvidia",
-		},
+		ReadOnly: slices.Concat([]string{"/proc", "/sys"}, timeZone, driverSettings),
 		Devices:  append(gpus, nvidiaDevice, "/dev/nvidia-uvm", "/dev/null", "/dev/zero"),
 		Writable: []string{"/dev/shm"},
 	}
 }
 
-// workerFiles adds the cache of what the driver has compiled. The compilers are loaded now: later
-// no memory can be made executable.
+// workerFiles adds the cache of what the driver has compiled.
 func workerFiles() sandbox.Files {
-	driver.LoadCompilers()
 	f := driversFiles()
-	cache := os.Getenv("CUDA_CACHE_PATH")
-	if cache == "" {
-		cache = filepath.Join(os.Getenv("HOME"), ".nv")
-	}
+	cache := cmp.Or(os.Getenv(cacheVariable), ownCache(os.Getenv("HOME")))
 	if filepath.IsAbs(cache) && cache != "/" {
 		// As the driver makes it, which may not do so any more. Without one it compiles each time.
 		_ = os.MkdirAll(cache, 0o700)

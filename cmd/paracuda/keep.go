@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/keeper"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/vhostuser"
 )
 
 // keep is the process that keeps the VM's device alive: it starts the device process, which serves
@@ -166,19 +167,10 @@ func (o *deviceOptions) takeKept() (err error) {
 
 // listenerOf makes a listener of a descriptor, which it owns.
 func listenerOf(fd int) (*net.UnixListener, error) {
-	f := os.NewFile(uintptr(fd), "listener")
-	if f == nil {
-		return nil, os.ErrInvalid
+	l, conn, err := vhostuser.Inherit(fd)
+	if conn != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("socket %d doesn't listen", fd)
 	}
-	defer f.Close()
-	l, err := net.FileListener(f)
-	if err != nil {
-		return nil, err
-	}
-	u, ok := l.(*net.UnixListener)
-	if !ok {
-		_ = l.Close()
-		return nil, errors.New("not a local socket")
-	}
-	return u, nil
+	return l, err
 }

@@ -23,31 +23,32 @@ import (
 // treeOf is what workers and mover see of the host's files.
 func treeOf(gpu string) ownroot.Tree {
 	t := ownroot.Tree{
-		ReadOnly: []string{
+		ReadOnly: append([]string{
 			"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/local",
-			"/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime",
-		},
+			"/etc/ld.so.cache",
+		}, timeZone...),
 		Program: self(),
 		Devices: []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"},
 	}
 	if gpu == gpuSoft {
 		return t
 	}
-	t.ReadOnly = append(t.ReadOnly, "/sys", "/etc/alternatives", "/etc/nvidia",
-		"/usr/share/nvidia", "/run/opengl-driver")
+	t.ReadOnly = append(t.ReadOnly, "/sys", "/etc/alternatives", "/run/opengl-driver")
+	t.ReadOnly = append(t.ReadOnly, driverSettings...)
 	t.ReadOnly = append(t.ReadOnly, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
 	nvidia, _ := filepath.Glob("/dev/nvidia*")
 	t.Devices = append(append(t.Devices, "/dev/dxg"), nvidia...)
 	t.Empty = []string{"/tmp", "/dev/shm"}
 	// Where the driver keeps what it has compiled, and its sockets.
-	for v, inside := range map[string]string{"TMPDIR": "", "HOME": ".nv"} {
-		dir := filepath.Join(os.Getenv(v), inside)
+	for _, dir := range []string{
+		filepath.Clean(os.Getenv("TMPDIR")), ownCache(os.Getenv("HOME")),
+	} {
 		if filepath.IsAbs(dir) && dir != "/" && !slices.Contains(t.Empty, dir) {
 			t.Empty = append(t.Empty, dir)
 		}
 	}
 	// A cache that the operator names is the VM's for longer.
-	if dir := os.Getenv("CUDA_CACHE_PATH"); filepath.IsAbs(dir) {
+	if dir := os.Getenv(cacheVariable); filepath.IsAbs(dir) {
 		t.Writable = append(t.Writable, filepath.Clean(dir))
 	}
 	slices.Sort(t.Empty) // a folder in another comes after it

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -90,6 +91,9 @@ func runWorker(o *childOptions) error {
 		NewDriver: func(
 			gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
 		) (gpubackend.Driver, error) {
+			if o.sandbox && gpu == gpuCUDA {
+				driver.LoadCompilers() // later no memory can be made executable
+			}
 			return newDriver(gpu, p, host, accounts, capture, log)
 		},
 		NewMover: connectMover,
