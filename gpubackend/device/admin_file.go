@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,28 +29,26 @@ var errNotKept = errors.New("the file wasn't kept")
 // readRequest reads a request and the file that came with it, nil if none did. The reader has what
 // comes behind.
 func readRequest(c net.Conn) (line []byte, file *os.File, rest *bufio.Reader, err error) {
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		rest = bufio.NewReader(c)
-		line, err = rest.ReadBytes('\n')
-		return line, nil, rest, err
-	}
-	r := &fileReader{c: u}
+	r := &fileReader{Conn: c}
 	rest = bufio.NewReaderSize(r, maxRequest)
 	line, err = rest.ReadSlice('\n')
-	return append([]byte(nil), line...), r.file, rest, err
+	return slices.Clone(line), r.file, rest, err
 }
 
-// fileReader reads from a socket, and keeps the first file that comes along.
+// fileReader reads from a connection, and keeps the first file that comes along on a socket.
 type fileReader struct {
-	c    *net.UnixConn
+	net.Conn
 	file *os.File
 }
 
 // Read implements io.Reader.
 func (r *fileReader) Read(p []byte) (int, error) {
+	c, ok := r.Conn.(*net.UnixConn)
+	if !ok {
+		return r.Conn.Read(p)
+	}
 	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
-	n, m, _, _, err := r.c.ReadMsgUnix(p, oob)
+	n, m, _, _, err := c.ReadMsgUnix(p, oob)
 	if fds, bad := handover.FilesOf(oob[:m]); bad == nil && len(fds) > 0 {
 		if r.file == nil {
 			r.file, fds = os.NewFile(uintptr(fds[0]), "state"), fds[1:]

@@ -67,8 +67,8 @@ func (d *Device) awaitLeft(quit <-chan struct{}) bool {
 }
 
 // takeLeft takes what the process before this one noted of a channel's queue, when that starts for
-// the first time, and says whether it had the queue.
-func (d *Device) takeLeft(c *channel, q vhostuser.QueueConfig) bool {
+// the first time.
+func (d *Device) takeLeft(c *channel, q vhostuser.QueueConfig) {
 	noted := d.takeState(c)
 	fd, recorded := d.config.Remains.Take(remains.Record(c.index))
 	switch {
@@ -80,18 +80,14 @@ func (d *Device) takeLeft(c *channel, q vhostuser.QueueConfig) bool {
 		c.base, c.held, c.unsure = noted.Base(), d.heldIn(noted, c), true
 	case recorded:
 		defer unix.Close(fd)
-		shape := inflight.Shape{Queues: 1, Size: q.Size}
-		record, err := inflight.Open(fd, 0, shape.Bytes(), shape)
+		record, err := openRecord(fd, q.Size)
 		if err != nil {
 			d.log.WithError(err).Warn("take over a queue")
 		}
 		c.record, c.unsure = record, true
-	case !q.Resumed:
-		return false
-	default:
+	case q.Resumed:
 		c.base, c.unsure = d.usedAt(q.Used), true
 	}
-	return true
 }
 
 // takeState opens what a worker of the process before this one noted; nil: nothing.
@@ -119,14 +115,13 @@ func (d *Device) recordReturn(c *channel) {
 
 // newRecord makes a record and has it kept; nil: it can't.
 func (d *Device) newRecord(size uint16, p remains.Place) *inflight.Region {
-	shape := inflight.Shape{Queues: 1, Size: size}
-	fd, err := inflight.Create(shape)
+	fd, err := inflight.Create(shapeOf(size))
 	if err != nil {
 		d.log.WithError(err).Warn("record what is in flight")
 		return nil
 	}
 	defer unix.Close(fd)
-	record, err := inflight.Open(fd, 0, shape.Bytes(), shape)
+	record, err := openRecord(fd, size)
 	if err != nil {
 		d.log.WithError(err).Warn("record what is in flight")
 		return nil
@@ -134,6 +129,14 @@ func (d *Device) newRecord(size uint16, p remains.Place) *inflight.Region {
 	d.config.Remains.Keep(p, fd)
 	return record
 }
+
+// openRecord opens the record of a queue of that size. The descriptor stays the caller's.
+func openRecord(fd int, size uint16) (*inflight.Region, error) {
+	shape := shapeOf(size)
+	return inflight.Open(fd, 0, shape.Bytes(), shape)
+}
+
+func shapeOf(size uint16) inflight.Shape { return inflight.Shape{Queues: 1, Size: size} }
 
 // controlRecord is the record of the control queue: that of the process before this one, if the
 // queue ran when that died, or else a new one; nil without a keeper.
@@ -143,8 +146,7 @@ func (d *Device) controlRecord(q vhostuser.QueueConfig) (record *inflight.Region
 	}
 	if fd, left := d.config.Remains.Take(remains.Control); left {
 		defer unix.Close(fd)
-		shape := inflight.Shape{Queues: 1, Size: q.Size}
-		record, err := inflight.Open(fd, 0, shape.Bytes(), shape)
+		record, err := openRecord(fd, q.Size)
 		if err == nil {
 			_, _, err = record.Queue(0).Recover(d.usedAt(q.Used))
 		}

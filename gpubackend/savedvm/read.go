@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
@@ -86,15 +87,8 @@ func pass(r *record.Reader, to io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range sections {
-		n, err := Next(r, x.name, x.most)
-		if err != nil {
-			return err
-		}
-		err = copySection(w, r, record.Section{Program: 1, Name: x.name, Bytes: n})
-		if err != nil {
-			return err
-		}
+	if err := copySections(w, r, 1, math.MaxUint64); err != nil {
+		return err
 	}
 	return w.End()
 }

@@ -76,21 +76,30 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if err := copySections(w, r, number, s.Most); err != nil {
+		return err
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("%w has something behind its end", ErrSaved), err)
+	}
+	return nil
+}
+
+// copySections copies those of a program, as those of that number, with so many bytes of device
+// memory at most.
+func copySections(w *record.Writer, r *record.Reader, number uint32, memory uint64) error {
 	for _, x := range sections {
 		if x.name == MemoryName {
-			x.most = s.Most
+			x.most = min(x.most, memory)
 		}
 		n, err := Next(r, x.name, x.most)
 		if err != nil {
 			return err
 		}
-		if err := copySection(w, r, record.Section{Program: number, Name: x.name,
-			Bytes: n}); err != nil {
+		s := record.Section{Program: number, Name: x.name, Bytes: n}
+		if err := copySection(w, r, s); err != nil {
 			return err
 		}
-	}
-	if _, err := r.Next(); !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("%w has something behind its end", ErrSaved), err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package hostmemory
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,15 +125,7 @@ func (s *HostMemory) restore(x *SavedRange, w *whole) error {
 
 // joined are ranges, those as one that follow each other.
 func joined(list []addresses.Range) (all []addresses.Range) {
-	slices.SortFunc(list, func(a, b addresses.Range) int {
-		switch {
-		case a.Base < b.Base:
-			return -1
-		case a.Base > b.Base:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(list, func(a, b addresses.Range) int { return cmp.Compare(a.Base, b.Base) })
 	for _, r := range list {
 		if last := len(all) - 1; last >= 0 && all[last].End() == r.Base {
 			all[last].Bytes += r.Bytes
