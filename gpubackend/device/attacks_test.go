@@ -236,6 +236,18 @@ func lie(f func()) (stop func()) {
 	return func() { close(quit); <-ended }
 }
 
+// visit has a VM join the arbiter, and leave it again at once.
+func (h *host) visit(name string, page *gate.Page) error {
+	c, err := client.New(client.Config{
+		Path: h.path, Required: true, Name: name, GPUs: []link.GPU{{Name: "soft"}},
+		Page: page, Log: quiet(),
+	})
+	if err == nil {
+		c.Close()
+	}
+	return err
+}
+
 // TestVMThatComesAndGoes in a loop, with work each time.
 func TestVMThatComesAndGoes(t *testing.T) {
 	h := newHost(t)
@@ -248,13 +260,7 @@ func TestVMThatComesAndGoes(t *testing.T) {
 	defer lie(func() {
 		page.Worker(0).Wait(true)
 		page.Worker(0).Hold()
-		c, err := client.New(client.Config{
-			Path: h.path, Required: true, Name: "ghost", GPUs: []link.GPU{{Name: "soft"}},
-			Page: page, Log: quiet(),
-		})
-		if err == nil {
-			c.Close()
-		}
+		_ = h.visit("ghost", page)
 	})()
 	work(plenty, a, b)
 	time.Sleep(settling)
@@ -274,13 +280,9 @@ func TestTwoVMsOfOneName(t *testing.T) {
 	var joined, refused atomic.Int64
 	defer lie(func() {
 		page.Worker(0).Hold()
-		c, err := client.New(client.Config{
-			Path: h.path, Required: true, Name: "b", GPUs: []link.GPU{{Name: "soft"}},
-			Page: page, Log: quiet(),
-		})
+		err := h.visit("b", page)
 		if err == nil {
 			joined.Add(1)
-			c.Close()
 		} else if strings.Contains(err.Error(), "--name") {
 			refused.Add(1)
 		}
@@ -316,13 +318,7 @@ func TestLogOnAFullDisk(t *testing.T) {
 	t.Cleanup(page.Close)
 	defer lie(func() { // comes and goes, which is logged
 		time.Sleep(20 * time.Millisecond)
-		c, err := client.New(client.Config{
-			Path: h.path, Required: true, Name: "ghost", GPUs: []link.GPU{{Name: "soft"}},
-			Page: page, Log: quiet(),
-		})
-		if err == nil {
-			c.Close()
-		}
+		_ = h.visit("ghost", page)
 	})()
 	work(plenty, a, b)
 	time.Sleep(settling)

@@ -10,6 +10,7 @@
 //   --iterations N    of a kernel that lasts 1 ms
 //   --ns N            instead: a kernel of one thread that lasts so long by the GPU's clock
 #include "bench.h"
+#include "spin.h"
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <csignal>
@@ -22,19 +23,6 @@ static long long iterations;
 static unsigned long long ns;
 static float *nowhere;
 static cudaStream_t stream;
-
-__global__ void spin(long long iterations, unsigned long long ns, float *out) {
-    if (ns) {
-        unsigned long long begin, now;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-        do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        while (now - begin < ns);
-        return;
-    }
-    float x = threadIdx.x;
-    for (long long i = 0; i < iterations; i++) x = x * 0.999f + 1.0f;
-    if (x < 0) *out = x;  // never: so that the loop stays
-}
 
 __global__ void endless(volatile float *f) {
     while (*f >= 0) {

@@ -37,7 +37,7 @@ def build(program, soft, log):
     program.parent.mkdir(parents=True, exist_ok=True)
     source = HERE / f"{program.name}.cu"
     if program.exists() and program.stat().st_mtime > max(
-            f.stat().st_mtime for f in (source, HERE / "bench.h")):
+            f.stat().st_mtime for f in (source, *HERE.glob("*.h"))):
         return False
     arch = "75" if soft else "90"
     command = [nvcc, "-O2", "-cudart", "static",

@@ -13,25 +13,13 @@
 //   --memory MB       it has so much device memory, and looks in the end that nothing of it is lost
 //   --rates 1         instead of all that: empty kernels a second, and launch + synchronize
 #include "bench.h"
+#include "spin.h"
 #include <sys/wait.h>
 #include <random>
 #include <utility>
 #include <x86intrin.h>
 
 __global__ void empty() {}
-
-__global__ void spin(long long iterations, unsigned long long ns, float *out) {
-    if (ns) {
-        unsigned long long begin, now;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-        do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        while (now - begin < ns);
-        return;
-    }
-    float x = threadIdx.x;
-    for (long long i = 0; i < iterations; i++) x = x * 0.999f + 1.0f;
-    if (x < 0) *out = x;  // never: so that the loop stays
-}
 
 // A program's memory, in pieces as a framework has them. Each page of it knows which one it is.
 static const size_t pieceBytes = 256 << 20, pageBytes = 4096;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"golang.org/x/sys/unix"
+)
+
+// TestCount: of all children that there are, and of none else.
+func TestCount(t *testing.T) {
+	client, _ := serve(t, Config{
+		Start: execute,
+		Count: func(pid int) ([ledger.GPUs]uint64, error) {
+			return [ledger.GPUs]uint64{uint64(pid) * 10, 3: 7}, nil
+		},
+	})
+	if bytes, err := client.Count(); err != nil || len(bytes) != 0 {
+		t.Errorf("of nobody: %v, %v", bytes, err)
+	}
+	_, theirs := control(t)
+	p, err := client.Start(Usage, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes, err := client.Count(); err != nil || len(bytes) != 1 ||
+		bytes[p.PID()] != [ledger.GPUs]uint64{uint64(p.PID()) * 10, 3: 7} {
+		t.Errorf("of %d: %v, %v", p.PID(), bytes, err)
+	}
+	p.Kill()
+	_ = p.Wait()
+	client, over := serve(t, Config{Start: execute})
+	if bytes, err := client.Count(); err == nil {
+		t.Errorf("by nobody: %v", bytes)
+	}
+	if err := <-over; !errors.Is(err, errMessage) {
+		t.Errorf("who can't count was asked to: %v", err)
+	}
+	refuse := func(int) (none [ledger.GPUs]uint64, err error) { return none, unix.EACCES }
+	client, _ = serve(t, Config{Start: execute, Count: refuse})
+	if p, err = client.Start(Usage, theirs); err != nil {
+		t.Fatal(err)
+	}
+	if bytes, err := client.Count(); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("without the right: %v, %v", bytes, err)
+	}
+	p.Kill()
+	_ = p.Wait()
+}
+
+// TestCountAgain: who asks again as soon as it has its answer gets another one, and so do several
+// that ask at once; more than may wait are told so.
+func TestCountAgain(t *testing.T) {
+	counting, let := make(chan bool, 1+maxWaiting), make(chan bool, 1)
+	count := func(int) (none [ledger.GPUs]uint64, err error) {
+		counting <- true
+		<-let
+		return none, nil
+	}
+	client, _ := serve(t, Config{Start: execute, Count: count})
+	_, theirs := control(t)
+	p, err := client.Start(Worker, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		let <- true
+		if _, err := client.Count(); err != nil {
+			t.Fatal(err)
+		}
+		<-counting
+	}
+	const asked = 1 + maxWaiting + 3
+	answers := make(chan error, asked)
+	ask := func() { _, err := client.Count(); answers <- err }
+	go ask()
+	<-counting
+	for range asked - 1 {
+		go ask()
+	}
+	// Those that are refused are so while nothing is counted.
+	for range asked - 1 - maxWaiting {
+		if err := <-answers; err == nil || !strings.Contains(err.Error(), errBusy.Error()) {
+			t.Fatalf("the error is %v, want %v", err, errBusy)
+		}
+	}
+	close(let)
+	for range 1 + maxWaiting {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	p.Kill()
+	_ = p.Wait()
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"net"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"golang.org/x/sys/unix"
+)
+
+// crash is the end of a device process that has left its connection with another one.
+func crash(t *testing.T, device *net.UnixConn) *net.UnixConn {
+	t.Helper()
+	f, err := device.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	device.Close()
+	return c.(*net.UnixConn)
+}
+
+// asks sends a request whose answer nobody reads, and waits until that is there.
+func asks(t *testing.T, device *net.UnixConn, m *message, fd int) {
+	t.Helper()
+	if err := send(device, m, fd); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := device.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(fd uintptr) {
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 5000)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestResume: the next device process has the children of those that crashed at any moment, learns
+// how they end, and goes on.
+func TestResume(t *testing.T) {
+	device, starter := pair(t)
+	over := make(chan error, 1)
+	go func() {
+		over <- Serve(starter, Config{Start: execute,
+			Count: func(int) (none [ledger.GPUs]uint64, err error) { return none, nil }})
+	}()
+	_, theirs := control(t)
+	fd := int(theirs.Fd())
+	asks(t, device, &message{kind: start, role: Usage, id: 1}, fd)
+	if m, fd, err := receive(device); err != nil || m.kind != started || unix.Close(fd) != nil {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	device = crash(t, device) // one that knew its child
+	asks(t, device, &message{kind: start, role: Usage, id: 7}, fd)
+	asks(t, device, &message{kind: count, id: 9}, -1)
+	device = crash(t, device) // one that didn't read that it has another
+	asks(t, device, &message{kind: list, id: 1 << 31}, -1)
+	device = crash(t, device) // one that was about to take over
+	client, children, err := Resume(device)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(children) != 2 || children[0].PID() == children[1].PID() || client.last != 9 {
+		t.Fatalf("children %+v, request %d", children, client.last)
+	}
+	p, err := client.Start(Mover, theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err == nil || err.Error() != "exit status 3" {
+		t.Errorf("a new child ended: %v", err)
+	}
+	if bytes, err := client.Count(); err != nil || len(bytes) != 2 {
+		t.Errorf("%v, %v", bytes, err)
+	}
+	for _, p := range children {
+		p.Kill()
+		if err := p.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Errorf("a child ended: %v", err)
+		}
+	}
+	client.Close()
+	if err := <-over; err != nil {
+		t.Errorf("the starter process: %v", err)
+	}
+	starter.Close()
+}
+
+// TestResumeWithoutStarter: it is gone as well, or answers something else.
+func TestResumeWithoutStarter(t *testing.T) {
+	device, starter := pair(t)
+	starter.Close()
+	if _, _, err := Resume(device); err == nil {
+		t.Error("no error")
+	}
+	device, starter = pair(t)
+	go func() {
+		m, _, err := receive(starter)
+		if err == nil {
+			_ = send(starter, &message{kind: counted, id: m.id}, -1)
+		}
+	}()
+	if _, _, err := Resume(device); !errors.Is(err, errMessage) {
+		t.Errorf("error %v", err)
+	}
+}
