@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // longest is how many lines a file may have that people write.
@@ -95,6 +96,20 @@ func TestGo(t *testing.T) {
 	for dir, ok := range documented {
 		if !ok {
 			t.Errorf("%s: the package has no comment", dir)
+		}
+	}
+}
+
+// TestHostProgramIsLight: what makes parts of the host's program isn't built into it. It has to be
+// fetched and compiled on each host that builds the program.
+func TestHostProgramIsLight(t *testing.T) {
+	r := execute(t, within(time.Minute), root, "go", "list", "-deps", "./cmd/paracuda")
+	if r.exit != 0 || !strings.Contains(r.stdout, "/gpubackend/sandbox\n") {
+		t.Fatalf("go list: %s%s", r.stdout, r.stderr)
+	}
+	for line := range strings.Lines(r.stdout) {
+		if strings.HasPrefix(line, "gvisor.dev/") {
+			t.Errorf("the host's program has %s", line)
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gvisor.dev/gvisor/pkg/memutil"
-
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -42,7 +40,7 @@ type Page struct {
 
 // New makes a page whose gate is open and free.
 func New() (*Page, error) {
-	memory, err := memutil.CreateMemFD("paracuda-gate", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	memory, err := unix.MemfdCreate("paracuda-gate", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create gate: %w", err)
 	}
@@ -94,8 +92,7 @@ func Open(memory, bell, opened int) (*Page, error) {
 			return nil, fmt.Errorf("open gate: %w", err)
 		}
 	}
-	mem, err := memutil.MapSlice(
-		0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(memory), 0)
+	mem, err := unix.Mmap(memory, 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		closeAll(fds)
 		return nil, fmt.Errorf("map gate: %w", err)
@@ -141,7 +138,7 @@ func (p *Page) BellFD() int { return p.bell }
 
 // Close unmaps the page. No Worker of it may be used any more.
 func (p *Page) Close() {
-	_ = memutil.UnmapSlice(p.mem)
+	_ = unix.Munmap(p.mem)
 	closeAll([]int{p.memory, p.bell, p.opened})
 }
 

@@ -9,8 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/virtqueue"
 	"golang.org/x/sys/unix"
-
-	"gvisor.dev/gvisor/pkg/memutil"
 )
 
 // State is memory that a worker and its device process share, so that the latter can go on where a
@@ -94,7 +92,7 @@ type Counters [counters]uint64
 
 // NewState makes an empty state.
 func NewState() (*State, error) {
-	fd, err := memutil.CreateMemFD("paracuda-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := unix.MemfdCreate("paracuda-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create state: %w", err)
 	}
@@ -113,8 +111,7 @@ func NewState() (*State, error) {
 
 // OpenState maps a state and takes over its file.
 func OpenState(fd int) (*State, error) {
-	mem, err := memutil.MapSlice(0, stateBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED,
-		uintptr(fd), 0)
+	mem, err := unix.Mmap(fd, 0, stateBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("map state: %w", err)
@@ -145,7 +142,7 @@ func (s *State) FD() int { return s.fd }
 
 // Close unmaps the state.
 func (s *State) Close() {
-	_ = memutil.UnmapSlice(s.mem)
+	_ = unix.Munmap(s.mem)
 	unix.Close(s.fd)
 }
 

@@ -9,8 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gvisor.dev/gvisor/pkg/memutil"
-
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -61,7 +59,7 @@ type Page struct {
 
 // New makes an empty page without a bound.
 func New() (*Page, error) {
-	fd, err := memutil.CreateMemFD("paracuda-ledger", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := unix.MemfdCreate("paracuda-ledger", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("create ledger: %w", err)
 	}
@@ -83,8 +81,7 @@ func Open(fd int) (*Page, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	mem, err := memutil.MapSlice(
-		0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(fd), 0)
+	mem, err := unix.Mmap(fd, 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("map ledger: %w", err)
@@ -114,7 +111,7 @@ func (p *Page) FD() int { return p.fd }
 
 // Close unmaps the page. No GPU or Account of it may be used any more.
 func (p *Page) Close() {
-	_ = memutil.UnmapSlice(p.mem)
+	_ = unix.Munmap(p.mem)
 	unix.Close(p.fd)
 }
 

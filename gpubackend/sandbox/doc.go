@@ -8,8 +8,8 @@
 // keeps descriptors that this process inherited by accident from them. KeepOnly, NotDumpable and
 // OnlyFiles take something from the process that calls them. Filter is called by one that is ready:
 // from then on the kernel kills it when it makes a system call that its role doesn't need. The
-// calls are described in calls.go alone; the filters' programs and docs/system-calls.md are made
-// from it.
+// calls are described in callsgen alone: the filters' programs and docs/system-calls.md are made
+// from that.
 //
 // # Who owns what
 //
@@ -25,5 +25,5 @@
 //
 //	children         starter.go environment.go files.go (descriptors)
 //	own privileges   own.go own_unsafe.go dumpable.go landlock.go (files)
-//	system calls     calls.go ioctls.go (described) build.go (to programs) filter.go
+//	system calls     filter.go filter_unsafe.go callsgen (their description)
 package sandbox

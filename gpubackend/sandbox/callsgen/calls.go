@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sandbox
+package main
 
 import (
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/seccomp"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+)
+
+// Sets of roles that need the same.
+const (
+	workers  = sandbox.SoftWorker | sandbox.CUDAWorker
+	onCUDA   = sandbox.CUDAWorker | sandbox.CUDAMover
+	onSoft   = sandbox.SoftWorker | sandbox.SoftMover
+	children = onSoft | onCUDA
+	anyRole  = children | sandbox.Device
 )
 
 // call is a system call that a role may make.
 type call struct {
 	number uintptr
 	name   string
-	roles  Role
+	roles  sandbox.Role
 	why    string
 	rule   seccomp.SyscallRule // of its arguments; nil: any
 	own    bool                // the first argument is this process
@@ -95,12 +106,13 @@ var calls = []call{
 		},
 	},
 	{
-		number: unix.SYS_PRCTL, name: "prctl", roles: Device, answer: unix.EACCES,
+		number: unix.SYS_PRCTL, name: "prctl", roles: sandbox.Device, answer: unix.EACCES,
 		why: "the Go runtime tries to name memory, and goes on",
 	},
 	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
-	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: SoftWorker, why: "the GPU's memory"},
+	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: sandbox.SoftWorker,
+		why: "the GPU's memory"},
 	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: workers,
 		why: "the Go runtime, names"},
 
@@ -116,22 +128,23 @@ var calls = []call{
 		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
 		why: "seals, copies of descriptors, their flags",
 	},
-	{number: unix.SYS_PREADV2, name: "preadv2", roles: Device,
+	{number: unix.SYS_PREADV2, name: "preadv2", roles: sandbox.Device,
 		why: "events that others may have made blocking"},
-	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: Device,
+	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: sandbox.Device,
 		why: "the same; what the next device process is to know"},
 	{
-		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: Device, answer: unix.EACCES,
+		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: sandbox.Device, answer: unix.EACCES,
 		why: "the Go runtime tries to remove a socket: the starter process does",
 	},
 	{
-		number: unix.SYS_PIDFD_SEND_SIGNAL, name: "pidfd_send_signal", roles: Device,
+		number: unix.SYS_PIDFD_SEND_SIGNAL, name: "pidfd_send_signal", roles: sandbox.Device,
 		why:  "workers and mover are killed",
 		rule: seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SIGKILL)},
 	},
 	{
-		number: unix.SYS_OPENAT, name: "openat", roles: onSoft | Device, answer: unix.EACCES,
-		why: "the Go runtime tries, and goes on",
+		number: unix.SYS_OPENAT, name: "openat", roles: onSoft | sandbox.Device,
+		answer: unix.EACCES,
+		why:    "the Go runtime tries, and goes on",
 	},
 
 	// Messages and waiting for them.
@@ -162,7 +175,7 @@ var calls = []call{
 	{number: unix.SYS_SOCKET, name: "socket", roles: workers, why: "offers", rule: local},
 	{number: unix.SYS_BIND, name: "bind", roles: workers, why: "offers of memory and events"},
 	{number: unix.SYS_LISTEN, name: "listen", roles: workers, why: "offers"},
-	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | Device,
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | sandbox.Device,
 		why: "offers; front ends"},
 	{number: unix.SYS_CONNECT, name: "connect", roles: workers, why: "offers of other workers"},
 	{number: unix.SYS_GETEUID, name: "geteuid", roles: workers, why: "whose offers it takes"},
@@ -217,7 +230,8 @@ var calls = []call{
 		number: unix.SYS_SCHED_GET_PRIORITY_MIN, name: "sched_get_priority_min", roles: onCUDA,
 		why: "the same",
 	},
-	{number: unix.SYS_MKDIR, name: "mkdir", roles: CUDAWorker, why: "the cache of compiled code"},
+	{number: unix.SYS_MKDIR, name: "mkdir", roles: sandbox.CUDAWorker,
+		why: "the cache of compiled code"},
 	{number: unix.SYS_UNLINK, name: "unlink", roles: onCUDA,
 		why: "the cache; links to devices, which Landlock refuses"},
 	{number: unix.SYS_SYMLINK, name: "symlink", roles: onCUDA,

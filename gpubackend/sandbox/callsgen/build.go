@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sandbox
+package main
 
 import (
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/bpf"
 	"gvisor.dev/gvisor/pkg/seccomp"
-)
 
-//go:generate go test -run TestPrograms -update
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+)
 
 // anyPID stands for the number of the process in a program. No process has it.
 const anyPID = 0x7ffffffe
 
-// build makes the program of a role's filter, which takes milliseconds: programs has them all.
-func build(role Role) ([]bpf.Instruction, error) {
+// build makes the program of a role's filter.
+func build(role sandbox.Role) ([]bpf.Instruction, error) {
 	program := seccomp.Program{
 		RuleSets: []seccomp.RuleSet{
 			{
@@ -40,7 +40,7 @@ func build(role Role) ([]bpf.Instruction, error) {
 }
 
 // rulesOf returns the rules for those calls of a role that are so.
-func rulesOf(role Role, is func(*call) bool) seccomp.SyscallRules {
+func rulesOf(role sandbox.Role, is func(*call) bool) seccomp.SyscallRules {
 	rules := seccomp.NewSyscallRules()
 	for i := range calls {
 		c := &calls[i]

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package sandbox
+package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
-	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
-
-//go:generate go test -run TestDocs -update
-
-const docs = "../../docs/system-calls.md"
-
-var update = flag.Bool("update", false, "write "+docs+" anew")
 
 // page is the list of system calls for readers.
 func page() string {
@@ -24,16 +17,19 @@ func page() string {
 	b.WriteString(`# System calls of workers, movers and device processes
 
 What the processes of a VM may ask the host's kernel for once they serve a guest
-(gpubackend/sandbox, from whose list this page is made). Any other call ends the process, with the
-signal SIGSYS. The software GPU needs little; NVIDIA's driver makes contexts, memory and streams
-through files and requests of its own. Memory can be made executable by nobody: the driver's
+(gpubackend/sandbox/callsgen, from whose list this page is made). Any other call ends the process,
+with the signal SIGSYS. The software GPU needs little; NVIDIA's driver makes contexts, memory and
+streams through files and requests of its own. Memory can be made executable by nobody: the driver's
 libraries are loaded before.
 
 | call | worker, soft | on CUDA | mover, soft | on CUDA | device process | what for |
 |---|---|---|---|---|---|---|
 `)
-	roles := []Role{SoftWorker, CUDAWorker, SoftMover, CUDAMover, Device}
-	counts := map[Role]int{}
+	roles := []sandbox.Role{
+		sandbox.SoftWorker, sandbox.CUDAWorker, sandbox.SoftMover, sandbox.CUDAMover,
+		sandbox.Device,
+	}
+	counts := map[sandbox.Role]int{}
 	for _, c := range calls {
 		fmt.Fprintf(&b, "| %s |", c.name)
 		for _, role := range roles {
@@ -67,22 +63,5 @@ func requests(b *strings.Builder, of, prefix string, list []ioctl) {
 	b.WriteString("| request | number | what for |\n|---|---|---|\n")
 	for _, i := range list {
 		fmt.Fprintf(b, "| %s%s | %#x | %s |\n", prefix, i.name, i.number, i.why)
-	}
-}
-
-// TestDocs: the page says what the list does.
-func TestDocs(t *testing.T) {
-	want := page()
-	if *update {
-		if err := os.WriteFile(docs, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(docs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s isn't current: run make generate", docs)
 	}
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+)
+
+// TestCurrent: the programs and the page are those of the lists.
+func TestCurrent(t *testing.T) {
+	made, err := outputs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range made {
+		got, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s isn't current: run make generate (%v)", file, err)
+		}
+	}
+}
+
+// TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not.
+func TestListsAreShort(t *testing.T) {
+	for role, most := range map[sandbox.Role]int{
+		sandbox.SoftWorker: 55, sandbox.SoftMover: 45, sandbox.Device: 45,
+		sandbox.CUDAWorker: 80, sandbox.CUDAMover: 70,
+	} {
+		seen := map[uintptr]bool{}
+		for _, c := range calls {
+			if c.roles&role == 0 || c.answer != 0 {
+				continue
+			}
+			if seen[c.number] || c.name == "" || c.why == "" {
+				t.Errorf("%s (%d): twice, or without a name or a reason", c.name, c.number)
+			}
+			seen[c.number] = true
+		}
+		if len(seen) > most {
+			t.Errorf("role %d may make %d calls, more than %d", role, len(seen), most)
+		}
+	}
+}
