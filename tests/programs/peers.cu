@@ -37,9 +37,21 @@ static void is(const int *device, int n, int from, const char *what) {
     free(host);
 }
 
+// Clears memory of GPU 1, which alone may do so without access.
 static void clear(int *p) {
+    int device;
+    CHECK(cudaGetDevice(&device));
+    CHECK(cudaSetDevice(1));
     CHECK(cudaMemset(p, 0, N * sizeof(int)));
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(device));
+}
+
+// Filling is kernels' work: the other GPU's memory has to be reached by this one.
+static void fillOther(int *b) {
+    CHECK(cudaSetDevice(0));
+    REPORT(cudaMemset(b, 0, 4));
+    REPORT(cudaGetLastError());
 }
 
 // The driver's own errors, in context 0, of context 1.
@@ -273,6 +285,7 @@ int main() {
     }
     CHECK(cudaSetDevice(0));
     errors(c);
+    fillOther(b);
     copies(a, b, "without access");
     pools(b);
     kernels(a, b);

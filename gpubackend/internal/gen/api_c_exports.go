@@ -76,7 +76,10 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	if outs > 0 {
 		fmt.Fprintf(b, "\tuint64_t out[%d];\n", outs)
 	}
-	if outs > 0 || f.fillCheck() != "" {
+	if f.fill != "" {
+		b.WriteString("\tstruct request r;\n")
+	}
+	if outs > 0 || f.fill != "" {
 		b.WriteString("\tCUresult result;\n\n")
 	}
 	if f.noctx {
@@ -90,7 +93,11 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		if f.ends() && !f.exact {
 			call = "channel_synced(" + call + ")"
 		}
-		fmt.Fprintf(b, "\treturn %s;\n}\n\n", f.fillWatched(call))
+		if f.fill != "" {
+			fmt.Fprintf(b, "\trequest_%s(&r, %s);\n", f.symbol, strings.Join(args, ", "))
+			call = f.fillWatched()
+		}
+		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
 		return
 	}
 	fmt.Fprintf(b,

@@ -29,17 +29,14 @@ func (f function) filled() (to string, extent []string) {
 	return p[0].name, []string{p[3].name, p[4].name, p[1].name}
 }
 
-// fillWatched is a call that fills memory, for those who watch.
-func (f function) fillWatched(call string) string {
-	if f.fill == "" {
-		return call
-	}
+// fillWatched sends a request to fill memory, for those who watch.
+func (f function) fillWatched() string {
 	p := f.params
 	bytes, value := p[2].name+" * ", p[1].name
 	if len(p) == 6 { // destination, pitch, value, width, height, stream
 		bytes, value = p[3].name+" * "+p[4].name+" * ", p[2].name
 	}
-	return fmt.Sprintf("WATCH(%s, .kind = PARACUDA_FILL, .stream = %s,\n"+
-		"\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(%s))",
-		call, p[len(p)-1].name, bytes, f.fill, value, p[0].name)
+	return fmt.Sprintf("WATCH(fill_send(&r, %s), .kind = PARACUDA_FILL, .stream = %s,\n"+
+		"\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(%[1]s))",
+		p[0].name, p[len(p)-1].name, bytes, f.fill, value)
 }

@@ -34,6 +34,9 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	if result != gpubackend.Success {
 		return result
 	}
+	if peer == c {
+		return gpubackend.InvalidContext
+	}
 	if !c.peers[peer] {
 		return gpubackend.PeerAccessNotEnabled
 	}
@@ -41,7 +44,7 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	return gpubackend.Success
 }
 
-// peer is the current context and another one that exists.
+// peer is the current context and one that exists.
 func (x *Contexts) peer(h gpubackend.Context) (c, peer *Context, result gpubackend.Result) {
 	if c, result = x.Current(); result != gpubackend.Success {
 		return nil, nil, result
@@ -49,7 +52,7 @@ func (x *Contexts) peer(h gpubackend.Context) (c, peer *Context, result gpubacke
 	if peer, _, result = x.Find(uint64(h)); result != gpubackend.Success {
 		return nil, nil, result
 	}
-	if peer == c || !peer.active {
+	if !peer.active {
 		return nil, nil, gpubackend.InvalidContext
 	}
 	return c, peer, gpubackend.Success

@@ -73,6 +73,9 @@ func (c *Copies) PrepareFill(
 	n *gpubackend.Node, ctx *contexts.Context,
 ) (func() *scheduler.Task, gpubackend.Result) {
 	m, result := fillMovement(&n.Fill)
+	if result == gpubackend.Success && n.Fill.Dst != 0 && !c.fills(ctx, &m) {
+		result = gpubackend.InvalidValue
+	}
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
@@ -26,7 +27,16 @@ func (c *Copies) fill(
 	if result != gpubackend.Success {
 		return result
 	}
+	if !c.fills(s.Context(), &m) {
+		return gpubackend.InvalidValue
+	}
 	return c.transfer(s, m)
+}
+
+// fills says whether a fill of a context's is to memory that its GPU reaches. Copies go everywhere.
+func (c *Copies) fills(ctx *contexts.Context, m *movement) bool {
+	to := m.spans[0]
+	return c.options.Memory.Space().View(ctx.GPU).Covers(to.addr, to.bytes, true)
 }
 
 // fillMovement is a memset. The size of an element is one that a register has.

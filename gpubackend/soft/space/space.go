@@ -113,7 +113,7 @@ func (s *Space) Close() {
 
 // Covers tells whether the whole range may be read, or written, now.
 func (s *Space) Covers(addr, bytes uint64, write bool) bool {
-	return s.table.Load().covers(addr, bytes, write)
+	return s.table.Load().covers(addr, bytes, write, everyone)
 }
 
 // Admit adds a range to what may be reached. It is false if part of it is in there already.

@@ -39,14 +39,17 @@ func (t *table) lookup(addr uint64) (region, bool) {
 	return t.regions[i], true
 }
 
-// covers tells whether the whole range may be read, or written.
-func (t *table) covers(addr, bytes uint64, write bool) bool {
+// covers tells whether the whole range may be read, or written, by one of some GPUs.
+func (t *table) covers(addr, bytes uint64, write bool, by gpus) bool {
 	end := addr + bytes
 	if end < addr {
 		return false
 	}
 	for i := t.index(addr); addr < end; i++ {
-		if i == len(t.regions) || t.regions[i].base > addr || write && t.regions[i].write == 0 {
+		if i == len(t.regions) || t.regions[i].base > addr {
+			return false
+		}
+		if r := &t.regions[i]; !write && r.read&by == 0 || write && r.write&by == 0 {
 			return false
 		}
 		addr = t.regions[i].end

@@ -34,13 +34,13 @@ func TestTable(t *testing.T) {
 				readable, writable, touched = readable && s&1 != 0, writable && s&2 != 0, touched ||
 					s != 0
 			}
-			if tab.covers(a, n, false) != readable || tab.covers(a, n, true) != writable ||
-				tab.overlaps(a, a+n) != touched {
+			if tab.covers(a, n, false, everyone) != readable ||
+				tab.covers(a, n, true, everyone) != writable || tab.overlaps(a, a+n) != touched {
 				t.Errorf("range %d, %d", a, n)
 			}
 		}
 	}
-	if tab.covers(1<<64-10, 20, false) {
+	if tab.covers(1<<64-10, 20, false, everyone) {
 		t.Error("covers a range that wraps")
 	}
 }

@@ -21,6 +21,11 @@ func (v View) Lookup(addr uint64) (base, end uint64, writable, ok bool) {
 	return r.base, r.end, r.write&v.gpu != 0, true
 }
 
+// Covers tells whether the GPU's kernels may read, or write, the whole range now.
+func (v View) Covers(addr, bytes uint64, write bool) bool {
+	return v.space.table.Load().covers(addr, bytes, write, v.gpu)
+}
+
 // Connect says whether kernels of one GPU reach all memory in another's window, what is there and
 // what will be.
 func (s *Space) Connect(from, to int, reaches bool) {

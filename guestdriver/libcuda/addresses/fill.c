@@ -2,6 +2,7 @@
 #include "addresses/fill.h"
 
 #include "addresses/memory_map.h"
+#include "devices/device.h"
 
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
 		    unsigned element)
@@ -19,6 +20,17 @@ CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pi
 	return memory_find(address, &m) && bytes <= m.bytes - (address - m.base) ?
 		       CUDA_SUCCESS :
 		       CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult fill_send(const struct request *r, uint64_t address)
+{
+	const struct context *c = context_current();
+	struct memory m;
+
+	if (c && devices.count > 1 && memory_find(address, &m) && memory_on_device(&m) &&
+	    m.device != c->device)
+		return channel_call(r, NULL, 0);
+	return channel_post(r);
 }
 
 enum paracuda_memory fill_target(uint64_t address)

@@ -5,6 +5,7 @@
 
 #include "abi/cuda_abi.h"
 #include "paracuda_table.h"
+#include "transport/channel.h"
 
 /*
  * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed.
@@ -13,6 +14,12 @@
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
 		    unsigned element);
+
+/*
+ * Sends a fill that nobody has to wait for. If the memory is another device's the answer is awaited
+ * all the same: that the device doesn't reach it is this call's error, and no later one's.
+ */
+CUresult fill_send(const struct request *r, uint64_t address);
 
 /* Where a fill's memory lies, for those who watch. */
 enum paracuda_memory fill_target(uint64_t address);

@@ -145,6 +145,7 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -153,12 +154,14 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t 
 	result = fill_check(dstDevice, N, 1, 0, 8 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD8Async((uint64_t)dstDevice, (uint64_t)uc, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD8Async(&r, (uint64_t)dstDevice, (uint64_t)uc, (uint64_t)N, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (8 / 8), .value = uc, .to = fill_target(dstDevice));
 }
 
 EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -167,12 +170,14 @@ EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_
 	result = fill_check(dstDevice, N, 1, 0, 16 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD16Async((uint64_t)dstDevice, (uint64_t)us, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD16Async(&r, (uint64_t)dstDevice, (uint64_t)us, (uint64_t)N, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (16 / 8), .value = us, .to = fill_target(dstDevice));
 }
 
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -181,12 +186,14 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t 
 	result = fill_check(dstDevice, N, 1, 0, 32 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD32Async((uint64_t)dstDevice, (uint64_t)ui, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD32Async(&r, (uint64_t)dstDevice, (uint64_t)ui, (uint64_t)N, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (32 / 8), .value = ui, .to = fill_target(dstDevice));
 }
 
 EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -195,12 +202,14 @@ EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsign
 	result = fill_check(dstDevice, Width, Height, dstPitch, 8 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD2D8Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)uc, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD2D8Async(&r, (uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)uc, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (8 / 8), .value = uc, .to = fill_target(dstDevice));
 }
 
 EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -209,12 +218,14 @@ EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsig
 	result = fill_check(dstDevice, Width, Height, dstPitch, 16 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD2D16Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)us, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD2D16Async(&r, (uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)us, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (16 / 8), .value = us, .to = fill_target(dstDevice));
 }
 
 EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -223,7 +234,8 @@ EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsig
 	result = fill_check(dstDevice, Width, Height, dstPitch, 32 / 8);
 	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
-	return WATCH(post_cuMemsetD2D32Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)ui, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
+	request_cuMemsetD2D32Async(&r, (uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)ui, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream);
+	return WATCH(fill_send(&r, dstDevice), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (32 / 8), .value = ui, .to = fill_target(dstDevice));
 }
 

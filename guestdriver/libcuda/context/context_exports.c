@@ -250,6 +250,8 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 	ENTER_CONTEXT();
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (peerContext && peerContext == context_current())
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	peer = peer_handle(peerContext, &result);
 	return result ? result : channel_synced(call_cuCtxEnablePeerAccess(peer, Flags));
 }
