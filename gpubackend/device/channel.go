@@ -112,13 +112,14 @@ func (l *lease) message(
 }
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker
-// held, and those that it never took. Not while the GPU may write to their pages.
-func (d *Device) reclaim(c *channel) {
+// held, and those that it never took. Not while the GPU may write to their pages: then they are
+// owed.
+func (d *Device) reclaim(c *channel) (owed bool) {
 	if c.lease == nil || d.mapped == nil || c.worker != nil || c.saved != nil {
-		return
+		return false
 	}
-	if c.owed = len(d.linger) > 0; c.owed {
-		return
+	if c.owed = len(d.movers.Lingering()) > 0; c.owed {
+		return true
 	}
 	m, _ := c.lease.message("", c.base, c.held)
 	d.recordReturn(c)
@@ -131,7 +132,7 @@ func (d *Device) reclaim(c *channel) {
 	})
 	if err != nil {
 		d.log.WithError(err).Warn("take back a queue")
-		return
+		return false
 	}
 	defer q.Close()
 	d.config.Remains.Drop(remains.State(c.index))
@@ -148,6 +149,7 @@ func (d *Device) reclaim(c *channel) {
 		_ = c.lease.call.Signal()
 	}
 	c.unsure = false
+	return false
 }
 
 // popAll takes the chains that are available, at most n, and appends their heads.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -130,7 +131,7 @@ func (c *control) readKicks() {
 // run serves the queue until it stops. A fault costs the request at which it happened.
 func (c *control) run() {
 	defer close(c.ended)
-	for !c.guard("the control queue", c.serve) && !isClosed(c.quit) {
+	for !c.guard("the control queue", c.serve) && !await.Closed(c.quit) {
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -101,8 +103,8 @@ type Device struct {
 
 	shares *shares // settings that an arbiter has a say in
 
-	telling sync.Mutex      // while the mover is told of the memory; taken before mu
-	running crowd           // processes, and what waits for them
+	movers  *movers.Movers  // has a lock of its own
+	running await.Crowd     // processes, and what waits for them
 	dirty   dirtylog.Switch // where writes to the guest's memory are marked
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
@@ -123,19 +125,16 @@ type Device struct {
 	control     *control
 	idle        *idle.VM     // when the VM was used
 	late        *lateAnswers // of the control queue that was stopped last
-	mover       *moverProcess
-	rest        *time.Timer     // runs resumeRest; nil: no queue was stopped yet
-	linger      []*moverProcess // killed movers that don't end
-	greeted     bool            // the driver is ours
-	warming     bool            // there is a driver, for whose programs workers are kept warm
-	entries     entries         // of the workers that have had a channel
-	warmEntries entries         // of those that were started ahead of use, in the ledger
+	rest        *time.Timer  // runs resumeRest; nil: no queue was stopped yet
+	greeted     bool         // the driver is ours
+	warming     bool         // there is a driver, for whose programs workers are kept warm
+	entries     entries      // of the workers that have had a channel
+	warmEntries entries      // of those that were started ahead of use, in the ledger
 	workers     map[*workerProcess]bool
 	holdings    *holdings.Holdings // device memory, of all processes
 	busy        busy
 	auditing    bool              // auditMemory runs
 	ended       handover.Counters // of workers that are gone
-	leftGone    chan struct{}     // closed when Config.Left are
 }
 
 // New makes a device.
@@ -168,7 +167,8 @@ func New(c Config) *Device {
 	for i := range int(d.space.Channels) {
 		d.channels = append(d.channels, newChannel(i))
 	}
-	d.endLeft(c.Left)
+	d.movers = d.newMovers()
+	d.movers.EndLeft(c.Left)
 	return d
 }
 
@@ -225,7 +225,7 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 		}
 	}
-	tell := d.memoryMessage()
+	tell := d.memoryTeller()
 	var workers []*workerProcess
 	for _, c := range d.channels {
 		if c.worker != nil {
@@ -305,8 +305,8 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	d.idle.DriverCame()
 	d.refill()
 	d.idle.Rested(d.used())
-	if all, _ := d.warm.Kept(); len(all) > 0 && d.mover == nil {
-		if err := d.startMover(); err != nil {
+	if all, _ := d.warm.Kept(); len(all) > 0 && d.movers.Current() == nil {
+		if _, err := d.movers.Need(d.moverStart); err != nil {
 			d.log.WithError(err).Warn("start the mover ahead of use")
 		}
 	}
@@ -411,11 +411,9 @@ func (d *Device) killWorkers() {
 func (d *Device) Reset() {
 	d.mu.Lock()
 	d.killWorkers()
-	if d.mover != nil {
-		d.mover.kill()
-	}
+	d.movers.Kill()
 	d.mu.Unlock()
-	if !within(d.config.Timeouts.Exit, d.running.gone()) {
+	if !await.Within(d.config.Timeouts.Exit, d.running.Gone()) {
 		d.log.Error("processes that were killed do not end: see the kernel's log")
 	}
 	d.exports.Clear()

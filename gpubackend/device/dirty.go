@@ -3,6 +3,7 @@
 package device
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -24,23 +25,21 @@ func (d *Device) SetLog(log *dirtylog.Log) error {
 			workers = append(workers, c.worker)
 		}
 	}
-	mover := d.mover
 	d.mu.Unlock()
-	tell := func(conn *requester) error {
+	message := func() (*handover.Message, []int) {
 		m := &handover.Message{Kind: handover.KindLog}
-		err := conn.request(m, m.GiveLog(log, nil), handover.KindLogged, d.config.Timeouts.Answer)
+		return m, m.GiveLog(log, nil)
+	}
+	tell := func(conn *child.Conn) error {
+		m, fds := message()
+		err := conn.Request(m, fds, handover.KindLogged, d.config.Timeouts.Answer)
 		if err != nil {
 			d.log.WithError(err).Warn("a process did not take the log of dirty pages")
 		}
 		return err
 	}
 	d.tellWorkers(workers, tell)
-	if mover != nil && !mover.killed.Load() && tell(mover.conn) != nil {
-		mover.kill()
-		if !within(d.config.Timeouts.Exit, mover.exited) {
-			d.log.Error("a mover that was killed does not end: see the kernel's log")
-		}
-	}
+	d.movers.TellLog(message)
 	return nil
 }
 

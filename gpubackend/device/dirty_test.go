@@ -146,11 +146,9 @@ func TestEndWithoutAWord(t *testing.T) {
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {
 		t.Errorf("%d pages of %d are marked", n, guestPages)
 	}
-	v.dev.mu.Lock()
-	mover := v.dev.mover
-	v.dev.mu.Unlock()
-	mover.kill()
-	<-mover.exited
+	mover := v.dev.movers.Current()
+	mover.Kill()
+	<-mover.Exited()
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {
 		t.Errorf("%d pages of %d are marked at the mover's end", n, guestPages)
 	}

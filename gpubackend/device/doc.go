@@ -9,7 +9,8 @@
 // The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
 // goroutine (control.serve). Each worker has one goroutine that waits for its end. What they share,
 // the channels, is under Device.mu. A channel's queue belongs to its worker while there is one,
-// else to this process.
+// else to this process. The packages below this one have locks of their own, which are taken after
+// Device.mu, if that is held; none of them knows the Device.
 //
 // # Who may lie
 //
@@ -24,8 +25,8 @@
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
 //	channels           channel.go standstill.go (pause, resume) entries.go
 //	the next process   left.go (package remains)
-//	processes          process.go starts.go (how many begin) crowd.go lingering.go mover.go
-//	                   warm.go (package warm) idle.go (package idle)
+//	processes          process.go (package child) starts.go (how many begin) lingering.go
+//	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)
 //	memory             memory.go (package holdings) suspension.go (package suspend) busy.go
 //	                   saving.go (packages record and savedvm)

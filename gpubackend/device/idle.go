@@ -2,8 +2,6 @@
 
 package device
 
-import "github.com/paracuda/paracuda/gpubackend/handover"
-
 // A VM whose programs don't use the GPU holds none of its memory: the mover and the warm workers,
 // each with a context, come with the driver or a program, and go Settings.IdleTime after the last
 // program, or the driver's start (package idle). The first program of an idle VM therefore begins
@@ -11,7 +9,7 @@ import "github.com/paracuda/paracuda/gpubackend/handover"
 //
 // The mover keeps nothing that would be missed: what workers lend it ends with them, and guest
 // memory is registered again with the next copy. It is stopped only when no worker is left, and
-// stays Device.mover until it has ended, so that the VM never has two, and whoever waits for its
+// stays the VM's mover until it has ended, so that the VM never has two, and whoever waits for its
 // copies waits for its end.
 
 // used says whether a program uses the GPU. Device.mu is held.
@@ -51,20 +49,14 @@ func (d *Device) endIdle() {
 		return
 	}
 	d.refill()
-	m := d.mover
-	if m == nil || m.stopping {
+	stop := d.movers.BeginStop()
+	if stop == nil {
 		d.mu.Unlock()
 		return
 	}
-	m.stopping = true
-	d.running.add(1)
+	d.running.Add(1)
 	d.mu.Unlock()
-	defer d.running.done()
+	defer d.running.Done()
 	d.log.Debug("the VM is idle: its mover ends")
-	<-m.ready
-	if !m.killed.Load() {
-		_ = m.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped,
-			d.config.Timeouts.Stop)
-	}
-	d.endMover(m)
+	stop()
 }

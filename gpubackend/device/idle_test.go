@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -15,7 +16,7 @@ import (
 func (v *vm) holding() (movers, warm int) {
 	v.dev.mu.Lock()
 	defer v.dev.mu.Unlock()
-	if v.dev.mover != nil {
+	if v.dev.movers.Current() != nil {
 		movers = 1
 	}
 	all, _ := v.dev.warm.Kept()
@@ -50,9 +51,7 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 		v.closeChannel(1)
 		v.mustHold(0, 0)
 	}
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	if len(v.dev.linger) > 0 {
+	if len(v.dev.movers.Lingering()) > 0 {
 		t.Error("a mover lingers")
 	}
 }
@@ -133,12 +132,11 @@ func TestProgramsOfAnIdleVM(t *testing.T) {
 	v := greetedVM(t, &stubs{}, limits, "warm-workers=1", "idle-time=1ms", "starts=0")
 	for range 100 {
 		v.open(0)
-		v.dev.mu.Lock()
-		m := v.dev.mover
-		if m == nil || m.stopping || isClosed(m.exited) {
-			t.Error("the program has no mover")
+		worker, err := v.dev.movers.Connect()
+		if err != nil || await.Closed(v.dev.movers.Current().Exited()) {
+			t.Fatalf("the program has no mover: %v", err)
 		}
-		v.dev.mu.Unlock()
+		worker.Close()
 		v.closeChannel(0)
 	}
 	v.mustHold(0, 0)

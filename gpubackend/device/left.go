@@ -24,48 +24,6 @@ import (
 //
 // The workers and the mover of the one before are ended. No chain goes back before they are gone.
 
-// endLeft ends the processes of the device process before this one, and has their end awaited as
-// that of a mover.
-func (d *Device) endLeft(left []Process) {
-	d.leftGone = make(chan struct{})
-	if len(left) == 0 {
-		close(d.leftGone)
-		return
-	}
-	n := len(left)
-	for _, p := range left {
-		m := &moverProcess{proc: p, exited: make(chan struct{}), left: true}
-		d.linger = append(d.linger, m)
-		m.kill()
-		d.running.add(1)
-		go d.guard("the end of a process of the device process before", func() {
-			defer d.running.done()
-			_ = p.Wait()
-			close(m.exited)
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.endLinger(m)
-			if n--; n == 0 {
-				close(d.leftGone)
-			}
-		})
-	}
-}
-
-// awaitLeft says whether the processes of the device process before this one are gone. One that
-// doesn't end isn't awaited for ever.
-func (d *Device) awaitLeft(quit <-chan struct{}) bool {
-	if isClosed(d.leftGone) {
-		return true
-	}
-	select {
-	case <-quit:
-		return false
-	default:
-		return within(d.config.Timeouts.Exit, d.leftGone)
-	}
-}
-
 // takeLeft takes what the process before this one noted of a channel's queue, when that starts for
 // the first time.
 func (d *Device) takeLeft(c *channel, q vhostuser.QueueConfig) {

@@ -4,10 +4,10 @@ package device
 
 import (
 	"context"
-	"slices"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -29,14 +29,14 @@ func (d *Device) awaitEnd(w *workerProcess) bool {
 	known := w.stuck
 	d.mu.Unlock()
 	if known {
-		return isClosed(w.gone)
+		return await.Closed(w.gone)
 	}
-	if within(d.config.Timeouts.Exit, w.gone) {
+	if await.Within(d.config.Timeouts.Exit, w.gone) {
 		return true
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !isClosed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
+	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
 		w.stuck = true
 		d.logOf(w).Error("a worker that was killed does not end: " +
 			"its program's memory stays pinned; see the kernel's log")
@@ -76,7 +76,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 			d.forgetLeft(c)
 		}
 	}
-	movers := slices.Clone(d.linger)
+	lingering := d.movers.Lingering()
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), d.config.Timeouts.Exit)
 	defer cancel()
@@ -85,9 +85,9 @@ func (d *Device) forgetBefore(index int, base uint16) {
 			break // the others had as long
 		}
 	}
-	for _, m := range movers {
+	for _, end := range lingering {
 		select {
-		case <-m.exited:
+		case <-end:
 		case <-ctx.Done():
 		}
 	}

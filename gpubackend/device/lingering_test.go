@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -57,7 +58,7 @@ func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
 	u := newUndead()
 	v := greetedVM(t, u, short, "stop-grace=1s")
 	t.Cleanup(func() {
-		if !isClosed(u.end) {
+		if !await.Closed(u.end) {
 			close(u.end)
 		}
 	})
@@ -229,7 +230,7 @@ func (v *vm) mustBeFree(while string) {
 		defer v.dev.mu.Unlock()
 		close(free)
 	}()
-	if !within(soon/4, free) {
+	if !await.Within(soon/4, free) {
 		v.t.Errorf("the device's lock is held while %s", while)
 	}
 }
@@ -284,10 +285,7 @@ func TestNothingWaitsWithTheLock(t *testing.T) {
 		v.open(0)
 		v.endWorker(0)
 		v.mustBeFree("a mover ends a worker's copies")
-		v.dev.mu.Lock()
-		m := v.dev.mover
-		v.dev.mu.Unlock()
-		m.kill()
+		v.dev.movers.Kill()
 		close(s.end)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -176,16 +177,16 @@ func TestLiarEnds(t *testing.T) {
 	driver.has(pidOf(liar), 40<<20+toleranceSoft)
 	driver.has(pidOf(honest), 0)
 	driver.wait(5)
-	if isClosed(liar.gone) || inLedger(page) < 40<<20 {
+	if await.Closed(liar.gone) || inLedger(page) < 40<<20 {
 		t.Fatalf("within the tolerance: gone %t, %d bytes are taken",
-			isClosed(liar.gone), inLedger(page))
+			await.Closed(liar.gone), inLedger(page))
 	}
 	driver.has(pidOf(liar), 40<<20+toleranceSoft+1)
-	if !within(soon, liar.gone) {
+	if !await.Within(soon, liar.gone) {
 		t.Fatal("it lives")
 	}
 	driver.wait(5)
-	if isClosed(honest.gone) {
+	if await.Closed(honest.gone) {
 		t.Error("another one ended, too")
 	}
 	v.awaitTaken(page, 0)
@@ -322,4 +323,4 @@ func (f *fakeDriver) wait(times int) {
 	}
 }
 
-func pidOf(w *workerProcess) int { return w.proc.(child).PID() }
+func pidOf(w *workerProcess) int { return w.proc.(executed).PID() }

@@ -98,9 +98,7 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 	v.reap(1, 3)
 	v.reap(0, 1) // CLOSE
 	v.closeChannel(1)
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	if len(v.dev.linger) != 0 {
-		t.Errorf("%d movers linger", len(v.dev.linger))
+	if n := len(v.dev.movers.Lingering()); n != 0 {
+		t.Errorf("%d movers linger", n)
 	}
 }

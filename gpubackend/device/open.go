@@ -10,6 +10,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -27,13 +30,13 @@ type asking struct {
 func (d *Device) open(index int, p program, a asking) uint32 {
 	c, begin := d.channels[index], time.Now()
 	d.awaitQueue(c, a.quit)
-	if !d.awaitLeft(a.quit) {
+	if !d.movers.AwaitLeft(a.quit) {
 		d.log.WithField("channel", c.index).Error(errLeft)
 		return wire.StatusNoWorker
 	}
 	err := d.begin(c, p, true, a.quit, func() error {
 		switch {
-		case isClosed(a.dropped), c.lease == nil:
+		case await.Closed(a.dropped), c.lease == nil:
 			return errNotRunning
 		case c.worker != nil || c.cold != nil || c.saved != nil || d.full():
 			return errBusy
@@ -109,7 +112,7 @@ func (d *Device) begin(
 		}
 		err = d.startWorker(c, w, p, may)
 		switch {
-		case errors.Is(err, errNoMover):
+		case errors.Is(err, movers.ErrNotReady):
 		case err == nil, w == nil, errors.Is(err, errBusy), errors.Is(err, errNotRunning):
 			return err
 		default:
@@ -161,7 +164,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		d.putBack(warm)
 		return nil, nil, err
 	}
-	mover, err := d.connectMover()
+	mover, err := d.movers.Connect()
 	if err != nil {
 		d.putBack(warm)
 		return nil, nil, err
@@ -189,7 +192,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	d.config.Remains.Keep(remains.State(c.index), w.state.FD())
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
-	if ready, err = w.conn.ask(m, fds); err != nil {
+	if ready, err = w.conn.Ask(m, fds); err != nil {
 		w.kill()
 		return nil, nil, err
 	}
@@ -250,24 +253,22 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	d.workers[w] = true
 	d.beginAudit()
-	w.conn = d.newRequester(conn,
+	w.conn = d.converse(conn,
 		func(m *handover.Message, fds []int) { d.said(w, m, fds) })
-	d.running.add(1)
-	go d.guard("a worker's end", func() { d.await(w) })
+	d.run("a worker's end", func() { d.await(w) })
 	return w, nil
 }
 
 // await waits for a worker's end and takes its queue back.
 func (d *Device) await(w *workerProcess) {
-	defer d.running.done()
 	defer close(w.gone)
 	err := w.proc.Wait()
 	d.endEntry(w)
 	close(w.exited)
-	w.conn.close()
+	w.conn.Close()
 	d.exports.Ended(&w.exports)
 	if d.noteEnd(w) {
-		if !w.conn.quiet.Load() {
+		if !w.conn.Quiet() {
 			d.markAll()
 		}
 		d.tellMover() // copies that the worker started end before its pages go back to the guest
@@ -298,7 +299,7 @@ func (d *Device) noteEnd(w *workerProcess) (had bool) {
 func (d *Device) takeBack(w *workerProcess, err error) {
 	c := w.channel
 	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
-	sayEnded(log, "worker", err, w.killed.Load())
+	child.SayEnded(log, "worker", err, w.killed.Load())
 	d.ended.Add(w.state.Counters())
 	if c.worker != w { // the queue is another driver's by now
 		return
@@ -326,7 +327,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	}
 	d.mu.Unlock()
 	if w != nil {
-		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil,
+		if err := w.conn.Request(&handover.Message{Kind: handover.KindStop}, nil,
 			handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
 			d.log.WithField("channel",
 				index).WithError(err).Warn("worker did not stop: it is killed")
@@ -338,7 +339,8 @@ func (d *Device) closeChannel(index int) uint32 {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.awaitLinger()
-	d.reclaim(c)
+	for d.awaitLinger(); d.reclaim(c); {
+		d.awaitLinger()
+	}
 	return wire.StatusOk
 }

@@ -86,14 +86,14 @@ func (p *processes) Worker(control *os.File) (Process, error) {
 	if err := c.Start(); err != nil {
 		return nil, err
 	}
-	return child{c}, nil
+	return executed{c}, nil
 }
 
-type child struct{ *exec.Cmd }
+type executed struct{ *exec.Cmd }
 
-func (c child) Kill()       { _ = c.Process.Kill() }
-func (c child) Wait() error { return c.Cmd.Wait() }
-func (c child) PID() int    { return c.Process.Pid }
+func (c executed) Kill()       { _ = c.Process.Kill() }
+func (c executed) Wait() error { return c.Cmd.Wait() }
+func (c executed) PID() int    { return c.Process.Pid }
 
 // stubs starts children that only talk, each as its script says.
 type stubs struct {

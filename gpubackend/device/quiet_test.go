@@ -59,7 +59,7 @@ func TestKilledWorkerIsNews(t *testing.T) {
 	v.dev.mu.Lock()
 	w := v.dev.channels[0].worker
 	v.dev.mu.Unlock()
-	if err := unix.Kill(w.proc.(child).Process.Pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(w.proc.(executed).Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-w.gone

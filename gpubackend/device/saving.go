@@ -80,7 +80,7 @@ func (d *Device) sources() (list []savedvm.Source) {
 func (w suspendable) save(to *os.File, bytes uint64) error {
 	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
 	limit := w.d.config.Timeouts.Answer + time.Duration(bytes/slowest)*time.Second
-	return w.conn.request(&m, []int{int(to.Fd())}, handover.KindSaved, limit)
+	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved, limit)
 }
 
 // leaveTo ends the workers whose programs are in a file.
@@ -208,9 +208,7 @@ func (d *Device) startSaved(c *channel) (io.WriteCloser, func() error) {
 	s.from = near
 	d.mu.Unlock()
 	ended := make(chan error, 1)
-	d.running.add(1)
-	go d.guard("a worker from a file", func() {
-		defer d.running.done()
+	d.run("a worker from a file", func() {
 		err := errors.New("a fault: the log has it")
 		defer func() {
 			near.Close() // whoever writes learns that nobody reads

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -21,7 +22,7 @@ func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 	if status != wire.StatusNoObject {
 		return handle, status
 	}
-	if err := w.conn.request(&handover.Message{Kind: handover.KindSync}, nil, handover.KindSynced,
+	if err := w.conn.Request(&handover.Message{Kind: handover.KindSync}, nil, handover.KindSynced,
 		d.config.Timeouts.Start); err != nil {
 		return 0, d.shareFailed(w, channel, err)
 	}
@@ -57,7 +58,7 @@ func (d *Device) importObject(channel int, handle uint32) (number, status uint32
 		m.Files.Object, fds = true, []int{file}
 		defer handover.CloseFiles(fds)
 	}
-	answer, err := w.conn.ask(m, fds)
+	answer, err := w.conn.Ask(m, fds)
 	if err != nil {
 		return 0, wire.StatusNoWorker
 	}
@@ -70,7 +71,7 @@ func (d *Device) importObject(channel int, handle uint32) (number, status uint32
 // shareFailed is the status for a request that a worker did not obey. One that doesn't answer is
 // killed: what it would say later nobody asked for.
 func (d *Device) shareFailed(w *workerProcess, channel int, err error) (status uint32) {
-	if errors.Is(err, errRefused) { // not logged: a guest can have that as often as it likes
+	if errors.Is(err, child.ErrRefused) { // not logged: a guest can have that as often as it likes
 		return wire.StatusLimit
 	}
 	d.log.WithField("channel", channel).WithError(err).Warn("a worker does not export or import")

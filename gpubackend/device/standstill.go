@@ -7,6 +7,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -58,7 +59,7 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	closing := w.closing
 	d.mu.Unlock()
 	if closing { // it ends anyway: its program does
-		return within(d.config.Timeouts.Stop, w.gone)
+		return await.Within(d.config.Timeouts.Stop, w.gone)
 	}
 	<-w.start
 	select { // what is moved now isn't to be cut off
@@ -67,7 +68,7 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	}
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
 	late := time.AfterFunc(grace, w.kill)
-	err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
+	err := w.conn.Request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
 		2*grace)
 	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
 	switch {
@@ -145,6 +146,6 @@ func (d *Device) resume(c *channel) {
 		return
 	}
 	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
-	c.worker.conn.quiet.Store(false)
+	c.worker.conn.GoesOn()
 	c.worker.tell(d.log, m, fds)
 }

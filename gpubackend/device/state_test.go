@@ -126,14 +126,14 @@ func TestWhatIsFixedIsTold(t *testing.T) {
 		return list[0].Fixed["graphs"]
 	}
 	g := s.do(gpubackend.OpGraphCreate, 0)
-	await(t, "a graph is told of", func() bool { return graphs() == 1 })
+	mustCome(t, "a graph is told of", func() bool { return graphs() == 1 })
 	s.mustSuspend()
 	if n := graphs(); n != 1 {
 		t.Errorf("%d graphs while the VM is suspended", n)
 	}
 	s.mustResume()
 	s.do(gpubackend.OpGraphDestroy, g)
-	await(t, "there is no graph", func() bool { return graphs() == 0 })
+	mustCome(t, "there is no graph", func() bool { return graphs() == 0 })
 }
 
 func TestStatesAreChecked(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -80,7 +82,7 @@ type suspendable struct {
 func (w suspendable) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
 	<-w.start
 	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn, Whole: whole}
-	a, err := w.conn.consult(&m, nil, handover.KindDrained, grace+w.d.config.Timeouts.Answer)
+	a, err := w.conn.Consult(&m, nil, handover.KindDrained, grace+w.d.config.Timeouts.Answer)
 	switch {
 	case err == nil:
 		return a.Bytes, nil
@@ -109,13 +111,13 @@ func (w suspendable) MoveIn(bytes uint64) error {
 // move has the worker move its memory. One that hangs is killed: nobody knows what it has done.
 func (w suspendable) move(bytes uint64, m *handover.Message, want handover.Kind) error {
 	limit := w.d.config.Timeouts.Answer + time.Duration(bytes/slowest)*time.Second
-	err := w.conn.request(m, nil, want, limit)
+	err := w.conn.Request(m, nil, want, limit)
 	switch {
 	case err == nil:
 		return nil
 	case w.isGone(err):
 		return suspend.ErrEnded
-	case errors.Is(err, errRefused):
+	case errors.Is(err, child.ErrRefused):
 		return err
 	}
 	w.d.log.WithError(err).WithField("program", w.comm).Warn("a worker doesn't move device " +
@@ -131,8 +133,9 @@ func (w suspendable) isGone(err error) bool {
 	w.d.mu.Lock()
 	closing := w.closing
 	w.d.mu.Unlock()
-	return w.killed.Load() || errors.Is(err, errGone) ||
-		closing && within(w.d.config.Timeouts.Stop, w.gone) || within(lastWords, w.gone)
+	return w.killed.Load() || errors.Is(err, child.ErrGone) ||
+		closing && await.Within(w.d.config.Timeouts.Stop, w.gone) ||
+		await.Within(child.LastWords, w.gone)
 }
 
 // Ended implements suspend.Worker.

@@ -245,8 +245,8 @@ func during(d time.Duration, figures ...func() float64) (n []float64) {
 	return n
 }
 
-// await waits for what must come, however busy the machine is.
-func await(t *testing.T, what string, is func() bool) {
+// mustCome waits for what must come, however busy the machine is.
+func mustCome(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(soon); !is(); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(end) {
@@ -259,7 +259,7 @@ func await(t *testing.T, what string, is func() bool) {
 func grow(t *testing.T, what string, figure func() float64) {
 	t.Helper()
 	before := figure()
-	await(t, what, func() bool { return figure() > before })
+	mustCome(t, what, func() bool { return figure() > before })
 }
 
 const (
@@ -360,14 +360,14 @@ func TestEndlessKernel(t *testing.T) {
 func TestWorkerThatIsStopped(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
-	pid := a.worker(0).proc.(child).Process.Pid
+	pid := a.worker(0).proc.(executed).Process.Pid
 	signal := func(s unix.Signal) {
 		if err := unix.Kill(pid, s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	work(plenty, a, b)
-	await(t, "the worker has no turn", func() bool {
+	mustCome(t, "the worker has no turn", func() bool {
 		_, inFlight := a.page.Demand()
 		return inFlight
 	})
@@ -396,11 +396,11 @@ func TestArbiterThatEnds(t *testing.T) {
 	time.Sleep(settling)
 	before := []float64{a.kernels(), b.kernels()}
 	h.stop() // what waits may all be launched before this returns
-	await(t, "no kernels without an arbiter", func() bool {
+	mustCome(t, "no kernels without an arbiter", func() bool {
 		return a.kernels() > before[0] && b.kernels() > before[1]
 	})
 	h.start()
-	await(t, "the VMs don't find the new arbiter", func() bool {
+	mustCome(t, "the VMs don't find the new arbiter", func() bool {
 		return a.client.Joined() && b.client.Joined()
 	})
 	work(plenty*7/8, a, b)

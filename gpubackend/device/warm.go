@@ -40,13 +40,7 @@ func (d *Device) newWarm() *warm.Pool[*workerProcess] {
 	return warm.New(warm.Config[*workerProcess]{
 		Start: d.startWarm, Kill: (*workerProcess).kill,
 		Patience: d.config.Timeouts.Answer, Pace: d.starts, Log: d.log,
-		Go: func(f func()) {
-			d.running.add(1)
-			go d.guard("a warm worker", func() {
-				defer d.running.done()
-				f()
-			})
-		},
+		Go: func(f func()) { d.run("a warm worker", f) },
 		Later: func(wait time.Duration, due func()) {
 			turn := d.config.Clock.After(wait)
 			go d.guard("starting warm workers", func() {
@@ -89,7 +83,7 @@ func (d *Device) startWarm() (*workerProcess, func() error, error) {
 		policy := w.policy
 		m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
 		fds := d.holdings.Pass(m, nil, ledger.Warm+entry)
-		return w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
+		return w.conn.Request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	}, nil
 }
 
@@ -154,9 +148,7 @@ func (d *Device) startCold(c *channel, p program) {
 		}
 		return nil
 	}
-	d.running.add(1)
-	go d.guard("a cold worker", func() {
-		defer d.running.done()
+	d.run("a cold worker", func() {
 		d.starts.Take()
 		err := d.begin(c, p, false, nil, may)
 		d.mu.Lock()

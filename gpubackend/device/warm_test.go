@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -242,11 +243,7 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 
 // TestMoverIsStartedAhead with the warm workers, and anew by a program if that failed.
 func TestMoverIsStartedAhead(t *testing.T) {
-	mover := func(v *vm) *moverProcess {
-		v.dev.mu.Lock()
-		defer v.dev.mu.Unlock()
-		return v.dev.mover
-	}
+	mover := func(v *vm) *movers.Mover { return v.dev.movers.Current() }
 	t.Run("none", func(t *testing.T) {
 		v := greetedVM(t, &stubs{}, Timeouts{}, "warm-workers=0")
 		if mover(v) != nil {
@@ -258,7 +255,7 @@ func TestMoverIsStartedAhead(t *testing.T) {
 		m := mover(v)
 		v.hello()
 		v.open(0)
-		if m == nil || mover(v) != m || m.failed() {
+		if m == nil || mover(v) != m || m.Failed() {
 			t.Fatal("the program didn't get the mover that was there")
 		}
 	})
@@ -266,7 +263,7 @@ func TestMoverIsStartedAhead(t *testing.T) {
 		t.Run("bad, "+settings, func(t *testing.T) {
 			v := greetedVM(t, &badMovers{left: 1}, limits, settings)
 			if m := mover(v); m != nil {
-				<-m.ready
+				<-m.Ready()
 			}
 			if settings == "warm-workers=0" {
 				a := v.ask(wire.ControlRequest{Type: wire.ControlOpen})

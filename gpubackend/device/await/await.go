@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package await waits: for a time, for what goes on, for the end of something.
+package await
+
+import (
+	"sync"
+	"time"
+)
+
+// Crowd counts what goes on. Unlike a sync.WaitGroup it can be waited for while more begins, and
+// for a while only.
+type Crowd struct {
+	mu    sync.Mutex
+	n     int
+	empty chan struct{} // closed when n is 0 again; nil until the first
+}
+
+// Add is called when n more begin.
+func (c *Crowd) Add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == 0 {
+		c.empty = make(chan struct{})
+	}
+	c.n += n
+}
+
+// Done is called when one has ended.
+func (c *Crowd) Done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n--; c.n == 0 {
+		close(c.empty)
+	}
+}
+
+// Gone is closed when nothing of what goes on now does any more.
+func (c *Crowd) Gone() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.empty == nil {
+		c.empty = make(chan struct{})
+		close(c.empty)
+	}
+	return c.empty
+}
+
+// Within says whether a channel is closed before so much time has passed.
+func Within(t time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(t)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return Closed(done)
+	}
+}
+
+// Closed says whether a channel is closed.
+func Closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

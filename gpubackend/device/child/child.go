@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package child has what a device process knows of one that it has started: how to end it, and its
+// end of the connection by which it is asked and told (package handover).
+//
+// # Who may lie
+//
+// The child. What it says unasked, or too late, is dropped; one that doesn't answer costs the
+// caller the time that it allows.
+package child
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Process is a child process.
+type Process interface {
+	Kill()
+	// Wait returns when the process is gone, with how it ended.
+	Wait() error
+}
+
+// Conn is the device's end of a control connection. Messages of the child are answers, or
+// offers of objects: one goroutine reads them.
+type Conn struct {
+	conn    *handover.Conn
+	answers chan *handover.Message
+	offered func(m *handover.Message, fds []int) // takes the files; must not wait
+	// closed when the child's end is closed and all it said is in answers
+	ended chan struct{}
+	mu    sync.Mutex // one request at a time
+	quiet atomic.Bool
+}
+
+// New makes that end, on which a message takes no longer to send than so long. offered is given
+// what the child says unasked, with its files, and must not wait. run has a function run on a
+// goroutine of its own.
+func New(
+	c *handover.Conn, send time.Duration, offered func(m *handover.Message, fds []int),
+	run func(func()),
+) *Conn {
+	c.SetTimeout(send)
+	r := &Conn{conn: c, answers: make(chan *handover.Message, 1), offered: offered,
+		ended: make(chan struct{})}
+	run(r.read)
+	return r
+}
+
+// RefuseOffer is for children that have nothing to offer.
+func RefuseOffer(_ *handover.Message, fds []int) { handover.CloseFiles(fds) }
+
+// Quiet says whether the child has paused or stopped, and marked its writes to the guest's memory.
+func (r *Conn) Quiet() bool { return r.quiet.Load() }
+
+// GoesOn is told that a child which has paused goes on.
+func (r *Conn) GoesOn() { r.quiet.Store(false) }
+
+func (r *Conn) read() {
+	defer close(r.ended)
+	defer close(r.answers)
+	for {
+		m, fds, err := r.conn.Receive()
+		if err == nil && m.Kind.Unasked() {
+			r.offered(m, fds)
+			continue
+		}
+		handover.CloseFiles(fds)
+		if err != nil {
+			return
+		}
+		if m.Kind == handover.KindPaused || m.Kind == handover.KindStopped {
+			r.quiet.Store(true)
+		}
+		select {
+		case r.answers <- m:
+		default: // nobody asked: a child that talks too much is not listened to
+		}
+	}
+}
+
+// Tell sends m, to which there is no answer, without waiting for room.
+func (r *Conn) Tell(m *handover.Message, fds []int) error { return r.conn.SendNow(m, fds) }
+
+// Close ends the connection with a child that is gone.
+//
+// What else has the child's end open, as a process that it started may, is not waited for.
+func (r *Conn) Close() {
+	timer := time.NewTimer(LastWords)
+	defer timer.Stop()
+	select {
+	case <-r.ended:
+	case <-timer.C:
+	}
+	_ = r.conn.Close()
+}
+
+// LastWords is how long a child's messages are awaited after its end: they are all there already.
+const LastWords = time.Second
+
+// Request sends m and waits for the answer.
+func (r *Conn) Request(
+	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
+) error {
+	_, err := r.Consult(m, fds, want, timeout)
+	return err
+}
+
+// Consult is Request of one who wants to know what the answer says.
+func (r *Conn) Consult(
+	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
+) (*handover.Message, error) {
+	if err := r.send(m, fds); err != nil {
+		return nil, err
+	}
+	defer r.mu.Unlock()
+	return r.answer(m, want, timeout)
+}
+
+// Ask sends m. What it returns waits for the answer and must be called; until then there is no
+// other request.
+func (r *Conn) Ask(
+	m *handover.Message, fds []int,
+) (answer func(handover.Kind, time.Duration) error, err error) {
+	if err := r.send(m, fds); err != nil {
+		return nil, err
+	}
+	return func(want handover.Kind, timeout time.Duration) error {
+		defer r.mu.Unlock()
+		_, err := r.answer(m, want, timeout)
+		return err
+	}, nil
+}
+
+// send sends m. If it could, mu is held.
+func (r *Conn) send(m *handover.Message, fds []int) error {
+	r.mu.Lock()
+	select {
+	case <-r.answers: // to nothing that was asked, or to what timed out
+	default:
+	}
+	if err := r.conn.Send(m, fds); err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// answer waits for that to a request. One to an earlier request that wasn't waited for is dropped.
+func (r *Conn) answer(
+	asked *handover.Message, want handover.Kind, timeout time.Duration,
+) (*handover.Message, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for {
+		select {
+		case a, ok := <-r.answers:
+			switch {
+			case !ok:
+				return nil, fmt.Errorf("%s: %w", asked.Kind, ErrGone)
+			case a.Turn != asked.Turn:
+				continue
+			case a.Kind != want:
+				return nil, fmt.Errorf("%s: unexpected answer %q", asked.Kind, a.Kind)
+			case a.Error != "":
+				return nil, fmt.Errorf("%s: %w: %s", asked.Kind, ErrRefused, a.Error)
+			}
+			return a, nil
+		case <-timer.C:
+			return nil, fmt.Errorf("%s: no answer in %v", asked.Kind, timeout)
+		}
+	}
+}
+
+// ErrGone says that the child has closed its end: it has ended, or soon will.
+var ErrGone = errors.New("the process is gone")
+
+// ErrRefused is an answer that says that the child can't, and why.
+var ErrRefused = errors.New("refused")
+
+// SayEnded logs how a child ended. That it was killed by this process is no news.
+func SayEnded(log *logrus.Entry, child string, err error, killed bool) {
+	switch {
+	case killed:
+		log.WithError(err).Debugf("%s was ended", child)
+	case err != nil:
+		log.WithError(err).Infof("%s ended", child)
+	}
+}

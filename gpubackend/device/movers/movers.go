@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package movers has the mover of a VM: it starts one, connects workers to it, tells it what
+// changes and ends it. A VM has one at a time, and beside it perhaps some that were killed and
+// don't end.
+//
+// # Who owns what
+//
+// Movers has a lock of its own, under which nobody waits and nothing of Config is called. The
+// device may hold its own lock when it calls what says that it doesn't wait.
+//
+// # Who may lie
+//
+// A mover. One that doesn't answer is killed. One that was killed and doesn't end lingers: the GPU
+// may still write to the guest's pages for it, so that no page of a worker that it served goes back
+// to the guest until it has ended.
+package movers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Config is what movers need.
+type Config struct {
+	// Spawn starts a mover's process, with one end of a control connection.
+	Spawn func(control *os.File) (child.Process, error)
+	// Go runs a part of this on a goroutine of its own, which a fault of it doesn't outlive.
+	Go func(part string, f func())
+	// Unmarked is called when a mover has ended that can't say to which pages it wrote.
+	Unmarked func()
+	// Ended is called when one has ended, and counts no more. It may call anything here.
+	Ended func()
+	Log   *logrus.Entry
+
+	Start  time.Duration // a mover may take so long to start
+	Answer time.Duration // to obey a request
+	Stop   time.Duration // to let go in an orderly way
+	Exit   time.Duration // to be gone when it is killed
+}
+
+// Message makes a message and the files that go with it.
+type Message func() (*handover.Message, []int)
+
+// Movers are those of one VM.
+type Movers struct {
+	config   Config
+	telling  sync.Mutex    // while the mover is told of the memory
+	starting sync.Mutex    // while one is started; both are taken before mu
+	leftGone chan struct{} // closed when those are gone that an earlier process left
+
+	mu      sync.Mutex
+	current *Mover   // nil: there is none; guarded by mu, as is what follows
+	linger  []*Mover // killed ones that don't end
+}
+
+// Mover is a running mover.
+type Mover struct {
+	conn    *child.Conn
+	proc    child.Process
+	ready   chan struct{} // closed when it has started, or can't
+	failure error         // why it can't; set before ready is closed
+	exited  chan struct{} // closed when the process has ended
+	killed  atomic.Bool
+
+	left     bool // of the device process before this one
+	stopping bool // it serves nobody any more; guarded by Movers.mu
+}
+
+// ErrNotReady is that the mover ended, or another one starts.
+var ErrNotReady = errors.New("the mover is not ready")
+
+// New makes the movers of a VM, which has none yet. EndLeft has to be called next.
+func New(c Config) *Movers { return &Movers{config: c, leftGone: make(chan struct{})} }
+
+// Kill kills a mover, and doesn't wait.
+func (m *Mover) Kill() {
+	m.killed.Store(true)
+	m.proc.Kill()
+}
+
+// Failed says whether it is known that it could not start.
+func (m *Mover) Failed() bool { return await.Closed(m.ready) && m.failure != nil }
+
+// Ready is closed when it has started, or can't.
+func (m *Mover) Ready() <-chan struct{} { return m.ready }
+
+// Exited is closed when its process has ended.
+func (m *Mover) Exited() <-chan struct{} { return m.exited }
+
+// Await waits until it is ready, as it initialises CUDA first. again says that it was stopping, and
+// has ended or lingers: the next one has to be asked for.
+func (s *Movers) Await(m *Mover) (again bool, err error) {
+	s.mu.Lock()
+	stopping := m.stopping
+	s.mu.Unlock()
+	if stopping {
+		s.End(m) // it has no work
+		return true, nil
+	}
+	<-m.ready
+	return false, m.failure
+}
+
+// Current is the mover; nil: there is none. It doesn't wait.
+func (s *Movers) Current() *Mover {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.current
+}
+
+// Need is the mover, which is started with a message if there is none that works. It doesn't wait
+// until it is ready.
+func (s *Movers) Need(start Message) (*Mover, error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if m := s.Current(); m != nil && !await.Closed(m.exited) && !m.Failed() {
+		return m, nil
+	}
+	return s.start(start)
+}
+
+// Connect returns a worker's end of a connection to the mover, for which Await has waited. It
+// doesn't wait.
+func (s *Movers) Connect() (*os.File, error) {
+	s.mu.Lock()
+	m := s.current
+	ready := m != nil && await.Closed(m.ready) && m.failure == nil && !m.stopping
+	s.mu.Unlock()
+	if !ready {
+		return nil, ErrNotReady
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	worker := os.NewFile(uintptr(fds[0]), "mover")
+	defer unix.Close(fds[1])
+	attach := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
+	if err := m.conn.Tell(attach, fds[1:]); err != nil {
+		worker.Close()
+		return nil, fmt.Errorf("attach to the mover: %w", err)
+	}
+	return worker, nil
+}
+
+// start starts a mover, and doesn't wait until it is ready.
+func (s *Movers) start(start Message) (*Mover, error) {
+	conn, remote, err := handover.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer remote.Close()
+	proc, err := s.config.Spawn(remote)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	m := &Mover{proc: proc, ready: make(chan struct{}), exited: make(chan struct{})}
+	m.conn = child.New(conn, s.config.Answer, child.RefuseOffer,
+		func(read func()) { s.config.Go("a mover's messages", read) })
+	started, err := m.conn.Ask(start())
+	if err != nil {
+		proc.Kill()
+		_ = proc.Wait()
+		conn.Close()
+		return nil, err
+	}
+	s.mu.Lock()
+	s.current = m
+	s.mu.Unlock()
+	s.config.Go("the mover's start", func() {
+		defer close(m.ready)
+		if m.failure = started(handover.KindReady, s.config.Start); m.failure != nil {
+			m.Kill()
+		}
+	})
+	s.config.Go("the mover's end", func() { s.awaitEnd(m) })
+	return m, nil
+}
+
+// awaitEnd waits for a mover's end. Copies in progress fail, and the next worker gets a new one.
+func (s *Movers) awaitEnd(m *Mover) {
+	err := m.proc.Wait()
+	m.conn.Close()
+	if !m.conn.Quiet() {
+		s.config.Unmarked()
+	}
+	close(m.exited)
+	child.SayEnded(s.config.Log, "mover", err, m.killed.Load())
+	s.mu.Lock()
+	if s.current == m {
+		s.current = nil
+	}
+	s.mu.Unlock()
+	s.endLinger(m)
+	s.config.Ended()
+}
+
+// End kills a mover, and waits for its end as long as a process may take for it. Then it lingers.
+func (s *Movers) End(m *Mover) {
+	m.Kill()
+	if await.Within(s.config.Exit, m.exited) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if await.Closed(m.exited) || slices.Contains(s.linger, m) {
+		return
+	}
+	s.config.Log.Error("a mover that was killed does not end: " +
+		"memory of programs that end stays pinned; see the kernel's log")
+	if s.current == m {
+		s.current = nil
+	}
+	s.linger = append(s.linger, m)
+}
+
+// Kill kills the mover, if there is one, and doesn't wait.
+func (s *Movers) Kill() {
+	if m := s.Current(); m != nil {
+		m.Kill()
+	}
+}
+
+// Lingering are closed when the movers have ended that linger now; empty: none does. It doesn't
+// wait.
+func (s *Movers) Lingering() (ends []<-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.linger {
+		if !await.Closed(m.exited) { // awaitEnd may not have come to it
+			ends = append(ends, m.exited)
+		}
+	}
+	return ends
+}
+
+// endLinger is told that a mover has ended.
+func (s *Movers) endLinger(m *Mover) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.linger, m)
+	if i < 0 {
+		return
+	}
+	s.linger = slices.Delete(s.linger, i, i+1)
+	if !m.left {
+		s.config.Log.Warn("a mover that did not end when it was killed has ended")
+	}
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package movers
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+const (
+	soon   = time.Minute
+	little = 100 * time.Millisecond
+)
+
+// fake is a mover that notes what it is told.
+type fake struct {
+	conn    *handover.Conn
+	refuses handover.Kind // has no answer; a wrong one if it is the start
+	stays   chan struct{} // it ends with this; nil: when it is killed
+	killed  chan struct{}
+	once    sync.Once
+	told    chan handover.Kind
+	done    chan struct{}
+}
+
+func (f *fake) Kill() {
+	f.once.Do(func() {
+		close(f.killed)
+		_ = f.conn.Close()
+	})
+}
+
+func (f *fake) Wait() error {
+	<-f.done
+	return nil
+}
+
+var answers = map[handover.Kind]handover.Kind{
+	handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
+	handover.KindLog: handover.KindLogged, handover.KindStop: handover.KindStopped,
+}
+
+func (f *fake) serve() {
+	defer close(f.done)
+	for {
+		m, fds, err := f.conn.Receive()
+		handover.CloseFiles(fds)
+		if err != nil {
+			break
+		}
+		f.told <- m.Kind
+		answer := answers[m.Kind]
+		if m.Kind == f.refuses {
+			answer = map[handover.Kind]handover.Kind{handover.KindStart: handover.KindDone}[m.Kind]
+		}
+		if answer != "" {
+			_ = f.conn.Send(&handover.Message{Kind: answer}, nil)
+		}
+		if answer == handover.KindStopped {
+			f.Kill()
+		}
+	}
+	<-f.killed
+	if f.stays != nil {
+		<-f.stays
+	}
+}
+
+// vm has movers, and makes each a fake.
+type vm struct {
+	*Movers
+	t               *testing.T
+	refuses         handover.Kind
+	stays           chan struct{}
+	made            []*fake
+	bad             error
+	ended, unmarked atomic.Int32
+	running         await.Crowd
+}
+
+func newVM(t *testing.T) *vm {
+	v := &vm{t: t}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	v.Movers = New(Config{
+		Spawn: v.spawn, Log: logrus.NewEntry(log),
+		Go: func(_ string, f func()) {
+			v.running.Add(1)
+			go func() {
+				defer v.running.Done()
+				f()
+			}()
+		},
+		Unmarked: func() { v.unmarked.Add(1) },
+		Ended:    func() { v.ended.Add(1) },
+		Start:    soon, Answer: little, Stop: little, Exit: little,
+	})
+	t.Cleanup(func() {
+		v.Kill()
+		if !await.Within(soon, v.running.Gone()) {
+			t.Error("something goes on")
+		}
+	})
+	return v
+}
+
+func (v *vm) spawn(control *os.File) (child.Process, error) {
+	if v.bad != nil {
+		return nil, v.bad
+	}
+	fd, err := unix.FcntlInt(control.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := handover.NewConn(os.NewFile(uintptr(fd), "fake"))
+	if err != nil {
+		return nil, err
+	}
+	f := &fake{conn: conn, refuses: v.refuses, stays: v.stays, killed: make(chan struct{}),
+		done: make(chan struct{}), told: make(chan handover.Kind, 16)}
+	v.made = append(v.made, f)
+	go f.serve()
+	return f, nil
+}
+
+func start() (*handover.Message, []int) { return &handover.Message{Kind: handover.KindStart}, nil }
+
+func memory() (*handover.Message, []int) {
+	return &handover.Message{Kind: handover.KindMemory}, nil
+}
+
+// need has a mover that is ready.
+func (v *vm) need() *Mover {
+	v.t.Helper()
+	m, err := v.Need(start)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if again, err := v.Await(m); again || err != nil {
+		v.t.Fatalf("again %v, %v", again, err)
+	}
+	return m
+}
+
+// mustBeTold fails the test unless the newest mover was told that.
+func (v *vm) mustBeTold(want ...handover.Kind) {
+	v.t.Helper()
+	f := v.made[len(v.made)-1]
+	for _, kind := range want {
+		select {
+		case got := <-f.told:
+			if got != kind {
+				v.t.Fatalf("told %q, want %q", got, kind)
+			}
+		case <-time.After(soon):
+			v.t.Fatalf("not told %q", kind)
+		}
+	}
+}
+
+func TestOneMoverServesAll(t *testing.T) {
+	v := newVM(t)
+	if _, err := v.Connect(); !errors.Is(err, ErrNotReady) {
+		t.Errorf("connected to no mover: %v", err)
+	}
+	v.Tell(func() (*handover.Message, []int) {
+		t.Error("the memory is described for nobody")
+		return memory()
+	})
+	m := v.need()
+	if v.need() != m || len(v.made) != 1 {
+		t.Errorf("%d movers were started", len(v.made))
+	}
+	for range 2 {
+		worker, err := v.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		worker.Close()
+	}
+	v.Tell(memory)
+	v.TellLog(func() (*handover.Message, []int) {
+		return &handover.Message{Kind: handover.KindLog}, nil
+	})
+	v.mustBeTold(handover.KindStart, handover.KindAttach, handover.KindAttach,
+		handover.KindMemory, handover.KindLog)
+	if v.Current() != m {
+		t.Error("a mover that obeys was ended")
+	}
+}
+
+func TestMoverThatCannotStart(t *testing.T) {
+	v := newVM(t)
+	v.bad = errors.New("no process")
+	if _, err := v.Need(start); !errors.Is(err, v.bad) {
+		t.Fatalf("%v", err)
+	}
+	v.bad, v.refuses = nil, handover.KindStart
+	m, err := v.Need(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := v.Await(m); again || err == nil || !m.Failed() {
+		t.Fatalf("again %v, %v", again, err)
+	}
+	v.refuses = ""
+	if v.need() == m {
+		t.Error("one that could not start is asked again")
+	}
+}
+
+// TestStop is orderly where the mover does what it is told, and ends it where it doesn't. Nobody
+// gets one that stops.
+func TestStop(t *testing.T) {
+	for _, refuses := range []handover.Kind{"", handover.KindStop} {
+		v := newVM(t)
+		v.refuses = refuses
+		m := v.need()
+		stop := v.BeginStop()
+		if stop == nil || v.BeginStop() != nil {
+			t.Fatal("a mover stops once")
+		}
+		if _, err := v.Connect(); !errors.Is(err, ErrNotReady) {
+			t.Errorf("connected to one that stops: %v", err)
+		}
+		stop()
+		if !await.Closed(m.Exited()) {
+			t.Error("it has not stopped")
+		}
+		if v.need() == m {
+			t.Error("one that stopped was given out")
+		}
+		if killed := v.unmarked.Load() == 1; killed != (refuses != "") {
+			t.Errorf("refuses %q: %v that it can't say what it wrote", refuses, killed)
+		}
+	}
+}
+
+// TestOneThatStopsIsNotWaitedFor to become ready: it is ended.
+func TestOneThatStopsIsNotWaitedFor(t *testing.T) {
+	v := newVM(t)
+	m := v.need()
+	if v.BeginStop() == nil {
+		t.Fatal("there is no mover")
+	}
+	if again, err := v.Await(m); !again || err != nil || !await.Closed(m.Exited()) {
+		t.Errorf("again %v, %v", again, err)
+	}
+}
+
+// TestLingering: one that doesn't end is no longer the mover, and is known until it has ended.
+func TestLingering(t *testing.T) {
+	v := newVM(t)
+	stays := make(chan struct{})
+	v.refuses, v.stays = handover.KindMemory, stays
+	m := v.need()
+	v.Tell(memory) // isn't answered
+	ends := v.Lingering()
+	if len(ends) != 1 || v.Current() != nil || v.ended.Load() != 0 {
+		t.Fatalf("%d linger, %d ended", len(ends), v.ended.Load())
+	}
+	v.End(m)
+	if n := len(v.Lingering()); n != 1 {
+		t.Errorf("one lingers %d times", n)
+	}
+	v.refuses, v.stays = "", nil
+	other := v.need()
+	close(stays)
+	<-ends[0]
+	if n := len(v.Lingering()); n != 0 {
+		t.Errorf("%d linger that have ended", n)
+	}
+	for end := time.Now().Add(soon); v.ended.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody is told of its end")
+		}
+	}
+	if v.Current() != other {
+		t.Error("the end of another one ended the mover")
+	}
+}
+
+// TestLeft: those of a process before are killed, and awaited for a while.
+func TestLeft(t *testing.T) {
+	v := newVM(t)
+	near, remote, err := handover.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	defer remote.Close()
+	v.stays = make(chan struct{})
+	p, err := v.spawn(remote)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.EndLeft([]child.Process{p})
+	if v.AwaitLeft(nil) || len(v.Lingering()) != 1 {
+		t.Error("one that stays is gone")
+	}
+	quit := make(chan struct{})
+	close(quit)
+	if v.AwaitLeft(quit) {
+		t.Error("one that stays is gone")
+	}
+	close(v.stays)
+	<-v.leftGone
+	if !v.AwaitLeft(quit) || len(v.Lingering()) != 0 || v.ended.Load() != 1 {
+		t.Error("one that has ended isn't gone")
+	}
+	other := newVM(t)
+	other.EndLeft(nil)
+	if !other.AwaitLeft(quit) {
+		t.Error("nobody is awaited")
+	}
+}
