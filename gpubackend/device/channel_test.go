@@ -27,7 +27,8 @@ func (v *vm) dying() *dying {
 	v.dev.mu.Lock()
 	defer v.dev.mu.Unlock()
 	c := v.dev.channels[0]
-	q := c.lease.queue
+	m, _ := c.queue.Message("", nil)
+	q := m.Queue
 	queue, err := virtqueue.New(v.guest.Mem, virtqueue.Config{
 		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx,
 		Indirect: q.Indirect,

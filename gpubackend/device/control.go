@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -77,13 +78,13 @@ func newControl(
 	r requests, mem *guestmem.Memory, q vhostuser.QueueConfig, late *lateAnswers,
 	record *inflight.Region,
 ) (c *control, hello bool, err error) {
-	l, err := newLease(q)
+	l, err := queues.NewLease(q)
 	if err != nil {
 		_ = record.Close()
 		return nil, false, err
 	}
 	c = &control{
-		requests: r, mem: mem, record: record, call: l.call, kicks: make(chan struct{}, 1),
+		requests: r, mem: mem, record: record, call: l.Call, kicks: make(chan struct{}, 1),
 		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
@@ -97,12 +98,12 @@ func newControl(
 			late.heads
 	}
 	if c.queue, err = virtqueue.New(mem, c.config); err != nil {
-		l.close()
+		l.Close()
 		_ = record.Close()
 		return nil, false, fmt.Errorf("control queue: %w", err)
 	}
-	if c.kick, err = l.kick.Waiter(); err != nil {
-		l.close()
+	if c.kick, err = l.Kick.Waiter(); err != nil {
+		l.Close()
 		c.queue.Close()
 		_ = record.Close()
 		return nil, false, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -165,7 +166,7 @@ func New(c Config) *Device {
 	}
 	d.tell()
 	for i := range int(d.space.Channels) {
-		d.channels = append(d.channels, newChannel(i))
+		d.channels = append(d.channels, d.newChannel(i))
 	}
 	d.movers = d.newMovers()
 	d.movers.EndLeft(c.Left)
@@ -255,31 +256,23 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		return d.startControl(q)
 	}
 	c := d.channels[index-1]
-	l, err := newLease(q)
+	moved, err := c.queue.Start(q)
 	if err != nil {
 		return err
 	}
-	c.lend(l)
 	d.watchStranger(c)
 	cold := c.cold
-	if q.Base != c.base {
+	if c.cold = nil; moved {
 		cold = nil
 		d.forgetSaved(c)
 	}
-	c.base, c.cold = q.Base, nil
 	switch {
 	case cold != nil:
 		d.startCold(c, *cold)
 	case c.worker != nil:
 		d.resume(c)
 	default:
-		switch {
-		case q.Base == 0 && !q.Resumed:
-			c.held, c.unsure = nil, false // the driver begins anew
-			d.forgetLeft(c)
-		case d.config.Remains != nil:
-			d.takeLeft(c, q)
-		}
+		c.queue.TakeOver(q, d.mapped)
 		d.reclaim(c) // what no worker has
 	}
 	return nil
@@ -292,7 +285,7 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		late.drop()
 		late = nil
 	}
-	record, again := d.controlRecord(q)
+	record, again := queues.ControlRecord(q, d.mapped, d.config.Remains, d.log)
 	c, greeted, err := newControl(d.requests(), d.mapped, q, late, record)
 	if err != nil {
 		return err
@@ -335,10 +328,10 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 		return d.control.setCall(call)
 	}
 	c := d.channels[index-1]
-	if c.lease == nil {
+	if !c.queue.Runs() {
 		return errNotRunning
 	}
-	if err := c.lease.setCall(call); err != nil {
+	if err := c.queue.SetCall(call); err != nil {
 		return err
 	}
 	if c.worker == nil {
@@ -378,7 +371,9 @@ func (d *Device) stopControl() (uint16, error) {
 		return 0, errNotRunning
 	}
 	base, late := c.stop()
-	d.controlStopped(late)
+	if late.open == 0 && len(late.heads) == 0 {
+		d.config.Remains.Drop(remains.Control)
+	}
 	d.mu.Lock()
 	d.late = late
 	d.mu.Unlock()

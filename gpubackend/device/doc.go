@@ -23,8 +23,7 @@
 //
 //	the device         device.go state.go (saved for migration) dirty.go guard.go
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
-//	channels           channel.go standstill.go (pause, resume) entries.go
-//	the next process   left.go (package remains)
+//	channels           channel.go (package queues) standstill.go (pause, resume) entries.go
 //	processes          process.go (package child) starts.go (how many begin) lingering.go
 //	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (package exports: files that outlive a worker)

@@ -69,11 +69,11 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	var old []*workerProcess
 	d.mu.Lock()
 	for i, c := range d.channels {
-		if index == wire.ControlQueue && c.lease == nil ||
+		if index == wire.ControlQueue && !c.queue.Runs() ||
 			index == 1+i && c.worker != nil && c.worker.state.Base() != 0 {
 			d.forgetSaved(c)
 			old = append(old, c.forget()...)
-			d.forgetLeft(c)
+			c.queue.DropLeft()
 		}
 	}
 	lingering := d.movers.Lingering()
@@ -96,7 +96,8 @@ func (d *Device) forgetBefore(index int, base uint16) {
 // forget ends a channel's worker, if it has one, and returns it. The queue is another driver's now:
 // nothing is returned to it.
 func (c *channel) forget() []*workerProcess {
-	c.held, c.cold, c.unsure = nil, nil, false
+	c.cold = nil
+	c.queue.Forget()
 	w := c.worker
 	if w == nil {
 		return nil

@@ -48,7 +48,7 @@ func (d *Device) prepareMover(c *channel) error {
 func (d *Device) moverFor(c *channel) (*movers.Mover, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.lease == nil || d.mapped == nil || c.worker != nil {
+	if !c.queue.Runs() || d.mapped == nil || c.worker != nil {
 		return nil, nil
 	}
 	return d.movers.Need(d.moverStart)

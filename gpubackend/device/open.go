@@ -14,9 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/virtqueue"
 )
 
 // asking is a request of the guest's that takes long.
@@ -36,7 +34,7 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 	}
 	err := d.begin(c, p, true, a.quit, func() error {
 		switch {
-		case await.Closed(a.dropped), c.lease == nil:
+		case await.Closed(a.dropped), !c.queue.Runs():
 			return errNotRunning
 		case c.worker != nil || c.cold != nil || c.saved != nil || d.full():
 			return errBusy
@@ -76,13 +74,14 @@ func (d *Device) full() bool {
 var (
 	errBusy = errors.New("the channel has a worker")
 	errQuit = errors.New("the control queue stops")
+	errLeft = errors.New("a process of the device process before this one does not end")
 )
 
 // awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that
 // is quick asks for a channel while the front end's messages about that are still on their way.
 func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	d.mu.Lock()
-	start := c.start
+	start := c.queue.Started()
 	d.mu.Unlock()
 	timer := time.NewTimer(d.config.Timeouts.Answer)
 	defer timer.Stop()
@@ -188,9 +187,8 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	}
 	w.entry = entry // until its process has ended
 	d.holdings.Begin(entry, p.pid)
-	w.state.SetBase(c.base)
-	d.config.Remains.Keep(remains.State(c.index), w.state.FD())
-	w.base, w.program, w.start = c.base, p, make(chan struct{})
+	c.queue.Lend(w.state)
+	w.base, w.program, w.start = c.queue.Base(), p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
 	if ready, err = w.conn.Ask(m, fds); err != nil {
 		w.kill()
@@ -204,9 +202,9 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 func (d *Device) startMessage(
 	c *channel, w *workerProcess, mover *os.File,
 ) (*handover.Message, []int) {
-	m, fds := c.lease.message(handover.KindStart, c.base, nil)
+	m, fds := c.queue.Message(handover.KindStart, nil)
 	if s := c.saved; s != nil {
-		m.Saved, m.Queue.InFlight = true, c.held
+		m.Saved, m.Queue.InFlight = true, c.queue.Held()
 	}
 	policy := d.policy
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
@@ -308,12 +306,9 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 	if !w.serves || d.beginCold(w) {
 		return // who started it goes on
 	}
-	c.base, c.held, c.unsure = w.state.Base(), d.heldBy(w, c), true
+	c.queue.Leave(w.state, d.mapped)
 	d.reclaim(c)
 }
-
-// maxQueue is the largest queue that there is.
-const maxQueue = virtqueue.MaxSize
 
 // closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and
 // all its chains are returned.

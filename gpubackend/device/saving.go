@@ -217,7 +217,7 @@ func (d *Device) startSaved(c *channel) (io.WriteCloser, func() error) {
 		d.starts.Take()
 		err = d.begin(c, s.program, false, nil, func() error {
 			switch {
-			case c.saved != s || c.lease == nil:
+			case c.saved != s || !c.queue.Runs():
 				return errNotRunning
 			case c.worker != nil && c.worker.stuck:
 				return errStuck

@@ -35,7 +35,7 @@ func (d *Device) pauseAll() {
 
 // beginPause tells a channel's worker to pause, if it has one that runs.
 func (d *Device) beginPause(c *channel) {
-	if c.lease == nil || c.worker == nil || c.paused != nil {
+	if !c.queue.Runs() || c.worker == nil || c.paused != nil {
 		return
 	}
 	w, grace, paused := c.worker, d.settings.StopGrace, make(chan struct{})
@@ -85,7 +85,7 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 func (d *Device) stopChannel(c *channel) (base uint16, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if c.lease == nil {
+	if !c.queue.Runs() {
 		return 0, errNotRunning
 	}
 	c.stopping = true
@@ -97,12 +97,14 @@ func (d *Device) stopChannel(c *channel) (base uint16, err error) {
 		<-paused
 		d.mu.Lock()
 		if c.worker == w {
-			c.base = w.state.Base()
+			c.queue.PausedAt(w.state.Base())
 			break
 		}
 	}
-	c.end()
-	return c.base, nil
+	c.watch.end()
+	c.watch = nil
+	c.queue.Stop()
+	return c.queue.Base(), nil
 }
 
 // resumeLater has the workers go on whose queues were not stopped.
@@ -120,12 +122,12 @@ func (d *Device) resumeRest() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.channels {
-		if c.lease == nil || c.worker == nil || c.paused == nil || c.stopping {
+		if !c.queue.Runs() || c.worker == nil || c.paused == nil || c.stopping {
 			continue
 		}
 		select {
 		case <-c.paused:
-			c.base = c.worker.state.Base()
+			c.queue.PausedAt(c.worker.state.Base())
 			d.resume(c)
 		default:
 			d.rest.Reset(restTime)
@@ -140,12 +142,12 @@ func (d *Device) resume(c *channel) {
 		return
 	}
 	c.paused = nil
-	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
-	if c.base != c.worker.state.Base() {
+	inFlight := c.worker.state.InFlight(c.queue.Size())
+	if c.queue.Base() != c.worker.state.Base() {
 		c.worker.kill()
 		return
 	}
-	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
+	m, fds := c.queue.Message(handover.KindResume, inFlight)
 	c.worker.conn.GoesOn()
 	c.worker.tell(d.log, m, fds)
 }

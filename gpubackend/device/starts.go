@@ -17,7 +17,7 @@ const startsBurst = wire.MaxChannels
 // when quit is closed first.
 func (d *Device) awaitTurn(c *channel, quit <-chan struct{}) bool {
 	d.mu.Lock()
-	none := c.lease == nil || c.worker != nil || c.cold != nil
+	none := !c.queue.Runs() || c.worker != nil || c.cold != nil
 	d.mu.Unlock()
 	return none || d.starts.Wait(quit)
 }

@@ -145,7 +145,7 @@ func (d *Device) forget() {
 		d.late = nil
 	}
 	for _, c := range d.channels {
-		c.held, c.unsure = nil, false
+		c.queue.Forget()
 	}
 }
 

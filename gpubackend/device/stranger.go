@@ -17,7 +17,7 @@ func (d *Device) watchStranger(c *channel) {
 	if d.greeted {
 		return
 	}
-	kick, err := kickWaiter(c)
+	kick, err := c.queue.Kicks()
 	if err != nil {
 		d.log.WithError(err).Info("requests of a foreign driver stay unanswered")
 		return
@@ -34,15 +34,6 @@ func (d *Device) watchStranger(c *channel) {
 			d.mu.Unlock()
 		}
 	})
-}
-
-// kickWaiter is a waiter of its own for the kicks of a channel's queue.
-func kickWaiter(c *channel) (*vhostuser.Waiter, error) {
-	dup, err := c.lease.kick.Dup()
-	if err != nil {
-		return nil, err
-	}
-	return dup.Waiter()
 }
 
 // end has it look no more, soon.

@@ -123,10 +123,10 @@ func (w *workerProcess) wantsCold(size uint16) bool {
 // began.
 func (d *Device) beginCold(w *workerProcess) bool {
 	c := w.channel
-	if c.lease == nil || !w.wantsCold(c.lease.queue.Size) {
+	if !c.queue.Runs() || !w.wantsCold(c.queue.Size()) {
 		return false
 	}
-	c.base, c.held = w.base, nil
+	c.queue.Rewind(w.base)
 	if c.stopping {
 		c.cold = &w.program // for when the queue goes on
 	} else {
@@ -141,7 +141,7 @@ func (d *Device) startCold(c *channel, p program) {
 	c.cold = &p
 	may := func() error {
 		switch {
-		case c.cold != &p || c.lease == nil:
+		case c.cold != &p || !c.queue.Runs():
 			return errNotRunning
 		case c.worker != nil:
 			return errBusy
@@ -153,7 +153,7 @@ func (d *Device) startCold(c *channel, p program) {
 		err := d.begin(c, p, false, nil, may)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if err == nil || c.cold != nil && c.cold != &p || c.cold == &p && c.lease == nil {
+		if err == nil || c.cold != nil && c.cold != &p || c.cold == &p && !c.queue.Runs() {
 			return // it runs, or another one is started; or it is when the queue goes on
 		}
 		c.cold = nil

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queues has the queue of a channel: while it runs it is handed to a worker, and what a
+// worker that is gone has left in it goes back to the driver.
+//
+// # Who owns what
+//
+// A Queue has no lock: its owner, the device, calls one method of it at a time. The rings belong to
+// the worker that the queue was handed to; who calls GiveBack has made sure that it is gone, and
+// that the GPU writes to no page of it.
+//
+// # Who may lie
+//
+// The guest, whose rings these are, and workers, in what they note of a queue (handover.State).
+// Rings that make no sense are left alone. What a worker notes says which chains go back, and no
+// more.
+//
+// # The next process
+//
+// A device process that dies leaves its queues to the next one (package remains):
+//   - of a queue that a worker had, what the worker noted: it is kept from before the worker has
+//     the queue until it is known what of it goes back to the driver;
+//   - what goes back is first in a record, which is kept until all has;
+//   - of a queue with neither, all that was taken was returned: its used index says where it
+//     stands;
+//   - the control queue has a record while it runs. Requests without an answer are obeyed again.
+//
+// # Files
+//
+// queue.go, lease.go (the descriptors), left.go (package remains), control.go (the control queue's
+// record).
+package queues
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+	"github.com/paracuda/paracuda/virtqueue/inflight"
+)
+
+// Queue is the queue of a channel.
+type Queue struct {
+	index   int // of the channel
+	remains *remains.Remains
+	log     *logrus.Entry
+
+	lease   *Lease           // nil while it is stopped
+	started chan struct{}    // closed when it starts; made anew when it stops
+	base    uint16           // next avail index, while no worker has the queue
+	held    []uint16         // heads that a worker which is gone has left in flight
+	record  *inflight.Region // of heads that are to go back; nil: there is none
+	unsure  bool             // a worker that is gone may have returned heads without an interrupt
+}
+
+// New makes a channel's queue, which is stopped. Without a keeper, remains are nil.
+func New(channel int, r *remains.Remains, log *logrus.Entry) *Queue {
+	return &Queue{index: channel, remains: r, log: log, started: make(chan struct{})}
+}
+
+// Start makes the queue one that runs. moved says that it doesn't go on where it stopped.
+func (q *Queue) Start(c vhostuser.QueueConfig) (moved bool, err error) {
+	l, err := NewLease(c)
+	if err != nil {
+		return false, err
+	}
+	moved = q.base != c.Base
+	q.lease, q.base = l, c.Base
+	close(q.started)
+	return moved, nil
+}
+
+// Stop is the reverse of Start.
+func (q *Queue) Stop() {
+	q.lease.Close()
+	q.lease, q.started = nil, make(chan struct{})
+}
+
+// Runs says whether it has been started.
+func (q *Queue) Runs() bool { return q.lease != nil }
+
+// Started is closed when it starts.
+func (q *Queue) Started() <-chan struct{} { return q.started }
+
+// Size is the number of its descriptors.
+func (q *Queue) Size() uint16 { return q.lease.queue.Size }
+
+// Base is the next avail index, as far as it is known without the worker that has the queue.
+func (q *Queue) Base() uint16 { return q.base }
+
+// PausedAt is told where the worker stands that has the queue.
+func (q *Queue) PausedAt(base uint16) { q.base = base }
+
+// SetCall has a queue that runs signal in another way.
+func (q *Queue) SetCall(call *vhostuser.FD) error { return q.lease.setCall(call) }
+
+// Kicks is a waiter of its own for the kicks of a queue that runs.
+func (q *Queue) Kicks() (*vhostuser.Waiter, error) {
+	dup, err := q.lease.Kick.Dup()
+	if err != nil {
+		return nil, err
+	}
+	return dup.Waiter()
+}
+
+// Message is the part of a queue that runs of a message to its worker, and the files that go with
+// it.
+func (q *Queue) Message(kind handover.Kind, inFlight []uint16) (*handover.Message, []int) {
+	c := q.lease.queue
+	c.Base, c.InFlight = q.base, inFlight
+	m := &handover.Message{Kind: kind, Queue: &c, Files: handover.Files{Kick: true}}
+	fds := []int{q.lease.Kick.Int()}
+	if q.lease.Call != nil {
+		m.Files.Call = true
+		fds = append(fds, q.lease.Call.Int())
+	}
+	return m, fds
+}
+
+// Held are the heads that a worker which is gone has left in flight.
+func (q *Queue) Held() []uint16 { return q.held }
+
+// Lend is called before a worker gets the queue, with what it will note of it.
+func (q *Queue) Lend(state *handover.State) {
+	state.SetBase(q.base)
+	q.remains.Keep(remains.State(q.index), state.FD())
+}
+
+// Leave takes the queue from a worker that is gone, as far as it noted where it was.
+func (q *Queue) Leave(state *handover.State, mem *guestmem.Memory) {
+	q.base, q.held, q.unsure = state.Base(), q.heldIn(state, mem), true
+}
+
+// Rewind takes the queue from a worker which is gone, and has returned nothing since that index:
+// another one is to begin there.
+func (q *Queue) Rewind(base uint16) { q.base, q.held = base, nil }
+
+// Forget drops what a worker held: the queue is another driver's.
+func (q *Queue) Forget() { q.held, q.unsure = nil, false }
+
+// GiveBack returns every chain to the driver: those that a worker held, and those that none took.
+func (q *Queue) GiveBack(mem *guestmem.Memory) {
+	c := q.lease.queue
+	q.recordReturn()
+	ring, err := virtqueue.New(mem, virtqueue.Config{
+		Record: q.record.Queue(0),
+		Size:   c.Size, Desc: c.Desc, Avail: c.Avail, Used: c.Used, Base: q.base,
+		EventIdx: c.EventIdx, Indirect: c.Indirect, InFlight: q.held, MaxChain: wire.ChainMax,
+	})
+	if err != nil {
+		q.log.WithError(err).Warn("take back a queue")
+		return
+	}
+	defer ring.Close()
+	q.remains.Drop(remains.State(q.index))
+	// In the driver's order, so that the used index alone says which have gone back.
+	for _, head := range popAll(ring, int(c.Size), q.held) {
+		_ = ring.Push(head, 0)
+	}
+	if q.base, q.held = ring.Base(), nil; q.record != nil {
+		q.remains.Drop(remains.Record(q.index))
+		_ = q.record.Close()
+		q.record = nil
+	}
+	if (ring.NeedsNotify() || q.unsure) && q.lease.Call != nil {
+		_ = q.lease.Call.Signal()
+	}
+	q.unsure = false
+}
+
+// popAll takes the chains that are available, at most n, and appends their heads.
+func popAll(q *virtqueue.Queue, n int, heads []uint16) []uint16 {
+	for range n {
+		var bad *virtqueue.ChainError
+		switch chain, ok, err := q.Pop(); {
+		case ok:
+			heads = append(heads, chain.Head())
+		case errors.As(err, &bad):
+			heads = append(heads, bad.Head)
+		default:
+			return heads
+		}
+	}
+	return heads
+}
+
+// heldIn returns the heads that a worker which is gone has left in flight. One that it was
+// returning is the driver's already if the used index has moved on, and may even be in use again.
+func (q *Queue) heldIn(state *handover.State, mem *guestmem.Memory) []uint16 {
+	if q.lease == nil {
+		return state.InFlight(virtqueue.MaxSize)
+	}
+	heads := state.InFlight(q.lease.queue.Size)
+	head, used, ok := state.Given()
+	if !ok || mem == nil {
+		return heads
+	}
+	var index [2]byte
+	if err := mem.Read(index[:], q.lease.queue.Used+usedIndex); err == nil &&
+		binary.LittleEndian.Uint16(index[:]) != used {
+		heads = slices.DeleteFunc(heads, func(h uint16) bool { return h == head })
+	}
+	return heads
+}
+
+// usedIndex is where the index is in a used ring.
+const usedIndex = 2
