@@ -44,6 +44,7 @@ guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/nvml
 	$(MAKE) -s -C guestdriver/cupti
 	$(MAKE) -s -C guestdriver/doctor
+	$(MAKE) -s -C guestdriver/cdi
 
 modules: ## build the guest driver for each guest kernel
 	scripts/build-modules

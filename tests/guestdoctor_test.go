@@ -34,6 +34,10 @@ var goodVM = map[string]string{
 	"dev/nvidia0":                        "",
 	"dev/nvidiactl":                      "",
 	"programs/modinfo":                   "#!/bin/sh\necho ABC\n",
+	"proc/self/ns/pid":                   "->pid:[4026531836]",
+	"programs/cat":                       "->/bin/cat",
+	"programs/paracuda-cdi":              "#!/bin/sh\necho new\n",
+	"etc/cdi/paracuda.json":              "new\n",
 	"programs/nvidia-smi":                "#!/bin/sh\necho 'GPU 0: A GPU'\necho more\n",
 	"sys/bus/pci/devices/0:1/vendor":     "0x1af4\n",
 	"sys/bus/pci/devices/0:1/device":     "0x105a\n",
@@ -124,6 +128,7 @@ func TestGuestDoctorFiles(t *testing.T) {
 		module = "sys/module/paracuda"
 		list   = "lib/modules/6.1.0/modules.dep"
 		build  = "lib/modules/6.1.0/build"
+		spec   = "etc/cdi/paracuda.json"
 	)
 	type files = map[string]string
 	version := packageVersion(t)
@@ -163,7 +168,7 @@ func TestGuestDoctorFiles(t *testing.T) {
 			"apt-get install linux-headers-6.1.0"},
 		{"good", "node", nil, "ok", "for all users", ""},
 		{"container", "node", files{"dev/paracuda": without}, "problem", "is this a container?",
-			"--device /dev/paracuda"},
+			"podman run --device paracuda.dev/gpu=all"},
 		{"no device", "node", files{"dev/paracuda": without, driver: without}, "problem",
 			"no /dev/paracuda", "paracuda-doctor device module"},
 		{"a file", "node", files{"dev/paracuda": "x"}, "problem", "no device node", "rm "},
@@ -172,6 +177,18 @@ func TestGuestDoctorFiles(t *testing.T) {
 			"paracuda-doctor device"},
 		{"good", "nvidia-nodes", nil, "ok", "JAX", ""},
 		{"none", "nvidia-nodes", files{"dev/nvidiactl": without}, "warning", "JAX", "mknod"},
+		{"good", "containers", nil, "ok", "names the GPUs", ""},
+		{"in one", "containers", files{spec: without,
+			"proc/self/ns/pid": "->pid:[4026532000]"}, "ok", "this is one", ""},
+		{"none", "containers", files{spec: without}, "warning", "no /etc/cdi/paracuda.json",
+			"paracuda-cdi /etc/cdi/paracuda.json"},
+		{"of other GPUs", "containers", files{spec: "old\n"}, "warning", "isn't of the GPUs",
+			"paracuda-cdi /etc/cdi/paracuda.json"},
+		{"not installed", "containers", files{"programs/paracuda-cdi": without}, "problem",
+			"there is no paracuda-cdi", "apt-get install --reinstall paracuda-guest"},
+		{"no GPU", "containers", files{
+			"programs/paracuda-cdi": "#!/bin/sh\necho no GPU\nexit 1\n"}, "problem", "no GPU",
+			"paracuda-doctor library"},
 		{"good", "nvidia-smi", nil, "ok", "GPU 0: A GPU", ""},
 		{"none", "nvidia-smi", files{"programs/nvidia-smi": without}, "warning", "none",
 			"apt-get install nvidia-smi"},
@@ -348,7 +365,7 @@ func TestGuestDoctor(t *testing.T) {
 	}
 	want := `ok       device: virtio0 has the driver paracuda
 problem  node: no /dev/paracuda, and there is a device: is this a container?
-           fix: docker run --device /dev/paracuda ...
+           fix: podman run --device paracuda.dev/gpu=all ...
 problem  channel: no /dev/paracuda
            fix: paracuda-doctor device module
 problem  library: /tmp/lib/libcuda.so.1: file too short

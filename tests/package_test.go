@@ -21,7 +21,7 @@ func guestPackage(t *testing.T) string {
 			skip(t, "the guest package is built with %s: %v", need, err)
 		}
 	}
-	for _, file := range []string{"lib/libcuda.so.1", "bin/paracuda-doctor"} {
+	for _, file := range []string{"lib/libcuda.so.1", "bin/paracuda-doctor", "bin/paracuda-cdi"} {
 		if _, err := os.Stat(filepath.Join(root, "build/guest", file)); err != nil {
 			skip(t, "run make guest first: %v", err)
 		}
@@ -54,6 +54,9 @@ var fakeTools = map[string]string{
 	"uname":    "echo " + runningKernel,
 	"ischroot": "[ -e \"$DPKG_ROOT/chroot\" ]",
 	"modinfo":  "echo NEW",
+	"paracuda-cdi": `
+[ ! -e "$DPKG_ROOT/no-gpu" ] || exit 1
+mkdir -p "${1%/*}" && echo "{}" >"$1"`,
 	"dkms": `
 case "$1" in
 status)
@@ -154,6 +157,7 @@ func TestPackageIsConfigured(t *testing.T) {
 		says   string // nothing if empty
 		built  string // the kernels, if any
 		loaded bool
+		cdi    bool // container engines are told
 	}{
 		"headers of another kernel": {system: []string{kernelDir + "/kernel/",
 			otherDir + "/build/"}, exit: 1, says: headersFix},
@@ -177,6 +181,11 @@ func TestPackageIsConfigured(t *testing.T) {
 		"same driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
 			"sys/module/paracuda/srcversion=NEW", "busy"},
 			built: runningKernel, loaded: true},
+		"GPU": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "dev/paracuda"},
+			built: runningKernel, loaded: true, cdi: true},
+		"GPU that doesn't work": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			"dev/paracuda", "no-gpu"}, built: runningKernel, loaded: true,
+			says: "containers do not have the GPU by name"},
 		"container": {system: []string{"lib/"}, says: "will be loaded when this system boots"},
 		"chroot": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "chroot"},
 			built: runningKernel,
@@ -197,6 +206,9 @@ func TestPackageIsConfigured(t *testing.T) {
 			}
 			if s.has("sys/module/paracuda") != c.loaded {
 				t.Errorf("loaded: %v:\n%s", !c.loaded, s.calls("mod"))
+			}
+			if s.has("etc/cdi/paracuda.json") != c.cdi {
+				t.Errorf("container engines are told: %v:\n%s", !c.cdi, s.calls("paracuda-cdi"))
 			}
 			version, _ := os.ReadFile(filepath.Join(s.root, "sys/module/paracuda/srcversion"))
 			if old := strings.Contains(name, "old driver, in use"); c.loaded &&
@@ -228,7 +240,8 @@ func TestPackageIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, scripts)
-			s.put(append(c.system, inUse, "dkms/"+runningKernel+"/")...)
+			s.put(append(c.system, inUse, "dkms/"+runningKernel+"/",
+				"etc/cdi/paracuda.json", "etc/cdi/other.json")...)
 			for node, major := range map[string]int{"dev/nvidia0": 195, "dev/nvidiactl": 195,
 				"dev/nvidia1": 195} {
 				if err := syscall.Mknod(filepath.Join(s.root, node), syscall.S_IFCHR|0o666,
@@ -245,6 +258,10 @@ func TestPackageIsRemoved(t *testing.T) {
 				!s.has("dev/nvidia1") {
 				t.Errorf("nodes that are left: %v, %v, %v", s.has("dev/nvidia0"),
 					s.has("dev/nvidiactl"), s.has("dev/nvidia1"))
+			}
+			if s.has("etc/cdi/paracuda.json") != (c.argument == "upgrade") ||
+				!s.has("etc/cdi/other.json") {
+				t.Errorf("what engines read is left: %v", s.has("etc/cdi/paracuda.json"))
 			}
 			if s.has("dkms") || s.has("sys/module/paracuda") != s.has("busy") {
 				t.Errorf("the driver is left:\n%s", s.calls(""))

@@ -20,6 +20,9 @@ void check_headers(struct finding *f);
 void check_library(struct finding *f);
 void check_nvidia_smi(struct finding *f);
 
+/* containers.c */
+void check_containers(struct finding *f);
+
 /* compute.c */
 void check_computation(struct finding *f);
 

@@ -123,7 +123,7 @@ void check_node(struct finding *f)
 
 	if (stat(node.text, &s)) {
 		if (look_at_virtio().ours)
-			bad(f, "docker run --device " PARACUDA_DEVICE " ...",
+			bad(f, "podman run --device paracuda.dev/gpu=all ...",
 			    "no " PARACUDA_DEVICE ", and there is a device: is this a container?");
 		else
 			bad(f, "paracuda-doctor device module",

@@ -27,6 +27,7 @@ static const struct check {
 	{ "library", check_library },
 	{ "nvidia-nodes", check_nvidia_nodes },
 	{ "nvidia-smi", check_nvidia_smi },
+	{ "containers", check_containers },
 	{ "computation", check_computation },
 };
 
