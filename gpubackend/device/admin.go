@@ -198,7 +198,7 @@ func (d *Device) set(text string) error {
 		d.warm.Keep(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
-	d.holdings.SetBound(s.memoryBound(d.config.GPU))
+	d.accounts.SetBound(s.memoryBound(d.config.GPU))
 	d.idle.SetTime(s.IdleTime)
 	d.starts.SetRate(float64(s.Starts))
 	d.tell()
@@ -206,7 +206,7 @@ func (d *Device) set(text string) error {
 	d.idle.Rested(d.used())
 	for _, c := range d.channels {
 		if c.worker != nil {
-			c.worker.tell(d.log, &handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
+			c.worker.tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
 		}
 	}
 	return nil
@@ -228,11 +228,11 @@ func (d *Device) programs() (memory []holdings.GPU, list []Program) {
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
 			stats := w.state.Counters().Map()
-			list = append(list, Program{c.index, w.pid, w.comm, stats, w.memory(d.holdings),
+			list = append(list, Program{c.index, w.pid, w.comm, stats, d.accounts.Of(w),
 				w.state.Fixed().Map()})
 		}
 	}
-	return d.holdings.GPUs(), list
+	return d.accounts.GPUs(), list
 }
 
 // Ask sends a request to the device process behind a control socket.

@@ -201,7 +201,7 @@ func TestTurnThatNeverEnds(t *testing.T) {
 func TestWorkerThatHidesItsWork(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
-	entry := a.worker(0).entry
+	entry := a.entry(0)
 	defer lie(func() { a.page.Worker(entry).Rest() })()
 	work(plenty, a, b)
 	time.Sleep(settling)

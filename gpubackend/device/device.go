@@ -11,13 +11,13 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/accounts"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/holdings"
 	"github.com/paracuda/paracuda/gpubackend/idle"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -104,10 +104,11 @@ type Device struct {
 
 	shares *shares // settings that an arbiter has a say in
 
-	movers  *movers.Movers  // has a lock of its own
-	running await.Crowd     // processes, and what waits for them
-	dirty   dirtylog.Switch // where writes to the guest's memory are marked
-	parked  atomic.Int32    // requests that wait for processes which don't end
+	movers   *movers.Movers     // has a lock of its own
+	accounts *accounts.Accounts // of workers and mover; has a lock of its own
+	running  await.Crowd        // processes, and what waits for them
+	dirty    dirtylog.Switch    // where writes to the guest's memory are marked
+	parked   atomic.Int32       // requests that wait for processes which don't end
 
 	suspension *suspend.Suspension // moves device memory out and in
 	savedSum   uint32              // of the file that it was saved to last; guarded by mu
@@ -116,26 +117,20 @@ type Device struct {
 	warm *warm.Pool[*workerProcess] // workers without a channel; has a lock of its own
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
-	mu          sync.Mutex
-	settings    Settings // guarded by mu, as is what follows
-	space       wire.Settings
-	policy      handover.Policy
-	mem         *vhostuser.Memory // the session's snapshot
-	mapped      *guestmem.Memory  // our mapping of it
-	channels    []*channel
-	control     *control
-	idle        *idle.VM     // when the VM was used
-	late        *lateAnswers // of the control queue that was stopped last
-	rest        *time.Timer  // runs resumeRest; nil: no queue was stopped yet
-	greeted     bool         // the driver is ours
-	warming     bool         // there is a driver, for whose programs workers are kept warm
-	entries     entries      // of the workers that have had a channel
-	warmEntries entries      // of those that were started ahead of use, in the ledger
-	workers     map[*workerProcess]bool
-	holdings    *holdings.Holdings // device memory, of all processes
-	busy        busy
-	auditing    bool              // auditMemory runs
-	ended       handover.Counters // of workers that are gone
+	mu       sync.Mutex
+	settings Settings // guarded by mu, as is what follows
+	space    wire.Settings
+	policy   handover.Policy
+	mem      *vhostuser.Memory // the session's snapshot
+	mapped   *guestmem.Memory  // our mapping of it
+	channels []*channel
+	control  *control
+	idle     *idle.VM          // when the VM was used
+	late     *lateAnswers      // of the control queue that was stopped last
+	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
+	greeted  bool              // the driver is ours
+	warming  bool              // there is a driver, for whose programs workers are kept warm
+	ended    handover.Counters // of workers that are gone
 }
 
 // New makes a device.
@@ -153,11 +148,11 @@ func New(c Config) *Device {
 	d := &Device{config: c, log: c.Log, settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
-	d.workers, d.holdings = make(map[*workerProcess]bool), newHoldings(&c)
+	d.accounts = d.newAccounts()
 	d.suspension = d.newSuspension()
 	d.place = d.newPlace()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
-	d.holdings.SetBound(c.Settings.memoryBound(c.GPU))
+	d.accounts.SetBound(c.Settings.memoryBound(c.GPU))
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.warm = d.newWarm()
 	d.space, d.policy = d.settings.Build()
@@ -342,7 +337,7 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 	if call != nil {
 		m.Files.Call, fds = true, []int{call.Int()}
 	}
-	c.worker.tell(d.log, m, fds)
+	c.worker.tell(m, fds)
 	return nil
 }
 

@@ -12,25 +12,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-func TestEntries(t *testing.T) {
-	var s entries
-	for want := range gate.Entries {
-		if got, err := s.take(); err != nil || got != want {
-			t.Fatalf("entry %d, error %v, want %d", got, err, want)
-		}
-	}
-	if got, err := s.take(); err == nil {
-		t.Fatalf("entry %d, of which there are %d", got, gate.Entries)
-	}
-	s.free(gate.Entries - 1)
-	s.free(7)
-	for _, want := range []int{7, gate.Entries - 1} {
-		if got, err := s.take(); err != nil || got != want {
-			t.Errorf("entry %d, error %v, want %d", got, err, want)
-		}
-	}
-}
-
 // gated are workers that have work in flight from their start on, and that end when the test says
 // so.
 type gated struct {
@@ -90,13 +71,10 @@ func TestEntryIsTheProcess(t *testing.T) {
 			t.Fatal("the entries of processes that have ended were not cleared")
 		}
 	}
-	v.dev.mu.Lock()
-	taken := v.dev.entries
-	v.dev.mu.Unlock()
 	if len(g.entries) != 2 || g.entries[0] == g.entries[1] {
 		t.Errorf("entries %v, want two that differ", g.entries)
 	}
-	if taken != 0 {
-		t.Errorf("entries %b are taken by nobody", taken)
+	if v.dev.accounts.Serving() {
+		t.Error("entries are taken by nobody")
 	}
 }

@@ -21,11 +21,11 @@ func (d *Device) Figures() *link.Figures {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f.Memory = d.holdings.All()
+	f.Memory = d.accounts.All()
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
 			f.Processes = append(f.Processes, link.Process{
-				PID: w.pid, Name: w.comm, Memory: w.memory(d.holdings),
+				PID: w.pid, Name: w.comm, Memory: d.accounts.Of(w),
 				Counters: some(w.state.Counters()),
 			})
 		}

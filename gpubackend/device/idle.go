@@ -14,10 +14,8 @@ package device
 
 // used says whether a program uses the GPU. Device.mu is held.
 func (d *Device) used() bool {
-	for w := range d.workers {
-		if w.entry != noEntry {
-			return true
-		}
+	if d.accounts.Serving() {
+		return true
 	}
 	for _, c := range d.channels {
 		if c.worker != nil || c.cold != nil {

@@ -5,9 +5,6 @@ package device
 import (
 	"context"
 
-	"github.com/sirupsen/logrus"
-
-	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -21,36 +18,6 @@ import (
 //     gone;
 //   - all else goes on, with another mover;
 //   - a driver that begins anew has the channel for itself: it doesn't know of those pages.
-
-// awaitEnd waits for a worker that was killed to be gone and its queue to be taken back, as long as
-// a process may take for it. The log says once that one doesn't end, and that it has.
-func (d *Device) awaitEnd(w *workerProcess) bool {
-	d.mu.Lock()
-	known := w.stuck
-	d.mu.Unlock()
-	if known {
-		return await.Closed(w.gone)
-	}
-	if await.Within(d.config.Timeouts.Exit, w.gone) {
-		return true
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
-		w.stuck = true
-		d.logOf(w).Error("a worker that was killed does not end: " +
-			"its program's memory stays pinned; see the kernel's log")
-	}
-	return false
-}
-
-// logOf is for lines about a worker.
-func (d *Device) logOf(w *workerProcess) *logrus.Entry {
-	if w.channel == nil {
-		return d.log
-	}
-	return d.log.WithFields(logrus.Fields{"channel": w.channel.index, "program": w.comm})
-}
 
 // park waits for what may never come, for a request of the guest's.
 func (d *Device) park(end <-chan struct{}) {
@@ -81,7 +48,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.config.Timeouts.Exit)
 	defer cancel()
 	for _, w := range old {
-		if !d.awaitEnd(w) {
+		if !w.awaitEnd() {
 			break // the others had as long
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // newMovers makes what has the VM's mover.
@@ -62,7 +61,7 @@ func (d *Device) moverStart() (*handover.Message, []int) {
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions,
 		Files: handover.Files{Memory: len(files)},
 	}
-	fds := d.holdings.Pass(start, start.GiveLog(d.dirty.Log(), nil), ledger.Mover)
+	fds := d.accounts.PassMover(start, start.GiveLog(d.dirty.Log(), nil))
 	return start, append(fds, files...)
 }
 
@@ -71,7 +70,7 @@ func (d *Device) moverEnded() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.movers.Current() == nil { // another one's memory isn't told from this one's
-		d.holdings.End(ledger.Mover)
+		d.accounts.MoverEnded()
 	}
 	for _, c := range d.channels {
 		if c.owed {

@@ -148,7 +148,7 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may fun
 	d.mu.Unlock()
 	if err != nil {
 		w.kill()
-		d.awaitEnd(w)
+		w.awaitEnd()
 	}
 	return err
 }
@@ -169,7 +169,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		return nil, nil, err
 	}
 	defer mover.Close()
-	entry, err := d.entries.take()
+	entry, err := d.accounts.Reserve()
 	if err != nil {
 		d.putBack(warm)
 		return nil, nil, err
@@ -181,12 +181,11 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	}
 	if w == nil {
 		if w, err = d.spawn(); err != nil {
-			d.entries.free(entry)
+			d.accounts.Release(entry)
 			return nil, nil, err
 		}
 	}
-	w.entry = entry // until its process has ended
-	d.holdings.Begin(entry, p.pid)
+	d.accounts.Serve(w, entry, p.pid)
 	c.queue.Lend(w.state)
 	w.base, w.program, w.start = c.queue.Base(), p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
@@ -194,6 +193,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		w.kill()
 		return nil, nil, err
 	}
+	w.log.Store(d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm}))
 	w.channel, c.worker, c.paused, c.cold, w.saved = c, w, nil, nil, c.saved
 	return w, ready, nil
 }
@@ -215,12 +215,7 @@ func (d *Device) startMessage(
 		m.Files.Object, fds = true, append(fds, int(s.from.Fd()))
 	}
 	fds = m.GiveLog(d.dirty.Log(), fds)
-	m.Entry = w.entry
-	if g := d.config.Gate; g != nil {
-		memory, bell, opened := g.FDs()
-		m.Files.Gate, fds = true, append(fds, memory, bell, opened)
-	}
-	fds = d.holdings.Pass(m, fds, w.entry)
+	fds = d.accounts.Pass(m, fds, w)
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)
@@ -246,11 +241,10 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	w := &workerProcess{
 		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}),
-		gone:  make(chan struct{}),
-		entry: noEntry, warmEntry: noEntry,
+		gone: make(chan struct{}), exit: d.config.Timeouts.Exit,
 	}
-	d.workers[w] = true
-	d.beginAudit()
+	w.log.Store(d.log)
+	d.accounts.Began(w)
 	w.conn = d.converse(conn,
 		func(m *handover.Message, fds []int) { d.said(w, m, fds) })
 	d.run("a worker's end", func() { d.await(w) })
@@ -261,11 +255,18 @@ func (d *Device) spawn() (*workerProcess, error) {
 func (d *Device) await(w *workerProcess) {
 	defer close(w.gone)
 	err := w.proc.Wait()
-	d.endEntry(w)
+	d.accounts.Ended(w)
+	d.suspension.Forget(suspendable{d, w})
 	close(w.exited)
 	w.conn.Close()
 	d.exports.Ended(&w.exports)
-	if d.noteEnd(w) {
+	if w.isStuck() {
+		w.log.Load().Warn("a worker that did not end when it was killed has ended")
+	}
+	d.mu.Lock()
+	had := w.channel != nil
+	d.mu.Unlock()
+	if had {
 		if !w.conn.Quiet() {
 			d.markAll()
 		}
@@ -281,16 +282,6 @@ func (d *Device) await(w *workerProcess) {
 	w.ended = true
 	w.state.Close()
 	d.idle.Rested(d.used())
-}
-
-// noteEnd says in the log that a worker has ended after all, and whether it had a channel.
-func (d *Device) noteEnd(w *workerProcess) (had bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w.stuck {
-		d.logOf(w).Warn("a worker that did not end when it was killed has ended")
-	}
-	return w.channel != nil
 }
 
 // takeBack takes the queue of a worker that has ended.
@@ -328,7 +319,7 @@ func (d *Device) closeChannel(index int) uint32 {
 				index).WithError(err).Warn("worker did not stop: it is killed")
 		}
 		w.kill()
-		if !d.awaitEnd(w) {
+		if !w.awaitEnd() {
 			d.park(w.gone)
 		}
 	}

@@ -14,11 +14,7 @@ const totalPart = 64
 func (d *Device) newPlace() *place.VM {
 	c := place.Config{
 		Suspension: d.suspension, Guard: d.guard, Log: d.log,
-		Holds: func() map[string]uint64 {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.holdings.All()
-		},
+		Holds:   d.accounts.All,
 		Total:   func() uint64 { return 0 },
 		SetRoom: func(uint64) {},
 	}
@@ -55,7 +51,7 @@ func (d *Device) said(w *workerProcess, m *handover.Message, fds []int) {
 func (w suspendable) TryAgain(why string) {
 	w.d.mu.Lock()
 	defer w.d.mu.Unlock()
-	if w.d.workers[w.workerProcess] {
-		w.tell(w.d.log, &handover.Message{Kind: handover.KindRoom, Error: why}, nil)
+	if w.d.accounts.Runs(w.workerProcess) {
+		w.tell(&handover.Message{Kind: handover.KindRoom, Error: why}, nil)
 	}
 }

@@ -4,10 +4,13 @@ package device
 
 import (
 	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -40,18 +43,19 @@ type workerProcess struct {
 	ahead  bool            // it was started ahead of use
 	start  chan struct{}   // closed when it serves its channel, or can't
 	killed atomic.Bool
+	log    atomic.Pointer[logrus.Entry] // for lines about it
+	exit   time.Duration                // in which it has to be gone when it is killed
+
+	mu    sync.Mutex
+	stuck bool // it was killed and did not end in time; guarded by mu
 
 	program
-	channel *channel // that it serves; nil until it is to
-	entry   int      // on pages that all workers share; noEntry until it is to serve a channel
-	// warmEntry is that in the ledger of one that was started ahead of use; noEntry for others.
-	warmEntry int
-	serves    bool          // it does
-	base      uint16        // where its queue began
-	closing   bool          // nobody wants another in its place
-	ended     bool          // state is unmapped
-	stuck     bool          // it was killed and did not end in time
-	saved     *savedProgram // it goes on with; nil for most
+	channel *channel      // that it serves; nil until it is to
+	serves  bool          // it does
+	base    uint16        // where its queue began
+	closing bool          // nobody wants another in its place
+	ended   bool          // state is unmapped
+	saved   *savedProgram // it goes on with; nil for most
 
 	exports exports.Worker // what it offers
 }
@@ -63,14 +67,57 @@ func (w *workerProcess) kill() {
 	w.proc.Kill()
 }
 
+// PID implements accounts.Process.
+func (w *workerProcess) PID() (int, bool) {
+	if p, ok := w.proc.(interface{ PID() int }); ok {
+		return p.PID(), true
+	}
+	return 0, false
+}
+
+// TooMuch implements accounts.Process.
+func (w *workerProcess) TooMuch() {
+	if !w.killed.Load() {
+		w.log.Load().Warn("the GPU's driver has far more memory for the VM than it may have, " +
+			"most of it for this program, which didn't count it: its worker is killed")
+		w.kill()
+	}
+}
+
+// awaitEnd waits for a worker that was killed to be gone and its queue to be taken back, as long as
+// a process may take for it. The log says once that one doesn't end, and that it has.
+func (w *workerProcess) awaitEnd() bool {
+	if w.isStuck() {
+		return await.Closed(w.gone)
+	}
+	if await.Within(w.exit, w.gone) {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
+		w.stuck = true
+		w.log.Load().Error("a worker that was killed does not end: " +
+			"its program's memory stays pinned; see the kernel's log")
+	}
+	return false
+}
+
+// isStuck says whether it was killed and did not end in time.
+func (w *workerProcess) isStuck() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stuck
+}
+
 // tell sends a message to which there is no answer. A worker that has no room for it is killed; one
 // that was killed doesn't read any more.
-func (w *workerProcess) tell(log *logrus.Entry, m *handover.Message, fds []int) {
+func (w *workerProcess) tell(m *handover.Message, fds []int) {
 	if w.killed.Load() {
 		return
 	}
 	if err := w.conn.Tell(m, fds); err != nil {
-		log.WithError(err).Info("a worker does not take a message: it is killed")
+		w.log.Load().WithError(err).Info("a worker does not take a message: it is killed")
 		w.kill()
 	}
 }

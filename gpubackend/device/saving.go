@@ -99,7 +99,7 @@ func (d *Device) leaveTo(list []savedvm.Source, sum uint32) {
 	d.mu.Unlock()
 	for _, w := range ending {
 		w.kill()
-		d.awaitEnd(w)
+		w.awaitEnd()
 	}
 }
 
@@ -175,7 +175,7 @@ func (d *Device) load(f io.Reader) (bytes uint64, err error) {
 			w.closing = true
 			w.kill()
 			d.mu.Unlock()
-			d.awaitEnd(w)
+			w.awaitEnd()
 			d.mu.Lock()
 		}
 	}

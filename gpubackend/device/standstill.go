@@ -45,7 +45,7 @@ func (d *Device) beginPause(c *channel) {
 		stands := false
 		if d.guard("a pause", func() { stands = d.pause(c, w, grace) }); !stands {
 			w.kill()
-			d.awaitEnd(w)
+			w.awaitEnd()
 		}
 	}()
 }
@@ -149,5 +149,5 @@ func (d *Device) resume(c *channel) {
 	}
 	m, fds := c.queue.Message(handover.KindResume, inFlight)
 	c.worker.conn.GoesOn()
-	c.worker.tell(d.log, m, fds)
+	c.worker.tell(m, fds)
 }

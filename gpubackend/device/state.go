@@ -69,7 +69,7 @@ func (d *Device) unsaved() error {
 	var programs []string
 	for _, c := range d.channels {
 		switch w := c.worker; {
-		case w != nil && w.stuck:
+		case w != nil && w.isStuck():
 			return errors.New("a worker that was killed does not end")
 		case w != nil:
 			programs = append(programs, fmt.Sprintf("%s (pid %d)", w.comm, w.pid))

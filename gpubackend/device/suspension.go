@@ -29,15 +29,8 @@ func (d *Device) newSuspension() *suspend.Suspension {
 			defer d.mu.Unlock()
 			return d.settings.StopGrace, d.settings.SuspendMemory
 		},
-		Room: func() (uint64, error) { return d.config.HostMemory() },
-		Stays: func() (bytes uint64) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			for _, n := range d.holdings.All() {
-				bytes += n
-			}
-			return bytes
-		},
+		Room:  func() (uint64, error) { return d.config.HostMemory() },
+		Stays: d.accounts.Sum,
 	})
 }
 
@@ -57,7 +50,7 @@ func (d *Device) goOn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, w := range d.serving() {
-		w.tell(d.log, &handover.Message{Kind: handover.KindGoOn}, nil)
+		w.tell(&handover.Message{Kind: handover.KindGoOn}, nil)
 	}
 	d.refill()
 }
@@ -123,7 +116,7 @@ func (w suspendable) move(bytes uint64, m *handover.Message, want handover.Kind)
 	w.d.log.WithError(err).WithField("program", w.comm).Warn("a worker doesn't move device " +
 		"memory: it is killed")
 	w.kill()
-	w.d.awaitEnd(w.workerProcess)
+	w.awaitEnd()
 	return suspend.ErrEnded
 }
 
@@ -142,7 +135,7 @@ func (w suspendable) isGone(err error) bool {
 func (w suspendable) Ended() bool {
 	w.d.mu.Lock()
 	defer w.d.mu.Unlock()
-	return !w.d.workers[w.workerProcess]
+	return !w.d.accounts.Runs(w.workerProcess)
 }
 
 // String implements suspend.Worker.

@@ -40,7 +40,7 @@ func (d *Device) tellWorkers(workers []*workerProcess, tell func(*child.Conn) er
 				return
 			}
 			w.kill()
-			d.awaitEnd(w)
+			w.awaitEnd()
 		})
 	}
 	told.Wait()

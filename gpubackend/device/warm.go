@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/warm"
 )
 
@@ -73,16 +72,15 @@ func (d *Device) startWarm() (*workerProcess, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	entry, err := d.warmEntries.take() // until its process has ended, which may be any time
-	if err != nil {
+	if err := d.accounts.Ahead(w); err != nil {
 		w.kill()
 		return nil, nil, err
 	}
-	w.ahead, w.warmEntry = true, entry
+	w.ahead = true
 	return w, func() error {
 		policy := w.policy
 		m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-		fds := d.holdings.Pass(m, nil, ledger.Warm+entry)
+		fds := d.accounts.Pass(m, nil, w)
 		return w.conn.Request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	}, nil
 }

@@ -5,7 +5,7 @@
 //
 // # Who owns what
 //
-// The device owns Holdings, and calls all methods but Pass and Usage under its own lock. The page
+// Package accounts owns Holdings, and calls all methods but Usage under its own lock. The page
 // is its caller's. Processes have entries of the page; which, the device says.
 //
 // # Who may lie

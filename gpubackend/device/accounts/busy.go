@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package accounts
 
-import (
-	"time"
-
-	"github.com/paracuda/paracuda/gpubackend/handover"
-)
+import "time"
 
 // busyWindow is for how long at least the GPU's time is counted until the guest is told of it.
 const busyWindow = time.Second
 
 // busy is how busy the VM keeps its GPUs, for NVML in the guest: by the arbiter, which knows what
-// the VM held, or else by what its workers measured. Device.mu is held for all of it.
+// the VM held, or else by what its workers measured. Accounts.mu is held for all of it.
 type busy struct {
 	at       time.Time // counted from here on
 	gpu      uint64    // nanoseconds, until then
@@ -21,10 +17,10 @@ type busy struct {
 }
 
 // Shared notes for what part of the last moment the arbiter says that the VM had its GPUs.
-func (d *Device) Shared(part float64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.busy.share, d.busy.sharedAt = part, time.Now()
+func (a *Accounts) Shared(part float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.busy.share, a.busy.sharedAt = part, time.Now()
 }
 
 // fraction is for what part of the window before the GPUs were busy, if that is over.
@@ -46,22 +42,22 @@ func (b *busy) fraction(now time.Time, gpu uint64) (part float64, ok bool) {
 }
 
 // tellBusy has the workers know, who tell the guest. Without a gate they don't count time.
-func (d *Device) tellBusy(now time.Time) {
-	if d.config.Gate == nil {
+func (a *Accounts) tellBusy(now time.Time) {
+	if a.config.Gate == nil {
 		return
 	}
-	gpu := d.Counters()[handover.GPUTime]
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if part, ok := d.busy.fraction(now, gpu); ok {
-		d.config.Ledger.SetBusy(int(100*part + 0.5))
+	gpu := a.config.GPUTime()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if part, ok := a.busy.fraction(now, gpu); ok {
+		a.config.Page.SetBusy(int(100*part + 0.5))
 	}
 }
 
-// restBusy is called when there are no workers any more. Device.mu is held.
-func (d *Device) restBusy() {
-	d.busy.at = time.Time{}
-	if d.config.Gate != nil {
-		d.config.Ledger.SetBusy(0)
+// restBusy is called when there are no workers any more. Accounts.mu is held.
+func (a *Accounts) restBusy() {
+	a.busy.at = time.Time{}
+	if a.config.Gate != nil {
+		a.config.Page.SetBusy(0)
 	}
 }

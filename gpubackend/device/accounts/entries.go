@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package accounts
 
 import (
 	"fmt"
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // entries are the places that the VM's workers have on pages which all of them share. Bits are
@@ -30,25 +29,3 @@ func (s *entries) take() (int, error) {
 }
 
 func (s *entries) free(entry int) { *s &^= 1 << entry }
-
-// endEntry takes back the entry of a worker whose process has ended: nothing of its work goes on.
-func (d *Device) endEntry(w *workerProcess) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.workers, w)
-	d.suspension.Forget(suspendable{d, w})
-	if w.warmEntry != noEntry {
-		d.holdings.End(ledger.Warm + w.warmEntry)
-		d.warmEntries.free(w.warmEntry)
-		w.warmEntry = noEntry
-	}
-	if w.entry == noEntry {
-		return
-	}
-	d.holdings.End(w.entry)
-	if d.config.Gate != nil {
-		d.config.Gate.Clear(w.entry)
-	}
-	d.entries.free(w.entry)
-	w.entry = noEntry
-}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package accounts knows what the processes of a VM take of the GPU: the entries that they have on
+// pages which all of them share, device memory (package holdings), and the GPU's time.
+//
+// # Who owns what
+//
+// Accounts has a lock of its own, under which it calls nobody and never waits: the device may hold
+// its lock when it calls it. What Config has is called without that lock.
+//
+// # Who may lie
+//
+// Processes, about the memory that they count. So while there are some, a goroutine asks the GPU's
+// driver again and again what they have, and one is to end for which that is so much that the VM is
+// over its bound.
+//
+// # Files
+//
+// accounts.go, entries.go, audit.go, busy.go (for how long the GPU is kept busy).
+package accounts
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/holdings"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+// Process is a worker. It is told apart by being another one.
+type Process interface {
+	// PID is its number on the host; false: the driver can't be asked about it.
+	PID() (int, bool)
+	// TooMuch says that it holds far more memory than it counted, and must end.
+	TooMuch()
+}
+
+// Config is what Accounts are made of.
+type Config struct {
+	Page      *ledger.Page // in which device memory is counted; nil: nobody counts
+	Gate      *gate.Page   // at which the GPU's time is counted; nil: it isn't
+	Tolerance uint64       // how much more than the bound the driver may have
+	// Ask asks the GPU's driver what these processes of the host have; nil: it can't be asked. It
+	// may take a while.
+	Ask   func(pids []int) (ledger.Usage, error)
+	Pause time.Duration // between two of these questions; 0: a second
+	// GPUTime is for how many nanoseconds all workers together kept the GPU busy.
+	GPUTime func() uint64
+	// Guard runs a part of this, which a fault of it doesn't outlive.
+	Guard func(part string, f func()) bool
+	Log   *logrus.Entry
+}
+
+// Accounts are a VM's.
+type Accounts struct {
+	config   Config
+	mu       sync.Mutex
+	holdings *holdings.Holdings // guarded by mu, as is what follows
+	running  map[Process]*places
+	served   entries // of workers that have had a channel
+	ahead    entries // of those that were started ahead of use, in the ledger
+	busy     busy
+	auditing bool // audit runs
+}
+
+// places are where a process counts.
+type places struct{ served, ahead int } // noEntry: nowhere
+
+// ledger is where it counts now; false for one that doesn't yet.
+func (p *places) ledger() (int, bool) {
+	switch {
+	case p.served != noEntry:
+		return p.served, true
+	case p.ahead != noEntry:
+		return ledger.Warm + p.ahead, true
+	}
+	return 0, false
+}
+
+// New makes the accounts of a VM without processes, and without a bound.
+func New(c Config) *Accounts {
+	return &Accounts{config: c, running: map[Process]*places{},
+		holdings: holdings.New(holdings.Config{
+			Page: c.Page, Tolerance: c.Tolerance, Ask: c.Ask, Log: c.Log,
+		})}
+}
+
+// SetBound bounds what the VM may have of each GPU; 0 is no bound.
+func (a *Accounts) SetBound(bytes uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.holdings.SetBound(bytes)
+}
+
+// Began is told of a process that serves nobody yet.
+func (a *Accounts) Began(p Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[p] = &places{noEntry, noEntry}
+	a.beginAudit()
+}
+
+// Ahead gives a process that is started ahead of use a place of its own in the ledger.
+func (a *Accounts) Ahead(p Process) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	entry, err := a.ahead.take()
+	if err != nil {
+		return err
+	}
+	if x := a.running[p]; x != nil {
+		x.ahead = entry
+		return nil
+	}
+	a.ahead.free(entry) // it has ended
+	return nil
+}
+
+// Reserve takes an entry for a process that is to serve a guest process.
+func (a *Accounts) Reserve() (entry int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.served.take()
+}
+
+// Release gives back an entry that no process got.
+func (a *Accounts) Release(entry int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.served.free(entry)
+}
+
+// Serve gives a process its entry, until it has ended, with the guest process that it serves.
+func (a *Accounts) Serve(p Process, entry int, guestPID int32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x := a.running[p]
+	if x == nil { // it has ended
+		a.served.free(entry)
+		return
+	}
+	x.served = entry
+	a.holdings.Begin(entry, guestPID)
+}
+
+// Ended takes back what a process had: nothing of its work goes on.
+func (a *Accounts) Ended(p Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x := a.running[p]
+	if x == nil {
+		return
+	}
+	delete(a.running, p)
+	if x.ahead != noEntry {
+		a.holdings.End(ledger.Warm + x.ahead)
+		a.ahead.free(x.ahead)
+	}
+	if x.served != noEntry {
+		a.holdings.End(x.served)
+		if a.config.Gate != nil {
+			a.config.Gate.Clear(x.served)
+		}
+		a.served.free(x.served)
+	}
+}
+
+// MoverEnded is told that there is no mover.
+func (a *Accounts) MoverEnded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.holdings.End(ledger.Mover)
+}
+
+// Runs says whether a process has begun and not ended.
+func (a *Accounts) Runs(p Process) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running[p] != nil
+}
+
+// Serving says whether a process serves a guest process, or did and hasn't ended.
+func (a *Accounts) Serving() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.served != 0
+}
+
+// Pass adds the pages to a message to a process, and its entry.
+func (a *Accounts) Pass(m *handover.Message, fds []int, p Process) []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x := a.running[p]
+	if x == nil { // it has ended
+		return fds
+	}
+	if x.served != noEntry {
+		fds = a.passGate(m, fds, x.served)
+	}
+	entry, _ := x.ledger()
+	return a.holdings.Pass(m, fds, entry)
+}
+
+// passGate adds the gate to a message to a process that serves a guest process.
+func (a *Accounts) passGate(m *handover.Message, fds []int, entry int) []int {
+	m.Entry = entry
+	if a.config.Gate == nil {
+		return fds
+	}
+	memory, bell, opened := a.config.Gate.FDs()
+	m.Files.Gate = true
+	return append(fds, memory, bell, opened)
+}
+
+// PassMover adds the ledger to a message to the mover.
+func (a *Accounts) PassMover(m *handover.Message, fds []int) []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.holdings.Pass(m, fds, ledger.Mover)
+}
+
+// Entry is where a process counts in the ledger now; false for one that doesn't yet.
+func (a *Accounts) Entry(p Process) (int, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.running[p]; x != nil {
+		return x.ledger()
+	}
+	return noEntry, false
+}
+
+// Of is what a process has, of all GPUs together; nil if nobody counts.
+func (a *Accounts) Of(p Process) map[string]uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.running[p]; x != nil {
+		if entry, counts := x.ledger(); counts {
+			return a.holdings.Of(entry)
+		}
+	}
+	return nil
+}
+
+// All is what the VM has of all GPUs together, by kind; nil if nobody counts.
+func (a *Accounts) All() map[string]uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.holdings.All()
+}
+
+// Sum is all that the VM has, of all GPUs together.
+func (a *Accounts) Sum() (bytes uint64) {
+	for _, n := range a.All() {
+		bytes += n
+	}
+	return bytes
+}
+
+// GPUs are those that the VM uses.
+func (a *Accounts) GPUs() []holdings.GPU {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.holdings.GPUs()
+}
