@@ -5,6 +5,7 @@ package tests
 import (
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,30 @@ func TestTwoGPUs(t *testing.T) {
 		got := vm.batch(t, jobs, "--gpu", "soft:2")
 		for _, p := range all {
 			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
+		}
+	})
+}
+
+// TestJoinedGPUs: NVIDIA's tool prints how a VM's GPUs are joined.
+func TestJoinedGPUs(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		smi := filepath.Join(nvmlTools(t), "nvidia-smi")
+		for _, run := range []struct {
+			args string
+			want *regexp.Regexp
+		}{
+			{"topo -m", regexp.MustCompile(`(?m)^GPU1\s+NV6\s+X\s`)},
+			{"topo -p2p n", regexp.MustCompile(`(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`)},
+			{"nvlink -s", regexp.MustCompile(`(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`)},
+			{"nvlink -p", regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:02:00\.0\n`)},
+		} {
+			r := vm.run(t, vm.limit, append([]string{"--gpu", "soft:3", "--", smi},
+				strings.Fields(run.args)...)...)
+			if r.exit != 0 || r.stderr != "" || !run.want.MatchString(r.stdout) {
+				t.Errorf("nvidia-smi %s: exit code %d, output %s%s", run.args, r.exit,
+					tail(r.stdout), tail(r.stderr))
+			}
 		}
 	})
 }

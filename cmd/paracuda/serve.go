@@ -59,7 +59,7 @@ func (o *deviceOptions) serve() error {
 	if o.gpus, err = takeGPUs(o.gpu, gpu); err != nil {
 		return err
 	}
-	o.settings.Policy.SoftGPUs = softGPUsOf(o.gpu)
+	o.settings.Policy.SoftGPUs, o.settings.Policy.GPUs = softGPUsOf(o.gpu), &o.gpus
 	for i := range o.gpus {
 		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
 	}

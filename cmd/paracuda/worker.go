@@ -132,5 +132,6 @@ func newDriver(
 func cudaOptions(p handover.Policy, capture *output.Capture, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
 		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
+		Known: p.Known(),
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
 	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	MemoryLimit uint64
 	// Accounts are what device memory counts for, contexts too; nil: nobody shares it.
 	Accounts *ledger.Process
+	// Known is what the host knows of GPUs that the driver doesn't tell here: their NVLinks.
+	Known []hostgpus.GPU
 	// PCI is the folder in which PCI devices are looked up; pcie.Devices if empty.
 	PCI string
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.

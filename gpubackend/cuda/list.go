@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvlinks"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -22,7 +23,13 @@ func List() ([]hostgpus.GPU, error) {
 	if err := os.Setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID"); err != nil {
 		return nil, err
 	}
-	return list(DefaultLibrary)
+	gpus, err := list(DefaultLibrary)
+	if err != nil {
+		return nil, err
+	}
+	// Without NVML, or with one of before NVLink, the GPUs are as good without.
+	_ = nvlinks.Add(nvlinks.DefaultLibrary, gpus)
+	return gpus, nil
 }
 
 func list(library string) ([]hostgpus.GPU, error) {

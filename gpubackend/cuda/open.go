@@ -53,6 +53,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	}
 	d.gpus.Set(all)
 	s.Pair = d.pairs()
+	hostgpus.DescribeLinks(s.Device, s.Pair, d.options.Known)
 	base, r := d.memoryRoom.Open()
 	if r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("reserve addresses for device memory")

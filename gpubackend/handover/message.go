@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 // Kind names a message.
@@ -174,6 +176,17 @@ type Policy struct {
 	SoftMemory    uint64 // of each of SoftGPUs
 	SoftGPUs      int    // 0: one
 	AllowPageable bool
+	// the VM's GPUs as the host describes them, of which a worker takes their NVLinks; they stay
+	// the same, so that policies can be compared
+	GPUs *[]hostgpus.GPU `json:",omitempty"`
+}
+
+// Known are GPUs, or none.
+func (p *Policy) Known() []hostgpus.GPU {
+	if p.GPUs == nil {
+		return nil
+	}
+	return *p.GPUs
 }
 
 // Defaults of HostMemory. On a real GPU the images of libraries count, of which a framework loads

@@ -42,6 +42,8 @@ type GPU struct {
 	Place  pcie.Address `json:"bus"`
 	Memory uint64       `json:"memory"`
 	Peers  []int        `json:"peers,omitempty"` // whose memory it reaches, by their indices
+	// as far as the driver tells of them, up or not
+	NVLinks []NVLink `json:"nvlinks,omitempty"`
 }
 
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }

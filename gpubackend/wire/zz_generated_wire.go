@@ -970,6 +970,7 @@ const (
 
 // from the first to the first, from the first to the second, and so on.
 const Attributes = 160 // device attributes 0 .. 159
+const Nvlinks = 32     // of a GPU at most
 
 // Snapshot is struct snapshot of wire.def.
 type Snapshot struct {
@@ -1010,46 +1011,56 @@ func (x *Snapshot) Encode(b []byte) {
 
 // SnapshotDevice is struct snapshot_device of wire.def.
 type SnapshotDevice struct {
-	Name              [128]uint8
-	Uuid              [16]uint8
-	Luid              [8]uint8
-	LuidMask          uint32
-	LuidResult        uint32
-	TotalMemory       uint64
-	Attribute         [160]int32
-	AttributeResult   [160]int32
-	LinkGeneration    uint32 // of its PCI Express link on the host, at the moment; 0: not known, as with all of these
-	LinkWidth         uint32
-	LinkMaxGeneration uint32 // where it is plugged in
-	LinkMaxWidth      uint32
-	LinkOwnGeneration uint32 // at most, wherever it is plugged in
-	Unused            uint32
+	Name               [128]uint8
+	Uuid               [16]uint8
+	Luid               [8]uint8
+	LuidMask           uint32
+	LuidResult         uint32
+	TotalMemory        uint64
+	Attribute          [160]int32
+	AttributeResult    [160]int32
+	LinkGeneration     uint32 // of its PCI Express link on the host, at the moment; 0: not known, as with all of these
+	LinkWidth          uint32
+	LinkMaxGeneration  uint32 // where it is plugged in
+	LinkMaxWidth       uint32
+	LinkOwnGeneration  uint32     // at most, wherever it is plugged in
+	Nvlinks            uint32     // how many it has: those of which the following tells; 0: none, or it isn't known
+	NvlinkVersion      [32]uint8  // NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's
+	NvlinkCapabilities [32]uint8  // bit n: NVML's capability n
+	NvlinkRemote       [32]uint8  // what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
+	NvlinkSpeed        [32]uint32 // in MB/s; 0: not known
+	NvlinkPlace        [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
 }
 
 // SnapshotDeviceSize is the size of SnapshotDevice on the wire.
-const SnapshotDeviceSize = 1472
+const SnapshotDeviceSize = 1952
 
 // Offsets of the fields of SnapshotDevice.
 const (
-	SnapshotDeviceNameOffset              = 0
-	SnapshotDeviceUuidOffset              = 128
-	SnapshotDeviceLuidOffset              = 144
-	SnapshotDeviceLuidMaskOffset          = 152
-	SnapshotDeviceLuidResultOffset        = 156
-	SnapshotDeviceTotalMemoryOffset       = 160
-	SnapshotDeviceAttributeOffset         = 168
-	SnapshotDeviceAttributeResultOffset   = 808
-	SnapshotDeviceLinkGenerationOffset    = 1448
-	SnapshotDeviceLinkWidthOffset         = 1452
-	SnapshotDeviceLinkMaxGenerationOffset = 1456
-	SnapshotDeviceLinkMaxWidthOffset      = 1460
-	SnapshotDeviceLinkOwnGenerationOffset = 1464
-	SnapshotDeviceUnusedOffset            = 1468
+	SnapshotDeviceNameOffset               = 0
+	SnapshotDeviceUuidOffset               = 128
+	SnapshotDeviceLuidOffset               = 144
+	SnapshotDeviceLuidMaskOffset           = 152
+	SnapshotDeviceLuidResultOffset         = 156
+	SnapshotDeviceTotalMemoryOffset        = 160
+	SnapshotDeviceAttributeOffset          = 168
+	SnapshotDeviceAttributeResultOffset    = 808
+	SnapshotDeviceLinkGenerationOffset     = 1448
+	SnapshotDeviceLinkWidthOffset          = 1452
+	SnapshotDeviceLinkMaxGenerationOffset  = 1456
+	SnapshotDeviceLinkMaxWidthOffset       = 1460
+	SnapshotDeviceLinkOwnGenerationOffset  = 1464
+	SnapshotDeviceNvlinksOffset            = 1468
+	SnapshotDeviceNvlinkVersionOffset      = 1472
+	SnapshotDeviceNvlinkCapabilitiesOffset = 1504
+	SnapshotDeviceNvlinkRemoteOffset       = 1536
+	SnapshotDeviceNvlinkSpeedOffset        = 1568
+	SnapshotDeviceNvlinkPlaceOffset        = 1696
 )
 
 // Decode reads SnapshotDevice from b, which must hold SnapshotDeviceSize bytes.
 func (x *SnapshotDevice) Decode(b []byte) {
-	_ = b[1471]
+	_ = b[1951]
 	copy(x.Name[:], b[0:128])
 	copy(x.Uuid[:], b[128:144])
 	copy(x.Luid[:], b[144:152])
@@ -1067,12 +1078,21 @@ func (x *SnapshotDevice) Decode(b []byte) {
 	x.LinkMaxGeneration = uint32(binary.LittleEndian.Uint32(b[1456:]))
 	x.LinkMaxWidth = uint32(binary.LittleEndian.Uint32(b[1460:]))
 	x.LinkOwnGeneration = uint32(binary.LittleEndian.Uint32(b[1464:]))
-	x.Unused = uint32(binary.LittleEndian.Uint32(b[1468:]))
+	x.Nvlinks = uint32(binary.LittleEndian.Uint32(b[1468:]))
+	copy(x.NvlinkVersion[:], b[1472:1504])
+	copy(x.NvlinkCapabilities[:], b[1504:1536])
+	copy(x.NvlinkRemote[:], b[1536:1568])
+	for i := range x.NvlinkSpeed {
+		x.NvlinkSpeed[i] = uint32(binary.LittleEndian.Uint32(b[1568+4*i:]))
+	}
+	for i := range x.NvlinkPlace {
+		x.NvlinkPlace[i] = uint64(binary.LittleEndian.Uint64(b[1696+8*i:]))
+	}
 }
 
 // Encode writes SnapshotDevice to b, which must hold SnapshotDeviceSize bytes.
 func (x *SnapshotDevice) Encode(b []byte) {
-	_ = b[1471]
+	_ = b[1951]
 	copy(b[0:128], x.Name[:])
 	copy(b[128:144], x.Uuid[:])
 	copy(b[144:152], x.Luid[:])
@@ -1090,7 +1110,16 @@ func (x *SnapshotDevice) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[1456:], uint32(x.LinkMaxGeneration))
 	binary.LittleEndian.PutUint32(b[1460:], uint32(x.LinkMaxWidth))
 	binary.LittleEndian.PutUint32(b[1464:], uint32(x.LinkOwnGeneration))
-	binary.LittleEndian.PutUint32(b[1468:], uint32(x.Unused))
+	binary.LittleEndian.PutUint32(b[1468:], uint32(x.Nvlinks))
+	copy(b[1472:1504], x.NvlinkVersion[:])
+	copy(b[1504:1536], x.NvlinkCapabilities[:])
+	copy(b[1536:1568], x.NvlinkRemote[:])
+	for i := range x.NvlinkSpeed {
+		binary.LittleEndian.PutUint32(b[1568+4*i:], uint32(x.NvlinkSpeed[i]))
+	}
+	for i := range x.NvlinkPlace {
+		binary.LittleEndian.PutUint64(b[1696+8*i:], uint64(x.NvlinkPlace[i]))
+	}
 }
 
 // SnapshotPair is struct snapshot_pair of wire.def.
@@ -1100,8 +1129,8 @@ type SnapshotPair struct {
 	Atomics     uint8 // and natively all atomic operations on it
 	Arrays      uint8 // and arrays
 	Performance uint8 // CUDA's rank: the lower the better
-	Links       uint8 // NVLinks between the two
-	LinkVersion uint8 // of NVLink; 0: there is none
+	Links       uint8 // NVLinks between the two, directly or by switches
+	LinkVersion uint8 // NVML's number of their version; 0: there is none
 	Unused      [2]uint8
 }
 

@@ -18,6 +18,26 @@ struct paracuda_link {
 	uint32_t own_generation;	    /* at most, wherever it is plugged in */
 };
 
+#define PARACUDA_NVLINKS_MAX 32
+#define PARACUDA_GPUS_MAX 64
+
+/* One NVLink of a GPU. What isn't known is 0. */
+struct paracuda_nvlink {
+	uint8_t version; /* NVML's number; 0: it isn't up */
+	uint8_t capabilities; /* bit n: NVML's capability n */
+	uint8_t remote; /* the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known */
+	uint8_t unused;
+	uint32_t speed; /* in MB/s */
+	uint32_t domain, bus, device; /* where the other end is */
+};
+
+/* Those of a GPU. */
+struct paracuda_nvlinks {
+	uint32_t count, unused;
+	struct paracuda_nvlink link[PARACUDA_NVLINKS_MAX];
+	uint8_t to[PARACUDA_GPUS_MAX]; /* how many lead to each GPU, directly or by switches */
+};
+
 /* A process of the VM that has memory of a GPU. */
 struct paracuda_holder {
 	uint32_t pid, unused;
@@ -65,6 +85,7 @@ struct paracuda_table {
 	/* The watcher must stay for ever; NULL: nobody. */
 	void (*watch)(const struct paracuda_watcher *watcher);
 	int (*device_usage)(struct paracuda_usage *usage, int device);
+	int (*device_nvlinks)(struct paracuda_nvlinks *links, int device);
 };
 
 #endif

@@ -351,6 +351,7 @@ enum paracuda_copy_flag {
  * GPU, and a snapshot_pair for each two,
  * from the first to the first, from the first to the second, and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
+#define PARACUDA_NVLINKS 32 /* of a GPU at most */
 
 struct paracuda_snapshot {
 	__u32 driver_version;
@@ -375,9 +376,17 @@ struct paracuda_snapshot_device {
 	__u32 link_max_generation; /* where it is plugged in */
 	__u32 link_max_width;
 	__u32 link_own_generation; /* at most, wherever it is plugged in */
-	__u32 unused;
+	/* how many it has: those of which the following tells; 0: none, or it isn't known */
+	__u32 nvlinks;
+	/* NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's */
+	__u8 nvlink_version[32];
+	__u8 nvlink_capabilities[32]; /* bit n: NVML's capability n */
+	/* what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known */
+	__u8 nvlink_remote[32];
+	__u32 nvlink_speed[32]; /* in MB/s; 0: not known */
+	__u64 nvlink_place[32]; /* of the other end: PCI domain << 32 | bus << 8 | device */
 };
-#define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1472
+#define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1952
 
 /* The way from a GPU to the memory of another one of the guest's. A GPU's way to itself is 0. */
 struct paracuda_snapshot_pair {
@@ -385,8 +394,8 @@ struct paracuda_snapshot_pair {
 	__u8 atomics; /* and natively all atomic operations on it */
 	__u8 arrays; /* and arrays */
 	__u8 performance; /* CUDA's rank: the lower the better */
-	__u8 links; /* NVLinks between the two */
-	__u8 link_version; /* of NVLink; 0: there is none */
+	__u8 links; /* NVLinks between the two, directly or by switches */
+	__u8 link_version; /* NVML's number of their version; 0: there is none */
 	__u8 unused[2];
 };
 #define PARACUDA_SIZEOF_SNAPSHOT_PAIR 8

@@ -12,7 +12,7 @@
 
 #include "paracuda_table.h"
 
-#define GPUS_MAX 64
+#define GPUS_MAX PARACUDA_GPUS_MAX
 
 /* How a GPU reaches the memory of another. */
 enum { PEER_ACCESS = 1, PEER_ATOMICS = 2 };
@@ -30,6 +30,7 @@ struct gpu {
 	uint32_t pci_device,
 		pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
 	struct paracuda_link link;
+	struct paracuda_nvlinks nvlinks;
 	uint8_t peer[GPUS_MAX]; /* ways to the memory of each GPU */
 	int usage_known; /* it was asked for, with free memory */
 	struct paracuda_usage usage;

@@ -102,6 +102,10 @@ int gpu_now(const struct gpu *g, struct gpu *out);
 /* What a process has of a GPU; NOT_AVAILABLE where that isn't known. */
 uint64_t process_memory(const struct gpu *now, uint32_t pid);
 
+/* Whether a field is of NVLinks, and its value. */
+int nvlink_has_field(unsigned field);
+enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigned *value);
+
 /* What is wrong with a handle. */
 enum nvml gpu_error(void);
 

@@ -71,17 +71,25 @@ EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext
 	return NVML_SUCCESS;
 }
 
-/* Each field is of the hardware's state, and says for itself that it isn't there. */
+#define UNSIGNED_INT 1 /* nvmlValueType_t */
+
+/* A field that isn't of NVLinks is of the hardware's state: it says that it isn't there. */
+static void field(const struct gpu *g, struct field_value *f)
+{
+	unsigned value = 0;
+
+	f->result = nvlink_has_field(f->field) ? nvlink_field(g, f, &value) : NVML_NOT_SUPPORTED;
+	f->type = UNSIGNED_INT;
+	f->value = value;
+}
+
 EXPORT enum nvml nvmlDeviceGetFieldValues(const void *handle, int count, struct field_value *values)
 {
 	FIND(g, handle, values);
-	(void)g;
 	if (count <= 0)
 		return NVML_INVALID_ARGUMENT;
-	for (int i = 0; i < count; i++) {
-		values[i].result = NVML_NOT_SUPPORTED;
-		values[i].value = 0;
-	}
+	for (int i = 0; i < count; i++)
+		field(g, &values[i]);
 	return NVML_SUCCESS;
 }
 

@@ -126,8 +126,10 @@ static void ask_link(struct gpu *g, int device)
 {
 	const struct paracuda_table *own = own_table();
 
-	if (own)
-		own->device_link(&g->link, device);
+	if (!own)
+		return;
+	own->device_link(&g->link, device);
+	own->device_nvlinks(&g->nvlinks, device);
 }
 
 /* Attributes of the way from a device to another. */

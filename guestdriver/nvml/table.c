@@ -49,6 +49,17 @@ static enum nvml no_processes(const void *handle, unsigned *count)
 	return NVML_SUCCESS;
 }
 
+/* How near two GPUs are on PCI Express, as nvmlDeviceGetTopologyCommonAncestor says: SYS. */
+static enum nvml nearness(const char *first, const char *second, unsigned *level)
+{
+	enum { SYS = 4 };
+
+	if (!first || !second || !level)
+		return NVML_INVALID_ARGUMENT;
+	*level = SYS;
+	return NVML_SUCCESS;
+}
+
 static enum nvml by_index(unsigned index, void **handle)
 {
 	if (!handle || !gpu_at(index))
@@ -59,6 +70,7 @@ static enum nvml by_index(unsigned index, void **handle)
 
 /* The entries whose meaning is known. Without the first nvidia-smi finds no GPU. */
 enum {
+	ENTRY_NEARNESS = 23,
 	ENTRY_HANDLE = 81,
 	ENTRY_COMPUTE_PROCESSES = 213,
 	ENTRY_GRAPHICS_PROCESSES = 214,
@@ -90,6 +102,7 @@ EXPORT enum nvml nvmlInternalGetExportTable(const void **table, const void *id)
 	}
 	for (unsigned i = 1; i < WORDS; i++)
 		words[i] = (uintptr_t)unsupported;
+	words[ENTRY_NEARNESS] = (uintptr_t)nearness;
 	words[ENTRY_HANDLE] = (uintptr_t)by_index;
 	words[ENTRY_COMPUTE_PROCESSES] = (uintptr_t)processes;
 	words[ENTRY_GRAPHICS_PROCESSES] = (uintptr_t)no_processes;

@@ -2,7 +2,6 @@
 /*
  * How a VM's GPUs are joined to one another: who reaches whose memory, as CUDA says. A GPU isn't
  * its own peer, as natively; libraries ask all the same. NCCL doesn't start without an answer.
- * Whether a way is NVLink or PCI Express isn't known.
  */
 #include <string.h>
 
@@ -16,13 +15,18 @@ enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5 };
 EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what,
 					int *status)
 {
+	unsigned other;
 	uint8_t way;
-	int ok;
+	int ok[P2P_KINDS];
 
 	FIND(g, first, status && gpu_of(second) && what < P2P_KINDS);
-	way = g->peer[gpu_of(second) - gpu_at(0)];
-	ok = what <= P2P_WRITES ? way & PEER_ACCESS : what == P2P_ATOMICS ? way & PEER_ATOMICS : 0;
-	*status = ok ? P2P_OK : P2P_NOT_SUPPORTED;
+	other = gpu_index(gpu_of(second));
+	way = g->peer[other];
+	ok[P2P_READS] = ok[P2P_WRITES] = way & PEER_ACCESS;
+	ok[P2P_NVLINK] = g->nvlinks.to[other];
+	ok[P2P_ATOMICS] = way & PEER_ATOMICS;
+	ok[P2P_PCI] = 0;
+	*status = ok[what] ? P2P_OK : P2P_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }
 
@@ -30,6 +34,18 @@ EXPORT enum nvml nvmlDeviceOnSameBoard(const void *first, const void *second, in
 {
 	FIND(g, first, same && gpu_of(second));
 	*same = g == gpu_of(second);
+	return NVML_SUCCESS;
+}
+
+/* nvmlGpuTopologyLevel_t */
+enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_SYSTEM = 50 };
+
+/* How near two are on PCI Express isn't known: no nearer than any two of a machine. */
+EXPORT enum nvml nvmlDeviceGetTopologyCommonAncestor(const void *first, const void *second,
+						     unsigned *level)
+{
+	FIND(g, first, level && gpu_of(second));
+	*level = g == gpu_of(second) ? TOPOLOGY_INTERNAL : TOPOLOGY_SYSTEM;
 	return NVML_SUCCESS;
 }
 

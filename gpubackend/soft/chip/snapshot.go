@@ -53,6 +53,7 @@ func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
 			s.Pair = append(s.Pair, way(i, j))
 		}
 	}
+	hostgpus.DescribeLinks(s.Device, s.Pair, joined(s.Device))
 	return s
 }
 

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/zz_generated_prototypes.h"
+#include "paracuda_table.h"
 
+_Static_assert(PARACUDA_NVLINKS == PARACUDA_NVLINKS_MAX, "links");
 _Static_assert(sizeof(struct paracuda_snapshot_pair) == PARACUDA_SIZEOF_SNAPSHOT_PAIR, "pair");
 
 #define ATOMIC_LAST 12 /* of CUatomicOperation */
@@ -40,6 +42,30 @@ struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to)
 	if (from == to)
 		return (struct paracuda_snapshot_pair){ 0 };
 	return pairs.from[devices.host[from] * pairs.n + devices.host[to]];
+}
+
+CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
+{
+	const struct paracuda_snapshot_device *d;
+
+	ENTER_DEVICE(links, dev);
+	d = devices.snapshot[dev];
+	*links = (struct paracuda_nvlinks){
+		.count = d->nvlinks < PARACUDA_NVLINKS ? d->nvlinks : PARACUDA_NVLINKS,
+	};
+	for (unsigned i = 0; i < links->count; i++)
+		links->link[i] = (struct paracuda_nvlink){
+			.version = d->nvlink_version[i],
+			.capabilities = d->nvlink_capabilities[i],
+			.remote = d->nvlink_remote[i],
+			.speed = d->nvlink_speed[i],
+			.domain = (uint32_t)(d->nvlink_place[i] >> 32),
+			.bus = d->nvlink_place[i] >> 8 & 0xff,
+			.device = d->nvlink_place[i] & 0xff,
+		};
+	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++)
+		links->to[i] = device_pair(dev, (CUdevice)i).links;
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)

@@ -10,6 +10,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/context.h"
 #include "devices/device.h"
+#include "devices/peers.h"
 #include "exports/integrity.h"
 #include "exports/tools.h"
 #include "exports/unsupported.h"
@@ -232,8 +233,9 @@ static const word device[26] = {
 	[3 ... 25] = FUNCTION(other_unknown),
 };
 
-static const word own[4] = { sizeof(struct paracuda_table), FUNCTION(device_link),
-			     FUNCTION(activity_watch), FUNCTION(device_usage) };
+static const word own[5] = { sizeof(struct paracuda_table), FUNCTION(device_link),
+			     FUNCTION(activity_watch), FUNCTION(device_usage),
+			     FUNCTION(device_nvlinks) };
 
 _Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
 

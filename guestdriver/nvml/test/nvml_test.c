@@ -45,6 +45,13 @@ int nvmlDeviceGetCpuAffinityWithinScope(device d, unsigned words, unsigned long 
 					unsigned scope);
 int nvmlDeviceGetMemoryAffinity(device d, unsigned words, unsigned long *set, unsigned scope);
 
+int nvmlDeviceGetNvLinkState(device d, unsigned link, unsigned *out);
+int nvmlDeviceGetNvLinkVersion(device d, unsigned link, unsigned *out);
+int nvmlDeviceGetNvLinkCapability(device d, unsigned link, unsigned what, unsigned *out);
+int nvmlDeviceGetNvLinkRemoteDeviceType(device d, unsigned link, unsigned *out);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(device d, unsigned link, void *out);
+int nvmlDeviceGetFieldValues(device d, int count, void *values);
+int nvmlDeviceGetTopologyCommonAncestor(device a, device b, unsigned *level);
 int nvmlDeviceGetUtilizationRates(device d, unsigned *out);
 uint64_t process_memory(const struct gpu *now, uint32_t pid);
 
@@ -90,6 +97,78 @@ static void links(void)
 	}
 }
 
+struct field {
+	uint32_t id, scope;
+	int64_t timestamp, latency;
+	int32_t type, result;
+	uint64_t value;
+};
+
+static void nvlinks(void)
+{
+	static const struct {
+		unsigned link;
+		int state, result, type, place;
+		unsigned bus;
+	} wants[] = {
+		{ 0, 0, SUCCESS, 2, SUCCESS, 0xa0 },
+		{ 1, 0, NOT_SUPPORTED, -1, NOT_SUPPORTED, 0 },
+		{ 2, 0, SUCCESS, 0, SUCCESS, 7 },
+		{ 3, 0, SUCCESS, 255, NOT_SUPPORTED, 0 },
+		{ 4, NOT_SUPPORTED, NOT_SUPPORTED, -1, NOT_SUPPORTED, 0 },
+		{ 18, INVALID_ARGUMENT, INVALID_ARGUMENT, -1, INVALID_ARGUMENT, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++) {
+		unsigned n = wants[i].link, got = 4711, info[17] = { 0 };
+
+		CHECK_IS(wants[i].state, nvmlDeviceGetNvLinkState(first, n, &got));
+		CHECK_IS(wants[i].state ? 4711 : wants[i].result == SUCCESS, got);
+		CHECK_IS(wants[i].result, nvmlDeviceGetNvLinkVersion(first, n, &got));
+		CHECK_IS(wants[i].result, nvmlDeviceGetNvLinkRemoteDeviceType(first, n, &got));
+		if (wants[i].result == SUCCESS)
+			CHECK_IS(wants[i].type, got);
+		CHECK_IS(wants[i].place, nvmlDeviceGetNvLinkRemotePciInfo_v2(first, n, info));
+		CHECK_IS(wants[i].bus, info[5]);
+	}
+}
+
+static void nvlink_more(void)
+{
+	static const struct {
+		unsigned id, scope;
+		int result;
+		unsigned value;
+	} wants[] = {
+		{ 165, 0, SUCCESS, 1 },		  { 165, 1, SUCCESS, 0 },
+		{ 165, 4, NOT_SUPPORTED, 0 },	  { 164, 2, SUCCESS, 25000 },
+		{ 164, 3, NOT_SUPPORTED, 0 },	  { 166, 0, SUCCESS, 6 },
+		{ 86, 0, SUCCESS, 25000 },	  { 91, 0, SUCCESS, 4 },
+		{ 147, 0, SUCCESS, 1 },		  { 82, 0, NOT_SUPPORTED, 0 },
+		{ 165, 99, INVALID_ARGUMENT, 0 },
+	};
+	unsigned has;
+
+	CHECK_IS(SUCCESS, nvmlDeviceGetNvLinkCapability(first, 2, 0, &has));
+	CHECK_IS(1, has);
+	CHECK_IS(SUCCESS, nvmlDeviceGetNvLinkCapability(first, 2, 2, &has));
+	CHECK_IS(0, has);
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetNvLinkCapability(first, 2, 6, &has));
+	CHECK_IS(NOT_SUPPORTED, nvmlDeviceGetNvLinkState(second, 0, &has));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetNvLinkState(first, 0, NULL));
+	for (size_t i = 0; i < sizeof(wants) / sizeof(wants[0]); i++) {
+		struct field f = { .id = wants[i].id, .scope = wants[i].scope, .value = 1 };
+
+		CHECK_IS(SUCCESS, nvmlDeviceGetFieldValues(first, 1, &f));
+		CHECK_IS(wants[i].result, f.result);
+		CHECK_IS(wants[i].value, (unsigned)f.value);
+	}
+	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, first, &has));
+	CHECK_IS(0, has);
+	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyCommonAncestor(first, second, &has));
+	CHECK_IS(50, has);
+}
+
 static void numbers_on_the_bus(void)
 {
 	uint32_t info[17];
@@ -113,9 +192,9 @@ static void pairs(void)
 		value = -1;
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, first, what, &value));
 		CHECK_IS(5, value);
-		/* Reads, writes and atomics; the way back isn't there. */
+		/* Reads, writes, atomics, and a link; the way back isn't there. */
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, second, what, &value));
-		CHECK_IS(what == 2 || what == 4 ? 5 : 0, value);
+		CHECK_IS(what == 4 ? 5 : 0, value);
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(second, first, what, &value));
 		CHECK_IS(5, value);
 	}
@@ -203,6 +282,8 @@ int main(void)
 	CHECK_IS(SUCCESS, nvmlDeviceGetHandleByIndex_v2(0, &first));
 	CHECK_IS(SUCCESS, nvmlDeviceGetHandleByIndex_v2(1, &second));
 	links();
+	nvlinks();
+	nvlink_more();
 	numbers_on_the_bus();
 	pairs();
 	records();

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, over NVML, which
+// is opened at run time. The driver may hang with its GPU, or crash, so that this belongs in a
+// process of its own.
+//
+// Files: nvlinks.go (what is asked), nvml_cgo.go (the calls).
+package nvlinks
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
+)
+
+// DefaultLibrary is the name under which NVML is installed.
+const DefaultLibrary = "libnvidia-ml.so.1"
+
+// most is how many links a GPU of today has.
+const most = 18
+
+// NVML's numbers.
+const (
+	active       = 1
+	capabilities = 6
+	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
+)
+
+// Add fills in the links of GPUs that NVML knows. It says why NVML can't be asked; of what NVML
+// doesn't tell there is nothing.
+func Add(library string, gpus []hostgpus.GPU) error {
+	l, err := open(library)
+	if err != nil {
+		return err
+	}
+	for i := range gpus {
+		if device, ok := l.device(gpus[i].UUID); ok {
+			gpus[i].NVLinks = l.links(device)
+		}
+	}
+	return nil
+}
+
+// links asks for all links of a GPU: as many as it has, up or not.
+func (l *library) links(device handle) (list []hostgpus.NVLink) {
+	for n := range uint32(most) {
+		state, ok := l.state(device, n)
+		if !ok {
+			break
+		}
+		var link hostgpus.NVLink
+		if state == active {
+			link = l.link(device, n)
+		}
+		list = append(list, link)
+	}
+	return list
+}
+
+// link asks about one that is up.
+func (l *library) link(device handle, n uint32) (link hostgpus.NVLink) {
+	version, ok := l.version(device, n)
+	if !ok || version == 0 || version > 255 {
+		return link // what isn't known of is of no use
+	}
+	link.Version, link.Speed = uint8(version), l.field(device, fieldSpeed, n)
+	for c := range uint32(capabilities) {
+		if l.capable(device, n, c) {
+			link.Capabilities |= 1 << c
+		}
+	}
+	link.Remote = hostgpus.RemoteUnknown
+	domain, bus, dev, ok := l.remote(device, n)
+	if kind, told := l.remoteType(device, n); ok && told && kind < hostgpus.RemoteUnknown {
+		link.Remote = uint8(kind)
+		link.At = pcie.Address{Domain: domain, Bus: bus & 0xff, Device: dev & 0x1f}
+	}
+	return link
+}

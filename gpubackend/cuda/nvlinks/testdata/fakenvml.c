@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An NVML with a GPU of four links: to a switch, down, to a GPU, and to what it doesn't tell. */
+#include <string.h>
+
+static char gpu;
+
+struct pci {
+	char legacy[16];
+	unsigned int domain, bus, device, id, subsystem;
+	char text[32];
+};
+
+struct field {
+	unsigned int field, scope;
+	long long timestamp, latency;
+	int type, result;
+	unsigned long long value;
+};
+
+int nvmlInit_v2(void)
+{
+	return 0;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
+{
+	*device = &gpu;
+	return strcmp(uuid, "GPU-01020304-0506-0708-090a-0b0c0d0e0f10") ? 6 : 0;
+}
+
+int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state)
+{
+	(void)device;
+	*state = link != 1;
+	return link < 4 ? 0 : 2;
+}
+
+int nvmlDeviceGetNvLinkVersion(void *device, unsigned int link, unsigned int *version)
+{
+	(void)device;
+	(void)link;
+	*version = 6;
+	return 0;
+}
+
+int nvmlDeviceGetNvLinkCapability(void *device, unsigned int link, unsigned int what,
+				  unsigned int *has)
+{
+	(void)device;
+	(void)link;
+	*has = what == 0 || what == 2;
+	return what == 5 ? 3 : 0;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct pci *out)
+{
+	(void)device;
+	memset(out, 0, sizeof(*out));
+	out->bus = 0xa0 + link;
+	return link == 3 ? 3 : 0;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type)
+{
+	(void)device;
+	*type = link == 0 ? 2 : 0;
+	return 0;
+}
+
+int nvmlDeviceGetFieldValues(void *device, int count, struct field *values)
+{
+	(void)device;
+	for (int i = 0; i < count; i++) {
+		values[i].result = values[i].field == 164 ? 0 : 3;
+		values[i].value = 26562 + values[i].scope;
+	}
+	return 0;
+}

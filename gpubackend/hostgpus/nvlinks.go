@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostgpus
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/pcie"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// NVLink is one of a GPU's. The zero value is one that isn't up.
+type NVLink struct {
+	Version      uint8        `json:"version,omitempty"`      // NVML's number; 0: it isn't up
+	Capabilities uint8        `json:"capabilities,omitempty"` // bit n: NVML's capability n
+	Speed        uint32       `json:"speed,omitempty"`        // in MB/s; 0: not known
+	Remote       uint8        `json:"remote,omitempty"`       // what is at its other end
+	At           pcie.Address `json:"at"`                     // and where
+}
+
+// What is at the other end, as NVML numbers it.
+const (
+	RemoteGPU     = 0
+	RemoteSwitch  = 2
+	RemoteUnknown = 255
+)
+
+// same says whether two GPUs are one.
+func same(g *GPU, d *wire.SnapshotDevice) bool { return g.UUID == UUID(d.Uuid) }
+
+// DescribeLinks adds what the host knows of its GPUs' NVLinks to what a guest process is told of
+// those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
+func DescribeLinks(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
+	ways := make([]ways, len(devices))
+	for i := range devices {
+		ways[i].to = make([]uint8, len(devices))
+		for k := range host {
+			if same(&host[k], &devices[i]) {
+				ways[i].describe(devices, &devices[i], host[k].NVLinks)
+			}
+		}
+	}
+	for k := range pairs {
+		from, to := &ways[k/len(devices)], &ways[k%len(devices)]
+		if from == to {
+			continue
+		}
+		links := from.to[k%len(devices)] + min(from.switches, to.switches)
+		if links > 0 && to.version > 0 {
+			pairs[k].Links, pairs[k].LinkVersion = links, min(from.version, to.version)
+		}
+	}
+}
+
+// ways are where a GPU's links lead.
+type ways struct {
+	to                []uint8 // to each GPU
+	switches, version uint8
+}
+
+// describe adds the links of a device.
+func (w *ways) describe(all []wire.SnapshotDevice, d *wire.SnapshotDevice, links []NVLink) {
+	d.Nvlinks = uint32(min(len(links), wire.Nvlinks))
+	for n, l := range links[:d.Nvlinks] {
+		if l.Version == 0 || !w.counts(all, &l) {
+			continue
+		}
+		w.version = max(w.version, l.Version)
+		d.NvlinkVersion[n], d.NvlinkCapabilities[n] = l.Version, l.Capabilities
+		d.NvlinkSpeed[n], d.NvlinkRemote[n] = l.Speed, l.Remote
+		d.NvlinkPlace[n] = uint64(l.At.Domain)<<32 | uint64(l.At.Bus)<<8 | uint64(l.At.Device)
+	}
+}
+
+// counts says whether a process is told of a link, and counts it.
+func (w *ways) counts(all []wire.SnapshotDevice, l *NVLink) bool {
+	switch l.Remote {
+	case RemoteSwitch:
+		w.switches++
+		return true
+	case RemoteGPU:
+		for i := range all {
+			if Described(&all[i]).Place == l.At {
+				w.to[i]++
+				return true
+			}
+		}
+	case RemoteUnknown:
+		return true
+	}
+	return false
+}

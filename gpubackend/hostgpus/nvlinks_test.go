@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostgpus
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// TestDescribeLinks: links to GPUs that a process doesn't have aren't up; those to switches are.
+func TestDescribeLinks(t *testing.T) {
+	at := func(bus uint32) pcie.Address { return pcie.Address{Domain: 1, Bus: bus} }
+	link := func(remote uint8, bus uint32) NVLink {
+		return NVLink{Version: 6, Capabilities: 5, Speed: 26562, Remote: remote, At: at(bus)}
+	}
+	devices := make([]wire.SnapshotDevice, 3)
+	host := make([]GPU, 3)
+	for i := range devices {
+		devices[i].Uuid[0] = byte(i)
+		devices[i].Attribute[cudaabi.DeviceAttributePCIDomainID] = 1
+		devices[i].Attribute[cudaabi.DeviceAttributePCIBusID] = int32(10 + i)
+		host[i].UUID = UUID(devices[i].Uuid)
+	}
+	host[0].NVLinks = []NVLink{link(RemoteSwitch, 99), link(RemoteGPU, 11), link(RemoteGPU, 13), {},
+		link(RemoteSwitch, 98), link(RemoteUnknown, 0)}
+	host[1].NVLinks = []NVLink{link(RemoteSwitch, 99), link(RemoteGPU, 10)}
+	pairs := make([]wire.SnapshotPair, 9)
+	DescribeLinks(devices, pairs, host)
+	d := &devices[0]
+	if d.Nvlinks != 6 || [6]byte(d.NvlinkVersion[:]) != [6]byte{6, 6, 0, 0, 6, 6} ||
+		[6]byte(d.NvlinkRemote[:]) != [6]byte{2, 0, 0, 0, 2, 255} ||
+		d.NvlinkPlace[1] != 1<<32|11<<8 || d.NvlinkPlace[2] != 0 || d.NvlinkSpeed[0] != 26562 ||
+		d.NvlinkCapabilities[4] != 5 {
+		t.Errorf("%d links: %v, %v, %x, %v, %v", d.Nvlinks, d.NvlinkVersion, d.NvlinkRemote,
+			d.NvlinkPlace, d.NvlinkSpeed, d.NvlinkCapabilities)
+	}
+	for i, want := range []uint8{0, 2, 0, 2, 0, 0, 0, 0, 0} {
+		if pairs[i].Links != want || (pairs[i].LinkVersion == 6) != (want != 0) {
+			t.Errorf("from %d to %d: %d links of version %d", i/3, i%3, pairs[i].Links,
+				pairs[i].LinkVersion)
+		}
+	}
+}
+
+// TestManyLinks: more than there is room for are left out.
+func TestManyLinks(t *testing.T) {
+	devices := make([]wire.SnapshotDevice, 1)
+	many := make([]NVLink, wire.Nvlinks+1)
+	for i := range many {
+		many[i] = NVLink{Version: 6, Remote: RemoteSwitch}
+	}
+	DescribeLinks(devices, make([]wire.SnapshotPair, 1),
+		[]GPU{{UUID: UUID(devices[0].Uuid), NVLinks: many}})
+	if devices[0].Nvlinks != wire.Nvlinks {
+		t.Errorf("%d links", devices[0].Nvlinks)
+	}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chip
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Several GPUs are joined as a GPU of this kind can be: each two by links of their own. There are
+// no such links, and nothing is sent over them; what reads of them has something to read.
+const (
+	linksOfPair      = 6
+	linkVersion      = 6        // NVML's number of NVLink 4
+	linkSpeed        = 26562    // MB/s
+	linkCapabilities = 0b100101 // peers, and their atomic operations; valid
+)
+
+// joined describes the links of each of some GPUs to the others.
+func joined(devices []wire.SnapshotDevice) []hostgpus.GPU {
+	all := make([]hostgpus.GPU, len(devices))
+	for i := range devices {
+		all[i] = hostgpus.Described(&devices[i])
+	}
+	for i := range all {
+		for j := range all {
+			for range linksOfPair {
+				if i != j {
+					all[i].NVLinks = append(all[i].NVLinks, hostgpus.NVLink{
+						Version: linkVersion, Capabilities: linkCapabilities, Speed: linkSpeed,
+						Remote: hostgpus.RemoteGPU, At: all[j].Place,
+					})
+				}
+			}
+		}
+	}
+	return all
+}
