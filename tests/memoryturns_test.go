@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // These tests have VMs whose programs need 45 MiB each of a GPU that has 80, and compare what they
@@ -32,7 +32,7 @@ func (h *sharedHost) keeper(name string, settings ...string) (b *background, con
 func launches(t *testing.T, control string) uint64 {
 	t.Helper()
 	r := command(t, time.Minute, root, paracuda, "stats", "--json", control)
-	var a device.Answer
+	var a admin.Answer
 	if err := json.Unmarshal([]byte(r.stdout), &a); err != nil {
 		return 0 // not there yet
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // policyChanges are policies, what they were before, and the counter that grows while they hold and
@@ -139,7 +139,7 @@ func (p *policyRig) counters(t *testing.T) map[string]uint64 {
 	default:
 	}
 	r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket)
-	var a device.Answer
+	var a admin.Answer
 	if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil || len(a.Programs) != 1 {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // TestSuspendedUnderLoad suspends and resumes a VM again and again, in which a program computes in
@@ -42,7 +42,7 @@ func TestSuspendedUnderLoad(t *testing.T) {
 	})
 }
 
-func used(a *device.Answer) (sum uint64) {
+func used(a *admin.Answer) (sum uint64) {
 	for _, m := range a.Memory {
 		sum += m.Used
 	}
@@ -50,7 +50,7 @@ func used(a *device.Answer) (sum uint64) {
 }
 
 // state is what the device says, with one program.
-func (p *policyRig) state(t *testing.T) *device.Answer {
+func (p *policyRig) state(t *testing.T) *admin.Answer {
 	t.Helper()
 	a := p.answer(t)
 	if len(a.Programs) != 1 {
@@ -60,9 +60,9 @@ func (p *policyRig) state(t *testing.T) *device.Answer {
 }
 
 // answer is what the device says.
-func (p *policyRig) answer(t *testing.T) *device.Answer {
+func (p *policyRig) answer(t *testing.T) *admin.Answer {
 	t.Helper()
-	var a device.Answer
+	var a admin.Answer
 	out := p.must(t, "stats", "--json")
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.State == nil {
 		t.Fatalf("stats: %v, %s", err, out)

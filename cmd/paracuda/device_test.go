@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // startDeviceCommand runs `paracuda device` in this process, and passes on how it ends.
@@ -85,10 +85,10 @@ func TestControlBeforeTheVM(t *testing.T) {
 		filepath.Join(dir, "stats")
 	ended := startDeviceCommand("--socket-path", gpu, "--control", control, "--stats", stats)
 	dial(t, gpu).Close() // no VM yet
-	if _, err := device.Ask(control, device.Request{Set: "batch-commands=1"}); err != nil {
+	if _, err := admin.Ask(control, admin.Request{Set: "batch-commands=1"}); err != nil {
 		t.Error(err)
 	}
-	if a, err := device.Ask(control, device.Request{Stats: true}); err != nil || len(a.Stats) == 0 {
+	if a, err := admin.Ask(control, admin.Request{Stats: true}); err != nil || len(a.Stats) == 0 {
 		t.Errorf("the counters are %+v, %v", a, err)
 	}
 	use(t, dial(t, gpu)).Sock.Close()

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
@@ -185,7 +185,7 @@ func (v *keptVM) end() {
 func TestVMOutlivesTheDeviceProcess(t *testing.T) {
 	v := newKeptVM(t)
 	generation := v.must(wire.ControlHello, 0, wire.Version).Number
-	if _, err := device.Ask(v.control, device.Request{Set: "batch-commands=7"}); err != nil {
+	if _, err := admin.Ask(v.control, admin.Request{Set: "batch-commands=7"}); err != nil {
 		t.Fatal(err)
 	}
 	for round := range 3 {
@@ -209,7 +209,7 @@ func TestVMOutlivesTheDeviceProcess(t *testing.T) {
 	if g := v.must(wire.ControlHello, 0, wire.Version).Number; g != generation {
 		t.Errorf("the generation was %d and is %d", generation, g)
 	}
-	a, err := device.Ask(v.control, device.Request{Stats: true})
+	a, err := admin.Ask(v.control, admin.Request{Stats: true})
 	if err != nil || a.Policies["batch-commands"] != "7" {
 		t.Errorf("what was set is %q, %v", a.Policies["batch-commands"], err)
 	}

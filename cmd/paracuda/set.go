@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/policyfile"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 const setText = `Changes policies of a running VM. SOCKET is the device's control socket
@@ -86,7 +86,7 @@ func setAtDevice(args []string) error {
 		return err
 	}
 	for _, text := range args[1:] {
-		a, err := device.Ask(args[0], device.Request{Set: text})
+		a, err := admin.Ask(args[0], admin.Request{Set: text})
 		if err != nil {
 			return err
 		}

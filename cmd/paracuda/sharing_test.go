@@ -13,7 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // startDevice starts a `paracuda device` without a VM, and waits until it answers.
@@ -80,12 +80,12 @@ func TestDeviceTakesPart(t *testing.T) {
 		return err == nil && len(vms) == 1 && vms[0].Figures != nil
 	})
 	within(t, "the device knows its turns", func() bool {
-		a, err := device.Ask(control, device.Request{Stats: true})
+		a, err := admin.Ask(control, admin.Request{Stats: true})
 		return err == nil && a.Turns != nil && a.Turns.Name == "vm-1"
 	})
 	p.signal(syscall.SIGKILL)
 	<-p.done
-	if a, err := device.Ask(control, device.Request{Stats: true}); err != nil || a.Stats == nil {
+	if a, err := admin.Ask(control, admin.Request{Stats: true}); err != nil || a.Stats == nil {
 		t.Errorf("without an arbiter: %v", err)
 	}
 	p = startArbiter(t, p.path)

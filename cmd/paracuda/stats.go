@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -42,7 +42,7 @@ func statsCommand() *cobra.Command {
 
 // stats prints the counters of a running VM.
 func stats(socket string, raw bool) error {
-	a, err := device.Ask(socket, device.Request{Stats: true})
+	a, err := admin.Ask(socket, admin.Request{Stats: true})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func stats(socket string, raw bool) error {
 }
 
 // printStats prints a column for the VM and one for each of its programs.
-func printStats(a *device.Answer) {
+func printStats(a *admin.Answer) {
 	fmt.Fprintln(stdout, "gpu:", a.GPU)
 	printState(a.State)
 	printMovable(a)
@@ -107,7 +107,7 @@ func printState(s *suspend.Status) {
 
 // printMovable prints whether the VM can be saved or migrated, and what of its programs can't be
 // made anew elsewhere.
-func printMovable(a *device.Answer) {
+func printMovable(a *admin.Answer) {
 	switch {
 	case a.Movable == nil: // the device doesn't say
 	case a.Movable.Now:
@@ -144,7 +144,7 @@ func printTurns(v *link.VM) {
 }
 
 // printKinds prints device memory by kind, in MiB.
-func printKinds(t io.Writer, a *device.Answer) {
+func printKinds(t io.Writer, a *admin.Answer) {
 	all := map[string]uint64{}
 	for _, m := range a.Memory {
 		for kind, bytes := range m.Kinds {
@@ -161,7 +161,7 @@ func printKinds(t io.Writer, a *device.Answer) {
 }
 
 // printMemory prints what the VM has of each GPU that it uses.
-func printMemory(a *device.Answer) {
+func printMemory(a *admin.Answer) {
 	for _, m := range a.Memory {
 		fmt.Fprintf(stdout, "device memory: %s MiB", mib(m.Used))
 		if m.Bound != 0 {

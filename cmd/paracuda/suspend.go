@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -39,7 +39,7 @@ func suspendCommand() *cobra.Command {
 		suspendText, "to", "a file that gets all that the programs have on the GPU")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
-			return change("suspend", args[0], device.Request{Suspend: true}, terminal())
+			return change("suspend", args[0], admin.Request{Suspend: true}, terminal())
 		}
 		return suspendTo(args[0], *path, terminal())
 	}
@@ -51,7 +51,7 @@ func resumeCommand() *cobra.Command {
 		"from", "the file to which the VM was suspended")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
-			return change("resume", args[0], device.Request{Resume: true}, terminal())
+			return change("resume", args[0], admin.Request{Resume: true}, terminal())
 		}
 		return resumeFrom(args[0], *path, terminal())
 	}
@@ -82,12 +82,12 @@ func terminal() io.Writer {
 }
 
 // asked is what a request came to.
-type asked func(tell func(suspend.Progress)) (*device.Answer, error)
+type asked func(tell func(suspend.Progress)) (*admin.Answer, error)
 
 // change suspends or resumes.
-func change(name, socket string, r device.Request, show io.Writer) error {
-	return report(name, socket, r, show, func(tell func(suspend.Progress)) (*device.Answer, error) {
-		return device.AskAtLength(socket, r, tell)
+func change(name, socket string, r admin.Request, show io.Writer) error {
+	return report(name, socket, r, show, func(tell func(suspend.Progress)) (*admin.Answer, error) {
+		return admin.AskAtLength(socket, r, tell)
 	})
 }
 
@@ -98,10 +98,10 @@ func suspendTo(socket, path string, show io.Writer) error {
 		return fmt.Errorf("suspend: %w", err)
 	}
 	defer f.Close()
-	r := device.Request{Suspend: true, File: true}
+	r := admin.Request{Suspend: true, File: true}
 	return report("suspend", socket, r, show,
-		func(tell func(suspend.Progress)) (*device.Answer, error) {
-			return device.AskWithFile(socket, r, f.File, f.Keep, tell)
+		func(tell func(suspend.Progress)) (*admin.Answer, error) {
+			return admin.AskWithFile(socket, r, f.File, f.Keep, tell)
 		})
 }
 
@@ -112,15 +112,15 @@ func resumeFrom(socket, path string, show io.Writer) error {
 		return fmt.Errorf("resume: %w", err)
 	}
 	defer f.Close()
-	r := device.Request{Resume: true, File: true}
+	r := admin.Request{Resume: true, File: true}
 	return report("resume", socket, r, show,
-		func(tell func(suspend.Progress)) (*device.Answer, error) {
-			return device.AskWithFile(socket, r, f, nil, tell)
+		func(tell func(suspend.Progress)) (*admin.Answer, error) {
+			return admin.AskWithFile(socket, r, f, nil, tell)
 		})
 }
 
 // report makes a request, shows how far it is, and says what it came to.
-func report(name, socket string, r device.Request, show io.Writer, ask asked) error {
+func report(name, socket string, r admin.Request, show io.Writer, ask asked) error {
 	shown := false
 	a, err := ask(func(p suspend.Progress) {
 		shown = true

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 func newAdmin(t testing.TB) (*Device, string) {
@@ -58,7 +60,7 @@ func TestAdminOutlivesAcceptErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	serveAdmin(t, d, &fullListener{Listener: l})
-	if _, err := Ask(path, Request{Stats: true}); err != nil {
+	if _, err := admin.Ask(path, admin.Request{Stats: true}); err != nil {
 		t.Error(err)
 	}
 }
@@ -80,11 +82,11 @@ func TestAdminHostile(t *testing.T) {
 		_ = c.(*net.UnixConn).CloseWrite()
 		_, _ = io.ReadAll(c)
 		_ = c.Close()
-		if a, err := Ask(path, Request{Stats: true}); err != nil || a.Stats == nil {
+		if a, err := admin.Ask(path, admin.Request{Stats: true}); err != nil || a.Stats == nil {
 			t.Fatalf("after %.20q: %v", text, err)
 		}
 	}
-	if _, err := Ask(path, Request{Set: "batch-commands=1"}); err != nil {
+	if _, err := admin.Ask(path, admin.Request{Set: "batch-commands=1"}); err != nil {
 		t.Fatal(err)
 	}
 }

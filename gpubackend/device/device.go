@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
@@ -94,10 +95,12 @@ func (t Timeouts) withDefaults() Timeouts {
 
 // Device is the vhost-user device of one VM.
 type Device struct {
+	configSpace
 	config Config
 	log    *logrus.Entry
 
 	exports *exports.Exports
+	objects objects.Objects
 	starts  *pace.Pace
 	// a copy of space, which the guest is told while mu may be held for long
 	told atomic.Pointer[wire.Settings]
@@ -123,7 +126,7 @@ type Device struct {
 	policy   handover.Policy
 	mem      *vhostuser.Memory // the session's snapshot
 	mapped   *guestmem.Memory  // our mapping of it
-	channels []*channel
+	channels channels
 	control  *control
 	idle     *idle.VM          // when the VM was used
 	late     *lateAnswers      // of the control queue that was stopped last
@@ -145,9 +148,11 @@ func New(c Config) *Device {
 	if c.Version == 0 {
 		c.Version = wire.Version
 	}
-	d := &Device{config: c, log: c.Log, settings: c.Settings,
+	d := &Device{config: c, configSpace: configSpace{c.Version}, log: c.Log, settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
+	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: c.Timeouts.Start,
+		Log: d.log}
 	d.accounts = d.newAccounts()
 	d.suspension = d.newSuspension()
 	d.place = d.newPlace()
@@ -183,27 +188,6 @@ func (d *Device) tell() {
 // NumQueues implements vhostuser.Device.
 func (d *Device) NumQueues() int { return 1 + len(d.channels) }
 
-// Features implements vhostuser.Device: none beyond those of the rings.
-func (d *Device) Features() uint64 { return 0 }
-
-// SetFeatures implements vhostuser.Device.
-func (d *Device) SetFeatures(uint64) error { return nil }
-
-// ReadConfig implements vhostuser.Device. A front end with a configuration space of its own doesn't
-// ask.
-func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
-	var b [wire.ConfigSize]byte
-	(&wire.Config{Magic: wire.Magic, Version: d.config.Version}).Encode(b[:])
-	if offset >= wire.ConfigSize {
-		return nil, nil
-	}
-	return b[offset:min(uint64(offset)+uint64(size), wire.ConfigSize)], nil
-}
-
-// WriteConfig implements vhostuser.Device. The configuration space is read-only; QEMU writes it as
-// a whole.
-func (d *Device) WriteConfig(uint32, []byte) error { return nil }
-
 // SetMemory implements vhostuser.Device.
 func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	mapped, err := m.Map()
@@ -221,15 +205,13 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 		}
 	}
-	tell := d.memoryTeller()
-	var workers []*workerProcess
-	for _, c := range d.channels {
-		if c.worker != nil {
-			workers = append(workers, c.worker)
-		}
-	}
+	message, files := memoryMessage(mapped)
+	workers := d.channels.serving()
 	d.mu.Unlock()
-	d.tellWorkers(workers, tell)
+	tellAll(workers, func(w *workerProcess) error {
+		m := *message
+		return w.obey(&m, files, handover.KindDone, "a process did not take the new memory")
+	})
 	d.tellMover()
 	if old != nil {
 		return old.Close()
@@ -305,7 +287,7 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 func (d *Device) requests() requests {
 	return requests{
 		greet: d.greet, openChannel: d.open, closeChannel: d.closeChannel,
-		exportObject: d.export, importObject: d.importObject, exports: d.exports,
+		exportObject: d.objects.Export, importObject: d.objects.Import, exports: d.exports,
 		channels: uint32(len(d.channels)), version: d.config.Version,
 		generation: d.config.Generation, told: &d.told, parked: &d.parked,
 		exit: d.config.Timeouts.Exit, guard: d.guard, log: d.log,
@@ -390,7 +372,7 @@ func (d *Device) killWorkers() {
 	for _, c := range d.channels {
 		d.forgetSaved(c)
 		if c.cold = nil; c.worker != nil {
-			c.worker.closing = true
+			c.worker.closing.Store(true)
 			c.worker.kill()
 		}
 	}
@@ -413,11 +395,5 @@ func (d *Device) Reset() {
 func (d *Device) Counters() handover.Counters {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	sum := d.ended
-	for _, c := range d.channels {
-		if c.worker != nil {
-			sum.Add(c.worker.state.Counters())
-		}
-	}
-	return sum
+	return d.channels.counted(d.ended)
 }

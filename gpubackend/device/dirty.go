@@ -3,7 +3,6 @@
 package device
 
 import (
-	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -19,26 +18,16 @@ import (
 func (d *Device) SetLog(log *dirtylog.Log) error {
 	d.mu.Lock()
 	d.dirty.Set(log)
-	var workers []*workerProcess
-	for _, c := range d.channels {
-		if c.worker != nil {
-			workers = append(workers, c.worker)
-		}
-	}
+	workers := d.channels.serving()
 	d.mu.Unlock()
 	message := func() (*handover.Message, []int) {
 		m := &handover.Message{Kind: handover.KindLog}
 		return m, m.GiveLog(log, nil)
 	}
-	tell := func(conn *child.Conn) error {
+	tellAll(workers, func(w *workerProcess) error {
 		m, fds := message()
-		err := conn.Request(m, fds, handover.KindLogged, d.config.Timeouts.Answer)
-		if err != nil {
-			d.log.WithError(err).Warn("a process did not take the log of dirty pages")
-		}
-		return err
-	}
-	d.tellWorkers(workers, tell)
+		return w.obey(m, fds, handover.KindLogged, "a process did not take the log of dirty pages")
+	})
 	d.movers.TellLog(message)
 	return nil
 }

@@ -21,15 +21,15 @@
 //
 // # Files
 //
-//	the device         device.go state.go (saved for migration) dirty.go guard.go
+//	the device         device.go config_space.go state.go (saved for migration) dirty.go guard.go
 //	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
-//	channels           channel.go (package queues) standstill.go (pause, resume)
+//	channels           channel.go (package queues) table.go standstill.go (pause, resume)
 //	processes          process.go (package child) starts.go (how many begin) lingering.go
 //	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
-//	what they share    share.go (package exports: files that outlive a worker)
+//	what they share    share.go (packages objects and exports)
 //	memory             memory.go (package accounts) suspension.go (package suspend)
 //	                   saving.go (packages record and savedvm)
 //	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
-//	operators          admin.go (the socket) admin_file.go (with files) figures.go settings.go
-//	                   setting_kinds.go setting_scope.go watch.go (the guest is told of new ones)
+//	operators          stats.go (package admin) set.go settings.go setting_kinds.go
+//	                   setting_scope.go watch.go (the guest is told of new ones)
 package device

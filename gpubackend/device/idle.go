@@ -13,17 +13,7 @@ package device
 // copies waits for its end.
 
 // used says whether a program uses the GPU. Device.mu is held.
-func (d *Device) used() bool {
-	if d.accounts.Serving() {
-		return true
-	}
-	for _, c := range d.channels {
-		if c.worker != nil || c.cold != nil {
-			return true
-		}
-	}
-	return false
-}
+func (d *Device) used() bool { return d.accounts.Serving() || d.channels.used() }
 
 // beginUse is called when a worker is about to begin. What it returns is called when it has, or
 // can't.

@@ -36,7 +36,8 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 		switch {
 		case await.Closed(a.dropped), !c.queue.Runs():
 			return errNotRunning
-		case c.worker != nil || c.cold != nil || c.saved != nil || d.full():
+		case c.worker != nil || c.cold != nil || c.saved != nil,
+			d.settings.Processes != 0 && d.channels.taken() >= d.settings.Processes:
 			return errBusy
 		}
 		return nil
@@ -58,17 +59,6 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 	}
 	log.WithField("took", time.Since(begin)).Debug("channel is open")
 	return wire.StatusOk
-}
-
-// full says whether the VM has as many guest processes as it may have (Settings.Processes).
-func (d *Device) full() bool {
-	n := uint32(0)
-	for _, c := range d.channels {
-		if c.worker != nil || c.cold != nil || c.saved != nil {
-			n++
-		}
-	}
-	return d.settings.Processes != 0 && n >= d.settings.Processes
 }
 
 var (
@@ -241,7 +231,7 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	w := &workerProcess{
 		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}),
-		gone: make(chan struct{}), exit: d.config.Timeouts.Exit,
+		gone: make(chan struct{}), limits: d.config.Timeouts,
 	}
 	w.log.Store(d.log)
 	d.accounts.Began(w)
@@ -256,7 +246,8 @@ func (d *Device) await(w *workerProcess) {
 	defer close(w.gone)
 	err := w.proc.Wait()
 	d.accounts.Ended(w)
-	d.suspension.Forget(suspendable{d, w})
+	w.over.Store(true)
+	d.suspension.Forget(w)
 	close(w.exited)
 	w.conn.Close()
 	d.exports.Ended(&w.exports)
@@ -309,7 +300,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	w := c.worker
 	d.forgetSaved(c)
 	if c.cold = nil; w != nil {
-		w.closing = true
+		w.closing.Store(true)
 	}
 	d.mu.Unlock()
 	if w != nil {

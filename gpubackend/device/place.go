@@ -41,17 +41,15 @@ func (d *Device) said(w *workerProcess, m *handover.Message, fds []int) {
 		d.place.Work()
 	case handover.KindRoom:
 		handover.CloseFiles(fds)
-		d.place.Lacks(suspendable{d, w}, m.Bytes)
+		d.place.Lacks(w, m.Bytes)
 	default:
 		d.exports.Receive(&w.exports, m, fds)
 	}
 }
 
 // TryAgain implements place.Worker.
-func (w suspendable) TryAgain(why string) {
-	w.d.mu.Lock()
-	defer w.d.mu.Unlock()
-	if w.d.accounts.Runs(w.workerProcess) {
+func (w *workerProcess) TryAgain(why string) {
+	if !w.over.Load() {
 		w.tell(&handover.Message{Kind: handover.KindRoom, Error: why}, nil)
 	}
 }

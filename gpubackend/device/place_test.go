@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -144,8 +145,8 @@ func TestOrdered(t *testing.T) {
 		s.until("it is out", func(p link.Place) bool {
 			return p.Out && p.Serial == s.order.Serial && p.Have == taken && p.Stays == aContext
 		})
-		s.refused(Request{Resume: true}, "memory-mode=swap", suspend.Suspended)
-		s.refused(Request{Suspend: true}, "memory-mode=swap", suspend.Suspended)
+		s.refused(admin.Request{Resume: true}, "memory-mode=swap", suspend.Suspended)
+		s.refused(admin.Request{Suspend: true}, "memory-mode=swap", suspend.Suspended)
 		s.begin(gpubackend.OpCtxSynchronize)
 		s.until("it has work", func(p link.Place) bool { return p.Out && p.Work })
 		s.move(false)
@@ -211,7 +212,9 @@ func TestLiars(t *testing.T) {
 	if x := s.dev.place.Place(); x.Want < x.Have || x.Want > 1<<49 {
 		t.Errorf("%+v", x)
 	}
-	s.dev.said(&workerProcess{}, lie, nil)
+	gone := &workerProcess{}
+	gone.over.Store(true)
+	s.dev.said(gone, lie, nil)
 	if x := s.dev.place.Place(); x.Want > x.Have+1<<48 {
 		t.Errorf("a worker that isn't there: %+v", x)
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -44,7 +43,10 @@ type workerProcess struct {
 	start  chan struct{}   // closed when it serves its channel, or can't
 	killed atomic.Bool
 	log    atomic.Pointer[logrus.Entry] // for lines about it
-	exit   time.Duration                // in which it has to be gone when it is killed
+	limits Timeouts
+
+	over    atomic.Bool // its process has ended, and nothing of its work goes on
+	closing atomic.Bool // nobody wants another in its place
 
 	mu    sync.Mutex
 	stuck bool // it was killed and did not end in time; guarded by mu
@@ -53,7 +55,6 @@ type workerProcess struct {
 	channel *channel      // that it serves; nil until it is to
 	serves  bool          // it does
 	base    uint16        // where its queue began
-	closing bool          // nobody wants another in its place
 	ended   bool          // state is unmapped
 	saved   *savedProgram // it goes on with; nil for most
 
@@ -65,6 +66,17 @@ type workerProcess struct {
 func (w *workerProcess) kill() {
 	w.killed.Store(true)
 	w.proc.Kill()
+}
+
+// obey has it do what a message says. The log has it if it doesn't.
+func (w *workerProcess) obey(
+	m *handover.Message, fds []int, want handover.Kind, failure string,
+) error {
+	err := w.conn.Request(m, fds, want, w.limits.Answer)
+	if err != nil {
+		w.log.Load().WithError(err).Warn(failure)
+	}
+	return err
 }
 
 // PID implements accounts.Process.
@@ -90,7 +102,7 @@ func (w *workerProcess) awaitEnd() bool {
 	if w.isStuck() {
 		return await.Closed(w.gone)
 	}
-	if await.Within(w.exit, w.gone) {
+	if await.Within(w.limits.Exit, w.gone) {
 		return true
 	}
 	w.mu.Lock()

@@ -62,7 +62,7 @@ func (d *Device) sources() (list []savedvm.Source) {
 		if w == nil {
 			continue
 		}
-		bytes, ok := d.suspension.Drained(suspendable{d, w})
+		bytes, ok := d.suspension.Drained(w)
 		if !ok {
 			continue
 		}
@@ -70,16 +70,16 @@ func (d *Device) sources() (list []savedvm.Source) {
 		list = append(list, savedvm.Source{
 			Program: savedvm.Program{Channel: c.index, PID: w.pid, Name: w.comm},
 			Most:    bytes,
-			Save:    func(to *os.File) error { return suspendable{d, w}.save(to, bytes) },
+			Save:    func(to *os.File) error { return w.save(to, bytes) },
 		})
 	}
 	return list
 }
 
 // save has the worker write all that its program has.
-func (w suspendable) save(to *os.File, bytes uint64) error {
+func (w *workerProcess) save(to *os.File, bytes uint64) error {
 	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
-	limit := w.d.config.Timeouts.Answer + time.Duration(bytes/slowest)*time.Second
+	limit := w.limits.Answer + time.Duration(bytes/slowest)*time.Second
 	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved, limit)
 }
 
@@ -91,7 +91,8 @@ func (d *Device) leaveTo(list []savedvm.Source, sum uint32) {
 	for i := range list {
 		c := d.channels[list[i].Channel]
 		if w := c.worker; w != nil && c.filed != nil {
-			c.saved, w.closing = c.filed, true
+			c.saved = c.filed
+			w.closing.Store(true)
 			ending = append(ending, w)
 		}
 		c.filed = nil
@@ -108,13 +109,9 @@ func (d *Device) forgetSaved(c *channel) {
 	if c.saved == nil {
 		return
 	}
-	c.saved = nil
-	for _, other := range d.channels {
-		if other.saved != nil {
-			return
-		}
+	if c.saved = nil; !d.channels.anySaved() {
+		d.suspension.Lost()
 	}
-	d.suspension.Lost()
 }
 
 // resumeFrom makes workers from a file.
@@ -152,7 +149,9 @@ func (d *Device) checkFile(f io.Reader) error {
 func (d *Device) load(f io.Reader) (bytes uint64, err error) {
 	var started []*channel
 	err = savedvm.Read(f, func(number int, p savedvm.Program) (io.WriteCloser, func() error) {
-		c := d.channelOf(number, p)
+		d.mu.Lock()
+		c := d.channels.savedAs(number, p)
+		d.mu.Unlock()
 		if c == nil {
 			return nil, nil
 		}
@@ -172,7 +171,7 @@ func (d *Device) load(f io.Reader) (bytes uint64, err error) {
 	}
 	for _, c := range started {
 		if w := c.worker; w != nil {
-			w.closing = true
+			w.closing.Store(true)
 			w.kill()
 			d.mu.Unlock()
 			w.awaitEnd()
@@ -180,20 +179,6 @@ func (d *Device) load(f io.Reader) (bytes uint64, err error) {
 		}
 	}
 	return 0, err
-}
-
-// channelOf is the channel of a program in the file, nil if the program is gone.
-func (d *Device) channelOf(number int, p savedvm.Program) *channel {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if p.Channel < 0 || p.Channel >= len(d.channels) {
-		return nil
-	}
-	c := d.channels[p.Channel]
-	if c.saved == nil || c.saved.number != number {
-		return nil
-	}
-	return c
 }
 
 // startSaved starts a worker of a program in the file. It reads what is written to the pipe, and

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -142,8 +143,8 @@ func TestSavedToAFile(t *testing.T) {
 	s.do(gpubackend.OpEventDestroy, gone)
 	for n := range uint32(3) {
 		f := s.saveTo()
-		s.refused(Request{Resume: true}, "give it with --from", suspend.Suspended)
-		s.refused(Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
+		s.refused(admin.Request{Resume: true}, "give it with --from", suspend.Suspended)
+		s.refused(admin.Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
 		s.resumeFrom(f)
 		s.mustHold()
 		s.mustReach(page)
@@ -243,9 +244,9 @@ func TestOverTheSocket(t *testing.T) {
 	}
 	defer f.Close()
 	no := errors.New("no")
-	to, from := Request{Suspend: true, File: true}, Request{Resume: true, File: true}
+	to, from := admin.Request{Suspend: true, File: true}, admin.Request{Resume: true, File: true}
 	written := false
-	_, err = AskWithFile(path, to, f, func() error {
+	_, err = admin.AskWithFile(path, to, f, func() error {
 		written = s.workers() == 1 // nothing is changed yet
 		return no
 	}, noProgress)
@@ -263,15 +264,15 @@ func TestOverTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	rewound(t, f)
-	a, err := AskWithFile(path, to, f, func() error { return nil }, noProgress)
+	a, err := admin.AskWithFile(path, to, f, func() error { return nil }, noProgress)
 	if err != nil || a.Moved == nil || s.workers() != 0 {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	if a, err = AskWithFile(path, from, f, nil, noProgress); err != nil || a.Moved == nil {
+	if a, err = admin.AskWithFile(path, from, f, nil, noProgress); err != nil || a.Moved == nil {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	s.mustHold()
-	if _, err := Ask(path, to); err == nil || !strings.Contains(err.Error(), "no file") {
+	if _, err := admin.Ask(path, to); err == nil || !strings.Contains(err.Error(), "no file") {
 		t.Fatalf("without a file: %v", err)
 	}
 	null, err := os.Open("/dev/null")
@@ -279,7 +280,7 @@ func TestOverTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	if _, err := AskWithFile(path, to, null, nil, noProgress); err == nil ||
+	if _, err := admin.AskWithFile(path, to, null, nil, noProgress); err == nil ||
 		!strings.Contains(err.Error(), "regular") {
 		t.Fatalf("a device: %v", err)
 	}

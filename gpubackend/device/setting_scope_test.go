@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // TestValuesReadBack sets what a device says that it has.
@@ -39,7 +41,7 @@ func TestAdminSaysWhatHolds(t *testing.T) {
 		{set: "soft-memory=128M", holds: "for programs that start from now on"},
 		{set: "allow-pageable-access=on", refused: "does nothing here: the software GPU"},
 	} {
-		a, err := Ask(path, Request{Set: x.set})
+		a, err := admin.Ask(path, admin.Request{Set: x.set})
 		switch {
 		case x.refused != "":
 			if err == nil || !strings.Contains(err.Error(), x.refused) {
@@ -51,7 +53,7 @@ func TestAdminSaysWhatHolds(t *testing.T) {
 			t.Errorf("%s holds %q, not %q", x.set, a.Holds, x.holds)
 		}
 	}
-	a, err := Ask(path, Request{Stats: true})
+	a, err := admin.Ask(path, admin.Request{Stats: true})
 	if err != nil || a.GPU != "soft" || len(a.Policies) != len(settings) {
 		t.Fatalf("%+v, %v", a, err)
 	}

@@ -5,8 +5,6 @@ package device
 import (
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -43,35 +41,32 @@ func (d *Device) beginPause(c *channel) {
 	go func() {
 		defer close(paused)
 		stands := false
-		if d.guard("a pause", func() { stands = d.pause(c, w, grace) }); !stands {
+		if d.guard("a pause", func() { stands = w.pause(d.suspension.Idle, grace) }); !stands {
 			w.kill()
 			w.awaitEnd()
 		}
 	}()
 }
 
-// pause says whether a worker pauses. One that doesn't is to be killed.
-func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
+// pause says whether a worker pauses. One that doesn't is to be killed. The channel that idle
+// returns is closed when no device memory is being moved.
+func (w *workerProcess) pause(idle func() <-chan struct{}, grace time.Duration) bool {
 	if w.killed.Load() {
 		return false
 	}
-	d.mu.Lock()
-	closing := w.closing
-	d.mu.Unlock()
-	if closing { // it ends anyway: its program does
-		return await.Within(d.config.Timeouts.Stop, w.gone)
+	if w.closing.Load() { // it ends anyway: its program does
+		return await.Within(w.limits.Stop, w.gone)
 	}
 	<-w.start
 	select { // what is moved now isn't to be cut off
-	case <-d.suspension.Idle():
+	case <-idle():
 	case <-w.gone:
 	}
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
 	late := time.AfterFunc(grace, w.kill)
 	err := w.conn.Request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
 		2*grace)
-	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
-	switch {
+	switch log := w.log.Load(); {
 	case !late.Stop():
 		log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: "+
 			"the program's worker is killed", grace)

@@ -54,32 +54,11 @@ func (d *Device) SaveState(w io.Writer) error {
 	return nil
 }
 
-// movable says whether the VM could be saved or migrated now.
-func (d *Device) movable() *Movable {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if why := d.unsaved(); why != nil {
-		return &Movable{Why: why.Error()}
-	}
-	return &Movable{Now: true}
-}
-
 // unsaved says what keeps the VM from being saved.
 func (d *Device) unsaved() error {
-	var programs []string
-	for _, c := range d.channels {
-		switch w := c.worker; {
-		case w != nil && w.isStuck():
-			return errors.New("a worker that was killed does not end")
-		case w != nil:
-			programs = append(programs, fmt.Sprintf("%s (pid %d)", w.comm, w.pid))
-		case c.cold != nil:
-			programs = append(programs, fmt.Sprintf("%s (pid %d)", c.cold.comm, c.cold.pid))
-		case c.saved != nil:
-			programs = append(programs, fmt.Sprintf("%s (pid %d)", c.saved.comm, c.saved.pid))
-		case c.owed:
-			return errors.New("a mover that was killed does not end")
-		}
+	programs, err := d.channels.programs()
+	if err != nil {
+		return err
 	}
 	handles, _ := d.exports.Held()
 	switch {

@@ -101,11 +101,11 @@ func TestBusyVMStays(t *testing.T) {
 // TestMovableIsTold before anybody tries: the same as saving it would say.
 func TestMovableIsTold(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
-	if m := v.dev.movable(); !m.Now || m.Why != "" {
+	if m := v.dev.stats().Movable; !m.Now || m.Why != "" {
 		t.Errorf("without a program: %+v", m)
 	}
 	v.program(0)
-	m := v.dev.movable()
+	m := v.dev.stats().Movable
 	err := v.dev.SaveState(&bytes.Buffer{})
 	if m.Now || !strings.Contains(m.Why, "(pid 9)") || err == nil ||
 		err.Error() != errBusyVM.Error()+": "+m.Why {
@@ -113,7 +113,7 @@ func TestMovableIsTold(t *testing.T) {
 	}
 	v.closeChannel(0)
 	v.reap(1, 3)
-	if m := v.dev.movable(); !m.Now {
+	if m := v.dev.stats().Movable; !m.Now {
 		t.Errorf("after it: %+v", m)
 	}
 }
@@ -122,8 +122,7 @@ func TestMovableIsTold(t *testing.T) {
 func TestWhatIsFixedIsTold(t *testing.T) {
 	s := newSuspended(t)
 	graphs := func() uint64 {
-		_, list := s.dev.programs()
-		return list[0].Fixed["graphs"]
+		return s.dev.stats().Programs[0].Fixed["graphs"]
 	}
 	g := s.do(gpubackend.OpGraphCreate, 0)
 	mustCome(t, "a graph is told of", func() bool { return graphs() == 1 })

@@ -4,7 +4,6 @@ package device
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
@@ -39,8 +38,8 @@ func (d *Device) hold() (list []suspend.Worker) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.warm.Keep(0)
-	for _, w := range d.serving() {
-		list = append(list, suspendable{d, w})
+	for _, w := range d.channels.serving() {
+		list = append(list, w)
 	}
 	return list
 }
@@ -49,33 +48,19 @@ func (d *Device) hold() (list []suspend.Worker) {
 func (d *Device) goOn() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, w := range d.serving() {
+	for _, w := range d.channels.serving() {
 		w.tell(&handover.Message{Kind: handover.KindGoOn}, nil)
 	}
 	d.refill()
 }
 
-// serving are the workers that have a channel. Device.mu is held.
-func (d *Device) serving() (list []*workerProcess) {
-	for _, c := range d.channels {
-		if c.worker != nil {
-			list = append(list, c.worker)
-		}
-	}
-	return list
-}
-
-// suspendable is a worker as packages suspend and place see it.
-type suspendable struct {
-	d *Device
-	*workerProcess
-}
+// What follows is a worker as packages suspend and place see it.
 
 // Drain implements suspend.Worker. One that starts is waited for.
-func (w suspendable) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
+func (w *workerProcess) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
 	<-w.start
 	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn, Whole: whole}
-	a, err := w.conn.Consult(&m, nil, handover.KindDrained, grace+w.d.config.Timeouts.Answer)
+	a, err := w.conn.Consult(&m, nil, handover.KindDrained, grace+w.limits.Answer)
 	switch {
 	case err == nil:
 		return a.Bytes, nil
@@ -86,24 +71,24 @@ func (w suspendable) Drain(turn uint64, grace time.Duration, whole bool) (uint64
 }
 
 // MoveOut implements suspend.Worker.
-func (w suspendable) MoveOut(bytes uint64) error {
+func (w *workerProcess) MoveOut(bytes uint64) error {
 	m := handover.Message{Kind: handover.KindMoveOut, Bytes: bytes}
 	return w.move(bytes, &m, handover.KindMovedOut)
 }
 
 // MoveBack implements suspend.Worker.
-func (w suspendable) MoveBack(bytes uint64) error {
+func (w *workerProcess) MoveBack(bytes uint64) error {
 	return w.move(bytes, &handover.Message{Kind: handover.KindMoveOut}, handover.KindMovedOut)
 }
 
 // MoveIn implements suspend.Worker.
-func (w suspendable) MoveIn(bytes uint64) error {
+func (w *workerProcess) MoveIn(bytes uint64) error {
 	return w.move(bytes, &handover.Message{Kind: handover.KindMoveIn}, handover.KindMovedIn)
 }
 
 // move has the worker move its memory. One that hangs is killed: nobody knows what it has done.
-func (w suspendable) move(bytes uint64, m *handover.Message, want handover.Kind) error {
-	limit := w.d.config.Timeouts.Answer + time.Duration(bytes/slowest)*time.Second
+func (w *workerProcess) move(bytes uint64, m *handover.Message, want handover.Kind) error {
+	limit := w.limits.Answer + time.Duration(bytes/slowest)*time.Second
 	err := w.conn.Request(m, nil, want, limit)
 	switch {
 	case err == nil:
@@ -113,7 +98,7 @@ func (w suspendable) move(bytes uint64, m *handover.Message, want handover.Kind)
 	case errors.Is(err, child.ErrRefused):
 		return err
 	}
-	w.d.log.WithError(err).WithField("program", w.comm).Warn("a worker doesn't move device " +
+	w.log.Load().WithError(err).WithField("program", w.comm).Warn("a worker doesn't move device " +
 		"memory: it is killed")
 	w.kill()
 	w.awaitEnd()
@@ -122,21 +107,16 @@ func (w suspendable) move(bytes uint64, m *handover.Message, want handover.Kind)
 
 // isGone says whether the worker, which didn't do what it was asked, and why, has ended or is about
 // to.
-func (w suspendable) isGone(err error) bool {
-	w.d.mu.Lock()
-	closing := w.closing
-	w.d.mu.Unlock()
+func (w *workerProcess) isGone(err error) bool {
 	return w.killed.Load() || errors.Is(err, child.ErrGone) ||
-		closing && await.Within(w.d.config.Timeouts.Stop, w.gone) ||
+		w.closing.Load() && await.Within(w.limits.Stop, w.gone) ||
 		await.Within(child.LastWords, w.gone)
 }
 
 // Ended implements suspend.Worker.
-func (w suspendable) Ended() bool {
-	w.d.mu.Lock()
-	defer w.d.mu.Unlock()
-	return !w.d.accounts.Runs(w.workerProcess)
+func (w *workerProcess) Ended() bool {
+	return w.over.Load()
 }
 
 // String implements suspend.Worker.
-func (w suspendable) String() string { return fmt.Sprintf("%s (pid %d)", w.comm, w.pid) }
+func (w *workerProcess) String() string { return w.program.String() }

@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -83,25 +86,39 @@ func (s *suspended) mustHold() {
 }
 
 // change suspends or resumes, as an operator does.
-func (v *vm) change(r Request) (Answer, error) {
-	a := v.dev.suspendOrResume(r, func(suspend.Progress) {}, nil, nil)
-	if a.Error != "" {
-		return a, errors.New(a.Error)
+func (v *vm) change(r admin.Request) (admin.Answer, error) {
+	path := filepath.Join(v.t.TempDir(), "control")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return admin.Answer{}, err
 	}
-	return a, nil
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		v.dev.ServeAdmin(l)
+	}()
+	defer func() {
+		_ = l.Close()
+		<-served
+	}()
+	a, err := admin.Ask(path, r)
+	if err != nil {
+		return admin.Answer{}, err
+	}
+	return *a, nil
 }
 
 func (v *vm) mustSuspend() *suspend.Moved {
 	v.t.Helper()
-	return v.mustChange(Request{Suspend: true})
+	return v.mustChange(admin.Request{Suspend: true})
 }
 
 func (v *vm) mustResume() *suspend.Moved {
 	v.t.Helper()
-	return v.mustChange(Request{Resume: true})
+	return v.mustChange(admin.Request{Resume: true})
 }
 
-func (v *vm) mustChange(r Request) *suspend.Moved {
+func (v *vm) mustChange(r admin.Request) *suspend.Moved {
 	v.t.Helper()
 	a, err := v.change(r)
 	if err != nil {
@@ -111,7 +128,7 @@ func (v *vm) mustChange(r Request) *suspend.Moved {
 }
 
 // refused says whether a request fails with an error that has a text, and leaves a state.
-func (v *vm) refused(r Request, text string, then suspend.State) {
+func (v *vm) refused(r admin.Request, text string, then suspend.State) {
 	v.t.Helper()
 	_, err := v.change(r)
 	if err == nil || !strings.Contains(err.Error(), text) || v.dev.suspension.State() != then {
@@ -138,7 +155,7 @@ func TestSuspend(t *testing.T) {
 		if f := s.dev.Figures(); f.State != "suspended" {
 			t.Errorf("an arbiter is told %q", f.State)
 		}
-		s.refused(Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
+		s.refused(admin.Request{Suspend: true}, "the VM is suspended", suspend.Suspended)
 		s.seq++
 		s.send(0, gpubackend.OpCtxSynchronize, s.seq)
 		time.Sleep(20 * time.Millisecond)
@@ -150,7 +167,7 @@ func TestSuspend(t *testing.T) {
 		if m := s.mustResume(); m.Bytes+aContext != taken || inLedger(s.page) != taken {
 			t.Fatalf("%+v moved in, %d bytes are taken, before %d", m, inLedger(s.page), taken)
 		}
-		s.refused(Request{Resume: true}, "the VM is running", suspend.Running)
+		s.refused(admin.Request{Resume: true}, "the VM is running", suspend.Running)
 		s.mustHold()
 	}
 	if x := s.dev.suspension.Status(); x.Image != 0 {
@@ -162,8 +179,9 @@ func TestSuspend(t *testing.T) {
 func TestSuspendBusy(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=200ms")
 	c := v.count(0)
-	v.refused(Request{Suspend: true}, "busy: device memory isn't moved:  (pid 9): drain: refused: "+
-		"its work goes on: stop-grace=200ms", suspend.Running)
+	v.refused(admin.Request{Suspend: true},
+		"busy: device memory isn't moved:  (pid 9): drain: refused: "+
+			"its work goes on: stop-grace=200ms", suspend.Running)
 	before := c.read()
 	for end := time.Now().Add(soon); c.read() == before; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -186,15 +204,15 @@ func TestSuspendWithoutRoom(t *testing.T) {
 	s := newSuspended(t, "suspend-memory=12M")
 	s.allocate(12 << 20)
 	s.allocate(4096)
-	s.refused(Request{Suspend: true}, "suspend-memory=12M allows less", suspend.Running)
+	s.refused(admin.Request{Suspend: true}, "suspend-memory=12M allows less", suspend.Running)
 	s.mustHold()
 	if err := s.dev.Set("suspend-memory=0"); err != nil {
 		t.Fatal(err)
 	}
 	s.dev.config.HostMemory = func() (uint64, error) { return 1 << 20, nil }
-	s.refused(Request{Suspend: true}, "and the host has 1048576 for it", suspend.Running)
+	s.refused(admin.Request{Suspend: true}, "and the host has 1048576 for it", suspend.Running)
 	s.dev.config.HostMemory = func() (uint64, error) { return 0, errors.New("can't say") }
-	s.refused(Request{Suspend: true}, "can't say", suspend.Running)
+	s.refused(admin.Request{Suspend: true}, "can't say", suspend.Running)
 	s.mustHold()
 	s.dev.config.HostMemory = image.Host()
 	s.mustSuspend()
@@ -219,7 +237,7 @@ func TestResumeWithoutRoom(t *testing.T) {
 	if err := s.dev.Set("memory=32M"); err != nil {
 		t.Fatal(err)
 	}
-	s.refused(Request{Resume: true}, "nothing is lost", suspend.Suspended)
+	s.refused(admin.Request{Resume: true}, "nothing is lost", suspend.Suspended)
 	if inLedger(s.page) != m.Stays || s.dev.suspension.Status().Image != m.Bytes {
 		t.Fatalf("%d bytes are taken, %+v", inLedger(s.page), s.dev.suspension.Status())
 	}
@@ -395,12 +413,12 @@ func TestBadlySuspended(t *testing.T) {
 			v.open(0)
 			v.open(1)
 			if test.suspend != "" {
-				v.refused(Request{Suspend: true}, test.suspend, suspend.Running)
+				v.refused(admin.Request{Suspend: true}, test.suspend, suspend.Running)
 				return
 			}
 			v.mustSuspend()
 			if test.resume != "" {
-				v.refused(Request{Resume: true}, test.resume, suspend.Suspended)
+				v.refused(admin.Request{Resume: true}, test.resume, suspend.Suspended)
 				return
 			}
 			v.mustResume()

@@ -112,7 +112,7 @@ func (d *Device) putBack(w *workerProcess) {
 // worker is believed that, and only if it has returned no chain.
 func (w *workerProcess) wantsCold(size uint16) bool {
 	taken := w.state.Base() - w.base
-	return w.ahead && !w.closing && w.state.AskedCold() &&
+	return w.ahead && !w.closing.Load() && w.state.AskedCold() &&
 		int(taken) == len(w.state.InFlight(size))
 }
 

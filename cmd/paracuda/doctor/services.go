@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // Where the host's package has things.
@@ -145,7 +145,7 @@ func (h *Host) vmSockets() []Finding {
 
 func (h *Host) vmSocket(file string) Finding {
 	name := plain(filepath.Base(filepath.Dir(file)))
-	a, err := device.Ask(file, device.Request{Stats: true})
+	a, err := admin.Ask(file, admin.Request{Stats: true})
 	switch {
 	case err == nil:
 		return good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, plain(a.GPU),

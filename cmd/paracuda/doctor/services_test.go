@@ -19,7 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
 // serve calls answer for each connection to a socket.
@@ -159,9 +159,9 @@ func TestVMSockets(t *testing.T) {
 	control := func(vm string) string { return h.path("/run/paracuda/" + vm + "/control.sock") }
 	answer := func(c *net.UnixConn) {
 		defer c.Close()
-		var r device.Request
+		var r admin.Request
 		if json.NewDecoder(c).Decode(&r) == nil {
-			_ = json.NewEncoder(c).Encode(device.Answer{GPU: "soft\x1b"})
+			_ = json.NewEncoder(c).Encode(admin.Answer{GPU: "soft\x1b"})
 		}
 	}
 	serve(t, "unix", control("a-lives"), answer)

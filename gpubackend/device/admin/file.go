@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package admin
 
 import (
 	"bufio"
@@ -65,7 +65,7 @@ func (r *fileReader) Read(p []byte) (int, error) {
 const maxFiles = 4
 
 // withFile suspends to a file, or resumes from one.
-func (d *Device) withFile(
+func (v *VM) withFile(
 	r Request, f *os.File, rest *bufio.Reader, c net.Conn, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
 	var info unix.Stat_t
@@ -75,9 +75,9 @@ func (d *Device) withFile(
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
 		return suspend.Moved{}, errors.New("the file isn't a regular one")
 	case r.Resume:
-		return d.resumeFrom(f, tell)
+		return v.ResumeFrom(f, tell)
 	}
-	return d.suspendTo(f, func() error { return awaitKept(c, rest) }, tell)
+	return v.SuspendTo(f, func() error { return awaitKept(c, rest) }, tell)
 }
 
 // awaitKept says that the file is written, and waits until it is kept. That may take as long as a

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+// Package admin is the control socket of a device process, on which the owner of a VM sets and
+// asks: both ends of it. A request is a line of JSON, as are its answers.
+//
+// # Who may lie
+//
+// Whoever may connect is the owner, or as mighty (package socket). What he sends is bounded all the
+// same, and read once.
+package admin
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -69,23 +78,41 @@ const adminPause = time.Second
 // maxRequest bounds a request's line.
 const maxRequest = 4096
 
-// ServeAdmin answers the owner of the VM on a control socket until it is closed.
-func (d *Device) ServeAdmin(l net.Listener) {
+// VM is what its owner can ask of a VM. All is called without a lock held; what moves memory may
+// take long, and tells now and then how far it is.
+type VM struct {
+	Set   func(text string) error
+	Holds func(text string) string // since when a setting holds that was changed
+	Stats func() Answer
+	// MayChange says why nobody may suspend and resume it now.
+	MayChange       func() error
+	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
+	// SuspendTo writes a file, and calls keep before anything is changed.
+	SuspendTo func(f io.Writer, keep func() error, tell func(suspend.Progress)) (
+		suspend.Moved, error)
+	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
+	// Guard runs a part of this, which a fault of it doesn't outlive.
+	Guard func(part string, f func()) bool
+	Log   *logrus.Entry
+}
+
+// Serve answers the owner of the VM on a control socket until it is closed.
+func (v *VM) Serve(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // no descriptors left, say, which passes
-			d.log.WithError(err).Warn("take a connection to the control socket")
+			v.Log.WithError(err).Warn("take a connection to the control socket")
 			time.Sleep(adminPause)
 		default:
-			go d.guard("the control socket", func() { d.admin(c) })
+			go v.Guard("the control socket", func() { v.answer(c) })
 		}
 	}
 }
 
-func (d *Device) admin(c net.Conn) {
+func (v *VM) answer(c net.Conn) {
 	defer c.Close()
 	renew := func() { _ = c.SetDeadline(time.Now().Add(adminTimeout)) }
 	renew()
@@ -102,25 +129,20 @@ func (d *Device) admin(c net.Conn) {
 	case err != nil:
 		a.Error = "not a request: " + err.Error()
 	case r.Set != "":
-		if err := d.Set(r.Set); err != nil {
+		if err := v.Set(r.Set); err != nil {
 			a.Error = err.Error()
 		} else {
-			a.Holds = d.shares.holds(r.Set)
+			a.Holds = v.Holds(r.Set)
 		}
 	case r.Stats:
-		a.GPU, a.Policies = d.config.GPU, d.policies()
-		a.Stats, a.Turns = d.Counters().Map(), d.shares.turns()
-		a.Memory, a.Programs = d.programs()
-		a.Movable = d.movable()
-		state := d.suspension.Status()
-		a.State = &state
+		a = v.Stats()
 	case r.Suspend || r.Resume:
 		tell := func(p suspend.Progress) {
 			renew()
 			_ = json.NewEncoder(c).Encode(&Answer{Progress: &p})
 		}
-		a = d.suspendOrResume(r, tell, file, func() (suspend.Moved, error) {
-			return d.withFile(r, file, rest, c, tell)
+		a = v.suspendOrResume(r, tell, file, func() (suspend.Moved, error) {
+			return v.withFile(r, file, rest, c, tell)
 		})
 		renew()
 	}
@@ -128,11 +150,11 @@ func (d *Device) admin(c net.Conn) {
 }
 
 // suspendOrResume is the answer to a request to do it, by withFile if it is about a file.
-func (d *Device) suspendOrResume(
+func (v *VM) suspendOrResume(
 	r Request, tell func(suspend.Progress), file *os.File,
 	withFile func() (suspend.Moved, error),
 ) (a Answer) {
-	if err := d.place.MayChange(); err != nil {
+	if err := v.MayChange(); err != nil {
 		return Answer{Error: err.Error()}
 	}
 	var m suspend.Moved
@@ -143,9 +165,9 @@ func (d *Device) suspendOrResume(
 	case r.File:
 		m, err = withFile()
 	case r.Resume:
-		m, err = d.suspension.Resume(tell)
+		m, err = v.Resume(tell)
 	default:
-		m, err = d.suspension.Suspend(tell)
+		m, err = v.Suspend(tell)
 	}
 	if err != nil {
 		a.Error = err.Error()
@@ -153,86 +175,6 @@ func (d *Device) suspendOrResume(
 	}
 	a.Moved = &m
 	return a
-}
-
-// Set changes a setting of the running VM. What only holds from the start can't be changed.
-func (d *Device) Set(text string) error {
-	if err := d.shares.Set(text); err != nil {
-		return err
-	}
-	d.config.Remains.Changed(text)
-	return nil
-}
-
-// Bound makes settings hold that the arbiter's operator has set.
-func (d *Device) Bound(bounds map[string]string) error { return d.shares.Bound(bounds) }
-
-// current are the settings that hold.
-func (d *Device) current() Settings {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.settings
-}
-
-// set changes a setting, whatever an arbiter says of it.
-func (d *Device) set(text string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.settings
-	if err := s.Set(text); err != nil {
-		return err
-	}
-	if err := suits(d.config.GPU, text); err != nil {
-		return err
-	}
-	if err := s.Check(d.config.GPU); err != nil {
-		return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
-	}
-	space, policy := s.Build()
-	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
-		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device",
-			ErrSetting, text)
-	}
-	space.Sequence = d.space.Sequence + 1
-	if policy != d.policy {
-		d.warm.Keep(0) // they were started with the old one
-	}
-	d.settings, d.space, d.policy = s, space, policy
-	d.accounts.SetBound(s.memoryBound(d.config.GPU))
-	d.idle.SetTime(s.IdleTime)
-	d.starts.SetRate(float64(s.Starts))
-	d.tell()
-	d.refill()
-	d.idle.Rested(d.used())
-	for _, c := range d.channels {
-		if c.worker != nil {
-			c.worker.tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
-		}
-	}
-	return nil
-}
-
-// policies are the settings that hold.
-func (d *Device) policies() map[string]string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := d.settings.values()
-	all["warm-workers"] = fmt.Sprint(d.settings.warmTarget(d.config.GPU, len(d.channels)))
-	return all
-}
-
-// programs are the guest processes, and what the VM has of device memory.
-func (d *Device) programs() (memory []holdings.GPU, list []Program) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.channels {
-		if w := c.worker; w != nil {
-			stats := w.state.Counters().Map()
-			list = append(list, Program{c.index, w.pid, w.comm, stats, d.accounts.Of(w),
-				w.state.Fixed().Map()})
-		}
-	}
-	return d.accounts.GPUs(), list
 }
 
 // Ask sends a request to the device process behind a control socket.

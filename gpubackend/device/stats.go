@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// ServeAdmin answers the owner of the VM on a control socket until it is closed.
+func (d *Device) ServeAdmin(l net.Listener) {
+	(&admin.VM{
+		Set: d.Set, Holds: d.shares.holds, Stats: d.stats, MayChange: d.place.MayChange,
+		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
+		SuspendTo: d.suspendTo, ResumeFrom: d.resumeFrom, Guard: d.guard, Log: d.log,
+	}).Serve(l)
+}
+
+// stats are what the owner is told of the VM.
+func (d *Device) stats() admin.Answer {
+	state := d.suspension.Status()
+	a := admin.Answer{GPU: d.config.GPU, Turns: d.shares.turns(), State: &state,
+		Movable: &admin.Movable{Now: true}}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.Stats = d.channels.counted(d.ended).Map()
+	a.Policies = d.settings.values()
+	a.Policies["warm-workers"] = fmt.Sprint(d.settings.warmTarget(d.config.GPU, len(d.channels)))
+	for _, w := range d.channels.serving() {
+		a.Programs = append(a.Programs, admin.Program{
+			Channel: w.channel.index, PID: w.pid, Name: w.comm,
+			Stats: w.state.Counters().Map(), Memory: d.accounts.Of(w), Fixed: w.state.Fixed().Map(),
+		})
+	}
+	a.Memory = d.accounts.GPUs()
+	if why := d.unsaved(); why != nil {
+		a.Movable = &admin.Movable{Why: why.Error()}
+	}
+	return a
+}
+
+// programCounters are those that are told of each program; of the VM, all are.
+var programCounters = []string{
+	"gpu_time_ns", "launches", "copies", "bytes_copied", "bytes_mapped", "bytes_direct", "errors",
+}
+
+// Figures are what an arbiter is told of the VM now and then.
+func (d *Device) Figures() *link.Figures {
+	f := &link.Figures{Counters: d.Counters().Map()}
+	if s := d.suspension.State(); s != suspend.Running {
+		f.State = string(s)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.Memory = d.accounts.All()
+	for _, c := range d.channels {
+		if w := c.worker; w != nil {
+			f.Processes = append(f.Processes, link.Process{
+				PID: w.pid, Name: w.comm, Memory: d.accounts.Of(w),
+				Counters: some(w.state.Counters()),
+			})
+		}
+	}
+	f.Clean()
+	return f
+}
+
+// some are the counters of a program that are told.
+func some(c handover.Counters) map[string]uint64 {
+	all, told := c.Map(), map[string]uint64{}
+	for _, name := range programCounters {
+		if n, ok := all[name]; ok {
+			told[name] = n
+		}
+	}
+	return told
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+)
+
+// channels are those of a VM: what can be asked of all of them. Device.mu is held for all of it.
+type channels []*channel
+
+// serving are the workers that have a channel.
+func (t channels) serving() (list []*workerProcess) {
+	for _, c := range t {
+		if c.worker != nil {
+			list = append(list, c.worker)
+		}
+	}
+	return list
+}
+
+// taken is how many are a guest process's.
+func (t channels) taken() (n uint32) {
+	for _, c := range t {
+		if c.worker != nil || c.cold != nil || c.saved != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// used says whether a program uses the GPU, or is about to.
+func (t channels) used() bool {
+	for _, c := range t {
+		if c.worker != nil || c.cold != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// counted adds what the workers counted to that of earlier ones.
+func (t channels) counted(sum handover.Counters) handover.Counters {
+	for _, w := range t.serving() {
+		sum.Add(w.state.Counters())
+	}
+	return sum
+}
+
+// programs are those that use the GPU, by name, and also those of which all is in a file. An error
+// says that something of one that is gone stays.
+func (t channels) programs() (list []string, err error) {
+	for _, c := range t {
+		switch w := c.worker; {
+		case w != nil && w.isStuck():
+			return nil, errors.New("a worker that was killed does not end")
+		case w != nil:
+			list = append(list, w.program.String())
+		case c.cold != nil:
+			list = append(list, c.cold.String())
+		case c.saved != nil:
+			list = append(list, c.saved.String())
+		case c.owed:
+			return nil, errors.New("a mover that was killed does not end")
+		}
+	}
+	return list, nil
+}
+
+// String is a program as it is told of.
+func (p program) String() string { return fmt.Sprintf("%s (pid %d)", p.comm, p.pid) }
+
+// savedAs is the channel of a program in a file, nil if the program is gone.
+func (t channels) savedAs(number int, p savedvm.Program) *channel {
+	if p.Channel < 0 || p.Channel >= len(t) {
+		return nil
+	}
+	c := t[p.Channel]
+	if c.saved == nil || c.saved.number != number {
+		return nil
+	}
+	return c
+}
+
+// anySaved says whether all of a program is in a file.
+func (t channels) anySaved() bool {
+	for _, c := range t {
+		if c.saved != nil {
+			return true
+		}
+	}
+	return false
+}
