@@ -3,7 +3,10 @@
 package device
 
 import (
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
 // channel is a place for one guest process: a queue, and while it is open a worker. All is guarded
@@ -24,8 +27,8 @@ type channel struct {
 	stopping bool // the queue is about to stop
 }
 
-func (d *Device) newChannel(index int) *channel {
-	return &channel{index: index, queue: queues.New(index, d.config.Remains, d.log)}
+func newChannel(index int, r *remains.Remains, log *logrus.Entry) *channel {
+	return &channel{index: index, queue: queues.New(index, r, log)}
 }
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
@@ -96,8 +97,8 @@ func (t Timeouts) withDefaults() Timeouts {
 // Device is the vhost-user device of one VM.
 type Device struct {
 	configSpace
+	crew
 	config Config
-	log    *logrus.Entry
 
 	exports *exports.Exports
 	objects objects.Objects
@@ -109,9 +110,7 @@ type Device struct {
 
 	movers   *movers.Movers     // has a lock of its own
 	accounts *accounts.Accounts // of workers and mover; has a lock of its own
-	running  await.Crowd        // processes, and what waits for them
 	dirty    dirtylog.Switch    // where writes to the guest's memory are marked
-	parked   atomic.Int32       // requests that wait for processes which don't end
 
 	suspension *suspend.Suspension // moves device memory out and in
 	savedSum   uint32              // of the file that it was saved to last; guarded by mu
@@ -127,9 +126,9 @@ type Device struct {
 	mem      *vhostuser.Memory // the session's snapshot
 	mapped   *guestmem.Memory  // our mapping of it
 	channels channels
-	control  *control
+	control  *control.Queue
 	idle     *idle.VM          // when the VM was used
-	late     *lateAnswers      // of the control queue that was stopped last
+	late     *control.Late     // of the control queue that was stopped last
 	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 	greeted  bool              // the driver is ours
 	warming  bool              // there is a driver, for whose programs workers are kept warm
@@ -148,7 +147,8 @@ func New(c Config) *Device {
 	if c.Version == 0 {
 		c.Version = wire.Version
 	}
-	d := &Device{config: c, configSpace: configSpace{c.Version}, log: c.Log, settings: c.Settings,
+	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
+		settings: c.Settings,
 		exports: exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: c.Timeouts.Start,
@@ -166,7 +166,7 @@ func New(c Config) *Device {
 	}
 	d.tell()
 	for i := range int(d.space.Channels) {
-		d.channels = append(d.channels, d.newChannel(i))
+		d.channels = append(d.channels, newChannel(i, c.Remains, c.Log))
 	}
 	d.movers = d.newMovers()
 	d.movers.EndLeft(c.Left)
@@ -181,7 +181,7 @@ func (d *Device) tell() {
 		f.Generation, f.Sequence = d.config.Generation, space.Sequence
 	})
 	if d.control != nil {
-		d.control.settingsChanged()
+		d.control.SettingsChanged()
 	}
 }
 
@@ -199,7 +199,7 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	before, old := d.mem, d.mapped
 	d.mem, d.mapped = m, mapped
 	if d.control != nil {
-		if err := d.control.setMemory(mapped); err != nil {
+		if err := d.control.SetMemory(mapped); err != nil {
 			d.mem, d.mapped = before, old
 			d.mu.Unlock()
 			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
@@ -257,13 +257,9 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 
 // startControl starts the control queue.
 func (d *Device) startControl(q vhostuser.QueueConfig) error {
-	late := d.late
-	if late != nil && late.base != q.Base {
-		late.drop()
-		late = nil
-	}
+	late := d.late.For(q.Base)
 	record, again := queues.ControlRecord(q, d.mapped, d.config.Remains, d.log)
-	c, greeted, err := newControl(d.requests(), d.mapped, q, late, record)
+	c, greeted, err := control.New(d.requests(), d.mapped, q, late, record)
 	if err != nil {
 		return err
 	}
@@ -284,13 +280,13 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 }
 
 // requests are what the control queue needs.
-func (d *Device) requests() requests {
-	return requests{
-		greet: d.greet, openChannel: d.open, closeChannel: d.closeChannel,
-		exportObject: d.objects.Export, importObject: d.objects.Import, exports: d.exports,
-		channels: uint32(len(d.channels)), version: d.config.Version,
-		generation: d.config.Generation, told: &d.told, parked: &d.parked,
-		exit: d.config.Timeouts.Exit, guard: d.guard, log: d.log,
+func (d *Device) requests() control.Device {
+	return control.Device{
+		Greet: d.greet, OpenChannel: d.open, CloseChannel: d.closeChannel,
+		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
+		Channels: uint32(len(d.channels)), Version: d.config.Version,
+		Generation: d.config.Generation, Told: &d.told, Parked: &d.parked,
+		Exit: d.config.Timeouts.Exit, Guard: d.guard, Log: d.log,
 	}
 }
 
@@ -302,7 +298,7 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 		if d.control == nil {
 			return errNotRunning
 		}
-		return d.control.setCall(call)
+		return d.control.SetCall(call)
 	}
 	c := d.channels[index-1]
 	if !c.queue.Runs() {
@@ -347,8 +343,8 @@ func (d *Device) stopControl() (uint16, error) {
 	if c == nil {
 		return 0, errNotRunning
 	}
-	base, late := c.stop()
-	if late.open == 0 && len(late.heads) == 0 {
+	base, late := c.Stop()
+	if late.Nothing() {
 		d.config.Remains.Drop(remains.Control)
 	}
 	d.mu.Lock()

@@ -7,10 +7,10 @@
 // # Who owns what
 //
 // The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
-// goroutine (control.serve). Each worker has one goroutine that waits for its end. What they share,
-// the channels, is under Device.mu. A channel's queue belongs to its worker while there is one,
-// else to this process. The packages below this one have locks of their own, which are taken after
-// Device.mu, if that is held; none of them knows the Device.
+// goroutine (package control). Each worker has one goroutine that waits for its end. What they
+// share, the channels, is under Device.mu. A channel's queue belongs to its worker while there is
+// one, else to this process. The packages below this one have locks of their own, which are taken
+// after Device.mu, if that is held; none of them knows the Device.
 //
 // # Who may lie
 //
@@ -21,8 +21,9 @@
 //
 // # Files
 //
-//	the device         device.go config_space.go state.go (saved for migration) dirty.go guard.go
-//	the control queue  control.go open.go (OPEN) late.go (answers) stranger.go telling.go
+//	the device         device.go config_space.go state.go (package savedstate: for
+//	                   migration) dirty.go guard.go (what goes on)
+//	the control queue  open.go (OPEN; package control) stranger.go telling.go
 //	channels           channel.go (package queues) table.go standstill.go (pause, resume)
 //	processes          process.go (package child) starts.go (how many begin) lingering.go
 //	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
@@ -31,5 +32,5 @@
 //	                   saving.go (packages record and savedvm)
 //	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
 //	operators          stats.go (package admin) set.go settings.go setting_kinds.go
-//	                   setting_scope.go watch.go (the guest is told of new ones)
+//	                   setting_scope.go
 package device

@@ -41,9 +41,4 @@ func TestFaultCostsOneProgram(t *testing.T) {
 	spawn.panics.Store(false)
 	v.open(0)
 	v.open(1)
-	v.dev.mu.Lock()
-	c := v.dev.control
-	v.dev.mu.Unlock()
-	c.change <- func() { panic("no control today") }
-	v.must(wire.ControlRequest{Type: wire.ControlPing})
 }

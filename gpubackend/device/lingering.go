@@ -19,13 +19,6 @@ import (
 //   - all else goes on, with another mover;
 //   - a driver that begins anew has the channel for itself: it doesn't know of those pages.
 
-// park waits for what may never come, for a request of the guest's.
-func (d *Device) park(end <-chan struct{}) {
-	d.parked.Add(1)
-	defer d.parked.Add(-1)
-	<-end
-}
-
 // forgetBefore ends the workers of an earlier driver when a queue begins anew, and waits for them:
 // the pages are another driver's by now. The control queue is a driver's first, before which it has
 // opened no channel: a worker whose queue is stopped is that of an earlier one.

@@ -19,15 +19,6 @@ func (d *Device) newMovers() *movers.Movers {
 	})
 }
 
-// run runs a part of the device on a goroutine of its own, for which Reset waits.
-func (d *Device) run(part string, f func()) {
-	d.running.Add(1)
-	go d.guard(part, func() {
-		defer d.running.Done()
-		f()
-	})
-}
-
 // prepareMover has the mover started that a channel's worker will need, and waits for it without
 // the lock: the front end's messages need the lock, and its VM stands while it waits.
 func (d *Device) prepareMover(c *channel) error {

@@ -12,29 +12,23 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// asking is a request of the guest's that takes long.
-type asking struct {
-	// closed when the control queue stops: nothing that can be left is waited for any more
-	quit    <-chan struct{}
-	dropped <-chan struct{} // closed when its driver is gone
-}
-
 // open starts a worker for a channel and returns the status for the driver.
-func (d *Device) open(index int, p program, a asking) uint32 {
-	c, begin := d.channels[index], time.Now()
-	d.awaitQueue(c, a.quit)
-	if !d.movers.AwaitLeft(a.quit) {
+func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint32 {
+	c, p, begin := d.channels[index], program{pid, comm}, time.Now()
+	d.awaitQueue(c, a.Quit)
+	if !d.movers.AwaitLeft(a.Quit) {
 		d.log.WithField("channel", c.index).Error(errLeft)
 		return wire.StatusNoWorker
 	}
-	err := d.begin(c, p, true, a.quit, func() error {
+	err := d.begin(c, p, true, a.Quit, func() error {
 		switch {
-		case await.Closed(a.dropped), !c.queue.Runs():
+		case await.Closed(a.Dropped), !c.queue.Runs():
 			return errNotRunning
 		case c.worker != nil || c.cold != nil || c.saved != nil,
 			d.settings.Processes != 0 && d.channels.taken() >= d.settings.Processes:

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -148,10 +149,10 @@ func (v *vm) post(at uint64, r wire.ControlRequest) {
 	var b [wire.ControlRequestSize]byte
 	r.Encode(b[:])
 	v.guest.Write(v.request+at, b[:])
-	v.guest.Write(v.request+at+64, make([]byte, roomForSettings))
+	v.guest.Write(v.request+at+64, make([]byte, control.RoomForSettings))
 	if _, err := v.queues[0].Driver.Add(
 		virtqueuetest.Desc{Addr: v.request + at, Len: uint32(len(b))},
-		virtqueuetest.Desc{Addr: v.request + at + 64, Len: roomForSettings,
+		virtqueuetest.Desc{Addr: v.request + at + 64, Len: control.RoomForSettings,
 			Flags: virtqueuetest.Write},
 	); err != nil {
 		v.t.Fatal(err)

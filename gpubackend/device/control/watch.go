@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package control
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
@@ -12,38 +12,38 @@ type watch struct {
 }
 
 // begin takes a request. There is one at a time: an earlier one is answered.
-func (c *control) begin(w *watch) {
+func (c *Queue) begin(w *watch) {
 	c.endWatch()
 	c.watch = w
 	c.lookAtSettings()
 }
 
 // lookAtSettings answers the request if the driver's settings are out of date.
-func (c *control) lookAtSettings() {
-	if c.watch != nil && c.watch.known != c.told.Load().Sequence {
+func (c *Queue) lookAtSettings() {
+	if c.watch != nil && c.watch.known != c.Told.Load().Sequence {
 		c.endWatch()
 	}
 }
 
 // endWatch answers the request with what holds now, whatever the driver has.
-func (c *control) endWatch() {
+func (c *Queue) endWatch() {
 	if c.watch == nil {
 		return
 	}
 	a := c.watch.answer
 	c.watch = nil
-	a.settings = c.told.Load()
+	a.settings = c.Told.Load()
 	c.respond(a)
 }
 
-// settingsChanged has the goroutine look at the settings. It never waits, and may be called from
+// SettingsChanged has the goroutine look at the settings. It never waits, and may be called from
 // anywhere.
-func (c *control) settingsChanged() {
+func (c *Queue) SettingsChanged() {
 	select {
 	case c.news <- struct{}{}:
 	default:
 	}
 }
 
-// roomForSettings is what a response to HELLO or SETTINGS takes.
-const roomForSettings = wire.ControlResponseSize + wire.SettingsSize
+// RoomForSettings is what a response to HELLO or SETTINGS takes.
+const RoomForSettings = wire.ControlResponseSize + wire.SettingsSize

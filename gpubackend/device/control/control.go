@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+// Package control is the control queue of a device: it takes the driver's requests, has the device
+// do what they ask, and answers.
+//
+// # Who owns what
+//
+// A Queue's goroutine owns the rings. Requests that take long have goroutines of their own, and are
+// answered by that one. The functions of Device are called without a lock held; the device may hold
+// its lock when it calls a Queue, but for Stop, which waits for its goroutine.
+//
+// # Who may lie
+//
+// The guest. A request that makes no sense is answered, or returned with nothing written; a queue
+// that makes none is left alone.
+//
+// # Files
+//
+// control.go, late.go (answers after the queue has stopped), watch.go (the driver waits for
+// settings).
+package control
 
 import (
 	"bytes"
@@ -21,30 +39,38 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// requests are what the control queue needs of the device: the functions that do what is asked, and
-// what it tells. All are called without a lock held, and those that return a status may take long.
-type requests struct {
-	greet        func() // our driver has greeted
-	openChannel  func(channel int, p program, a asking) (status uint32)
-	closeChannel func(channel int) (status uint32)
-	exportObject func(channel int, number uint32) (handle, status uint32)
-	importObject func(channel int, handle uint32) (number, status uint32)
-	exports      *exports.Exports
+// Device is what the control queue needs of the device: the functions that do what is asked, and
+// what it tells. Those that return a status may take long.
+type Device struct {
+	Greet        func() // our driver has greeted
+	OpenChannel  func(channel int, pid int32, comm string, a Asking) (status uint32)
+	CloseChannel func(channel int) (status uint32)
+	ExportObject func(channel int, number uint32) (handle, status uint32)
+	ImportObject func(channel int, handle uint32) (number, status uint32)
+	Exports      *exports.Exports
 
-	channels            uint32
-	version, generation uint32                         // told with HELLO
-	told                *atomic.Pointer[wire.Settings] // that hold
-	parked              *atomic.Int32                  // requests that wait for what may never come
-	exit                time.Duration                  // for which others are awaited at the end
+	Channels            uint32
+	Version, Generation uint32                         // told with HELLO
+	Told                *atomic.Pointer[wire.Settings] // that hold
+	Parked              *atomic.Int32                  // requests that wait for what may never come
+	Exit                time.Duration                  // for which others are awaited at the end
 
-	guard func(part string, f func()) bool
-	log   *logrus.Entry
+	// Guard runs a part of this, which a fault of it doesn't outlive.
+	Guard func(part string, f func()) bool
+	Log   *logrus.Entry
 }
 
-// control serves queue 0. Its goroutine owns the queue; requests that take long are answered
+// Asking is a request of the guest's that takes long.
+type Asking struct {
+	// closed when the control queue stops: nothing that can be left is waited for any more
+	Quit    <-chan struct{}
+	Dropped <-chan struct{} // closed when its driver is gone
+}
+
+// Queue serves queue 0. Its goroutine owns the queue; requests that take long are answered
 // through done.
-type control struct {
-	requests
+type Queue struct {
+	Device
 	config virtqueue.Config
 	queue  *virtqueue.Queue
 	record *inflight.Region // of what is in flight in it; nil: none is kept
@@ -72,19 +98,19 @@ type answer struct {
 	settings *wire.Settings // follow the response; nil: nothing does
 }
 
-// newControl takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
+// New takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
 // record, unless that is nil. hello says whether a driver has greeted.
-func newControl(
-	r requests, mem *guestmem.Memory, q vhostuser.QueueConfig, late *lateAnswers,
+func New(
+	d Device, mem *guestmem.Memory, q vhostuser.QueueConfig, late *Late,
 	record *inflight.Region,
-) (c *control, hello bool, err error) {
+) (c *Queue, hello bool, err error) {
 	l, err := queues.NewLease(q)
 	if err != nil {
 		_ = record.Close()
 		return nil, false, err
 	}
-	c = &control{
-		requests: r, mem: mem, record: record, call: l.Call, kicks: make(chan struct{}, 1),
+	c = &Queue{
+		Device: d, mem: mem, record: record, call: l.Call, kicks: make(chan struct{}, 1),
 		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
@@ -114,13 +140,13 @@ func newControl(
 	}
 	hello = c.queue.Base() != 0
 	c.hello = hello
-	go c.guard("the control queue's kicks", c.readKicks)
+	go c.Guard("the control queue's kicks", c.readKicks)
 	go c.run()
 	return c, hello, nil
 }
 
 // readKicks turns the kick descriptor into a channel.
-func (c *control) readKicks() {
+func (c *Queue) readKicks() {
 	for c.kick.Wait() == nil {
 		select {
 		case c.kicks <- struct{}{}:
@@ -130,14 +156,14 @@ func (c *control) readKicks() {
 }
 
 // run serves the queue until it stops. A fault costs the request at which it happened.
-func (c *control) run() {
+func (c *Queue) run() {
 	defer close(c.ended)
-	for !c.guard("the control queue", c.serve) && !await.Closed(c.quit) {
+	for !c.Guard("the control queue", c.serve) && !await.Closed(c.quit) {
 	}
 }
 
 // serve is the queue's goroutine.
-func (c *control) serve() {
+func (c *Queue) serve() {
 	for {
 		if c.drain() {
 			// A driver that never stops asking doesn't keep the device from stopping.
@@ -164,7 +190,7 @@ func (c *control) serve() {
 
 // drain takes requests, as many as the queue holds, and says whether there are more. Otherwise a
 // kick will come for the next.
-func (c *control) drain() (more bool) {
+func (c *Queue) drain() (more bool) {
 	for range c.config.Size {
 		chain, ok, err := c.queue.Pop()
 		var bad *virtqueue.ChainError
@@ -174,7 +200,7 @@ func (c *control) drain() (more bool) {
 			c.notify()
 			continue
 		case err != nil:
-			c.log.WithError(err).Warn("control queue broke")
+			c.Log.WithError(err).Warn("control queue broke")
 			return false
 		case ok:
 			c.request(chain)
@@ -187,19 +213,19 @@ func (c *control) drain() (more bool) {
 }
 
 // finish answers a request that took long.
-func (c *control) finish(a answer) {
+func (c *Queue) finish(a answer) {
 	c.open--
 	c.respond(a)
 }
 
-func (c *control) notify() {
+func (c *Queue) notify() {
 	if c.queue.NeedsNotify() && c.call != nil {
 		_ = c.call.Signal()
 	}
 }
 
-func (c *control) respond(a answer) {
-	var b [roomForSettings]byte
+func (c *Queue) respond(a answer) {
+	var b [RoomForSettings]byte
 	a.response.Encode(b[:])
 	written := uint32(wire.ControlResponseSize)
 	if a.settings != nil {
@@ -214,7 +240,7 @@ func (c *control) respond(a answer) {
 }
 
 // request obeys one request, now or on a goroutine of its own.
-func (c *control) request(chain *virtqueue.Chain) {
+func (c *Queue) request(chain *virtqueue.Chain) {
 	a := answer{head: chain.Head()}
 	var raw [wire.ControlRequestSize]byte
 	if _, err := chain.ReadAt(raw[:], 0); err != nil ||
@@ -226,7 +252,7 @@ func (c *control) request(chain *virtqueue.Chain) {
 	a.address = chain.Writable()[0].Addr
 	var r wire.ControlRequest
 	r.Decode(raw[:])
-	roomy := chain.Writable()[0].Len >= roomForSettings
+	roomy := chain.Writable()[0].Len >= RoomForSettings
 	if r.Type == wire.ControlSettings && c.hello && roomy {
 		c.begin(&watch{a, r.Number})
 		return
@@ -234,11 +260,11 @@ func (c *control) request(chain *virtqueue.Chain) {
 	if work := c.obey(&r, &a.response); work != nil {
 		c.open++
 		go func() {
-			if !c.guard("a request", func() { work(&a.response) }) {
+			if !c.Guard("a request", func() { work(&a.response) }) {
 				a.response.Status = wire.StatusNoWorker
 			}
 			if r.Type == wire.ControlHello && roomy {
-				a.settings = c.told.Load()
+				a.settings = c.Told.Load()
 			}
 			c.done <- a
 		}()
@@ -248,46 +274,46 @@ func (c *control) request(chain *virtqueue.Chain) {
 }
 
 // obey answers a request, or returns what has to be done for the answer.
-func (c *control) obey(
+func (c *Queue) obey(
 	r *wire.ControlRequest, out *wire.ControlResponse,
 ) (work func(*wire.ControlResponse)) {
 	channel := int(r.Channel)
 	switch {
-	case r.Type == wire.ControlHello && r.Number != c.version:
-		c.log.WithField("driver", r.Number).WithField("device", c.version).
+	case r.Type == wire.ControlHello && r.Number != c.Version:
+		c.Log.WithField("driver", r.Number).WithField("device", c.Version).
 			Warn("guest driver speaks another protocol version: install the guest package of " +
 				"this version")
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		if !c.hello {
-			c.exports.Clear()
+			c.Exports.Clear()
 		}
 		c.hello = true
 		return func(out *wire.ControlResponse) {
-			c.greet()
-			out.Number = c.generation
+			c.Greet()
+			out.Number = c.Generation
 		}
 	case c.hello && r.Type == wire.ControlPing:
 		return nil
 	case c.hello && r.Type == wire.ControlRelease:
-		return func(out *wire.ControlResponse) { out.Status = c.exports.Release(r.Number) }
-	case !c.hello || r.Channel >= c.channels:
+		return func(out *wire.ControlResponse) { out.Status = c.Exports.Release(r.Number) }
+	case !c.hello || r.Channel >= c.Channels:
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
-		ask := asking{c.quit, c.dropped}
+		ask := Asking{c.quit, c.dropped}
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
 		return func(out *wire.ControlResponse) {
-			out.Status = c.openChannel(channel, program{r.Pid, comm}, ask)
+			out.Status = c.OpenChannel(channel, r.Pid, comm, ask)
 		}
 	case r.Type == wire.ControlClose:
-		return func(out *wire.ControlResponse) { out.Status = c.closeChannel(channel) }
+		return func(out *wire.ControlResponse) { out.Status = c.CloseChannel(channel) }
 	case r.Type == wire.ControlExport:
 		return func(out *wire.ControlResponse) {
-			out.Number, out.Status = c.exportObject(channel, r.Number)
+			out.Number, out.Status = c.ExportObject(channel, r.Number)
 		}
 	case r.Type == wire.ControlImport:
 		return func(out *wire.ControlResponse) {
-			out.Number, out.Status = c.importObject(channel, r.Number)
+			out.Number, out.Status = c.ImportObject(channel, r.Number)
 		}
 	default:
 		out.Status = wire.StatusBadRequest
@@ -296,7 +322,7 @@ func (c *control) obey(
 }
 
 // do runs f on the queue's goroutine, which takes no lock of the device's: the caller may hold it.
-func (c *control) do(f func()) {
+func (c *Queue) do(f func()) {
 	ran := make(chan struct{})
 	select {
 	case c.change <- func() { f(); close(ran) }:
@@ -305,7 +331,7 @@ func (c *control) do(f func()) {
 	}
 }
 
-func (c *control) setCall(call *vhostuser.FD) (err error) {
+func (c *Queue) SetCall(call *vhostuser.FD) (err error) {
 	var dup *vhostuser.FD
 	if call != nil {
 		if dup, err = call.Dup(); err != nil {
@@ -323,8 +349,8 @@ func (c *control) setCall(call *vhostuser.FD) (err error) {
 	return nil
 }
 
-// setMemory moves the queue to new memory.
-func (c *control) setMemory(mem *guestmem.Memory) (err error) {
+// SetMemory moves the queue to new memory.
+func (c *Queue) SetMemory(mem *guestmem.Memory) (err error) {
 	c.do(func() {
 		config := c.config
 		config.Base, config.InFlight = c.queue.Base(), c.queue.AppendInFlight(nil)
@@ -337,8 +363,8 @@ func (c *control) setMemory(mem *guestmem.Memory) (err error) {
 	return err
 }
 
-// stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
-func (c *control) stop() (uint16, *lateAnswers) {
+// Stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
+func (c *Queue) Stop() (uint16, *Late) {
 	close(c.quit)
 	<-c.ended
 	_ = c.kick.Close()
@@ -346,7 +372,7 @@ func (c *control) stop() (uint16, *lateAnswers) {
 		_ = c.call.Close()
 	}
 	base := c.queue.Base()
-	late := &lateAnswers{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
+	late := &Late{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
 	c.queue.Close()
 	_ = c.record.Close()
 	return base, late

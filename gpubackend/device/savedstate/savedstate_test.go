@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package savedstate
+
+import (
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"strings"
+	"testing"
+)
+
+func sample() *State {
+	return New(State{Version: 3, Generation: 7, Channels: 16, ArenaBytes: 8 << 20, Greeted: 1})
+}
+
+// TestRead: a state is read as a whole, and nothing behind it.
+func TestRead(t *testing.T) {
+	good := sample().Encode()
+	s, err := Read(bytes.NewReader(good))
+	if err != nil || s.Generation != 7 || s.Suits(sample()) != nil {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	for n := range Bytes {
+		if _, err := Read(bytes.NewReader(good[:n])); !errors.Is(err, ErrState) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if _, err := Read(bytes.NewReader(append(good, 0))); !errors.Is(err, ErrState) {
+		t.Error("a byte too many was taken")
+	}
+}
+
+func TestSuits(t *testing.T) {
+	for _, x := range []struct {
+		change func(s *State)
+		says   string // "" for one that suits
+	}{
+		{func(s *State) { s.Generation++ }, ""},
+		{func(s *State) { s.Version++ }, "protocol version 4, this device 3"},
+		{func(s *State) { s.Channels++ }, "channels 17, this device 16"},
+		{func(s *State) { s.ArenaBytes *= 2 }, "arena size"},
+		{func(s *State) { s.Greeted, s.Channels, s.Version = 0, 1, 1 }, ""},
+	} {
+		s := sample()
+		x.change(s)
+		err := s.Suits(sample())
+		if (err == nil) != (x.says == "") ||
+			err != nil && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), x.says)) {
+			t.Errorf("%v, want %q", err, x.says)
+		}
+	}
+}
+
+// FuzzState: only what was saved is read, and reads as it was saved.
+func FuzzState(f *testing.F) {
+	f.Add(sample().Encode())
+	f.Add([]byte("paracuda"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Read(bytes.NewReader(b))
+		if err != nil {
+			if s != nil || !errors.Is(err, ErrState) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			return
+		}
+		sum := s.Sum
+		if !bytes.Equal(s.Encode(), b) || sum != crc32.ChecksumIEEE(b[:Bytes-4]) {
+			t.Errorf("% x reads as %+v", b, s)
+		}
+	})
+}
