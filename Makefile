@@ -16,7 +16,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
 	stress test \
-	demo install host-package walk-host-package guest-package gpu-bundle gpu-bundle-qemu clean \
+	demo install host-package walk-host-package guest-package release gpu-bundle \
+	gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
@@ -38,6 +39,8 @@ GO_BUILD = $(GO) build -trimpath -buildvcs=false -ldflags "-X main.version=$$(sc
 bin/paracuda: FORCE
 	$(GO_BUILD) -buildmode=pie -o $@ ./cmd/paracuda
 
+# Nor is the place of the tree in what is for debuggers.
+guest: export CFLAGS := $(or $(CFLAGS),-O2 -g -ffile-prefix-map=$(CURDIR)=.)
 guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/init
 	$(MAKE) -s -C guestdriver/libcuda
@@ -172,6 +175,9 @@ host-package: binary ## build the hosts' Debian package
 
 walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
+
+release: ## make archives, packages, checksums and bill of materials of the last commit
+	scripts/release
 
 guest-package: guest ## build the guests' Debian package
 	guestdriver/packaging/build

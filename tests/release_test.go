@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRelease makes a release twice, each in a place of its own, and compares. It takes minutes.
+func TestRelease(t *testing.T) {
+	if testing.Short() {
+		skip(t, "-short: it takes minutes")
+	}
+	for _, need := range []string{"dh", "git", "xz"} {
+		if _, err := exec.LookPath(need); err != nil {
+			skip(t, "a release is made with %s: %v", need, err)
+		}
+	}
+	if r := command(t, time.Minute, root, "git", "rev-parse", "--show-toplevel"); r.exit != 0 ||
+		strings.TrimSpace(r.stdout) != root {
+		skip(t, "this is no clone of the repository")
+	}
+	t.Parallel()
+	progress(t)
+	first, second := makeRelease(t), makeRelease(t)
+	sums := string(readFile(t, filepath.Join(first, "SHA256SUMS")))
+	if other := string(readFile(t, filepath.Join(second, "SHA256SUMS"))); other != sums {
+		t.Errorf("made again it is another:\n%s\n%s", sums, other)
+	}
+	version := strings.TrimSpace(command(t, time.Minute, root, "scripts/version").stdout)
+	version = strings.TrimSuffix(strings.TrimSuffix(version, ".dirty"), "+dirty")
+	for _, name := range []string{"paracuda-V.tar.xz", "paracuda-V-linux-amd64.tar.xz",
+		"paracuda-V.cdx.json", "paracuda-host_V_amd64.deb", "paracuda-guest_V_amd64.deb"} {
+		if !strings.Contains(sums, "  "+strings.ReplaceAll(name, "V", version)+"\n") {
+			t.Errorf("it has no %s:\n%s", name, sums)
+		}
+	}
+	if strings.Count(sums, "\n") != 5 {
+		t.Errorf("it has more than that:\n%s", sums)
+	}
+	r := command(t, time.Minute, first, "sha256sum", "--quiet", "-c", "SHA256SUMS")
+	if r.exit != 0 {
+		t.Errorf("%s%s", tail(r.stdout), tail(r.stderr))
+	}
+	checkMaterials(t, first, archived(t, first))
+}
+
+func makeRelease(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "release")
+	if r := command(t, 15*time.Minute, root, "scripts/release", dir); r.exit != 0 {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
+	return dir
+}
+
+func readFile(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// one is the file of a release whose name ends so.
+func one(t *testing.T, dir, end string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+end))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files *%s: %v, %v", end, files, err)
+	}
+	return files[0]
+}
+
+// archived unpacks a release's program, and has it say its version.
+func archived(t *testing.T, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	archive := one(t, dir, "-linux-amd64.tar.xz")
+	if r := command(t, time.Minute, root, "tar", "-C", to, "-xf", archive); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	version := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "paracuda-"),
+		"-linux-amd64.tar.xz")
+	program := filepath.Join(to, "usr/local/bin/paracuda")
+	r := command(t, time.Minute, root, program, "version")
+	if r.stdout != "paracuda "+version+"\n" {
+		t.Errorf("it says %q, %q", r.stdout, r.stderr)
+	}
+	return program
+}
+
+// checkMaterials compares the bill of materials with what Go itself says of the program.
+func checkMaterials(t *testing.T, dir, program string) {
+	t.Helper()
+	var bill struct {
+		BomFormat  string
+		Components []struct{ Name, Version string }
+	}
+	if err := json.Unmarshal(readFile(t, one(t, dir, ".cdx.json")), &bill); err != nil {
+		t.Fatal(err)
+	}
+	var has []string
+	for _, c := range bill.Components {
+		if c.Name != "std" {
+			has = append(has, c.Name+" "+c.Version)
+		}
+	}
+	r := command(t, time.Minute, root, "go", "version", "-m", program)
+	var wants []string
+	for _, m := range regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(
+		r.stdout, -1) {
+		wants = append(wants, m[1]+" "+m[2])
+	}
+	slices.Sort(has)
+	slices.Sort(wants)
+	if bill.BomFormat != "CycloneDX" || len(wants) == 0 || !slices.Equal(has, wants) {
+		t.Errorf("%s: %q, want %q", bill.BomFormat, has, wants)
+	}
+}
