@@ -47,10 +47,11 @@ func TestJoinedGPUs(t *testing.T) {
 			args string
 			want *regexp.Regexp
 		}{
-			{"topo -m", regexp.MustCompile(`(?m)^GPU1\s+NV6\s+X\s`)},
+			{"topo -m",
+				regexp.MustCompile(`(?m)^GPU0\s+X\s+NV6\s+NV6\s.*\nGPU1\s+NV6\s+X\s+NV6\s`)},
 			{"topo -p2p n", regexp.MustCompile(`(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`)},
 			{"nvlink -s", regexp.MustCompile(`(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`)},
-			{"nvlink -p", regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:02:00\.0\n`)},
+			{"nvlink -p", regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:0[12]:0[01]\.0\n`)},
 		} {
 			r := vm.run(t, vm.limit, append([]string{"--gpu", "soft:3", "--", smi},
 				strings.Fields(run.args)...)...)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "abi/cuda_abi.h"
+#include "devices/device.h"
 #include "transport/transport.h"
 
 #define SLOTS 32 /* devices on a bus */
@@ -53,14 +54,44 @@ static void give(struct paracuda_snapshot_device *d, const struct place *p)
 	set(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, p->device);
 }
 
+/* A place as the NVLinks of a description have it. */
+static uint64_t number(const struct paracuda_snapshot_device *d)
+{
+	const __s32 *a = d->attribute;
+
+	return (uint64_t)(uint32_t)a[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] << 32 |
+	       (uint64_t)(uint8_t)a[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] << 8 |
+	       (uint8_t)a[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID];
+}
+
+#define REMOTE_GPU 0
+
+/* Has the links of a device lead to where others have come from their places on the host. */
+static void lead(struct paracuda_snapshot_device *d, const struct paracuda_snapshot_device *others,
+		 const uint64_t *before, unsigned n)
+{
+	for (unsigned link = 0; link < PARACUDA_NVLINKS; link++) {
+		if (d->nvlink_remote[link] != REMOTE_GPU)
+			continue;
+		for (unsigned i = 0; i < n; i++)
+			if (d->nvlink_place[link] == before[i]) {
+				d->nvlink_place[link] = number(&others[i]);
+				break;
+			}
+	}
+}
+
 void place_devices(struct paracuda_snapshot_device *d, unsigned n)
 {
+	uint64_t before[DEVICES_MAX];
 	char path[PATH_MAX];
 	struct place p;
 
-	if (n == 0 || !transport->path || transport->path(path, sizeof(path)) ||
+	if (n == 0 || n > DEVICES_MAX || !transport->path || transport->path(path, sizeof(path)) ||
 	    !place_parse(path, &p))
 		return;
+	for (unsigned i = 0; i < n; i++)
+		before[i] = number(&d[i]);
 	give(&d[0], &p);
 	for (unsigned i = 1; i < n; i++) {
 		unsigned tries = 0;
@@ -70,4 +101,6 @@ void place_devices(struct paracuda_snapshot_device *d, unsigned n)
 		while (taken(&p) && tries++ < SLOTS);
 		give(&d[i], &p);
 	}
+	for (unsigned i = 0; i < n; i++)
+		lead(&d[i], d, before, n);
 }

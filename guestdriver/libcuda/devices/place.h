@@ -19,8 +19,8 @@ bool place_parse(const char *path, struct place *place);
 
 /*
  * place_devices gives n devices places of the VM's: the first that of the virtio device that serves
- * them all, so that programs find it in /sys/bus/pci, the others free ones behind it. Without PCI
- * they keep those of the host.
+ * them all, so that programs find it in /sys/bus/pci, the others free ones behind it. Their NVLinks
+ * lead there. Without PCI they keep those of the host.
  */
 void place_devices(struct paracuda_snapshot_device *d, unsigned n);
 

@@ -72,6 +72,25 @@ static void tells(CUdevice device, int want)
 	CHECK_IS(device, found);
 }
 
+/* Links lead to the other GPU's new place; those to a switch stay. */
+static void links_lead(void)
+{
+	static struct paracuda_snapshot_device d[2];
+
+	for (int i = 0; i < 2; i++) {
+		d[i].attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = 7 + i;
+		d[i].nvlinks = 2;
+		d[i].nvlink_version[0] = d[i].nvlink_version[1] = 6;
+		d[i].nvlink_place[0] = (uint64_t)(8 - i) << 8;
+		d[i].nvlink_place[1] = (uint64_t)(8 - i) << 8;
+		d[i].nvlink_remote[1] = 2;
+	}
+	place_devices(d, 2);
+	CHECK(d[0].nvlink_place[0] == (0x10000ull << 32 | 0xfe1b));
+	CHECK(d[1].nvlink_place[0] == (0x10000ull << 32 | 0xfe1a));
+	CHECK(d[0].nvlink_place[1] == 0x800);
+}
+
 int main(void)
 {
 	struct paracuda_snapshot_device d;
@@ -91,6 +110,7 @@ int main(void)
 	CHECK_IS(7, d.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID]);
 
 	mine.path = on_a_bus;
+	links_lead();
 	fake.devices = 3;
 	CHECK_IS(CUDA_SUCCESS, cuInit(0));
 	for (int i = 0; i < 3; i++)
