@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "paracuda_table.h"
 
@@ -38,6 +39,9 @@ struct gpu {
 
 /* Asks for all GPUs, with what changes or without. Returns their number or -1. */
 int gpu_query(struct gpu *gpus, int room, int with_memory);
+
+/* Writes NCCL's topology file for these GPUs. */
+void nccl_topology(FILE *to, const struct gpu *gpus, int n);
 
 #define GPU_PATH_MAX 4096
 

@@ -2,7 +2,7 @@
 /*
  * The library as a program of its own, which asks CUDA: the dynamic loader runs it. It writes a
  * struct gpu for each GPU to standard output. With the argument "memory" it makes contexts, to know
- * what is free.
+ * what is free; with "topology" it writes NCCL's topology file instead.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -190,22 +190,25 @@ static void ask(struct gpu *g, int device)
 
 int query_main(int argc, char **argv)
 {
+	static struct gpu all[GPUS_MAX];
 	int count = 0;
-	struct gpu g;
 
 	/* A program's choice of devices is not for these questions. */
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	if (load_cuda() || cuInit(0) || cuDeviceGetCount(&count))
 		return 1;
+	count = count < GPUS_MAX ? count : GPUS_MAX;
 	for (int i = 0; i < count; i++) {
-		ask(&g, i);
-		ask_peers(&g, i, count);
+		ask(&all[i], i);
+		ask_peers(&all[i], i, count);
 		if (argc > 1 && !strcmp(argv[1], "memory")) {
-			ask_usage(&g, i);
-			ask_memory(&g, i);
+			ask_usage(&all[i], i);
+			ask_memory(&all[i], i);
 		}
-		if (fwrite(&g, sizeof(g), 1, stdout) != 1)
-			return 1;
 	}
+	if (argc > 1 && !strcmp(argv[1], "topology"))
+		nccl_topology(stdout, all, count);
+	else if (fwrite(all, sizeof(all[0]), (size_t)count, stdout) != (size_t)count)
+		return 1;
 	return fflush(stdout) ? 1 : 0;
 }

@@ -169,6 +169,30 @@ static void nvlink_more(void)
 	CHECK_IS(50, has);
 }
 
+/* NCCL's file tells the links to the GPUs of the VM and to switches, each end once. */
+static void topology(void)
+{
+	static const char want[] =
+		"<system version=\"1\">\n  <cpu numaid=\"0\">\n"
+		"    <pci busid=\"0000:06:00.0\" class=\"0x030200\" "
+		"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">\n      <gpu>\n"
+		"        <nvlink target=\"0000:a0:00.0\" count=\"1\" tclass=\"0x068000\"/>\n"
+		"        <nvlink target=\"0000:07:00.0\" count=\"2\" tclass=\"0x030200\"/>\n"
+		"      </gpu>\n    </pci>\n"
+		"    <pci busid=\"0000:07:00.0\" class=\"0x030200\">\n      <gpu>\n"
+		"      </gpu>\n    </pci>\n"
+		"  </cpu>\n</system>\n";
+	struct gpu gpus[2] = { fixture[0], fixture[1] };
+	char text[2048] = "";
+	FILE *to = fmemopen(text, sizeof(text), "w");
+
+	CHECK(to != NULL);
+	gpus[0].nvlinks.link[1] = gpus[0].nvlinks.link[2];
+	nccl_topology(to, gpus, 2);
+	fclose(to);
+	CHECK(!strcmp(text, want));
+}
+
 static void numbers_on_the_bus(void)
 {
 	uint32_t info[17];
@@ -284,6 +308,7 @@ int main(void)
 	links();
 	nvlinks();
 	nvlink_more();
+	topology();
 	numbers_on_the_bus();
 	pairs();
 	records();
