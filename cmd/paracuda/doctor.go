@@ -112,7 +112,7 @@ func computeApart(ctx context.Context, gpu string) (string, error) {
 	want := gpu
 	gpu, err := chooseGPU(want)
 	if err == nil {
-		_, err = takeGPUs(want, gpu)
+		_, err = takeGPUs(want, gpu, device.DefaultSettings().Policy.SoftMemory)
 	}
 	if err != nil {
 		return "", err

@@ -27,7 +27,7 @@ const (
 
 const gpuHelp = "execute on `GPU`: cuda (the host's first NVIDIA GPU), cuda:LIST (those " +
 	"with these indices, UUIDs or bus ids), cuda:all, soft (the software GPU), soft:N (N of " +
-	"them), or auto"
+	"them), auto, or auto:N,memory=SIZE (the N with the most free memory, at least SIZE each)"
 
 // gpuOption adds --gpu to a command.
 func gpuOption(c *cobra.Command, gpu *string) {
@@ -68,15 +68,15 @@ func softGPUsOf(want string) int {
 
 // takeGPUs finds the host's GPUs that are meant, and hides the others from the processes that this
 // one starts. The software GPU is none of them.
-func takeGPUs(want, kind string) ([]hostgpus.GPU, error) {
-	if kind != gpuCUDA {
-		return nil, nil
-	}
-	host, err := hostGPUs()
+func takeGPUs(want, kind string, softMemory uint64) ([]hostgpus.GPU, error) {
+	choice, err := hostgpus.Parse(want)
 	if err != nil {
 		return nil, err
 	}
-	choice, err := hostgpus.Parse(want)
+	if kind != gpuCUDA {
+		return nil, choice.CheckSoft(softMemory)
+	}
+	host, err := hostGPUs()
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestNamesOfSharedGPUs(t *testing.T) {
 	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
 		t.Errorf("two of software: %v", got)
 	}
-	if gpus, err := takeGPUs(gpuAuto, gpuSoft); gpus != nil || err != nil {
+	if gpus, err := takeGPUs(gpuAuto, gpuSoft, 1<<30); gpus != nil || err != nil {
 		t.Errorf("the software GPU is one of the host's: %v, %v", gpus, err)
 	}
 }

@@ -56,7 +56,7 @@ func (o *deviceOptions) serve() error {
 	if err := o.settings.Check(gpu); err != nil {
 		return usagef("device: --set: %w", err)
 	}
-	if o.gpus, err = takeGPUs(o.gpu, gpu); err != nil {
+	if o.gpus, err = takeGPUs(o.gpu, gpu, o.settings.Policy.SoftMemory); err != nil {
 		return err
 	}
 	o.settings.Policy.SoftGPUs, o.settings.Policy.GPUs = softGPUsOf(o.gpu), &o.gpus

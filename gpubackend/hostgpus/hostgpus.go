@@ -41,6 +41,7 @@ type GPU struct {
 	UUID   string       `json:"uuid"` // as nvidia-smi prints it
 	Place  pcie.Address `json:"bus"`
 	Memory uint64       `json:"memory"`
+	Free   uint64       `json:"free,omitempty"`  // of that, at the moment; 0: not known
 	Peers  []int        `json:"peers,omitempty"` // whose memory it reaches, by their indices
 	// as far as the driver tells of them, up or not
 	NVLinks []NVLink `json:"nvlinks,omitempty"`
@@ -67,25 +68,27 @@ type Choice struct {
 	text    string
 	all     bool
 	soft    int      // how many software GPUs; 0: one
+	auto    int      // how many of those with the most free memory; 0: the first GPU
+	memory  uint64   // that each of these has to have free
 	entries []string // each an index, a UUID's begin or a bus id; empty: the first GPU
 }
 
-// Parse reads KIND, cuda:LIST, or soft:N. Whether the host has these GPUs is Of's to say.
+// Parse reads KIND, cuda:LIST, soft:N, or auto:N,memory=SIZE. Whether the host has these GPUs is
+// Of's to say.
 func Parse(text string) (_ *Choice, err error) {
 	kind, list, listed := strings.Cut(text, ":")
 	c := &Choice{Kind: kind, text: text}
 	switch {
 	case kind != Auto && kind != CUDA && kind != Soft:
-		return nil, fmt.Errorf("%s: want auto, soft or cuda, soft: and how many, or cuda: and "+
-			"which GPUs", shown(text))
+		return nil, fmt.Errorf("%s: want auto, soft or cuda, auto: or soft: and how many, or "+
+			"cuda: and which GPUs", shown(text))
 	case !listed:
 		return c, nil
 	case kind == Soft:
 		c.soft, err = softGPUs(text, list)
 		return c, err
 	case kind == Auto:
-		return nil, fmt.Errorf("%s: auto chooses by itself: leave that out, or say %s",
-			shown(text), shown(CUDA+":"+list))
+		return c, c.parseAuto(list)
 	case list == "all":
 		c.all = true
 		return c, nil
@@ -124,7 +127,20 @@ func softGPUs(text, count string) (int, error) {
 }
 
 // SoftGPUs is how many software GPUs are meant, if these are.
-func (c *Choice) SoftGPUs() int { return max(1, c.soft) }
+func (c *Choice) SoftGPUs() int { return max(1, c.soft, c.auto) }
+
+// CheckSoft says what is wrong with having software GPUs of so much memory for those meant.
+func (c *Choice) CheckSoft(memory uint64) error {
+	switch n := c.SoftGPUs(); {
+	case n > MostSoft:
+		return fmt.Errorf("--gpu %s: the host has no GPU, and %d software GPUs are too many: %d "+
+			"are the most", shown(c.text), n, MostSoft)
+	case c.memory > memory:
+		return fmt.Errorf("--gpu %s: the host has no GPU, and software GPUs have less memory: "+
+			"see --set soft-memory", shown(c.text))
+	}
+	return nil
+}
 
 // readable says whether an entry has one of the three forms.
 func readable(entry string) bool {
@@ -151,6 +167,9 @@ func (c *Choice) Of(host []GPU) ([]GPU, error) {
 	}
 	if c.all {
 		return bounded(slices.Clone(host))
+	}
+	if c.auto > 0 {
+		return c.free(host)
 	}
 	if len(c.entries) == 0 {
 		return host[:1:1], nil

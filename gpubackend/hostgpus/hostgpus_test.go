@@ -47,7 +47,6 @@ func TestRefusal(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "want auto, soft or cuda",
 		"voodoo":             "want auto, soft or cuda",
-		"auto:1":             "say cuda:1",
 		"soft:0":             "want soft, or soft:N",
 		"soft:":              "want soft, or soft:N",
 		"soft:-1":            "want soft, or soft:N",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, over NVML, which
-// is opened at run time. The driver may hang with its GPU, or crash, so that this belongs in a
-// process of its own.
+// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, and how much of
+// their memory is free, over NVML, which is opened at run time. The driver may hang with its GPU,
+// or crash, so that this belongs in a process of its own.
 //
 // Files: nvlinks.go (what is asked), nvml_cgo.go (the calls).
 package nvlinks
@@ -25,8 +25,8 @@ const (
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
 )
 
-// Add fills in the links of GPUs that NVML knows. It says why NVML can't be asked; of what NVML
-// doesn't tell there is nothing.
+// Add fills in links and free memory of GPUs that NVML knows. It says why NVML can't be asked; of
+// what NVML doesn't tell there is nothing.
 func Add(library string, gpus []hostgpus.GPU) error {
 	l, err := open(library)
 	if err != nil {
@@ -34,7 +34,7 @@ func Add(library string, gpus []hostgpus.GPU) error {
 	}
 	for i := range gpus {
 		if device, ok := l.device(gpus[i].UUID); ok {
-			gpus[i].NVLinks = l.links(device)
+			gpus[i].NVLinks, gpus[i].Free = l.links(device), l.free(device)
 		}
 	}
 	return nil

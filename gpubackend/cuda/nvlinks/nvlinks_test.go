@@ -37,8 +37,11 @@ func TestAdd(t *testing.T) {
 	if !slices.Equal(gpus[1].NVLinks, want) {
 		t.Errorf("links %+v, want %+v", gpus[1].NVLinks, want)
 	}
-	if gpus[0].NVLinks != nil {
-		t.Errorf("a GPU that NVML doesn't know has links %+v", gpus[0].NVLinks)
+	if gpus[1].Free != 2<<20 {
+		t.Errorf("%d bytes are free", gpus[1].Free)
+	}
+	if gpus[0].NVLinks != nil || gpus[0].Free != 0 {
+		t.Errorf("of a GPU that NVML doesn't know something is told: %+v", gpus[0])
 	}
 }
 

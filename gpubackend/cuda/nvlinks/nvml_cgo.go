@@ -19,6 +19,8 @@ package nvlinks
 //	unsigned long long value;
 // };
 //
+// struct pn_memory { unsigned long long total, free, used; };
+//
 // static void *pn_open(const char *path) { return dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 // static int pn_init(void *f) { return ((int (*)(void))f)(); }
 // static int pn_device(void *f, const char *uuid, void **d)
@@ -32,6 +34,8 @@ package nvlinks
 // { return ((int (*)(void *, unsigned int, struct pn_pci *))f)(d, link, out); }
 // static int pn_fields(void *f, void *d, struct pn_field *one)
 // { return ((int (*)(void *, int, struct pn_field *))f)(d, 1, one); }
+// static int pn_memory(void *f, void *d, struct pn_memory *out)
+// { return ((int (*)(void *, struct pn_memory *))f)(d, out); }
 import "C"
 
 import (
@@ -45,7 +49,7 @@ var functions = [...]string{
 	"nvmlInit_v2", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetNvLinkState",
 	"nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkCapability",
 	"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemoteDeviceType",
-	"nvmlDeviceGetFieldValues",
+	"nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo",
 }
 
 const (
@@ -57,6 +61,7 @@ const (
 	remoteFunction
 	remoteTypeFunction
 	fieldsFunction
+	memoryFunction
 )
 
 // handle is NVML's of a GPU.
@@ -140,4 +145,13 @@ func (l *library) field(d handle, field, link uint32) uint32 {
 		return 0
 	}
 	return uint32(f.value)
+}
+
+// free is how much of a GPU's memory is; 0: NVML doesn't know it.
+func (l *library) free(d handle) uint64 {
+	var m C.struct_pn_memory
+	if C.pn_memory(l.function[memoryFunction], unsafe.Pointer(d), &m) != 0 {
+		return 0
+	}
+	return uint64(m.free)
 }
