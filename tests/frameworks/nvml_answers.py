@@ -65,6 +65,35 @@ def nvlinks():
            [number("nvmlDeviceGetNvLinkCapability", i, 0) for i in range(18)]
 
 
+class Field(ctypes.Structure):
+    """nvmlFieldValue_t"""
+    _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong * 2),
+                ("type", ctypes.c_uint), ("result", ctypes.c_uint), ("value", ctypes.c_ulonglong)]
+
+
+def field(number_of, scope=0):
+    f = Field(id=number_of, scope=scope)
+    LIB.nvmlDeviceGetFieldValues(FIRST, 1, ctypes.byref(f))
+    return [f.result, f.value & 0xffffffff if f.result == 0 else 0]
+
+
+@section("other ends of NVLinks")
+def remote_ends():
+    ends = []
+    for i in range(18):
+        info = (ctypes.c_uint * 17)()
+        result = LIB.nvmlDeviceGetNvLinkRemotePciInfo_v2(FIRST, i, info)
+        ends.append([number("nvmlDeviceGetNvLinkVersion", i),
+                     number("nvmlDeviceGetNvLinkRemoteDeviceType", i), result, *info[4:7]])
+    return ends
+
+
+@section("fields of NVLinks")
+def fields():
+    return [[field(164, i), field(165, i), field(166, i)] for i in range(18)] + \
+           [field(n) for n in (84, 90, 91, 147)]
+
+
 @section("fabric and confidential computing")
 def records():
     fabric = (ctypes.c_uint * 9)(36 | 2 << 24)
