@@ -34,6 +34,7 @@ type EventTime struct {
 // LoadCode as soon as there is both library and context. TakeAllocation takes over what MemAlloc
 // has given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
 type Saving interface {
+	SavingGraphs
 	// Saves says whether the device can be saved at all.
 	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.

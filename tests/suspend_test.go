@@ -110,10 +110,16 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 
 // TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, in the
 // middle of a program that computes and compares: its worker ends, and another one goes on.
-func TestSuspendedToAFile(t *testing.T) {
+func TestSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keeps") }
+
+// TestGraphsSuspendedToAFile does so with graphs of all kinds that can be saved.
+func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs") }
+
+func suspendedToAFile(t *testing.T, program string) {
+	t.Helper()
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		p := startPolicyRigOf(t, vm, filepath.Join(programs, "keeps"), "0")
+		p := startPolicyRigOf(t, vm, filepath.Join(programs, program), "0")
 		p.commands(t, 500) // all is allocated
 		for i := range 5 {
 			file := filepath.Join(t.TempDir(), "state")

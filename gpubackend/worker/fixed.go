@@ -13,12 +13,17 @@ func (w *Worker) fixed() (c fixed.Counts) {
 		kind   fixed.Kind
 		object object.Kind
 	}{
-		{fixed.Graphs, object.Graph}, {fixed.GraphExecs, object.GraphExec},
 		{fixed.Arrays, object.Array}, {fixed.Arrays, object.MipmappedArray},
 		{fixed.References, object.TextureReference}, {fixed.References, object.SurfaceReference},
 		{fixed.GreenContexts, object.GreenContext}, {fixed.Linkers, object.Link},
 	} {
 		c[x.kind] += uint64(w.objects.Count(x.object))
+	}
+	if n := w.driver.FixedGraphs(); n >= 0 {
+		c[fixed.Graphs] = uint64(n)
+	} else {
+		c[fixed.Graphs] = uint64(w.objects.Count(object.Graph))
+		c[fixed.GraphExecs] = uint64(w.objects.Count(object.GraphExec))
 	}
 	memory, events := w.sharing.Shared()
 	pools, segments := w.pools.Shared()

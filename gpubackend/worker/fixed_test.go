@@ -23,6 +23,8 @@ func TestFixed(t *testing.T) {
 	pool := r.want(t, 0, gpubackend.OpPoolDefault, 0)
 	r.want(t, 0, gpubackend.OpMemAllocAsync, 4096, pool, 0)
 	r.want(t, 0, gpubackend.OpMemAddressReserve, reservation(0), piece)
+	graph := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, graph, 0)
 	told := func() fixed.Counts {
 		t.Helper()
 		r.tellFixed()
@@ -46,19 +48,13 @@ func TestFixed(t *testing.T) {
 		kind      fixed.Kind
 		make, end func()
 	}{
-		"graph": {
+		"graph with a condition": {
 			fixed.Graphs,
-			func() { made = r.want(t, 0, gpubackend.OpGraphCreate, 0) },
-			func() { r.want(t, 0, gpubackend.OpGraphDestroy, made) },
-		},
-		"executable graph": {
-			fixed.GraphExecs,
 			func() {
-				g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
-				made = r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, g, 0)
-				r.want(t, 0, gpubackend.OpGraphDestroy, g)
+				made = r.want(t, 0, gpubackend.OpGraphCreate, 0)
+				r.want(t, 0, gpubackend.OpGraphConditionalHandle, made, 0, 0)
 			},
-			func() { r.want(t, 0, gpubackend.OpGraphExecDestroy, made) },
+			func() { r.want(t, 0, gpubackend.OpGraphDestroy, made) },
 		},
 		"surface": {
 			fixed.Textures,

@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
@@ -119,7 +120,14 @@ func (w *Worker) remake(r *record.Reader, s *saved.State) error {
 	if err := w.retake(s); err != nil {
 		return err
 	}
-	err = w.pools.Restore(&s.Pools, func(handle uint64) error { return objects.Next(handle) })
+	next := func(handle uint64) error { return objects.Next(handle) }
+	if err := w.pools.Restore(&s.Pools, next); err != nil {
+		return err
+	}
+	err = w.graphs.Restore(&s.Graphs, &graphs.Restoring{
+		Buffers: &w.buffers, Next: next,
+		Current: func(context uint64) gpubackend.Result { return w.contexts.Set(context, false) },
+	})
 	if err != nil {
 		return err
 	}

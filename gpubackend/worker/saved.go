@@ -86,13 +86,16 @@ func (w *Worker) unsavable() error {
 	if why := w.driver.Unsavable(); why != "" {
 		return errors.New(why)
 	}
+	if _, err := w.graphs.Save(); err != nil {
+		return err
+	}
 	_, err := w.entries()
 	return err
 }
 
 // entries are the commands that make the objects again which no room makes.
 func (w *Worker) entries() ([]journal.Entry, error) {
-	return w.history.Entries(w.objects.Count(object.Pool))
+	return w.history.Entries(w.objects.Count(object.Pool) + w.graphs.Saves())
 }
 
 // used says whether anything uses maps otherwise than rightly.
@@ -192,11 +195,15 @@ func (w *Worker) saved() (*saved.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	graphs, err := w.graphs.Save()
+	if err != nil {
+		return nil, err
+	}
 	seq, _ := w.hostFuncs.Told()
 	s := &saved.State{
 		Snapshot: w.told.snapshot, HostFuncs: seq,
 		Queue: *w.chains.saved(), Pools: *pools, Reserved: w.memory.Reserved(),
-		Pinned: w.hostMemory.Save(),
+		Pinned: w.hostMemory.Save(), Graphs: *graphs,
 	}
 	for _, variable := range w.told.environment {
 		s.Environment = append(s.Environment, []byte(variable))

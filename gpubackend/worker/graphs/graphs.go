@@ -15,6 +15,7 @@ type Driver interface {
 		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode,
 		result gpubackend.Result,
 	)
+	gpubackend.SavingGraphs
 }
 
 // Streams finds a stream that the guest names.

@@ -16,7 +16,10 @@ import (
 )
 
 // fakeDriver captures to one graph.
-type fakeDriver struct{ capturing gpubackend.Graph }
+type fakeDriver struct {
+	gpubackend.Unsaved
+	capturing gpubackend.Graph
+}
 
 func (d *fakeDriver) StreamCaptureInfo(gpubackend.Stream, []byte) (
 	uint64, uint64, gpubackend.Graph, []gpubackend.GraphNode, gpubackend.Result,

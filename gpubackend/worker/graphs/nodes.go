@@ -172,13 +172,7 @@ func (s *Graphs) EncodeNode(to []byte, n *gpubackend.Node, handle uint64) uint64
 func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append([]byte) []byte } {
 	switch n.Type {
 	case gpubackend.NodeKernel:
-		l := &n.Launch
-		return &command.NodeKernel{
-			Function: s.Kernels.Name(l.Function), GridX: l.Grid[0], GridY: l.Grid[1],
-			GridZ:  l.Grid[2],
-			BlockX: l.Block[0], BlockY: l.Block[1], BlockZ: l.Block[2], Shared: uint64(l.Shared),
-			ParameterBytes: uint64(len(l.Parameters)), Parameters: l.Parameters,
-		}
+		return kernelRecord(&n.Launch, s.Kernels.Name(n.Launch.Function))
 	case gpubackend.NodeMemcpy:
 		r := command.NodeMemcpy(n.Copy)
 		return &r
@@ -210,6 +204,14 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append
 			Flags: n.Flags, Ops: n.Ops}
 	}
 	return otherNode(n.Type)
+}
+
+func kernelRecord(l *gpubackend.Launch, function uint64) *command.NodeKernel {
+	return &command.NodeKernel{
+		Function: function, GridX: l.Grid[0], GridY: l.Grid[1], GridZ: l.Grid[2],
+		BlockX: l.Block[0], BlockY: l.Block[1], BlockZ: l.Block[2], Shared: uint64(l.Shared),
+		ParameterBytes: uint64(len(l.Parameters)), Parameters: l.Parameters,
+	}
 }
 
 // otherNode is the record of a node of a type that has none: only that.

@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
@@ -80,6 +81,7 @@ type State struct {
 	Pools       pools.Saved
 	Reserved    []addresses.Range
 	Pinned      hostmemory.Saved
+	Graphs      graphs.Saved
 	Pieces      []gpubackend.Piece
 }
 

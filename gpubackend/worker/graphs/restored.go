@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graphs
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+)
+
+// Restoring is what graphs are made again with.
+type Restoring struct {
+	Buffers *call.Buffers
+	// Current makes a context current.
+	Current func(context uint64) gpubackend.Result
+	// Next is told the handle that an object gets.
+	Next func(handle uint64) error
+}
+
+// Restore makes Graphs, which are new, what was saved. All else is there already.
+func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
+	if len(saved.Graphs)+len(saved.Execs) == 0 {
+		return nil
+	}
+	graphs := make([]gpubackend.GraphState, len(saved.Graphs))
+	for i := range graphs {
+		if err := s.state(&saved.Graphs[i], &graphs[i], with); err != nil {
+			return err
+		}
+	}
+	execs := make([]gpubackend.ExecState, len(saved.Execs))
+	for i := range execs {
+		x := &saved.Execs[i]
+		execs[i].Source, execs[i].Flags = gpubackend.Graph(x.Source), x.Flags
+		if err := s.state(&x.Graph, &execs[i].Graph, with); err != nil {
+			return err
+		}
+	}
+	if result := s.Driver.RestoreGraphs(graphs, execs); result != gpubackend.Success {
+		return fmt.Errorf("make the graphs again: %w", result.Err())
+	}
+	for i := range graphs {
+		if err := s.nameAgain(&saved.Graphs[i], &graphs[i], 0, with.Next); err != nil {
+			return err
+		}
+	}
+	for i := range execs {
+		err := s.again(object.GraphExec, uint64(execs[i].Exec), saved.Execs[i].Handle, 0, with.Next)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state is the reverse of saving.graph: what the device makes a graph of.
+func (s *Graphs) state(g *SavedGraph, to *gpubackend.GraphState, with *Restoring) error {
+	to.Graph = gpubackend.Graph(g.Number)
+	to.Nodes = make([]gpubackend.NodeState, len(g.Nodes))
+	for i := range g.Nodes {
+		n, m := &g.Nodes[i], &to.Nodes[i]
+		m.Node, m.Origin = gpubackend.GraphNode(n.Number), gpubackend.GraphNode(n.Origin)
+		m.After, m.Disabled = n.After, n.Disabled
+		if result := s.decodeSaved(n, m, with); result != gpubackend.Success {
+			return fmt.Errorf("%w have a node that can't be: %w", errSaved, result.Err())
+		}
+		if n.Graph == nil {
+			continue
+		}
+		m.Child = &gpubackend.GraphState{}
+		if err := s.state(n.Graph, m.Child, with); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeSaved reads the record of a node, in the node's context.
+func (s *Graphs) decodeSaved(
+	n *SavedNode, to *gpubackend.NodeState, with *Restoring,
+) (result gpubackend.Result) {
+	if to.Context, result = handles.Context(s.Objects, n.Context); result != gpubackend.Success {
+		return result
+	}
+	if result := with.Current(n.Context); result != gpubackend.Success {
+		return result
+	}
+	kind, ok := command.Tag(n.Record)
+	if !ok || nodeDecoders[kind] == nil {
+		return gpubackend.InvalidValue
+	}
+	to.What.Type = gpubackend.NodeType(kind)
+	if (to.What.Type == gpubackend.NodeGraph) != (n.Graph != nil) {
+		return gpubackend.InvalidValue
+	}
+	if n.Graph == nil {
+		c := call.New(with.Buffers)
+		c.Start(&arena.Command{Command: wire.Command{Context: n.Context}})
+		result = nodeDecoders[kind](s, &c, &to.What, n.Record)
+	}
+	to.What.Launch.Attributes = n.Attributes
+	return result
+}
+
+// nameAgain gives a graph and what is in it the handles that they had.
+func (s *Graphs) nameAgain(
+	was *SavedGraph, is *gpubackend.GraphState, parent uint64, next func(uint64) error,
+) error {
+	err := s.again(object.Graph, uint64(is.Graph), was.Handle, parent, next)
+	if err != nil {
+		return err
+	}
+	if was.Handle != 0 {
+		s.graph[is.Graph] = was.Handle
+	}
+	for i := range was.Nodes {
+		n, m := &was.Nodes[i], &is.Nodes[i]
+		err := s.again(object.GraphNode, uint64(m.Node), n.Handle, was.Handle, next)
+		if err != nil {
+			return err
+		}
+		if n.Handle != 0 {
+			s.node[m.Node] = n.Handle
+		}
+		if n.Graph == nil {
+			continue
+		}
+		if err := s.nameAgain(n.Graph, m.Child, was.Handle, next); err != nil {
+			return err
+		}
+		if n.Handle != 0 && n.Graph.Handle != 0 {
+			s.child[n.Handle] = n.Graph.Handle
+		}
+	}
+	return nil
+}
+
+// again gives an object the handle that it had, if any.
+func (s *Graphs) again(
+	kind object.Kind, native, handle, parent uint64, next func(uint64) error,
+) error {
+	if handle == 0 {
+		return nil
+	}
+	if native == 0 {
+		return fmt.Errorf("%w: %#x is in an executable one", errSaved, handle)
+	}
+	if err := next(handle); err != nil {
+		return err
+	}
+	if s.Objects.Add(kind, native, parent) != handle {
+		return fmt.Errorf("%w: %#x gets another handle", errSaved, handle)
+	}
+	return nil
+}
