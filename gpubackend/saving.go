@@ -35,6 +35,7 @@ type EventTime struct {
 // has given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
 type Saving interface {
 	SavingGraphs
+	SavingTextures
 	// Saves says whether the device can be saved at all.
 	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.
@@ -49,7 +50,8 @@ type Saving interface {
 	TakeAllocation(a Allocation) Result
 	// Codes lists the code in all contexts.
 	Codes() []Code
-	// PlaceCode says where the variables are of the code that is made next.
+	// PlaceCode says where the variables are of the code, or the memory of the array, that is made
+	// next.
 	PlaceCode(address uint64) error
 	// LoadCode makes a library's code for the current context.
 	LoadCode(l Library) Result

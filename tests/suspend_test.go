@@ -115,6 +115,9 @@ func TestSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keeps") }
 // TestGraphsSuspendedToAFile does so with graphs of all kinds that can be saved.
 func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs") }
 
+// TestArraysSuspendedToAFile does so with arrays, textures and surfaces.
+func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays") }
+
 func suspendedToAFile(t *testing.T, program string) {
 	t.Helper()
 	t.Parallel()

@@ -5,8 +5,9 @@
 //
 // Each worker counts its own (package worker), in memory that it shares with its device process
 // (handover.State), which tells who asks. What isn't listed isn't known to be in the way: device
-// memory, pools, modules, streams, events, pinned memory, and most graphs. Nobody knows of all that
-// a kernel has allocated with malloc, or of addresses of code that it has stored.
+// memory, pools, modules, streams, events, pinned memory, arrays, textures and most graphs, on a
+// GPU whose state can be saved. Nobody knows of all that a kernel has allocated with malloc, or of
+// addresses of code that it has stored.
 //
 // # Who may lie
 //

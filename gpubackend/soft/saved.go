@@ -11,8 +11,11 @@ func (d *Device) Unsavable() string {
 	if d.Heaps() > 0 {
 		return "its kernels allocate memory with malloc"
 	}
-	if n := d.Strange(d.placed()); n != 0 {
+	if n := d.Strange(d.placed() + len(d.ArrayPlaces())); n != 0 {
 		return "device memory is in use whose owner isn't known"
+	}
+	if d.Dangling() {
+		return "memory of a texture or surface is gone"
 	}
 	return ""
 }

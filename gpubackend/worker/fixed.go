@@ -13,7 +13,6 @@ func (w *Worker) fixed() (c fixed.Counts) {
 		kind   fixed.Kind
 		object object.Kind
 	}{
-		{fixed.Arrays, object.Array}, {fixed.Arrays, object.MipmappedArray},
 		{fixed.References, object.TextureReference}, {fixed.References, object.SurfaceReference},
 		{fixed.GreenContexts, object.GreenContext}, {fixed.Linkers, object.Link},
 	} {
@@ -25,10 +24,14 @@ func (w *Worker) fixed() (c fixed.Counts) {
 		c[fixed.Graphs] = uint64(w.objects.Count(object.Graph))
 		c[fixed.GraphExecs] = uint64(w.objects.Count(object.GraphExec))
 	}
+	if !w.driver.Saves() {
+		c[fixed.Arrays] = uint64(w.objects.Count(object.Array) +
+			w.objects.Count(object.MipmappedArray))
+	}
 	memory, events := w.sharing.Shared()
 	pools, segments := w.pools.Shared()
 	exported, imported := w.memory.Shared()
-	c[fixed.Textures] = uint64(w.textures.Made())
+	c[fixed.Textures] = uint64(w.textures.Fixed())
 	c[fixed.VirtualMemory] = uint64(w.memory.Virtual())
 	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
 	c[fixed.ShownMemory] = uint64(w.hostMemory.Shown())

@@ -38,9 +38,11 @@ func TestFixed(t *testing.T) {
 	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
 	desc := make([]byte, cudaabi.ResourceDescSize)
 	binary.LittleEndian.PutUint64(desc[8:], array)
-	with := fixed.Counts{fixed.Arrays: 1, fixed.VirtualMemory: 1}
+	ref, n := r.given(desc)
+	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
+	with := fixed.Counts{fixed.VirtualMemory: 1}
 	if c := told(); c != with {
-		t.Fatalf("an array and memory: %v", c.Map())
+		t.Fatalf("memory beside an array and a surface: %v", c.Map())
 	}
 	none := uint64(wire.BufferNone) << 56
 	var made uint64
@@ -55,14 +57,6 @@ func TestFixed(t *testing.T) {
 				r.want(t, 0, gpubackend.OpGraphConditionalHandle, made, 0, 0)
 			},
 			func() { r.want(t, 0, gpubackend.OpGraphDestroy, made) },
-		},
-		"surface": {
-			fixed.Textures,
-			func() {
-				ref, n := r.given(desc)
-				made = r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
-			},
-			func() { r.want(t, 0, gpubackend.OpSurfObjectDestroy, made) },
 		},
 		"linker": {
 			fixed.Linkers,
@@ -115,8 +109,6 @@ func TestFixed(t *testing.T) {
 			t.Errorf("%s: beside it %v, and %v without it", name, c.Map(), told().Map())
 		}
 	}
-	ref, n := r.given(desc)
-	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
 	r.textures.Forget(r.context)
 	if c := told(); c != with {
 		t.Errorf("%v, and the context of a surface has ended", c.Map())

@@ -107,12 +107,12 @@ func (w *Worker) remake(r *record.Reader, s *saved.State) error {
 	if err != nil {
 		return err
 	}
-	codes := codesOf(s.Codes)
+	codes, places := codesOf(s.Codes), placesOf(s)
 	err = w.history.Replay(entries, w.dispatch, func(made []uint64) error {
 		if err := objects.Next(made...); err != nil {
 			return err
 		}
-		return w.placeModule(codes, made)
+		return w.place(places, made)
 	}, func(made []uint64) error { return w.loadCode(codes, made) })
 	if err != nil {
 		return err
@@ -124,10 +124,12 @@ func (w *Worker) remake(r *record.Reader, s *saved.State) error {
 	if err := w.pools.Restore(&s.Pools, next); err != nil {
 		return err
 	}
-	err = w.graphs.Restore(&s.Graphs, &graphs.Restoring{
-		Buffers: &w.buffers, Next: next,
-		Current: func(context uint64) gpubackend.Result { return w.contexts.Set(context, false) },
-	})
+	current := func(context uint64) gpubackend.Result { return w.contexts.Set(context, false) }
+	if err := w.textures.Restore(s.Textures, current); err != nil {
+		return err
+	}
+	err = w.graphs.Restore(&s.Graphs,
+		&graphs.Restoring{Buffers: &w.buffers, Next: next, Current: current})
 	if err != nil {
 		return err
 	}
@@ -154,27 +156,37 @@ func readJournal(r *record.Reader) (list []journal.Entry, err error) {
 	}
 }
 
-// codesOf are the places of code by the handles that they depend on.
+// codesOf are the places of libraries' code by the handles that they depend on.
 func codesOf(list []saved.Code) map[uint64][]saved.Code {
 	by := map[uint64][]saved.Code{}
 	for _, x := range list {
-		if x.Library == 0 {
-			by[x.Module] = append(by[x.Module], x)
-			continue
+		if x.Library != 0 {
+			by[x.Library] = append(by[x.Library], x)
+			by[x.Context] = append(by[x.Context], x)
 		}
-		by[x.Library] = append(by[x.Library], x)
-		by[x.Context] = append(by[x.Context], x)
 	}
 	return by
 }
 
-// placeModule says where the variables are of a module that is about to be made.
-func (w *Worker) placeModule(codes map[uint64][]saved.Code, made []uint64) error {
+// placesOf are where modules have their variables, and arrays their memory, by handle.
+func placesOf(s *saved.State) map[uint64]uint64 {
+	places := map[uint64]uint64{}
+	for _, x := range s.Codes {
+		if x.Library == 0 {
+			places[x.Module] = x.Address
+		}
+	}
+	for _, a := range s.Arrays {
+		places[a.Array] = a.Address
+	}
+	return places
+}
+
+// place says where what is about to be made has its memory.
+func (w *Worker) place(places map[uint64]uint64, made []uint64) error {
 	for _, h := range made {
-		for _, x := range codes[h] {
-			if x.Module == h {
-				return w.driver.PlaceCode(x.Address)
-			}
+		if address, ok := places[h]; ok {
+			return w.driver.PlaceCode(address)
 		}
 	}
 	return nil

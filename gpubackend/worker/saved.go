@@ -89,6 +89,9 @@ func (w *Worker) unsavable() error {
 	if _, err := w.graphs.Save(); err != nil {
 		return err
 	}
+	if _, err := w.textures.Save(); err != nil {
+		return err
+	}
 	_, err := w.entries()
 	return err
 }
@@ -199,11 +202,16 @@ func (w *Worker) saved() (*saved.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	textures, err := w.textures.Save()
+	if err != nil {
+		return nil, err
+	}
 	seq, _ := w.hostFuncs.Told()
 	s := &saved.State{
 		Snapshot: w.told.snapshot, HostFuncs: seq,
 		Queue: *w.chains.saved(), Pools: *pools, Reserved: w.memory.Reserved(),
-		Pinned: w.hostMemory.Save(), Graphs: *graphs,
+		Pinned: w.hostMemory.Save(), Graphs: *graphs, Textures: textures,
+		Arrays: w.savedArrays(),
 	}
 	for _, variable := range w.told.environment {
 		s.Environment = append(s.Environment, []byte(variable))
@@ -227,6 +235,19 @@ func (w *Worker) saved() (*saved.State, error) {
 		}
 	}
 	return s, nil
+}
+
+// savedArrays are where arrays have their memory.
+func (w *Worker) savedArrays() (list []saved.Array) {
+	arrays, mipmapped := w.named(object.Array), w.named(object.MipmappedArray)
+	for _, a := range w.driver.ArrayPlaces() {
+		h := arrays[uint64(a.Array)]
+		if a.Array == 0 {
+			h = mipmapped[uint64(a.Mipmapped)]
+		}
+		list = append(list, saved.Array{Address: a.Address, Array: h})
+	}
+	return list
 }
 
 // named are the handles of objects, by the device's own.

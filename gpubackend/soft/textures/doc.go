@@ -9,7 +9,7 @@
 // work that was queued before.
 //
 // Files: textures.go (the room), array.go, texture.go (objects), view.go, reference.go,
-// referencestate.go.
+// referencestate.go, saved.go (for another device).
 //
 // Descriptions come from the guest, and are read once and checked. A Textures belongs to one
 // goroutine, but for what kernels find objects by (KernelObjects).

@@ -29,6 +29,7 @@ const (
 type objects struct {
 	byNumber sync.Map // uint64: *object
 	count    int
+	next     uint64 // the number of the one that is made next; 0: any
 }
 
 // object is a CUtexObject or CUsurfObject.
@@ -66,7 +67,7 @@ func (x *Textures) addObject(o *object) (uint64, gpubackend.Result) {
 		return 0, gpubackend.OutOfMemory
 	}
 	x.objects.count++
-	number := x.options.Handles.Next()
+	number := x.number()
 	x.objects.byNumber.Store(number, o)
 	return number, gpubackend.Success
 }

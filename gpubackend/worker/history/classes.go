@@ -16,13 +16,15 @@ var makers = []gpubackend.Op{
 	gpubackend.OpLibraryLoadData, gpubackend.OpLibraryGetKernel, gpubackend.OpLibraryGetModule,
 	gpubackend.OpLibraryEnumerateKernels, gpubackend.OpKernelGetFunction,
 	gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,
+	gpubackend.OpArrayCreate, gpubackend.OpArray3DCreate, gpubackend.OpMipmappedArrayCreate,
+	gpubackend.OpMipmappedArrayGetLevel,
 }
 
 // contextless are the makers that need no current context: one that goes leaves what they made.
 var contextless = map[gpubackend.Op]bool{
 	gpubackend.OpDevicePrimaryCtxRetain: true, gpubackend.OpCtxCreate: true,
 	gpubackend.OpLibraryLoadData: true, gpubackend.OpLibraryGetKernel: true,
-	gpubackend.OpLibraryEnumerateKernels: true,
+	gpubackend.OpLibraryEnumerateKernels: true, gpubackend.OpMipmappedArrayGetLevel: true,
 }
 
 // setters set something of an object, or of the context, that lasts. The value says which of their

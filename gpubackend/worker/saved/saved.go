@@ -24,6 +24,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
 
 // Event is an EVENT chain of the guest's.
@@ -63,6 +64,9 @@ type Allocation struct{ Address, Bytes, Context uint64 }
 // Code is where code has its variables, and what handles it has. Module or Library is 0.
 type Code struct{ Address, Module, Library, Context uint64 }
 
+// Array is where the array of that handle has its memory.
+type Array struct{ Address, Array uint64 }
+
 // EventTime is of the event of that handle.
 type EventTime struct {
 	Event uint64
@@ -82,6 +86,8 @@ type State struct {
 	Reserved    []addresses.Range
 	Pinned      hostmemory.Saved
 	Graphs      graphs.Saved
+	Arrays      []Array
+	Textures    []textures.Saved
 	Pieces      []gpubackend.Piece
 }
 

@@ -3,6 +3,8 @@
 package textures
 
 import (
+	"bytes"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/command"
@@ -21,6 +23,8 @@ type Driver interface {
 	TexRefGetMipmappedArray(r gpubackend.TextureReference) (gpubackend.MipmappedArray,
 		gpubackend.Result)
 	SurfRefGetArray(r gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result)
+	Saves() bool
+	gpubackend.SavingTextures
 }
 
 // Streams finds a stream that the guest names.
@@ -40,20 +44,28 @@ type Config struct {
 // Textures makes textures and surfaces and copies arrays.
 type Textures struct {
 	Config
-	made map[uint64]int // textures and surfaces, by their contexts
-	all  int            // of them together
+	made map[uint64]int    // textures and surfaces, by their contexts
+	all  int               // of them together
+	kept map[uint64]*Saved // those that can be made again, by number
 }
 
 // New returns a Textures.
-func New(c Config) *Textures { return &Textures{Config: c, made: map[uint64]int{}} }
+func New(c Config) *Textures {
+	return &Textures{Config: c, made: map[uint64]int{}, kept: map[uint64]*Saved{}}
+}
 
-// Made is how many textures and surfaces there are.
-func (t *Textures) Made() int { return t.all }
+// Fixed is how many textures and surfaces there are that can't be made again.
+func (t *Textures) Fixed() int { return t.all - len(t.kept) }
 
 // Forget is told that a context is gone, with what was in it.
 func (t *Textures) Forget(context uint64) {
 	t.all -= t.made[context]
 	delete(t.made, context)
+	for number, x := range t.kept {
+		if x.Context == context {
+			delete(t.kept, number)
+		}
+	}
 }
 
 // Handlers are the commands that a Textures executes.
@@ -87,29 +99,38 @@ func (t *Textures) destroy(
 	c *call.Call, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
 	result := run(c)
-	if home := t.Home(c.Context); result == gpubackend.Success && t.made[home] > 0 {
+	if result != gpubackend.Success {
+		return result
+	}
+	home := t.Home(c.Context)
+	if x := t.kept[c.Word(0)]; x != nil {
+		home = x.Context
+		delete(t.kept, c.Word(0))
+	}
+	if t.made[home] > 0 {
 		t.made[home]--
 		t.all--
 	}
 	return result
 }
 
-// count counts one more, if it was made.
-func (t *Textures) count(c *call.Call, result gpubackend.Result) gpubackend.Result {
-	if result == gpubackend.Success {
-		t.made[t.Home(c.Context)]++
-		t.all++
+// count counts one more, if it was made, and keeps how.
+func (t *Textures) count(x *Saved, number uint64, result gpubackend.Result) gpubackend.Result {
+	if result != gpubackend.Success {
+		return result
+	}
+	t.made[x.Context]++
+	t.all++
+	if x.Number = number; t.Driver.Saves() && len(t.kept) < maxKept {
+		t.kept[number] = x
 	}
 	return result
 }
 
-// resource returns a resource description with the driver's handle in it.
-func (t *Textures) resource(c *call.Call, r command.Buffer) ([]byte, gpubackend.Result) {
-	b, result := c.InputOf(r)
-	if result != gpubackend.Success {
-		return nil, result
-	}
+// native returns a resource description with the driver's handle in the place of the guest's.
+func (t *Textures) native(guests []byte) (b []byte, result gpubackend.Result) {
 	// A mipmapped array's handle and the address of memory lie where an array's handle does.
+	b = bytes.Clone(guests)
 	d := cudaabi.ResourceDesc(b)
 	handle := d.Array()
 	switch kind := d.ResType(); {
@@ -131,35 +152,49 @@ func (t *Textures) resource(c *call.Call, r command.Buffer) ([]byte, gpubackend.
 
 // createTexture makes a texture.
 func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubackend.Result {
-	resource, result := t.resource(c, a.Resource)
+	x := &Saved{Context: t.Home(c.Context)}
+	var result gpubackend.Result
+	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
+		return result
+	}
+	resource, result := t.native(x.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
-	texture, result := c.InputOf(a.Texture)
-	if result != gpubackend.Success {
+	if x.Sampling, result = c.InputOf(a.Texture); result != gpubackend.Success {
 		return result
 	}
-	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(cudaabi.TextureDesc(texture).Flags())) {
+	if !flagsKnown(x.Sampling) {
 		return gpubackend.InvalidValue
 	}
-	view, result := c.InputOf(a.View)
-	if result != gpubackend.Success {
+	if x.View, result = c.InputOf(a.View); result != gpubackend.Success {
 		return result
 	}
-	made, result := t.Driver.TexObjectCreate(resource, texture, view)
+	made, result := t.Driver.TexObjectCreate(resource, x.Sampling, x.View)
 	c.Put(command.TexObjectCreateAnswer{Texture: made})
-	return t.count(c, result)
+	return t.count(x, made, result)
+}
+
+// flagsKnown says whether a sampling, if any, has no other flags.
+func flagsKnown(sampling []byte) bool {
+	return len(sampling) == 0 ||
+		allowed.TextureFlags.Has(uint64(cudaabi.TextureDesc(sampling).Flags()))
 }
 
 // createSurface makes a surface.
 func (t *Textures) createSurface(c *call.Call, a command.SurfObjectCreate) gpubackend.Result {
-	resource, result := t.resource(c, a.Resource)
+	x := &Saved{Context: t.Home(c.Context)}
+	var result gpubackend.Result
+	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
+		return result
+	}
+	resource, result := t.native(x.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
 	s, result := t.Driver.SurfObjectCreate(resource)
 	c.Put(command.SurfObjectCreateAnswer{Surface: s})
-	return t.count(c, result)
+	return t.count(x, s, result)
 }
 
 // copyArray copies between arrays and device memory.

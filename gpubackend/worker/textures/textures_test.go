@@ -16,6 +16,7 @@ import (
 
 // fakeDriver remembers the structures that it got.
 type fakeDriver struct {
+	gpubackend.Unsaved
 	resource, copied []byte
 	bound            uint64
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+// ArrayPlace is where an array, or a mipmapped one, has its memory.
+type ArrayPlace struct {
+	Address   uint64
+	Array     Array // 0: it is a mipmapped one
+	Mipmapped MipmappedArray
+}
+
+// SavingTextures has another device have the same arrays, textures and surfaces. Each is made as it
+// was made here, after PlaceCode or NextTexture.
+type SavingTextures interface {
+	// ArrayPlaces lists the arrays that have memory of their own.
+	ArrayPlaces() []ArrayPlace
+	// NextTexture says which number the texture or surface has that is made next: kernels may have
+	// kept it. It fails if the device has given it to another one.
+	NextTexture(number uint64) error
+}
+
+// ArrayPlaces implements SavingTextures.
+func (Unsaved) ArrayPlaces() []ArrayPlace { return nil }
+
+// NextTexture implements SavingTextures.
+func (Unsaved) NextTexture(uint64) error { return NotSupported.Err() }
