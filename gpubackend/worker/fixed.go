@@ -14,7 +14,8 @@ func (w *Worker) fixed() (c fixed.Counts) {
 		object object.Kind
 	}{
 		{fixed.References, object.TextureReference}, {fixed.References, object.SurfaceReference},
-		{fixed.GreenContexts, object.GreenContext}, {fixed.Linkers, object.Link},
+		{fixed.GreenContexts, object.GreenContext}, {fixed.GreenContexts, object.Resource},
+		{fixed.GreenContexts, object.ResourceDesc}, {fixed.Linkers, object.Link},
 	} {
 		c[x.kind] += uint64(w.objects.Count(x.object))
 	}

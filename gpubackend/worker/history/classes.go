@@ -6,7 +6,8 @@ import "github.com/paracuda/paracuda/gpubackend"
 
 // Every command is of one class. Those that aren't named here change nothing that lasts: they ask,
 // they give the device work, they end something, or what they make is known to a room of the
-// worker's, which saves it or counts what keeps a program where it is (package fixed).
+// worker's, which saves it or counts what keeps a program where it is (package fixed). The test has
+// a list of all of them: a command that is new fails it until it has a class.
 
 // makers make objects, unless those are there already.
 var makers = []gpubackend.Op{
@@ -17,7 +18,7 @@ var makers = []gpubackend.Op{
 	gpubackend.OpLibraryEnumerateKernels, gpubackend.OpKernelGetFunction,
 	gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,
 	gpubackend.OpArrayCreate, gpubackend.OpArray3DCreate, gpubackend.OpMipmappedArrayCreate,
-	gpubackend.OpMipmappedArrayGetLevel,
+	gpubackend.OpMipmappedArrayGetLevel, gpubackend.OpArrayGetPlane,
 }
 
 // contextless are the makers that need no current context: one that goes leaves what they made.
@@ -25,6 +26,7 @@ var contextless = map[gpubackend.Op]bool{
 	gpubackend.OpDevicePrimaryCtxRetain: true, gpubackend.OpCtxCreate: true,
 	gpubackend.OpLibraryLoadData: true, gpubackend.OpLibraryGetKernel: true,
 	gpubackend.OpLibraryEnumerateKernels: true, gpubackend.OpMipmappedArrayGetLevel: true,
+	gpubackend.OpArrayGetPlane: true,
 }
 
 // setters set something of an object, or of the context, that lasts. The value says which of their

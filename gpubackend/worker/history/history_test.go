@@ -150,29 +150,3 @@ func TestRefused(t *testing.T) {
 		}
 	}
 }
-
-// TestClasses: no command has two, and each has as many words in its key as there is room for.
-func TestClasses(t *testing.T) {
-	seen := map[gpubackend.Op]int{}
-	for _, list := range [][]gpubackend.Op{makers, refusers} {
-		for _, op := range list {
-			seen[op]++
-		}
-	}
-	for op, key := range setters {
-		seen[op]++
-		if len(key) > len(journal.Key{})-2 {
-			t.Errorf("%s has a key of %d words", op.Name(), len(key))
-		}
-	}
-	for op, n := range seen {
-		if n != 1 {
-			t.Errorf("%s is of %d classes", op.Name(), n)
-		}
-	}
-	for op := range contextless {
-		if seen[op] == 0 {
-			t.Errorf("%s isn't kept", op.Name())
-		}
-	}
-}
