@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+)
+
+// savedBase is where the device memory is of programs that are saved and restored.
+const savedBase = 0x2e0000000000
+
+// freshOnSoft is a worker whose program has done nothing. end ends its device.
+func freshOnSoft(t testing.TB) (r *rig, end func()) {
+	t.Helper()
+	r = newRig(t)
+	r.withQueue(t)
+	t.Cleanup(func() { unix.Close(r.wake) })
+	d := soft.New(soft.Options{Memory: 64 << 20, Base: savedBase, Window: 1 << 30})
+	r.use(d)
+	r.objects, r.context = object.Table{}, 0
+	r.usage.gpus = nil
+	return r, d.Close
+}
+
+// does executes a command, which succeeds.
+func (r *rig) does(t testing.TB, op gpubackend.Op, words ...uint64) uint64 {
+	t.Helper()
+	if result := r.call(t, op, words...); result != gpubackend.Success {
+		t.Fatalf("%s: result %d", op.Name(), result)
+	}
+	return r.slot().Word[0]
+}
+
+// gives executes a command whose first argument, or the one behind those before, is bytes.
+func (r *rig) gives(t testing.TB, op gpubackend.Op, b []byte, before ...uint64) uint64 {
+	t.Helper()
+	copy(r.mem[wire.Bulk:], b)
+	return r.does(t, op, append(before, bulk, uint64(len(b)))...)
+}
+
+// belongings are what the program of savedProgram has.
+type belongings struct {
+	context, stream, event, memory, array, surface, graph, node, exec uint64
+}
+
+// sections are the sections of a program, by name.
+type sections map[string][]byte
+
+// savedProgram is what a program leaves that has something of everything.
+func savedProgram(t testing.TB) (sections, belongings) {
+	t.Helper()
+	r, end := freshOnSoft(t)
+	if result := r.open(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	defer end()
+	var h belongings
+	h.context = r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+	r.context = h.context
+	h.stream = r.does(t, gpubackend.OpStreamCreateWithPriority, 1, 0)
+	h.event = r.does(t, gpubackend.OpEventCreate, 2)
+	h.memory = r.does(t, gpubackend.OpMemAlloc, 4096)
+	r.does(t, gpubackend.OpPoolDefault, 0)
+	desc := make([]byte, cudaabi.Array3DDescriptorSize)
+	a := cudaabi.Array3DDescriptor(desc)
+	a.SetWidth(16)
+	a.SetHeight(16)
+	a.SetFormat(0x20) // floats
+	a.SetNumChannels(1)
+	a.SetFlags(cudaabi.Array3DSurfaceLdst)
+	h.array = r.gives(t, gpubackend.OpArray3DCreate, desc)
+	resource := make([]byte, cudaabi.ResourceDescSize)
+	binary.LittleEndian.PutUint64(resource[8:], h.array)
+	h.surface = r.gives(t, gpubackend.OpSurfObjectCreate, resource)
+	h.graph = r.does(t, gpubackend.OpGraphCreate, 0)
+	fill := command.NodeMemset{Dst: h.memory, Value: 7, Element: 1, Width: 100, Height: 1}
+	const none = wire.BufferNone << 56
+	node := fill.Append(nil)
+	copy(r.mem[wire.Bulk:], node)
+	h.node = r.does(t, gpubackend.OpGraphAddNode, h.graph, none, 0, none, 0,
+		bulk, uint64(len(node)), none, 0)
+	h.exec = r.does(t, gpubackend.OpGraphInstantiateWithFlags, h.graph, 0)
+	if err := r.unsavable(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.suspension.MoveOut(r.suspension.Plan()); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := errors.Join(r.save(&b), r.suspension.MoveIn(), r.suspension.End()); err != nil {
+		t.Fatal(err)
+	}
+	return sectionsOf(t, &b), h
+}
+
+// names are those of a program's sections, in their order.
+var names = []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
+	savedvm.LayoutName, savedvm.MemoryName}
+
+func sectionsOf(t testing.TB, from io.Reader) sections {
+	t.Helper()
+	r, err := record.NewReader(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sections{}
+	for _, name := range names {
+		if s[name], err = savedvm.ReadAll(r, name, 1<<30); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// record is one with all sections but the state, as one gets to it.
+func (s sections) record(t testing.TB) *record.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := record.NewWriter(&b, record.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names[1:] {
+		err := w.Begin(record.Section{Program: 1, Name: name, Bytes: uint64(len(s[name]))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(s[name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.NewReader(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// restoreSections is restore, but for the arena: the rig keeps its own.
+func (r *rig) restoreSections(t testing.TB, s sections) error {
+	t.Helper()
+	state, err := saved.Decode(s[savedvm.StateName])
+	if err != nil {
+		return err
+	}
+	for i := range state.Queue.Maps {
+		if err := r.chains.restoreMap(&state.Queue.Maps[i]); err != nil {
+			return err
+		}
+	}
+	r.hostFuncs.GoOn(state.HostFuncs)
+	if err := r.reopen(state); err != nil {
+		return err
+	}
+	from := s.record(t)
+	if err := r.remake(from, state); err != nil {
+		return err
+	}
+	return r.reload(from, state.Pieces)
+}
+
+// TestRestored: another worker has what the program had, by the same handles, and goes on.
+func TestRestored(t *testing.T) {
+	s, h := savedProgram(t)
+	r, end := freshOnSoft(t)
+	defer end()
+	if err := r.restoreSections(t, s); err != nil {
+		t.Fatal(err)
+	}
+	r.context = h.context
+	if err := r.unsavable(); err != nil {
+		t.Errorf("it can't be saved again: %v", err)
+	}
+	r.does(t, gpubackend.OpGraphLaunch, h.exec, h.stream)
+	r.does(t, gpubackend.OpEventRecordWithFlags, h.event, h.stream, 0)
+	r.does(t, gpubackend.OpGraphNodeSetEnabled, h.exec, h.node, 0)
+	r.does(t, gpubackend.OpSurfObjectDestroy, h.surface)
+	r.does(t, gpubackend.OpArrayDestroy, h.array)
+	r.does(t, gpubackend.OpGraphDestroy, h.graph)
+	r.does(t, gpubackend.OpGraphExecDestroy, h.exec)
+	r.does(t, gpubackend.OpMemFree, h.memory)
+}
+
+// FuzzRestore restores a worker from anything that is a record. Nothing may panic, and what isn't
+// refused can be saved again or says why not.
+func FuzzRestore(f *testing.F) {
+	s, _ := savedProgram(f)
+	// What is in the memory is left out: there may be none, and it is long.
+	f.Add(s[names[0]], s[names[1]], s[names[2]], s[names[3]], []byte{})
+	f.Add([]byte("{}"), make([]byte, 8), []byte{}, make([]byte, 8), []byte{})
+	f.Fuzz(func(t *testing.T, state, objects, journal, layout, memory []byte) {
+		const most = 1 << 20
+		if len(state)+len(objects)+len(journal)+len(layout)+len(memory) > most {
+			return
+		}
+		r, end := freshOnSoft(t)
+		defer end()
+		err := r.restoreSections(t, sections{names[0]: state, names[1]: objects, names[2]: journal,
+			names[3]: layout, names[4]: memory})
+		if err == nil {
+			_ = r.unsavable()
+		}
+	})
+}
