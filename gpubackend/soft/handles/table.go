@@ -25,8 +25,8 @@ func (t *Table) Next() uint64 {
 	return t.last
 }
 
-// Skip has numbers up to this one never come, or come again.
-func (t *Table) Skip(number uint64) { t.last = max(t.last, number) }
+// Reserve has numbers up to this one never come, or come again.
+func (t *Table) Reserve(number uint64) { t.last = max(t.last, number) }
 
 // Add gives an object a handle.
 func (t *Table) Add(object any) uint64 {

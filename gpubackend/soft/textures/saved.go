@@ -47,7 +47,7 @@ func (x *Textures) number() uint64 {
 		return x.options.Handles.Next()
 	}
 	x.objects.next = 0
-	x.options.Handles.Skip(n)
+	x.options.Handles.Reserve(n)
 	return n
 }
 
