@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -73,6 +74,8 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	var h belongings
 	h.context = r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
 	r.context = h.context
+	r.does(t, gpubackend.OpCtxSetLimit, cudaabi.LimitStackSize, 4096)
+	r.does(t, gpubackend.OpCtxSetLimit, cudaabi.LimitStackSize, 8192)
 	h.stream = r.does(t, gpubackend.OpStreamCreateWithPriority, 1, 0)
 	h.event = r.does(t, gpubackend.OpEventCreate, 2)
 	h.memory = r.does(t, gpubackend.OpMemAlloc, 4096)
@@ -190,6 +193,9 @@ func TestRestored(t *testing.T) {
 	if err := r.unsavable(); err != nil {
 		t.Errorf("it can't be saved again: %v", err)
 	}
+	if n := r.does(t, gpubackend.OpCtxGetLimit, cudaabi.LimitStackSize); n != 8192 {
+		t.Errorf("kernels have %d bytes of stack", n)
+	}
 	r.does(t, gpubackend.OpGraphLaunch, h.exec, h.stream)
 	r.does(t, gpubackend.OpEventRecordWithFlags, h.event, h.stream, 0)
 	r.does(t, gpubackend.OpGraphNodeSetEnabled, h.exec, h.node, 0)
@@ -198,6 +204,36 @@ func TestRestored(t *testing.T) {
 	r.does(t, gpubackend.OpGraphDestroy, h.graph)
 	r.does(t, gpubackend.OpGraphExecDestroy, h.exec)
 	r.does(t, gpubackend.OpMemFree, h.memory)
+}
+
+// TestFailedIsNotSaved: a program whose context has failed stays where it is, and is told why.
+func TestFailedIsNotSaved(t *testing.T) {
+	r, end := freshOnSoft(t)
+	defer end()
+	if result := r.open(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	r.context = r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
+	const none = wire.BufferNone << 56
+	ptx := []byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { trap; }\n")
+	copy(r.mem[wire.Bulk:], ptx)
+	module := r.does(t, gpubackend.OpModuleLoadData, bulk, uint64(len(ptx)), none, 0, none, 0,
+		none, 0)
+	r.function = r.gives(t, gpubackend.OpModuleGetFunction, []byte("f"), module)
+	if err := r.unsavable(); err != nil {
+		t.Fatal(err)
+	}
+	r.launch(nil)
+	if _, err := r.runCommands(); err != nil {
+		t.Fatal(err)
+	}
+	r.launcher.Flush()
+	for r.Worker.driver.ContextQuery() == gpubackend.NotReady {
+		time.Sleep(time.Millisecond)
+	}
+	if err := r.unsavable(); !errors.Is(err, errDead) {
+		t.Errorf("it can be saved, or not because of %v", err)
+	}
 }
 
 // FuzzRestore restores a worker from anything that is a record. Nothing may panic, and what isn't
