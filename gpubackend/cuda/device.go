@@ -157,7 +157,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 		Limit: o.MemoryLimit, Accounts: o.Accounts, Host: o.HostMemory, Log: o.Log,
 	})
 	d.streamRoom = streams.New(calls, x, d.output, d.memoryRoom.Settled, o.Log)
-	d.copyRoom = copies.New(calls.Copies, x, d.ranges, calls.StreamCreateWithPriority)
+	d.copyRoom = copies.New(calls.Copies, x, d.ranges, calls.Streams)
 	d.launchRoom = launches.New(calls.Launches, x, d.streamRoom.Capturing, o.GraphReplay)
 	d.hostMemoryRoom = hostmemory.New(calls, x, d.gpus, d.ranges, d.streamRoom.Capturing, o.Log)
 	d.codeRoom = code.New(calls, code.Rooms{

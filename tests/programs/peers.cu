@@ -138,9 +138,9 @@ static void kernels(int *a, int *b) {
     CHECK(cudaFree(later));
     CHECK(cudaSetDevice(1));
     CHECK(cudaGetSymbolAddress((void **)&there, variable));
-    CHECK(cudaSetDevice(0));
-    addOne<<<1, 1>>>(there);
+    addOne<<<1, 1>>>(there);  // the GPU's own one: the other can't reach it, with access neither
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(0));
     CHECK(cudaMemcpyFromSymbol(&value, variable, 4));
     printf("variables: %d and ", value);
     CHECK(cudaSetDevice(1));

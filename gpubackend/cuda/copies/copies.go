@@ -39,22 +39,17 @@ type Calls interface {
 
 // Copies queues copies and fills.
 type Copies struct {
-	calls     Calls
-	newStream NewStream
-	contexts  *contexts.Contexts
-	ranges    *reach.Ranges
-	streams   map[*contexts.Context]gpubackend.Stream // of CopyOut, from the first on
+	calls    Calls
+	queues   Streams
+	contexts *contexts.Contexts
+	ranges   *reach.Ranges
+	streams  map[*contexts.Context]gpubackend.Stream // of ownStream, from the first on
 }
 
-// NewStream makes a stream in the current context.
-type NewStream func(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
-
 // New returns copies of what ranges hold.
-func New(
-	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, newStream NewStream,
-) *Copies {
+func New(calls Calls, x *contexts.Contexts, ranges *reach.Ranges, queues Streams) *Copies {
 	return &Copies{
-		calls: calls, newStream: newStream, contexts: x, ranges: ranges,
+		calls: calls, queues: queues, contexts: x, ranges: ranges,
 		streams: make(map[*contexts.Context]gpubackend.Stream),
 	}
 }
@@ -73,6 +68,11 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	}
 	if of, apart := x.ranges.Apart(dst, src); apart {
 		return x.peerCopy(dst, src, bytes, of, s)
+	}
+	if there := x.owner(dst, src); there != nil {
+		return x.elsewhere(there, s, func(own gpubackend.Stream) gpubackend.Result {
+			return x.calls.MemcpyAsync(dst, src, bytes, own)
+		})
 	}
 	return x.calls.MemcpyAsync(dst, src, bytes, s)
 }
@@ -112,6 +112,11 @@ func (x *Copies) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.
 	if _, r := x.ranges.At(dst, uint64(len(src)), true); r != gpubackend.Success {
 		return r
 	}
+	if there := x.owner(dst, dst); there != nil {
+		return x.elsewhere(there, s, func(own gpubackend.Stream) gpubackend.Result {
+			return x.calls.CopyFrom(dst, src, own)
+		})
+	}
 	return x.calls.CopyFrom(dst, src, s)
 }
 
@@ -128,14 +133,17 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	if _, r := x.ranges.At(src, uint64(len(dst)), false); r != gpubackend.Success {
 		return x.contexts.Failed(r)
 	}
-	s, known := x.streams[c]
-	if !known {
-		var r gpubackend.Result
-		if s, r = x.newStream(cudaabi.StreamNonBlocking,
-			0); r != gpubackend.Success {
-			return r
-		}
-		x.streams[c] = s
+	if there := x.owner(src, src); there != nil {
+		return x.contexts.In(there, func() gpubackend.Result { return x.copyOut(there, dst, src) })
+	}
+	return x.copyOut(c, dst, src)
+}
+
+// copyOut is CopyOut in the current context.
+func (x *Copies) copyOut(c *contexts.Context, dst []byte, src uint64) gpubackend.Result {
+	s, r := x.ownStream(c)
+	if r != gpubackend.Success {
+		return r
 	}
 	return x.contexts.Failed(x.calls.CopyTo(dst, src, s))
 }
@@ -161,11 +169,23 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 	if of, apart := x.ranges.Apart(b.Dst, b.Src); apart {
 		return x.peerBox(&rows, of, s)
 	}
-	if rows.Depth > 1 && wholeRows(&rows) {
-		return x.copy3D(&rows, to, from, s)
+	if there := x.owner(b.Dst, b.Src); there != nil {
+		return x.elsewhere(there, s, func(own gpubackend.Stream) gpubackend.Result {
+			return x.planes(&rows, to, from, own)
+		})
+	}
+	return x.planes(&rows, to, from, s)
+}
+
+// planes queues a box on one GPU.
+func (x *Copies) planes(
+	rows *gpubackend.Box, to, from reach.Side, s gpubackend.Stream,
+) gpubackend.Result {
+	if rows.Depth > 1 && wholeRows(rows) {
+		return x.copy3D(rows, to, from, s)
 	}
 	for z := range rows.Depth {
-		if r := x.copy2D(&rows, z, to, from, s); r != gpubackend.Success {
+		if r := x.copy2D(rows, z, to, from, s); r != gpubackend.Success {
 			return r
 		}
 	}

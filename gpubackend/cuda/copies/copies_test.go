@@ -18,6 +18,7 @@ import (
 type fake struct {
 	log     []string
 	noBatch bool
+	into    gpubackend.Stream // of the last CopyFrom
 }
 
 func (f *fake) call(format string, args ...any) gpubackend.Result {
@@ -43,7 +44,8 @@ func (f *fake) MemcpyDtoHAsync(_, _, n uint64, _ gpubackend.Stream) gpubackend.R
 func (f *fake) MemcpyDtoDAsync(_, _, n uint64, _ gpubackend.Stream) gpubackend.Result {
 	return f.call("within %d", n)
 }
-func (f *fake) CopyFrom(_ uint64, src []byte, _ gpubackend.Stream) gpubackend.Result {
+func (f *fake) CopyFrom(_ uint64, src []byte, s gpubackend.Stream) gpubackend.Result {
+	f.into = s
 	return f.call("slice in %d", len(src))
 }
 func (f *fake) CopyTo(dst []byte, _ uint64, s gpubackend.Stream) gpubackend.Result {
@@ -112,7 +114,7 @@ func newCopies() (*Copies, *fake) {
 	ranges.SetWindow(device, 1<<20, 2)
 	ranges.Host.Put(reach.Span{Base: host, Bytes: 4096, Writable: true})
 	ranges.OfGPUs.Put(reach.Span{Base: ofGraph, Bytes: 4096, Writable: true})
-	return New(f, x, ranges, f.StreamCreateWithPriority), f
+	return New(f, x, ranges, f), f
 }
 
 // TestCopy: of memory that the driver may not know yet it is told what both sides are, and of what

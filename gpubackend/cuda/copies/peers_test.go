@@ -35,7 +35,7 @@ func TestPeerCopies(t *testing.T) {
 		{"on one", x.MemcpyDtoDAsync(other, other+512, 66, 3), 0, []string{"within 66"}},
 		{"of contexts", x.MemcpyPeerAsync(other, second, device, primary, 67, 3), 0,
 			[]string{"67 to 111 from 110"}},
-		{"of host memory", x.MemcpyPeerAsync(other, second, host, primary, 68, 3), 0,
+		{"of host memory", x.MemcpyPeerAsync(device, primary, host, second, 68, 3), 0,
 			[]string{"copy 68 in 3"}},
 		{"of nobody's", x.MemcpyPeerAsync(other, second, 8, primary, 69, 3),
 			gpubackend.InvalidValue, nil},

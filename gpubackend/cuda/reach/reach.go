@@ -58,11 +58,20 @@ func (g *Ranges) SetWindow(base, each uint64, gpus int) {
 
 // Apart says on which GPUs two addresses of the window are, if on different ones.
 func (g *Ranges) Apart(a, b uint64) (of [2]int, apart bool) {
-	if !g.InWindow(a) || !g.InWindow(b) {
+	first, one := g.Owner(a)
+	second, other := g.Owner(b)
+	if !one || !other || first == second {
 		return of, false
 	}
-	of = [2]int{int((a - g.window) / g.each), int((b - g.window) / g.each)}
-	return of, of[0] != of[1]
+	return [2]int{first, second}, true
+}
+
+// Owner says on which GPU an address of the window is.
+func (g *Ranges) Owner(addr uint64) (gpu int, is bool) {
+	if !g.InWindow(addr) {
+		return 0, false
+	}
+	return int((addr - g.window) / g.each), true
 }
 
 // InWindow says whether an address is one that device memory is allocated at.
