@@ -149,7 +149,7 @@ func New(c Config) *Device {
 	}
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
 		settings: c.Settings,
-		exports: exports.New(proclimit.Files())}
+		exports:  exports.New(proclimit.Files())}
 	d.shares = newShares(c.Sharer, d.set, d.current)
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: c.Timeouts.Start,
 		Log: d.log}
