@@ -173,33 +173,27 @@ func TestSavedToAFile(t *testing.T) {
 	s.mustHold()
 }
 
+// noBuffer is given where a command takes bytes and gets none.
+const noBuffer = uint64(wire.BufferNone) << 56
+
 // TestNotSaved: what can't be saved is refused with the reason, and nothing is changed.
 func TestNotSaved(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(5 << 20)
 	no := errors.New("no")
-	for _, test := range []struct {
-		name       string
-		begin, end func()
-		keep       error
-		text       string
-	}{
-		{"a graph", func() { s.word(0); s.seq += 0; s.do(gpubackend.OpGraphCreate, 0) },
-			func() { s.do(gpubackend.OpGraphDestroy, s.word(0)) }, nil, "graphs"},
-		{"not kept", func() {}, func() {}, no, "no"},
-	} {
-		test.begin()
-		graph := s.word(0)
-		_, err := s.dev.suspendTo(io.Discard, func() error { return test.keep }, noProgress)
-		if err == nil || !strings.Contains(err.Error(), test.text) ||
+	linker := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
+	mustNot := func(keep error, text string) {
+		t.Helper()
+		_, err := s.dev.suspendTo(io.Discard, func() error { return keep }, noProgress)
+		if err == nil || !strings.Contains(err.Error(), text) ||
 			s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
-			t.Fatalf("%s: %v, %+v", test.name, err, s.dev.suspension.Status())
-		}
-		if test.name == "a graph" {
-			s.do(gpubackend.OpGraphDestroy, graph)
+			t.Fatalf("%s: %v, %+v", text, err, s.dev.suspension.Status())
 		}
 		s.mustHold()
 	}
+	mustNot(nil, "linkers")
+	s.do(gpubackend.OpLinkDestroy, linker)
+	mustNot(no, "no")
 	for most := range 5 { // a disk that is full sooner or later
 		_, err := s.dev.suspendTo(&fullDisk{most << 20}, func() error { return nil }, noProgress)
 		if !errors.Is(err, unix.ENOSPC) || s.dev.suspension.State() != suspend.Running {

@@ -121,18 +121,18 @@ func TestMovableIsTold(t *testing.T) {
 // TestWhatIsFixedIsTold of each program, and until it is gone.
 func TestWhatIsFixedIsTold(t *testing.T) {
 	s := newSuspended(t)
-	graphs := func() uint64 {
-		return s.dev.stats().Programs[0].Fixed["graphs"]
+	linkers := func() uint64 {
+		return s.dev.stats().Programs[0].Fixed["linkers"]
 	}
-	g := s.do(gpubackend.OpGraphCreate, 0)
-	mustCome(t, "a graph is told of", func() bool { return graphs() == 1 })
+	made := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
+	mustCome(t, "a linker is told of", func() bool { return linkers() == 1 })
 	s.mustSuspend()
-	if n := graphs(); n != 1 {
-		t.Errorf("%d graphs while the VM is suspended", n)
+	if n := linkers(); n != 1 {
+		t.Errorf("%d linkers while the VM is suspended", n)
 	}
 	s.mustResume()
-	s.do(gpubackend.OpGraphDestroy, g)
-	mustCome(t, "there is no graph", func() bool { return graphs() == 0 })
+	s.do(gpubackend.OpLinkDestroy, made)
+	mustCome(t, "there is no linker", func() bool { return linkers() == 0 })
 }
 
 func TestStatesAreChecked(t *testing.T) {
