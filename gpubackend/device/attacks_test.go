@@ -108,6 +108,26 @@ func TestKernelsOfSeconds(t *testing.T) {
 	h.keeps(b)
 }
 
+// TestVictimsOfAnEndlessKernel have a third each, as beside a VM that behaves: they have their
+// turns at the same time.
+func TestVictimsOfAnEndlessKernel(t *testing.T) {
+	h := newHost(t)
+	a, b, c := h.vm("a", nil, 1), h.vm("b", nil, 1), h.vm("c", nil, 1)
+	a.programs[0].launch(2, 1<<62)
+	work(plenty, b, c)
+	time.Sleep(settling)
+	inSomeWindow(t, func() error {
+		n := during(window/2, h.held("b"), h.held("c"), h.charged, b.kernels, c.kernels)
+		for i := range 2 {
+			if part := n[i] / n[2]; n[3+i] == 0 || !(part >= 0.95/3) {
+				return fmt.Errorf("%g kernels in %.3f of %.3f: a share of %.3f, want a third",
+					n[3+i], n[i], n[2], part)
+			}
+		}
+		return nil
+	}, b, c)
+}
+
 // TestLaunchesWithoutEnd of kernels that do nothing: as many as a worker can read.
 func TestLaunchesWithoutEnd(t *testing.T) {
 	h := newHost(t)

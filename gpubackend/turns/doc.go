@@ -22,6 +22,10 @@
 //     any more, the VM that it interrupted goes on, without ending its work first.
 //   - Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
 //     If more of it waits, the VM gets turns like the others: what is on the GPU may wait for that.
+//     Those others have their turns at the same time, as the driver gives each VM the same part:
+//     one after the other they would share one part, and that work would have as much as all of
+//     them. One that is a turn ahead of the others of them waits. When that work has ended, one of
+//     them goes on alone.
 //   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them. They
 //     are kept only for a VM that is behind in its share and away for a moment, as programs are
 //     that wait for their kernels: for an eighth of the time at most that it works between two
@@ -39,4 +43,12 @@
 // than its turns; one that claims to be idle gets none; one that never says that its work has
 // ended loses the GPU after two turns, and is charged all that time. The names and policies come
 // from the operator.
+//
+// # Files
+//
+//	what happens        scheduler.go vm.go
+//	who is next         step.go, with patience.go (GPUs that are kept) beside.go (endless work)
+//	what the owner gets tell.go
+//	policies            policy.go keys.go
+//	VMs that left       debts.go
 package turns

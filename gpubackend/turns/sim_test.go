@@ -46,13 +46,16 @@ type host struct {
 	last     *tenant       // that it worked for
 	changing time.Duration // what is left of that
 	changes  int
+
+	opened map[ID]Time   // gates
+	lasted [maxGPUs]Time // when there was work last that hadn't ended in time
 }
 
 const tick = 10 * time.Microsecond
 
 func newHost(t *testing.T, c Config, tenants ...*tenant) *host {
 	t.Helper()
-	h := &host{t: t, s: New(c)}
+	h := &host{t: t, s: New(c), opened: map[ID]Time{}}
 	for _, x := range tenants {
 		h.join(x)
 	}
@@ -86,6 +89,13 @@ func (h *host) leave(x *tenant) {
 
 func (h *host) gates() {
 	for changes := h.s.Changes(); len(changes) > 0; changes = h.s.Changes() {
+		for _, g := range changes {
+			if !g.Open {
+				delete(h.opened, g.VM)
+			} else if _, was := h.opened[g.VM]; !was {
+				h.opened[g.VM] = h.now
+			}
+		}
 		h.check()
 		for _, g := range changes {
 			for _, x := range h.tenants {
@@ -124,6 +134,7 @@ func (x *tenant) demand(now Time) Demand {
 // run moves the simulation on.
 func (h *host) run(d time.Duration) {
 	for end := h.now + d; h.now < end; {
+		h.look()
 		h.now += tick
 		h.compute()
 		for _, x := range h.tenants {
@@ -203,25 +214,48 @@ func first(g GPUs) int {
 	return 0
 }
 
-// check holds what must be true at every moment.
+// check holds what must be true at every moment: VMs have turns at the same time only where there
+// is work that lasts, and begin beside work that ends only where there was some then.
 func (h *host) check() {
-	var held, ends GPUs // ends: with work of a turn that is over
+	h.look()
+	var held GPUs
 	for _, v := range h.s.all {
-		if v.phase == draining {
-			ends |= v.gpus
-		} else if v.phase.holds() || v.phase == parked {
-			if held&v.gpus != 0 {
-				h.t.Fatalf("at %v: two VMs have a turn on one GPU", h.now)
+		if !v.phase.open() {
+			continue
+		}
+		if held&v.gpus&^h.lasting(h.now) != 0 {
+			h.t.Fatalf("at %v: two VMs have a turn on one GPU", h.now)
+		}
+		held |= v.gpus
+		for _, o := range h.s.all {
+			began := h.opened[v.id]
+			shared := o.gpus & v.gpus &^ h.lasting(began-tick)
+			if o.phase == draining && shared != 0 && began > o.since && v.policy.Class == Batch {
+				h.t.Fatalf("at %v: %s has a turn beside work of %s", h.now, v.name, o.name)
 			}
-			held |= v.gpus
 		}
 	}
+}
+
+// look notes on which GPUs there is work that lasts.
+func (h *host) look() {
 	for _, v := range h.s.all {
-		alone := v.phase == awaited || v.phase == running && v.policy.Class != Latency
-		if alone && v.gpus&ends != 0 {
-			h.t.Fatalf("at %v: %s has a turn beside work of another's", h.now, v.name)
+		for n := range maxGPUs {
+			if v.lasts() && v.gpus>>n&1 != 0 {
+				h.lasted[n] = h.now
+			}
 		}
 	}
+}
+
+// lasting are the GPUs with work that lasts, or had it since then.
+func (h *host) lasting(since Time) (gpus GPUs) {
+	for n, at := range h.lasted {
+		if at > 0 && at >= since {
+			gpus |= 1 << n
+		}
+	}
+	return gpus
 }
 
 // shares are the tenants' parts of the GPU time that all of them had.

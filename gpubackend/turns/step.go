@@ -4,6 +4,7 @@ package turns
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -24,19 +25,29 @@ func (s *Scheduler) step() {
 	for _, v := range s.all {
 		s.closing(v, w)
 	}
-	s.next()
+	s.next(w)
 	s.park()
 }
 
-// wants are the GPUs that VMs wait for.
+// wants are the GPUs that VMs wait for, and those where more than one VM can be at a time.
 type wants struct {
-	any    GPUs
-	urgent GPUs // by a VM of the latency class that isn't too far ahead
-	back   GPUs // by a VM whose work doesn't have to end before it goes on
+	any     GPUs
+	urgent  GPUs // by a VM of the latency class that isn't too far ahead
+	back    GPUs // by a VM whose work doesn't have to end before it goes on
+	lasting GPUs // with work that has not ended in time
+	crowd   GPUs // to which several gates are open
 }
 
 func (s *Scheduler) wants() (w wants) {
+	var open GPUs
 	for _, v := range s.all {
+		if v.lasts() {
+			w.lasting |= v.gpus
+		}
+		if v.phase.open() {
+			w.crowd |= open & v.gpus
+			open |= v.gpus
+		}
 		if v.mayResume() {
 			w.back |= v.gpus
 		}
@@ -92,7 +103,7 @@ func (s *Scheduler) ended(v *vm) {
 func (s *Scheduler) closing(v *vm, w wants) {
 	switch {
 	case v.phase == parked:
-		if (w.any|w.back)&v.gpus != 0 {
+		if (w.any|w.back)&v.gpus != 0 || s.yields(v, w) {
 			s.end(v)
 		}
 		return
@@ -104,6 +115,7 @@ func (s *Scheduler) closing(v *vm, w wants) {
 	case v.phase != running && v.phase != awaited:
 		return
 	case !v.allowed():
+	case s.yields(v, w):
 	case v.phase == awaited || v.demand.none() && s.now >= v.empty+s.config.Idle:
 		if (w.any|w.back)&v.gpus == 0 {
 			v.enter(parked, s.now)
@@ -113,9 +125,13 @@ func (s *Scheduler) closing(v *vm, w wants) {
 			v.enter(awaited, s.now)
 			return
 		}
-	case (w.any|w.back)&v.gpus == 0:
+	case (w.any|w.back|w.crowd)&v.gpus == 0:
 		return
 	case s.now >= v.until:
+		if s.goesOn(v, w) {
+			v.until = s.now + s.length(v)
+			return
+		}
 	case w.urgent&v.gpus != 0 && !s.urgent(v):
 	default:
 		return
@@ -155,14 +171,23 @@ func (s *Scheduler) held() (gpus GPUs) {
 	return gpus
 }
 
-// urgent says whether a VM is of the latency class and not too far ahead of its share.
+// urgent says whether a VM is of the latency class and not too far ahead of its share, on none of
+// its GPUs.
 func (s *Scheduler) urgent(v *vm) bool {
-	burst := v.weighted(time.Duration(s.config.Burst) * v.policy.Turn)
-	return v.policy.Class == Latency && v.charged <= s.time(v.gpus)+burst
+	if v.policy.Class != Latency {
+		return false
+	}
+	ahead := v.charged - v.weighted(time.Duration(s.config.Burst)*v.policy.Turn)
+	for g := v.gpus; g != 0; g &= g - 1 {
+		if ahead > s.clock[bits.TrailingZeros64(uint64(g))] {
+			return false
+		}
+	}
+	return true
 }
 
 // next gives turns to those who wait, in their order, as far as there are GPUs.
-func (s *Scheduler) next() {
+func (s *Scheduler) next(w wants) {
 	var busy, kept, urgent, asked GPUs // urgent: kept for VMs that mustn't wait
 	var firm, pressing GPUs            // firm: busy, and not only with work that ends
 	// when the GPUs that are kept for a VM with several are all free
@@ -186,7 +211,7 @@ func (s *Scheduler) next() {
 			s.queue = append(s.queue, v)
 		}
 	}
-	if asked&^busy == 0 && pressing&^firm == 0 {
+	if asked&^busy == 0 && pressing&^firm == 0 && asked&w.lasting == 0 {
 		return
 	}
 	slices.SortFunc(s.queue, s.order)
@@ -205,16 +230,14 @@ func (s *Scheduler) next() {
 		case v.gpus&firm == 0 && s.urgent(v):
 			// Beside work that ends: the driver gives it a slice sooner than that is over.
 			begin(v, never)
+		case v.gpus&busy&^w.lasting == 0 && v.gpus&busy != 0 && s.beside(v, 0):
+			begin(v, s.untilFor(v))
 		case v.gpus&busy != 0:
 			if kept |= v.gpus; s.urgent(v) {
 				urgent |= v.gpus
 			}
 		case v.gpus&kept == 0:
-			until := never
-			if s.overdue(v) {
-				until = s.now + MinTurn // to get more to the GPU, which the others have beside it
-			}
-			begin(v, until)
+			begin(v, s.untilFor(v))
 		case v.gpus&urgent != 0:
 		case keptUntil-s.now >= MinTurn: // meanwhile
 			begin(v, keptUntil)
@@ -225,7 +248,18 @@ func (s *Scheduler) next() {
 // overdue says whether a VM has overrun its turn for so long that it gets another one, so that what
 // its work may wait for gets to the GPU.
 func (s *Scheduler) overdue(v *vm) bool {
-	return v.phase == overrun && s.now >= v.since+overdueTurns*v.policy.Turn
+	return v.phase == overrun && s.now >= v.overdueAt()
+}
+
+// overdueAt is when that is for one that has overrun its turn.
+func (v *vm) overdueAt() Time { return v.since + overdueTurns*v.policy.Turn }
+
+// untilFor is until when a turn that begins now may last.
+func (s *Scheduler) untilFor(v *vm) Time {
+	if s.overdue(v) {
+		return s.now + MinTurn // to get more to the GPU, which the others have beside it
+	}
+	return never
 }
 
 // order is who comes first.
@@ -276,7 +310,7 @@ func (s *Scheduler) length(v *vm) time.Duration {
 func (s *Scheduler) park() {
 	var used GPUs
 	for _, v := range s.all {
-		if v.phase != idle && v.phase != overrun {
+		if v.phase != idle && v.phase != overrun || v.asks() {
 			used |= v.gpus
 		}
 	}
@@ -286,119 +320,4 @@ func (s *Scheduler) park() {
 			used |= v.gpus
 		}
 	}
-}
-
-// shared are the GPUs that several VMs have joined for.
-func (s *Scheduler) shared() (several GPUs) {
-	var once GPUs
-	for _, v := range s.all {
-		several |= once & v.gpus
-		once |= v.gpus
-	}
-	return several
-}
-
-// Deadline is when Tick must be called, if nothing happens before; the largest Time is never.
-func (s *Scheduler) Deadline() Time {
-	deadline, w := never, s.wants()
-	for _, v := range s.all {
-		deadline = min(deadline, s.deadline(v, w))
-	}
-	return deadline
-}
-
-func (s *Scheduler) deadline(v *vm, w wants) Time {
-	switch v.phase {
-	case running:
-		d := v.spentAt(s.now)
-		if v.demand.none() {
-			d = min(d, v.empty+s.config.Idle)
-		}
-		if (w.any|w.back)&v.gpus != 0 {
-			d = min(d, v.until)
-		}
-		return d
-	case awaited:
-		d := v.spentAt(s.now)
-		if s.awaits(v) {
-			d = min(d, v.expected())
-		}
-		if s.keeps(v, w) {
-			d = min(d, v.keptUntil(s.now))
-		}
-		return d
-	case draining:
-		if soon := v.since + soonFor; s.now < soon {
-			return soon
-		}
-		return v.since + overrunTurns*v.policy.Turn
-	case waiting:
-		if !v.mayBegin() {
-			at := v.beginsAt(s.now)
-			if s.now < at-wakeFor {
-				return at - wakeFor
-			}
-			return at
-		}
-	}
-	return never
-}
-
-// Changes are the gates that differ from what the call before this one returned, in no order.
-func (s *Scheduler) Changes() []Gate {
-	var changes []Gate
-	bound, several, soon := s.inFlight(), s.shared(), s.soon()
-	for _, v := range s.all {
-		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
-		g.Soon = v == soon || s.soonAllowed(v)
-		g.Free = g.Open && !v.limited() && v.gpus&several == 0
-		g.Knock = (v.phase == parked || v.phase == awaited) && !g.Free
-		if g != v.told {
-			v.told = g
-			changes = append(changes, g)
-		}
-	}
-	return changes
-}
-
-// soonFor is for how long after the end of a turn the VM that comes next is to be ready to begin at
-// once. Most work has ended by then; waking the next one up takes a part of it.
-const soonFor = 300 * time.Microsecond
-
-// soon is the VM that begins when work ends that isn't likely to last any more, or nil.
-func (s *Scheduler) soon() (next *vm) {
-	var ending GPUs
-	for _, v := range s.all {
-		if v.phase == draining && !v.unsure && s.now < v.since+soonFor {
-			ending |= v.gpus
-		}
-	}
-	if ending == 0 {
-		return nil
-	}
-	for _, v := range s.all {
-		if v.asks() && v.gpus&ending != 0 && (next == nil || s.order(v, next) < 0) {
-			next = v
-		}
-	}
-	return next
-}
-
-// wakeFor is how long before the limit of a VM lets it begin it is to be ready: as long as it may
-// take to wake up, which would be charged otherwise.
-const wakeFor = 150 * time.Microsecond
-
-// soonAllowed says whether a VM begins as soon as its limit lets it, and that is about to be.
-func (s *Scheduler) soonAllowed(v *vm) bool {
-	return v.phase == waiting && !v.mayBegin() && s.now >= v.beginsAt(s.now)-wakeFor && !s.kept(v)
-}
-
-// inFlight is how much work a VM may have on a GPU.
-func (s *Scheduler) inFlight() time.Duration {
-	for _, v := range s.all {
-		if v.policy.Class == Latency {
-			return s.config.InFlightLatency
-		}
-	}
-	return s.config.InFlight
 }
