@@ -19,9 +19,6 @@ type channel struct {
 	worker *workerProcess
 	cold   *program // a worker is to be started for it when the queue goes on where it began
 
-	filed *savedProgram // is being saved to a file
-	saved *savedProgram // is in a file, and has no worker: one is to go on where the queue is
-
 	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
 	paused   chan struct{}
 	stopping bool // the queue is about to stop
@@ -32,10 +29,10 @@ func newChannel(index int, r *remains.Remains, log *logrus.Entry) *channel {
 }
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker
-// held, and those that it never took. Not while the GPU may write to their pages: then they are
-// owed.
+// held, and those that it never took. Not those of a program that is in a file: its next worker has
+// them. Nor while the GPU may write to their pages: then they are owed.
 func (d *Device) reclaim(c *channel) (owed bool) {
-	if !c.queue.Runs() || d.mapped == nil || c.worker != nil || c.saved != nil {
+	if !c.queue.Runs() || d.mapped == nil || c.worker != nil || d.saving.Has(c.index) {
 		return false
 	}
 	if c.owed = len(d.movers.Lingering()) > 0; !c.owed {

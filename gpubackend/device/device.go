@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -113,7 +114,7 @@ type Device struct {
 	dirty    dirtylog.Switch    // where writes to the guest's memory are marked
 
 	suspension *suspend.Suspension // moves device memory out and in
-	savedSum   uint32              // of the file that it was saved to last; guarded by mu
+	saving     *saving.Saving      // and its programs to a file
 	place      *place.VM           // has it be where an arbiter wants it
 
 	warm *warm.Pool[*workerProcess] // workers without a channel; has a lock of its own
@@ -155,6 +156,7 @@ func New(c Config) *Device {
 		Log: d.log}
 	d.accounts = d.newAccounts()
 	d.suspension = d.newSuspension()
+	d.saving = d.newSaving()
 	d.place = d.newPlace()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
 	d.accounts.SetBound(c.Settings.memoryBound(c.GPU))
@@ -241,7 +243,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	cold := c.cold
 	if c.cold = nil; moved {
 		cold = nil
-		d.forgetSaved(c)
+		d.saving.Forget(c.index)
 	}
 	switch {
 	case cold != nil:
@@ -366,7 +368,7 @@ func (d *Device) killWorkers() {
 	d.idle.Gone()
 	d.refill()
 	for _, c := range d.channels {
-		d.forgetSaved(c)
+		d.saving.Forget(c.index)
 		if c.cold = nil; c.worker != nil {
 			c.worker.closing.Store(true)
 			c.worker.kill()

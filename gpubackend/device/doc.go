@@ -29,7 +29,7 @@
 //	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (packages objects and exports)
 //	memory             memory.go (package accounts) suspension.go (package suspend)
-//	                   saving.go (packages record and savedvm)
+//	                   saving.go (package saving)
 //	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
 //	operators          stats.go (package admin) set.go settings.go setting_kinds.go
 //	                   setting_scope.go

@@ -31,7 +31,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	for i, c := range d.channels {
 		if index == wire.ControlQueue && !c.queue.Runs() ||
 			index == 1+i && c.worker != nil && c.worker.state.Base() != 0 {
-			d.forgetSaved(c)
+			d.saving.Forget(c.index)
 			old = append(old, c.forget()...)
 			c.queue.DropLeft()
 		}

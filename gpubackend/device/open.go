@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -26,16 +27,16 @@ func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint3
 		d.log.WithField("channel", c.index).Error(errLeft)
 		return wire.StatusNoWorker
 	}
-	err := d.begin(c, p, true, a.Quit, func() error {
+	_, err := d.begin(c, &beginning{program: p, warm: true, quit: a.Quit, may: func() error {
 		switch {
 		case await.Closed(a.Dropped), !c.queue.Runs():
 			return errNotRunning
-		case c.worker != nil || c.cold != nil || c.saved != nil,
-			d.settings.Processes != 0 && d.channels.taken() >= d.settings.Processes:
+		case c.worker != nil || c.cold != nil || d.saving.Has(index),
+			d.settings.Processes != 0 && d.taken() >= d.settings.Processes:
 			return errBusy
 		}
 		return nil
-	})
+	}})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refill()
@@ -76,36 +77,43 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	}
 }
 
-// begin starts a channel's worker, a warm one if there is one and it may. may says why not, if it
-// is so by now.
-func (d *Device) begin(
-	c *channel, p program, warm bool, quit <-chan struct{}, may func() error,
-) (err error) {
+// beginning is a program for which a worker is to be started.
+type beginning struct {
+	program
+	warm  bool            // a warm one will do
+	quit  <-chan struct{} // nobody waits for it any more
+	may   func() error    // says why not, if it is so by now; Device.mu is held
+	saved *saving.Source  // what it goes on from; nil for most
+}
+
+// begin starts a channel's worker, a warm one if there is one and it may.
+func (d *Device) begin(c *channel, b *beginning) (w *workerProcess, err error) {
 	defer d.beginUse()()
+	useWarm := b.warm
 	for range startTries {
 		if err := d.prepareMover(c); err != nil {
-			return fmt.Errorf("start the mover: %w", err)
+			return nil, fmt.Errorf("start the mover: %w", err)
 		}
-		var w *workerProcess
-		if warm {
-			w = d.takeWarm(quit)
+		var warm *workerProcess
+		if useWarm {
+			warm = d.takeWarm(b.quit)
 		}
-		if w == nil && !d.awaitTurn(c, quit) {
-			return errQuit
+		if warm == nil && !d.awaitTurn(c, b.quit) {
+			return nil, errQuit
 		}
-		err = d.startWorker(c, w, p, may)
+		w, err = d.startWorker(c, warm, b)
 		switch {
 		case errors.Is(err, movers.ErrNotReady):
-		case err == nil, w == nil, errors.Is(err, errBusy), errors.Is(err, errNotRunning):
-			return err
+		case err == nil, warm == nil, errors.Is(err, errBusy), errors.Is(err, errNotRunning):
+			return w, err
 		default:
 			d.log.WithField("channel",
 				c.index).WithError(err).Info("a worker that was started ahead of use does not " +
 				"take its channel")
-			warm = false
+			useWarm = false
 		}
 	}
-	return err
+	return w, err
 }
 
 // startTries is how often a worker is started: without the warm one, and with another mover.
@@ -113,14 +121,16 @@ const startTries = 3
 
 // startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm
 // is nil or of no use.
-func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may func() error) error {
-	w, ready, err := d.handOver(c, warm, p, may)
+func (d *Device) startWorker(
+	c *channel, warm *workerProcess, b *beginning,
+) (*workerProcess, error) {
+	w, ready, err := d.handOver(c, warm, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limit := d.config.Timeouts.Start
-	if s := w.saved; s != nil {
-		limit += time.Duration(s.bytes/slowest) * time.Second
+	if s := b.saved; s != nil {
+		limit += time.Duration(s.Bytes/slowest) * time.Second
 	}
 	err = ready(handover.KindReady, limit)
 	d.mu.Lock()
@@ -133,17 +143,18 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may fun
 	if err != nil {
 		w.kill()
 		w.awaitEnd()
+		return nil, err
 	}
-	return err
+	return w, nil
 }
 
 // handOver sends a worker everything that it needs for a channel. What it returns waits for the
 // answer.
-func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func() error) (
+func (d *Device) handOver(c *channel, warm *workerProcess, b *beginning) (
 	w *workerProcess, ready func(handover.Kind, time.Duration) error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := may(); err != nil {
+	if err := b.may(); err != nil {
 		d.putBack(warm)
 		return nil, nil, err
 	}
@@ -169,25 +180,25 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 			return nil, nil, err
 		}
 	}
-	d.accounts.Serve(w, entry, p.pid)
+	d.accounts.Serve(w, entry, b.pid)
 	c.queue.Lend(w.state)
-	w.base, w.program, w.start = c.queue.Base(), p, make(chan struct{})
-	m, fds := d.startMessage(c, w, mover)
+	w.base, w.program, w.start = c.queue.Base(), b.program, make(chan struct{})
+	m, fds := d.startMessage(c, w, mover, b.saved)
 	if ready, err = w.conn.Ask(m, fds); err != nil {
 		w.kill()
 		return nil, nil, err
 	}
 	w.log.Store(d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm}))
-	w.channel, c.worker, c.paused, c.cold, w.saved = c, w, nil, nil, c.saved
+	w.channel, c.worker, c.paused, c.cold = c, w, nil, nil
 	return w, ready, nil
 }
 
 // startMessage is what a worker needs, and the files of it.
 func (d *Device) startMessage(
-	c *channel, w *workerProcess, mover *os.File,
+	c *channel, w *workerProcess, mover *os.File, saved *saving.Source,
 ) (*handover.Message, []int) {
 	m, fds := c.queue.Message(handover.KindStart, nil)
-	if s := c.saved; s != nil {
+	if saved != nil {
 		m.Saved, m.Queue.InFlight = true, c.queue.Held()
 	}
 	policy := d.policy
@@ -195,8 +206,8 @@ func (d *Device) startMessage(
 	m.Held = d.suspension.Held()
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
-	if s := c.saved; s != nil {
-		m.Files.Object, fds = true, append(fds, int(s.from.Fd()))
+	if saved != nil {
+		m.Files.Object, fds = true, append(fds, int(saved.From.Fd()))
 	}
 	fds = m.GiveLog(d.dirty.Log(), fds)
 	fds = d.accounts.Pass(m, fds, w)
@@ -292,7 +303,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	d.mu.Lock()
 	c := d.channels[index]
 	w := c.worker
-	d.forgetSaved(c)
+	d.saving.Forget(index)
 	if c.cold = nil; w != nil {
 		w.closing.Store(true)
 	}

@@ -52,11 +52,10 @@ type workerProcess struct {
 	stuck bool // it was killed and did not end in time; guarded by mu
 
 	program
-	channel *channel      // that it serves; nil until it is to
-	serves  bool          // it does
-	base    uint16        // where its queue began
-	ended   bool          // state is unmapped
-	saved   *savedProgram // it goes on with; nil for most
+	channel *channel // that it serves; nil until it is to
+	serves  bool     // it does
+	base    uint16   // where its queue began
+	ended   bool     // state is unmapped
 
 	exports exports.Worker // what it offers
 }

@@ -32,7 +32,7 @@ func (s *suspended) saveTo() *os.File {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { f.Close() })
-	if _, err := s.dev.suspendTo(f, func() error { return nil }, noProgress); err != nil {
+	if _, err := s.dev.saving.Save(f, func() error { return nil }, noProgress); err != nil {
 		s.t.Fatal(err)
 	}
 	if n := s.workers(); n != 0 || inLedger(s.page) != 0 {
@@ -58,7 +58,7 @@ func (v *vm) workers() (n int) {
 
 func (s *suspended) resumeFrom(f io.ReaderAt) {
 	s.t.Helper()
-	if _, err := s.dev.resumeFrom(f, noProgress); err != nil {
+	if _, err := s.dev.saving.Load(f, noProgress); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -184,7 +184,7 @@ func TestNotSaved(t *testing.T) {
 	linker := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
 	mustNot := func(keep error, text string) {
 		t.Helper()
-		_, err := s.dev.suspendTo(io.Discard, func() error { return keep }, noProgress)
+		_, err := s.dev.saving.Save(io.Discard, func() error { return keep }, noProgress)
 		if err == nil || !strings.Contains(err.Error(), text) ||
 			s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
 			t.Fatalf("%s: %v, %+v", text, err, s.dev.suspension.Status())
@@ -195,7 +195,7 @@ func TestNotSaved(t *testing.T) {
 	s.do(gpubackend.OpLinkDestroy, linker)
 	mustNot(no, "no")
 	for most := range 5 { // a disk that is full sooner or later
-		_, err := s.dev.suspendTo(&fullDisk{most << 20}, func() error { return nil }, noProgress)
+		_, err := s.dev.saving.Save(&fullDisk{most << 20}, func() error { return nil }, noProgress)
 		if !errors.Is(err, unix.ENOSPC) || s.dev.suspension.State() != suspend.Running {
 			t.Fatalf("a full disk: %v, %+v", err, s.dev.suspension.Status())
 		}
@@ -204,7 +204,7 @@ func TestNotSaved(t *testing.T) {
 	s.resumeFrom(s.saveTo()) // now it can be
 	s.mustHold()
 	s.do(gpubackend.OpDevicePrimaryCtxReset, 0)
-	_, err := s.dev.suspendTo(io.Discard, func() error { return nil }, noProgress)
+	_, err := s.dev.saving.Save(io.Discard, func() error { return nil }, noProgress)
 	if err == nil || !strings.Contains(err.Error(), "cuDevicePrimaryCtxReset") {
 		t.Fatalf("%v", err)
 	}
@@ -294,7 +294,7 @@ func TestWorkerKilledMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, err = s.dev.suspendTo(f, func() error { w.kill(); <-w.gone; return nil }, noProgress)
+	_, err = s.dev.saving.Save(f, func() error { w.kill(); <-w.gone; return nil }, noProgress)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestBadFiles(t *testing.T) {
 		"none of Paracuda's": make([]byte, 4096),
 		"suspended last":     old,
 	} {
-		_, err := s.dev.resumeFrom(bytes.NewReader(b), noProgress)
+		_, err := s.dev.saving.Load(bytes.NewReader(b), noProgress)
 		if err == nil || !strings.Contains(err.Error(), text) || s.workers() != 0 ||
 			s.dev.suspension.State() != suspend.Suspended {
 			t.Fatalf("%q: %v, %+v", text, err, s.dev.suspension.Status())
@@ -355,7 +355,7 @@ func TestProgramEndsMeanwhile(t *testing.T) {
 	f := s.saveTo()
 	s.closeChannel(0)
 	s.reap(1, 3)
-	if _, err := s.dev.resumeFrom(f, noProgress); err == nil {
+	if _, err := s.dev.saving.Load(f, noProgress); err == nil {
 		t.Fatal("nothing is left of what was saved")
 	}
 	s.mustResume()

@@ -33,7 +33,7 @@ func (d *Device) SaveState(w io.Writer) error {
 
 // unsaved says what keeps the VM from being saved.
 func (d *Device) unsaved() error {
-	programs, err := d.channels.programs()
+	programs, err := d.programs()
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func (d *Device) ServeAdmin(l net.Listener) {
 	(&admin.VM{
 		Set: d.Set, Holds: d.shares.holds, Stats: d.stats, MayChange: d.place.MayChange,
 		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
-		SuspendTo: d.suspendTo, ResumeFrom: d.resumeFrom, Guard: d.guard, Log: d.log,
+		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, Guard: d.guard, Log: d.log,
 	}).Serve(l)
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
 // channels are those of a VM: what can be asked of all of them. Device.mu is held for all of it.
@@ -23,10 +22,10 @@ func (t channels) serving() (list []*workerProcess) {
 	return list
 }
 
-// taken is how many are a guest process's.
-func (t channels) taken() (n uint32) {
-	for _, c := range t {
-		if c.worker != nil || c.cold != nil || c.saved != nil {
+// taken is how many channels are a guest process's. Device.mu is held.
+func (d *Device) taken() (n uint32) {
+	for _, c := range d.channels {
+		if c.worker != nil || c.cold != nil || d.saving.Has(c.index) {
 			n++
 		}
 	}
@@ -52,9 +51,10 @@ func (t channels) counted(sum handover.Counters) handover.Counters {
 }
 
 // programs are those that use the GPU, by name, and also those of which all is in a file. An error
-// says that something of one that is gone stays.
-func (t channels) programs() (list []string, err error) {
-	for _, c := range t {
+// says that something of one that is gone stays. Device.mu is held.
+func (d *Device) programs() (list []string, err error) {
+	for _, c := range d.channels {
+		saved := d.saving.Saved(c.index)
 		switch w := c.worker; {
 		case w != nil && w.isStuck():
 			return nil, errors.New("a worker that was killed does not end")
@@ -62,8 +62,8 @@ func (t channels) programs() (list []string, err error) {
 			list = append(list, w.program.String())
 		case c.cold != nil:
 			list = append(list, c.cold.String())
-		case c.saved != nil:
-			list = append(list, c.saved.String())
+		case saved != nil:
+			list = append(list, saved.String())
 		case c.owed:
 			return nil, errors.New("a mover that was killed does not end")
 		}
@@ -73,25 +73,3 @@ func (t channels) programs() (list []string, err error) {
 
 // String is a program as it is told of.
 func (p program) String() string { return fmt.Sprintf("%s (pid %d)", p.comm, p.pid) }
-
-// savedAs is the channel of a program in a file, nil if the program is gone.
-func (t channels) savedAs(number int, p savedvm.Program) *channel {
-	if p.Channel < 0 || p.Channel >= len(t) {
-		return nil
-	}
-	c := t[p.Channel]
-	if c.saved == nil || c.saved.number != number {
-		return nil
-	}
-	return c
-}
-
-// anySaved says whether all of a program is in a file.
-func (t channels) anySaved() bool {
-	for _, c := range t {
-		if c.saved != nil {
-			return true
-		}
-	}
-	return false
-}

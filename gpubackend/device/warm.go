@@ -148,7 +148,7 @@ func (d *Device) startCold(c *channel, p program) {
 	}
 	d.run("a cold worker", func() {
 		d.starts.Take()
-		err := d.begin(c, p, false, nil, may)
+		_, err := d.begin(c, &beginning{program: p, may: may})
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if err == nil || c.cold != nil && c.cold != &p || c.cold == &p && !c.queue.Runs() {

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+)
+
+var errAnother = errors.New("this isn't the file to which the VM was suspended last")
+
+// begun is a program that was in the file, and the worker that has it now; nil: none could begin.
+type begun struct {
+	*Program
+	worker Worker
+}
+
+// load makes workers from a file, and says how much device memory they have.
+func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
+	all := func() io.Reader {
+		return bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 1<<20)
+	}
+	if err := s.check(all()); err != nil {
+		return 0, err
+	}
+	list, err := s.begin(all())
+	if err != nil {
+		for _, x := range list {
+			if x.worker != nil {
+				x.worker.End()
+			}
+		}
+		return 0, err
+	}
+	for _, x := range list {
+		bytes += x.bytes
+		s.resumed(x.Program)
+	}
+	return bytes, nil
+}
+
+// check says why a file can't be taken up, before anything is done.
+func (s *Saving) check(f io.Reader) error {
+	summary, err := savedvm.Check(f)
+	if err != nil {
+		return err
+	}
+	if err := summary.Header.Suits(s.header()); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if summary.Sum != s.sum {
+		return errAnother
+	}
+	return nil
+}
+
+// begin starts a worker for each program that is still there, one after the other, until one can't
+// begin.
+func (s *Saving) begin(f io.Reader) (list []*begun, err error) {
+	err = savedvm.Read(f, func(number int, in savedvm.Program) (io.WriteCloser, func() error) {
+		p := s.find(number, in)
+		if p == nil {
+			return nil, nil
+		}
+		x := &begun{Program: p}
+		list = append(list, x)
+		return s.start(x)
+	})
+	return list, err
+}
+
+// start starts the worker of a program in the file. It reads what is written to the pipe, and end
+// says whether it serves the program.
+func (s *Saving) start(x *begun) (to io.WriteCloser, end func() error) {
+	near, far, err := savedvm.Pipe()
+	if err != nil {
+		return nil, func() error { return err }
+	}
+	ended := make(chan error, 1)
+	s.config.Run("a worker from a file", func() {
+		err := errors.New("a fault: the log has it")
+		defer func() {
+			near.Close() // whoever writes learns that nobody reads
+			ended <- err
+		}()
+		from := Source{From: near, Bytes: x.bytes}
+		x.worker, err = s.config.Begin(x.Program, from, func() bool { return s.is(x.Program) })
+	})
+	return far, func() error { return <-ended }
+}
+
+// resumed notes that a program isn't in the file any more, but has a worker.
+func (s *Saving) resumed(p *Program) {
+	s.mu.Lock()
+	still := s.saved[p.Channel] == p
+	if still {
+		delete(s.saved, p.Channel)
+	}
+	s.mu.Unlock()
+	if still {
+		s.config.Resumed(p.Channel)
+	}
+}

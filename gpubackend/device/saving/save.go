@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+)
+
+// leaving is a program that is being written, and its worker.
+type leaving struct {
+	*Program
+	served Served
+}
+
+// save writes the VM, and ends its workers if the file is kept.
+func (s *Saving) save(f io.Writer, keep func() error) error {
+	list := s.leaving()
+	var sources []savedvm.Source
+	for _, x := range list {
+		sources = append(sources, savedvm.Source{
+			Program: savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name},
+			Most:    x.bytes,
+			Save:    func(to *os.File) error { return x.served.Worker.Save(to, x.bytes) },
+		})
+	}
+	h := s.header()
+	h.Saved = time.Now()
+	sum, err := savedvm.Write(f, h, sources)
+	if err != nil {
+		return err
+	}
+	if err := keep(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.sum = sum
+	s.mu.Unlock()
+	for _, x := range list {
+		s.config.Leave(x.served, func() { s.add(x.Program) })
+	}
+	for _, x := range list {
+		x.served.Worker.End()
+	}
+	return nil
+}
+
+// leaving are the programs whose workers were drained: one that started since has nothing to save.
+func (s *Saving) leaving() (list []leaving) {
+	for _, x := range s.config.Serving() {
+		bytes, ok := s.config.Suspension.Drained(x.Worker)
+		if !ok {
+			continue
+		}
+		list = append(list, leaving{served: x, Program: &Program{
+			Channel: x.Channel, PID: x.PID, Name: x.Name, number: len(list), bytes: bytes,
+		}})
+	}
+	return list
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package saving takes the programs of a VM to a file, and makes them again from it.
+//
+// A VM that is suspended to a file has no workers. Its channels keep their queues as the workers
+// left them, with what these held, until others go on with them: they are made from the file. Only
+// the file to which the VM was suspended last will do: the guest's memory has gone on from others.
+//
+// # Who owns what
+//
+// A Saving knows which programs are in the file, by their channels; all else of a channel is the
+// device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
+// when it calls Saved, Has and Forget. What Config has is called without that lock.
+//
+//	Save  package suspend moves device memory out; each worker writes its program to a socket, and
+//	      package savedvm what they write to the file; when the file is kept the workers end, and
+//	      their programs are in the file (Leave)
+//	Load  the file is read once to see that it is whole, and again to give each program that is
+//	      still there its record (Begin); all begin, or none
+//
+// # Who may lie
+//
+// Whoever brings the file: package savedvm checks it, and its sum must be the one of the VM's own.
+// Workers, in what they write (package savedvm) and by not answering: Begin and Worker bound that.
+//
+// # Files
+//
+// saving.go (which programs are saved), save.go (to a file), load.go (from one).
+package saving
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// Worker is the worker of a program. It is told apart by being another one.
+type Worker interface {
+	suspend.Worker
+	// Save has it write all that its program has, which is so much device memory.
+	Save(to *os.File, bytes uint64) error
+	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
+	End()
+}
+
+// Served is a program and its worker.
+type Served struct {
+	Channel int
+	PID     int32
+	Name    string
+	Worker  Worker
+}
+
+// Source is where a worker reads what its program had.
+type Source struct {
+	From  *os.File // its record
+	Bytes uint64   // of device memory
+}
+
+// Suspension is what moves device memory out: suspend.Suspension.
+type Suspension interface {
+	Save(save func() error, tell func(suspend.Progress)) (suspend.Moved, error)
+	Load(load func() (uint64, error), tell func(suspend.Progress)) (suspend.Moved, error)
+	Drained(suspend.Worker) (bytes uint64, ok bool)
+	Lost()
+}
+
+// Config is what a Saving needs of the VM.
+type Config struct {
+	GPU        string // of the VM, and
+	Build      string // the program's version: a file of others isn't taken up
+	Suspension Suspension
+	// Serving are the workers that serve a program.
+	Serving func() []Served
+	// Leave is called for a worker that is to end. If it still serves its channel, saved is called
+	// before anybody can learn that it doesn't.
+	Leave func(s Served, saved func())
+	// Begin starts a worker for a saved program, in its channel, and returns when it serves it, or
+	// can't. It doesn't begin unless still says so when it holds the channel.
+	Begin func(p *Program, from Source, still func() bool) (Worker, error)
+	// Resumed is told that a channel's program isn't saved any more, but begins again.
+	Resumed func(channel int)
+	// Run runs a part on a goroutine of its own.
+	Run func(part string, f func())
+}
+
+// Program is one that is in the file.
+type Program struct {
+	Channel int
+	PID     int32
+	Name    string
+
+	number int    // among those in the file
+	bytes  uint64 // of device memory
+}
+
+func (p *Program) String() string { return fmt.Sprintf("%s (pid %d)", p.Name, p.PID) }
+
+// Saving has the programs of a VM that are in a file.
+type Saving struct {
+	config Config
+
+	mu    sync.Mutex
+	sum   uint32           // of the file, 0 before there was one; guarded by mu, as is what follows
+	saved map[int]*Program // by channel
+}
+
+// New is for a VM of which nothing is saved.
+func New(c Config) *Saving { return &Saving{config: c, saved: map[int]*Program{}} }
+
+// Saved is a channel's program, nil if it has none that is saved.
+func (s *Saving) Saved(channel int) *Program {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.saved[channel]
+}
+
+// Has says whether a channel's program is saved.
+func (s *Saving) Has(channel int) bool { return s.Saved(channel) != nil }
+
+// Forget is told that a channel's driver is gone, or begins anew.
+func (s *Saving) Forget(channel int) {
+	s.mu.Lock()
+	_, had := s.saved[channel]
+	delete(s.saved, channel)
+	none := len(s.saved) == 0
+	s.mu.Unlock()
+	if had && none {
+		s.config.Suspension.Lost()
+	}
+}
+
+// add notes that a program is saved.
+func (s *Saving) add(p *Program) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved[p.Channel] = p
+}
+
+// is says whether a program is still saved.
+func (s *Saving) is(p *Program) bool { return s.Saved(p.Channel) == p }
+
+// find is a program in the file, nil if it is gone.
+func (s *Saving) find(number int, in savedvm.Program) *Program {
+	if p := s.Saved(in.Channel); p != nil && p.number == number {
+		return p
+	}
+	return nil
+}
+
+// header is that of the VM's records.
+func (s *Saving) header() record.Header {
+	return record.Header{GPU: s.config.GPU, Version: s.config.Build}
+}
+
+// Save suspends the VM to a file. keep is called when all is written, and says whether the file is
+// kept: after that, and not before, the workers end.
+func (s *Saving) Save(
+	f io.Writer, keep func() error, tell func(suspend.Progress),
+) (suspend.Moved, error) {
+	return s.config.Suspension.Save(func() error { return s.save(f, keep) }, tell)
+}
+
+// Load resumes the VM with workers that are made from a file.
+func (s *Saving) Load(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error) {
+	return s.config.Suspension.Load(func() (uint64, error) { return s.load(f) }, tell)
+}

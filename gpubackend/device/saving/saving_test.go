@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// fakeWorker is a worker whose program is a text.
+type fakeWorker struct {
+	text  string
+	fails error
+	ended bool
+}
+
+func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
+func (w *fakeWorker) MoveOut(uint64) error                              { return nil }
+func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
+func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
+func (w *fakeWorker) Ended() bool                                       { return w.ended }
+func (w *fakeWorker) String() string                                    { return w.text }
+func (w *fakeWorker) End()                                              { w.ended = true }
+
+// memory is the device memory of each program.
+const memory = 4096
+
+func (w *fakeWorker) Save(to *os.File, bytes uint64) error {
+	if w.fails != nil {
+		return w.fails
+	}
+	out, err := record.NewWriter(to, record.Header{})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
+		savedvm.LayoutName, savedvm.MemoryName} {
+		s := record.Section{Program: 1, Name: name, Bytes: uint64(len(w.text))}
+		if err := out.Begin(s); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(out, w.text); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
+
+// read has a new worker read what another one wrote.
+func (w *fakeWorker) read(from io.Reader) error {
+	in, err := record.NewReader(from)
+	if err != nil {
+		return err
+	}
+	b, err := savedvm.ReadAll(in, savedvm.StateName, memory)
+	if err != nil {
+		return err
+	}
+	w.text = string(b)
+	_, err = io.Copy(io.Discard, from)
+	return err
+}
+
+// fakeVM is a VM of three channels.
+type fakeVM struct {
+	*Saving
+	t          *testing.T
+	suspension *suspend.Suspension
+	resumed    []int            // channels whose programs aren't saved any more
+	fails      map[string]error // of workers that begin, by their programs
+
+	mu      sync.Mutex
+	workers [3]*fakeWorker
+	made    []*fakeWorker
+}
+
+// newVM is one whose channels have these programs; "": none.
+func newVM(t *testing.T, programs ...string) *fakeVM {
+	v := &fakeVM{t: t, fails: map[string]error{}}
+	for i, text := range programs {
+		if text != "" {
+			v.workers[i] = &fakeWorker{text: text}
+		}
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	v.suspension = suspend.New(suspend.Config{
+		Hold: func() (list []suspend.Worker) {
+			for _, s := range v.serving() {
+				list = append(list, s.Worker)
+			}
+			return list
+		},
+		GoOn:  func() {},
+		Terms: func() (time.Duration, uint64) { return time.Second, 0 },
+		Room:  func() (uint64, error) { return 1 << 30, nil },
+		Stays: func() uint64 { return 0 },
+		Guard: guard, Log: logrus.NewEntry(log),
+	})
+	v.Saving = New(Config{
+		GPU: "soft", Build: "1", Suspension: v.suspension, Serving: v.serving, Leave: v.leave,
+		Begin: v.begin, Resumed: func(channel int) { v.resumed = append(v.resumed, channel) },
+		Run: func(part string, f func()) { go guard(part, f) },
+	})
+	return v
+}
+
+func guard(_ string, f func()) (done bool) {
+	defer func() { _ = recover() }()
+	f()
+	return true
+}
+
+func (v *fakeVM) serving() (list []Served) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, w := range v.workers {
+		if w != nil && !w.ended {
+			list = append(list, Served{Channel: i, PID: int32(10 + i), Name: w.text, Worker: w})
+		}
+	}
+	return list
+}
+
+func (v *fakeVM) leave(s Served, saved func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if w := v.workers[s.Channel]; w != nil && w == s.Worker {
+		saved()
+		v.workers[s.Channel] = nil
+	}
+}
+
+func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, error) {
+	if from.Bytes != memory {
+		return nil, fmt.Errorf("%d bytes", from.Bytes)
+	}
+	w := &fakeWorker{}
+	if err := w.read(from.From); err != nil {
+		return nil, err
+	}
+	if err := v.fails[w.text]; err != nil {
+		if errors.Is(err, errPanics) {
+			panic(err)
+		}
+		return nil, err
+	}
+	if !still() {
+		return nil, errGone
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.workers[p.Channel], v.made = w, append(v.made, w)
+	return w, nil
+}
+
+var (
+	errPanics = errors.New("panics")
+	errGone   = errors.New("the program is gone")
+	errNo     = errors.New("no")
+)
+
+func silent(suspend.Progress) {}
+func kept() error             { return nil }
+
+// mustSave is the file that the VM is suspended to.
+func (v *fakeVM) mustSave() []byte {
+	v.t.Helper()
+	var f bytes.Buffer
+	if _, err := v.Save(&f, kept, silent); err != nil {
+		v.t.Fatal(err)
+	}
+	if n := len(v.serving()); n != 0 {
+		v.t.Fatalf("%d workers are left", n)
+	}
+	return f.Bytes()
+}
+
+// texts are the programs that run.
+func (v *fakeVM) texts() (list []string) {
+	for _, s := range v.serving() {
+		list = append(list, fmt.Sprint(s.Channel, s.Name))
+	}
+	return list
+}
+
+func (v *fakeVM) mustRun(want ...string) {
+	v.t.Helper()
+	if got := v.texts(); !slices.Equal(got, want) {
+		v.t.Fatalf("%q run, want %q", got, want)
+	}
+}
+
+// saved are the channels whose programs are in the file.
+func (v *fakeVM) savedChannels() (list []int) {
+	for i := range v.workers {
+		if v.Has(i) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// TestSaveAndLoad, again and again: each channel has its own program.
+func TestSaveAndLoad(t *testing.T) {
+	v := newVM(t, "a", "", "c")
+	for range 3 {
+		old := v.workers
+		f := v.mustSave()
+		if got := v.savedChannels(); !slices.Equal(got, []int{0, 2}) {
+			t.Fatalf("channels %v are saved", got)
+		}
+		if p := v.Saved(2); p.String() != "c (pid 12)" {
+			t.Fatalf("%v is saved", p)
+		}
+		if !old[0].ended || !old[2].ended {
+			t.Fatal("a worker was left to itself")
+		}
+		m, err := v.Load(bytes.NewReader(f), silent)
+		if err != nil || m.Bytes != 2*memory {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		v.mustRun("0a", "2c")
+		if got := v.savedChannels(); got != nil {
+			t.Fatalf("channels %v are saved", got)
+		}
+	}
+	if want := []int{0, 2, 0, 2, 0, 2}; !slices.Equal(v.resumed, want) {
+		t.Fatalf("resumed are %v", v.resumed)
+	}
+}
+
+// TestFileIsNotKept: the workers go on, whatever it fails of.
+func TestFileIsNotKept(t *testing.T) {
+	v := newVM(t, "a", "b")
+	mustNot := func(keep func() error, want error) {
+		t.Helper()
+		if _, err := v.Save(io.Discard, keep, silent); !errors.Is(err, want) {
+			t.Fatalf("%v", err)
+		}
+		if v.savedChannels() != nil || v.suspension.State() != suspend.Running {
+			t.Fatalf("%v are saved, the VM is %s", v.savedChannels(), v.suspension.State())
+		}
+		v.mustRun("0a", "1b")
+	}
+	mustNot(func() error { return errNo }, errNo)
+	v.workers[1].fails = errNo
+	mustNot(func() error { t.Error("kept"); return nil }, errNo)
+}
+
+// TestProgramsThatEndWhileTheyAreSaved aren't in the file for their channels: neither one whose
+// worker is gone, nor one in whose channel another program begins.
+func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
+	v := newVM(t, "a", "b", "c")
+	var f bytes.Buffer
+	other := &fakeWorker{text: "other"}
+	_, err := v.Save(&f, func() error {
+		v.workers[0] = nil
+		v.workers[1] = other
+		return nil
+	}, silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.savedChannels(); !slices.Equal(got, []int{2}) || other.ended {
+		t.Fatalf("channels %v are saved, the other program has ended: %t", got, other.ended)
+	}
+	if _, err := v.Load(bytes.NewReader(f.Bytes()), silent); err != nil {
+		t.Fatal(err)
+	}
+	v.mustRun("1other", "2c")
+}
+
+// TestFilesOfOthers are refused before anything begins.
+func TestFilesOfOthers(t *testing.T) {
+	v := newVM(t, "a", "b")
+	old := v.mustSave()
+	if _, err := v.Load(bytes.NewReader(old), silent); err != nil {
+		t.Fatal(err)
+	}
+	v.workers[0].text = "A"
+	good := v.mustSave()
+	v.made = nil
+	mustNot := func(b []byte, text string) {
+		t.Helper()
+		_, err := v.Load(bytes.NewReader(b), silent)
+		if err == nil || !strings.Contains(err.Error(), text) || v.made != nil {
+			t.Fatalf("%v, %d workers were made", err, len(v.made))
+		}
+	}
+	mustNot(old, "suspended last")
+	mustNot(good[:len(good)-1], "cut short")
+	v.config.Build = "2"
+	mustNot(good, "version")
+	v.config.Build = "1"
+	if _, err := v.Load(bytes.NewReader(good), silent); err != nil {
+		t.Fatal(err)
+	}
+	v.mustRun("0A", "1b")
+}
+
+// TestOneThatCannotBegin leaves all in the file, from which they begin when it can.
+func TestOneThatCannotBegin(t *testing.T) {
+	for _, why := range []error{errNo, errPanics} {
+		v := newVM(t, "a", "b", "c")
+		f := v.mustSave()
+		v.fails["b"] = why
+		if _, err := v.Load(bytes.NewReader(f), silent); err == nil {
+			t.Fatal("loaded")
+		}
+		v.mustRun()
+		if len(v.made) != 1 || v.suspension.State() != suspend.Suspended {
+			t.Fatalf("%d were made, the VM is %s", len(v.made), v.suspension.State())
+		}
+		delete(v.fails, "b")
+		v.workers = [3]*fakeWorker{}
+		if _, err := v.Load(bytes.NewReader(f), silent); err != nil {
+			t.Fatal(err)
+		}
+		v.mustRun("0a", "1b", "2c")
+	}
+}
+
+// TestForgotten: a program whose driver is gone isn't made again, and when none is left the file is
+// of no use.
+func TestForgotten(t *testing.T) {
+	v := newVM(t, "a", "b")
+	f := v.mustSave()
+	v.Forget(0)
+	v.Forget(0)
+	v.Forget(2)
+	if m, err := v.Load(bytes.NewReader(f), silent); err != nil || m.Bytes != memory {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	v.mustRun("1b")
+	f = v.mustSave()
+	v.Forget(1)
+	if v.suspension.Status().Saved {
+		t.Fatal("there is still something in the file")
+	}
+	if _, err := v.Load(bytes.NewReader(f), silent); err == nil {
+		t.Fatal("nothing is left of what was saved")
+	}
+}
