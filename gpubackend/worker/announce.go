@@ -96,7 +96,7 @@ const settleAfter = 20 * time.Microsecond
 // settle asks the driver, so that it sees the end of such work. There is time for that when the
 // loop is idle.
 func (w *Worker) settle() {
-	if a := &w.announcer; a.unsettled && w.opened {
+	if a := &w.announcer; a.unsettled && w.hello.IsOpen() {
 		a.unsettled = false
 		w.driver.ContextQuery()
 		w.pools.Settle()

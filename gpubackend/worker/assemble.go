@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/functions"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
+	"github.com/paracuda/paracuda/gpubackend/worker/hello"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
@@ -22,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
@@ -51,7 +53,9 @@ type rooms struct {
 	graphs     *graphs.Graphs
 	greens     *green.Greens
 	textures   *textures.Textures
+	hello      *hello.Hello
 	suspension *suspension.Suspension
+	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
 }
 
@@ -72,12 +76,17 @@ func (w *Worker) assemble() {
 	w.makeTransfers()
 	w.makeAdmission()
 	w.makeSuspension()
-	w.makeHistory()
+	w.makeSaving()
 	w.buildTable()
 }
 
 // makeCommon makes what rooms have in common, and the launcher, which another context flushes.
 func (w *Worker) makeCommon() {
+	w.hello = hello.New(hello.Config{
+		Driver: w.driver, Accounts: w.accounts,
+		First:  func() bool { return w.arena.Executed() == 0 },
+		Opened: w.countStart,
+	})
 	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
 	w.fences = fences.New(w.driver, w.contexts)
 	w.streams = streams.New(w.driver, w.contexts, &w.objects)
@@ -87,7 +96,7 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
-	w.exports = exports.New(w.control, func() []uint64 { return w.usage.gpus }, w.log)
+	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
 }
 
 // makeMemory makes the rooms that have memory.
@@ -158,7 +167,7 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.core())
 	for _, room := range []interface{ Handlers() call.Handlers }{
-		w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools,
+		w.hello, w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools,
 		w.sharing, w.greens, w.textures,
 	} {
 		w.table.Add(room.Handlers())

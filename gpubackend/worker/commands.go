@@ -47,7 +47,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 				return w.held() || ran, nil
 			}
 			w.execute(c)
-			if w.cold {
+			if w.hello.Cold() {
 				return ran, errCold // the command is left to the next worker
 			}
 			if w.room.waits {
@@ -101,7 +101,7 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	case c.Op == gpubackend.Op(wire.OpHello), c.Op == gpubackend.Op(wire.OpJoin):
 		return h.Run(c)
-	case !w.opened:
+	case !w.hello.IsOpen():
 		return gpubackend.NotInitialized
 	}
 	if result := w.contexts.Set(c.Context, h.NoContext); result != gpubackend.Success {
@@ -150,7 +150,7 @@ func (w *Worker) failed(result gpubackend.Result) {
 // print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising
 // calls.
 func (w *Worker) print() {
-	if !w.opened {
+	if !w.hello.IsOpen() {
 		return
 	}
 	for _, o := range w.driver.Output() {

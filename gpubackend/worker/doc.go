@@ -16,13 +16,14 @@
 //	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
 //	standing still     standstill.go suspend.go room.go (what lacks room)
-//	saved to a file    saved.go restore.go
+//	saved to a file    saved.go savedqueue.go
 //	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go
-//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go usage.go fixed.go
+//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go
 //
 //	call               a command while it is executed, and the table of handlers
+//	hello              opens the device, and tells the guest process of the GPUs
 //	contexts           which context is current; primary and green ones
 //	streams, kernels   find what the guest names; handles: everything else that it names
 //	fences             points in streams
@@ -45,6 +46,7 @@
 //	textures           textures, surfaces, arrays
 //	suspension         device memory that is moved out, and in again
 //	history            the commands that made the objects, kept, and executed again
+//	saving             writes all that a program has to a file, and makes it again
 //	saved              what goes to a file of what is the worker's own
 //
 // # Who owns what

@@ -50,7 +50,7 @@ func (w *Worker) beginBatch() (gated bool) { return w.admission != nil && w.admi
 
 // admits says whether a command is executed now. Otherwise it stays in the ring.
 func (w *Worker) admits(c *call.Call) bool {
-	if !c.Op.Works() || !w.opened {
+	if !c.Op.Works() || !w.hello.IsOpen() {
 		return true
 	}
 	s, k := w.workOf(c)

@@ -54,7 +54,7 @@ func TestEventsAreOpenedByName(t *testing.T) {
 	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high+1)
 	same := other.want(t, 0, gpubackend.OpIpcOpenEventHandle, low, high)
 	other.want(t, 0, gpubackend.OpEventQuery, same)
-	if n := other.fixed()[fixed.SharedEvents]; n != 1 {
+	if n := other.saving.Fixed()[fixed.SharedEvents]; n != 1 {
 		t.Errorf("%d events are shared, and another process's is open", n)
 	}
 	if len(d.opened) != 1 || d.opened[0][0] != 1 || d.opened[0][63] != 99 {
@@ -64,7 +64,8 @@ func TestEventsAreOpenedByName(t *testing.T) {
 	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high)
 	one.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcGetEventHandle, e)
 	other.want(t, 0, gpubackend.OpEventDestroy, same)
-	if n := one.fixed()[fixed.SharedEvents] + other.fixed()[fixed.SharedEvents]; n != 0 {
+	a, b := one.saving.Fixed(), other.saving.Fixed()
+	if n := a[fixed.SharedEvents] + b[fixed.SharedEvents]; n != 0 {
 		t.Errorf("%d events are shared, and both are gone", n)
 	}
 }

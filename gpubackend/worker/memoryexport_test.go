@@ -57,7 +57,7 @@ func closeFiles(fds []int) {
 func hand(t *testing.T, r *rig, o handover.Object, fd int) (refused string) {
 	t.Helper()
 	if o.GPU == 0 {
-		o.GPU = r.usage.gpus[0]
+		o.GPU = r.hello.GPUs()[0]
 	}
 	m, fds := &handover.Message{Kind: handover.KindImport, Object: &o}, []int(nil)
 	if fd >= 0 {

@@ -3,11 +3,8 @@
 package worker
 
 import (
-	"strings"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -15,10 +12,8 @@ import (
 // core are the commands that are the core's own: the steps of the protocol, and calls that wait.
 func (w *Worker) core() call.Handlers {
 	return call.Handlers{
-		gpubackend.Op(wire.OpHello):      call.Decoded(command.DecodeHello, w.runHello),
 		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
 		gpubackend.Op(wire.OpReport):     call.Decoded(command.DecodeReport, w.runReport),
-		gpubackend.Op(wire.OpUsage):      call.Decoded(command.DecodeUsage, w.usage.run),
 		gpubackend.Op(wire.OpThreadExit): call.Decoded(command.DecodeThreadExit, w.runThreadExit),
 		gpubackend.OpCtxSynchronize: call.Decoded(command.DecodeCtxSynchronize,
 			w.runCtxSynchronize),
@@ -44,77 +39,6 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamDestroy: call.Around(command.DecodeStreamDestroy, w.endStream),
 		gpubackend.OpEventDestroy:  call.Around(command.DecodeEventDestroy, w.endEvent),
 	}
-}
-
-// runHello opens the device with the guest process's CUDA environment and answers with the device
-// snapshot.
-func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
-	if w.opened {
-		return gpubackend.NotPermitted
-	}
-	env, result := c.InputOf(a.Environment)
-	if result != gpubackend.Success {
-		return result
-	}
-	variables := strings.FieldsFunc(string(env), func(r rune) bool { return r == 0 })
-	if !w.driver.Suits(variables) {
-		return w.askCold()
-	}
-	out, result := c.OutputOf(a.Snapshot)
-	if result != gpubackend.Success {
-		return result
-	}
-	defer out.Done()
-	if result = w.open(variables); result != gpubackend.Success {
-		return result
-	}
-	size := len(w.told.snapshot)
-	if size > len(out.Bytes) {
-		return gpubackend.InvalidValue
-	}
-	copy(out.Bytes, w.told.snapshot)
-	w.opened = true
-	w.countStart()
-	c.Put(command.HelloAnswer{Bytes: uint64(size)})
-	return gpubackend.Success
-}
-
-// told is what passed between the guest process and this one when it said HELLO.
-type told struct {
-	environment []string
-	snapshot    []byte
-}
-
-// open opens the device for a process with these variables.
-func (w *Worker) open(variables []string) gpubackend.Result {
-	s, result := w.driver.Open(variables)
-	if result != gpubackend.Success {
-		return result
-	}
-	b := encoded(s)
-	for i := range s.Device {
-		w.usage.gpus = append(w.usage.gpus, ledger.ID(s.Device[i].Uuid))
-	}
-	if page := w.usage.accounts.Page(); page != nil && len(s.Device) == 1 {
-		page.SetTotal(s.Device[0].TotalMemory)
-	}
-	w.told = told{variables, b}
-	return gpubackend.Success
-}
-
-// encoded is a snapshot as the answer to HELLO.
-func encoded(s *gpubackend.Snapshot) []byte {
-	devices := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
-	b := make([]byte, devices+len(s.Pair)*wire.SnapshotPairSize)
-	s.Devices = uint32(len(s.Device))
-	s.Encode(b)
-	for i := range s.Device {
-		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
-	}
-	for i := range s.Pair {
-		s.Pair[i].Encode(b[devices+i*wire.SnapshotPairSize:])
-	}
-	return b
 }
 
 func (w *Worker) runUnmap(c *call.Call, a command.Unmap) gpubackend.Result {

@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
 
 // savedBase is where the device memory is of programs that are saved and restored.
@@ -33,9 +34,8 @@ func freshOnSoft(t testing.TB) (r *rig, end func()) {
 	r.withQueue(t)
 	t.Cleanup(func() { unix.Close(r.wake) })
 	d := soft.New(soft.Options{Memory: 64 << 20, Base: savedBase, Window: 1 << 30})
-	r.use(d)
+	r.equip(d)
 	r.objects, r.context = object.Table{}, 0
-	r.usage.gpus = nil
 	return r, d.Close
 }
 
@@ -67,7 +67,7 @@ type sections map[string][]byte
 func savedProgram(t testing.TB) (sections, belongings) {
 	t.Helper()
 	r, end := freshOnSoft(t)
-	if result := r.open(nil); result != gpubackend.Success {
+	if result := r.hello.Reopen(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}
 	defer end()
@@ -99,14 +99,15 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	h.node = r.does(t, gpubackend.OpGraphAddNode, h.graph, none, 0, none, 0,
 		bulk, uint64(len(node)), none, 0)
 	h.exec = r.does(t, gpubackend.OpGraphInstantiateWithFlags, h.graph, 0)
-	if err := r.unsavable(); err != nil {
+	if err := r.saving.Unsavable(); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.suspension.MoveOut(r.suspension.Plan()); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	if err := errors.Join(r.save(&b), r.suspension.MoveIn(), r.suspension.End()); err != nil {
+	err := errors.Join(r.saving.Save(&b), r.suspension.MoveIn(), r.suspension.End())
+	if err != nil {
 		t.Fatal(err)
 	}
 	return sectionsOf(t, &b), h
@@ -131,15 +132,15 @@ func sectionsOf(t testing.TB, from io.Reader) sections {
 	return s
 }
 
-// record is one with all sections but the state, as one gets to it.
-func (s sections) record(t testing.TB) *record.Reader {
+// record is one with all sections.
+func (s sections) record(t testing.TB) io.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := record.NewWriter(&b, record.Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names[1:] {
+	for _, name := range names {
 		err := w.Begin(record.Section{Program: 1, Name: name, Bytes: uint64(len(s[name]))})
 		if err != nil {
 			t.Fatal(err)
@@ -151,34 +152,26 @@ func (s sections) record(t testing.TB) *record.Reader {
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := record.NewReader(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return &b
 }
 
-// restoreSections is restore, but for the arena: the rig keeps its own.
-func (r *rig) restoreSections(t testing.TB, s sections) error {
-	t.Helper()
-	state, err := saved.Decode(s[savedvm.StateName])
-	if err != nil {
-		return err
-	}
-	for i := range state.Queue.Maps {
-		if err := r.chains.restoreMap(&state.Queue.Maps[i]); err != nil {
+// ownArena restores all of a queue but the arena and where it is: the rig keeps its own.
+type ownArena struct{ *chains }
+
+func (q ownArena) Restore(s *saved.Queue) error {
+	for i := range s.Maps {
+		if err := q.restoreMap(&s.Maps[i]); err != nil {
 			return err
 		}
 	}
-	r.hostFuncs.GoOn(state.HostFuncs)
-	if err := r.reopen(state); err != nil {
-		return err
-	}
-	from := s.record(t)
-	if err := r.remake(from, state); err != nil {
-		return err
-	}
-	return r.reload(from, state.Pieces)
+	return nil
+}
+
+// restoreSections makes the rig what sections say.
+func (r *rig) restoreSections(t testing.TB, s sections) error {
+	t.Helper()
+	r.saving.Queue = ownArena{&r.chains}
+	return r.saving.Restore(s.record(t))
 }
 
 // TestRestored: another worker has what the program had, by the same handles, and goes on.
@@ -190,7 +183,7 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.context = h.context
-	if err := r.unsavable(); err != nil {
+	if err := r.saving.Unsavable(); err != nil {
 		t.Errorf("it can't be saved again: %v", err)
 	}
 	if n := r.does(t, gpubackend.OpCtxGetLimit, cudaabi.LimitStackSize); n != 8192 {
@@ -210,7 +203,7 @@ func TestRestored(t *testing.T) {
 func TestFailedIsNotSaved(t *testing.T) {
 	r, end := freshOnSoft(t)
 	defer end()
-	if result := r.open(nil); result != gpubackend.Success {
+	if result := r.hello.Reopen(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}
 	r.context = r.does(t, gpubackend.OpDevicePrimaryCtxRetain, 0)
@@ -220,7 +213,7 @@ func TestFailedIsNotSaved(t *testing.T) {
 	module := r.does(t, gpubackend.OpModuleLoadData, bulk, uint64(len(ptx)), none, 0, none, 0,
 		none, 0)
 	r.function = r.gives(t, gpubackend.OpModuleGetFunction, []byte("f"), module)
-	if err := r.unsavable(); err != nil {
+	if err := r.saving.Unsavable(); err != nil {
 		t.Fatal(err)
 	}
 	r.launch(nil)
@@ -231,7 +224,7 @@ func TestFailedIsNotSaved(t *testing.T) {
 	for r.Worker.driver.ContextQuery() == gpubackend.NotReady {
 		time.Sleep(time.Millisecond)
 	}
-	if err := r.unsavable(); !errors.Is(err, errDead) {
+	if err := r.saving.Unsavable(); !errors.Is(err, saving.ErrFailed) {
 		t.Errorf("it can be saved, or not because of %v", err)
 	}
 }
@@ -253,7 +246,7 @@ func FuzzRestore(f *testing.F) {
 		err := r.restoreSections(t, sections{names[0]: state, names[1]: objects, names[2]: journal,
 			names[3]: layout, names[4]: memory})
 		if err == nil {
-			_ = r.unsavable()
+			_ = r.saving.Unsavable()
 		}
 	})
 }

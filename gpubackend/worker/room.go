@@ -28,7 +28,7 @@ var retried = map[gpubackend.Op]bool{
 
 // awaitsRoom asks for room if that is what a command lacked, and says whether it waits for it.
 func (w *Worker) awaitsRoom(op gpubackend.Op) bool {
-	lacks := w.usage.accounts.Short()
+	lacks := w.accounts.Short()
 	if w.room.refused {
 		w.room.refused = false
 		return false

@@ -87,7 +87,7 @@ func (w *Worker) drain(m *handover.Message) error {
 			return err
 		}
 		if why == nil && m.Whole {
-			why = w.unsavable()
+			why = w.saving.Unsavable()
 		}
 		if why != nil {
 			answer.Error = why.Error()
@@ -98,7 +98,7 @@ func (w *Worker) drain(m *handover.Message) error {
 		}
 		w.hold.still = true
 	} else if m.Whole {
-		if why := w.unsavable(); why != nil {
+		if why := w.saving.Unsavable(); why != nil {
 			answer.Error = why.Error()
 			return w.control.Send(answer, nil)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // errCold ends a worker whose driver was initialised with another environment than the guest
@@ -55,16 +54,6 @@ func newWarm(
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
 	return driver, nil
-}
-
-// askCold leaves the guest process to another worker. That is only possible while HELLO is all that
-// it said.
-func (w *Worker) askCold() gpubackend.Result {
-	if w.arena.Executed() > 0 {
-		return gpubackend.NotPermitted
-	}
-	w.cold = true
-	return call.Pending
 }
 
 func (w *Worker) countStart() {

@@ -27,15 +27,15 @@ import (
 
 // Worker serves one channel.
 type Worker struct {
-	log    *logrus.Entry
-	driver gpubackend.Driver
-	gpu    string
-	host   *budget.Budget // of the host's memory
-	images *atomic.Uint64 // bytes of it that device memory has which is moved out
-	usage  usage          // of the GPUs, by the whole VM
-	mover  moves.Mover
-	policy handover.Policy
-	state  *handover.State
+	log      *logrus.Entry
+	driver   gpubackend.Driver
+	gpu      string
+	host     *budget.Budget  // of the host's memory
+	images   *atomic.Uint64  // bytes of it that device memory has which is moved out
+	accounts *ledger.Process // of device memory
+	mover    moves.Mover
+	policy   handover.Policy
+	state    *handover.State
 
 	gate      *gate.Page           // nil: nobody says when the GPU may be given work
 	gateEntry int                  // the worker's
@@ -50,10 +50,7 @@ type Worker struct {
 	arena   *arena.Arena
 	objects object.Table
 
-	opened    bool
-	told      told
 	warm      bool // driver was initialised before there was a guest process
-	cold      bool // which doesn't suit this one
 	command   arena.Command
 	table     call.Table
 	current   call.Call
@@ -151,8 +148,8 @@ func newWorker(
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
 		gpu: m.GPU, host: counts.host, images: counts.images,
-		usage:  usage{accounts: counts.device},
-		driver: driver, warm: driver != nil, watchdog: dog,
+		accounts: counts.device,
+		driver:   driver, warm: driver != nil, watchdog: dog,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),

@@ -142,7 +142,7 @@ func newRig(t testing.TB) *rig {
 	}
 	r.Worker = &Worker{
 		watchdog: &watchdog{},
-		log:      logrus.NewEntry(log), driver: r.driver, state: state, opened: true,
+		log:      logrus.NewEntry(log), driver: r.driver, state: state,
 		unknown: map[gpubackend.Op]bool{}, images: new(atomic.Uint64),
 		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
@@ -157,9 +157,17 @@ func newRig(t testing.TB) *rig {
 
 // use gives the worker another driver.
 func (r *rig) use(d gpubackend.Driver) {
+	r.equip(d)
+	r.hello.Driver = r.driver // the tests open d themselves
+	if result := r.hello.Reopen(nil); result != gpubackend.Success {
+		panic(result)
+	}
+}
+
+// equip gives the worker another driver, whose program hasn't said HELLO.
+func (r *rig) equip(d gpubackend.Driver) {
 	r.Worker.driver = d
 	r.assemble()
-	r.usage.gpus = []uint64{77} // its one GPU's id, as HELLO would say
 }
 
 // send appends a command with a tail behind its words.

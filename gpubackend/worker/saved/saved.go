@@ -94,6 +94,9 @@ type State struct {
 // ErrState is wrapped by all errors that say what is wrong with a state.
 var ErrState = errors.New("the state of a program")
 
+// ErrRecord is wrapped by errors of a record that doesn't suit the worker that reads it.
+var ErrRecord = errors.New("the record doesn't suit")
+
 // Encode is the reverse of Decode.
 func (s *State) Encode() ([]byte, error) {
 	b, err := json.Marshal(s)

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hello opens the device for a guest process, and tells it of the GPUs: once all that there
+// is to know of them (HELLO), and then as often as it asks how much they are used.
+//
+// # Who owns what
+//
+// The worker's loop owns a Hello. It executes no command but HELLO before Opened says so.
+//
+// # Who may lie
+//
+// The guest, about its environment: each variable is a name that the driver may read, or none. What
+// it is told is what its VM has.
+package hello
+
+import (
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// Driver is what a Hello uses of gpubackend.Driver.
+type Driver interface {
+	Suits(variables []string) bool
+	Open(variables []string) (*gpubackend.Snapshot, gpubackend.Result)
+}
+
+// Config is what a Hello needs.
+type Config struct {
+	Driver Driver
+	// Accounts are those of the guest process, in the ledger of its VM if there is one.
+	Accounts *ledger.Process
+	// First says whether the guest process has said nothing yet but the command that is executed.
+	First func() bool
+	// Opened is told when the guest process has its answer.
+	Opened func()
+}
+
+// Hello is what the guest process and the worker have told each other of themselves.
+type Hello struct {
+	Config
+	opened, cold bool
+	environment  []string
+	snapshot     []byte
+	gpus         []uint64 // ids, by ordinal
+}
+
+// New returns a Hello of a device that isn't open.
+func New(c Config) *Hello { return &Hello{Config: c} }
+
+// Handlers are the commands that a Hello executes.
+func (h *Hello) Handlers() call.Handlers {
+	return call.Handlers{
+		gpubackend.Op(wire.OpHello): call.Decoded(command.DecodeHello, h.hello),
+		gpubackend.Op(wire.OpUsage): call.Decoded(command.DecodeUsage, h.usage),
+	}
+}
+
+// IsOpen says whether the device is open.
+func (h *Hello) IsOpen() bool { return h.opened }
+
+// Cold says whether the guest process is left to another worker: this one's driver was initialised
+// with another environment than it has.
+func (h *Hello) Cold() bool { return h.cold }
+
+// GPUs are the ids of the GPUs, by ordinal.
+func (h *Hello) GPUs() []uint64 { return h.gpus }
+
+// Told is what the guest process said, and what it was told.
+func (h *Hello) Told() (environment []string, snapshot []byte) { return h.environment, h.snapshot }
+
+// hello opens the device with the guest process's CUDA environment and answers with the device
+// snapshot.
+func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
+	if h.opened {
+		return gpubackend.NotPermitted
+	}
+	env, result := c.InputOf(a.Environment)
+	if result != gpubackend.Success {
+		return result
+	}
+	variables := strings.FieldsFunc(string(env), func(r rune) bool { return r == 0 })
+	if !h.Driver.Suits(variables) {
+		return h.askCold()
+	}
+	out, result := c.OutputOf(a.Snapshot)
+	if result != gpubackend.Success {
+		return result
+	}
+	defer out.Done()
+	if result = h.open(variables); result != gpubackend.Success {
+		return result
+	}
+	size := len(h.snapshot)
+	if size > len(out.Bytes) {
+		return gpubackend.InvalidValue
+	}
+	copy(out.Bytes, h.snapshot)
+	h.opened = true
+	h.Opened()
+	c.Put(command.HelloAnswer{Bytes: uint64(size)})
+	return gpubackend.Success
+}
+
+// askCold leaves the guest process to another worker. That is only possible while HELLO is all that
+// it said.
+func (h *Hello) askCold() gpubackend.Result {
+	if !h.First() {
+		return gpubackend.NotPermitted
+	}
+	h.cold = true
+	return call.Pending
+}
+
+// Reopen opens the device for a process that said HELLO to another worker. Told says what of.
+func (h *Hello) Reopen(variables []string) gpubackend.Result {
+	result := h.open(variables)
+	h.opened = result == gpubackend.Success
+	return result
+}
+
+// open opens the device for a process with these variables.
+func (h *Hello) open(variables []string) gpubackend.Result {
+	s, result := h.Driver.Open(variables)
+	if result != gpubackend.Success {
+		return result
+	}
+	b := encoded(s)
+	h.gpus = nil
+	for i := range s.Device {
+		h.gpus = append(h.gpus, ledger.ID(s.Device[i].Uuid))
+	}
+	if page := h.Accounts.Page(); page != nil && len(s.Device) == 1 {
+		page.SetTotal(s.Device[0].TotalMemory)
+	}
+	h.environment, h.snapshot = variables, b
+	return gpubackend.Success
+}
+
+// encoded is a snapshot as the answer to HELLO.
+func encoded(s *gpubackend.Snapshot) []byte {
+	devices := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
+	b := make([]byte, devices+len(s.Pair)*wire.SnapshotPairSize)
+	s.Devices = uint32(len(s.Device))
+	s.Encode(b)
+	for i := range s.Device {
+		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+	}
+	for i := range s.Pair {
+		s.Pair[i].Encode(b[devices+i*wire.SnapshotPairSize:])
+	}
+	return b
+}
+
+// usage tells how busy a GPU is kept, and the next process that has memory of it: by the VM's
+// ledger, as the operator is told.
+func (h *Hello) usage(c *call.Call, a command.Usage) gpubackend.Result {
+	page := h.Accounts.Page()
+	switch {
+	case a.Device >= uint64(len(h.gpus)):
+		return gpubackend.InvalidDevice
+	case page == nil:
+		return gpubackend.NotSupported
+	}
+	var answer command.UsageAnswer
+	if percent, known := page.Busy(); known {
+		answer.Busy = 1 + uint64(percent)
+	}
+	holder, who, ok := page.Holder(h.gpus[a.Device], int(min(a.From, ledger.Workers)))
+	if ok {
+		answer.Next, answer.Pid, answer.Bytes = uint64(holder)+1, uint64(who.PID), who.Sum()
+	}
+	c.Put(answer)
+	return gpubackend.Success
+}

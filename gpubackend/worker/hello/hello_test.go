@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hello
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// device is two GPUs, which open once.
+type device struct {
+	suits  bool
+	fails  gpubackend.Result
+	opened []string // the variables that it was opened with
+	times  int
+}
+
+func (d *device) Suits([]string) bool { return d.suits }
+func (d *device) Open(variables []string) (*gpubackend.Snapshot, gpubackend.Result) {
+	if d.fails != gpubackend.Success {
+		return nil, d.fails
+	}
+	d.opened = variables
+	d.times++
+	s := &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, 2),
+		Pair: make([]wire.SnapshotPair, 1)}
+	s.Device[0].Uuid, s.Device[1].Uuid = [16]byte{11}, [16]byte{12}
+	return s, gpubackend.Success
+}
+
+// snapshotBytes is how long the snapshot of such a device is.
+const snapshotBytes = wire.SnapshotSize + 2*wire.SnapshotDeviceSize + wire.SnapshotPairSize
+
+// rig is a Hello and the bulk area that its commands name: the environment first, the snapshot at
+// 64.
+type rig struct {
+	*Hello
+	device *device
+	bulk   [8192]byte
+	first  bool
+	told   int
+	words  []uint64 // of the last answer
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{device: &device{suits: true}, first: true}
+	r.Hello = New(Config{Driver: r.device, Accounts: ledger.NewProcess(),
+		First: func() bool { return r.first }, Opened: func() { r.told++ }})
+	return r
+}
+
+// run executes a command.
+func (r *rig) run(op uint16, words ...uint64) gpubackend.Result {
+	c := call.New(&call.Buffers{
+		Bulk:   func(offset, n uint64) ([]byte, error) { return r.bulk[offset : offset+n], nil },
+		Copied: func(uint64) {},
+	})
+	command := &arena.Command{N: len(words)}
+	copy(command.Words[:], words)
+	c.Start(command)
+	result := r.Handlers()[gpubackend.Op(op)].Run(&c)
+	r.words = slices.Clone(c.Answers())
+	return result
+}
+
+// hello says HELLO, with room for a snapshot of so many bytes.
+func (r *rig) hello(environment string, room uint64) gpubackend.Result {
+	const bulk = wire.BufferBulk << 56
+	copy(r.bulk[:], environment)
+	return r.run(wire.OpHello, bulk, uint64(len(environment)), bulk|64, room)
+}
+
+// TestHello: the device is opened with the guest process's variables, once, and the guest process
+// has the snapshot.
+func TestHello(t *testing.T) {
+	r := newRig(t)
+	if result := r.hello("CUDA_A=1\x00\x00CUDA_B=\x00", 4096); result != gpubackend.Success {
+		t.Fatalf("HELLO: %v", result)
+	}
+	if !slices.Equal(r.device.opened, []string{"CUDA_A=1", "CUDA_B="}) || !r.IsOpen() ||
+		r.told != 1 || !slices.Equal(r.GPUs(), []uint64{11, 12}) {
+		t.Errorf("opened with %q, open %v, told %d times, GPUs %v", r.device.opened, r.IsOpen(),
+			r.told, r.GPUs())
+	}
+	if len(r.words) != 1 || r.words[0] != snapshotBytes {
+		t.Errorf("answer %v", r.words)
+	}
+	var s wire.Snapshot
+	s.Decode(r.bulk[64:])
+	environment, snapshot := r.Told()
+	if s.Devices != 2 || string(snapshot) != string(r.bulk[64:64+snapshotBytes]) ||
+		len(environment) != 2 {
+		t.Errorf("%d devices, told %d bytes, environment %q", s.Devices, len(snapshot), environment)
+	}
+	if result := r.hello("", 4096); result != gpubackend.NotPermitted || r.device.times != 1 {
+		t.Errorf("a second HELLO: %v, opened %d times", result, r.device.times)
+	}
+}
+
+// TestHelloThatFails leaves the device closed, for the next one.
+func TestHelloThatFails(t *testing.T) {
+	r := newRig(t)
+	r.device.fails = gpubackend.NoDevice
+	if result := r.hello("", 4096); result != gpubackend.NoDevice || r.IsOpen() {
+		t.Errorf("no device: %v, open %v", result, r.IsOpen())
+	}
+	r.device.fails = gpubackend.Success
+	if result := r.hello("", snapshotBytes-1); result != gpubackend.InvalidValue || r.IsOpen() ||
+		r.told != 0 {
+		t.Errorf("no room for the snapshot: %v, open %v", result, r.IsOpen())
+	}
+	if result := r.hello("", snapshotBytes); result != gpubackend.Success || r.told != 1 ||
+		len(r.GPUs()) != 2 {
+		t.Errorf("then: %v, %d GPUs", result, len(r.GPUs()))
+	}
+}
+
+// TestCold: a process that the driver doesn't suit is left to another worker, while HELLO is all
+// that it said.
+func TestCold(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		r := newRig(t)
+		r.device.suits, r.first = false, first
+		want := gpubackend.NotPermitted
+		if first {
+			want = call.Pending
+		}
+		if got := r.hello("", 4096); got != want || r.Cold() != first || r.IsOpen() {
+			t.Errorf("first %v: %v, cold %v, open %v", first, got, r.Cold(), r.IsOpen())
+		}
+	}
+}
+
+// TestReopen: a worker that goes on for another opens the device, and nobody is told.
+func TestReopen(t *testing.T) {
+	r := newRig(t)
+	r.device.fails = gpubackend.NoDevice
+	if result := r.Reopen(nil); result != gpubackend.NoDevice || r.IsOpen() {
+		t.Errorf("no device: %v, open %v", result, r.IsOpen())
+	}
+	r.device.fails = gpubackend.Success
+	if result := r.Reopen([]string{"X=1"}); result != gpubackend.Success || !r.IsOpen() ||
+		r.told != 0 {
+		t.Errorf("%v, open %v, told %d times", result, r.IsOpen(), r.told)
+	}
+	if environment, snapshot := r.Told(); len(environment) != 1 || len(snapshot) != snapshotBytes {
+		t.Errorf("told %q, %d bytes", environment, len(snapshot))
+	}
+}
+
+func TestUsage(t *testing.T) {
+	r := newRig(t)
+	if got := r.run(wire.OpUsage, 0, 0); got != gpubackend.InvalidDevice {
+		t.Errorf("before HELLO: %v", got)
+	}
+	r.Reopen(nil)
+	if got := r.run(wire.OpUsage, 0, 0); got != gpubackend.NotSupported {
+		t.Errorf("without a ledger: %v", got)
+	}
+	page, err := ledger.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	ledger.NewAudit(page, 0).Begin(5, 50)
+	r.Accounts.Join(page, 5)
+	r.Accounts.Account(12).Force(ledger.Contexts, 100)
+	page.SetBusy(25)
+	for _, test := range []struct {
+		device, from uint64
+		want         [4]uint64 // busy, next, pid, bytes
+	}{
+		{0, 0, [4]uint64{26}},
+		{1, 0, [4]uint64{26, 6, 50, 100}},
+		{1, 6, [4]uint64{26}},
+		{1, math.MaxUint64, [4]uint64{26}},
+	} {
+		if got := r.run(wire.OpUsage, test.device, test.from); got != gpubackend.Success {
+			t.Errorf("%+v: %v", test, got)
+		}
+		if got := [4]uint64(r.words[:4]); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+	if got := r.run(wire.OpUsage, 2, 0); got != gpubackend.InvalidDevice {
+		t.Errorf("a GPU that there isn't: %v", got)
+	}
+}

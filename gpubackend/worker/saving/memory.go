@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+)
+
+// retake takes over the memory that the program had, and what its events have recorded.
+func (s *Saving) retake(x *saved.State) error {
+	for _, a := range x.Allocations {
+		result := s.Contexts.Set(a.Context, false)
+		if result == gpubackend.Success {
+			result = s.Driver.TakeAllocation(
+				gpubackend.Allocation{Address: a.Address, Bytes: a.Bytes})
+		}
+		if result != gpubackend.Success {
+			return fmt.Errorf("take %d bytes at %#x: %w", a.Bytes, a.Address, result.Err())
+		}
+	}
+	for _, r := range x.Reserved {
+		if result := s.Memory.Reserve(r); result != gpubackend.Success {
+			return fmt.Errorf("reserve %d bytes at %#x: %w", r.Bytes, r.Base, result.Err())
+		}
+	}
+	var times []gpubackend.EventTime
+	for _, t := range x.Events {
+		e, ok := s.Objects.Lookup(object.Event, t.Event)
+		if !ok {
+			return fmt.Errorf("%w: %#x is no event", saved.ErrRecord, t.Event)
+		}
+		times = append(times, gpubackend.EventTime{Event: gpubackend.Event(e), Ago: t.Ago})
+	}
+	if result := s.Driver.SetEventTimes(times); result != gpubackend.Success {
+		return fmt.Errorf("set the events' times: %w", result.Err())
+	}
+	return nil
+}
+
+// reload fills device memory.
+func (s *Saving) reload(r *record.Reader, pieces []gpubackend.Piece) error {
+	n, err := savedvm.Next(r, savedvm.MemoryName, 1<<62)
+	if err != nil || n == 0 {
+		return err
+	}
+	if n != gpubackend.PieceBytes(pieces) {
+		return fmt.Errorf("%w: it has %d bytes of device memory, not %d", saved.ErrRecord, n,
+			gpubackend.PieceBytes(pieces))
+	}
+	i, err := image.New(n)
+	if err != nil {
+		return err
+	}
+	s.Images.Add(n)
+	defer func() {
+		i.Close()
+		s.Images.Add(-n)
+	}()
+	if _, err := io.ReadFull(r, i.Bytes()); err != nil {
+		return fmt.Errorf("read device memory: %w", err)
+	}
+	if result := s.Driver.LoadPieces(pieces, i.Bytes()); result != gpubackend.Success {
+		return fmt.Errorf("fill device memory: %w", result.Err())
+	}
+	return nil
+}

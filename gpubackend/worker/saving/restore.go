@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+)
+
+// Restore makes the worker, which has done nothing yet, what was written to a record. Until all of
+// it is true nothing of the guest's is changed.
+func (s *Saving) Restore(from io.Reader) error {
+	if !s.Driver.Saves() {
+		return errors.New(s.Driver.Unsavable())
+	}
+	r, err := record.NewReader(from)
+	if err != nil {
+		return err
+	}
+	b, err := savedvm.ReadAll(r, savedvm.StateName, savedvm.MaxState)
+	if err != nil {
+		return err
+	}
+	x, err := saved.Decode(b)
+	if err != nil {
+		return err
+	}
+	if err := s.Queue.Restore(&x.Queue); err != nil {
+		return err
+	}
+	s.HostFuncs.GoOn(x.HostFuncs)
+	if err := s.reopen(x); err != nil {
+		return err
+	}
+	if err := s.remake(r, x); err != nil {
+		return err
+	}
+	if err := s.reload(r, x.Pieces); err != nil {
+		return err
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		return errors.Join(fmt.Errorf("%w: it goes on behind its end", saved.ErrRecord), err)
+	}
+	return nil
+}
+
+// reopen opens the device, which must be as it was.
+func (s *Saving) reopen(x *saved.State) error {
+	variables := make([]string, len(x.Environment))
+	for i, variable := range x.Environment {
+		variables[i] = string(variable)
+	}
+	if result := s.Hello.Reopen(variables); result != gpubackend.Success {
+		return fmt.Errorf("open the device: %w", result.Err())
+	}
+	if _, snapshot := s.Hello.Told(); !bytes.Equal(snapshot, x.Snapshot) {
+		return fmt.Errorf("%w: the GPUs are others than the program was told of", saved.ErrRecord)
+	}
+	return s.HostMemory.Restore(&x.Pinned)
+}
+
+// remake makes all objects again, and the layout of device memory.
+func (s *Saving) remake(r *record.Reader, x *saved.State) error {
+	table, err := savedvm.ReadAll(r, savedvm.ObjectsName, savedvm.MaxObjects)
+	if err != nil {
+		return err
+	}
+	entries, err := readJournal(r)
+	if err != nil {
+		return err
+	}
+	if _, err := savedvm.Next(r, savedvm.LayoutName, savedvm.MaxLayout); err != nil {
+		return err
+	}
+	if err := s.Driver.RestoreLayout(r); err != nil {
+		return err
+	}
+	objects, err := object.Restore(s.Objects, bytes.NewReader(table))
+	if err != nil {
+		return err
+	}
+	if err := s.replay(entries, objects, x); err != nil {
+		return err
+	}
+	if err := s.retake(x); err != nil {
+		return err
+	}
+	if err := s.remakeRooms(objects, x); err != nil {
+		return err
+	}
+	if err := s.Driver.LayoutRestored(); err != nil {
+		return err
+	}
+	return objects.Done()
+}
+
+// replay executes the commands that made objects.
+func (s *Saving) replay(
+	entries []journal.Entry, objects *object.Restoring, x *saved.State,
+) error {
+	codes, places := codesOf(x.Codes), placesOf(x)
+	return s.History.Replay(entries, s.Run, func(made []uint64) error {
+		if err := objects.Next(made...); err != nil {
+			return err
+		}
+		return s.place(places, made)
+	}, func(made []uint64) error { return s.loadCode(codes, made) })
+}
+
+// remakeRooms has the rooms make what they have saved.
+func (s *Saving) remakeRooms(objects *object.Restoring, x *saved.State) error {
+	next := func(handle uint64) error { return objects.Next(handle) }
+	if err := s.Pools.Restore(&x.Pools, next); err != nil {
+		return err
+	}
+	current := func(context uint64) gpubackend.Result { return s.Contexts.Set(context, false) }
+	if err := s.Textures.Restore(x.Textures, current); err != nil {
+		return err
+	}
+	return s.Graphs.Restore(&x.Graphs,
+		&graphs.Restoring{Buffers: s.Buffers, Next: next, Current: current})
+}
+
+func readJournal(r *record.Reader) (list []journal.Entry, err error) {
+	n, err := savedvm.Next(r, savedvm.JournalName, savedvm.MaxJournal)
+	if err != nil {
+		return nil, err
+	}
+	for j := journal.NewReader(r, n); ; {
+		switch e, err := j.Next(); {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return nil, err
+		default:
+			list = append(list, e)
+		}
+	}
+}
+
+// codesOf are the places of libraries' code by the handles that they depend on.
+func codesOf(list []saved.Code) map[uint64][]saved.Code {
+	by := map[uint64][]saved.Code{}
+	for _, x := range list {
+		if x.Library != 0 {
+			by[x.Library] = append(by[x.Library], x)
+			by[x.Context] = append(by[x.Context], x)
+		}
+	}
+	return by
+}
+
+// placesOf are where modules have their variables, and arrays their memory, by handle.
+func placesOf(x *saved.State) map[uint64]uint64 {
+	places := map[uint64]uint64{}
+	for _, c := range x.Codes {
+		if c.Library == 0 {
+			places[c.Module] = c.Address
+		}
+	}
+	for _, a := range x.Arrays {
+		places[a.Array] = a.Address
+	}
+	return places
+}
+
+// place says where what is about to be made has its memory.
+func (s *Saving) place(places map[uint64]uint64, made []uint64) error {
+	for _, h := range made {
+		if address, ok := places[h]; ok {
+			return s.Driver.PlaceCode(address)
+		}
+	}
+	return nil
+}
+
+// loadCode makes code of libraries where the library or the context was just made, and the other is
+// there: the program may have launched its kernels before it did anything else with it.
+func (s *Saving) loadCode(codes map[uint64][]saved.Code, made []uint64) error {
+	for _, h := range made {
+		for _, x := range codes[h] {
+			l, ok := s.Objects.Lookup(object.Library, x.Library)
+			if !ok || !s.Objects.Has(x.Context) {
+				continue
+			}
+			if result := s.Contexts.Set(x.Context, false); result != gpubackend.Success {
+				return fmt.Errorf("make a library's code: %w", result.Err())
+			}
+			if err := s.Driver.PlaceCode(x.Address); err != nil {
+				return err
+			}
+			result := s.Driver.LoadCode(gpubackend.Library(l))
+			if result != gpubackend.Success {
+				return fmt.Errorf("make a library's code: %w", result.Err())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+)
+
+// Save writes the program, whose memory is out, as a record of one program. Until its worker is
+// ended it can go on as if nothing had been.
+func (s *Saving) Save(to io.Writer) error {
+	if err := s.Unsavable(); err != nil {
+		return err
+	}
+	pieces, image, out := s.Image.Image()
+	if !out {
+		return errors.New("save: device memory is in")
+	}
+	state, err := s.state()
+	if err != nil {
+		return err
+	}
+	state.Pieces = pieces
+	text, err := state.Encode()
+	if err != nil {
+		return err
+	}
+	list, err := s.entries()
+	if err != nil {
+		return err
+	}
+	var layout bytes.Buffer
+	if err := s.Driver.SaveLayout(&layout); err != nil {
+		return err
+	}
+	r, err := record.NewWriter(to, record.Header{GPU: s.GPU})
+	if err != nil {
+		return err
+	}
+	for _, x := range []section{
+		whole(savedvm.StateName, text),
+		{savedvm.ObjectsName, s.Objects.SavedBytes(), s.Objects.Save},
+		{savedvm.JournalName, journal.SavedBytes(list),
+			func(to io.Writer) error { return journal.Save(to, list) }},
+		whole(savedvm.LayoutName, layout.Bytes()),
+		whole(savedvm.MemoryName, image),
+	} {
+		if err := r.Begin(record.Section{Program: 1, Name: x.name, Bytes: x.bytes}); err != nil {
+			return err
+		}
+		if err := x.write(r); err != nil {
+			return err
+		}
+	}
+	return r.End()
+}
+
+// section is one of the record's.
+type section struct {
+	name  string
+	bytes uint64
+	write func(to io.Writer) error
+}
+
+// whole is a section that is there as a whole.
+func whole(name string, b []byte) section {
+	return section{name, uint64(len(b)), func(to io.Writer) error {
+		_, err := to.Write(b)
+		return err
+	}}
+}
+
+// state is what there is beside what others write.
+func (s *Saving) state() (*saved.State, error) {
+	pools, err := s.Pools.Save()
+	if err != nil {
+		return nil, err
+	}
+	graphs, err := s.Graphs.Save()
+	if err != nil {
+		return nil, err
+	}
+	textures, err := s.Textures.Save()
+	if err != nil {
+		return nil, err
+	}
+	seq, _ := s.HostFuncs.Told()
+	environment, snapshot := s.Hello.Told()
+	x := &saved.State{
+		Snapshot: snapshot, HostFuncs: seq,
+		Queue: *s.Queue.Saved(), Pools: *pools, Reserved: s.Memory.Reserved(),
+		Pinned: s.HostMemory.Save(), Graphs: *graphs, Textures: textures,
+		Arrays: s.arrays(),
+	}
+	for _, variable := range environment {
+		x.Environment = append(x.Environment, []byte(variable))
+	}
+	s.stateOfDevice(x)
+	return x, nil
+}
+
+// stateOfDevice adds what the driver knows, by the guest's handles.
+func (s *Saving) stateOfDevice(x *saved.State) {
+	contexts, modules := s.named(object.Context), s.named(object.Module)
+	libraries, events := s.named(object.Library), s.named(object.Event)
+	for _, a := range s.Driver.Allocated() {
+		x.Allocations = append(x.Allocations,
+			saved.Allocation{Address: a.Address, Bytes: a.Bytes,
+				Context: contexts[uint64(a.Context)]})
+	}
+	for _, c := range s.Driver.Codes() {
+		x.Codes = append(x.Codes, saved.Code{
+			Address: c.Address, Context: contexts[uint64(c.Context)],
+			Module: modules[uint64(c.Module)], Library: libraries[uint64(c.Library)],
+		})
+	}
+	for _, t := range s.Driver.EventTimes() {
+		if h := events[uint64(t.Event)]; h != 0 { // others are the worker's own
+			x.Events = append(x.Events, saved.EventTime{Event: h, Ago: t.Ago})
+		}
+	}
+}
+
+// arrays are where arrays have their memory.
+func (s *Saving) arrays() (list []saved.Array) {
+	arrays, mipmapped := s.named(object.Array), s.named(object.MipmappedArray)
+	for _, a := range s.Driver.ArrayPlaces() {
+		h := arrays[uint64(a.Array)]
+		if a.Array == 0 {
+			h = mipmapped[uint64(a.Mipmapped)]
+		}
+		list = append(list, saved.Array{Address: a.Address, Array: h})
+	}
+	return list
+}
+
+// named are the handles of objects, by the device's own.
+func (s *Saving) named(kind object.Kind) map[uint64]uint64 {
+	names := map[uint64]uint64{}
+	for h, native := range s.Objects.All(kind) {
+		names[native] = h
+	}
+	return names
+}

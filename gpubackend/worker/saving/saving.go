@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package saving writes all that a program has to a record, and makes it again in another worker:
+// what each room knows, in an order in which each finds what it needs.
+//
+//	saving.go    what it is made of
+//	why.go       what is in the way
+//	save.go      writes a record (package saved has what goes into its state)
+//	restore.go   reads one, and makes the objects
+//	memory.go    device memory: whose it is, and what is in it
+//
+// # Who owns what
+//
+// The worker's loop owns a Saving, and has it save when nothing is under way and device memory is
+// out. All that is saved belongs to the rooms: they are asked for it, and a program that was saved
+// can go on as if nothing had been. A worker that restores has done nothing before, and ends after
+// an error.
+//
+// # Who may lie
+//
+// Who wrote the record. The rooms judge what is theirs as they do what a guest says; objects are
+// made by the commands that a guest may give, and must get the handles that they had.
+package saving
+
+import (
+	"io"
+	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/textures"
+)
+
+// Driver is what a Saving uses of gpubackend.Driver.
+type Driver interface {
+	ContextQuery() gpubackend.Result
+	FixedGraphs() int
+	LoadPieces(pieces []gpubackend.Piece, image []byte) gpubackend.Result
+
+	Saves() bool
+	Unsavable() string
+	SaveLayout(to io.Writer) error
+	RestoreLayout(from io.Reader) error
+	LayoutRestored() error
+	Allocated() []gpubackend.Allocation
+	TakeAllocation(a gpubackend.Allocation) gpubackend.Result
+	Codes() []gpubackend.Code
+	PlaceCode(address uint64) error
+	LoadCode(l gpubackend.Library) gpubackend.Result
+	ArrayPlaces() []gpubackend.ArrayPlace
+	EventTimes() []gpubackend.EventTime
+	SetEventTimes(list []gpubackend.EventTime) gpubackend.Result
+}
+
+// Contexts makes a context current.
+type Contexts interface {
+	Set(handle uint64, optional bool) gpubackend.Result
+}
+
+// Hello is what the guest process and the worker told each other.
+type Hello interface {
+	IsOpen() bool
+	Told() (environment []string, snapshot []byte)
+	Reopen(variables []string) gpubackend.Result
+}
+
+// Queue is what came through the channel's queue.
+type Queue interface {
+	Saved() *saved.Queue
+	Restore(s *saved.Queue) error
+	// Used says whether anything uses maps otherwise than rightly.
+	Used(rightly func(*maps.Map) int) bool
+}
+
+// HostFuncs are the host functions of the guest.
+type HostFuncs interface {
+	Told() (seq uint32, waits bool)
+	GoOn(seq uint32)
+}
+
+// History has the commands that made the objects.
+type History interface {
+	Refused() error
+	Entries(others int) ([]journal.Entry, error)
+	Replay(entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+		before, after func(made []uint64) error) error
+}
+
+// Pools are memory pools.
+type Pools interface {
+	Save() (*pools.Saved, error)
+	Restore(s *pools.Saved, next func(handle uint64) error) error
+	Shared() (pools, segments int)
+}
+
+// Graphs are the guest's graphs.
+type Graphs interface {
+	Saves() int
+	Save() (*graphs.Saved, error)
+	Restore(s *graphs.Saved, with *graphs.Restoring) error
+}
+
+// Textures are texture and surface objects.
+type Textures interface {
+	Fixed() int
+	Save() ([]textures.Saved, error)
+	Restore(list []textures.Saved, current func(context uint64) gpubackend.Result) error
+}
+
+// Memory is virtual memory.
+type Memory interface {
+	Virtual() int
+	Shared() (exported, imported int)
+	Reserved() []addresses.Range
+	Reserve(r addresses.Range) gpubackend.Result
+}
+
+// HostMemory is memory of the guest that the device reaches.
+type HostMemory interface {
+	Shown() int
+	Uses(m *maps.Map) int
+	Save() hostmemory.Saved
+	Restore(s *hostmemory.Saved) error
+}
+
+// Sharing is what the guest process shares with others.
+type Sharing interface {
+	Shared() (memory, events int)
+}
+
+// Image is device memory that is out.
+type Image interface {
+	Image() (list []gpubackend.Piece, image []byte, out bool)
+}
+
+// Config is what a Saving needs.
+type Config struct {
+	GPU        string // the record is of a program on this one
+	Driver     Driver
+	Objects    *object.Table
+	Buffers    *call.Buffers
+	Contexts   Contexts
+	Hello      Hello
+	Queue      Queue
+	HostFuncs  HostFuncs
+	History    History // nil: the device's state can't be saved
+	Pools      Pools
+	Graphs     Graphs
+	Textures   Textures
+	Memory     Memory
+	HostMemory HostMemory
+	Sharing    Sharing
+	Image      Image
+	// Images counts the bytes of images.
+	Images *atomic.Uint64
+	// Waits says why a call that waits is in the way; nil: none is.
+	Waits func() error
+	// Run executes a command.
+	Run func(*call.Call) gpubackend.Result
+}
+
+// Saving writes a program to a record, and makes it again.
+type Saving struct{ Config }
+
+// New returns a Saving.
+func New(c Config) *Saving { return &Saving{c} }

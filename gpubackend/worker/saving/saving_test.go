@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+)
+
+// TestRoundTrip: another worker has what the program had, in the order in which each part finds
+// what it needs.
+func TestRoundTrip(t *testing.T) {
+	from := newProgram(t)
+	text := from.record(t)
+	to := newWorld(t)
+	if err := to.Restore(bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	made := func(kind object.Kind) string { return fmt.Sprintf("make %d", kind) }
+	want := []string{
+		"layout layout", made(object.Context), "place 0xb0", made(object.Module),
+		made(object.Library), "place 0xc0", fmt.Sprintf("load library %d", object.Library),
+		made(object.Event), "place 0xd0", made(object.Array), "take 0xa0",
+		fmt.Sprintf("times [{%d 3}]", object.Event), "layout is right", "fill",
+	}
+	if !slices.Equal(to.device.did, want) {
+		t.Errorf("the device was told\n%q, want\n%q", to.device.did, want)
+	}
+	for name, x := range map[string][2]any{
+		"environment": {to.hello.environment, from.hello.environment},
+		"queue":       {to.queue.q.Base, from.queue.q.Base},
+		"host funcs":  {to.hostFuncs.seq, from.hostFuncs.seq},
+		"reserved":    {to.memory.reserved, from.memory.reserved},
+		"pools":       {to.pools.s.Defaults, from.pools.s.Defaults},
+		"graphs":      {to.graphs.s, from.graphs.s},
+		"textures":    {to.textures.s, from.textures.s},
+		"pinned":      {to.hostMemory.s.Ranges, from.hostMemory.s.Ranges},
+		"commands":    {to.history.entries, from.history.entries},
+		"memory":      {to.device.memory, []byte("bytes")},
+		"open":        {to.hello.open, true},
+		"images":      {to.images.Load(), uint64(0)},
+	} {
+		if !reflect.DeepEqual(x[0], x[1]) {
+			t.Errorf("%s: %v, want %v", name, x[0], x[1])
+		}
+	}
+	for _, kind := range programKinds {
+		if to.objects.Existing(kind, uint64(kind)) != from.objects.Existing(kind, uint64(kind)) {
+			t.Errorf("the object of kind %d has another handle", kind)
+		}
+	}
+}
+
+// TestUnsavable: each reason is told, and nothing is written then.
+func TestUnsavable(t *testing.T) {
+	some := errors.New("some reason")
+	for name, x := range map[string]struct {
+		do   func(*world)
+		want string
+	}{
+		"device": {func(w *world) {
+			w.device.unsaved, w.device.unsavable = true, "some kind"
+		}, "some kind"},
+		"device now":   {func(w *world) { w.device.unsavable = "is managed" }, "is managed"},
+		"history":      {func(w *world) { w.history.refused = some }, "some reason"},
+		"what it has":  {func(w *world) { w.objects.Add(object.Link, 1, 0) }, "linkers"},
+		"not begun":    {func(w *world) { w.hello.open = false }, "hasn't begun"},
+		"waiting call": {func(w *world) { w.waits = some }, "some reason"},
+		"function":     {func(w *world) { w.hostFuncs.waits = true }, "host function"},
+		"copy":         {func(w *world) { w.queue.used = true }, "goes on"},
+		"failed":       {func(w *world) { w.device.query = gpubackend.IllegalAddress }, "failed"},
+		"lost":         {func(w *world) { w.contexts.gone = true }, "failed"},
+		"graph":        {func(w *world) { w.graphs.err = some }, "some reason"},
+		"texture":      {func(w *world) { w.textures.err = some }, "some reason"},
+	} {
+		w := newProgram(t)
+		if err := w.Unsavable(); err != nil {
+			t.Fatal(err)
+		}
+		x.do(w)
+		var b bytes.Buffer
+		for _, err := range []error{w.Unsavable(), w.Save(&b)} {
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if b.Len() > 0 {
+			t.Errorf("%s: %d bytes were written", name, b.Len())
+		}
+	}
+}
+
+// TestMemoryIsOut: a program whose memory is in isn't saved.
+func TestMemoryIsOut(t *testing.T) {
+	w := newProgram(t)
+	w.image.out = false
+	var b bytes.Buffer
+	if err := w.Save(&b); err == nil || b.Len() > 0 {
+		t.Errorf("%v, %d bytes were written", err, b.Len())
+	}
+}
+
+// TestFixed counts what no record holds.
+func TestFixed(t *testing.T) {
+	w := newProgram(t)
+	if c := w.Fixed(); c != (fixed.Counts{}) {
+		t.Fatalf("%v", c.Map())
+	}
+	w.device.fixed, w.textures.fixed = 2, 3
+	w.sharing = fakeSharing{memory: 1, events: 4}
+	w.pools.shared, w.memory.shared, w.memory.virtual, w.hostMemory.shown = 5, 6, 7, 8
+	w.objects.Add(object.GreenContext, 1, 0)
+	w.objects.Add(object.TextureReference, 1, 0)
+	w.objects.Add(object.SurfaceReference, 1, 0)
+	want := fixed.Counts{
+		fixed.Graphs: 2, fixed.Textures: 3, fixed.SharedMemory: 1 + 5 + 6, fixed.SharedEvents: 4,
+		fixed.SharedPools: 5, fixed.VirtualMemory: 7, fixed.ShownMemory: 8,
+		fixed.GreenContexts: 1, fixed.References: 2,
+	}
+	if c := w.Fixed(); c != want {
+		t.Errorf("%v, want %v", c.Map(), want.Map())
+	}
+	w.device.fixed, w.device.unsaved, w.History = -1, true, nil
+	w.objects.Add(object.Graph, 1, 0)
+	w.objects.Add(object.GraphExec, 1, 0)
+	for _, kind := range []fixed.Kind{fixed.Graphs, fixed.GraphExecs, fixed.Arrays,
+		fixed.Commands} {
+		want[kind] = 1
+	}
+	if c := w.Fixed(); c != want {
+		t.Errorf("%v, want %v", c.Map(), want.Map())
+	}
+}
+
+// rewritten is a record whose sections f has changed.
+func rewritten(t *testing.T, text []byte, f func(name string, b []byte) []byte) []byte {
+	t.Helper()
+	r, err := record.NewReader(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	w, err := record.NewWriter(&b, record.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, x []byte) {
+		err := w.Begin(record.Section{Program: 1, Name: name, Bytes: uint64(len(x))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
+		savedvm.LayoutName, savedvm.MemoryName} {
+		x, err := savedvm.ReadAll(r, name, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, f(name, x))
+	}
+	if x := f("", nil); x != nil {
+		write("more", x)
+	}
+	if err := w.End(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// state is a change of the state in a record.
+func state(t *testing.T, f func(*saved.State)) func(string, []byte) []byte {
+	return func(name string, b []byte) []byte {
+		if name != savedvm.StateName {
+			return b
+		}
+		x, err := saved.Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(x)
+		if b, err = x.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+}
+
+// TestRefusedRecords: a record that doesn't suit is refused, and says why.
+func TestRefusedRecords(t *testing.T) {
+	text := newProgram(t).record(t)
+	for name, change := range map[string]func(string, []byte) []byte{
+		"other GPUs": state(t, func(x *saved.State) { x.Snapshot = []byte("one GPU") }),
+		"an event that is none": state(t, func(x *saved.State) {
+			x.Events = []saved.EventTime{{Event: 0x123}}
+		}),
+		"another size of memory": state(t, func(x *saved.State) { x.Pieces[0].Bytes++ }),
+		"something behind it": func(name string, b []byte) []byte {
+			if name == "" {
+				return []byte("x")
+			}
+			return b
+		},
+	} {
+		err := newWorld(t).Restore(bytes.NewReader(rewritten(t, text, change)))
+		if !errors.Is(err, saved.ErrRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	same := rewritten(t, text, func(_ string, b []byte) []byte { return b })
+	if err := newWorld(t).Restore(bytes.NewReader(same)); err != nil {
+		t.Errorf("unchanged: %v", err)
+	}
+	for i := range len(text) {
+		if err := newWorld(t).Restore(bytes.NewReader(text[:i])); err == nil {
+			t.Fatalf("%d of %d bytes: no error", i, len(text))
+		}
+	}
+	less := state(t, func(x *saved.State) { x.Events = nil })
+	lost := rewritten(t, text, func(name string, b []byte) []byte {
+		if name == savedvm.JournalName {
+			return nil
+		}
+		return less(name, b)
+	})
+	if err := newWorld(t).Restore(bytes.NewReader(lost)); !errors.Is(err, object.ErrSaved) {
+		t.Errorf("without its commands: %v", err)
+	}
+}
+
+// TestRestoringFails: what goes wrong in a part ends it.
+func TestRestoringFails(t *testing.T) {
+	text := newProgram(t).record(t)
+	some := errors.New("some reason")
+	for name, do := range map[string]func(*world){
+		"device":      func(w *world) { w.device.unsaved = true },
+		"queue":       func(w *world) { w.queue.err = some },
+		"textures":    func(w *world) { w.textures.err = some },
+		"graphs":      func(w *world) { w.graphs.err = some },
+		"contexts":    func(w *world) { w.contexts.gone = true },
+		"layout":      func(w *world) { w.device.fails = "layout is" },
+		"code":        func(w *world) { w.device.fails = "load" },
+		"place":       func(w *world) { w.device.fails = "place" },
+		"allocation":  func(w *world) { w.device.fails = "take" },
+		"event times": func(w *world) { w.device.fails = "times" },
+		"memory":      func(w *world) { w.device.fails = "fill" },
+	} {
+		w := newWorld(t)
+		do(w)
+		if err := w.Restore(bytes.NewReader(text)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if n := w.images.Load(); n != 0 {
+			t.Errorf("%s: %d bytes of images stay counted", name, n)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"errors"
+	"fmt"
+	stdmaps "maps"
+	"slices"
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+// ErrFailed is why a program can't be saved that nothing can save any more.
+var ErrFailed = errors.New("its context has failed")
+
+// Why a program can't be saved now.
+var (
+	errHost    = errors.New("a host function is to run")
+	errUsed    = errors.New("its work goes on")
+	errNothing = errors.New("it hasn't begun to use the GPU")
+)
+
+// Unsavable says why the program can't be saved now; nil: it can.
+func (s *Saving) Unsavable() error {
+	if !s.Driver.Saves() {
+		return errors.New(s.Driver.Unsavable())
+	}
+	if err := s.History.Refused(); err != nil {
+		return err
+	}
+	if c := s.Fixed().Map(); c != nil {
+		return fmt.Errorf("what it has can't be made again: %s",
+			strings.Join(slices.Sorted(stdmaps.Keys(c)), ", "))
+	}
+	if !s.Hello.IsOpen() {
+		return errNothing
+	}
+	if err := s.underWay(); err != nil {
+		return err
+	}
+	if why := s.Driver.Unsavable(); why != "" {
+		return errors.New(why)
+	}
+	if _, err := s.Graphs.Save(); err != nil {
+		return err
+	}
+	if _, err := s.Textures.Save(); err != nil {
+		return err
+	}
+	_, err := s.entries()
+	return err
+}
+
+// underWay says what hasn't come to an end, or to a bad one.
+func (s *Saving) underWay() error {
+	if err := s.Waits(); err != nil {
+		return err
+	}
+	if _, waits := s.HostFuncs.Told(); waits {
+		return errHost
+	}
+	if s.Queue.Used(s.HostMemory.Uses) {
+		return errUsed
+	}
+	for context := range s.Objects.All(object.Context) {
+		if s.Contexts.Set(context, true) != gpubackend.Success ||
+			s.Driver.ContextQuery() != gpubackend.Success {
+			return ErrFailed
+		}
+	}
+	return nil
+}
+
+// entries are the commands that make the objects again which no room makes.
+func (s *Saving) entries() ([]journal.Entry, error) {
+	return s.History.Entries(s.Objects.Count(object.Pool) + s.Graphs.Saves())
+}
+
+// fixedObjects are the kinds of objects that no record holds.
+var fixedObjects = [...]struct {
+	kind   fixed.Kind
+	object object.Kind
+}{
+	{fixed.References, object.TextureReference}, {fixed.References, object.SurfaceReference},
+	{fixed.GreenContexts, object.GreenContext}, {fixed.GreenContexts, object.Resource},
+	{fixed.GreenContexts, object.ResourceDesc}, {fixed.Linkers, object.Link},
+}
+
+// Fixed counts what keeps the program where it is.
+func (s *Saving) Fixed() (c fixed.Counts) {
+	for _, x := range fixedObjects {
+		c[x.kind] += uint64(s.Objects.Count(x.object))
+	}
+	if n := s.Driver.FixedGraphs(); n >= 0 {
+		c[fixed.Graphs] = uint64(n)
+	} else {
+		c[fixed.Graphs] = uint64(s.Objects.Count(object.Graph))
+		c[fixed.GraphExecs] = uint64(s.Objects.Count(object.GraphExec))
+	}
+	if !s.Driver.Saves() {
+		c[fixed.Arrays] = uint64(s.Objects.Count(object.Array) +
+			s.Objects.Count(object.MipmappedArray))
+	}
+	memory, events := s.Sharing.Shared()
+	pools, segments := s.Pools.Shared()
+	exported, imported := s.Memory.Shared()
+	c[fixed.Textures] = uint64(s.Textures.Fixed())
+	c[fixed.VirtualMemory] = uint64(s.Memory.Virtual())
+	c[fixed.SharedMemory] = uint64(memory + segments + exported + imported)
+	c[fixed.ShownMemory] = uint64(s.HostMemory.Shown())
+	if s.History == nil || s.History.Refused() != nil {
+		c[fixed.Commands] = 1
+	}
+	c[fixed.SharedPools], c[fixed.SharedEvents] = uint64(pools), uint64(events)
+	return c
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/journal"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/gpubackend/worker/textures"
+)
+
+// device notes what it is told, in order. Its layout is the text in it.
+type device struct {
+	unsaved   bool
+	unsavable string
+	query     gpubackend.Result
+	fixed     int // graphs
+	layout    string
+	allocated []gpubackend.Allocation
+	codes     []gpubackend.Code
+	arrays    []gpubackend.ArrayPlace
+	events    []gpubackend.EventTime
+	fails     string // the step that does
+	memory    []byte
+	did       []string
+}
+
+func (d *device) do(what string, args ...any) gpubackend.Result {
+	d.did = append(d.did, fmt.Sprintf(what, args...))
+	if d.fails != "" && bytes.HasPrefix([]byte(what), []byte(d.fails)) {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+func (d *device) ContextQuery() gpubackend.Result { return d.query }
+func (d *device) FixedGraphs() int                { return d.fixed }
+func (d *device) Saves() bool                     { return !d.unsaved }
+func (d *device) Unsavable() string               { return d.unsavable }
+func (d *device) SaveLayout(to io.Writer) error {
+	_, err := io.WriteString(to, d.layout)
+	return err
+}
+func (d *device) RestoreLayout(from io.Reader) error {
+	b := make([]byte, 6)
+	_, err := io.ReadFull(from, b)
+	d.layout = string(b)
+	return errors.Join(err, d.do("layout %s", b).Err())
+}
+func (d *device) LayoutRestored() error              { return d.do("layout is right").Err() }
+func (d *device) Allocated() []gpubackend.Allocation { return d.allocated }
+func (d *device) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
+	return d.do("take %#x", a.Address)
+}
+func (d *device) Codes() []gpubackend.Code       { return d.codes }
+func (d *device) PlaceCode(address uint64) error { return d.do("place %#x", address).Err() }
+func (d *device) LoadCode(l gpubackend.Library) gpubackend.Result {
+	return d.do("load library %d", l)
+}
+func (d *device) ArrayPlaces() []gpubackend.ArrayPlace { return d.arrays }
+func (d *device) EventTimes() []gpubackend.EventTime   { return d.events }
+func (d *device) SetEventTimes(list []gpubackend.EventTime) gpubackend.Result {
+	return d.do("times %v", list)
+}
+func (d *device) LoadPieces(_ []gpubackend.Piece, image []byte) gpubackend.Result {
+	d.memory = bytes.Clone(image)
+	return d.do("fill")
+}
+
+// The rooms of a program. Each has what is saved of it.
+type (
+	fakeContexts struct {
+		d    *device
+		gone bool
+	}
+	fakeHello struct {
+		open        bool
+		environment []string
+		snapshot    []byte
+	}
+	fakeQueue struct {
+		q    saved.Queue
+		used bool
+		err  error
+	}
+	fakeHostFuncs struct {
+		seq   uint32
+		waits bool
+	}
+	fakeHistory struct {
+		entries []journal.Entry
+		others  int
+		refused error
+	}
+	fakePools struct {
+		s      pools.Saved
+		shared int
+	}
+	fakeGraphs struct {
+		s   graphs.Saved
+		err error
+	}
+	fakeTextures struct {
+		s     []textures.Saved
+		fixed int
+		err   error
+	}
+	fakeMemory struct {
+		reserved        []addresses.Range
+		virtual, shared int
+	}
+	fakeHostMemory struct {
+		s     hostmemory.Saved
+		shown int
+	}
+	fakeSharing struct{ memory, events int }
+	fakeImage   struct {
+		list []gpubackend.Piece
+		b    []byte
+		out  bool
+	}
+)
+
+func (c *fakeContexts) Set(handle uint64, _ bool) gpubackend.Result {
+	if c.gone {
+		return gpubackend.InvalidContext
+	}
+	return gpubackend.Success
+}
+
+func (h *fakeHello) IsOpen() bool             { return h.open }
+func (h *fakeHello) Told() ([]string, []byte) { return h.environment, h.snapshot }
+func (h *fakeHello) Reopen(variables []string) gpubackend.Result {
+	h.open, h.environment = true, variables
+	return gpubackend.Success
+}
+
+func (q *fakeQueue) Saved() *saved.Queue           { return &q.q }
+func (q *fakeQueue) Restore(s *saved.Queue) error  { q.q = *s; return q.err }
+func (q *fakeQueue) Used(func(*maps.Map) int) bool { return q.used }
+func (h *fakeHostFuncs) Told() (uint32, bool)      { return h.seq, h.waits }
+func (h *fakeHostFuncs) GoOn(seq uint32)           { h.seq = seq }
+func (h *fakeHistory) Refused() error              { return h.refused }
+func (p *fakePools) Save() (*pools.Saved, error)   { return &p.s, nil }
+func (p *fakePools) Shared() (int, int)            { return p.shared, p.shared }
+func (g *fakeGraphs) Saves() int                   { return 0 }
+func (g *fakeGraphs) Save() (*graphs.Saved, error) { return &g.s, g.err }
+func (t *fakeTextures) Fixed() int                 { return t.fixed }
+func (t *fakeTextures) Save() ([]textures.Saved, error) {
+	return t.s, t.err
+}
+func (m *fakeMemory) Virtual() int                { return m.virtual }
+func (m *fakeMemory) Shared() (int, int)          { return m.shared, 0 }
+func (m *fakeMemory) Reserved() []addresses.Range { return m.reserved }
+func (m *fakeHostMemory) Shown() int              { return m.shown }
+func (m *fakeHostMemory) Uses(*maps.Map) int      { return 0 }
+func (m *fakeHostMemory) Save() hostmemory.Saved  { return m.s }
+func (s *fakeSharing) Shared() (int, int)         { return s.memory, s.events }
+func (i *fakeImage) Image() ([]gpubackend.Piece, []byte, bool) {
+	return i.list, i.b, i.out
+}
+
+func (h *fakeHistory) Entries(others int) ([]journal.Entry, error) {
+	h.others = others
+	return h.entries, nil
+}
+
+func (h *fakeHistory) Replay(
+	entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+	before, after func(made []uint64) error,
+) error {
+	h.entries = entries
+	for _, e := range entries {
+		if err := before(e.Made); err != nil {
+			return err
+		}
+		c := call.New(nil)
+		c.Start(&arena.Command{})
+		c.Context = uint64(e.Op)
+		if result := run(&c); result != gpubackend.Success {
+			return result.Err()
+		}
+		if err := after(e.Made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *fakePools) Restore(s *pools.Saved, _ func(uint64) error) error {
+	p.s = *s
+	return nil
+}
+
+func (g *fakeGraphs) Restore(s *graphs.Saved, _ *graphs.Restoring) error {
+	g.s = *s
+	return g.err
+}
+
+func (t *fakeTextures) Restore(list []textures.Saved, _ func(uint64) gpubackend.Result) error {
+	t.s = list
+	return t.err
+}
+
+func (m *fakeMemory) Reserve(r addresses.Range) gpubackend.Result {
+	m.reserved = append(m.reserved, r)
+	return gpubackend.Success
+}
+
+func (m *fakeHostMemory) Restore(s *hostmemory.Saved) error { m.s = *s; return nil }
+
+// world is a program, and a Saving of it.
+type world struct {
+	*Saving
+	device     device
+	objects    object.Table
+	contexts   fakeContexts
+	hello      fakeHello
+	queue      fakeQueue
+	hostFuncs  fakeHostFuncs
+	history    fakeHistory
+	pools      fakePools
+	graphs     fakeGraphs
+	textures   fakeTextures
+	memory     fakeMemory
+	hostMemory fakeHostMemory
+	sharing    fakeSharing
+	image      fakeImage
+	images     atomic.Uint64
+	waits      error
+}
+
+// newWorld is a program that has done nothing.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{hello: fakeHello{snapshot: []byte("two GPUs")}}
+	w.Saving = New(Config{
+		GPU: "0", Driver: &w.device, Objects: &w.objects, Contexts: &w.contexts, Hello: &w.hello,
+		Queue: &w.queue, HostFuncs: &w.hostFuncs, History: &w.history, Pools: &w.pools,
+		Graphs: &w.graphs, Textures: &w.textures, Memory: &w.memory, HostMemory: &w.hostMemory,
+		Sharing: &w.sharing, Image: &w.image, Images: &w.images,
+		Waits: func() error { return w.waits }, Run: w.make,
+	})
+	return w
+}
+
+// make executes one of the commands in the history: it makes an object of the kind that its number
+// says, in the first context.
+func (w *world) make(c *call.Call) gpubackend.Result {
+	kind, parent := object.Kind(c.Context), uint64(0)
+	for h := range w.objects.All(object.Context) {
+		parent = h
+	}
+	w.device.do("make %d", kind)
+	w.objects.Add(kind, uint64(kind), parent)
+	return gpubackend.Success
+}
+
+// programKinds are the objects of newProgram, in their order.
+var programKinds = []object.Kind{object.Context, object.Module, object.Library, object.Event,
+	object.Array}
+
+// newProgram is one that has something of everything, and whose memory is out.
+func newProgram(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.hello.open, w.hello.environment = true, []string{"CUDA_A=\xff"}
+	w.queue.q = saved.Queue{Base: 7, Due: true}
+	w.hostFuncs.seq = 9
+	w.memory.reserved = []addresses.Range{{Base: 1 << 45, Bytes: 4096}}
+	w.pools.s = pools.Saved{Defaults: map[uint64]uint64{0: 1}}
+	w.graphs.s = graphs.Saved{Execs: []graphs.SavedExec{{Handle: 77}}}
+	w.textures.s = []textures.Saved{{Number: 5}}
+	w.hostMemory.s = hostmemory.Saved{Ranges: []hostmemory.SavedRange{{Map: 3}}}
+	w.image = fakeImage{[]gpubackend.Piece{{Address: 1 << 44, Bytes: 5}}, []byte("bytes"), true}
+	for _, kind := range programKinds {
+		c := call.New(nil)
+		c.Start(&arena.Command{})
+		c.Context = uint64(kind)
+		w.make(&c)
+		w.history.entries = append(w.history.entries,
+			journal.Entry{Op: uint16(kind), Made: []uint64{w.objects.Existing(kind, uint64(kind))}})
+	}
+	const context = gpubackend.Context(object.Context)
+	w.device = device{
+		layout:    "layout",
+		allocated: []gpubackend.Allocation{{Address: 0xa0, Bytes: 1, Context: context}},
+		codes: []gpubackend.Code{
+			{Address: 0xb0, Module: gpubackend.Module(object.Module), Context: context},
+			{Address: 0xc0, Library: gpubackend.Library(object.Library), Context: context},
+		},
+		arrays: []gpubackend.ArrayPlace{{Address: 0xd0, Array: gpubackend.Array(object.Array)}},
+		events: []gpubackend.EventTime{
+			{Event: gpubackend.Event(object.Event), Ago: 3}, {Event: 999, Ago: 1},
+		},
+	}
+	return w
+}
+
+// record is what a program writes.
+func (w *world) record(t *testing.T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := w.Save(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
