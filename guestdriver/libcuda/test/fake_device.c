@@ -11,14 +11,13 @@
 #include "context/zz_generated_calls.h"
 #include "fake_events.h"
 #include "fake_maps.h"
+#include "fake_objects.h"
 #include "fake_worker.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
-#define FIRST_HANDLE 0x5043000000000001u
 
 static uint8_t *window;
 static size_t allocated;
-static uint64_t last_handle = FIRST_HANDLE;
 
 /* Host functions: one is due at a time. */
 static uint64_t due[64];
@@ -225,7 +224,7 @@ static int load_managed(uint64_t address, uint64_t *out, unsigned *outs)
 		return CUDA_ERROR_INVALID_VALUE;
 	managed_at = address;
 	*(uint8_t *)(uintptr_t)address = MANAGED_VALUE;
-	out[0] = ++last_handle;
+	out[0] = fake_handle();
 	*outs = 3;
 	return 0;
 }
@@ -238,16 +237,9 @@ static int get_managed(uint64_t *out, unsigned *outs)
 	return 0;
 }
 
-int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
+static int run_session(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
+		       uint64_t *out, unsigned *outs)
 {
-	uint64_t w[16] = { 0 };
-	size_t bytes = c->size - sizeof(*c);
-
-	memcpy(w, at + sizeof(*c), bytes < sizeof(w) ? bytes : sizeof(w));
-	if (__atomic_load_n(&fake.fail_op, __ATOMIC_RELAXED) == c->op) {
-		__atomic_store_n(&fake.fail_op, 0, __ATOMIC_RELAXED);
-		return CUDA_ERROR_ILLEGAL_STATE;
-	}
 	switch (c->op) {
 	case PARACUDA_OP_HELLO:
 		out[(*outs)++] = hello(at, w);
@@ -264,12 +256,21 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case PARACUDA_OP_THREAD_EXIT:
 		fake_count(&fake.thread_exits);
 		return 0;
+	default:
+		return ANOTHERS;
+	}
+}
+
+static int run_code(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
+		    uint64_t *out, unsigned *outs)
+{
+	switch (c->op) {
 	case OP_cuModuleLoadData:
 	case OP_cuLibraryLoadData:
 		if (has_managed(at, w[0], w[1]))
 			return CUDA_ERROR_NOT_READY;
 		give_back(at, w[0], w[1]);
-		out[0] = ++last_handle;
+		out[0] = fake_handle();
 		out[1] = 7;
 		*outs = 3;
 		return 0;
@@ -282,62 +283,27 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuModuleGetGlobal_v2:
 	case OP_cuLibraryGetManaged:
 		return get_managed(out, outs);
-	case OP_cuDevicePrimaryCtxRetain:
-	case OP_cuCtxCreate_v2:
-	case OP_cuModuleGetFunction:
-	case OP_cuLibraryGetKernel:
-	case OP_cuKernelGetFunction:
-	case OP_cuStreamCreateWithPriority:
-	case OP_EventCreate:
-	case OP_PoolDefault:
-	case OP_cuMemPoolCreate:
-	case OP_cuMemCreate:
-	case OP_cuGraphCreate:
-	case OP_cuGraphInstantiateWithFlags:
-	case OP_LinkCreate:
-	case OP_cuTexRefCreate:
-	case OP_cuArrayCreate_v2:
-		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
-		return 0;
 	case OP_cuLibraryGetModule: /* the same whenever it is asked for */
 		out[(*outs)++] = w[0] | 1ull << 40;
-		return 0;
-	case OP_cuMemExportToShareableHandle:
-	case OP_cuMemPoolExportToShareableHandle:
-		out[(*outs)++] = fake.lie_handle ? 1ull << 40 : w[0] & 0xffffff;
-		return 0;
-	case OP_cuMemImportFromShareableHandle:
-		if (!w[0])
-			return CUDA_ERROR_INVALID_VALUE;
-		out[0] = fake.lie_handle ? 2 : ++last_handle;
-		out[1] = 2 << 20;
-		out[2] = fake.import_device;
-		*outs = 3;
-		return 0;
-	case OP_cuMemPoolImportFromShareableHandle:
-		out[0] = ++last_handle;
-		out[1] = fake.import_device;
-		*outs = 2;
-		return 0;
-	case OP_cuIpcGetMemHandle:
-		out[0] = w[0];
-		*outs = 5;
-		return 0;
-	case OP_cuIpcOpenMemHandle_v2:
-		out[0] = out[1] = w[0] + (1 << 20) * ++fake.opens;
-		*outs = 2;
-		return 0;
-	case OP_cuMemPoolExportPointer:
-		out[3] = w[0];
-		*outs = 4;
-		return 0;
-	case OP_cuMemPoolImportPointer:
-		out[(*outs)++] = w[4] + (1 << 20);
 		return 0;
 	case OP_FuncDescribe:
 	case OP_KernelDescribe:
 		out[(*outs)++] = describe(w[1], w[2]);
 		return 0;
+	case OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
+		out[(*outs)++] = 2048 / w[1];
+		return 0;
+	case OP_cuLaunchKernel:
+		return launch(at, w);
+	default:
+		return ANOTHERS;
+	}
+}
+
+static int run_memory(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
+		      uint64_t *out, unsigned *outs)
+{
+	switch (c->op) {
 	case OP_cuMemAlloc_v2:
 	case OP_cuMemAllocAsync:
 		if (w[0] > WINDOW_BYTES - allocated)
@@ -350,15 +316,8 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		out[1] = WINDOW_BYTES;
 		*outs = 2;
 		return 0;
-	case OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
-		out[(*outs)++] = 2048 / w[1];
-		return 0;
 	case OP_cuMemsetD8Async:
 		memset((void *)(uintptr_t)w[0], (int)w[1], w[2]);
-		return 0;
-	case OP_cuCtxSynchronize:
-	case OP_cuStreamSynchronize:
-		fake_count(&fake.syncs);
 		return 0;
 	case OP_cuMemcpyDtoDAsync_v2:
 		memmove((void *)(uintptr_t)w[0], (void *)(uintptr_t)w[1], w[2]);
@@ -367,8 +326,20 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_CopyDtoH:
 	case OP_CopyBox:
 		return copy(c, at, w);
-	case OP_cuLaunchKernel:
-		return launch(at, w);
+	default:
+		return ANOTHERS;
+	}
+}
+
+/* Streams and events; whatever nobody knows succeeds. */
+static int run_streams(const struct paracuda_command *c, const uint64_t *w, uint64_t *out,
+		       unsigned *outs)
+{
+	switch (c->op) {
+	case OP_cuCtxSynchronize:
+	case OP_cuStreamSynchronize:
+		fake_count(&fake.syncs);
+		return 0;
 	case OP_HostFunc:
 		due[due_tail++ % 64] = w[1];
 		return 0;
@@ -385,4 +356,27 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	default:
 		return 0;
 	}
+}
+
+int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
+{
+	uint64_t w[16] = { 0 };
+	size_t bytes = c->size - sizeof(*c);
+	int result;
+
+	memcpy(w, at + sizeof(*c), bytes < sizeof(w) ? bytes : sizeof(w));
+	if (__atomic_load_n(&fake.fail_op, __ATOMIC_RELAXED) == c->op) {
+		__atomic_store_n(&fake.fail_op, 0, __ATOMIC_RELAXED);
+		return CUDA_ERROR_ILLEGAL_STATE;
+	}
+	result = run_session(c, at, w, out, outs);
+	if (result == ANOTHERS)
+		result = run_code(c, at, w, out, outs);
+	if (result == ANOTHERS)
+		result = fake_make(c, out, outs);
+	if (result == ANOTHERS)
+		result = fake_share(c, w, out, outs);
+	if (result == ANOTHERS)
+		result = run_memory(c, at, w, out, outs);
+	return result == ANOTHERS ? run_streams(c, w, out, outs) : result;
 }

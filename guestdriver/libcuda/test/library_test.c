@@ -2,20 +2,15 @@
 /* The API from cuInit to copies and launches, against the fake worker. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/ticks.h"
 #include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "context/context.h"
 #include "devices/device.h"
 #include "fake_worker.h"
-#include "transport/channel.h"
-#include "transport/polling.h"
-#include "transport/slot.h"
 
 static CUcontext context;
 
@@ -127,26 +122,13 @@ static void devices_and_contexts(void)
 	CHECK_IS(0, cuCtxSynchronize());
 }
 
-static void launches(void)
+/* What a module says of its function. */
+static void described(CUfunction f)
 {
-	static const char ptx[] = ".version 8.0\n";
-	int n = 1000, value;
-	CUdeviceptr a, b, c;
-	CUmodule module;
-	CUfunction f;
-	CUlibrary library;
-	CUkernel kernel;
-	void *args[] = { &a, &b, &c, &n };
-	float x[1000], y[1000];
 	const char *name;
 	size_t offset, size;
-	uint8_t packed[28];
-	size_t packed_bytes = sizeof(packed);
-	void *extra[] = { (void *)1, packed, (void *)2, &packed_bytes, NULL };
+	int value;
 
-	CHECK_IS(0, cuModuleLoadData(&module, ptx));
-	CHECK_IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\x80"));
-	CHECK_IS(0, cuModuleGetFunction(&f, module, "add"));
 	CHECK_IS(0, cuFuncGetAttribute(&value, 0, f));
 	CHECK_IS(1024, value);
 	CHECK_IS(0, cuFuncGetName(&name, f));
@@ -154,13 +136,18 @@ static void launches(void)
 	CHECK_IS(0, cuFuncGetParamInfo(f, 3, &offset, &size));
 	CHECK(offset == 24 && size == 4);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuFuncGetParamInfo(f, 4, &offset, &size));
-	for (int i = 0; i < n; i++)
-		x[i] = (float)i;
-	CHECK_IS(0, cuMemAlloc_v2(&a, sizeof(x)));
-	CHECK_IS(0, cuMemAlloc_v2(&b, sizeof(x)));
-	CHECK_IS(0, cuMemAlloc_v2(&c, sizeof(x)));
-	CHECK_IS(0, cuMemcpyHtoD_v2(a, x, sizeof(x)));
-	CHECK_IS(0, cuMemcpyHtoD_v2(b, x, sizeof(x)));
+}
+
+/* Parameters one by one, and packed: c = a + b, and c = a + c. */
+static void computed(CUfunction f, void **args, const float *x)
+{
+	CUdeviceptr a = *(CUdeviceptr *)args[0], c = *(CUdeviceptr *)args[2];
+	int n = *(int *)args[3];
+	float y[1000];
+	uint8_t packed[28];
+	size_t packed_bytes = sizeof(packed);
+	void *extra[] = { (void *)1, packed, (void *)2, &packed_bytes, NULL };
+
 	CHECK_IS(0, cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(0, cuMemcpyDtoH_v2(y, c, sizeof(y)));
 	CHECK(y[999] == 2 * x[999]);
@@ -172,6 +159,12 @@ static void launches(void)
 	CHECK_IS(0, cuMemcpyDtoH_v2(y, c, sizeof(y)));
 	CHECK(y[999] == 3 * x[999]);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, extra));
+}
+
+static void refused_launches(CUfunction f, void **args)
+{
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 		 cuLaunchKernel(f, 0, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 		 cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, args, NULL));
@@ -179,18 +172,49 @@ static void launches(void)
 		 cuLaunchKernel(f, 1, 70000, 1, 1, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
-		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, extra));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
 		 cuLaunchKernel((CUfunction)args, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
 		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)99, args, NULL));
-	CHECK_IS(0, cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+/* A kernel of a library is launched as a function is, until the library is gone. */
+static void launched_kernel(void **args)
+{
+	CUlibrary library;
+	CUkernel kernel;
+
+	CHECK_IS(0, cuLibraryLoadData(&library, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0));
 	CHECK_IS(0, cuLibraryGetKernel(&kernel, library, "add"));
 	CHECK_IS(0, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(0, cuLibraryUnload(library));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
 		 cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+}
+
+static void launches(void)
+{
+	int n = 1000;
+	CUdeviceptr a, b, c;
+	CUmodule module;
+	CUfunction f;
+	void *args[] = { &a, &b, &c, &n };
+	float x[1000];
+
+	CHECK_IS(0, cuModuleLoadData(&module, ".version 8.0\n"));
+	CHECK_IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\x80"));
+	CHECK_IS(0, cuModuleGetFunction(&f, module, "add"));
+	described(f);
+	for (int i = 0; i < n; i++)
+		x[i] = (float)i;
+	CHECK_IS(0, cuMemAlloc_v2(&a, sizeof(x)));
+	CHECK_IS(0, cuMemAlloc_v2(&b, sizeof(x)));
+	CHECK_IS(0, cuMemAlloc_v2(&c, sizeof(x)));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, x, sizeof(x)));
+	CHECK_IS(0, cuMemcpyHtoD_v2(b, x, sizeof(x)));
+	computed(f, args, x);
+	refused_launches(f, args);
+	launched_kernel(args);
 	CHECK_IS(0, cuModuleUnload(module));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module));
 	CHECK_IS(0, cuMemFree_v2(a));
@@ -370,112 +394,6 @@ static void printed(void)
 	close(saved);
 }
 
-/* A thread that has a slot, until its end. */
-struct company {
-	pthread_t thread;
-	pthread_barrier_t met;
-};
-
-static void *keep_company(void *told)
-{
-	struct company *c = told;
-
-	slot_of_thread();
-	pthread_barrier_wait(&c->met);
-	pthread_barrier_wait(&c->met);
-	return NULL;
-}
-
-static void company_begin(struct company *c)
-{
-	CHECK(!pthread_barrier_init(&c->met, NULL, 2));
-	CHECK(!pthread_create(&c->thread, NULL, keep_company, c));
-	pthread_barrier_wait(&c->met);
-}
-
-static void company_end(struct company *c)
-{
-	pthread_barrier_wait(&c->met);
-	CHECK(!pthread_join(c->thread, NULL));
-	pthread_barrier_destroy(&c->met);
-}
-
-/*
- * How long a thread polls for an answer: as the policy says, but less in a context that blocks, or
- * beside another thread.
- */
-static void polling(void)
-{
-	static const struct {
-		uint32_t spin;
-		unsigned flags;
-		bool alone;
-		uint64_t payload, us, driver;
-	} cases[] = {
-		{ 20000, 0, true, 0, 1000, 19000 },
-		{ 20000, 0, false, 0, 200, 19800 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, true, 0, 200, 0 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, false, 0, 200, 0 },
-		{ 20000, 2, true, 0, 1000, 19000 },
-		{ 500, 0, true, 0, 500, 0 },
-		{ 500, 0, false, 0, 200, 300 },
-		{ 50, 0, true, 0, 50, 0 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, true, 0, 50, 0 },
-		{ 50, 0, true, 8000000, 1050, 0 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, true, 80000000, 5050, 0 },
-		{ 20000, 0, true, 80000000, 11000, 19000 },
-		{ 20000, 0, false, 80000000, 10200, 19800 },
-		{ 0, 0, true, 80000000, 0, 0 },
-	};
-	uint32_t saved = channel.header->spin_guest_us;
-	struct company other;
-	unsigned flags;
-
-	CHECK_IS(0, cuCtxGetFlags(&flags));
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct request r;
-
-		channel.header->spin_guest_us = cases[i].spin;
-		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
-		request_init(&r, PARACUDA_OP_NOP);
-		if (!cases[i].alone)
-			company_begin(&other);
-		CHECK_IS(cases[i].alone, slot_alone());
-		CHECK_IS(
-			(int)cases[i].us,
-			(int)(polling_ticks(cases[i].payload, r.sleeps, ticks()) / ticks_per_us()));
-		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver(r.sleeps) / 1000));
-		if (!cases[i].alone)
-			company_end(&other);
-	}
-	CHECK_IS(0, cuCtxSetFlags(flags));
-	channel.header->spin_guest_us = saved;
-}
-
-/*
- * An answer that takes longer than the library polls for is polled for by the driver, again and
- * again for as long as is left, before the thread sleeps.
- */
-static void polled_by_driver(void)
-{
-	uint32_t saved = channel.header->spin_guest_us;
-	unsigned polls = fake.polls, waits = fake.waits;
-
-	channel.header->spin_guest_us = 60000000; /* as good as without end */
-	__atomic_store_n(&fake.until_polls, polls + 8, __ATOMIC_RELAXED);
-	CHECK_IS(0, cuCtxSynchronize());
-	CHECK(fake.polls >= polls + 8);
-	CHECK_IS(waits, fake.waits);
-
-	polls = fake.polls;
-	channel.header->spin_guest_us = 100000; /* 250 polls, or as many as get a processor */
-	__atomic_store_n(&fake.until_waits, waits + 1, __ATOMIC_RELAXED);
-	CHECK_IS(0, cuCtxSynchronize());
-	CHECK(fake.polls >= polls + 2);
-	CHECK_IS(waits + 1, fake.waits);
-	channel.header->spin_guest_us = saved;
-}
-
 int main(void)
 {
 	setenv("CUDA_TEST", "yes", 1);
@@ -484,8 +402,6 @@ int main(void)
 	fake_install();
 	before_init();
 	devices_and_contexts();
-	polling();
-	polled_by_driver();
 	launches();
 	functions_of_libraries();
 	logs();

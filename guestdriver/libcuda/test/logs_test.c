@@ -70,23 +70,12 @@ static void check_file(const char *path, unsigned n)
 	fclose(f);
 }
 
-int main(void)
+/* Messages are read from an iterator on, as many as fit. */
+static void read_from(CUlogIterator start)
 {
-	char file[] = "/tmp/paracuda-log-file-XXXXXX";
-	CUlogIterator start, at;
-	CUlogsCallbackHandle handle;
-	pthread_t thread[4];
-	char path[] = "/tmp/paracuda-logs-XXXXXX";
+	CUlogIterator at = start;
 	size_t zero = 0;
-	int said = 0;
 
-	close(mkstemp(file));
-	setenv("CUDA_LOG_FILE", file, 1);
-	CHECK_IS(CUDA_SUCCESS, cuLogsCurrent(&start, 0));
-	CHECK_IS(0, dump(&start, 100, CUDA_SUCCESS));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, unsupported("cuNothing", &said));
-	logs_add("second");
-	at = start;
 	CHECK(dump(&at, 4096, CUDA_SUCCESS) > 0);
 	check_lines(2, "cuNothing is not supported");
 	CHECK_IS(0, dump(&at, 4096, CUDA_SUCCESS));
@@ -100,6 +89,12 @@ int main(void)
 	check_lines(1, "second");
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToMemory(NULL, text, &zero, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToMemory(NULL, NULL, &zero, 0));
+}
+
+/* Of many messages the last 100 are kept. */
+static void kept(CUlogIterator start)
+{
+	CUlogIterator at = start;
 
 	for (int i = 0; i < 250; i++) {
 		char line[400];
@@ -111,15 +106,26 @@ int main(void)
 	dump(NULL, 32 << 10, CUDA_SUCCESS);
 	check_lines(100, "");
 	CHECK(strstr(text, "number 150 ") && !strstr(text, "number 149 "));
-	at = start;
 	dump(&at, 32 << 10, CUDA_SUCCESS);
 	check_lines(100, "");
+}
+
+static void to_files(CUlogIterator start)
+{
+	CUlogIterator at = start;
+	char path[] = "/tmp/paracuda-logs-XXXXXX";
 
 	close(mkstemp(path));
-	at = start;
 	CHECK_IS(CUDA_SUCCESS, cuLogsDumpToFile(&at, path, 0));
 	CHECK_IS(CUDA_ERROR_OPERATING_SYSTEM, cuLogsDumpToFile(NULL, "/nowhere/file", 0));
 	unlink(path);
+}
+
+/* Each message of four threads is told once, until nobody listens any more. */
+static void told(void)
+{
+	CUlogsCallbackHandle handle;
+	pthread_t thread[4];
 
 	CHECK_IS(CUDA_SUCCESS, cuLogsRegisterCallback(count, text, &handle));
 	for (int i = 0; i < 4; i++)
@@ -131,6 +137,24 @@ int main(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLogsUnregisterCallback(handle));
 	logs_add("nobody hears this");
 	CHECK_IS(2000, called);
+}
+
+int main(void)
+{
+	char file[] = "/tmp/paracuda-log-file-XXXXXX";
+	CUlogIterator start;
+	int said = 0;
+
+	close(mkstemp(file));
+	setenv("CUDA_LOG_FILE", file, 1);
+	CHECK_IS(CUDA_SUCCESS, cuLogsCurrent(&start, 0));
+	CHECK_IS(0, dump(&start, 100, CUDA_SUCCESS));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, unsupported("cuNothing", &said));
+	logs_add("second");
+	read_from(start);
+	kept(start);
+	to_files(start);
+	told();
 	check_file(file, 2 + 250 + 2000 + 1);
 	unlink(file);
 	puts("messages: ok");

@@ -113,13 +113,9 @@ static void advice_of_neighbours(void)
 			CHECK_IS(0, cuMemFree_v2(p[i]));
 }
 
-static void advice(void)
+/* Advice about the memory at a: 10 pages. */
+static void advised_to_read(CUdeviceptr a)
 {
-	CUdeviceptr a, b;
-	int list[3];
-
-	CHECK_IS(0, cuMemAllocManaged(&a, 10 * PAGE, CU_MEM_ATTACH_GLOBAL));
-	CHECK_IS(0, cuMemAllocManaged(&b, PAGE, CU_MEM_ATTACH_GLOBAL));
 	CHECK_IS(0, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 1));
 	CHECK_IS(0, cuMemAdvise(a + 2 * PAGE + 5, PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 77));
 	CHECK_IS(1, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a + 2 * PAGE, 2 * PAGE));
@@ -128,7 +124,10 @@ static void advice(void)
 	CHECK_IS(0, cuMemAdvise(a + 3 * PAGE, 1, CU_MEM_ADVISE_UNSET_READ_MOSTLY, 0));
 	CHECK_IS(1, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a + 2 * PAGE, PAGE));
 	CHECK_IS(0, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a + 3 * PAGE, PAGE));
+}
 
+static void advised_where(CUdeviceptr a)
+{
 	CHECK_IS(CU_DEVICE_INVALID, asked(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, a, 10 * PAGE));
 	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, 1));
 	CHECK_IS(1, asked(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, a, 10 * PAGE));
@@ -149,6 +148,11 @@ static void advice(void)
 	CHECK_IS(CU_DEVICE_CPU, asked(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, a, 1));
 	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, 0));
 	CHECK_IS(CU_DEVICE_INVALID, asked(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, a, PAGE));
+}
+
+static void advised_by_whom(CUdeviceptr a)
+{
+	int list[3];
 
 	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, CU_MEM_ADVISE_SET_ACCESSED_BY, 1));
 	CHECK_IS(0, cuMemAdvise(a, 4 * PAGE, CU_MEM_ADVISE_SET_ACCESSED_BY, CU_DEVICE_CPU));
@@ -160,6 +164,11 @@ static void advice(void)
 	CHECK(list[0] == 1 && list[1] == CU_DEVICE_INVALID);
 	CHECK_IS(0, cuMemAdvise(a, PAGE, CU_MEM_ADVISE_UNSET_ACCESSED_BY, 1));
 	CHECK_IS(CU_DEVICE_INVALID, asked(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, a, 5 * PAGE));
+}
+
+static void refused_advice(CUdeviceptr a)
+{
+	int list[3];
 
 	/* The last byte's page may lie beyond what was asked for, not beyond the allocation. */
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
@@ -178,6 +187,19 @@ static void advice(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 		 cuMemRangeGetAttribute(list, 3, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, a, PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 4, 9, a, PAGE));
+}
+
+static void advice(void)
+{
+	CUdeviceptr a, b;
+	int value;
+
+	CHECK_IS(0, cuMemAllocManaged(&a, 10 * PAGE, CU_MEM_ATTACH_GLOBAL));
+	CHECK_IS(0, cuMemAllocManaged(&b, PAGE, CU_MEM_ATTACH_GLOBAL));
+	advised_to_read(a);
+	advised_where(a);
+	advised_by_whom(a);
+	refused_advice(a);
 
 	/* Advice goes with the memory. */
 	CHECK_IS(0, cuMemAdvise(b, PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
@@ -185,7 +207,7 @@ static void advice(void)
 	CHECK_IS(1, asked(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, PAGE));
 	CHECK_IS(0, cuMemFree_v2(b));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
-		 cuMemRangeGetAttribute(list, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, PAGE));
+		 cuMemRangeGetAttribute(&value, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, PAGE));
 }
 
 static void prefetches(void)
