@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -22,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
 )
@@ -48,7 +48,7 @@ func runStarter(args []string) error {
 	if len(args) != 1 || json.Unmarshal([]byte(args[0]), &c) != nil {
 		return errors.New("starter: started by paracuda device")
 	}
-	conn, err := controlConn(controlFD)
+	conn, err := socket.Conn(controlFD)
 	if err != nil {
 		return fmt.Errorf("starter: no control connection: %w", err)
 	}
@@ -74,22 +74,6 @@ func runStarter(args []string) error {
 		config.Count = softusage.Of
 	}
 	return starter.Serve(conn, config)
-}
-
-// controlConn takes over a connection that this process was started with.
-func controlConn(fd int) (*net.UnixConn, error) {
-	f := os.NewFile(uintptr(fd), "control")
-	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return nil, err
-	}
-	conn, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return nil, errors.New("not a local socket")
-	}
-	return conn, nil
 }
 
 // prepare takes from this process and from its children what they don't need, and says what it
@@ -195,7 +179,7 @@ func startStarter(
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "control")
 	defer theirs.Close()
-	conn, err := controlConn(fds[0])
+	conn, err := socket.Conn(fds[0])
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +222,7 @@ func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Pr
 	if !is {
 		return nil, nil, nil
 	}
-	conn, err := controlConn(fd)
+	conn, err := socket.Conn(fd)
 	if err != nil {
 		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // Kind names a message.
@@ -219,17 +220,12 @@ func (c *Conn) SetTimeout(t time.Duration) { c.timeout = t }
 
 // NewConn takes over a socket.
 func NewConn(f *os.File) (*Conn, error) {
-	c, err := net.FileConn(f)
+	c, err := socket.Of(f)
 	if err != nil {
 		return nil, fmt.Errorf("control connection: %w", err)
 	}
 	f.Close()
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return nil, fmt.Errorf("control connection: %T is no UNIX socket", c)
-	}
-	return &Conn{c: u}, nil
+	return &Conn{c: c}, nil
 }
 
 // Pair makes a control connection: one end for this process, the other to pass on.

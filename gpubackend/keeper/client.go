@@ -5,9 +5,9 @@ package keeper
 import (
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // Client is a child's side.
@@ -18,7 +18,7 @@ type Client struct{ conn *net.UnixConn }
 // late. It owns conn, even if it fails.
 func Open(conn int) (c *Client, held map[uint32]int, crashes int, err error) {
 	c = &Client{}
-	if c.conn, err = connOf(conn); err != nil {
+	if c.conn, err = socket.Conn(conn); err != nil {
 		return nil, nil, 0, err
 	}
 	held = map[uint32]int{}
@@ -41,25 +41,6 @@ func Open(conn int) (c *Client, held map[uint32]int, crashes int, err error) {
 		}
 		held[m.number] = m.fd
 	}
-}
-
-// connOf makes a connection of a descriptor, which it owns.
-func connOf(fd int) (*net.UnixConn, error) {
-	f := os.NewFile(uintptr(fd), "keeper")
-	if f == nil {
-		return nil, fmt.Errorf("descriptor %d: %w", fd, os.ErrInvalid)
-	}
-	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return nil, err
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		_ = c.Close()
-		return nil, fmt.Errorf("%w: a connection by %s", errMessage, c.LocalAddr().Network())
-	}
-	return u, nil
 }
 
 // Keep has a descriptor kept, in place of the one of that number. The caller's stays its own.

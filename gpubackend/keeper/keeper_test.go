@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
@@ -364,7 +365,7 @@ func TestParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := connOf(far)
+		b, err := socket.Conn(far)
 		if err != nil {
 			t.Fatal(err)
 		}

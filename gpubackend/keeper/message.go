@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 type kind uint32
@@ -112,7 +113,7 @@ func pair() (*net.UnixConn, int, error) {
 	if err != nil {
 		return nil, -1, fmt.Errorf("socketpair: %w", err)
 	}
-	c, err := connOf(fds[0])
+	c, err := socket.Conn(fds[0])
 	if err != nil {
 		_ = unix.Close(fds[1])
 		return nil, -1, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -48,7 +49,7 @@ type copying struct {
 
 // NewClient takes over a connection and waits until the mover has greeted.
 func NewClient(fd int) (*Client, error) {
-	conn, err := takeSocket(fd)
+	conn, err := socket.Conn(fd)
 	if err != nil {
 		return nil, err
 	}

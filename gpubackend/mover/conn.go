@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -37,11 +38,11 @@ type conn struct {
 
 // newConn greets a worker on a socket, which it takes over.
 func newConn(fd int, q *quota) (*conn, error) {
-	socket, err := takeSocket(fd)
+	worker, err := socket.Conn(fd)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent),
+	c := &conn{socket: worker, wake: -1, staging: make(map[uint32]*lent),
 		record: make([]byte, maxRecord), quota: q}
 	if err := c.greet(); err != nil {
 		c.release(nil)

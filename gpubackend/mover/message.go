@@ -10,9 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/handover"
-
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and
@@ -76,20 +75,4 @@ func receiveMessage(c *net.UnixConn) (message, []int, error) {
 	}
 	le := binary.LittleEndian
 	return message{le.Uint32(b[0:]), le.Uint32(b[4:]), le.Uint64(b[8:])}, fds, nil
-}
-
-// takeSocket makes a connection of a descriptor, which it takes over.
-func takeSocket(fd int) (*net.UnixConn, error) {
-	f := fileOf(fd, "mover")
-	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return nil, fmt.Errorf("connection: %w", err)
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		c.Close()
-		return nil, fmt.Errorf("connection: %T is no UNIX socket", c)
-	}
-	return u, nil
 }

@@ -32,7 +32,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -40,6 +39,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/keeper"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -150,7 +150,9 @@ func (k *Keeping) takeOver(held map[uint32]int) error {
 	fd, ok = held[socketNumber]
 	delete(held, socketNumber)
 	if ok {
-		k.sock, err = connOf(fd)
+		if k.sock, err = socket.Conn(fd); err != nil {
+			err = fmt.Errorf("%w: the front-end's socket: %w", ErrState, err)
+		}
 	} else if k.from != nil {
 		err = fmt.Errorf("%w: the front-end's socket isn't kept", ErrState)
 	}
@@ -209,22 +211,6 @@ func (k *Keeping) parse(state []byte, held map[uint32]int) (*vhostuser.Snapshot,
 		delete(held, number)
 	}
 	return p, nil
-}
-
-// connOf makes a connection of a socket, which it owns.
-func connOf(fd int) (*net.UnixConn, error) {
-	f := os.NewFile(uintptr(fd), "front-end")
-	defer f.Close()
-	c, err := net.FileConn(f)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	}
-	u, ok := c.(*net.UnixConn)
-	if !ok {
-		_ = c.Close()
-		return nil, fmt.Errorf("%w: the front-end's socket is none of a front-end", ErrState)
-	}
-	return u, nil
 }
 
 // Conn is the front end's socket, if Resume will make a session; nil: there is none.

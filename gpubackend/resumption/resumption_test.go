@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
 	"github.com/paracuda/paracuda/gpubackend/keeper"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	. "github.com/paracuda/paracuda/vhostuser/vhostusertest"
@@ -70,7 +71,7 @@ func live() error {
 	if err == nil && s == nil {
 		spare = false
 		var sock *net.UnixConn
-		if sock, err = connOf(4); err == nil {
+		if sock, err = socket.Conn(4); err == nil {
 			s, err = k.Begin(sock, dev, opts)
 		}
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socket says who may connect to the UNIX sockets of Paracuda's processes. What it is given
-// comes from operators, who may be wrong but don't lie.
+// Package socket says who may connect to the UNIX sockets of Paracuda's processes, and makes
+// connections of descriptors. Groups and paths come from operators, who may be wrong but don't lie;
+// a descriptor may be of any kind.
 package socket
 
 import (

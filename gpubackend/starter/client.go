@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
 // patience is how long the starter process may take for an answer.
@@ -147,16 +148,11 @@ func (c *Client) Connect(path string) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("connect to %s: %w", path, errMessage)
 	}
 	defer a.file.Close()
-	conn, err := net.FileConn(a.file)
+	conn, err := socket.Of(a.file)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
-	local, ok := conn.(*net.UnixConn)
-	if !ok {
-		conn.Close()
-		return nil, fmt.Errorf("connect to %s: %w", path, errMessage)
-	}
-	return local, nil
+	return conn, nil
 }
 
 // Remove has the sockets removed that this process has made.
