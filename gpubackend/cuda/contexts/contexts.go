@@ -44,7 +44,7 @@ type Hooks struct {
 	Current func()
 	// Holds says whether a context has memory that its end gives back.
 	Holds func(c *Context) bool
-	// Connect has kernels of one GPU reach the memory of another, or do so no more.
+	// Connect has kernels of one GPU reach the memory of another, or takes back one call that did.
 	Connect func(from, of int, reaches bool) gpubackend.Result
 	// Ended is told that a context has ended, and all that it held.
 	Ended func(c *Context)

@@ -17,11 +17,12 @@ func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpuba
 	}
 	c := x.state.Home()
 	peer = peer.Home()
-	if !x.reaches(c.GPU, peer.GPU) {
-		if r = x.hooks.Connect(c.GPU, peer.GPU, true); r != gpubackend.Success {
-			x.calls.CtxDisablePeerAccess(h)
-			return r
-		}
+	if c.peers[peer] {
+		return r
+	}
+	if r = x.hooks.Connect(c.GPU, peer.GPU, true); r != gpubackend.Success {
+		x.calls.CtxDisablePeerAccess(h)
+		return r
 	}
 	if c.peers == nil {
 		c.peers = make(map[*Context]bool)
@@ -43,25 +44,10 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	return r
 }
 
-// reaches says whether a context of one GPU reaches the memory of one of another.
-func (x *Contexts) reaches(from, of int) bool {
-	for _, c := range x.table {
-		for peer := range c.peers {
-			if c.GPU == from && peer.GPU == of {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// part has a context no longer reach a peer's memory, unless another one of its GPU does.
+// part takes back a context's access to a peer's memory.
 func (x *Contexts) part(c, peer *Context) {
-	if !c.peers[peer] {
-		return
-	}
-	delete(c.peers, peer)
-	if !x.reaches(c.GPU, peer.GPU) {
+	if c.peers[peer] {
+		delete(c.peers, peer)
 		x.hooks.Connect(c.GPU, peer.GPU, false)
 	}
 }

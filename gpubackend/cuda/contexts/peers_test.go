@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestPeers: the driver is asked, and a GPU reaches another's memory as long as one of its contexts
-// does.
+// TestPeers: the driver is asked, and for each context that reaches a peer's memory the GPUs are
+// connected once, and parted once.
 func TestPeers(t *testing.T) {
 	x, f, _ := newContexts()
 	first, _ := x.DevicePrimaryCtxRetain(0)
@@ -40,12 +40,13 @@ func TestPeers(t *testing.T) {
 	f.refuse = 0
 	want("first", x.CtxEnablePeerAccess(second, 0), 0, "enable 111", "connect 0 1 true")
 	x.SetCurrent(other)
-	want("another of its GPU", x.CtxEnablePeerAccess(second, 0), 0, "enable 111")
-	want("and no more", x.CtxDisablePeerAccess(second), 0, "disable 111")
+	want("another of its GPU", x.CtxEnablePeerAccess(second, 0), 0, "enable 111", "connect 0 1 true")
+	want("once more", x.CtxEnablePeerAccess(second, 0), 0, "enable 111")
+	want("and no more", x.CtxDisablePeerAccess(second), 0, "disable 111", "connect 0 1 false")
 	x.CtxEnablePeerAccess(second, 0)
 	took()
 	x.CtxDestroy(other)
-	want("its end", 0, 0)
+	want("its end", 0, 0, "connect 0 1 false")
 	x.DevicePrimaryCtxReset(1)
 	want("the peer's end", 0, 0, "connect 0 1 false")
 	x.SetCurrent(second)
