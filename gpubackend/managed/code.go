@@ -10,8 +10,8 @@ import (
 // ErrUnsupported means that code uses managed variables in a way that can't be rewritten.
 var ErrUnsupported = errors.New("managed variables can't be placed")
 
-// MaxAlign is the largest alignment of a variable in bytes, and what the address of a block must be
-// a multiple of.
+// MaxAlign is the largest alignment of a variable in bytes, and what the address of their area must
+// be a multiple of.
 const MaxAlign = 4096
 
 // Bounds on what an image may ask for.
@@ -26,7 +26,7 @@ const (
 // A Variable is a managed variable.
 type Variable struct {
 	Name   string
-	Offset uint64 // in the block of all variables of the code
+	Offset uint64 // in the area of all variables of the code
 	Size   uint64 // in bytes
 	// Content names the variable in which the driver has the initial content; empty for zeros.
 	Content string
@@ -37,7 +37,7 @@ type Variable struct {
 // Code is device code for a GPU, with managed variables.
 type Code struct {
 	Variables []Variable
-	// Bytes is the size of the block that holds them.
+	// Bytes is the size of the area that holds them.
 	Bytes uint64
 	// Form is "cubin" or "PTX".
 	Form string
@@ -45,7 +45,7 @@ type Code struct {
 	place func(base uint64) []byte
 }
 
-// Place returns the code for variables in a block at base, a multiple of MaxAlign.
+// Place returns the code for variables in an area at base, a multiple of MaxAlign.
 func (c *Code) Place(base uint64) []byte { return c.place(base) }
 
 // newCode lays the variables out.

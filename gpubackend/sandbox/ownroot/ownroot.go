@@ -49,9 +49,9 @@ func (t Tree) Enter() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts to oneself: %w", err)
 	}
-	pieces, err := t.pieces()
+	branches, err := t.branches()
 	defer func() {
-		for _, p := range pieces {
+		for _, p := range branches {
 			unix.Close(p.fd)
 		}
 	}()
@@ -66,7 +66,7 @@ func (t Tree) Enter() error {
 	if err := put(root, base); err != nil {
 		return err
 	}
-	for _, p := range pieces {
+	for _, p := range branches {
 		if err := p.place(root); err != nil {
 			return errors.Join(err, unix.Unmount(base, unix.MNT_DETACH))
 		}
@@ -93,36 +93,36 @@ func pivot() error {
 	return nil
 }
 
-// piece is a part of the tree that isn't in its place yet.
-type piece struct {
+// branch is a part of the tree that isn't in its place yet.
+type branch struct {
 	fd   int
 	path string
 	file bool
 }
 
-// pieces opens all that the tree has, while the host's files can still be named.
-func (t Tree) pieces() (pieces []piece, err error) {
+// branches opens all that the tree has, while the host's files can still be named.
+func (t Tree) branches() (branches []branch, err error) {
 	add := func(fd int, path string, file bool, err error) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		pieces = append(pieces, piece{fd, path, file})
+		branches = append(branches, branch{fd, path, file})
 		return nil
 	}
 	fd, err := mounted("proc", nil, readOnly|unix.MOUNT_ATTR_NOEXEC)
 	if err := add(fd, "/proc", false, err); err != nil {
-		return pieces, err
+		return branches, err
 	}
 	if t.Program != "" {
 		fd, err := copied(t.Program, readOnly)
 		if err := add(fd, ProgramPath, true, err); err != nil {
-			return pieces, err
+			return branches, err
 		}
 	}
 	for _, path := range t.Empty {
 		fd, err := memory(emptyBounds, noRights|unix.MOUNT_ATTR_NOEXEC)
 		if err := add(fd, path, false, err); err != nil {
-			return pieces, err
+			return branches, err
 		}
 	}
 	for _, of := range []struct {
@@ -139,20 +139,20 @@ func (t Tree) pieces() (pieces []piece, err error) {
 				continue
 			}
 			if err != nil {
-				return pieces, err
+				return branches, err
 			}
 			fd, err := copied(path, of.attrs)
 			if err := add(fd, path, !info.IsDir(), err); err != nil {
-				return pieces, err
+				return branches, err
 			}
 		}
 	}
-	return pieces, nil
+	return branches, nil
 }
 
-// place puts a piece where it belongs in the tree whose root this is: where the host has it without
-// links, and as it was named by a link. A file that is there by another piece stays.
-func (p piece) place(root int) error {
+// place puts a branch where it belongs in the tree whose root this is: where the host has it without
+// links, and as it was named by a link. A file that is there by another branch stays.
+func (p branch) place(root int) error {
 	real := p.path
 	if path, err := filepath.EvalSymlinks(p.path); err == nil {
 		real = path
@@ -179,8 +179,8 @@ func (p piece) place(root int) error {
 	return p.link(root, real)
 }
 
-// prepare makes an empty file or folder for a piece.
-func (p piece) prepare(at string) error {
+// prepare makes an empty file or folder for a branch.
+func (p branch) prepare(at string) error {
 	if !p.file {
 		return os.MkdirAll(at, 0o755)
 	}
@@ -194,8 +194,8 @@ func (p piece) prepare(at string) error {
 	return f.Close()
 }
 
-// link has a piece found by its name, too, unless a link of another piece leads there.
-func (p piece) link(root int, real string) error {
+// link has a branch found by its name, too, unless a link of another branch leads there.
+func (p branch) link(root int, real string) error {
 	at, err := inside(root, p.path)
 	if err == nil {
 		unix.Close(at)
