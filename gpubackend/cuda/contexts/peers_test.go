@@ -40,7 +40,8 @@ func TestPeers(t *testing.T) {
 	f.refuse = 0
 	want("first", x.CtxEnablePeerAccess(second, 0), 0, "enable 111", "connect 0 1 true")
 	x.SetCurrent(other)
-	want("another of its GPU", x.CtxEnablePeerAccess(second, 0), 0, "enable 111", "connect 0 1 true")
+	want("another of its GPU", x.CtxEnablePeerAccess(second, 0), 0, "enable 111",
+		"connect 0 1 true")
 	want("once more", x.CtxEnablePeerAccess(second, 0), 0, "enable 111")
 	want("and no more", x.CtxDisablePeerAccess(second), 0, "disable 111", "connect 0 1 false")
 	x.CtxEnablePeerAccess(second, 0)

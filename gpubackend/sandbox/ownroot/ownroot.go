@@ -150,8 +150,8 @@ func (t Tree) branches() (branches []branch, err error) {
 	return branches, nil
 }
 
-// place puts a branch where it belongs in the tree whose root this is: where the host has it without
-// links, and as it was named by a link. A file that is there by another branch stays.
+// place puts a branch where it belongs in the tree whose root this is: where the host has it
+// without links, and as it was named by a link. A file that is there by another branch stays.
 func (p branch) place(root int) error {
 	real := p.path
 	if path, err := filepath.EvalSymlinks(p.path); err == nil {

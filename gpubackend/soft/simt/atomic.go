@@ -6,13 +6,11 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // atomicFunc performs an atomic operation at p and returns the old value.
 type atomicFunc func(p uintptr, b, c uint64) uint64
-
-// updateFunc computes the new value of an atomic operation from the old one.
-type updateFunc func(old, b, c uint64) uint64
 
 // atomicOp makes the function of an atomic operation; nil if there is none for
 // the type.
@@ -20,22 +18,22 @@ func atomicOp(op string, t ptx.Type) atomicFunc {
 	switch t.Size() {
 	case 4:
 		switch {
-		case op == "add" && isInteger(t, false):
+		case op == "add" && scalar.IsInteger(t, false):
 			return func(p uintptr, b, _ uint64) uint64 { return uint64(add32(p, uint32(b))) }
 		case op == "exch":
 			return func(p uintptr, b, _ uint64) uint64 { return uint64(swap32(p, uint32(b))) }
 		}
-		return updating32(atomicUpdate(op, t))
+		return updating32(scalar.Update(op, t))
 	case 8:
 		switch {
-		case op == "add" && isInteger(t, false):
+		case op == "add" && scalar.IsInteger(t, false):
 			return add64Atomic
 		case op == "exch":
 			return func(p uintptr, b, _ uint64) uint64 { return swap64(p, b) }
 		}
-		return updating64(atomicUpdate(op, t))
+		return updating64(scalar.Update(op, t))
 	case 2:
-		return updating16(atomicUpdate(op, t))
+		return updating16(scalar.Update(op, t))
 	}
 	return nil
 }
@@ -43,7 +41,7 @@ func atomicOp(op string, t ptx.Type) atomicFunc {
 func add64Atomic(p uintptr, b, _ uint64) uint64 { return add64(p, b) }
 
 // updating32 applies f by compare and swap.
-func updating32(f updateFunc) atomicFunc {
+func updating32(f scalar.Func) atomicFunc {
 	if f == nil {
 		return nil
 	}
@@ -57,7 +55,7 @@ func updating32(f updateFunc) atomicFunc {
 	}
 }
 
-func updating64(f updateFunc) atomicFunc {
+func updating64(f scalar.Func) atomicFunc {
 	if f == nil {
 		return nil
 	}
@@ -72,7 +70,7 @@ func updating64(f updateFunc) atomicFunc {
 }
 
 // updating16 works on the 32-bit word around p.
-func updating16(f updateFunc) atomicFunc {
+func updating16(f scalar.Func) atomicFunc {
 	if f == nil {
 		return nil
 	}
@@ -87,56 +85,6 @@ func updating16(f updateFunc) atomicFunc {
 			}
 		}
 	}
-}
-
-// atomicUpdate is how an operation changes the value. A value that stays as it
-// is needs no write.
-func atomicUpdate(op string, t ptx.Type) updateFunc {
-	switch op {
-	case "cas":
-		if t == ptx.B16 || t == ptx.B32 || t == ptx.B64 || t == ptx.U32 || t == ptx.U64 ||
-			t == ptx.S32 {
-			return func(old, b, c uint64) uint64 {
-				if widen(t, old) == widen(t, b) {
-					return c
-				}
-				return old
-			}
-		}
-	case "exch":
-		return func(_, b, _ uint64) uint64 { return b }
-	case "inc":
-		if t == ptx.U32 {
-			return func(old, b, _ uint64) uint64 {
-				if old >= b&0xffffffff {
-					return 0
-				}
-				return old + 1
-			}
-		}
-	case "dec":
-		if t == ptx.U32 {
-			return func(old, b, _ uint64) uint64 {
-				if b &= 0xffffffff; old == 0 || old > b {
-					return b
-				}
-				return old - 1
-			}
-		}
-	case "add", "min", "max":
-		if t.Float() {
-			style := floatStyle{typ: t}
-			return updateFunc(style.apply(floatOp2(op, style)))
-		}
-		if isInteger(t, false) {
-			return updateFunc(integerBinary(op, t))
-		}
-	case "and", "or", "xor":
-		if t == ptx.B32 || t == ptx.B64 {
-			return updateFunc(integerBinary(op, t))
-		}
-	}
-	return nil
 }
 
 // decodeAtom decodes atom and red.

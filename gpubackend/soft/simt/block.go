@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // block is a thread block at work. It belongs to one goroutine.
@@ -218,9 +219,9 @@ func (w *warp) released(s *split, bar *barrier) {
 	case "popc":
 		w.fill(in.d, in.dw, uint64(bar.count), s.mask)
 	case "and":
-		w.fill(in.d, in.dw, boolBit(bar.all), s.mask)
+		w.fill(in.d, in.dw, scalar.Bit(bar.all), s.mask)
 	case "or":
-		w.fill(in.d, in.dw, boolBit(bar.any), s.mask)
+		w.fill(in.d, in.dw, scalar.Bit(bar.any), s.mask)
 	}
 	w.regs = regs
 	s.state = splitReady

@@ -6,13 +6,14 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // carryOp describes an instruction of extended precision: what is added or
 // subtracted, and which way the carry goes.
 type carryOp struct {
 	// mul is the product for mad and madc, nil for add and sub.
-	mul      scalarFunc
+	mul      scalar.Func
 	sub      bool
 	in, out  bool
 	bits     uint
@@ -30,14 +31,14 @@ func (d *decoder) decodeCarry(in *ptx.Inst, m *modifiers, out bool) error {
 		half = m.oneOf("lo", "hi")
 	}
 	t := m.typ()
-	if t.Size() < 4 || !isInteger(t, true) || mad && half == "" {
+	if t.Size() < 4 || !scalar.IsInteger(t, true) || mad && half == "" {
 		return errType
 	}
 	op.bits = uint(t.Size() * 8)
 	var decoded inst
 	var err error
 	if mad {
-		op.mul = integerBinary("mul."+half, t)
+		op.mul = scalar.Integer("mul."+half, t)
 		err = d.operands(&decoded, in.Args, t, t, t, t)
 	} else {
 		err = d.operands(&decoded, in.Args, t, t, t)

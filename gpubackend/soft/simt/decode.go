@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // decoder turns a function's body into instructions.
@@ -314,7 +315,7 @@ func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...p
 // operation for the table of fast versions, which are used when all registers
 // have the widths of their types.
 func (d *decoder) compute(
-	key string, f scalarFunc, args []ptx.Operand, dt ptx.Type, types ...ptx.Type,
+	key string, f scalar.Func, args []ptx.Operand, dt ptx.Type, types ...ptx.Type,
 ) error {
 	var in inst
 	if err := d.operands(&in, args, dt, types...); err != nil {

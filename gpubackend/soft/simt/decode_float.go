@@ -6,28 +6,29 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
 // style takes the modifiers that floating-point operations share, the type
 // included.
-func (m *modifiers) style() floatStyle {
-	s := floatStyle{mode: m.round(), ftz: m.has("ftz"), sat: m.has("sat"), nan: m.has("NaN"),
-		relu: m.has("relu")}
-	s.typ = m.typ()
+func (m *modifiers) style() scalar.Style {
+	s := scalar.Style{Rounding: m.round(), FTZ: m.has("ftz"), Sat: m.has("sat"), NaN: m.has("NaN"),
+		ReLU: m.has("relu")}
+	s.Type = m.typ()
 	return s
 }
 
-// key names an operation of this style for the table of fast versions; styles
+// floatKey names an operation of a style for the table of fast versions; styles
 // without one have the key "".
-func (s floatStyle) key(op string) string {
-	if s.mode != softfloat.Nearest || s.sat || s.relu || s.nan || s.ftz && s.typ != ptx.F32 {
+func floatKey(s scalar.Style, op string) string {
+	if s.Rounding != softfloat.Nearest || s.Sat || s.ReLU || s.NaN || s.FTZ && s.Type != ptx.F32 {
 		return ""
 	}
-	if s.ftz {
+	if s.FTZ {
 		return op + ".ftz.f32"
 	}
-	return op + "." + s.typ.String()
+	return op + "." + s.Type.String()
 }
 
 // floatBinary decodes add, sub, mul, min and max.
@@ -36,88 +37,70 @@ func (d *decoder) floatBinary(op string, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	s := m.style()
-	if !s.typ.Float() {
+	if !s.Type.Float() {
 		return errType
 	}
-	t := s.typ
+	t := s.Type
 	if len(in.Args) == 4 {
 		return errOperands
 	}
-	return d.compute(s.key(op), s.apply(floatOp2(op, s)), in.Args, t, t, t)
+	return d.compute(floatKey(s, op), s.Apply(scalar.Float(op, s)), in.Args, t, t, t)
 }
 
 func (d *decoder) floatUnary(op string, in *ptx.Inst, m *modifiers) error {
 	s := m.style()
-	if !s.typ.Float() {
+	if !s.Type.Float() {
 		return errType
 	}
-	return d.compute(s.key(op), s.apply(floatUnaryOp(op, s)), in.Args, s.typ, s.typ)
+	return d.compute(floatKey(s, op), s.Apply(scalar.FloatUnary(op, s)), in.Args, s.Type, s.Type)
 }
 
 func decodeFma(d *decoder, in *ptx.Inst, m *modifiers) error {
 	s := m.style()
-	if !s.typ.Float() {
+	if !s.Type.Float() {
 		return errType
 	}
-	return d.compute(s.key("fma"), s.apply(floatFma(s)), in.Args, s.typ, s.typ, s.typ, s.typ)
+	return d.compute(floatKey(s, "fma"), s.Apply(scalar.FMA(s)), in.Args, s.Type, s.Type, s.Type,
+		s.Type)
 }
 
 // floatDivide decodes div of floating-point types; the approximations are
 // computed exactly.
 func (d *decoder) floatDivide(in *ptx.Inst, m *modifiers) error {
-	approx := m.oneOf("approx", "full") != ""
+	m.oneOf("approx", "full")
 	s := m.style()
-	if s.typ != ptx.F32 && s.typ != ptx.F64 {
+	if s.Type != ptx.F32 && s.Type != ptx.F64 {
 		return errType
 	}
-	f := s.apply(floatOp2("div", s))
-	if approx && s.ftz {
-		// x / infinity is 0 and huge divisors give 0, with or without .ftz.
-		f = s.apply(floatOp2("div", s))
-	}
-	return d.compute(s.key("div"), f, in.Args, s.typ, s.typ, s.typ)
+	return d.compute(floatKey(s, "div"), s.Apply(scalar.Float("div", s)), in.Args, s.Type, s.Type,
+		s.Type)
 }
 
 // decodeFunction1 decodes rcp, sqrt, rsqrt, sin, cos, lg2, ex2 and tanh.
 func decodeFunction1(d *decoder, in *ptx.Inst, m *modifiers) error {
 	approx := m.has("approx")
 	s := m.style()
-	switch s.typ {
+	switch s.Type {
 	case ptx.F32:
 	case ptx.F64:
 		if !slices.Contains([]string{"rcp", "sqrt", "rsqrt"}, in.Op) {
 			return errType
 		}
 		if approx {
-			return d.compute("", coarse(in.Op), in.Args, s.typ, s.typ)
+			return d.compute("", scalar.Coarse(in.Op), in.Args, s.Type, s.Type)
 		}
 	case ptx.F16, ptx.F16x2, ptx.BF16, ptx.BF16x2:
 		if in.Op != "ex2" && in.Op != "tanh" {
 			return errType
 		}
-		if s.ftz && s.typ != ptx.F16 && s.typ != ptx.F16x2 {
-			s.ftz = false
+		if s.FTZ && s.Type != ptx.F16 && s.Type != ptx.F16x2 {
+			s.FTZ = false
 		}
 	default:
 		return errType
 	}
-	return d.compute(s.key(in.Op), s.apply(floatUnaryOp(in.Op, s)), in.Args, s.typ, s.typ)
-}
-
-// coarse is rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64: only the upper half of
-// operand and result counts, subnormals are flushed.
-func coarse(op string) scalarFunc {
-	f := floatFunctions[op]
-	flush := func(a uint64) uint64 {
-		if a&0x7ff0000000000000 == 0 {
-			a &= 1 << 63
-		}
-		return a &^ 0xffffffff
-	}
-	return func(a, _, _ uint64) uint64 {
-		r := f(toF64(flush(a)))
-		return flush(bits64(r, a))
-	}
+	return d.compute(floatKey(s, in.Op), s.Apply(scalar.FloatUnary(in.Op, s)), in.Args, s.Type,
+		s.Type)
 }
 
 // decodeCopysign decodes copysign: the magnitude of b with the sign of a.
@@ -126,9 +109,7 @@ func decodeCopysign(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.F32 && t != ptx.F64 {
 		return errType
 	}
-	sign := formatOf(t).SignBit()
-	f := func(a, b, _ uint64) uint64 { return a&sign | b&^sign }
-	return d.compute("", f, in.Args, t, t, t)
+	return d.compute("", scalar.CopySign(t), in.Args, t, t, t)
 }
 
 // decodeTestp decodes testp, which classifies a number.
@@ -138,23 +119,5 @@ func decodeTestp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.F32 && t != ptx.F64 || class == "" {
 		return errType
 	}
-	fm := formatOf(t)
-	inf, least := fm.Infinity(), uint64(1)<<(fm.Precision-1)
-	f := func(a, _, _ uint64) uint64 {
-		a &= fm.SignBit() - 1
-		switch class {
-		case "finite":
-			return boolBit(a < inf)
-		case "infinite":
-			return boolBit(a == inf)
-		case "number":
-			return boolBit(a <= inf)
-		case "notanumber":
-			return boolBit(a > inf)
-		case "normal":
-			return boolBit((a >= least || a == 0) && a < inf)
-		}
-		return boolBit(a != 0 && a < least)
-	}
-	return d.compute("", f, in.Args, ptx.Pred, t)
+	return d.compute("", scalar.Classify(t, class), in.Args, ptx.Pred, t)
 }

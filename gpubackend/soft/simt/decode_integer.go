@@ -6,20 +6,10 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 var errType = errors.New("type not supported")
-
-// isInteger tells whether t is an integer of 16, 32 or 64 bits; bits counts .bN.
-func isInteger(t ptx.Type, bits bool) bool {
-	switch t {
-	case ptx.U16, ptx.S16, ptx.U32, ptx.S32, ptx.U64, ptx.S64:
-		return true
-	case ptx.B16, ptx.B32, ptx.B64:
-		return bits
-	}
-	return false
-}
 
 // decodeArith decodes add, sub, min, max, and mul of all types.
 func decodeArith(d *decoder, in *ptx.Inst, m *modifiers) error {
@@ -38,13 +28,13 @@ func decodeArith(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if packed := packedInteger(m, t); packed != ptx.NoType || relu {
 		return errType
 	}
-	if !isInteger(t, false) || sat && t != ptx.S32 {
+	if !scalar.IsInteger(t, false) || sat && t != ptx.S32 {
 		return errType
 	}
 	if sat {
-		return d.compute("", saturating(in.Op), in.Args, t, t, t)
+		return d.compute("", scalar.Saturating(in.Op), in.Args, t, t, t)
 	}
-	return d.compute(in.Op+"."+sizeKey(in.Op, t), integerBinary(in.Op, t), in.Args, t, t, t)
+	return d.compute(in.Op+"."+sizeKey(in.Op, t), scalar.Integer(in.Op, t), in.Args, t, t, t)
 }
 
 // packedInteger reports .u16x2 and the like, which are no types of package ptx.
@@ -90,45 +80,23 @@ func sizeKey(op string, t ptx.Type) string {
 	return t.String()
 }
 
-func saturating(op string) scalarFunc {
-	if op == "add" {
-		return func(a, b, _ uint64) uint64 { return saturate32(int64(int32(a)) + int64(int32(b))) }
-	}
-	return func(a, b, _ uint64) uint64 { return saturate32(int64(int32(a)) - int64(int32(b))) }
-}
-
-// wideType is the integer type of twice the size.
-func wideType(t ptx.Type) ptx.Type {
-	switch t {
-	case ptx.U16:
-		return ptx.U32
-	case ptx.S16:
-		return ptx.S32
-	case ptx.U32:
-		return ptx.U64
-	case ptx.S32:
-		return ptx.S64
-	}
-	return ptx.NoType
-}
-
 func decodeMul(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t := peekType(m); t.Float() {
 		return d.floatBinary("mul", in, m)
 	}
 	half := m.oneOf("lo", "hi", "wide")
 	t := m.typ()
-	if !isInteger(t, false) || half == "" {
+	if !scalar.IsInteger(t, false) || half == "" {
 		return errType
 	}
 	dt := t
 	if half == "wide" {
-		if dt = wideType(t); dt == ptx.NoType {
+		if dt = scalar.WideType(t); dt == ptx.NoType {
 			return errType
 		}
 	}
 	op := "mul." + half
-	return d.compute(op+"."+sizeKey(op, t), integerBinary(op, t), in.Args, dt, t, t)
+	return d.compute(op+"."+sizeKey(op, t), scalar.Integer(op, t), in.Args, dt, t, t)
 }
 
 // decodeMad decodes mad, which is fma for floating-point types.
@@ -142,26 +110,21 @@ func decodeMad(d *decoder, in *ptx.Inst, m *modifiers) error {
 	half := m.oneOf("lo", "hi", "wide")
 	sat := m.has("sat")
 	t := m.typ()
-	if !isInteger(t, false) || half == "" || sat && (half != "hi" || t != ptx.S32) {
+	if !scalar.IsInteger(t, false) || half == "" || sat && (half != "hi" || t != ptx.S32) {
 		return errType
 	}
 	dt := t
 	if half == "wide" {
-		if dt = wideType(t); dt == ptx.NoType {
+		if dt = scalar.WideType(t); dt == ptx.NoType {
 			return errType
 		}
 	}
-	mul := integerBinary("mul."+half, t)
+	mul := scalar.Integer("mul."+half, t)
 	if sat {
-		f := func(a, b,
-			c uint64) uint64 {
-			return saturate32(int64(mul(a, b, 0)) + int64(int32(c)))
-		}
-		return d.compute("", f, in.Args, dt, t, t, dt)
+		return d.compute("", scalar.SaturatingAddTo(mul), in.Args, dt, t, t, dt)
 	}
-	f := func(a, b, c uint64) uint64 { return mul(a, b, 0) + c }
 	op := "mad." + half
-	return d.compute(op+"."+sizeKey(op, t), f, in.Args, dt, t, t, dt)
+	return d.compute(op+"."+sizeKey(op, t), scalar.AddTo(mul), in.Args, dt, t, t, dt)
 }
 
 // decodeMul24 decodes mul24 and mad24.
@@ -172,21 +135,11 @@ func decodeMul24(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.U32 && t != ptx.S32 || sat {
 		return errType
 	}
-	mul := func(a, b uint64) uint64 {
-		if t == ptx.S32 {
-			a, b = uint64(int64(a<<40)>>40), uint64(int64(b<<40)>>40)
-		} else {
-			a, b = a&0xffffff, b&0xffffff
-		}
-		if high {
-			return a * b >> 16
-		}
-		return a * b
-	}
+	mul := scalar.Product24(t, high)
 	if in.Op == "mul24" {
-		return d.compute("", func(a, b, _ uint64) uint64 { return mul(a, b) }, in.Args, t, t, t)
+		return d.compute("", mul, in.Args, t, t, t)
 	}
-	return d.compute("", func(a, b, c uint64) uint64 { return mul(a, b) + c }, in.Args, t, t, t, t)
+	return d.compute("", scalar.AddTo(mul), in.Args, t, t, t, t)
 }
 
 func decodeDivRem(d *decoder, in *ptx.Inst, m *modifiers) error {
@@ -194,10 +147,10 @@ func decodeDivRem(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return d.floatDivide(in, m)
 	}
 	t := m.typ()
-	if !isInteger(t, false) {
+	if !scalar.IsInteger(t, false) {
 		return errType
 	}
-	return d.compute(in.Op+"."+t.String(), integerBinary(in.Op, t), in.Args, t, t, t)
+	return d.compute(in.Op+"."+t.String(), scalar.Integer(in.Op, t), in.Args, t, t, t)
 }
 
 // decodeLogic decodes and, or, xor.
@@ -209,7 +162,7 @@ func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.B16 && t != ptx.B32 && t != ptx.B64 {
 		return errType
 	}
-	return d.compute(in.Op+"."+sizeKey(in.Op, t), integerBinary(in.Op, t), in.Args, t, t, t)
+	return d.compute(in.Op+"."+sizeKey(in.Op, t), scalar.Integer(in.Op, t), in.Args, t, t, t)
 }
 
 // predicates emits logic on predicates.
@@ -236,20 +189,20 @@ func decodeIntUnary(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t == ptx.Pred && in.Op == "not" && len(in.Args) == 2 {
 		return d.predicates(execPredNot, in.Args)
 	}
-	if !isInteger(t, true) {
+	if !scalar.IsInteger(t, true) {
 		return errType
 	}
 	dt := t
 	if in.Op == "popc" || in.Op == "clz" {
 		dt = ptx.U32
 	}
-	return d.compute(in.Op+"."+sizeKey(in.Op, t), integerUnary(in.Op, t), in.Args, dt, t)
+	return d.compute(in.Op+"."+sizeKey(in.Op, t), scalar.IntegerUnary(in.Op, t), in.Args, dt, t)
 }
 
 func decodeShift(d *decoder, in *ptx.Inst, m *modifiers) error {
 	t := m.typ()
-	if !isInteger(t, true) {
+	if !scalar.IsInteger(t, true) {
 		return errType
 	}
-	return d.compute(in.Op+"."+sizeKey(in.Op, t), integerBinary(in.Op, t), in.Args, t, t, ptx.U32)
+	return d.compute(in.Op+"."+sizeKey(in.Op, t), scalar.Integer(in.Op, t), in.Args, t, t, ptx.U32)
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // space takes the state space of a memory instruction.
@@ -250,7 +251,7 @@ func decodeCvta(d *decoder, in *ptx.Inst, m *modifiers) error {
 	case space == ptx.Generic:
 		return errType
 	case window == 0:
-		return d.compute("mov."+sizeKey("mov", t), identity, in.Args, t, t)
+		return d.compute("mov."+sizeKey("mov", t), scalar.Identity, in.Args, t, t)
 	case to:
 		return d.compute("", func(a, _, _ uint64) uint64 { return a - window }, in.Args, t, t)
 	case t == ptx.U32:
@@ -276,7 +277,7 @@ func decodeIsspacep(d *decoder, in *ptx.Inst, m *modifiers) error {
 	default:
 		return errType
 	}
-	f := func(a, _, _ uint64) uint64 { return boolBit(a>>windowShift == window) }
+	f := func(a, _, _ uint64) uint64 { return scalar.Bit(a>>windowShift == window) }
 	return d.compute("", f, in.Args, ptx.Pred, ptx.U64)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // geometry is the shape in which a texture or surface instruction sees its image.
@@ -206,8 +207,10 @@ var textureQueries = map[string]func(*sampler.Texture) uint32{
 	"depth":             func(t *sampler.Texture) uint32 { return t.Size().Depth },
 	"array_size":        func(t *sampler.Texture) uint32 { return t.Size().Depth },
 	"num_mipmap_levels": func(t *sampler.Texture) uint32 { return uint32(len(t.Levels)) },
-	"normalized_coords": func(t *sampler.Texture) uint32 { return uint32(boolBit(t.Normalized)) },
+	"normalized_coords": func(t *sampler.Texture) uint32 { return bit32(t.Normalized) },
 }
+
+func bit32(b bool) uint32 { return uint32(scalar.Bit(b)) }
 
 // surfaceQueries are what suq can ask for.
 var surfaceQueries = map[string]func(*sampler.Surface) uint32{

@@ -2,7 +2,11 @@
 
 package simt
 
-import "math"
+import (
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
+)
 
 //go:generate go run ./lanegen
 
@@ -12,8 +16,8 @@ import "math"
 var fastExecs = goExecs
 
 var (
-	canonicalNaN32 = math.Float32frombits(nan32)
-	canonicalNaN64 = math.Float64frombits(nan64)
+	canonicalNaN32 = math.Float32frombits(scalar.NaN32)
+	canonicalNaN64 = math.Float64frombits(scalar.NaN64)
 )
 
 func canon32(x float32) float32 {
@@ -24,7 +28,7 @@ func canon32(x float32) float32 {
 }
 
 func flushF32(x float32) float32 {
-	return math.Float32frombits(uint32(flush32(uint64(math.Float32bits(x)))))
+	return math.Float32frombits(uint32(scalar.Flush32(uint64(math.Float32bits(x)))))
 }
 
 func canon64(x float64) float64 {
@@ -41,10 +45,10 @@ func carry64(r float64, operands ...float64) float64 {
 	}
 	for _, x := range operands {
 		if x != x {
-			return math.Float64frombits(math.Float64bits(x) | quiet64)
+			return math.Float64frombits(math.Float64bits(x) | scalar.Quiet64)
 		}
 	}
-	return math.Float64frombits(invalid64)
+	return math.Float64frombits(scalar.Invalid64)
 }
 
 func neg32(x float32) float32 { return canon32(-x) }

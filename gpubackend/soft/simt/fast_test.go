@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // instructionOf is a PTX instruction that decodes to the fast version key.
@@ -85,7 +86,8 @@ var edges = []uint64{0, 1, 2, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000, 0xffff
 	0x7fffffffffffffff, 1 << 63,
 	^uint64(0), 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x80000001,
 	0x4f000000, 0xcf000000,
-	math.Float64bits(1), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), nan64,
+	math.Float64bits(1), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)),
+	scalar.NaN64,
 	math.Float64bits(1e300),
 	0x0000000000000001, 0x8000000000000000, 0x007fffff, 0x00800000}
 
@@ -180,8 +182,8 @@ func compareExecs(t *testing.T, p *Program, in inst, key string) {
 			exec(w, &in, mask)
 			for i := range want {
 				// Which of several NaNs a product hands on differs between processors.
-				if nan := toF64(slab[i]) != toF64(slab[i]) &&
-					toF64(want[i]) != toF64(want[i]); nan && key == "fma.f64" {
+				if nan := scalar.ToF64(slab[i]) != scalar.ToF64(slab[i]) &&
+					scalar.ToF64(want[i]) != scalar.ToF64(want[i]); nan && key == "fma.f64" {
 					continue
 				}
 				if slab[i] != want[i] {

@@ -2,7 +2,10 @@
 
 package simt
 
-import "github.com/paracuda/paracuda/gpubackend/soft/ptx"
+import (
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
+)
 
 // lanes is the number of threads of a warp.
 const lanes = 32
@@ -44,10 +47,6 @@ const (
 // execFunc executes an instruction for the lanes of mask m.
 type execFunc func(w *warp, in *inst, m uint32)
 
-// scalarFunc computes a result for one lane. Operands narrower than 64 bits come
-// zero-extended, predicates as 0 or 1; excess bits of the result are dropped.
-type scalarFunc func(a, b, c uint64) uint64
-
 // inst is a decoded instruction. Operands are the offsets of registers in the
 // frame; constants have registers too, so that there is only this one form.
 type inst struct {
@@ -65,7 +64,7 @@ type inst struct {
 	line   int32
 	// imm is the offset of a memory access, or another constant.
 	imm    uint64
-	scalar scalarFunc
+	scalar scalar.Func
 	mem    memAccess
 	more   *instMore
 }

@@ -4,6 +4,7 @@ package simt
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // The 64-bit word of an mbarrier object: how many arrivals are pending in the
@@ -56,7 +57,7 @@ func decodeMbarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 		if len(in.Args) != 3 && (len(in.Args) != 4 || op != "try_wait") {
 			return errOperands
 		}
-		decoded.imm = boolBit(parity)
+		decoded.imm = scalar.Bit(parity)
 		return d.emitMbarrier(decoded, execMbarrierTest, &in.Args[0], in.Args[1], in.Args[2])
 	}
 	return errType
@@ -148,7 +149,7 @@ func execMbarrierTest(w *warp, in *inst, m uint32) {
 		if in.imm != 0 {
 			phase = token & 1
 		}
-		r[lane] = boolBit(word>>mbarrierPhase != phase)
+		r[lane] = scalar.Bit(word>>mbarrierPhase != phase)
 		return word
 	})
 	w.store(in.d, in.dw, &r, m)

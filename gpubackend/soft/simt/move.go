@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
-
-// identity returns its first operand.
-func identity(a, _, _ uint64) uint64 { return a }
 
 // decodeMov decodes mov, packing and unpacking of vectors included.
 func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
@@ -32,7 +30,7 @@ func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
 			return d.dynamicSpecial(in, t, exec)
 		}
 	}
-	return d.compute("mov."+sizeKey("mov", t), identity, in.Args, t, t)
+	return d.compute("mov."+sizeKey("mov", t), scalar.Identity, in.Args, t, t)
 }
 
 // dynamicSpecial reads a special register that changes while a kernel runs.

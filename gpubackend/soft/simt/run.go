@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // Limits of a launch, those of compute capability 9.0.
@@ -215,7 +216,7 @@ func (r *launchRun) work() {
 		}
 	}()
 	k.cache.memory = r.Memory
-	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * boolBit(r.Cooperative), true}
+	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * scalar.Bit(r.Cooperative), true}
 	b := k.newBlock()
 	for !r.stop.Load() {
 		n := r.next.Add(1) - 1

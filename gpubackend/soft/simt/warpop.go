@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // syncOp describes an instruction that lanes execute together; exec is nil for
@@ -53,16 +54,16 @@ func decodeVote(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 func execVoteAll(w *warp, in *inst, m uint32) {
-	setPred(w.pred(in.d), m, -uint32(boolBit(*w.pred(in.a)&m == m)))
+	setPred(w.pred(in.d), m, -uint32(scalar.Bit(*w.pred(in.a)&m == m)))
 }
 
 func execVoteAny(w *warp, in *inst, m uint32) {
-	setPred(w.pred(in.d), m, -uint32(boolBit(*w.pred(in.a)&m != 0)))
+	setPred(w.pred(in.d), m, -uint32(scalar.Bit(*w.pred(in.a)&m != 0)))
 }
 
 func execVoteUni(w *warp, in *inst, m uint32) {
 	p := *w.pred(in.a) & m
-	setPred(w.pred(in.d), m, -uint32(boolBit(p == 0 || p == m)))
+	setPred(w.pred(in.d), m, -uint32(scalar.Bit(p == 0 || p == m)))
 }
 
 func execBallot(w *warp, in *inst, m uint32) { w.fill(in.d, in.dw, uint64(*w.pred(in.a)&m), m) }
@@ -210,7 +211,7 @@ func decodeRedux(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.U32 && t != ptx.S32 && t != ptx.B32 {
 		return errType
 	}
-	f := integerBinary(op, t)
+	f := scalar.Integer(op, t)
 	if f == nil {
 		return errType
 	}

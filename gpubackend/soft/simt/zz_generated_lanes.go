@@ -6,6 +6,8 @@ package simt
 import (
 	"math"
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // goExecs are the loops in Go by the keys of fastExecs.
@@ -1353,7 +1355,7 @@ func lanesFmaF32(w *warp, in *inst, m uint32) {
 			x := a[i]
 			y := b[i]
 			z := c[i]
-			d[i] = canon32(fma32(x, y, z))
+			d[i] = canon32(scalar.FMA32(x, y, z))
 		}
 		return
 	}
@@ -1362,7 +1364,7 @@ func lanesFmaF32(w *warp, in *inst, m uint32) {
 		x := a[i]
 		y := b[i]
 		z := c[i]
-		d[i] = canon32(fma32(x, y, z))
+		d[i] = canon32(scalar.FMA32(x, y, z))
 	}
 }
 
@@ -1775,7 +1777,7 @@ func lanesFmaFtzF32(w *warp, in *inst, m uint32) {
 			x := a[i]
 			y := b[i]
 			z := c[i]
-			d[i] = flushF32(canon32(fma32(flushF32(x), flushF32(y), flushF32(z))))
+			d[i] = flushF32(canon32(scalar.FMA32(flushF32(x), flushF32(y), flushF32(z))))
 		}
 		return
 	}
@@ -1784,7 +1786,7 @@ func lanesFmaFtzF32(w *warp, in *inst, m uint32) {
 		x := a[i]
 		y := b[i]
 		z := c[i]
-		d[i] = flushF32(canon32(fma32(flushF32(x), flushF32(y), flushF32(z))))
+		d[i] = flushF32(canon32(scalar.FMA32(flushF32(x), flushF32(y), flushF32(z))))
 	}
 }
 

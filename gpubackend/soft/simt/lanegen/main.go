@@ -64,7 +64,8 @@ func (o *op) name() string {
 
 func goLoops(ops []op) string {
 	var b bytes.Buffer
-	b.WriteString(header + "package simt\n\nimport (\n\"math\"\n\"math/bits\"\n)\n\n")
+	b.WriteString(header + "package simt\n\nimport (\n\"math\"\n\"math/bits\"\n\n" +
+		"\"github.com/paracuda/paracuda/gpubackend/soft/scalar\"\n)\n\n")
 	b.WriteString("// goExecs are the loops in Go by the keys of fastExecs.\n" +
 		"var goExecs = map[string]execFunc{\n")
 	for _, o := range ops {

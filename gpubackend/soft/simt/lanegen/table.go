@@ -142,7 +142,7 @@ func floats(t, suffix, canon string) []op {
 	fma := "fmaLane64(x, y, z)"
 	sqrt, rcp := "math.Sqrt(x)", "1 / x"
 	if t == "f32" {
-		fma = "fma32(x, y, z)"
+		fma = "scalar.FMA32(x, y, z)"
 		sqrt = "float32(math.Sqrt(float64(x)))"
 	}
 	wrap := func(expr string, operands string) string {
@@ -195,7 +195,7 @@ func flushing() []op {
 		{key: "mul.ftz.f32", types: three, expr: sum("flushF32(x) * flushF32(y)"),
 			asm: two + "VMULPS Y1, Y0, Y0" + end},
 		{key: "fma.ftz.f32", types: append(three, "f32"),
-			expr: sum("fma32(flushF32(x), flushF32(y), flushF32(z))"),
+			expr: sum("scalar.FMA32(flushF32(x), flushF32(y), flushF32(z))"),
 			asm:  two + flush("Y2") + "VFMADD213PS Y2, Y1, Y0" + end},
 		{key: "div.ftz.f32", types: three, expr: sum("flushF32(x) / flushF32(y)"),
 			asm: two + "VDIVPS Y1, Y0, Y0" + end},

@@ -4,94 +4,9 @@ package simt
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
-
-// comparisons are the names of comparison operators; those for floating-point
-// types that are true for NaN end in u.
-var comparisons = []string{"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
-	"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}
-
-// unsignedNames maps the unsigned spellings to the plain ones.
-var unsignedNames = map[string]string{"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-
-// compareFunc makes the scalar function of a comparison.
-func compareFunc(op string, t ptx.Type, ftz bool) scalarFunc {
-	if t.Float() {
-		return compareFloat(op, t, ftz)
-	}
-	unsigned := !t.Signed()
-	if plain, ok := unsignedNames[op]; ok {
-		op, unsigned = plain, true
-	}
-	less := func(a, b uint64) bool { return int64(widen(t, a)) < int64(widen(t, b)) }
-	if unsigned {
-		less = func(a, b uint64) bool { return widen(t, a) < widen(t, b) }
-	}
-	switch op {
-	case "eq":
-		return func(a, b, _ uint64) uint64 { return boolBit(widen(t, a) == widen(t, b)) }
-	case "ne":
-		return func(a, b, _ uint64) uint64 { return boolBit(widen(t, a) != widen(t, b)) }
-	case "lt":
-		return func(a, b, _ uint64) uint64 { return boolBit(less(a, b)) }
-	case "le":
-		return func(a, b, _ uint64) uint64 { return boolBit(!less(b, a)) }
-	case "gt":
-		return func(a, b, _ uint64) uint64 { return boolBit(less(b, a)) }
-	case "ge":
-		return func(a, b, _ uint64) uint64 { return boolBit(!less(a, b)) }
-	}
-	return nil
-}
-
-func compareFloat(op string, t ptx.Type, ftz bool) scalarFunc {
-	fm := formatOf(t)
-	value := fm.Value
-	if t == ptx.F64 {
-		value = toF64
-	}
-	if t == ptx.F32 {
-		value = func(a uint64) float64 { return float64(toF32(a)) }
-		if ftz {
-			value = func(a uint64) float64 { return float64(toF32(flush32(a))) }
-		}
-	}
-	var test func(x, y float64) bool
-	switch op {
-	case "eq":
-		test = func(x, y float64) bool { return x == y }
-	case "ne":
-		test = func(x, y float64) bool { return x < y || x > y }
-	case "lt":
-		test = func(x, y float64) bool { return x < y }
-	case "le":
-		test = func(x, y float64) bool { return x <= y }
-	case "gt":
-		test = func(x, y float64) bool { return x > y }
-	case "ge":
-		test = func(x, y float64) bool { return x >= y }
-	case "equ":
-		test = func(x, y float64) bool { return !(x < y || x > y) }
-	case "neu":
-		test = func(x, y float64) bool { return x != y }
-	case "ltu":
-		test = func(x, y float64) bool { return !(x >= y) }
-	case "leu":
-		test = func(x, y float64) bool { return !(x > y) }
-	case "gtu":
-		test = func(x, y float64) bool { return !(x <= y) }
-	case "geu":
-		test = func(x, y float64) bool { return !(x < y) }
-	case "num":
-		test = func(x, y float64) bool { return x == x && y == y }
-	case "nan":
-		test = func(x, y float64) bool { return x != x || y != y }
-	default:
-		return nil
-	}
-	return func(a, b, _ uint64) uint64 { return boolBit(test(value(a), value(b))) }
-}
 
 // comparison is what setp and set have in common.
 type comparison struct {
@@ -100,7 +15,7 @@ type comparison struct {
 }
 
 func (m *modifiers) comparison() comparison {
-	return comparison{op: m.oneOf(comparisons...), combine: m.oneOf("and", "or", "xor"),
+	return comparison{op: m.oneOf(scalar.Comparisons...), combine: m.oneOf("and", "or", "xor"),
 		ftz: m.has("ftz")}
 }
 
@@ -113,7 +28,7 @@ func (c comparison) key(t ptx.Type) string {
 			return "setp." + op + "." + sizeKey("mov", t)
 		}
 	case "lo", "ls", "hi", "hs":
-		return "setp." + unsignedNames[op] + "." + sizeKey("mov", t)
+		return "setp." + scalar.UnsignedNames[op] + "." + sizeKey("mov", t)
 	}
 	if c.ftz {
 		return ""
@@ -127,7 +42,7 @@ func (c comparison) key(t ptx.Type) string {
 func (c comparison) emit(
 	d *decoder, t ptx.Type, args []ptx.Operand, inverse bool,
 ) (r, q int, err error) {
-	f := compareFunc(c.op, t, c.ftz)
+	f := scalar.Compare(c.op, t, c.ftz)
 	if f == nil || t == ptx.Pred || t.Size() > 8 || t == ptx.F16x2 || t == ptx.BF16x2 {
 		return 0, 0, errType
 	}
@@ -170,7 +85,7 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if in.Args[0].Kind == ptx.Pair {
 		dests = in.Args[0].Elems
 	}
-	if f := compareFunc(c.op, t, c.ftz); f != nil && c.combine == "" && len(dests) == 1 &&
+	if f := scalar.Compare(c.op, t, c.ftz); f != nil && c.combine == "" && len(dests) == 1 &&
 		t.Size() <= 8 &&
 		t != ptx.F16x2 && t != ptx.BF16x2 && t != ptx.Pred {
 		return d.compute(c.key(t), f, in.Args, ptx.Pred, t, t)
@@ -194,15 +109,15 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // setpPacked decodes setp on packed operands: a destination for each half.
 func (d *decoder) setpPacked(in *ptx.Inst, c comparison, t ptx.Type, dests []ptx.Operand) error {
-	f := compareFunc(c.op, elementOf(t), c.ftz)
+	f := scalar.Compare(c.op, scalar.ElementOf(t), c.ftz)
 	if f == nil || c.combine != "" || len(dests) != 2 || len(in.Args) != 3 {
 		return errType
 	}
 	// Both results go into a register first, since a destination may not be
 	// written before the operands are read.
 	both := ptx.Operand{Kind: ptx.Reg, Reg: d.temporary(ptx.B32)}
-	if err := d.compute("", packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32, t,
-		t); err != nil {
+	if err := d.compute("", scalar.Packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32,
+		t, t); err != nil {
 		return err
 	}
 	for i, dest := range dests {
@@ -212,14 +127,6 @@ func (d *decoder) setpPacked(in *ptx.Inst, c comparison, t ptx.Type, dests []ptx
 		}
 	}
 	return nil
-}
-
-// elementOf is the type of the halves of a packed type.
-func elementOf(t ptx.Type) ptx.Type {
-	if t == ptx.F16x2 {
-		return ptx.F16
-	}
-	return ptx.BF16
 }
 
 // decodeSet decodes set, which gives all ones or 1.0.
@@ -239,7 +146,7 @@ func decodeSet(d *decoder, in *ptx.Inst, m *modifiers) error {
 	one := uint64(0xffffffff)
 	switch dt {
 	case ptx.F32, ptx.F16, ptx.BF16:
-		one = formatOf(dt).Encode(1, softfloat.Nearest)
+		one = scalar.FormatOf(dt).Encode(1, softfloat.Nearest)
 	case ptx.U16, ptx.S16:
 		one = 0xffff
 	case ptx.U32, ptx.S32:
@@ -252,17 +159,17 @@ func decodeSet(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // setPacked decodes set on both halves of packed operands.
 func (d *decoder) setPacked(in *ptx.Inst, c comparison, dt, t ptx.Type) error {
-	f := compareFunc(c.op, elementOf(t), c.ftz)
+	f := scalar.Compare(c.op, scalar.ElementOf(t), c.ftz)
 	if f == nil || c.combine != "" {
 		return errType
 	}
 	one := uint64(0xffff)
 	if dt == t {
-		one = formatOf(t).Encode(1, softfloat.Nearest)
+		one = scalar.FormatOf(t).Encode(1, softfloat.Nearest)
 	} else if dt != ptx.U32 && dt != ptx.S32 {
 		return errType
 	}
-	g := packed(func(a, b, c uint64) uint64 { return one & -f(a, b, c) })
+	g := scalar.Packed(func(a, b, c uint64) uint64 { return one & -f(a, b, c) })
 	return d.compute("", g, in.Args, dt, t, t)
 }
 
@@ -272,40 +179,15 @@ func decodeSelp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t == ptx.NoType || t == ptx.Pred || t.Size() > 8 || t.Size() == 1 {
 		return errType
 	}
-	f := func(a, b, c uint64) uint64 {
-		if c != 0 {
-			return a
-		}
-		return b
-	}
-	return d.compute("selp."+sizeKey("mov", t), f, in.Args, t, t, t, ptx.Pred)
+	return d.compute("selp."+sizeKey("mov", t), scalar.SelectIf, in.Args, t, t, t, ptx.Pred)
 }
 
 // decodeSlct decodes slct: a if c is not negative, else b.
 func decodeSlct(d *decoder, in *ptx.Inst, m *modifiers) error {
 	ftz := m.has("ftz")
 	t, ct := m.typ(), m.typ()
-	f := func(a, b, c uint64) uint64 {
-		if int32(c) >= 0 {
-			return a
-		}
-		return b
-	}
-	if ct == ptx.F32 {
-		f = func(a, b, c uint64) uint64 {
-			if ftz {
-				c = flush32(c)
-			}
-			if toF32(c) >= 0 {
-				return a
-			}
-			return b
-		}
-	} else if ct != ptx.S32 {
+	if ct != ptx.F32 && ct != ptx.S32 || t.Size() < 2 || t.Size() > 8 {
 		return errType
 	}
-	if t.Size() < 2 || t.Size() > 8 {
-		return errType
-	}
-	return d.compute("", f, in.Args, t, t, t, ct)
+	return d.compute("", scalar.SelectBySign(ct, ftz), in.Args, t, t, t, ct)
 }
