@@ -45,6 +45,7 @@ guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/init
 	$(MAKE) -s -C guestdriver/libcuda
 	$(MAKE) -s -C guestdriver/nvml
+	$(MAKE) -s -C guestdriver/smi
 	$(MAKE) -s -C guestdriver/cupti
 	$(MAKE) -s -C guestdriver/doctor
 	$(MAKE) -s -C guestdriver/cdi

@@ -43,6 +43,7 @@ func TestHostPackage(t *testing.T) {
 		"usr/share/bash-completion/completions/paracuda", "etc/paracuda/vms/",
 		"usr/share/zsh/vendor-completions/_paracuda", "etc/paracuda/arbiter.toml",
 		"etc/apparmor.d/abstractions/libvirt-qemu.d/paracuda",
+		"etc/default/paracuda-arbiter",
 		"usr/share/doc/paracuda-host/examples/vm.conf",
 		"usr/share/doc/paracuda-host/examples/paracuda.rules.yml",
 		"usr/share/doc/paracuda-host/examples/grafana-paracuda.json",

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // nvmlTools is where the distribution's nvidia-smi and pynvml lie.
@@ -82,6 +83,103 @@ func TestNvidiaSMI(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ownSMI is the guest package's small nvidia-smi.
+var ownSMI = filepath.Join(root, "build/guest/lib/paracuda/nvidia-smi")
+
+// alike are command lines for which the package's nvidia-smi prints what NVIDIA's does: but for the
+// time and the version of NVIDIA's in the table.
+var alike = []string{
+	"", "-L", "-i 0", "-i 9",
+	"--query-gpu=index,count,name,gpu_uuid,pci.bus_id,pci.domain,pci.bus,pci.device," +
+		"driver_version,compute_cap,compute_mode,persistence_mode --format=csv",
+	"--query-gpu=memory.total,utilization.memory --format=csv",
+	"--query-gpu=gpu_name,gpu_bus_id,memory.total --format=csv,noheader,nounits",
+	"--query-gpu=serial,fan.speed,pstate,temperature.gpu,temperature.memory,power.draw," +
+		"power.limit,enforced.power.limit,power.default_limit,power.min_limit,power.max_limit," +
+		"vbios_version --format=csv",
+	"--query-gpu=clocks.gr,clocks.sm,clocks.mem,clocks.video,clocks.current.sm,clocks.max.gr," +
+		"clocks.max.sm,clocks.max.mem,ecc.mode.current,ecc.mode.pending,display_active," +
+		"display_mode,pcie.link.gen.current,pcie.link.gen.max,pcie.link.width.current," +
+		"pcie.link.width.max --format=csv",
+	"--query-gpu=name,no.such.field --format=csv",
+	"--query-compute-apps=pid,process_name,used_memory,gpu_name,gpu_uuid,gpu_bus_id --format=csv",
+}
+
+// TestOwnNvidiaSMI compares the guest package's nvidia-smi with Debian's, in a VM with two GPUs and
+// a program that uses them.
+func TestOwnNvidiaSMI(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		theirs := filepath.Join(nvmlTools(t), "nvidia-smi")
+		holder := filepath.Join(logDir(t), "call")
+		if r := command(t, time.Minute, root, "gcc", "-O1", "-o", holder, "tests/guests/call.c",
+			"-ldl"); r.exit != 0 {
+			t.Fatal(r.stderr)
+		}
+		var script strings.Builder
+		script.WriteString(`"$1" hold >/tmp/holding & while ! grep -q . /tmp/holding; do sleep 0.1
+			done` + "\n")
+		for _, args := range alike {
+			for _, smi := range []string{theirs, ownSMI} {
+				script.WriteString(smi + " " + args + "; echo \"code $?\"; echo '----'\n")
+			}
+		}
+		script.WriteString("kill $!\n")
+		r := vm.run(t, 2*vm.limit, "--gpu", "soft:2", "--", "sh", "-c", script.String(), "sh",
+			holder)
+		said := strings.Split(r.stdout, "----\n")
+		if r.exit != 0 || len(said) != 2*len(alike)+1 {
+			t.Fatalf("exit code %d, %d answers:%s%s", r.exit, len(said), tail(r.stdout),
+				tail(r.stderr))
+		}
+		ofTheirs := regexp.MustCompile(`(?m)^\w{3} \w{3} [ 0-9:]+ $|NVIDIA-SMI \S+ +`)
+		busy := regexp.MustCompile(`(?m)\d+%  `)
+		for i, args := range alike {
+			want, got := said[2*i], said[2*i+1]
+			for _, varies := range []*regexp.Regexp{ofTheirs, busy} {
+				want, got = varies.ReplaceAllString(want, ""), varies.ReplaceAllString(got, "")
+			}
+			if got != want {
+				t.Errorf("nvidia-smi %s prints\n%swant\n%s", args, got, want)
+			}
+		}
+	})
+}
+
+// TestOwnNvidiaSMIAlone: what it says where there is no GPU or no library, and of what it hasn't.
+func TestOwnNvidiaSMIAlone(t *testing.T) {
+	if _, err := os.Stat(ownSMI); err != nil {
+		skip(t, "run make guest first: %v", err)
+	}
+	ours, empty := filepath.Join(root, "build/guest/lib"), t.TempDir()
+	compile(t, empty, "libnvidia-ml.so.1", "int nvmlInit_v2() { return 0; }")
+	for name, tt := range map[string]struct {
+		libraries string
+		args      []string
+		exit      int
+		says      string
+	}{
+		"no GPU":        {ours, nil, 9, "the driver has no GPU: paracuda-doctor"},
+		"no library":    {"/nowhere", nil, 12, "no libnvidia-ml.so.1: paracuda-doctor library"},
+		"another's":     {empty, nil, 12, "lacks functions: paracuda-doctor library"},
+		"an option":     {ours, []string{"--gpu-reset"}, 2, "hasn't --gpu-reset: see"},
+		"a command":     {ours, []string{"topo", "-m"}, 2, "hasn't topo: see nvidia-smi --help"},
+		"a format":      {ours, []string{"--query-gpu=name", "--format=xml"}, 2, "not xml: see"},
+		"no format":     {ours, []string{"--query-gpu=name"}, 2, "--format=csv: see"},
+		"not a seconds": {ours, []string{"-l", "soon"}, 2, "want seconds, not soon: see"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := command(t, time.Minute, root, append([]string{"env",
+				"LD_LIBRARY_PATH=" + tt.libraries, ownSMI}, tt.args...)...)
+			if r.exit != tt.exit || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
+				!strings.Contains(r.stderr, tt.says) {
+				t.Errorf("exit code %d, %q, %q, want %d and %q", r.exit, r.stdout, r.stderr,
+					tt.exit, tt.says)
+			}
+		})
+	}
 }
 
 // TestPynvml asks what Python programs ask NVML.

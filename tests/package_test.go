@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,8 @@ func guestPackage(t *testing.T) string {
 			skip(t, "the guest package is built with %s: %v", need, err)
 		}
 	}
-	for _, file := range []string{"lib/libcuda.so.1", "bin/paracuda-doctor", "bin/paracuda-cdi"} {
+	for _, file := range []string{"lib/libcuda.so.1", "bin/paracuda-doctor", "bin/paracuda-cdi",
+		"lib/paracuda/nvidia-smi"} {
 		if _, err := os.Stat(filepath.Join(root, "build/guest", file)); err != nil {
 			skip(t, "run make guest first: %v", err)
 		}
@@ -89,7 +91,7 @@ func newSystem(t *testing.T, scripts string) *aSystem {
 			t.Fatal(err)
 		}
 	}
-	s.put("dev/null")
+	s.put("dev/null", "usr/bin/")
 	return s
 }
 
@@ -217,6 +219,49 @@ func TestPackageIsConfigured(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPackageOffersNvidiaSMI: ours is in PATH where there is no other, and Debian's own may come
+// and go beside it.
+func TestPackageOffersNvidiaSMI(t *testing.T) {
+	const smi, ours = "usr/bin/nvidia-smi", "../lib/paracuda/nvidia-smi"
+	scripts := control(t)
+	s := newSystem(t, scripts)
+	s.put("lib/", "usr/lib/paracuda/nvidia-smi")
+	is := func(when, want string) {
+		t.Helper()
+		if got, _ := os.Readlink(filepath.Join(s.root, smi)); got != want {
+			t.Errorf("%s: nvidia-smi is %q, want %q", when, got, want)
+		}
+	}
+	run := func(script, argument string) {
+		t.Helper()
+		if r := s.run(script, argument); r.exit != 0 {
+			t.Errorf("%s %s: exit code %d: %s", script, argument, r.exit, r.stderr)
+		}
+	}
+	run("postinst", "configure")
+	is("installed", ours)
+	run("prerm", "upgrade")
+	is("upgraded", ours)
+	// Debian's, as update-alternatives has it.
+	const theirs = "../../etc/alternatives/nvidia--nvidia-smi"
+	file := filepath.Join(s.root, smi)
+	s.put("etc/alternatives/nvidia--nvidia-smi")
+	if err := errors.Join(os.Remove(file), os.Symlink(theirs, file)); err != nil {
+		t.Fatal(err)
+	}
+	run("postinst", "triggered")
+	is("beside Debian's", theirs)
+	run("prerm", "remove")
+	is("ours removed", theirs)
+	if err := os.Remove(filepath.Join(s.root, "etc/alternatives/nvidia--nvidia-smi")); err != nil {
+		t.Fatal(err)
+	}
+	run("postinst", "triggered")
+	is("Debian's removed", ours)
+	run("prerm", "remove")
+	is("both removed", "")
 }
 
 // TestPackageIsRemoved takes it away, upgrades it, and takes it away while a program uses the
