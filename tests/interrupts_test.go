@@ -16,10 +16,18 @@ type round struct {
 }
 
 // interruptRounds runs the processes, which change places after the first round.
-func interruptRounds(t *testing.T, vm frontEnd, spin string) (rounds []round) {
+func interruptRounds(t *testing.T, vm frontEnd, spin string) []round {
 	t.Helper()
 	program := build(t, "tests/guests/interrupts.c", "-ldl")
 	r := vm.run(t, vm.limit, "--cpus", "2", "--set", "spin-guest="+spin, "--", program)
+	rounds := readRounds(t, r)
+	t.Logf("spin-guest=%s: %+v", spin, rounds)
+	return rounds
+}
+
+// readRounds reads what they say.
+func readRounds(t *testing.T, r result) (rounds []round) {
+	t.Helper()
 	now := round{}
 	for line := range strings.Lines(r.stdout) {
 		var v [2]int
@@ -34,7 +42,6 @@ func interruptRounds(t *testing.T, vm frontEnd, spin string) (rounds []round) {
 	if r.exit != 0 || len(rounds) != 2 {
 		t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 	}
-	t.Logf("spin-guest=%s: %+v", spin, rounds)
 	return rounds
 }
 

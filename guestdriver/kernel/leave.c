@@ -5,7 +5,18 @@
  * host would see that, and might use what is no chain any more. So it gives everything back first.
  */
 
+#include <linux/pci.h>
+
 #include "paracuda.h"
+
+/*
+ * Whether a reset of the device stops the host by itself. On PCI the front end has stopped every
+ * queue of its back end when the reset is over, and a back end that is dead takes no time.
+ */
+bool paracuda_reset_stops(struct paracuda_device *dev)
+{
+	return dev_is_pci(dev->vdev->dev.parent);
+}
 
 static bool paracuda_nothing_asked(struct paracuda_device *dev)
 {

@@ -317,7 +317,8 @@ static void paracuda_remove(struct virtio_device *vdev)
 	/* An orderly end first, if the device is there still. */
 	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
 			   PARACUDA_REMOVE_TIMEOUT);
-	paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
+	if (!paracuda_reset_stops(dev))
+		paracuda_leave(dev, PARACUDA_LEAVE_TIMEOUT);
 	paracuda_end(dev);
 	vdev->priv = NULL;
 	paracuda_device_put(dev);

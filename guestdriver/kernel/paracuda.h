@@ -312,6 +312,7 @@ void paracuda_beat_start(struct paracuda_device *dev);
 void paracuda_beat_stop(struct paracuda_device *dev);
 
 /* leave.c */
+bool paracuda_reset_stops(struct paracuda_device *dev);
 void paracuda_leave(struct paracuda_device *dev, long timeout);
 
 /* share.c */
