@@ -29,6 +29,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
+	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
 // rooms are those of a worker, and what they have in common. No room has the worker: each is given
@@ -54,6 +55,7 @@ type rooms struct {
 	greens     *green.Greens
 	textures   *textures.Textures
 	hello      *hello.Hello
+	waiting    *waiting.Waiting
 	suspension *suspension.Suspension
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
@@ -96,6 +98,14 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
+	w.waiting = waiting.New(waiting.Config{
+		Driver: w.driver, Contexts: w.contexts, Fences: w.fences, Streams: w.streams,
+		Objects: &w.objects, Arena: func() waiting.Arena { return w.arena },
+		Finish: w.finish, WakeGuest: w.chains.wakeSleepers,
+		Ended:       func() { w.pools.Settle() },
+		MayAnnounce: func() bool { return w.admission == nil || w.admission.MayAnnounce() },
+		PollAll:     func() { w.pollWaiters() },
+	})
 	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
 }
 
@@ -103,21 +113,21 @@ func (w *Worker) makeCommon() {
 func (w *Worker) makeMemory() {
 	w.hostMemory = hostmemory.New(hostmemory.Config{
 		Driver: w.driver, Maps: w.maps, Places: w.places, Files: w.chains.filesOf,
-		WhenIdle: w.whenIdle,
+		WhenIdle: w.waiting.WhenIdle,
 		Mapped:   func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
 	})
 	w.sharing = sharing.New(sharing.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle,
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.waiting.WhenIdle,
 		Watch: func() { w.transfers.Watch() }, Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
 		Streams: w.streams, Exports: w.exports,
-		WhenIdle: w.whenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
+		WhenIdle: w.waiting.WhenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
 	})
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
-		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty,
+		WhenIdle: w.waiting.WhenIdle, MakeRoom: w.pools.Empty,
 		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
 	})
 }
@@ -148,12 +158,10 @@ func (w *Worker) makeTransfers() {
 	w.transfers = transfers.New(transfers.Config{
 		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences,
 		Streams: w.streams, Maps: w.maps,
-		Arena: func() transfers.Arena { return w.arena },
-		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
-			return w.synchronize(c, waitStream, uint64(s))
-		},
-		May:      w.mayGoOn,
-		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress,
+		Arena:       func() transfers.Arena { return w.arena },
+		Synchronize: w.waiting.Synchronize,
+		May:         w.mayGoOn,
+		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
 		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
 		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
@@ -167,14 +175,14 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.core())
 	for _, room := range []interface{ Handlers() call.Handlers }{
-		w.hello, w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools,
-		w.sharing, w.greens, w.textures,
+		w.hello, w.waiting, w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs,
+		w.memory, w.pools, w.sharing, w.greens, w.textures,
 	} {
 		w.table.Add(room.Handlers())
 	}
 	w.table.Wrap(w.steps())
-	for _, room := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing,
-		w.textures} {
+	for _, room := range []interface{ Steps() call.Steps }{w.waiting, w.kernels, w.graphs, w.pools,
+		w.sharing, w.textures} {
 		w.table.Wrap(room.Steps())
 	}
 	if w.history != nil {

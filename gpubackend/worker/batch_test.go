@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
 // launchBytes is the size of a launch without parameters.
@@ -108,13 +109,13 @@ func TestFullOfWaitersEndsBatch(t *testing.T) {
 	r := newRig(t)
 	r.policy = handover.Policy{BatchCommands: 65536, BatchBytes: 1 << 20}
 	r.driver.ready = gpubackend.NotReady
-	for range maxWaiters + 10 {
+	for range waiting.Most + 10 {
 		r.send(gpubackend.OpStreamSynchronize, true, 1, nil, 0)
 	}
 	r.pass(t, 10)
-	if got := r.ends(t); got[handover.BatchesStalled] != 1 || len(r.waiters) != maxWaiters ||
+	if got := r.ends(t); got[handover.BatchesStalled] != 1 || r.waiting.Len() != waiting.Most ||
 		!r.arena.Pending() {
-		t.Fatalf("%d calls wait, batches %v", len(r.waiters), got)
+		t.Fatalf("%d calls wait, batches %v", r.waiting.Len(), got)
 	}
 	r.driver.ready = gpubackend.Success
 	r.pollWaiters()
@@ -190,7 +191,7 @@ func TestGrowingBatchKeepsContext(t *testing.T) {
 	r := growing(t)
 	other := r.objects.Add(object.Context, 77, 0)
 	r.driver.ready = gpubackend.NotReady
-	r.waiters = append(r.waiters, waiter{kind: waitContext, reply: true, context: other})
+	r.awaitContext(t, other)
 	r.pollWaiters()
 	if len(r.driver.launches) != 2 || r.driver.context != 77 {
 		t.Fatalf("%d launches before context %d became current", len(r.driver.launches),

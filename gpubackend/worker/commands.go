@@ -13,15 +13,11 @@ import (
 // batch.
 const releaseBytes = wire.RingBytes / 4
 
-// maxWaiters bounds the calls that wait: each thread of the guest has one in its slot, and a few
-// parts of a copy. A guest that has more gets no further until some are over.
-const maxWaiters = 16 * wire.SlotCount
-
 // runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow
 // stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
 	gated := w.beginBatch()
-	if w.arena == nil || len(w.waiters) >= maxWaiters || w.room.waits {
+	if w.arena == nil || w.waiting.Full() || w.room.waits {
 		return false, nil
 	}
 	c := &w.current
@@ -61,7 +57,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			w.submitRipe()
 		}
 		switch {
-		case len(w.waiters) >= maxWaiters:
+		case w.waiting.Full():
 			w.endBatch(handover.BatchesStalled)
 			return true, nil
 		case w.batch.commands >= w.policy.BatchCommands:
@@ -145,6 +141,19 @@ func (w *Worker) failed(result gpubackend.Result) {
 		w.arena.StickyError(int32(result))
 		w.hostFuncs.Fail(result)
 	}
+}
+
+// pollWaiters looks at all that is under way, answers the calls whose wait is over and says whether
+// there were any.
+func (w *Worker) pollWaiters() (answered bool) {
+	if !w.waits() && !w.hostFuncs.Busy() {
+		return false
+	}
+	w.transfers.Poll()
+	if w.hostFuncs.Busy() && w.hostFuncs.Advance() {
+		answered = true
+	}
+	return w.waiting.Poll() || answered
 }
 
 // print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising

@@ -18,12 +18,12 @@
 //	standing still     standstill.go suspend.go room.go (what lacks room)
 //	saved to a file    saved.go savedqueue.go
 //	the gate           gate.go (admission has the rules)
-//	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go pause_*.go
 //	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go
 //
 //	call               a command while it is executed, and the table of handlers
 //	hello              opens the device, and tells the guest process of the GPUs
+//	waiting            calls that wait for the GPU
 //	contexts           which context is current; primary and green ones
 //	streams, kernels   find what the guest names; handles: everything else that it names
 //	fences             points in streams
@@ -67,11 +67,11 @@
 //
 // # Waiting
 //
-// The loop never waits inside a call: a call that waits (synchronize, a copy through the mover)
-// becomes a waiter, polled between commands, so that it delays no other thread of the guest
-// process. With nothing to do the loop polls for Policy.SpinHostUs. After that it naps for as long
-// as a call waits for the GPU, which has no descriptor to sleep on: the guest need not wake it for
-// the next command. Else, and when that has gone on for long, it sleeps on its descriptors.
+// The loop never waits inside a call: a call that waits (synchronize, a copy through the mover) is
+// kept by package waiting and polled between commands, so that it delays no other thread of the
+// guest process. With nothing to do the loop polls for Policy.SpinHostUs. After that it naps for as
+// long as a call waits for the GPU, which has no descriptor to sleep on: the guest need not wake it
+// for the next command. Else, and when that has gone on for long, it sleeps on its descriptors.
 //
 // # The gate
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -120,23 +121,23 @@ func FuzzChains(f *testing.F) {
 func TestCallsThatWaitAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready = gpubackend.NotReady
-	for range 3 * maxWaiters {
+	for range 3 * waiting.Most {
 		r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
 		if _, err := r.runCommands(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.waiters) > maxWaiters || !r.arena.Pending() {
-		t.Fatalf("%d calls wait", len(r.waiters))
+	if r.waiting.Len() > waiting.Most || !r.arena.Pending() {
+		t.Fatalf("%d calls wait", r.waiting.Len())
 	}
 	r.driver.ready = gpubackend.Success
-	for range maxWaiters {
+	for range waiting.Most {
 		r.pollWaiters()
 		if _, err := r.runCommands(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.waiters) > 0 || r.arena.Pending() {
+	if r.waiting.Len() > 0 || r.arena.Pending() {
 		t.Fatal("they wait still")
 	}
 }

@@ -13,10 +13,11 @@ const (
 // caches for the next launch stays there. It says whether the time passed with nothing to do;
 // false: there is something, or others need turns of the loop.
 func (w *Worker) linger() (idle bool) {
-	if len(w.waiters) > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() || w.transfers.Active() {
+	if w.waiting.Len() > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() ||
+		w.transfers.Active() {
 		return false
 	}
-	if len(w.waiters) == 0 {
+	if w.waiting.Len() == 0 {
 		for range lingerIdle {
 			if w.arena.Pending() {
 				return false
@@ -25,12 +26,12 @@ func (w *Worker) linger() (idle bool) {
 		}
 		return true
 	}
-	x := &w.waiters[0]
-	if !x.announced {
+	slot, seq, announced := w.waiting.Announced()
+	if !announced {
 		return false
 	}
 	for range lingerWaiting {
-		if w.arena.Pending() || w.arena.Answered(x.slot, x.seq) {
+		if w.arena.Pending() || w.arena.Answered(slot, seq) {
 			return false
 		}
 		pause()

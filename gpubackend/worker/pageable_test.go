@@ -166,7 +166,7 @@ func replayPageable(r *pageableRig, t *testing.T, address uint64) {
 		r.guest.Write(common, in[:1000])
 		r.want(t, 0, gpubackend.OpGraphLaunch, exec, s)
 		if result := r.call(t, gpubackend.OpStreamSynchronize, s); result == call.Pending {
-			for len(r.waiters) > 0 {
+			for r.waiting.Len() > 0 {
 				r.pollWaiters()
 			}
 		} else if result != gpubackend.Success {

@@ -118,7 +118,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 				m.end(nil)
 				r.work(t)
 			}
-			if s := r.slot(); s.Done != 1 || s.Result != 0 || len(r.waiters) != 0 {
+			if s := r.slot(); s.Done != 1 || s.Result != 0 || r.waiting.Len() != 0 {
 				t.Fatalf("then: %+v", s)
 			}
 			if users := r.chains.maps[1].Users(); users != 0 {

@@ -9,18 +9,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// core are the commands that are the core's own: the steps of the protocol, and calls that wait.
+// core are the commands that are the core's own: the steps of the protocol.
 func (w *Worker) core() call.Handlers {
 	return call.Handlers{
 		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
 		gpubackend.Op(wire.OpReport):     call.Decoded(command.DecodeReport, w.runReport),
 		gpubackend.Op(wire.OpThreadExit): call.Decoded(command.DecodeThreadExit, w.runThreadExit),
-		gpubackend.OpCtxSynchronize: call.Decoded(command.DecodeCtxSynchronize,
-			w.runCtxSynchronize),
-		gpubackend.OpStreamSynchronize: call.Decoded(command.DecodeStreamSynchronize,
-			w.runStreamSynchronize),
-		gpubackend.OpEventSynchronize: call.Decoded(command.DecodeEventSynchronize,
-			w.runEventSynchronize),
 	}
 }
 
@@ -35,9 +29,6 @@ func (w *Worker) steps() call.Steps {
 			command.DecodeDevicePrimaryCtxRelease, w.releasePrimary),
 		gpubackend.OpDevicePrimaryCtxRetain: call.Around(
 			command.DecodeDevicePrimaryCtxRetain, w.retainPrimary),
-		gpubackend.OpStreamQuery:   w.queryStream,
-		gpubackend.OpStreamDestroy: call.Around(command.DecodeStreamDestroy, w.endStream),
-		gpubackend.OpEventDestroy:  call.Around(command.DecodeEventDestroy, w.endEvent),
 	}
 }
 

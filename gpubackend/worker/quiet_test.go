@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -67,6 +68,12 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
+// endless is work that is never over.
+type endless struct{}
+
+func (endless) Advance() gpubackend.Result  { return gpubackend.NotReady }
+func (endless) Over(gpubackend.Result) bool { return true }
+
 // TestRest: while a call waits the worker looks again and again without sleep, for a time, and the
 // guest need not kick.
 func TestRest(t *testing.T) {
@@ -87,7 +94,9 @@ func TestRest(t *testing.T) {
 			r := newRaceRig(t)
 			r.policy.SpinHostUs = c.spin
 			if c.waits {
-				r.waiters = append(r.waiters, waiter{kind: waitContext, context: r.context})
+				waiting := call.New(nil)
+				waiting.Start(&arena.Command{})
+				r.waiting.Await(&waiting, endless{})
 			} else {
 				notify(r.wake) // ends the sleep
 			}
@@ -123,7 +132,7 @@ func TestFetchIsAnnounced(t *testing.T) {
 		if got := len(r.driver.announced) == 1; got != announces {
 			t.Fatalf("announced %v", r.driver.announced)
 		}
-		for range 3 * failurePolls {
+		for range 3 * turns {
 			if r.pollWaiters() {
 				t.Fatal("answered before it was there")
 			}
@@ -133,7 +142,7 @@ func TestFetchIsAnnounced(t *testing.T) {
 		} else {
 			r.driver.ready = gpubackend.Success
 		}
-		if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Done != 1 || r.slot().Result != 0 {
+		if !r.pollWaiters() || r.waiting.Len() != 0 || r.slot().Done != 1 || r.slot().Result != 0 {
 			t.Fatalf("then: %+v", r.slot())
 		}
 	}

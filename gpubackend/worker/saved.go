@@ -53,7 +53,7 @@ func (w *Worker) callsWait() error {
 	switch {
 	case w.room.waits:
 		return errRoom
-	case len(w.waiters) > 0:
+	case w.waiting.Len() > 0:
 		return errWorks
 	}
 	return nil

@@ -28,6 +28,10 @@ const napUntil = 10 * time.Millisecond
 // maxNap is how late a command may be seen that comes during a nap.
 const maxNap = 100 * time.Microsecond
 
+// settleAfter is how long nothing must have happened before the driver is asked about work whose
+// end it didn't see.
+const settleAfter = 20 * time.Microsecond
+
 // wakeSharply has the kernel end the pauses of the calling thread when they are over, not up to 50
 // us later.
 func wakeSharply() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
@@ -43,7 +47,7 @@ func (w *Worker) rest(busy bool) error {
 	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
 	idle := w.quiet.goOn(now, spin, w.waits())
 	if idle >= min(spin, settleAfter) {
-		w.settle()
+		w.waiting.Settle()
 	}
 	w.watchGate(now, idle, spin)
 	switch {
@@ -62,7 +66,7 @@ func (w *Worker) rest(busy bool) error {
 }
 
 // waits says whether calls wait for the GPU, which has no descriptor to sleep on.
-func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.transfers.Active() }
+func (w *Worker) waits() bool { return w.waiting.Len() > 0 || w.transfers.Active() }
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once
 // more.

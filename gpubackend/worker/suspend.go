@@ -145,7 +145,7 @@ func (w *Worker) drainOnce() (why, err error) {
 	switch {
 	case w.graphs.Captures() > 0:
 		return errCaptures, nil
-	case !w.standsStill(), w.hold.whole && len(w.waiters) > 0:
+	case !w.standsStill(), w.hold.whole && w.waiting.Len() > 0:
 		return errWorks, nil
 	}
 	return nil, nil

@@ -32,11 +32,11 @@ func TestWaitForWhatIsGone(t *testing.T) {
 			for range 100 {
 				r.pollWaiters()
 			}
-			if len(r.waiters) != 1 {
+			if r.waiting.Len() != 1 {
 				t.Fatalf("the call was answered %d while the stream was held", r.slot().Result)
 			}
 			r.guestThread(1, func(uint64) {})
-			for len(r.waiters) > 0 {
+			for r.waiting.Len() > 0 {
 				r.pollWaiters()
 			}
 			if result := r.slot().Result; result != 0 {

@@ -50,19 +50,17 @@ type Worker struct {
 	arena   *arena.Arena
 	objects object.Table
 
-	warm      bool // driver was initialised before there was a guest process
-	command   arena.Command
-	table     call.Table
-	current   call.Call
-	buffers   call.Buffers
-	batch     batch
-	waiters   []waiter
-	quiet     quiet
-	announcer announcer
-	watchdog  *watchdog
-	hold      hold
-	room      room
-	unknown   map[gpubackend.Op]bool
+	warm     bool // driver was initialised before there was a guest process
+	command  arena.Command
+	table    call.Table
+	current  call.Call
+	buffers  call.Buffers
+	batch    batch
+	quiet    quiet
+	watchdog *watchdog
+	hold     hold
+	room     room
+	unknown  map[gpubackend.Op]bool
 
 	rooms
 }

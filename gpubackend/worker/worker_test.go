@@ -207,6 +207,24 @@ func (r *rig) call(t testing.TB, op gpubackend.Op, words ...uint64) gpubackend.R
 	return gpubackend.Result(s.Result)
 }
 
+// turns is as many turns of the loop as it takes at least until the driver is asked for a failure.
+const turns = 64
+
+// awaitContext has a call wait for the work of a context, which the driver says isn't done.
+func (r *rig) awaitContext(t testing.TB, context uint64) {
+	t.Helper()
+	before := r.driver.ready
+	r.driver.ready = gpubackend.NotReady
+	c := call.New(nil)
+	c.Start(&arena.Command{})
+	c.Context = context
+	result := r.waiting.WhenIdle(&c, func() (uint64, gpubackend.Result) { return 0, 0 })
+	if result != call.Pending {
+		t.Fatalf("the call doesn't wait: %v", result)
+	}
+	r.driver.ready = before
+}
+
 func (r *rig) slot() (s wire.Slot) {
 	s.Decode(r.mem[wire.Slots:])
 	return s
@@ -374,13 +392,13 @@ func TestAnnouncedAnswers(t *testing.T) {
 		len(r.driver.announced) != 1 {
 		t.Fatalf("synchronize: %d, announced %v", got, r.driver.announced)
 	}
-	for range 3 * failurePolls {
+	for range 3 * turns {
 		if r.pollWaiters() {
 			t.Fatal("answered before the device wrote")
 		}
 	}
 	binary.LittleEndian.PutUint32(r.mem[wire.Slots:], r.driver.announced[0]) // the device writes
-	if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Result != 0 || r.driver.arrived != 1 {
+	if !r.pollWaiters() || r.waiting.Len() != 0 || r.slot().Result != 0 || r.driver.arrived != 1 {
 		t.Fatalf("the answer was not seen: %+v", r.slot())
 	}
 	if got := r.call(t, gpubackend.OpEventQuery, 1); got == call.Pending {
@@ -390,7 +408,7 @@ func TestAnnouncedAnswers(t *testing.T) {
 		t.Fatalf("synchronize again: %d", got)
 	}
 	r.driver.ready = gpubackend.IllegalAddress // work that fails announces nothing
-	for range failurePolls {
+	for range turns {
 		r.pollWaiters()
 	}
 	if s := r.slot(); s.Done != 3 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress {

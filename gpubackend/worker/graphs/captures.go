@@ -52,14 +52,26 @@ func (s *Graphs) endCapture(
 	case gpubackend.Success:
 		delete(s.captures, stream)
 	default:
-		s.LoseCapture(stream)
+		s.loseCapture(stream)
 	}
 	return result
 }
 
-// LoseCapture forgets the graph of the capture that began in a stream, if there is one, and the
+// endStream ends a stream, and the capture that began in it.
+func (s *Graphs) endStream(
+	c *call.Call, a command.StreamDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	stream, _ := s.Streams.Find(c, a.HStream)
+	result := run(c)
+	if result == gpubackend.Success {
+		s.loseCapture(stream)
+	}
+	return result
+}
+
+// loseCapture forgets the graph of the capture that began in a stream, if there is one, and the
 // capture.
-func (s *Graphs) LoseCapture(stream gpubackend.Stream) {
+func (s *Graphs) loseCapture(stream gpubackend.Stream) {
 	g, ok := s.captures[stream]
 	if !ok {
 		return

@@ -70,6 +70,7 @@ func (s *Graphs) Steps() call.Steps {
 		command.DecodeStreamBeginCapture, s.beginCapture)
 	steps[gpubackend.OpStreamBeginCaptureToGraph] = call.Around(
 		command.DecodeStreamBeginCaptureToGraph, s.beginCaptureToGraph)
+	steps[gpubackend.OpStreamDestroy] = call.Around(command.DecodeStreamDestroy, s.endStream)
 	steps[gpubackend.OpStreamEndCapture] = call.Around(command.DecodeStreamEndCapture, s.endCapture)
 	return steps
 }

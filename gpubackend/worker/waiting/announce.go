@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package waiting
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// announcer has the device itself write the answers of calls that synchronize.
+type announcer struct {
+	registered bool // the slots are known to the driver
+	off        bool // they can't be
+	unsettled  bool // an answer came, and the driver wasn't asked whether its work is done
+	polls      uint32
+}
+
+// announce has the device write the answer of a call, if it can.
+func (s *Waiting) announce(x *waiter) bool {
+	if !x.reply || !s.registerSlots() || !s.MayAnnounce() {
+		return false
+	}
+	a := s.Arena()
+	done, ok := a.Prepare(x.slot)
+	if !ok {
+		return false
+	}
+	x.done = a.Address(done)
+	result := s.Driver.Announce(gpubackend.Stream(x.native), x.kind == forContext, x.done, x.seq)
+	return result == gpubackend.Success
+}
+
+// registerSlots makes the slots known to the driver, once.
+func (s *Waiting) registerSlots() bool {
+	a := &s.announcer
+	if a.registered || a.off {
+		return a.registered
+	}
+	arena := s.Arena()
+	b := arena.SlotArea()
+	result := s.Driver.HostRegister(arena.Address(b), uint64(len(b)), true)
+	a.registered = result == gpubackend.Success
+	a.off = !a.registered
+	return a.registered
+}
+
+// failurePolls is how many turns of the loop go by between questions to the driver about an
+// announced answer: work that fails announces nothing.
+const failurePolls = 64
+
+// look is query for any call that waits: its answer may be announced.
+func (s *Waiting) look(x *waiter) gpubackend.Result {
+	if x.work != nil {
+		return x.work.Advance()
+	}
+	if !x.announced {
+		return s.query(x)
+	}
+	if s.Arena().Answered(x.slot, x.seq) {
+		s.settled(x)
+		return gpubackend.Success
+	}
+	a := &s.announcer
+	if a.polls++; a.polls%failurePolls != 0 {
+		return gpubackend.NotReady
+	}
+	return s.query(x)
+}
+
+// settled tells the driver that an announcement has arrived.
+func (s *Waiting) settled(x *waiter) {
+	if s.Contexts.Set(x.context, true) == gpubackend.Success && s.Driver.Announced(x.done, x.seq) {
+		s.Ended()
+	} else {
+		s.announcer.unsettled = true
+	}
+}
+
+// Settle asks the driver about work whose end it didn't see, so that it does. There is time for
+// that when the loop is idle.
+func (s *Waiting) Settle() {
+	if a := &s.announcer; a.unsettled {
+		a.unsettled = false
+		s.Driver.ContextQuery()
+		s.Ended()
+	}
+}
+
+// Announced is the answer that the device writes, if that is all that is waited for.
+func (s *Waiting) Announced() (slot uint16, seq uint32, ok bool) {
+	if len(s.calls) != 1 {
+		return 0, 0, false
+	}
+	x := &s.calls[0]
+	return x.slot, x.seq, x.announced
+}
