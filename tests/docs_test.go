@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/qemu"
@@ -21,7 +21,7 @@ import (
 // TestReferenceIsComplete looks for every key of --set and every counter in the manual.
 func TestReferenceIsComplete(t *testing.T) {
 	manual := string(read(t, "docs/reference.md"))
-	keys := device.Keys()
+	keys := settings.Keys()
 	if len(keys) < 5 {
 		t.Fatalf("found %d keys only", len(keys))
 	}

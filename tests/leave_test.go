@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -34,7 +35,7 @@ func TestDriverLeavesInOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
 		defer cancel()
 		left := &leaver{Device: device.New(device.Config{GPU: "soft",
-			Settings: device.DefaultSettings(), Spawn: noProcesses{}, Log: quietLog()})}
+			Settings: settings.Default(), Spawn: noProcesses{}, Log: quietLog()})}
 		socket, served := serveOnce(t, ctx, left)
 		config := vm.Config{Kind: vm.Kind(front.name), Program: "true", Dir: root,
 			DeviceSocket: socket, Queues: 17, WaitDevice: "/dev/paracuda",

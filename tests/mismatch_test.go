@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vm"
 )
@@ -29,7 +30,7 @@ func TestOtherVersion(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
 		defer cancel()
-		later := device.New(device.Config{GPU: "soft", Settings: device.DefaultSettings(),
+		later := device.New(device.Config{GPU: "soft", Settings: settings.Default(),
 			Version: 99, Log: quietLog()})
 		socket, _ := serveOnce(t, ctx, later)
 		var console bytes.Buffer

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
@@ -40,9 +40,9 @@ func completionCommand() *cobra.Command {
 	}
 }
 
-// settings completes KEY=VALUE for a VM's device process.
-func settings(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return settingsOf(device.Keys(), typed)
+// typedSetting completes KEY=VALUE for a VM's device process.
+func typedSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return settingsOf(settings.Keys(), typed)
 }
 
 // setArguments completes those of set: a socket, or after --vm what an arbiter knows, and settings.
@@ -55,7 +55,7 @@ func setArguments(
 	case len(args) == 0:
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return settingsOf(device.Keys(), typed)
+	return settingsOf(settings.Keys(), typed)
 }
 
 // settingsOf are the keys, or, once one is typed, the values that can be told apart.

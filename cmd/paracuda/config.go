@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
 // maxConfig bounds a file of --config and --save, which has some dozens of lines.
@@ -27,7 +27,7 @@ var notInFile = []string{"config", "fd", "help", "print-capabilities", "set"}
 // What the command line says is stronger.
 type config struct {
 	flags    *pflag.FlagSet
-	settings *device.Settings
+	settings *settings.Settings
 	given    map[string]bool // the policies that the command line has
 	meta     toml.MetaData
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
 // configured are the options of a device whose command line is read, but not carried out.
@@ -21,7 +21,7 @@ func configured(t *testing.T, text string, args ...string) (*deviceOptions, erro
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := &deviceOptions{settings: device.DefaultSettings(), given: map[string]bool{}}
+	o := &deviceOptions{settings: settings.Default(), given: map[string]bool{}}
 	c := &cobra.Command{Use: "device"}
 	o.options(c)
 	o.configOption(c)

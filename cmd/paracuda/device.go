@@ -16,6 +16,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
@@ -35,7 +36,7 @@ type deviceOptions struct {
 	passEnv                            []string
 	cgroup                             string
 	bounds                             cgroup.Bounds
-	settings                           device.Settings
+	settings                           settings.Settings
 	given                              map[string]bool // the settings that --set has
 }
 
@@ -47,7 +48,7 @@ tag=paracuda,num-request-queues=16,queue-size=1024
 It ends when the VM does, or on SIGTERM.`
 
 func deviceCommand() *cobra.Command {
-	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true,
+	o := deviceOptions{settings: settings.Default(), sandbox: true,
 		given: map[string]bool{}, bounds: cgroup.Bounds{}}
 	c := &cobra.Command{
 		Use:   "device --socket-path PATH | --fd N [options]",
@@ -78,7 +79,7 @@ func (o *deviceOptions) all(c *cobra.Command) {
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
 	o.keeperOptions(c)
-	complete(c, "set", settings)
+	complete(c, "set", typedSetting)
 }
 
 // options adds those that no other command has.

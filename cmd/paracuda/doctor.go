@@ -20,7 +20,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/doctor"
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
@@ -84,7 +84,7 @@ func examine(checks []doctor.Check, asJSON bool) error {
 
 // checkConfig reads a VM's file as paracuda device does.
 func checkConfig(file string) error {
-	o := deviceOptions{settings: device.DefaultSettings(), given: map[string]bool{}}
+	o := deviceOptions{settings: settings.Default(), given: map[string]bool{}}
 	c := &cobra.Command{Use: "device"}
 	o.all(c)
 	f := config{flags: c.Flags(), settings: &o.settings, given: o.given}
@@ -112,7 +112,7 @@ func computeApart(ctx context.Context, gpu string) (string, error) {
 	want := gpu
 	gpu, err := chooseGPU(want)
 	if err == nil {
-		_, err = takeGPUs(want, gpu, device.DefaultSettings().Policy.SoftMemory)
+		_, err = takeGPUs(want, gpu, settings.Default().Policy.SoftMemory)
 	}
 	if err != nil {
 		return "", err
@@ -168,7 +168,7 @@ func computeHere(gpu string) error {
 
 // openGPU opens one as a worker does.
 func openGPU(gpu string) (gpubackend.Driver, error) {
-	s := device.DefaultSettings()
+	s := settings.Default()
 	_, policy := s.Build()
 	switch gpu {
 	case gpuSoft:

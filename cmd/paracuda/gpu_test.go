@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
@@ -58,7 +58,7 @@ func TestNamesOfSharedGPUs(t *testing.T) {
 	if got := o.shared(gpuCUDA); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	o = deviceOptions{settings: device.DefaultSettings()}
+	o = deviceOptions{settings: settings.Default()}
 	o.settings.Policy.SoftMemory = 3 << 30
 	want = []link.GPU{{Name: "soft", Memory: 3 << 30}}
 	if got := o.shared(gpuSoft); !slices.Equal(got, want) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
@@ -76,7 +76,7 @@ func printHelp(w io.Writer, c *cobra.Command) {
 func keysOf(c *cobra.Command) (keys []turns.Key, of string) {
 	switch c.Name() {
 	case "device":
-		return device.Keys(), "Keys for --set"
+		return settings.Keys(), "Keys for --set"
 	case "arbiter":
 		return policy.Keys, "The file of --config is TOML: [default] for VMs that it doesn't " +
 			"name, [vm.NAME] for\nothers, with the keys"

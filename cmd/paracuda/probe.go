@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda"
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
@@ -102,7 +102,7 @@ func printWhether(w io.Writer, kind string, gpus []hostgpus.GPU, err error) {
 
 // softGPUs opens the software GPU, as a worker does.
 func softGPUs() ([]hostgpus.GPU, error) {
-	s := device.DefaultSettings()
+	s := settings.Default()
 	_, policy := s.Build()
 	d := soft.New(soft.Options{Memory: policy.SoftMemory})
 	defer d.Close()

@@ -21,7 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
@@ -39,7 +39,7 @@ type runOptions struct {
 	report, verbose                               bool
 	sandbox                                       sandboxFlag
 	keeper                                        keeperFlag
-	settings                                      device.Settings // those of set
+	settings                                      settings.Settings // those of set
 	program                                       []string
 }
 
@@ -49,7 +49,7 @@ paracuda. What it writes in the current directory, the home directory and /tmp e
 but for what --write keeps.`
 
 func runCommand() *cobra.Command {
-	o := runOptions{sandbox: true, settings: device.DefaultSettings()}
+	o := runOptions{sandbox: true, settings: settings.Default()}
 	c := &cobra.Command{
 		Use:                   "run [options] -- PROGRAM ARGS...",
 		Short:                 "run a program in a throw-away VM with the GPU attached",
@@ -71,7 +71,7 @@ func runCommand() *cobra.Command {
 	o.logs.add(c, "warning")
 	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
 	complete(c, "vm", words(string(vm.QEMU), string(vm.UML)))
-	complete(c, "set", settings)
+	complete(c, "set", typedSetting)
 	return c
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
 
@@ -74,7 +75,7 @@ func (o *deviceOptions) newSharing(
 	log *logrus.Entry, connect func(path string) (*net.UnixConn, error),
 ) (*sharing, error) {
 	if o.arbiter == noArbiter {
-		if o.settings.Time != device.DefaultSettings().Time {
+		if o.settings.Time != settings.Default().Time {
 			return nil, usagef("--arbiter none: weight, time-limit, class and turn need one")
 		}
 		if o.settings.Swap {
@@ -98,7 +99,7 @@ func (o *deviceOptions) newSharing(
 }
 
 // sharer is what the device asks for other policies; nil: there is none.
-func (s *sharing) sharer() device.Sharer {
+func (s *sharing) sharer() settings.Sharer {
 	if s.page == nil {
 		return nil
 	}

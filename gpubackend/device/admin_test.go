@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
 func newAdmin(t testing.TB) (*Device, string) {
 	t.Helper()
-	d := New(Config{GPU: "soft", Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	d := New(Config{GPU: "soft", Settings: settings.Default(), Spawn: &stubs{}, Log: quiet()})
 	path := filepath.Join(t.TempDir(), "control")
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -53,7 +54,7 @@ func (l *fullListener) Accept() (net.Conn, error) {
 }
 
 func TestAdminOutlivesAcceptErrors(t *testing.T) {
-	d := New(Config{GPU: "soft", Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	d := New(Config{GPU: "soft", Settings: settings.Default(), Spawn: &stubs{}, Log: quiet()})
 	path := filepath.Join(t.TempDir(), "control")
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -98,12 +99,13 @@ func FuzzAdmin(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d := New(Config{Settings: DefaultSettings(), Log: quiet()})
-		before := d.space
-		if err := d.Set(text); err != nil && d.space != before {
+		d := New(Config{Settings: settings.Default(), Log: quiet()})
+		before := *d.settings.Told()
+		if err := d.Set(text); err != nil && *d.settings.Told() != before {
 			t.Fatalf("%q was refused and changed the device", text)
 		}
-		if d.space.Channels != before.Channels || d.space.ArenaBytes != before.ArenaBytes {
+		now := d.settings.Told()
+		if now.Channels != before.Channels || now.ArenaBytes != before.ArenaBytes {
 			t.Fatalf("%q changed what holds from the start", text)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -37,7 +38,7 @@ func TestFrontEndMakesItsDescriptorsBlock(t *testing.T) {
 
 // TestConfigurationSpace: it says whose device it is, and nothing that HELLO tells.
 func TestConfigurationSpace(t *testing.T) {
-	d := New(Config{Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	d := New(Config{Settings: settings.Default(), Spawn: &stubs{}, Log: quiet()})
 	got, err := d.ReadConfig(0, 256)
 	want := binary.LittleEndian.AppendUint32(nil, wire.Magic)
 	want = binary.LittleEndian.AppendUint32(want, wire.Version)

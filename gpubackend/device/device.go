@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -39,7 +39,7 @@ import (
 // Config is how a device is set up.
 type Config struct {
 	GPU        string // "soft" or "cuda"
-	Settings   Settings
+	Settings   settings.Settings
 	Generation uint32 // tells this device from an earlier one
 	Sequence   uint32 // of the settings that an earlier process told the driver; 0: none did
 	Version    uint32 // of the protocol; 0: wire.Version
@@ -63,7 +63,7 @@ type Config struct {
 	Remains *remains.Remains
 	Left    []Process
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
-	Sharer Sharer
+	Sharer settings.Sharer
 	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
 	// is available.
 	HostMemory func() (uint64, error)
@@ -104,10 +104,8 @@ type Device struct {
 	exports *exports.Exports
 	objects objects.Objects
 	starts  *pace.Pace
-	// a copy of space, which the guest is told while mu may be held for long
-	told atomic.Pointer[wire.Settings]
 
-	shares *shares // settings that an arbiter has a say in
+	settings *settings.VM // has a lock of its own, which is taken before mu
 
 	movers   *movers.Movers     // has a lock of its own
 	accounts *accounts.Accounts // of workers and mover; has a lock of its own
@@ -121,10 +119,7 @@ type Device struct {
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu       sync.Mutex
-	settings Settings // guarded by mu, as is what follows
-	space    wire.Settings
-	policy   handover.Policy
-	mem      *vhostuser.Memory // the session's snapshot
+	mem      *vhostuser.Memory // the session's snapshot; guarded by mu, as is what follows
 	mapped   *guestmem.Memory  // our mapping of it
 	channels channels
 	control  *control.Queue
@@ -149,9 +144,8 @@ func New(c Config) *Device {
 		c.Version = wire.Version
 	}
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		settings: c.Settings,
-		exports:  exports.New(proclimit.Files())}
-	d.shares = newShares(c.Sharer, d.set, d.current)
+		exports: exports.New(proclimit.Files())}
+	d.settings = d.newSettings()
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: c.Timeouts.Start,
 		Log: d.log}
 	d.accounts = d.newAccounts()
@@ -159,32 +153,16 @@ func New(c Config) *Device {
 	d.saving = d.newSaving()
 	d.place = d.newPlace()
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
-	d.accounts.SetBound(c.Settings.memoryBound(c.GPU))
+	d.accounts.SetBound(d.settings.MemoryBound())
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.warm = d.newWarm()
-	d.space, d.policy = d.settings.Build()
-	if c.Sequence != 0 { // another than the driver has, so that it asks for what holds now
-		d.space.Sequence = c.Sequence + 1
-	}
 	d.tell()
-	for i := range int(d.space.Channels) {
+	for i := range int(d.settings.Told().Channels) {
 		d.channels = append(d.channels, newChannel(i, c.Remains, c.Log))
 	}
 	d.movers = d.newMovers()
 	d.movers.EndLeft(c.Left)
 	return d
-}
-
-// tell makes the settings what the guest is told from now on.
-func (d *Device) tell() {
-	space := d.space
-	d.told.Store(&space)
-	d.config.Remains.Note(func(f *remains.Facts) {
-		f.Generation, f.Sequence = d.config.Generation, space.Sequence
-	})
-	if d.control != nil {
-		d.control.SettingsChanged()
-	}
 }
 
 // NumQueues implements vhostuser.Device.
@@ -287,7 +265,7 @@ func (d *Device) requests() control.Device {
 		Greet: d.greet, OpenChannel: d.open, CloseChannel: d.closeChannel,
 		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
 		Channels: uint32(len(d.channels)), Version: d.config.Version,
-		Generation: d.config.Generation, Told: &d.told, Parked: &d.parked,
+		Generation: d.config.Generation, Told: d.settings.Told, Parked: &d.parked,
 		Exit: d.config.Timeouts.Exit, Guard: d.guard, Log: d.log,
 	}
 }

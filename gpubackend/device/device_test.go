@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -217,7 +218,7 @@ func TestSetCallAndPolicyWhileRunning(t *testing.T) {
 			t.Fatalf("turn %d: %d, %v", i, r, err)
 		}
 	}
-	if err := v.dev.Set("channels=9"); !errors.Is(err, ErrSetting) {
+	if err := v.dev.Set("channels=9"); !errors.Is(err, settings.ErrSetting) {
 		t.Fatalf("channels of a running VM: %v", err)
 	}
 }

@@ -30,7 +30,6 @@
 //	what they share    share.go (packages objects and exports)
 //	memory             memory.go (package accounts) suspension.go (package suspend)
 //	                   saving.go (package saving)
-//	sharing the GPU    shares.go (the arbiter's wishes) place.go (package place)
-//	operators          stats.go (package admin) set.go settings.go setting_kinds.go
-//	                   setting_scope.go
+//	sharing the GPU    place.go (package place)
+//	operators          stats.go (package admin) set.go (package settings)
 package device

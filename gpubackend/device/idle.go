@@ -3,7 +3,7 @@
 package device
 
 // A VM whose programs don't use the GPU holds none of its memory: the mover and the warm workers,
-// each with a context, come with the driver or a program, and go Settings.IdleTime after the last
+// each with a context, come with the driver or a program, and go setting idle-time after the last
 // program, or the driver's start (package idle). The first program of an idle VM therefore begins
 // cold.
 //

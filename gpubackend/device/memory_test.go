@@ -14,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -29,29 +30,10 @@ func newLedger(t testing.TB) *ledger.Page {
 	return page
 }
 
-func TestMemoryBound(t *testing.T) {
-	for _, test := range []struct {
-		gpu               string
-		soft, bound, want uint64
-	}{
-		{"soft", 2 << 30, 0, 2 << 30},
-		{"soft", 2 << 30, 1 << 30, 1 << 30},
-		{"soft", 1 << 30, 3 << 30, 1 << 30},
-		{"cuda", 2 << 30, 0, 0},
-		{"cuda", 1 << 30, 3 << 30, 3 << 30},
-	} {
-		s := DefaultSettings()
-		s.Policy.SoftMemory, s.Memory = test.soft, test.bound
-		if got := s.memoryBound(test.gpu); got != test.want {
-			t.Errorf("%+v: %d", test, got)
-		}
-	}
-}
-
 // TestBoundIsLive: it holds for all processes as soon as it is set, and no guarantee is above it.
 func TestBoundIsLive(t *testing.T) {
 	page := newLedger(t)
-	d := New(Config{GPU: "cuda", Settings: DefaultSettings(), Ledger: page, Log: quiet()})
+	d := New(Config{GPU: "cuda", Settings: settings.Default(), Ledger: page, Log: quiet()})
 	for _, test := range []struct {
 		set   string
 		ok    bool

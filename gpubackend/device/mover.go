@@ -47,7 +47,7 @@ func (d *Device) moverFor(c *channel) (*movers.Mover, error) {
 // moverStart is what a mover needs, and the files of it. Device.mu is held.
 func (d *Device) moverStart() (*handover.Message, []int) {
 	regions, files := handover.Describe(d.mapped.Regions())
-	policy := d.policy
+	policy := d.settings.Now().Policy
 	start := &handover.Message{
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions,
 		Files: handover.Files{Memory: len(files)},

@@ -28,11 +28,12 @@ func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint3
 		return wire.StatusNoWorker
 	}
 	_, err := d.begin(c, &beginning{program: p, warm: true, quit: a.Quit, may: func() error {
+		most := d.settings.Now().Settings.Processes
 		switch {
 		case await.Closed(a.Dropped), !c.queue.Runs():
 			return errNotRunning
 		case c.worker != nil || c.cold != nil || d.saving.Has(index),
-			d.settings.Processes != 0 && d.taken() >= d.settings.Processes:
+			most != 0 && d.taken() >= most:
 			return errBusy
 		}
 		return nil
@@ -169,7 +170,7 @@ func (d *Device) handOver(c *channel, warm *workerProcess, b *beginning) (
 		d.putBack(warm)
 		return nil, nil, err
 	}
-	if w = warm; w != nil && (w.ended || w.policy != d.policy) {
+	if w = warm; w != nil && (w.ended || w.policy != d.settings.Now().Policy) {
 		w.kill()
 		w = nil
 		d.starts.Take()
@@ -201,7 +202,7 @@ func (d *Device) startMessage(
 	if saved != nil {
 		m.Saved, m.Queue.InFlight = true, c.queue.Held()
 	}
-	policy := d.policy
+	policy := d.settings.Now().Policy
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
 	m.Held = d.suspension.Held()
 	m.Files.State, m.Files.Conn = true, true
@@ -235,7 +236,7 @@ func (d *Device) spawn() (*workerProcess, error) {
 		return nil, err
 	}
 	w := &workerProcess{
-		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}),
+		state: state, proc: proc, policy: d.settings.Now().Policy, exited: make(chan struct{}),
 		gone: make(chan struct{}), limits: d.config.Timeouts,
 	}
 	w.log.Store(d.log)

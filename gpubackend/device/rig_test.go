@@ -15,6 +15,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -45,9 +46,9 @@ const (
 	soon       = time.Minute
 )
 
-func settingsOf(t testing.TB, text ...string) Settings {
+func settingsOf(t testing.TB, text ...string) settings.Settings {
 	t.Helper()
-	s := DefaultSettings()
+	s := settings.Default()
 	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M", "starts=0"},
 		text...) {
 		if err := s.Set(x); err != nil {

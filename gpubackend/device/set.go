@@ -3,64 +3,55 @@
 package device
 
 import (
-	"fmt"
-
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
-// Set changes a setting of the running VM. What only holds from the start can't be changed.
-func (d *Device) Set(text string) error {
-	if err := d.shares.Set(text); err != nil {
-		return err
-	}
-	d.config.Remains.Changed(text)
-	return nil
+// newSettings makes the settings of the VM.
+func (d *Device) newSettings() *settings.VM {
+	c := &d.config
+	return settings.NewVM(c.Settings, settings.Config{
+		GPU: c.GPU, Sharer: c.Sharer, Sequence: c.Sequence,
+		Changed: d.changed, Kept: c.Remains.Changed,
+	})
 }
+
+// Set changes a setting of the running VM. What only holds from the start can't be changed.
+func (d *Device) Set(text string) error { return d.settings.Set(text) }
 
 // Bound makes settings hold that the arbiter's operator has set.
-func (d *Device) Bound(bounds map[string]string) error { return d.shares.Bound(bounds) }
+func (d *Device) Bound(bounds map[string]string) error { return d.settings.Bound(bounds) }
 
-// current are the settings that hold.
-func (d *Device) current() Settings {
+// changed has everybody go by other settings.
+func (d *Device) changed(before, now *settings.Now) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.settings
-}
-
-// set changes a setting, whatever an arbiter says of it.
-func (d *Device) set(text string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.settings
-	if err := s.Set(text); err != nil {
-		return err
+	d.tell()
+	if now.Settings == before.Settings {
+		return
 	}
-	if err := suits(d.config.GPU, text); err != nil {
-		return err
-	}
-	if err := s.Check(d.config.GPU); err != nil {
-		return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
-	}
-	space, policy := s.Build()
-	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
-		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device",
-			ErrSetting, text)
-	}
-	space.Sequence = d.space.Sequence + 1
-	if policy != d.policy {
+	if now.Policy != before.Policy {
 		d.warm.Keep(0) // they were started with the old one
 	}
-	d.settings, d.space, d.policy = s, space, policy
-	d.accounts.SetBound(s.memoryBound(d.config.GPU))
-	d.idle.SetTime(s.IdleTime)
-	d.starts.SetRate(float64(s.Starts))
-	d.tell()
+	d.accounts.SetBound(d.settings.MemoryBound())
+	d.idle.SetTime(now.Settings.IdleTime)
+	d.starts.SetRate(float64(now.Settings.Starts))
 	d.refill()
 	d.idle.Rested(d.used())
-	for _, c := range d.channels {
-		if c.worker != nil {
-			c.worker.tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
-		}
+	policy := now.Policy
+	for _, w := range d.channels.serving() {
+		w.tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
 	}
-	return nil
+}
+
+// tell has the driver told that other settings hold, and the next process what it knows then.
+// Device.mu is held.
+func (d *Device) tell() {
+	d.config.Remains.Note(func(f *remains.Facts) {
+		f.Generation, f.Sequence = d.config.Generation, d.settings.Told().Sequence
+	})
+	if d.control != nil {
+		d.control.SettingsChanged()
+	}
 }

@@ -3,33 +3,12 @@
 package device
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
-
-// TestValuesReadBack sets what a device says that it has.
-func TestValuesReadBack(t *testing.T) {
-	s := DefaultSettings()
-	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off",
-		"stop-grace=90ms", "warm-workers=2",
-		"stop-grace=1500ms", "inline-limit=1000", "allow-pageable-access=on", "starts=7"} {
-		if err := s.Set(x); err != nil && x != "stop-grace=90ms" {
-			t.Fatal(err)
-		}
-	}
-	other := DefaultSettings()
-	for key, value := range s.values() {
-		if err := other.Set(key + "=" + value); err != nil {
-			t.Error(err)
-		}
-	}
-	if !reflect.DeepEqual(s, other) {
-		t.Errorf("%+v, not %+v", other, s)
-	}
-}
 
 // TestAdminSaysWhatHolds asks for the GPU and the policies, and changes some.
 func TestAdminSaysWhatHolds(t *testing.T) {
@@ -54,7 +33,7 @@ func TestAdminSaysWhatHolds(t *testing.T) {
 		}
 	}
 	a, err := admin.Ask(path, admin.Request{Stats: true})
-	if err != nil || a.GPU != "soft" || len(a.Policies) != len(settings) {
+	if err != nil || a.GPU != "soft" || len(a.Policies) != len(settings.Keys()) {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	for key, want := range map[string]string{"batch-commands": "7", "memory": "1G",

@@ -13,7 +13,7 @@ import (
 func (d *Device) sharer(channel int) (p objects.Peer, limit uint64, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if limit = d.settings.memoryBound(d.config.GPU); limit == 0 {
+	if limit = d.settings.MemoryBound(); limit == 0 {
 		limit = math.MaxUint64
 	}
 	w := d.channels[channel].worker

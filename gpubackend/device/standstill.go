@@ -12,7 +12,7 @@ import (
 // A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a
 // reset the guest's memory is another kernel's, so that nothing may be under way on the GPU that
 // would write there; after a pause, programs are to go on. Therefore work has some time to end
-// (Settings.StopGrace), and a worker for whose work that is too short is killed.
+// (setting stop-grace), and a worker for whose work that is too short is killed.
 //
 // The front end stops queue after queue, and its main loop waits for each. With the first one all
 // workers are told, so that all together take no longer than one. Those whose queues aren't stopped
@@ -36,7 +36,7 @@ func (d *Device) beginPause(c *channel) {
 	if !c.queue.Runs() || c.worker == nil || c.paused != nil {
 		return
 	}
-	w, grace, paused := c.worker, d.settings.StopGrace, make(chan struct{})
+	w, grace, paused := c.worker, d.settings.Now().Settings.StopGrace, make(chan struct{})
 	c.paused = paused
 	go func() {
 		defer close(paused)

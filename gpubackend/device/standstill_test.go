@@ -4,7 +4,6 @@ package device
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -203,18 +202,5 @@ func TestEndWaitsForNoWork(t *testing.T) {
 	v.close()
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Fatalf("the end took %v", took)
-	}
-}
-
-func TestStopGraceSetting(t *testing.T) {
-	s := DefaultSettings()
-	for _, text := range []string{"stop-grace=0", "stop-grace=99ms", "stop-grace=61s",
-		"stop-grace=5", "stop-grace=-1s"} {
-		if err := s.Set(text); !errors.Is(err, ErrSetting) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	if err := s.Set("stop-grace=1500ms"); err != nil || s.StopGrace != 1500*time.Millisecond {
-		t.Errorf("%v, %v", s.StopGrace, err)
 	}
 }

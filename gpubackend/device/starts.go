@@ -5,7 +5,7 @@ package device
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
 // A guest can have workers started without end: each is a process of the host's that initialises
-// the GPU. So starts have a pace (Settings.Starts). An OPEN that comes too early waits, and so does
+// the GPU. So starts have a pace (setting starts). An OPEN that comes too early waits, and so does
 // a warm worker. A start that can't wait, since the lock is held for it, makes those that come
 // later wait longer.
 

@@ -52,10 +52,11 @@ func (d *Device) unsaved() error {
 
 // state is what is saved.
 func (d *Device) state() *savedstate.State {
+	told := d.settings.Told()
 	s := savedstate.New(savedstate.State{
 		Version:    d.config.Version,
-		Generation: d.config.Generation, Channels: d.space.Channels,
-		ArenaBytes: d.space.ArenaBytes, Sequence: d.space.Sequence,
+		Generation: d.config.Generation, Channels: told.Channels,
+		ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
 	})
 	if d.greeted {
 		s.Greeted = 1
@@ -79,11 +80,9 @@ func (d *Device) LoadState(r io.Reader) error {
 	}
 	d.forget()
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	// Another than the driver has, so that it asks for the settings of this device.
-	d.space.Sequence = s.Sequence + 1
 	d.config.Generation, d.greeted = s.Generation, s.Greeted != 0
-	d.tell()
+	d.mu.Unlock()
+	d.settings.Follow(s.Sequence) // so that the driver asks for the settings of this device
 	return nil
 }
 

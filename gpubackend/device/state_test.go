@@ -31,7 +31,7 @@ func TestIdleVMMoves(t *testing.T) {
 	if err := v.dev.SaveState(&b); err != nil {
 		t.Fatal(err)
 	}
-	known := v.dev.space.Sequence
+	known := v.dev.settings.Told().Sequence
 	settings := settingsOf(t, "spin-guest=77us")
 	other := New(Config{GPU: "soft", Settings: settings, Generation: 8, Log: quiet()})
 	if err := other.LoadState(bytes.NewReader(b.Bytes())); err != nil {
@@ -40,7 +40,7 @@ func TestIdleVMMoves(t *testing.T) {
 	if other.config.Generation != 7 || !other.greeted {
 		t.Errorf("generation %d, greeted %v", other.config.Generation, other.greeted)
 	}
-	if s := other.told.Load(); s.Sequence == known || s.SpinGuestUs != 77 {
+	if s := other.settings.Told(); s.Sequence == known || s.SpinGuestUs != 77 {
 		t.Errorf("settings %+v", s)
 	}
 	v.front.Start(v.queues...) // here again

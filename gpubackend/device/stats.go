@@ -3,7 +3,6 @@
 package device
 
 import (
-	"fmt"
 	"net"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -15,7 +14,7 @@ import (
 // ServeAdmin answers the owner of the VM on a control socket until it is closed.
 func (d *Device) ServeAdmin(l net.Listener) {
 	(&admin.VM{
-		Set: d.Set, Holds: d.shares.holds, Stats: d.stats, MayChange: d.place.MayChange,
+		Set: d.Set, Holds: d.settings.Holds, Stats: d.stats, MayChange: d.place.MayChange,
 		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
 		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, Guard: d.guard, Log: d.log,
 	}).Serve(l)
@@ -24,13 +23,12 @@ func (d *Device) ServeAdmin(l net.Listener) {
 // stats are what the owner is told of the VM.
 func (d *Device) stats() admin.Answer {
 	state := d.suspension.Status()
-	a := admin.Answer{GPU: d.config.GPU, Turns: d.shares.turns(), State: &state,
+	a := admin.Answer{GPU: d.config.GPU, Turns: d.settings.Turns(), State: &state,
 		Movable: &admin.Movable{Now: true}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	a.Stats = d.channels.counted(d.ended).Map()
-	a.Policies = d.settings.values()
-	a.Policies["warm-workers"] = fmt.Sprint(d.settings.warmTarget(d.config.GPU, len(d.channels)))
+	a.Policies = d.settings.Values()
 	for _, w := range d.channels.serving() {
 		a.Programs = append(a.Programs, admin.Program{
 			Channel: w.channel.index, PID: w.pid, Name: w.comm,

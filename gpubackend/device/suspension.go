@@ -24,9 +24,8 @@ func (d *Device) newSuspension() *suspend.Suspension {
 	return suspend.New(suspend.Config{
 		Hold: d.hold, GoOn: d.goOn, Guard: d.guard, Log: d.log,
 		Terms: func() (time.Duration, uint64) {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return d.settings.StopGrace, d.settings.SuspendMemory
+			s := &d.settings.Now().Settings
+			return s.StopGrace, s.SuspendMemory
 		},
 		Room:  func() (uint64, error) { return d.config.HostMemory() },
 		Stays: d.accounts.Sum,

@@ -14,26 +14,6 @@ import (
 // change of memory, a pause or another driver in the same VM doesn't concern them. A policy does:
 // they are started anew. Package warm keeps them.
 
-// Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of
-// device memory (526 MiB on an H100), and is replaced in the time that its program takes to do
-// anything; the software GPU starts in no time.
-const (
-	warmCUDA = 1
-	warmSoft = 0
-)
-
-// warmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
-func (s *Settings) warmTarget(gpu string, channels int) int {
-	n := s.WarmWorkers
-	switch {
-	case n == warmDefault && gpu == "cuda":
-		n = warmCUDA
-	case n == warmDefault:
-		n = warmSoft
-	}
-	return min(n, channels)
-}
-
 // newWarm makes the pool of warm workers.
 func (d *Device) newWarm() *warm.Pool[*workerProcess] {
 	return warm.New(warm.Config[*workerProcess]{
@@ -58,7 +38,7 @@ func (d *Device) warmWanted() int {
 	if !d.warming || d.suspension.Held() || !d.idle.Keeps() {
 		return 0
 	}
-	return d.settings.warmTarget(d.config.GPU, len(d.channels))
+	return d.settings.WarmTarget()
 }
 
 // refill starts as many warm workers as are missing, and ends those that are too many. Device.mu is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -229,14 +230,14 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	if spawn.started != 2 || spawn.ended != 2 {
 		t.Fatalf("%d workers started, %d ended", spawn.started, spawn.ended)
 	}
-	d := New(Config{GPU: "cuda", Settings: DefaultSettings(), Spawn: spawn, Log: quiet()})
+	d := New(Config{GPU: "cuda", Settings: settings.Default(), Spawn: spawn, Log: quiet()})
 	if all, _ := d.warm.Kept(); len(all) != 0 || d.warmWanted() != 0 {
 		t.Fatal("workers are warmed for nobody")
 	}
 	if d.warming = true; d.warmWanted() != 0 {
 		t.Fatal("workers are warmed for an idle VM")
 	}
-	if d.idle.DriverCame(); d.warmWanted() != warmCUDA {
+	if d.idle.DriverCame(); d.warmWanted() != 1 {
 		t.Fatalf("%d workers are kept warm on a GPU", d.warmWanted())
 	}
 }

@@ -50,10 +50,10 @@ type Device struct {
 	Exports      *exports.Exports
 
 	Channels            uint32
-	Version, Generation uint32                         // told with HELLO
-	Told                *atomic.Pointer[wire.Settings] // that hold
-	Parked              *atomic.Int32                  // requests that wait for what may never come
-	Exit                time.Duration                  // for which others are awaited at the end
+	Version, Generation uint32                // told with HELLO
+	Told                func() *wire.Settings // that hold; they aren't changed
+	Parked              *atomic.Int32         // requests that wait for what may never come
+	Exit                time.Duration         // for which others are awaited at the end
 
 	// Guard runs a part of this, which a fault of it doesn't outlive.
 	Guard func(part string, f func()) bool
@@ -264,7 +264,7 @@ func (c *Queue) request(chain *virtqueue.Chain) {
 				a.response.Status = wire.StatusNoWorker
 			}
 			if r.Type == wire.ControlHello && roomy {
-				a.settings = c.Told.Load()
+				a.settings = c.Told()
 			}
 			c.done <- a
 		}()

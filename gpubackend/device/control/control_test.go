@@ -68,7 +68,7 @@ func newRig(t *testing.T) *rig {
 		ImportObject: func(channel int, n uint32) (uint32, uint32) {
 			return 0, wire.StatusNoObject
 		},
-		Exports: exports.New(16), Channels: 3, Version: 5, Generation: 6, Told: &r.told,
+		Exports: exports.New(16), Channels: 3, Version: 5, Generation: 6, Told: r.told.Load,
 		Parked: &r.parked, Exit: soon, Log: logrus.NewEntry(log),
 		Guard: func(_ string, f func()) (done bool) {
 			defer func() {

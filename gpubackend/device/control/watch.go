@@ -20,7 +20,7 @@ func (c *Queue) begin(w *watch) {
 
 // lookAtSettings answers the request if the driver's settings are out of date.
 func (c *Queue) lookAtSettings() {
-	if c.watch != nil && c.watch.known != c.Told.Load().Sequence {
+	if c.watch != nil && c.watch.known != c.Told().Sequence {
 		c.endWatch()
 	}
 }
@@ -32,7 +32,7 @@ func (c *Queue) endWatch() {
 	}
 	a := c.watch.answer
 	c.watch = nil
-	a.settings = c.Told.Load()
+	a.settings = c.Told()
 	c.respond(a)
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package settings
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ type owner struct {
 }
 
 func newOwner(sharer Sharer) *owner {
-	o := &owner{settings: DefaultSettings()}
+	o := &owner{settings: Default()}
 	o.shares = newShares(sharer, func(text string) error {
 		if o.refuses != nil {
 			return o.refuses
@@ -47,7 +47,7 @@ func newOwner(sharer Sharer) *owner {
 // mustHave says whether a setting holds.
 func (o *owner) mustHave(t *testing.T, key, want string) {
 	t.Helper()
-	if got := o.settings.values()[key]; got != want {
+	if got := o.settings.Values()[key]; got != want {
 		t.Fatalf("%s=%s, want %s", key, got, want)
 	}
 }
@@ -57,25 +57,26 @@ func (o *owner) mustHave(t *testing.T, key, want string) {
 func TestSharesAreAskedFor(t *testing.T) {
 	arbiter := &fakeArbiter{}
 	o := newOwner(arbiter)
-	if err := o.Set("batch-commands=7"); err != nil || len(arbiter.wishes) != 0 {
+	if err := o.change("batch-commands=7"); err != nil || len(arbiter.wishes) != 0 {
 		t.Errorf("%v, the arbiter was asked for %v", err, arbiter.wishes)
 	}
-	if err := o.Set("weight=300"); err != nil || arbiter.wishes[0]["weight"] != "300" {
+	if err := o.change("weight=300"); err != nil || arbiter.wishes[0]["weight"] != "300" {
 		t.Fatalf("%v, the arbiter was asked for %v", err, arbiter.wishes)
 	}
 	o.mustHave(t, "weight", "300")
 	arbiter.refuses = errors.New("too much")
-	if err := o.Set("weight=400"); !errors.Is(err, ErrSetting) || !errors.Is(err, arbiter.refuses) {
+	err := o.change("weight=400")
+	if !errors.Is(err, ErrSetting) || !errors.Is(err, arbiter.refuses) {
 		t.Errorf("%v of an arbiter that refuses", err)
 	}
 	o.mustHave(t, "weight", "300")
 	arbiter.refuses, o.refuses = nil, errors.New("not now")
 	arbiter.wishes = nil
-	if err := o.Set("weight=400"); !errors.Is(err, o.refuses) || len(arbiter.wishes) != 2 ||
+	if err := o.change("weight=400"); !errors.Is(err, o.refuses) || len(arbiter.wishes) != 2 ||
 		arbiter.wishes[1]["weight"] != "300" {
 		t.Errorf("%v; what was asked for isn't taken back: %v", err, arbiter.wishes)
 	}
-	if err := o.Set("weight=much"); err == nil || len(arbiter.wishes) != 2 {
+	if err := o.change("weight=much"); err == nil || len(arbiter.wishes) != 2 {
 		t.Errorf("%v, the arbiter was asked for nonsense", err)
 	}
 }
@@ -83,30 +84,30 @@ func TestSharesAreAskedFor(t *testing.T) {
 // TestBounds of the arbiter's operator hold in place of the owner's until they are taken back.
 func TestBounds(t *testing.T) {
 	o := newOwner(&fakeArbiter{})
-	if err := o.Set("weight=300"); err != nil {
+	if err := o.change("weight=300"); err != nil {
 		t.Fatal(err)
 	}
 	for _, bound := range []string{"50", "60"} {
-		if err := o.Bound(map[string]string{"weight": bound, "memory": "1G"}); err != nil {
+		if err := o.bound(map[string]string{"weight": bound, "memory": "1G"}); err != nil {
 			t.Fatal(err)
 		}
 		o.mustHave(t, "weight", bound)
-		if err := o.Set("weight=400"); err == nil ||
+		if err := o.change("weight=400"); err == nil ||
 			!strings.Contains(err.Error(), "the arbiter has set it") {
 			t.Errorf("the owner has set it anew: %v", err)
 		}
 	}
-	if err := o.Bound(map[string]string{"memory": "1G"}); err != nil {
+	if err := o.bound(map[string]string{"memory": "1G"}); err != nil {
 		t.Fatal(err)
 	}
 	o.mustHave(t, "weight", "300")
 	o.mustHave(t, "memory", "1G")
 	o.refuses = errors.New("not now")
-	if err := o.Bound(map[string]string{"processes": "3"}); !errors.Is(err, o.refuses) {
+	if err := o.bound(map[string]string{"processes": "3"}); !errors.Is(err, o.refuses) {
 		t.Error(err)
 	}
 	o.refuses = nil
-	if err := o.Set("processes=2"); err != nil {
+	if err := o.change("processes=2"); err != nil {
 		t.Errorf("what the device refused is bound: %v", err)
 	}
 }

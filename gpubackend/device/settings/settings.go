@@ -1,6 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+// Package settings has what can be set of a VM: the keys and their values, and for a VM that runs,
+// what holds now.
+//
+// # Who owns what
+//
+// Settings are a value. A VM has those that hold; whoever reads them gets a copy of a moment (Now),
+// which nobody changes any more. Changes have one lock, under which Config.Changed is called: it
+// must not change settings. What the arbiter is asked has a lock of its own, taken before that one,
+// so that an arbiter which doesn't answer holds up nobody but who waits for it.
+//
+// # Who may lie
+//
+// The VM's owner, who gives a text, and the arbiter, with what it sets for the VM. Each value has
+// bounds; what can't hold is refused and changes nothing.
+//
+// # Files
+//
+// settings.go (the keys), kinds.go (of values), scope.go (for whom and since when one holds),
+// bounds.go (what follows from some), vm.go (those of a VM that runs), shares.go (those that an
+// arbiter has a say in).
+package settings
 
 import (
 	"errors"
@@ -19,15 +39,16 @@ import (
 type Settings struct {
 	Space  wire.Settings // what the guest is told
 	Policy handover.Policy
-	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
+	// WarmWorkers is how many workers are kept warm; warmDefault: as the GPU makes sense
+	// (WarmTarget).
 	WarmWorkers int
 	// IdleTime is for how long after its last program, or its driver's start, the VM keeps its
-	// mover and its warm workers; 0: for ever (idle.go).
+	// mover and its warm workers; 0: for ever.
 	IdleTime time.Duration
 	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked
-	// for (starts.go).
+	// for.
 	Starts uint32
-	// Memory is the device memory that the VM may have of each GPU; 0: all (memory.go).
+	// Memory is the device memory that the VM may have of each GPU; 0: all (MemoryBound).
 	Memory uint64
 	// Guarantee is the device memory that no other VM may take from it.
 	Guarantee uint64
@@ -35,7 +56,7 @@ type Settings struct {
 	Swap bool
 	// Processes is how many guest processes may use the GPU at a time; 0: one for each channel.
 	Processes uint32
-	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
+	// StopGrace is how long work may go on when a queue is stopped.
 	StopGrace time.Duration
 	// SuspendMemory is the host's memory that device memory may take which is moved out; 0: what
 	// there is.
@@ -46,8 +67,8 @@ type Settings struct {
 
 const warmDefault = -1
 
-// DefaultSettings are what holds unless something is set.
-func DefaultSettings() Settings {
+// Default are what holds unless something is set.
+func Default() Settings {
 	return Settings{
 		Space: wire.Settings{
 			Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
@@ -116,7 +137,7 @@ type access struct {
 	get func(*Settings) string
 }
 
-var settings = append([]setting{
+var keys = append([]setting{
 	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)",
 		number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
 	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone",
@@ -201,7 +222,7 @@ func (s *Settings) Set(text string) error {
 	if !ok {
 		return fmt.Errorf("%w %q: want KEY=VALUE", ErrSetting, text)
 	}
-	for _, x := range settings {
+	for _, x := range keys {
 		if x.key == key {
 			if err := x.set(s, value); err != nil {
 				return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
@@ -230,15 +251,15 @@ func (s *Settings) Build() (wire.Settings, handover.Policy) {
 
 // Keys are the settings, as Settings.Set takes them, with their defaults.
 func Keys() []turns.Key {
-	defaults := DefaultSettings()
-	keys := make([]turns.Key, len(settings))
-	for i, x := range settings {
-		keys[i] = turns.Key{Name: x.key, Value: x.value, Help: x.help}
+	defaults := Default()
+	list := make([]turns.Key, len(keys))
+	for i, x := range keys {
+		list[i] = turns.Key{Name: x.key, Value: x.value, Help: x.help}
 		if !strings.Contains(x.help, "(default: ") {
-			keys[i].Help += " (default: " + x.get(&defaults) + ")"
+			list[i].Help += " (default: " + x.get(&defaults) + ")"
 		}
 	}
-	return keys
+	return list
 }
 
 func onOff(v string) (bool, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package settings
 
 import (
 	"fmt"
@@ -37,10 +37,10 @@ func holdsSince(text string) string {
 	return "at once"
 }
 
-// values are all settings, by their keys.
-func (s *Settings) values() map[string]string {
+// Values are all settings, by their keys.
+func (s *Settings) Values() map[string]string {
 	all := map[string]string{}
-	for _, x := range settings {
+	for _, x := range keys {
 		all[x.key] = x.get(s)
 	}
 	return all

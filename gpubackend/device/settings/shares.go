@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package settings
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func timeSettings() (list []setting) {
 // Wishes are the settings that an arbiter is asked for, by their keys.
 func (s *Settings) Wishes() map[string]string {
 	wishes := s.Time.Values()
-	for key, value := range s.values() {
+	for key, value := range s.Values() {
 		var p policy.Policy
 		if isShared(key) && p.Set(key, value) == nil {
 			wishes[key] = value
@@ -54,9 +54,8 @@ func isShared(key string) bool {
 	return slices.ContainsFunc(policy.Keys, func(k turns.Key) bool { return k.Name == key })
 }
 
-// shares is the part of the settings that an arbiter has a say in. It knows no device: what it
-// calls may take Device.mu, which therefore is never held for a call of its methods, but for holds
-// and turns.
+// shares is the part of the settings that an arbiter has a say in. What it calls may take locks, of
+// which therefore none is held for a call of its methods, but for holds and turns.
 type shares struct {
 	sharer   Sharer                  // nil: there is never an arbiter
 	set      func(text string) error // changes a setting, whatever an arbiter says of it
@@ -70,8 +69,8 @@ func newShares(sharer Sharer, set func(string) error, settings func() Settings) 
 	return &shares{sharer: sharer, set: set, settings: settings, owned: map[string]string{}}
 }
 
-// Set changes a setting for the owner: one that concerns other VMs as the arbiter lets him.
-func (x *shares) Set(text string) error {
+// change changes a setting for the owner: one that concerns other VMs as the arbiter lets him.
+func (x *shares) change(text string) error {
 	if key, _, _ := strings.Cut(text, "="); isShared(key) {
 		return x.setShared(key, text)
 	}
@@ -104,9 +103,9 @@ func (x *shares) setShared(key, text string) error {
 	return err
 }
 
-// Bound makes settings hold that the arbiter's operator has set, in place of the owner's. Those
+// bound makes settings hold that the arbiter's operator has set, in place of the owner's. Those
 // that were set so before, and aren't any more, are again as the owner has them.
-func (x *shares) Bound(bounds map[string]string) error {
+func (x *shares) bound(bounds map[string]string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var errs []error
@@ -118,7 +117,7 @@ func (x *shares) Bound(bounds map[string]string) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(bounds)) {
 		s := x.settings()
-		own := s.values()[key]
+		own := s.Values()[key]
 		if err := x.set(key + "=" + bounds[key]); err != nil {
 			errs = append(errs, err)
 			continue

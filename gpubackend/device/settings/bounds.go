@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"fmt"
+
+	sizes "github.com/paracuda/paracuda/gpubackend/size"
+)
+
+// MemoryBound is what the VM may have of each GPU; 0 is all. The software GPU is the VM's own, and
+// has so much.
+func (s *Settings) MemoryBound(gpu string) uint64 {
+	if gpu == "soft" && (s.Memory == 0 || s.Memory > s.Policy.SoftMemory) {
+		return s.Policy.SoftMemory
+	}
+	return s.Memory
+}
+
+// Check refuses settings that contradict one another on a GPU: a guarantee of more than the VM may
+// have.
+func (s *Settings) Check(gpu string) error {
+	bound := s.MemoryBound(gpu)
+	if bound == 0 || s.Guarantee <= bound {
+		return nil
+	}
+	return fmt.Errorf("memory-guarantee=%s is more than the VM may have: set memory=%[1]s or more",
+		sizes.Format(s.Guarantee))
+}
+
+// Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of
+// device memory (526 MiB on an H100), and is replaced in the time that its program takes to do
+// anything; the software GPU starts in no time.
+const (
+	warmCUDA = 1
+	warmSoft = 0
+)
+
+// WarmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
+func (s *Settings) WarmTarget(gpu string) int {
+	n := s.WarmWorkers
+	switch {
+	case n == warmDefault && gpu == "cuda":
+		n = warmCUDA
+	case n == warmDefault:
+		n = warmSoft
+	}
+	return min(n, int(s.Space.Channels))
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestValuesReadBack sets what a device says that it has.
+func TestValuesReadBack(t *testing.T) {
+	s := Default()
+	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off",
+		"stop-grace=90ms", "warm-workers=2",
+		"stop-grace=1500ms", "inline-limit=1000", "allow-pageable-access=on", "starts=7"} {
+		if err := s.Set(x); err != nil && x != "stop-grace=90ms" {
+			t.Fatal(err)
+		}
+	}
+	other := Default()
+	for key, value := range s.Values() {
+		if err := other.Set(key + "=" + value); err != nil {
+			t.Error(err)
+		}
+	}
+	if !reflect.DeepEqual(s, other) {
+		t.Errorf("%+v, not %+v", other, s)
+	}
+}
+
+func TestStopGraceSetting(t *testing.T) {
+	s := Default()
+	for _, text := range []string{"stop-grace=0", "stop-grace=99ms", "stop-grace=61s",
+		"stop-grace=5", "stop-grace=-1s"} {
+		if err := s.Set(text); !errors.Is(err, ErrSetting) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if err := s.Set("stop-grace=1500ms"); err != nil || s.StopGrace != 1500*time.Millisecond {
+		t.Errorf("%v, %v", s.StopGrace, err)
+	}
+}
+
+func TestMemoryBound(t *testing.T) {
+	for _, test := range []struct {
+		gpu               string
+		soft, bound, want uint64
+	}{
+		{"soft", 2 << 30, 0, 2 << 30},
+		{"soft", 2 << 30, 1 << 30, 1 << 30},
+		{"soft", 1 << 30, 3 << 30, 1 << 30},
+		{"cuda", 2 << 30, 0, 0},
+		{"cuda", 1 << 30, 3 << 30, 3 << 30},
+	} {
+		s := Default()
+		s.Policy.SoftMemory, s.Memory = test.soft, test.bound
+		if got := s.MemoryBound(test.gpu); got != test.want {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Config is what the settings of a VM that runs need.
+type Config struct {
+	GPU    string
+	Sharer Sharer // whom an arbiter's part is asked of; nil: there is never an arbiter
+	// Sequence is that of the settings which an earlier process told the driver; 0: none did.
+	Sequence uint32
+	// Changed is called when others hold than before: one change after the other.
+	Changed func(before, now *Now)
+	// Kept is told what the owner has set, for the device process after this one.
+	Kept func(text string)
+}
+
+// Now is what holds at a moment.
+type Now struct {
+	Settings Settings
+	Space    wire.Settings // that the guest is told, with their sequence
+	Policy   handover.Policy
+}
+
+// VM are the settings of a VM that runs.
+type VM struct {
+	config Config
+	shares *shares
+	now    atomic.Pointer[Now]
+	mu     sync.Mutex // of changes
+}
+
+// NewVM are those of a VM that starts with such settings.
+func NewVM(s Settings, c Config) *VM {
+	v := &VM{config: c}
+	v.shares = newShares(c.Sharer, v.set, func() Settings { return v.Now().Settings })
+	now := &Now{Settings: s}
+	now.Space, now.Policy = now.Settings.Build()
+	if c.Sequence != 0 { // another than the driver has, so that it asks for what holds now
+		now.Space.Sequence = c.Sequence + 1
+	}
+	v.now.Store(now)
+	return v
+}
+
+// Now is what holds. It isn't to be changed.
+func (v *VM) Now() *Now { return v.now.Load() }
+
+// Told is what the guest is told.
+func (v *VM) Told() *wire.Settings { return &v.Now().Space }
+
+// MemoryBound is what the VM may have of each GPU; 0 is all.
+func (v *VM) MemoryBound() uint64 { return v.Now().Settings.MemoryBound(v.config.GPU) }
+
+// WarmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
+func (v *VM) WarmTarget() int { return v.Now().Settings.WarmTarget(v.config.GPU) }
+
+// Values are what holds, by keys, as it is told to the owner.
+func (v *VM) Values() map[string]string {
+	all := v.Now().Settings.Values()
+	all["warm-workers"] = fmt.Sprint(v.WarmTarget())
+	return all
+}
+
+// Set changes a setting for the owner. What only holds from the start can't be changed.
+func (v *VM) Set(text string) error {
+	if err := v.shares.change(text); err != nil {
+		return err
+	}
+	v.config.Kept(text)
+	return nil
+}
+
+// Bound makes settings hold that the arbiter's operator has set.
+func (v *VM) Bound(bounds map[string]string) error { return v.shares.bound(bounds) }
+
+// Holds says since when a setting holds that was changed.
+func (v *VM) Holds(text string) string { return v.shares.holds(text) }
+
+// Turns are what the arbiter tells of the VM; nil: nothing.
+func (v *VM) Turns() *link.VM { return v.shares.turns() }
+
+// Follow gives the settings another sequence than one that a driver has, so that it asks for them.
+func (v *VM) Follow(sequence uint32) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.Now()
+	next := *before
+	next.Space.Sequence = sequence + 1
+	v.become(before, &next)
+}
+
+// become makes other settings hold. The lock of changes is held.
+func (v *VM) become(before, next *Now) {
+	v.now.Store(next)
+	v.config.Changed(before, next)
+}
+
+// set changes a setting, whatever an arbiter says of it.
+func (v *VM) set(text string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.Now()
+	next := &Now{Settings: before.Settings}
+	s := &next.Settings
+	if err := s.Set(text); err != nil {
+		return err
+	}
+	if err := suits(v.config.GPU, text); err != nil {
+		return err
+	}
+	if err := s.Check(v.config.GPU); err != nil {
+		return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
+	}
+	next.Space, next.Policy = s.Build()
+	if next.Space.Channels != before.Space.Channels ||
+		next.Space.ArenaBytes != before.Space.ArenaBytes {
+		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device",
+			ErrSetting, text)
+	}
+	next.Space.Sequence = before.Space.Sequence + 1
+	v.become(before, next)
+	return nil
+}
