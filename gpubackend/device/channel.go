@@ -6,6 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
@@ -16,8 +17,11 @@ type channel struct {
 	queue  *queues.Queue // is stopped, or runs
 	watch  *stranger     // while the queue runs and no driver of ours has greeted
 	owed   bool          // its chains go back when no mover lingers
-	worker *workerProcess
-	cold   *program // a worker is to be started for it when the queue goes on where it began
+	worker *workers.Worker
+	serves bool   // it does, and
+	base   uint16 // where its queue began
+	// a worker is to be started for it when the queue goes on where it began
+	cold *workers.Program
 
 	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
 	paused   chan struct{}

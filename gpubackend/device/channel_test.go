@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -16,7 +17,7 @@ import (
 // dying is a worker that the test plays itself, up to the point at which it is killed.
 type dying struct {
 	*vm
-	w     *workerProcess
+	w     *workers.Worker
 	state *handover.State
 	queue *virtqueue.Queue
 }
@@ -37,7 +38,9 @@ func (v *vm) dying() *dying {
 		v.t.Fatal(err)
 	}
 	v.t.Cleanup(queue.Close)
-	return &dying{v, c.worker, c.worker.state, queue}
+	d := &dying{vm: v, w: c.worker, queue: queue}
+	d.w.State(func(s *handover.State) { d.state = s })
+	return d
 }
 
 // take takes a chain as a worker does.
@@ -62,8 +65,8 @@ func (d *dying) push(head uint16) {
 }
 
 func (d *dying) die() {
-	d.w.kill()
-	<-d.w.gone
+	d.w.Kill()
+	<-d.w.Gone()
 }
 
 // TestWorkerDiesWhileItReturnsAChain: the chain comes back once, however far the worker got.

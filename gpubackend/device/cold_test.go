@@ -91,10 +91,10 @@ func (m *mixed) Worker(control *os.File) (Process, error) {
 // with the state.
 func serves(rest func(*stub, *handover.State)) func(*stub) {
 	return func(s *stub) {
-		m, fds, err := s.conn.Receive()
+		m, fds, err := s.Conn.Receive()
 		if err == nil && m.Kind == handover.KindWarm {
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
-			m, fds, err = s.conn.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			m, fds, err = s.Conn.Receive()
 		}
 		if err != nil {
 			return
@@ -110,7 +110,7 @@ func serves(rest func(*stub, *handover.State)) func(*stub) {
 			return
 		}
 		defer state.Close()
-		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 		rest(s, state)
 	}
 }
@@ -119,7 +119,7 @@ func serves(rest func(*stub, *handover.State)) func(*stub) {
 // comes with the queue.
 func TestColdWhileStopped(t *testing.T) {
 	leave := serves(func(s *stub, state *handover.State) {
-		_, _ = s.receive() // PAUSE
+		_, _ = s.Receive() // PAUSE
 		state.AskCold()
 	})
 	for _, closed := range []bool{false, true} {
@@ -129,7 +129,7 @@ func TestColdWhileStopped(t *testing.T) {
 			v.open(0)
 			v.furnish(0)
 			v.front.Stop(v.queues[1])
-			<-left.gone
+			<-left.Gone()
 			if closed {
 				v.closeChannel(0)
 				v.front.Start(v.queues[1])

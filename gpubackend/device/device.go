@@ -18,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -115,7 +116,8 @@ type Device struct {
 	saving     *saving.Saving      // and its programs to a file
 	place      *place.VM           // has it be where an arbiter wants it
 
-	warm *warm.Pool[*workerProcess] // workers without a channel; has a lock of its own
+	workers *workers.Workers
+	warm    *warm.Pool[*workers.Worker] // workers without a channel; has a lock of its own
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu       sync.Mutex
@@ -155,7 +157,7 @@ func New(c Config) *Device {
 	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
 	d.accounts.SetBound(d.settings.MemoryBound())
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
-	d.warm = d.newWarm()
+	d.workers, d.warm = d.newWorkers(), d.newWarm()
 	d.tell()
 	for i := range int(d.settings.Told().Channels) {
 		d.channels = append(d.channels, newChannel(i, c.Remains, c.Log))
@@ -186,11 +188,11 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 		}
 	}
 	message, files := memoryMessage(mapped)
-	workers := d.channels.serving()
+	serving := d.channels.serving()
 	d.mu.Unlock()
-	tellAll(workers, func(w *workerProcess) error {
+	workers.TellAll(serving, func(w *workers.Worker) error {
 		m := *message
-		return w.obey(&m, files, handover.KindDone, "a process did not take the new memory")
+		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
 	})
 	d.tellMover()
 	if old != nil {
@@ -295,7 +297,7 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 	if call != nil {
 		m.Files.Call, fds = true, []int{call.Int()}
 	}
-	c.worker.tell(m, fds)
+	c.worker.Tell(m, fds)
 	return nil
 }
 
@@ -348,8 +350,8 @@ func (d *Device) killWorkers() {
 	for _, c := range d.channels {
 		d.saving.Forget(c.index)
 		if c.cold = nil; c.worker != nil {
-			c.worker.closing.Store(true)
-			c.worker.kill()
+			c.worker.Retire()
+			c.worker.Kill()
 		}
 	}
 }

@@ -72,7 +72,7 @@ func TestWorkerDies(t *testing.T) {
 			v.add(0, 3, wire.ChainHeader{Type: wire.ChainEvent})
 		}
 		v.dev.mu.Lock()
-		v.dev.channels[0].worker.kill()
+		v.dev.channels[0].worker.Kill()
 		v.dev.mu.Unlock()
 		if want := []int{0, 3, 3, 4}[point]; want > 0 {
 			v.reap(1, want)
@@ -163,11 +163,11 @@ func TestOpenBeforeItsQueue(t *testing.T) {
 // TestPauseDuringOpen answers a request that was taken before the control queue stopped.
 func TestPauseDuringOpen(t *testing.T) {
 	v := newVM(t, &stubs{script: func(s *stub) {
-		if _, err := s.receive(); err != nil {
+		if _, err := s.Receive(); err != nil {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
-		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 		polite(s)
 	}}, Timeouts{})
 	v.hello()
@@ -229,7 +229,7 @@ var limits = Timeouts{Start: 2 * time.Second, Answer: 2 * time.Second, Stop: tim
 
 // TestBadWorkers starts workers that misbehave. The device stays good, and the channel opens again.
 func TestBadWorkers(t *testing.T) {
-	wait := func(s *stub) { <-s.killed }
+	wait := func(s *stub) { <-s.Killed }
 	for _, tt := range []struct {
 		name   string
 		script func(*stub)
@@ -238,25 +238,25 @@ func TestBadWorkers(t *testing.T) {
 		{"never starts", wait, wire.StatusNoWorker},
 		{"ends at once", func(*stub) {}, wire.StatusNoWorker},
 		{"refuses", func(s *stub) {
-			_, _ = s.receive()
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+			_, _ = s.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
 		}, wire.StatusNoWorker},
 		{"answers something else", func(s *stub) {
-			_, _ = s.receive()
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindDone}, nil)
+			_, _ = s.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindDone}, nil)
 			wait(s)
 		}, wire.StatusNoWorker},
 		{"ends after its start", starts(func(*stub) {}), wire.StatusOk},
 		{"never answers", starts(wait), wire.StatusOk},
 		{"floods", starts(func(s *stub) {
-			for s.conn.Send(&handover.Message{Kind: handover.KindStopped}, nil) == nil {
+			for s.Conn.Send(&handover.Message{Kind: handover.KindStopped}, nil) == nil {
 			}
 		}), wire.StatusOk},
 		{"sends files", starts(func(s *stub) {
 			for range 1000 {
-				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone,
+				_ = s.Conn.Send(&handover.Message{Kind: handover.KindDone,
 					Files: handover.Files{Memory: 3}}, []int{0, 1, 2})
-				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone,
+				_ = s.Conn.Send(&handover.Message{Kind: handover.KindDone,
 					Files: handover.Files{Memory: -3, Kick: true}}, []int{0})
 			}
 			wait(s)

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -18,15 +19,15 @@ import (
 func (d *Device) SetLog(log *dirtylog.Log) error {
 	d.mu.Lock()
 	d.dirty.Set(log)
-	workers := d.channels.serving()
+	serving := d.channels.serving()
 	d.mu.Unlock()
 	message := func() (*handover.Message, []int) {
 		m := &handover.Message{Kind: handover.KindLog}
 		return m, m.GiveLog(log, nil)
 	}
-	tellAll(workers, func(w *workerProcess) error {
+	workers.TellAll(serving, func(w *workers.Worker) error {
 		m, fds := message()
-		return w.obey(m, fds, handover.KindLogged, "a process did not take the log of dirty pages")
+		return w.Obey(m, fds, handover.KindLogged, "a process did not take the log of dirty pages")
 	})
 	d.movers.TellLog(message)
 	return nil

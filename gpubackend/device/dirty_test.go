@@ -141,8 +141,8 @@ func TestEndWithoutAWord(t *testing.T) {
 	v.dev.mu.Lock()
 	w := v.dev.channels[0].worker
 	v.dev.mu.Unlock()
-	w.kill()
-	<-w.gone
+	w.Kill()
+	<-w.Gone()
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {
 		t.Errorf("%d pages of %d are marked", n, guestPages)
 	}
@@ -158,10 +158,10 @@ func TestEndWithoutAWord(t *testing.T) {
 func TestProcessThatTakesNoLog(t *testing.T) {
 	s := &stubs{script: starts(func(x *stub) {
 		for {
-			if kind, err := x.receive(); err != nil || kind != handover.KindLog {
+			if kind, err := x.Receive(); err != nil || kind != handover.KindLog {
 				return
 			}
-			_ = x.conn.Send(&handover.Message{Kind: handover.KindLogged, Error: "no"}, nil)
+			_ = x.Conn.Send(&handover.Message{Kind: handover.KindLogged, Error: "no"}, nil)
 		}
 	})}
 	v := greetedVM(t, s, Timeouts{})

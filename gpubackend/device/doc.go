@@ -25,7 +25,7 @@
 //	                   migration) dirty.go guard.go (what goes on)
 //	the control queue  open.go (OPEN; package control) stranger.go telling.go
 //	channels           channel.go (package queues) table.go standstill.go (pause, resume)
-//	processes          process.go (package child) starts.go (how many begin) lingering.go
+//	processes          process.go (package workers) starts.go (how many begin) lingering.go
 //	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
 //	what they share    share.go (packages objects and exports)
 //	memory             memory.go (package accounts) suspension.go (package suspend)

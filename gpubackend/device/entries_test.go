@@ -23,7 +23,7 @@ type gated struct {
 
 func (g *gated) Worker(control *os.File) (Process, error) {
 	return g.start(control, func(s *stub) {
-		m, fds, err := s.conn.Receive()
+		m, fds, err := s.Conn.Receive()
 		if err != nil {
 			return
 		}
@@ -38,7 +38,7 @@ func (g *gated) Worker(control *os.File) (Process, error) {
 		g.mu.Lock()
 		g.entries = append(g.entries, m.Entry)
 		g.mu.Unlock()
-		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 		polite(s)
 		<-g.end
 	})

@@ -117,18 +117,18 @@ func TestWorkerDoesNotImport(t *testing.T) {
 		}
 		defer unix.Close(fd)
 		o := handover.Object{Kind: handover.ObjectMemory, Number: 5, Bytes: 2 << 20}
-		_ = s.conn.Send(&handover.Message{Kind: handover.KindOffer, Object: &o,
+		_ = s.Conn.Send(&handover.Message{Kind: handover.KindOffer, Object: &o,
 			Files: handover.Files{Object: true}}, []int{fd})
 	}
 	for name, rest := range map[string]func(*stub){
-		"gone":   func(s *stub) { _, _ = s.receive() },
-		"silent": func(s *stub) { <-s.killed },
+		"gone":   func(s *stub) { _, _ = s.Receive() },
+		"silent": func(s *stub) { <-s.Killed },
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := func(s *stub) {
-				if _, err := s.receive(); err == nil {
+				if _, err := s.Receive(); err == nil {
 					give(s)
-					_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+					_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 					rest(s)
 				}
 			}

@@ -88,7 +88,7 @@ type stopCounter struct {
 func (s *stopCounter) Mover(control *os.File) (Process, error) {
 	return s.start(control, func(x *stub) {
 		for {
-			kind, err := x.receive()
+			kind, err := x.Receive()
 			if err != nil {
 				return
 			}
@@ -97,12 +97,12 @@ func (s *stopCounter) Mover(control *os.File) (Process, error) {
 				s.stopped++
 				s.mu.Unlock()
 				if s.deaf {
-					<-x.killed
+					<-x.Killed
 					return
 				}
 			}
 			if a := answers[kind]; a != "" {
-				_ = x.conn.Send(&handover.Message{Kind: a}, nil)
+				_ = x.Conn.Send(&handover.Message{Kind: a}, nil)
 			}
 		}
 	})

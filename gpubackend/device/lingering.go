@@ -5,6 +5,7 @@ package device
 import (
 	"context"
 
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -26,11 +27,11 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	if base != 0 {
 		return
 	}
-	var old []*workerProcess
+	var old []*workers.Worker
 	d.mu.Lock()
 	for i, c := range d.channels {
 		if index == wire.ControlQueue && !c.queue.Runs() ||
-			index == 1+i && c.worker != nil && c.worker.state.Base() != 0 {
+			index == 1+i && c.worker != nil && c.worker.Base() != 0 {
 			d.saving.Forget(c.index)
 			old = append(old, c.forget()...)
 			c.queue.DropLeft()
@@ -41,7 +42,7 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	ctx, cancel := context.WithTimeout(context.Background(), d.config.Timeouts.Exit)
 	defer cancel()
 	for _, w := range old {
-		if !w.awaitEnd() {
+		if !w.AwaitEnd() {
 			break // the others had as long
 		}
 	}
@@ -55,14 +56,14 @@ func (d *Device) forgetBefore(index int, base uint16) {
 
 // forget ends a channel's worker, if it has one, and returns it. The queue is another driver's now:
 // nothing is returned to it.
-func (c *channel) forget() []*workerProcess {
+func (c *channel) forget() []*workers.Worker {
 	c.cold = nil
 	c.queue.Forget()
 	w := c.worker
 	if w == nil {
 		return nil
 	}
-	w.kill()
+	w.Kill()
 	c.worker, c.paused = nil, nil
-	return []*workerProcess{w}
+	return []*workers.Worker{w}
 }

@@ -35,7 +35,7 @@ func (u *undead) Worker(control *os.File) (Process, error) {
 	}
 	return u.start(control, starts(func(s *stub) {
 		for {
-			kind, err := s.receive()
+			kind, err := s.Receive()
 			if err != nil {
 				break
 			}
@@ -242,12 +242,12 @@ func TestNothingWaitsWithTheLock(t *testing.T) {
 	t.Run("a worker starts", func(t *testing.T) {
 		asked, answer := make(chan struct{}), make(chan struct{})
 		v := greetedVM(t, &stubs{script: func(s *stub) {
-			if _, err := s.receive(); err != nil {
+			if _, err := s.Receive(); err != nil {
 				return
 			}
 			close(asked)
 			<-answer
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 			polite(s)
 		}}, patient)
 		v.post(0, wire.ControlRequest{Type: wire.ControlOpen})

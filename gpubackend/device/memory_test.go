@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -159,16 +160,16 @@ func TestLiarEnds(t *testing.T) {
 	driver.has(pidOf(liar), 40<<20+toleranceSoft)
 	driver.has(pidOf(honest), 0)
 	driver.wait(5)
-	if await.Closed(liar.gone) || inLedger(page) < 40<<20 {
+	if await.Closed(liar.Gone()) || inLedger(page) < 40<<20 {
 		t.Fatalf("within the tolerance: gone %t, %d bytes are taken",
-			await.Closed(liar.gone), inLedger(page))
+			await.Closed(liar.Gone()), inLedger(page))
 	}
 	driver.has(pidOf(liar), 40<<20+toleranceSoft+1)
-	if !await.Within(soon, liar.gone) {
+	if !await.Within(soon, liar.Gone()) {
 		t.Fatal("it lives")
 	}
 	driver.wait(5)
-	if await.Closed(honest.gone) {
+	if await.Closed(honest.Gone()) {
 		t.Error("another one ended, too")
 	}
 	v.awaitTaken(page, 0)
@@ -303,7 +304,10 @@ func (f *fakeDriver) wait(times int) {
 	}
 }
 
-func pidOf(w *workerProcess) int { return w.proc.(executed).PID() }
+func pidOf(w *workers.Worker) int {
+	pid, _ := w.PID()
+	return pid
+}
 
 // entry is where a channel's worker counts.
 func (v *vm) entry(channel int) int {

@@ -30,7 +30,7 @@ func (s *slowMovers) Mover(control *os.File) (Process, error) {
 	}
 	return s.start(control, starts(func(x *stub) {
 		for {
-			if _, err := x.receive(); err != nil {
+			if _, err := x.Receive(); err != nil {
 				break
 			}
 		}
@@ -54,7 +54,7 @@ func (v *vm) chainsCome(q int, within time.Duration) bool {
 func (v *vm) endWorker(channel int) {
 	v.dev.mu.Lock()
 	defer v.dev.mu.Unlock()
-	v.dev.channels[channel].worker.kill()
+	v.dev.channels[channel].worker.Kill()
 }
 
 const little = time.Second

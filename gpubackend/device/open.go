@@ -8,26 +8,24 @@ import (
 	"os"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/paracuda/paracuda/gpubackend/device/await"
-	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // open starts a worker for a channel and returns the status for the driver.
 func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint32 {
-	c, p, begin := d.channels[index], program{pid, comm}, time.Now()
+	c, p, begin := d.channels[index], workers.Program{PID: pid, Name: comm}, time.Now()
 	d.awaitQueue(c, a.Quit)
 	if !d.movers.AwaitLeft(a.Quit) {
 		d.log.WithField("channel", c.index).Error(errLeft)
 		return wire.StatusNoWorker
 	}
-	_, err := d.begin(c, &beginning{program: p, warm: true, quit: a.Quit, may: func() error {
+	_, err := d.begin(c, &beginning{Program: p, warm: true, quit: a.Quit, may: func() error {
 		most := d.settings.Now().Settings.Processes
 		switch {
 		case await.Closed(a.Dropped), !c.queue.Runs():
@@ -41,7 +39,7 @@ func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint3
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refill()
-	log := d.log.WithField("channel", index).WithField("program", p.comm)
+	log := d.log.WithField("channel", index).WithField("program", p.Name)
 	switch {
 	case errors.Is(err, errNotRunning):
 		return wire.StatusBadRequest
@@ -80,7 +78,7 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 
 // beginning is a program for which a worker is to be started.
 type beginning struct {
-	program
+	workers.Program
 	warm  bool            // a warm one will do
 	quit  <-chan struct{} // nobody waits for it any more
 	may   func() error    // says why not, if it is so by now; Device.mu is held
@@ -88,14 +86,14 @@ type beginning struct {
 }
 
 // begin starts a channel's worker, a warm one if there is one and it may.
-func (d *Device) begin(c *channel, b *beginning) (w *workerProcess, err error) {
+func (d *Device) begin(c *channel, b *beginning) (w *workers.Worker, err error) {
 	defer d.beginUse()()
 	useWarm := b.warm
 	for range startTries {
 		if err := d.prepareMover(c); err != nil {
 			return nil, fmt.Errorf("start the mover: %w", err)
 		}
-		var warm *workerProcess
+		var warm *workers.Worker
 		if useWarm {
 			warm = d.takeWarm(b.quit)
 		}
@@ -123,27 +121,29 @@ const startTries = 3
 // startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm
 // is nil or of no use.
 func (d *Device) startWorker(
-	c *channel, warm *workerProcess, b *beginning,
-) (*workerProcess, error) {
+	c *channel, warm *workers.Worker, b *beginning,
+) (*workers.Worker, error) {
 	w, ready, err := d.handOver(c, warm, b)
 	if err != nil {
 		return nil, err
 	}
 	limit := d.config.Timeouts.Start
 	if s := b.saved; s != nil {
-		limit += time.Duration(s.Bytes/slowest) * time.Second
+		limit += workers.MovingTakes(s.Bytes)
 	}
 	err = ready(handover.KindReady, limit)
 	d.mu.Lock()
-	if err == nil && w.ended {
+	if err == nil && c.worker != w {
 		err = errors.New("the worker ended")
 	}
-	w.serves = err == nil
-	close(w.start)
+	if c.worker == w {
+		c.serves = err == nil
+	}
+	w.Begun()
 	d.mu.Unlock()
 	if err != nil {
-		w.kill()
-		w.awaitEnd()
+		w.Kill()
+		w.AwaitEnd()
 		return nil, err
 	}
 	return w, nil
@@ -151,8 +151,8 @@ func (d *Device) startWorker(
 
 // handOver sends a worker everything that it needs for a channel. What it returns waits for the
 // answer.
-func (d *Device) handOver(c *channel, warm *workerProcess, b *beginning) (
-	w *workerProcess, ready func(handover.Kind, time.Duration) error, err error) {
+func (d *Device) handOver(c *channel, warm *workers.Worker, b *beginning) (
+	w *workers.Worker, ready func(handover.Kind, time.Duration) error, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := b.may(); err != nil {
@@ -170,132 +170,53 @@ func (d *Device) handOver(c *channel, warm *workerProcess, b *beginning) (
 		d.putBack(warm)
 		return nil, nil, err
 	}
-	if w = warm; w != nil && (w.ended || w.policy != d.settings.Now().Policy) {
-		w.kill()
+	if w = warm; w != nil && (w.Ended() || w.Policy != d.settings.Now().Policy) {
+		w.Kill()
 		w = nil
 		d.starts.Take()
 	}
 	if w == nil {
-		if w, err = d.spawn(); err != nil {
+		if w, err = d.workers.Start(d.settings.Now().Policy, false); err != nil {
 			d.accounts.Release(entry)
 			return nil, nil, err
 		}
 	}
-	d.accounts.Serve(w, entry, b.pid)
-	c.queue.Lend(w.state)
-	w.base, w.program, w.start = c.queue.Base(), b.program, make(chan struct{})
-	m, fds := d.startMessage(c, w, mover, b.saved)
-	if ready, err = w.conn.Ask(m, fds); err != nil {
-		w.kill()
+	d.accounts.Serve(w, entry, b.PID)
+	m, fds := d.startMessage(c, w, mover, b)
+	if ready, err = w.Conn().Ask(m, fds); err != nil {
+		w.Kill()
 		return nil, nil, err
 	}
-	w.log.Store(d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm}))
-	w.channel, c.worker, c.paused, c.cold = c, w, nil, nil
+	w.Serve(c.index, b.Program)
+	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	return w, ready, nil
 }
 
 // startMessage is what a worker needs, and the files of it.
 func (d *Device) startMessage(
-	c *channel, w *workerProcess, mover *os.File, saved *saving.Source,
+	c *channel, w *workers.Worker, mover *os.File, b *beginning,
 ) (*handover.Message, []int) {
 	m, fds := c.queue.Message(handover.KindStart, nil)
-	if saved != nil {
+	if b.saved != nil {
 		m.Saved, m.Queue.InFlight = true, c.queue.Held()
 	}
 	policy := d.settings.Now().Policy
-	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
+	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, b.PID, b.Name, &policy
 	m.Held = d.suspension.Held()
 	m.Files.State, m.Files.Conn = true, true
-	fds = append(fds, w.state.FD(), int(mover.Fd()))
-	if saved != nil {
-		m.Files.Object, fds = true, append(fds, int(saved.From.Fd()))
+	w.State(func(s *handover.State) { // which isn't closed while Device.mu is held
+		c.queue.Lend(s)
+		fds = append(fds, s.FD())
+	})
+	fds = append(fds, int(mover.Fd()))
+	if b.saved != nil {
+		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
 	}
 	fds = m.GiveLog(d.dirty.Log(), fds)
 	fds = d.accounts.Pass(m, fds, w)
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)
-}
-
-// spawn starts a worker process, which serves nobody yet.
-func (d *Device) spawn() (*workerProcess, error) {
-	state, err := handover.NewState()
-	if err != nil {
-		return nil, err
-	}
-	conn, remote, err := handover.Pair()
-	if err != nil {
-		state.Close()
-		return nil, err
-	}
-	defer remote.Close()
-	proc, err := d.config.Spawn.Worker(remote)
-	if err != nil {
-		state.Close()
-		conn.Close()
-		return nil, err
-	}
-	w := &workerProcess{
-		state: state, proc: proc, policy: d.settings.Now().Policy, exited: make(chan struct{}),
-		gone: make(chan struct{}), limits: d.config.Timeouts,
-	}
-	w.log.Store(d.log)
-	d.accounts.Began(w)
-	w.conn = d.converse(conn,
-		func(m *handover.Message, fds []int) { d.said(w, m, fds) })
-	d.run("a worker's end", func() { d.await(w) })
-	return w, nil
-}
-
-// await waits for a worker's end and takes its queue back.
-func (d *Device) await(w *workerProcess) {
-	defer close(w.gone)
-	err := w.proc.Wait()
-	d.accounts.Ended(w)
-	w.over.Store(true)
-	d.suspension.Forget(w)
-	close(w.exited)
-	w.conn.Close()
-	d.exports.Ended(&w.exports)
-	if w.isStuck() {
-		w.log.Load().Warn("a worker that did not end when it was killed has ended")
-	}
-	d.mu.Lock()
-	had := w.channel != nil
-	d.mu.Unlock()
-	if had {
-		if !w.conn.Quiet() {
-			d.markAll()
-		}
-		d.tellMover() // copies that the worker started end before its pages go back to the guest
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if w.channel == nil {
-		d.warm.Lost(w, err)
-	} else {
-		d.takeBack(w, err)
-	}
-	w.ended = true
-	w.state.Close()
-	d.idle.Rested(d.used())
-}
-
-// takeBack takes the queue of a worker that has ended.
-func (d *Device) takeBack(w *workerProcess, err error) {
-	c := w.channel
-	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
-	child.SayEnded(log, "worker", err, w.killed.Load())
-	d.ended.Add(w.state.Counters())
-	if c.worker != w { // the queue is another driver's by now
-		return
-	}
-	c.worker, c.paused = nil, nil
-	if !w.serves || d.beginCold(w) {
-		return // who started it goes on
-	}
-	c.queue.Leave(w.state, d.mapped)
-	d.reclaim(c)
 }
 
 // closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and
@@ -306,19 +227,11 @@ func (d *Device) closeChannel(index int) uint32 {
 	w := c.worker
 	d.saving.Forget(index)
 	if c.cold = nil; w != nil {
-		w.closing.Store(true)
+		w.Retire()
 	}
 	d.mu.Unlock()
-	if w != nil {
-		if err := w.conn.Request(&handover.Message{Kind: handover.KindStop}, nil,
-			handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
-			d.log.WithField("channel",
-				index).WithError(err).Warn("worker did not stop: it is killed")
-		}
-		w.kill()
-		if !w.awaitEnd() {
-			d.park(w.gone)
-		}
+	if w != nil && !w.Stop() {
+		d.park(w.Gone())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

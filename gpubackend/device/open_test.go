@@ -21,12 +21,12 @@ type slowMover struct {
 
 func (s *slowMover) Mover(control *os.File) (Process, error) {
 	return s.start(control, func(x *stub) {
-		if _, err := x.receive(); err != nil {
+		if _, err := x.Receive(); err != nil {
 			return
 		}
 		close(s.asked)
 		<-s.ready
-		_ = x.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		_ = x.Conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
 		polite(x)
 	})
 }

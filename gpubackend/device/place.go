@@ -3,6 +3,7 @@
 package device
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/place"
 )
@@ -34,7 +35,7 @@ func (d *Device) newPlace() *place.VM {
 func (d *Device) Place() *place.VM { return d.place }
 
 // said takes what a worker says unasked.
-func (d *Device) said(w *workerProcess, m *handover.Message, fds []int) {
+func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	switch m.Kind {
 	case handover.KindWake:
 		handover.CloseFiles(fds)
@@ -43,13 +44,6 @@ func (d *Device) said(w *workerProcess, m *handover.Message, fds []int) {
 		handover.CloseFiles(fds)
 		d.place.Lacks(w, m.Bytes)
 	default:
-		d.exports.Receive(&w.exports, m, fds)
-	}
-}
-
-// TryAgain implements place.Worker.
-func (w *workerProcess) TryAgain(why string) {
-	if !w.over.Load() {
-		w.tell(&handover.Message{Kind: handover.KindRoom, Error: why}, nil)
+		d.exports.Receive(&w.Offers, m, fds)
 	}
 }

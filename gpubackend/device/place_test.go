@@ -212,8 +212,10 @@ func TestLiars(t *testing.T) {
 	if x := s.dev.place.Place(); x.Want < x.Have || x.Want > 1<<49 {
 		t.Errorf("%+v", x)
 	}
-	gone := &workerProcess{}
-	gone.over.Store(true)
+	s.open(1)
+	gone := s.worker(1)
+	gone.Kill()
+	<-gone.Gone()
 	s.dev.said(gone, lie, nil)
 	if x := s.dev.place.Place(); x.Want > x.Have+1<<48 {
 		t.Errorf("a worker that isn't there: %+v", x)

@@ -4,14 +4,9 @@ package device
 
 import (
 	"os"
-	"sync"
-	"sync/atomic"
 
-	"github.com/sirupsen/logrus"
-
-	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
-	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -25,118 +20,53 @@ type Spawner interface {
 	Mover(control *os.File) (Process, error)
 }
 
-// program is the guest process that a worker serves.
-type program struct {
-	pid  int32
-	comm string
+// newWorkers makes what starts the VM's workers.
+func (d *Device) newWorkers() *workers.Workers {
+	t := d.config.Timeouts
+	return workers.New(workers.Config{
+		Spawn:  func(c *os.File) (Process, error) { return d.config.Spawn.Worker(c) },
+		Limits: workers.Limits{Answer: t.Answer, Stop: t.Stop, Exit: t.Exit},
+		Began:  func(w *workers.Worker) { d.accounts.Began(w) },
+		Said:   d.said,
+		Exited: func(w *workers.Worker) {
+			d.accounts.Ended(w)
+			d.suspension.Forget(w)
+		},
+		Ended: d.workerEnded, Guard: d.guard, Run: d.run, Log: d.log,
+	})
 }
 
-// workerProcess is a running worker. Fields below the channels are guarded by Device.mu.
-type workerProcess struct {
-	conn   *child.Conn
-	state  *handover.State
-	proc   Process
-	policy handover.Policy // with which it was started
-	exited chan struct{}   // closed when the process has ended
-	gone   chan struct{}   // closed when its chains are returned, too
-	ahead  bool            // it was started ahead of use
-	start  chan struct{}   // closed when it serves its channel, or can't
-	killed atomic.Bool
-	log    atomic.Pointer[logrus.Entry] // for lines about it
-	limits Timeouts
-
-	over    atomic.Bool // its process has ended, and nothing of its work goes on
-	closing atomic.Bool // nobody wants another in its place
-
-	mu    sync.Mutex
-	stuck bool // it was killed and did not end in time; guarded by mu
-
-	program
-	channel *channel // that it serves; nil until it is to
-	serves  bool     // it does
-	base    uint16   // where its queue began
-	ended   bool     // state is unmapped
-
-	exports exports.Worker // what it offers
-}
-
-// kill ends the worker. Whoever has a reason that its owner should know logs it: its end is no news
-// then.
-func (w *workerProcess) kill() {
-	w.killed.Store(true)
-	w.proc.Kill()
-}
-
-// obey has it do what a message says. The log has it if it doesn't.
-func (w *workerProcess) obey(
-	m *handover.Message, fds []int, want handover.Kind, failure string,
-) error {
-	err := w.conn.Request(m, fds, want, w.limits.Answer)
-	if err != nil {
-		w.log.Load().WithError(err).Warn(failure)
+// workerEnded takes back what a worker had that has ended.
+func (d *Device) workerEnded(w *workers.Worker, err error) {
+	d.exports.Ended(&w.Offers)
+	if w.Channel() >= 0 {
+		if !w.Conn().Quiet() {
+			d.markAll()
+		}
+		d.tellMover() // copies that the worker started end before its pages go back to the guest
 	}
-	return err
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.Channel() < 0 {
+		d.warm.Lost(w, err)
+	} else {
+		d.takeBack(w, err)
+	}
+	d.idle.Rested(d.used())
 }
 
-// PID implements accounts.Process.
-func (w *workerProcess) PID() (int, bool) {
-	if p, ok := w.proc.(interface{ PID() int }); ok {
-		return p.PID(), true
-	}
-	return 0, false
-}
-
-// TooMuch implements accounts.Process.
-func (w *workerProcess) TooMuch() {
-	if !w.killed.Load() {
-		w.log.Load().Warn("the GPU's driver has far more memory for the VM than it may have, " +
-			"most of it for this program, which didn't count it: its worker is killed")
-		w.kill()
-	}
-}
-
-// awaitEnd waits for a worker that was killed to be gone and its queue to be taken back, as long as
-// a process may take for it. The log says once that one doesn't end, and that it has.
-func (w *workerProcess) awaitEnd() bool {
-	if w.isStuck() {
-		return await.Closed(w.gone)
-	}
-	if await.Within(w.limits.Exit, w.gone) {
-		return true
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
-		w.stuck = true
-		w.log.Load().Error("a worker that was killed does not end: " +
-			"its program's memory stays pinned; see the kernel's log")
-	}
-	return false
-}
-
-// isStuck says whether it was killed and did not end in time.
-func (w *workerProcess) isStuck() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stuck
-}
-
-// tell sends a message to which there is no answer. A worker that has no room for it is killed; one
-// that was killed doesn't read any more.
-func (w *workerProcess) tell(m *handover.Message, fds []int) {
-	if w.killed.Load() {
+// takeBack takes the queue of a worker that has ended.
+func (d *Device) takeBack(w *workers.Worker, err error) {
+	c := d.channels[w.Channel()]
+	child.SayEnded(w.Log(), "worker", err, w.Killed())
+	d.ended.Add(w.Counters())
+	if c.worker != w { // the queue is another driver's by now
 		return
 	}
-	if err := w.conn.Tell(m, fds); err != nil {
-		w.log.Load().WithError(err).Info("a worker does not take a message: it is killed")
-		w.kill()
+	c.worker, c.paused = nil, nil
+	if !c.serves || d.beginCold(c, w) {
+		return // who started it goes on
 	}
-}
-
-// converse makes the device's end of a connection to a worker.
-func (d *Device) converse(
-	c *handover.Conn, offered func(m *handover.Message, fds []int),
-) *child.Conn {
-	return child.New(c, d.config.Timeouts.Answer, offered,
-		func(f func()) { go d.guard("a child's messages", f) })
+	w.State(func(s *handover.State) { c.queue.Leave(s, d.mapped) })
+	d.reclaim(c)
 }

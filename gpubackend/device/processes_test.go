@@ -16,6 +16,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/moves"
@@ -103,43 +104,16 @@ type stubs struct {
 }
 
 // stub is a child in a goroutine.
-type stub struct {
-	conn   *handover.Conn
-	killed chan struct{}
-	once   sync.Once
-	done   chan struct{}
-}
-
-func (s *stub) Kill() {
-	s.once.Do(func() {
-		close(s.killed)
-		_ = s.conn.Close()
-	})
-}
-
-func (s *stub) Wait() error {
-	<-s.done
-	return nil
-}
+type stub = childtest.Child
 
 func (s *stubs) start(control *os.File, script func(*stub)) (Process, error) {
-	fd, err := unix.FcntlInt(control.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	x, err := childtest.Start(control, script)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := handover.NewConn(os.NewFile(uintptr(fd), "stub"))
-	if err != nil {
-		return nil, err
-	}
-	x := &stub{conn: conn, killed: make(chan struct{}), done: make(chan struct{})}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.live = append(s.live, x)
-	s.mu.Unlock()
-	go func() {
-		defer close(x.done)
-		script(x)
-		x.Kill()
-	}()
 	return x, nil
 }
 
@@ -153,48 +127,9 @@ func (s *stubs) Worker(control *os.File) (Process, error) {
 
 func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(control, polite) }
 
-// answers are what a well-behaved child says to each message.
-var answers = map[handover.Kind]handover.Kind{
-	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady,
-	handover.KindMemory: handover.KindDone,
-	handover.KindStop:   handover.KindStopped, handover.KindPause: handover.KindPaused,
-	handover.KindLog:  handover.KindLogged,
-	handover.KindSync: handover.KindSynced, handover.KindImport: handover.KindTaken,
-}
-
-// receive takes a message and closes its files.
-func (s *stub) receive() (handover.Kind, error) {
-	m, fds, err := s.conn.Receive()
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
-	if err != nil {
-		return "", err
-	}
-	return m.Kind, nil
-}
-
-func polite(s *stub) {
-	for {
-		kind, err := s.receive()
-		if err != nil {
-			return
-		}
-		if a := answers[kind]; a != "" {
-			_ = s.conn.Send(&handover.Message{Kind: a}, nil)
-		}
-		if kind == handover.KindStop {
-			return
-		}
-	}
-}
-
-// starts is a script: it starts well, then does what rest says.
-func starts(rest func(*stub)) func(*stub) {
-	return func(s *stub) {
-		if _, err := s.receive(); err == nil {
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
-			rest(s)
-		}
-	}
-}
+// What children of tests do.
+var (
+	answers = childtest.Answers
+	polite  = childtest.Polite
+	starts  = childtest.Starts
+)

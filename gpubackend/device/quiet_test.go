@@ -59,10 +59,10 @@ func TestKilledWorkerIsNews(t *testing.T) {
 	v.dev.mu.Lock()
 	w := v.dev.channels[0].worker
 	v.dev.mu.Unlock()
-	if err := unix.Kill(w.proc.(executed).Process.Pid, unix.SIGKILL); err != nil {
+	if err := unix.Kill(pidOf(w), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-w.gone
+	<-w.Gone()
 	if text := said.String(); !strings.Contains(text, "worker ended") ||
 		!strings.Contains(text, "signal: killed") {
 		t.Errorf("the log says %q", text)

@@ -4,11 +4,9 @@ package device
 
 import (
 	"errors"
-	"os"
-	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
-	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 )
 
 var errStuck = errors.New("a worker that was killed does not end")
@@ -32,8 +30,9 @@ func (d *Device) serving() (list []saving.Served) {
 	defer d.mu.Unlock()
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
+			p := w.Program()
 			list = append(list,
-				saving.Served{Channel: c.index, PID: w.pid, Name: w.comm, Worker: w})
+				saving.Served{Channel: c.index, PID: p.PID, Name: p.Name, Worker: w})
 		}
 	}
 	return list
@@ -44,7 +43,7 @@ func (d *Device) leaveTo(s saving.Served, saved func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w := d.channels[s.Channel].worker; w != nil && w == s.Worker {
-		w.closing.Store(true)
+		w.Retire()
 		saved()
 	}
 }
@@ -55,12 +54,13 @@ func (d *Device) beginSaved(
 ) (saving.Worker, error) {
 	c := d.channels[p.Channel]
 	d.starts.Take()
-	w, err := d.begin(c, &beginning{program: program{p.PID, p.Name}, saved: &from,
+	program := workers.Program{PID: p.PID, Name: p.Name}
+	w, err := d.begin(c, &beginning{Program: program, saved: &from,
 		may: func() error {
 			switch {
 			case !still() || !c.queue.Runs():
 				return errNotRunning
-			case c.worker != nil && c.worker.isStuck():
+			case c.worker != nil && c.worker.Stuck():
 				return errStuck
 			case c.worker != nil:
 				return errBusy
@@ -71,18 +71,4 @@ func (d *Device) beginSaved(
 		return nil, err
 	}
 	return w, nil
-}
-
-// Save implements saving.Worker.
-func (w *workerProcess) Save(to *os.File, bytes uint64) error {
-	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
-	limit := w.limits.Answer + time.Duration(bytes/slowest)*time.Second
-	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved, limit)
-}
-
-// End implements saving.Worker.
-func (w *workerProcess) End() {
-	w.closing.Store(true)
-	w.kill()
-	w.awaitEnd()
 }

@@ -294,7 +294,7 @@ func TestWorkerKilledMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	_, err = s.dev.saving.Save(f, func() error { w.kill(); <-w.gone; return nil }, noProgress)
+	_, err = s.dev.saving.Save(f, func() error { w.Kill(); <-w.Gone(); return nil }, noProgress)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (d *Device) changed(before, now *settings.Now) {
 	d.idle.Rested(d.used())
 	policy := now.Policy
 	for _, w := range d.channels.serving() {
-		w.tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
+		w.Tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
 	}
 }
 

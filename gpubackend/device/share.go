@@ -20,5 +20,5 @@ func (d *Device) sharer(channel int) (p objects.Peer, limit uint64, ok bool) {
 	if w == nil {
 		return objects.Peer{}, 0, false
 	}
-	return objects.Peer{Conn: w.conn, Offers: &w.exports, Kill: w.kill}, limit, true
+	return objects.Peer{Conn: w.Conn(), Offers: &w.Offers, Kill: w.Kill}, limit, true
 }

@@ -5,7 +5,6 @@ package device
 import (
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -41,39 +40,11 @@ func (d *Device) beginPause(c *channel) {
 	go func() {
 		defer close(paused)
 		stands := false
-		if d.guard("a pause", func() { stands = w.pause(d.suspension.Idle, grace) }); !stands {
-			w.kill()
-			w.awaitEnd()
+		if d.guard("a pause", func() { stands = w.Pause(d.suspension.Idle, grace) }); !stands {
+			w.Kill()
+			w.AwaitEnd()
 		}
 	}()
-}
-
-// pause says whether a worker pauses. One that doesn't is to be killed. The channel that idle
-// returns is closed when no device memory is being moved.
-func (w *workerProcess) pause(idle func() <-chan struct{}, grace time.Duration) bool {
-	if w.killed.Load() {
-		return false
-	}
-	if w.closing.Load() { // it ends anyway: its program does
-		return await.Within(w.limits.Stop, w.gone)
-	}
-	<-w.start
-	select { // what is moved now isn't to be cut off
-	case <-idle():
-	case <-w.gone:
-	}
-	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
-	late := time.AfterFunc(grace, w.kill)
-	err := w.conn.Request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
-		2*grace)
-	switch log := w.log.Load(); {
-	case !late.Stop():
-		log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: "+
-			"the program's worker is killed", grace)
-	case err != nil:
-		log.WithError(err).Info("a worker did not pause: it is killed")
-	}
-	return err == nil && !w.killed.Load()
 }
 
 // stopChannel takes a queue from its worker, which pauses or is gone.
@@ -92,7 +63,7 @@ func (d *Device) stopChannel(c *channel) (base uint16, err error) {
 		<-paused
 		d.mu.Lock()
 		if c.worker == w {
-			c.queue.PausedAt(w.state.Base())
+			c.queue.PausedAt(w.Base())
 			break
 		}
 	}
@@ -122,7 +93,7 @@ func (d *Device) resumeRest() {
 		}
 		select {
 		case <-c.paused:
-			c.queue.PausedAt(c.worker.state.Base())
+			c.queue.PausedAt(c.worker.Base())
 			d.resume(c)
 		default:
 			d.rest.Reset(restTime)
@@ -133,16 +104,16 @@ func (d *Device) resumeRest() {
 // resume gives the queue back to a paused worker, if it goes on where it stopped. One that was
 // killed leaves it when it has ended.
 func (d *Device) resume(c *channel) {
-	if c.worker.killed.Load() {
+	if c.worker.Killed() {
 		return
 	}
 	c.paused = nil
-	inFlight := c.worker.state.InFlight(c.queue.Size())
-	if c.queue.Base() != c.worker.state.Base() {
-		c.worker.kill()
+	inFlight := c.worker.InFlight(c.queue.Size())
+	if c.queue.Base() != c.worker.Base() {
+		c.worker.Kill()
 		return
 	}
 	m, fds := c.queue.Message(handover.KindResume, inFlight)
-	c.worker.conn.GoesOn()
-	c.worker.tell(m, fds)
+	c.worker.Conn().GoesOn()
+	c.worker.Tell(m, fds)
 }

@@ -142,7 +142,7 @@ func TestStopWaitsForAllAtOnce(t *testing.T) {
 	const grace = time.Second
 	var took time.Duration
 	for range tries { // one after another they would take three times as long each time
-		v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.killed })}, Timeouts{},
+		v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.Killed })}, Timeouts{},
 			fmt.Sprintf("stop-grace=%v", grace))
 		for i := range 3 {
 			v.open(uint32(i))
@@ -165,13 +165,13 @@ func TestStopOfOneQueue(t *testing.T) {
 	var resumed atomic.Int32
 	v := greetedVM(t, &stubs{script: starts(func(s *stub) {
 		for {
-			m, fds, err := s.conn.Receive()
+			m, fds, err := s.Conn.Receive()
 			handover.CloseFiles(fds)
 			switch {
 			case err != nil:
 				return
 			case m.Kind == handover.KindPause:
-				_ = s.conn.Send(&handover.Message{Kind: handover.KindPaused}, nil)
+				_ = s.Conn.Send(&handover.Message{Kind: handover.KindPaused}, nil)
 			case m.Kind == handover.KindResume:
 				resumed.Add(1)
 			}

@@ -30,9 +30,10 @@ func (d *Device) stats() admin.Answer {
 	a.Stats = d.channels.counted(d.ended).Map()
 	a.Policies = d.settings.Values()
 	for _, w := range d.channels.serving() {
+		p := w.Program()
 		a.Programs = append(a.Programs, admin.Program{
-			Channel: w.channel.index, PID: w.pid, Name: w.comm,
-			Stats: w.state.Counters().Map(), Memory: d.accounts.Of(w), Fixed: w.state.Fixed().Map(),
+			Channel: w.Channel(), PID: p.PID, Name: p.Name,
+			Stats: w.Counters().Map(), Memory: d.accounts.Of(w), Fixed: w.Fixed(),
 		})
 	}
 	a.Memory = d.accounts.GPUs()
@@ -58,9 +59,10 @@ func (d *Device) Figures() *link.Figures {
 	f.Memory = d.accounts.All()
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
+			p := w.Program()
 			f.Processes = append(f.Processes, link.Process{
-				PID: w.pid, Name: w.comm, Memory: d.accounts.Of(w),
-				Counters: some(w.state.Counters()),
+				PID: p.PID, Name: p.Name, Memory: d.accounts.Of(w),
+				Counters: some(w.Counters()),
 			})
 		}
 	}

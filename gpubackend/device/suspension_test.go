@@ -271,8 +271,8 @@ func TestProgramsComeAndGo(t *testing.T) {
 	s.dev.mu.Lock()
 	killed := s.dev.channels[2].worker
 	s.dev.mu.Unlock()
-	killed.kill()
-	<-killed.gone
+	killed.Kill()
+	<-killed.Gone()
 	s.open(1) // begins as one that is suspended
 	arena, appended, context := s.arena, s.appended, s.context
 	s.arena = s.guest.Alloc(arenaBytes, 4096)
@@ -339,7 +339,7 @@ func TestBadlySuspended(t *testing.T) {
 	const moved = 4 << 20
 	answer := func(s *stub, kinds map[handover.Kind]handover.Message) {
 		for {
-			m, fds, err := s.conn.Receive()
+			m, fds, err := s.Conn.Receive()
 			handover.CloseFiles(fds)
 			if err != nil {
 				return
@@ -357,7 +357,7 @@ func TestBadlySuspended(t *testing.T) {
 			if a.Kind == "dies" {
 				return
 			}
-			_ = s.conn.Send(&a, nil)
+			_ = s.Conn.Send(&a, nil)
 		}
 	}
 	good := map[handover.Kind]handover.Message{

@@ -4,8 +4,8 @@ package device
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -13,7 +13,7 @@ import (
 type channels []*channel
 
 // serving are the workers that have a channel.
-func (t channels) serving() (list []*workerProcess) {
+func (t channels) serving() (list []*workers.Worker) {
 	for _, c := range t {
 		if c.worker != nil {
 			list = append(list, c.worker)
@@ -45,7 +45,7 @@ func (t channels) used() bool {
 // counted adds what the workers counted to that of earlier ones.
 func (t channels) counted(sum handover.Counters) handover.Counters {
 	for _, w := range t.serving() {
-		sum.Add(w.state.Counters())
+		sum.Add(w.Counters())
 	}
 	return sum
 }
@@ -56,10 +56,10 @@ func (d *Device) programs() (list []string, err error) {
 	for _, c := range d.channels {
 		saved := d.saving.Saved(c.index)
 		switch w := c.worker; {
-		case w != nil && w.isStuck():
+		case w != nil && w.Stuck():
 			return nil, errors.New("a worker that was killed does not end")
 		case w != nil:
-			list = append(list, w.program.String())
+			list = append(list, w.String())
 		case c.cold != nil:
 			list = append(list, c.cold.String())
 		case saved != nil:
@@ -70,6 +70,3 @@ func (d *Device) programs() (list []string, err error) {
 	}
 	return list, nil
 }
-
-// String is a program as it is told of.
-func (p program) String() string { return fmt.Sprintf("%s (pid %d)", p.comm, p.pid) }

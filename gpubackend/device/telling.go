@@ -3,8 +3,6 @@
 package device
 
 import (
-	"sync"
-
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -15,22 +13,6 @@ func memoryMessage(mapped *guestmem.Memory) (*handover.Message, []int) {
 	return &handover.Message{
 		Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)},
 	}, files
-}
-
-// tellAll tells workers something and waits until they go by it. One that doesn't answer is killed,
-// which has the same effect when it is gone.
-func tellAll(workers []*workerProcess, tell func(*workerProcess) error) {
-	var told sync.WaitGroup
-	for _, w := range workers {
-		told.Go(func() {
-			if !w.killed.Load() && tell(w) == nil {
-				return
-			}
-			w.kill()
-			w.awaitEnd()
-		})
-	}
-	told.Wait()
 }
 
 // tellMover has the mover use the memory that there is now, and end the copies of workers that are

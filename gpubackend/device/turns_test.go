@@ -360,7 +360,7 @@ func TestEndlessKernel(t *testing.T) {
 func TestWorkerThatIsStopped(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
-	pid := a.worker(0).proc.(executed).Process.Pid
+	pid := pidOf(a.worker(0))
 	signal := func(s unix.Signal) {
 		if err := unix.Kill(pid, s); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -21,7 +22,7 @@ import (
 )
 
 // warmWorkers waits until so many workers are kept, and all are warm.
-func (v *vm) warmWorkers(n int) []*workerProcess {
+func (v *vm) warmWorkers(n int) []*workers.Worker {
 	v.t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		warm, ready := v.dev.warm.Kept()
@@ -35,7 +36,7 @@ func (v *vm) warmWorkers(n int) []*workerProcess {
 }
 
 // worker is the one that a channel has.
-func (v *vm) worker(channel int) *workerProcess {
+func (v *vm) worker(channel int) *workers.Worker {
 	v.dev.mu.Lock()
 	defer v.dev.mu.Unlock()
 	return v.dev.channels[channel].worker
@@ -106,7 +107,7 @@ func TestBusyChannelTakesNoWarmWorker(t *testing.T) {
 func TestWarmWorkerDies(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=2")
 	for _, w := range v.warmWorkers(2) {
-		w.kill()
+		w.Kill()
 	}
 	v.warmWorkers(0)
 	v.program(0)
@@ -125,24 +126,24 @@ func TestBadWarmWorkers(t *testing.T) {
 		name   string
 		script func(*stub)
 	}{
-		{"never warm", func(s *stub) { <-s.killed }},
+		{"never warm", func(s *stub) { <-s.Killed }},
 		{"ends at once", func(*stub) {}},
 		{"refuses", func(s *stub) {
-			_, _ = s.receive()
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
-			<-s.killed
+			_, _ = s.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+			<-s.Killed
 		}},
 		{"answers something else", func(s *stub) {
-			_, _ = s.receive()
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindDone}, nil)
-			<-s.killed
+			_, _ = s.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindDone}, nil)
+			<-s.Killed
 		}},
 		{"ends when it is warm", starts(func(*stub) {})},
-		{"takes no channel", starts(func(s *stub) { <-s.killed })},
+		{"takes no channel", starts(func(s *stub) { <-s.Killed })},
 		{"refuses its channel", starts(func(s *stub) {
-			_, _ = s.receive()
-			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
-			<-s.killed
+			_, _ = s.Receive()
+			_ = s.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+			<-s.Killed
 		})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -177,7 +178,7 @@ func TestSetWarmWorkers(t *testing.T) {
 	}
 	after := v.warmWorkers(3)
 	for _, w := range before {
-		<-w.gone
+		<-w.Gone()
 		for _, now := range after {
 			if w == now {
 				t.Fatal("a worker with an old policy is kept")
@@ -289,9 +290,9 @@ func (s *badMovers) Mover(control *os.File) (Process, error) {
 		return s.stubs.Mover(control)
 	}
 	return s.start(control, func(x *stub) {
-		_, _ = x.receive()
-		_ = x.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
-		<-x.killed
+		_, _ = x.Receive()
+		_ = x.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+		<-x.Killed
 	})
 }
 

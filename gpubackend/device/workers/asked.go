@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Conn is its connection.
+func (w *Worker) Conn() *child.Conn { return w.conn }
+
+// Tell sends a message to which there is no answer. A worker that has no room for it is killed; one
+// that was killed doesn't read any more.
+func (w *Worker) Tell(m *handover.Message, fds []int) {
+	if w.Killed() {
+		return
+	}
+	if err := w.conn.Tell(m, fds); err != nil {
+		w.Log().WithError(err).Info("a worker does not take a message: it is killed")
+		w.Kill()
+	}
+}
+
+// Obey waits until it has done what a message says. The log has it if it doesn't.
+func (w *Worker) Obey(
+	m *handover.Message, fds []int, want handover.Kind, failure string,
+) error {
+	err := w.conn.Request(m, fds, want, w.config.Limits.Answer)
+	if err != nil {
+		w.Log().WithError(err).Warn(failure)
+	}
+	return err
+}
+
+// TellAll tells workers something and waits until they go by it. One that doesn't answer is killed,
+// which has the same effect when it is gone.
+func TellAll(workers []*Worker, tell func(*Worker) error) {
+	var told sync.WaitGroup
+	for _, w := range workers {
+		told.Go(func() {
+			if !w.Killed() && tell(w) == nil {
+				return
+			}
+			w.Kill()
+			w.AwaitEnd()
+		})
+	}
+	told.Wait()
+}
+
+// Pause waits until it stands, for as long as its work may go on, and says whether it does. One
+// that doesn't is to be killed. The channel that idle returns is closed when no device memory is
+// being moved.
+func (w *Worker) Pause(idle func() <-chan struct{}, grace time.Duration) bool {
+	if w.Killed() {
+		return false
+	}
+	if w.Retired() { // it ends anyway: its program does
+		return await.Within(w.config.Limits.Stop, w.gone)
+	}
+	<-w.began
+	select { // what is moved now isn't to be cut off
+	case <-idle():
+	case <-w.gone:
+	}
+	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
+	late := time.AfterFunc(grace, w.Kill)
+	err := w.conn.Request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
+		2*grace)
+	switch {
+	case !late.Stop():
+		w.Log().Warnf("the VM stops, and the program's work goes on for longer than "+
+			"stop-grace=%v: the program's worker is killed", grace)
+	case err != nil:
+		w.Log().WithError(err).Info("a worker did not pause: it is killed")
+	}
+	return err == nil && !w.Killed()
+}
+
+// Stop ends it in an orderly way, or else kills it, and waits for its end as AwaitEnd does.
+func (w *Worker) Stop() (ended bool) {
+	if err := w.conn.Request(&handover.Message{Kind: handover.KindStop}, nil,
+		handover.KindStopped, w.config.Limits.Stop); err != nil && !w.Killed() {
+		w.Log().WithError(err).Warn("worker did not stop: it is killed")
+	}
+	w.Kill()
+	return w.AwaitEnd()
+}
+
+// End ends it, with none in its place, and waits for its end as AwaitEnd does.
+func (w *Worker) End() {
+	w.Retire()
+	w.Kill()
+	w.AwaitEnd()
+}
+
+// TooMuch says that it holds far more memory than it counted, and must end.
+func (w *Worker) TooMuch() {
+	if !w.Killed() {
+		w.Log().Warn("the GPU's driver has far more memory for the VM than it may have, " +
+			"most of it for this program, which didn't count it: its worker is killed")
+		w.Kill()
+	}
+}

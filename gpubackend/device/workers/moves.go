@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workers
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// slowest is how many bytes are moved in a second at the least: a worker that takes longer hangs.
+const slowest = 100 << 20
+
+// MovingTakes is how long a worker may take to move so much.
+func MovingTakes(bytes uint64) time.Duration {
+	return time.Duration(bytes/slowest) * time.Second
+}
+
+// Drain implements suspend.Worker. One that starts is waited for.
+func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
+	<-w.began
+	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn, Whole: whole}
+	a, err := w.conn.Consult(&m, nil, handover.KindDrained, grace+w.config.Limits.Answer)
+	switch {
+	case err == nil:
+		return a.Bytes, nil
+	case w.isGone(err):
+		return 0, suspend.ErrEnded
+	}
+	return 0, err
+}
+
+// MoveOut implements suspend.Worker.
+func (w *Worker) MoveOut(bytes uint64) error {
+	m := handover.Message{Kind: handover.KindMoveOut, Bytes: bytes}
+	return w.move(bytes, &m, handover.KindMovedOut)
+}
+
+// MoveBack implements suspend.Worker.
+func (w *Worker) MoveBack(bytes uint64) error {
+	return w.move(bytes, &handover.Message{Kind: handover.KindMoveOut}, handover.KindMovedOut)
+}
+
+// MoveIn implements suspend.Worker.
+func (w *Worker) MoveIn(bytes uint64) error {
+	return w.move(bytes, &handover.Message{Kind: handover.KindMoveIn}, handover.KindMovedIn)
+}
+
+// move has the worker move its memory. One that hangs is killed: nobody knows what it has done.
+func (w *Worker) move(bytes uint64, m *handover.Message, want handover.Kind) error {
+	err := w.conn.Request(m, nil, want, w.config.Limits.Answer+MovingTakes(bytes))
+	switch {
+	case err == nil:
+		return nil
+	case w.isGone(err):
+		return suspend.ErrEnded
+	case errors.Is(err, child.ErrRefused):
+		return err
+	}
+	w.Log().WithError(err).WithField("program", w.Program().Name).
+		Warn("a worker doesn't move device memory: it is killed")
+	w.Kill()
+	w.AwaitEnd()
+	return suspend.ErrEnded
+}
+
+// isGone says whether the worker, which didn't do what it was asked, and why, has ended or is about
+// to.
+func (w *Worker) isGone(err error) bool {
+	return w.Killed() || errors.Is(err, child.ErrGone) ||
+		w.Retired() && await.Within(w.config.Limits.Stop, w.gone) ||
+		await.Within(child.LastWords, w.gone)
+}
+
+// TryAgain implements place.Worker.
+func (w *Worker) TryAgain(why string) {
+	if !w.Ended() {
+		w.Tell(&handover.Message{Kind: handover.KindRoom, Error: why}, nil)
+	}
+}
+
+// Save implements saving.Worker.
+func (w *Worker) Save(to *os.File, bytes uint64) error {
+	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
+	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
+		w.config.Limits.Answer+MovingTakes(bytes))
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workers
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Worker is a worker's process.
+type Worker struct {
+	Policy handover.Policy // with which it was started
+	Ahead  bool            // it was started ahead of use
+	Offers exports.Worker  // what it offers others
+
+	config *Config
+	conn   *child.Conn
+	proc   child.Process
+	began  chan struct{} // closed when it serves a channel, or can't
+	exited chan struct{} // closed when the process has ended
+	gone   chan struct{} // closed when what it had is taken back, too
+	log    atomic.Pointer[logrus.Entry]
+
+	killed  atomic.Bool
+	retired atomic.Bool // nobody wants another in its place
+	over    atomic.Bool // its process has ended, and nothing of its work goes on
+
+	mu      sync.Mutex
+	state   *handover.State // nil once it is unmapped; guarded by mu, as is what follows
+	program Program
+	channel int  // that it serves; -1: none
+	stuck   bool // it was killed and did not end in time
+}
+
+// await waits for its end.
+func (w *Worker) await() {
+	defer close(w.gone)
+	defer w.closeState()
+	err := w.proc.Wait()
+	w.over.Store(true)
+	w.config.Exited(w)
+	close(w.exited)
+	w.conn.Close()
+	if w.Stuck() {
+		w.Log().Warn("a worker that did not end when it was killed has ended")
+	}
+	w.config.Ended(w, err)
+}
+
+func (w *Worker) closeState() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Close()
+	w.state = nil
+}
+
+// State has f look at what the worker notes, which is hostile. It is false once the worker is gone.
+// f must call nothing of the worker's.
+func (w *Worker) State(f func(*handover.State)) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state == nil {
+		return false
+	}
+	f(w.state)
+	return true
+}
+
+// Base is the avail index of the next chain that it takes.
+func (w *Worker) Base() (base uint16) {
+	w.State(func(s *handover.State) { base = s.Base() })
+	return base
+}
+
+// InFlight are the heads below size that it has taken and not returned.
+func (w *Worker) InFlight(size uint16) (heads []uint16) {
+	w.State(func(s *handover.State) { heads = s.InFlight(size) })
+	return heads
+}
+
+// Counters are what it has counted; none once it is gone.
+func (w *Worker) Counters() (c handover.Counters) {
+	w.State(func(s *handover.State) { c = s.Counters() })
+	return c
+}
+
+// Fixed is what keeps its program where it is, by what that is.
+func (w *Worker) Fixed() (all map[string]uint64) {
+	w.State(func(s *handover.State) {
+		counts := s.Fixed()
+		all = counts.Map()
+	})
+	return all
+}
+
+// Serve says which channel it is to serve, and its program.
+func (w *Worker) Serve(channel int, p Program) {
+	w.mu.Lock()
+	w.channel, w.program = channel, p
+	w.mu.Unlock()
+	w.log.Store(w.config.Log.WithFields(logrus.Fields{"channel": channel, "program": p.Name}))
+}
+
+// Channel is the one that it serves, or did; -1: none.
+func (w *Worker) Channel() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.channel
+}
+
+// Begun is told that it serves that program, or can't.
+func (w *Worker) Begun() { close(w.began) }
+
+// Program is the one that it serves.
+func (w *Worker) Program() Program {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.program
+}
+
+// String is its program.
+func (w *Worker) String() string { return w.Program().String() }
+
+// Log is for lines about it.
+func (w *Worker) Log() *logrus.Entry { return w.log.Load() }
+
+// Kill ends the worker, and doesn't wait. Whoever has a reason that its owner should know logs it:
+// its end is no news then.
+func (w *Worker) Kill() {
+	w.killed.Store(true)
+	w.proc.Kill()
+}
+
+// Killed says whether it was.
+func (w *Worker) Killed() bool { return w.killed.Load() }
+
+// Retire says that nobody wants another in its place.
+func (w *Worker) Retire() { w.retired.Store(true) }
+
+// Retired says whether it was.
+func (w *Worker) Retired() bool { return w.retired.Load() }
+
+// Ended says whether its process has ended.
+func (w *Worker) Ended() bool { return w.over.Load() }
+
+// Gone is closed when it has ended, and what it had is taken back.
+func (w *Worker) Gone() <-chan struct{} { return w.gone }
+
+// Exited is closed when its process has ended.
+func (w *Worker) Exited() <-chan struct{} { return w.exited }
+
+// PID is its number on the host; false: it has none.
+func (w *Worker) PID() (int, bool) {
+	if p, ok := w.proc.(interface{ PID() int }); ok {
+		return p.PID(), true
+	}
+	return 0, false
+}
+
+// AwaitEnd waits for a worker that was killed to be gone, as long as a process may take for it. The
+// log says once that one doesn't end.
+func (w *Worker) AwaitEnd() bool {
+	if w.Stuck() {
+		return await.Closed(w.gone)
+	}
+	if await.Within(w.config.Limits.Exit, w.gone) {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
+		w.stuck = true
+		w.Log().Error("a worker that was killed does not end: " +
+			"its program's memory stays pinned; see the kernel's log")
+	}
+	return false
+}
+
+// Stuck says whether it was killed and did not end in time.
+func (w *Worker) Stuck() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stuck
+}

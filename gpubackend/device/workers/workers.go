@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workers has the workers of a VM as its device process knows them: how one is started,
+// what it is asked and told, and how it ends.
+//
+// # Who owns what
+//
+// Workers have no state in common. Each Worker has a lock of its own, under which nobody is called
+// and nobody waits: its methods may be called with any other lock held, but for those that say that
+// they wait. One goroutine waits for its process to end, and tells Config.Exited and Config.Ended;
+// until the latter returns, what the worker noted of its queue can be read (State).
+//
+// # Who may lie
+//
+// Workers. One that doesn't answer in time is killed by who asked it; one that was killed and
+// doesn't end is stuck, and is waited for no more than once. What it notes of its queue and counts
+// is read from memory that it can write to, and is checked by who uses it.
+//
+// # Files
+//
+// workers.go (one starts), worker.go (one ends), asked.go (what it is asked and told), moves.go (as
+// packages suspend, place and saving see it).
+package workers
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Limits are how long a worker may take.
+type Limits struct {
+	Answer time.Duration // to obey a request
+	Stop   time.Duration // to let go in an orderly way
+	Exit   time.Duration // to be gone when it is killed
+}
+
+// Config is what workers need.
+type Config struct {
+	// Spawn starts a worker's process, with one end of a control connection.
+	Spawn  func(control *os.File) (child.Process, error)
+	Limits Limits
+	// Began is told of a worker that serves nobody yet, before anything else.
+	Began func(*Worker)
+	// Said takes what a worker says unasked, and its files. It must not wait.
+	Said func(w *Worker, m *handover.Message, fds []int)
+	// Exited is told that a worker's process has ended: nothing of its work goes on.
+	Exited func(*Worker)
+	// Ended is told after that, with how it ended, and takes back what the worker had.
+	Ended func(w *Worker, err error)
+	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
+	// its own, which the device's end waits for.
+	Guard func(part string, f func()) bool
+	Run   func(part string, f func())
+	Log   *logrus.Entry
+}
+
+// Workers are those of one VM.
+type Workers struct{ config Config }
+
+// New makes what starts the workers of a VM.
+func New(c Config) *Workers { return &Workers{c} }
+
+// Program is the guest process that a worker serves.
+type Program struct {
+	PID  int32
+	Name string
+}
+
+// String is a program as it is told of.
+func (p Program) String() string { return fmt.Sprintf("%s (pid %d)", p.Name, p.PID) }
+
+// Start starts a worker's process with such a policy, which serves nobody yet. ahead says that it
+// is started ahead of use.
+func (x *Workers) Start(policy handover.Policy, ahead bool) (*Worker, error) {
+	state, err := handover.NewState()
+	if err != nil {
+		return nil, err
+	}
+	conn, remote, err := handover.Pair()
+	if err != nil {
+		state.Close()
+		return nil, err
+	}
+	defer remote.Close()
+	proc, err := x.config.Spawn(remote)
+	if err != nil {
+		state.Close()
+		conn.Close()
+		return nil, err
+	}
+	w := &Worker{
+		Policy: policy, Ahead: ahead, config: &x.config, proc: proc, state: state, channel: -1,
+		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
+	}
+	w.log.Store(x.config.Log)
+	x.config.Began(w)
+	var read func()
+	w.conn = child.New(conn, x.config.Limits.Answer,
+		func(m *handover.Message, fds []int) { x.config.Said(w, m, fds) },
+		func(f func()) { read = f })
+	go x.config.Guard("a worker's messages", read) // what it says may be answered at once
+	x.config.Run("a worker's end", func() { w.await() })
+	return w, nil
+}
