@@ -72,7 +72,7 @@ func foldersToName(files []string) map[string]bool {
 }
 
 // forTests are the folders of what only tests and generators use.
-var forTests = regexp.MustCompile(`test$|^tests/|internal/(leaks|roomcheck)|gen/layout|/lanegen$`)
+var forTests = regexp.MustCompile(`test$|^tests/|internal/(leaks|roomcheck)|gen/layout|/loopgen$`)
 
 // names says whether a page names a folder: by the end of its path.
 func names(page, folder string) bool {

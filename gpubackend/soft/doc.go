@@ -38,7 +38,7 @@
 //	ptx, simt    the parser, and the processor
 //	sampler      how textures are read
 //	kernelheap   malloc of kernels
-//	scalar       what instructions compute for one thread
+//	scalar       what instructions compute for one thread; lanes: for the threads of a warp
 //	softfloat    floating-point arithmetic that the host's processor hasn't
 //
 // Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -31,40 +32,41 @@ func fastAccess(in *inst, store bool) execFunc {
 	if in.mem.count != 1 {
 		return nil
 	}
-	reg := in.dw
+	reg := in.DW
 	if store {
-		reg = in.bw
+		reg = in.BW
 	}
 	switch {
 	case in.mem.space == ptx.Shared:
-		if in.aw == width32 {
+		if in.AW == lanes.Width32 {
 			return accessOf[uint32](in, reg, store, true)
 		}
 		return accessOf[uint64](in, reg, store, true)
-	case in.aw == width64 &&
+	case in.AW == lanes.Width64 &&
 		(in.mem.space == ptx.Global || in.mem.space == ptx.Generic || in.mem.space == ptx.Const):
 		return accessOf[uint64](in, reg, store, false)
 	}
 	return nil
 }
 
-func accessOf[A uint32 | uint64](in *inst, reg width, store, shared bool) execFunc {
+func accessOf[A uint32 | uint64](in *inst, reg lanes.Width, store, shared bool) execFunc {
 	switch {
-	case useAVX && in.mem.size == 4 && reg == width32 && shared && !store && in.aw == width32:
+	case useAVX && in.mem.size == 4 && reg == lanes.Width32 && shared && !store &&
+		in.AW == lanes.Width32:
 		return loadSharedWords
-	case in.mem.size == 4 && reg == width32:
+	case in.mem.size == 4 && reg == lanes.Width32:
 		return chooseAccess[uint32, uint32, A](store, shared)
-	case in.mem.size == 8 && reg == width64:
+	case in.mem.size == 8 && reg == lanes.Width64:
 		return chooseAccess[uint64, uint64, A](store, shared)
-	case in.mem.size == 2 && reg == width16:
+	case in.mem.size == 2 && reg == lanes.Width16:
 		return chooseAccess[uint16, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == width16 && (store || !in.mem.signed):
+	case in.mem.size == 1 && reg == lanes.Width16 && (store || !in.mem.signed):
 		return chooseAccess[uint8, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == width16:
+	case in.mem.size == 1 && reg == lanes.Width16:
 		return chooseAccess[int8, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == width32 && (store || !in.mem.signed):
+	case in.mem.size == 1 && reg == lanes.Width32 && (store || !in.mem.signed):
 		return chooseAccess[uint8, uint32, A](store, shared)
-	case in.mem.size == 1 && reg == width32:
+	case in.mem.size == 1 && reg == lanes.Width32:
 		return chooseAccess[int8, uint32, A](store, shared)
 	}
 	return nil
@@ -82,14 +84,9 @@ func chooseAccess[M memType, R regType, A uint32 | uint64](store, shared bool) e
 	return loadGlobal[M, R]
 }
 
-func register[T regType](w *warp, off uint32) *[lanes]T {
-	// SAFETY: as for the accessors of warp; the decoder has checked the width.
-	return (*[lanes]T)(unsafe.Add(w.regs, uintptr(off)))
-}
-
 // inRange tells whether accesses of n bytes at the lanes' addresses are all
 // aligned and inside size bytes at base.
-func inRange[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) bool {
+func inRange[A uint32 | uint64](addr *[lanes.Count]A, off, base, size, n A, m uint32) bool {
 	if size < n {
 		return false
 	}
@@ -97,7 +94,7 @@ func inRange[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) 
 	last := size - n
 	var bad A
 	var low A
-	if m == allLanes {
+	if m == lanes.All {
 		for i := range addr {
 			at := addr[i] + off
 			low |= at
@@ -107,7 +104,7 @@ func inRange[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) 
 		}
 	} else {
 		for s := m; s != 0; s &= s - 1 {
-			at := addr[bits.TrailingZeros32(s)&(lanes-1)] + off
+			at := addr[bits.TrailingZeros32(s)&(lanes.Count-1)] + off
 			low |= at
 			if at > last {
 				bad = 1
@@ -118,13 +115,13 @@ func inRange[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) 
 }
 
 // consecutive tells whether the lanes' addresses are n apart.
-func consecutive[A uint32 | uint64](addr *[lanes]A, n A) bool {
+func consecutive[A uint32 | uint64](addr *[lanes.Count]A, n A) bool {
 	if useAVX {
 		if unsafe.Sizeof(n) == 4 {
 			// SAFETY: A has 4 bytes here, and 8 below.
-			return consecutive32AVX((*[lanes]uint32)(unsafe.Pointer(addr)), uint32(n))
+			return consecutive32AVX((*[lanes.Count]uint32)(unsafe.Pointer(addr)), uint32(n))
 		}
-		return consecutive64AVX((*[lanes]uint64)(unsafe.Pointer(addr)), uint64(n))
+		return consecutive64AVX((*[lanes.Count]uint64)(unsafe.Pointer(addr)), uint64(n))
 	}
 	var off A
 	want := addr[0]
@@ -137,19 +134,20 @@ func consecutive[A uint32 | uint64](addr *[lanes]A, n A) bool {
 
 // spans tells whether all lanes access consecutive elements of n bytes, aligned
 // and inside size bytes at base.
-func spans[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) bool {
-	if m != allLanes || (addr[0]+off)&(n-1) != 0 {
+func spans[A uint32 | uint64](addr *[lanes.Count]A, off, base, size, n A, m uint32) bool {
+	if m != lanes.All || (addr[0]+off)&(n-1) != 0 {
 		return false
 	}
 	first := addr[0] + off - base
-	return size >= lanes*n && first <= size-lanes*n && consecutive(addr, n)
+	return size >= lanes.Count*n && first <= size-lanes.Count*n && consecutive(addr, n)
 }
 
 // locateFast is locateAt for accesses that all fall into the range accessed last,
 // or into the block's shared or the threads' local memory. It reports false for
 // all others.
 func (w *warp) locateFast(
-	a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses,
+	a uint32, aw lanes.Width, off uint64, space ptx.Space, m uint32, n uint64, write bool,
+	p *addresses,
 ) bool {
 	var base, step uintptr
 	last := memRange{size: w.block.run.sharedSize, writable: true}
@@ -166,8 +164,8 @@ func (w *warp) locateFast(
 	if write && !last.writable {
 		return false
 	}
-	if aw == width32 && space == ptx.Shared {
-		addr := w.u32(a)
+	if aw == lanes.Width32 && space == ptx.Shared {
+		addr := w.U32(a)
 		if !inRange(addr, uint32(off), 0, uint32(last.size), uint32(n), m) {
 			return false
 		}
@@ -176,10 +174,10 @@ func (w *warp) locateFast(
 		}
 		return true
 	}
-	if aw != width64 || !inRange(w.u64(a), off, last.base, last.size, n, m) {
+	if aw != lanes.Width64 || !inRange(w.U64(a), off, last.base, last.size, n, m) {
 		return false
 	}
-	for i, x := range w.u64(a) {
+	for i, x := range w.U64(a) {
 		p[i] = base + uintptr(i)*step + uintptr(x+off)
 	}
 	return true
@@ -188,11 +186,11 @@ func (w *warp) locateFast(
 // moveIn reads the lanes' elements at base + addr + off, and moveOut writes
 // them.
 func moveIn[M memType, R regType, A uint32 | uint64](
-	base uintptr, addr *[lanes]A, off A, d *[lanes]R, m uint32,
+	base uintptr, addr *[lanes.Count]A, off A, d *[lanes.Count]R, m uint32,
 ) {
-	if m != allLanes {
+	if m != lanes.All {
 		for s := m; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s) & (lanes - 1)
+			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			d[i] = R(*(*M)(at(base + uintptr(addr[i]+off))))
 		}
 		return
@@ -203,11 +201,11 @@ func moveIn[M memType, R regType, A uint32 | uint64](
 }
 
 func moveOut[M memType, R regType, A uint32 | uint64](
-	base uintptr, addr *[lanes]A, off A, v *[lanes]R, m uint32,
+	base uintptr, addr *[lanes.Count]A, off A, v *[lanes.Count]R, m uint32,
 ) {
-	if m != allLanes {
+	if m != lanes.All {
 		for s := m; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s) & (lanes - 1)
+			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			*(*M)(at(base + uintptr(addr[i]+off))) = M(v[i])
 		}
 		return
@@ -218,11 +216,11 @@ func moveOut[M memType, R regType, A uint32 | uint64](
 }
 
 func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
-	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
 	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
-		*register[R](w, in.d) = *(*[lanes]R)(at(uintptr(addr[0] + in.imm)))
+		*lanes.Of[R](w.Registers, in.D) = *(*[lanes.Count]R)(at(uintptr(addr[0] + in.imm)))
 		return
 	}
 	if !inRange(addr, in.imm, last.base, last.size, n, m) {
@@ -232,16 +230,16 @@ again:
 		execLoad(w, in, m)
 		return
 	}
-	moveIn[M](0, addr, in.imm, register[R](w, in.d), m)
+	moveIn[M](0, addr, in.imm, lanes.Of[R](w.Registers, in.D), m)
 }
 
 func storeGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
-	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
 	if n == uint64(unsafe.Sizeof(R(0))) && last.writable &&
 		spans(addr, in.imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
-		*(*[lanes]R)(at(uintptr(addr[0] + in.imm))) = *register[R](w, in.b)
+		*(*[lanes.Count]R)(at(uintptr(addr[0] + in.imm))) = *lanes.Of[R](w.Registers, in.B)
 		return
 	}
 	if !last.writable || !inRange(addr, in.imm, last.base, last.size, n, m) {
@@ -251,59 +249,57 @@ again:
 		execStore(w, in, m)
 		return
 	}
-	moveOut[M](0, addr, in.imm, register[R](w, in.b), m)
+	moveOut[M](0, addr, in.imm, lanes.Of[R](w.Registers, in.B), m)
 }
 
 // turn makes the range that the first lane accesses the one that was accessed last. It returns
 // false if it is already, or there is none.
 func (w *warp) turn(in *inst, m uint32) bool {
-	at, c := w.u64(in.a)[firstLane(m)&(lanes-1)]+in.imm, w.cache
+	at, c := w.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.imm, w.cache
 	return at-c.last.base >= c.last.size && c.find(at, 1)
 }
 
-// addressRegister is a register of addresses of type A.
-func addressRegister[A uint32 | uint64](w *warp, off uint32) *[lanes]A {
-	// SAFETY: as for register.
-	return (*[lanes]A)(unsafe.Add(w.regs, uintptr(off)))
-}
-
 func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
-	addr, size, n := addressRegister[A](w, in.a), A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0)))
+	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
+		A(unsafe.Sizeof(M(0)))
 	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
-		*register[R](w, in.d) = *(*[lanes]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
+		*lanes.Of[R](w.Registers,
+			in.D) = *(*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
 		return
 	}
 	if !inRange(addr, A(in.imm), 0, size, n, m) {
 		execLoad(w, in, m)
 		return
 	}
-	moveIn[M](w.block.sharedBase, addr, A(in.imm), register[R](w, in.d), m)
+	moveIn[M](w.block.sharedBase, addr, A(in.imm), lanes.Of[R](w.Registers, in.D), m)
 }
 
 func storeShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
-	addr, size, n := addressRegister[A](w, in.a), A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0)))
+	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
+		A(unsafe.Sizeof(M(0)))
 	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
-		*(*[lanes]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm)))) = *register[R](w, in.b)
+		to := (*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
+		*to = *lanes.Of[R](w.Registers, in.B)
 		return
 	}
 	if !inRange(addr, A(in.imm), 0, size, n, m) {
 		execStore(w, in, m)
 		return
 	}
-	moveOut[M](w.block.sharedBase, addr, A(in.imm), register[R](w, in.b), m)
+	moveOut[M](w.block.sharedBase, addr, A(in.imm), lanes.Of[R](w.Registers, in.B), m)
 }
 
 // loadSharedWords is loadShared for words with the help of gather32AVX.
 func loadSharedWords(w *warp, in *inst, m uint32) {
-	addr, off, size := w.u32(in.a), uint32(in.imm), uint32(w.block.run.sharedSize)
+	addr, off, size := w.U32(in.A), uint32(in.imm), uint32(w.block.run.sharedSize)
 	switch {
 	case spans(addr, off, 0, size, 4, m):
 		// SAFETY: the span has been checked.
-		*w.u32(in.d) = *(*[lanes]uint32)(at(w.block.sharedBase + uintptr(addr[0]+off)))
-	case m != allLanes || size < 4 ||
-		!gather32AVX(w.u32(in.d), addr, w.block.sharedBase, off, size-4):
+		*w.U32(in.D) = *(*[lanes.Count]uint32)(at(w.block.sharedBase + uintptr(addr[0]+off)))
+	case m != lanes.All || size < 4 ||
+		!gather32AVX(w.U32(in.D), addr, w.block.sharedBase, off, size-4):
 		loadShared[uint32, uint32, uint32](w, in, m)
 	}
 }

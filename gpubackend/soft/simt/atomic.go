@@ -5,6 +5,7 @@ package simt
 import (
 	"math/bits"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -119,22 +120,22 @@ func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 func (d *decoder) atomicOperands(in *inst, args []ptx.Operand, t ptx.Type, want int) error {
 	var err error
-	if in.d, in.dw, err = d.dest(args[0], t); err != nil {
+	if in.D, in.DW, err = d.dest(args[0], t); err != nil {
 		return err
 	}
 	if err = d.memoryOperand(in, args[1]); err != nil {
 		return err
 	}
-	if in.b, in.bw, err = d.source(args[2], t); err != nil {
+	if in.B, in.BW, err = d.source(args[2], t); err != nil {
 		return err
 	}
-	in.c, in.cw = in.b, in.bw
+	in.C, in.CW = in.B, in.BW
 	if want == 4 {
-		if in.c, in.cw, err = d.source(args[3], t); err != nil {
+		if in.C, in.CW, err = d.source(args[3], t); err != nil {
 			return err
 		}
 	}
-	if in.dw == widthPred || in.bw == widthPred || in.cw == widthPred {
+	if in.DW == lanes.WidthPred || in.BW == lanes.WidthPred || in.CW == lanes.WidthPred {
 		return errOperands
 	}
 	d.emit(*in)
@@ -144,16 +145,16 @@ func (d *decoder) atomicOperands(in *inst, args []ptx.Operand, t ptx.Type, want 
 // execAtomic performs the operation for one lane after the other.
 func execAtomic(w *warp, in *inst, m uint32) {
 	var p addresses
-	var b, c, r [lanes]uint64
+	var b, c, r [lanes.Count]uint64
 	if !w.locate(in, m, uint64(in.mem.size), true, &p) {
 		return
 	}
 	w.spent(true)
-	w.load(in.b, in.bw, &b)
-	w.load(in.c, in.cw, &c)
+	w.Load(in.B, in.BW, &b)
+	w.Load(in.C, in.CW, &c)
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		r[i] = in.more.atomic(p[i], b[i], c[i])
 	}
-	w.store(in.d, in.dw, &r, m)
+	w.Store(in.D, in.DW, &r, m)
 }

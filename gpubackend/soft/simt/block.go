@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
@@ -38,10 +39,10 @@ type barrier struct {
 // barrierOp describes bar and barrier instructions.
 type barrierOp struct {
 	id      uint32
-	idWidth width
+	idWidth lanes.Width
 	// count is the register with the number of threads, 0 for all.
 	count      uint32
-	countWidth width
+	countWidth lanes.Width
 	arrive     bool
 	// reduce is popc, and, or, or "" for none; pred the predicate reduced.
 	reduce string
@@ -54,7 +55,7 @@ func (k *worker) newBlock() *block {
 	b := &block{worker: k, run: k.run}
 	threads := k.run.Block.Count()
 	b.shared, b.sharedBase = newBytes(k.run.sharedSize)
-	for i := range uint32((threads + lanes - 1) / lanes) {
+	for i := range uint32((threads + lanes.Count - 1) / lanes.Count) {
 		w := &warp{prog: k.run.prog, cache: &k.cache, block: b, index: i}
 		b.warps = append(b.warps, w)
 	}
@@ -72,8 +73,8 @@ func (b *block) start(id Dim, number uint64) {
 	b.live = threads
 	for i, w := range b.warps {
 		w.dead = 0
-		if left := threads - i*lanes; left < lanes {
-			w.dead = allLanes << left
+		if left := threads - i*lanes.Count; left < lanes.Count {
+			w.dead = lanes.All << left
 		}
 		w.splits = w.splits[:0]
 		w.fault, w.fair, w.forced, w.tick = nil, false, false, 0
@@ -132,7 +133,7 @@ func (b *block) deadlock() *Fault {
 	for _, w := range b.warps {
 		if len(w.splits) > 0 {
 			w.pc = w.splits[0].pc
-			w.failAt(firstLane(w.splits[0].mask), cudaabi.ErrorLaunchFailed,
+			w.failAt(lanes.First(w.splits[0].mask), cudaabi.ErrorLaunchFailed,
 				"all threads of the block wait at barriers")
 			return w.fault
 		}
@@ -154,8 +155,8 @@ func (b *block) ended(w *warp, m uint32) {
 // they go on at once.
 func (b *block) arrive(w *warp, in *inst, m uint32) bool {
 	op := &in.more.barrier
-	first := firstLane(m)
-	id := w.lane(op.id, op.idWidth, first)
+	first := lanes.First(m)
+	id := w.Lane(op.id, op.idWidth, first)
 	if id >= barriers {
 		w.failAt(first, cudaabi.ErrorIllegalInstruction, "barrier %d", id)
 		return false
@@ -166,15 +167,15 @@ func (b *block) arrive(w *warp, in *inst, m uint32) bool {
 	}
 	threads := bits.OnesCount32(m)
 	if op.countWidth != 0 {
-		bar.expected = int(w.lane(op.count, op.countWidth, first))
+		bar.expected = int(w.Lane(op.count, op.countWidth, first))
 		// Barriers with a count are counted in whole warps.
 		if m == ^w.dead {
-			threads = lanes
+			threads = lanes.Count
 		}
 	}
 	bar.arrived += threads
 	if op.reduce != "" {
-		p := *w.pred(op.pred)
+		p := *w.Pred(op.pred)
 		bar.count += uint32(bits.OnesCount32(p & m))
 		bar.all = bar.all && p&m == m
 		bar.any = bar.any || p&m != 0
@@ -213,17 +214,15 @@ func (b *block) complete(id int) {
 // released lets a split go on after a barrier, with the result of bar.red.
 func (w *warp) released(s *split, bar *barrier) {
 	in := &w.prog.code[s.pc]
-	regs := w.regs
-	w.regs = s.frame.regs
+	r := s.frame.Registers
 	switch in.more.barrier.reduce {
 	case "popc":
-		w.fill(in.d, in.dw, uint64(bar.count), s.mask)
+		r.Fill(in.D, in.DW, uint64(bar.count), s.mask)
 	case "and":
-		w.fill(in.d, in.dw, scalar.Bit(bar.all), s.mask)
+		r.Fill(in.D, in.DW, scalar.Bit(bar.all), s.mask)
 	case "or":
-		w.fill(in.d, in.dw, scalar.Bit(bar.any), s.mask)
+		r.Fill(in.D, in.DW, scalar.Bit(bar.any), s.mask)
 	}
-	w.regs = regs
 	s.state = splitReady
 	s.pc++
 }

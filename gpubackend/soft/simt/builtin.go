@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
 // builtinFunc executes a call of a function that the driver provides.
@@ -65,7 +66,7 @@ func (w *warp) result(site *callSite, lane int, value uint64) {
 
 func builtinMalloc(w *warp, site *callSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
-		lane := firstLane(s)
+		lane := lanes.First(s)
 		var addr uint64
 		if heap := w.block.run.Heap; heap != nil {
 			addr = heap.Malloc(w.argument(site.args[0], lane))
@@ -76,7 +77,7 @@ func builtinMalloc(w *warp, site *callSite, m uint32) {
 
 func builtinFree(w *warp, site *callSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
-		lane := firstLane(s)
+		lane := lanes.First(s)
 		addr := w.argument(site.args[0], lane)
 		if addr == 0 {
 			continue
@@ -91,7 +92,7 @@ func builtinFree(w *warp, site *callSite, m uint32) {
 // builtinSetConditional sets the condition of a node of the graph that the kernel belongs to.
 func builtinSetConditional(w *warp, site *callSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
-		lane := firstLane(s)
+		lane := lanes.First(s)
 		handle, value := w.argument(site.args[0], lane), uint32(w.argument(site.args[1], lane))
 		if set := w.block.run.SetConditional; set == nil || !set(handle, value) {
 			w.failAt(lane, cudaabi.ErrorLaunchFailed, "%#x is no conditional handle", handle)
@@ -134,13 +135,13 @@ func builtinAssert(w *warp, site *callSite, m uint32) {
 			w.argument(site.args[2], lane), function, w.block.id, w.tid(uint32(lane)), expr)
 		w.block.run.write(w.block.run.Assert, []byte(message))
 	}
-	w.failAt(firstLane(m), cudaabi.ErrorAssert, "assertion failed")
+	w.failAt(lanes.First(m), cudaabi.ErrorAssert, "assertion failed")
 }
 
 // builtinPrintf prints for each lane.
 func builtinPrintf(w *warp, site *callSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
-		lane := firstLane(s)
+		lane := lanes.First(s)
 		format, ok := w.text(w.argument(site.args[0], lane), lane)
 		if !ok {
 			return

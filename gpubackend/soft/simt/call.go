@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -42,7 +43,7 @@ type presetRegister struct {
 // memory.
 type localRegister struct {
 	off uint32
-	wd  width
+	wd  lanes.Width
 	at  uint64
 }
 
@@ -73,8 +74,8 @@ func (fn *function) layout() {
 
 // frame holds the registers of a call. Lanes that make a call together share it.
 type frame struct {
+	lanes.Registers
 	fn     *function
-	regs   regPointer
 	slab   []uint64
 	parent *frame
 	site   *callSite
@@ -109,9 +110,8 @@ const maxDepth = 1 << 14
 // newFrame returns a frame for fn with its constants filled in.
 func (k *worker) newFrame(fn *function) *frame {
 	f := &frame{fn: fn}
-	f.slab, f.regs = newSlab(int(fn.frameSize))
-	w := warp{regs: f.regs}
-	*w.pred(trueReg) = allLanes
+	f.slab, f.Registers = lanes.NewRegisters(int(fn.frameSize))
+	*f.Pred(trueReg) = lanes.All
 	for _, c := range fn.consts {
 		value := c.preset.value
 		switch {
@@ -120,11 +120,11 @@ func (k *worker) newFrame(fn *function) *frame {
 		case c.preset.symbol.function != nil:
 			value += k.run.prog.functionAddress(c.preset.symbol.function)
 		}
-		if c.preset.wd == widthPred {
-			*w.pred(c.off) = uint32(value)
+		if c.preset.wd == lanes.WidthPred {
+			*f.Pred(c.off) = uint32(value)
 			continue
 		}
-		w.fill(c.off, c.preset.wd, value, allLanes)
+		f.Fill(c.off, c.preset.wd, value, lanes.All)
 	}
 	return f
 }
@@ -142,22 +142,22 @@ func (w *warp) fillSpecials(f *frame, all bool) {
 func (w *warp) fillSpecial(s specialRegister) {
 	switch {
 	case s.value.block != nil:
-		w.fill(s.off, s.wd, s.value.block(w.block), allLanes)
+		w.Fill(s.off, s.wd, s.value.block(w.block), lanes.All)
 	case s.value.launch != nil:
-		w.fill(s.off, s.wd, s.value.launch(w.block.run), allLanes)
+		w.Fill(s.off, s.wd, s.value.launch(w.block.run), lanes.All)
 	default:
-		var r [lanes]uint64
+		var r [lanes.Count]uint64
 		for i := range r {
 			r[i] = s.value.lane(w, uint32(i))
 		}
-		w.store(s.off, s.wd, &r, allLanes)
+		w.Store(s.off, s.wd, &r, lanes.All)
 	}
 }
 
 // fillLocals fills in the addresses of local variables.
 func (w *warp) fillLocals(f *frame) {
 	for _, l := range f.fn.locals {
-		w.fill(l.off, l.wd, f.local+l.at, allLanes)
+		w.Fill(l.off, l.wd, f.local+l.at, lanes.All)
 	}
 }
 
@@ -172,15 +172,15 @@ func (w *warp) call(in *inst, m uint32) bool {
 	}
 	target := site.target
 	if target == nil {
-		first := firstLane(m)
-		pointer := w.lane(site.pointer, width64, first)
+		first := lanes.First(m)
+		pointer := w.Lane(site.pointer, lanes.Width64, first)
 		if target = w.prog.functionAt(pointer, site); target == nil {
 			w.failAt(first, cudaabi.ErrorInvalidPC, "call of address %#x", pointer)
 			return false
 		}
 		var others uint32
 		for s := m; s != 0; s &= s - 1 {
-			if i := firstLane(s); w.lane(site.pointer, width64, i) != pointer {
+			if i := lanes.First(s); w.Lane(site.pointer, lanes.Width64, i) != pointer {
 				others |= 1 << i
 			}
 		}
@@ -197,7 +197,7 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 	caller := w.frame
 	local := caller.local + caller.fn.localSize
 	if caller.depth >= maxDepth || local+fn.localSize > w.block.run.StackBytes {
-		w.failAt(firstLane(m), cudaabi.ErrorLaunchFailed, "stack overflow at depth %d",
+		w.failAt(lanes.First(m), cudaabi.ErrorLaunchFailed, "stack overflow at depth %d",
 			caller.depth)
 		return false
 	}
@@ -206,7 +206,8 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 		f = w.block.worker.callFrame(fn)
 	}
 	if f == nil {
-		w.failAt(firstLane(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d", caller.depth)
+		w.failAt(lanes.First(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d",
+			caller.depth)
 		return false
 	}
 	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m,
@@ -257,8 +258,8 @@ func (w *warp) needLocal(size uint64) bool {
 	if !w.block.worker.takeLocal(w, stride) {
 		return false
 	}
-	slab, base := newBytes(stride * lanes)
-	for i := range uintptr(lanes) {
+	slab, base := newBytes(stride * lanes.Count)
+	for i := range uintptr(lanes.Count) {
 		if w.localStride > 0 {
 			copyBytes(base+i*uintptr(stride), w.localBase+i*uintptr(w.localStride), w.localStride)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -48,7 +49,7 @@ type decodeFunc func(d *decoder, in *ptx.Inst, m *modifiers) error
 // decodeFunction decodes the body of fn.src behind prog.code.
 func decodeFunction(prog *Program, fn *function) error {
 	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[preset]uint32)}
-	fn.frameSize = slabAlign
+	fn.frameSize = lanes.SlabAlign
 	for _, r := range d.src.Regs {
 		if r.Type == ptx.B128 {
 			return &ptx.Error{Line: d.src.Line, Msg: "128-bit registers not supported"}
@@ -59,7 +60,7 @@ func decodeFunction(prog *Program, fn *function) error {
 			return err
 		}
 	}
-	d.carry = d.newReg(widthPred)
+	d.carry = d.newReg(lanes.WidthPred)
 	fn.entry = int32(len(prog.code))
 	for i := range d.src.Body {
 		in := &d.src.Body[i]
@@ -116,7 +117,7 @@ func (d *decoder) decode(in *ptx.Inst) error {
 	if in.Guard != ptx.NoReg {
 		d.guard = d.regs[in.Guard]
 		if in.GuardNot {
-			d.guardFlip = allLanes
+			d.guardFlip = lanes.All
 		}
 	}
 	m := &modifiers{words: slices.Clone(in.Mods)}
@@ -137,18 +138,18 @@ func (d *decoder) emit(in inst) *inst {
 
 // regWidth is the width of the register for a type. 8-bit values live in 16
 // bits.
-func regWidth(t ptx.Type) width {
+func regWidth(t ptx.Type) lanes.Width {
 	switch {
 	case t == ptx.Pred:
-		return widthPred
+		return lanes.WidthPred
 	case t.Size() <= 2:
-		return width16
+		return lanes.Width16
 	}
-	return width(t.Size())
+	return lanes.Width(t.Size())
 }
 
 // widthOf is the width of a register of src or a temporary one.
-func (d *decoder) widthOf(reg int) width {
+func (d *decoder) widthOf(reg int) lanes.Width {
 	if reg < len(d.src.Regs) {
 		return regWidth(d.src.Regs[reg].Type)
 	}
@@ -156,14 +157,14 @@ func (d *decoder) widthOf(reg int) width {
 }
 
 // newReg allocates a register in the frame.
-func (d *decoder) newReg(wd width) uint32 {
-	size := uint32(wd) * lanes
-	if wd == widthPred {
+func (d *decoder) newReg(wd lanes.Width) uint32 {
+	size := uint32(wd) * lanes.Count
+	if wd == lanes.WidthPred {
 		size = 4
 	}
 	off := (d.fn.frameSize + size - 1) &^ (size - 1)
-	if size > slabAlign {
-		off = (d.fn.frameSize + slabAlign - 1) &^ (slabAlign - 1)
+	if size > lanes.SlabAlign {
+		off = (d.fn.frameSize + lanes.SlabAlign - 1) &^ (lanes.SlabAlign - 1)
 	}
 	d.fn.frameSize = off + size
 	return off
@@ -172,7 +173,7 @@ func (d *decoder) newReg(wd width) uint32 {
 // preset is a register that is filled in before execution: with a constant,
 // with the address of a symbol, or with a special register.
 type preset struct {
-	wd      width
+	wd      lanes.Width
 	value   uint64
 	symbol  symbolRef
 	special string
@@ -204,7 +205,7 @@ func (d *decoder) constant(p preset) uint32 {
 
 // source returns the register of an operand that is read as type t, and its
 // width.
-func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, width, error) {
+func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, lanes.Width, error) {
 	wd := regWidth(t)
 	switch op.Kind {
 	case ptx.Reg:
@@ -223,12 +224,12 @@ func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, width, error) {
 }
 
 // sourceReg is source for a register, negated if so written.
-func (d *decoder) sourceReg(op ptx.Operand) (uint32, width, error) {
+func (d *decoder) sourceReg(op ptx.Operand) (uint32, lanes.Width, error) {
 	wd := d.widthOf(op.Reg)
 	off := d.regs[op.Reg]
 	if op.Not {
-		neg := d.newReg(widthPred)
-		d.emit(inst{exec: execPredNot, d: neg, a: off})
+		neg := d.newReg(lanes.WidthPred)
+		d.emit(inst{compute: lanes.PredNot, Operands: lanes.Operands{D: neg, A: off}})
 		off = neg
 	}
 	return off, wd, nil
@@ -237,13 +238,13 @@ func (d *decoder) sourceReg(op ptx.Operand) (uint32, width, error) {
 func (d *decoder) intConstant(value uint64, t ptx.Type) uint32 {
 	wd := regWidth(t)
 	switch wd {
-	case widthPred:
+	case lanes.WidthPred:
 		if value != 0 {
-			value = uint64(allLanes)
+			value = uint64(lanes.All)
 		}
-	case width16:
+	case lanes.Width16:
 		value &= 0xffff
-	case width32:
+	case lanes.Width32:
 		value &= 0xffffffff
 	}
 	return d.constant(preset{wd: wd, value: value})
@@ -271,7 +272,7 @@ func floatConstant(op ptx.Operand, t ptx.Type) (uint64, error) {
 
 // dest returns the register that an instruction writes, and its width. The
 // sink gets a register that nobody reads.
-func (d *decoder) dest(op ptx.Operand, t ptx.Type) (uint32, width, error) {
+func (d *decoder) dest(op ptx.Operand, t ptx.Type) (uint32, lanes.Width, error) {
 	switch op.Kind {
 	case ptx.Reg:
 		if op.Not {
@@ -292,20 +293,20 @@ func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...p
 		return errOperands
 	}
 	var err error
-	if in.d, in.dw, err = d.dest(args[0], dt); err != nil {
+	if in.D, in.DW, err = d.dest(args[0], dt); err != nil {
 		return err
 	}
-	offs := [...]*uint32{&in.a, &in.b, &in.c}
-	widths := [...]*width{&in.aw, &in.bw, &in.cw}
+	offs := [...]*uint32{&in.A, &in.B, &in.C}
+	widths := [...]*lanes.Width{&in.AW, &in.BW, &in.CW}
 	for i, t := range types {
 		if *offs[i], *widths[i], err = d.source(args[i+1], t); err != nil {
 			return err
 		}
-		if (*widths[i] == widthPred) != (t == ptx.Pred) {
+		if (*widths[i] == lanes.WidthPred) != (t == ptx.Pred) {
 			return errOperands
 		}
 	}
-	if (in.dw == widthPred) != (dt == ptx.Pred) {
+	if (in.DW == lanes.WidthPred) != (dt == ptx.Pred) {
 		return errOperands
 	}
 	return nil
@@ -321,22 +322,20 @@ func (d *decoder) compute(
 	if err := d.operands(&in, args, dt, types...); err != nil {
 		return err
 	}
-	in.scalar = f
-	in.exec = [...]execFunc{execScalar0, execScalar1, execScalar2, execScalar3}[len(types)]
-	widths := [...]width{in.aw, in.bw, in.cw}
-	exact := in.dw == regWidth(dt)
+	widths := [...]lanes.Width{in.AW, in.BW, in.CW}
+	exact := in.DW == regWidth(dt)
 	for i, t := range types {
 		exact = exact && widths[i] == regWidth(t)
 	}
-	if fast := fastExecs[key]; fast != nil && exact && !slowOnly {
-		in.exec = fast
+	if exact {
+		in.compute = lanes.Loop(key)
 	}
-	if in.scalar == nil && in.exec == nil {
+	if in.compute == nil {
+		in.compute = lanes.Each(len(types), f)
+	}
+	if in.compute == nil {
 		return errors.New("type not supported")
 	}
 	d.emit(in)
 	return nil
 }
-
-// slowOnly keeps tests from the fast versions.
-var slowOnly bool

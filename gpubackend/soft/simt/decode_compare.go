@@ -3,6 +3,7 @@
 package simt
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
@@ -58,20 +59,25 @@ func (c comparison) emit(
 	q = r
 	if inverse {
 		q = d.temporary(ptx.Pred)
-		d.emit(inst{exec: execPredNot, d: d.regs[q], a: d.regs[r]})
+		d.emit(inst{compute: lanes.PredNot, Operands: lanes.Operands{D: d.regs[q], A: d.regs[r]}})
 	}
 	if c.combine == "" {
 		return r, q, nil
 	}
 	with, wd, err := d.source(args[2], ptx.Pred)
-	if err != nil || wd != widthPred {
+	if err != nil || wd != lanes.WidthPred {
 		return 0, 0, errOperands
 	}
-	d.emit(inst{exec: predLogic[c.combine], d: d.regs[r], a: d.regs[r], b: with})
+	d.emit(combined(c.combine, d.regs[r], with))
 	if inverse {
-		d.emit(inst{exec: predLogic[c.combine], d: d.regs[q], a: d.regs[q], b: with})
+		d.emit(combined(c.combine, d.regs[q], with))
 	}
 	return r, q, nil
+}
+
+// combined combines a predicate with another one.
+func combined(op string, r, with uint32) inst {
+	return inst{compute: lanes.PredLogic[op], Operands: lanes.Operands{D: r, A: r, B: with}}
 }
 
 // decodeSetp decodes setp with one or two destinations.
@@ -99,10 +105,10 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	for i, reg := range []int{r, q}[:len(dests)] {
 		off, wd, err := d.dest(dests[i], ptx.Pred)
-		if err != nil || wd != widthPred {
+		if err != nil || wd != lanes.WidthPred {
 			return errOperands
 		}
-		d.emit(inst{exec: execPredMov, d: off, a: d.regs[reg]})
+		d.emit(inst{compute: lanes.PredMov, Operands: lanes.Operands{D: off, A: d.regs[reg]}})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -30,8 +31,8 @@ func decodeBrx(d *decoder, in *ptx.Inst, m *modifiers) error {
 		decoded.more.targets = append(decoded.more.targets, int32(t))
 	}
 	var err error
-	if decoded.a, decoded.aw, err = d.source(in.Args[0], ptx.U32); err != nil ||
-		decoded.aw == widthPred {
+	if decoded.A, decoded.AW, err = d.source(in.Args[0], ptx.U32); err != nil ||
+		decoded.AW == lanes.WidthPred {
 		return errOperands
 	}
 	d.emit(decoded)
@@ -52,7 +53,7 @@ func decodeExit(d *decoder, in *ptx.Inst, m *modifiers) error {
 // decodeTrap decodes trap and brkpt.
 func decodeTrap(d *decoder, in *ptx.Inst, m *modifiers) error {
 	d.emit(inst{kind: kindMemory, exec: func(w *warp, in *inst, m uint32) {
-		w.failAt(firstLane(m), cudaabi.ErrorLaunchFailed, "trap")
+		w.failAt(lanes.First(m), cudaabi.ErrorLaunchFailed, "trap")
 	}})
 	return nil
 }
@@ -77,7 +78,7 @@ func decodeCall(d *decoder, in *ptx.Inst, m *modifiers) error {
 	formal := c.Target
 	if c.Target == nil {
 		formal = c.Proto
-		if d.widthOf(c.Pointer) != width64 {
+		if d.widthOf(c.Pointer) != lanes.Width64 {
 			return errOperands
 		}
 		site.pointer = d.regs[c.Pointer]
@@ -175,12 +176,12 @@ func (d *decoder) barrierReduction(
 		return nil, errType
 	}
 	var err error
-	if in.d, in.dw, err = d.dest(args[0], t); err != nil {
+	if in.D, in.DW, err = d.dest(args[0], t); err != nil {
 		return nil, err
 	}
 	last := len(args) - 1
-	var wd width
-	if op.pred, wd, err = d.source(args[last], ptx.Pred); err != nil || wd != widthPred {
+	var wd lanes.Width
+	if op.pred, wd, err = d.source(args[last], ptx.Pred); err != nil || wd != lanes.WidthPred {
 		return nil, errOperands
 	}
 	return args[1:last], nil
@@ -199,7 +200,7 @@ func (d *decoder) emitSync(in inst, exec execFunc, members ptx.Operand) error {
 	op := syncOp{exec: exec}
 	var err error
 	if op.mask, op.maskWidth, err = d.source(members, ptx.B32); err != nil ||
-		op.maskWidth == widthPred {
+		op.maskWidth == lanes.WidthPred {
 		return errOperands
 	}
 	in.kind = kindSync

@@ -5,6 +5,7 @@ package simt
 import (
 	"errors"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -157,7 +158,7 @@ func decodeDivRem(d *decoder, in *ptx.Inst, m *modifiers) error {
 func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 	t := m.typ()
 	if t == ptx.Pred && len(in.Args) == 3 {
-		return d.predicates(predLogic[in.Op], in.Args)
+		return d.predicates(lanes.PredLogic[in.Op], in.Args)
 	}
 	if t != ptx.B16 && t != ptx.B32 && t != ptx.B64 {
 		return errType
@@ -166,7 +167,7 @@ func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 // predicates emits logic on predicates.
-func (d *decoder) predicates(exec execFunc, args []ptx.Operand) error {
+func (d *decoder) predicates(logic lanes.Func, args []ptx.Operand) error {
 	var in inst
 	types := []ptx.Type{ptx.Pred, ptx.Pred}
 	if len(args) < 2 || len(args) > 3 {
@@ -175,7 +176,7 @@ func (d *decoder) predicates(exec execFunc, args []ptx.Operand) error {
 	if err := d.operands(&in, args, ptx.Pred, types[:len(args)-1]...); err != nil {
 		return err
 	}
-	in.exec = exec
+	in.compute = logic
 	d.emit(in)
 	return nil
 }
@@ -187,7 +188,7 @@ func decodeIntUnary(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	t := m.typ()
 	if t == ptx.Pred && in.Op == "not" && len(in.Args) == 2 {
-		return d.predicates(execPredNot, in.Args)
+		return d.predicates(lanes.PredNot, in.Args)
 	}
 	if !scalar.IsInteger(t, true) {
 		return errType

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -93,7 +94,7 @@ func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
 	if store {
 		decoded.exec = execStore
 	}
-	if fast := fastAccess(&decoded, store); fast != nil && !slowOnly {
+	if fast := fastAccess(&decoded, store); fast != nil {
 		decoded.exec = fast
 	}
 	d.emit(decoded)
@@ -103,7 +104,7 @@ func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
 // values decodes the register or vector that is loaded or stored.
 func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) error {
 	if in.mem.count == 1 && value.Kind != ptx.Vector {
-		return d.value(&in.d, &in.dw, &in.b, &in.bw, value, t, store)
+		return d.value(&in.D, &in.DW, &in.B, &in.BW, value, t, store)
 	}
 	if value.Kind != ptx.Vector || len(value.Elems) != int(in.mem.count) {
 		return errOperands
@@ -111,7 +112,7 @@ func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) er
 	in.more = d.more(instMore{})
 	for _, e := range value.Elems {
 		var off uint32
-		var wd width
+		var wd lanes.Width
 		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {
 			return err
 		}
@@ -122,9 +123,10 @@ func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) er
 }
 
 // value decodes one register to be loaded into or stored.
-func (d *decoder) value(to *uint32, toWidth *width, from *uint32, fromWidth *width, op ptx.Operand,
+func (d *decoder) value(to *uint32, toWidth *lanes.Width, from *uint32, fromWidth *lanes.Width,
+	op ptx.Operand,
 	t ptx.Type, store bool) error {
-	var wd width
+	var wd lanes.Width
 	var err error
 	if store {
 		*from, wd, err = d.source(op, t)
@@ -133,7 +135,7 @@ func (d *decoder) value(to *uint32, toWidth *width, from *uint32, fromWidth *wid
 		*to, wd, err = d.dest(op, t)
 		*toWidth = wd
 	}
-	if err == nil && (wd == widthPred || int(wd) < t.Size()) {
+	if err == nil && (wd == lanes.WidthPred || int(wd) < t.Size()) {
 		return errOperands
 	}
 	return err
@@ -153,7 +155,7 @@ func (d *decoder) loadParam(in inst, memory ptx.Operand) (bool, error) {
 	if off < 0 || end > int64(d.src.ParamSize) {
 		return false, fmt.Errorf("parameter bytes %d to %d of %d", off, end, d.src.ParamSize)
 	}
-	in.kind, in.exec, in.imm = kindALU, execLoadParam, uint64(off)
+	in.exec, in.imm = execLoadParam, uint64(off)
 	d.emit(in)
 	return true, nil
 }
@@ -168,9 +170,9 @@ func (d *decoder) memoryOperand(in *inst, memory ptx.Operand) error {
 		in.mem.space = ptx.Local
 	}
 	var err error
-	in.a, in.aw, err = d.source(memory.Elems[0], ptx.B64)
+	in.A, in.AW, err = d.source(memory.Elems[0], ptx.B64)
 	in.imm = uint64(memory.Offset)
-	if err == nil && in.aw != width32 && in.aw != width64 {
+	if err == nil && in.AW != lanes.Width32 && in.AW != lanes.Width64 {
 		return errOperands
 	}
 	return err
@@ -183,8 +185,8 @@ func (d *decoder) inLocal(op ptx.Operand) bool {
 
 // address returns the register that holds the address of a symbol in its own
 // space.
-func (d *decoder) address(op ptx.Operand, wd width) (uint32, width, error) {
-	if wd != width32 && wd != width64 {
+func (d *decoder) address(op ptx.Operand, wd lanes.Width) (uint32, lanes.Width, error) {
+	if wd != lanes.Width32 && wd != lanes.Width64 {
 		return 0, 0, errOperands
 	}
 	switch op.Of {
@@ -212,8 +214,8 @@ func (d *decoder) address(op ptx.Operand, wd width) (uint32, width, error) {
 	return 0, 0, errOperands
 }
 
-func intOfWidth(wd width) ptx.Type {
-	if wd == width32 {
+func intOfWidth(wd lanes.Width) ptx.Type {
+	if wd == lanes.Width32 {
 		return ptx.B32
 	}
 	return ptx.B64
@@ -221,7 +223,8 @@ func intOfWidth(wd width) ptx.Type {
 
 // localAddress returns a register that a call fills with the address of a local
 // variable of the frame.
-func (d *decoder) localAddress(wd width, offset uint64, more int64) (uint32, width, error) {
+func (d *decoder) localAddress(wd lanes.Width, offset uint64, more int64) (uint32, lanes.Width,
+	error) {
 	at := offset + uint64(more)
 	key := preset{wd: wd, value: at, special: "local"}
 	if off, ok := d.consts[key]; ok {
@@ -293,7 +296,7 @@ func decodeFence(d *decoder, in *ptx.Inst, m *modifiers) error {
 	m.oneOf("cta", "gl", "sys", "gpu", "cluster")
 	m.dropPrefix("proxy")
 	m.dropPrefix("alias")
-	d.emit(inst{exec: func(w *warp, _ *inst, _ uint32) { w.fence.Add(1) }})
+	d.emit(inst{kind: kindMemory, exec: func(w *warp, _ *inst, _ uint32) { w.fence.Add(1) }})
 	return nil
 }
 
@@ -334,10 +337,10 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return err
 	}
 	decoded.target, decoded.imm = int32(decoded.imm), size.Value
-	decoded.b, decoded.bw, decoded.more.sourceOffset = from.a, from.aw, from.imm
+	decoded.B, decoded.BW, decoded.more.sourceOffset = from.A, from.AW, from.imm
 	var err error
-	if decoded.c, decoded.cw, err = d.source(length, ptx.U32); err != nil ||
-		decoded.cw == widthPred {
+	if decoded.C, decoded.CW, err = d.source(length, ptx.U32); err != nil ||
+		decoded.CW == lanes.WidthPred {
 		return errOperands
 	}
 	d.emit(decoded)

@@ -5,6 +5,7 @@ package simt
 import (
 	"errors"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
@@ -35,7 +36,7 @@ func (g geometry) coordinates() int {
 // reg is a register or constant as an operand.
 type reg struct {
 	off uint32
-	wd  width
+	wd  lanes.Width
 }
 
 // textureOp describes a texture or surface instruction.
@@ -74,7 +75,7 @@ func (d *decoder) image(in *inst, op ptx.Operand, t ptx.Type) error {
 		return errOperands
 	}
 	var err error
-	if in.a, in.aw, err = d.source(op.Elems[0], ptx.B64); err != nil || in.aw != width64 {
+	if in.A, in.AW, err = d.source(op.Elems[0], ptx.B64); err != nil || in.AW != lanes.Width64 {
 		return errOperands
 	}
 	texture := in.more.texture
@@ -94,7 +95,7 @@ func (d *decoder) sources(op ptx.Operand, t ptx.Type) ([]reg, error) {
 	var regs []reg
 	for _, e := range elems {
 		off, wd, err := d.source(e, t)
-		if err != nil || wd != width32 {
+		if err != nil || wd != lanes.Width32 {
 			return nil, errOperands
 		}
 		regs = append(regs, reg{off, wd})
@@ -112,7 +113,7 @@ func (d *decoder) fetched(in *inst, op ptx.Operand, t ptx.Type) error {
 	}
 	for _, e := range op.Elems {
 		off, wd, err := d.dest(e, t)
-		if err != nil || wd != width32 {
+		if err != nil || wd != lanes.Width32 {
 			return errOperands
 		}
 		in.more.regs = append(in.more.regs, off)
@@ -237,12 +238,12 @@ func decodeQuery(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errors.New("query not supported")
 	}
 	var err error
-	if decoded.d, decoded.dw, err = d.dest(in.Args[0], ptx.B32); err != nil ||
-		decoded.dw == widthPred {
+	if decoded.D, decoded.DW, err = d.dest(in.Args[0], ptx.B32); err != nil ||
+		decoded.DW == lanes.WidthPred {
 		return errOperands
 	}
-	if decoded.a, decoded.aw, err = d.source(in.Args[1].Elems[0], ptx.B64); err != nil ||
-		decoded.aw != width64 {
+	if decoded.A, decoded.AW, err = d.source(in.Args[1].Elems[0], ptx.B64); err != nil ||
+		decoded.AW != lanes.Width64 {
 		return errOperands
 	}
 	d.emit(decoded)
@@ -309,7 +310,7 @@ func (d *decoder) elements(in *inst, op ptx.Operand, t ptx.Type, count int, stor
 	}
 	for _, e := range elems {
 		var off uint32
-		var wd width
+		var wd lanes.Width
 		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {
 			return err
 		}

@@ -46,14 +46,12 @@
 //	its decoding       decode.go modifiers.go opcodes.go inst.go (a decoded instruction)
 //	                   decode_bits.go decode_compare.go decode_control.go decode_convert.go
 //	                   decode_float.go decode_integer.go decode_memory.go decode_texture.go
-//	                   decode_video.go
+//	                   decode_video.go decode_carry.go
 //	a launch           launch.go run.go block.go warp.go loop.go (rounds of a warp)
 //	                   hostmemory.go (what it takes of the host's)
-//	registers          regs_unsafe.go special.go
-//	executing          exec.go call.go move.go warpop.go (among lanes)
-//	  fast ways        fast.go fast_*.go
-//	arithmetic         carry.go (what a thread computes is in package scalar)
-//	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go
+//	registers          special.go (package lanes has them, and what computes on them)
+//	executing          call.go move.go warpop.go (among lanes)
+//	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go avx_*.go
 //	                   atomic.go mbarrier.go
 //	textures           texture.go texture_exec.go (package sampler reads them)
 //	built in           builtin.go printf.go (package kernelheap is their malloc)

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // goldenThreads is the number of inputs of each instruction.
@@ -76,6 +78,16 @@ func goldenInputs(set string) []uint64 {
 	}
 	return v
 }
+
+// edges are values worth a test, as bits.
+var edges = []uint64{0, 1, 2, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000, 0xffffffff,
+	0x7fffffffffffffff, 1 << 63,
+	^uint64(0), 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001, 0x80000001,
+	0x4f000000, 0xcf000000,
+	math.Float64bits(1), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)),
+	scalar.NaN64,
+	math.Float64bits(1e300),
+	0x0000000000000001, 0x8000000000000000, 0x007fffff, 0x00800000}
 
 func goldenInput(r *rand.Rand, set string) uint64 {
 	kind := r.Intn(4)

@@ -2,17 +2,19 @@
 
 package simt
 
+import "github.com/paracuda/paracuda/gpubackend/soft/lanes"
+
 // What a launch takes of the host's memory: for each worker a block with its warps and the kernel's
 // own registers and local memory, from the start; then registers and local memory of calls, as
 // these get deeper. All of it is given back at the end.
 
 var (
-	warpBytes  = sizeOf[warp]() + 2*lanes*sizeOf[split]()
+	warpBytes  = sizeOf[warp]() + 2*lanes.Count*sizeOf[split]()
 	frameBytes = sizeOf[frame]() + 2*2*8 + slabBytes
 )
 
-// slabBytes is what newSlab takes beside the size.
-const slabBytes = slabAlign + 8
+// slabBytes is what lanes.NewSlab takes beside the size.
+const slabBytes = lanes.SlabAlign + 8
 
 // admit takes memory for workers and returns their number: one at least, or none where there is no
 // memory for that. More of them leave half of what the process may have to other launches; where
@@ -43,10 +45,10 @@ func (k *worker) leave() {
 
 // HostBytes is what a launch takes of the host's memory at least: with one block at a time.
 func (k *Kernel) HostBytes(threads, sharedBytes uint64) uint64 {
-	warps := (threads + lanes - 1) / lanes
+	warps := (threads + lanes.Count - 1) / lanes.Count
 	each := warpBytes + frameBytes + uint64(k.fn.frameSize)
 	if k.fn.localSize > 0 {
-		each += localStride(k.fn.localSize)*lanes + slabBytes
+		each += localStride(k.fn.localSize)*lanes.Count + slabBytes
 	}
 	shared := k.dynamicAt + sharedBytes + k.reservedBytes() + slabBytes
 	return uint64(len(k.Program.decoded))*sliceBytes + shared + warps*each
@@ -114,11 +116,11 @@ func (k *worker) takeLocal(w *warp, stride uint64) bool {
 	if w.localStride == 0 && stride == localStride(k.run.fn.localSize) && k.run.fn.localSize > 0 {
 		return true
 	}
-	if k.memory.Take(stride*lanes+slabBytes) != nil {
+	if k.memory.Take(stride*lanes.Count+slabBytes) != nil {
 		return false
 	}
 	if w.localStride > 0 {
-		k.memory.Give(w.localStride*lanes + slabBytes)
+		k.memory.Give(w.localStride*lanes.Count + slabBytes)
 	}
 	return true
 }

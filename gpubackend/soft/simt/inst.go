@@ -3,15 +3,9 @@
 package simt
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
-
-// lanes is the number of threads of a warp.
-const lanes = 32
-
-// allLanes is the mask of a full warp.
-const allLanes uint32 = 0xffffffff
 
 // opKind says how the warp's loop treats an instruction.
 type opKind uint8
@@ -34,39 +28,27 @@ const (
 	kindYield
 )
 
-// width is the size of a register in bytes; predicates have width 1.
-type width uint8
-
-const (
-	widthPred width = 1
-	width16   width = 2
-	width32   width = 4
-	width64   width = 8
-)
-
 // execFunc executes an instruction for the lanes of mask m.
 type execFunc func(w *warp, in *inst, m uint32)
 
-// inst is a decoded instruction. Operands are the offsets of registers in the
-// frame; constants have registers too, so that there is only this one form.
+// inst is a decoded instruction.
 type inst struct {
-	exec execFunc
-	kind opKind
+	lanes.Operands
+	// compute is what an instruction of kindALU does, exec any other's.
+	compute lanes.Func
+	exec    execFunc
+	kind    opKind
 	// guardFlip is all ones for a negated guard.
 	guardFlip uint32
 	guard     uint32
-
-	d, a, b, c     uint32
-	dw, aw, bw, cw width
 
 	// target is the instruction that a branch goes to.
 	target int32
 	line   int32
 	// imm is the offset of a memory access, or another constant.
-	imm    uint64
-	scalar scalar.Func
-	mem    memAccess
-	more   *instMore
+	imm  uint64
+	mem  memAccess
+	more *instMore
 }
 
 // memAccess describes a memory instruction.
@@ -83,12 +65,11 @@ type memAccess struct {
 type instMore struct {
 	// regs are the registers of a vector, widths those of each.
 	regs    []uint32
-	widths  []width
+	widths  []lanes.Width
 	targets []int32
 	call    *callSite
 	barrier barrierOp
 	sync    syncOp
-	carry   carryOp
 	atomic  atomicFunc
 	texture *textureOp
 	// sourceOffset is the second offset of cp.async.

@@ -2,7 +2,10 @@
 
 package simt
 
-import "github.com/paracuda/paracuda/gpubackend/cudaabi"
+import (
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+)
 
 // execute runs the current split until it ends, waits, or meets another one. It
 // reports true when the turn of the warp is over.
@@ -18,12 +21,12 @@ func (w *warp) execute() bool {
 			return false
 		}
 		in := &code[pc]
-		m := w.active & (*w.pred(in.guard) ^ in.guardFlip)
+		m := w.active & (*w.Pred(in.guard) ^ in.guardFlip)
 		n++
 		switch in.kind {
 		case kindALU:
 			if m != 0 {
-				in.exec(w, in, m|w.dead)
+				in.compute(w.Registers, &in.Operands, m|w.dead)
 			}
 			pc++
 			continue
@@ -125,7 +128,7 @@ func (w *warp) control(in *inst, m uint32) bool {
 		w.fair = true
 		return false
 	}
-	w.failAt(firstLane(m), cudaabi.ErrorIllegalInstruction, "instruction of unknown kind")
+	w.failAt(lanes.First(m), cudaabi.ErrorIllegalInstruction, "instruction of unknown kind")
 	return false
 }
 
@@ -133,11 +136,11 @@ func (w *warp) control(in *inst, m uint32) bool {
 func (w *warp) branchIndex(in *inst, m uint32) bool {
 	targets := in.more.targets
 	for rest := m; rest != 0; {
-		lane := firstLane(rest)
-		index := w.lane(in.a, in.aw, lane)
+		lane := lanes.First(rest)
+		index := w.Lane(in.A, in.AW, lane)
 		same := uint32(0)
-		for i := range lanes {
-			if rest>>i&1 != 0 && w.lane(in.a, in.aw, i) == index {
+		for i := range lanes.Count {
+			if rest>>i&1 != 0 && w.Lane(in.A, in.AW, i) == index {
 				same |= 1 << i
 			}
 		}
@@ -167,7 +170,7 @@ func (w *warp) sync(in *inst, m uint32) bool {
 	op := &in.more.sync
 	ready := uint32(0)
 	for rest := m; rest != 0; {
-		members := uint32(w.lane(op.mask, op.maskWidth, firstLane(rest)))
+		members := uint32(w.Lane(op.mask, op.maskWidth, lanes.First(rest)))
 		group := w.naming(op, rest, members)
 		rest &^= group
 		if missing := members &^ w.dead &^ group; missing != 0 && !w.forced {
@@ -194,7 +197,7 @@ func (w *warp) sync(in *inst, m uint32) bool {
 func (w *warp) naming(op *syncOp, m, members uint32) uint32 {
 	same := uint32(0)
 	for s := m; s != 0; s &= s - 1 {
-		if i := firstLane(s); uint32(w.lane(op.mask, op.maskWidth, i)) == members {
+		if i := lanes.First(s); uint32(w.Lane(op.mask, op.maskWidth, i)) == members {
 			same |= 1 << i
 		}
 	}

@@ -3,6 +3,7 @@
 package simt
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -86,12 +87,12 @@ func (d *decoder) emitMbarrier(
 	in.more = d.more(instMore{sourceOffset: in.imm})
 	in.imm = flag
 	var err error
-	if in.b, in.bw, err = d.source(value, ptx.B64); err != nil || in.bw == widthPred {
+	if in.B, in.BW, err = d.source(value, ptx.B64); err != nil || in.BW == lanes.WidthPred {
 		return errOperands
 	}
 	if dest != nil {
 		t := d.destType(*dest)
-		if in.d, in.dw, err = d.dest(*dest, t); err != nil {
+		if in.D, in.DW, err = d.dest(*dest, t); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (d *decoder) emitMbarrier(
 
 // destType is the type of a destination that may be of any.
 func (d *decoder) destType(op ptx.Operand) ptx.Type {
-	if op.Kind == ptx.Reg && d.widthOf(op.Reg) == widthPred {
+	if op.Kind == ptx.Reg && d.widthOf(op.Reg) == lanes.WidthPred {
 		return ptx.Pred
 	}
 	return ptx.B64
@@ -110,13 +111,13 @@ func (d *decoder) destType(op ptx.Operand) ptx.Type {
 // mbarriers locates the objects and performs f on each lane's.
 func (w *warp) mbarriers(in *inst, m uint32, f func(lane int, word, operand uint64) uint64) {
 	var p addresses
-	if !w.locateAt(in.a, in.aw, in.more.sourceOffset, in.mem.space, m, 8, true, &p) {
+	if !w.locateAt(in.A, in.AW, in.more.sourceOffset, in.mem.space, m, 8, true, &p) {
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
-		lane := firstLane(s)
+		lane := lanes.First(s)
 		word := peek(p[lane], 8)
-		if next := f(lane, word, w.lane(in.b, in.bw, lane)); next != word {
+		if next := f(lane, word, w.Lane(in.B, in.BW, lane)); next != word {
 			poke(p[lane], 8, next)
 		}
 	}
@@ -130,19 +131,19 @@ func execMbarrierInit(w *warp, in *inst, m uint32) {
 }
 
 func execMbarrierArrive(w *warp, in *inst, m uint32) {
-	var r [lanes]uint64
+	var r [lanes.Count]uint64
 	w.mbarriers(in, m, func(lane int, word, count uint64) uint64 {
 		r[lane] = word
 		return mbarrierArrive(word, count&0xffffffff)
 	})
-	if in.dw != 0 {
-		w.store(in.d, in.dw, &r, m)
+	if in.DW != 0 {
+		w.Store(in.D, in.DW, &r, m)
 	}
 }
 
 // execMbarrierTest tells whether the phase of a token, or of a parity, is over.
 func execMbarrierTest(w *warp, in *inst, m uint32) {
-	var r [lanes]uint64
+	var r [lanes.Count]uint64
 	w.spent(true)
 	w.mbarriers(in, m, func(lane int, word, token uint64) uint64 {
 		phase := token >> mbarrierPhase
@@ -152,5 +153,5 @@ func execMbarrierTest(w *warp, in *inst, m uint32) {
 		r[lane] = scalar.Bit(word>>mbarrierPhase != phase)
 		return word
 	})
-	w.store(in.d, in.dw, &r, m)
+	w.Store(in.D, in.DW, &r, m)
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -70,25 +71,26 @@ func (c *memCache) find(addr, n uint64) bool {
 }
 
 // addresses are where the lanes' accesses go in this process.
-type addresses [lanes]uintptr
+type addresses [lanes.Count]uintptr
 
 // locate finds out where the accesses of in go, each of n bytes. It reports
 // false after a fault.
 func (w *warp) locate(in *inst, m uint32, n uint64, write bool, p *addresses) bool {
-	return w.locateAt(in.a, in.aw, in.imm, in.mem.space, m, n, write, p)
+	return w.locateAt(in.A, in.AW, in.imm, in.mem.space, m, n, write, p)
 }
 
 // locateAt is locate for the address register a with offset off.
 func (w *warp) locateAt(
-	a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses,
+	a uint32, aw lanes.Width, off uint64, space ptx.Space, m uint32, n uint64, write bool,
+	p *addresses,
 ) bool {
 	if w.locateFast(a, aw, off, space, m, n, write, p) {
 		return true
 	}
-	var addr [lanes]uint64
-	w.load(a, aw, &addr)
+	var addr [lanes.Count]uint64
+	w.Load(a, aw, &addr)
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		at := addr[i] + off
 		switch space {
 		case ptx.Shared:
@@ -170,7 +172,7 @@ func execLoad(w *warp, in *inst, m uint32) {
 	}
 	w.spent(in.mem.spin)
 	if in.more == nil {
-		w.loadElement(in, &p, 0, in.d, in.dw, m)
+		w.loadElement(in, &p, 0, in.D, in.DW, m)
 		return
 	}
 	for k, reg := range in.more.regs {
@@ -178,14 +180,15 @@ func execLoad(w *warp, in *inst, m uint32) {
 	}
 }
 
-func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd width, m uint32) {
-	var v [lanes]uint64
+func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd lanes.Width,
+	m uint32) {
+	var v [lanes.Count]uint64
 	read := peek
 	if in.mem.spin {
 		read = peekShared
 	}
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		v[i] = read(p[i]+off, in.mem.size)
 	}
 	if in.mem.signed {
@@ -194,13 +197,13 @@ func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd w
 			v[i] = uint64(int64(v[i]<<shift) >> shift)
 		}
 	}
-	w.store(reg, wd, &v, m)
+	w.Store(reg, wd, &v, m)
 }
 
 // execStore is st in all its forms.
 func execStore(w *warp, in *inst, m uint32) {
 	var p addresses
-	var v [lanes]uint64
+	var v [lanes.Count]uint64
 	size := uint64(in.mem.size)
 	if !w.locate(in, m, size*uint64(in.mem.count), true, &p) {
 		return
@@ -209,14 +212,14 @@ func execStore(w *warp, in *inst, m uint32) {
 	if in.mem.spin {
 		write = pokeShared
 	}
-	regs, widths := []uint32{in.b}, []width{in.bw}
+	regs, widths := []uint32{in.B}, []lanes.Width{in.BW}
 	if in.more != nil {
 		regs, widths = in.more.regs, in.more.widths
 	}
 	for k, reg := range regs {
-		w.load(reg, widths[k], &v)
+		w.Load(reg, widths[k], &v)
 		for s := m; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s) & (lanes - 1)
+			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			write(p[i]+uintptr(k)*uintptr(size), in.mem.size, v[i])
 		}
 	}
@@ -233,9 +236,9 @@ func execLoadParam(w *warp, in *inst, m uint32) {
 			value = uint64(int64(value<<shift) >> shift)
 		}
 		if in.more == nil {
-			w.fill(in.d, in.dw, value, m)
+			w.Fill(in.D, in.DW, value, m)
 		} else {
-			w.fill(in.more.regs[k], in.more.widths[k], value, m)
+			w.Fill(in.more.regs[k], in.more.widths[k], value, m)
 		}
 	}
 }
@@ -243,19 +246,19 @@ func execLoadParam(w *warp, in *inst, m uint32) {
 // execCopyAsync is cp.async, done at once.
 func execCopyAsync(w *warp, in *inst, m uint32) {
 	var to, from addresses
-	var sizes [lanes]uint64
+	var sizes [lanes.Count]uint64
 	n := in.imm
-	w.load(in.c, in.cw, &sizes)
+	w.Load(in.C, in.CW, &sizes)
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		length := min(sizes[i]&0xffffffff, n)
 		one := uint32(1) << i
-		if !w.locateAt(in.a, in.aw, uint64(in.target), ptx.Shared, one, n, true, &to) {
+		if !w.locateAt(in.A, in.AW, uint64(in.target), ptx.Shared, one, n, true, &to) {
 			return
 		}
 		// With no bytes to read, the source may be any address.
 		if length > 0 &&
-			!w.locateAt(in.b, in.bw, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
+			!w.locateAt(in.B, in.BW, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
 			return
 		}
 		copyAsync(to[i], from[i], length, n)

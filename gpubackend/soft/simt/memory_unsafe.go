@@ -5,6 +5,8 @@ package simt
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
 // at turns an address found by resolve into a pointer.
@@ -115,3 +117,9 @@ func clearBytes(p uintptr, size uint64) {
 
 // bytesOf returns the address of b's first byte; b must stay reachable.
 func bytesOf(b []byte) uintptr { return addressOf(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// newBytes is lanes.NewSlab with the address as a number.
+func newBytes(size uint64) ([]uint64, uintptr) {
+	slab, start := lanes.NewSlab(int(size))
+	return slab, addressOf(start)
+}

@@ -3,9 +3,9 @@
 package simt
 
 import (
-	"math/bits"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -17,7 +17,7 @@ func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	if t == ptx.Pred {
-		return d.predicates(execPredMov, in.Args)
+		return d.predicates(lanes.PredMov, in.Args)
 	}
 	if in.Args[1].Kind == ptx.Vector {
 		return d.pack(in.Args[0], in.Args[1], t)
@@ -36,10 +36,10 @@ func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
 // dynamicSpecial reads a special register that changes while a kernel runs.
 func (d *decoder) dynamicSpecial(in *ptx.Inst, t ptx.Type, exec execFunc) error {
 	off, wd, err := d.dest(in.Args[0], t)
-	if err != nil || wd == widthPred {
+	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{exec: exec, d: off, dw: wd})
+	d.emit(inst{kind: kindMemory, exec: exec, Operands: lanes.Operands{D: off, DW: wd}})
 	return nil
 }
 
@@ -58,13 +58,13 @@ var started = time.Now()
 // execClock counts in nanoseconds: a clock of 1 GHz.
 func execClock(shift uint) execFunc {
 	return func(w *warp, in *inst, m uint32) {
-		w.fill(in.d, in.dw, uint64(time.Since(started))>>shift, m)
+		w.Fill(in.D, in.DW, uint64(time.Since(started))>>shift, m)
 	}
 }
 
 func execTimer(shift uint) execFunc {
 	return func(w *warp, in *inst, m uint32) {
-		w.fill(in.d, in.dw, uint64(time.Now().UnixNano())>>shift, m)
+		w.Fill(in.D, in.DW, uint64(time.Now().UnixNano())>>shift, m)
 	}
 }
 
@@ -78,14 +78,14 @@ func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, err
 	element := map[int]ptx.Type{1: ptx.B8, 2: ptx.B16, 4: ptx.B32, 8: ptx.B64}[t.Size()/n]
 	for _, e := range vec.Elems {
 		var off uint32
-		var wd width
+		var wd lanes.Width
 		var err error
 		if dest {
 			off, wd, err = d.dest(e, element)
 		} else {
 			off, wd, err = d.source(e, element)
 		}
-		if err != nil || wd == widthPred {
+		if err != nil || wd == lanes.WidthPred {
 			return nil, errOperands
 		}
 		more.regs = append(more.regs, off)
@@ -101,11 +101,11 @@ func (d *decoder) pack(dest, vec ptx.Operand, t ptx.Type) error {
 		return err
 	}
 	off, wd, err := d.dest(dest, t)
-	if err != nil || wd == widthPred {
+	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{exec: execPack, d: off, dw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)),
-		more: more})
+	d.emit(inst{Operands: lanes.Operands{D: off, DW: wd},
+		compute: lanes.Pack(uint(t.Size()*8/len(vec.Elems)), more.regs, more.widths)})
 	return nil
 }
 
@@ -116,36 +116,12 @@ func (d *decoder) unpack(vec, src ptx.Operand, t ptx.Type) error {
 		return err
 	}
 	off, wd, err := d.source(src, t)
-	if err != nil || wd == widthPred {
+	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{exec: execUnpack, a: off, aw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)),
-		more: more})
+	d.emit(inst{Operands: lanes.Operands{A: off, AW: wd},
+		compute: lanes.Unpack(uint(t.Size()*8/len(vec.Elems)), more.regs, more.widths)})
 	return nil
-}
-
-func execPack(w *warp, in *inst, m uint32) {
-	var r, e [lanes]uint64
-	n := uint(in.imm)
-	for k, reg := range in.more.regs {
-		w.load(reg, in.more.widths[k], &e)
-		for i := range r {
-			r[i] |= e[i] & (1<<n - 1) << (n * uint(k))
-		}
-	}
-	w.store(in.d, in.dw, &r, m)
-}
-
-func execUnpack(w *warp, in *inst, m uint32) {
-	var a, e [lanes]uint64
-	w.load(in.a, in.aw, &a)
-	n := uint(in.imm)
-	for k, reg := range in.more.regs {
-		for i := range a {
-			e[i] = a[i] >> (n * uint(k)) & (1<<n - 1)
-		}
-		w.store(reg, in.more.widths[k], &e, m)
-	}
 }
 
 // decodeActivemask decodes activemask.b32.
@@ -154,12 +130,12 @@ func decodeActivemask(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	return d.dynamicSpecial(in, ptx.B32, func(w *warp, in *inst, m uint32) {
-		w.fill(in.d, in.dw, uint64(m&^w.dead), m)
+		w.Fill(in.D, in.DW, uint64(m&^w.dead), m)
 	})
 }
 
 // special returns the register that holds a special register of fixed value.
-func (d *decoder) special(name string, wd width) (uint32, width, error) {
+func (d *decoder) special(name string, wd lanes.Width) (uint32, lanes.Width, error) {
 	if _, ok := specialValues[name]; !ok {
 		return 0, 0, errSpecial(name)
 	}
@@ -172,10 +148,7 @@ func (e errSpecial) Error() string { return "special register %" + string(e) + "
 
 // tid is the position in the block of a lane's thread.
 func (w *warp) tid(lane uint32) Dim {
-	n := w.index*lanes + lane
+	n := w.index*lanes.Count + lane
 	size := w.block.run.Block
 	return Dim{n % size.X, n / size.X % size.Y, n / size.X / size.Y}
 }
-
-// firstLane is the number of the lowest lane in m.
-func firstLane(m uint32) int { return bits.TrailingZeros32(m) & (lanes - 1) }

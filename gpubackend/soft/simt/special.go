@@ -2,10 +2,12 @@
 
 package simt
 
+import "github.com/paracuda/paracuda/gpubackend/soft/lanes"
+
 // specialRegister is a register to be filled with a special register.
 type specialRegister struct {
 	off   uint32
-	wd    width
+	wd    lanes.Width
 	value specialValue
 }
 
@@ -58,9 +60,15 @@ var specialValues = map[string]specialValue{
 	"lanemask_eq": ofLane(func(_ *warp, l uint32) uint64 { return 1 << l }),
 	"lanemask_lt": ofLane(func(_ *warp, l uint32) uint64 { return 1<<l - 1 }),
 	"lanemask_le": ofLane(func(_ *warp, l uint32) uint64 { return 2<<l - 1 }),
-	"lanemask_gt": ofLane(func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (2<<l - 1) }),
-	"lanemask_ge": ofLane(func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (1<<l - 1) }),
-	"warpid":      ofLane(func(w *warp, _ uint32) uint64 { return uint64(w.index) }),
+	"lanemask_gt": ofLane(func(_ *warp,
+		l uint32) uint64 {
+		return uint64(lanes.All) &^ (2<<l - 1)
+	}),
+	"lanemask_ge": ofLane(func(_ *warp,
+		l uint32) uint64 {
+		return uint64(lanes.All) &^ (1<<l - 1)
+	}),
+	"warpid": ofLane(func(w *warp, _ uint32) uint64 { return uint64(w.index) }),
 
 	"ntid.x":   ofLaunch(func(r *launchRun) uint64 { return uint64(r.Block.X) }),
 	"ntid.y":   ofLaunch(func(r *launchRun) uint64 { return uint64(r.Block.Y) }),
@@ -69,7 +77,7 @@ var specialValues = map[string]specialValue{
 	"nctaid.y": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Y) }),
 	"nctaid.z": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Z) }),
 	"nwarpid": ofLaunch(func(r *launchRun) uint64 {
-		return (r.Block.Count() + lanes - 1) / lanes
+		return (r.Block.Count() + lanes.Count - 1) / lanes.Count
 	}),
 	"nsmid":  ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms) }),
 	"gridid": ofLaunch(func(r *launchRun) uint64 { return r.GridID }),

@@ -7,37 +7,38 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
 // results are the lanes of the registers that an instruction writes.
-type results [4][lanes]uint64
+type results [4][lanes.Count]uint64
 
 // give stores results.
 func (w *warp) give(in *inst, r *results, m uint32) {
 	for k, reg := range in.more.regs {
-		w.store(reg, in.more.widths[k], &r[k], m)
+		w.Store(reg, in.more.widths[k], &r[k], m)
 	}
 }
 
 // coordinates are those of all lanes.
-type coordinates [4][lanes]uint64
+type coordinates [4][lanes.Count]uint64
 
 func (w *warp) loadAll(regs []reg, c *coordinates) {
 	for k, r := range regs[:min(len(regs), len(c))] {
-		w.load(r.off, r.wd, &c[k])
+		w.Load(r.off, r.wd, &c[k])
 	}
 }
 
 // eachTexture calls f for each lane of m with its texture; it is false after a fault. Lanes of
 // textures that aren't bound are left out.
 func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *sampler.Texture)) bool {
-	var numbers [lanes]uint64
-	w.load(in.a, in.aw, &numbers)
+	var numbers [lanes.Count]uint64
+	w.Load(in.A, in.AW, &numbers)
 	var t *sampler.Texture
 	last := uint64(0)
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		if t == nil || numbers[i] != last {
 			last = numbers[i]
 			if t = w.texture(last, i); t == nil {
@@ -166,9 +167,9 @@ func execGather(w *warp, in *inst, m uint32) {
 // queryTexture is txq.
 func queryTexture(query func(*sampler.Texture) uint32) execFunc {
 	return func(w *warp, in *inst, m uint32) {
-		var r [lanes]uint64
+		var r [lanes.Count]uint64
 		if w.eachTexture(in, m, func(i int, t *sampler.Texture) { r[i] = uint64(query(t)) }) {
-			w.store(in.d, in.dw, &r, m)
+			w.Store(in.D, in.DW, &r, m)
 		}
 	}
 }
@@ -176,17 +177,17 @@ func queryTexture(query func(*sampler.Texture) uint32) execFunc {
 // querySurface is suq.
 func querySurface(query func(*sampler.Surface) uint32) execFunc {
 	return func(w *warp, in *inst, m uint32) {
-		var numbers, r [lanes]uint64
-		w.load(in.a, in.aw, &numbers)
+		var numbers, r [lanes.Count]uint64
+		w.Load(in.A, in.AW, &numbers)
 		for rest := m; rest != 0; rest &= rest - 1 {
-			i := bits.TrailingZeros32(rest) & (lanes - 1)
+			i := bits.TrailingZeros32(rest) & (lanes.Count - 1)
 			s := w.surface(numbers[i], i)
 			if s == nil {
 				return
 			}
 			r[i] = uint64(query(s))
 		}
-		w.store(in.d, in.dw, &r, m)
+		w.Store(in.D, in.DW, &r, m)
 	}
 }
 
@@ -194,14 +195,14 @@ func querySurface(query func(*sampler.Surface) uint32) execFunc {
 // 0. It is false after a fault.
 func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 	op := in.more.texture
-	var numbers [lanes]uint64
+	var numbers [lanes.Count]uint64
 	var c coordinates
-	w.load(in.a, in.aw, &numbers)
+	w.Load(in.A, in.AW, &numbers)
 	w.loadAll(op.at, &c)
 	var s *sampler.Surface
 	last := uint64(0)
 	for rest := m; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros32(rest) & (lanes - 1)
+		i := bits.TrailingZeros32(rest) & (lanes.Count - 1)
 		if s == nil || numbers[i] != last {
 			last = numbers[i]
 			if s = w.surface(last, i); s == nil {
@@ -259,7 +260,7 @@ func execSurfaceLoad(w *warp, in *inst, m uint32) {
 	}
 	for k := range in.more.regs {
 		for rest := m; rest != 0; rest &= rest - 1 {
-			if i := bits.TrailingZeros32(rest) & (lanes - 1); p[i] != 0 {
+			if i := bits.TrailingZeros32(rest) & (lanes.Count - 1); p[i] != 0 {
 				r[k][i] = peek(p[i]+uintptr(k)*uintptr(size), size)
 			}
 		}
@@ -275,10 +276,10 @@ func execSurfaceStore(w *warp, in *inst, m uint32) {
 		return
 	}
 	for k, reg := range in.more.regs {
-		var v [lanes]uint64
-		w.load(reg, in.more.widths[k], &v)
+		var v [lanes.Count]uint64
+		w.Load(reg, in.more.widths[k], &v)
 		for rest := m; rest != 0; rest &= rest - 1 {
-			if i := bits.TrailingZeros32(rest) & (lanes - 1); p[i] != 0 {
+			if i := bits.TrailingZeros32(rest) & (lanes.Count - 1); p[i] != 0 {
 				poke(p[i]+uintptr(k)*uintptr(size), size, v[i])
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -18,13 +19,13 @@ func vectorAccess(in *inst, store bool) execFunc {
 		}
 	}
 	switch {
-	case in.mem.size == 4 && reg == width32:
+	case in.mem.size == 4 && reg == lanes.Width32:
 		return chooseVector[uint32, uint32](store)
-	case in.mem.size == 8 && reg == width64:
+	case in.mem.size == 8 && reg == lanes.Width64:
 		return chooseVector[uint64, uint64](store)
-	case in.mem.size == 2 && reg == width16:
+	case in.mem.size == 2 && reg == lanes.Width16:
 		return chooseVector[uint16, uint16](store)
-	case in.mem.size == 1 && reg == width16 && (store || !in.mem.signed):
+	case in.mem.size == 1 && reg == lanes.Width16 && (store || !in.mem.signed):
 		return chooseVector[uint8, uint16](store)
 	}
 	return nil
@@ -40,12 +41,12 @@ func chooseVector[M memType, R regType](store bool) execFunc {
 // locateVector is locate for what locateFast knows, in the range that was accessed last or another
 // one.
 func (w *warp) locateVector(in *inst, m uint32, n uint64, write bool, p *addresses) bool {
-	if w.locateFast(in.a, in.aw, in.imm, in.mem.space, m, n, write, p) {
+	if w.locateFast(in.A, in.AW, in.imm, in.mem.space, m, n, write, p) {
 		return true
 	}
-	other := in.aw == width64 && in.mem.space != ptx.Shared && in.mem.space != ptx.Local
+	other := in.AW == lanes.Width64 && in.mem.space != ptx.Shared && in.mem.space != ptx.Local
 	return other && w.turn(in, m) &&
-		w.locateFast(in.a, in.aw, in.imm, in.mem.space, m, n, write, p)
+		w.locateFast(in.A, in.AW, in.imm, in.mem.space, m, n, write, p)
 }
 
 // loadVector finds all addresses first: an element may be loaded to where they are.
@@ -57,15 +58,15 @@ func loadVector[M memType, R regType](w *warp, in *inst, m uint32) {
 		return
 	}
 	for k, reg := range in.more.regs {
-		d, off := register[R](w, reg), uintptr(k)*size
-		if m == allLanes {
+		d, off := lanes.Of[R](w.Registers, reg), uintptr(k)*size
+		if m == lanes.All {
 			for i := range d {
 				d[i] = R(*(*M)(at(p[i] + off)))
 			}
 			continue
 		}
 		for s := m; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s) & (lanes - 1)
+			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			d[i] = R(*(*M)(at(p[i] + off)))
 		}
 	}
@@ -79,15 +80,15 @@ func storeVector[M memType, R regType](w *warp, in *inst, m uint32) {
 		return
 	}
 	for k, reg := range in.more.regs {
-		v, off := register[R](w, reg), uintptr(k)*size
-		if m == allLanes {
+		v, off := lanes.Of[R](w.Registers, reg), uintptr(k)*size
+		if m == lanes.All {
 			for i := range v {
 				*(*M)(at(p[i] + off)) = M(v[i])
 			}
 			continue
 		}
 		for s := m; s != 0; s &= s - 1 {
-			i := bits.TrailingZeros32(s) & (lanes - 1)
+			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			*(*M)(at(p[i] + off)) = M(v[i])
 		}
 	}

@@ -6,13 +6,15 @@ import (
 	"math"
 	"math/bits"
 	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
 // warp is 32 threads that execute together. The fields up to splits are those of the
 // split at work; the other splits of the warp are in splits.
 type warp struct {
-	// regs are the registers of frame.
-	regs   regPointer
+	lanes.Registers // of frame
+
 	prog   *Program
 	cache  *memCache
 	block  *block
@@ -142,7 +144,7 @@ func (w *warp) pick() bool {
 // enter makes f the current frame.
 func (w *warp) enter(f *frame) {
 	w.frame = f
-	w.regs = f.regs
+	w.Registers = f.Registers
 }
 
 // setLimit finds where the current split meets another one.

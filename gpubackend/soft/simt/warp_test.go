@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
 // shflOracle gives the lane that CUDA's shuffles read.
@@ -63,7 +65,7 @@ func TestVotes(t *testing.T) {
 				o[12] |= 1 << k
 			}
 		}
-		o[2], o[3] = 1, allLanes
+		o[2], o[3] = 1, lanes.All
 		o[4] = uint32(warp[shflOracle("idx", lane, int(v), 8)])
 		o[5] = uint32(warp[shflOracle("up", lane, 3, 32)])
 		o[6] = uint32(warp[shflOracle("down", lane, 5, 16)])

@@ -5,6 +5,7 @@ package simt
 import (
 	"math/bits"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -13,7 +14,7 @@ import (
 // bar.warp.sync.
 type syncOp struct {
 	mask      uint32
-	maskWidth width
+	maskWidth lanes.Width
 	exec      execFunc
 }
 
@@ -54,19 +55,19 @@ func decodeVote(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 func execVoteAll(w *warp, in *inst, m uint32) {
-	setPred(w.pred(in.d), m, -uint32(scalar.Bit(*w.pred(in.a)&m == m)))
+	lanes.SetPred(w.Pred(in.D), m, -uint32(scalar.Bit(*w.Pred(in.A)&m == m)))
 }
 
 func execVoteAny(w *warp, in *inst, m uint32) {
-	setPred(w.pred(in.d), m, -uint32(scalar.Bit(*w.pred(in.a)&m != 0)))
+	lanes.SetPred(w.Pred(in.D), m, -uint32(scalar.Bit(*w.Pred(in.A)&m != 0)))
 }
 
 func execVoteUni(w *warp, in *inst, m uint32) {
-	p := *w.pred(in.a) & m
-	setPred(w.pred(in.d), m, -uint32(scalar.Bit(p == 0 || p == m)))
+	p := *w.Pred(in.A) & m
+	lanes.SetPred(w.Pred(in.D), m, -uint32(scalar.Bit(p == 0 || p == m)))
 }
 
-func execBallot(w *warp, in *inst, m uint32) { w.fill(in.d, in.dw, uint64(*w.pred(in.a)&m), m) }
+func execBallot(w *warp, in *inst, m uint32) { w.Fill(in.D, in.DW, uint64(*w.Pred(in.A)&m), m) }
 
 // decodeShfl decodes shfl and shfl.sync.
 func decodeShfl(d *decoder, in *ptx.Inst, m *modifiers) error {
@@ -84,7 +85,7 @@ func decodeShfl(d *decoder, in *ptx.Inst, m *modifiers) error {
 	args := append([]ptx.Operand(nil), in.Args...)
 	if args[0].Kind == ptx.Pair {
 		p, wd, err := d.dest(args[0].Elems[1], ptx.Pred)
-		if err != nil || wd != widthPred {
+		if err != nil || wd != lanes.WidthPred {
 			return errOperands
 		}
 		decoded.more.regs = []uint32{p}
@@ -103,13 +104,13 @@ func decodeShfl(d *decoder, in *ptx.Inst, m *modifiers) error {
 func (w *warp) shuffle(
 	in *inst, m uint32, source func(lane, b, clamp, segment uint32) (uint32, bool),
 ) {
-	var a, b, c, r [lanes]uint64
-	w.load(in.a, in.aw, &a)
-	w.load(in.b, in.bw, &b)
-	w.load(in.c, in.cw, &c)
+	var a, b, c, r [lanes.Count]uint64
+	w.Load(in.A, in.AW, &a)
+	w.Load(in.B, in.BW, &b)
+	w.Load(in.C, in.CW, &c)
 	var valid uint32
 	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
+		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		clamp, segment := uint32(c[i])&31, uint32(c[i])>>8&31
 		from, ok := source(uint32(i), uint32(b[i])&31, clamp, segment)
 		if !ok {
@@ -117,11 +118,11 @@ func (w *warp) shuffle(
 		} else {
 			valid |= 1 << i
 		}
-		r[i] = a[from&(lanes-1)]
+		r[i] = a[from&(lanes.Count-1)]
 	}
-	w.store(in.d, in.dw, &r, m)
+	w.Store(in.D, in.DW, &r, m)
 	if len(in.more.regs) > 0 {
-		setPred(w.pred(in.more.regs[0]), m, valid)
+		lanes.SetPred(w.Pred(in.more.regs[0]), m, valid)
 	}
 }
 
@@ -157,7 +158,7 @@ func decodeMatch(d *decoder, in *ptx.Inst, m *modifiers) error {
 	args := append([]ptx.Operand(nil), in.Args...)
 	if args[0].Kind == ptx.Pair && mode == "all" {
 		p, wd, err := d.dest(args[0].Elems[1], ptx.Pred)
-		if err != nil || wd != widthPred {
+		if err != nil || wd != lanes.WidthPred {
 			return errOperands
 		}
 		decoded.more.regs = []uint32{p}
@@ -174,30 +175,30 @@ func decodeMatch(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 func execMatchAny(w *warp, in *inst, m uint32) {
-	var a, r [lanes]uint64
-	w.load(in.a, in.aw, &a)
+	var a, r [lanes.Count]uint64
+	w.Load(in.A, in.AW, &a)
 	for i := range a {
 		for s := m; s != 0; s &= s - 1 {
-			if k := bits.TrailingZeros32(s) & (lanes - 1); a[k] == a[i] {
+			if k := bits.TrailingZeros32(s) & (lanes.Count - 1); a[k] == a[i] {
 				r[i] |= 1 << k
 			}
 		}
 	}
-	w.store(in.d, in.dw, &r, m)
+	w.Store(in.D, in.DW, &r, m)
 }
 
 func execMatchAll(w *warp, in *inst, m uint32) {
-	var a [lanes]uint64
-	w.load(in.a, in.aw, &a)
+	var a [lanes.Count]uint64
+	w.Load(in.A, in.AW, &a)
 	same := m
 	for s := m; s != 0; s &= s - 1 {
-		if a[firstLane(s)] != a[firstLane(m)] {
+		if a[lanes.First(s)] != a[lanes.First(m)] {
 			same = 0
 		}
 	}
-	w.fill(in.d, in.dw, uint64(same), m)
+	w.Fill(in.D, in.DW, uint64(same), m)
 	if len(in.more.regs) > 0 {
-		setPred(w.pred(in.more.regs[0]), m, same)
+		lanes.SetPred(w.Pred(in.more.regs[0]), m, same)
 	}
 }
 
@@ -220,13 +221,13 @@ func decodeRedux(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return err
 	}
 	exec := func(w *warp, in *inst, m uint32) {
-		var a [lanes]uint64
-		w.load(in.a, in.aw, &a)
-		r := a[firstLane(m)]
+		var a [lanes.Count]uint64
+		w.Load(in.A, in.AW, &a)
+		r := a[lanes.First(m)]
 		for s := m & (m - 1); s != 0; s &= s - 1 {
-			r = f(r, a[firstLane(s)], 0)
+			r = f(r, a[lanes.First(s)], 0)
 		}
-		w.fill(in.d, in.dw, r, m)
+		w.Fill(in.D, in.DW, r, m)
 	}
 	return d.emitSync(decoded, exec, in.Args[2])
 }
@@ -237,16 +238,16 @@ func decodeElect(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	reg, rw, err := d.dest(in.Args[0].Elems[0], ptx.B32)
-	if err != nil || rw == widthPred {
+	if err != nil || rw == lanes.WidthPred {
 		return errOperands
 	}
 	p, pw, err := d.dest(in.Args[0].Elems[1], ptx.Pred)
-	if err != nil || pw != widthPred {
+	if err != nil || pw != lanes.WidthPred {
 		return errOperands
 	}
 	exec := func(w *warp, in *inst, m uint32) {
-		setPred(w.pred(in.a), m, m&-m)
-		w.fill(in.d, in.dw, uint64(firstLane(m)), m)
+		lanes.SetPred(w.Pred(in.A), m, m&-m)
+		w.Fill(in.D, in.DW, uint64(lanes.First(m)), m)
 	}
-	return d.emitSync(inst{d: reg, dw: rw, a: p}, exec, in.Args[1])
+	return d.emitSync(inst{Operands: lanes.Operands{D: reg, DW: rw, A: p}}, exec, in.Args[1])
 }

@@ -62,10 +62,10 @@ func asmLoop(b *bytes.Buffer, o op) {
 		}
 	}
 	fmt.Fprintf(b, "\nTEXT ·avx%s(SB), NOSPLIT, $0-20\n", o.name())
-	b.WriteString("\tMOVQ w+0(FP), AX\n\tMOVQ in+8(FP), BX\n\tMOVL m+16(FP), CX\n" +
-		"\tMOVQ warp_regs(AX), DX\n")
+	b.WriteString("\tMOVQ r_start+0(FP), DX\n\tMOVQ o+8(FP), BX\n\tMOVL m+16(FP), CX\n")
 	for i, reg := range []string{"DI", "SI", "R8", "R9"}[:len(o.types)] {
-		fmt.Fprintf(b, "\tMOVL inst_%s(BX), %s\n\tADDQ DX, %s\n", []string{"d", "a", "b", "c"}[i],
+		fmt.Fprintf(b, "\tMOVL Operands_%s(BX), %s\n\tADDQ DX, %s\n", []string{"D", "A", "B",
+			"C"}[i],
 			reg, reg)
 	}
 	for i, t := range o.types[1:] {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// TestCurrent: the loops of package simt are those of the table.
+// TestCurrent: the loops of package lanes are those of the table.
 func TestCurrent(t *testing.T) {
 	t.Parallel()
 	ops := table()
 	for file, text := range map[string]string{
-		"zz_generated_lanes.go":       goLoops(ops),
-		"zz_generated_lanes_amd64.go": stubs(ops),
-		"zz_generated_lanes_amd64.s":  assembly(ops),
+		"zz_generated_loops.go":       goLoops(ops),
+		"zz_generated_loops_amd64.go": stubs(ops),
+		"zz_generated_loops_amd64.s":  assembly(ops),
 	} {
 		want := []byte(text)
 		if strings.HasSuffix(file, ".go") {

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package lanes
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
-//go:generate go run ./lanegen
+//go:generate go run ./loopgen
 
-// fastExecs are the operations with a loop of their own, by the keys that
-// decoder.compute is given: the loops in Go, or better ones that the processor
-// allows.
-var fastExecs = goExecs
+// best are the loops in Go, or better ones that the processor allows.
+var best = goLoops
+
+// Loop is the loop of an operation, nil if it has none. Its key is the operation's name in PTX with
+// the types that count for it, such as "mul.wide.u32". Registers must have the widths of these.
+func Loop(key string) Func { return best[key] }
+
+// Loops returns the keys of all operations that have a loop.
+func Loops() []string { return slices.Sorted(maps.Keys(goLoops)) }
 
 var (
 	canonicalNaN32 = math.Float32frombits(scalar.NaN32)
