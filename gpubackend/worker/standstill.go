@@ -19,9 +19,7 @@ func (w *Worker) pauseUntilResume() error {
 	if err := w.awaitStandstill(); err != nil {
 		return err
 	}
-	if w.admission != nil {
-		w.admission.Standstill()
-	}
+	w.door.Standstill()
 	w.chains.dirty.markHeld()
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err

@@ -93,9 +93,7 @@ func (w *Worker) drain(m *handover.Message) error {
 			answer.Error = why.Error()
 			return w.control.Send(answer, nil)
 		}
-		if w.admission != nil {
-			w.admission.Standstill()
-		}
+		w.door.Standstill()
 		w.hold.still = true
 	} else if m.Whole {
 		if why := w.saving.Unsavable(); why != nil {

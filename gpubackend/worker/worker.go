@@ -20,7 +20,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
-	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -37,9 +36,8 @@ type Worker struct {
 	policy   handover.Policy
 	state    *handover.State
 
-	gate      *gate.Page           // nil: nobody says when the GPU may be given work
-	gateEntry int                  // the worker's
-	admission *admission.Admission // at the gate; nil without one
+	gate      *gate.Page // nil: nobody says when the GPU may be given work
+	gateEntry int        // the worker's
 
 	kick     *os.File
 	control  *handover.Conn
@@ -55,7 +53,6 @@ type Worker struct {
 	table    call.Table
 	current  call.Call
 	buffers  call.Buffers
-	batch    batch
 	quiet    quiet
 	watchdog *watchdog
 	hold     hold
