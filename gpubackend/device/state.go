@@ -19,9 +19,7 @@ var errBusyVM = errors.New("the VM can't be saved or migrated now")
 
 // SaveState implements vhostuser.StateSaver.
 func (d *Device) SaveState(w io.Writer) error {
-	d.mu.Lock()
 	why, s := d.unsaved(), d.state()
-	d.mu.Unlock()
 	if why != nil {
 		return fmt.Errorf("%w: %w", errBusyVM, why)
 	}
@@ -33,11 +31,13 @@ func (d *Device) SaveState(w io.Writer) error {
 
 // unsaved says what keeps the VM from being saved.
 func (d *Device) unsaved() error {
-	programs, err := d.programs()
+	programs, err := d.channels.Programs()
 	if err != nil {
 		return err
 	}
 	handles, _ := d.exports.Held()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
 	case len(programs) > 0:
 		return fmt.Errorf("programs in it use the GPU: %s: end them first",
@@ -53,12 +53,14 @@ func (d *Device) unsaved() error {
 // state is what is saved.
 func (d *Device) state() *savedstate.State {
 	told := d.settings.Told()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	s := savedstate.New(savedstate.State{
 		Version:    d.config.Version,
-		Generation: d.config.Generation, Channels: told.Channels,
+		Generation: d.generation, Channels: told.Channels,
 		ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
 	})
-	if d.greeted {
+	if d.channels.Greeted() {
 		s.Greeted = 1
 	}
 	return s
@@ -70,8 +72,9 @@ func (d *Device) LoadState(r io.Reader) error {
 	if err != nil {
 		return err
 	}
+	err = s.Suits(d.state())
 	d.mu.Lock()
-	if err = s.Suits(d.state()); d.control != nil {
+	if d.control != nil {
 		err = fmt.Errorf("%w: this device serves a VM already", savedstate.ErrState)
 	}
 	d.mu.Unlock()
@@ -79,8 +82,9 @@ func (d *Device) LoadState(r io.Reader) error {
 		return err
 	}
 	d.forget()
+	d.channels.Expect(s.Greeted != 0)
 	d.mu.Lock()
-	d.config.Generation, d.greeted = s.Generation, s.Greeted != 0
+	d.generation = s.Generation
 	d.mu.Unlock()
 	d.settings.Follow(s.Sequence) // so that the driver asks for the settings of this device
 	return nil
@@ -90,13 +94,11 @@ func (d *Device) LoadState(r io.Reader) error {
 // another in its place, or an earlier state of it.
 func (d *Device) forget() {
 	d.Reset()
+	d.channels.ForgetHeld()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.late != nil {
 		d.late.Drop()
 		d.late = nil
-	}
-	for _, c := range d.channels {
-		c.queue.Forget()
 	}
 }
