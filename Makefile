@@ -152,7 +152,8 @@ fuzz: ## fuzz each target for FUZZTIME (1h): for the night
 
 # What a guest or a front end says first: messages, rings, commands, code. So many inputs, not so
 # long: at the end of its time the engine may take a slow input for a failure.
-FUZZ_SHORT = vhostuser/FuzzSession virtqueue/FuzzRawRings gpubackend/worker/FuzzCommands \
+FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings \
+	gpubackend/worker/FuzzCommands \
 	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
 
 fuzz-short: ## fuzz a few targets with some thousand inputs

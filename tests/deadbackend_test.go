@@ -10,20 +10,22 @@ import (
 )
 
 // TestDeadBackEnd kills a VM's device process, and then does with the VM all that QEMU tells a back
-// end of: QEMU and VM live on, in each release, and attach brings the GPU back.
+// end of: QEMU and VM live on, in each release, and attach brings the GPU back to programs.
 func TestDeadBackEnd(t *testing.T) {
 	needsQEMU(t)
+	image := gpuRoot(t)
 	for _, version := range qemus {
-		t.Run(version, func(t *testing.T) { t.Parallel(); outliveBackEnds(t, version) })
+		t.Run(version, func(t *testing.T) { t.Parallel(); outliveBackEnds(t, version, image) })
 	}
 }
 
-func outliveBackEnds(t *testing.T, version string) {
+func outliveBackEnds(t *testing.T, version, image string) {
 	dir := t.TempDir()
 	socket := func(name string) string { return filepath.Join(dir, name+"-"+version) }
 	device := serve(t, socket("first"))
-	g := startStaying(t, qemuProgram(t, version), socket("first"))
+	g := startMachine(t, qemuProgram(t, version), socket("first"), "console", image)
 	g.expect("guest: device", 1)
+	g.usesGPUAgain(1)
 
 	device.kill()
 	g.qmp("stop")
@@ -38,6 +40,7 @@ func outliveBackEnds(t *testing.T, version string) {
 	// It unplugs the first.
 	g.paracuda("attach", "--qmp", g.socket, "--device", socket("second"))
 	g.expect("guest: device", 2)
+	g.usesGPUAgain(2)
 	device.kill()
 	g.paracuda("detach", "--qmp", g.socket)
 	g.expect("guest: no device", 1)
@@ -46,6 +49,7 @@ func outliveBackEnds(t *testing.T, version string) {
 	device = serve(t, socket("third"))
 	g.paracuda("attach", "--qmp", g.socket, "--device", socket("third"))
 	g.expect("guest: device", 3)
+	g.usesGPUAgain(3)
 	device.kill()
 	g.tell("off")
 	select {

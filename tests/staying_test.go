@@ -28,14 +28,8 @@ type staying struct {
 	kill                  func() // ends QEMU
 }
 
-// startStaying boots one with a device.
-func startStaying(t *testing.T, program, device string) *staying {
-	t.Helper()
-	return startMachine(t, program, device, "console", stayingRoot(t))
-}
-
-// startMachine starts one that has a root file system, and says where its console's log is. What
-// comes after are options of QEMU's.
+// startMachine boots one that has a device and a root file system, and says where its console's log
+// is. What comes after are options of QEMU's.
 func startMachine(t *testing.T, program, device, console, root string, more ...string) *staying {
 	t.Helper()
 	dir := t.TempDir()
