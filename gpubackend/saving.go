@@ -36,6 +36,9 @@ type EventTime struct {
 type Saving interface {
 	SavingGraphs
 	SavingTextures
+	// AwaitsHost says whether nothing goes on any more but host functions that have been called,
+	// and don't return: what follows them hasn't begun. False if the device can't tell.
+	AwaitsHost() bool
 	// Saves says whether the device can be saved at all.
 	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.
@@ -62,6 +65,9 @@ type Saving interface {
 
 // Unsaved is a device whose state can't be saved.
 type Unsaved struct{}
+
+// AwaitsHost implements Saving.
+func (Unsaved) AwaitsHost() bool { return false }
 
 // Saves implements Saving.
 func (Unsaved) Saves() bool { return false }

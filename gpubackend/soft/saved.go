@@ -2,6 +2,9 @@
 
 package soft
 
+// AwaitsHost implements gpubackend.Driver.
+func (d *Device) AwaitsHost() bool { return d.scheduler.AwaitsHost() }
+
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
 

@@ -90,7 +90,7 @@ func (w *Worker) obey(r received) error {
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
 	case handover.KindPause:
-		return w.pauseUntilResume()
+		return w.pauseUntilResume(r.message.Grace)
 	case handover.KindResume:
 		if w.hold.paused {
 			w.hold.paused = false

@@ -8,18 +8,24 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
 // pauseUntilResume leaves the guest's memory alone until the device process gives the queue back.
 // What was begun ends before: a kernel or a copy that goes on would write to pages that may be
 // another driver's by then. Nothing is taken from the ring meanwhile. The device process has the
-// patience, and kills a worker for whose work it lasts too long.
-func (w *Worker) pauseUntilResume() error {
+// patience, for as long as grace says, and kills a worker for whose work it lasts too long.
+//
+// Calls that wait are answered as well, as far as that comes in half of the time: a VM that pauses
+// may be about to be saved, and what would have to be answered then can't be.
+func (w *Worker) pauseUntilResume(grace time.Duration) error {
 	w.launcher.Flush()
-	if err := w.awaitStandstill(); err != nil {
+	if err := w.awaitStandstill(grace / 2); err != nil {
 		return err
 	}
-	w.door.Standstill()
+	if w.admission != nil {
+		w.admission.Standstill()
+	}
 	w.chains.dirty.markHeld()
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
@@ -28,12 +34,13 @@ func (w *Worker) pauseUntilResume() error {
 	return w.whileHeld()
 }
 
-// awaitStandstill obeys messages until nothing is under way any more. The pause between two looks
-// grows with the time that this takes.
-func (w *Worker) awaitStandstill() error {
+// awaitStandstill obeys messages until nothing is under way any more, and for so long calls that
+// wait. The pause between two looks grows with the time that this takes.
+func (w *Worker) awaitStandstill(answering time.Duration) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for begin := time.Now(); !w.standsStill(); {
+	in := answers{until: time.Now().Add(answering)}
+	for begin := time.Now(); !w.mayPause() || w.answersMore(&in); {
 		w.watchdog.turn()
 		timer.Reset(min(max(time.Since(begin)/pausePart, minPause), maxPause))
 		select {
@@ -45,6 +52,15 @@ func (w *Worker) awaitStandstill() error {
 		}
 	}
 	return nil
+}
+
+// mayPause says whether the worker stands still, or goes on only when the guest has run host
+// functions: those that it is known to have run are over.
+func (w *Worker) mayPause() bool {
+	w.hostFuncs.LetGo() // obeying a message holds it
+	w.hostFuncs.Advance()
+	w.hostFuncs.Hold()
+	return w.standsStill() || !w.transfers.Active() && w.driver.AwaitsHost()
 }
 
 // standsStill says whether nothing that was begun for the guest goes on: no chunk of a copy is on
@@ -60,6 +76,28 @@ func (w *Worker) standsStill() bool {
 			w.driver.ContextQuery() == gpubackend.NotReady {
 			return false
 		}
+	}
+	return true
+}
+
+// answers are of calls that wait, while what was begun stands still.
+type answers struct {
+	until time.Time
+	looks int // without one
+}
+
+// maxLooks is after how many looks without an answer none comes: of a call whose answer is
+// announced not each look is one at its work.
+const maxLooks = 2 * waiting.FailurePolls
+
+// answersMore answers calls whose work is done, begins the next part of copies, and says whether
+// more may come of it. Where device memory may be out nothing is begun.
+func (w *Worker) answersMore(in *answers) bool {
+	if w.waiting.Len() == 0 || w.hold.still || in.looks == maxLooks || time.Now().After(in.until) {
+		return false
+	}
+	if in.looks++; w.pollWaiters() || w.transfers.Active() {
+		in.looks = 0
 	}
 	return true
 }

@@ -70,8 +70,8 @@ func (w *Worker) Pause(idle func() <-chan struct{}, grace time.Duration) bool {
 	}
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
 	late := time.AfterFunc(grace, w.Kill)
-	err := w.conn.Request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
-		2*grace)
+	err := w.conn.Request(&handover.Message{Kind: handover.KindPause, Grace: grace}, nil,
+		handover.KindPaused, 2*grace)
 	switch {
 	case !late.Stop():
 		w.Log().Warnf("the VM stops, and the program's work goes on for longer than "+

@@ -19,7 +19,15 @@ func (s *Scheduler) Poll(t *Task, ready func() bool) {
 		s.Release(t)
 		return
 	}
+	s.mu.Lock()
+	s.polled++
+	s.mu.Unlock()
 	s.group.Go(func() {
+		defer func() {
+			s.mu.Lock()
+			s.polled--
+			s.mu.Unlock()
+		}()
 		for pause := minPollPause; !s.look(t, ready); pause = min(2*pause, maxPollPause) {
 			time.Sleep(pause)
 		}

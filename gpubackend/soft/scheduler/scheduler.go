@@ -36,6 +36,7 @@ type Scheduler struct {
 	active  int                // tasks that go on without the caller's help
 	users   map[*Task]struct{} // active tasks that may touch memory
 	hosts   map[*Task]struct{} // tasks that wait for the host's answer
+	polled  int                // of hosts: what they wait for is in memory
 	kernels int
 	starved int     // of the kernels: wait for memory of the host's
 	ended   uint64  // kernels that were run

@@ -115,6 +115,14 @@ func (s *Scheduler) Elapsed(from, to *Task) (time.Duration, bool) {
 	return to.at.Sub(from.at), true
 }
 
+// AwaitsHost tells whether there are tasks that wait for the caller's answer, and none goes on
+// without it.
+func (s *Scheduler) AwaitsHost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active == 0 && s.polled == 0 && len(s.hosts) > 0
+}
+
 // Pending is how many tasks are not done.
 func (s *Scheduler) Pending() int {
 	s.mu.Lock()

@@ -41,9 +41,9 @@ func (s *Waiting) registerSlots() bool {
 	return a.registered
 }
 
-// failurePolls is how many turns of the loop go by between questions to the driver about an
+// FailurePolls is how many turns of the loop go by between questions to the driver about an
 // announced answer: work that fails announces nothing.
-const failurePolls = 64
+const FailurePolls = 64
 
 // look is query for any call that waits: its answer may be announced.
 func (s *Waiting) look(x *waiter) gpubackend.Result {
@@ -58,7 +58,7 @@ func (s *Waiting) look(x *waiter) gpubackend.Result {
 		return gpubackend.Success
 	}
 	a := &s.announcer
-	if a.polls++; a.polls%failurePolls != 0 {
+	if a.polls++; a.polls%FailurePolls != 0 {
 		return gpubackend.NotReady
 	}
 	return s.query(x)

@@ -281,7 +281,7 @@ func TestAnnouncedAnswers(t *testing.T) {
 			t.Fatalf("%d, %d, %v; announced %v, asked %v", slot, seq, ok, r.device.announced,
 				r.device.asked)
 		}
-		for range 3 * failurePolls {
+		for range 3 * FailurePolls {
 			if r.Poll() {
 				t.Fatal("answered before the device wrote")
 			}
@@ -305,7 +305,7 @@ func TestAnnouncedAnswers(t *testing.T) {
 		// Work that fails announces nothing.
 		r.run(gpubackend.OpStreamSynchronize, 1, 0)
 		r.device.ready = gpubackend.IllegalAddress
-		for range failurePolls {
+		for range FailurePolls {
 			r.Poll()
 		}
 		if !slices.Equal(r.answers, []answer{{1, 101, true, gpubackend.IllegalAddress, 0}}) {
