@@ -138,7 +138,9 @@ func TestEndWithoutAWord(t *testing.T) {
 	if n := count(log.fetch(), 0, guestBytes); n == guestPages {
 		t.Error("all is marked")
 	}
-	w := v.worker(0)
+	v.dev.mu.Lock()
+	w := v.dev.channels[0].worker
+	v.dev.mu.Unlock()
 	w.Kill()
 	<-w.Gone()
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {

@@ -221,17 +221,13 @@ func TestWorkerThatDoesNotStartNorEnd(t *testing.T) {
 	v.open(0)
 }
 
-// mustBeFree fails the test if somebody keeps the device's lock, or one of its parts'.
+// mustBeFree fails the test if somebody keeps the device's lock.
 func (v *vm) mustBeFree(while string) {
 	v.t.Helper()
 	free := make(chan struct{})
 	go func() {
 		v.dev.mu.Lock()
-		v.dev.mu.Unlock() //nolint:staticcheck // it could be had
-		v.dev.channels.Serving()
-		v.dev.ahead.Rested()
-		v.dev.ram.SetLog(v.dev.ram.Log())
-		v.dev.settings.Follow(7)
+		defer v.dev.mu.Unlock()
 		close(free)
 	}()
 	if !await.Within(soon/4, free) {
@@ -265,7 +261,9 @@ func TestNothingWaitsWithTheLock(t *testing.T) {
 		v := greetedVM(t, u, patient)
 		defer close(u.end)
 		v.open(0)
-		memory := v.memory.Load()
+		v.dev.mu.Lock()
+		memory := v.dev.mem
+		v.dev.mu.Unlock()
 		told := make(chan struct{})
 		go func() {
 			defer close(told)

@@ -52,7 +52,9 @@ func (v *vm) chainsCome(q int, within time.Duration) bool {
 
 // endWorker kills a channel's worker.
 func (v *vm) endWorker(channel int) {
-	v.worker(channel).Kill()
+	v.dev.mu.Lock()
+	defer v.dev.mu.Unlock()
+	v.dev.channels[channel].worker.Kill()
 }
 
 const little = time.Second

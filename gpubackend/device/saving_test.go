@@ -46,7 +46,14 @@ func (s *suspended) saveTo() *os.File {
 
 // workers is how many channels have one.
 func (v *vm) workers() (n int) {
-	return len(v.dev.channels.Serving())
+	v.dev.mu.Lock()
+	defer v.dev.mu.Unlock()
+	for _, c := range v.dev.channels {
+		if c.worker != nil {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *suspended) resumeFrom(f io.ReaderAt) {
@@ -279,7 +286,9 @@ func TestOverTheSocket(t *testing.T) {
 func TestWorkerKilledMeanwhile(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(5 << 20)
-	w := s.worker(0)
+	s.dev.mu.Lock()
+	w := s.dev.channels[0].worker
+	s.dev.mu.Unlock()
 	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
 	if err != nil {
 		t.Fatal(err)

@@ -125,7 +125,9 @@ func TestStopEndsEndlessWork(t *testing.T) {
 	v.front.Stop(v.queues...)
 	c.mustStand()
 	v.reap(1, 4)
-	w := v.worker(0)
+	v.dev.mu.Lock()
+	w := v.dev.channels[0].worker
+	v.dev.mu.Unlock()
 	if w != nil {
 		t.Fatal("the worker is still there")
 	}

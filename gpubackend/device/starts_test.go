@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/pace/pacetest"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -30,8 +29,8 @@ func hasty(t *testing.T, settings ...string) (*vm, *startCounter, *pacetest.Cloc
 	clock, spawn := pacetest.NewClock(), &startCounter{}
 	v := newTimedVM(t, spawn, Timeouts{}, clock, append(settings, "starts=1")...)
 	v.hello()
-	for range opening.Burst - 1 {
-		v.dev.opening.Starts.Take()
+	for range startsBurst - 1 {
+		v.dev.starts.Take()
 	}
 	return v, spawn, clock
 }

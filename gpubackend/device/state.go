@@ -3,65 +3,107 @@
 package device
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// What a VM takes along when it is saved or migrated. Programs that use the GPU can't be taken
-// along: a VM that has some isn't saved. Of one that has none, what is left is what its driver was
-// told when it greeted the device, and is going to rely on.
+// What a VM takes along when its front end saves or migrates it: what its driver was told when it
+// greeted the device, and is going to rely on; and its programs (package saving). Its queues are
+// stopped, and what workers had begun has ended.
 
 var errBusyVM = errors.New("the VM can't be saved or migrated now")
 
-// SaveState implements vhostuser.StateSaver.
+// SaveState implements vhostuser.StateSaver. Nothing ends: the VM may go on here.
 func (d *Device) SaveState(w io.Writer) error {
+	d.mu.Lock()
 	why, s := d.unsaved(), d.state()
+	d.mu.Unlock()
 	if why != nil {
 		return fmt.Errorf("%w: %w", errBusyVM, why)
 	}
 	if _, err := w.Write(s.Encode()); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
+	if s.Programs == 0 {
+		return nil
+	}
+	buffered := bufio.NewWriterSize(w, streamBuffer)
+	if err := d.saving.Copy(buffered); err != nil {
+		return fmt.Errorf("%w: %w", errBusyVM, err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
 	return nil
 }
 
-// unsaved says what keeps the VM from being saved.
+// streamBuffer is how much of a stream is on its way here.
+const streamBuffer = 1 << 20
+
+// unsaved says what keeps the VM from being saved, as far as it is known without asking its
+// workers.
 func (d *Device) unsaved() error {
-	programs, err := d.channels.Programs()
-	if err != nil {
-		return err
+	for _, c := range d.channels {
+		if err := d.stays(c); err != nil {
+			return err
+		}
 	}
 	handles, _ := d.exports.Held()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case len(programs) > 0:
-		return fmt.Errorf("programs in it use the GPU: %s: end them first",
-			strings.Join(programs, ", "))
+	switch state := d.suspension.State(); {
 	case handles > 0:
 		return errors.New("programs in it hold descriptors of GPU memory: end them first")
 	case d.late.Open():
 		return errors.New("a request of its driver's isn't answered yet")
+	case state == suspend.Suspended && d.serves():
+		return errors.New("it is suspended: resume it first")
 	}
 	return nil
 }
 
+// stays says what keeps the program of a channel here.
+func (d *Device) stays(c *channel) error {
+	switch w := c.worker; {
+	case w != nil && w.Stuck():
+		return errStuck
+	case w != nil:
+		if counts := w.Fixed(); counts != nil {
+			return fmt.Errorf("%v has what can't be made again: %s: end it first", w,
+				strings.Join(slices.Sorted(maps.Keys(counts)), ", "))
+		}
+	case c.cold != nil:
+		return fmt.Errorf("%v begins just now to use the GPU", c.cold)
+	case d.saving.Has(c.index):
+		return fmt.Errorf("%v is in a file: resume the VM from it first", d.saving.Saved(c.index))
+	case c.owed:
+		return errors.New("a mover that was killed does not end")
+	}
+	return nil
+}
+
+// serves says whether there is a program with a worker.
+func (d *Device) serves() bool { return len(d.channels.serving()) > 0 }
+
 // state is what is saved.
 func (d *Device) state() *savedstate.State {
 	told := d.settings.Told()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	s := savedstate.New(savedstate.State{
 		Version:    d.config.Version,
-		Generation: d.generation, Channels: told.Channels,
+		Generation: d.config.Generation, Channels: told.Channels,
 		ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
 	})
-	if d.channels.Greeted() {
+	if d.greeted {
 		s.Greeted = 1
+	}
+	if d.serves() {
+		s.Programs = 1
 	}
 	return s
 }
@@ -72,33 +114,70 @@ func (d *Device) LoadState(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	err = s.Suits(d.state())
-	d.mu.Lock()
-	if d.control != nil {
-		err = fmt.Errorf("%w: this device serves a VM already", savedstate.ErrState)
+	if err := d.suits(s); err != nil {
+		return err
 	}
+	if s.Programs == 0 {
+		d.forget()
+	} else if err := d.takePrograms(bufio.NewReaderSize(r, streamBuffer)); err != nil {
+		return err
+	}
+	d.follow(s)
+	if s.Greeted != 0 && d.config.Greeted != nil {
+		d.config.Greeted()
+	}
+	return nil
+}
+
+// follow goes on where the device of a state stopped.
+func (d *Device) follow(s *savedstate.State) {
+	d.mu.Lock()
+	d.config.Generation, d.greeted = s.Generation, s.Greeted != 0
 	d.mu.Unlock()
+	d.settings.Follow(s.Sequence) // so that the driver asks for the settings of this device
+}
+
+// takePrograms makes workers of a stream's programs, in place of those that there are.
+func (d *Device) takePrograms(r io.Reader) error {
+	programs, err := d.saving.Arrive(r)
 	if err != nil {
 		return err
 	}
 	d.forget()
-	d.channels.Expect(s.Greeted != 0)
-	d.mu.Lock()
-	d.generation = s.Generation
-	d.mu.Unlock()
-	d.settings.Follow(s.Sequence) // so that the driver asks for the settings of this device
+	if err := programs.Take(); err != nil {
+		return err
+	}
+	if err := savedstate.End(r); err != nil {
+		d.forget()
+		return err
+	}
 	return nil
+}
+
+// suits says why this device can't take up a VM with that state.
+func (d *Device) suits(s *savedstate.State) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.control != nil:
+		return fmt.Errorf("%w: this device serves a VM already", savedstate.ErrState)
+	case s.Programs != 0 && d.suspension.State() != suspend.Running:
+		return fmt.Errorf("%w: this device is suspended: resume it first", savedstate.ErrState)
+	}
+	return s.Suits(d.state())
 }
 
 // forget ends all that the device has of the guest that it served until now: QEMU's loadvm puts
 // another in its place, or an earlier state of it.
 func (d *Device) forget() {
 	d.Reset()
-	d.channels.ForgetHeld()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.late != nil {
 		d.late.Drop()
 		d.late = nil
+	}
+	for _, c := range d.channels {
+		c.queue.Forget()
 	}
 }

@@ -37,8 +37,8 @@ func TestIdleVMMoves(t *testing.T) {
 	if err := other.LoadState(bytes.NewReader(b.Bytes())); err != nil {
 		t.Fatal(err)
 	}
-	if other.generation != 7 || !other.channels.Greeted() {
-		t.Errorf("generation %d, greeted %v", other.generation, other.channels.Greeted())
+	if other.config.Generation != 7 || !other.greeted {
+		t.Errorf("generation %d, greeted %v", other.config.Generation, other.greeted)
 	}
 	if s := other.settings.Told(); s.Sequence == known || s.SpinGuestUs != 77 {
 		t.Errorf("settings %+v", s)
@@ -61,55 +61,45 @@ func TestEarlierStateIsLoaded(t *testing.T) {
 	v.front.Start(v.queues...)
 	v.program(0)
 	v.front.Stop(v.queues...)
-	if err := v.dev.SaveState(&bytes.Buffer{}); !errors.Is(err, errBusyVM) {
-		t.Fatalf("a program runs: %v", err)
-	}
 	bad := append(slices.Clone(b.Bytes()), 0)
 	if err := v.dev.LoadState(bytes.NewReader(bad)); !errors.Is(err, savedstate.ErrState) {
 		t.Errorf("a byte too many: %v", err)
 	}
-	if err := v.dev.SaveState(&bytes.Buffer{}); !errors.Is(err, errBusyVM) {
-		t.Errorf("a state that was refused has ended the program: %v", err)
+	if v.workers() != 1 {
+		t.Error("a state that was refused has ended the program")
 	}
 	if err := v.dev.LoadState(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := v.dev.SaveState(&bytes.Buffer{}); err != nil {
-		t.Errorf("the program is left: %v", err)
+	if v.workers() != 0 {
+		t.Error("the program is left")
 	}
 	v.front.Start(v.queues...)
 	v.must(wire.ControlRequest{Type: wire.ControlPing})
 	v.program(1)
 }
 
-// TestBusyVMStays, and says why.
-func TestBusyVMStays(t *testing.T) {
+// TestEmptyProgramStays: one that hasn't said hello yet has nothing that could be moved.
+func TestEmptyProgramStays(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
-	v.program(0)
+	v.open(0)
+	v.furnish(0)
 	v.front.Stop(v.queues...)
 	var b bytes.Buffer
 	err := v.dev.SaveState(&b)
-	if !errors.Is(err, errBusyVM) || !strings.Contains(err.Error(), "(pid 9)") || b.Len() != 0 {
+	if !errors.Is(err, errBusyVM) || !strings.Contains(err.Error(), "(pid 9)") {
 		t.Errorf("saved %d bytes, %v", b.Len(), err)
 	}
 	v.front.Start(v.queues...)
-	if _, err := v.call(0, 999, 10); err != nil {
-		t.Errorf("the program doesn't go on: %v", err)
-	}
+	v.greet(0)
 }
 
-// TestMovableIsTold before anybody tries: the same as saving it would say.
+// TestMovableIsTold before anybody tries.
 func TestMovableIsTold(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
-	if m := v.dev.stats().Movable; !m.Now || m.Why != "" {
-		t.Errorf("without a program: %+v", m)
-	}
 	v.program(0)
-	m := v.dev.stats().Movable
-	err := v.dev.SaveState(&bytes.Buffer{})
-	if m.Now || !strings.Contains(m.Why, "(pid 9)") || err == nil ||
-		err.Error() != errBusyVM.Error()+": "+m.Why {
-		t.Errorf("with a program: %+v; saving it: %v", m, err)
+	if m := v.dev.stats().Movable; !m.Now || m.Why != "" {
+		t.Errorf("with a program: %+v", m)
 	}
 	v.closeChannel(0)
 	v.reap(1, 3)
@@ -138,7 +128,7 @@ func TestWhatIsFixedIsTold(t *testing.T) {
 func TestStatesAreChecked(t *testing.T) {
 	t.Parallel()
 	from := New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Log: quiet()})
-	from.channels.Expect(true)
+	from.greeted = true
 	good := from.state()
 	for _, tt := range []struct {
 		name   string
@@ -161,7 +151,7 @@ func TestStatesAreChecked(t *testing.T) {
 		if (err == nil) != (tt.says == "") || err != nil && !as {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
 		}
-		if err != nil && d.generation != 0 {
+		if err != nil && d.config.Generation != 0 {
 			t.Errorf("%s: it was taken all the same", tt.name)
 		}
 	}

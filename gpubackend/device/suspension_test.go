@@ -268,7 +268,9 @@ func TestProgramsComeAndGo(t *testing.T) {
 	s.open(2)
 	s.mustSuspend()
 	s.closeChannel(1)
-	killed := s.worker(2)
+	s.dev.mu.Lock()
+	killed := s.dev.channels[2].worker
+	s.dev.mu.Unlock()
 	killed.Kill()
 	<-killed.Gone()
 	s.open(1) // begins as one that is suspended

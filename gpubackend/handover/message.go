@@ -37,7 +37,7 @@ const (
 	KindPause   Kind = "pause"   // let go of the queue when what was begun has ended, and live on
 	// nothing of the guest is in use, and nothing of the worker's is under way
 	KindPaused Kind = "paused"
-	KindResume Kind = "resume" // go on with this queue
+	KindResume Kind = "resume" // go on with this queue, and with this memory if there is some
 	KindCall   Kind = "call"   // a new call descriptor
 	KindPolicy Kind = "policy" // new policies
 	KindAttach Kind = "attach" // to the mover: one more worker, on this connection
@@ -58,7 +58,8 @@ const (
 	KindMovedIn  Kind = "movedin"  // all are; with an error none is
 	KindGoOn     Kind = "goon"     // go on, from where it was drained
 
-	// A worker whose memory is out can be saved, and ended. Another one starts from what it wrote.
+	// A worker that is drained can be saved, whether its memory is out or in. Another one starts
+	// from what it wrote.
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
 )
@@ -95,7 +96,7 @@ type Message struct {
 	// the worker's on pages that all workers of the VM share
 	Entry int `json:"entry,omitempty"`
 	// how much a worker that is drained has to move, or is to move out to a new image, or lacks
-	// room for; and how long draining may take
+	// room for; and how long draining or pausing may take
 	Bytes uint64        `json:"bytes,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
 	// which request this is, or answers, where the answer may come too late
@@ -104,7 +105,8 @@ type Message struct {
 	Held bool `json:"held,omitempty"`
 	// of one that is drained: it must be possible to save it
 	Whole bool `json:"whole,omitempty"`
-	// of one that starts: it goes on from a record, which comes through the object's file
+	// of one that starts: it goes on from a record, which comes through the object's file. Without
+	// a queue it waits for one, and for the guest's memory, as one that has paused
 	Saved bool  `json:"saved,omitempty"`
 	Files Files `json:"files"`
 }

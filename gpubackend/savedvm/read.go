@@ -37,25 +37,39 @@ func Check(from io.Reader) (record.Summary, error) {
 	return summary, err
 }
 
-// Read reads a record that Check has found to be good. For each program, give returns where its
-// worker reads, nil if nobody does; and then what it answered. Nothing is read after an error.
-func Read(from io.Reader, give func(number int, p Program) (to io.WriteCloser, end func() error),
-) error {
+// Reader reads the record of a VM, of which it has read whose it is.
+type Reader struct {
+	Header   record.Header
+	Programs []Program
+
+	record *record.Reader
+}
+
+// Open begins to read a record: what comes before the first program.
+func Open(from io.Reader) (*Reader, error) {
 	r, err := record.NewReader(from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b, err := ReadAll(r, ProgramsName, MaxPrograms)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var list []Program
-	if err := json.Unmarshal(b, &list); err != nil {
-		return fmt.Errorf("read %w: %w", ErrSaved, err)
+	v := &Reader{Header: r.Header, record: r}
+	if err := json.Unmarshal(b, &v.Programs); err != nil {
+		return nil, fmt.Errorf("read %w: %w", ErrSaved, err)
 	}
-	for i, p := range list {
+	return v, nil
+}
+
+// Each reads all programs. For each, give returns where its worker reads, nil if nobody does; and
+// then what it answered. Nothing is read after an error. A worker gets nothing that is damaged, but
+// may have got much when it is seen that what follows is.
+func (v *Reader) Each(give func(number int, p Program) (to io.WriteCloser, end func() error),
+) error {
+	for i, p := range v.Programs {
 		to, end := give(i, p)
-		err := pass(r, to)
+		err := pass(v.record, to)
 		if end != nil {
 			// a worker that gives up says why, and reads no more
 			if said := end(); said != nil {
@@ -66,10 +80,20 @@ func Read(from io.Reader, give func(number int, p Program) (to io.WriteCloser, e
 			return err
 		}
 	}
-	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+	if _, err := v.record.Next(); !errors.Is(err, io.EOF) {
 		return errors.Join(fmt.Errorf("%w has more programs than it says", ErrSaved), err)
 	}
 	return nil
+}
+
+// Read reads a record that Check has found to be good, as Each does.
+func Read(from io.Reader, give func(number int, p Program) (to io.WriteCloser, end func() error),
+) error {
+	v, err := Open(from)
+	if err != nil {
+		return err
+	}
+	return v.Each(give)
 }
 
 // pass passes the sections of one program on, as a record of its own.

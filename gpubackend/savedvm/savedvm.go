@@ -78,6 +78,7 @@ type Program struct {
 	Channel int // of the VM's
 	PID     int32
 	Name    string
+	Bytes   uint64 // of device memory, at most
 }
 
 // ErrSaved is wrapped by all errors that say what is wrong with a VM's record.

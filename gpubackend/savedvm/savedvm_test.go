@@ -29,7 +29,7 @@ func parts() []part {
 
 // source is a worker that writes these sections.
 func source(name string, list []part) Source {
-	return Source{Program: Program{Channel: 3, PID: 7, Name: name}, Most: 4 << 20,
+	return Source{Program: Program{Channel: 3, PID: 7, Name: name, Bytes: 4 << 20},
 		Save: func(to *os.File) error {
 			w, err := record.NewWriter(to, record.Header{})
 			if err != nil {
@@ -112,7 +112,7 @@ func TestStrangeWorkers(t *testing.T) {
 			list[0], list[1] = list[1], list[0]
 			*s = source("a", list)
 		},
-		"too much memory": func(s *Source) { s.Most = 100 },
+		"too much memory": func(s *Source) { s.Bytes = 100 },
 		"nothing":         func(s *Source) { s.Save = func(*os.File) error { return nil } },
 		"an error":        func(s *Source) { s.Save = func(*os.File) error { return no } },
 		"no record": func(s *Source) {

@@ -15,7 +15,6 @@ import (
 // Source is the worker of a program.
 type Source struct {
 	Program
-	Most uint64 // bytes of device memory that it may write
 	// Save has it write its record to a pipe, and returns when it has, or can't.
 	Save func(to *os.File) error
 }
@@ -76,7 +75,7 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := copySections(w, r, number, s.Most); err != nil {
+	if err := copySections(w, r, number, s.Bytes); err != nil {
 		return err
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {

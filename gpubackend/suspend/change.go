@@ -92,6 +92,9 @@ type movement struct{ done, all atomic.Uint64 }
 // errMoving is wrapped by errors after which the VM is as it was before.
 var errMoving = errors.New("device memory isn't moved")
 
+// errUnsaved is wrapped by errors of a VM that isn't saved, and is as it was.
+var errUnsaved = errors.New("what its programs have can't be saved now")
+
 // errStranded says that memory which was moved out can't come back now.
 var errStranded = errors.New("what was moved out can't be moved in again: the VM is suspended: " +
 	"paracuda resume tries once more")
@@ -255,7 +258,7 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	if len(busy) > 0 {
 		slices.Sort(busy)
 		if whole { // nobody need wait: there may be other reasons than work that goes on
-			return nil, fmt.Errorf("%w: %s", errMoving, strings.Join(busy, ", "))
+			return nil, fmt.Errorf("%w: %s", errUnsaved, strings.Join(busy, ", "))
 		}
 		return nil, fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
 			errMoving, strings.Join(busy, ", "), grace)

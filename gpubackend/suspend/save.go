@@ -33,6 +33,20 @@ func (s *Suspension) Save(save func() error, tell func(Progress)) (Moved, error)
 	}, tell)
 }
 
+// Copy has save write all that workers have, wherever their memory is, and lets them go on,
+// whatever comes of it: nothing is moved.
+func (s *Suspension) Copy(save func() error) error {
+	if err := s.machine.Begin(Suspending); err != nil {
+		return err
+	}
+	defer s.machine.End(false)
+	defer s.letGo()
+	if _, err := s.drainAll(true); err != nil {
+		return err
+	}
+	return s.guarded(save)
+}
+
 // Load has load make workers from what was saved, and lets them go on. After an error of load all
 // is as it was.
 func (s *Suspension) Load(

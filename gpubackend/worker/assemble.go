@@ -7,8 +7,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
-	"github.com/paracuda/paracuda/gpubackend/worker/admission"
-	"github.com/paracuda/paracuda/gpubackend/worker/batches"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
@@ -58,8 +56,6 @@ type rooms struct {
 	textures   *textures.Textures
 	hello      *hello.Hello
 	waiting    *waiting.Waiting
-	door       *admission.Door // to the gate
-	batches    *batches.Batches
 	suspension *suspension.Suspension
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
@@ -77,10 +73,10 @@ func (w *Worker) assemble() {
 	}
 	w.current = call.New(&w.buffers)
 	w.makeCommon()
-	w.makeBatches()
 	w.makeMemory()
 	w.makeWork()
 	w.makeTransfers()
+	w.makeAdmission()
 	w.makeSuspension()
 	w.makeSaving()
 	w.buildTable()
@@ -107,7 +103,7 @@ func (w *Worker) makeCommon() {
 		Objects: &w.objects, Arena: func() waiting.Arena { return w.arena },
 		Finish: w.finish, WakeGuest: w.chains.wakeSleepers,
 		Ended:       func() { w.pools.Settle() },
-		MayAnnounce: func() bool { return w.door.MayAnnounce() },
+		MayAnnounce: func() bool { return w.admission == nil || w.admission.MayAnnounce() },
 		PollAll:     func() { w.pollWaiters() },
 	})
 	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
@@ -164,7 +160,7 @@ func (w *Worker) makeTransfers() {
 		Streams: w.streams, Maps: w.maps,
 		Arena:       func() transfers.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
-		May:         func() bool { return !w.hold.drains && w.door.May() },
+		May:         w.mayGoOn,
 		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
 		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,

@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -40,6 +41,7 @@ type chains struct {
 	due    bool    // an EVENT is
 	maps   map[uint32]*maps.Map
 	kept   kept
+	owed   *saved.Queue // goes on when there are a queue and the guest's memory; nil for most
 	dirty  writes
 	raw    []byte       // a run list as it arrives
 	spare  [][]wire.Run // lists of mappings that were returned

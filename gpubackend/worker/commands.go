@@ -6,14 +6,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/batches"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
+
+// releaseBytes is how much of the ring may be consumed before its bytes are given back within a
+// batch.
+const releaseBytes = wire.RingBytes / 4
 
 // runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow
 // stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
-	gated := w.door.Begin()
+	gated := w.beginBatch()
 	if w.arena == nil || w.waiting.Full() || w.room.waits {
 		return false, nil
 	}
@@ -24,44 +27,44 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			return ran, err
 		}
 		if !ok {
-			if w.batches.SubmitEarly() {
+			if w.submitEarly() {
 				continue
 			}
-			return w.batches.Drained() || ran, nil
+			return w.drained() || ran, nil
 		}
 		bytes := uint32(0)
 		if w.command.Op != wire.OpNop {
-			if bytes = w.command.Size; !w.batches.HasRoom(bytes) {
-				w.batches.End(handover.BatchesFullBytes)
+			if bytes = w.command.Size; !w.hasRoom(bytes) {
+				w.endBatch(handover.BatchesFullBytes)
 				return true, nil
 			}
 			c.Start(&w.command)
-			if gated && w.hello.IsOpen() && !w.door.Admits(c) {
-				return w.batches.Held() || ran, nil
+			if gated && !w.admits(c) {
+				return w.held() || ran, nil
 			}
 			w.execute(c)
 			if w.hello.Cold() {
 				return ran, errCold // the command is left to the next worker
 			}
 			if w.room.waits {
-				return w.batches.Held() || ran, nil // it stays in the ring
+				return w.held() || ran, nil // it stays in the ring
 			}
 		}
 		w.arena.Consume(&w.command)
-		w.batches.Add(c, bytes)
+		w.batch.add(c, bytes)
 		ran = true
 		if gated {
-			w.batches.SubmitRipe()
+			w.submitRipe()
 		}
 		switch {
 		case w.waiting.Full():
-			w.batches.End(handover.BatchesStalled)
+			w.endBatch(handover.BatchesStalled)
 			return true, nil
-		case w.batches.Full():
-			w.batches.End(handover.BatchesFull)
+		case w.batch.commands >= w.policy.BatchCommands:
+			w.endBatch(handover.BatchesFull)
 			return true, nil
-		case w.arena.Unreleased() > batches.ReleaseBytes:
-			w.batches.ReleaseEarly()
+		case w.arena.Unreleased() > releaseBytes:
+			w.releaseEarly()
 		}
 	}
 }

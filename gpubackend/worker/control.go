@@ -133,13 +133,23 @@ func (w *Worker) resume(r received) error {
 	if r.message.Queue == nil || n.Kick < 0 {
 		return errors.New("device process: resume without a queue")
 	}
+	if len(r.message.Memory) > 0 {
+		if err := w.replaceMemory(r.message, n.Memory); err != nil {
+			return err
+		}
+	}
 	queue, err := virtqueue.New(w.chains.mem,
 		queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
 	if err != nil {
 		return fmt.Errorf("take the queue back: %w", err)
 	}
-	w.chains.queue.Close()
+	w.chains.closeQueue()
 	w.chains.queue, w.chains.config = queue, *r.message.Queue
+	if w.chains.owed != nil {
+		if err := errors.Join(w.chains.begin(), w.hostMemory.Remap()); err != nil {
+			return fmt.Errorf("go on with what was saved: %w", err)
+		}
+	}
 	_ = w.kick.Close()
 	w.kick = os.NewFile(uintptr(n.Kick), "kick")
 	w.chains.setCall(n.Call)
@@ -153,17 +163,27 @@ func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
 	if err != nil {
 		return fmt.Errorf("map guest memory: %w", err)
 	}
-	inFlight := w.chains.queue.AppendInFlight(nil)
-	queue, err := virtqueue.New(mem, queueConfig(&w.chains.config, w.chains.queue.Base(), inFlight))
-	if err != nil {
-		mem.Close()
-		return fmt.Errorf("move the queue: %w", err)
+	var queue *virtqueue.Queue
+	if old := w.chains.queue; old != nil {
+		queue, err = virtqueue.New(mem,
+			queueConfig(&w.chains.config, old.Base(), old.AppendInFlight(nil)))
+		if err != nil {
+			mem.Close()
+			return fmt.Errorf("move the queue: %w", err)
+		}
 	}
 	mem.Log(&w.chains.dirty.log)
-	w.chains.queue.Close()
+	w.chains.closeQueue()
 	w.chains.mem.Close()
 	w.chains.queue, w.chains.mem = queue, mem
 	return nil
+}
+
+// closeQueue lets go of the queue, if there is one.
+func (q *chains) closeQueue() {
+	if q.queue != nil {
+		q.queue.Close()
+	}
 }
 
 // quiesce ends all use of guest memory: running work is abandoned with the driver.

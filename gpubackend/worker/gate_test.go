@@ -13,7 +13,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 )
 
 func newGate(t testing.TB) *gate.Page {
@@ -43,15 +42,6 @@ var (
 	launch = []byte{1, 2, 3, 4}
 )
 
-// resting is from when on the arbiter is told that there is nothing to do, in a turn.
-const resting = 10 * us
-
-// watch is what the worker does at the gate when it has had nothing to do for so long.
-func (r *rig) watch(now time.Time, idle, spin time.Duration) {
-	r.door.Watch(admission.Quiet{Now: now, Since: r.quiet.since, Idle: idle, Spin: spin,
-		Waits: r.waits(), Held: r.heldBack()})
-}
-
 // turn runs the ring's commands once.
 func (r *rig) turn(t testing.TB) {
 	t.Helper()
@@ -73,8 +63,8 @@ func TestClosedGateHoldsTheRing(t *testing.T) {
 	for range 10 {
 		r.turn(t)
 	}
-	if n := len(r.driver.launches); n != 0 || r.slot().Done == seq || !r.door.Closed() {
-		t.Fatalf("%d launches at a closed gate, closed %v", n, r.door.Closed())
+	if n := len(r.driver.launches); n != 0 || r.slot().Done == seq || !r.closed() {
+		t.Fatalf("%d launches at a closed gate, closed %v", n, r.closed())
 	}
 	if waiting, inFlight := r.gate.Demand(); !waiting || inFlight {
 		t.Errorf("waiting %v, in flight %v", waiting, inFlight)
@@ -103,7 +93,7 @@ func TestBatchBeforeTheStop(t *testing.T) {
 			n, r.launcher.Collected(), r.arena.Unreleased())
 	}
 	r.turn(t)
-	if len(r.driver.launches) != n || !r.heldBack() || r.door.Closed() {
+	if len(r.driver.launches) != n || !r.heldBack() || r.closed() {
 		t.Fatalf("a full stream gets %d more", len(r.driver.launches)-n)
 	}
 	r.driver.ready = gpubackend.Success
@@ -129,17 +119,17 @@ func TestWorkEndsAtTheGate(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		r.turn(t)
 		r.quiet.goOn(now, 0, false)
-		r.watch(now, resting, time.Millisecond)
+		r.watchGate(now, restAfter, time.Millisecond)
 	}
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Fatal("work that goes on isn't in flight")
 	}
 	r.driver.ready = gpubackend.Success
-	r.watch(now, resting-1, time.Millisecond)
+	r.watchGate(now, restAfter-1, time.Millisecond)
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Error("the arbiter is told as soon as there is nothing to do in a turn")
 	}
-	r.watch(now, resting, time.Millisecond)
+	r.watchGate(now, restAfter, time.Millisecond)
 	if waiting, inFlight := r.gate.Demand(); waiting || inFlight {
 		t.Errorf("waiting %v, in flight %v when all is done", waiting, inFlight)
 	}
@@ -159,7 +149,7 @@ func TestWorkEndsForOthers(t *testing.T) {
 		r.launch(launch)
 		r.turn(t)
 		r.gate.Set(c.then)
-		r.watch(time.Now(), 0, c.spin)
+		r.watchGate(time.Now(), 0, c.spin)
 		if _, inFlight := r.gate.Demand(); inFlight {
 			t.Errorf("gate %+v, polling for %v: work that has ended is in flight", c.then, c.spin)
 		}
@@ -246,7 +236,7 @@ func TestSleepAtTheGate(t *testing.T) {
 	}
 	r.gate.Set(gate.Unshared)
 	r.turn(t)
-	r.watch(time.Now(), time.Second, 0)
+	r.watchGate(time.Now(), time.Second, 0)
 	if p := r.pause(time.Second); p >= 0 {
 		t.Errorf("a pause of %v with nothing to do", p)
 	}
@@ -291,7 +281,7 @@ func TestOtherContextKeepsTheTurn(t *testing.T) {
 	r.launch(launch)
 	r.turn(t)
 	r.quiet.goOn(time.Now(), 0, false)
-	r.watch(time.Now(), 0, 0)
+	r.watchGate(time.Now(), 0, 0)
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Error("work in another context isn't in flight")
 	}

@@ -13,7 +13,7 @@ const (
 // caches for the next launch stays there. It says whether the time passed with nothing to do;
 // false: there is something, or others need turns of the loop.
 func (w *Worker) linger() (idle bool) {
-	if w.waiting.Len() > 1 || !w.batches.Until().IsZero() || w.hostFuncs.Busy() ||
+	if w.waiting.Len() > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() ||
 		w.transfers.Active() {
 		return false
 	}

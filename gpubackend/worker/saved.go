@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
 
-// A worker whose memory is out writes all that its program has, as a record of one program, and is
-// ended then. Until that it can go on as if nothing had been.
+// A worker that is drained writes all that its program has, as a record of one program, whether its
+// device memory is out or in. It may be ended then, or go on as if nothing had been.
 
 // historyPart of what the guest process may take of the host's memory the history may take beside,
 // but no more than historyMost.
@@ -29,7 +29,7 @@ func (w *Worker) makeSaving() {
 		GPU: w.gpu, Driver: w.driver, Objects: &w.objects, Buffers: &w.buffers,
 		Contexts: w.contexts, Hello: w.hello, Queue: &w.chains, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
-		HostMemory: w.hostMemory, Sharing: w.sharing, Image: w.suspension, Images: w.images,
+		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
 		Waits: w.callsWait, Run: w.dispatch,
 	}
 	if w.driver.Saves() {

@@ -7,9 +7,14 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Used says whether anything uses maps otherwise than rightly.
@@ -28,6 +33,9 @@ func (q *chains) Used(rightly func(*maps.Map) int) bool {
 func (q *chains) Saved() *saved.Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.owed != nil { // nothing came since
+		return q.owed
+	}
 	s := &saved.Queue{
 		Base: q.queue.Base(), InFlight: q.queue.AppendInFlight(nil), Arena: q.runs,
 		Position: q.arena.Position(), Due: q.due, KeptMaps: q.kept.maps, Gone: q.kept.gone,
@@ -42,28 +50,16 @@ func (q *chains) Saved() *saved.Queue {
 	return s
 }
 
-// Restore takes over what came through the queue, at which this worker begins.
+// Restore takes over what came through the queue, at which this worker begins. One that has no
+// queue yet, nor the guest's memory, has something in place of both until it is given them.
 func (q *chains) Restore(s *saved.Queue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	has := q.queue.AppendInFlight(nil)
-	slices.Sort(has)
-	slices.Sort(s.InFlight)
-	if s.Base != q.queue.Base() || !slices.Equal(s.InFlight, has) {
-		return fmt.Errorf("%w: the queue is elsewhere", saved.ErrRecord)
+	if q.mem == nil {
+		if err := q.standIn(s); err != nil {
+			return err
+		}
 	}
-	for _, head := range has {
-		q.state.Take(head, s.Base)
-	}
-	if err := q.check(s.Arena); err != nil {
-		return err
-	}
-	a, err := q.mapArena(s.Arena)
-	if err != nil {
-		return err
-	}
-	a.GoOn(s.Position)
-	q.use(a)
 	for _, e := range s.Events {
 		q.events = append(q.events, event{e.Head, e.Record})
 	}
@@ -77,8 +73,81 @@ func (q *chains) Restore(s *saved.Queue) error {
 			len(s.Gone))
 	}
 	q.due, q.kept.maps, q.kept.gone = s.Due, s.KeptMaps, s.Gone
+	for _, head := range s.InFlight {
+		if head >= virtqueue.MaxSize {
+			return fmt.Errorf("%w: head %d is in flight", saved.ErrRecord, head)
+		}
+		q.state.Take(head, s.Base)
+	}
+	q.state.SetBase(s.Base)
+	if q.owed = s; q.queue == nil {
+		return nil
+	}
+	return q.begin()
+}
+
+// begin goes on with the queue, and with the arena in the guest's memory, as they were saved.
+func (q *chains) begin() error {
+	s := q.owed
+	has := q.queue.AppendInFlight(nil)
+	slices.Sort(has)
+	slices.Sort(s.InFlight)
+	if s.Base != q.queue.Base() || !slices.Equal(s.InFlight, has) {
+		return fmt.Errorf("%w: the queue is elsewhere", saved.ErrRecord)
+	}
+	for _, m := range q.maps { // of which memory that stood in knew nothing
+		if err := q.check(m.Runs); err != nil && len(m.Runs) > 0 {
+			return err
+		}
+	}
+	if err := q.check(s.Arena); err != nil {
+		return err
+	}
+	a, err := q.mapArena(s.Arena)
+	if err != nil {
+		return err
+	}
+	a.GoOn(s.Position)
+	q.use(a)
+	q.owed = nil
 	return nil
 }
+
+// standIn makes memory that stands in for the guest's: it is as large, and nobody looks at it. An
+// arena that is nobody's stands in for the guest's.
+func (q *chains) standIn(s *saved.Queue) error {
+	end := uint64(pageSize)
+	for _, m := range s.Maps {
+		for _, r := range m.Runs {
+			if r.Bytes > maxStandIn || r.Address > maxStandIn-r.Bytes {
+				return fmt.Errorf("%w: %d bytes of guest memory at %#x", saved.ErrRecord, r.Bytes,
+					r.Address)
+			}
+			end = max(end, r.Address+r.Bytes)
+		}
+	}
+	fd, err := unix.MemfdCreate("paracuda-stand-in", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("stand in for guest memory: %w", err)
+	}
+	defer unix.Close(fd)
+	r := guestmem.Region{Size: (end + pageSize - 1) &^ (pageSize - 1), FD: fd}
+	if err := unix.Ftruncate(fd, int64(r.Size)); err != nil {
+		return fmt.Errorf("stand in for %d bytes of guest memory: %w", r.Size, err)
+	}
+	if q.mem, err = guestmem.New([]guestmem.Region{r}); err != nil {
+		return err
+	}
+	none, err := arena.New(make([]byte, arena.MinBytes))
+	if err != nil {
+		return err
+	}
+	q.use(none)
+	return nil
+}
+
+// maxStandIn is how far the memory of a guest may go: more than a host has.
+const maxStandIn = 1 << 45
 
 // restoreMap makes a map known that was known.
 func (q *chains) restoreMap(s *saved.Map) error {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 )
 
 // Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing
@@ -28,9 +27,6 @@ const napUntil = 10 * time.Millisecond
 
 // maxNap is how late a command may be seen that comes during a nap.
 const maxNap = 100 * time.Microsecond
-
-// gatePause is how long a worker pauses at most while the arbiter waits for its work to end.
-const gatePause = 25 * time.Microsecond
 
 // settleAfter is how long nothing must have happened before the driver is asked about work whose
 // end it didn't see.
@@ -53,13 +49,12 @@ func (w *Worker) rest(busy bool) error {
 	if idle >= min(spin, settleAfter) {
 		w.waiting.Settle()
 	}
-	w.door.Watch(admission.Quiet{Now: now, Since: w.quiet.since, Idle: idle, Spin: spin,
-		Waits: w.waits(), Held: w.heldBack()})
+	w.watchGate(now, idle, spin)
 	switch {
-	case idle < spin, w.quiet.due(spin), w.door.Soon(),
+	case idle < spin, w.quiet.due(spin), w.atGate(),
 		w.transfers.GoOn(now) && idle < wire.CopySpins*spin:
 		return nil
-	case w.door.InFlight() && idle < napUntil:
+	case w.admission != nil && w.admission.InFlight() && idle < napUntil:
 		if w.heldBack() || !w.arena.Pending() {
 			return w.poll(gatePause)
 		}
@@ -101,10 +96,10 @@ func (w *Worker) sleep(idle time.Duration) error {
 // there is a gate at which work is in flight, or would be if it were not free any more.
 func (w *Worker) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
-	if w.waits() || w.door.Unfinished() {
+	if w.waits() || w.admission != nil && w.admission.Unfinished() {
 		pause = min(max(idle/pausePart, minPause), maxPause)
 	}
-	if until := w.batches.Until(); !until.IsZero() {
+	if until := w.batch.until; !until.IsZero() {
 		if left := max(time.Until(until), 0); pause < 0 || left < pause {
 			pause = left
 		}
@@ -117,8 +112,8 @@ func (w *Worker) poll(pause time.Duration) error {
 	if w.mover != nil && w.transfers.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
 	}
-	if fd := w.door.WaitFD(); fd >= 0 {
-		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	if w.closed() {
+		fds = append(fds, unix.PollFd{Fd: int32(w.admission.Gate.FD()), Events: unix.POLLIN})
 	}
 	return w.pollFor(fds, pause)
 }

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -86,14 +87,16 @@ func (w *Worker) drain(m *handover.Message) error {
 		if err != nil {
 			return err
 		}
-		if why == nil && m.Whole {
-			why = w.saving.Unsavable()
+		if m.Whole { // which has other reasons, and better ones
+			why = cmp.Or(w.saving.Unsavable(), why)
 		}
 		if why != nil {
 			answer.Error = why.Error()
 			return w.control.Send(answer, nil)
 		}
-		w.door.Standstill()
+		if w.admission != nil {
+			w.admission.Standstill()
+		}
 		w.hold.still = true
 	} else if m.Whole {
 		if why := w.saving.Unsavable(); why != nil {
@@ -119,8 +122,8 @@ func (w *Worker) awaitDrained(until time.Time) (why, err error) {
 		if why, err = w.drainOnce(); why == nil || err != nil {
 			return nil, err
 		}
-		if !w.hold.drains || !time.Now().Before(until) {
-			return why, nil
+		if !w.hold.drains || w.hold.paused || !time.Now().Before(until) {
+			return why, nil // nor does anything end while the VM stands
 		}
 		timer.Reset(min(max(time.Since(begin)/pausePart, minPause), maxPause))
 		select {

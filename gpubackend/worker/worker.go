@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -36,8 +37,9 @@ type Worker struct {
 	policy   handover.Policy
 	state    *handover.State
 
-	gate      *gate.Page // nil: nobody says when the GPU may be given work
-	gateEntry int        // the worker's
+	gate      *gate.Page           // nil: nobody says when the GPU may be given work
+	gateEntry int                  // the worker's
+	admission *admission.Admission // at the gate; nil without one
 
 	kick     *os.File
 	control  *handover.Conn
@@ -53,6 +55,7 @@ type Worker struct {
 	table    call.Table
 	current  call.Call
 	buffers  call.Buffers
+	batch    batch
 	quiet    quiet
 	watchdog *watchdog
 	hold     hold
@@ -98,7 +101,7 @@ func Run(c Config) error {
 			return err
 		}
 	}
-	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
+	if m.Kind != handover.KindStart || m.Queue == nil && !m.Saved || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
 	w, err := newWorker(c, m, fds, driver, counts, dog)
@@ -160,18 +163,14 @@ func newWorker(
 	if w.state, err = handover.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	if w.chains.mem, err = m.Map(n.Memory); err != nil {
-		return nil, fmt.Errorf("map guest memory: %w", err)
-	}
-	w.chains.mem.Log(&w.chains.dirty.log)
 	if err := w.chains.dirty.take(m, n.Log); err != nil {
 		return nil, err
 	}
-	if w.chains.queue, err = virtqueue.New(w.chains.mem,
-		queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
-		return nil, fmt.Errorf("take over the queue: %w", err)
+	if w.chains.call = n.Call; m.Queue == nil {
+		w.hold.paused = true // until it gets one, and the guest's memory
+	} else if err := w.takeQueue(m, n.Memory); err != nil {
+		return nil, err
 	}
-	w.chains.config, w.chains.call = *m.Queue, n.Call
 	if err = counts.join(m.Entry, n.Ledger); err != nil {
 		return nil, err
 	}
@@ -196,6 +195,21 @@ func newWorker(
 		}
 	}
 	return w, nil
+}
+
+// takeQueue takes over the queue, in the guest's memory.
+func (w *Worker) takeQueue(m *handover.Message, memory []int) (err error) {
+	if w.chains.mem, err = m.Map(memory); err != nil {
+		return fmt.Errorf("map guest memory: %w", err)
+	}
+	w.chains.mem.Log(&w.chains.dirty.log)
+	w.chains.queue, err = virtqueue.New(w.chains.mem,
+		queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight))
+	if err != nil {
+		return fmt.Errorf("take over the queue: %w", err)
+	}
+	w.chains.config = *m.Queue
+	return nil
 }
 
 func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Config {
@@ -261,9 +275,7 @@ func (w *Worker) close() {
 	if w.driver != nil {
 		w.driver.Close()
 	}
-	if w.chains.queue != nil {
-		w.chains.queue.Close()
-	}
+	w.chains.closeQueue()
 	if w.gate != nil {
 		w.gate.Close()
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package savedstate is what a VM takes along when it is saved or migrated without programs: what
-// its driver was told when it greeted the device, and is going to rely on.
+// Package savedstate is what a VM takes along when it is saved or migrated, beside its programs:
+// what its driver was told when it greeted the device, and is going to rely on. The record of its
+// programs follows, if it has any (package savedvm).
 //
 // # Who may lie
 //
@@ -27,15 +28,16 @@ type State struct {
 	ArenaBytes uint32
 	Sequence   uint32 // of the settings
 	Greeted    uint32 // there is a driver
+	Programs   uint32 // 1: the record of its programs follows; 0: nothing does
 	Sum        uint32 // CRC-32 of all before it
 }
 
 var magic = [8]byte{'p', 'a', 'r', 'a', 'c', 'u', 'd', 'a'}
 
 // Bytes is the size of a state.
-const Bytes = 40
+const Bytes = 44
 
-const format = 1
+const format = 2
 
 // ErrState marks a state that can't be gone by.
 var ErrState = errors.New("the saved VM's state")
@@ -53,20 +55,17 @@ func (s *State) Encode() []byte {
 	return b
 }
 
-// Read reads a state, and nothing behind it.
+// Read reads a state, and no more. Behind one that has no programs there must be nothing.
 func Read(r io.Reader) (*State, error) {
-	var b [Bytes + 1]byte
-	n, err := io.ReadFull(r, b[:])
-	switch {
-	case err == nil:
-		return nil, fmt.Errorf("%w is longer than %d bytes", ErrState, Bytes)
-	case !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%w: %w", ErrState, err)
-	case n != Bytes:
+	var b [Bytes]byte
+	switch n, err := io.ReadFull(r, b[:]); {
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("%w has %d bytes, not %d", ErrState, n, Bytes)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
 	}
 	s := &State{}
-	_, _ = binary.Decode(b[:Bytes], binary.LittleEndian, s) // it is long enough
+	_, _ = binary.Decode(b[:], binary.LittleEndian, s) // it is long enough
 	switch {
 	case s.Magic != magic:
 		return nil, fmt.Errorf("%w is not one of Paracuda's", ErrState)
@@ -75,8 +74,26 @@ func Read(r io.Reader) (*State, error) {
 			ErrState, s.Format, format)
 	case s.Sum != crc32.ChecksumIEEE(b[:Bytes-4]):
 		return nil, fmt.Errorf("%w is damaged: its checksum is wrong", ErrState)
+	case s.Programs > 1 || s.Programs > s.Greeted:
+		return nil, fmt.Errorf("%w has programs of which this version doesn't know", ErrState)
+	}
+	if s.Programs == 0 {
+		if err := End(r); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
+}
+
+// End says what is wrong with a stream that should have ended.
+func End(r io.Reader) error {
+	switch n, err := io.ReadFull(r, make([]byte, 1)); {
+	case n > 0:
+		return fmt.Errorf("%w has something behind it", ErrState)
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	return nil
 }
 
 // Suits says whether a device whose own state is that can go on where the saved one stopped.

@@ -31,6 +31,33 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestProgramsFollow: what is behind a state that has programs isn't read with it.
+func TestProgramsFollow(t *testing.T) {
+	with := sample()
+	with.Programs = 1
+	r := bytes.NewReader(append(with.Encode(), "record"...))
+	s, err := Read(r)
+	if err != nil || s.Programs != 1 || r.Len() != len("record") {
+		t.Fatalf("%+v, %v, %d bytes are left", s, err, r.Len())
+	}
+	if err := End(r); !errors.Is(err, ErrState) {
+		t.Errorf("something is left: %v", err)
+	}
+	if err := End(bytes.NewReader(nil)); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(s *State){
+		func(s *State) { s.Programs = 2 },
+		func(s *State) { s.Greeted = 0 }, // who would they be of?
+	} {
+		s := *with
+		change(&s)
+		if _, err := Read(bytes.NewReader(s.Encode())); !errors.Is(err, ErrState) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+}
+
 func TestSuits(t *testing.T) {
 	for _, x := range []struct {
 		change func(s *State)
@@ -65,7 +92,8 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		sum := s.Sum
-		if !bytes.Equal(s.Encode(), b) || sum != crc32.ChecksumIEEE(b[:Bytes-4]) {
+		if !bytes.Equal(s.Encode(), b[:Bytes]) || s.Programs == 0 && len(b) > Bytes ||
+			sum != crc32.ChecksumIEEE(b[:Bytes-4]) {
 			t.Errorf("% x reads as %+v", b, s)
 		}
 	})

@@ -29,11 +29,7 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 	}
 	list, err := s.begin(all())
 	if err != nil {
-		for _, x := range list {
-			if x.worker != nil {
-				x.worker.End()
-			}
-		}
+		end(list)
 		return 0, err
 	}
 	for _, x := range list {
@@ -41,6 +37,15 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 		s.resumed(x.Program)
 	}
 	return bytes, nil
+}
+
+// end ends the workers that have begun.
+func end(list []*begun) {
+	for _, x := range list {
+		if x.worker != nil {
+			x.worker.End()
+		}
+	}
 }
 
 // check says why a file can't be taken up, before anything is done.
@@ -70,27 +75,30 @@ func (s *Saving) begin(f io.Reader) (list []*begun, err error) {
 		}
 		x := &begun{Program: p}
 		list = append(list, x)
-		return s.start(x)
+		return s.start(x, func(from Source) (Worker, error) {
+			return s.config.Begin(p, from, func() bool { return s.is(p) })
+		})
 	})
 	return list, err
 }
 
-// start starts the worker of a program in the file. It reads what is written to the pipe, and end
-// says whether it serves the program.
-func (s *Saving) start(x *begun) (to io.WriteCloser, end func() error) {
+// start starts the worker of a program in a record. It reads what is written to the pipe, and end
+// says whether it has the program.
+func (s *Saving) start(
+	x *begun, begin func(Source) (Worker, error),
+) (to io.WriteCloser, end func() error) {
 	near, far, err := savedvm.Pipe()
 	if err != nil {
 		return nil, func() error { return err }
 	}
 	ended := make(chan error, 1)
-	s.config.Run("a worker from a file", func() {
+	s.config.Run("a worker from a record", func() {
 		err := errors.New("a fault: the log has it")
 		defer func() {
 			near.Close() // whoever writes learns that nobody reads
 			ended <- err
 		}()
-		from := Source{From: near, Bytes: x.bytes}
-		x.worker, err = s.config.Begin(x.Program, from, func() bool { return s.is(x.Program) })
+		x.worker, err = begin(Source{From: near, Bytes: x.bytes})
 	})
 	return far, func() error { return <-ended }
 }

@@ -3,8 +3,10 @@
 package saving
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
@@ -19,17 +21,7 @@ type leaving struct {
 // save writes the VM, and ends its workers if the file is kept.
 func (s *Saving) save(f io.Writer, keep func() error) error {
 	list := s.leaving()
-	var sources []savedvm.Source
-	for _, x := range list {
-		sources = append(sources, savedvm.Source{
-			Program: savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name},
-			Most:    x.bytes,
-			Save:    func(to *os.File) error { return x.served.Worker.Save(to, x.bytes) },
-		})
-	}
-	h := s.header()
-	h.Saved = time.Now()
-	sum, err := savedvm.Write(f, h, sources)
+	sum, err := s.write(f, list)
 	if err != nil {
 		return err
 	}
@@ -46,6 +38,35 @@ func (s *Saving) save(f io.Writer, keep func() error) error {
 		x.served.Worker.End()
 	}
 	return nil
+}
+
+// write has their workers write the programs.
+func (s *Saving) write(to io.Writer, list []leaving) (sum uint32, err error) {
+	var sources []savedvm.Source
+	for _, x := range list {
+		sources = append(sources, savedvm.Source{
+			Program: savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes},
+			Save:    func(to *os.File) error { return x.served.Worker.Save(to, x.bytes) },
+		})
+	}
+	h := s.header()
+	h.Saved = time.Now()
+	return savedvm.Write(to, h, sources)
+}
+
+// Copy writes the VM to a stream. Nothing ends: the programs go on afterwards, here or where
+// another device process reads it.
+func (s *Saving) Copy(to io.Writer) error {
+	return s.config.Suspension.Copy(func() error {
+		list := s.leaving()
+		for _, x := range s.config.Serving() {
+			if !slices.ContainsFunc(list, func(y leaving) bool { return y.Channel == x.Channel }) {
+				return fmt.Errorf("%s (pid %d) begins just now to use the GPU", x.Name, x.PID)
+			}
+		}
+		_, err := s.write(to, list)
+		return err
+	})
 }
 
 // leaving are the programs whose workers were drained: one that started since has nothing to save.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package saving takes the programs of a VM to a file, and makes them again from it.
+// Package saving takes the programs of a VM to a file, and makes them again from it; or to another
+// device process, through a stream.
 //
 // A VM that is suspended to a file has no workers. Its channels keep their queues as the workers
 // left them, with what these held, until others go on with them: they are made from the file. Only
@@ -10,7 +11,7 @@
 //
 // A Saving knows which programs are in the file, by their channels; all else of a channel is the
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
-// when it calls Saved, Has, Name and Forget. What Config has is called without that lock.
+// when it calls Saved, Has and Forget. What Config has is called without that lock.
 //
 //	Save  package suspend moves device memory out; each worker writes its program to a socket, and
 //	      package savedvm what they write to the file; when the file is kept the workers end, and
@@ -18,14 +19,27 @@
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
 //
+// A VM that is saved or migrated by its front end goes through a stream, while its queues are
+// stopped. It can be read only once, and no process could keep all of it:
+//
+//	Copy    each worker writes its program, whose device memory stays where it is, and goes on
+//	Arrive  whose it is, and of which programs, is read and compared with what there is here
+//	Take    each program's worker is made while its record is read (Config.Arrive), for queues that
+//	        will run: all are made, or none
+//
 // # Who may lie
 //
 // Whoever brings the file: package savedvm checks it, and its sum must be the one of the VM's own.
-// Workers, in what they write (package savedvm) and by not answering: Begin and Worker bound that.
+// Workers, in what they write (package savedvm) and by not answering: Begin, Arrive and Worker
+// bound that.
+//
+// Whoever brings the stream. Nothing that is damaged gets to a worker (package record); what is
+// good and comes before may have made some, which end.
 //
 // # Files
 //
-// saving.go (which programs are saved), save.go (to a file), load.go (from one).
+// saving.go (which programs are saved), save.go (to a file or a stream), load.go (from a file),
+// arrive.go (from a stream).
 package saving
 
 import (
@@ -66,6 +80,7 @@ type Source struct {
 type Suspension interface {
 	Save(save func() error, tell func(suspend.Progress)) (suspend.Moved, error)
 	Load(load func() (uint64, error), tell func(suspend.Progress)) (suspend.Moved, error)
+	Copy(save func() error) error
 	Drained(suspend.Worker) (bytes uint64, ok bool)
 	Lost()
 }
@@ -74,6 +89,7 @@ type Suspension interface {
 type Config struct {
 	GPU        string // of the VM, and
 	Build      string // the program's version: a file of others isn't taken up
+	Channels   int    // that the VM has
 	Suspension Suspension
 	// Serving are the workers that serve a program.
 	Serving func() []Served
@@ -83,6 +99,9 @@ type Config struct {
 	// Begin starts a worker for a saved program, in its channel, and returns when it serves it, or
 	// can't. It doesn't begin unless still says so when it holds the channel.
 	Begin func(p *Program, from Source, still func() bool) (Worker, error)
+	// Arrive starts a worker for a program that comes through a stream, in its channel, whose queue
+	// doesn't run yet, and returns when it has the program, or can't.
+	Arrive func(p *Program, from Source) (Worker, error)
 	// Resumed is told that a channel's program isn't saved any more, but begins again.
 	Resumed func(channel int)
 	// Run runs a part on a goroutine of its own.
@@ -122,14 +141,6 @@ func (s *Saving) Saved(channel int) *Program {
 
 // Has says whether a channel's program is saved.
 func (s *Saving) Has(channel int) bool { return s.Saved(channel) != nil }
-
-// Name is a channel's saved program as it is told of; "": it has none.
-func (s *Saving) Name(channel int) string {
-	if p := s.Saved(channel); p != nil {
-		return p.String()
-	}
-	return ""
-}
 
 // Forget is told that a channel's driver is gone, or begins anew.
 func (s *Saving) Forget(channel int) {

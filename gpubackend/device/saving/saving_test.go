@@ -78,7 +78,7 @@ func (w *fakeWorker) read(from io.Reader) error {
 // fakeVM is a VM of three channels.
 type fakeVM struct {
 	*Saving
-	t          *testing.T
+	t          testing.TB
 	suspension *suspend.Suspension
 	resumed    []int            // channels whose programs aren't saved any more
 	fails      map[string]error // of workers that begin, by their programs
@@ -89,7 +89,7 @@ type fakeVM struct {
 }
 
 // newVM is one whose channels have these programs; "": none.
-func newVM(t *testing.T, programs ...string) *fakeVM {
+func newVM(t testing.TB, programs ...string) *fakeVM {
 	v := &fakeVM{t: t, fails: map[string]error{}}
 	for i, text := range programs {
 		if text != "" {
@@ -112,8 +112,12 @@ func newVM(t *testing.T, programs ...string) *fakeVM {
 		Guard: guard, Log: logrus.NewEntry(log),
 	})
 	v.Saving = New(Config{
-		GPU: "soft", Build: "1", Suspension: v.suspension, Serving: v.serving, Leave: v.leave,
-		Begin: v.begin, Resumed: func(channel int) { v.resumed = append(v.resumed, channel) },
+		GPU: "soft", Build: "1", Channels: len(v.workers), Suspension: v.suspension,
+		Serving: v.serving, Leave: v.leave, Begin: v.begin,
+		Resumed: func(channel int) { v.resumed = append(v.resumed, channel) },
+		Arrive: func(p *Program, from Source) (Worker, error) {
+			return v.begin(p, from, func() bool { return true })
+		},
 		Run: func(part string, f func()) { go guard(part, f) },
 	})
 	return v

@@ -88,5 +88,14 @@ func (w *Worker) TryAgain(why string) {
 func (w *Worker) Save(to *os.File, bytes uint64) error {
 	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
 	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
-		w.config.Limits.Answer+MovingTakes(bytes))
+		w.config.Limits.Answer+RecordTakes(bytes))
+}
+
+// slowestRecord is how many bytes of a record pass in a second at the least, where it may go to a
+// slow disk, or far away.
+const slowestRecord = 1 << 20
+
+// RecordTakes is how long a worker may take to write or read so much.
+func RecordTakes(bytes uint64) time.Duration {
+	return time.Duration(bytes/slowestRecord) * time.Second
 }

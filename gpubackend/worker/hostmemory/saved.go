@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Saved is the pinned memory of a program, for a worker that has the same maps.
@@ -120,6 +121,43 @@ func (s *HostMemory) restore(x *SavedRange, w *whole) error {
 	s.Maps.Use(m)
 	s.ranges[m.ID] = h
 	s.Mapped(x.Bytes)
+	return nil
+}
+
+// Remap maps what is pinned again, from the files of the memory that the guest has by now, in place
+// of what it was restored with.
+func (s *HostMemory) Remap() error {
+	for _, h := range s.ranges {
+		files, err := s.Files(h.mapping.Runs)
+		if err != nil {
+			return fmt.Errorf("%w: map %d: %w", errSaved, h.mapping.ID, err)
+		}
+		if err := h.remap(files); err != nil {
+			return fmt.Errorf("%w: map %d: %w", errSaved, h.mapping.ID, err)
+		}
+	}
+	return nil
+}
+
+// remap maps files in place of what of a range is mapped.
+func (h *pinned) remap(files []guestmem.Run) error {
+	at := h.base
+	for _, f := range files {
+		file := addresses.Of(at, uint64(len(f.Bytes)))
+		for _, m := range h.mapped {
+			from, to := max(m.Base, file.Base), min(m.End(), file.End())
+			if from >= to {
+				continue
+			}
+			part := guestmem.Run{Bytes: f.Bytes[from-at : to-at], FD: f.FD,
+				FileOffset: f.FileOffset + from - at}
+			err := arena.Put([]guestmem.Run{part}, uintptr(from), h.mapping.Writable())
+			if err != nil {
+				return err
+			}
+		}
+		at = file.End()
+	}
 	return nil
 }
 

@@ -3,6 +3,8 @@
 package hostmemory
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -111,6 +113,62 @@ func TestSavedPins(t *testing.T) {
 	}
 	if len(d.whole) != 0 || f.uses != 0 || r.Places.Used() != 0 {
 		t.Errorf("registered still %#x, %d uses, %d places", d.whole, f.uses, r.Places.Used())
+	}
+}
+
+// TestRemapped: what is pinned is in other memory then, at the same addresses, and what was
+// unmapped stays so.
+func TestRemapped(t *testing.T) {
+	saved, _ := pinnedBefore(t)
+	r, _ := savedRig(t, &registrar{})
+	if err := r.Restore(&saved); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.MemfdCreate("others", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	page := func(n int) string { return fmt.Sprintf("page %3d", n) }
+	for n := range 12 {
+		if _, err := unix.Pwrite(fd, []byte(page(n)), int64(n*pageSize)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Files = func(runs []wire.Run) (files []guestmem.Run, err error) {
+		for _, x := range runs {
+			for at := uint64(0); at < x.Bytes; at += pageSize { // page by page
+				files = append(files, guestmem.Run{Bytes: make([]byte, pageSize), FD: fd,
+					FileOffset: x.Address + at})
+			}
+		}
+		return files, nil
+	}
+	if err := r.Remap(); err != nil {
+		t.Fatal(err)
+	}
+	mem, err := os.Open("/proc/self/mem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	for n := range 12 {
+		at, b := int64(savedBase+n*pageSize), make([]byte, 8)
+		if n >= 8 {
+			at += 1 << 20
+		}
+		_, err := mem.ReadAt(b, at)
+		if mapped := n == 3 || n == 4 || n >= 8; mapped != (err == nil) ||
+			mapped && string(b) != page(n) {
+			t.Errorf("page %d has %q, %v", n, b, err)
+		}
+	}
+	r.Files = func([]wire.Run) ([]guestmem.Run, error) { return nil, unix.EINVAL }
+	if err := r.Remap(); err == nil {
+		t.Error("pages that aren't there are mapped")
 	}
 }
 

@@ -4,10 +4,8 @@ package saving
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
@@ -55,20 +53,5 @@ func (s *Saving) reload(r *record.Reader, pieces []gpubackend.Piece) error {
 		return fmt.Errorf("%w: it has %d bytes of device memory, not %d", saved.ErrRecord, n,
 			gpubackend.PieceBytes(pieces))
 	}
-	i, err := image.New(n)
-	if err != nil {
-		return err
-	}
-	s.Images.Add(n)
-	defer func() {
-		i.Close()
-		s.Images.Add(-n)
-	}()
-	if _, err := io.ReadFull(r, i.Bytes()); err != nil {
-		return fmt.Errorf("read device memory: %w", err)
-	}
-	if result := s.Driver.LoadPieces(pieces, i.Bytes()); result != gpubackend.Success {
-		return fmt.Errorf("fill device memory: %w", result.Err())
-	}
-	return nil
+	return s.DeviceMemory.Fill(pieces, r)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
-// Restore makes the worker, which has done nothing yet, what was written to a record. Until all of
-// it is true nothing of the guest's is changed.
+// Restore makes the worker, which has done nothing yet, what was written to a record. Nothing of
+// the guest's memory is looked at, nor changed.
 func (s *Saving) Restore(from io.Reader) error {
 	if !s.Driver.Saves() {
 		return errors.New(s.Driver.Unsavable())

@@ -4,9 +4,9 @@ package saving
 
 import (
 	"bytes"
-	"errors"
 	"io"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/record"
@@ -14,21 +14,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
-// Save writes the program, whose memory is out, as a record of one program. Until its worker is
-// ended it can go on as if nothing had been.
+// Save writes the program, in which nothing is under way, as a record of one program. It can go on
+// as if nothing had been.
 func (s *Saving) Save(to io.Writer) error {
 	if err := s.Unsavable(); err != nil {
 		return err
-	}
-	pieces, image, out := s.Image.Image()
-	if !out {
-		return errors.New("save: device memory is in")
 	}
 	state, err := s.state()
 	if err != nil {
 		return err
 	}
-	state.Pieces = pieces
+	state.Pieces = s.DeviceMemory.Planned()
 	text, err := state.Encode()
 	if err != nil {
 		return err
@@ -51,7 +47,7 @@ func (s *Saving) Save(to io.Writer) error {
 		{savedvm.JournalName, journal.SavedBytes(list),
 			func(to io.Writer) error { return journal.Save(to, list) }},
 		whole(savedvm.LayoutName, layout.Bytes()),
-		whole(savedvm.MemoryName, image),
+		{savedvm.MemoryName, gpubackend.PieceBytes(state.Pieces), s.DeviceMemory.Save},
 	} {
 		if err := r.Begin(record.Section{Program: 1, Name: x.name, Bytes: x.bytes}); err != nil {
 			return err

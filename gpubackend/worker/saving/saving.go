@@ -11,10 +11,9 @@
 //
 // # Who owns what
 //
-// The worker's loop owns a Saving, and has it save when nothing is under way and device memory is
-// out. All that is saved belongs to the rooms: they are asked for it, and a program that was saved
-// can go on as if nothing had been. A worker that restores has done nothing before, and ends after
-// an error.
+// The worker's loop owns a Saving, and has it save when nothing is under way. All that is saved
+// belongs to the rooms: they are asked for it, and a program that was saved can go on as if nothing
+// had been. A worker that restores has done nothing before, and ends after an error.
 //
 // # Who may lie
 //
@@ -24,7 +23,6 @@ package saving
 
 import (
 	"io"
-	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/journal"
@@ -43,7 +41,6 @@ import (
 type Driver interface {
 	ContextQuery() gpubackend.Result
 	FixedGraphs() int
-	LoadPieces(pieces []gpubackend.Piece, image []byte) gpubackend.Result
 
 	Saves() bool
 	Unsavable() string
@@ -136,9 +133,11 @@ type Sharing interface {
 	Shared() (memory, events int)
 }
 
-// Image is device memory that is out.
-type Image interface {
-	Image() (list []gpubackend.Piece, image []byte, out bool)
+// DeviceMemory is the program's, wherever it is.
+type DeviceMemory interface {
+	Planned() []gpubackend.Piece
+	Save(to io.Writer) error
+	Fill(list []gpubackend.Piece, from io.Reader) error
 }
 
 // Config is what a Saving needs.
@@ -158,9 +157,8 @@ type Config struct {
 	Memory     Memory
 	HostMemory HostMemory
 	Sharing    Sharing
-	Image      Image
-	// Images counts the bytes of images.
-	Images *atomic.Uint64
+	// DeviceMemory is what has been planned to be moved or saved.
+	DeviceMemory DeviceMemory
 	// Waits says why a call that waits is in the way; nil: none is.
 	Waits func() error
 	// Run executes a command.

@@ -50,7 +50,6 @@ func TestRoundTrip(t *testing.T) {
 		"commands":    {to.history.entries, from.history.entries},
 		"memory":      {to.device.memory, []byte("bytes")},
 		"open":        {to.hello.open, true},
-		"images":      {to.images.Load(), uint64(0)},
 	} {
 		if !reflect.DeepEqual(x[0], x[1]) {
 			t.Errorf("%s: %v, want %v", name, x[0], x[1])
@@ -99,16 +98,6 @@ func TestUnsavable(t *testing.T) {
 		if b.Len() > 0 {
 			t.Errorf("%s: %d bytes were written", name, b.Len())
 		}
-	}
-}
-
-// TestMemoryIsOut: a program whose memory is in isn't saved.
-func TestMemoryIsOut(t *testing.T) {
-	w := newProgram(t)
-	w.image.out = false
-	var b bytes.Buffer
-	if err := w.Save(&b); err == nil || b.Len() > 0 {
-		t.Errorf("%v, %d bytes were written", err, b.Len())
 	}
 }
 
@@ -263,9 +252,6 @@ func TestRestoringFails(t *testing.T) {
 		do(w)
 		if err := w.Restore(bytes.NewReader(text)); err == nil {
 			t.Errorf("%s: no error", name)
-		}
-		if n := w.images.Load(); n != 0 {
-			t.Errorf("%s: %d bytes of images stay counted", name, n)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -77,10 +76,6 @@ func (d *device) EventTimes() []gpubackend.EventTime   { return d.events }
 func (d *device) SetEventTimes(list []gpubackend.EventTime) gpubackend.Result {
 	return d.do("times %v", list)
 }
-func (d *device) LoadPieces(_ []gpubackend.Piece, image []byte) gpubackend.Result {
-	d.memory = bytes.Clone(image)
-	return d.do("fill")
-}
 
 // The rooms of a program. Each has what is saved of it.
 type (
@@ -128,11 +123,11 @@ type (
 		s     hostmemory.Saved
 		shown int
 	}
-	fakeSharing struct{ memory, events int }
-	fakeImage   struct {
+	fakeSharing      struct{ memory, events int }
+	fakeDeviceMemory struct {
+		d    *device
 		list []gpubackend.Piece
 		b    []byte
-		out  bool
 	}
 )
 
@@ -164,15 +159,22 @@ func (t *fakeTextures) Fixed() int                 { return t.fixed }
 func (t *fakeTextures) Save() ([]textures.Saved, error) {
 	return t.s, t.err
 }
-func (m *fakeMemory) Virtual() int                { return m.virtual }
-func (m *fakeMemory) Shared() (int, int)          { return m.shared, 0 }
-func (m *fakeMemory) Reserved() []addresses.Range { return m.reserved }
-func (m *fakeHostMemory) Shown() int              { return m.shown }
-func (m *fakeHostMemory) Uses(*maps.Map) int      { return 0 }
-func (m *fakeHostMemory) Save() hostmemory.Saved  { return m.s }
-func (s *fakeSharing) Shared() (int, int)         { return s.memory, s.events }
-func (i *fakeImage) Image() ([]gpubackend.Piece, []byte, bool) {
-	return i.list, i.b, i.out
+func (m *fakeMemory) Virtual() int                      { return m.virtual }
+func (m *fakeMemory) Shared() (int, int)                { return m.shared, 0 }
+func (m *fakeMemory) Reserved() []addresses.Range       { return m.reserved }
+func (m *fakeHostMemory) Shown() int                    { return m.shown }
+func (m *fakeHostMemory) Uses(*maps.Map) int            { return 0 }
+func (m *fakeHostMemory) Save() hostmemory.Saved        { return m.s }
+func (s *fakeSharing) Shared() (int, int)               { return s.memory, s.events }
+func (m *fakeDeviceMemory) Planned() []gpubackend.Piece { return m.list }
+func (m *fakeDeviceMemory) Save(to io.Writer) error {
+	_, err := to.Write(m.b)
+	return err
+}
+func (m *fakeDeviceMemory) Fill(list []gpubackend.Piece, from io.Reader) error {
+	m.d.memory = make([]byte, gpubackend.PieceBytes(list))
+	_, err := io.ReadFull(from, m.d.memory)
+	return errors.Join(err, m.d.do("fill").Err())
 }
 
 func (h *fakeHistory) Entries(others int) ([]journal.Entry, error) {
@@ -240,8 +242,7 @@ type world struct {
 	memory     fakeMemory
 	hostMemory fakeHostMemory
 	sharing    fakeSharing
-	image      fakeImage
-	images     atomic.Uint64
+	onDevice   fakeDeviceMemory
 	waits      error
 }
 
@@ -249,11 +250,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{hello: fakeHello{snapshot: []byte("two GPUs")}}
+	w.onDevice.d = &w.device
 	w.Saving = New(Config{
 		GPU: "0", Driver: &w.device, Objects: &w.objects, Contexts: &w.contexts, Hello: &w.hello,
 		Queue: &w.queue, HostFuncs: &w.hostFuncs, History: &w.history, Pools: &w.pools,
 		Graphs: &w.graphs, Textures: &w.textures, Memory: &w.memory, HostMemory: &w.hostMemory,
-		Sharing: &w.sharing, Image: &w.image, Images: &w.images,
+		Sharing: &w.sharing, DeviceMemory: &w.onDevice,
 		Waits: func() error { return w.waits }, Run: w.make,
 	})
 	return w
@@ -287,7 +289,8 @@ func newProgram(t *testing.T) *world {
 	w.graphs.s = graphs.Saved{Execs: []graphs.SavedExec{{Handle: 77}}}
 	w.textures.s = []textures.Saved{{Number: 5}}
 	w.hostMemory.s = hostmemory.Saved{Ranges: []hostmemory.SavedRange{{Map: 3}}}
-	w.image = fakeImage{[]gpubackend.Piece{{Address: 1 << 44, Bytes: 5}}, []byte("bytes"), true}
+	w.onDevice.list = []gpubackend.Piece{{Address: 1 << 44, Bytes: 5}}
+	w.onDevice.b = []byte("bytes")
 	for _, kind := range programKinds {
 		c := call.New(nil)
 		c.Start(&arena.Command{})

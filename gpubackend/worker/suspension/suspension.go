@@ -23,6 +23,7 @@ package suspension
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -61,12 +62,64 @@ var (
 // Out says whether memory is out.
 func (s *Suspension) Out() bool { return s.out }
 
-// Image is what was moved out, one piece behind the other; without any there are none.
-func (s *Suspension) Image() (list []gpubackend.Piece, image []byte, out bool) {
-	if s.image == nil {
-		return nil, nil, s.out || len(s.list) == 0
+// Planned is what can be moved, as Plan saw it.
+func (s *Suspension) Planned() []gpubackend.Piece { return s.list }
+
+// Save writes what is in the memory that was planned to be moved, one piece behind the other,
+// whether it is out or in. Nothing is changed.
+func (s *Suspension) Save(to io.Writer) error {
+	if s.image != nil {
+		_, err := to.Write(s.image.Bytes())
+		return err
 	}
-	return s.list, s.image.Bytes(), s.out
+	s.Recall()
+	return eachPart(s.list, partBytes, func(part []gpubackend.Piece, b []byte) error {
+		if r := s.Driver.SavePieces(part, b); r != gpubackend.Success {
+			return fmt.Errorf("copy device memory out: %w", r.Err())
+		}
+		_, err := to.Write(b)
+		return err
+	})
+}
+
+// Fill is the reverse of Save, in a worker that has memory at the same addresses.
+func (s *Suspension) Fill(list []gpubackend.Piece, from io.Reader) error {
+	return eachPart(list, partBytes, func(part []gpubackend.Piece, b []byte) error {
+		if _, err := io.ReadFull(from, b); err != nil {
+			return fmt.Errorf("read device memory: %w", err)
+		}
+		if r := s.Driver.LoadPieces(part, b); r != gpubackend.Success {
+			return fmt.Errorf("copy device memory in: %w", r.Err())
+		}
+		return nil
+	})
+}
+
+// partBytes is how much device memory is in the host's at a time, on its way.
+const partBytes = 4 << 20
+
+// eachPart calls f for the pieces in parts of most bytes or less, each with room for its bytes.
+func eachPart(
+	list []gpubackend.Piece, most uint64, f func(part []gpubackend.Piece, b []byte) error,
+) error {
+	room := make([]byte, min(most, gpubackend.PieceBytes(list)))
+	var part []gpubackend.Piece
+	used := uint64(0)
+	for i, p := range list {
+		for p.Bytes > 0 {
+			n := min(p.Bytes, most-used)
+			part = append(part, gpubackend.Piece{Address: p.Address, Bytes: n})
+			p.Address, p.Bytes, used = p.Address+n, p.Bytes-n, used+n
+			if used < most && (p.Bytes > 0 || i+1 < len(list)) {
+				continue
+			}
+			if err := f(part, room[:used]); err != nil {
+				return err
+			}
+			part, used = part[:0], 0
+		}
+	}
+	return nil
 }
 
 // Plan looks what can be moved out, and says how many bytes it is.

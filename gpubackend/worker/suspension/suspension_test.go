@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -233,5 +234,67 @@ func TestOtherSizes(t *testing.T) {
 			t.Errorf("%d bytes: error %v", bytes, err)
 		}
 		r.mustBeIn()
+	}
+}
+
+// TestSavedWhereItIs: what is written is the same whether memory is out or in, and fills a device
+// that has none of it yet.
+func TestSavedWhereItIs(t *testing.T) {
+	r := newRig(t)
+	r.Plan()
+	var in, out bytes.Buffer
+	r.must(r.Save(&in))
+	r.mustBeIn()
+	r.must(r.MoveOut(r.Plan()))
+	r.must(r.Save(&out))
+	r.mustBeOut()
+	if in.Len() != 8*4096 || !bytes.Equal(in.Bytes(), out.Bytes()) {
+		t.Fatalf("%d bytes of memory that is in, %d that is out", in.Len(), out.Len())
+	}
+	list := r.Planned()
+	r.must(r.MoveIn())
+	for _, p := range list {
+		clear(r.device.pieces[p.Address])
+	}
+	if err := r.Fill(list, bytes.NewReader(in.Bytes()[:in.Len()-1])); err == nil {
+		t.Error("a byte is missing, and nobody says so")
+	}
+	r.must(r.Fill(list, &in))
+	r.mustBeIn()
+	for _, step := range []string{"save", "load"} {
+		r.must(r.End())
+		r.Plan()
+		r.device.fail = step
+		if step == "save" && r.Save(&in) == nil || step == "load" && r.Fill(list, &out) == nil {
+			t.Errorf("%s fails, and nobody says so", step)
+		}
+		r.device.fail = ""
+	}
+}
+
+// TestParts: memory passes in parts that are no larger than is allowed, each byte once.
+func TestParts(t *testing.T) {
+	list := []gpubackend.Piece{{Address: 100, Bytes: 5}, {Address: 200, Bytes: 25},
+		{Address: 300, Bytes: 10}, {Address: 400}, {Address: 500, Bytes: 1}}
+	var got []gpubackend.Piece
+	sizes := []int{}
+	err := eachPart(list, 10, func(part []gpubackend.Piece, b []byte) error {
+		if gpubackend.PieceBytes(part) != uint64(len(b)) {
+			t.Errorf("%v has %d bytes", part, len(b))
+		}
+		got, sizes = append(got, part...), append(sizes, len(b))
+		return nil
+	})
+	want := []gpubackend.Piece{{Address: 100, Bytes: 5}, {Address: 200, Bytes: 5},
+		{Address: 205, Bytes: 10}, {Address: 215, Bytes: 10}, {Address: 300, Bytes: 10},
+		{Address: 500, Bytes: 1}}
+	if err != nil || !slices.Equal(got, want) || !slices.Equal(sizes, []int{10, 10, 10, 10, 1}) {
+		t.Errorf("%v in parts of %v, %v", got, sizes, err)
+	}
+	no := errors.New("no")
+	calls := 0
+	err = eachPart(list, 10, func([]gpubackend.Piece, []byte) error { calls++; return no })
+	if !errors.Is(err, no) || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
 	}
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+)
+
+// Arrival is a VM's programs in a stream that Copy wrote, of which nothing is made yet.
+type Arrival struct {
+	saving *Saving
+	record *savedvm.Reader
+}
+
+// Arrive begins to read a stream, and says why this VM can't take it up, before anything is done.
+func (s *Saving) Arrive(from io.Reader) (*Arrival, error) {
+	r, err := savedvm.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Header.Suits(s.header()); err != nil {
+		return nil, err
+	}
+	taken := map[int]bool{}
+	for _, p := range r.Programs {
+		switch {
+		case p.Channel < 0 || p.Channel >= s.config.Channels || taken[p.Channel]:
+			return nil, fmt.Errorf("%w has a program in channel %d, where none can be",
+				savedvm.ErrSaved, p.Channel)
+		case len(p.Name) > maxName:
+			return nil, fmt.Errorf("%w has a program with a name of %d bytes", savedvm.ErrSaved,
+				len(p.Name))
+		}
+		taken[p.Channel] = true
+	}
+	return &Arrival{s, r}, nil
+}
+
+// maxName is how long a program's name may be. The kernel gives it 15 bytes, each of which takes
+// three where it is no text.
+const maxName = 64
+
+// Take makes a worker of each program while it is read. After an error there is none.
+func (a *Arrival) Take() error {
+	var list []*begun
+	err := a.record.Each(func(_ int, in savedvm.Program) (io.WriteCloser, func() error) {
+		x := &begun{Program: &Program{Channel: in.Channel, PID: in.PID, Name: in.Name,
+			bytes: in.Bytes}}
+		list = append(list, x)
+		return a.saving.start(x, func(from Source) (Worker, error) {
+			return a.saving.config.Arrive(x.Program, from)
+		})
+	})
+	if err != nil {
+		end(list)
+	}
+	return err
+}
