@@ -15,7 +15,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress test \
+	stress migrations test \
 	demo install host-package walk-host-package guest-package release gpu-bundle \
 	gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
@@ -146,6 +146,10 @@ system-vm:
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \
 		./gpubackend/worker
+
+migrations: ## migrate a VM whose programs compute 100 times, with each release of QEMU that can
+	PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 120m -v -parallel 2 \
+		-run 'TestLiveMigration$$'
 
 fuzz: ## fuzz each target for FUZZTIME (1h): for the night
 	scripts/fuzz $(or $(FUZZTIME),1h)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * call FUNCTION...: calls functions of libcuda.so.1 by name, without arguments of any use, and
- * prints their results. call hold: says that it has initialised CUDA, and stays. The exit code is 3
- * where CUDA can't be initialised.
+ * prints their results. call hold: has a linker, which can't be saved, says so, and stays. The exit
+ * code is 3 where CUDA can't be initialised.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,6 +21,21 @@ static function *find(void *library, const char *name)
 	return f;
 }
 
+/* hold makes a linker in a context of its own. */
+static int hold(void *library)
+{
+	function *create = find(library, "cuCtxCreate_v2");
+	function *link = find(library, "cuLinkCreate_v2");
+	void *context, *linker;
+
+	if (!create || !link || create(&context, NULL, NULL, NULL) ||
+	    link(NULL, NULL, NULL, &linker))
+		return 3;
+	puts("holding");
+	fflush(stdout);
+	return pause();
+}
+
 int main(int count, char **arguments)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -34,11 +49,8 @@ int main(int count, char **arguments)
 	for (i = 1; i < count; i++) {
 		function *f;
 
-		if (!strcmp(arguments[i], "hold")) {
-			puts("holding");
-			fflush(stdout);
-			pause();
-		}
+		if (!strcmp(arguments[i], "hold"))
+			return hold(library);
 		f = find(library, arguments[i]);
 		if (!f)
 			return 2;

@@ -3,8 +3,10 @@
  * The first process of a VM that has nothing but modules: loads those that /modules/list names, and
  * from then on says on the console when /dev/paracuda comes and goes. A line that begins with r
  * makes it reboot, one with o power off, one with p run /gpu/program, one with h start one that
- * holds the GPU, one with e end that.
+ * holds the GPU, one with e end that, one with k start the programs in /gpu/keep, which should
+ * never end: it says if one does.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,6 +47,34 @@ static void await(const char *what, pid_t pid)
 	printf("guest: %s %#x\n", what, status);
 }
 
+static void keep(void)
+{
+	DIR *all = opendir("/gpu/keep");
+	struct dirent *e;
+
+	while (all && (e = readdir(all))) {
+		char path[300];
+
+		snprintf(path, sizeof(path), "/gpu/keep/%s", e->d_name);
+		if (e->d_name[0] != '.')
+			printf("guest: %s is %d\n", e->d_name, start(path, "0"));
+	}
+	if (all)
+		closedir(all);
+}
+
+/* sayEnded says which of its children have ended that nobody waits for. */
+static void sayEnded(pid_t holder)
+{
+	siginfo_t i;
+
+	i.si_pid = 0;
+	if (!waitid(P_ALL, 0, &i, WEXITED | WNOHANG | WNOWAIT) && i.si_pid && i.si_pid != holder) {
+		waitpid(i.si_pid, NULL, 0);
+		printf("guest: %d has ended: %#x\n", i.si_pid, i.si_status);
+	}
+}
+
 static void obey(void)
 {
 	static pid_t holder;
@@ -62,7 +92,11 @@ static void obey(void)
 	if (n > 0 && words[0] == 'e') {
 		kill(holder, SIGKILL);
 		await("holder ended", holder);
+		holder = 0;
 	}
+	if (n > 0 && words[0] == 'k')
+		keep();
+	sayEnded(holder);
 }
 
 int main(void)

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+)
+
+// keepers are programs that compute in what they keep on the GPU, and compare it, without end: in
+// memory of all kinds, in graphs, and in arrays, textures and surfaces.
+var keepers = []string{"keeps", "keepsgraphs", "keepsarrays"}
+
+// migrations is how often TestLiveMigration moves the VM: `make migrations` does so more often.
+func migrations(t *testing.T) int {
+	t.Helper()
+	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), "4")
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("PARACUDA_MIGRATIONS is %q", text)
+	}
+	return n
+}
+
+// TestLiveMigration moves a VM from QEMU to QEMU and from device process to device process, again
+// and again, while programs in it compute all the time: live, and now and then by way of a file.
+func TestLiveMigration(t *testing.T) {
+	needsQEMU(t)
+	rounds, image := migrations(t), keepingRoot(t)
+	for _, version := range migrators {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			m := newMoving(t, version, image)
+			for i := range rounds {
+				if i%4 == 2 {
+					m.throughFile()
+				} else {
+					m.live()
+				}
+				m.compute()
+			}
+			t.Logf("%d migrations, and %d tries before them: the VM stood for %v at most", rounds,
+				m.refused, m.longest)
+		})
+	}
+}
+
+// TestSnapshots takes a VM whose programs compute back to a snapshot, again and again. They go on
+// after the snapshot is taken, and after it is loaded.
+func TestSnapshots(t *testing.T) {
+	needsQEMU(t)
+	image := keepingRoot(t)
+	for _, version := range migrators {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			disk := filepath.Join(t.TempDir(), "disk")
+			if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			m := newMoving(t, version, image, "-drive",
+				"if=none,format=raw,snapshot=on,file="+disk)
+			for range 3 {
+				m.snapshot()
+				m.compute()
+				m.g.monitor("loadvm here")
+				m.compute()
+				m.g.monitor("loadvm here")
+				m.compute()
+			}
+		})
+	}
+}
+
+// moving is a VM whose programs compute, wherever it is.
+type moving struct {
+	t              *testing.T
+	program, image string
+	dir            string
+	places         int // where it was
+	g              *staying
+	device         *served
+	control        string // the device's
+	before         string // that of the device before it
+	longest        time.Duration
+	refused        int
+}
+
+// keepingRoot is an initramfs with the keepers.
+func keepingRoot(t *testing.T) string {
+	t.Helper()
+	image := gpuRoot(t)
+	script := `set -e; d=$(mktemp -d); mkdir -p $d/gpu/keep; image=$1; shift
+		for p; do cp "$p" $d/gpu/keep/; ldd "$p"; done | sed -n 's,.*\s\(/[^ ]*\) (0x.*,\1,p' |
+			sort -u | xargs -I{} cp --parents -L {} $d/
+		cd $d; find . | cpio -o -H newc --quiet >>"$image"; rm -r $d`
+	words := []string{"sh", "-c", script, "sh", image}
+	for _, p := range keepers {
+		words = append(words, filepath.Join(programs, p))
+	}
+	if r := command(t, time.Minute, root, words...); r.exit != 0 {
+		t.Fatalf("add programs to an initramfs: %s", r.stderr)
+	}
+	return image
+}
+
+// newMoving boots one, with more options of QEMU's, and starts its programs.
+func newMoving(t *testing.T, version, image string, more ...string) *moving {
+	t.Helper()
+	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir()}
+	m.start(more...)
+	m.g.expect("guest: device", 1)
+	m.g.tell("keep")
+	m.compute()
+	return m
+}
+
+// start starts the next QEMU and its device process.
+func (m *moving) start(more ...string) {
+	m.t.Helper()
+	m.places++
+	name := fmt.Sprint("moving-", m.places%4) // logs of the last few are kept
+	socket := filepath.Join(m.dir, name)
+	_ = os.Remove(socket)
+	m.before, m.control = m.control, socket+".control"
+	m.device = serve(m.t, socket, "--control", m.control)
+	m.g = startMachine(m.t, m.program, socket, name+"-console", m.image, more...)
+}
+
+// leave ends what is left where the VM was.
+func (m *moving) leave(g *staying, device *served) {
+	g.kill()
+	<-g.gone
+	device.kill()
+}
+
+// live moves the VM while it runs.
+func (m *moving) live() {
+	m.t.Helper()
+	m.insist(func() bool {
+		g, device := m.g, m.device
+		line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+		m.start("-incoming", line)
+		m.g.answers()
+		if moved := m.send(g, device, line); !moved {
+			m.leave(m.g, m.device)
+			m.g, m.device, m.control = g, device, m.before
+			return false
+		}
+		m.leave(g, device)
+		return true
+	})
+	m.g.runs()
+}
+
+// throughFile moves the VM into a file, and from there.
+func (m *moving) throughFile() {
+	m.t.Helper()
+	file := filepath.Join(m.dir, "file")
+	m.insist(func() bool { return m.send(m.g, m.device, "exec:cat >"+file) })
+	m.leave(m.g, m.device)
+	m.start("-incoming", "exec:cat "+file)
+	m.g.runs()
+}
+
+// insist tries until the VM is moved or saved. A program that runs a host function when the VM
+// pauses is in the way, which it says, and the VM runs on.
+func (m *moving) insist(try func() bool) {
+	m.t.Helper()
+	for range 50 {
+		if try() {
+			return
+		}
+		m.refused++
+		m.device.expect(m.t, "the VM can't be saved or migrated now", "a host function is to run")
+		m.g.lives()
+		m.compute()
+	}
+	m.t.Fatal("a host function is always in the way")
+}
+
+// send has QEMU send the VM away, and says whether it did.
+func (m *moving) send(g *staying, device *served, uri string) bool {
+	m.t.Helper()
+	g.monitor("migrate_set_parameter max-bandwidth 4G")
+	switch status := g.migrate(uri); status {
+	case "completed":
+	case "failed":
+		return false
+	default:
+		log, _ := os.ReadFile(device.log)
+		m.t.Fatalf("migration %s\n%s", status, tail(string(log)))
+	}
+	var answer struct {
+		Return struct{ Downtime int }
+	}
+	_ = json.Unmarshal([]byte(g.qmp("query-migrate")), &answer)
+	m.longest = max(m.longest, time.Duration(answer.Return.Downtime)*time.Millisecond)
+	return true
+}
+
+// snapshot has QEMU save a snapshot.
+func (m *moving) snapshot() {
+	m.t.Helper()
+	m.insist(func() bool {
+		answer := m.g.qmpWith("human-monitor-command", "command-line", "savevm here")
+		return strings.TrimSpace(answer) == `{"return": ""}`
+	})
+}
+
+// compute waits until each of the programs has computed on, and sees that none has ended.
+func (m *moving) compute() {
+	m.t.Helper()
+	begin := m.commands()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		now, on := m.commands(), 0
+		for name, n := range now {
+			if n >= begin[name]+50 {
+				on++
+			}
+		}
+		if on == len(keepers) {
+			break
+		}
+		if time.Now().After(end) {
+			log, _ := os.ReadFile(m.device.log)
+			console, _ := os.ReadFile(m.g.console)
+			m.t.Fatalf("commands of the programs were %v, are %v\n%s\n%s", begin, now,
+				tail(string(log)), tail(string(console)))
+		}
+	}
+	if console, _ := os.ReadFile(m.g.console); strings.Contains(string(console), "has ended") {
+		m.t.Fatalf("a program has ended:\n%s", tail(string(console)))
+	}
+}
+
+// commands are how many each program had executed where it is now.
+func (m *moving) commands() map[string]uint64 {
+	m.t.Helper()
+	r := command(m.t, time.Minute, root, paracuda, "stats", "--json", m.control)
+	var a admin.Answer
+	if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil {
+		return nil
+	}
+	done := map[string]uint64{}
+	for _, p := range a.Programs {
+		done[p.Name] = p.Stats["commands"]
+	}
+	return done
+}
