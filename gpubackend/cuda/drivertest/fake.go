@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"bytes"
+	"embed"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -45,10 +46,15 @@ func Build(tb testing.TB, options ...string) (library string) {
 	return library
 }
 
+//go:embed testdata
+var sources embed.FS
+
 func build(dir string, options ...string) (library string, err error) {
-	_, here, _, _ := runtime.Caller(0)
-	source := filepath.Join(filepath.Dir(here), "testdata/fakecuda.c")
 	library = filepath.Join(dir, "libcuda.so.1")
+	if err := os.CopyFS(dir, sources); err != nil {
+		return "", fmt.Errorf("build the fake driver library: %w", err)
+	}
+	source := filepath.Join(dir, "testdata/fakecuda.c")
 	gcc := exec.Command("gcc",
 		append(options, "-shared", "-fPIC", "-O1", "-o", library, source, "-lpthread")...)
 	if out, err := gcc.CombinedOutput(); err != nil {
