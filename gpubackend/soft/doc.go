@@ -37,7 +37,7 @@
 //	sharedevent  a page that processes share of an event
 //	ptx, simt    the parser, and the processor
 //	sampler      how textures are read
-//	kernelheap   malloc of kernels
+//	kernelheap   malloc of kernels; printf: their messages
 //	scalar       what instructions compute for one thread; lanes: for the threads of a warp
 //	softfloat    floating-point arithmetic that the host's processor hasn't
 //

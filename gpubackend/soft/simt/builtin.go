@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/printf"
 )
 
 // builtinFunc executes a call of a function that the driver provides.
@@ -138,6 +139,22 @@ func builtinAssert(w *warp, site *callSite, m uint32) {
 	w.failAt(lanes.First(m), cudaabi.ErrorAssert, "assertion failed")
 }
 
+// laneReader reads memory for a lane.
+type laneReader struct {
+	w    *warp
+	lane int
+}
+
+func (r laneReader) Word(addr, size uint64) (word uint64, ok bool) {
+	p := r.w.resolve(addr, r.lane, size, false)
+	if p == 0 {
+		return 0, false
+	}
+	return peek(p, uint8(size)), true
+}
+
+func (r laneReader) Text(addr uint64) (text string, ok bool) { return r.w.text(addr, r.lane) }
+
 // builtinPrintf prints for each lane.
 func builtinPrintf(w *warp, site *callSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
@@ -146,12 +163,12 @@ func builtinPrintf(w *warp, site *callSite, m uint32) {
 		if !ok {
 			return
 		}
-		p := printer{w: w, lane: lane, args: w.argument(site.args[1], lane)}
-		p.print(format)
-		if w.fault != nil {
+		message, count, ok := printf.Format(format, w.argument(site.args[1], lane),
+			laneReader{w, lane})
+		if !ok {
 			return
 		}
-		w.block.run.write(w.block.run.Stdout, p.out.Bytes())
-		w.result(site, lane, uint64(p.count))
+		w.block.run.write(w.block.run.Stdout, message)
+		w.result(site, lane, uint64(count))
 	}
 }

@@ -54,7 +54,7 @@
 //	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go avx_*.go
 //	                   atomic.go mbarrier.go
 //	textures           texture.go texture_exec.go (package sampler reads them)
-//	built in           builtin.go printf.go (package kernelheap is their malloc)
+//	built in           builtin.go (package kernelheap is their malloc, printf formats)
 //
 // Decoding and executing are one package. A decoded instruction is a function and the offsets of
 // its registers: what decodes names nearly each function that executes, and these share the warp's

@@ -3,12 +3,9 @@
 package simt
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -245,54 +242,4 @@ func TestLocalArray(t *testing.T) {
 	out := put(d, make([]int32, 32))
 	d.run("localArray", 1, 32, put(d, in), out)
 	equal(t, "out", get[int32](d, out, 32), want)
-}
-
-func TestPrinter(t *testing.T) {
-	t.Parallel()
-	nan := math.Float64bits(math.NaN())
-	tests := []struct {
-		format string
-		args   []uint64
-		sizes  []int
-		want   string
-	}{
-		{"plain 100%%", nil, nil, "plain 100%"},
-		{"%d|%5d|%-5d|%05d|%+d", []uint64{1, 2, 3, 4, 5}, []int{4, 4, 4, 4, 4},
-			"1|    2|3    |00004|+5"},
-		{"%d %ld", []uint64{0xffffffff, ^uint64(0)}, []int{4, 8}, "-1 -1"},
-		{"%u %x %#X %o", []uint64{0xffffffff, 0xffffffff, 0xab, 8}, []int{4, 4, 4, 4},
-			"4294967295 ffffffff 0XAB 10"},
-		{"%.3d|%8.3d", []uint64{7, 7}, []int{4, 4}, "007|     007"},
-		{"%f %e %g %G",
-			[]uint64{math.Float64bits(1.5), math.Float64bits(12345.678), math.Float64bits(1e-7),
-				math.Float64bits(100000)}, []int{8, 8, 8, 8}, "1.500000 1.234568e+04 1e-07 100000"},
-		{"%8.2f|%-8.1f|", []uint64{math.Float64bits(3.14159), math.Float64bits(2)}, []int{8, 8},
-			"    3.14|2.0     |"},
-		{"%f %5.1f %F", []uint64{math.Float64bits(math.Inf(-1)), nan, nan}, []int{8, 8, 8},
-			"-inf   nan NAN"},
-		{"%*d|%.*f", []uint64{6, 42, 1, math.Float64bits(2.55)}, []int{4, 4, 4, 8}, "    42|2.5"},
-		{"%s|%10s|%p", []uint64{0, 0, 0}, []int{8, 8, 8}, "(null)|    (null)|(nil)"},
-		{"%a", []uint64{math.Float64bits(1)}, []int{8}, "0x1p+0"},
-		{"%y %", nil, nil, "%y %"},
-	}
-	d := newDevice(t, 4<<20)
-	for _, test := range tests {
-		t.Run(test.format, func(t *testing.T) {
-			var args []byte
-			for i, a := range test.args {
-				for len(args)%test.sizes[i] != 0 {
-					args = append(args, 0)
-				}
-				var b [8]byte
-				binary.LittleEndian.PutUint64(b[:], a)
-				args = append(args, b[:test.sizes[i]]...)
-			}
-			w := &warp{cache: &memCache{memory: d}}
-			p := printer{w: w, args: put(d, append(args, 0))}
-			p.print(test.format)
-			if !bytes.Equal(p.out.Bytes(), []byte(test.want)) {
-				t.Errorf("printed %q, want %q", p.out.String(), test.want)
-			}
-		})
-	}
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+// Package printf formats the messages of kernels' printf, as C does.
+//
+// Format and arguments come from a guest: widths and precisions are bounded, and where an argument
+// can't be read the message ends. What it is written to is the caller's.
+package printf
 
 import (
 	"bytes"
@@ -9,14 +13,29 @@ import (
 	"strings"
 )
 
-// printer formats one message of printf. Arguments lie packed in memory, each
-// aligned to its size of 4 or 8 bytes.
+// Reader reads what a message is made of. It reports false after a fault.
+type Reader interface {
+	// Word reads size bytes, 4 or 8.
+	Word(addr, size uint64) (word uint64, ok bool)
+	// Text reads a string that ends with a byte 0.
+	Text(addr uint64) (text string, ok bool)
+}
+
+// Format formats a message, whose arguments lie packed at args, each aligned to its size of 4 or 8
+// bytes. It returns how many there were, and false after a fault.
+func Format(format string, args uint64, r Reader) (message []byte, count int, ok bool) {
+	p := printer{reader: r, args: args}
+	p.print(format)
+	return p.out.Bytes(), p.count, !p.failed
+}
+
+// printer formats one message.
 type printer struct {
-	w     *warp
-	lane  int
-	args  uint64
-	count int
-	out   bytes.Buffer
+	reader Reader
+	args   uint64
+	count  int
+	failed bool
+	out    bytes.Buffer
 }
 
 // maxField bounds widths and precisions.
@@ -24,14 +43,15 @@ const maxField = 1 << 12
 
 // next reads the next argument.
 func (p *printer) next(size uint64) uint64 {
-	p.args = alignTo(p.args, size)
-	at := p.w.resolve(p.args, p.lane, size, false)
-	if at == 0 {
+	p.args = (p.args + size - 1) &^ (size - 1)
+	word, ok := p.reader.Word(p.args, size)
+	if !ok {
+		p.failed = true
 		return 0
 	}
 	p.args += size
 	p.count++
-	return peek(at, uint8(size))
+	return word
 }
 
 // conversionSpec is a conversion of a format: %[flags][width][.precision][length]verb.
@@ -45,7 +65,7 @@ type conversionSpec struct {
 
 // print formats all of format.
 func (p *printer) print(format string) {
-	for format != "" && p.w.fault == nil {
+	for format != "" && !p.failed {
 		before, after, found := strings.Cut(format, "%")
 		p.out.WriteString(before)
 		if !found {
@@ -126,7 +146,7 @@ func (p *printer) convert(spec conversionSpec) {
 		size = 8
 	}
 	value := p.next(size)
-	if p.w.fault != nil {
+	if p.failed {
 		return
 	}
 	switch spec.verb {
@@ -176,7 +196,8 @@ func (p *printer) str(spec conversionSpec, addr uint64) {
 	text := "(null)"
 	if addr != 0 {
 		var ok bool
-		if text, ok = p.w.text(addr, p.lane); !ok {
+		if text, ok = p.reader.Text(addr); !ok {
+			p.failed = true
 			return
 		}
 	}
