@@ -35,10 +35,10 @@
 //	memfd        files in memory of a sealed size
 //	output       what kernels print
 //	sharedevent  a page that processes share of an event
-//	ptx, simt    the parser, and the processor
+//	ptx, decoded, simt  the parser, what it has read as instructions, and the processor
 //	sampler      how textures are read
-//	kernelheap   malloc of kernels; printf: their messages
-//	scalar       what instructions compute for one thread; lanes: for the threads of a warp
+//	kernelheap, printf  malloc and messages of kernels
+//	scalar, lanes  what instructions compute, for one thread and for those of a warp
 //	softfloat    floating-point arithmetic that the host's processor hasn't
 //
 // Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of

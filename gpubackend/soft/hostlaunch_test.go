@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
 // counting opens a device with so much of the host's memory, beyond what it has at the start.
@@ -152,7 +153,8 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	ok(t, result)
 	// Each launch and its task count until it has run; beside them there is memory for two blocks.
 	const launches = 200
-	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.Entry.HostBytes(1024,
+	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*simt.HostBytes(entry.Entry,
+		1024,
 		0))
 	for range launches {
 		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1},

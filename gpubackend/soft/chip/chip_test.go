@@ -8,7 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 )
 
 // TestVisibleDevices: of three GPUs, those that the variable names, in its order.
@@ -83,12 +83,12 @@ func TestOccupancy(t *testing.T) {
 		{16, 32, 0, 32},
 		{16, 128, 48 << 10, 4}, {16, 128, 227 << 10, 1}, {16, 64, 7 << 10, 28},
 	} {
-		k := &simt.Kernel{Registers: c.registers, MaxThreads: [3]int{c.threads, 1, 1}}
+		k := &decoded.Kernel{Registers: c.registers, MaxThreads: [3]int{c.threads, 1, 1}}
 		if got := Blocks(k, c.threads, c.shared); got != c.blocks {
 			t.Errorf("%+v: %d blocks", c, got)
 		}
 	}
-	if got := Blocks(&simt.Kernel{Registers: 255}, 1025, 0); got != 0 {
+	if got := Blocks(&decoded.Kernel{Registers: 255}, 1025, 0); got != 0 {
 		t.Errorf("%d blocks that are too large", got)
 	}
 }

@@ -2,7 +2,10 @@
 
 package chip
 
-import "github.com/paracuda/paracuda/gpubackend/soft/simt"
+import (
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
 
 // The multiprocessor that occupancy is counted for: that of compute capability 9.0.
 const (
@@ -37,14 +40,14 @@ func registersForWarps(warps int) int {
 }
 
 // BlocksByThreads is how many blocks fit regardless of shared memory.
-func BlocksByThreads(k *simt.Kernel, threads int) int {
+func BlocksByThreads(k *decoded.Kernel, threads int) int {
 	warps := (threads + warpSize - 1) / warpSize
 	limit := min(threadsPerMultiproc/warpSize, warpsByRegisters(Registers(k)))
 	return min(blocksPerMultiproc, limit/warps)
 }
 
 // Blocks is how many blocks of a kernel a multiprocessor holds, with so much dynamic shared memory.
-func Blocks(k *simt.Kernel, threads int, dynamic uint64) int {
+func Blocks(k *decoded.Kernel, threads int, dynamic uint64) int {
 	if threads > MaxThreads(k) {
 		return 0
 	}
@@ -55,7 +58,7 @@ func Blocks(k *simt.Kernel, threads int, dynamic uint64) int {
 // Registers is what a thread of the kernel takes: a guess, within what the kernel's directives
 // leave a compiler. A kernel without any is guessed to take no more than lets it be launched with
 // any block: a guess must not refuse what a GPU may accept.
-func Registers(k *simt.Kernel) int {
+func Registers(k *decoded.Kernel) int {
 	threads := Volume(k.MaxThreads)
 	if threads == 0 {
 		threads = MaxThreadsPerBlock
@@ -68,7 +71,7 @@ func Registers(k *simt.Kernel) int {
 }
 
 // MaxThreads is the largest block that the kernel can be launched with.
-func MaxThreads(k *simt.Kernel) int {
+func MaxThreads(k *decoded.Kernel) int {
 	warps := warpsByRegisters(Registers(k))
 	threads := min(MaxThreadsPerBlock, warps*warpSize)
 	for _, bound := range [][3]int{k.MaxThreads, k.ReqThreads} {
@@ -84,7 +87,7 @@ func Volume(size [3]int) int { return size[0] * size[1] * size[2] }
 
 // AvailableShared is how much dynamic shared memory each block may have if a multiprocessor is to
 // hold so many.
-func AvailableShared(k *simt.Kernel, blocks int) uint64 {
+func AvailableShared(k *decoded.Kernel, blocks int) uint64 {
 	each := int64(sharedPerMultiproc/blocks/SharedUnit*SharedUnit - sharedReserved)
 	return uint64(max(0, min(each, SharedPerBlockOptIn)-int64(k.StaticShared)))
 }

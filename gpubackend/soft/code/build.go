@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
 // The newest PTX that the advertised driver takes.
@@ -58,7 +58,7 @@ func (l *buildLog) errorf(format string, args ...any) {
 // both take of the host's memory, for the caller to give back.
 func (x *Code) build(
 	image, options []byte, log *buildLog,
-) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
+) (*ptx.Module, *decoded.Program, *budget.Account, gpubackend.Result) {
 	mem := x.options.Host.Open()
 	module, program, result := build(image, options, log, mem)
 	if result == gpubackend.OutOfMemory {
@@ -73,7 +73,7 @@ func (x *Code) build(
 
 func build(
 	image, options []byte, log *buildLog, mem *budget.Account,
-) (*ptx.Module, *simt.Program, gpubackend.Result) {
+) (*ptx.Module, *decoded.Program, gpubackend.Result) {
 	if !knownOptions(options) {
 		return nil, nil, gpubackend.InvalidValue
 	}
@@ -126,8 +126,8 @@ var entryBytes = uint64(reflect.TypeFor[Function]().Size()+reflect.TypeFor[kerne
 
 func load(
 	module *ptx.Module, log *buildLog, mem *budget.Account,
-) (*simt.Program, gpubackend.Result) {
-	program, err := simt.Load(module, mem)
+) (*decoded.Program, gpubackend.Result) {
+	program, err := decoded.Load(module, mem)
 	if err == nil {
 		err = mem.Take(uint64(len(program.Kernels())) * entryBytes)
 	}
@@ -158,7 +158,7 @@ func (l *buildLog) refuse(err error) {
 }
 
 // report logs what was compiled.
-func (l *buildLog) report(program *simt.Program) {
+func (l *buildLog) report(program *decoded.Program) {
 	if len(l.info) == 0 {
 		return
 	}

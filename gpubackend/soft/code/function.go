@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -21,7 +21,7 @@ type attributes struct {
 	cache uint64
 }
 
-func newAttributes(k *simt.Kernel) attributes {
+func newAttributes(k *decoded.Kernel) attributes {
 	var a attributes
 	a.value[cudaabi.FuncAttributeMaxDynamicSharedSizeBytes] = int32(max(0,
 		chip.SharedPerBlock-int64(k.StaticShared)))
@@ -59,7 +59,7 @@ func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.R
 // Function is a CUfunction.
 type Function struct {
 	Module *Module
-	Entry  *simt.Kernel
+	Entry  *decoded.Kernel
 	kernel *kernelObject // nil for a module's own
 	handle uint64
 	attributes
@@ -121,7 +121,7 @@ func (f *Function) attribute(i int) int32 {
 }
 
 // record describes a kernel as docs/protocol.md says.
-func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
+func record(k *decoded.Kernel, arch int, attribute func(int) int32) []byte {
 	r := wire.FunctionRecord{
 		Parameters: uint32(len(k.Params)), ParameterBytes: uint32(k.ParamSize),
 		NameBytes: uint32(len(k.Name)),

@@ -6,9 +6,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
 // library is a CUlibrary: an image that each context makes a module of when it first needs it.
@@ -17,7 +17,7 @@ type library struct {
 	variables map[string]global // those, at offsets
 	filled    bool              // they have had their initial content
 	parsed    *ptx.Module
-	spare     *simt.Program // the program made when the library was loaded, for the first context
+	spare     *decoded.Program // made when the library was loaded, for the first context
 	kernels   []*kernelObject
 	handle    uint64
 	memory    *budget.Account // of the host's
@@ -26,7 +26,7 @@ type library struct {
 // kernelObject is a CUkernel: a function of a library before it has a context.
 type kernelObject struct {
 	library *library
-	entry   *simt.Kernel
+	entry   *decoded.Kernel
 	handle  uint64
 	attributes
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 )
 
 // Managed variables lie together in registered host memory, which the guest gives before the
@@ -29,14 +29,14 @@ func (x *Code) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
 }
 
 // managedSize is the size of a program's managed variables.
-func managedSize(program *simt.Program) (uint64, gpubackend.Result) {
+func managedSize(program *decoded.Program) (uint64, gpubackend.Result) {
 	_, size, result := managedVariables(program)
 	return size, result
 }
 
 // managedVariables returns a program's managed variables, with their offsets, and the size of them
 // all.
-func managedVariables(program *simt.Program) (map[string]global, uint64, gpubackend.Result) {
+func managedVariables(program *decoded.Program) (map[string]global, uint64, gpubackend.Result) {
 	m := &Module{Program: program, globals: make(map[string]global)}
 	size, result := m.layOut(true)
 	return m.globals, size, result
@@ -44,7 +44,7 @@ func managedVariables(program *simt.Program) (map[string]global, uint64, gpuback
 
 // checkManaged tells whether a program's managed variables can be at an address, 0 for none.
 // NotReady says that it has some and needs one.
-func (x *Code) checkManaged(program *simt.Program, managed uint64) gpubackend.Result {
+func (x *Code) checkManaged(program *decoded.Program, managed uint64) gpubackend.Result {
 	size, result := managedSize(program)
 	switch {
 	case result != gpubackend.Success || size == 0 && managed == 0:

@@ -8,10 +8,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
@@ -27,7 +27,7 @@ type Module struct {
 	set       *codeSet
 	handle    uint64 // 0 until somebody asks for it, for a library's
 	library   *library
-	Program   *simt.Program
+	Program   *decoded.Program
 	arch      int
 	base      uint64 // where the memory of its globals begins, 0 for none
 	globals   map[string]global
@@ -49,7 +49,7 @@ const maxGlobals = 1 << 40
 // place loads a program into a context: it gives its globals memory and links them. memory is the
 // module's from then on.
 func (x *Code) place(
-	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account,
+	c *contexts.Context, parsed *ptx.Module, program *decoded.Program, memory *budget.Account,
 	managed managedMemory, log *buildLog,
 ) (*Module, gpubackend.Result) {
 	m := &Module{

@@ -127,8 +127,6 @@ var goLoops = map[string]Func{
 	"setp.le.u32":     loopSetpLeU32,
 	"setp.gt.u32":     loopSetpGtU32,
 	"setp.ge.u32":     loopSetpGeU32,
-	"setp.eq.s32":     loopSetpEqS32,
-	"setp.ne.s32":     loopSetpNeS32,
 	"setp.lt.s32":     loopSetpLtS32,
 	"setp.le.s32":     loopSetpLeS32,
 	"setp.gt.s32":     loopSetpGtS32,
@@ -139,8 +137,6 @@ var goLoops = map[string]Func{
 	"setp.le.u64":     loopSetpLeU64,
 	"setp.gt.u64":     loopSetpGtU64,
 	"setp.ge.u64":     loopSetpGeU64,
-	"setp.eq.s64":     loopSetpEqS64,
-	"setp.ne.s64":     loopSetpNeS64,
 	"setp.lt.s64":     loopSetpLtS64,
 	"setp.le.s64":     loopSetpLeS64,
 	"setp.gt.s64":     loopSetpGtS64,
@@ -2336,34 +2332,6 @@ func loopSetpGeU32(r Registers, o *Operands, m uint32) {
 	SetPred(r.Pred(o.D), m, p)
 }
 
-func loopSetpEqS32(r Registers, o *Operands, m uint32) {
-	a := r.S32(o.A)
-	b := r.S32(o.B)
-	var p uint32
-	for i := range Count {
-		x := a[i]
-		y := b[i]
-		if x == y {
-			p |= 1 << i
-		}
-	}
-	SetPred(r.Pred(o.D), m, p)
-}
-
-func loopSetpNeS32(r Registers, o *Operands, m uint32) {
-	a := r.S32(o.A)
-	b := r.S32(o.B)
-	var p uint32
-	for i := range Count {
-		x := a[i]
-		y := b[i]
-		if x != y {
-			p |= 1 << i
-		}
-	}
-	SetPred(r.Pred(o.D), m, p)
-}
-
 func loopSetpLtS32(r Registers, o *Operands, m uint32) {
 	a := r.S32(o.A)
 	b := r.S32(o.B)
@@ -2498,34 +2466,6 @@ func loopSetpGeU64(r Registers, o *Operands, m uint32) {
 		x := a[i]
 		y := b[i]
 		if x >= y {
-			p |= 1 << i
-		}
-	}
-	SetPred(r.Pred(o.D), m, p)
-}
-
-func loopSetpEqS64(r Registers, o *Operands, m uint32) {
-	a := r.S64(o.A)
-	b := r.S64(o.B)
-	var p uint32
-	for i := range Count {
-		x := a[i]
-		y := b[i]
-		if x == y {
-			p |= 1 << i
-		}
-	}
-	SetPred(r.Pred(o.D), m, p)
-}
-
-func loopSetpNeS64(r Registers, o *Operands, m uint32) {
-	a := r.S64(o.A)
-	b := r.S64(o.B)
-	var p uint32
-	for i := range Count {
-		x := a[i]
-		y := b[i]
-		if x != y {
 			p |= 1 << i
 		}
 	}

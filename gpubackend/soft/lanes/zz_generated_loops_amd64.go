@@ -96,8 +96,6 @@ var avxLoops = map[string]Func{
 	"setp.le.u32":     avxloopSetpLeU32,
 	"setp.gt.u32":     avxloopSetpGtU32,
 	"setp.ge.u32":     avxloopSetpGeU32,
-	"setp.eq.s32":     avxloopSetpEqS32,
-	"setp.ne.s32":     avxloopSetpNeS32,
 	"setp.lt.s32":     avxloopSetpLtS32,
 	"setp.le.s32":     avxloopSetpLeS32,
 	"setp.gt.s32":     avxloopSetpGtS32,
@@ -108,8 +106,6 @@ var avxLoops = map[string]Func{
 	"setp.le.u64":     avxloopSetpLeU64,
 	"setp.gt.u64":     avxloopSetpGtU64,
 	"setp.ge.u64":     avxloopSetpGeU64,
-	"setp.eq.s64":     avxloopSetpEqS64,
-	"setp.ne.s64":     avxloopSetpNeS64,
 	"setp.lt.s64":     avxloopSetpLtS64,
 	"setp.le.s64":     avxloopSetpLeS64,
 	"setp.gt.s64":     avxloopSetpGtS64,
@@ -418,12 +414,6 @@ func avxloopSetpGtU32(r Registers, o *Operands, m uint32)
 func avxloopSetpGeU32(r Registers, o *Operands, m uint32)
 
 //go:noescape
-func avxloopSetpEqS32(r Registers, o *Operands, m uint32)
-
-//go:noescape
-func avxloopSetpNeS32(r Registers, o *Operands, m uint32)
-
-//go:noescape
 func avxloopSetpLtS32(r Registers, o *Operands, m uint32)
 
 //go:noescape
@@ -452,12 +442,6 @@ func avxloopSetpGtU64(r Registers, o *Operands, m uint32)
 
 //go:noescape
 func avxloopSetpGeU64(r Registers, o *Operands, m uint32)
-
-//go:noescape
-func avxloopSetpEqS64(r Registers, o *Operands, m uint32)
-
-//go:noescape
-func avxloopSetpNeS64(r Registers, o *Operands, m uint32)
 
 //go:noescape
 func avxloopSetpLtS64(r Registers, o *Operands, m uint32)

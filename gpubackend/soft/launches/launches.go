@@ -92,7 +92,7 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 			&gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
 	// What it takes while it waits leaves what it needs when it runs.
-	needs := f.Entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))
+	needs := simt.HostBytes(f.Entry, dim(l.Block).Count(), uint64(l.Shared))
 	if !x.options.Host.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
@@ -20,69 +21,6 @@ type memType interface {
 }
 
 type regType interface{ uint16 | uint32 | uint64 }
-
-// fastAccess returns a faster version of a memory instruction, or nil.
-func fastAccess(in *inst, store bool) execFunc {
-	if in.mem.spin {
-		return nil
-	}
-	if in.more != nil {
-		return vectorAccess(in, store)
-	}
-	if in.mem.count != 1 {
-		return nil
-	}
-	reg := in.DW
-	if store {
-		reg = in.BW
-	}
-	switch {
-	case in.mem.space == ptx.Shared:
-		if in.AW == lanes.Width32 {
-			return accessOf[uint32](in, reg, store, true)
-		}
-		return accessOf[uint64](in, reg, store, true)
-	case in.AW == lanes.Width64 &&
-		(in.mem.space == ptx.Global || in.mem.space == ptx.Generic || in.mem.space == ptx.Const):
-		return accessOf[uint64](in, reg, store, false)
-	}
-	return nil
-}
-
-func accessOf[A uint32 | uint64](in *inst, reg lanes.Width, store, shared bool) execFunc {
-	switch {
-	case useAVX && in.mem.size == 4 && reg == lanes.Width32 && shared && !store &&
-		in.AW == lanes.Width32:
-		return loadSharedWords
-	case in.mem.size == 4 && reg == lanes.Width32:
-		return chooseAccess[uint32, uint32, A](store, shared)
-	case in.mem.size == 8 && reg == lanes.Width64:
-		return chooseAccess[uint64, uint64, A](store, shared)
-	case in.mem.size == 2 && reg == lanes.Width16:
-		return chooseAccess[uint16, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == lanes.Width16 && (store || !in.mem.signed):
-		return chooseAccess[uint8, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == lanes.Width16:
-		return chooseAccess[int8, uint16, A](store, shared)
-	case in.mem.size == 1 && reg == lanes.Width32 && (store || !in.mem.signed):
-		return chooseAccess[uint8, uint32, A](store, shared)
-	case in.mem.size == 1 && reg == lanes.Width32:
-		return chooseAccess[int8, uint32, A](store, shared)
-	}
-	return nil
-}
-
-func chooseAccess[M memType, R regType, A uint32 | uint64](store, shared bool) execFunc {
-	switch {
-	case store && shared:
-		return storeShared[M, R, A]
-	case store:
-		return storeGlobal[M, R]
-	case shared:
-		return loadShared[M, R, A]
-	}
-	return loadGlobal[M, R]
-}
 
 // inRange tells whether accesses of n bytes at the lanes' addresses are all
 // aligned and inside size bytes at base.
@@ -215,85 +153,85 @@ func moveOut[M memType, R regType, A uint32 | uint64](
 	}
 }
 
-func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
+func loadGlobal[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
 	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
-	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.imm, last.base, last.size, n, m) {
+	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.Imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
-		*lanes.Of[R](w.Registers, in.D) = *(*[lanes.Count]R)(at(uintptr(addr[0] + in.imm)))
+		*lanes.Of[R](w.Registers, in.D) = *(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm)))
 		return
 	}
-	if !inRange(addr, in.imm, last.base, last.size, n, m) {
+	if !inRange(addr, in.Imm, last.base, last.size, n, m) {
 		if w.turn(in, m) {
 			goto again
 		}
 		execLoad(w, in, m)
 		return
 	}
-	moveIn[M](0, addr, in.imm, lanes.Of[R](w.Registers, in.D), m)
+	moveIn[M](0, addr, in.Imm, lanes.Of[R](w.Registers, in.D), m)
 }
 
-func storeGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
+func storeGlobal[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
 	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
 	if n == uint64(unsafe.Sizeof(R(0))) && last.writable &&
-		spans(addr, in.imm, last.base, last.size, n, m) {
+		spans(addr, in.Imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
-		*(*[lanes.Count]R)(at(uintptr(addr[0] + in.imm))) = *lanes.Of[R](w.Registers, in.B)
+		*(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm))) = *lanes.Of[R](w.Registers, in.B)
 		return
 	}
-	if !last.writable || !inRange(addr, in.imm, last.base, last.size, n, m) {
+	if !last.writable || !inRange(addr, in.Imm, last.base, last.size, n, m) {
 		if w.turn(in, m) {
 			goto again
 		}
 		execStore(w, in, m)
 		return
 	}
-	moveOut[M](0, addr, in.imm, lanes.Of[R](w.Registers, in.B), m)
+	moveOut[M](0, addr, in.Imm, lanes.Of[R](w.Registers, in.B), m)
 }
 
 // turn makes the range that the first lane accesses the one that was accessed last. It returns
 // false if it is already, or there is none.
-func (w *warp) turn(in *inst, m uint32) bool {
-	at, c := w.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.imm, w.cache
+func (w *warp) turn(in *decoded.Inst, m uint32) bool {
+	at, c := w.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.Imm, w.cache
 	return at-c.last.base >= c.last.size && c.find(at, 1)
 }
 
-func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
+func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *decoded.Inst, m uint32) {
 	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
 		A(unsafe.Sizeof(M(0)))
-	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
+	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.Imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
 		*lanes.Of[R](w.Registers,
-			in.D) = *(*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
+			in.D) = *(*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.Imm))))
 		return
 	}
-	if !inRange(addr, A(in.imm), 0, size, n, m) {
+	if !inRange(addr, A(in.Imm), 0, size, n, m) {
 		execLoad(w, in, m)
 		return
 	}
-	moveIn[M](w.block.sharedBase, addr, A(in.imm), lanes.Of[R](w.Registers, in.D), m)
+	moveIn[M](w.block.sharedBase, addr, A(in.Imm), lanes.Of[R](w.Registers, in.D), m)
 }
 
-func storeShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
+func storeShared[M memType, R regType, A uint32 | uint64](w *warp, in *decoded.Inst, m uint32) {
 	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
 		A(unsafe.Sizeof(M(0)))
-	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
+	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.Imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
-		to := (*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
+		to := (*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.Imm))))
 		*to = *lanes.Of[R](w.Registers, in.B)
 		return
 	}
-	if !inRange(addr, A(in.imm), 0, size, n, m) {
+	if !inRange(addr, A(in.Imm), 0, size, n, m) {
 		execStore(w, in, m)
 		return
 	}
-	moveOut[M](w.block.sharedBase, addr, A(in.imm), lanes.Of[R](w.Registers, in.B), m)
+	moveOut[M](w.block.sharedBase, addr, A(in.Imm), lanes.Of[R](w.Registers, in.B), m)
 }
 
 // loadSharedWords is loadShared for words with the help of gather32AVX.
-func loadSharedWords(w *warp, in *inst, m uint32) {
-	addr, off, size := w.U32(in.A), uint32(in.imm), uint32(w.block.run.sharedSize)
+func loadSharedWords(w *warp, in *decoded.Inst, m uint32) {
+	addr, off, size := w.U32(in.A), uint32(in.Imm), uint32(w.block.run.sharedSize)
 	switch {
 	case spans(addr, off, 0, size, 4, m):
 		// SAFETY: the span has been checked.

@@ -115,7 +115,7 @@ func TestStencil(t *testing.T) {
 	}
 	for _, g := range d.prog.Globals() {
 		if g.Name == "calls" {
-			equal(t, "calls", get[int32](d, d.prog.addresses[g.variable], 1), []int32{8})
+			equal(t, "calls", get[int32](d, d.prog.Addresses[g.Variable], 1), []int32{8})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -34,19 +35,6 @@ type barrier struct {
 	// Results of bar.red.
 	count    uint32
 	all, any bool
-}
-
-// barrierOp describes bar and barrier instructions.
-type barrierOp struct {
-	id      uint32
-	idWidth lanes.Width
-	// count is the register with the number of threads, 0 for all.
-	count      uint32
-	countWidth lanes.Width
-	arrive     bool
-	// reduce is popc, and, or, or "" for none; pred the predicate reduced.
-	reduce string
-	pred   uint32
 }
 
 // newBlock makes a block whose memory and warps serve one grid block after the
@@ -83,12 +71,12 @@ func (b *block) start(id Dim, number uint64) {
 		if fresh {
 			root = b.worker.newFrame(b.run.fn)
 			w.root = root
-			w.needLocal(b.run.fn.localSize)
+			w.needLocal(b.run.fn.LocalSize)
 		}
 		w.enter(root)
 		w.fillSpecials(root, fresh)
 		w.fillLocals(root)
-		w.splits = append(w.splits, split{pc: b.run.fn.entry, mask: ^w.dead, frame: root})
+		w.splits = append(w.splits, split{pc: b.run.fn.Entry, mask: ^w.dead, frame: root})
 	}
 }
 
@@ -153,10 +141,10 @@ func (b *block) ended(w *warp, m uint32) {
 
 // arrive executes a barrier instruction for the lanes of m. It reports whether
 // they go on at once.
-func (b *block) arrive(w *warp, in *inst, m uint32) bool {
-	op := &in.more.barrier
+func (b *block) arrive(w *warp, in *decoded.Inst, m uint32) bool {
+	op := &in.More.Barrier
 	first := lanes.First(m)
-	id := w.Lane(op.id, op.idWidth, first)
+	id := w.Lane(op.ID, op.IDWidth, first)
 	if id >= barriers {
 		w.failAt(first, cudaabi.ErrorIllegalInstruction, "barrier %d", id)
 		return false
@@ -166,21 +154,21 @@ func (b *block) arrive(w *warp, in *inst, m uint32) bool {
 		*bar = barrier{all: true}
 	}
 	threads := bits.OnesCount32(m)
-	if op.countWidth != 0 {
-		bar.expected = int(w.Lane(op.count, op.countWidth, first))
+	if op.CountWidth != 0 {
+		bar.expected = int(w.Lane(op.Count, op.CountWidth, first))
 		// Barriers with a count are counted in whole warps.
 		if m == ^w.dead {
 			threads = lanes.Count
 		}
 	}
 	bar.arrived += threads
-	if op.reduce != "" {
-		p := *w.Pred(op.pred)
+	if op.Reduce != "" {
+		p := *w.Pred(op.Pred)
 		bar.count += uint32(bits.OnesCount32(p & m))
 		bar.all = bar.all && p&m == m
 		bar.any = bar.any || p&m != 0
 	}
-	if op.arrive {
+	if op.Arrive {
 		w.pc++
 		b.complete(int(id))
 		return true
@@ -213,9 +201,9 @@ func (b *block) complete(id int) {
 
 // released lets a split go on after a barrier, with the result of bar.red.
 func (w *warp) released(s *split, bar *barrier) {
-	in := &w.prog.code[s.pc]
+	in := &w.prog.Code[s.pc]
 	r := s.frame.Registers
-	switch in.more.barrier.reduce {
+	switch in.More.Barrier.Reduce {
 	case "popc":
 		r.Fill(in.D, in.DW, uint64(bar.count), s.mask)
 	case "and":

@@ -8,78 +8,51 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/printf"
 )
 
 // builtinFunc executes a call of a function that the driver provides.
-type builtinFunc func(w *warp, site *callSite, m uint32)
+type builtinFunc func(w *warp, site *decoded.CallSite, m uint32)
 
-// builtins are the functions that device code calls without defining them.
-var builtins map[string]builtinFunc
-
-func init() {
-	builtins = map[string]builtinFunc{
-		"vprintf":      builtinPrintf,
-		"malloc":       builtinMalloc,
-		"free":         builtinFree,
-		"__assertfail": builtinAssert,
-
-		"cudaGraphSetConditional": builtinSetConditional,
-	}
-}
-
-// checkBuiltin makes sure that a call passes what the builtin function takes.
-func checkBuiltin(name string, site *callSite) error {
-	want := map[string][]uint64{
-		"vprintf":      {8, 8},
-		"malloc":       {8},
-		"free":         {8},
-		"__assertfail": {8, 8, 4, 8, 8},
-
-		"cudaGraphSetConditional": {8, 4},
-	}[name]
-	ok := len(site.args) == len(want) && len(site.results) <= 1
-	for i := 0; ok && i < len(want); i++ {
-		ok = site.args[i].size == want[i]
-	}
-	if !ok {
-		return fmt.Errorf("call of %s with parameters of other sizes", name)
-	}
-	return nil
+// builtinFuncs are those functions.
+var builtinFuncs = [decoded.Builtins]builtinFunc{
+	decoded.BuiltinPrintf: printfOf, decoded.BuiltinMalloc: mallocOf, decoded.BuiltinFree: freeOf,
+	decoded.BuiltinAssert: assertOf, decoded.BuiltinSetConditional: setConditionalOf,
 }
 
 // argument is a lane's value of a parameter.
-func (w *warp) argument(value callValue, lane int) uint64 {
-	return peek(w.localOf(value, lane), uint8(value.size))
+func (w *warp) argument(value decoded.Value, lane int) uint64 {
+	return peek(w.localOf(value, lane), uint8(value.Size))
 }
 
-func (w *warp) localOf(value callValue, lane int) uintptr {
-	return w.localBase + uintptr(lane)*uintptr(w.localStride) + uintptr(w.frame.local+value.at)
+func (w *warp) localOf(value decoded.Value, lane int) uintptr {
+	return w.localBase + uintptr(lane)*uintptr(w.localStride) + uintptr(w.frame.local+value.At)
 }
 
 // result stores a lane's result if the call has one.
-func (w *warp) result(site *callSite, lane int, value uint64) {
-	if len(site.results) > 0 {
-		poke(w.localOf(site.results[0], lane), uint8(site.results[0].size), value)
+func (w *warp) result(site *decoded.CallSite, lane int, value uint64) {
+	if len(site.Results) > 0 {
+		poke(w.localOf(site.Results[0], lane), uint8(site.Results[0].Size), value)
 	}
 }
 
-func builtinMalloc(w *warp, site *callSite, m uint32) {
+func mallocOf(w *warp, site *decoded.CallSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
 		lane := lanes.First(s)
 		var addr uint64
 		if heap := w.block.run.Heap; heap != nil {
-			addr = heap.Malloc(w.argument(site.args[0], lane))
+			addr = heap.Malloc(w.argument(site.Args[0], lane))
 		}
 		w.result(site, lane, addr)
 	}
 }
 
-func builtinFree(w *warp, site *callSite, m uint32) {
+func freeOf(w *warp, site *decoded.CallSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
 		lane := lanes.First(s)
-		addr := w.argument(site.args[0], lane)
+		addr := w.argument(site.Args[0], lane)
 		if addr == 0 {
 			continue
 		}
@@ -90,11 +63,11 @@ func builtinFree(w *warp, site *callSite, m uint32) {
 	}
 }
 
-// builtinSetConditional sets the condition of a node of the graph that the kernel belongs to.
-func builtinSetConditional(w *warp, site *callSite, m uint32) {
+// setConditionalOf sets the condition of a node of the graph that the kernel belongs to.
+func setConditionalOf(w *warp, site *decoded.CallSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
 		lane := lanes.First(s)
-		handle, value := w.argument(site.args[0], lane), uint32(w.argument(site.args[1], lane))
+		handle, value := w.argument(site.Args[0], lane), uint32(w.argument(site.Args[1], lane))
 		if set := w.block.run.SetConditional; set == nil || !set(handle, value) {
 			w.failAt(lane, cudaabi.ErrorLaunchFailed, "%#x is no conditional handle", handle)
 			return
@@ -122,18 +95,18 @@ func (w *warp) text(addr uint64, lane int) (string, bool) {
 	return b.String(), true
 }
 
-// builtinAssert prints the message of a failed assertion for each lane.
-func builtinAssert(w *warp, site *callSite, m uint32) {
+// assertOf prints the message of a failed assertion for each lane.
+func assertOf(w *warp, site *decoded.CallSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
 		lane := bits.TrailingZeros32(s)
-		expr, ok1 := w.text(w.argument(site.args[0], lane), lane)
-		file, ok2 := w.text(w.argument(site.args[1], lane), lane)
-		function, ok3 := w.text(w.argument(site.args[3], lane), lane)
+		expr, ok1 := w.text(w.argument(site.Args[0], lane), lane)
+		file, ok2 := w.text(w.argument(site.Args[1], lane), lane)
+		function, ok3 := w.text(w.argument(site.Args[3], lane), lane)
 		if !ok1 || !ok2 || !ok3 {
 			return
 		}
 		message := fmt.Sprintf("%s:%d: %s: block: %v, thread: %v Assertion `%s` failed.\n", file,
-			w.argument(site.args[2], lane), function, w.block.id, w.tid(uint32(lane)), expr)
+			w.argument(site.Args[2], lane), function, w.block.id, w.tid(uint32(lane)), expr)
 		w.block.run.write(w.block.run.Assert, []byte(message))
 	}
 	w.failAt(lanes.First(m), cudaabi.ErrorAssert, "assertion failed")
@@ -155,15 +128,15 @@ func (r laneReader) Word(addr, size uint64) (word uint64, ok bool) {
 
 func (r laneReader) Text(addr uint64) (text string, ok bool) { return r.w.text(addr, r.lane) }
 
-// builtinPrintf prints for each lane.
-func builtinPrintf(w *warp, site *callSite, m uint32) {
+// printfOf prints for each lane.
+func printfOf(w *warp, site *decoded.CallSite, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
 		lane := lanes.First(s)
-		format, ok := w.text(w.argument(site.args[0], lane), lane)
+		format, ok := w.text(w.argument(site.Args[0], lane), lane)
 		if !ok {
 			return
 		}
-		message, count, ok := printf.Format(format, w.argument(site.args[1], lane),
+		message, count, ok := printf.Format(format, w.argument(site.Args[1], lane),
 			laneReader{w, lane})
 		if !ok {
 			return

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
@@ -23,7 +24,7 @@ type device struct {
 	mem  []byte
 	base uint64
 	used uint64
-	prog *Program
+	prog *decoded.Program
 
 	stdout, assert bytes.Buffer
 	heap           *kernelheap.Heap
@@ -89,7 +90,7 @@ func parseText(tb testing.TB, file string, text []byte) *ptx.Module {
 // load loads a module and gives its globals memory.
 func (d *device) load(m *ptx.Module) {
 	d.tb.Helper()
-	prog, err := Load(m, nil)
+	prog, err := decoded.Load(m, nil)
 	if err != nil {
 		d.tb.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func (d *device) load(m *ptx.Module) {
 }
 
 // params packs values by the kernel's layout.
-func (d *device) params(k *Kernel, args []any) []byte {
+func (d *device) params(k *decoded.Kernel, args []any) []byte {
 	d.tb.Helper()
 	if len(args) != len(k.Params) {
 		d.tb.Fatalf("%s: %d arguments, %d parameters", k.Name, len(args), len(k.Params))

@@ -6,7 +6,7 @@
 // # Use
 //
 //	module, err := ptx.Parse(text, memory)
-//	program, err := simt.Load(module, memory)  // all unknown instructions are refused here
+//	program, err := decoded.Load(module, memory) // all unknown instructions are refused here
 //	err = program.Link(addressOf)            // after the globals have got device memory
 //	kernel := program.Kernel("vectorAdd")
 //	err = (&simt.Launch{Kernel: kernel, Grid: ..., Block: ..., Params: ..., Memory: mem}).Run(ctx)
@@ -17,8 +17,8 @@
 //
 // # Model
 //
-// A kernel is decoded once into a compact form. A warp of 32 lanes executes an
-// instruction for all its active lanes before the next; registers are arrays
+// Package decoded has made a kernel into instructions of a compact form. A warp of 32 lanes
+// executes an instruction for all its active lanes before the next; registers are arrays
 // over lanes. Lanes that take different ways at a branch become splits of the
 // warp, each with its own program counter. The split that is furthest behind
 // runs first, and splits that meet at an instruction become one again; a split
@@ -42,24 +42,14 @@
 //
 // # Files
 //
-//	a program          program.go load.go weigh.go (what it takes of the host's memory)
-//	its decoding       decode.go modifiers.go opcodes.go inst.go (a decoded instruction)
-//	                   decode_bits.go decode_compare.go decode_control.go decode_convert.go
-//	                   decode_float.go decode_integer.go decode_memory.go decode_texture.go
-//	                   decode_video.go decode_carry.go
-//	a launch           launch.go run.go block.go warp.go loop.go (rounds of a warp)
-//	                   hostmemory.go (what it takes of the host's)
-//	registers          special.go (package lanes has them, and what computes on them)
-//	executing          call.go move.go warpop.go (among lanes)
-//	memory             memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go avx_*.go
-//	                   atomic.go mbarrier.go
-//	textures           texture.go texture_exec.go (package sampler reads them)
-//	built in           builtin.go (package kernelheap is their malloc, printf formats)
-//
-// Decoding and executing are one package. A decoded instruction is a function and the offsets of
-// its registers: what decodes names nearly each function that executes, and these share the warp's
-// registers without a call between. As two packages they would have an interface of some hundred
-// names.
+//	a launch      launch.go run.go block.go warp.go loop.go (rounds of a warp)
+//	              hostmemory.go (what it takes of the host's)
+//	registers     special.go (package lanes has them, and what computes on them)
+//	operations    exec.go (which function executes which) call.go warpop.go (among lanes)
+//	memory        memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go avx_*.go
+//	              atomic.go mbarrier.go
+//	textures      texture.go texture_exec.go (package sampler reads them)
+//	built in      builtin.go (package kernelheap is their malloc, printf formats)
 //
 // # Concurrency
 //

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 )
 
 // memory is device memory of a page for the example.
@@ -31,7 +31,7 @@ func (m *memory) Lookup(addr uint64) (base, end uint64, writable, ok bool) {
 }
 
 // place gives each global an address.
-func (m *memory) place(globals []simt.Global) map[string]uint64 {
+func (m *memory) place(globals []decoded.Global) map[string]uint64 {
 	places, next := make(map[string]uint64), m.base
 	for _, g := range globals {
 		next = (next + uint64(g.Align) - 1) &^ (uint64(g.Align) - 1)
@@ -42,7 +42,7 @@ func (m *memory) place(globals []simt.Global) map[string]uint64 {
 }
 
 // fill copies the globals' initial contents to their places.
-func (m *memory) fill(p *simt.Program, places map[string]uint64) {
+func (m *memory) fill(p *decoded.Program, places map[string]uint64) {
 	for _, g := range p.Globals() {
 		at := places[g.Name] - m.base
 		if err := p.Fill(&g, m.bytes[at:at+g.Size]); err != nil {

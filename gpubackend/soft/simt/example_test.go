@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -44,7 +45,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	program, err := simt.Load(module, nil)
+	program, err := decoded.Load(module, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
@@ -70,7 +71,7 @@ func runBody(
 	if err != nil {
 		return
 	}
-	p, err := Load(m, nil)
+	p, err := decoded.Load(m, nil)
 	if err != nil {
 		var reason *ptx.Error
 		if !errors.As(err, &reason) || reason.Line == 0 {

@@ -2,15 +2,20 @@
 
 package simt
 
-import "github.com/paracuda/paracuda/gpubackend/soft/lanes"
+import (
+	"reflect"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+)
 
 // What a launch takes of the host's memory: for each worker a block with its warps and the kernel's
 // own registers and local memory, from the start; then registers and local memory of calls, as
 // these get deeper. All of it is given back at the end.
 
 var (
-	warpBytes  = sizeOf[warp]() + 2*lanes.Count*sizeOf[split]()
-	frameBytes = sizeOf[frame]() + 2*2*8 + slabBytes
+	warpBytes  = sizeOf2[warp]() + 2*lanes.Count*sizeOf2[split]()
+	frameBytes = sizeOf2[frame]() + 2*2*8 + slabBytes
 )
 
 // slabBytes is what lanes.NewSlab takes beside the size.
@@ -20,7 +25,7 @@ const slabBytes = lanes.SlabAlign + 8
 // memory for that. More of them leave half of what the process may have to other launches; where
 // blocks must run together, there are all or none.
 func (r *launchRun) admit() (workers int) {
-	r.workerBytes = r.Kernel.HostBytes(r.Block.Count(), uint64(r.SharedBytes))
+	r.workerBytes = HostBytes(r.Kernel, r.Block.Count(), uint64(r.SharedBytes))
 	spare := r.HostMemory.Limit() / 2
 	for workers < r.Workers {
 		more := workers > 0 && !r.Cooperative
@@ -44,24 +49,26 @@ func (k *worker) leave() {
 }
 
 // HostBytes is what a launch takes of the host's memory at least: with one block at a time.
-func (k *Kernel) HostBytes(threads, sharedBytes uint64) uint64 {
+func HostBytes(k *decoded.Kernel, threads, sharedBytes uint64) uint64 {
 	warps := (threads + lanes.Count - 1) / lanes.Count
-	each := warpBytes + frameBytes + uint64(k.fn.frameSize)
-	if k.fn.localSize > 0 {
-		each += localStride(k.fn.localSize)*lanes.Count + slabBytes
+	each := warpBytes + frameBytes + uint64(k.Function.FrameSize)
+	if k.Function.LocalSize > 0 {
+		each += localStride(k.Function.LocalSize)*lanes.Count + slabBytes
 	}
-	shared := k.dynamicAt + sharedBytes + k.reservedBytes() + slabBytes
-	return uint64(len(k.Program.decoded))*sliceBytes + shared + warps*each
+	shared := k.DynamicAt + sharedBytes + reservedBytes(k) + slabBytes
+	return uint64(len(k.Program.Decoded))*sliceBytes + shared + warps*each
 }
 
 const sliceBytes = 24
 
+func sizeOf2[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }
+
 // reservedBytes is what reserved shared memory takes at most.
-func (k *Kernel) reservedBytes() uint64 {
+func reservedBytes(k *decoded.Kernel) uint64 {
 	if k.Reserved == 0 {
 		return 0
 	}
-	return k.Reserved + reservedAlign
+	return k.Reserved + decoded.ReservedAlign
 }
 
 // localStride is what each lane has for so much local memory.
@@ -74,15 +81,15 @@ func localStride(size uint64) uint64 {
 }
 
 // callFrame returns a frame for a call, nil where there is no memory.
-func (k *worker) callFrame(fn *function) *frame {
-	if pool := k.frames[fn.index]; len(pool) > 0 {
+func (k *worker) callFrame(fn *decoded.Function) *frame {
+	if pool := k.frames[fn.Index]; len(pool) > 0 {
 		f := pool[len(pool)-1]
-		k.frames[fn.index] = pool[:len(pool)-1]
+		k.frames[fn.Index] = pool[:len(pool)-1]
 		f.free = false
 		k.used++
 		return f
 	}
-	if k.memory.Take(frameBytes+uint64(fn.frameSize)) != nil {
+	if k.memory.Take(frameBytes+uint64(fn.FrameSize)) != nil {
 		return nil
 	}
 	f := k.newFrame(fn)
@@ -95,7 +102,7 @@ func (k *worker) callFrame(fn *function) *frame {
 func (k *worker) freeFrame(f *frame) {
 	f.free = true
 	k.used--
-	k.frames[f.fn.index] = append(k.frames[f.fn.index], f)
+	k.frames[f.fn.Index] = append(k.frames[f.fn.Index], f)
 }
 
 // freeFrames keeps the frames of calls that never returned, since their threads ended in them.
@@ -113,7 +120,7 @@ func (k *worker) freeFrames() {
 // takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the
 // first was taken at the start.
 func (k *worker) takeLocal(w *warp, stride uint64) bool {
-	if w.localStride == 0 && stride == localStride(k.run.fn.localSize) && k.run.fn.localSize > 0 {
+	if w.localStride == 0 && stride == localStride(k.run.fn.LocalSize) && k.run.fn.LocalSize > 0 {
 		return true
 	}
 	if k.memory.Take(stride*lanes.Count+slabBytes) != nil {

@@ -85,7 +85,7 @@ func TestFewerBlocksAtATime(t *testing.T) {
 	d.load(parseText(t, "deep", deep()))
 	l := d.launch("go", linear(8), linear(1), uint32(0), uint32(0))
 	l.Workers = 8
-	one := l.Kernel.HostBytes(1, 0)
+	one := HostBytes(l.Kernel, 1, 0)
 	for _, x := range []struct {
 		memory      uint64
 		cooperative bool

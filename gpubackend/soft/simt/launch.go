@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
 )
 
@@ -31,7 +32,7 @@ type Memory interface {
 
 // A Launch is one execution of a kernel over a grid.
 type Launch struct {
-	Kernel *Kernel
+	Kernel *decoded.Kernel
 	Grid   Dim
 	Block  Dim
 	// SharedBytes is the dynamic shared memory of a block.

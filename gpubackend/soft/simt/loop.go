@@ -4,13 +4,14 @@ package simt
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
 // execute runs the current split until it ends, waits, or meets another one. It
 // reports true when the turn of the warp is over.
 func (w *warp) execute() bool {
-	code := w.prog.code
+	code := w.prog.Code
 	pc := w.pc
 	var n uint64
 	for {
@@ -21,19 +22,19 @@ func (w *warp) execute() bool {
 			return false
 		}
 		in := &code[pc]
-		m := w.active & (*w.Pred(in.guard) ^ in.guardFlip)
+		m := w.active & (*w.Pred(in.Guard) ^ in.GuardFlip)
 		n++
-		switch in.kind {
-		case kindALU:
+		switch in.Kind {
+		case decoded.KindCompute:
 			if m != 0 {
-				in.compute(w.Registers, &in.Operands, m|w.dead)
+				in.Compute(w.Registers, &in.Operands, m|w.dead)
 			}
 			pc++
 			continue
-		case kindMemory:
+		case decoded.KindExecute:
 			if m != 0 {
 				w.pc = pc
-				in.exec(w, in, m)
+				execs[in.Op](w, in, m)
 				if w.fault != nil {
 					w.count(n)
 					return true
@@ -41,24 +42,24 @@ func (w *warp) execute() bool {
 			}
 			pc++
 			continue
-		case kindBranch:
+		case decoded.KindBranch:
 			switch m {
 			case 0:
 				pc++
 				continue
 			case w.active:
-				if in.target > pc {
-					pc = in.target
+				if in.Target > pc {
+					pc = in.Target
 					continue
 				}
-				pc = in.target
+				pc = in.Target
 				if w.fuel--; w.fuel > 0 && len(w.splits) == 0 {
 					continue
 				}
 			default:
 				w.count(n)
 				n = 0
-				pc = w.diverge(pc, in.target, m)
+				pc = w.diverge(pc, in.Target, m)
 			}
 			w.pc = pc
 			if w.fuel <= 0 {
@@ -107,22 +108,22 @@ func (w *warp) diverge(pc, target int32, m uint32) int32 {
 // control executes an instruction that isn't a plain computation, for the lanes
 // of m, which are all the active ones. It reports false when the current split
 // doesn't go on.
-func (w *warp) control(in *inst, m uint32) bool {
-	switch in.kind {
-	case kindBranchIndex:
+func (w *warp) control(in *decoded.Inst, m uint32) bool {
+	switch in.Kind {
+	case decoded.KindBranchIndex:
 		return w.branchIndex(in, m)
-	case kindCall:
+	case decoded.KindCall:
 		return w.call(in, m)
-	case kindReturn:
+	case decoded.KindReturn:
 		return w.ret(m)
-	case kindExit:
+	case decoded.KindExit:
 		w.exit(m)
 		return false
-	case kindBarrier:
+	case decoded.KindBarrier:
 		return w.block.arrive(w, in, m)
-	case kindSync:
+	case decoded.KindSync:
 		return w.sync(in, m)
-	case kindYield:
+	case decoded.KindYield:
 		w.fuel = 0
 		w.push(split{pc: w.pc + 1, mask: m, frame: w.frame})
 		w.fair = true
@@ -133,8 +134,8 @@ func (w *warp) control(in *inst, m uint32) bool {
 }
 
 // branchIndex is brx.idx: the lanes go where their index says.
-func (w *warp) branchIndex(in *inst, m uint32) bool {
-	targets := in.more.targets
+func (w *warp) branchIndex(in *decoded.Inst, m uint32) bool {
+	targets := in.More.Targets
 	for rest := m; rest != 0; {
 		lane := lanes.First(rest)
 		index := w.Lane(in.A, in.AW, lane)
@@ -166,19 +167,19 @@ func (w *warp) exit(m uint32) {
 
 // sync executes an instruction that all lanes of a member mask execute together. Lanes may name
 // different masks: each set of them is by itself (the tiles of a cooperative group, for example).
-func (w *warp) sync(in *inst, m uint32) bool {
-	op := &in.more.sync
+func (w *warp) sync(in *decoded.Inst, m uint32) bool {
+	op := &in.More.Sync
 	ready := uint32(0)
 	for rest := m; rest != 0; {
-		members := uint32(w.Lane(op.mask, op.maskWidth, lanes.First(rest)))
+		members := uint32(w.Lane(op.Mask, op.MaskWidth, lanes.First(rest)))
 		group := w.naming(op, rest, members)
 		rest &^= group
 		if missing := members &^ w.dead &^ group; missing != 0 && !w.forced {
 			w.await(op, group, members)
 			continue
 		}
-		if op.exec != nil {
-			op.exec(w, in, group)
+		if op.Op != decoded.OpNone {
+			execs[op.Op](w, in, group)
 		}
 		ready |= group
 	}
@@ -194,10 +195,10 @@ func (w *warp) sync(in *inst, m uint32) bool {
 }
 
 // naming returns the lanes of m that name those members.
-func (w *warp) naming(op *syncOp, m, members uint32) uint32 {
+func (w *warp) naming(op *decoded.Sync, m, members uint32) uint32 {
 	same := uint32(0)
 	for s := m; s != 0; s &= s - 1 {
-		if i := lanes.First(s); uint32(w.Lane(op.mask, op.maskWidth, i)) == members {
+		if i := lanes.First(s); uint32(w.Lane(op.Mask, op.MaskWidth, i)) == members {
 			same |= 1 << i
 		}
 	}
@@ -205,10 +206,10 @@ func (w *warp) naming(op *syncOp, m, members uint32) uint32 {
 }
 
 // await lets lanes wait for the other members.
-func (w *warp) await(op *syncOp, group, members uint32) {
+func (w *warp) await(op *decoded.Sync, group, members uint32) {
 	w.fuel-- // whatever brings them here again, others get their turn, and the launch may end
 	state := splitSync
-	if op.exec == nil {
+	if op.Op == decoded.OpNone {
 		state = splitWarpBarrier
 	}
 	w.push(split{pc: w.pc, mask: group, frame: w.frame, state: state, wait: members})

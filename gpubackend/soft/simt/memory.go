@@ -7,24 +7,9 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-)
-
-// Windows of the generic address space: the upper byte of an address says which
-// one it is in. User addresses of the CPU have an upper byte of 0.
-const (
-	windowShift = 56
-	// SharedWindow is where a block's shared memory begins.
-	SharedWindow uint64 = 1 << windowShift
-	// LocalWindow is where a thread's local memory begins.
-	LocalWindow uint64 = 2 << windowShift
-	// ParamWindow is where a kernel's parameters begin.
-	ParamWindow uint64 = 3 << windowShift
-	// FunctionWindow is where the addresses of device functions begin.
-	FunctionWindow uint64 = 4 << windowShift
-	// ReferenceWindow is where the numbers of texture and surface references begin.
-	ReferenceWindow uint64 = 5 << windowShift
 )
 
 // memRange is a range of valid device addresses.
@@ -57,7 +42,7 @@ func (c *memCache) find(addr, n uint64) bool {
 			return true
 		}
 	}
-	if c.memory == nil || addr>>windowShift != 0 {
+	if c.memory == nil || addr>>decoded.WindowShift != 0 {
 		return false
 	}
 	base, end, writable, ok := c.memory.Lookup(addr)
@@ -75,8 +60,8 @@ type addresses [lanes.Count]uintptr
 
 // locate finds out where the accesses of in go, each of n bytes. It reports
 // false after a fault.
-func (w *warp) locate(in *inst, m uint32, n uint64, write bool, p *addresses) bool {
-	return w.locateAt(in.A, in.AW, in.imm, in.mem.space, m, n, write, p)
+func (w *warp) locate(in *decoded.Inst, m uint32, n uint64, write bool, p *addresses) bool {
+	return w.locateAt(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p)
 }
 
 // locateAt is locate for the address register a with offset off.
@@ -94,11 +79,11 @@ func (w *warp) locateAt(
 		at := addr[i] + off
 		switch space {
 		case ptx.Shared:
-			at = at&0xffffffff | SharedWindow
+			at = at&0xffffffff | decoded.SharedWindow
 		case ptx.Local:
-			at = at&0xffffffff | LocalWindow
+			at = at&0xffffffff | decoded.LocalWindow
 		case ptx.Param:
-			at = at&0xffffffff | ParamWindow
+			at = at&0xffffffff | decoded.ParamWindow
 		}
 		if p[i] = w.resolve(at, i, n, write); p[i] == 0 {
 			return false
@@ -113,8 +98,8 @@ func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
 		w.failAt(lane, cudaabi.ErrorMisalignedAddress, "misaligned address %#x for %d bytes", at, n)
 		return 0
 	}
-	off := at & (1<<windowShift - 1)
-	switch at >> windowShift {
+	off := at & (1<<decoded.WindowShift - 1)
+	switch at >> decoded.WindowShift {
 	case 0:
 		c := w.cache
 		if off := at - c.last.base; off >= c.last.size || c.last.size-off < n {
@@ -126,15 +111,15 @@ func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
 			break
 		}
 		return uintptr(at)
-	case SharedWindow >> windowShift:
+	case decoded.SharedWindow >> decoded.WindowShift:
 		if size := w.block.run.sharedSize; off < size && size-off >= n {
 			return w.block.sharedBase + uintptr(off)
 		}
-	case LocalWindow >> windowShift:
+	case decoded.LocalWindow >> decoded.WindowShift:
 		if size := w.localStride; off < size && size-off >= n {
 			return w.localBase + uintptr(lane)*uintptr(size) + uintptr(off)
 		}
-	case ParamWindow >> windowShift:
+	case decoded.ParamWindow >> decoded.WindowShift:
 		if size := uint64(len(w.block.run.Params)); off < size && size-off >= n && !write {
 			return w.block.run.paramBase + uintptr(off)
 		}
@@ -156,7 +141,7 @@ func (w *warp) failAt(lane int, code int, format string, args ...any) {
 	if w.fault != nil {
 		return
 	}
-	line := w.prog.code[w.pc].line
+	line := w.prog.Code[w.pc].Line
 	w.fault = &Fault{Code: code,
 		Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
 			fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id,
@@ -164,35 +149,35 @@ func (w *warp) failAt(lane int, code int, format string, args ...any) {
 }
 
 // execLoad is ld in all its forms.
-func execLoad(w *warp, in *inst, m uint32) {
+func execLoad(w *warp, in *decoded.Inst, m uint32) {
 	var p addresses
-	size := uint64(in.mem.size)
-	if !w.locate(in, m, size*uint64(in.mem.count), false, &p) {
+	size := uint64(in.Mem.Size)
+	if !w.locate(in, m, size*uint64(in.Mem.Count), false, &p) {
 		return
 	}
-	w.spent(in.mem.spin)
-	if in.more == nil {
+	w.spent(in.Mem.Spin)
+	if in.More == nil {
 		w.loadElement(in, &p, 0, in.D, in.DW, m)
 		return
 	}
-	for k, reg := range in.more.regs {
-		w.loadElement(in, &p, uintptr(k)*uintptr(size), reg, in.more.widths[k], m)
+	for k, reg := range in.More.Regs {
+		w.loadElement(in, &p, uintptr(k)*uintptr(size), reg, in.More.Widths[k], m)
 	}
 }
 
-func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd lanes.Width,
+func (w *warp) loadElement(in *decoded.Inst, p *addresses, off uintptr, reg uint32, wd lanes.Width,
 	m uint32) {
 	var v [lanes.Count]uint64
 	read := peek
-	if in.mem.spin {
+	if in.Mem.Spin {
 		read = peekShared
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
-		v[i] = read(p[i]+off, in.mem.size)
+		v[i] = read(p[i]+off, in.Mem.Size)
 	}
-	if in.mem.signed {
-		shift := 64 - 8*uint(in.mem.size)
+	if in.Mem.Signed {
+		shift := 64 - 8*uint(in.Mem.Size)
 		for i := range v {
 			v[i] = uint64(int64(v[i]<<shift) >> shift)
 		}
@@ -201,64 +186,64 @@ func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd l
 }
 
 // execStore is st in all its forms.
-func execStore(w *warp, in *inst, m uint32) {
+func execStore(w *warp, in *decoded.Inst, m uint32) {
 	var p addresses
 	var v [lanes.Count]uint64
-	size := uint64(in.mem.size)
-	if !w.locate(in, m, size*uint64(in.mem.count), true, &p) {
+	size := uint64(in.Mem.Size)
+	if !w.locate(in, m, size*uint64(in.Mem.Count), true, &p) {
 		return
 	}
 	write := poke
-	if in.mem.spin {
+	if in.Mem.Spin {
 		write = pokeShared
 	}
 	regs, widths := []uint32{in.B}, []lanes.Width{in.BW}
-	if in.more != nil {
-		regs, widths = in.more.regs, in.more.widths
+	if in.More != nil {
+		regs, widths = in.More.Regs, in.More.Widths
 	}
 	for k, reg := range regs {
 		w.Load(reg, widths[k], &v)
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
-			write(p[i]+uintptr(k)*uintptr(size), in.mem.size, v[i])
+			write(p[i]+uintptr(k)*uintptr(size), in.Mem.Size, v[i])
 		}
 	}
 }
 
 // execLoadParam is ld.param of a kernel's parameter, the same for all lanes.
-func execLoadParam(w *warp, in *inst, m uint32) {
-	size := uint64(in.mem.size)
-	at := w.block.run.paramBase + uintptr(in.imm)
-	for k := range uint64(in.mem.count) {
-		value := peek(at+uintptr(k*size), in.mem.size)
-		if in.mem.signed {
-			shift := 64 - 8*uint(in.mem.size)
+func execLoadParam(w *warp, in *decoded.Inst, m uint32) {
+	size := uint64(in.Mem.Size)
+	at := w.block.run.paramBase + uintptr(in.Imm)
+	for k := range uint64(in.Mem.Count) {
+		value := peek(at+uintptr(k*size), in.Mem.Size)
+		if in.Mem.Signed {
+			shift := 64 - 8*uint(in.Mem.Size)
 			value = uint64(int64(value<<shift) >> shift)
 		}
-		if in.more == nil {
+		if in.More == nil {
 			w.Fill(in.D, in.DW, value, m)
 		} else {
-			w.Fill(in.more.regs[k], in.more.widths[k], value, m)
+			w.Fill(in.More.Regs[k], in.More.Widths[k], value, m)
 		}
 	}
 }
 
 // execCopyAsync is cp.async, done at once.
-func execCopyAsync(w *warp, in *inst, m uint32) {
+func execCopyAsync(w *warp, in *decoded.Inst, m uint32) {
 	var to, from addresses
 	var sizes [lanes.Count]uint64
-	n := in.imm
+	n := in.Imm
 	w.Load(in.C, in.CW, &sizes)
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		length := min(sizes[i]&0xffffffff, n)
 		one := uint32(1) << i
-		if !w.locateAt(in.A, in.AW, uint64(in.target), ptx.Shared, one, n, true, &to) {
+		if !w.locateAt(in.A, in.AW, uint64(in.Target), ptx.Shared, one, n, true, &to) {
 			return
 		}
 		// With no bytes to read, the source may be any address.
 		if length > 0 &&
-			!w.locateAt(in.B, in.BW, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
+			!w.locateAt(in.B, in.BW, in.More.SourceOffset, ptx.Global, one, n, false, &from) {
 			return
 		}
 		copyAsync(to[i], from[i], length, n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -35,8 +36,8 @@ const (
 // launchRun is a launch at work.
 type launchRun struct {
 	Launch
-	prog       *Program
-	fn         *function
+	prog       *decoded.Program
+	fn         *decoded.Function
 	sms        uint32 // of the device
 	firstSM    uint32 // of those that the launch uses
 	usedSMs    uint32
@@ -111,11 +112,11 @@ func invalid(format string, args ...any) error {
 // prepare checks the launch and fills in what it leaves out.
 func (l *Launch) prepare() (*launchRun, error) {
 	r := &launchRun{Launch: *l}
-	if l.Kernel == nil || !l.Kernel.Program.linked {
+	if l.Kernel == nil || !l.Kernel.Program.Linked() {
 		return nil, invalid("launch without a linked kernel")
 	}
 	k := l.Kernel
-	r.prog, r.fn = k.Program, k.fn
+	r.prog, r.fn = k.Program, k.Function
 	if err := l.checkDims(); err != nil {
 		return nil, err
 	}
@@ -130,17 +131,17 @@ func (l *Launch) prepare() (*launchRun, error) {
 		r.paramSlab, r.paramBase = slab, base
 		copyBytes(base, bytesOf(r.Params), uint64(k.ParamSize))
 	}
-	r.sharedVars = k.sharedVars
+	r.sharedVars = k.SharedVars
 	r.sharedSize = k.StaticShared + uint64(l.SharedBytes)
 	if l.SharedBytes > 0 {
-		r.sharedSize = k.dynamicAt + uint64(l.SharedBytes)
+		r.sharedSize = k.DynamicAt + uint64(l.SharedBytes)
 	}
 	if r.sharedSize > MaxShared {
 		return nil, invalid("%d bytes of shared memory", r.sharedSize)
 	}
 	r.ownShared = r.sharedSize
 	if k.Reserved > 0 {
-		r.reservedAt = alignTo(r.sharedSize, reservedAlign)
+		r.reservedAt = (r.sharedSize + decoded.ReservedAlign - 1) &^ (decoded.ReservedAlign - 1)
 		r.sharedSize = r.reservedAt + k.Reserved
 	}
 	r.blocks = l.Grid.Count()
@@ -151,9 +152,9 @@ func (l *Launch) prepare() (*launchRun, error) {
 	if r.StackBytes == 0 {
 		r.StackBytes = DefaultStack
 	}
-	if r.fn.localSize > r.StackBytes {
+	if r.fn.LocalSize > r.StackBytes {
 		return nil, &Fault{Code: cudaabi.ErrorLaunchOutOfResources,
-			Detail: fmt.Sprintf("%d bytes of local memory", r.fn.localSize)}
+			Detail: fmt.Sprintf("%d bytes of local memory", r.fn.LocalSize)}
 	}
 	return r, nil
 }
@@ -200,7 +201,7 @@ func (l *Launch) checkDims() error {
 
 // work executes blocks until none is left.
 func (r *launchRun) work() {
-	k := &worker{run: r, frames: make([][]*frame, len(r.prog.decoded))}
+	k := &worker{run: r, frames: make([][]*frame, len(r.prog.Decoded))}
 	k.memory.Begin(r.HostMemory)
 	defer k.leave()
 	// Memory that is unmapped while a kernel uses it faults that kernel only.
@@ -267,7 +268,7 @@ func (r *launchRun) addressOfVar(v *ptx.Variable) uint64 {
 	if v.Space == ptx.Shared {
 		return r.sharedVars[v]
 	}
-	return r.prog.addresses[v]
+	return r.prog.Addresses[v]
 }
 
 // rest lets other goroutines run, whose blocks this one may wait for.

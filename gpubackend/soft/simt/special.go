@@ -2,14 +2,12 @@
 
 package simt
 
-import "github.com/paracuda/paracuda/gpubackend/soft/lanes"
+import (
+	"time"
 
-// specialRegister is a register to be filled with a special register.
-type specialRegister struct {
-	off   uint32
-	wd    lanes.Width
-	value specialValue
-}
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+)
 
 // specialValue gives a special register that doesn't change while a block runs.
 // One of the functions is set, by what the value depends on.
@@ -29,15 +27,6 @@ func constantValue(x uint64) specialValue {
 	return ofLaunch(func(*launchRun) uint64 { return x })
 }
 
-// Reserved shared memory, as GPUs of compute capability 8.0 and later have it. Here it lies behind
-// a block's own. Cooperative groups have at least 288 bytes of it, which are 0 when a block begins.
-const (
-	reservedPrefix   = "reserved_smem_offset_"
-	reservedShared   = 1 << 10
-	reservedAlign    = 128
-	reservedOfGroups = reservedShared / 2
-)
-
 // ofReserved is an offset in shared memory.
 func ofReserved(at uint64) specialValue {
 	return ofLaunch(func(r *launchRun) uint64 { return r.reservedAt + at })
@@ -50,8 +39,19 @@ func (b *block) clearReserved() {
 	}
 }
 
-// specialValues are the special registers by name. Clusters are of one block.
-var specialValues = map[string]specialValue{
+// specialValues are the special registers by their numbers.
+var specialValues = numberedSpecials()
+
+func numberedSpecials() []specialValue {
+	values := make([]specialValue, len(decoded.SpecialNames))
+	for i, name := range decoded.SpecialNames {
+		values[i] = specialsByName[name]
+	}
+	return values
+}
+
+// specialsByName are all of them. Clusters are of one block.
+var specialsByName = map[string]specialValue{
 	"tid.x": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) }),
 	"tid.y": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Y) }),
 	"tid.z": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Z) }),
@@ -90,11 +90,11 @@ var specialValues = map[string]specialValue{
 	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
 	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
 
-	reservedPrefix + "begin": ofReserved(0),
-	reservedPrefix + "end":   ofReserved(reservedShared),
-	reservedPrefix + "cap":   constantValue(reservedShared),
-	reservedPrefix + "0":     ofReserved(0),
-	reservedPrefix + "1":     ofReserved(reservedOfGroups),
+	decoded.ReservedPrefix + "begin": ofReserved(0),
+	decoded.ReservedPrefix + "end":   ofReserved(decoded.ReservedShared),
+	decoded.ReservedPrefix + "cap":   constantValue(decoded.ReservedShared),
+	decoded.ReservedPrefix + "0":     ofReserved(0),
+	decoded.ReservedPrefix + "1":     ofReserved(decoded.ReservedOfGroups),
 
 	"ctaid.x": ofBlock(func(b *block) uint64 { return uint64(b.id.X) }),
 	"ctaid.y": ofBlock(func(b *block) uint64 { return uint64(b.id.Y) }),
@@ -116,4 +116,26 @@ var specialValues = map[string]specialValue{
 	"cluster_ctarank":     constantValue(0),
 	"cluster_nctarank":    constantValue(1),
 	"is_explicit_cluster": constantValue(0),
+}
+
+// tid is the position in the block of a lane's thread.
+func (w *warp) tid(lane uint32) Dim {
+	n := w.index*lanes.Count + lane
+	size := w.block.run.Block
+	return Dim{n % size.X, n / size.X % size.Y, n / size.X / size.Y}
+}
+
+var started = time.Now()
+
+// execClock counts in nanoseconds: a clock of 1 GHz.
+func execClock(w *warp, in *decoded.Inst, m uint32) {
+	w.Fill(in.D, in.DW, uint64(time.Since(started))>>in.Imm, m)
+}
+
+func execTimer(w *warp, in *decoded.Inst, m uint32) {
+	w.Fill(in.D, in.DW, uint64(time.Now().UnixNano())>>in.Imm, m)
+}
+
+func execActiveMask(w *warp, in *decoded.Inst, m uint32) {
+	w.Fill(in.D, in.DW, uint64(m&^w.dead), m)
 }

@@ -4,7 +4,7 @@ package simt
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
@@ -22,22 +22,10 @@ type Objects interface {
 	Surface(number uint64) *sampler.Surface
 }
 
-// A Reference is a texture or surface reference that a program declares.
-type Reference struct {
-	Name    string
-	Surface bool
-}
-
-// addReference gives a reference its address, which holds its number.
-func (p *Program) addReference(v *ptx.Variable) {
-	p.addresses[v] = ReferenceWindow | uint64(len(p.references))
-	p.references = append(p.references, Reference{v.Name, v.Opaque == ptx.SurfaceRef})
-}
-
 // binding returns what the reference at an address is bound to.
 func (r *launchRun) binding(addr uint64) (Binding, bool) {
-	i := addr - ReferenceWindow
-	if i >= uint64(len(r.prog.references)) {
+	i := addr - decoded.ReferenceWindow
+	if i >= uint64(len(r.prog.References())) {
 		return Binding{}, false
 	}
 	if i >= uint64(len(r.Bindings)) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
@@ -89,9 +90,10 @@ func TestTextureOfKernel(t *testing.T) {
 		{"object", 7, nil, []float32{1, 2, 3, 4}, 0},
 		{"reference", 0, []Binding{{Texture: texture}}, []float32{1, 2, 3, 4}, 0},
 		{"reference that isn't bound", 0, nil, make([]float32, 4), 0},
-		{"reference as a number", ReferenceWindow, []Binding{{Texture: texture}},
+		{"reference as a number", decoded.ReferenceWindow, []Binding{{Texture: texture}},
 			[]float32{1, 2, 3, 4}, 0},
-		{"number of no reference", ReferenceWindow + 2, nil, nil, cudaabi.ErrorIllegalAddress},
+		{"number of no reference", decoded.ReferenceWindow + 2, nil, nil,
+			cudaabi.ErrorIllegalAddress},
 		{"surface as a texture", 8, nil, nil, cudaabi.ErrorIllegalAddress},
 		{"memory that isn't there", 0, []Binding{{Texture: &gone}}, nil,
 			cudaabi.ErrorIllegalAddress},
@@ -154,11 +156,12 @@ func TestReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Load(m, nil)
+	p, err := decoded.Load(m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "references", p.References(), []Reference{{"image", false}, {"board", true}})
+	equal(t, "references", p.References(), []decoded.Reference{{Name: "image", Surface: false},
+		{Name: "board", Surface: true}})
 	if n := len(p.Globals()); n != 0 {
 		t.Errorf("%d globals", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
@@ -15,7 +16,7 @@ import (
 type warp struct {
 	lanes.Registers // of frame
 
-	prog   *Program
+	prog   *decoded.Program
 	cache  *memCache
 	block  *block
 	frame  *frame

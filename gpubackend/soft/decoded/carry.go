@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
@@ -23,7 +23,7 @@ func (d *decoder) decodeCarry(in *ptx.Inst, m *modifiers, out bool) error {
 		return errType
 	}
 	op.Bits = uint(t.Size() * 8)
-	var decoded inst
+	var decoded Inst
 	var err error
 	if mad {
 		op.Mul = scalar.Integer("mul."+half, t)
@@ -31,7 +31,7 @@ func (d *decoder) decodeCarry(in *ptx.Inst, m *modifiers, out bool) error {
 	} else {
 		err = d.operands(&decoded, in.Args, t, t, t)
 	}
-	decoded.compute = op.Func()
+	decoded.Compute = op.Func()
 	d.prog.take(moreBytes)
 	d.emit(decoded)
 	return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import "reflect"
 
@@ -13,7 +13,7 @@ func (p *Program) take(bytes uint64) {
 }
 
 // more makes what only few instructions need.
-func (d *decoder) more(m instMore) *instMore {
+func (d *decoder) more(m More) *More {
 	d.prog.take(moreBytes)
 	return &m
 }
@@ -21,13 +21,13 @@ func (d *decoder) more(m instMore) *instMore {
 // What is made counts for so much. Lists double as they grow, so their elements count twice; a
 // map's entries take some 100 bytes beside what they hold.
 var (
-	instBytes     = 2 * sizeOf[inst]()
-	moreBytes     = sizeOf[instMore]() + sizeOf[textureOp]() + maxRegs*(4+1)
+	instBytes     = 2 * sizeOf[Inst]()
+	moreBytes     = sizeOf[More]() + sizeOf[Texture]() + maxRegs*(4+1)
 	targetBytes   = 2 * sizeOf[int32]()
-	callBytes     = sizeOf[callSite]() + mapBytes
-	valueBytes    = 2 * sizeOf[callValue]()
-	presetBytes   = sizeOf[preset]() + 2*sizeOf[presetRegister]() + mapBytes
-	functionBytes = sizeOf[function]() + 2*mapBytes
+	callBytes     = sizeOf[CallSite]() + mapBytes
+	valueBytes    = 2 * sizeOf[Value]()
+	presetBytes   = sizeOf[Preset]() + 2*sizeOf[presetRegister]() + mapBytes
+	functionBytes = sizeOf[Function]() + 2*mapBytes
 	kernelBytes   = sizeOf[Kernel]() + 2*mapBytes
 	globalBytes   = 2*sizeOf[Global]() + mapBytes
 )

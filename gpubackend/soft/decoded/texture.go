@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
-	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
-	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
 // geometry is the shape in which a texture or surface instruction sees its image.
 type geometry struct {
-	dims    int // coordinates that are filtered
-	layered bool
-	cube    bool
+	Dims    int // coordinates that are filtered
+	Layered bool
+	Cube    bool
 }
 
 // geometries are the shapes by their names in PTX.
 var geometries = map[string]geometry{
-	"1d": {dims: 1}, "2d": {dims: 2}, "3d": {dims: 3}, "a1d": {dims: 1, layered: true},
-	"a2d":  {dims: 2, layered: true},
-	"cube": {dims: 3, cube: true}, "acube": {dims: 3, layered: true, cube: true},
+	"1d": {Dims: 1}, "2d": {Dims: 2}, "3d": {Dims: 3}, "a1d": {Dims: 1, Layered: true},
+	"a2d":  {Dims: 2, Layered: true},
+	"cube": {Dims: 3, Cube: true}, "acube": {Dims: 3, Layered: true, Cube: true},
 }
 
-// coordinates is how many an instruction names, the layer included.
-func (g geometry) coordinates() int {
-	if g.layered {
-		return g.dims + 1
+// Coordinates is how many an instruction names, the layer included.
+func (g geometry) Coordinates() int {
+	if g.Layered {
+		return g.Dims + 1
 	}
-	return g.dims
+	return g.Dims
 }
 
-// reg is a register or constant as an operand.
-type reg struct {
-	off uint32
-	wd  lanes.Width
+// Reg is a register or constant as an operand.
+type Reg struct {
+	Off   uint32
+	Width lanes.Width
 }
 
-// textureOp describes a texture or surface instruction.
-type textureOp struct {
+// Texture describes a texture or surface instruction.
+type Texture struct {
 	geometry
-	at      []reg // coordinates, the layer first
-	integer bool  // coordinates are numbers of texels
-	level   []reg // level of detail, or none
-	slopes  []reg // how the coordinates change in x, then in y, or none
-	channel int   // that tld4 gathers
-	edge    edgeMode
-	size    uint8 // bytes of an element of a surface access
+	At      []Reg // coordinates, the layer first
+	Integer bool  // coordinates are numbers of texels
+	Level   []Reg // level of detail, or none
+	Slopes  []Reg // how the coordinates change in x, then in y, or none
+	Channel int   // that tld4 gathers
+	Edge    Edge
+	Size    uint8 // bytes of an element of a surface access
 }
 
-// edgeMode says what a surface access beyond the edges does.
-type edgeMode uint8
+// Edge says what a surface access beyond the edges does.
+type Edge uint8
 
 const (
-	edgeTrap edgeMode = iota
-	edgeClamp
+	EdgeTrap Edge = iota
+	EdgeClamp
 	edgeZero
 )
 
@@ -70,7 +69,7 @@ func (m *modifiers) takeGeometry() (geometry, error) {
 }
 
 // image decodes the texture or surface and the coordinates of [a, {x, y}] into in.
-func (d *decoder) image(in *inst, op ptx.Operand, t ptx.Type) error {
+func (d *decoder) image(in *Inst, op ptx.Operand, t ptx.Type) error {
 	if op.Kind != ptx.Texture || len(op.Elems) != 2 {
 		return errOperands
 	}
@@ -78,33 +77,33 @@ func (d *decoder) image(in *inst, op ptx.Operand, t ptx.Type) error {
 	if in.A, in.AW, err = d.source(op.Elems[0], ptx.B64); err != nil || in.AW != lanes.Width64 {
 		return errOperands
 	}
-	texture := in.more.texture
-	if texture.at, err = d.sources(op.Elems[1], t); err != nil ||
-		len(texture.at) < texture.coordinates() {
+	texture := in.More.Texture
+	if texture.At, err = d.sources(op.Elems[1], t); err != nil ||
+		len(texture.At) < texture.Coordinates() {
 		return errOperands
 	}
 	return nil
 }
 
 // sources decodes a vector of registers of 32 bits, or one alone.
-func (d *decoder) sources(op ptx.Operand, t ptx.Type) ([]reg, error) {
+func (d *decoder) sources(op ptx.Operand, t ptx.Type) ([]Reg, error) {
 	elems := []ptx.Operand{op}
 	if op.Kind == ptx.Vector {
 		elems = op.Elems
 	}
-	var regs []reg
+	var regs []Reg
 	for _, e := range elems {
 		off, wd, err := d.source(e, t)
 		if err != nil || wd != lanes.Width32 {
 			return nil, errOperands
 		}
-		regs = append(regs, reg{off, wd})
+		regs = append(regs, Reg{off, wd})
 	}
 	return regs, nil
 }
 
 // fetched decodes the four registers that a texture instruction writes.
-func (d *decoder) fetched(in *inst, op ptx.Operand, t ptx.Type) error {
+func (d *decoder) fetched(in *Inst, op ptx.Operand, t ptx.Type) error {
 	if t.Size() != 4 || t == ptx.F16x2 || t == ptx.BF16x2 {
 		return errType
 	}
@@ -116,8 +115,8 @@ func (d *decoder) fetched(in *inst, op ptx.Operand, t ptx.Type) error {
 		if err != nil || wd != lanes.Width32 {
 			return errOperands
 		}
-		in.more.regs = append(in.more.regs, off)
-		in.more.widths = append(in.more.widths, wd)
+		in.More.Regs = append(in.More.Regs, off)
+		in.More.Widths = append(in.More.Widths, wd)
 	}
 	return nil
 }
@@ -133,11 +132,11 @@ func decodeTexture(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	t, at := m.typ(), m.typ()
-	if at != ptx.F32 && at != ptx.S32 || at == ptx.S32 && (g.cube || how == "grad") {
+	if at != ptx.F32 && at != ptx.S32 || at == ptx.S32 && (g.Cube || how == "grad") {
 		return errType
 	}
-	op := &textureOp{geometry: g, integer: at == ptx.S32}
-	decoded := inst{kind: kindMemory, exec: execTexture, more: d.more(instMore{texture: op})}
+	op := &Texture{geometry: g, Integer: at == ptx.S32}
+	decoded := Inst{Kind: KindExecute, Op: OpTexture, More: d.more(More{Texture: op})}
 	if err := d.fetched(&decoded, in.Args[0], t); err != nil {
 		return err
 	}
@@ -153,23 +152,23 @@ func decodeTexture(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // detail decodes what follows the coordinates: the level of detail, or slopes. Offsets and
 // comparisons aren't supported.
-func (d *decoder) detail(op *textureOp, how string, args []ptx.Operand, t ptx.Type) (err error) {
+func (d *decoder) detail(op *Texture, how string, args []ptx.Operand, t ptx.Type) (err error) {
 	want := map[string]int{"level": 1, "grad": 2}[how]
 	if len(args) != want {
 		return errOperands
 	}
 	switch how {
 	case "level":
-		if op.level, err = d.sources(args[0], t); err != nil || len(op.level) != 1 {
+		if op.Level, err = d.sources(args[0], t); err != nil || len(op.Level) != 1 {
 			return errOperands
 		}
 	case "grad":
 		for _, arg := range args {
 			slopes, err := d.sources(arg, ptx.F32)
-			if err != nil || len(slopes) < op.dims {
+			if err != nil || len(slopes) < op.Dims {
 				return errOperands
 			}
-			op.slopes = append(op.slopes, slopes[:op.dims]...)
+			op.Slopes = append(op.Slopes, slopes[:op.Dims]...)
 		}
 	}
 	return nil
@@ -182,15 +181,15 @@ func decodeGather(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if err != nil {
 		return err
 	}
-	if !m.has("v4") || len(in.Args) != 2 || g.dims != 2 {
+	if !m.has("v4") || len(in.Args) != 2 || g.Dims != 2 {
 		return errOperands
 	}
 	t := m.typ()
 	if m.typ() != ptx.F32 {
 		return errType
 	}
-	op := &textureOp{geometry: g, channel: channel}
-	decoded := inst{kind: kindMemory, exec: execGather, more: d.more(instMore{texture: op})}
+	op := &Texture{geometry: g, Channel: channel}
+	decoded := Inst{Kind: KindExecute, Op: OpGather, More: d.more(More{Texture: op})}
 	if err := d.fetched(&decoded, in.Args[0], t); err != nil {
 		return err
 	}
@@ -201,42 +200,42 @@ func decodeGather(d *decoder, in *ptx.Inst, m *modifiers) error {
 	return nil
 }
 
-// textureQueries are what txq can ask for.
-var textureQueries = map[string]func(*sampler.Texture) uint32{
-	"width":             func(t *sampler.Texture) uint32 { return t.Size().Width },
-	"height":            func(t *sampler.Texture) uint32 { return t.Size().Height },
-	"depth":             func(t *sampler.Texture) uint32 { return t.Size().Depth },
-	"array_size":        func(t *sampler.Texture) uint32 { return t.Size().Depth },
-	"num_mipmap_levels": func(t *sampler.Texture) uint32 { return uint32(len(t.Levels)) },
-	"normalized_coords": func(t *sampler.Texture) uint32 { return bit32(t.Normalized) },
-}
+// Query is what txq and suq ask for.
+type Query uint8
 
-func bit32(b bool) uint32 { return uint32(scalar.Bit(b)) }
+const (
+	QueryWidth Query = iota
+	QueryHeight
+	QueryDepth
+	QueryArraySize
+	QueryLevels
+	QueryNormalized
+)
 
-// surfaceQueries are what suq can ask for.
-var surfaceQueries = map[string]func(*sampler.Surface) uint32{
-	"width":      func(s *sampler.Surface) uint32 { return s.Width },
-	"height":     func(s *sampler.Surface) uint32 { return s.Height },
-	"depth":      func(s *sampler.Surface) uint32 { return s.Depth },
-	"array_size": func(s *sampler.Surface) uint32 { return s.Depth },
-}
+// queries are all of them, by name; surfaces have those up to surfaceQueries.
+var queries = []string{QueryWidth: "width", QueryHeight: "height", QueryDepth: "depth",
+	QueryArraySize: "array_size", QueryLevels: "num_mipmap_levels",
+	QueryNormalized: "normalized_coords"}
+
+const surfaceQueries = QueryArraySize
 
 // decodeQuery decodes txq and suq.
 func decodeQuery(d *decoder, in *ptx.Inst, m *modifiers) error {
-	query := m.oneOf("width", "height", "depth", "array_size", "num_mipmap_levels",
-		"normalized_coords")
+	what := slices.Index(queries, m.oneOf(queries...))
 	if m.typ() != ptx.B32 || len(in.Args) != 2 || in.Args[1].Kind != ptx.Memory ||
 		in.Args[1].Offset != 0 {
 		return errOperands
 	}
-	decoded := inst{kind: kindMemory}
-	if in.Op == "txq" && textureQueries[query] != nil {
-		decoded.exec = queryTexture(textureQueries[query])
-	} else if in.Op == "suq" && surfaceQueries[query] != nil {
-		decoded.exec = querySurface(surfaceQueries[query])
-	} else {
+	decoded := Inst{Kind: KindExecute}
+	switch {
+	case what < 0 || in.Op == "suq" && Query(what) > surfaceQueries:
 		return errors.New("query not supported")
+	case in.Op == "txq":
+		decoded.Op = OpQueryTexture
+	default:
+		decoded.Op = OpQuerySurface
 	}
+	decoded.Imm = uint64(what)
 	var err error
 	if decoded.D, decoded.DW, err = d.dest(in.Args[0], ptx.B32); err != nil ||
 		decoded.DW == lanes.WidthPred {
@@ -256,7 +255,7 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errors.New("formatted access not supported")
 	}
 	g, err := m.takeGeometry()
-	if err != nil || g.cube || len(in.Args) != 2 {
+	if err != nil || g.Cube || len(in.Args) != 2 {
 		return errOperands
 	}
 	m.oneOf("ca", "cg", "cs", "cv", "wb", "wt")
@@ -265,16 +264,16 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t != ptx.B8 && t != ptx.B16 && t != ptx.B32 && t != ptx.B64 || count*t.Size() > 16 {
 		return errType
 	}
-	op := &textureOp{geometry: g, size: uint8(t.Size())}
-	if op.edge, err = m.edge(); err != nil {
+	op := &Texture{geometry: g, Size: uint8(t.Size())}
+	if op.Edge, err = m.edge(); err != nil {
 		return err
 	}
 	store := in.Op == "sust"
 	value, image := in.Args[0], in.Args[1]
-	decoded := inst{kind: kindMemory, exec: execSurfaceLoad, more: d.more(instMore{texture: op})}
+	decoded := Inst{Kind: KindExecute, Op: OpSurfaceLoad, More: d.more(More{Texture: op})}
 	if store {
 		value, image = image, value
-		decoded.exec = execSurfaceStore
+		decoded.Op = OpSurfaceStore
 	}
 	if err := d.elements(&decoded, value, t, max(count, 1), store); err != nil {
 		return err
@@ -287,12 +286,12 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 // edge takes what happens beyond the edges.
-func (m *modifiers) edge() (edgeMode, error) {
+func (m *modifiers) edge() (Edge, error) {
 	switch m.oneOf("trap", "clamp", "zero") {
 	case "trap":
-		return edgeTrap, nil
+		return EdgeTrap, nil
 	case "clamp":
-		return edgeClamp, nil
+		return EdgeClamp, nil
 	case "zero":
 		return edgeZero, nil
 	}
@@ -300,7 +299,7 @@ func (m *modifiers) edge() (edgeMode, error) {
 }
 
 // elements decodes the registers that a surface access writes or reads.
-func (d *decoder) elements(in *inst, op ptx.Operand, t ptx.Type, count int, store bool) error {
+func (d *decoder) elements(in *Inst, op ptx.Operand, t ptx.Type, count int, store bool) error {
 	elems := []ptx.Operand{op}
 	if op.Kind == ptx.Vector {
 		elems = op.Elems
@@ -314,8 +313,8 @@ func (d *decoder) elements(in *inst, op ptx.Operand, t ptx.Type, count int, stor
 		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {
 			return err
 		}
-		in.more.regs = append(in.more.regs, off)
-		in.more.widths = append(in.more.widths, wd)
+		in.More.Regs = append(in.More.Regs, off)
+		in.More.Widths = append(in.More.Widths, wd)
 	}
 	return nil
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
-	"time"
-
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
@@ -26,51 +24,43 @@ func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return d.unpack(in.Args[0], in.Args[1], t)
 	}
 	if in.Args[1].Kind == ptx.Special {
-		if exec := dynamicSpecials[in.Args[1].Name]; exec != nil {
-			return d.dynamicSpecial(in, t, exec)
+		if dynamic, ok := dynamicSpecials[in.Args[1].Name]; ok {
+			return d.dynamicSpecial(in, t, dynamic)
 		}
 	}
 	return d.compute("mov."+sizeKey("mov", t), scalar.Identity, in.Args, t, t)
 }
 
 // dynamicSpecial reads a special register that changes while a kernel runs.
-func (d *decoder) dynamicSpecial(in *ptx.Inst, t ptx.Type, exec execFunc) error {
+func (d *decoder) dynamicSpecial(in *ptx.Inst, t ptx.Type, what dynamicValue) error {
 	off, wd, err := d.dest(in.Args[0], t)
 	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{kind: kindMemory, exec: exec, Operands: lanes.Operands{D: off, DW: wd}})
+	d.emit(Inst{Kind: KindExecute, Op: what.op, Imm: what.shift,
+		Operands: lanes.Operands{D: off, DW: wd}})
 	return nil
 }
 
+// dynamicValue is one of them: what gives it, and how far that is shifted.
+type dynamicValue struct {
+	op    Op
+	shift uint64
+}
+
 // dynamicSpecials are the special registers that have no fixed value.
-var dynamicSpecials = map[string]execFunc{
-	"clock":          execClock(0),
-	"clock_hi":       execClock(32),
-	"clock64":        execClock(0),
-	"globaltimer":    execTimer(0),
-	"globaltimer_lo": execTimer(0),
-	"globaltimer_hi": execTimer(32),
-}
-
-var started = time.Now()
-
-// execClock counts in nanoseconds: a clock of 1 GHz.
-func execClock(shift uint) execFunc {
-	return func(w *warp, in *inst, m uint32) {
-		w.Fill(in.D, in.DW, uint64(time.Since(started))>>shift, m)
-	}
-}
-
-func execTimer(shift uint) execFunc {
-	return func(w *warp, in *inst, m uint32) {
-		w.Fill(in.D, in.DW, uint64(time.Now().UnixNano())>>shift, m)
-	}
+var dynamicSpecials = map[string]dynamicValue{
+	"clock":          {OpClock, 0},
+	"clock_hi":       {OpClock, 32},
+	"clock64":        {OpClock, 0},
+	"globaltimer":    {OpTimer, 0},
+	"globaltimer_lo": {OpTimer, 0},
+	"globaltimer_hi": {OpTimer, 32},
 }
 
 // vector decodes the elements of a vector as registers of t divided evenly.
-func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, error) {
-	more := d.more(instMore{})
+func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*More, error) {
+	more := d.more(More{})
 	n := len(vec.Elems)
 	if n == 0 || t.Size()%n != 0 {
 		return nil, errOperands
@@ -88,8 +78,8 @@ func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, err
 		if err != nil || wd == lanes.WidthPred {
 			return nil, errOperands
 		}
-		more.regs = append(more.regs, off)
-		more.widths = append(more.widths, wd)
+		more.Regs = append(more.Regs, off)
+		more.Widths = append(more.Widths, wd)
 	}
 	return more, nil
 }
@@ -104,8 +94,8 @@ func (d *decoder) pack(dest, vec ptx.Operand, t ptx.Type) error {
 	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{Operands: lanes.Operands{D: off, DW: wd},
-		compute: lanes.Pack(uint(t.Size()*8/len(vec.Elems)), more.regs, more.widths)})
+	d.emit(Inst{Operands: lanes.Operands{D: off, DW: wd},
+		Compute: lanes.Pack(uint(t.Size()*8/len(vec.Elems)), more.Regs, more.Widths)})
 	return nil
 }
 
@@ -119,8 +109,8 @@ func (d *decoder) unpack(vec, src ptx.Operand, t ptx.Type) error {
 	if err != nil || wd == lanes.WidthPred {
 		return errOperands
 	}
-	d.emit(inst{Operands: lanes.Operands{A: off, AW: wd},
-		compute: lanes.Unpack(uint(t.Size()*8/len(vec.Elems)), more.regs, more.widths)})
+	d.emit(Inst{Operands: lanes.Operands{A: off, AW: wd},
+		Compute: lanes.Unpack(uint(t.Size()*8/len(vec.Elems)), more.Regs, more.Widths)})
 	return nil
 }
 
@@ -129,26 +119,17 @@ func decodeActivemask(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t := m.typ(); t != ptx.B32 || len(in.Args) != 1 {
 		return errOperands
 	}
-	return d.dynamicSpecial(in, ptx.B32, func(w *warp, in *inst, m uint32) {
-		w.Fill(in.D, in.DW, uint64(m&^w.dead), m)
-	})
+	return d.dynamicSpecial(in, ptx.B32, dynamicValue{op: OpActiveMask})
 }
 
 // special returns the register that holds a special register of fixed value.
 func (d *decoder) special(name string, wd lanes.Width) (uint32, lanes.Width, error) {
-	if _, ok := specialValues[name]; !ok {
+	if _, ok := specialNamed(name); !ok {
 		return 0, 0, errSpecial(name)
 	}
-	return d.constant(preset{wd: wd, special: name}), wd, nil
+	return d.constant(Preset{Width: wd, special: name}), wd, nil
 }
 
 type errSpecial string
 
 func (e errSpecial) Error() string { return "special register %" + string(e) + " not supported" }
-
-// tid is the position in the block of a lane's thread.
-func (w *warp) tid(lane uint32) Dim {
-	n := w.index*lanes.Count + lane
-	size := w.block.run.Block
-	return Dim{n % size.X, n / size.X % size.Y, n / size.X / size.Y}
-}

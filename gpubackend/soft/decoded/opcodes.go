@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 // decoders are the instructions supported, by opcode.
 var decoders map[string]decodeFunc

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"errors"
@@ -168,7 +168,7 @@ func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // predicates emits logic on predicates.
 func (d *decoder) predicates(logic lanes.Func, args []ptx.Operand) error {
-	var in inst
+	var in Inst
 	types := []ptx.Type{ptx.Pred, ptx.Pred}
 	if len(args) < 2 || len(args) > 3 {
 		return errOperands
@@ -176,7 +176,7 @@ func (d *decoder) predicates(logic lanes.Func, args []ptx.Operand) error {
 	if err := d.operands(&in, args, ptx.Pred, types[:len(args)-1]...); err != nil {
 		return err
 	}
-	in.compute = logic
+	in.Compute = logic
 	d.emit(in)
 	return nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"fmt"
@@ -17,12 +17,16 @@ type Program struct {
 	// references are in the order of the module.
 	references []Reference
 
-	number    uint64
-	code      []inst
-	functions map[*ptx.Function]*function
-	decoded   []*function
-	addresses map[*ptx.Variable]uint64
-	linked    bool
+	// Code are the instructions of all functions.
+	Code []Inst
+	// Functions are those that are defined, Decoded the same in their order.
+	Functions map[*ptx.Function]*Function
+	Decoded   []*Function
+	// Addresses are those of variables, once the program is linked.
+	Addresses map[*ptx.Variable]uint64
+
+	number uint64
+	linked bool
 
 	mem  *budget.Account
 	over error // mem had no more
@@ -52,10 +56,10 @@ type Kernel struct {
 	MinBlocks              int
 	MaxRegisters           int // .maxnreg
 
-	fn         *function
-	sharedVars map[*ptx.Variable]uint64
-	// dynamicAt is where dynamic shared memory begins.
-	dynamicAt uint64
+	Function   *Function
+	SharedVars map[*ptx.Variable]uint64
+	// DynamicAt is where dynamic shared memory begins.
+	DynamicAt uint64
 }
 
 // A Global is a variable of the module that lives in device memory.
@@ -68,7 +72,7 @@ type Global struct {
 	// External is set for a variable that another module defines.
 	External bool
 
-	variable *ptx.Variable
+	Variable *ptx.Variable
 }
 
 // Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error
@@ -94,6 +98,9 @@ func (p *Program) References() []Reference { return p.references }
 func (p *Program) Link(address func(name string) (addr uint64, ok bool)) error {
 	return p.link(address)
 }
+
+// Linked says whether it has been linked.
+func (p *Program) Linked() bool { return p.linked }
 
 // Fill writes a global's initial content, Size bytes, with the addresses of
 // other symbols filled in. It may be called after Link.

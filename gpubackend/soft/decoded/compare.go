@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
@@ -59,7 +59,7 @@ func (c comparison) emit(
 	q = r
 	if inverse {
 		q = d.temporary(ptx.Pred)
-		d.emit(inst{compute: lanes.PredNot, Operands: lanes.Operands{D: d.regs[q], A: d.regs[r]}})
+		d.emit(Inst{Compute: lanes.PredNot, Operands: lanes.Operands{D: d.regs[q], A: d.regs[r]}})
 	}
 	if c.combine == "" {
 		return r, q, nil
@@ -76,8 +76,8 @@ func (c comparison) emit(
 }
 
 // combined combines a predicate with another one.
-func combined(op string, r, with uint32) inst {
-	return inst{compute: lanes.PredLogic[op], Operands: lanes.Operands{D: r, A: r, B: with}}
+func combined(op string, r, with uint32) Inst {
+	return Inst{Compute: lanes.PredLogic[op], Operands: lanes.Operands{D: r, A: r, B: with}}
 }
 
 // decodeSetp decodes setp with one or two destinations.
@@ -108,7 +108,7 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		if err != nil || wd != lanes.WidthPred {
 			return errOperands
 		}
-		d.emit(inst{compute: lanes.PredMov, Operands: lanes.Operands{D: off, A: d.regs[reg]}})
+		d.emit(Inst{Compute: lanes.PredMov, Operands: lanes.Operands{D: off, A: d.regs[reg]}})
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (d *decoder) setpPacked(in *ptx.Inst, c comparison, t ptx.Type, dests []ptx
 	if f == nil || c.combine != "" || len(dests) != 2 || len(in.Args) != 3 {
 		return errType
 	}
-	// Both results go into a register first, since a destination may not be
+	// both results go into a register first, since a destination may not be
 	// written before the operands are read.
 	both := ptx.Operand{Kind: ptx.Reg, Reg: d.temporary(ptx.B32)}
 	if err := d.compute("", scalar.Packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32,

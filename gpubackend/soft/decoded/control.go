@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"errors"
 	"fmt"
 
-	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
@@ -16,7 +15,7 @@ func decodeBra(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if len(in.Args) != 1 || in.Args[0].Kind != ptx.Label {
 		return errOperands
 	}
-	d.emit(inst{kind: kindBranch, target: int32(in.Args[0].Index)})
+	d.emit(Inst{Kind: KindBranch, Target: int32(in.Args[0].Index)})
 	return nil
 }
 
@@ -25,10 +24,10 @@ func decodeBrx(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	m.has("uni")
-	decoded := inst{kind: kindBranchIndex, more: d.more(instMore{})}
+	decoded := Inst{Kind: KindBranchIndex, More: d.more(More{})}
 	d.prog.take(uint64(len(in.Targets)) * targetBytes)
 	for _, t := range in.Targets {
-		decoded.more.targets = append(decoded.more.targets, int32(t))
+		decoded.More.Targets = append(decoded.More.Targets, int32(t))
 	}
 	var err error
 	if decoded.A, decoded.AW, err = d.source(in.Args[0], ptx.U32); err != nil ||
@@ -41,20 +40,18 @@ func decodeBrx(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 func decodeRet(d *decoder, in *ptx.Inst, m *modifiers) error {
 	m.has("uni")
-	d.emit(inst{kind: kindReturn})
+	d.emit(Inst{Kind: KindReturn})
 	return nil
 }
 
 func decodeExit(d *decoder, in *ptx.Inst, m *modifiers) error {
-	d.emit(inst{kind: kindExit})
+	d.emit(Inst{Kind: KindExit})
 	return nil
 }
 
 // decodeTrap decodes trap and brkpt.
 func decodeTrap(d *decoder, in *ptx.Inst, m *modifiers) error {
-	d.emit(inst{kind: kindMemory, exec: func(w *warp, in *inst, m uint32) {
-		w.failAt(lanes.First(m), cudaabi.ErrorLaunchFailed, "trap")
-	}})
+	d.emit(Inst{Kind: KindExecute, Op: OpTrap})
 	return nil
 }
 
@@ -62,7 +59,7 @@ func decodeNanosleep(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if m.typ() != ptx.U32 || len(in.Args) != 1 {
 		return errOperands
 	}
-	d.emit(inst{kind: kindYield})
+	d.emit(Inst{Kind: KindYield})
 	return nil
 }
 
@@ -74,42 +71,42 @@ func decodeCall(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	d.prog.take(callBytes + uint64(len(c.Args)+len(c.Results))*valueBytes)
-	site := &callSite{target: c.Target}
+	site := &CallSite{Target: c.Target}
 	formal := c.Target
 	if c.Target == nil {
 		formal = c.Proto
 		if d.widthOf(c.Pointer) != lanes.Width64 {
 			return errOperands
 		}
-		site.pointer = d.regs[c.Pointer]
+		site.Pointer = d.regs[c.Pointer]
 		d.fn.indirect = true
 	} else if !c.Target.Defined {
-		if site.builtin = builtins[c.Target.Name]; site.builtin == nil {
+		if site.Builtin = builtinNamed(c.Target.Name); site.Builtin == BuiltinNone {
 			return fmt.Errorf("function %s isn't defined", c.Target.Name)
 		}
-		site.target = nil
+		site.Target = nil
 	} else {
 		d.fn.calls[c.Target] = true
 	}
 	var err error
-	if site.args, err = d.callValues(c.Args, formal.Params); err != nil {
+	if site.Args, err = d.callValues(c.Args, formal.Params); err != nil {
 		return err
 	}
-	if site.results, err = d.callValues(c.Results, formal.Results); err != nil {
+	if site.Results, err = d.callValues(c.Results, formal.Results); err != nil {
 		return err
 	}
-	if site.builtin != nil {
-		if err := checkBuiltin(c.Target.Name, site); err != nil {
+	if site.Builtin != BuiltinNone {
+		if err := checkBuiltin(site); err != nil {
 			return err
 		}
 	}
-	d.emit(inst{kind: kindCall, more: d.more(instMore{call: site})})
+	d.emit(Inst{Kind: KindCall, More: d.more(More{Call: site})})
 	return nil
 }
 
 // callValues decodes actual parameters, which are .param variables.
-func (d *decoder) callValues(ops []ptx.Operand, formal []ptx.Parameter) ([]callValue, error) {
-	var values []callValue
+func (d *decoder) callValues(ops []ptx.Operand, formal []ptx.Parameter) ([]Value, error) {
+	var values []Value
 	for i, op := range ops {
 		if op.Kind != ptx.Address || op.Of != ptx.FunctionVar || op.Offset != 0 {
 			return nil, errors.New("parameter that isn't a .param variable not supported")
@@ -119,7 +116,7 @@ func (d *decoder) callValues(ops []ptx.Operand, formal []ptx.Parameter) ([]callV
 			return nil, fmt.Errorf("parameter %d of %d bytes, declared with %d", i,
 				d.src.Vars[op.Index].Size, size)
 		}
-		values = append(values, callValue{d.fn.varOffsets[op.Index], size})
+		values = append(values, Value{d.fn.varOffsets[op.Index], size})
 	}
 	return values, nil
 }
@@ -131,12 +128,12 @@ func decodeBarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	m.has("cta")
 	m.has("aligned")
-	op := barrierOp{}
+	op := Barrier{}
 	args := in.Args
-	decoded := inst{kind: kindBarrier, more: d.more(instMore{})}
+	decoded := Inst{Kind: KindBarrier, More: d.more(More{})}
 	switch m.oneOf("sync", "arrive", "red") {
 	case "arrive":
-		op.arrive = true
+		op.Arrive = true
 	case "red":
 		var err error
 		if args, err = d.barrierReduction(&decoded, &op, args, m); err != nil {
@@ -145,19 +142,19 @@ func decodeBarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 	case "":
 		return errors.New("form not supported")
 	}
-	if len(args) < 1 || len(args) > 2 || op.arrive && len(args) != 2 {
+	if len(args) < 1 || len(args) > 2 || op.Arrive && len(args) != 2 {
 		return errOperands
 	}
 	var err error
-	if op.id, op.idWidth, err = d.source(args[0], ptx.U32); err != nil {
+	if op.ID, op.IDWidth, err = d.source(args[0], ptx.U32); err != nil {
 		return err
 	}
 	if len(args) == 2 {
-		if op.count, op.countWidth, err = d.source(args[1], ptx.U32); err != nil {
+		if op.Count, op.CountWidth, err = d.source(args[1], ptx.U32); err != nil {
 			return err
 		}
 	}
-	decoded.more.barrier = op
+	decoded.More.Barrier = op
 	d.emit(decoded)
 	return nil
 }
@@ -165,14 +162,14 @@ func decodeBarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 // barrierReduction takes destination and predicate of bar.red and returns the
 // operands between.
 func (d *decoder) barrierReduction(
-	in *inst, op *barrierOp, args []ptx.Operand, m *modifiers,
+	in *Inst, op *Barrier, args []ptx.Operand, m *modifiers,
 ) ([]ptx.Operand, error) {
 	if len(args) < 3 {
 		return nil, errOperands
 	}
-	op.reduce = m.oneOf("popc", "and", "or")
+	op.Reduce = m.oneOf("popc", "and", "or")
 	t := m.typ()
-	if op.reduce == "" || (op.reduce == "popc") != (t == ptx.U32) || t != ptx.U32 && t != ptx.Pred {
+	if op.Reduce == "" || (op.Reduce == "popc") != (t == ptx.U32) || t != ptx.U32 && t != ptx.Pred {
 		return nil, errType
 	}
 	var err error
@@ -181,7 +178,7 @@ func (d *decoder) barrierReduction(
 	}
 	last := len(args) - 1
 	var wd lanes.Width
-	if op.pred, wd, err = d.source(args[last], ptx.Pred); err != nil || wd != lanes.WidthPred {
+	if op.Pred, wd, err = d.source(args[last], ptx.Pred); err != nil || wd != lanes.WidthPred {
 		return nil, errOperands
 	}
 	return args[1:last], nil
@@ -191,23 +188,23 @@ func (d *decoder) warpBarrier(in *ptx.Inst, m *modifiers) error {
 	if !m.has("sync") || len(in.Args) != 1 {
 		return errOperands
 	}
-	return d.emitSync(inst{}, nil, in.Args[0])
+	return d.emitSync(Inst{}, OpNone, in.Args[0])
 }
 
 // emitSync emits an instruction that the lanes of a member mask execute
 // together.
-func (d *decoder) emitSync(in inst, exec execFunc, members ptx.Operand) error {
-	op := syncOp{exec: exec}
+func (d *decoder) emitSync(in Inst, what Op, members ptx.Operand) error {
+	op := Sync{Op: what}
 	var err error
-	if op.mask, op.maskWidth, err = d.source(members, ptx.B32); err != nil ||
-		op.maskWidth == lanes.WidthPred {
+	if op.Mask, op.MaskWidth, err = d.source(members, ptx.B32); err != nil ||
+		op.MaskWidth == lanes.WidthPred {
 		return errOperands
 	}
-	in.kind = kindSync
-	if in.more == nil {
-		in.more = d.more(instMore{})
+	in.Kind = KindSync
+	if in.More == nil {
+		in.More = d.more(More{})
 	}
-	in.more.sync = op
+	in.More.Sync = op
 	d.emit(in)
 	return nil
 }

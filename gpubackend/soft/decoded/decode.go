@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 // decoder turns a function's body into instructions.
 type decoder struct {
 	prog *Program
-	fn   *function
+	fn   *Function
 	src  *ptx.Function
 	// regs are the offsets of the PTX registers.
 	regs []uint32
 	// start are the instructions at which PTX instructions begin.
 	start  []int32
-	consts map[preset]uint32
+	consts map[Preset]uint32
 	// cur is the PTX instruction at work, guard its decoded guard.
 	cur       *ptx.Inst
 	guard     uint32
@@ -33,8 +33,8 @@ type decoder struct {
 	tempTypes []ptx.Type
 }
 
-// trueReg is the predicate that is set for all lanes; each frame begins with it.
-const trueReg uint32 = 0
+// TrueReg is the predicate that is set for all lanes; each frame begins with it.
+const TrueReg uint32 = 0
 
 // errOperands is the error for operands of a form or number that an instruction
 // doesn't take.
@@ -47,9 +47,9 @@ const maxFrame = 16 << 20
 type decodeFunc func(d *decoder, in *ptx.Inst, m *modifiers) error
 
 // decodeFunction decodes the body of fn.src behind prog.code.
-func decodeFunction(prog *Program, fn *function) error {
-	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[preset]uint32)}
-	fn.frameSize = lanes.SlabAlign
+func decodeFunction(prog *Program, fn *Function) error {
+	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[Preset]uint32)}
+	fn.FrameSize = lanes.SlabAlign
 	for _, r := range d.src.Regs {
 		if r.Type == ptx.B128 {
 			return &ptx.Error{Line: d.src.Line, Msg: "128-bit registers not supported"}
@@ -61,11 +61,11 @@ func decodeFunction(prog *Program, fn *function) error {
 		}
 	}
 	d.carry = d.newReg(lanes.WidthPred)
-	fn.entry = int32(len(prog.code))
+	fn.Entry = int32(len(prog.Code))
 	for i := range d.src.Body {
 		in := &d.src.Body[i]
 		d.prog.take(startBytes)
-		d.start = append(d.start, int32(len(prog.code)))
+		d.start = append(d.start, int32(len(prog.Code)))
 		if err := d.decode(in); err != nil {
 			return &ptx.Error{Line: in.Line, Msg: fmt.Sprintf("%s: %v", in.Name(), err)}
 		}
@@ -73,18 +73,18 @@ func decodeFunction(prog *Program, fn *function) error {
 			return err
 		}
 	}
-	d.start = append(d.start, int32(len(prog.code)))
+	d.start = append(d.start, int32(len(prog.Code)))
 	// Falling off the end returns.
 	d.cur = &ptx.Inst{Op: "ret", Line: d.src.Line}
-	d.guard, d.guardFlip = trueReg, 0
-	d.emit(inst{kind: kindReturn})
+	d.guard, d.guardFlip = TrueReg, 0
+	d.emit(Inst{Kind: KindReturn})
 	d.patch()
 	return nil
 }
 
 // checkSize refuses what has too many registers or, with all before it, takes too much memory.
 func (d *decoder) checkSize(line int) error {
-	if d.fn.frameSize > maxFrame {
+	if d.fn.FrameSize > maxFrame {
 		return &ptx.Error{Line: line,
 			Msg: fmt.Sprintf("function %s has too many registers", d.src.Name)}
 	}
@@ -93,14 +93,14 @@ func (d *decoder) checkSize(line int) error {
 
 // patch turns branch targets from PTX instructions into decoded ones.
 func (d *decoder) patch() {
-	for i := int(d.fn.entry); i < len(d.prog.code); i++ {
-		in := &d.prog.code[i]
-		switch in.kind {
-		case kindBranch:
-			in.target = d.start[in.target]
-		case kindBranchIndex:
-			for k, t := range in.more.targets {
-				in.more.targets[k] = d.start[t]
+	for i := int(d.fn.Entry); i < len(d.prog.Code); i++ {
+		in := &d.prog.Code[i]
+		switch in.Kind {
+		case KindBranch:
+			in.Target = d.start[in.Target]
+		case KindBranchIndex:
+			for k, t := range in.More.Targets {
+				in.More.Targets[k] = d.start[t]
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (d *decoder) decode(in *ptx.Inst) error {
 		return errors.New("instruction not supported")
 	}
 	d.cur = in
-	d.guard, d.guardFlip = trueReg, 0
+	d.guard, d.guardFlip = TrueReg, 0
 	if in.Guard != ptx.NoReg {
 		d.guard = d.regs[in.Guard]
 		if in.GuardNot {
@@ -128,12 +128,12 @@ func (d *decoder) decode(in *ptx.Inst) error {
 }
 
 // emit appends a decoded instruction and returns it for completion.
-func (d *decoder) emit(in inst) *inst {
-	in.guard, in.guardFlip = d.guard, d.guardFlip
-	in.line = int32(d.cur.Line)
+func (d *decoder) emit(in Inst) *Inst {
+	in.Guard, in.GuardFlip = d.guard, d.guardFlip
+	in.Line = int32(d.cur.Line)
 	d.prog.take(instBytes)
-	d.prog.code = append(d.prog.code, in)
-	return &d.prog.code[len(d.prog.code)-1]
+	d.prog.Code = append(d.prog.Code, in)
+	return &d.prog.Code[len(d.prog.Code)-1]
 }
 
 // regWidth is the width of the register for a type. 8-bit values live in 16
@@ -162,43 +162,43 @@ func (d *decoder) newReg(wd lanes.Width) uint32 {
 	if wd == lanes.WidthPred {
 		size = 4
 	}
-	off := (d.fn.frameSize + size - 1) &^ (size - 1)
+	off := (d.fn.FrameSize + size - 1) &^ (size - 1)
 	if size > lanes.SlabAlign {
-		off = (d.fn.frameSize + lanes.SlabAlign - 1) &^ (lanes.SlabAlign - 1)
+		off = (d.fn.FrameSize + lanes.SlabAlign - 1) &^ (lanes.SlabAlign - 1)
 	}
-	d.fn.frameSize = off + size
+	d.fn.FrameSize = off + size
 	return off
 }
 
-// preset is a register that is filled in before execution: with a constant,
+// Preset is a register that is filled in before execution: with a constant,
 // with the address of a symbol, or with a special register.
-type preset struct {
-	wd      lanes.Width
-	value   uint64
-	symbol  symbolRef
+type Preset struct {
+	Width   lanes.Width
+	Value   uint64
+	Symbol  symbolRef
 	special string
 }
 
 // symbolRef names something whose address is known at launch.
 type symbolRef struct {
-	variable *ptx.Variable
-	function *ptx.Function
+	Variable *ptx.Variable
+	Function *ptx.Function
 }
 
 // constant returns the register that holds a constant.
-func (d *decoder) constant(p preset) uint32 {
+func (d *decoder) constant(p Preset) uint32 {
 	if off, ok := d.consts[p]; ok {
 		return off
 	}
 	d.prog.take(presetBytes)
-	off := d.newReg(p.wd)
+	off := d.newReg(p.Width)
 	d.consts[p] = off
 	if p.special != "" {
-		d.fn.reserves = d.fn.reserves || strings.HasPrefix(p.special, reservedPrefix)
-		d.fn.specials = append(d.fn.specials,
-			specialRegister{off, p.wd, specialValues[p.special]})
+		d.fn.reserves = d.fn.reserves || strings.HasPrefix(p.special, ReservedPrefix)
+		number, _ := specialNamed(p.special)
+		d.fn.Specials = append(d.fn.Specials, SpecialRegister{off, p.Width, number})
 	} else {
-		d.fn.consts = append(d.fn.consts, presetRegister{off, p})
+		d.fn.Consts = append(d.fn.Consts, presetRegister{off, p})
 	}
 	return off
 }
@@ -214,7 +214,7 @@ func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, lanes.Width, error
 		return d.intConstant(op.Value, t), wd, nil
 	case ptx.Float, ptx.Float32:
 		value, err := floatConstant(op, t)
-		return d.constant(preset{wd: wd, value: value}), wd, err
+		return d.constant(Preset{Width: wd, Value: value}), wd, err
 	case ptx.Special:
 		return d.special(op.Name, wd)
 	case ptx.Address:
@@ -229,7 +229,7 @@ func (d *decoder) sourceReg(op ptx.Operand) (uint32, lanes.Width, error) {
 	off := d.regs[op.Reg]
 	if op.Not {
 		neg := d.newReg(lanes.WidthPred)
-		d.emit(inst{compute: lanes.PredNot, Operands: lanes.Operands{D: neg, A: off}})
+		d.emit(Inst{Compute: lanes.PredNot, Operands: lanes.Operands{D: neg, A: off}})
 		off = neg
 	}
 	return off, wd, nil
@@ -247,7 +247,7 @@ func (d *decoder) intConstant(value uint64, t ptx.Type) uint32 {
 	case lanes.Width32:
 		value &= 0xffffffff
 	}
-	return d.constant(preset{wd: wd, value: value})
+	return d.constant(Preset{Width: wd, Value: value})
 }
 
 // floatConstant gives the bits of a floating-point constant as type t.
@@ -288,7 +288,7 @@ func (d *decoder) dest(op ptx.Operand, t ptx.Type) (uint32, lanes.Width, error) 
 
 // operands decodes a destination of type dt and sources of the given types into
 // in, checking their number.
-func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...ptx.Type) error {
+func (d *decoder) operands(in *Inst, args []ptx.Operand, dt ptx.Type, types ...ptx.Type) error {
 	if len(args) != len(types)+1 {
 		return errOperands
 	}
@@ -318,7 +318,7 @@ func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...p
 func (d *decoder) compute(
 	key string, f scalar.Func, args []ptx.Operand, dt ptx.Type, types ...ptx.Type,
 ) error {
-	var in inst
+	var in Inst
 	if err := d.operands(&in, args, dt, types...); err != nil {
 		return err
 	}
@@ -328,12 +328,12 @@ func (d *decoder) compute(
 		exact = exact && widths[i] == regWidth(t)
 	}
 	if exact {
-		in.compute = lanes.Loop(key)
+		in.Compute = lanes.Loop(key)
 	}
-	if in.compute == nil {
-		in.compute = lanes.Each(len(types), f)
+	if in.Compute == nil {
+		in.Compute = lanes.Each(len(types), f)
 	}
-	if in.compute == nil {
+	if in.Compute == nil {
 		return errors.New("type not supported")
 	}
 	d.emit(in)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"

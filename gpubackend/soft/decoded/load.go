@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"encoding/binary"
@@ -32,20 +32,20 @@ func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 		module:    m,
 		number:    programs.Add(1),
 		kernels:   make(map[string]*Kernel),
-		functions: make(map[*ptx.Function]*function),
-		addresses: make(map[*ptx.Variable]uint64),
+		Functions: make(map[*ptx.Function]*Function),
+		Addresses: make(map[*ptx.Variable]uint64),
 	}
 	for _, src := range m.Functions {
 		if !src.Defined {
 			continue
 		}
 		p.take(functionBytes + uint64(len(src.Vars)+len(src.Params)+len(src.Results))*offsetBytes)
-		fn := &function{src: src, index: len(p.decoded), calls: make(map[*ptx.Function]bool)}
+		fn := &Function{src: src, Index: len(p.Decoded), calls: make(map[*ptx.Function]bool)}
 		fn.layout()
-		p.functions[src] = fn
-		p.decoded = append(p.decoded, fn)
+		p.Functions[src] = fn
+		p.Decoded = append(p.Decoded, fn)
 	}
-	for _, fn := range p.decoded {
+	for _, fn := range p.Decoded {
 		if err := decodeFunction(p, fn); err != nil {
 			return nil, err
 		}
@@ -57,10 +57,10 @@ func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 		} else if v.Space == ptx.Global || v.Space == ptx.Const {
 			p.globals = append(p.globals, Global{Name: v.Name, Size: v.Size, Align: v.Align,
 				Constant: v.Space == ptx.Const, Managed: v.Managed,
-				External: v.Linkage == ptx.Extern, variable: v})
+				External: v.Linkage == ptx.Extern, Variable: v})
 		}
 	}
-	for _, fn := range p.decoded {
+	for _, fn := range p.Decoded {
 		if p.over != nil {
 			break
 		}
@@ -73,10 +73,10 @@ func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 }
 
 // newKernel describes an entry.
-func (p *Program) newKernel(fn *function) *Kernel {
+func (p *Program) newKernel(fn *Function) *Kernel {
 	k := &Kernel{Name: fn.src.Name, Program: p, Params: fn.src.Params, ParamSize: fn.src.ParamSize,
 		MaxThreads: fn.src.MaxThreads, ReqThreads: fn.src.ReqThreads, MinBlocks: fn.src.MinBlocks,
-		MaxRegisters: fn.src.MaxRegisters, fn: fn}
+		MaxRegisters: fn.src.MaxRegisters, Function: fn}
 	if k.MaxThreads[0] == 0 {
 		k.MaxThreads = k.ReqThreads
 	}
@@ -88,9 +88,9 @@ func (p *Program) newKernel(fn *function) *Kernel {
 		}
 	}
 	for _, f := range reached {
-		k.LocalSize += f.localSize
+		k.LocalSize += f.LocalSize
 		if f.reserves {
-			k.Reserved = reservedShared
+			k.Reserved = ReservedShared
 		}
 		k.Registers = max(k.Registers, f.estimate())
 	}
@@ -98,11 +98,11 @@ func (p *Program) newKernel(fn *function) *Kernel {
 }
 
 // reach collects the functions that fn may call, itself first.
-func (p *Program) reach(fn *function) []*function {
-	seen := map[*function]bool{fn: true}
-	list := []*function{fn}
+func (p *Program) reach(fn *Function) []*Function {
+	seen := map[*Function]bool{fn: true}
+	list := []*Function{fn}
 	add := func(src *ptx.Function) {
-		if f := p.functions[src]; f != nil && !seen[f] && !src.Entry {
+		if f := p.Functions[src]; f != nil && !seen[f] && !src.Entry {
 			seen[f] = true
 			list = append(list, f)
 		}
@@ -126,7 +126,7 @@ func (p *Program) named(src *ptx.Function) bool {
 			}
 		}
 	}
-	for _, fn := range p.decoded {
+	for _, fn := range p.Decoded {
 		if fn.calls[src] {
 			return true
 		}
@@ -135,12 +135,12 @@ func (p *Program) named(src *ptx.Function) bool {
 }
 
 // layoutShared places the shared variables that the kernel's functions name.
-func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
-	k.sharedVars = make(map[*ptx.Variable]uint64)
+func (k *Kernel) layoutShared(m *ptx.Module, reached []*Function) {
+	k.SharedVars = make(map[*ptx.Variable]uint64)
 	used := make(map[*ptx.Variable]bool)
 	for _, f := range reached {
-		for _, c := range f.consts {
-			if v := c.preset.symbol.variable; v != nil && v.Space == ptx.Shared {
+		for _, c := range f.Consts {
+			if v := c.Preset.Symbol.Variable; v != nil && v.Space == ptx.Shared {
 				used[v] = true
 			}
 		}
@@ -160,15 +160,15 @@ func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
 		}
 		end = alignTo(end, uint64(v.Align))
 		k.Program.take(sharedBytes)
-		k.sharedVars[v] = end
+		k.SharedVars[v] = end
 		end += v.Size
 	}
 	k.StaticShared = end
-	k.dynamicAt = alignTo(end, dynamicAlign)
+	k.DynamicAt = alignTo(end, dynamicAlign)
 	for v := range used {
-		if _, placed := k.sharedVars[v]; !placed {
+		if _, placed := k.SharedVars[v]; !placed {
 			k.Program.take(sharedBytes)
-			k.sharedVars[v] = k.dynamicAt
+			k.SharedVars[v] = k.DynamicAt
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
 func alignTo(n, align uint64) uint64 { return (n + align - 1) &^ (align - 1) }
 
 // estimate guesses the registers of 32 bits that a compiler would need.
-func (fn *function) estimate() int {
+func (fn *Function) estimate() int {
 	n := 0
 	for _, r := range fn.src.Regs {
 		n += max(r.Type.Size(), 2)
@@ -204,7 +204,7 @@ func (p *Program) link(address func(name string) (uint64, bool)) error {
 		if !ok && (!g.External || p.refers(g)) {
 			return fmt.Errorf("link program: no address for %s", g.Name)
 		}
-		p.addresses[g.variable] = addr
+		p.Addresses[g.Variable] = addr
 	}
 	p.linked = true
 	return nil
@@ -212,9 +212,9 @@ func (p *Program) link(address func(name string) (uint64, bool)) error {
 
 // refers tells whether code or another variable uses g.
 func (p *Program) refers(g *Global) bool {
-	for _, fn := range p.decoded {
-		for _, c := range fn.consts {
-			if c.preset.symbol.variable == g.variable {
+	for _, fn := range p.Decoded {
+		for _, c := range fn.Consts {
+			if c.Preset.Symbol.Variable == g.Variable {
 				return true
 			}
 		}
@@ -234,16 +234,16 @@ func (p *Program) fill(g *Global, data []byte) error {
 	if !p.linked {
 		return errors.New("program isn't linked")
 	}
-	clear(data[copy(data, g.variable.Init):])
-	for _, r := range g.variable.Relocs {
+	clear(data[copy(data, g.Variable.Init):])
+	for _, r := range g.Variable.Relocs {
 		var addr uint64
 		switch f, v := p.module.Function(r.Symbol), p.module.Var(r.Symbol); {
 		case f != nil:
-			if addr = p.functionAddress(f); addr == 0 {
+			if addr = p.FunctionAddress(f); addr == 0 {
 				return fmt.Errorf("address of undefined function %s", r.Symbol)
 			}
 		case v != nil && v.Space != ptx.Shared:
-			addr = p.addresses[v]
+			addr = p.Addresses[v]
 		default:
 			return fmt.Errorf("address of %s isn't constant", r.Symbol)
 		}
@@ -254,35 +254,35 @@ func (p *Program) fill(g *Global, data []byte) error {
 	return nil
 }
 
-// functionAddress is the address by which programs call src; 0 if it has no
+// FunctionAddress is the address by which programs call src; 0 if it has no
 // body.
-func (p *Program) functionAddress(src *ptx.Function) uint64 {
-	fn := p.functions[src]
+func (p *Program) FunctionAddress(src *ptx.Function) uint64 {
+	fn := p.Functions[src]
 	if fn == nil {
 		return 0
 	}
-	return FunctionWindow | p.number<<programShift | uint64(fn.index+1)<<functionShift
+	return FunctionWindow | p.number<<programShift | uint64(fn.Index+1)<<functionShift
 }
 
-// functionAt finds the function at an address, if its parameters are those of
+// FunctionAt finds the function at an address, if its parameters are those of
 // the call.
-func (p *Program) functionAt(addr uint64, site *callSite) *ptx.Function {
+func (p *Program) FunctionAt(addr uint64, site *CallSite) *ptx.Function {
 	index := (addr - FunctionWindow - p.number<<programShift) >> functionShift
-	if index == 0 || index > uint64(len(p.decoded)) ||
-		p.functionAddress(p.decoded[index-1].src) != addr {
+	if index == 0 || index > uint64(len(p.Decoded)) ||
+		p.FunctionAddress(p.Decoded[index-1].src) != addr {
 		return nil
 	}
-	src := p.decoded[index-1].src
-	if src.Entry || len(src.Params) != len(site.args) || len(src.Results) != len(site.results) {
+	src := p.Decoded[index-1].src
+	if src.Entry || len(src.Params) != len(site.Args) || len(src.Results) != len(site.Results) {
 		return nil
 	}
-	for i, arg := range site.args {
-		if arg.size != uint64(src.Params[i].Size) {
+	for i, arg := range site.Args {
+		if arg.Size != uint64(src.Params[i].Size) {
 			return nil
 		}
 	}
-	for i, result := range site.results {
-		if result.size != uint64(src.Results[i].Size) {
+	for i, result := range site.Results {
+		if result.Size != uint64(src.Results[i].Size) {
 			return nil
 		}
 	}

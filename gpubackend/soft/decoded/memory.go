@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package decoded
 
 import (
 	"errors"
@@ -55,25 +55,25 @@ func decodeStore(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
-	access := memAccess{space: m.space(), spin: m.ordering(), count: 1}
+	access := Access{Space: m.space(), Spin: m.ordering(), Count: 1}
 	switch m.oneOf("v2", "v4", "v8") {
 	case "v2":
-		access.count = 2
+		access.Count = 2
 	case "v4":
-		access.count = 4
+		access.Count = 4
 	case "v8":
-		access.count = 8
+		access.Count = 8
 	}
 	t := m.typ()
-	if t == ptx.NoType || t == ptx.Pred || t == ptx.B128 || int(access.count)*t.Size() > 32 {
+	if t == ptx.NoType || t == ptx.Pred || t == ptx.B128 || int(access.Count)*t.Size() > 32 {
 		return errType
 	}
 	// A cache policy may follow the operands.
 	if len(in.Args) != 2 && len(in.Args) != 3 {
 		return errOperands
 	}
-	access.size, access.signed = uint8(t.Size()), t.Signed()
-	decoded := inst{kind: kindMemory, mem: access}
+	access.Size, access.Signed = uint8(t.Size()), t.Signed()
+	decoded := Inst{Kind: KindExecute, Mem: access}
 	memory, value := in.Args[1], in.Args[0]
 	if store {
 		memory, value = value, memory
@@ -81,7 +81,7 @@ func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
 	if err := d.values(&decoded, value, t, store); err != nil {
 		return err
 	}
-	if !store && access.space == ptx.Param && d.src.Entry {
+	if !store && access.Space == ptx.Param && d.src.Entry {
 		done, err := d.loadParam(decoded, memory)
 		if done || err != nil {
 			return err
@@ -90,34 +90,34 @@ func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
 	if err := d.memoryOperand(&decoded, memory); err != nil {
 		return err
 	}
-	decoded.exec = execLoad
+	decoded.Op = OpLoad
 	if store {
-		decoded.exec = execStore
+		decoded.Op = OpStore
 	}
-	if fast := fastAccess(&decoded, store); fast != nil {
-		decoded.exec = fast
+	if quick := quickOp(&decoded, store); quick != OpNone {
+		decoded.Op = quick
 	}
 	d.emit(decoded)
 	return nil
 }
 
 // values decodes the register or vector that is loaded or stored.
-func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) error {
-	if in.mem.count == 1 && value.Kind != ptx.Vector {
+func (d *decoder) values(in *Inst, value ptx.Operand, t ptx.Type, store bool) error {
+	if in.Mem.Count == 1 && value.Kind != ptx.Vector {
 		return d.value(&in.D, &in.DW, &in.B, &in.BW, value, t, store)
 	}
-	if value.Kind != ptx.Vector || len(value.Elems) != int(in.mem.count) {
+	if value.Kind != ptx.Vector || len(value.Elems) != int(in.Mem.Count) {
 		return errOperands
 	}
-	in.more = d.more(instMore{})
+	in.More = d.more(More{})
 	for _, e := range value.Elems {
 		var off uint32
 		var wd lanes.Width
 		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {
 			return err
 		}
-		in.more.regs = append(in.more.regs, off)
-		in.more.widths = append(in.more.widths, wd)
+		in.More.Regs = append(in.More.Regs, off)
+		in.More.Widths = append(in.More.Widths, wd)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (d *decoder) value(to *uint32, toWidth *lanes.Width, from *uint32, fromWidt
 }
 
 // loadParam decodes ld.param of a kernel's named parameter.
-func (d *decoder) loadParam(in inst, memory ptx.Operand) (bool, error) {
+func (d *decoder) loadParam(in Inst, memory ptx.Operand) (bool, error) {
 	if memory.Kind != ptx.Memory {
 		return false, errOperands
 	}
@@ -151,27 +151,27 @@ func (d *decoder) loadParam(in inst, memory ptx.Operand) (bool, error) {
 		return false, nil
 	}
 	off := int64(d.src.Params[base.Index].Offset) + memory.Offset + base.Offset
-	end := off + int64(in.mem.size)*int64(in.mem.count)
+	end := off + int64(in.Mem.Size)*int64(in.Mem.Count)
 	if off < 0 || end > int64(d.src.ParamSize) {
 		return false, fmt.Errorf("parameter bytes %d to %d of %d", off, end, d.src.ParamSize)
 	}
-	in.exec, in.imm = execLoadParam, uint64(off)
+	in.Op, in.Imm = OpLoadParam, uint64(off)
 	d.emit(in)
 	return true, nil
 }
 
 // memoryOperand decodes [base+offset] into a, aw and imm, and corrects the space
 // of parameters of device functions, which live in local memory.
-func (d *decoder) memoryOperand(in *inst, memory ptx.Operand) error {
+func (d *decoder) memoryOperand(in *Inst, memory ptx.Operand) error {
 	if memory.Kind != ptx.Memory {
 		return errOperands
 	}
-	if in.mem.space == ptx.Param && (!d.src.Entry || d.inLocal(memory.Elems[0])) {
-		in.mem.space = ptx.Local
+	if in.Mem.Space == ptx.Param && (!d.src.Entry || d.inLocal(memory.Elems[0])) {
+		in.Mem.Space = ptx.Local
 	}
 	var err error
 	in.A, in.AW, err = d.source(memory.Elems[0], ptx.B64)
-	in.imm = uint64(memory.Offset)
+	in.Imm = uint64(memory.Offset)
 	if err == nil && in.AW != lanes.Width32 && in.AW != lanes.Width64 {
 		return errOperands
 	}
@@ -191,15 +191,15 @@ func (d *decoder) address(op ptx.Operand, wd lanes.Width) (uint32, lanes.Width, 
 	}
 	switch op.Of {
 	case ptx.FunctionAddr:
-		return d.constant(preset{wd: wd, symbol: symbolRef{function: op.Func}}), wd, nil
+		return d.constant(Preset{Width: wd, Symbol: symbolRef{Function: op.Func}}), wd, nil
 	case ptx.ModuleVar:
-		return d.constant(preset{wd: wd, symbol: symbolRef{variable: op.Var},
-			value: uint64(op.Offset)}), wd, nil
+		return d.constant(Preset{Width: wd, Symbol: symbolRef{Variable: op.Var},
+			Value: uint64(op.Offset)}), wd, nil
 	case ptx.FunctionVar:
 		v := d.src.Vars[op.Index]
 		if v.Space == ptx.Shared {
-			return d.constant(preset{wd: wd, symbol: symbolRef{variable: v},
-				value: uint64(op.Offset)}), wd, nil
+			return d.constant(Preset{Width: wd, Symbol: symbolRef{Variable: v},
+				Value: uint64(op.Offset)}), wd, nil
 		}
 		return d.localAddress(wd, d.fn.varOffsets[op.Index], op.Offset)
 	case ptx.ParamVar:
@@ -207,9 +207,9 @@ func (d *decoder) address(op ptx.Operand, wd lanes.Width) (uint32, lanes.Width, 
 			return d.intConstant(uint64(int64(d.src.Params[op.Index].Offset)+op.Offset),
 				intOfWidth(wd)), wd, nil
 		}
-		return d.localAddress(wd, d.fn.paramOffsets[op.Index], op.Offset)
+		return d.localAddress(wd, d.fn.ParamOffsets[op.Index], op.Offset)
 	case ptx.ResultVar:
-		return d.localAddress(wd, d.fn.resultOffsets[op.Index], op.Offset)
+		return d.localAddress(wd, d.fn.ResultOffsets[op.Index], op.Offset)
 	}
 	return 0, 0, errOperands
 }
@@ -226,14 +226,14 @@ func intOfWidth(wd lanes.Width) ptx.Type {
 func (d *decoder) localAddress(wd lanes.Width, offset uint64, more int64) (uint32, lanes.Width,
 	error) {
 	at := offset + uint64(more)
-	key := preset{wd: wd, value: at, special: "local"}
+	key := Preset{Width: wd, Value: at, special: "local"}
 	if off, ok := d.consts[key]; ok {
 		return off, wd, nil
 	}
 	d.prog.take(presetBytes)
 	off := d.newReg(wd)
 	d.consts[key] = off
-	d.fn.locals = append(d.fn.locals, localRegister{off, wd, at})
+	d.fn.Locals = append(d.fn.Locals, localRegister{off, wd, at})
 	return off, wd, nil
 }
 
@@ -271,16 +271,16 @@ func decodeIsspacep(d *decoder, in *ptx.Inst, m *modifiers) error {
 	case ptx.Global:
 		window = 0
 	case ptx.Shared:
-		window = SharedWindow >> windowShift
+		window = SharedWindow >> WindowShift
 	case ptx.Local:
-		window = LocalWindow >> windowShift
+		window = LocalWindow >> WindowShift
 	case ptx.Param:
-		window = ParamWindow >> windowShift
+		window = ParamWindow >> WindowShift
 	case ptx.Const:
 	default:
 		return errType
 	}
-	f := func(a, _, _ uint64) uint64 { return scalar.Bit(a>>windowShift == window) }
+	f := func(a, _, _ uint64) uint64 { return scalar.Bit(a>>WindowShift == window) }
 	return d.compute("", f, in.Args, ptx.Pred, ptx.U64)
 }
 
@@ -296,7 +296,7 @@ func decodeFence(d *decoder, in *ptx.Inst, m *modifiers) error {
 	m.oneOf("cta", "gl", "sys", "gpu", "cluster")
 	m.dropPrefix("proxy")
 	m.dropPrefix("alias")
-	d.emit(inst{kind: kindMemory, exec: func(w *warp, _ *inst, _ uint32) { w.fence.Add(1) }})
+	d.emit(Inst{Kind: KindExecute, Op: OpFence})
 	return nil
 }
 
@@ -327,17 +327,17 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if len(in.Args) == 4 {
 		length = in.Args[3]
 	}
-	decoded := inst{kind: kindMemory, exec: execCopyAsync, more: d.more(instMore{})}
-	decoded.mem.space = ptx.Shared
+	decoded := Inst{Kind: KindExecute, Op: OpCopyAsync, More: d.more(More{})}
+	decoded.Mem.Space = ptx.Shared
 	if err := d.memoryOperand(&decoded, in.Args[0]); err != nil {
 		return err
 	}
-	from := inst{mem: memAccess{space: ptx.Global}}
+	from := Inst{Mem: Access{Space: ptx.Global}}
 	if err := d.memoryOperand(&from, in.Args[1]); err != nil {
 		return err
 	}
-	decoded.target, decoded.imm = int32(decoded.imm), size.Value
-	decoded.B, decoded.BW, decoded.more.sourceOffset = from.A, from.AW, from.imm
+	decoded.Target, decoded.Imm = int32(decoded.Imm), size.Value
+	decoded.B, decoded.BW, decoded.More.SourceOffset = from.A, from.AW, from.Imm
 	var err error
 	if decoded.C, decoded.CW, err = d.source(length, ptx.U32); err != nil ||
 		decoded.CW == lanes.WidthPred {
@@ -354,13 +354,13 @@ func (d *decoder) copyArrive(in *ptx.Inst, m *modifiers) error {
 	if !m.has("arrive") || len(in.Args) != 1 {
 		return errOperands
 	}
-	decoded := inst{kind: kindMemory, mem: memAccess{space: m.space(), size: 8}}
+	decoded := Inst{Kind: KindExecute, Mem: Access{Space: m.space(), Size: 8}}
 	if m.typ() != ptx.B64 {
 		return errType
 	}
-	exec := execMbarrierArrive
+	op := OpMbarrierArrive
 	if !noinc {
-		exec = func(*warp, *inst, uint32) {}
+		op = OpMbarrierInval
 	}
-	return d.emitMbarrier(decoded, exec, nil, in.Args[0], ptx.Operand{Kind: ptx.Int, Value: 1})
+	return d.emitMbarrier(decoded, op, nil, in.Args[0], ptx.Operand{Kind: ptx.Int, Value: 1})
 }
