@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,6 +53,86 @@ func TestWaysThroughTheFiles(t *testing.T) {
 	}
 	if n < 40 {
 		t.Errorf("found %d files only", n)
+	}
+}
+
+// TestRooms: the table of rooms names folders that exist, the same word for the same room in the
+// worker and both devices, and each word that two of these have.
+func TestRooms(t *testing.T) {
+	sides := []string{"guestdriver/libcuda", "gpubackend/worker", "gpubackend/cuda",
+		"gpubackend/soft"}
+	page := string(read(t, "docs/architecture.md"))
+	_, table, _ := strings.Cut(page, "### Where the rooms are")
+	table, _, _ = strings.Cut(table, "\n###")
+	told := map[string]bool{}
+	for _, wrong := range roomsIn(table, sides, told) {
+		t.Error(wrong)
+	}
+	if len(told) < 10 {
+		t.Errorf("the table has the rooms %v only", told)
+	}
+	for room, n := range foldersOf(t, sides[1:]) {
+		if n > 1 && !told[room] {
+			t.Errorf("the table of rooms lacks %s, which worker and devices have %d times", room, n)
+		}
+	}
+}
+
+// roomsIn notes the rooms of a table, and says what is wrong with it.
+func roomsIn(table string, sides []string, told map[string]bool) (wrong []string) {
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != len(sides)+1 || strings.HasPrefix(cells[0], "-") ||
+			strings.Contains(line, "| library |") {
+			continue
+		}
+		row := map[string]bool{}
+		for i, cell := range cells[1:] {
+			room := strings.Trim(cell, " `")
+			if room == "" {
+				continue
+			}
+			if !existsBelow(room, sides[i]) {
+				wrong = append(wrong, fmt.Sprintf("%s has no folder %s", sides[i], room))
+			}
+			if i > 0 {
+				row[room], told[room] = true, true
+			}
+		}
+		if len(row) > 1 {
+			wrong = append(wrong, "several words for one room: "+strings.TrimSpace(line))
+		}
+	}
+	return wrong
+}
+
+// foldersOf counts how many of the sides have a folder of each name, those of tests left out.
+func foldersOf(t *testing.T, sides []string) map[string]int {
+	n := map[string]int{}
+	for _, side := range sides {
+		entries, err := os.ReadDir(filepath.Join(root, side))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != "testdata" && !forTests.MatchString(e.Name()) {
+				n[e.Name()]++
+			}
+		}
+	}
+	return n
+}
+
+// TestRoomsThatDiffer says whether a wrong table is found.
+func TestRoomsThatDiffer(t *testing.T) {
+	sides := []string{"guestdriver/libcuda", "gpubackend/worker", "gpubackend/cuda",
+		"gpubackend/soft"}
+	const table = "| subject | library | worker | `cuda` | `soft` |\n|---|---|---|---|---|\n" +
+		"| copies | `copies` | `copies` | `copies` | |\n" +
+		"| memory | `memory` | `memory` | `hostmemory` | |\n| nothing | | `nowhere` | | |\n"
+	told := map[string]bool{}
+	if wrong := roomsIn(table, sides, told); len(wrong) != 2 || len(told) != 4 {
+		t.Errorf("found %q in a wrong table, and the rooms %v", wrong, told)
 	}
 }
 

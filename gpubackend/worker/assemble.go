@@ -8,7 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/code"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/copies"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/functions"
@@ -18,8 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
-	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
-	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
+	"github.com/paracuda/paracuda/gpubackend/worker/launches"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
@@ -28,7 +29,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
-	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
@@ -38,14 +38,14 @@ type rooms struct {
 	contexts *contexts.Contexts
 	fences   *fences.Fences
 	streams  *streams.Streams
-	kernels  *kernels.Kernels
+	kernels  *code.Kernels
 	maps     *maps.Maps
 	places   *addresses.Places
 	exports  *exports.Exports
 
 	functions  *functions.Functions
-	launcher   *launcher.Launcher
-	transfers  *transfers.Transfers
+	launcher   *launches.Launcher
+	copies     *copies.Copies
 	hostMemory *hostmemory.HostMemory
 	hostFuncs  *hostfuncs.HostFuncs
 	memory     *memory.Memory
@@ -92,8 +92,8 @@ func (w *Worker) makeCommon() {
 	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
 	w.fences = fences.New(w.driver, w.contexts)
 	w.streams = streams.New(w.driver, w.contexts, &w.objects)
-	w.kernels = kernels.New(w.driver, &w.objects)
-	w.launcher = launcher.New(launcher.Config{
+	w.kernels = code.New(w.driver, &w.objects)
+	w.launcher = launches.New(launches.Config{
 		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
@@ -118,7 +118,7 @@ func (w *Worker) makeMemory() {
 	})
 	w.sharing = sharing.New(sharing.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.waiting.WhenIdle,
-		Watch: func() { w.transfers.Watch() }, Log: w.log,
+		Watch: func() { w.copies.Watch() }, Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
@@ -128,7 +128,7 @@ func (w *Worker) makeMemory() {
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
 		WhenIdle: w.waiting.WhenIdle, MakeRoom: w.pools.Empty,
-		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
+		Ending: func(address, bytes uint64) { w.copies.EndLoans(address, bytes) },
 	})
 }
 
@@ -155,10 +155,10 @@ func (w *Worker) makeWork() {
 
 // makeTransfers makes the copies, which use most of the others.
 func (w *Worker) makeTransfers() {
-	w.transfers = transfers.New(transfers.Config{
+	w.copies = copies.New(copies.Config{
 		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences,
 		Streams: w.streams, Maps: w.maps,
-		Arena:       func() transfers.Arena { return w.arena },
+		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
 		May:         w.mayGoOn,
 		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
@@ -175,7 +175,7 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.core())
 	for _, room := range []interface{ Handlers() call.Handlers }{
-		w.hello, w.waiting, w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs,
+		w.hello, w.waiting, w.functions, w.launcher, w.copies, w.hostMemory, w.hostFuncs,
 		w.memory, w.pools, w.sharing, w.greens, w.textures,
 	} {
 		w.table.Add(room.Handlers())

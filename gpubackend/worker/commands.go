@@ -149,7 +149,7 @@ func (w *Worker) pollWaiters() (answered bool) {
 	if !w.waits() && !w.hostFuncs.Busy() {
 		return false
 	}
-	w.transfers.Poll()
+	w.copies.Poll()
 	if w.hostFuncs.Busy() && w.hostFuncs.Advance() {
 		answered = true
 	}

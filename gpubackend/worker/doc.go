@@ -25,7 +25,7 @@
 //	hello              opens the device, and tells the guest process of the GPUs
 //	waiting            calls that wait for the GPU
 //	contexts           which context is current; primary and green ones
-//	streams, kernels   find what the guest names; handles: everything else that it names
+//	streams, code      find what the guest names; handles: everything else that it names
 //	fences             points in streams
 //	maps               pinned pages that commands name, and their uses
 //	addresses          mappings of the address space, counted
@@ -33,8 +33,8 @@
 //
 //	functions          generated: functions that need nothing of the worker's own
 //	admission          when the GPU is given work
-//	launcher           launches, collected (policy: gpubackend/launches)
-//	transfers          copies, by the driver and by the mover (gpubackend/moves)
+//	launches           launches, collected (policy: gpubackend/launches)
+//	copies             copies, by the driver and by the mover (gpubackend/moves)
 //	hostmemory         memory of the guest at its own addresses
 //	hostfuncs          host functions
 //	memory             virtual memory management

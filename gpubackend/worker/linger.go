@@ -14,7 +14,7 @@ const (
 // false: there is something, or others need turns of the loop.
 func (w *Worker) linger() (idle bool) {
 	if w.waiting.Len() > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() ||
-		w.transfers.Active() {
+		w.copies.Active() {
 		return false
 	}
 	if w.waiting.Len() == 0 {

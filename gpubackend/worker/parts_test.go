@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/copies"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
-	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 )
 
 // stagingDriver is a fake device that has staging memory.
@@ -110,7 +110,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 				if r.slot().Done != 0 {
 					t.Fatalf("answered with %d of %d parts over", i, parts)
 				}
-				if len(m.started) > transfers.StagedChunks || len(m.started) == 0 {
+				if len(m.started) > copies.StagedChunks || len(m.started) == 0 {
 					t.Fatalf("%d parts on their way", len(m.started))
 				}
 				m.started[0], m.started[len(m.started)-1] = m.started[len(m.started)-1],

@@ -52,7 +52,7 @@ func (w *Worker) rest(busy bool) error {
 	w.watchGate(now, idle, spin)
 	switch {
 	case idle < spin, w.quiet.due(spin), w.atGate(),
-		w.transfers.GoOn(now) && idle < wire.CopySpins*spin:
+		w.copies.GoOn(now) && idle < wire.CopySpins*spin:
 		return nil
 	case w.admission != nil && w.admission.InFlight() && idle < napUntil:
 		if w.heldBack() || !w.arena.Pending() {
@@ -66,7 +66,7 @@ func (w *Worker) rest(busy bool) error {
 }
 
 // waits says whether calls wait for the GPU, which has no descriptor to sleep on.
-func (w *Worker) waits() bool { return w.waiting.Len() > 0 || w.transfers.Active() }
+func (w *Worker) waits() bool { return w.waiting.Len() > 0 || w.copies.Active() }
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once
 // more.
@@ -109,7 +109,7 @@ func (w *Worker) pause(idle time.Duration) time.Duration {
 
 func (w *Worker) poll(pause time.Duration) error {
 	fds := make([]unix.PollFd, ownFiles, ownFiles+2)
-	if w.mover != nil && w.transfers.Active() {
+	if w.mover != nil && w.copies.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
 	}
 	if w.closed() {

@@ -60,15 +60,15 @@ func (w *Worker) mayPause() bool {
 	w.hostFuncs.LetGo() // obeying a message holds it
 	w.hostFuncs.Advance()
 	w.hostFuncs.Hold()
-	return w.standsStill() || !w.transfers.Active() && w.driver.AwaitsHost()
+	return w.standsStill() || !w.copies.Active() && w.driver.AwaitsHost()
 }
 
 // standsStill says whether nothing that was begun for the guest goes on: no chunk of a copy is on
 // its way, and every context is idle. Of a copy in several chunks the rest is begun after the
 // pause.
 func (w *Worker) standsStill() bool {
-	w.transfers.Poll()
-	if w.transfers.Active() {
+	w.copies.Poll()
+	if w.copies.Active() {
 		return false
 	}
 	for context := range w.objects.All(object.Context) {
@@ -96,7 +96,7 @@ func (w *Worker) answersMore(in *answers) bool {
 	if w.waiting.Len() == 0 || w.hold.still || in.looks == maxLooks || time.Now().After(in.until) {
 		return false
 	}
-	if in.looks++; w.pollWaiters() || w.transfers.Active() {
+	if in.looks++; w.pollWaiters() || w.copies.Active() {
 		in.looks = 0
 	}
 	return true

@@ -8,25 +8,25 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
+	"github.com/paracuda/paracuda/gpubackend/worker/copies"
 )
 
 // TestStandstillAwaitsTheMover: copies that the mover has are awaited, and no more are begun.
 func TestStandstillAwaitsTheMover(t *testing.T) {
 	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
 		r, m := newPartsRig(t)
-		for range transfers.StagedChunks + 4 {
+		for range copies.StagedChunks + 4 {
 			r.sendPart(op, 1<<20)
 		}
 		r.send(gpubackend.Op(wire.OpJoin), true, 1, nil)
 		r.work(t)
-		if len(m.started) != transfers.StagedChunks {
+		if len(m.started) != copies.StagedChunks {
 			t.Fatalf("%s: %d copies are on their way", op.Name(), len(m.started))
 		}
-		for i := range transfers.StagedChunks {
+		for i := range copies.StagedChunks {
 			if r.standsStill() {
 				t.Fatalf("%s: stands still with %d of %d copies over", op.Name(), i,
-					transfers.StagedChunks)
+					copies.StagedChunks)
 			}
 			m.end(nil)
 		}

@@ -30,7 +30,7 @@ type hold struct {
 
 func (w *Worker) makeSuspension() {
 	w.suspension = suspension.New(suspension.Config{
-		Driver: w.driver, Recall: w.transfers.Recall, Images: w.images,
+		Driver: w.driver, Recall: w.copies.Recall, Images: w.images,
 		Shared: func(address, bytes uint64) bool {
 			return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes)
 		},

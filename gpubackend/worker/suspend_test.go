@@ -130,7 +130,7 @@ func TestCopyAfterRecall(t *testing.T) {
 	if !r.standsStill() {
 		t.Fatal("it doesn't stand still")
 	}
-	r.transfers.Recall()
+	r.copies.Recall()
 	if len(m.detached) != 1 {
 		t.Fatalf("taken back: %v", m.detached)
 	}

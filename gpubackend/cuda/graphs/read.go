@@ -8,7 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -45,7 +45,7 @@ func (x *Graphs) decode(n *gpubackend.Node, b []byte) gpubackend.Result {
 		}
 	case gpubackend.NodeHost:
 		p := cudaabi.HostNodeParams(b)
-		n.Token = hostfunc.Token(p.Fn(), p.UserData())
+		n.Token = hostfuncs.Token(p.Fn(), p.UserData())
 	case gpubackend.NodeGraph:
 		n.Child = gpubackend.Graph(cudaabi.ChildGraphNodeParams(b).Graph())
 	case gpubackend.NodeEventRecord:

@@ -7,7 +7,7 @@
 //	announce.go  writes by which a stream says that it is idle
 //	events.go    events
 //	capture.go   captures
-//	hostfunc.go  host functions (package hostfunc carries the calls)
+//	hostfunc.go  host functions (package hostfuncs carries the calls)
 //
 // Which streams may have work is kept with each context (package activity).
 package streams

@@ -4,7 +4,7 @@ package streams
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
 // HostFunc has f called by a goroutine when the stream gets there; the stream waits for release.
@@ -44,12 +44,12 @@ func (x *Streams) HostNode(
 }
 
 // hostCalls makes what carries calls of host functions, on first use.
-func (x *Streams) hostCalls() (*hostfunc.Calls, gpubackend.Result) {
+func (x *Streams) hostCalls() (*hostfuncs.Calls, gpubackend.Result) {
 	if x.calls.LaunchHostFunc() == nil {
 		return nil, gpubackend.NotSupported
 	}
 	if x.host == nil {
-		v, err := hostfunc.New()
+		v, err := hostfuncs.New()
 		if err != nil {
 			x.log.WithError(err).Error("host function")
 			return nil, gpubackend.OutOfMemory

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
-	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
 // Calls is what is used of the driver.
@@ -52,7 +52,7 @@ type Streams struct {
 	prints   Prints
 	settled  func()
 	log      *logrus.Entry
-	host     *hostfunc.Calls // nil before the first host function
+	host     *hostfuncs.Calls // nil before the first host function
 
 	owners    map[gpubackend.Stream]*contexts.Context // of streams that the guest made
 	capturing map[gpubackend.Stream]struct{}          // that were told to capture

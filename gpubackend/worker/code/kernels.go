@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernels finds the functions that the guest launches. CUDA takes a kernel of a library
+// Package code finds the functions that the guest launches. CUDA takes a kernel of a library
 // wherever it takes a function: which function that is depends on the context, and is remembered.
 //
 // The worker's loop owns a Kernels. Handles are the guest's word and are looked up in the object
 // table.
-package kernels
+package code
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transfers is the copies between the guest and the device.
+// Package copies is the copies between the guest and the device.
 //
 // # Ways
 //
@@ -10,7 +10,7 @@
 //	  direct          between guest pages and memory that was lent to it            loan.go
 //	  staged          through staging memory, from where the driver copies on       staging.go
 //
-// transfers.go is what they need of others. queued.go has the worker poll while short copies are
+// copies.go is what they need of others. queued.go has the worker poll while short copies are
 // under way.
 //
 // A pageable copy is an operation (operation.go): rows of a box (box.go), cut into chunks. Its call
@@ -43,7 +43,7 @@
 //
 // # Who owns what
 //
-// The worker's loop owns Transfers, which own the staging memory, the chunks and what is lent to
+// The worker's loop owns Copies, which own the staging memory, the chunks and what is lent to
 // the mover. A copy has a use of its map until it is over: the pages stay pinned. Memory that the
 // device gives up is taken back from the mover first.
 //
@@ -52,4 +52,4 @@
 // All words are the guest's. Ranges are checked against the map or the arena, boxes against
 // overflow and against planes that overlap; device addresses are the driver's to judge. The mover
 // is believed, but for numbers of copies that aren't on their way.
-package transfers
+package copies

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -73,7 +73,7 @@ func (s *chunks) free(from, to int) *chunk {
 }
 
 // start begins a chunk of what no chunk has been made of: free to settling, moving or carrying.
-func (t *Transfers) start(c *chunk, op *operation) {
+func (t *Copies) start(c *chunk, op *operation) {
 	c.op, c.from = op, op.next
 	c.bytes = op.take(c.size)
 	c.counted = true
@@ -91,7 +91,7 @@ func (t *Transfers) start(c *chunk, op *operation) {
 
 // settle has the mover carry a chunk directly to or from the guest's memory on the device when the
 // earlier work of the stream is done.
-func (t *Transfers) settle(c *chunk) {
+func (t *Copies) settle(c *chunk) {
 	op := c.op
 	result := t.Contexts.Set(op.context, true)
 	if result == gpubackend.Success && !op.settled {
@@ -112,7 +112,7 @@ func (t *Transfers) settle(c *chunk) {
 }
 
 // move has the mover copy a chunk to or from the guest's pages.
-func (t *Transfers) move(c *chunk) {
+func (t *Copies) move(c *chunk) {
 	op := c.op
 	c.state = chunkMoving
 	runs := t.chunks.runs[:0]
@@ -142,7 +142,7 @@ func (t *Transfers) move(c *chunk) {
 
 // carry queues the copy between a chunk's staging memory and the rows of device memory, and fences
 // it.
-func (t *Transfers) carry(c *chunk) {
+func (t *Copies) carry(c *chunk) {
 	op := c.op
 	c.state = chunkCarrying
 	if result := t.Contexts.Set(op.context, true); result != gpubackend.Success {
@@ -170,7 +170,7 @@ func (t *Transfers) carry(c *chunk) {
 }
 
 // Poll moves chunks on whose step has ended.
-func (t *Transfers) Poll() {
+func (t *Copies) Poll() {
 	if !t.Active() {
 		return
 	}
@@ -194,7 +194,7 @@ func (t *Transfers) Poll() {
 }
 
 // moved handles the end of the mover's step.
-func (t *Transfers) moved(m moves.Moved) {
+func (t *Copies) moved(m moves.Moved) {
 	all := &t.chunks.all
 	if m.ID >= uint64(len(all)) || all[m.ID].state != chunkMoving {
 		return
@@ -212,7 +212,7 @@ func (t *Transfers) moved(m moves.Moved) {
 }
 
 // settled looks whether a chunk's turn has come.
-func (t *Transfers) settled(c *chunk) {
+func (t *Copies) settled(c *chunk) {
 	switch result := t.Fences.Passed(c.fence); result {
 	case gpubackend.NotReady:
 	case gpubackend.Success:
@@ -223,7 +223,7 @@ func (t *Transfers) settled(c *chunk) {
 }
 
 // carried looks whether the driver's step has ended.
-func (t *Transfers) carried(c *chunk) {
+func (t *Copies) carried(c *chunk) {
 	result := t.Fences.Passed(c.fence)
 	if result == gpubackend.NotReady {
 		return
@@ -236,7 +236,7 @@ func (t *Transfers) carried(c *chunk) {
 }
 
 // lose ends every chunk that the mover has: it is gone.
-func (t *Transfers) lose(err error) {
+func (t *Copies) lose(err error) {
 	t.Log.WithError(err).Error("the mover is gone")
 	t.broken = gpubackend.DeviceUnavailable
 	for i := range t.chunks.all {
@@ -247,7 +247,7 @@ func (t *Transfers) lose(err error) {
 }
 
 // end ends a chunk's part in its copy and frees it.
-func (t *Transfers) end(c *chunk, result gpubackend.Result) {
+func (t *Copies) end(c *chunk, result gpubackend.Result) {
 	if result != gpubackend.Success && c.op.result == gpubackend.Success {
 		c.op.result = result
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -20,17 +20,17 @@ const (
 )
 
 // copyHtoD copies to the device.
-func (t *Transfers) copyHtoD(c *call.Call, a command.CopyHtoD) gpubackend.Result {
+func (t *Copies) copyHtoD(c *call.Call, a command.CopyHtoD) gpubackend.Result {
 	return t.endPart(c, isPart(c, a.Flags), t.copyLinear(c, toDevice, &a))
 }
 
 // copyDtoH copies from the device: the same the other way round.
-func (t *Transfers) copyDtoH(c *call.Call, a command.CopyDtoH) gpubackend.Result {
+func (t *Copies) copyDtoH(c *call.Call, a command.CopyDtoH) gpubackend.Result {
 	linear := command.CopyHtoD(a)
 	return t.endPart(c, isPart(c, a.Flags), t.copyLinear(c, toHost, &linear))
 }
 
-func (t *Transfers) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD) gpubackend.Result {
+func (t *Copies) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD) gpubackend.Result {
 	r, bytes := a.Host, a.Bytes
 	if bytes > r.Bytes {
 		return gpubackend.InvalidValue
@@ -56,7 +56,7 @@ func (t *Transfers) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD)
 }
 
 // copyInline copies a payload that travels in the arena.
-func (t *Transfers) copyInline(
+func (t *Copies) copyInline(
 	c *call.Call, dir direction, r call.Reference, dev box, s gpubackend.Stream,
 ) gpubackend.Result {
 	b, result := c.InPlace(r)
@@ -82,7 +82,7 @@ func (t *Transfers) copyInline(
 
 // readable prepares a payload in the arena for the driver. The device reads the bulk area itself;
 // what came in the ring is copied by the driver's staging.
-func (t *Transfers) readable(r call.Reference) gpubackend.Result {
+func (t *Copies) readable(r call.Reference) gpubackend.Result {
 	if r.Kind == wire.BufferBulk {
 		return t.registerBulk()
 	}
@@ -93,7 +93,7 @@ func (t *Transfers) readable(r call.Reference) gpubackend.Result {
 // whenTaken answers a copy from the arena when its source may be changed. What came in the ring has
 // been staged by the driver. The bulk area is registered, so that the device reads it in its own
 // time: the call waits for the stream.
-func (t *Transfers) whenTaken(
+func (t *Copies) whenTaken(
 	c *call.Call, r call.Reference, s gpubackend.Stream, result gpubackend.Result,
 ) gpubackend.Result {
 	if result != gpubackend.Success || r.Kind != wire.BufferBulk || !c.Reply() {
@@ -104,7 +104,7 @@ func (t *Transfers) whenTaken(
 
 // fetch copies to the bulk area, which the driver knows as host memory of this process, and answers
 // when it is there.
-func (t *Transfers) fetch(
+func (t *Copies) fetch(
 	c *call.Call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream,
 ) gpubackend.Result {
 	if result := t.registerBulk(); result != gpubackend.Success {
@@ -122,7 +122,7 @@ func (t *Transfers) fetch(
 }
 
 // registerBulk makes the bulk area known to the driver, once.
-func (t *Transfers) registerBulk() gpubackend.Result {
+func (t *Copies) registerBulk() gpubackend.Result {
 	if t.bulkRegistered {
 		return gpubackend.Success
 	}
@@ -134,7 +134,7 @@ func (t *Transfers) registerBulk() gpubackend.Result {
 
 // copyPinned copies between the device and memory that the driver reaches at the guest's address:
 // as asynchronous as CUDA's own.
-func (t *Transfers) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags,
+func (t *Copies) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags,
 	dev uint64, s gpubackend.Stream) gpubackend.Result {
 	host := m.Address + r.MapOffset()
 	dst, src := dev, host
@@ -153,7 +153,7 @@ func (t *Transfers) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.
 }
 
 // copyMapped starts a copy through the mover.
-func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout,
+func (t *Copies) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout,
 	dev box, s gpubackend.Stream) gpubackend.Result {
 	if t.Mover == nil {
 		return gpubackend.NotSupported
@@ -181,7 +181,7 @@ func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.M
 // direct says whether a copy may go directly between guest pages and the memory that the guest
 // process allocated. A lone one to the device that would have to wait for earlier work may not:
 // CUDA lets the caller go on as soon as the source has been read.
-func (t *Transfers) direct(op *operation, part bool) bool {
+func (t *Copies) direct(op *operation, part bool) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false
 	}
@@ -193,7 +193,7 @@ func (t *Transfers) direct(op *operation, part bool) bool {
 }
 
 // copyBox copies rows.
-func (t *Transfers) copyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
+func (t *Copies) copyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
 	dev := box{a.Device, a.Pitch, a.Slice, a.Width, a.Height, a.Depth}
 	host := hostLayout{pitch: a.HostPitch, slice: a.HostSlice}
 	s, result := t.Streams.Find(c, a.Stream)
@@ -220,7 +220,7 @@ func (t *Transfers) copyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
 	return t.copyBoxHost(c, &a, host, dev, s)
 }
 
-func (t *Transfers) copyBoxHost(
+func (t *Copies) copyBoxHost(
 	c *call.Call, a *command.CopyBox, host hostLayout, dev box, s gpubackend.Stream,
 ) gpubackend.Result {
 	r, dir := a.Host, direction(a.Kind == command.BoxHtod)
@@ -257,7 +257,7 @@ func (t *Transfers) copyBoxHost(
 }
 
 // copyBoxInline copies rows from or to the arena, one by one.
-func (t *Transfers) copyBoxInline(
+func (t *Copies) copyBoxInline(
 	c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream,
 ) gpubackend.Result {
 	b, result := c.InPlace(r)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"bytes"
@@ -169,9 +169,9 @@ func (f *fakeMaps) Use(*maps.Map)                                             { 
 func (f *fakeMaps) Release(*maps.Map)                                         { f.uses-- }
 func (f *fakeMaps) GiveUnused(*call.Call, gpubackend.Result)                  {}
 
-// rig is Transfers with a fake around them, and the works that calls wait for.
+// rig is Copies with a fake around them, and the works that calls wait for.
 type rig struct {
-	*Transfers
+	*Copies
 	d      *fakeDevice
 	mover  *fakeMover
 	maps   fakeMaps
@@ -191,7 +191,7 @@ func newRig() *rig {
 		Runs: []wire.Run{{Address: 0, Bytes: room}}}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	r.Transfers = New(Config{
+	r.Copies = New(Config{
 		Driver: d, Mover: r.mover, Contexts: d, Fences: fences.New(d, d), Streams: fakeStreams{},
 		Maps: &r.maps,
 		Await: func(_ *call.Call, work call.Work) gpubackend.Result {

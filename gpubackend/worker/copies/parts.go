@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -37,7 +37,7 @@ func (p *parts) Over(gpubackend.Result) (answered bool) { return true }
 func isPart(c *call.Call, flags uint64) bool { return !c.Reply() && flags&wire.CopyFlagPart != 0 }
 
 // partsOf returns the parts of the calling thread that no JOIN has followed yet.
-func (t *Transfers) partsOf(c *call.Call) *parts {
+func (t *Copies) partsOf(c *call.Call) *parts {
 	if t.threads[c.Slot] == nil {
 		t.threads[c.Slot] = &parts{}
 	}
@@ -46,7 +46,7 @@ func (t *Transfers) partsOf(c *call.Call) *parts {
 
 // endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the
 // guest.
-func (t *Transfers) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
+func (t *Copies) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
 	if result == call.Pending || !part {
 		return result
 	}
@@ -57,7 +57,7 @@ func (t *Transfers) endPart(c *call.Call, part bool, result gpubackend.Result) g
 }
 
 // join waits for the parts that the thread has sent since its last JOIN.
-func (t *Transfers) join(c *call.Call, _ command.Join) gpubackend.Result {
+func (t *Copies) join(c *call.Call, _ command.Join) gpubackend.Result {
 	if !c.Reply() {
 		return gpubackend.InvalidValue
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ type staging struct {
 
 // open gets the staging memory unless it is there. What fails is tried again by the next copy that
 // needs it: the guest may have freed memory until then.
-func (t *Transfers) open() gpubackend.Result {
+func (t *Copies) open() gpubackend.Result {
 	if t.staging.opened {
 		return gpubackend.Success
 	}
@@ -38,7 +38,7 @@ func (t *Transfers) open() gpubackend.Result {
 
 // openStaging gets the staging memory, for which pools give up what they don't need, and lends it
 // to the mover.
-func (t *Transfers) openStaging(
+func (t *Copies) openStaging(
 	bytes uint64,
 ) (address uint64, staging uint32, result gpubackend.Result) {
 	address, fd, result := t.Driver.Staging(bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostfunc_test
+package hostfuncs_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
 func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
@@ -29,7 +29,7 @@ func TestOnceHoldsItsStream(t *testing.T) {
 	for _, end := range []string{"released", "closed"} {
 		t.Run(end, func(t *testing.T) {
 			d := drivertest.Open(t)
-			v, err := hostfunc.New()
+			v, err := hostfuncs.New()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package hostfunc
+package hostfuncs
 
 // #cgo LDFLAGS: -lpthread
 // #cgo CFLAGS: -O2 -Wall -Wextra

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package launcher executes kernel launches: it collects consecutive ones, so that the driver gets
+// Package launches executes kernel launches: it collects consecutive ones, so that the driver gets
 // many at once (package launches has the policy).
 //
 // # Who owns what
@@ -17,4 +17,4 @@
 // and attributes are copied before they are checked; shapes are the driver's to judge. Parameters
 // stay in the ring until they are flushed: a guest that changes them meanwhile changes what its own
 // kernel gets.
-package launcher
+package launches

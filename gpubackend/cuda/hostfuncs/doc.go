@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostfunc has functions of Go called when a stream gets to them. The driver calls a
+// Package hostfuncs has functions of Go called when a stream gets to them. The driver calls a
 // function of C on a thread of its own: that writes a number to a pipe and then holds the stream. A
 // goroutine reads the numbers and calls the functions. So no Go code runs on a thread of the
 // driver, and a function may take as long as a guest's does: its stream waits until release is
@@ -10,4 +10,4 @@
 //	nodes_cgo.go  functions of graphs, called as often as the graph runs (node.h, node.c)
 //
 // Calls are made by the one goroutine that calls the driver; what is due is released by any.
-package hostfunc
+package hostfuncs

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"time"
@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
 
-// Driver is what Transfers use of gpubackend.Driver.
+// Driver is what Copies use of gpubackend.Driver.
 type Driver interface {
 	ContextQuery() gpubackend.Result
 	Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
@@ -62,7 +62,7 @@ type Arena interface {
 	Address(b []byte) uint64
 }
 
-// Config is what Transfers need.
+// Config is what Copies need.
 type Config struct {
 	Driver   Driver
 	Mover    moves.Mover // nil if there is none
@@ -97,8 +97,8 @@ type Config struct {
 	Log    *logrus.Entry
 }
 
-// Transfers are the copies between the guest and the device.
-type Transfers struct {
+// Copies are the copies between the guest and the device.
+type Copies struct {
 	Config
 	chunks         chunks
 	staging        staging
@@ -109,16 +109,16 @@ type Transfers struct {
 	bulkRegistered bool
 }
 
-// New returns Transfers of which none is on its way.
-func New(c Config) *Transfers {
+// New returns Copies of which none is on its way.
+func New(c Config) *Copies {
 	if c.May == nil {
 		c.May = func() bool { return true }
 	}
-	return &Transfers{Config: c}
+	return &Copies{Config: c}
 }
 
-// Handlers are the commands that Transfers execute.
-func (t *Transfers) Handlers() call.Handlers {
+// Handlers are the commands that Copies execute.
+func (t *Copies) Handlers() call.Handlers {
 	return call.Handlers{
 		gpubackend.OpCopyHtoD:      call.Decoded(command.DecodeCopyHtoD, t.copyHtoD),
 		gpubackend.OpCopyDtoH:      call.Decoded(command.DecodeCopyDtoH, t.copyDtoH),
@@ -128,7 +128,7 @@ func (t *Transfers) Handlers() call.Handlers {
 }
 
 // Active says whether any chunk is on its way.
-func (t *Transfers) Active() bool { return t.chunks.flying > 0 }
+func (t *Copies) Active() bool { return t.chunks.flying > 0 }
 
 // GoOn says whether copies of pinned memory that were queued should be under way still.
-func (t *Transfers) GoOn(now time.Time) bool { return t.queued.goOn(now) }
+func (t *Copies) GoOn(now time.Time) bool { return t.queued.goOn(now) }

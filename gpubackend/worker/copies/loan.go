@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"slices"
@@ -78,7 +78,7 @@ func (s *loans) take(address, bytes uint64) []*loan {
 
 // lend has the mover map the memory around an address of the current context's, unless it has. Nil:
 // it can't, for lack of room or because the memory isn't of a kind that other processes map.
-func (t *Transfers) lend(address, bytes uint64) *loan {
+func (t *Copies) lend(address, bytes uint64) *loan {
 	l := t.loans.find(address)
 	if l == nil {
 		if l = t.newLoan(address); l == nil {
@@ -91,7 +91,7 @@ func (t *Transfers) lend(address, bytes uint64) *loan {
 	return l
 }
 
-func (t *Transfers) newLoan(address uint64) *loan {
+func (t *Copies) newLoan(address uint64) *loan {
 	if len(t.loans.list) == maxLoans {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (t *Transfers) newLoan(address uint64) *loan {
 
 // lendable is a loan of the memory around an address: a segment of what the device allocates from,
 // or a mapping of the guest's own making. Nil: there is none. The caller closes the file.
-func (t *Transfers) lendable(address uint64) (l *loan, start uint64, fd int) {
+func (t *Copies) lendable(address uint64) (l *loan, start uint64, fd int) {
 	if m, ok := t.MappedAt(address); ok {
 		if m.Access != gpubackend.AccessReadWrite {
 			return nil, 0, -1
@@ -137,7 +137,7 @@ func (t *Transfers) lendable(address uint64) (l *loan, start uint64, fd int) {
 }
 
 // Watch has what others have of device memory end with it.
-func (t *Transfers) Watch() {
+func (t *Copies) Watch() {
 	if t.loans.watched {
 		return
 	}
@@ -149,7 +149,7 @@ func (t *Transfers) Watch() {
 }
 
 // Recall asks back everything, while no chunk is on its way. Copies that go on lend it again.
-func (t *Transfers) Recall() {
+func (t *Copies) Recall() {
 	for _, l := range t.loans.take(0, ^uint64(0)) {
 		l.recalled = true
 		t.detach(l)
@@ -158,7 +158,7 @@ func (t *Transfers) Recall() {
 
 // EndLoans asks back what the device is about to give up, or the guest may access no longer. Else
 // the memory would stay in use for as long as this process lives.
-func (t *Transfers) EndLoans(address, bytes uint64) {
+func (t *Copies) EndLoans(address, bytes uint64) {
 	begin := time.Now()
 	for _, l := range t.loans.take(address, bytes) {
 		l.ended = true
@@ -168,7 +168,7 @@ func (t *Transfers) EndLoans(address, bytes uint64) {
 }
 
 // detach asks one back, which is in the list no more.
-func (t *Transfers) detach(l *loan) {
+func (t *Copies) detach(l *loan) {
 	if l.refused {
 		return
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package transfers
+package copies
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -10,7 +10,7 @@ import (
 // operation is a copy between a map and device memory, while it goes on, in chunks of whole rows,
 // or of bytes of one row (chunk.go). It is the work that its call waits for.
 type operation struct {
-	t       *Transfers
+	t       *Copies
 	dir     direction
 	dev     box
 	host    hostLayout
@@ -69,7 +69,7 @@ func (op *operation) Over(result gpubackend.Result) (answered bool) {
 // copyable says whether there is what a copy passes through. One for which there is no staging
 // memory goes directly if the mover can map where it goes, although its caller may have to wait for
 // earlier work then: CUDA needs no memory for it.
-func (t *Transfers) copyable(op *operation) gpubackend.Result {
+func (t *Copies) copyable(op *operation) gpubackend.Result {
 	if op.loan != nil && op.loan.recalled { // what can't be lent again goes through staging memory
 		op.loan = t.lend(op.dev.address, op.dev.bytes())
 	}
