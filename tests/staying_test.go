@@ -42,7 +42,7 @@ func startMachine(t *testing.T, program, device, console, root string, more ...s
 		socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
 	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1,
 		Kernel: filepath.Join(kernel, "vmlinuz"),
-		Initrd: root, Append: "console=ttyS0 mitigations=off",
+		Initrd: root, Append: "console=ttyS0 mitigations=off no_timer_check",
 		QMP:     g.socket,
 		Serial:  "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console,
 		Devices: []qemu.Device{{Socket: device}}}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestKeeperBehindQEMU kills a VM's device process, whose keeper starts another, in each release of
+// QEMU: programs that start then use the GPU, after a reset and a pause, too. QEMU learns nothing.
+func TestKeeperBehindQEMU(t *testing.T) {
+	needsQEMU(t)
+	image := gpuRoot(t)
+	for _, version := range qemus {
+		t.Run(version, func(t *testing.T) { t.Parallel(); outliveDevices(t, version, image) })
+	}
+}
+
+func outliveDevices(t *testing.T, version, image string) {
+	socket := filepath.Join(t.TempDir(), "kept-"+version)
+	device := serve(t, socket, "--keeper", "on")
+	g := startMachine(t, qemuProgram(t, version), socket, "console", image)
+	g.expect("guest: device", 1)
+	g.usesGPUAgain(1)
+
+	device.killDevice(t)
+	g.usesGPUAgain(2)
+	g.qmp("system_reset")
+	g.expect("guest: device", 2)
+	g.usesGPUAgain(3)
+	device.killDevice(t)
+	g.qmp("system_reset") // before anything else is asked of the next one
+	g.expect("guest: device", 3)
+	g.usesGPUAgain(4)
+	device.killDevice(t)
+	g.qmp("stop")
+	g.qmp("cont")
+	g.usesGPUAgain(5)
+	g.lives()
+	if n := strings.Count(device.said(t), "goes on where it stood"); n != 3 {
+		t.Errorf("the keeper has started a device process %d times, want 3:\n%s", n,
+			tail(device.said(t)))
+	}
+}
+
+// killDevice kills the device process of a keeper.
+func (d *served) killDevice(t *testing.T) {
+	t.Helper()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.cmd.Process.Pid))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(children)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			pid, err := strconv.Atoi(child)
+			if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), "device") {
+				continue
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("the keeper has no device process:\n%s", tail(d.said(t)))
+}
