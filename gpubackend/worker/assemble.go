@@ -3,10 +3,14 @@
 package worker
 
 import (
+	"time"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/admission"
+	"github.com/paracuda/paracuda/gpubackend/worker/batches"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/code"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
@@ -26,6 +30,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
+	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
@@ -56,6 +61,9 @@ type rooms struct {
 	textures   *textures.Textures
 	hello      *hello.Hello
 	waiting    *waiting.Waiting
+	sleeping   *sleeping.Sleeping
+	door       *admission.Door // to the gate
+	batches    *batches.Batches
 	suspension *suspension.Suspension
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
@@ -73,10 +81,12 @@ func (w *Worker) assemble() {
 	}
 	w.current = call.New(&w.buffers)
 	w.makeCommon()
+	w.makeBatches()
+	w.makeWaiting()
 	w.makeMemory()
 	w.makeWork()
 	w.makeTransfers()
-	w.makeAdmission()
+	w.makeSleeping()
 	w.makeSuspension()
 	w.makeSaving()
 	w.buildTable()
@@ -98,15 +108,19 @@ func (w *Worker) makeCommon() {
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
+	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
+}
+
+// makeWaiting makes what has the calls that wait.
+func (w *Worker) makeWaiting() {
 	w.waiting = waiting.New(waiting.Config{
 		Driver: w.driver, Contexts: w.contexts, Fences: w.fences, Streams: w.streams,
 		Objects: &w.objects, Arena: func() waiting.Arena { return w.arena },
 		Finish: w.finish, WakeGuest: w.chains.wakeSleepers,
-		Ended:       func() { w.pools.Settle() },
-		MayAnnounce: func() bool { return w.admission == nil || w.admission.MayAnnounce() },
-		PollAll:     func() { w.pollWaiters() },
+		Ended:   func() { w.pools.Settle() },
+		Gate:    w.door,
+		PollAll: func() { w.pollWaiters() },
 	})
-	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
 }
 
 // makeMemory makes the rooms that have memory.
@@ -136,7 +150,7 @@ func (w *Worker) makeMemory() {
 func (w *Worker) makeWork() {
 	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
 		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
-		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { notify(w.wake) },
+		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { w.files.Wake() },
 	})
 	w.greens = green.New(green.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
@@ -160,12 +174,26 @@ func (w *Worker) makeTransfers() {
 		Streams: w.streams, Maps: w.maps,
 		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
-		May:         w.mayGoOn,
+		May:         func() bool { return !w.hold.drains && w.door.May() },
 		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
 		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
 		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
+	})
+}
+
+// makeSleeping makes what the loop does when there is nothing to do.
+func (w *Worker) makeSleeping() {
+	w.sleeping = sleeping.New(sleeping.Config{
+		Files: w.files, Arena: func() *arena.Arena { return w.arena }, Queue: &w.chains,
+		Gate: w.door, Calls: w.waiting, Transfers: w.copies, HostFuncs: w.hostFuncs,
+		Mover: w.mover, Held: w.heldBack, Grows: w.batches.Until,
+		Spin: func() time.Duration {
+			return time.Duration(w.policy.SpinHostUs) * time.Microsecond
+		},
+		Asleep: &w.watchdog.asleep,
+		Count:  func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/batches"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
@@ -141,7 +142,7 @@ func growing(t *testing.T) *rig {
 	if len(r.driver.launches) != 1 {
 		t.Fatal("a launch that follows another wasn't delayed")
 	}
-	if p := r.pause(time.Second); p < 0 {
+	if r.batches.Until().IsZero() {
 		t.Fatal("the worker would sleep for ever while a batch grows")
 	}
 	return r
@@ -166,8 +167,6 @@ func TestBatchGrows(t *testing.T) {
 		{"until it is full",
 			func(r *rig) { r.policy.BatchCommands = 3; r.launch(nil); r.launch(nil) }, 4,
 			handover.BatchesFull},
-		{"until the delay is over", func(r *rig) { r.batch.until = time.Now() }, 2,
-			handover.BatchesDelayed},
 		{"until the policy changes", func(r *rig) { r.policy.BatchDelayUs = 0 }, 2,
 			handover.BatchesDelayed},
 	}
@@ -202,7 +201,7 @@ func TestGrowingBatchKeepsContext(t *testing.T) {
 func TestRingIsReleasedEarly(t *testing.T) {
 	r := newRig(t)
 	r.policy = handover.Policy{BatchCommands: 65536, BatchBytes: 1 << 20}
-	for range releaseBytes/4096 + 1 {
+	for range batches.ReleaseBytes/4096 + 1 {
 		r.launch(make([]byte, 4096))
 	}
 	r.pass(t, 1)
@@ -211,7 +210,7 @@ func TestRingIsReleasedEarly(t *testing.T) {
 		all[handover.LaunchFlushes] < 2 {
 		t.Fatalf("counters %v", all.Map())
 	}
-	if got := all.CommandsPerBatch(); got != releaseBytes/4096+1 {
+	if got := all.CommandsPerBatch(); got != batches.ReleaseBytes/4096+1 {
 		t.Fatalf("%v commands a batch", got)
 	}
 }

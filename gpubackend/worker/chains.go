@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -284,7 +285,7 @@ func (q *chains) giveLocked(head uint16, written uint32) {
 	}
 	q.state.Give(head)
 	if q.queue.NeedsNotify() && q.call >= 0 {
-		notify(q.call)
+		eventfd.Notify(q.call)
 		q.state.Count(handover.Interrupts, 1)
 	}
 }
@@ -358,13 +359,15 @@ func (q *chains) signalLocked() {
 	q.giveLocked(e.head, uint32(len(record)))
 }
 
-func (q *chains) enableKick() (more bool, err error) {
+// EnableKick has the guest's driver kick for new chains. It says whether there are some already.
+func (q *chains) EnableKick() (more bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.queue.EnableKick()
 }
 
-func (q *chains) disableKick() {
+// DisableKick has it spare that.
+func (q *chains) DisableKick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue.DisableKick()
@@ -379,6 +382,6 @@ func (q *chains) setCall(fd int) {
 		unix.Close(q.call)
 	}
 	if q.call = fd; fd >= 0 {
-		notify(fd)
+		eventfd.Notify(fd)
 	}
 }

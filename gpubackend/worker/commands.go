@@ -6,17 +6,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/batches"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
-
-// releaseBytes is how much of the ring may be consumed before its bytes are given back within a
-// batch.
-const releaseBytes = wire.RingBytes / 4
 
 // runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow
 // stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
-	gated := w.beginBatch()
+	gated := w.door.Begin()
 	if w.arena == nil || w.waiting.Full() || w.room.waits {
 		return false, nil
 	}
@@ -27,44 +24,44 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			return ran, err
 		}
 		if !ok {
-			if w.submitEarly() {
+			if w.batches.SubmitEarly() {
 				continue
 			}
-			return w.drained() || ran, nil
+			return w.batches.Drained() || ran, nil
 		}
 		bytes := uint32(0)
 		if w.command.Op != wire.OpNop {
-			if bytes = w.command.Size; !w.hasRoom(bytes) {
-				w.endBatch(handover.BatchesFullBytes)
+			if bytes = w.command.Size; !w.batches.HasRoom(bytes) {
+				w.batches.End(handover.BatchesFullBytes)
 				return true, nil
 			}
 			c.Start(&w.command)
-			if gated && !w.admits(c) {
-				return w.held() || ran, nil
+			if gated && w.hello.IsOpen() && !w.door.Admits(c) {
+				return w.batches.Held() || ran, nil
 			}
 			w.execute(c)
 			if w.hello.Cold() {
 				return ran, errCold // the command is left to the next worker
 			}
 			if w.room.waits {
-				return w.held() || ran, nil // it stays in the ring
+				return w.batches.Held() || ran, nil // it stays in the ring
 			}
 		}
 		w.arena.Consume(&w.command)
-		w.batch.add(c, bytes)
+		w.batches.Add(c, bytes)
 		ran = true
 		if gated {
-			w.submitRipe()
+			w.batches.SubmitRipe()
 		}
 		switch {
 		case w.waiting.Full():
-			w.endBatch(handover.BatchesStalled)
+			w.batches.End(handover.BatchesStalled)
 			return true, nil
-		case w.batch.commands >= w.policy.BatchCommands:
-			w.endBatch(handover.BatchesFull)
+		case w.batches.Full():
+			w.batches.End(handover.BatchesFull)
 			return true, nil
-		case w.arena.Unreleased() > releaseBytes:
-			w.releaseEarly()
+		case w.arena.Unreleased() > batches.ReleaseBytes:
+			w.batches.ReleaseEarly()
 		}
 	}
 }
@@ -146,7 +143,7 @@ func (w *Worker) failed(result gpubackend.Result) {
 // pollWaiters looks at all that is under way, answers the calls whose wait is over and says whether
 // there were any.
 func (w *Worker) pollWaiters() (answered bool) {
-	if !w.waits() && !w.hostFuncs.Busy() {
+	if w.waiting.Len() == 0 && !w.copies.Active() && !w.hostFuncs.Busy() {
 		return false
 	}
 	w.copies.Poll()

@@ -5,9 +5,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -18,25 +15,6 @@ type received struct {
 	message *handover.Message
 	fds     []int
 	err     error
-}
-
-func newWake() (int, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-	if err != nil {
-		return -1, fmt.Errorf("eventfd: %w", err)
-	}
-	return fd, nil
-}
-
-// notify adds 1 to an eventfd. A counter that is full already has the same effect.
-func notify(fd int) {
-	_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-}
-
-// drain resets an eventfd.
-func drain(fd int) {
-	var b [8]byte
-	_, _ = unix.Read(fd, b[:])
 }
 
 // receive reads the control connection for the loop.
@@ -51,7 +29,7 @@ func (w *Worker) receive() {
 			}
 		}
 		w.messages <- received{m, fds, err}
-		notify(w.wake)
+		w.files.Wake()
 		if err != nil {
 			return
 		}
@@ -150,8 +128,7 @@ func (w *Worker) resume(r received) error {
 			return fmt.Errorf("go on with what was saved: %w", err)
 		}
 	}
-	_ = w.kick.Close()
-	w.kick = os.NewFile(uintptr(n.Kick), "kick")
+	w.files.SetKick(n.Kick)
 	w.chains.setCall(n.Call)
 	return nil
 }

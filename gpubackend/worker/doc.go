@@ -12,17 +12,18 @@
 // table, never has the worker, and is tested alone.
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
-//	ring               commands.go batch.go protocol.go (the core's own commands)
+//	ring               commands.go protocol.go (the core's own commands)
 //	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
 //	standing still     standstill.go suspend.go room.go (what lacks room)
 //	saved to a file    saved.go savedqueue.go
-//	the gate           gate.go (admission has the rules)
-//	sleeping           sleep.go quiet.go linger.go pause_*.go
+//	the gate           gate.go
 //	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go
 //
 //	call               a command while it is executed, and the table of handlers
 //	hello              opens the device, and tells the guest process of the GPUs
+//	sleeping           what the loop does when there is nothing to do; eventfd
+//	batches            where a batch of commands ends
 //	waiting            calls that wait for the GPU
 //	contexts           which context is current; primary and green ones
 //	streams, code      find what the guest names; handles: everything else that it names

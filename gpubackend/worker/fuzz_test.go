@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -50,7 +48,6 @@ func FuzzCommands(f *testing.F) {
 		r := newRig(t)
 		d := r.withQueue(t)
 		_ = d
-		defer unix.Close(r.wake)
 		values := []uint64{
 			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk,
 			wire.BufferInline<<56 | wire.CommandSize,

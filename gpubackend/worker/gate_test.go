@@ -3,7 +3,6 @@
 package worker
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/admission"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 )
 
 func newGate(t testing.TB) *gate.Page {
@@ -42,6 +43,15 @@ var (
 	launch = []byte{1, 2, 3, 4}
 )
 
+// resting is from when on the arbiter is told that there is nothing to do, in a turn.
+const resting = 10 * time.Microsecond
+
+// watch is what the worker does at the gate when it has had nothing to do for so long.
+func (r *rig) watch(now, since time.Time, idle, spin time.Duration) {
+	r.door.Watch(admission.Quiet{Now: now, Since: since, Idle: idle, Spin: spin,
+		Waits: r.waiting.Len() > 0, Held: r.heldBack()})
+}
+
 // turn runs the ring's commands once.
 func (r *rig) turn(t testing.TB) {
 	t.Helper()
@@ -63,8 +73,8 @@ func TestClosedGateHoldsTheRing(t *testing.T) {
 	for range 10 {
 		r.turn(t)
 	}
-	if n := len(r.driver.launches); n != 0 || r.slot().Done == seq || !r.closed() {
-		t.Fatalf("%d launches at a closed gate, closed %v", n, r.closed())
+	if n := len(r.driver.launches); n != 0 || r.slot().Done == seq || !r.door.Closed() {
+		t.Fatalf("%d launches at a closed gate, closed %v", n, r.door.Closed())
 	}
 	if waiting, inFlight := r.gate.Demand(); !waiting || inFlight {
 		t.Errorf("waiting %v, in flight %v", waiting, inFlight)
@@ -93,7 +103,7 @@ func TestBatchBeforeTheStop(t *testing.T) {
 			n, r.launcher.Collected(), r.arena.Unreleased())
 	}
 	r.turn(t)
-	if len(r.driver.launches) != n || !r.heldBack() || r.closed() {
+	if len(r.driver.launches) != n || !r.heldBack() || r.door.Closed() {
 		t.Fatalf("a full stream gets %d more", len(r.driver.launches)-n)
 	}
 	r.driver.ready = gpubackend.Success
@@ -114,22 +124,22 @@ func TestWorkEndsAtTheGate(t *testing.T) {
 	r.driver.ready = gpubackend.NotReady
 	r.launch(launch)
 	r.turn(t)
-	now := time.Now()
+	since := time.Now()
+	now := since
 	for range 3 {
 		now = now.Add(time.Millisecond)
 		r.turn(t)
-		r.quiet.goOn(now, 0, false)
-		r.watchGate(now, restAfter, time.Millisecond)
+		r.watch(now, since, resting, time.Millisecond)
 	}
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Fatal("work that goes on isn't in flight")
 	}
 	r.driver.ready = gpubackend.Success
-	r.watchGate(now, restAfter-1, time.Millisecond)
+	r.watch(now, since, resting-1, time.Millisecond)
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Error("the arbiter is told as soon as there is nothing to do in a turn")
 	}
-	r.watchGate(now, restAfter, time.Millisecond)
+	r.watch(now, since, resting, time.Millisecond)
 	if waiting, inFlight := r.gate.Demand(); waiting || inFlight {
 		t.Errorf("waiting %v, in flight %v when all is done", waiting, inFlight)
 	}
@@ -149,7 +159,7 @@ func TestWorkEndsForOthers(t *testing.T) {
 		r.launch(launch)
 		r.turn(t)
 		r.gate.Set(c.then)
-		r.watchGate(time.Now(), 0, c.spin)
+		r.watch(time.Now(), time.Time{}, 0, c.spin)
 		if _, inFlight := r.gate.Demand(); inFlight {
 			t.Errorf("gate %+v, polling for %v: work that has ended is in flight", c.then, c.spin)
 		}
@@ -176,7 +186,7 @@ func TestFullStreamWakesTheRing(t *testing.T) {
 			if !r.arena.Pending() {
 				break
 			}
-			if err := r.rest(false); err != nil {
+			if err := r.sleeping.Rest(); err != nil {
 				ended <- err
 			}
 		}
@@ -202,13 +212,7 @@ func (r *rig) slept() bool { return r.state.Counters()[handover.Sleeps] > 0 }
 func newSleepingRig(t *testing.T, s gate.State) *rig {
 	t.Helper()
 	r := newGatedRig(t, s)
-	r.chains.queue, r.wake = emptyQueue(t), -1
-	kick, err := newWake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Worker.kick = os.NewFile(uintptr(kick), "kick")
-	t.Cleanup(func() { _ = r.Worker.kick.Close() })
+	r.chains.queue = emptyQueue(t)
 	return r
 }
 
@@ -221,7 +225,7 @@ func TestSleepAtTheGate(t *testing.T) {
 	begin := time.Now()
 	open := time.AfterFunc(50*time.Millisecond, func() { r.gate.Set(ajar) })
 	defer open.Stop()
-	if err := r.sleep(0); err != nil {
+	if err := r.sleeping.Rest(); err != nil {
 		t.Fatal(err)
 	}
 	if slept := time.Since(begin); slept < 50*time.Millisecond || !r.gate.State().Open {
@@ -231,14 +235,14 @@ func TestSleepAtTheGate(t *testing.T) {
 	if n := len(r.driver.launches); n != 1 {
 		t.Fatalf("%d launches", n)
 	}
-	if p := r.pause(time.Second); p <= 0 || p > maxPause {
-		t.Errorf("a pause of %v with work on the GPU", p)
+	if !r.door.Unfinished() {
+		t.Error("it would sleep for ever with work on the GPU")
 	}
 	r.gate.Set(gate.Unshared)
 	r.turn(t)
-	r.watchGate(time.Now(), time.Second, 0)
-	if p := r.pause(time.Second); p >= 0 {
-		t.Errorf("a pause of %v with nothing to do", p)
+	r.watch(time.Now(), time.Now(), time.Second, 0)
+	if r.door.Unfinished() {
+		t.Error("it would look for the end of work with nothing to do")
 	}
 }
 
@@ -251,7 +255,7 @@ func TestNoSleepBeforeTheGateOpens(t *testing.T) {
 		r.launch(launch)
 		r.turn(t)
 		rested := make(chan error, 1)
-		go func() { rested <- r.rest(false) }()
+		go func() { rested <- r.sleeping.Rest() }()
 		if soon { // it stays closed, and the worker doesn't sleep all the same
 			if err := <-rested; err != nil {
 				t.Fatal(err)
@@ -280,8 +284,7 @@ func TestOtherContextKeepsTheTurn(t *testing.T) {
 	r.use(busyContext{r.driver, 7})
 	r.launch(launch)
 	r.turn(t)
-	r.quiet.goOn(time.Now(), 0, false)
-	r.watchGate(time.Now(), 0, 0)
+	r.watch(time.Now(), time.Now(), 0, 0)
 	if _, inFlight := r.gate.Demand(); !inFlight {
 		t.Error("work in another context isn't in flight")
 	}
@@ -295,7 +298,7 @@ func TestOpenGate(t *testing.T) {
 	for _, entry := range []int{-1, gate.Entries} {
 		var files []int
 		for range handover.GateFiles {
-			fd, err := newWake()
+			fd, err := eventfd.New()
 			if err != nil {
 				t.Fatal(err)
 			}

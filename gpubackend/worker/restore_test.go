@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -32,7 +30,6 @@ func freshOnSoft(t testing.TB) (r *rig, end func()) {
 	t.Helper()
 	r = newRig(t)
 	r.withQueue(t)
-	t.Cleanup(func() { unix.Close(r.wake) })
 	d := soft.New(soft.Options{Memory: 64 << 20, Base: savedBase, Window: 1 << 30})
 	r.equip(d)
 	r.objects, r.context = object.Table{}, 0

@@ -3,8 +3,6 @@
 package worker
 
 import (
-	"golang.org/x/sys/unix"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -42,18 +40,13 @@ func (w *Worker) awaitsRoom(op gpubackend.Op) bool {
 }
 
 // awaitWork waits until the program of a worker that is held has work, which the device process
-// doesn't know of, and tells it; or until there is a message. The guest's driver kicks for commands
-// whether the queue asks for kicks or not: chains alone aren't work.
+// doesn't know of, and tells it; or until there is a message.
 func (w *Worker) awaitWork() error {
-	if w.arena != nil {
-		w.arena.SetSleeping(true)
-		defer w.arena.SetSleeping(false)
-		if w.arena.Pending() {
-			w.tellWork()
-			return nil
-		}
+	work, err := w.sleeping.AwaitKick()
+	if work {
+		w.tellWork()
 	}
-	return w.pollFor(make([]unix.PollFd, ownFiles), -1)
+	return err
 }
 
 // tellWork tells the device process.

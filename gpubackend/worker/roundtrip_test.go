@@ -56,3 +56,16 @@ func BenchmarkRoundTrip(b *testing.B) {
 		b.Fatal("the loop ended without a reason")
 	}
 }
+
+// BenchmarkTurn is a call that waits for nothing, and the turn of the loop in which it is answered,
+// on one thread.
+func BenchmarkTurn(b *testing.B) {
+	r := newRig(b)
+	for i := range b.N {
+		r.send(gpubackend.OpCtxSynchronize, true, uint32(i+1), nil)
+		if _, err := r.runCommands(); err != nil {
+			b.Fatal(err)
+		}
+		r.pollWaiters()
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
@@ -23,9 +24,7 @@ func (w *Worker) pauseUntilResume(grace time.Duration) error {
 	if err := w.awaitStandstill(grace / 2); err != nil {
 		return err
 	}
-	if w.admission != nil {
-		w.admission.Standstill()
-	}
+	w.door.Standstill()
 	w.chains.dirty.markHeld()
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (w *Worker) awaitStandstill(answering time.Duration) error {
 	in := answers{until: time.Now().Add(answering)}
 	for begin := time.Now(); !w.mayPause() || w.answersMore(&in); {
 		w.watchdog.turn()
-		timer.Reset(min(max(time.Since(begin)/pausePart, minPause), maxPause))
+		timer.Reset(sleeping.Pause(time.Since(begin)))
 		select {
 		case r := <-w.messages:
 			if err := w.obey(r); err != nil {

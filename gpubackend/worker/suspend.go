@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 )
 
@@ -94,9 +95,7 @@ func (w *Worker) drain(m *handover.Message) error {
 			answer.Error = why.Error()
 			return w.control.Send(answer, nil)
 		}
-		if w.admission != nil {
-			w.admission.Standstill()
-		}
+		w.door.Standstill()
 		w.hold.still = true
 	} else if m.Whole {
 		if why := w.saving.Unsavable(); why != nil {
@@ -125,7 +124,7 @@ func (w *Worker) awaitDrained(until time.Time) (why, err error) {
 		if !w.hold.drains || w.hold.paused || !time.Now().Before(until) {
 			return why, nil // nor does anything end while the VM stands
 		}
-		timer.Reset(min(max(time.Since(begin)/pausePart, minPause), maxPause))
+		timer.Reset(sleeping.Pause(time.Since(begin)))
 		select {
 		case r := <-w.messages:
 			if err := w.obey(r); err != nil {

@@ -3,17 +3,15 @@
 package worker
 
 import (
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 )
 
 // connect gives the worker a device process, which the test is.
@@ -151,17 +149,6 @@ func TestCopyAfterRecall(t *testing.T) {
 func TestHeldWaitsForAKick(t *testing.T) {
 	r := newRig(t)
 	device := r.connect(t)
-	var err error
-	if r.wake, err = newWake(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(r.wake) })
-	kick, err := newWake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.kick = os.NewFile(uintptr(kick), "kick")
-	t.Cleanup(func() { _ = r.kick.Close() })
 	position := word(r.mem[wire.ArenaHeaderAppendedOffset:])
 	sleeping := word(r.mem[wire.ArenaHeaderWorkerSleepingOffset:])
 	r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
@@ -178,20 +165,20 @@ func TestHeldWaitsForAKick(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	notify(kick) // for nothing
+	eventfd.Notify(r.kick) // for nothing
 	atomic.StoreUint32(position, appended)
-	notify(kick)
+	eventfd.Notify(r.kick)
 	if m := answerOf(t, device); m.Kind != handover.KindWake {
 		t.Fatalf("%+v", m)
 	}
-	notify(kick) // it has told that
+	eventfd.Notify(r.kick) // it has told that
 	r.say(handover.Message{Kind: handover.KindMoveIn})
-	notify(r.wake)
+	r.files.Wake()
 	if m := answerOf(t, device); m.Kind != handover.KindMovedIn {
 		t.Fatalf("%+v", m)
 	}
 	r.say(handover.Message{Kind: handover.KindGoOn})
-	notify(r.wake)
+	r.files.Wake()
 	if err := <-ended; err != nil || r.hold != (hold{}) || atomic.LoadUint32(sleeping) != 0 {
 		t.Errorf("%v, %+v", err, r.hold)
 	}

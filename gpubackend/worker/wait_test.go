@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -43,5 +44,34 @@ func TestWaitForWhatIsGone(t *testing.T) {
 				t.Errorf("answered %d", result)
 			}
 		})
+	}
+}
+
+// TestFetchIsAnnounced: a small copy from the device is answered by the device where that can, else
+// when its fence is passed.
+func TestFetchIsAnnounced(t *testing.T) {
+	for _, announces := range []bool{true, false} {
+		r := newRig(t)
+		r.driver.ready, r.driver.announces = gpubackend.NotReady, announces
+		if got := r.call(t, gpubackend.OpCopyDtoH, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0,
+			wire.CopyFlagBlocking); got != call.Pending {
+			t.Fatalf("answered %d before it was there", got)
+		}
+		if got := len(r.driver.announced) == 1; got != announces {
+			t.Fatalf("announced %v", r.driver.announced)
+		}
+		for range 3 * turns {
+			if r.pollWaiters() {
+				t.Fatal("answered before it was there")
+			}
+		}
+		if announces {
+			*word(r.mem[wire.Slots:]) = r.driver.announced[0] // the device writes
+		} else {
+			r.driver.ready = gpubackend.Success
+		}
+		if !r.pollWaiters() || r.waiting.Len() != 0 || r.slot().Done != 1 || r.slot().Result != 0 {
+			t.Fatalf("then: %+v", r.slot())
+		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -94,7 +95,7 @@ func raceWakeups(t *testing.T, prepare func(*raceRig)) {
 	library := r.startLibrary(t, rounds)
 	r.watch(t, library)
 	r.messages <- received{err: io.EOF}
-	notify(r.wake)
+	r.files.Wake()
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("the worker's loop: %v", err)
 	}
@@ -151,17 +152,7 @@ func newRaceRig(t *testing.T) *raceRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.chains.queue.Close)
-	if r.wake, err = newWake(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(r.wake) })
-	kick, err := newWake()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Worker.kick = os.NewFile(uintptr(kick), "kick")
-	t.Cleanup(func() { _ = r.Worker.kick.Close() })
-	if r.chains.call, err = newWake(); err != nil {
+	if r.chains.call, err = eventfd.New(); err != nil {
 		t.Fatal(err)
 	}
 	r.callFile = os.NewFile(uintptr(r.chains.call), "call")
@@ -237,7 +228,7 @@ func (r *raceRig) driveQueue() {
 				r.offerEvent()
 			}
 			if r.queueSide.NeedsKick() {
-				notify(int(r.Worker.kick.Fd()))
+				eventfd.Notify(r.kick)
 			}
 			r.queueSide.SetUsedEvent(reaped)
 			r.queueSide.Fence()
@@ -265,7 +256,7 @@ func (r *raceRig) startLibrary(t *testing.T, rounds int) *exec.Cmd {
 	}
 	c := exec.Command(program, strconv.FormatUint(r.arenaAt, 10), strconv.FormatUint(r.context, 10),
 		strconv.FormatUint(r.function, 10), strconv.Itoa(rounds))
-	for _, fd := range []int{r.guest.FDs[0], int(r.Worker.kick.Fd()), r.controlFD} {
+	for _, fd := range []int{r.guest.FDs[0], r.kick, r.controlFD} {
 		own, err := unix.Dup(fd)
 		if err != nil {
 			t.Fatal(err)
@@ -330,7 +321,7 @@ func (r *raceRig) changePolicy() {
 		BatchDelayUs: pick(0, 0, 0, 5, 100),
 	}
 	r.messages <- received{message: &handover.Message{Kind: handover.KindPolicy, Policy: &p}}
-	notify(r.wake)
+	r.files.Wake()
 }
 
 // dump says where both sides are.

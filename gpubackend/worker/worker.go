@@ -5,7 +5,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -20,8 +19,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
-	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -37,14 +36,12 @@ type Worker struct {
 	policy   handover.Policy
 	state    *handover.State
 
-	gate      *gate.Page           // nil: nobody says when the GPU may be given work
-	gateEntry int                  // the worker's
-	admission *admission.Admission // at the gate; nil without one
+	gate      *gate.Page // nil: nobody says when the GPU may be given work
+	gateEntry int        // the worker's
 
-	kick     *os.File
+	files    *sleeping.Files
 	control  *handover.Conn
 	messages chan received
-	wake     int // eventfd: a message is in messages
 
 	chains  chains
 	arena   *arena.Arena
@@ -55,8 +52,6 @@ type Worker struct {
 	table    call.Table
 	current  call.Call
 	buffers  call.Buffers
-	batch    batch
-	quiet    quiet
 	watchdog *watchdog
 	hold     hold
 	room     room
@@ -122,7 +117,7 @@ func Run(c Config) error {
 		return err
 	}
 	go w.receive()
-	wakeSharply()
+	sleeping.Sharply()
 	if err = w.beginHeld(m.Held); err == nil {
 		err = w.loop()
 	}
@@ -151,13 +146,13 @@ func newWorker(
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),
-		kick: os.NewFile(uintptr(n.Kick), "kick"), unknown: map[gpubackend.Op]bool{},
+		unknown: map[gpubackend.Op]bool{},
 	}
 	dog.log.Store(w.log)
 	w.objects.Memory = counts.host
 	w.places = addresses.NewPlaces()
 	var err error
-	if w.wake, err = newWake(); err != nil {
+	if w.files, err = sleeping.NewFiles(n.Kick); err != nil {
 		return nil, err
 	}
 	if w.state, err = handover.OpenState(n.State); err != nil {
@@ -234,16 +229,18 @@ func (w *Worker) loop() error {
 			busy = true
 		}
 		if busy {
-			w.quiet.end()
+			w.sleeping.Stir()
 		}
-		if w.arena != nil && (busy || !w.linger()) && turn%rareTurns != 0 {
+		if w.arena != nil && (busy || !w.sleeping.Linger()) && turn%rareTurns != 0 {
 			continue
 		}
 		rare, err := w.lookAround()
 		if err != nil {
 			return err
 		}
-		if err := w.rest(busy || rare); err != nil {
+		if busy || rare {
+			w.sleeping.Stir()
+		} else if err := w.sleeping.Rest(); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
+	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 )
 
 // fakeDriver is a device that remembers what it was asked. Streams and events are done at once
@@ -121,6 +123,7 @@ type rig struct {
 	*Worker
 	driver   *fakeDriver
 	mem      []byte
+	kick     int // the worker's
 	appended uint32
 	context  uint64
 	function uint64
@@ -146,6 +149,13 @@ func newRig(t testing.TB) *rig {
 		unknown: map[gpubackend.Op]bool{}, images: new(atomic.Uint64),
 		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
+	if r.kick, err = eventfd.New(); err != nil {
+		t.Fatal(err)
+	}
+	if r.files, err = sleeping.NewFiles(r.kick); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.files.Close)
 	r.places, r.chains.call = addresses.NewPlaces(), -1
 	r.use(r.driver)
 	t.Cleanup(func() { r.sharing.Close(); r.pools.Close(); r.exports.Close() })

@@ -14,7 +14,7 @@ type announcer struct {
 
 // announce has the device write the answer of a call, if it can.
 func (s *Waiting) announce(x *waiter) bool {
-	if !x.reply || !s.registerSlots() || !s.MayAnnounce() {
+	if !x.reply || !s.announcer.registered && !s.registerSlots() || !s.Gate.MayAnnounce() {
 		return false
 	}
 	a := s.Arena()
@@ -27,11 +27,11 @@ func (s *Waiting) announce(x *waiter) bool {
 	return result == gpubackend.Success
 }
 
-// registerSlots makes the slots known to the driver, once.
+// registerSlots makes the slots known to the driver, unless they can't be.
 func (s *Waiting) registerSlots() bool {
 	a := &s.announcer
-	if a.registered || a.off {
-		return a.registered
+	if a.off {
+		return false
 	}
 	arena := s.Arena()
 	b := arena.SlotArea()

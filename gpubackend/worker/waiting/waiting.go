@@ -44,6 +44,9 @@ type Arena interface {
 	Answered(slot uint16, seq uint32) bool
 }
 
+// Gate says whether the device may be given the work of writing an answer.
+type Gate interface{ MayAnnounce() bool }
+
 // Config is what a Waiting needs.
 type Config struct {
 	Driver   Driver
@@ -52,6 +55,7 @@ type Config struct {
 	Streams  Streams
 	Objects  *object.Table
 	Arena    func() Arena
+	Gate     Gate
 
 	// Finish gives the guest the result of a call.
 	Finish func(slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64)
@@ -59,8 +63,6 @@ type Config struct {
 	WakeGuest func()
 	// Ended is told that work has ended.
 	Ended func()
-	// MayAnnounce says whether the device may be given the work of writing an answer.
-	MayAnnounce func() bool
 	// PollAll looks at all that is under way, and polls.
 	PollAll func()
 }

@@ -103,10 +103,13 @@ func newRig(t *testing.T) *rig {
 			r.answers = append(r.answers, x)
 		},
 		WakeGuest: func() { r.woken++ }, Ended: func() { r.ended++ },
-		MayAnnounce: func() bool { return r.may }, PollAll: func() { r.polled++; r.Poll() },
+		Gate: r, PollAll: func() { r.polled++; r.Poll() },
 	})
 	return r
 }
+
+// MayAnnounce is the gate's.
+func (r *rig) MayAnnounce() bool { return r.may }
 
 // call is one that a thread of the guest's makes from a slot.
 func (r *rig) call(op gpubackend.Op, slot uint16, words ...uint64) *call.Call {

@@ -2,7 +2,7 @@
 
 //go:build !amd64
 
-package worker
+package sleeping
 
 // pause does nothing: this architecture has no such hint that costs little.
 func pause() {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package sleeping
 
 // pause lets the other thread of the processor's core go ahead, which may be the guest's, and
 // spares the processor what it has read ahead when the word that is polled changes (Intel SDM,
