@@ -5,7 +5,8 @@
 // of package turns; what is said on the socket is in package link.
 //
 // Workers keep to what their page says (package worker/admission). They ring its bell when they
-// wait at a closed gate, when their work has ended, and where they are told to, when it begins.
+// wait at a closed gate and when their work has ended; if the page asks for it, also when work
+// begins.
 //
 // # Who owns what
 //
@@ -21,9 +22,9 @@
 // Workers, about what they have to do: their VM is charged for it. Bells that ring without end are
 // not listened to for a moment. Who may connect may join and ask for any policy; only the
 // arbiter's own user and root may change those of others. A policy in the arbiter's own
-// configuration is stronger than what a device process asks for. Requests have a pace, and users a
-// number of connections, so that who asks without end keeps turns from nobody. How much memory a
-// GPU has is the median of what members say.
+// configuration is stronger than what a device process asks for. The pace of requests and the
+// connections of a user are bounded, so that nobody can hold up the turns by asking without end.
+// How much memory a GPU has is the median of what members say.
 //
 // # Files
 //

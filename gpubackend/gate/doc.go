@@ -16,9 +16,9 @@
 //
 // # The order of things
 //
-// A worker notes that it has work in flight and looks at the gate after that. Who closes a gate
-// writes the word and looks at the entries after that. So either the worker sees the closed gate,
-// or the arbiter sees the work that came through.
+// A worker first notes that it has work in flight, then looks at the gate. Whoever closes a gate
+// first writes the word, then looks at the entries. So either the worker sees the closed gate, or
+// the arbiter sees the work that came through.
 //
 // Who begins work at an open gate rings no bell, unless the word asks for it (Knock): the arbiter
 // looks at the entries of those whose turn it is before it takes the turn away.

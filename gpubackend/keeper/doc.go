@@ -7,7 +7,7 @@
 // A child gives descriptors to keep, each under a number that it chooses, and takes them back. The
 // next child gets all that is kept, before anything else. A child that ends while nothing is kept
 // for it has ended for good; otherwise it has crashed, however it ended, and is replaced. The first
-// child that is ready says so, for who waits for the service that all of them are.
+// child says when it is ready, for those who wait for the service, which all children are in turn.
 //
 // # Messages
 //

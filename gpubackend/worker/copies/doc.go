@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copies is the copies between the guest and the device.
+// Package copies carries out the copies between the guest and the device.
 //
 // # Ways
 //
@@ -43,7 +43,7 @@
 //
 // # Who owns what
 //
-// The worker's loop owns Copies, which own the staging memory, the chunks and what is lent to
+// The worker's loop owns Copies, which has the staging memory, the chunks and what is lent to
 // the mover. A copy has a use of its map until it is over: the pages stay pinned. Memory that the
 // device gives up is taken back from the mover first.
 //
