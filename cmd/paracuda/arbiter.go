@@ -16,6 +16,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -28,7 +30,7 @@ import (
 type arbiterOptions struct {
 	socket, group, config, metrics string
 	processMetrics                 bool
-	logs                           logFlags
+	logs                           logs.Flags
 }
 
 const arbiterText = `Shares the host's GPUs among its VMs: device processes register with it,
@@ -42,7 +44,7 @@ func arbiterCommand() *cobra.Command {
 		Use:   "arbiter [options]",
 		Short: "share the host's GPUs among its VMs",
 		Long:  arbiterText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("group") {
@@ -61,7 +63,7 @@ func arbiterCommand() *cobra.Command {
 	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus at http://`ADDRESS`/metrics")
 	f.BoolVar(&o.processMetrics, "process-metrics", false,
 		"tell it what each process of a guest has, too: each makes new series")
-	o.logs.add(c, "info")
+	o.logs.Add(c, "info")
 	return c
 }
 
@@ -85,10 +87,10 @@ func (o *arbiterOptions) table() (*policy.Table, error) {
 
 func (o *arbiterOptions) run() error {
 	o.socket = cmp.Or(o.socket, client.DefaultPath())
-	if err := checkSocket("--socket", o.socket); err != nil {
+	if err := cli.CheckSocket("--socket", o.socket); err != nil {
 		return err
 	}
-	log, endLog, err := newLog(os.Stderr, &o.logs, "arbiter")
+	log, endLog, err := logs.New(os.Stderr, &o.logs, "arbiter")
 	if err != nil {
 		return err
 	}

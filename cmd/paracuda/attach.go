@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/qemu"
 )
@@ -41,7 +42,7 @@ func attachCommand() *cobra.Command {
 		Use:   "attach --qmp SOCKET --device SOCKET [options]",
 		Short: "plug a served GPU into a running QEMU",
 		Long:  attachText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return o.run() },
 	}
@@ -63,15 +64,15 @@ func carrierOption(c *cobra.Command, carrier *qemu.Carrier) {
 		*carrier, err = qemu.ParseCarrier(name)
 		return err
 	})
-	complete(c, "carrier", words("fs", "generic"))
+	cli.Complete(c, "carrier", cli.Words("fs", "generic"))
 }
 
 func (o *attachOptions) run() error {
 	if o.wait < 0 {
-		return usagef("attach: --wait %v: want 0 or more", o.wait)
+		return cli.Usagef("attach: --wait %v: want 0 or more", o.wait)
 	}
 	if o.qmp == "" || o.device.Socket == "" {
-		return usagef("attach: want --qmp SOCKET and --device SOCKET")
+		return cli.Usagef("attach: want --qmp SOCKET and --device SOCKET")
 	}
 	d := o.device
 	path, err := filepath.Abs(d.Socket)
@@ -79,8 +80,8 @@ func (o *attachOptions) run() error {
 		return err
 	}
 	d.Socket = path
-	if err := errors.Join(checkSocket("--qmp", o.qmp),
-		checkSocket("--device", d.Socket)); err != nil {
+	if err := errors.Join(cli.CheckSocket("--qmp", o.qmp),
+		cli.CheckSocket("--device", d.Socket)); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -17,7 +18,7 @@ import (
 // TestChildrenGoFirst starts a worker and a mover, and reads what the kernel has of them.
 func TestChildrenGoFirst(t *testing.T) {
 	s := spawner{
-		logs: logFlags{level: "error"}, log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,
+		logs: logs.Flags{Level: "error"}, log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,
 		how: start{run: startApart},
 	}
 	before := readBadness(t, os.Getpid())

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
@@ -27,7 +28,7 @@ const keeperHelp = "`on|off`: whether the VM's device outlives a crash of its pr
 // keeperOption adds --keeper to a command.
 func keeperOption(c *cobra.Command, k *keeperFlag) {
 	c.Flags().Var(k, "keeper", keeperHelp)
-	complete(c, "keeper", words("on", "off"))
+	cli.Complete(c, "keeper", cli.Words("on", "off"))
 }
 
 // keeperOptions adds --keeper, and what a keeper tells the device process.

@@ -4,12 +4,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/show"
 )
 
 // commands make the commands, by their names.
@@ -18,7 +20,7 @@ func commands() map[string]func() *cobra.Command {
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
 		"suspend": suspendCommand, "resume": resumeCommand,
-		"stats": statsCommand, "top": topCommand, "ps": psCommand, "probe": probeCommand,
+		"stats": show.Stats, "top": show.Top, "ps": show.Ps, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
@@ -41,13 +43,13 @@ func rootCommand(only string) *cobra.Command {
 				return unknownCommand(c, args[0])
 			}
 			printHelp(os.Stderr, c)
-			return exitCode(2)
+			return cli.ExitCode(2)
 		},
 		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetOut(stdout)
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(stdout, c) })
+	root.SetOut(cli.Stdout)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(cli.Stdout, c) })
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	all := commands()
@@ -66,7 +68,7 @@ func dispatch(args []string) error {
 	name := ""
 	if len(args) > 0 {
 		if args[0] == "device" && asksForCapabilities(args[1:]) {
-			return printCapabilities(stdout)
+			return printCapabilities(cli.Stdout)
 		}
 		if args[0] == "--version" {
 			args = append([]string{"version"}, args[1:]...)
@@ -80,33 +82,10 @@ func dispatch(args []string) error {
 
 func unknownCommand(root *cobra.Command, name string) error {
 	if like := root.SuggestionsFor(name); len(like) > 0 {
-		return usagef("unknown command %q, like %s: see paracuda --help", name,
+		return cli.Usagef("unknown command %q, like %s: see paracuda --help", name,
 			strings.Join(like, " and "))
 	}
-	return usagef("unknown command %q: see paracuda --help", name)
-}
-
-// takesNothing refuses what is left over when the options are read.
-func takesNothing(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := ""
-	if c.Flags().Lookup("set") != nil && strings.Contains(args[0], "=") {
-		hint = " (each --set takes one KEY=VALUE)"
-	}
-	return usagef("%s: unexpected argument %q%s", c.Name(), args[0], hint)
-}
-
-// takesSocket wants the socket of a device, and nothing more.
-func takesSocket(c *cobra.Command, args []string) error {
-	switch len(args) {
-	case 0:
-		return usagef("%s: want SOCKET", c.Name())
-	case 1:
-		return checkSocket(c.Name(), args[0])
-	}
-	return usagef("%s: unexpected argument %q: want one SOCKET", c.Name(), args[1])
+	return cli.Usagef("unknown command %q: see paracuda --help", name)
 }
 
 // flagError is one line about an option: the help is for those who ask for it.
@@ -119,19 +98,7 @@ func flagError(c *cobra.Command, err error) error {
 		}
 	}
 	if of == "" {
-		return usagef("%w%s: see paracuda --help", err, hint)
+		return cli.Usagef("%w%s: see paracuda --help", err, hint)
 	}
-	return usagef("%s: %w%s: see paracuda %[1]s --help", of, err, hint)
-}
-
-// complete has a shell offer values for an option.
-func complete(c *cobra.Command, option string, f cobra.CompletionFunc) {
-	if err := c.RegisterFlagCompletionFunc(option, f); err != nil {
-		panic(fmt.Sprintf("%s --%s: %v", c.Name(), option, err)) // there is no such option
-	}
-}
-
-// words are the values that an option may have.
-func words(values ...string) cobra.CompletionFunc {
-	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+	return cli.Usagef("%s: %w%s: see paracuda %[1]s --help", of, err, hint)
 }

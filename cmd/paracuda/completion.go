@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -28,14 +30,14 @@ func completionCommand() *cobra.Command {
 			if root := c.Root(); len(args) == 1 {
 				switch args[0] {
 				case "bash":
-					return root.GenBashCompletionV2(stdout, true)
+					return root.GenBashCompletionV2(cli.Stdout, true)
 				case "zsh":
-					return root.GenZshCompletion(stdout)
+					return root.GenZshCompletion(cli.Stdout)
 				case "fish":
-					return root.GenFishCompletion(stdout, true)
+					return root.GenFishCompletion(cli.Stdout, true)
 				}
 			}
-			return usagef("completion: want bash, zsh or fish")
+			return cli.Usagef("completion: want bash, zsh or fish")
 		},
 	}
 }
@@ -86,7 +88,7 @@ func vmNames(path *string) cobra.CompletionFunc {
 		}
 		names := make([]string, len(vms))
 		for i := range vms {
-			names[i] = plain(vms[i].Name)
+			names[i] = show.Plain(vms[i].Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

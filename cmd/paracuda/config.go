@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
@@ -44,7 +45,7 @@ func (f *config) read(path string) error {
 	}
 	var at toml.ParseError
 	if errors.As(err, &at) {
-		return usagef("--config %s, line %d: %s", path, at.Position.Line, at.Message)
+		return cli.Usagef("--config %s, line %d: %s", path, at.Position.Line, at.Message)
 	}
 	return err
 }
@@ -61,7 +62,7 @@ func readConfig(option, path string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: %w", option, err)
 	case len(text) > maxConfig:
-		return "", usagef("%s %s: more than %d bytes", option, path, maxConfig)
+		return "", cli.Usagef("%s %s: more than %d bytes", option, path, maxConfig)
 	}
 	return string(text), nil
 }

@@ -25,7 +25,7 @@ func configured(t *testing.T, text string, args ...string) (*deviceOptions, erro
 	c := &cobra.Command{Use: "device"}
 	o.options(c)
 	o.configOption(c)
-	o.logs.add(c, "info")
+	o.logs.Add(c, "info")
 	sharingFlags(c, &o.arbiter, &o.name, "")
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
@@ -58,7 +58,7 @@ batch-commands = 9
 	}
 	if o.gpu != "soft" || o.name != "vm-1" || o.access != (access{"kvm", 0o660}) ||
 		bool(o.sandbox) ||
-		o.logs.level != "error" || !slices.Equal(o.passEnv, []string{"A", "B"}) {
+		o.logs.Level != "error" || !slices.Equal(o.passEnv, []string{"A", "B"}) {
 		t.Errorf("%+v", o)
 	}
 	s := o.settings

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -16,7 +17,7 @@ func detachCommand() *cobra.Command {
 		Use:   "detach --qmp SOCKET [--id ID]",
 		Short: "take a GPU out of a running QEMU",
 		Long:  "Takes the GPU out of a running QEMU, by QMP.",
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return detach(qmp, id) },
 	}
@@ -27,9 +28,9 @@ func detachCommand() *cobra.Command {
 
 func detach(qmp, id string) error {
 	if qmp == "" {
-		return usagef("detach: want --qmp SOCKET")
+		return cli.Usagef("detach: want --qmp SOCKET")
 	}
-	if err := checkSocket("--qmp", qmp); err != nil {
+	if err := cli.CheckSocket("--qmp", qmp); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)

@@ -14,6 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -26,7 +28,7 @@ type deviceOptions struct {
 	gpus                               []hostgpus.GPU // of the host's, for the VM
 	config                             string
 	arbiter, name                      string
-	logs                               logFlags
+	logs                               logs.Flags
 	fd                                 int
 	keeper                             keeperFlag
 	kept, keptControl                  int               // what the keeper passes on; -1: nothing
@@ -54,7 +56,7 @@ func deviceCommand() *cobra.Command {
 		Use:   "device --socket-path PATH | --fd N [options]",
 		Short: "serve the GPU to one VM over a vhost-user socket",
 		Long:  deviceText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.config != "" {
@@ -74,12 +76,12 @@ func deviceCommand() *cobra.Command {
 func (o *deviceOptions) all(c *cobra.Command) {
 	o.options(c)
 	o.configOption(c)
-	o.logs.add(c, "info")
+	o.logs.Add(c, "info")
 	sharingFlags(c, &o.arbiter, &o.name, "that of the file of --config, or of the socket")
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
 	o.keeperOptions(c)
-	complete(c, "set", typedSetting)
+	cli.Complete(c, "set", typedSetting)
 }
 
 // options adds those that no other command has.
@@ -123,14 +125,15 @@ func (o *deviceOptions) run() error {
 		return fmt.Errorf("device: %w", err)
 	}
 	if (o.socket == "") == (o.fd < 0) {
-		return usagef("device: want --socket-path PATH or --fd N")
+		return cli.Usagef("device: want --socket-path PATH or --fd N")
 	}
 	if o.keeper == on && !bool(o.sandbox) {
-		return usagef("device: --keeper on needs --sandbox on: without it workers end with the " +
+		return cli.Usagef("device: --keeper on needs --sandbox on: " +
+			"without it workers end with the " +
 			"device process, and nothing tells when")
 	}
 	if len(o.bounds) > 0 && o.cgroup == "" {
-		return usagef("device: --cgroup-set needs --cgroup DIR")
+		return cli.Usagef("device: --cgroup-set needs --cgroup DIR")
 	}
 	if o.keeper == on && o.kept < 0 {
 		return o.keep()

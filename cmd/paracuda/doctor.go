@@ -16,8 +16,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/compute"
 	"github.com/paracuda/paracuda/cmd/paracuda/doctor"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -42,10 +44,10 @@ func doctorCommand() *cobra.Command {
 		Use:   "doctor [--json] [options]",
 		Short: "look for what keeps this host's VMs from a GPU",
 		Long:  doctorText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkSocket("--arbiter", s.Arbiter); err != nil {
+			if err := cli.CheckSocket("--arbiter", s.Arbiter); err != nil {
 				return err
 			}
 			s.Compute = func(ctx context.Context) (string, error) { return computeApart(ctx, gpu) }
@@ -55,7 +57,7 @@ func doctorCommand() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.StringVar(&s.QEMU, "qemu", "qemu-system-x86_64", "look at this `PROGRAM`")
-	f.StringVar(&s.Arbiter, "arbiter", "", arbiterHelp)
+	f.StringVar(&s.Arbiter, "arbiter", "", cli.ArbiterHelp)
 	gpuOption(c, &gpu)
 	return c
 }
@@ -64,20 +66,20 @@ func doctorCommand() *cobra.Command {
 func examine(checks []doctor.Check, asJSON bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	tell := func(f doctor.Finding) { doctor.Print(stdout, f) }
+	tell := func(f doctor.Finding) { doctor.Print(cli.Stdout, f) }
 	if asJSON {
 		tell = func(doctor.Finding) {}
 	}
 	all := doctor.Run(ctx, checks, tell)
 	if asJSON {
-		if err := doctor.PrintJSON(stdout, all); err != nil {
+		if err := doctor.PrintJSON(cli.Stdout, all); err != nil {
 			return err
 		}
 	} else {
-		doctor.PrintSum(stdout, all)
+		doctor.PrintSum(cli.Stdout, all)
 	}
 	if doctor.Count(all, doctor.Problem) > 0 {
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	return nil
 }
@@ -92,14 +94,14 @@ func checkConfig(file string) error {
 		return err
 	}
 	if _, err := hostgpus.Parse(o.gpu); err != nil {
-		return usagef("--config %s: gpu = %w", file, err)
+		return cli.Usagef("--config %s: gpu = %w", file, err)
 	}
 	_, err := o.vmName()
 	if err == nil {
-		_, err = parseLevel(o.logs.level)
+		_, err = logs.ParseLevel(o.logs.Level)
 	}
 	if err == nil {
-		err = o.logs.settle()
+		err = o.logs.Settle()
 	}
 	if err != nil {
 		return fmt.Errorf("--config %s: %w", file, err)
@@ -144,7 +146,7 @@ func computeCommand() *cobra.Command {
 		Use:    "compute",
 		Long:   "Started by paracuda doctor.",
 		Hidden: true,
-		Args:   takesNothing,
+		Args:   cli.TakesNothing,
 		RunE:   func(*cobra.Command, []string) error { return computeHere(gpu) },
 	}
 	gpuOption(c, &gpu)
@@ -162,7 +164,7 @@ func computeHere(gpu string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, name)
+	fmt.Fprintln(cli.Stdout, name)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/doctor"
 )
 
@@ -41,7 +42,7 @@ func TestExamine(t *testing.T) {
 		}}}
 	}
 	for level, want := range map[doctor.Level]error{
-		doctor.OK: nil, doctor.Warning: nil, doctor.Problem: exitCode(1),
+		doctor.OK: nil, doctor.Warning: nil, doctor.Problem: cli.ExitCode(1),
 	} {
 		if err := examine(finds(level), true); !errors.Is(err, want) {
 			t.Errorf("%s: %v", level, err)

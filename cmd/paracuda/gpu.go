@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
@@ -32,14 +33,14 @@ const gpuHelp = "execute on `GPU`: cuda (the host's first NVIDIA GPU), cuda:LIST
 // gpuOption adds --gpu to a command.
 func gpuOption(c *cobra.Command, gpu *string) {
 	c.Flags().StringVar(gpu, "gpu", gpuAuto, gpuHelp)
-	complete(c, "gpu", words(gpuAuto, gpuCUDA, gpuSoft))
+	cli.Complete(c, "gpu", cli.Words(gpuAuto, gpuCUDA, gpuSoft))
 }
 
 // chooseGPU settles which kind of GPU to use.
 func chooseGPU(want string) (string, error) {
 	choice, err := hostgpus.Parse(want)
 	if err != nil {
-		return "", usagef("--gpu %w", err)
+		return "", cli.Usagef("--gpu %w", err)
 	}
 	if choice.Kind == gpuSoft {
 		return gpuSoft, nil

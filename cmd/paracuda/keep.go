@@ -17,6 +17,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/keeper"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -26,7 +28,7 @@ import (
 // the VM, and another one in its place when that dies, or on SIGUSR2. It looks at nothing of the
 // VM's.
 func (o *deviceOptions) keep() error {
-	log, endLog, err := newLog(os.Stderr, &o.logs, "keeper")
+	log, endLog, err := logs.New(os.Stderr, &o.logs, "keeper")
 	if err != nil {
 		return err
 	}
@@ -68,7 +70,7 @@ func told(err error) error {
 		return err
 	}
 	if code := exit.ExitCode(); code > 0 {
-		return exitCode(code)
+		return cli.ExitCode(code)
 	}
 	return fmt.Errorf("the device process: %w", err)
 }

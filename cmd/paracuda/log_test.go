@@ -10,6 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
@@ -17,9 +19,9 @@ import (
 // TestLogIsBounded in each role, and says at the end what is missing in it.
 func TestLogIsBounded(t *testing.T) {
 	const flood = 3000
-	for level, most := range map[string]int{"info": 20, "debug": 20 * debugTimes} {
+	for level, most := range map[string]int{"info": 20, "debug": 20 * logs.DebugTimes} {
 		var out strings.Builder
-		log, end, err := newLog(&out, &logFlags{level: level}, "worker")
+		log, end, err := logs.New(&out, &logs.Flags{Level: level}, "worker")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +68,7 @@ func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
 // TestNamesOfProgramsAreTextOnly: a guest's program chooses its name, and the owner's terminal
 // shows it.
 func TestNamesOfProgramsAreTextOnly(t *testing.T) {
-	if got := plain("a\x1b[2J\tb\nc\xffé d"); got != "a?[2J?b?c\ufffdé d" {
+	if got := show.Plain("a\x1b[2J\tb\nc\xffé d"); got != "a?[2J?b?c\ufffdé d" {
 		t.Errorf("%q", got)
 	}
 }
@@ -74,7 +76,7 @@ func TestNamesOfProgramsAreTextOnly(t *testing.T) {
 // TestChildrensLogIsBounded, however much they write, and passed on to the end.
 func TestChildrensLogIsBounded(t *testing.T) {
 	var said, passed strings.Builder
-	log, endLog, err := newLog(&said, &logFlags{level: "info"}, "device")
+	log, endLog, err := logs.New(&said, &logs.Flags{Level: "info"}, "device")
 	if err != nil {
 		t.Fatal(err)
 	}

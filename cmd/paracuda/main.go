@@ -19,10 +19,14 @@
 //	VMs                run.go attach.go detach.go suspend.go (and resume)
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+)
 
 func main() {
-	if code := status(dispatch(os.Args[1:])); code != 0 {
+	if code := cli.Status(dispatch(os.Args[1:])); code != 0 {
 		os.Exit(code)
 	}
 }

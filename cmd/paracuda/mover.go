@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
@@ -17,7 +19,7 @@ import (
 func moverCommand() *cobra.Command { return childCommand("mover", runMover) }
 
 func runMover(o *childOptions) error {
-	log, endLog, err := newLog(os.Stderr, &o.logs, "mover")
+	log, endLog, err := logs.New(os.Stderr, &o.logs, "mover")
 	if err != nil {
 		return err
 	}
@@ -34,7 +36,7 @@ func runMover(o *childOptions) error {
 		}),
 	}); err != nil {
 		loglimit.Keep(log).WithError(err).Error("mover ends")
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	return nil
 }

@@ -5,11 +5,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"sync"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
@@ -18,7 +17,7 @@ import (
 type outputs struct {
 	stats   *os.File // written at the end, or nil
 	trace   *os.File // or nil
-	traced  noted
+	traced  cli.Noted
 	control *net.UnixListener // or nil
 }
 
@@ -38,7 +37,7 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 		if out.trace, err = os.OpenFile(o.trace, how, 0o666); err != nil {
 			return out, fmt.Errorf("--trace: %w", err)
 		}
-		out.traced.w = out.trace
+		out.traced.W = out.trace
 	}
 	if out.control, err = b.listener(remains.Admin); err != nil || out.control != nil {
 		return out, err
@@ -52,7 +51,7 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 // close says what could not be written.
 func (out *outputs) close() (err error) {
 	if out.trace != nil {
-		if err = errors.Join(out.traced.failed(), out.trace.Close()); err != nil {
+		if err = errors.Join(out.traced.Failed(), out.trace.Close()); err != nil {
 			err = fmt.Errorf("--trace: %w", err)
 		}
 	}
@@ -64,33 +63,6 @@ func (out *outputs) close() (err error) {
 	}
 	return err
 }
-
-// noted is a writer that remembers its first error, for those who write to it and don't look.
-type noted struct {
-	w   io.Writer
-	mu  sync.Mutex
-	err error
-}
-
-func (n *noted) Write(b []byte) (int, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err != nil {
-		return 0, n.err
-	}
-	var done int
-	done, n.err = n.w.Write(b)
-	return done, n.err
-}
-
-func (n *noted) failed() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
-}
-
-// stdout is what commands print on. main says if that failed.
-var stdout = &noted{w: os.Stdout}
 
 // overwrite replaces what is in a file, if it is one that can be cut.
 func overwrite(file *os.File, b []byte) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
@@ -26,17 +27,17 @@ func probeCommand() *cobra.Command {
 		Use:   "probe [--quick|--json]",
 		Short: "say which GPUs the host has for guests",
 		Long:  probeText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
 			if quick && asJSON {
-				return usagef("probe: want --quick or --json")
+				return cli.Usagef("probe: want --quick or --json")
 			}
 			if quick {
-				printWhether(stdout, gpuCUDA, nil, cuda.Available())
+				printWhether(cli.Stdout, gpuCUDA, nil, cuda.Available())
 				return nil
 			}
-			return probeAll(stdout, asJSON, cuda.List, softGPUs)
+			return probeAll(cli.Stdout, asJSON, cuda.List, softGPUs)
 		},
 	}
 	c.Flags().BoolVar(&quick, "quick", false,
@@ -78,7 +79,7 @@ func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister) error {
 		}
 	}
 	if broken == len(all) {
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	return nil
 }

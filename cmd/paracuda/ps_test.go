@@ -6,27 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
-
-// TestListVMs: a line for each VM, by its name, and nothing that would command a terminal.
-func TestListVMs(t *testing.T) {
-	b := vmOf("b", 0, false, 0)
-	b.GPUs = []link.GPU{{Name: "soft"}}
-	b.Policy["class"] = "latency"
-	var out strings.Builder
-	listVMs(&out, []link.VM{b, {Name: "a", Policy: map[string]string{"weight": "\x1b[2J"}}})
-	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-	want := []string{"VM GPU PROGRAMS MEMORY WEIGHT CLASS", "a - - ?[2J",
-		"b soft 1 3092M 100 latency"}
-	for i := range lines {
-		lines[i] = strings.Join(strings.Fields(lines[i]), " ")
-	}
-	if strings.Join(lines, "|") != strings.Join(want, "|") {
-		t.Errorf("%q, want %q", lines, want)
-	}
-}
 
 // TestPs asks an arbiter with a VM, and where there is none.
 func TestPs(t *testing.T) {

@@ -21,6 +21,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/qemu"
@@ -32,7 +34,7 @@ import (
 type runOptions struct {
 	kind, gpu, mem, stats, kernel, trace, control string
 	arbiter, name                                 string
-	logs                                          logFlags
+	logs                                          logs.Flags
 	cpus                                          int
 	carrier                                       qemu.Carrier
 	set, write                                    []string
@@ -57,7 +59,8 @@ func runCommand() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if o.program = args; len(args) == 0 {
-				return usagef("run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]")
+				return cli.Usagef("run: no program: want " +
+					"paracuda run [options] -- PROGRAM [ARGUMENT]")
 			}
 			return o.run(int(o.settings.Space.Channels))
 		},
@@ -68,10 +71,10 @@ func runCommand() *cobra.Command {
 	carrierOption(c, &o.carrier)
 	sandboxOption(c, &o.sandbox)
 	keeperOption(c, &o.keeper)
-	o.logs.add(c, "warning")
+	o.logs.Add(c, "warning")
 	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
-	complete(c, "vm", words(string(vm.QEMU), string(vm.UML)))
-	complete(c, "set", typedSetting)
+	cli.Complete(c, "vm", cli.Words(string(vm.QEMU), string(vm.UML)))
+	cli.Complete(c, "set", typedSetting)
 	return c
 }
 
@@ -143,11 +146,11 @@ func (o *runOptions) run(channels int) error {
 	}
 	switch {
 	case result.ExitCode != 0:
-		return exitCode(result.ExitCode)
+		return cli.ExitCode(result.ExitCode)
 	case result.Output != nil:
 		return fmt.Errorf("the program's output: %w", result.Output)
 	case failed != nil:
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	return nil
 }
@@ -189,11 +192,11 @@ var leastMemory = map[vm.Kind]uint64{vm.QEMU: 96 << 20, vm.UML: 32 << 20}
 func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 	bytes, err := size.Parse(o.mem)
 	if err != nil {
-		return 0, usagef("--mem: %w", err)
+		return 0, cli.Usagef("--mem: %w", err)
 	}
 	if least := leastMemory[kind]; bytes < least {
 		return 0,
-			usagef("--mem %s: want %dM or more "+
+			cli.Usagef("--mem %s: want %dM or more "+
 				"(without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
@@ -203,7 +206,7 @@ func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 func (o *runOptions) config(channels int) (vm.Config, error) {
 	kind := vm.Kind(o.kind)
 	if kind != vm.QEMU && kind != vm.UML {
-		return vm.Config{}, usagef("--vm %s: want qemu or uml", o.kind)
+		return vm.Config{}, cli.Usagef("--vm %s: want qemu or uml", o.kind)
 	}
 	memory, err := o.memory(kind)
 	switch {
@@ -211,19 +214,19 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	case kind == vm.UML && o.kernel != "":
 		return vm.Config{},
-			usagef("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
+			cli.Usagef("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
 				o.kernel)
 	case kind == vm.UML && o.carrier != "":
 		return vm.Config{},
-			usagef("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",
+			cli.Usagef("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",
 				o.carrier)
 	case o.cpus < 0 || o.cpus > runtime.NumCPU():
 		return vm.Config{},
-			usagef("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
+			cli.Usagef("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
-	level, err := parseLevel(o.logs.level)
+	level, err := logs.ParseLevel(o.logs.Level)
 	if err == nil {
-		err = o.logs.settle()
+		err = o.logs.Settle()
 	}
 	if err != nil {
 		return vm.Config{}, err
@@ -264,7 +267,7 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	args := []string{"device", "--socket-path", socket, "--gpu", gpu,
 		"--sandbox", o.sandbox.String(), "--keeper", o.keeper.String(), "--arbiter", o.arbiter,
 		"--name", cmp.Or(o.name, fmt.Sprint("run-", os.Getpid()))}
-	args = append(args, o.logs.args()...)
+	args = append(args, o.logs.Args()...)
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}
@@ -290,7 +293,7 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 		select {
 		case err := <-d.done:
 			if hasSaidWhy(err) {
-				return nil, exitCode(1)
+				return nil, cli.ExitCode(1)
 			}
 			return nil, fmt.Errorf("start the device: %w", err)
 		case <-time.After(10 * time.Millisecond):

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -50,7 +51,7 @@ func (s *sandboxFlag) Type() string { return "on|off" }
 // sandboxOption adds --sandbox to a command.
 func sandboxOption(c *cobra.Command, s *sandboxFlag) {
 	c.Flags().Var(s, "sandbox", sandboxHelp)
-	complete(c, "sandbox", words("on", "off"))
+	cli.Complete(c, "sandbox", cli.Words("on", "off"))
 }
 
 const (
@@ -101,7 +102,7 @@ func (o *deviceOptions) household(
 	if environment == nil {
 		environment = []string{}
 	}
-	config := starterConfig{GPU: gpu, Level: o.logs.level, Format: o.logs.format}
+	config := starterConfig{GPU: gpu, Level: o.logs.Level, Format: o.logs.Format}
 	if o.arbiter != noArbiter {
 		config.Arbiters = client.Paths(o.arbiter)
 	}

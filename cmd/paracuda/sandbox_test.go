@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -74,7 +75,7 @@ func testHousehold(
 	logger := logrus.New()
 	var said bytes.Buffer
 	logger.SetOutput(&said)
-	o.logs = logFlags{level: "error"}
+	o.logs = logs.Flags{Level: "error"}
 	home, err := o.household(gpu, os.Stderr, logrus.NewEntry(logger), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
@@ -29,7 +31,7 @@ import (
 const firstInherited = 3
 
 func (o *deviceOptions) serve() error {
-	log, endLog, err := newLog(os.Stderr, &o.logs, "device")
+	log, endLog, err := logs.New(os.Stderr, &o.logs, "device")
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	if err := o.settings.Check(gpu); err != nil {
-		return usagef("device: --set: %w", err)
+		return cli.Usagef("device: --set: %w", err)
 	}
 	if o.gpus, err = takeGPUs(o.gpu, gpu, o.settings.Policy.SoftMemory); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/policyfile"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
@@ -32,7 +33,8 @@ func setCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			if vm != "" {
 				if save != "" {
-					return usagef("set: --save is for SOCKET; the arbiter's file is edited by hand")
+					return cli.Usagef("set: --save is for SOCKET; " +
+						"the arbiter's file is edited by hand")
 				}
 				return setAtArbiter(path, vm, args)
 			}
@@ -41,8 +43,8 @@ func setCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&vm, "vm", "", "the VM that has registered as `NAME`")
 	c.Flags().StringVar(&save, "save", "", "write the policies to a VM's configuration `FILE`, too")
-	c.Flags().StringVar(&path, "arbiter", "", arbiterHelp)
-	complete(c, "vm", vmNames(&path))
+	c.Flags().StringVar(&path, "arbiter", "", cli.ArbiterHelp)
+	cli.Complete(c, "vm", vmNames(&path))
 	return c
 }
 
@@ -73,16 +75,16 @@ func setAndSave(file string, args []string) error {
 	if err := policyfile.Write(file, changed); err != nil {
 		return fmt.Errorf("--save %s: %w", file, err)
 	}
-	fmt.Fprintf(stdout, "saved in %s\n", file)
+	fmt.Fprintf(cli.Stdout, "saved in %s\n", file)
 	return nil
 }
 
 // setAtDevice changes policies of the VM whose control socket comes first.
 func setAtDevice(args []string) error {
 	if len(args) < 2 {
-		return usagef("set: want SOCKET and KEY=VALUE")
+		return cli.Usagef("set: want SOCKET and KEY=VALUE")
 	}
-	if err := checkSocket("set", args[0]); err != nil {
+	if err := cli.CheckSocket("set", args[0]); err != nil {
 		return err
 	}
 	for _, text := range args[1:] {
@@ -90,7 +92,7 @@ func setAtDevice(args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(stdout, "%s holds %s\n", text, a.Holds)
+		fmt.Fprintf(cli.Stdout, "%s holds %s\n", text, a.Holds)
 	}
 	return nil
 }
@@ -98,12 +100,12 @@ func setAtDevice(args []string) error {
 // setAtArbiter changes policies of a VM, all or none.
 func setAtArbiter(path, vm string, settings []string) error {
 	if len(settings) == 0 {
-		return usagef("set: want --vm NAME and KEY=VALUE")
+		return cli.Usagef("set: want --vm NAME and KEY=VALUE")
 	}
 	if err := policy.CheckName(vm); err != nil {
-		return usagef("set: %w", err)
+		return cli.Usagef("set: %w", err)
 	}
-	if err := checkSocket("--arbiter", path); err != nil {
+	if err := cli.CheckSocket("--arbiter", path); err != nil {
 		return err
 	}
 	all := map[string]string{}
@@ -113,12 +115,12 @@ func setAtArbiter(path, vm string, settings []string) error {
 	}
 	var p policy.Policy
 	if err := p.SetAll(all); err != nil {
-		return usagef("set: %w", err)
+		return cli.Usagef("set: %w", err)
 	}
 	if err := client.SetPolicy(path, vm, all); err != nil {
 		return fmt.Errorf("set: %w", err)
 	}
-	fmt.Fprintf(stdout, "%s holds for VM %s\n", strings.Join(settings, " "), vm)
+	fmt.Fprintf(cli.Stdout, "%s holds for VM %s\n", strings.Join(settings, " "), vm)
 	return nil
 }
 
@@ -127,7 +129,7 @@ func eachSetting(settings []string, take func(key, value string)) error {
 	for _, text := range settings {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok {
-			return usagef("set: %q: want KEY=VALUE", text)
+			return cli.Usagef("set: %q: want KEY=VALUE", text)
 		}
 		take(key, value)
 	}

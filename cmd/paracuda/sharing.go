@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
@@ -76,10 +77,10 @@ func (o *deviceOptions) newSharing(
 ) (*sharing, error) {
 	if o.arbiter == noArbiter {
 		if o.settings.Time != settings.Default().Time {
-			return nil, usagef("--arbiter none: weight, time-limit, class and turn need one")
+			return nil, cli.Usagef("--arbiter none: weight, time-limit, class and turn need one")
 		}
 		if o.settings.Swap {
-			return nil, usagef("--arbiter none: memory-mode=swap needs one: leave either out")
+			return nil, cli.Usagef("--arbiter none: memory-mode=swap needs one: leave either out")
 		}
 		return &sharing{}, nil
 	}
@@ -87,7 +88,7 @@ func (o *deviceOptions) newSharing(
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSocket("--arbiter", o.arbiter); err != nil {
+	if err := cli.CheckSocket("--arbiter", o.arbiter); err != nil {
 		return nil, err
 	}
 	page, err := gate.New()

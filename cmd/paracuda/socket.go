@@ -11,18 +11,10 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/vhostuser"
 )
-
-// checkSocket refuses a path that the kernel would call an invalid argument.
-func checkSocket(option, path string) error {
-	if len(path) > socket.MaxPath {
-		return usagef("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
-			len(path), socket.MaxPath, path)
-	}
-	return nil
-}
 
 // access says who may connect to a socket besides its owner.
 type access struct {
@@ -64,7 +56,7 @@ func (a *access) give(path string) error {
 
 // listen makes the socket that an option names.
 func listen(option, path string, a access) (*net.UnixListener, error) {
-	if err := checkSocket(option, path); err != nil {
+	if err := cli.CheckSocket(option, path); err != nil {
 		return nil, err
 	}
 	l, err := vhostuser.Listen(path)

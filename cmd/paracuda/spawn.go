@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 	"github.com/paracuda/paracuda/gpubackend/starter"
@@ -24,7 +25,7 @@ type children interface {
 
 // spawner starts this program in the roles of children.
 type spawner struct {
-	logs   logFlags
+	logs   logs.Flags
 	log    *logrus.Entry
 	stderr *os.File // of the children
 	how    start
@@ -84,7 +85,7 @@ func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
 		return c
 	}
 	c.Args = append(c.Args, "--sandbox", s.how.sandbox.String())
-	c.Args = append(c.Args, s.logs.args()...)
+	c.Args = append(c.Args, s.logs.Args()...)
 	if s.how.watched {
 		c.Args = append(c.Args, "--watched")
 	}

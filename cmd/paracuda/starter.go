@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -53,8 +54,8 @@ func runStarter(args []string) error {
 		return fmt.Errorf("starter: no control connection: %w", err)
 	}
 	outliveTerminal()
-	logs := logFlags{level: c.Level, format: c.Format}
-	log, endLog, err := newLog(os.Stderr, &logs, "starter")
+	how := logs.Flags{Level: c.Level, Format: c.Format}
+	log, endLog, err := logs.New(os.Stderr, &how, "starter")
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func runStarter(args []string) error {
 	if err != nil {
 		return err
 	}
-	s.logs = logs
+	s.logs = how
 	config := starter.Config{
 		Start: s.start, Sockets: c.Arbiters, Network: link.Network, Made: c.Made,
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -67,7 +69,7 @@ func changeCommand(
 		Short:                 short,
 		Long:                  text,
 		DisableFlagsInUseLine: true,
-		Args:                  takesSocket,
+		Args:                  cli.TakesSocket,
 	}
 	path = c.Flags().String(option, "", usage)
 	return c, path
@@ -138,13 +140,14 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {
 	case r.Suspend && r.File:
-		fmt.Fprintf(stdout, "suspended to the file: %d bytes of device memory, in %v\n",
+		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory, in %v\n",
 			a.Moved.Bytes, took)
 	case r.Suspend:
-		fmt.Fprintf(stdout, "suspended: %d bytes moved out, %d bytes stay, in %v\n", a.Moved.Bytes,
+		fmt.Fprintf(cli.Stdout, "suspended: %d bytes moved out, %d bytes stay, in %v\n",
+			a.Moved.Bytes,
 			a.Moved.Stays, took)
 	default:
-		fmt.Fprintf(stdout, "resumed: %d bytes moved in, in %v\n", a.Moved.Bytes, took)
+		fmt.Fprintf(cli.Stdout, "resumed: %d bytes moved in, in %v\n", a.Moved.Bytes, took)
 	}
 	return nil
 }
@@ -154,5 +157,5 @@ func progressOf(p suspend.Progress) string {
 	if p.All == 0 {
 		return "work ends"
 	}
-	return fmt.Sprintf("%s of %s MiB moved", mib(min(p.Done, p.All)), mib(p.All))
+	return fmt.Sprintf("%s of %s MiB moved", show.MiB(min(p.Done, p.All)), show.MiB(p.All))
 }

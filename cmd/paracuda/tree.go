@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 )
@@ -74,7 +75,7 @@ func runInit(args []string) error {
 	}
 	if err := firstProcess(tree); err != nil {
 		fmt.Print(err)
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	fmt.Print(initReady)
 	os.Stdout.Close()

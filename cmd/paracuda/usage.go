@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -25,7 +26,7 @@ func usageCommand() *cobra.Command {
 		Use:    "usage",
 		Long:   "Started by paracuda device.",
 		Hidden: true,
-		Args:   takesNothing,
+		Args:   cli.TakesNothing,
 		RunE:   func(*cobra.Command, []string) error { return tellUsage(library) },
 	}
 	c.Flags().StringVar(&library, "library", processes.DefaultLibrary, "NVML's `NAME`")
@@ -44,7 +45,7 @@ func tellUsage(library string) error {
 		if err != nil {
 			answer.Error = err.Error()
 		}
-		if err := json.NewEncoder(stdout).Encode(&answer); err != nil {
+		if err := json.NewEncoder(cli.Stdout).Encode(&answer); err != nil {
 			return err
 		}
 	}

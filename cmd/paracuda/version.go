@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
 // version is that of the program. The build sets it, as scripts/version has it.
@@ -16,10 +18,10 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Long:  "Prints the version.",
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(stdout, "paracuda", version)
+			fmt.Fprintln(cli.Stdout, "paracuda", version)
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -32,7 +33,7 @@ func TestLogsTellTheVersion(t *testing.T) {
 		}
 	}()
 	s := spawner{
-		logs: logFlags{level: "debug"}, log: logrus.NewEntry(logrus.New()), stderr: to,
+		logs: logs.Flags{Level: "debug"}, log: logrus.NewEntry(logrus.New()), stderr: to,
 		how: start{run: startApart},
 	}
 	for role, spawn := range map[string]func(*os.File) (device.Process, error){

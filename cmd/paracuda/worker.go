@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
@@ -27,7 +29,7 @@ import (
 
 // childOptions are the flags of worker and mover.
 type childOptions struct {
-	logs    logFlags
+	logs    logs.Flags
 	sandbox sandboxFlag
 	watched bool
 }
@@ -39,7 +41,7 @@ func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
 		Use:    role,
 		Long:   "Started by paracuda device.",
 		Hidden: true,
-		Args:   takesNothing,
+		Args:   cli.TakesNothing,
 		RunE: func(*cobra.Command, []string) error {
 			if err := startChild(role); err != nil {
 				return err
@@ -47,7 +49,7 @@ func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
 			return run(&o)
 		},
 	}
-	o.logs.add(c, "info")
+	o.logs.Add(c, "info")
 	sandboxOption(c, &o.sandbox)
 	c.Flags().BoolVar(&o.watched, "watched", false, "stay dumpable in the sandbox")
 	return c
@@ -76,7 +78,7 @@ func runWorker(o *childOptions) error {
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
-	log, endLog, err := newLog(capture.Log(), &o.logs, "worker")
+	log, endLog, err := logs.New(capture.Log(), &o.logs, "worker")
 	if err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func runWorker(o *childOptions) error {
 	})
 	if err != nil {
 		loglimit.Keep(log).WithError(err).Info("worker ends")
-		return exitCode(1)
+		return cli.ExitCode(1)
 	}
 	return nil
 }

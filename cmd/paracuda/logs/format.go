@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package logs
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
 // Forms of the log's lines.
@@ -23,42 +25,42 @@ const (
 
 var formats = []string{formatAuto, formatText, formatJournal, formatJSON}
 
-// logFlags say what is logged and how.
-type logFlags struct {
-	level, format string
+// Flags say what is logged and how.
+type Flags struct {
+	Level, Format string
 }
 
-// add adds the flags to those of a command, with a level unless another is chosen.
-func (o *logFlags) add(c *cobra.Command, level string) {
+// Add adds the flags to those of a command, with a level unless another is chosen.
+func (o *Flags) Add(c *cobra.Command, level string) {
 	f := c.Flags()
-	f.StringVar(&o.level, "log-level", level, "log from `LEVEL` on: debug, info, warning or error")
-	f.StringVar(&o.format, "log-format", formatAuto,
+	f.StringVar(&o.Level, "log-level", level, "log from `LEVEL` on: debug, info, warning or error")
+	f.StringVar(&o.Format, "log-format", formatAuto,
 		"log in `FORMAT`: text, journal (systemd's: priorities instead of times), json, or auto: "+
 			"journal where standard error is the journal, text elsewhere")
-	complete(c, "log-level", words("debug", "info", "warning", "error"))
-	complete(c, "log-format", words(formats...))
+	cli.Complete(c, "log-level", cli.Words("debug", "info", "warning", "error"))
+	cli.Complete(c, "log-format", cli.Words(formats...))
 }
 
-// settle replaces auto by what it stands for.
-func (o *logFlags) settle() error {
-	if o.format == "" {
-		o.format = formatAuto
+// Settle replaces auto by what it stands for.
+func (o *Flags) Settle() error {
+	if o.Format == "" {
+		o.Format = formatAuto
 	}
-	if !slices.Contains(formats, o.format) {
-		return usagef("--log-format %s: want one of %s", o.format, strings.Join(formats, ", "))
+	if !slices.Contains(formats, o.Format) {
+		return cli.Usagef("--log-format %s: want one of %s", o.Format, strings.Join(formats, ", "))
 	}
-	if o.format == formatAuto {
-		o.format = formatText
+	if o.Format == formatAuto {
+		o.Format = formatText
 		if isJournal(os.Stderr, os.Getenv("JOURNAL_STREAM")) {
-			o.format = formatJournal
+			o.Format = formatJournal
 		}
 	}
 	return nil
 }
 
-// args are the flags as a child gets them.
-func (o *logFlags) args() []string {
-	return []string{"--log-level", o.level, "--log-format", o.format}
+// Args are the flags as a child gets them.
+func (o *Flags) Args() []string {
+	return []string{"--log-level", o.Level, "--log-format", o.Format}
 }
 
 // isJournal says whether a file is the stream that systemd says is the journal's (systemd.exec(5),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
@@ -27,8 +28,6 @@ const (
 	hideCursor  = "\x1b[?25l"
 	showCursor  = "\x1b[?25h"
 )
-
-const arbiterHelp = "the arbiter's `SOCKET` (default: the host's, or the user's own)"
 
 // topOptions are the flags of `paracuda top`.
 type topOptions struct {
@@ -41,18 +40,19 @@ const topText = `Shows the VMs that share the GPUs, the busiest first, and what 
 use, until it is interrupted. GPU is the part of the last moment for which a VM had it; TURN
 says who has it now (*), who needs no turns, being alone (-), and who is suspended.`
 
-func topCommand() *cobra.Command {
+// Top is `paracuda top`.
+func Top() *cobra.Command {
 	var o topOptions
 	c := &cobra.Command{
 		Use:   "top [options]",
 		Short: "show what VMs have of the GPUs",
 		Long:  topText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return o.run() },
 	}
 	f := c.Flags()
-	f.StringVar(&o.path, "arbiter", "", arbiterHelp)
+	f.StringVar(&o.path, "arbiter", "", cli.ArbiterHelp)
 	f.BoolVar(&o.once, "once", false, "print it once and exit")
 	f.BoolVar(&o.raw, "json", false, "print what the arbiter tells as JSON, once, and exit")
 	f.DurationVar(&o.every, "every", 2*time.Second, "look again after `TIME`, 100ms or more")
@@ -62,19 +62,19 @@ func topCommand() *cobra.Command {
 // run shows the arbiter's VMs.
 func (o *topOptions) run() error {
 	if o.every < 100*time.Millisecond {
-		return usagef("top: --every %v: want 100ms or more", o.every)
+		return cli.Usagef("top: --every %v: want 100ms or more", o.every)
 	}
-	if err := checkSocket("--arbiter", o.path); err != nil {
+	if err := cli.CheckSocket("--arbiter", o.path); err != nil {
 		return err
 	}
 	list := func() ([]link.VM, error) { return client.List(o.path) }
 	switch {
 	case o.raw:
-		return topJSON(stdout, list)
+		return topJSON(cli.Stdout, list)
 	case o.once:
-		return topOnce(stdout, list, o.every)
+		return topOnce(cli.Stdout, list, o.every)
 	}
-	return topLive(stdout, list, o.every)
+	return topLive(cli.Stdout, list, o.every)
 }
 
 func topJSON(w io.Writer, list func() ([]link.VM, error)) error {

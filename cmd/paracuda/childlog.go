@@ -10,36 +10,10 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
-
-// debugTimes is how much more may be written by who asks for all messages.
-const debugTimes = 50
-
-// newLog makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
-// end says what was held back.
-func newLog(
-	w io.Writer, o *logFlags, role string,
-) (log *logrus.Entry, end func(), err error) {
-	if err := o.settle(); err != nil {
-		return nil, nil, err
-	}
-	l := logrus.New()
-	l.SetOutput(w)
-	l.SetFormatter(formatter(o.format))
-	parsed, err := parseLevel(o.level)
-	if err != nil {
-		return nil, nil, err
-	}
-	l.SetLevel(parsed)
-	limits := loglimit.Default
-	if parsed >= logrus.DebugLevel {
-		limits = limits.Times(debugTimes)
-	}
-	log = l.WithField("role", role)
-	return log, loglimit.Install(log, limits, nil).Close, nil
-}
 
 // newChildLog makes a file for children to log to, whose lines go on to w. If those of the process
 // before this one have one, that is read, and there is no file. end says what was held back.
@@ -56,7 +30,7 @@ func newChildLog(
 	}
 	limits := loglimit.Children
 	if log.Logger.IsLevelEnabled(logrus.DebugLevel) {
-		limits = limits.Times(debugTimes)
+		limits = limits.Times(logs.DebugTimes)
 	}
 	relay, done := loglimit.NewRelay(w, log, limits, nil), make(chan struct{})
 	go func() {
@@ -75,11 +49,3 @@ func newChildLog(
 
 // lastLines is how long the lines of children are awaited when this process ends.
 const lastLines = time.Second
-
-func parseLevel(level string) (logrus.Level, error) {
-	parsed, err := logrus.ParseLevel(level)
-	if err != nil {
-		return 0, usagef("--log-level %s: want debug, info, warning or error", level)
-	}
-	return parsed, nil
-}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package logs
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 func logLine(t *testing.T, format string) string {
 	t.Helper()
 	var out strings.Builder
-	log, end, err := newLog(&out, &logFlags{level: "debug", format: format}, "device")
+	log, end, err := New(&out, &Flags{Level: "debug", Format: format}, "device")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,15 +41,15 @@ func TestLogFormats(t *testing.T) {
 		fields["vm"] != "two\nlines" || fields["level"] != "warning" || fields["time"] == "" {
 		t.Errorf("json: %q, %v", line, err)
 	}
-	o := logFlags{level: "info", format: "xml"}
-	if err := o.settle(); err == nil || !strings.Contains(err.Error(), "--log-format xml") {
+	o := Flags{Level: "info", Format: "xml"}
+	if err := o.Settle(); err == nil || !strings.Contains(err.Error(), "--log-format xml") {
 		t.Errorf("xml: error %v", err)
 	}
 }
 
 func TestPriorities(t *testing.T) {
 	for level, want := range map[string]int{"error": 3, "warning": 4, "info": 6, "debug": 7} {
-		l, err := parseLevel(level)
+		l, err := ParseLevel(level)
 		if err != nil || priority(l) != want {
 			t.Errorf("%s: %d, %v", level, priority(l), err)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"cmp"
@@ -65,8 +65,8 @@ func (t *topTable) String() string {
 	for i := range t.now {
 		v := &t.now[i]
 		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d%s\n",
-			plain(v.Name), turnOf(v), 100*t.busy(v), plain(v.Policy["weight"]),
-			plain(v.Policy["time-limit"]), plain(v.Policy["class"]), v.Turns,
+			Plain(v.Name), turnOf(v), 100*t.busy(v), Plain(v.Policy["weight"]),
+			Plain(v.Policy["time-limit"]), Plain(v.Policy["class"]), v.Turns,
 			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
 			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"),
 			placeOf(v, places))
@@ -92,7 +92,7 @@ func (t *topTable) processes(b *strings.Builder) {
 		for _, p := range f.Processes {
 			n++
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\n",
-				plain(t.now[i].Name), p.PID, plain(p.Name), nanoseconds(p.Counters[gpuTime]),
+				Plain(t.now[i].Name), p.PID, Plain(p.Name), nanoseconds(p.Counters[gpuTime]),
 				bytesOf(p.Memory), p.Counters["launches"],
 				roughly(copied(p.Counters)), p.Counters["errors"])
 		}
@@ -106,7 +106,7 @@ func (t *topTable) processes(b *strings.Builder) {
 func turnOf(v *link.VM) string {
 	switch {
 	case v.Figures != nil && v.Figures.State != "":
-		return plain(v.Figures.State)
+		return Plain(v.Figures.State)
 	case v.Alone:
 		return "-"
 	case v.Open:
@@ -126,7 +126,7 @@ func placeOf(v *link.VM, shown bool) string {
 	case !isPlaced(*v):
 		return "\t\t"
 	}
-	return fmt.Sprintf("\t%s\t%.1f%%", plain(v.Place), 100*moving(v))
+	return fmt.Sprintf("\t%s\t%.1f%%", Plain(v.Place), 100*moving(v))
 }
 
 // moving is the part of the time since a VM joined in which its memory was moved.
@@ -155,7 +155,7 @@ func memoryOf(v *link.VM) string {
 	}
 	switch most := v.Policy["memory"]; {
 	case most != "":
-		has += " / " + plain(most)
+		has += " / " + Plain(most)
 	case v.Memory() != 0:
 		has += " / " + roughly(v.Memory())
 	}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package show has the commands that show operators what VMs have of the GPUs: stats, of one VM by
+// its device process; top and ps, of all by the arbiter. What guests call their programs is shown
+// without what might command a terminal (Plain).
+package show
 
 import (
 	"encoding/json"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -24,14 +28,15 @@ const statsText = `Prints the GPU, the policies and the counters of a running VM
 its programs; and whether it could be saved or migrated now, or why not. SOCKET is the device's
 control socket.`
 
-func statsCommand() *cobra.Command {
+// Stats is `paracuda stats`.
+func Stats() *cobra.Command {
 	raw := false
 	c := &cobra.Command{
 		Use:                   "stats [--json] SOCKET",
 		Short:                 "print the counters of a running VM",
 		Long:                  statsText,
 		DisableFlagsInUseLine: true,
-		Args:                  takesSocket,
+		Args:                  cli.TakesSocket,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return stats(args[0], raw)
 		},
@@ -47,7 +52,7 @@ func stats(socket string, raw bool) error {
 		return err
 	}
 	if raw {
-		e := json.NewEncoder(stdout)
+		e := json.NewEncoder(cli.Stdout)
 		e.SetIndent("", "  ")
 		return e.Encode(a)
 	}
@@ -57,12 +62,12 @@ func stats(socket string, raw bool) error {
 
 // printStats prints a column for the VM and one for each of its programs.
 func printStats(a *admin.Answer) {
-	fmt.Fprintln(stdout, "gpu:", a.GPU)
+	fmt.Fprintln(cli.Stdout, "gpu:", a.GPU)
 	printState(a.State)
 	printMovable(a)
-	fmt.Fprintln(stdout, "policies:")
+	fmt.Fprintln(cli.Stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
-		fmt.Fprintf(stdout, "  %s=%s\n", key, a.Policies[key])
+		fmt.Fprintf(cli.Stdout, "  %s=%s\n", key, a.Policies[key])
 	}
 	printTurns(a.Turns)
 	names := make([]string, 0, len(a.Stats))
@@ -70,10 +75,10 @@ func printStats(a *admin.Answer) {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	t := tabwriter.NewWriter(stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(cli.Stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\tall\t")
 	for _, p := range a.Programs {
-		fmt.Fprintf(t, "%s (%d)\t", plain(p.Name), p.PID)
+		fmt.Fprintf(t, "%s (%d)\t", Plain(p.Name), p.PID)
 	}
 	fmt.Fprintln(t)
 	for _, name := range names {
@@ -98,11 +103,11 @@ func printState(s *suspend.Status) {
 	if s == nil {
 		return
 	}
-	fmt.Fprintf(stdout, "state: %s", s.State)
+	fmt.Fprintf(cli.Stdout, "state: %s", s.State)
 	if s.Image != 0 {
-		fmt.Fprintf(stdout, ", %s MiB of device memory in the host's memory", mib(s.Image))
+		fmt.Fprintf(cli.Stdout, ", %s MiB of device memory in the host's memory", MiB(s.Image))
 	}
-	fmt.Fprintln(stdout)
+	fmt.Fprintln(cli.Stdout)
 }
 
 // printMovable prints whether the VM can be saved or migrated, and what of its programs can't be
@@ -111,9 +116,9 @@ func printMovable(a *admin.Answer) {
 	switch {
 	case a.Movable == nil: // the device doesn't say
 	case a.Movable.Now:
-		fmt.Fprintln(stdout, "movable: yes")
+		fmt.Fprintln(cli.Stdout, "movable: yes")
 	default:
-		fmt.Fprintln(stdout, "movable: no:", plain(a.Movable.Why))
+		fmt.Fprintln(cli.Stdout, "movable: no:", Plain(a.Movable.Why))
 	}
 	for _, p := range a.Programs {
 		var list []string
@@ -121,7 +126,7 @@ func printMovable(a *admin.Answer) {
 			list = append(list, fmt.Sprintf("%s %d", kind, p.Fixed[kind]))
 		}
 		if len(list) > 0 {
-			fmt.Fprintf(stdout, "fixed: %s (%d): %s\n", plain(p.Name), p.PID,
+			fmt.Fprintf(cli.Stdout, "fixed: %s (%d): %s\n", Plain(p.Name), p.PID,
 				strings.Join(list, ", "))
 		}
 	}
@@ -130,15 +135,15 @@ func printMovable(a *admin.Answer) {
 // printTurns prints what the arbiter told of the VM; nil: there is none.
 func printTurns(v *link.VM) {
 	if v == nil {
-		fmt.Fprintln(stdout, "turns: no arbiter")
+		fmt.Fprintln(cli.Stdout, "turns: no arbiter")
 		return
 	}
-	fmt.Fprintf(stdout, "turns: %d, held %s, waited %s, overruns %d, debt %s, now %.0f%%\n",
+	fmt.Fprintf(cli.Stdout, "turns: %d, held %s, waited %s, overruns %d, debt %s, now %.0f%%\n",
 		v.Turns, nanoseconds(v.HeldNS), nanoseconds(v.WaitedNS), v.Overruns,
 		nanoseconds(v.DebtNS), 100*v.Share)
 	if isPlaced(*v) {
-		fmt.Fprintf(stdout, "memory: %s, moved out %d times, %d MiB out and in, "+
-			"moving for %.1f%% of the time\n", plain(v.Place), v.Swaps, v.Swapped>>20,
+		fmt.Fprintf(cli.Stdout, "memory: %s, moved out %d times, %d MiB out and in, "+
+			"moving for %.1f%% of the time\n", Plain(v.Place), v.Swaps, v.Swapped>>20,
 			100*moving(v))
 	}
 }
@@ -152,9 +157,9 @@ func printKinds(t io.Writer, a *admin.Answer) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(t, "MiB of %s\t%s\t", kind, mib(all[kind]))
+		fmt.Fprintf(t, "MiB of %s\t%s\t", kind, MiB(all[kind]))
 		for _, p := range a.Programs {
-			fmt.Fprintf(t, "%s\t", mib(p.Memory[kind]))
+			fmt.Fprintf(t, "%s\t", MiB(p.Memory[kind]))
 		}
 		fmt.Fprintln(t)
 	}
@@ -163,9 +168,9 @@ func printKinds(t io.Writer, a *admin.Answer) {
 // printMemory prints what the VM has of each GPU that it uses.
 func printMemory(a *admin.Answer) {
 	for _, m := range a.Memory {
-		fmt.Fprintf(stdout, "device memory: %s MiB", mib(m.Used))
+		fmt.Fprintf(cli.Stdout, "device memory: %s MiB", MiB(m.Used))
 		if m.Bound != 0 {
-			fmt.Fprintf(stdout, " of %s", mib(m.Bound))
+			fmt.Fprintf(cli.Stdout, " of %s", MiB(m.Bound))
 		}
 		for _, part := range []struct {
 			name string
@@ -176,18 +181,18 @@ func printMemory(a *admin.Answer) {
 				sum += bytes
 			}
 			if sum != 0 {
-				fmt.Fprintf(stdout, ", %s of that of %s", mib(sum), part.name)
+				fmt.Fprintf(cli.Stdout, ", %s of that of %s", MiB(sum), part.name)
 			}
 		}
-		fmt.Fprintln(stdout)
+		fmt.Fprintln(cli.Stdout)
 	}
 }
 
-// mib is bytes in MiB, rounded up.
-func mib(bytes uint64) string { return fmt.Sprint(bytes>>20 + min(1, bytes&(1<<20-1))) }
+// MiB is bytes in MiB, rounded up.
+func MiB(bytes uint64) string { return fmt.Sprint(bytes>>20 + min(1, bytes&(1<<20-1))) }
 
-// plain is a guest's text for a terminal, which it might command otherwise.
-func plain(s string) string {
+// Plain is a guest's text for a terminal, which it might command otherwise.
+func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r

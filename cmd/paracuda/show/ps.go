@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
@@ -18,27 +19,28 @@ import (
 const psText = `Lists the VMs that have registered with the arbiter: their GPUs, how many programs
 use them, device memory, and share. paracuda top has more, and goes on.`
 
-func psCommand() *cobra.Command {
+// Ps is `paracuda ps`.
+func Ps() *cobra.Command {
 	path := ""
 	c := &cobra.Command{
 		Use:   "ps [--arbiter SOCKET]",
 		Short: "list the VMs that have a GPU",
 		Long:  psText,
-		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkSocket("--arbiter", path); err != nil {
+			if err := cli.CheckSocket("--arbiter", path); err != nil {
 				return err
 			}
 			vms, err := client.List(path)
 			if err != nil {
 				return err
 			}
-			listVMs(stdout, vms)
+			listVMs(cli.Stdout, vms)
 			return nil
 		},
 	}
-	c.Flags().StringVar(&path, "arbiter", "", arbiterHelp)
+	c.Flags().StringVar(&path, "arbiter", "", cli.ArbiterHelp)
 	return c
 }
 
@@ -53,8 +55,8 @@ func listVMs(w io.Writer, vms []link.VM) {
 		if v.Figures != nil {
 			programs = fmt.Sprint(len(v.Figures.Processes))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", plain(v.Name), plain(gpusOf(v)), programs,
-			memoryOf(v), plain(v.Policy["weight"]), plain(v.Policy["class"]))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", Plain(v.Name), Plain(gpusOf(v)), programs,
+			memoryOf(v), Plain(v.Policy["weight"]), Plain(v.Policy["class"]))
 	}
 	_ = t.Flush()
 }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli has what the commands of paracuda share: what they take as arguments, how they say
+// what is wrong, and what they print on. Arguments come from operators, who may be wrong but don't
+// lie.
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/socket"
+)
+
+// TakesNothing refuses what is left over when the options are read.
+func TakesNothing(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if c.Flags().Lookup("set") != nil && strings.Contains(args[0], "=") {
+		hint = " (each --set takes one KEY=VALUE)"
+	}
+	return Usagef("%s: unexpected argument %q%s", c.Name(), args[0], hint)
+}
+
+// TakesSocket wants the socket of a device, and nothing more.
+func TakesSocket(c *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return Usagef("%s: want SOCKET", c.Name())
+	case 1:
+		return CheckSocket(c.Name(), args[0])
+	}
+	return Usagef("%s: unexpected argument %q: want one SOCKET", c.Name(), args[1])
+}
+
+// Complete has a shell offer values for an option.
+func Complete(c *cobra.Command, option string, f cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(option, f); err != nil {
+		panic(fmt.Sprintf("%s --%s: %v", c.Name(), option, err)) // there is no such option
+	}
+}
+
+// Words are the values that an option may have.
+func Words(values ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// CheckSocket refuses a path that the kernel would call an invalid argument.
+func CheckSocket(option, path string) error {
+	if len(path) > socket.MaxPath {
+		return Usagef("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
+			len(path), socket.MaxPath, path)
+	}
+	return nil
+}
+
+// ArbiterHelp explains --arbiter.
+const ArbiterHelp = "the arbiter's `SOCKET` (default: the host's, or the user's own)"

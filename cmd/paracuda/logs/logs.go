@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package logs makes the logs of paracuda's processes: which lines are written, in which form, and
+// how many. What they say of guests is bounded by package loglimit.
+package logs
+
+import (
+	"io"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+)
+
+// DebugTimes is how much more may be written by who asks for all messages.
+const DebugTimes = 50
+
+// New makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
+// end says what was held back.
+func New(
+	w io.Writer, o *Flags, role string,
+) (log *logrus.Entry, end func(), err error) {
+	if err := o.Settle(); err != nil {
+		return nil, nil, err
+	}
+	l := logrus.New()
+	l.SetOutput(w)
+	l.SetFormatter(formatter(o.Format))
+	parsed, err := ParseLevel(o.Level)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.SetLevel(parsed)
+	limits := loglimit.Default
+	if parsed >= logrus.DebugLevel {
+		limits = limits.Times(DebugTimes)
+	}
+	log = l.WithField("role", role)
+	return log, loglimit.Install(log, limits, nil).Close, nil
+}
+
+// ParseLevel reads --log-level.
+func ParseLevel(level string) (logrus.Level, error) {
+	parsed, err := logrus.ParseLevel(level)
+	if err != nil {
+		return 0, cli.Usagef("--log-level %s: want debug, info, warning or error", level)
+	}
+	return parsed, nil
+}
