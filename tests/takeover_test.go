@@ -17,8 +17,19 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
+// takenScript uses the GPU and says which driver has the device. Then it gives that to virtiofs, as
+// if it were plugged in then, and does so again once there is a GPU.
+const takenScript = `cd /sys/bus/virtio
+who() { basename "$(readlink devices/virtio0/driver)"; }
+"$0" >/dev/null && who
+echo virtio0 >drivers/paracuda/unbind
+echo virtio0 >drivers/virtiofs/bind
+until [ "$(who)" = paracuda ] && [ -e /dev/paracuda ]; do sleep 0.1; done
+"$0" >/dev/null && who`
+
 // TestTakenFromBuiltInVirtiofs: in the newest kernel, whose virtiofs is built in and has the device
-// before any module is loaded, the driver takes it over, and programs use the GPU.
+// before any module is loaded, the driver takes it over, and programs use the GPU. When virtiofs
+// gets it later, likewise.
 func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
@@ -34,18 +45,20 @@ func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, console bytes.Buffer
-	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c",
-		`"$0" >/dev/null && basename "$(readlink /sys/bus/virtio/devices/virtio0/driver)"`,
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c", takenScript,
 		filepath.Join(programs, follower)}, Dir: root, Stdout: &stdout, Stderr: &console,
 		Console: &console, Verbose: true, DeviceSocket: asFileSystem(t, device),
 		VirtioID: wire.VirtioIdFs, WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver},
 		LibDir: assets.LibDir(), Assets: assets})
-	if err != nil || r.ExitCode != 0 || stdout.String() != "paracuda\n" {
+	if err != nil || r.ExitCode != 0 || stdout.String() != "paracuda\nparacuda\n" {
 		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
 			tail(console.String()))
 	}
-	if !strings.Contains(console.String(), "virtiofs virtio0: discovered new tag: paracuda") {
-		t.Errorf("virtiofs didn't have the device:%s", tail(console.String()))
+	for _, line := range []string{"virtiofs virtio0: discovered new tag: paracuda",
+		"virtio0: taken over from virtiofs"} {
+		if strings.Count(console.String(), line) != 2 {
+			t.Errorf("%q isn't on the console twice:%s", line, tail(console.String()))
+		}
 	}
 }
 
