@@ -22,6 +22,8 @@ import (
 const (
 	vectorQueues = 5
 	vectorRounds = 20
+
+	vectorPatience = 3 * time.Minute // KVM may emulate the firmware, on a busy machine
 )
 
 // TestVectorsUnderKVM raises the interrupts of a back end's queues, in each QEMU behind the carrier
@@ -97,7 +99,7 @@ func raiseVectors(t *testing.T, version, accel, guest string) {
 // a simple program.
 func needsKVM(t *testing.T, version, guest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), vectorPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, qemuProgram(t, version), "-nodefaults", "-display", "none",
 		"-accel", "kvm", "-machine", "q35", "-m", "64M", "-kernel", guest, "-serial", "stdio")
@@ -142,7 +144,7 @@ func connectLine(t *testing.T, socket string) *serialLine {
 // says returns the guest's next line, which must begin with these words.
 func (l *serialLine) says(t *testing.T, words string) string {
 	t.Helper()
-	_ = l.conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = l.conn.SetDeadline(time.Now().Add(vectorPatience))
 	text, err := l.text.ReadString('\n')
 	if err != nil || !strings.HasPrefix(text, words) {
 		t.Fatalf("the guest says %q, %v, not %q", text, err, words)
@@ -178,7 +180,7 @@ func (l *serialLine) await(t *testing.T, begin [vectorQueues]int, times int) {
 	for i := range want {
 		want[i] += times
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(vectorPatience); ; time.Sleep(10 * time.Millisecond) {
 		raised := l.ask(t)
 		if raised == want {
 			return
