@@ -62,6 +62,11 @@ const (
 	// from what it wrote.
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
+
+	// Another device process has the connection. What the one before asked for, of which this one
+	// hasn't seen the end, is void.
+	KindTakeOver Kind = "takeover" // say where you stand
+	KindStands   Kind = "stands"   // so, as far as all is obeyed that came before
 )
 
 // Messages of a worker that answer nothing.
@@ -107,8 +112,10 @@ type Message struct {
 	Whole bool `json:"whole,omitempty"`
 	// of one that starts: it goes on from a record, which comes through the object's file. Without
 	// a queue it waits for one, and for the guest's memory, as one that has paused
-	Saved bool  `json:"saved,omitempty"`
-	Files Files `json:"files"`
+	Saved bool `json:"saved,omitempty"`
+	// of one that says where it stands
+	Standing *Standing `json:"standing,omitempty"`
+	Files    Files     `json:"files"`
 }
 
 // Files says which files a message carries.
@@ -327,6 +334,14 @@ func (c *Conn) Receive() (*Message, []int, error) {
 		return nil, nil, fmt.Errorf("receive %s: %d files, want %d", m.Kind, len(fds), want)
 	}
 	return m, fds, nil
+}
+
+// WithFD has f look at the connection's descriptor, which stays its own. A connection that is
+// closed has none.
+func (c *Conn) WithFD(f func(fd int)) {
+	if raw, err := c.c.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) })
+	}
 }
 
 // Close ends the connection.

@@ -47,6 +47,9 @@ func (s *server) handle(m *handover.Message, fds []int) {
 		}
 		s.send(answer)
 		n.Log = -1
+	case handover.KindTakeOver:
+		s.send(&handover.Message{Kind: handover.KindStands, Turn: m.Turn,
+			Standing: &handover.Standing{Protocol: handover.Protocol}})
 	case handover.KindStop:
 		s.close()
 		s.send(&handover.Message{Kind: handover.KindStopped})

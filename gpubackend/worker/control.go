@@ -84,6 +84,8 @@ func (w *Worker) obey(r received) error {
 		return w.saveTo(n.Object)
 	case handover.KindGoOn:
 		return w.goOn()
+	case handover.KindTakeOver:
+		return w.takeOver(r.message)
 	case handover.KindRoom:
 		w.room = room{refused: w.room.waits && r.message.Error != ""}
 		return nil

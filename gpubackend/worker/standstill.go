@@ -21,7 +21,8 @@ import (
 // may be about to be saved, and what would have to be answered then can't be.
 func (w *Worker) pauseUntilResume(grace time.Duration) error {
 	w.launcher.Flush()
-	if err := w.awaitStandstill(grace / 2); err != nil {
+	asked := w.hold.masters
+	if err := w.awaitStandstill(grace / 2); err != nil || asked != w.hold.masters {
 		return err
 	}
 	w.door.Standstill()
@@ -34,12 +35,13 @@ func (w *Worker) pauseUntilResume(grace time.Duration) error {
 }
 
 // awaitStandstill obeys messages until nothing is under way any more, and for so long calls that
-// wait. The pause between two looks grows with the time that this takes.
+// wait, or until another device process has taken over: it asks again. The pause between two looks
+// grows with the time that this takes.
 func (w *Worker) awaitStandstill(answering time.Duration) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	in := answers{until: time.Now().Add(answering)}
-	for begin := time.Now(); !w.mayPause() || w.answersMore(&in); {
+	in, asked := answers{until: time.Now().Add(answering)}, w.hold.masters
+	for begin := time.Now(); asked == w.hold.masters && (!w.mayPause() || w.answersMore(&in)); {
 		w.watchdog.turn()
 		timer.Reset(sleeping.Pause(time.Since(begin)))
 		select {

@@ -27,6 +27,8 @@ type hold struct {
 	still  bool // it has, and the device process may move memory
 	waits  bool // whileHeld runs
 	told   bool // the device process knows that there is work
+
+	masters uint64 // how many device processes have taken the worker over
 }
 
 func (w *Worker) makeSuspension() {
@@ -82,10 +84,11 @@ var errCaptures = errors.New("it captures a graph")
 func (w *Worker) drain(m *handover.Message) error {
 	answer := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}
 	if !w.hold.still {
+		asked := w.hold.masters
 		w.hold.drains, w.hold.whole = true, m.Whole
 		why, err := w.awaitDrained(time.Now().Add(m.Grace))
 		w.hold.drains, w.hold.whole = false, false
-		if err != nil {
+		if err != nil || asked != w.hold.masters {
 			return err
 		}
 		if m.Whole { // which has other reasons, and better ones

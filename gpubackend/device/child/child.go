@@ -12,6 +12,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,10 @@ type Conn struct {
 	quiet atomic.Bool
 }
 
+// unread is how many answers may be there that nobody has looked at: what a child said to the
+// device process before this one, too.
+const unread = 8
+
 // New makes that end, on which a message takes no longer to send than so long. offered is given
 // what the child says unasked, with its files, and must not wait. run has a function run on a
 // goroutine of its own.
@@ -48,7 +53,7 @@ func New(
 	run func(func()),
 ) *Conn {
 	c.SetTimeout(send)
-	r := &Conn{conn: c, answers: make(chan *handover.Message, 1), offered: offered,
+	r := &Conn{conn: c, answers: make(chan *handover.Message, unread), offered: offered,
 		ended: make(chan struct{})}
 	run(r.read)
 	return r
@@ -142,9 +147,8 @@ func (r *Conn) Ask(
 // send sends m. If it could, mu is held.
 func (r *Conn) send(m *handover.Message, fds []int) error {
 	r.mu.Lock()
-	select {
-	case <-r.answers: // to nothing that was asked, or to what timed out
-	default:
+	for len(r.answers) > 0 {
+		<-r.answers // to nothing that was asked, or to what timed out
 	}
 	if err := r.conn.Send(m, fds); err != nil {
 		r.mu.Unlock()
@@ -178,6 +182,27 @@ func (r *Conn) answer(
 		}
 	}
 }
+
+// TakeOver asks a child of another device process where it stands. Answers to what that had asked
+// are dropped.
+func (r *Conn) TakeOver(timeout time.Duration) (*handover.Standing, error) {
+	m := &handover.Message{Kind: handover.KindTakeOver, Turn: rand.Uint64() | 1}
+	a, err := r.Consult(m, nil, handover.KindStands, timeout)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Standing == nil || a.Standing.Protocol != handover.Protocol:
+		return nil, fmt.Errorf("%s: %w", m.Kind, ErrVersion)
+	}
+	return a.Standing, nil
+}
+
+// ErrVersion is of a child that another version of this program has started, which says other
+// things.
+var ErrVersion = errors.New("it speaks another version of the protocol between processes")
+
+// WithFD has f look at the connection's descriptor, which stays its own.
+func (r *Conn) WithFD(f func(fd int)) { r.conn.WithFD(f) }
 
 // ErrGone says that the child has closed its end: it has ended, or soon will.
 var ErrGone = errors.New("the process is gone")

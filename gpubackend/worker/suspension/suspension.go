@@ -62,6 +62,14 @@ var (
 // Out says whether memory is out.
 func (s *Suspension) Out() bool { return s.out }
 
+// ImageBytes is how much the image has that there is; 0: there is none.
+func (s *Suspension) ImageBytes() uint64 {
+	if s.image == nil {
+		return 0
+	}
+	return gpubackend.PieceBytes(s.list)
+}
+
 // Planned is what can be moved, as Plan saw it.
 func (s *Suspension) Planned() []gpubackend.Piece { return s.list }
 
