@@ -6,8 +6,9 @@
 //
 // # Facts
 //
-// They are in a checkpoint, little-endian: u32 version (1), u32 generation, u32 sequence of the
-// settings, then a line "KEY=VALUE\n" for each setting that was changed while the VM ran.
+// They are in a checkpoint, little-endian: u32 version (2), u32 generation, u32 sequence of the
+// settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), then a line
+// "KEY=VALUE\n" for each setting that was changed while the VM ran. Version 1 had no flags.
 //
 // # Trust
 //
@@ -49,11 +50,19 @@ const (
 	Door           // the socket that front ends connect to
 	Admin          // the socket of set and stats
 	Control        // the record of what is in flight in the control queue
+	Roster         // which children serve the VM
+	Mover          // the connection to the mover
+	Ledger         // in which children count device memory
+	Gate           // that tells workers whether it is their VM's turn: GateFiles of them
 
 	states  Place = 64
 	records Place = states + wire.MaxChannels
-	end     Place = records + wire.MaxChannels
+	workers Place = records + wire.MaxChannels
+	end     Place = workers + wire.MaxChannels
 )
+
+// GateFiles is how many places the gate has, from Gate on.
+const GateFiles = handover.GateFiles
 
 // State is the place of what a channel's worker noted of its queue.
 func State(channel int) Place { return states + Place(channel) }
@@ -61,12 +70,16 @@ func State(channel int) Place { return states + Place(channel) }
 // Record is the place of what is in flight in the queue of a channel without a worker.
 func Record(channel int) Place { return records + Place(channel) }
 
+// Worker is the place of the connection to a channel's worker.
+func Worker(channel int) Place { return workers + Place(channel) }
+
 // ErrFacts marks facts that can't be gone by.
 var ErrFacts = errors.New("bad facts of a process before this one")
 
 const (
-	version     = 1
-	headBytes   = 12
+	version     = 2
+	headBytes   = 16
+	flagsAt     = 12 // where the head of version 1 ended
 	maxText     = 32 << 10
 	maxSettings = 256
 )
@@ -75,7 +88,24 @@ const (
 type Facts struct {
 	Generation uint32   // that the driver was told
 	Sequence   uint32   // of the settings that it was told
+	Suspended  bool     // the VM is
+	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
 	Settings   []string // KEY=VALUE, that were changed
+}
+
+const (
+	flagSuspended = 1 << iota
+	flagOrdered
+)
+
+func (f *Facts) flags() (flags uint32) {
+	if f.Suspended {
+		flags |= flagSuspended
+	}
+	if f.Ordered {
+		flags |= flagOrdered
+	}
+	return flags
 }
 
 // Remains are this process's.
@@ -136,7 +166,7 @@ func (r *Remains) create() (err error) {
 }
 
 func (f *Facts) append(b []byte) []byte {
-	for _, v := range []uint32{version, f.Generation, f.Sequence} {
+	for _, v := range []uint32{version, f.Generation, f.Sequence, f.flags()} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	for _, s := range f.Settings {
@@ -147,13 +177,24 @@ func (f *Facts) append(b []byte) []byte {
 
 // parse is the inverse, for facts that may be any bytes.
 func (f *Facts) parse(b []byte) error {
-	if len(b) < headBytes || len(b) > headBytes+maxText ||
-		binary.LittleEndian.Uint32(b) != version {
+	head := headBytes
+	if len(b) >= flagsAt && binary.LittleEndian.Uint32(b) == 1 {
+		head = flagsAt
+	}
+	if len(b) < head || len(b) > head+maxText ||
+		head == headBytes && binary.LittleEndian.Uint32(b) != version {
 		return fmt.Errorf("%w: %d bytes, or not of version %d", ErrFacts, len(b), version)
 	}
 	f.Generation = binary.LittleEndian.Uint32(b[4:])
 	f.Sequence = binary.LittleEndian.Uint32(b[8:])
-	text := string(b[headBytes:])
+	if head == headBytes {
+		flags := binary.LittleEndian.Uint32(b[flagsAt:])
+		if flags&^(flagSuspended|flagOrdered) != 0 {
+			return fmt.Errorf("%w: flags %#x", ErrFacts, flags)
+		}
+		f.Suspended, f.Ordered = flags&flagSuspended != 0, flags&flagOrdered != 0
+	}
+	text := string(b[head:])
 	if text == "" {
 		return nil
 	}

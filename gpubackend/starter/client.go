@@ -247,7 +247,7 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		c.resuming = false
 	}
 	if m.kind == started && fd >= 0 && c.processes[m.id] == nil {
-		a.process = newProcess(int(m.pid), fd, c.gone)
+		a.process = newProcess(m.id, int(m.pid), fd, c.gone)
 		c.processes[m.id] = a.process
 	}
 	if m.kind == connected && fd >= 0 {
@@ -269,6 +269,6 @@ func (c *Client) learn(m *message, fd int) (kept bool) {
 	if !c.resuming || fd < 0 || c.processes[m.id] != nil {
 		return false
 	}
-	c.processes[m.id] = newProcess(int(m.pid), fd, c.gone)
+	c.processes[m.id] = newProcess(m.id, int(m.pid), fd, c.gone)
 	return true
 }

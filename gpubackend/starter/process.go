@@ -11,17 +11,18 @@ import (
 
 // Process is a child.
 type Process struct {
-	pid   int
-	ended chan struct{}   // closed when the starter process says so
-	gone  <-chan struct{} // the starter process is
-	how   error           // set before ended is closed
+	number uint32
+	pid    int
+	ended  chan struct{}   // closed when the starter process says so
+	gone   <-chan struct{} // the starter process is
+	how    error           // set before ended is closed
 
 	mu sync.Mutex
 	fd int // names it; -1 once it has ended
 }
 
-func newProcess(pid, fd int, gone <-chan struct{}) *Process {
-	return &Process{pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
+func newProcess(number uint32, pid, fd int, gone <-chan struct{}) *Process {
+	return &Process{number: number, pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
 }
 
 func (p *Process) end(how string) {
@@ -31,7 +32,10 @@ func (p *Process) end(how string) {
 	close(p.ended)
 }
 
-// PID is its number, by which the GPU's driver knows it.
+// Number tells it from all others that the starter process has started, for any client.
+func (p *Process) Number() uint32 { return p.number }
+
+// PID is its number on the host, by which the GPU's driver knows it.
 func (p *Process) PID() int { return p.pid }
 
 // Kill kills it.

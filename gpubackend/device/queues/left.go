@@ -46,7 +46,7 @@ func (q *Queue) takeLeft(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 			q.log.WithError(err).Warn("take over a queue")
 		}
 		q.record, q.unsure = record, true
-	case c.Resumed:
+	case c.Resumed && !q.known:
 		q.base, q.unsure = usedAt(mem, c.Used), true
 	}
 }

@@ -59,7 +59,12 @@ type Queue struct {
 	held    []uint16         // heads that a worker which is gone has left in flight
 	record  *inflight.Region // of heads that are to go back; nil: there is none
 	unsure  bool             // a worker that is gone may have returned heads without an interrupt
+	known   bool             // where it stands, though the front end says where it once began
+	given   *given           // a head that may be the driver's already; nil: there is none
 }
+
+// given is a head that a worker was returning when it ended, at that used index.
+type given struct{ head, used uint16 }
 
 // New makes a channel's queue, which is stopped. Without a keeper, remains are nil.
 func New(channel int, r *remains.Remains, log *logrus.Entry) *Queue {
@@ -72,8 +77,10 @@ func (q *Queue) Start(c vhostuser.QueueConfig) (moved bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	moved = q.base != c.Base
-	q.lease, q.base = l, c.Base
+	if q.known = q.known && c.Resumed; !q.known {
+		moved, q.base = q.base != c.Base, c.Base
+	}
+	q.lease = l
 	close(q.started)
 	return moved, nil
 }
@@ -134,21 +141,47 @@ func (q *Queue) Lend(state *handover.State) {
 	q.remains.Keep(remains.State(q.index), state.FD())
 }
 
+// TakenOver is told of a worker of the process before this one that has the queue, and of what it
+// notes.
+func (q *Queue) TakenOver(state *handover.State) { q.base, q.known = state.Base(), true }
+
 // Leave takes the queue from a worker that is gone, as far as it noted where it was.
 func (q *Queue) Leave(state *handover.State, mem *guestmem.Memory) {
-	q.base, q.held, q.unsure = state.Base(), q.heldIn(state, mem), true
+	q.base, q.unsure = state.Base(), true
+	q.held, q.given = state.InFlight(virtqueue.MaxSize), nil
+	if head, used, ok := state.Given(); ok {
+		q.given = &given{head, used}
+	}
+	if q.lease != nil && mem != nil {
+		q.settle(mem)
+	}
+}
+
+// settle finds out which heads are left of those that a worker held. One that it was returning is
+// the driver's already if the used index has moved on, and may even be in use again.
+func (q *Queue) settle(mem *guestmem.Memory) {
+	size, g := q.lease.queue.Size, q.given
+	q.given = nil
+	q.held = slices.DeleteFunc(q.held, func(h uint16) bool { return h >= size })
+	var index [2]byte
+	if g == nil || mem.Read(index[:], q.lease.queue.Used+usedIndex) != nil ||
+		binary.LittleEndian.Uint16(index[:]) == g.used {
+		return
+	}
+	q.held = slices.DeleteFunc(q.held, func(h uint16) bool { return h == g.head })
 }
 
 // Rewind takes the queue from a worker which is gone, and has returned nothing since that index:
 // another one is to begin there.
-func (q *Queue) Rewind(base uint16) { q.base, q.held = base, nil }
+func (q *Queue) Rewind(base uint16) { q.base, q.held, q.given = base, nil, nil }
 
 // Forget drops what a worker held: the queue is another driver's.
-func (q *Queue) Forget() { q.held, q.unsure = nil, false }
+func (q *Queue) Forget() { q.held, q.given, q.unsure, q.known = nil, nil, false, false }
 
 // GiveBack returns every chain to the driver: those that a worker held, and those that none took.
 func (q *Queue) GiveBack(mem *guestmem.Memory) {
 	c := q.lease.queue
+	q.settle(mem)
 	q.recordReturn()
 	ring, err := virtqueue.New(mem, virtqueue.Config{
 		Record: q.record.Queue(0),
@@ -188,25 +221,6 @@ func popAll(q *virtqueue.Queue, n int, heads []uint16) []uint16 {
 		default:
 			return heads
 		}
-	}
-	return heads
-}
-
-// heldIn returns the heads that a worker which is gone has left in flight. One that it was
-// returning is the driver's already if the used index has moved on, and may even be in use again.
-func (q *Queue) heldIn(state *handover.State, mem *guestmem.Memory) []uint16 {
-	if q.lease == nil {
-		return state.InFlight(virtqueue.MaxSize)
-	}
-	heads := state.InFlight(q.lease.queue.Size)
-	head, used, ok := state.Given()
-	if !ok || mem == nil {
-		return heads
-	}
-	var index [2]byte
-	if err := mem.Read(index[:], q.lease.queue.Used+usedIndex); err == nil &&
-		binary.LittleEndian.Uint16(index[:]) != used {
-		heads = slices.DeleteFunc(heads, func(h uint16) bool { return h == head })
 	}
 	return heads
 }

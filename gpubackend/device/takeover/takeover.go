@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package takeover has a device process go on with the children of the one before it: it finds what
+// that has left of each, and leaves the same to the one after it.
+//
+// # Who owns what
+//
+// A child stays as it is: it has its end of a connection, of which the other end is kept (package
+// remains), and a worker notes where its queue stands in memory that is kept, too. Which child is
+// which is in a list (package roster). Whoever is found is the caller's; whoever isn't, because
+// something of it is missing, is to end.
+//
+// # Who may lie
+//
+// The process before, perhaps because a guest took it over: what it left is checked where it is
+// opened. That a child is alive says the starter process, of which the kernel's descriptors come.
+//
+// # Concurrency
+//
+// Find is called once, before the others. These may be called from anywhere; those of nil Notes do
+// nothing, as without a keeper.
+package takeover
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/roster"
+)
+
+// Left are the processes that the device process before this one has left.
+type Left struct {
+	Workers []Worker
+	Mover   *Mover          // nil: none goes on
+	Rest    []child.Process // they are to end
+}
+
+// Worker is one that serves a channel.
+type Worker struct {
+	roster.Child
+	Proc  child.Process
+	Conn  *handover.Conn
+	State *handover.State
+}
+
+// Mover is the VM's.
+type Mover struct {
+	Proc child.Process
+	Conn *handover.Conn
+}
+
+// Notes are what is left to the device process after this one.
+type Notes struct {
+	remains *remains.Remains
+	roster  *roster.Roster
+	before  []roster.Child
+
+	mu     sync.Mutex
+	places map[remains.Place]uint32 // whose connection is kept there, by number; guarded by mu
+}
+
+// Open takes the list of the process before this one. Without remains there are no Notes.
+func Open(r *remains.Remains) (*Notes, error) {
+	if r == nil {
+		return nil, nil
+	}
+	list, before, err := roster.New(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Notes{remains: r, roster: list, before: before,
+		places: map[remains.Place]uint32{}}, nil
+}
+
+// Close ends the noting.
+func (n *Notes) Close() {
+	if n != nil {
+		n.roster.Close()
+	}
+}
+
+// numbered is a process that the starter process knows by a number.
+type numbered interface{ Number() uint32 }
+
+// numberOf is that number; false: it has none, and nobody can take it over.
+func numberOf(p child.Process) (uint32, bool) {
+	n, ok := p.(numbered)
+	if !ok {
+		return 0, false
+	}
+	return n.Number(), true
+}
+
+// Find finds, of the processes that still run, those that serve a VM with so many channels.
+func (n *Notes) Find(running []child.Process, channels int, log *logrus.Entry) (left Left) {
+	if n == nil {
+		return Left{Rest: running}
+	}
+	alive := map[uint32]child.Process{}
+	for _, p := range running {
+		if number, ok := numberOf(p); ok {
+			alive[number] = p
+		} else {
+			left.Rest = append(left.Rest, p)
+		}
+	}
+	for _, c := range n.before {
+		p := alive[c.Number]
+		if p == nil || c.Channel >= channels {
+			n.forget(c)
+			continue
+		}
+		if err := n.find(c, p, &left); err != nil {
+			log.WithError(err).WithField("program", c.Name).
+				Warn("take over a process: it ends instead")
+			n.forget(c)
+			continue
+		}
+		n.places[placeOf(c)] = c.Number
+		delete(alive, c.Number)
+	}
+	for _, p := range alive {
+		left.Rest = append(left.Rest, p)
+	}
+	return left
+}
+
+// find takes what was left of a child.
+func (n *Notes) find(c roster.Child, p child.Process, left *Left) error {
+	fd, kept := n.remains.Take(placeOf(c))
+	if !kept {
+		return fmt.Errorf("its connection isn't kept")
+	}
+	conn, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
+	if err != nil {
+		return err
+	}
+	if c.Role == roster.Mover {
+		left.Mover = &Mover{p, conn}
+		return nil
+	}
+	var state *handover.State
+	if fd, kept = n.remains.Take(remains.State(c.Channel)); !kept {
+		err = fmt.Errorf("what it notes of its queue isn't kept")
+	} else {
+		state, err = handover.AdoptState(fd)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	left.Workers = append(left.Workers, Worker{c, p, conn, state})
+	return nil
+}
+
+// forget drops what was left of a child that doesn't go on.
+func (n *Notes) forget(c roster.Child) {
+	n.roster.Ended(c.Number)
+	if fd, left := n.remains.Take(placeOf(c)); left {
+		handover.CloseFiles([]int{fd})
+	}
+	n.remains.Drop(placeOf(c))
+}
+
+// placeOf is where a child's connection is kept.
+func placeOf(c roster.Child) remains.Place {
+	if c.Role == roster.Mover {
+		return remains.Mover
+	}
+	return remains.Worker(c.Channel)
+}
+
+// Serves notes a child that serves now, by its connection. Its number is filled in.
+func (n *Notes) Serves(c roster.Child, p child.Process, conn *child.Conn) {
+	number, ok := numberOf(p)
+	if n == nil || !ok {
+		return
+	}
+	c.Number = number
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	place := placeOf(c)
+	if before, is := n.places[place]; is {
+		n.roster.Ended(before)
+	}
+	conn.WithFD(func(fd int) { n.remains.Keep(place, fd) })
+	n.places[place] = number
+	n.roster.Began(c)
+}
+
+// Ended drops what was noted of a process that has ended, if anything was.
+func (n *Notes) Ended(p child.Process) {
+	number, ok := numberOf(p)
+	if n == nil || !ok {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for place, of := range n.places {
+		if of == number {
+			n.roster.Ended(number)
+			n.remains.Drop(place)
+			delete(n.places, place)
+			return
+		}
+	}
+}

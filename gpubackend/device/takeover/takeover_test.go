@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/roster"
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// store keeps duplicates, as a keeper does.
+type store map[uint32]int
+
+func (s store) KeepOwn(number uint32, fd int) error {
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_ = s.DropOwn(number)
+	s[number] = again
+	return nil
+}
+
+func (s store) DropOwn(number uint32) error {
+	if fd, is := s[number]; is {
+		_ = unix.Close(fd)
+		delete(s, number)
+	}
+	return nil
+}
+
+// process is one device process, with what it has from the one before.
+type process struct {
+	*Notes
+	remains *remains.Remains
+	store   store
+	t       *testing.T
+	ends    []func()
+}
+
+// next is the process after another.
+func (s store) next(t *testing.T) *process {
+	t.Helper()
+	left := map[uint32]int{}
+	for number, fd := range s {
+		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[number] = again
+	}
+	r, _, err := remains.New(s, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &process{Notes: n, remains: r, store: s, t: t}
+}
+
+// end is its death.
+func (p *process) end() {
+	p.t.Helper()
+	if err := p.remains.Err(); err != nil {
+		p.t.Error(err)
+	}
+	for _, f := range p.ends {
+		f()
+	}
+	p.Close()
+	p.remains.Close()
+}
+
+// serve starts a child, which is a number and the other end of a connection.
+func (p *process) serve(c roster.Child, number uint32) *handover.Conn {
+	p.t.Helper()
+	near, far, err := handover.Pair()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	other, err := handover.NewConn(far)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	conn := child.New(near, 0, child.RefuseOffer, func(f func()) { go f() })
+	if c.Role == roster.Worker {
+		state, err := handover.NewState()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.remains.Keep(remains.State(c.Channel), state.FD())
+		state.SetBase(uint16(number))
+		p.ends = append(p.ends, state.Close)
+	}
+	p.Serves(c, running(number), conn)
+	p.ends = append(p.ends, func() { near.Close() })
+	p.t.Cleanup(func() { other.Close(); conn.Close() })
+	return other
+}
+
+// running is a process with a number.
+type running uint32
+
+func (running) Kill()            {}
+func (running) Wait() error      { return nil }
+func (n running) Number() uint32 { return uint32(n) }
+
+// nameless is one that the starter process doesn't know.
+type nameless struct{}
+
+func (nameless) Kill()       {}
+func (nameless) Wait() error { return nil }
+
+func quiet() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return logrus.NewEntry(log)
+}
+
+// drop closes what was found.
+func (l *Left) drop() {
+	for _, w := range l.Workers {
+		w.Conn.Close()
+		w.State.Close()
+	}
+	if l.Mover != nil {
+		l.Mover.Conn.Close()
+	}
+}
+
+func (l *Left) rest() (numbers []uint32) {
+	for _, p := range l.Rest {
+		n, _ := numberOf(p)
+		numbers = append(numbers, n)
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// TestFind finds those that serve and still run, process after process, by their own connections.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := store{}
+	p := s.next(t)
+	if left := p.Find(nil, 4, quiet()); left.Workers != nil || left.Mover != nil ||
+		left.Rest != nil {
+		t.Errorf("the first process finds %+v", left)
+	}
+	worker := roster.Child{Role: roster.Worker, Channel: 2, PID: 7, Name: "train", Entry: 3, Base: 9}
+	p.serve(worker, 10) // another one gets the channel
+	p.serve(roster.Child{Role: roster.Worker, Channel: 1, Entry: 1}, 11)
+	p.serve(roster.Child{Role: roster.Worker, Channel: 3, Entry: 4}, 12)
+	p.serve(roster.Child{Role: roster.Mover}, 13)
+	theirs := p.serve(worker, 14)
+	mover := p.serve(roster.Child{Role: roster.Mover}, 15)
+	p.Ended(running(11))
+	p.Ended(running(99))
+	p.Ended(nameless{})
+	p.end()
+	for range 3 {
+		p = s.next(t)
+		all := []child.Process{running(10), running(11), running(14), running(13), running(15),
+			running(16), nameless{}}
+		left := p.Find(all, 4, quiet())
+		if len(left.Workers) != 1 || left.Mover == nil ||
+			!slices.Equal(left.rest(), []uint32{0, 10, 11, 13, 16}) {
+			t.Fatalf("%+v, rest %v", left, left.rest())
+		}
+		w := &left.Workers[0]
+		want := worker
+		if want.Number = 14; w.Child != want || w.Proc != running(14) || w.State.Base() != 14 {
+			t.Errorf("%+v at %d, want %+v", w.Child, w.State.Base(), want)
+		}
+		for _, c := range []struct{ mine, theirs *handover.Conn }{
+			{w.Conn, theirs}, {left.Mover.Conn, mover},
+		} {
+			if err := c.mine.Send(&handover.Message{Kind: handover.KindSync}, nil); err != nil {
+				t.Error(err)
+			}
+			if m, _, err := c.theirs.Receive(); err != nil || m.Kind != handover.KindSync {
+				t.Errorf("%+v, %v", m, err)
+			}
+		}
+		left.drop()
+		p.end()
+	}
+	// Of what ended meanwhile nothing is left.
+	p = s.next(t)
+	left := p.Find(nil, 4, quiet())
+	if left.Workers != nil || left.Mover != nil || left.Rest != nil {
+		t.Errorf("%+v", left)
+	}
+	p.end()
+	if got := s.places(); !slices.Equal(got, []remains.Place{0, remains.Roster, remains.State(1),
+		remains.State(2), remains.State(3)}) {
+		t.Errorf("%v are kept", got)
+	}
+	for number := range s {
+		_ = s.DropOwn(number)
+	}
+}
+
+func (s store) places() (all []remains.Place) {
+	for number := range s {
+		all = append(all, remains.Place(number))
+	}
+	slices.SortFunc(all, func(a, b remains.Place) int { return cmp.Compare(a, b) })
+	return all
+}
+
+// TestIncomplete: a child of which something is missing ends, and its queue's note stays.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(s store){
+		"connection": func(s store) { _ = s.DropOwn(uint32(remains.Worker(1))) },
+		"note":       func(s store) { _ = s.DropOwn(uint32(remains.State(1))) },
+		"no note": func(s store) {
+			fd, _ := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
+			_ = s.KeepOwn(uint32(remains.State(1)), fd)
+			unix.Close(fd)
+		},
+		"no connection": func(s store) {
+			fd, _ := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
+			_ = s.KeepOwn(uint32(remains.Worker(1)), fd)
+			unix.Close(fd)
+		},
+		"channel": func(s store) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := store{}
+			p := s.next(t)
+			p.serve(roster.Child{Role: roster.Worker, Channel: 1}, 5)
+			p.end()
+			spoil(s)
+			channels := 2
+			if name == "channel" {
+				channels = 1
+			}
+			p = s.next(t)
+			left := p.Find([]child.Process{running(5)}, channels, quiet())
+			if left.Workers != nil || !slices.Equal(left.rest(), []uint32{5}) {
+				t.Errorf("%+v", left)
+			}
+			_, kept := s[uint32(remains.Worker(1))]
+			_, noted := s[uint32(remains.State(1))]
+			if kept || noted != (name != "note") {
+				t.Errorf("connection kept: %t, note: %t", kept, noted)
+			}
+			p.end()
+			for number := range s {
+				_ = s.DropOwn(number)
+			}
+		})
+	}
+}
+
+func TestWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	n, err := Open(nil)
+	if n != nil || err != nil {
+		t.Fatal(n, err)
+	}
+	left := n.Find([]child.Process{running(1)}, 1, quiet())
+	if len(left.Rest) != 1 || left.Workers != nil {
+		t.Errorf("%+v", left)
+	}
+	n.Serves(roster.Child{}, running(1), nil)
+	n.Ended(running(1))
+	n.Close()
+}

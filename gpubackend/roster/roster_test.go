@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package roster
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/internal/leaks"
+)
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
+
+// store keeps duplicates, as a keeper does.
+type store map[uint32]int
+
+func (s store) KeepOwn(number uint32, fd int) error {
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	_ = s.DropOwn(number)
+	s[number] = again
+	return nil
+}
+
+func (s store) DropOwn(number uint32) error {
+	if fd, is := s[number]; is {
+		_ = unix.Close(fd)
+		delete(s, number)
+	}
+	return nil
+}
+
+// next is what the next process has of it.
+func (s store) next(t *testing.T) *remains.Remains {
+	t.Helper()
+	left := map[uint32]int{}
+	for number, fd := range s {
+		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[number] = again
+	}
+	r, _, err := remains.New(s, left)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (s store) close() {
+	for number := range s {
+		_ = s.DropOwn(number)
+	}
+}
+
+func sorted(list []Child) []Child {
+	slices.SortFunc(list, func(a, b Child) int { return cmp.Compare(a.Number, b.Number) })
+	return list
+}
+
+// TestNextProcessKnowsTheChildren: of process after process, those that began and didn't end.
+func TestNextProcessKnowsTheChildren(t *testing.T) {
+	t.Parallel()
+	s := store{}
+	defer s.close()
+	children := []Child{
+		{Role: Mover, Number: 3},
+		{Role: Worker, Number: 4, Channel: 0, PID: -1, Name: "sixteen bytes ok", Entry: 5},
+		{Role: Worker, Number: 1 << 31, Channel: 63, PID: 7, Entry: 63, Base: 65535, Ahead: true},
+	}
+	for round := range 3 {
+		r := s.next(t)
+		x, before, err := New(r)
+		if err != nil || round == 0 && before != nil ||
+			round > 0 && !slices.Equal(sorted(before), children) {
+			t.Fatalf("round %d: %+v, %v", round, before, err)
+		}
+		x.Began(Child{Role: Worker, Number: 99, Channel: 9, Entry: 9})
+		for _, c := range children {
+			x.Began(c)
+		}
+		x.Ended(99)
+		x.Ended(98)
+		if err := errors.Join(x.Err(), r.Err()); err != nil {
+			t.Fatal(err)
+		}
+		x.Close()
+		r.Close()
+	}
+}
+
+func TestWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	x, before, err := New(nil)
+	if x != nil || before != nil || err != nil {
+		t.Errorf("%v, %v, %v", x, before, err)
+	}
+	x.Began(Child{Number: 1})
+	x.Ended(1)
+	x.Close()
+	if err := x.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoteThatFails is an error, which stays.
+func TestNoteThatFails(t *testing.T) {
+	t.Parallel()
+	s := store{}
+	defer s.close()
+	r := s.next(t)
+	defer r.Close()
+	x, _, err := New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	for i := range uint32(MaxChildren + 1) {
+		x.Began(Child{Role: Worker, Number: i})
+	}
+	if x.Err() == nil {
+		t.Error("more children than there is room for are noted")
+	}
+}
+
+// TestBadLists are refused, and each byte of a good one that is out of bounds.
+func TestBadLists(t *testing.T) {
+	t.Parallel()
+	good := encode([]Child{{Role: Worker, Number: 1, Channel: 2, Entry: 3},
+		{Role: Worker, Number: 2, Channel: 3, Entry: 4}, {Role: Mover, Number: 3}})
+	if _, err := parse(good); err != nil {
+		t.Fatal(err)
+	}
+	with := func(at int, v uint32) []byte {
+		b := slices.Clone(good)
+		little.PutUint32(b[at:], v)
+		return b
+	}
+	second := headBytes + childBytes
+	for name, b := range map[string][]byte{
+		"none": nil, "short": good[:len(good)-1], "long": append(slices.Clone(good), 0),
+		"version": with(0, 2), "more": with(4, 4), "many": with(4, 1<<31),
+		"role": with(headBytes, 3), "no role": with(headBytes, 0),
+		"channel": with(headBytes+8, 64), "entry": with(headBytes+32, 64),
+		"base": with(headBytes+36, 1<<16), "flags": with(headBytes+40, 2),
+		"number twice": with(second+4, 1), "channel twice": with(second+8, 2),
+		"entry twice": with(second+32, 3),
+	} {
+		if list, err := parse(b); !errors.Is(err, ErrList) {
+			t.Errorf("%s: %+v, %v", name, list, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(encode(nil))
+	f.Add(encode([]Child{{Role: Worker, Number: 1, Name: "a"}, {Role: Mover, Number: 3}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := parse(b)
+		if err != nil {
+			return
+		}
+		if again, err := parse(encode(list)); err != nil || !slices.Equal(again, list) {
+			t.Errorf("%+v is written and read as %+v, %v", list, again, err)
+		}
+	})
+}
