@@ -72,6 +72,7 @@ func (v *VM) moveTo(out bool) error {
 	v.moving = true
 	if out {
 		v.work = false
+		v.note(true)
 	}
 	v.mu.Unlock()
 	move := v.config.Suspension.Resume
@@ -86,7 +87,15 @@ func (v *VM) moveTo(out bool) error {
 	if !errors.Is(err, suspend.ErrState) { // else it is its owner's
 		v.out = state == suspend.Suspended
 	}
+	v.note(v.out)
 	return err
+}
+
+// note notes whether the VM may be out by order. mu is held.
+func (v *VM) note(ordered bool) {
+	if v.config.Note != nil {
+		v.config.Note(ordered)
+	}
 }
 
 // Alone says whether the arbiter is away. Then nothing is bounded, and a VM that is out comes back.

@@ -65,9 +65,13 @@ type Worker interface {
 // called.
 type Config struct {
 	Suspension Suspension
-	Holds      func() map[string]uint64 // device memory in bytes, by kind, of what isn't out
-	Total      func() uint64            // how much of the GPU can be had, in bytes; 0: not known
-	SetRoom    func(bytes uint64)       // bounds what workers may have; 0: nothing does
+	// Out says that the VM is out by order, which another process has obeyed. Note notes that it
+	// may be, for a process after this one; nil: none comes.
+	Out     bool
+	Note    func(ordered bool)
+	Holds   func() map[string]uint64 // device memory in bytes, by kind, of what isn't out
+	Total   func() uint64            // how much of the GPU can be had, in bytes; 0: not known
+	SetRoom func(bytes uint64)       // bounds what workers may have; 0: nothing does
 	// Tell tells the arbiter where the memory is; nil: there is none.
 	Tell  func(*link.Place)
 	Guard func(what string, f func()) (done bool)
@@ -92,8 +96,10 @@ type VM struct {
 	telling, changed bool // tellAll runs; there is something to tell
 }
 
-// New is a VM whose memory is on the GPU.
-func New(c Config) *VM { return &VM{config: c, lacking: map[Worker]uint64{}} }
+// New is a VM whose memory is on the GPU, unless it is out by order.
+func New(c Config) *VM {
+	return &VM{config: c, out: c.Out, lacking: map[Worker]uint64{}}
+}
 
 // errTurns is the answer to who suspends or resumes a VM that is out already.
 var errTurns = errors.New("the VM is out by memory-mode=swap, and comes in again when its turn " +

@@ -45,6 +45,8 @@ type Config struct {
 	Terms func() (grace time.Duration, most uint64)
 	Room  func() (uint64, error) // what the host has for it
 	Stays func() uint64          // what the VM has on its GPUs
+	// Note notes whether the VM is suspended, for a process that takes it over; nil: none does.
+	Note func(suspended bool)
 	// Guard runs f, and says whether it came to its end.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
@@ -81,6 +83,9 @@ type Suspension struct {
 	mu      sync.Mutex
 	drained map[Worker]uint64 // by the last change, and how much each has to move
 	out     map[Worker]uint64 // whose memory is out, and how much that is
+
+	missing  int           // workers of the process before that haven't rejoined; guarded by mu
+	rejoined chan struct{} // closed when all have; nil: none is missing; guarded by mu
 }
 
 // New is for a VM that runs.
@@ -168,6 +173,7 @@ func (s *Suspension) atLength(
 func (s *Suspension) change(
 	to State, work func(*movement) (Moved, error), p *movement,
 ) (m Moved, err error) {
+	s.awaitRejoined()
 	begin := time.Now()
 	if err := s.machine.Begin(to); err != nil {
 		return m, err
@@ -205,12 +211,15 @@ func (s *Suspension) moveAllOut(p *movement, whole bool) (m Moved, err error) {
 	for w, bytes := range plans {
 		if err := s.moveOut(w, bytes); err != nil {
 			back := s.bringBack()
-			suspended = back != nil
+			if suspended = back != nil; suspended {
+				s.tellNote(true)
+			}
 			return m, errors.Join(fmt.Errorf("%w: %w", errMoving, err), back)
 		}
 		p.done.Add(bytes)
 	}
 	suspended = true
+	s.tellNote(true)
 	m.Stays = s.Stays()
 	return m, nil
 }
@@ -284,6 +293,7 @@ func (s *Suspension) roomFor(bytes uint64) error {
 
 // letGo has all workers go on.
 func (s *Suspension) letGo() {
+	s.tellNote(false)
 	s.held.Store(false)
 	s.GoOn()
 }

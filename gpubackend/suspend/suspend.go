@@ -82,6 +82,15 @@ func (m *Machine) Begin(to State) error {
 	return nil
 }
 
+// strand makes a VM that runs one that is suspended.
+func (m *Machine) strand() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now() == Running {
+		m.state = Suspended
+	}
+}
+
 // End ends a change: in what follows it, or, if it failed, in what was before.
 func (m *Machine) End(done bool) {
 	m.mu.Lock()
