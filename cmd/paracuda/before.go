@@ -13,6 +13,10 @@ import (
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/takeover"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -44,6 +48,7 @@ func (o *deviceOptions) keeperOptions(c *cobra.Command) {
 type before struct {
 	keeping *resumption.Keeping // nil: there is no keeper, and nothing of what follows
 	remains *remains.Remains
+	notes   *takeover.Notes
 	facts   *remains.Facts // nil: there was none
 }
 
@@ -61,6 +66,10 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 		_ = k.Close()
 		return nil, err
 	}
+	if b.notes, err = takeover.Open(b.remains); err != nil {
+		b.close()
+		return nil, err
+	}
 	if b.facts == nil {
 		return b, nil
 	}
@@ -76,8 +85,46 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 func (b *before) close() {
 	if b.keeping != nil {
 		_ = b.keeping.Close()
+		b.notes.Close()
 		b.remains.Close()
 	}
+}
+
+// ledger is the page in which the VM's processes count device memory. It stays mapped: goroutines
+// look at it until the process ends.
+func (b *before) ledger() (*ledger.Page, error) {
+	fd, left := b.remains.Take(remains.Ledger)
+	if left {
+		return ledger.Open(fd)
+	}
+	page, err := ledger.New()
+	if err == nil {
+		b.remains.Keep(remains.Ledger, page.FD())
+	}
+	return page, err
+}
+
+// gate is the page by which workers learn whether it is their VM's turn.
+func (b *before) gate() (*gate.Page, error) {
+	var fds []int
+	for p := range remains.Place(remains.GateFiles) {
+		if fd, left := b.remains.Take(remains.Gate + p); left {
+			fds = append(fds, fd)
+		}
+	}
+	if len(fds) == remains.GateFiles {
+		return gate.Open(fds[0], fds[1], fds[2])
+	}
+	handover.CloseFiles(fds) // it died when it began
+	page, err := gate.New()
+	if err != nil {
+		return nil, err
+	}
+	memory, bell, opened := page.FDs()
+	for i, fd := range []int{memory, bell, opened} {
+		b.remains.Keep(remains.Gate+remains.Place(i), fd)
+	}
+	return page, nil
 }
 
 func (b *before) generation() uint32 {
@@ -93,6 +140,9 @@ func (b *before) sequence() uint32 {
 	}
 	return 0
 }
+
+func (b *before) suspended() bool { return b.facts != nil && b.facts.Suspended }
+func (b *before) ordered() bool   { return b.facts != nil && b.facts.Ordered }
 
 // ready says that front ends can connect.
 func (b *before) ready() error {

@@ -20,7 +20,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
@@ -95,12 +94,12 @@ func (o *deviceOptions) serve() error {
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
-	shared, err := o.newSharing(log, home.connect)
+	shared, err := o.newSharing(log, home.connect, before.gate)
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
 	defer shared.close()
-	page, err := ledger.New() // it stays mapped: goroutines look at it until the process ends
+	page, err := before.ledger()
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
@@ -108,7 +107,9 @@ func (o *deviceOptions) serve() error {
 		Ledger: page, Usage: home.memory,
 		Build: version,
 		GPU:   gpu, Settings: o.settings, Generation: before.generation(), Log: log,
-		Sequence: before.sequence(), Remains: before.remains, Left: home.left,
+		Sequence: before.sequence(), Remains: before.remains, Notes: before.notes,
+		Suspended: before.suspended(), Ordered: before.ordered(),
+		Left: before.notes.Find(home.left, int(o.settings.Space.Channels), log),
 		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: home, Greeted: s.greeted,
 	})

@@ -74,6 +74,7 @@ type sharing struct {
 // newSharing makes what the device's workers need. It takes part once it has joined.
 func (o *deviceOptions) newSharing(
 	log *logrus.Entry, connect func(path string) (*net.UnixConn, error),
+	newGate func() (*gate.Page, error),
 ) (*sharing, error) {
 	if o.arbiter == noArbiter {
 		if o.settings.Time != settings.Default().Time {
@@ -91,7 +92,7 @@ func (o *deviceOptions) newSharing(
 	if err := cli.CheckSocket("--arbiter", o.arbiter); err != nil {
 		return nil, err
 	}
-	page, err := gate.New()
+	page, err := newGate()
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +144,9 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("VM %s: %w", s.name, err)
+	}
+	if again && !s.client.Joined() { // else it has been told already, or is
+		dev.Place().Alone(true)
 	}
 	s.ended.Go(func() { s.tell(dev) })
 	return nil

@@ -21,6 +21,9 @@ type channel struct {
 	serves bool   // it does, and
 	base   uint16 // where its queue began
 	bare   bool   // it has neither queue nor memory yet
+
+	unmet   bool // it was taken over, and hasn't said where it stands
+	unasked bool // it was taken over, and the channel may be opened for it once more
 	// a worker is to be started for it when the queue goes on where it began
 	cold *workers.Program
 

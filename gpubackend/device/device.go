@@ -18,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/takeover"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
@@ -59,10 +60,14 @@ type Config struct {
 	// may take a while.
 	Usage      func(pids []int) (ledger.Usage, error)
 	AuditPause time.Duration // between two of these questions; 0: a second
-	// Remains are for the device process after this one; nil: none comes. Left are the workers and
-	// the mover of the one before, which are ended.
+	// Remains and Notes are for the device process after this one; nil: none comes. Left are the
+	// workers and the mover of the one before.
 	Remains *remains.Remains
-	Left    []Process
+	Notes   *takeover.Notes
+	Left    takeover.Left
+	// Suspended says that the VM was so when that ended, and Ordered that an arbiter had ordered
+	// it.
+	Suspended, Ordered bool
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer settings.Sharer
 	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
@@ -163,7 +168,7 @@ func New(c Config) *Device {
 		d.channels = append(d.channels, newChannel(i, c.Remains, c.Log))
 	}
 	d.movers = d.newMovers()
-	d.movers.EndLeft(c.Left)
+	d.takeOver(c.Left)
 	return d
 }
 
@@ -190,15 +195,15 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	message, files := d.giveMemory(&handover.Message{Kind: handover.KindMemory}, nil)
 	serving := d.channels.serving()
 	d.mu.Unlock()
+	if before == nil { // who is there was taken over, and has this memory or is told of the next
+		return nil
+	}
 	workers.TellAll(serving, func(w *workers.Worker) error {
 		m := *message
 		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
 	})
 	d.tellMover()
-	if old != nil {
-		return old.Close()
-	}
-	return nil
+	return old.Close()
 }
 
 // StartQueue implements vhostuser.Device.
@@ -228,6 +233,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	switch {
 	case cold != nil:
 		d.startCold(c, *cold)
+	case c.worker != nil && c.goesOnBy(q.Resumed): // it was taken over
 	case c.worker != nil:
 		d.resume(c)
 	default:

@@ -15,6 +15,7 @@ func (d *Device) newMovers() *movers.Movers {
 	return movers.New(movers.Config{
 		Spawn: func(c *os.File) (Process, error) { return d.config.Spawn.Mover(c) },
 		Go:    d.run, Unmarked: d.markAll, Ended: d.moverEnded, Log: d.log,
+		Serves: d.noteMover, Over: d.config.Notes.Ended,
 		Start: t.Start, Answer: t.Answer, Stop: t.Stop, Exit: t.Exit,
 	})
 }

@@ -21,6 +21,9 @@ import (
 func (d *Device) open(index int, pid int32, comm string, a control.Asking) uint32 {
 	c, p, begin := d.channels[index], workers.Program{PID: pid, Name: comm}, time.Now()
 	d.awaitQueue(c, a.Quit)
+	if d.hasOpened(c, p) {
+		return wire.StatusOk
+	}
 	if !d.movers.AwaitLeft(a.Quit) {
 		d.log.WithField("channel", c.index).Error(errLeft)
 		return wire.StatusNoWorker
@@ -139,7 +142,9 @@ func (d *Device) startWorker(
 		err = errors.New("the worker ended")
 	}
 	if c.worker == w {
-		c.serves = err == nil
+		if c.serves = err == nil; c.serves {
+			d.note(c, w)
+		}
 	}
 	w.Begun()
 	d.mu.Unlock()
@@ -192,6 +197,7 @@ func (d *Device) handOver(c *channel, warm *workers.Worker, b *beginning) (
 	w.Serve(c.index, b.Program)
 	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	c.bare = b.arrives
+	c.unmet, c.unasked = false, false
 	return w, ready, nil
 }
 

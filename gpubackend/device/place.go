@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/place"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
 // totalPart is the part of a real GPU's memory that its driver keeps for itself.
@@ -18,6 +19,10 @@ func (d *Device) newPlace() *place.VM {
 		Holds:   d.accounts.All,
 		Total:   func() uint64 { return 0 },
 		SetRoom: func(uint64) {},
+		Out:     d.config.Suspended && d.config.Ordered && d.config.Sharer != nil,
+		Note: func(ordered bool) {
+			d.config.Remains.Note(func(f *remains.Facts) { f.Ordered = ordered })
+		},
 	}
 	if page := d.config.Ledger; page != nil {
 		c.SetRoom = page.SetRoom

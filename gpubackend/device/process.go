@@ -29,6 +29,7 @@ func (d *Device) newWorkers() *workers.Workers {
 		Began:  func(w *workers.Worker) { d.accounts.Began(w) },
 		Said:   d.said,
 		Exited: func(w *workers.Worker) {
+			d.config.Notes.Ended(w.Process())
 			d.accounts.Ended(w)
 			d.suspension.Forget(w)
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -21,7 +22,10 @@ func (d *Device) newSuspension() *suspend.Suspension {
 			s := &d.settings.Now().Settings
 			return s.StopGrace, s.SuspendMemory
 		},
-		Room:  func() (uint64, error) { return d.config.HostMemory() },
+		Room: func() (uint64, error) { return d.config.HostMemory() },
+		Note: func(suspended bool) {
+			d.config.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
+		},
 		Stays: d.accounts.Sum,
 	})
 }

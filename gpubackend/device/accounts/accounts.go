@@ -147,6 +147,35 @@ func (a *Accounts) Serve(p Process, entry int, guestPID int32) {
 	a.holdings.Begin(entry, guestPID)
 }
 
+// TakeOver is told of a process that serves a guest process already, and counts there.
+func (a *Accounts) TakeOver(p Process, entry int, guestPID int32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.running[p] = &places{entry, noEntry}
+	a.served |= 1 << entry
+	a.holdings.Begin(entry, guestPID)
+	a.beginAudit()
+}
+
+// DropOthers takes back what processes had that weren't taken over.
+func (a *Accounts) DropOthers(mover bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !mover {
+		a.holdings.End(ledger.Mover)
+	}
+	for entry := range ledger.Workers {
+		a.holdings.End(ledger.Warm + entry)
+		if a.served&(1<<entry) != 0 {
+			continue
+		}
+		a.holdings.End(entry)
+		if a.config.Gate != nil {
+			a.config.Gate.Clear(entry)
+		}
+	}
+}
+
 // Ended takes back what a process had: nothing of its work goes on.
 func (a *Accounts) Ended(p Process) {
 	a.mu.Lock()

@@ -41,6 +41,9 @@ type Config struct {
 	Go func(part string, f func())
 	// Unmarked is called when a mover has ended that can't say to which pages it wrote.
 	Unmarked func()
+	// Serves is called when one has started that serves the VM; Over when the process has ended.
+	Serves func(p child.Process, conn *child.Conn)
+	Over   func(p child.Process)
 	// Ended is called when one has ended, and counts no more. It may call anything here.
 	Ended func()
 	Log   *logrus.Entry
@@ -185,7 +188,9 @@ func (s *Movers) start(start Message) (*Mover, error) {
 		defer close(m.ready)
 		if m.failure = started(handover.KindReady, s.config.Start); m.failure != nil {
 			m.Kill()
+			return
 		}
+		s.config.Serves(m.proc, m.conn)
 	})
 	s.config.Go("the mover's end", func() { s.awaitEnd(m) })
 	return m, nil
@@ -194,6 +199,7 @@ func (s *Movers) start(start Message) (*Mover, error) {
 // awaitEnd waits for a mover's end. Copies in progress fail, and the next worker gets a new one.
 func (s *Movers) awaitEnd(m *Mover) {
 	err := m.proc.Wait()
+	s.config.Over(m.proc)
 	m.conn.Close()
 	if !m.conn.Quiet() {
 		s.config.Unmarked()

@@ -31,11 +31,13 @@ const (
 type fake struct {
 	conn    *handover.Conn
 	refuses handover.Kind // has no answer; a wrong one if it is the start
-	stays   chan struct{} // it ends with this; nil: when it is killed
-	killed  chan struct{}
-	once    sync.Once
-	told    chan handover.Kind
-	done    chan struct{}
+
+	protocol int           // that it speaks
+	stays    chan struct{} // it ends with this; nil: when it is killed
+	killed   chan struct{}
+	once     sync.Once
+	told     chan handover.Kind
+	done     chan struct{}
 }
 
 func (f *fake) Kill() {
@@ -53,6 +55,7 @@ func (f *fake) Wait() error {
 var answers = map[handover.Kind]handover.Kind{
 	handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
 	handover.KindLog: handover.KindLogged, handover.KindStop: handover.KindStopped,
+	handover.KindTakeOver: handover.KindStands,
 }
 
 func (f *fake) serve() {
@@ -69,7 +72,11 @@ func (f *fake) serve() {
 			answer = map[handover.Kind]handover.Kind{handover.KindStart: handover.KindDone}[m.Kind]
 		}
 		if answer != "" {
-			_ = f.conn.Send(&handover.Message{Kind: answer}, nil)
+			m := &handover.Message{Kind: answer, Turn: m.Turn}
+			if answer == handover.KindStands {
+				m.Standing = &handover.Standing{Protocol: f.protocol}
+			}
+			_ = f.conn.Send(m, nil)
 		}
 		if answer == handover.KindStopped {
 			f.Kill()
@@ -90,6 +97,7 @@ type vm struct {
 	made            []*fake
 	bad             error
 	ended, unmarked atomic.Int32
+	serving, over   atomic.Int32 // noted for a process after this one, and no more
 	running         await.Crowd
 }
 
@@ -108,6 +116,8 @@ func newVM(t *testing.T) *vm {
 		},
 		Unmarked: func() { v.unmarked.Add(1) },
 		Ended:    func() { v.ended.Add(1) },
+		Serves:   func(child.Process, *child.Conn) { v.serving.Add(1) },
+		Over:     func(child.Process) { v.over.Add(1) },
 		Start:    soon, Answer: little, Stop: little, Exit: little,
 	})
 	t.Cleanup(func() {
@@ -131,8 +141,8 @@ func (v *vm) spawn(control *os.File) (child.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fake{conn: conn, refuses: v.refuses, stays: v.stays, killed: make(chan struct{}),
-		done: make(chan struct{}), told: make(chan handover.Kind, 16)}
+	f := &fake{conn: conn, protocol: handover.Protocol, refuses: v.refuses, stays: v.stays,
+		killed: make(chan struct{}), done: make(chan struct{}), told: make(chan handover.Kind, 16)}
 	v.made = append(v.made, f)
 	go f.serve()
 	return f, nil
@@ -327,5 +337,53 @@ func TestLeft(t *testing.T) {
 	other.EndLeft(nil)
 	if !other.AwaitLeft(quit) {
 		t.Error("nobody is awaited")
+	}
+}
+
+// TestTakeOver: the mover of the process before is the VM's, once it has said where it stands. One
+// that speaks otherwise, or is dead, isn't.
+func TestTakeOver(t *testing.T) {
+	for _, protocol := range []int{handover.Protocol, handover.Protocol + 1, -1} {
+		v := newVM(t)
+		near, remote, err := handover.Pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := v.spawn(remote)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = remote.Close()
+		f := v.made[0]
+		if f.protocol = protocol; protocol < 0 {
+			f.Kill()
+		}
+		v.TakeOver(p, near)
+		m := v.Current()
+		if m == nil {
+			<-f.done
+			continue
+		}
+		again, err := v.Await(m)
+		if again || (err == nil) != (protocol == handover.Protocol) {
+			t.Errorf("protocol %d: again %t, %v", protocol, again, err)
+		}
+		if err == nil {
+			v.mustBeTold(handover.KindTakeOver)
+			worker, err := v.Connect()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = worker.Close()
+			v.mustBeTold(handover.KindAttach)
+			if v.need() != m {
+				t.Error("another mover is started")
+			}
+			v.Kill()
+		}
+		<-m.Exited()
+		if v.serving.Load() != 0 || v.over.Load() != 1 {
+			t.Errorf("noted %d times, and %d times no more", v.serving.Load(), v.over.Load())
+		}
 	}
 }

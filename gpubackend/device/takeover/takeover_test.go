@@ -161,7 +161,8 @@ func TestFind(t *testing.T) {
 		left.Rest != nil {
 		t.Errorf("the first process finds %+v", left)
 	}
-	worker := roster.Child{Role: roster.Worker, Channel: 2, PID: 7, Name: "train", Entry: 3, Base: 9}
+	worker := roster.Child{Role: roster.Worker, Channel: 2, PID: 7, Name: "train", Entry: 3,
+		Base: 9}
 	p.serve(worker, 10) // another one gets the channel
 	p.serve(roster.Child{Role: roster.Worker, Channel: 1, Entry: 1}, 11)
 	p.serve(roster.Child{Role: roster.Worker, Channel: 3, Entry: 4}, 12)

@@ -18,8 +18,8 @@
 //
 // # Files
 //
-// workers.go (one starts), worker.go (one ends), asked.go (what it is asked and told), moves.go (as
-// packages suspend, place and saving see it).
+// workers.go (one starts), takeover.go (one is there already), worker.go (one ends), asked.go (what
+// it is asked and told), moves.go (as packages suspend, place and saving see it).
 package workers
 
 import (
@@ -100,11 +100,16 @@ func (x *Workers) Start(policy handover.Policy, ahead bool) (*Worker, error) {
 	}
 	w.log.Store(x.config.Log)
 	x.config.Began(w)
-	var read func()
-	w.conn = child.New(conn, x.config.Limits.Answer,
-		func(m *handover.Message, fds []int) { x.config.Said(w, m, fds) },
-		func(f func()) { read = f })
-	go x.config.Guard("a worker's messages", read) // what it says may be answered at once
+	w.converse(conn)
 	x.config.Run("a worker's end", func() { w.await() })
 	return w, nil
+}
+
+// converse reads what the worker says, which may be answered at once.
+func (w *Worker) converse(c *handover.Conn) {
+	var read func()
+	w.conn = child.New(c, w.config.Limits.Answer,
+		func(m *handover.Message, fds []int) { w.config.Said(w, m, fds) },
+		func(f func()) { read = f })
+	go w.config.Guard("a worker's messages", read)
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workers
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Taken is what a worker of another device process consists of, which serves a channel.
+type Taken struct {
+	Proc    child.Process
+	Conn    *handover.Conn
+	State   *handover.State
+	Channel int
+	Program Program
+	Ahead   bool // it was started ahead of use
+}
+
+// TakeOver makes a worker of that. known is told of it before anything else, in place of
+// Config.Began. Meet has to be called next.
+func (x *Workers) TakeOver(t Taken, policy handover.Policy, known func(*Worker)) *Worker {
+	w := &Worker{
+		Policy: policy, Ahead: t.Ahead, config: &x.config, proc: t.Proc, state: t.State,
+		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
+	}
+	w.Serve(t.Channel, t.Program)
+	known(w)
+	w.converse(t.Conn)
+	x.config.Run("a worker's end", func() { w.await() })
+	return w
+}
+
+// Meet asks a worker that was taken over where it stands. One that doesn't say is killed.
+func (w *Worker) Meet() (*handover.Standing, bool) {
+	standing, err := w.conn.TakeOver(w.config.Limits.Exit)
+	if err == nil {
+		return standing, true
+	}
+	if !w.isGone(err) {
+		w.Log().WithError(err).Warn("a worker isn't taken over: it is killed")
+	}
+	w.Kill()
+	return nil, false
+}
+
+// Process is its process.
+func (w *Worker) Process() child.Process { return w.proc }
