@@ -291,6 +291,8 @@ func TestPausedInAHostFunction(t *testing.T) {
 		due.Decode(s.guest.Read(s.arena+wire.Slots+wire.HostSlot*wire.SlotBytes, wire.SlotBytes))
 		return due.Done == 1
 	})
+	s.seq++
+	s.send(0, gpubackend.OpStreamSynchronize, s.seq, 0) // which waits for it
 	for range 2 {
 		s.front.Stop(s.queues...)
 		err := s.dev.SaveState(&bytes.Buffer{})
@@ -300,8 +302,8 @@ func TestPausedInAHostFunction(t *testing.T) {
 		}
 		s.front.Start(s.queues...)
 	}
-	launch()
 	s.guest.Write(s.arena+wire.ArenaHeaderHostDoneOffset, []byte{1, 0, 0, 0})
+	launch()
 	if got := s.count(c, 0); got != 4 {
 		t.Errorf("%d kernels have run, of 4", got)
 	}

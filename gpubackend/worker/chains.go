@@ -205,13 +205,18 @@ func (q *chains) mapArena(runs []wire.Run) (*arena.Arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	mem, _, err := arena.Map(files, 0, true)
+	mem, unmap, err := arena.Map(files, 0, true)
 	if err != nil {
+		return nil, err
+	}
+	a, err := arena.New(mem)
+	if err != nil {
+		unmap()
 		return nil, err
 	}
 	q.dirty.hold(runs)
 	q.runs = runs
-	return arena.New(mem)
+	return a, nil
 }
 
 // use makes a the arena.

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,6 +173,71 @@ func (r *rig) restoreSections(t testing.TB, s sections) error {
 	return r.saving.Restore(s.record(t))
 }
 
+// restoreBare makes the rig what sections say, as a worker that gets its queue and the guest's
+// memory afterwards.
+func (r *rig) restoreBare(t testing.TB, s sections) error {
+	t.Helper()
+	q := &r.chains
+	queue, mem := q.queue, q.mem
+	q.queue, q.mem = nil, nil
+	r.saving.Queue = q
+	err := r.saving.Restore(s.record(t))
+	if q.mem != nil {
+		_ = q.mem.Close()
+	}
+	if q.queue, q.mem = queue, mem; err != nil {
+		return err
+	}
+	return errors.Join(q.begin(), r.hostMemory.Remap())
+}
+
+// TestBareIsChecked: what a record says of the queue and of the guest's memory is compared with
+// what there is, when there is something.
+func TestBareIsChecked(t *testing.T) {
+	good, _ := savedProgram(t)
+	page := wire.Run{Address: 4096, Bytes: 4096}
+	for name, x := range map[string]struct {
+		change func(q *saved.Queue)
+		want   string
+	}{
+		"nothing strange but the arena": {func(*saved.Queue) {}, "0 runs of guest memory"},
+		"a queue elsewhere":             {func(q *saved.Queue) { q.Base++ }, "the queue is elsewhere"},
+		"a head":                        {func(q *saved.Queue) { q.InFlight = []uint16{1} }, "elsewhere"},
+		"a head that no queue has": {func(q *saved.Queue) { q.InFlight = []uint16{1 << 15} },
+			"head 32768 is in flight"},
+		"memory beyond all": {func(q *saved.Queue) {
+			q.Maps = []saved.Map{{ID: 1, Bytes: 1, Runs: []wire.Run{{Address: 1 << 62, Bytes: 1}}}}
+		}, "of guest memory at 0x4000000000000000"},
+		"memory that wraps": {func(q *saved.Queue) {
+			q.Maps = []saved.Map{{ID: 1, Bytes: 1,
+				Runs: []wire.Run{{Address: 4096, Bytes: ^uint64(0)}}}}
+		}, "of guest memory at 0x1000"},
+		"memory that the guest hasn't": {func(q *saved.Queue) {
+			q.Maps = []saved.Map{{ID: 1, Bytes: 1, Runs: []wire.Run{{Address: 1 << 40, Bytes: 1}}}}
+		}, "1 bytes of guest memory at 0x10000000000"},
+		"an arena that is too small": {func(q *saved.Queue) { q.Arena = []wire.Run{page} },
+			"arena of 4096 bytes"},
+	} {
+		state, err := saved.Decode(good[savedvm.StateName])
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.change(&state.Queue)
+		text, err := state.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := maps.Clone(good)
+		s[savedvm.StateName] = text
+		r, end := freshOnSoft(t)
+		err = r.restoreBare(t, s)
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
+		end()
+	}
+}
+
 // TestRestored: another worker has what the program had, by the same handles, and goes on.
 func TestRestored(t *testing.T) {
 	s, h := savedProgram(t)
@@ -226,8 +293,9 @@ func TestFailedIsNotSaved(t *testing.T) {
 	}
 }
 
-// FuzzRestore restores a worker from anything that is a record. Nothing may panic, and what isn't
-// refused can be saved again or says why not.
+// FuzzRestore restores a worker from anything that is a record, one that has its queue and the
+// guest's memory and one that gets both afterwards. Nothing may panic, and what isn't refused can
+// be saved again or says why not.
 func FuzzRestore(f *testing.F) {
 	s, _ := savedProgram(f)
 	// What is in the memory is left out: there may be none, and it is long.
@@ -238,12 +306,16 @@ func FuzzRestore(f *testing.F) {
 		if len(state)+len(objects)+len(journal)+len(layout)+len(memory) > most {
 			return
 		}
-		r, end := freshOnSoft(t)
-		defer end()
-		err := r.restoreSections(t, sections{names[0]: state, names[1]: objects, names[2]: journal,
-			names[3]: layout, names[4]: memory})
-		if err == nil {
-			_ = r.saving.Unsavable()
+		for _, restore := range []func(*rig, testing.TB, sections) error{
+			(*rig).restoreSections, (*rig).restoreBare,
+		} {
+			r, end := freshOnSoft(t)
+			err := restore(r, t, sections{names[0]: state, names[1]: objects, names[2]: journal,
+				names[3]: layout, names[4]: memory})
+			if err == nil {
+				_ = r.saving.Unsavable()
+			}
+			end()
 		}
 	})
 }

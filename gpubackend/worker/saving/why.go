@@ -58,11 +58,11 @@ func (s *Saving) Unsavable() error {
 
 // underWay says what hasn't come to an end, or to a bad one.
 func (s *Saving) underWay() error {
+	if _, waits := s.HostFuncs.Told(); waits {
+		return errHost // for which calls may wait
+	}
 	if err := s.Waits(); err != nil {
 		return err
-	}
-	if _, waits := s.HostFuncs.Told(); waits {
-		return errHost
 	}
 	if s.Queue.Used(s.HostMemory.Uses) {
 		return errUsed
