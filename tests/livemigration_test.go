@@ -80,6 +80,54 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// TestMigrationRefusedThere: a device process that can't take the programs up says why, and makes
+// none of them. QEMU there ends; here, where it waits for the other one's answer, the VM goes on.
+func TestMigrationRefusedThere(t *testing.T) {
+	needsQEMU(t)
+	image := keepingRoot(t)
+	for _, version := range migrators {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			m := newMoving(t, version, image)
+			for options, why := range map[string]string{
+				"--set memory=32M": "take up ",
+				"--gpu soft:2":     "the GPUs are others than the program was told of",
+				"--set arena=16M":  "arena size",
+			} {
+				m.options = strings.Fields(options)
+				m.insist(func() bool {
+					m.g.monitor("migrate_set_capability return-path on")
+					g, device := m.g, m.device
+					line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+					m.start("-incoming", line)
+					m.g.answers()
+					refusals := func() int {
+						return strings.Count(device.said(t), "can't be saved or migrated now")
+					}
+					before := refusals()
+					if m.send(g, device, line) {
+						t.Errorf("%s: the VM was moved", options)
+					}
+					there, other := m.g, m.device
+					m.g, m.device, m.control = g, device, m.before
+					if refusals() > before {
+						m.leave(there, other)
+						return false // it wasn't even sent
+					}
+					other.expect(t, "transfer of the device's state", why)
+					m.leave(there, other)
+					return true
+				})
+				m.g.lives()
+				m.compute()
+			}
+			m.options = nil
+			m.live()
+			m.compute()
+		})
+	}
+}
+
 // moving is a VM whose programs compute, wherever it is.
 type moving struct {
 	t              *testing.T
@@ -92,6 +140,7 @@ type moving struct {
 	before         string // that of the device before it
 	longest        time.Duration
 	refused        int
+	options        []string // of device processes that are started
 }
 
 // keepingRoot is an initramfs with the keepers.
@@ -127,11 +176,11 @@ func newMoving(t *testing.T, version, image string, more ...string) *moving {
 func (m *moving) start(more ...string) {
 	m.t.Helper()
 	m.places++
-	name := fmt.Sprint("moving-", m.places%4) // logs of the last few are kept
+	name := fmt.Sprint("moving-", m.places)
 	socket := filepath.Join(m.dir, name)
 	_ = os.Remove(socket)
 	m.before, m.control = m.control, socket+".control"
-	m.device = serve(m.t, socket, "--control", m.control)
+	m.device = serve(m.t, socket, append(m.options, "--control", m.control)...)
 	m.g = startMachine(m.t, m.program, socket, name+"-console", m.image, more...)
 }
 
@@ -194,6 +243,7 @@ func (m *moving) send(g *staying, device *served, uri string) bool {
 	switch status := g.migrate(uri); status {
 	case "completed":
 	case "failed":
+		m.t.Log(g.qmp("query-migrate"))
 		return false
 	default:
 		log, _ := os.ReadFile(device.log)

@@ -44,6 +44,7 @@ type transfer struct {
 	quit chan struct{} // closed to end it
 	done chan struct{} // closed when it has ended
 	err  error         // set before done is closed
+	told bool          // the log has how it ended; owned by Run's goroutine
 }
 
 // setDeviceStateFD begins a transfer. The answer says that there is no descriptor of ours to use in
@@ -98,13 +99,15 @@ func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 		return nil, fmt.Errorf("%w: there was none", errTransfer)
 	}
 	<-t.done
+	t.told = true
 	if t.err != nil {
 		return nil, fmt.Errorf("%w: %w", errTransfer, t.err)
 	}
 	return word(0), nil
 }
 
-// endTransfer ends a transfer that is under way, before the device is used for anything else.
+// endTransfer ends a transfer that is under way, before the device is used for anything else. A
+// front-end that can't write to a device which refuses its state doesn't ask how it went.
 func (s *Session) endTransfer() {
 	t := s.transfer
 	if t == nil {
@@ -112,14 +115,17 @@ func (s *Session) endTransfer() {
 	}
 	select {
 	case <-t.done:
-		return
 	default:
+		close(t.quit)
+		<-t.done
+		if t.err == nil {
+			t.err = errors.New("it was not awaited")
+		}
 	}
-	close(t.quit)
-	<-t.done
-	if t.err == nil {
-		t.err = fmt.Errorf("%w: it was not awaited", errTransfer)
+	if t.err != nil && !t.told {
+		s.refuse(SetDeviceStateFD, fmt.Errorf("%w: %w", errTransfer, t.err))
 	}
+	t.told = true
 }
 
 // stateFile is the descriptor of a transfer, which waits for the front-end with a bound, and no

@@ -205,3 +205,31 @@ func TestNoStateWithoutASaver(t *testing.T) {
 		t.Errorf("check: %#x", got)
 	}
 }
+
+// TestRefusedStateIsTold: the log says why a state was refused, once, also where the front-end
+// doesn't ask how it went.
+func TestRefusedStateIsTold(t *testing.T) {
+	t.Parallel()
+	for name, asks := range map[string]bool{"asks": true, "goes on": false} {
+		var log logBuffer
+		dev := &Migrating{Device: NewDevice(t, 1)}
+		r := newRigWith(t, dev, dev.Device, vhostuser.Options{Log: newLogger(&log)})
+		r.MustSend(vhostuser.SetProtocolFeatures, Word(allProtocol))
+		m := &migrating{rig: r, dev: dev}
+		r.dev.SetFail(func(string) error { return errors.New("it is another one's") })
+		from, to := pipe(t)
+		if got := m.transfer(vhostuser.StateLoad, 0, int(from.Fd())); got != begun {
+			t.Fatalf("load: %#x", got)
+		}
+		_ = to.Close()
+		if asks {
+			m.check()
+		}
+		m.MustQuery(vhostuser.GetFeatures)
+		m.MustQuery(vhostuser.GetFeatures)
+		r.dev.SetFail(nil)
+		if n := strings.Count(log.String(), "it is another one's"); n != 1 {
+			t.Errorf("%s: it is told %d times", name, n)
+		}
+	}
+}

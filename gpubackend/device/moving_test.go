@@ -303,6 +303,12 @@ func TestPausedInAHostFunction(t *testing.T) {
 		s.front.Start(s.queues...)
 	}
 	s.guest.Write(s.arena+wire.ArenaHeaderHostDoneOffset, []byte{1, 0, 0, 0})
+	mustCome(t, "the call has its answer", func() bool {
+		s.kick(1)
+		var slot wire.Slot
+		slot.Decode(s.guest.Read(s.arena+wire.Slots, wire.SlotBytes))
+		return slot.Done == s.seq
+	})
 	launch()
 	if got := s.count(c, 0); got != 4 {
 		t.Errorf("%d kernels have run, of 4", got)

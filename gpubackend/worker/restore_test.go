@@ -200,9 +200,9 @@ func TestBareIsChecked(t *testing.T) {
 		change func(q *saved.Queue)
 		want   string
 	}{
-		"nothing strange but the arena": {func(*saved.Queue) {}, "0 runs of guest memory"},
-		"a queue elsewhere":             {func(q *saved.Queue) { q.Base++ }, "the queue is elsewhere"},
-		"a head":                        {func(q *saved.Queue) { q.InFlight = []uint16{1} }, "elsewhere"},
+		"no arena":          {func(*saved.Queue) {}, "0 runs of guest memory"},
+		"a queue elsewhere": {func(q *saved.Queue) { q.Base++ }, "the queue is elsewhere"},
+		"a head":            {func(q *saved.Queue) { q.InFlight = []uint16{1} }, "elsewhere"},
 		"a head that no queue has": {func(q *saved.Queue) { q.InFlight = []uint16{1 << 15} },
 			"head 32768 is in flight"},
 		"memory beyond all": {func(q *saved.Queue) {
