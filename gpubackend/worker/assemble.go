@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
 	"github.com/paracuda/paracuda/gpubackend/worker/hello"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
+	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/launches"
@@ -64,6 +65,7 @@ type rooms struct {
 	sleeping   *sleeping.Sleeping
 	door       *admission.Door // to the gate
 	batches    *batches.Batches
+	holding    *holding.Holding
 	suspension *suspension.Suspension
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
@@ -87,8 +89,7 @@ func (w *Worker) assemble() {
 	w.makeWork()
 	w.makeTransfers()
 	w.makeSleeping()
-	w.makeSuspension()
-	w.makeSaving()
+	w.makeHolding()
 	w.buildTable()
 }
 
@@ -174,7 +175,7 @@ func (w *Worker) makeTransfers() {
 		Streams: w.streams, Maps: w.maps,
 		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
-		May:         func() bool { return !w.hold.drains && w.door.May() },
+		May:         func() bool { return !w.holding.Drains() && w.door.May() },
 		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
 		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,

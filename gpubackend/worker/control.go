@@ -7,34 +7,9 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/virtqueue"
 )
-
-// received is a message of the device process, or the end of the connection.
-type received struct {
-	message *handover.Message
-	fds     []int
-	err     error
-}
-
-// receive reads the control connection for the loop.
-func (w *Worker) receive() {
-	for {
-		m, fds, err := w.control.Receive()
-		if err == nil {
-			if answer := w.atOnce(m, fds); answer != nil {
-				if err = w.control.Send(answer, nil); err == nil {
-					continue
-				}
-			}
-		}
-		w.messages <- received{m, fds, err}
-		w.files.Wake()
-		if err != nil {
-			return
-		}
-	}
-}
 
 // atOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
 func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
@@ -50,81 +25,82 @@ func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
 }
 
 // handle obeys a message of the device process, while nothing else uses queue and memory.
-func (w *Worker) handle(r received) error {
+func (w *Worker) handle(r inbox.Received) error {
 	w.hostFuncs.Hold()
 	defer w.hostFuncs.LetGo()
 	return w.obey(r)
 }
 
-func (w *Worker) obey(r received) error {
-	if r.err != nil {
-		return fmt.Errorf("device process: %w", r.err)
+// obey does so without that: it is the case already.
+func (w *Worker) obey(r inbox.Received) error {
+	if r.Err != nil {
+		return fmt.Errorf("device process: %w", r.Err)
 	}
-	n := r.message.Name(r.fds)
-	switch r.message.Kind {
+	n := r.Message.Name(r.Files)
+	switch r.Message.Kind {
 	case handover.KindStop:
 		w.quiesce()
 		w.chains.dirty.markHeld()
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
 	case handover.KindPause:
-		return w.pauseUntilResume(r.message.Grace)
+		return w.holding.Pause(r.Message.Grace)
 	case handover.KindResume:
-		if w.hold.paused {
-			w.hold.paused = false
+		if w.holding.Resume() {
 			return w.resume(r)
 		}
 	case handover.KindDrain:
-		return w.drain(r.message)
+		return w.holding.Drain(r.Message)
 	case handover.KindMoveOut:
-		return w.moveOut(r.message.Bytes)
+		return w.holding.MoveOut(r.Message.Bytes)
 	case handover.KindMoveIn:
-		return w.moveIn()
+		return w.holding.MoveIn()
 	case handover.KindSave:
-		return w.saveTo(n.Object)
+		return w.holding.Save(n.Object)
 	case handover.KindGoOn:
-		return w.goOn()
+		return w.holding.GoOn()
 	case handover.KindTakeOver:
-		return w.takeOver(r.message)
+		return w.takeOver(r.Message)
 	case handover.KindRoom:
-		w.room = room{refused: w.room.waits && r.message.Error != ""}
+		w.room = room{refused: w.room.waits && r.Message.Error != ""}
 		return nil
 	case handover.KindCall:
 		w.chains.setCall(n.Call)
 		return nil
 	case handover.KindPolicy:
-		if r.message.Policy != nil {
-			w.policy = *r.message.Policy
+		if r.Message.Policy != nil {
+			w.policy = *r.Message.Policy
 			limitHost(w.host, w.policy.HostBytes(w.gpu))
 		}
 		return nil
 	case handover.KindMemory:
 		answer := &handover.Message{Kind: handover.KindDone}
-		if err := w.replaceMemory(r.message, n.Memory); err != nil {
+		if err := w.replaceMemory(r.Message, n.Memory); err != nil {
 			answer.Error = err.Error()
 		}
 		return w.control.Send(answer, nil)
 	}
-	return fmt.Errorf("device process: unexpected message %q", r.message.Kind)
+	return fmt.Errorf("device process: unexpected message %q", r.Message.Kind)
 }
 
-func (w *Worker) resume(r received) error {
-	n := r.message.Name(r.fds)
-	if r.message.Queue == nil || n.Kick < 0 {
+// resume takes the queue back.
+func (w *Worker) resume(r inbox.Received) error {
+	n := r.Message.Name(r.Files)
+	if r.Message.Queue == nil || n.Kick < 0 {
 		return errors.New("device process: resume without a queue")
 	}
-	if len(r.message.Memory) > 0 {
-		if err := w.replaceMemory(r.message, n.Memory); err != nil {
+	if len(r.Message.Memory) > 0 {
+		if err := w.replaceMemory(r.Message, n.Memory); err != nil {
 			return err
 		}
 	}
 	queue, err := virtqueue.New(w.chains.mem,
-		queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
+		queueConfig(r.Message.Queue, r.Message.Queue.Base, r.Message.Queue.InFlight))
 	if err != nil {
 		return fmt.Errorf("take the queue back: %w", err)
 	}
 	w.chains.closeQueue()
-	w.chains.queue, w.chains.config = queue, *r.message.Queue
+	w.chains.queue, w.chains.config = queue, *r.Message.Queue
 	if w.chains.owed != nil {
 		if err := errors.Join(w.chains.begin(), w.hostMemory.Remap()); err != nil {
 			return fmt.Errorf("go on with what was saved: %w", err)

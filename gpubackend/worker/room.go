@@ -38,18 +38,3 @@ func (w *Worker) awaitsRoom(op gpubackend.Op) bool {
 	w.room.waits = w.control.Send(m, nil) == nil
 	return w.room.waits
 }
-
-// awaitWork waits until the program of a worker that is held has work, which the device process
-// doesn't know of, and tells it; or until there is a message.
-func (w *Worker) awaitWork() error {
-	work, err := w.sleeping.AwaitKick()
-	if work {
-		w.tellWork()
-	}
-	return err
-}
-
-// tellWork tells the device process.
-func (w *Worker) tellWork() {
-	w.hold.told = w.control.Send(&handover.Message{Kind: handover.KindWake}, nil) == nil
-}

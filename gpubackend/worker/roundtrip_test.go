@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -33,7 +34,7 @@ func emptyQueue(tb testing.TB) *virtqueue.Queue {
 // with the loop on a thread of its own. It needs two free cores.
 func BenchmarkRoundTrip(b *testing.B) {
 	r := newRig(b)
-	r.chains.queue, r.messages = emptyQueue(b), make(chan received, 1)
+	r.chains.queue, r.messages = emptyQueue(b), make(chan inbox.Received, 1)
 	r.policy.SpinHostUs = 1e6
 	ended := make(chan error)
 	go func() {

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
+	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
 
@@ -54,30 +54,9 @@ func (w *Worker) callsWait() error {
 	case w.room.waits:
 		return errRoom
 	case w.waiting.Len() > 0:
-		return errWorks
+		return holding.ErrWorks
 	}
 	return nil
-}
-
-// saveTo writes the program to a pipe, and answers.
-func (w *Worker) saveTo(fd int) error {
-	answer := &handover.Message{Kind: handover.KindSaved}
-	if err := w.saveToFile(fd); err != nil {
-		answer.Error = err.Error()
-	}
-	return w.control.Send(answer, nil)
-}
-
-func (w *Worker) saveToFile(fd int) error {
-	if fd < 0 {
-		return errors.New("save: there is no file")
-	}
-	f := os.NewFile(uintptr(fd), "record")
-	defer f.Close()
-	if err := w.mayMove(); err != nil {
-		return err
-	}
-	return w.saving.Save(f)
 }
 
 // restoreFrom makes the worker, which has done nothing yet, what was written to a file.

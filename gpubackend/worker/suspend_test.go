@@ -12,6 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
+	"github.com/paracuda/paracuda/gpubackend/worker/holding"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
 
 // connect gives the worker a device process, which the test is.
@@ -24,7 +26,7 @@ func (r *rig) connect(t *testing.T) *handover.Conn {
 	if r.control, err = handover.NewConn(far); err != nil {
 		t.Fatal(err)
 	}
-	r.messages = make(chan received, 16)
+	r.messages = make(chan inbox.Received, 16)
 	r.withQueue(t)
 	t.Cleanup(func() { near.Close(); r.control.Close() })
 	return near
@@ -32,7 +34,7 @@ func (r *rig) connect(t *testing.T) *handover.Conn {
 
 // say queues a message for the worker.
 func (r *rig) say(m handover.Message, fds ...int) {
-	r.messages <- received{message: &m, fds: fds}
+	r.messages <- inbox.Received{Message: &m, Files: fds}
 }
 
 func answerOf(t *testing.T, c *handover.Conn) *handover.Message {
@@ -84,8 +86,8 @@ func TestMovingMemory(t *testing.T) {
 	if string(r.driver.memory) != "content of some device memory" || r.driver.away {
 		t.Errorf("memory has %q", r.driver.memory)
 	}
-	if len(r.messages) > 0 || r.hold != (hold{}) {
-		t.Errorf("%d messages are left, %+v", len(r.messages), r.hold)
+	if len(r.messages) > 0 || !r.holding.Free() {
+		t.Errorf("%d messages are left, free %v", len(r.messages), r.holding.Free())
 	}
 }
 
@@ -101,9 +103,9 @@ func TestDrainEnds(t *testing.T) {
 	if err := r.handle(<-r.messages); err != nil {
 		t.Fatal(err)
 	}
-	if m := answerOf(t, device); m.Error != errWorks.Error() || m.Turn != 1 ||
-		r.hold != (hold{}) {
-		t.Fatalf("%+v, %+v", m, r.hold)
+	if m := answerOf(t, device); m.Error != holding.ErrWorks.Error() || m.Turn != 1 ||
+		!r.holding.Free() {
+		t.Fatalf("%+v, free %v", m, r.holding.Free())
 	}
 	// told to go on before that, it doesn't answer
 	r.say(handover.Message{Kind: handover.KindDrain, Grace: time.Hour, Turn: 2})
@@ -111,28 +113,29 @@ func TestDrainEnds(t *testing.T) {
 	if err := r.handle(<-r.messages); err != nil {
 		t.Fatal(err)
 	}
-	if m := answerOf(t, device); m.Error == "" || m.Turn != 2 || r.hold != (hold{}) {
-		t.Fatalf("%+v, %+v", m, r.hold)
+	if m := answerOf(t, device); m.Error == "" || m.Turn != 2 || !r.holding.Free() {
+		t.Fatalf("%+v, free %v", m, r.holding.Free())
 	}
 }
 
 // TestCopyAfterRecall: a copy of which the rest is begun after memory was moved lends it again.
 func TestCopyAfterRecall(t *testing.T) {
 	r, _, m := newLoanRig(t)
-	r.hold.drains = true
+	may := r.copies.May
+	r.copies.May = func() bool { return false } // as while it drains
 	r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 1<<20)
 	r.work(t)
 	if len(m.attached) != 1 || len(m.started) != 0 {
 		t.Fatalf("lent %v, %d copies started", m.attached, len(m.started))
 	}
-	if !r.standsStill() {
+	if !r.holding.StandsStill() {
 		t.Fatal("it doesn't stand still")
 	}
 	r.copies.Recall()
 	if len(m.detached) != 1 {
 		t.Fatalf("taken back: %v", m.detached)
 	}
-	r.hold.drains = false
+	r.copies.May = may
 	r.work(t)
 	if len(m.attached) != 2 || len(m.started) != 1 {
 		t.Fatalf("lent %v, %d copies started", m.attached, len(m.started))
@@ -155,7 +158,7 @@ func TestHeldWaitsForAKick(t *testing.T) {
 	appended := atomic.SwapUint32(position, 0) // not yet
 	ended := make(chan error)
 	drain := handover.Message{Kind: handover.KindDrain, Grace: time.Minute, Turn: 1}
-	go func() { ended <- r.handle(received{message: &drain}) }()
+	go func() { ended <- r.handle(inbox.Received{Message: &drain}) }()
 	if m := answerOf(t, device); m.Kind != handover.KindDrained || m.Error != "" {
 		t.Fatalf("%+v", m)
 	}
@@ -179,7 +182,7 @@ func TestHeldWaitsForAKick(t *testing.T) {
 	}
 	r.say(handover.Message{Kind: handover.KindGoOn})
 	r.files.Wake()
-	if err := <-ended; err != nil || r.hold != (hold{}) || atomic.LoadUint32(sleeping) != 0 {
-		t.Errorf("%v, %+v", err, r.hold)
+	if err := <-ended; err != nil || !r.holding.Free() || atomic.LoadUint32(sleeping) != 0 {
+		t.Errorf("%v, free %v", err, r.holding.Free())
 	}
 }

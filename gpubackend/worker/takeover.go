@@ -12,12 +12,11 @@ import "github.com/paracuda/paracuda/gpubackend/handover"
 
 // takeOver tells another device process where the worker stands.
 func (w *Worker) takeOver(m *handover.Message) error {
-	w.hold.masters++
-	w.hold.drains, w.hold.told = false, false // it may not have been told of work
-	w.room = room{}                           // a command that lacks room is tried, and asks, again
+	paused, still := w.holding.TakeOver()
+	w.room = room{} // a command that lacks room is tried, and asks, again
 	answer := &handover.Message{Kind: handover.KindStands, Turn: m.Turn}
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,
-		Paused: w.hold.paused, Still: w.hold.still, Out: w.suspension.Out(),
+		Paused: paused, Still: still, Out: w.suspension.Out(),
 		Image: w.suspension.ImageBytes()}
 	return w.control.Send(answer, nil)
 }

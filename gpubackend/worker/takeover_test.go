@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
 
 // takeOver is what another device process says first.
@@ -43,8 +44,8 @@ func TestTakeOverOfOneThatRuns(t *testing.T) {
 	r.say(takeOver(5))
 	r.handled(t)
 	stands(t, device, 5, handover.Standing{})
-	if r.room != (room{}) || r.hold.paused || r.hold.still {
-		t.Errorf("%+v, %+v", r.room, r.hold)
+	if r.room != (room{}) || !r.holding.Free() {
+		t.Errorf("%+v, free %v", r.room, r.holding.Free())
 	}
 }
 
@@ -64,8 +65,8 @@ func TestTakeOverInAPause(t *testing.T) {
 	for turn := range uint64(3) {
 		stands(t, device, turn, handover.Standing{})
 	}
-	if r.hold.paused || r.hold.masters != 3 {
-		t.Errorf("%+v", r.hold)
+	if !r.holding.Free() {
+		t.Error("it is held still")
 	}
 	// Within one that is given up comes another.
 	r.say(handover.Message{Kind: handover.KindPause})
@@ -75,7 +76,7 @@ func TestTakeOverInAPause(t *testing.T) {
 	r.use(idle)
 	r.say(handover.Message{Kind: handover.KindPause})
 	r.say(takeOver(10))
-	go func() { r.messages <- received{err: errStopped} }()
+	go func() { r.messages <- inbox.Received{Err: errStopped} }()
 	if err := r.handle(<-r.messages); err == nil {
 		t.Error("it doesn't end with the connection")
 	}
@@ -98,8 +99,8 @@ func TestTakeOverInADrain(t *testing.T) {
 	r.say(takeOver(4))
 	r.handled(t)
 	stands(t, device, 4, handover.Standing{})
-	if r.hold.still || r.hold.drains {
-		t.Fatalf("%+v", r.hold)
+	if !r.holding.Free() {
+		t.Fatal("it is held still")
 	}
 	r.use(idle)
 	bytes := uint64(len(r.driver.memory))

@@ -28,6 +28,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -94,7 +95,7 @@ func raceWakeups(t *testing.T, prepare func(*raceRig)) {
 	}()
 	library := r.startLibrary(t, rounds)
 	r.watch(t, library)
-	r.messages <- received{err: io.EOF}
+	r.messages <- inbox.Received{Err: io.EOF}
 	r.files.Wake()
 	if err := <-ended; !errors.Is(err, io.EOF) {
 		t.Errorf("the worker's loop: %v", err)
@@ -143,7 +144,7 @@ func newRaceRig(t *testing.T) *raceRig {
 	r.guest.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(r.guest, 64, true)
 	r.queueSide = d
-	r.chains.mem, r.messages = r.guest.Mem, make(chan received, 1)
+	r.chains.mem, r.messages = r.guest.Mem, make(chan inbox.Received, 1)
 	r.arena, r.chains.arena = nil, nil
 	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true,
 		Indirect: true}
@@ -320,7 +321,8 @@ func (r *raceRig) changePolicy() {
 		BatchBytes:   pick(64, 512, 64<<10, 64<<10),
 		BatchDelayUs: pick(0, 0, 0, 5, 100),
 	}
-	r.messages <- received{message: &handover.Message{Kind: handover.KindPolicy, Policy: &p}}
+	r.messages <- inbox.Received{
+		Message: &handover.Message{Kind: handover.KindPolicy, Policy: &p}}
 	r.files.Wake()
 }
 

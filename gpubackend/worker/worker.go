@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -41,7 +42,7 @@ type Worker struct {
 
 	files    *sleeping.Files
 	control  *handover.Conn
-	messages chan received
+	messages chan inbox.Received
 
 	chains  chains
 	arena   *arena.Arena
@@ -53,7 +54,6 @@ type Worker struct {
 	current  call.Call
 	buffers  call.Buffers
 	watchdog *watchdog
-	hold     hold
 	room     room
 	unknown  map[gpubackend.Op]bool
 
@@ -116,9 +116,10 @@ func Run(c Config) error {
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}
-	go w.receive()
+	in := &inbox.Inbox{Conn: w.control, AtOnce: w.atOnce, To: w.messages, Wake: w.files.Wake}
+	go in.Read()
 	sleeping.Sharply()
-	if err = w.beginHeld(m.Held); err == nil {
+	if err = w.holding.Start(m.Held, m.Queue == nil); err == nil {
 		err = w.loop()
 	}
 	switch {
@@ -145,7 +146,7 @@ func newWorker(
 		driver:   driver, warm: driver != nil, watchdog: dog,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
-		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),
+		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
 		unknown: map[gpubackend.Op]bool{},
 	}
 	dog.log.Store(w.log)
@@ -161,10 +162,10 @@ func newWorker(
 	if err := w.chains.dirty.take(m, n.Log); err != nil {
 		return nil, err
 	}
-	if w.chains.call = n.Call; m.Queue == nil {
-		w.hold.paused = true // until it gets one, and the guest's memory
-	} else if err := w.takeQueue(m, n.Memory); err != nil {
-		return nil, err
+	if w.chains.call = n.Call; m.Queue != nil {
+		if err := w.takeQueue(m, n.Memory); err != nil {
+			return nil, err
+		}
 	}
 	if err = counts.join(m.Entry, n.Ledger); err != nil {
 		return nil, err

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package holding
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Drain ends what was begun, in the time that the message gives it, and then waits.
+func (h *Holding) Drain(m *handover.Message) error {
+	answer, asked := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}, h.masters
+	why, err := h.drain(m)
+	if err != nil || asked != h.masters {
+		return err
+	}
+	if why != nil {
+		answer.Error = why.Error()
+		return h.Send(answer)
+	}
+	answer.Bytes = h.Memory.Plan()
+	if err := h.Send(answer); err != nil {
+		return err
+	}
+	return h.whileHeld()
+}
+
+// drain says why the worker isn't drained. It isn't where another device process has taken over.
+func (h *Holding) drain(m *handover.Message) (why, err error) {
+	if h.still {
+		if m.Whole {
+			why = h.Program.Unsavable()
+		}
+		return why, nil
+	}
+	asked := h.masters
+	h.drains, h.whole = true, m.Whole
+	why, err = h.awaitDrained(time.Now().Add(m.Grace))
+	h.drains, h.whole = false, false
+	if err != nil || asked != h.masters {
+		return nil, err
+	}
+	if m.Whole { // which has other reasons, and better ones
+		why = cmp.Or(h.Program.Unsavable(), why)
+	}
+	if why == nil {
+		h.Gate.Standstill()
+		h.still = true
+	}
+	return why, nil
+}
+
+// awaitDrained serves all but the ring until nothing is under way, and says why that doesn't come
+// until a time. A capture goes on until its end is in the ring.
+func (h *Holding) awaitDrained(until time.Time) (why, err error) {
+	l := newLooks()
+	defer l.timer.Stop()
+	h.Launcher.Flush()
+	for {
+		h.Turn()
+		if why, err = h.drainOnce(); why == nil || err != nil {
+			return nil, err
+		}
+		if !h.drains || h.paused || !time.Now().Before(until) {
+			return why, nil // nor does anything end while the VM stands
+		}
+		if err := h.next(l); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// drainOnce serves all once, and says what is still under way; nil: nothing is.
+func (h *Holding) drainOnce() (why, err error) {
+	if !h.paused { // the queue is the worker's
+		if err := h.serveOnce(); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case h.Graphs.Captures() > 0:
+		return errCaptures, nil
+	case !h.StandsStill(), h.whole && h.Calls.Len() > 0:
+		return ErrWorks, nil
+	}
+	return nil, nil
+}
+
+// serveOnce does what the loop does, but takes commands only as long as a graph is captured.
+func (h *Holding) serveOnce() error {
+	if h.Graphs.Captures() > 0 {
+		if err := h.Execute(); err != nil {
+			return err
+		}
+		h.Launcher.Flush()
+	}
+	h.Poll()
+	h.advance()
+	return h.TakeChains()
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package holding
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+)
+
+// world is what a Holding has the worker do. It notes in which order.
+type world struct {
+	*Holding
+	t        *testing.T
+	objects  object.Table
+	messages chan inbox.Received
+	sent     []handover.Message
+	did      []string
+
+	ready      gpubackend.Result // of the device
+	readyAfter int               // turns after which its work is done
+	awaitsHost bool
+	copying    bool
+	calls      int // that wait
+	answers    int // of them in the next polls
+	captures   int
+	held       bool // host functions
+	unsavable  error
+	moves      error
+	work       bool // commands are there
+	goOn       bool // the device process says so when the worker is held
+	turns      int
+	asleep     atomic.Bool
+}
+
+// The parts of the world.
+type (
+	device  struct{ *world }
+	copies  struct{ *world }
+	calls   struct{ *world }
+	memory  struct{ *world }
+	program struct{ *world }
+)
+
+func (w *world) do(what string, args ...any) { w.did = append(w.did, fmt.Sprintf(what, args...)) }
+
+func (d device) Set(uint64, bool) gpubackend.Result { return gpubackend.Success }
+func (d device) AwaitsHost() bool                   { return d.awaitsHost }
+func (d device) ContextQuery() gpubackend.Result {
+	if d.turns >= d.readyAfter {
+		return gpubackend.Success
+	}
+	return d.ready
+}
+func (c copies) Poll()        {}
+func (c copies) Active() bool { return c.copying }
+func (c calls) Len() int      { return c.calls }
+
+func (w *world) Hold()         { w.held = true }
+func (w *world) LetGo()        { w.held = false }
+func (w *world) Flush()        { w.do("flush") }
+func (w *world) Captures() int { return w.captures }
+func (w *world) Standstill()   { w.do("standstill") }
+func (w *world) Advance() bool {
+	if w.held {
+		w.t.Error("host functions are held while they are to go on")
+	}
+	return false
+}
+func (w *world) AwaitKick() (bool, error) {
+	if !w.asleep.Load() {
+		w.t.Error("the watchdog takes a worker that is held for one that hangs")
+	}
+	if w.do("await"); w.goOn {
+		w.say(handover.KindGoOn, 0)
+	} else if !w.work {
+		w.t.Fatal("it waits for ever")
+	}
+	return w.work, nil
+}
+
+func (m memory) Plan() uint64               { return 29 }
+func (m memory) MoveOut(bytes uint64) error { m.do("out %d", bytes); return m.moves }
+func (m memory) MoveBack() error            { m.do("back"); return m.moves }
+func (m memory) MoveIn() error              { m.do("in"); return m.moves }
+func (m memory) End() error                 { m.do("end"); return m.moves }
+func (p program) Unsavable() error          { return p.unsavable }
+func (p program) Save(to io.Writer) error {
+	_, err := io.WriteString(to, "record")
+	return err
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, messages: make(chan inbox.Received, 16)}
+	w.objects.Add(object.Context, 1, 0)
+	w.Holding = New(Config{
+		Driver: device{w}, Contexts: device{w}, Objects: &w.objects, Copies: copies{w},
+		Calls: calls{w}, HostFuncs: w, Launcher: w, Graphs: w, Gate: w, Memory: memory{w},
+		Program: program{w}, Sleeper: w,
+		Send:     func(m *handover.Message) error { w.sent = append(w.sent, *m); return nil },
+		Messages: func() <-chan inbox.Received { return w.messages },
+		Obey:     w.obey,
+		Poll: func() bool {
+			if w.answers == 0 {
+				return false
+			}
+			w.answers--
+			w.calls--
+			return true
+		},
+		Execute:    func() error { w.do("execute"); w.captures--; return nil },
+		TakeChains: func() error { w.do("chains"); return nil },
+		Turn:       func() { w.turns++ }, Asleep: &w.asleep,
+		Begin: func() { w.do("begin") }, Paused: func() { w.do("paused") },
+	})
+	return w
+}
+
+// obey gives a message to the Holding, as the worker does.
+func (w *world) obey(r inbox.Received) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	w.held = true
+	switch m := r.Message; m.Kind {
+	case handover.KindPause:
+		return w.Pause(m.Grace)
+	case handover.KindResume:
+		if !w.Resume() {
+			w.t.Error("it wasn't paused")
+		}
+	case handover.KindDrain:
+		return w.Drain(m)
+	case handover.KindMoveOut:
+		return w.MoveOut(m.Bytes)
+	case handover.KindMoveIn:
+		return w.MoveIn()
+	case handover.KindGoOn:
+		return w.GoOn()
+	}
+	return nil
+}
+
+// say queues a message.
+func (w *world) say(kind handover.Kind, bytes uint64) {
+	w.messages <- inbox.Received{Message: &handover.Message{Kind: kind, Bytes: bytes,
+		Grace: time.Minute, Turn: 3}}
+}
+
+// run obeys messages until there are none.
+func (w *world) run() {
+	w.t.Helper()
+	for len(w.messages) > 0 {
+		if err := w.obey(<-w.messages); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if w.asleep.Load() {
+		w.t.Error("the worker is asleep, and isn't held")
+	}
+}
+
+// kinds are those of the messages that were sent, with a mark on refusals.
+func (w *world) kinds() (list []string) {
+	for _, m := range w.sent {
+		s := string(m.Kind)
+		if m.Error != "" {
+			s += "!"
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// TestMoving: memory is moved only while all stands still, and then as it is told.
+func TestMoving(t *testing.T) {
+	w := newWorld(t)
+	w.say(handover.KindMoveOut, 29)
+	w.say(handover.KindMoveIn, 0)
+	w.say(handover.KindDrain, 0)
+	w.say(handover.KindMoveOut, 29)
+	w.say(handover.KindMoveIn, 0)
+	w.say(handover.KindMoveOut, 0)
+	w.say(handover.KindDrain, 0)
+	w.say(handover.KindGoOn, 0)
+	w.run()
+	want := []string{"movedout!", "movedin!", "drained", "movedout", "movedin", "movedout",
+		"drained"}
+	if got := w.kinds(); !slices.Equal(got, want) {
+		t.Errorf("sent %v", got)
+	}
+	if got := []string{"flush", "chains", "standstill", "begin", "out 29", "in", "back",
+		"end"}; !slices.Equal(w.did, got) {
+		t.Errorf("did %v", w.did)
+	}
+	if m := w.sent[2]; m.Turn != 3 || m.Bytes != 29 || !w.Free() {
+		t.Errorf("%+v, free %v", m, w.Free())
+	}
+	w.moves = errors.New("some reason")
+	if w.GoOn() == nil {
+		t.Error("it goes on without its memory")
+	}
+}
+
+// TestDrain: it is over when all stands still, and given up when the time is, or when the device
+// process says so.
+func TestDrain(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*world)
+		whole bool
+		why   string // it isn't
+	}{
+		"nothing under way": {do: func(*world) {}},
+		"work that ends": {do: func(w *world) {
+			w.ready, w.readyAfter = gpubackend.NotReady, 3
+		}},
+		"work that goes on": {do: func(w *world) {
+			w.ready, w.readyAfter = gpubackend.NotReady, 1<<30
+		}, why: ErrWorks.Error()},
+		"a copy":              {do: func(w *world) { w.copying = true }, why: ErrWorks.Error()},
+		"a capture that ends": {do: func(w *world) { w.captures = 2 }},
+		"a capture": {do: func(w *world) { w.captures = 1 << 30 },
+			why: errCaptures.Error()},
+		"a call": {do: func(w *world) { w.calls = 1 }},
+		"a call, as a whole": {do: func(w *world) { w.calls = 1 }, whole: true,
+			why: ErrWorks.Error()},
+		"an answer, as a whole": {do: func(w *world) { w.calls, w.answers = 1, 1 }, whole: true},
+		"what can't be saved": {do: func(w *world) { w.unsavable = errors.New("managed") },
+			whole: true, why: "managed"},
+		"what needn't be": {do: func(w *world) { w.unsavable = errors.New("managed") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.do(w)
+			m := &handover.Message{Grace: time.Minute, Whole: c.whole}
+			if w.goOn = c.why == ""; !w.goOn {
+				m.Grace = 5 * time.Millisecond
+			}
+			if err := w.Drain(m); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.sent[0]; got.Kind != handover.KindDrained || got.Error != c.why {
+				t.Errorf("%+v", got)
+			}
+			if !w.Free() {
+				t.Error("it is held still")
+			}
+		})
+	}
+}
+
+// TestDrainIsGivenUp: a worker that is told to go on while it drains does, and says that it isn't
+// drained; one whose connection ends does, too.
+func TestDrainIsGivenUp(t *testing.T) {
+	w := newWorld(t)
+	w.ready, w.readyAfter = gpubackend.NotReady, 1<<30
+	w.say(handover.KindGoOn, 0)
+	if err := w.Drain(&handover.Message{Grace: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if w.sent[0].Error != ErrWorks.Error() || !w.Free() {
+		t.Errorf("%+v, free %v", w.sent[0], w.Free())
+	}
+	w.messages <- inbox.Received{Err: io.EOF}
+	if err := w.Drain(&handover.Message{Grace: time.Hour}); !errors.Is(err, io.EOF) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDrainsMeanwhile: while it drains, nothing else is to be begun.
+func TestDrainsMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.goOn = true
+	w.TakeChains = func() error {
+		if !w.Drains() {
+			t.Error("it doesn't drain")
+		}
+		return nil
+	}
+	if err := w.Drain(&handover.Message{Grace: time.Minute}); err != nil || w.Drains() {
+		t.Errorf("%v, drains %v", err, w.Drains())
+	}
+}
+
+// TestPause: the guest's memory is left alone when nothing is under way, until the queue is back;
+// and calls whose work is done are answered before, but not for ever.
+func TestPause(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*world)
+		left int // calls that wait still
+	}{
+		"nothing under way": {func(*world) {}, 0},
+		"work that ends":    {func(w *world) { w.ready, w.readyAfter = gpubackend.NotReady, 3 }, 0},
+		"work that awaits the guest": {func(w *world) {
+			w.ready, w.readyAfter, w.awaitsHost = gpubackend.NotReady, 1<<30, true
+		}, 0},
+		"calls whose work is done": {func(w *world) { w.calls, w.answers = 3, 3 }, 0},
+		"calls whose work isn't":   {func(w *world) { w.calls, w.answers = 3, 1 }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.do(w)
+			w.Paused = func() {
+				w.do("paused")
+				w.say(handover.KindResume, 0)
+			}
+			if err := w.Pause(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"flush", "standstill", "paused", "begin"}
+			if !slices.Equal(w.did, want) || !slices.Equal(w.kinds(), []string{"paused"}) {
+				t.Errorf("did %v, sent %v", w.did, w.kinds())
+			}
+			if w.calls != c.left || !w.Free() {
+				t.Errorf("%d calls wait, free %v", w.calls, w.Free())
+			}
+		})
+	}
+}
+
+// TestPauseWhileMemoryIsOut: nothing is answered then, as that may begin something; and the worker
+// is held until both are over.
+func TestPauseWhileMemoryIsOut(t *testing.T) {
+	w := newWorld(t)
+	w.calls, w.answers = 1, 1
+	w.say(handover.KindPause, 0)
+	w.say(handover.KindResume, 0)
+	w.goOn = true
+	if err := w.Drain(&handover.Message{Grace: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if w.answers > 0 {
+		t.Error("it was drained without its calls being looked at")
+	}
+	w.calls, w.answers, w.still = 1, 1, true
+	w.say(handover.KindResume, 0)
+	if err := w.Pause(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if w.answers != 1 || w.calls != 1 || !w.Free() {
+		t.Errorf("%d answers are left, %d calls wait, free %v", w.answers, w.calls, w.Free())
+	}
+}
+
+// TestHeldFromTheBeginning: a worker of a VM that is suspended says that its program is there, and
+// tells of work once; one without a queue waits for it.
+func TestHeldFromTheBeginning(t *testing.T) {
+	w := newWorld(t)
+	w.say(handover.KindGoOn, 0)
+	if err := w.Start(true, false); err != nil || !slices.Equal(w.kinds(), []string{"wake"}) {
+		t.Errorf("%v, sent %v", err, w.kinds())
+	}
+	w.sent = nil
+	w.say(handover.KindResume, 0)
+	if err := w.Start(false, true); err != nil || len(w.sent) > 0 || !w.Free() {
+		t.Errorf("%v, sent %v", err, w.kinds())
+	}
+	if err := w.Start(false, false); err != nil || !w.Free() {
+		t.Errorf("%v, free %v", err, w.Free())
+	}
+	w.sent, w.work, w.goOn = nil, true, true
+	if err := w.Drain(&handover.Message{Grace: time.Minute}); err != nil ||
+		!slices.Equal(w.kinds(), []string{"drained", "wake"}) || !w.Free() {
+		t.Errorf("%v, sent %v", err, w.kinds())
+	}
+}
+
+// TestSave writes the program to the file that it is given, and closes that.
+func TestSave(t *testing.T) {
+	for _, still := range []bool{false, true} {
+		w := newWorld(t)
+		w.still = still
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd, err := syscall.Dup(int(to.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = to.Close()
+		if err := w.Save(fd); err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(from)
+		_ = from.Close()
+		want := map[bool]string{true: "record"}[still]
+		refused := w.sent[0].Error != ""
+		if string(text) != want || err != nil || refused == still {
+			t.Errorf("still %v: %q, %v, sent %+v", still, text, err, w.sent[0])
+		}
+		if err := w.Save(-1); err != nil || w.sent[1].Error == "" {
+			t.Errorf("without a file: %v, %+v", err, w.sent[1])
+		}
+	}
+}
+
+// TestAllContexts: the one that is current isn't the only one that must be idle.
+func TestAllContexts(t *testing.T) {
+	w := newWorld(t)
+	w.ready, w.readyAfter = gpubackend.NotReady, 1
+	if w.StandsStill() {
+		t.Error("it stands still with a busy context")
+	}
+	w.turns = 1
+	if !w.StandsStill() {
+		t.Error("it doesn't stand still with nothing to do")
+	}
+	w.copying = true
+	if w.StandsStill() {
+		t.Error("it stands still with a copy")
+	}
+}
+
+// TestTakeOver: another device process is told how the worker is held. What the one before waits
+// for is given up, answered to nobody, and leaves the worker free.
+func TestTakeOver(t *testing.T) {
+	for _, kind := range []handover.Kind{handover.KindPause, handover.KindDrain} {
+		w := newWorld(t)
+		w.ready, w.readyAfter = gpubackend.NotReady, 1<<30
+		w.Turn = func() {
+			if paused, still := w.TakeOver(); paused || still {
+				t.Errorf("%s: paused %v, still %v", kind, paused, still)
+			}
+		}
+		w.say(kind, 0)
+		w.run()
+		if len(w.sent) > 0 || !w.Free() {
+			t.Errorf("%s: sent %v, free %v", kind, w.kinds(), w.Free())
+		}
+		w.ready, w.Turn = gpubackend.Success, func() {}
+		w.paused, w.still = true, true
+		if paused, still := w.TakeOver(); !paused || !still {
+			t.Errorf("then: paused %v, still %v", paused, still)
+		}
+	}
+}

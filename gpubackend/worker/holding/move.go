@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package holding
+
+import (
+	"errors"
+	"os"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// MoveOut moves so many bytes of device memory to a new image; without any, all to that which is
+// there.
+func (h *Holding) MoveOut(bytes uint64) error {
+	return h.whileStill(handover.KindMovedOut, func() error {
+		if bytes > 0 {
+			return h.Memory.MoveOut(bytes)
+		}
+		return h.Memory.MoveBack()
+	})
+}
+
+// MoveIn moves it in again.
+func (h *Holding) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
+
+// Save writes the program to a pipe.
+func (h *Holding) Save(fd int) error {
+	var f *os.File
+	if fd >= 0 {
+		f = os.NewFile(uintptr(fd), "record")
+		defer f.Close()
+	}
+	return h.whileStill(handover.KindSaved, func() error {
+		if f == nil {
+			return errors.New("save: there is no file")
+		}
+		return h.Program.Save(f)
+	})
+}
+
+// whileStill does what needs a worker that stands still, and answers.
+func (h *Holding) whileStill(kind handover.Kind, do func() error) error {
+	answer, err := &handover.Message{Kind: kind}, ErrWorks
+	if h.still {
+		err = do()
+	}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	return h.Send(answer)
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package inbox reads the connection to the device process, and has whole messages ready for the
+// worker's loop. What doesn't need the loop it has answered at once.
+//
+// # Who owns what
+//
+// Read runs on a goroutine of its own, until the connection ends. A message and its files belong to
+// who receives it.
+//
+// # Who may lie
+//
+// The device process is believed.
+package inbox
+
+import "github.com/paracuda/paracuda/gpubackend/handover"
+
+// Received is a message, or the end of the connection.
+type Received struct {
+	Message *handover.Message
+	Files   []int
+	Err     error
+}
+
+// Conn is the connection to the device process.
+type Conn interface {
+	Receive() (*handover.Message, []int, error)
+	Send(m *handover.Message, files []int) error
+}
+
+// Inbox is the messages of the device process that wait for the loop.
+type Inbox struct {
+	Conn Conn
+	// AtOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
+	AtOnce func(m *handover.Message, files []int) *handover.Message
+	// To has them, and Wake tells the loop.
+	To   chan<- Received
+	Wake func()
+}
+
+// Read runs until the connection ends, and says so to the loop.
+func (i *Inbox) Read() {
+	for {
+		m, files, err := i.Conn.Receive()
+		if err == nil {
+			if answer := i.AtOnce(m, files); answer != nil {
+				if err = i.Conn.Send(answer, nil); err == nil {
+					continue
+				}
+			}
+		}
+		i.To <- Received{m, files, err}
+		i.Wake()
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inbox
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// conn has messages to be received, and those that were sent.
+type conn struct {
+	in   []handover.Kind
+	sent []handover.Kind
+	err  error // of Send
+}
+
+func (c *conn) Receive() (*handover.Message, []int, error) {
+	if len(c.in) == 0 {
+		return nil, nil, io.EOF
+	}
+	m := &handover.Message{Kind: c.in[0]}
+	c.in = c.in[1:]
+	return m, []int{7}, nil
+}
+
+func (c *conn) Send(m *handover.Message, _ []int) error {
+	c.sent = append(c.sent, m.Kind)
+	return c.err
+}
+
+// read reads all, where KindSync is answered at once.
+func read(c *conn) (got []Received, woken int) {
+	to := make(chan Received, 16)
+	i := &Inbox{Conn: c, To: to, Wake: func() { woken++ },
+		AtOnce: func(m *handover.Message, _ []int) *handover.Message {
+			if m.Kind == handover.KindSync {
+				return &handover.Message{Kind: handover.KindSynced}
+			}
+			return nil
+		}}
+	i.Read()
+	close(to)
+	for r := range to {
+		got = append(got, r)
+	}
+	return got, woken
+}
+
+// TestRead: the loop has each message once, in their order, but those that are answered at once;
+// and at last the end of the connection.
+func TestRead(t *testing.T) {
+	c := &conn{in: []handover.Kind{handover.KindSync, handover.KindPause, handover.KindSync,
+		handover.KindResume}}
+	got, woken := read(c)
+	if len(got) != 3 || woken != 3 || got[0].Message.Kind != handover.KindPause ||
+		got[1].Message.Kind != handover.KindResume || !slices.Equal(got[1].Files, []int{7}) ||
+		!errors.Is(got[2].Err, io.EOF) {
+		t.Errorf("%+v, woken %d times", got, woken)
+	}
+	if !slices.Equal(c.sent, []handover.Kind{handover.KindSynced, handover.KindSynced}) {
+		t.Errorf("sent %v", c.sent)
+	}
+}
+
+// TestAnswerThatFails ends it.
+func TestAnswerThatFails(t *testing.T) {
+	c := &conn{in: []handover.Kind{handover.KindSync, handover.KindPause}, err: io.ErrClosedPipe}
+	if got, _ := read(c); len(got) != 1 || !errors.Is(got[0].Err, io.ErrClosedPipe) {
+		t.Errorf("%+v", got)
+	}
+}
