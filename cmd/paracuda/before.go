@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -50,6 +52,7 @@ type before struct {
 	remains *remains.Remains
 	notes   *takeover.Notes
 	facts   *remains.Facts // nil: there was none
+	serves  bool           // this process has gone on, or begun
 }
 
 // takeOver takes what the process before this one has left.
@@ -63,10 +66,16 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	}
 	b := &before{keeping: k}
 	if b.remains, b.facts, err = remains.New(k, k.Own()); err != nil {
-		_ = k.Close()
-		return nil, err
+		return nil, errors.Join(err, k.Leave())
 	}
-	if b.notes, err = takeover.Open(b.remains); err != nil {
+	if b.facts != nil && b.facts.Protocol != 0 && b.facts.Protocol != wire.Version {
+		err = fmt.Errorf("take over from the device process before: its VM's driver speaks "+
+			"version %d of the protocol, and this program %d", b.facts.Protocol, wire.Version)
+	}
+	if err == nil {
+		b.notes, err = takeover.Open(b.remains)
+	}
+	if err != nil {
 		b.close()
 		return nil, err
 	}
@@ -81,10 +90,17 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	return b, nil
 }
 
+// left says that the process ends before it could go on: what was left stays so, for another one.
+func (b *before) left() bool { return b.facts != nil && !b.serves }
+
 // close has nothing kept any more: the process ends, as its VM has.
 func (b *before) close() {
 	if b.keeping != nil {
-		_ = b.keeping.Close()
+		if b.left() {
+			_ = b.keeping.Leave()
+		} else {
+			_ = b.keeping.Close()
+		}
 		b.notes.Close()
 		b.remains.Close()
 	}
@@ -146,10 +162,19 @@ func (b *before) ordered() bool   { return b.facts != nil && b.facts.Ordered }
 
 // ready says that front ends can connect.
 func (b *before) ready() error {
+	b.serves = true
 	if b.keeping == nil {
 		return sayReady()
 	}
 	return b.keeping.Ready()
+}
+
+// replace is what has another process take this one's place; nil: none would.
+func (b *before) replace() func() error {
+	if b.keeping == nil {
+		return nil
+	}
+	return b.keeping.Replace
 }
 
 // conn is the front end's connection, if there is one already.

@@ -31,6 +31,7 @@ type deviceOptions struct {
 	logs                               logs.Flags
 	fd                                 int
 	keeper                             keeperFlag
+	replace                            bool
 	kept, keptControl                  int               // what the keeper passes on; -1: nothing
 	access                             access            // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
@@ -50,7 +51,7 @@ tag=paracuda,num-request-queues=16,queue-size=1024
 It ends when the VM does, or on SIGTERM.`
 
 func deviceCommand() *cobra.Command {
-	o := deviceOptions{settings: settings.Default(), sandbox: true,
+	o := deviceOptions{settings: settings.Default(), sandbox: true, keeper: on,
 		given: map[string]bool{}, bounds: cgroup.Bounds{}}
 	c := &cobra.Command{
 		Use:   "device --socket-path PATH | --fd N [options]",
@@ -64,6 +65,9 @@ func deviceCommand() *cobra.Command {
 				if err := f.read(o.config); err != nil {
 					return err
 				}
+			}
+			if !c.Flags().Changed("keeper") {
+				o.keeper = keeperFlag(o.sandbox)
 			}
 			return o.run()
 		},
@@ -81,6 +85,7 @@ func (o *deviceOptions) all(c *cobra.Command) {
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
 	o.keeperOptions(c)
+	c.Flags().BoolVar(&o.replace, "replace", false, replaceHelp)
 	cli.Complete(c, "set", typedSetting)
 }
 
@@ -121,6 +126,9 @@ func (o *deviceOptions) set(text string) error {
 }
 
 func (o *deviceOptions) run() error {
+	if o.replace {
+		return replaceDevice(o.control)
+	}
 	if err := o.takeActivated(); err != nil {
 		return fmt.Errorf("device: %w", err)
 	}

@@ -41,13 +41,9 @@ func (o *deviceOptions) keep() error {
 	if err != nil {
 		return err
 	}
-	c := &kept{args: args, sockets: sockets, log: log}
+	c := &kept{args: args, sockets: sockets, log: log, path: pathOf()}
 	defer c.closeSockets()
-	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: func() {
-		if err := sayReady(); err != nil {
-			log.WithError(err).Warn("systemd isn't told that the device is ready")
-		}
-	}})
+	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready, Replacing: c.renew})
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2)
 	go func() {
@@ -80,10 +76,59 @@ type kept struct {
 	args    []string
 	sockets []*os.File // that the first one inherits
 	log     *logrus.Entry
+	path    string // of this program when it was started
+	told    bool   // systemd knows that the device is ready
 
-	mu     sync.Mutex
-	ending bool // guarded by mu
-	now    *exec.Cmd
+	mu      sync.Mutex
+	ending  bool // guarded by mu, as is what follows
+	now     *exec.Cmd
+	renewed bool // it is the program that lies at path by now
+	serves  bool // it has said so
+}
+
+// pathOf is where this program lies, which may be another one soon.
+func pathOf() string {
+	path, err := os.Executable()
+	if err != nil {
+		return thisProgram
+	}
+	return path
+}
+
+// ready is told that a device process serves.
+func (c *kept) ready() {
+	c.mu.Lock()
+	c.serves = true
+	c.mu.Unlock()
+	if c.told {
+		return
+	}
+	c.told = true
+	if err := sayReady(); err != nil {
+		c.log.WithError(err).Warn("systemd isn't told that the device is ready")
+	}
+}
+
+// renew has the next device process be the program that lies by then where this one lay.
+func (c *kept) renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.renewed, c.serves = true, true
+}
+
+// program is what the next device process executes: another version only as long as that serves.
+func (c *kept) program() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.renewed && !c.serves {
+		c.log.Warnf("the program at %s didn't go on: this version does", c.path)
+		c.renewed = false
+	}
+	c.serves = false
+	if c.renewed {
+		return c.path
+	}
+	return self()
 }
 
 // run has one device process follow the other on a thread that lives as long: the kernel ends the
@@ -96,7 +141,7 @@ func (c *kept) run(k *keeper.Keeper) error {
 
 // start implements keeper.Config.
 func (c *kept) start(control *os.File) (keeper.Child, error) {
-	cmd := exec.Command(self(), append([]string{"device"}, c.args...)...)
+	cmd := exec.Command(c.program(), append([]string{"device"}, c.args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
 	// A signal of the terminal's is for this process, which passes it on.

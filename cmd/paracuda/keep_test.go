@@ -43,10 +43,16 @@ type keptVM struct {
 // newKeptVM starts the device, and a driver that has greeted it.
 func newKeptVM(t *testing.T, options ...string) *keptVM {
 	t.Helper()
+	return newKeptVMOf(t, os.Args[0], options...)
+}
+
+// newKeptVMOf does so with the program that lies there.
+func newKeptVMOf(t *testing.T, program string, options ...string) *keptVM {
+	t.Helper()
 	dir := t.TempDir()
 	v := &keptVM{t: t, socket: filepath.Join(dir, "vm.sock"),
 		control: filepath.Join(dir, "control"), log: &lines{}, ended: make(chan error, 1)}
-	v.keeper = exec.Command(os.Args[0], append([]string{"device", "--gpu", "soft", "--keeper", "on",
+	v.keeper = exec.Command(program, append([]string{"device", "--gpu", "soft", "--keeper", "on",
 		"--set", "channels=2", "--socket-path", v.socket, "--control", v.control}, options...)...)
 	v.keeper.Stderr, v.keeper.SysProcAttr = v.log, endsWithTest()
 	if err := v.keeper.Start(); err != nil {

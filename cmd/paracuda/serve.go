@@ -81,7 +81,12 @@ func (o *deviceOptions) serve() error {
 		endStderr()
 		return errors.Join(err, out.close())
 	}
-	endChildren := sync.OnceFunc(func() { home.end(); endStderr() })
+	endChildren := sync.OnceFunc(func() {
+		if !before.left() {
+			home.end()
+		}
+		endStderr()
+	})
 	defer endChildren()
 	s := &server{
 		gpu: gpu, log: log, options: vhostuser.Options{Log: log}, before: before,
@@ -105,8 +110,8 @@ func (o *deviceOptions) serve() error {
 	}
 	s.dev = device.New(device.Config{
 		Ledger: page, Usage: home.memory,
-		Build: version,
-		GPU:   gpu, Settings: o.settings, Generation: before.generation(), Log: log,
+		Build: version, Replace: before.replace(),
+		GPU: gpu, Settings: o.settings, Generation: before.generation(), Log: log,
 		Sequence: before.sequence(), Remains: before.remains, Notes: before.notes,
 		Suspended: before.suspended(), Ordered: before.ordered(),
 		Left: before.notes.Find(home.left, int(o.settings.Space.Channels), log),
@@ -133,6 +138,7 @@ type server struct {
 	log     *logrus.Entry
 	ending  ending
 	before  *before
+	isReady bool
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 }
 
@@ -146,8 +152,10 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	}
 	if door != nil {
 		defer door.Close()
-		if err := s.before.ready(); err != nil {
-			return err
+		if conn == nil {
+			if err := s.ready(); err != nil {
+				return err
+			}
 		}
 	}
 	if err := o.confineSelf(s.log); err != nil {
@@ -222,6 +230,15 @@ func (s *server) hasDriver() bool {
 	return watch != nil && watch.HasDriver()
 }
 
+// ready says, once, that front ends can connect, or that the one that is there is served.
+func (s *server) ready() error {
+	if s.isReady {
+		return nil
+	}
+	s.isReady = true
+	return s.before.ready()
+}
+
 func (s *server) say(text string) {
 	loglimit.Keep(s.log).WithFields(logrus.Fields{"gpu": s.gpu, "version": version}).Info(text)
 }
@@ -242,6 +259,9 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 	session, again, err := s.before.session(conn, s.dev, options)
 	if err != nil {
 		return false, fmt.Errorf("start the session: %w", err)
+	}
+	if err := s.ready(); err != nil {
+		return false, err
 	}
 	if again {
 		s.say("goes on with the front end of the device process before this one")

@@ -47,9 +47,11 @@ type Config struct {
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
-	Spawn      Spawner
-	Timeouts   Timeouts
-	Clock      pace.Clock // for the pace of starts; nil: the real one
+	// Replace has another device process take this one's place, which is killed; nil: none can.
+	Replace  func() error
+	Spawn    Spawner
+	Timeouts Timeouts
+	Clock    pace.Clock // for the pace of starts; nil: the real one
 	// Gate is through which an arbiter tells the VM's workers whether they may give the GPU work;
 	// nil: nobody does. It stays the caller's, and must be open for as long as there are workers.
 	Gate *gate.Page

@@ -54,6 +54,9 @@ func (c *Client) Drop(number uint32) error { return send(c.conn, message{drop, n
 // DropAll has nothing kept: the process may end.
 func (c *Client) DropAll() error { return send(c.conn, message{dropAll, 0, -1}) }
 
+// Replace has another process take this one's place, which is killed.
+func (c *Client) Replace() error { return send(c.conn, message{replace, 0, -1}) }
+
 // Ready says that the process serves.
 func (c *Client) Ready() error { return send(c.conn, message{ready, 0, -1}) }
 

@@ -6,8 +6,9 @@
 //
 // A child gives descriptors to keep, each under a number that it chooses, and takes them back. The
 // next child gets all that is kept, before anything else. A child that ends while nothing is kept
-// for it has ended for good; otherwise it has crashed, however it ended, and is replaced. The first
-// child says when it is ready, for those who wait for the service, which all children are in turn.
+// for it has ended for good; otherwise it has crashed, however it ended, and is replaced. A child
+// may also ask to be: that is no crash. Each child says when it is ready, for those who wait for
+// the service, which all children are in turn.
 //
 // # Messages
 //
@@ -15,7 +16,7 @@
 // What a child has sent before it died counts. A child needn't wait until its message is read.
 //
 //	to the child:  1 kept (a descriptor), for each; then 2 begin (number: of crashes so far)
-//	to the keeper: 3 keep (a descriptor), 4 drop, 5 drop all, 6 ready (once)
+//	to the keeper: 3 keep (a descriptor), 4 drop, 5 drop all, 6 ready, 7 replace
 //
 // # Trust
 //

@@ -53,10 +53,12 @@ type Config struct {
 	// Pause is before the second of them, and doubles from one to the next: the first is followed
 	// at once. 0: the default.
 	Pause time.Duration
-	// Ready is called once, when a child says that it is ready; nil: nothing is.
+	// Ready is called when a child says that it is ready; nil: nothing is.
 	Ready func()
-	Log   logrus.FieldLogger
-	Clock pace.Clock // nil: the real one
+	// Replacing is called before a child is killed that is to be replaced; nil: nothing is.
+	Replacing func()
+	Log       logrus.FieldLogger
+	Clock     pace.Clock // nil: the real one
 }
 
 // Keeper keeps one process alive.
@@ -104,6 +106,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // Replace ends the child, which isn't a crash: another one goes on.
 func (k *Keeper) Replace() {
+	if k.Replacing != nil {
+		k.Replacing()
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.child != nil {
@@ -260,10 +265,11 @@ func (k *Keeper) obey(m message) error {
 	case dropAll:
 		k.dropAll()
 	case ready:
-		if is := k.Ready; is != nil {
-			k.Ready = nil
-			is()
+		if k.Ready != nil {
+			k.Ready()
 		}
+	case replace:
+		k.Replace()
 	default:
 		handover.CloseFiles([]int{m.fd})
 		return fmt.Errorf("%w: kind %d from a child", errMessage, m.kind)

@@ -70,6 +70,12 @@ func live(life string) {
 		os.Exit(3)
 	case life == "four" && count[0] == 2:
 		panic("a bug")
+	case life == "asks" && count[0] == 8:
+		_ = c.DropAll()
+		os.Exit(3)
+	case life == "asks":
+		_ = c.Replace()
+		select {}
 	case life == "ready":
 		_, _ = c.Ready(), c.Ready()
 	case life == "waits":
@@ -284,7 +290,7 @@ func TestLast(t *testing.T) {
 	r.closed()
 }
 
-// TestReady: the first child that is ready is heard, and once.
+// TestReady: each child that is ready is heard, as often as it says so.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "ready")
@@ -293,8 +299,26 @@ func TestReady(t *testing.T) {
 	if err := r.Run(context.Background()); !errors.Is(err, ErrCrashes) {
 		t.Errorf("Run: %v", err)
 	}
-	if heard != 1 {
+	if heard != 2*DefaultCrashes {
 		t.Errorf("heard %d times", heard)
+	}
+}
+
+// TestChildAsksToBeReplaced, which is no crash.
+func TestChildAsksToBeReplaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "asks")
+	told := 0
+	r.Replacing = func() { told++ }
+	err := r.Run(context.Background())
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("Run: %v, want how the last one ended", err)
+	}
+	r.says("12345678")
+	r.closed()
+	if told != 7 || len(r.crashes) != 0 || r.starts != 8 {
+		t.Errorf("told %d times of %d children, %d crashes", told, r.starts, len(r.crashes))
 	}
 }
 
@@ -356,7 +380,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"", nil}, {"\x04\x00\x00\x00\x00\x00\x00", nil},
 		{"\x04\x00\x00\x00\x00\x00\x00\x00x", nil},
-		{"\x00\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x07\x00\x00\x00\x00\x00\x00\x00", nil},
+		{"\x00\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x08\x00\x00\x00\x00\x00\x00\x00", nil},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", nil}, {"\x04\x00\x00\x00\x00\x00\x00\x00", []int{fd}},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd}},
 		{"\x03\x00\x00\x00\x00\x00\x00\x00", []int{fd, fd, fd}},

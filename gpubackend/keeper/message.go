@@ -24,6 +24,9 @@ const (
 	drop
 	dropAll
 	ready
+	replace
+
+	lastKind = replace
 )
 
 const messageBytes = 8
@@ -92,7 +95,7 @@ func parse(b, oob []byte, flags int) (message, error) {
 	}
 	if err == nil {
 		m.kind, m.number = kind(binary.LittleEndian.Uint32(b)), binary.LittleEndian.Uint32(b[4:])
-		if with := m.kind == kept || m.kind == keep; m.kind < kept || m.kind > ready ||
+		if with := m.kind == kept || m.kind == keep; m.kind < kept || m.kind > lastKind ||
 			with != (len(fds) == 1) {
 			err = fmt.Errorf("%w: kind %d with %d descriptors", errMessage, m.kind, len(fds))
 		}

@@ -7,8 +7,9 @@
 // # Facts
 //
 // They are in a checkpoint, little-endian: u32 version (2), u32 generation, u32 sequence of the
-// settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), then a line
-// "KEY=VALUE\n" for each setting that was changed while the VM ran. Version 1 had no flags.
+// settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), u32 version of the
+// protocol with the guest's driver, then a line "KEY=VALUE\n" for each setting that was changed
+// while the VM ran. Version 1 had neither flags nor protocol.
 //
 // # Trust
 //
@@ -78,8 +79,9 @@ var ErrFacts = errors.New("bad facts of a process before this one")
 
 const (
 	version     = 2
-	headBytes   = 16
+	headBytes   = 20
 	flagsAt     = 12 // where the head of version 1 ended
+	protocolAt  = 16
 	maxText     = 32 << 10
 	maxSettings = 256
 )
@@ -90,6 +92,7 @@ type Facts struct {
 	Sequence   uint32   // of the settings that it was told
 	Suspended  bool     // the VM is
 	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
+	Protocol   uint32   // version of that with the driver; 0: that wasn't noted
 	Settings   []string // KEY=VALUE, that were changed
 }
 
@@ -159,6 +162,7 @@ func (r *Remains) create() (err error) {
 	if r.file, err = checkpoint.Create(headBytes + maxText); err != nil {
 		return err
 	}
+	r.facts.Protocol = wire.Version
 	if err := r.file.Write(r.facts.append(nil)); err != nil {
 		return err
 	}
@@ -166,7 +170,7 @@ func (r *Remains) create() (err error) {
 }
 
 func (f *Facts) append(b []byte) []byte {
-	for _, v := range []uint32{version, f.Generation, f.Sequence, f.flags()} {
+	for _, v := range []uint32{version, f.Generation, f.Sequence, f.flags(), f.Protocol} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	for _, s := range f.Settings {
@@ -192,6 +196,7 @@ func (f *Facts) parse(b []byte) error {
 		if flags&^(flagSuspended|flagOrdered) != 0 {
 			return fmt.Errorf("%w: flags %#x", ErrFacts, flags)
 		}
+		f.Protocol = binary.LittleEndian.Uint32(b[protocolAt:])
 		f.Suspended, f.Ordered = flags&flagSuspended != 0, flags&flagOrdered != 0
 	}
 	text := string(b[head:])

@@ -113,7 +113,7 @@ func TestBadFacts(t *testing.T) {
 	t.Parallel()
 	good := string((&Facts{Generation: 1, Sequence: 2, Settings: []string{"a=1"}}).append(nil))
 	for what, state := range map[string]string{
-		"nothing": "", "short": good[:15], "version 3": "\x03" + good[1:],
+		"nothing": "", "short": good[:19], "version 3": "\x03" + good[1:],
 		"no version": "\x00" + good[1:], "short of version 1": "\x01" + good[1:11],
 		"flags":          good[:12] + "\x04" + good[13:],
 		"no end of line": good + "b=2", "too long": good + strings.Repeat("x", maxText) + "\n",
@@ -164,14 +164,15 @@ func TestWithoutAKeeper(t *testing.T) {
 // TestFactsOfVersion1, as programs before this one wrote them.
 func TestFactsOfVersion1(t *testing.T) {
 	t.Parallel()
-	want := Facts{Generation: 7, Sequence: 3, Suspended: true, Settings: []string{"a=1"}}
+	want := Facts{Generation: 7, Sequence: 3, Suspended: true, Protocol: 9,
+		Settings: []string{"a=1"}}
 	b := want.append(nil)
 	var is Facts
 	if err := is.parse(b); err != nil || !reflect.DeepEqual(is, want) {
 		t.Errorf("%+v, %v", is, err)
 	}
-	old := append(append([]byte{1}, b[1:12]...), b[16:]...)
-	want.Suspended, is = false, Facts{}
+	old := append(append([]byte{1}, b[1:12]...), b[20:]...)
+	want.Suspended, want.Protocol, is = false, 0, Facts{}
 	if err := is.parse(old); err != nil || !reflect.DeepEqual(is, want) {
 		t.Errorf("of version 1: %+v, %v", is, err)
 	}

@@ -18,8 +18,8 @@
 // # Trust
 //
 // A state comes from a process that crashed. One that names what isn't kept, or twice, is refused;
-// the rest is for vhostuser.Restore to refuse. Then nothing is kept any more, and the front-end has
-// lost its device.
+// the rest is for vhostuser.Restore to refuse. What is kept stays so: a program of another version
+// may know what to do with it, and if none does, the keeper gives up soon.
 //
 // # Concurrency
 //
@@ -92,15 +92,7 @@ func Open(conn int, log logrus.FieldLogger) (*Keeping, error) {
 		err = k.takeOver(held)
 	}
 	if err != nil {
-		k.end()
-		for _, fd := range k.own {
-			handover.CloseFiles([]int{fd})
-		}
-		if k.file != nil {
-			_ = k.file.Close()
-		}
-		_ = client.Close()
-		return nil, err
+		return nil, errors.Join(err, k.Leave())
 	}
 	return k, nil
 }
@@ -234,7 +226,6 @@ func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostus
 		}
 	}
 	if err != nil {
-		k.end()
 		_ = sock.Close()
 	}
 	return s, err
@@ -344,6 +335,9 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 // Ready tells the keeper that the process serves.
 func (k *Keeping) Ready() error { return k.unlessEnded(k.client.Ready) }
 
+// Replace has another process take this one's place, which is killed.
+func (k *Keeping) Replace() error { return k.unlessEnded(k.client.Replace) }
+
 // Own takes the descriptors that the process before this one kept for the device, by number. They
 // are the caller's, and stay kept until they are dropped.
 func (k *Keeping) Own() map[uint32]int {
@@ -404,6 +398,12 @@ func (k *Keeping) end() {
 // Close has nothing kept any more, as when the front-end is gone for good: the process may end.
 func (k *Keeping) Close() error {
 	k.end()
+	return k.Leave()
+}
+
+// Leave is for a process that can't go on, and ends: what is kept is for another one, of another
+// version perhaps.
+func (k *Keeping) Leave() error {
 	if k.from != nil {
 		k.from.Close()
 	}
@@ -413,5 +413,9 @@ func (k *Keeping) Close() error {
 	for _, fd := range k.own {
 		handover.CloseFiles([]int{fd})
 	}
-	return errors.Join(k.file.Close(), k.client.Close())
+	var err error
+	if k.file != nil {
+		err = k.file.Close()
+	}
+	return errors.Join(err, k.client.Close())
 }

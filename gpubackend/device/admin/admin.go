@@ -33,6 +33,8 @@ type Request struct {
 	Resume  bool   `json:"resume,omitempty"`  // and in again
 	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
 	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
+	Replace bool   `json:"replace,omitempty"` // have another device process go on
+	Version bool   `json:"version,omitempty"` // ask which one this is
 }
 
 // Answer is one line of JSON back. Before it come others while a request goes on that takes long:
@@ -51,6 +53,8 @@ type Answer struct {
 	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
 	Written  bool              `json:"written,omitempty"`  // the file is: keep it
 	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
+	Version  string            `json:"version,omitempty"`  // of the device process
+	PID      int               `json:"pid,omitempty"`      // its number
 }
 
 // Program is a guest process that has a channel.
@@ -91,6 +95,10 @@ type VM struct {
 	SuspendTo func(f io.Writer, keep func() error, tell func(suspend.Progress)) (
 		suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
+	// Version is of the device process, and Replace has another one take its place, after which
+	// this one is killed; nil: none can.
+	Version string
+	Replace func() error
 	// Guard runs a part of this, which a fault of it doesn't outlive.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
@@ -136,6 +144,15 @@ func (v *VM) answer(c net.Conn) {
 		}
 	case r.Stats:
 		a = v.Stats()
+	case r.Version:
+		a.Version, a.PID = v.Version, os.Getpid()
+	case r.Replace && v.Replace == nil:
+		a.Error = "this device has no keeper, which would start another process: " +
+			"shut the VM down, and start the device anew"
+	case r.Replace:
+		if err := v.Replace(); err != nil { // the answer may not come
+			a.Error = err.Error()
+		}
 	case r.Suspend || r.Resume:
 		tell := func(p suspend.Progress) {
 			renew()
@@ -207,6 +224,11 @@ func dialAdmin(socket string) (net.Conn, error) {
 	return c, nil
 }
 
+// refusal is an answer that says why not.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
 // lastAnswer reads answers up to the last one.
 func lastAnswer(
 	socket string, c net.Conn, tell func(suspend.Progress), keep func() error,
@@ -217,7 +239,7 @@ func lastAnswer(
 		case err != nil:
 			return nil, fmt.Errorf("answer of %s: %w", socket, err)
 		case a.Error != "":
-			return nil, errors.New(a.Error)
+			return nil, refusal(a.Error)
 		case a.Written:
 			if err := keep(); err != nil {
 				return nil, err
