@@ -15,7 +15,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress migrations test \
+	stress stress-device migrations test \
 	demo install host-package walk-host-package guest-package release gpu-bundle \
 	gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
@@ -151,6 +151,10 @@ migrations: ## migrate a VM whose programs compute 100 times, with each release 
 	PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 120m -v -parallel 2 \
 		-run 'TestLiveMigration$$'
 
+stress-device: build ## kill a VM's device process under load, a thousand times each way
+	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \
+		-run 'TestDeviceProcessIsKilledUnderLoad|TestKilledInAChange' .
+
 fuzz: ## fuzz each target for FUZZTIME (1h): for the night
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
@@ -212,8 +216,9 @@ bench-start: build ## measure the start of programs, native and in a guest
 bench-share: build ## measure how VMs share a GPU, native and in guests
 	tests/bench/share
 
-bench-state: build ## measure how long a VM's device memory takes to move out and in
+bench-state: build ## measure how long device memory takes to move out and in, and a replacement
 	tests/bench/state
+	tests/bench/state --replace --rounds 20
 
 bench-memory: build ## measure what programs in a guest take of the host's memory
 	tests/bench/bench memory

@@ -71,6 +71,7 @@ func changePolicies(t *testing.T, p *policyRig) {
 
 // policyRig is a VM in which a program works without end.
 type policyRig struct {
+	pid    int // of paracuda run
 	socket string
 	limit  time.Duration
 	ended  chan struct{}
@@ -103,6 +104,7 @@ func startPolicyRigBy(t *testing.T, vm frontEnd, run []string, program ...string
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	p.pid = cmd.Process.Pid
 	go func() {
 		_ = cmd.Wait()
 		close(p.ended)

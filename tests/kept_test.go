@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+)
+
+// keptRounds is how often a device process is killed: PARACUDA_KILLS, or a few times.
+func keptRounds(t *testing.T, few int) int {
+	t.Helper()
+	n, err := strconv.Atoi(setting("PARACUDA_KILLS", strconv.Itoa(few)))
+	if err != nil || n < 1 {
+		t.Fatal("PARACUDA_KILLS isn't a number")
+	}
+	return n
+}
+
+// keptRig is a VM whose device has a keeper.
+type keptRig struct {
+	*policyRig
+	keeper, starter int // their numbers
+}
+
+// keptRun is how such a VM is started.
+var keptRun = []string{paracuda, "run", "--keeper", "on"}
+
+// startKept starts one in which a program computes and compares without end, and the other starts
+// and ends again and again; the VM ends if one of them fails.
+func startKept(t *testing.T, vm frontEnd, options ...string) *keptRig {
+	t.Helper()
+	const script = `"$0" 0 & first=$!
+while "$1" >/dev/null; do kill -0 $first || exit 1; done
+exit 1`
+	r := &keptRig{policyRig: startPolicyRigBy(t, vm, slices.Concat(keptRun, options), "sh", "-c",
+		script, filepath.Join(programs, "keeps"), filepath.Join(programs, follower))}
+	until(t, r.limit, "the program computes", func() bool { return r.progress(t) > 500 })
+	for _, child := range childrenOf(r.pid) {
+		if slices.Contains(commandOf(child), "--keeper") {
+			r.keeper = child
+		}
+	}
+	for _, device := range childrenOf(r.keeper) {
+		for _, starter := range childrenOf(device) { // it outlives its parent
+			r.starter = starter
+		}
+	}
+	if r.keeper == 0 || r.starter == 0 {
+		t.Fatal("there is no keeper, or nothing that starts workers")
+	}
+	return r
+}
+
+// childrenOf are the numbers of a process's children.
+func childrenOf(pid int) (children []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(text)) {
+			child, _ := strconv.Atoi(word)
+			children = append(children, child)
+		}
+	}
+	return children
+}
+
+// commandOf is a process's command line.
+func commandOf(pid int) []string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
+}
+
+// alive fails the test if the VM has ended, as it does when a program fails.
+func (r *keptRig) alive(t *testing.T) {
+	t.Helper()
+	select {
+	case <-r.ended:
+		t.Fatal("the VM has ended: a program failed")
+	default:
+	}
+}
+
+// progress is how many commands of the program that computes were executed; 0: it isn't there yet.
+func (r *keptRig) progress(t *testing.T) uint64 {
+	t.Helper()
+	r.alive(t)
+	a := r.ask(t)
+	if a == nil {
+		return 0
+	}
+	for _, p := range a.Programs {
+		if p.Name == "keeps" {
+			return p.Stats["commands"]
+		}
+	}
+	return 0
+}
+
+// ask is what the device process that is there now says; nil: it was killed meanwhile.
+func (r *keptRig) ask(t *testing.T) *admin.Answer {
+	t.Helper()
+	c := command(t, time.Minute, root, paracuda, "stats", "--json", r.socket)
+	var a admin.Answer
+	if c.exit != 0 || json.Unmarshal([]byte(c.stdout), &a) != nil {
+		return nil
+	}
+	return &a
+}
+
+// goesOn waits until the program has computed more.
+func (r *keptRig) goesOn(t *testing.T, when string) {
+	t.Helper()
+	var before uint64
+	until(t, time.Minute, when+": the device answers", func() bool {
+		before = r.progress(t)
+		return before != 0
+	})
+	until(t, time.Minute, when+": the program computes", func() bool {
+		return r.progress(t) > before+100
+	})
+}
+
+// kill has the keeper kill the device process (SIGKILL), which isn't a crash: those are bounded.
+func (r *keptRig) kill() { _ = syscall.Kill(r.keeper, syscall.SIGUSR2) }
+
+// killAfter does so in a moment.
+func (r *keptRig) killAfter(most time.Duration) (killed <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		time.Sleep(rand.N(most))
+		r.kill()
+	}()
+	return done
+}
+
+// takes are the descriptors of each of the VM's processes, by role, and how many processes have it.
+func (r *keptRig) takes(t *testing.T) map[string]int {
+	t.Helper()
+	all := map[string]int{}
+	var count func(pid int)
+	count = func(pid int) {
+		words := commandOf(pid)
+		if len(words) < 2 {
+			return
+		}
+		files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		all[words[1]+" descriptors"] += len(files)
+		all[words[1]+" processes"]++
+		for _, child := range childrenOf(pid) {
+			count(child)
+		}
+	}
+	count(r.keeper)
+	count(r.starter)
+	return all
+}
+
+// settled are takes when the program that starts and ends is at its end: the least of each.
+func (r *keptRig) settled(t *testing.T) map[string]int {
+	t.Helper()
+	var least map[string]int
+	for range 500 {
+		now := r.takes(t)
+		if least == nil {
+			least = now
+		}
+		for what, n := range now {
+			if was, is := least[what]; is {
+				least[what] = min(was, n)
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return least
+}
+
+// uneven is how much more there may be at a moment, as a program starts or ends. What grows with
+// the rounds is more.
+const uneven = 4
+
+// TestDeviceProcessIsKilledUnderLoad kills it again and again, at any moment, while a program
+// computes and others start and end: none of them notices, and nothing grows.
+func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		r := startKept(t, vm)
+		r.kill()
+		r.goesOn(t, "the first time")
+		before := r.settled(t)
+		few := 40
+		if vm.name == "qemu" {
+			few = 10
+		}
+		for i := range keptRounds(t, few) {
+			<-r.killAfter(150 * time.Millisecond)
+			if i%5 == 0 {
+				r.goesOn(t, fmt.Sprintf("round %d", i))
+			}
+		}
+		r.goesOn(t, "at the end")
+		for what, n := range r.settled(t) {
+			if n > before[what]+uneven {
+				t.Errorf("%s: %d, and after the rounds %d", what, before[what], n)
+			}
+		}
+	})
+}
+
+// TestKilledInAChange kills the device process in the middle of suspend and resume: the VM is in
+// either state then, and can be brought to the other.
+func TestKilledInAChange(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		r := startKept(t, vm)
+		few := 20
+		if vm.name == "qemu" {
+			few = 5
+		}
+		seen := map[string]int{}
+		for i := range keptRounds(t, few) {
+			name := "suspend"
+			if r.state(t) == "suspended" {
+				name = "resume"
+			}
+			killed := r.killAfter(60 * time.Millisecond)
+			command(t, time.Minute, root, paracuda, name, r.socket) // may fail
+			<-killed
+			now := r.state(t)
+			seen[name+" then "+now]++
+			if i%4 == 3 && now == "suspended" {
+				r.must(t, "resume")
+				now = "running"
+			}
+			if now == "running" {
+				r.goesOn(t, fmt.Sprintf("round %d", i))
+			}
+		}
+		t.Logf("%v", seen)
+		if r.state(t) == "suspended" {
+			r.must(t, "resume")
+		}
+		r.goesOn(t, "at the end")
+	})
+}
+
+// state is the VM's, when no change is under way.
+func (r *keptRig) state(t *testing.T) (state string) {
+	t.Helper()
+	until(t, time.Minute, "the device says whether it is suspended", func() bool {
+		r.alive(t)
+		a := r.ask(t)
+		if a == nil || a.State == nil {
+			return false
+		}
+		state = string(a.State.State)
+		return state == "running" || state == "suspended"
+	})
+	return state
+}
