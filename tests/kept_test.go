@@ -37,15 +37,15 @@ type keptRig struct {
 // keptRun is how such a VM is started.
 var keptRun = []string{paracuda, "run", "--keeper", "on"}
 
-// startKept starts one in which a program computes and compares without end, and the other starts
+// startKept starts one in which a program computes and compares without end, and another one starts
 // and ends again and again; the VM ends if one of them fails.
-func startKept(t *testing.T, vm frontEnd, options ...string) *keptRig {
+func startKept(t *testing.T, vm frontEnd, other string) *keptRig {
 	t.Helper()
 	const script = `"$0" 0 & first=$!
 while "$1" >/dev/null; do kill -0 $first || exit 1; done
 exit 1`
-	r := &keptRig{policyRig: startPolicyRigBy(t, vm, slices.Concat(keptRun, options), "sh", "-c",
-		script, filepath.Join(programs, "keeps"), filepath.Join(programs, follower))}
+	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, "sh", "-c",
+		script, filepath.Join(programs, "keeps"), filepath.Join(programs, other))}
 	until(t, r.limit, "the program computes", func() bool { return r.progress(t) > 500 })
 	for _, child := range childrenOf(r.pid) {
 		if slices.Contains(commandOf(child), "--keeper") {
@@ -196,7 +196,7 @@ const uneven = 4
 func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		r := startKept(t, vm)
+		r := startKept(t, vm, follower)
 		r.kill()
 		r.goesOn(t, "the first time")
 		before := r.settled(t)
@@ -219,12 +219,33 @@ func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
 	})
 }
 
+// TestKilledWhileProgramsShare kills the device process at any moment, while processes of a program
+// share memory and pools by descriptors, which it has for them.
+func TestKilledWhileProgramsShare(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"shareable", "sharedpools", "ipc"} {
+		t.Run(program, func(t *testing.T) {
+			inEach(t, func(t *testing.T, vm frontEnd) {
+				r := startKept(t, vm, program)
+				few := 20
+				if vm.name == "qemu" {
+					few = 5
+				}
+				for range keptRounds(t, few) {
+					<-r.killAfter(150 * time.Millisecond)
+				}
+				r.goesOn(t, "at the end")
+			})
+		})
+	}
+}
+
 // TestKilledInAChange kills the device process in the middle of suspend and resume: the VM is in
 // either state then, and can be brought to the other.
 func TestKilledInAChange(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		r := startKept(t, vm)
+		r := startKept(t, vm, follower)
 		few := 20
 		if vm.name == "qemu" {
 			few = 5

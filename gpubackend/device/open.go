@@ -195,6 +195,7 @@ func (d *Device) handOver(c *channel, warm *workers.Worker, b *beginning) (
 		return nil, nil, err
 	}
 	w.Serve(c.index, b.Program)
+	d.exports.Serves(&w.Offers, c.index)
 	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	c.bare = b.arrives
 	c.unmet, c.unasked = false, false

@@ -19,12 +19,14 @@ import (
 // takeOver goes on with what the device process before this one left, before there is a front end.
 func (d *Device) takeOver(left takeover.Left) {
 	d.suspension.TakeOver(d.config.Suspended, len(left.Workers))
+	d.config.Notes.TakeObjects(d.exports, d.log)
 	for i := range left.Workers {
 		d.adopt(&left.Workers[i])
 	}
 	if m := left.Mover; m != nil {
 		d.movers.TakeOver(m.Proc, m.Conn)
 	}
+	d.exports.Rejoined()
 	d.movers.EndLeft(left.Rest)
 	d.accounts.DropOthers(left.Mover != nil)
 }
@@ -38,6 +40,7 @@ func (d *Device) adopt(x *takeover.Worker) {
 	c.queue.TakenOver(x.State)
 	w := d.workers.TakeOver(t, d.settings.Now().Policy, func(w *workers.Worker) {
 		c.worker = w
+		d.exports.Rejoin(&w.Offers, x.Channel)
 		d.accounts.TakeOver(w, x.Entry, x.PID)
 	})
 	d.run("taking over a worker", func() { d.meet(c, w) })

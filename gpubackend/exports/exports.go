@@ -15,6 +15,10 @@
 //
 // Workers and the guest. An offer that makes no sense is none, and offers, handles and their memory
 // are bounded, for each worker and in all.
+//
+// # Files
+//
+// exports.go, kept.go (they outlive this process).
 package exports
 
 import (
@@ -36,6 +40,10 @@ type Exports struct {
 	ids     uint64 // given to objects
 	imports uint32 // given to imports
 	bounds  exportBounds
+
+	store  Store           // keeps all this for another process; nil: none does
+	slots  [Slots]bool     // that have files
+	before map[int]*Worker // of a process before this one, by channel, which haven't rejoined
 }
 
 // Held is how many handles there are, and how much memory they hold.
@@ -50,6 +58,7 @@ func (e *Exports) Held() (handles int, bytes uint64) {
 type Worker struct {
 	offers, handles int  // objects that it has offered and nobody exported, and handles of others
 	ended           bool // it is gone
+	channel         int  // that it serves
 }
 
 // offer is whose object, and its number.
@@ -63,6 +72,7 @@ type exported struct {
 	handover.Object
 	worker  *Worker // nil once it is gone
 	file    int     // -1 for none
+	slot    int     // in which the file is kept; -1: it isn't
 	handles int
 }
 
@@ -88,6 +98,7 @@ func boundsOf(files int) exportBounds {
 // New makes the exports of a process that may have so many files.
 func New(files int) *Exports {
 	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
+		before: map[int]*Worker{},
 		bounds: boundsOf(files)}
 }
 
@@ -115,13 +126,17 @@ func (e *Exports) add(x *exported) (unused []int) {
 	if e.offers[key] != nil || x.worker.ended {
 		return []int{x.file}
 	}
+	var oldest *exported
 	if x.worker.offers >= e.bounds.offers {
-		unused = append(unused, e.dropOldest(x.worker))
+		oldest = e.dropOldest(x.worker)
+		unused = append(unused, oldest.file)
 	}
 	e.ids++
 	x.ID, x.Own, x.Import = e.ids, false, 0
 	x.worker.offers++
+	e.keepFile(x)
 	e.offers[key] = x
+	e.note(oldest)
 	return unused
 }
 
@@ -136,11 +151,12 @@ func (e *Exports) withdraw(w *Worker, number uint32) int {
 	}
 	delete(e.offers, offer{w, number})
 	w.offers--
+	e.note(x)
 	return x.file
 }
 
-// dropOldest forgets a worker's oldest offer that has no handle, and returns its file.
-func (e *Exports) dropOldest(w *Worker) int {
+// dropOldest forgets a worker's oldest offer that has no handle, and returns it.
+func (e *Exports) dropOldest(w *Worker) *exported {
 	var oldest *exported
 	for key, x := range e.offers {
 		if key.worker == w && x.handles == 0 && (oldest == nil || x.ID < oldest.ID) {
@@ -149,7 +165,7 @@ func (e *Exports) dropOldest(w *Worker) int {
 	}
 	delete(e.offers, offer{w, oldest.Number})
 	w.offers--
-	return oldest.file
+	return oldest
 }
 
 // Claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
@@ -180,6 +196,7 @@ func (e *Exports) give(x *exported, limit uint64) (handle, status uint32) {
 	x.handles++
 	x.worker.handles++
 	e.handles[e.last] = x
+	e.note()
 	return e.last, wire.StatusOk
 }
 
@@ -203,6 +220,7 @@ func (e *Exports) Take(
 	e.imports++
 	o = x.Object
 	o.Own, o.Import = x.worker == by, e.imports
+	e.note()
 	return o, file, wire.StatusOk
 }
 
@@ -216,6 +234,11 @@ func (e *Exports) Release(handle uint32) (status uint32) {
 	}
 	delete(e.handles, handle)
 	last := e.drop(x)
+	if last {
+		e.note(x)
+	} else {
+		e.note()
+	}
 	e.mu.Unlock()
 	if last {
 		handover.CloseFiles([]int{x.file})
@@ -243,6 +266,7 @@ func (e *Exports) Ended(w *Worker) {
 	e.mu.Lock()
 	w.ended = true
 	var unused []int
+	var gone []*exported
 	for key, x := range e.offers {
 		if key.worker != w {
 			continue
@@ -250,9 +274,10 @@ func (e *Exports) Ended(w *Worker) {
 		delete(e.offers, key)
 		x.worker = nil
 		if x.handles == 0 {
-			unused = append(unused, x.file)
+			unused, gone = append(unused, x.file), append(gone, x)
 		}
 	}
+	e.note(gone...)
 	e.mu.Unlock()
 	handover.CloseFiles(unused)
 }
@@ -261,12 +286,14 @@ func (e *Exports) Ended(w *Worker) {
 func (e *Exports) Clear() {
 	e.mu.Lock()
 	var unused []int
+	var gone []*exported
 	for handle, x := range e.handles {
 		delete(e.handles, handle)
 		if e.drop(x) {
-			unused = append(unused, x.file)
+			unused, gone = append(unused, x.file), append(gone, x)
 		}
 	}
+	e.note(gone...)
 	e.mu.Unlock()
 	handover.CloseFiles(unused)
 }

@@ -56,11 +56,16 @@ const (
 	Ledger         // in which children count device memory
 	Gate           // that tells workers whether it is their VM's turn: GateFiles of them
 
+	Objects = Gate + GateFiles // what programs have exported
+
 	states  Place = 64
 	records Place = states + wire.MaxChannels
 	workers Place = records + wire.MaxChannels
-	end     Place = workers + wire.MaxChannels
+	objects Place = workers + wire.MaxChannels
+	end     Place = objects + mostObjects
 )
+
+const mostObjects = 256
 
 // GateFiles is how many places the gate has, from Gate on.
 const GateFiles = handover.GateFiles
@@ -73,6 +78,10 @@ func Record(channel int) Place { return records + Place(channel) }
 
 // Worker is the place of the connection to a channel's worker.
 func Worker(channel int) Place { return workers + Place(channel) }
+
+// Object is the place of the file of something that programs have exported, by its number below
+// 256.
+func Object(number int) Place { return objects + Place(number) }
 
 // ErrFacts marks facts that can't be gone by.
 var ErrFacts = errors.New("bad facts of a process before this one")

@@ -60,6 +60,7 @@ type Notes struct {
 	remains *remains.Remains
 	roster  *roster.Roster
 	before  []roster.Child
+	objects objects
 
 	mu     sync.Mutex
 	places map[remains.Place]uint32 // whose connection is kept there, by number; guarded by mu
@@ -82,6 +83,7 @@ func Open(r *remains.Remains) (*Notes, error) {
 func (n *Notes) Close() {
 	if n != nil {
 		n.roster.Close()
+		n.objects.close()
 	}
 }
 

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exports
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Where a Store keeps them, objects and handles outlive this process: another one takes them over,
+// with the workers that offer them. A state is, little-endian: u32 version (1), u32 last handle,
+// u64 last id, u32 last import, u32 how many objects follow, then for each
+//
+//	u32 kind (1 memory, 2 pool), u32 number, u64 bytes, u64 GPU, u64 token, u64 id
+//	u32 channel of the worker that offers it, 0xffffffff once that is gone
+//	u32 slot of its file, 0xffffffff for none
+//	u32 how many handles follow, then each as u32
+//
+// A file is kept before a state names it, and dropped after the last one that does. Objects for
+// whose files there are no slots aren't kept, nor what a worker has offered in the moment in which
+// this process died: who asks for them finds none.
+
+// Store keeps what another process takes over. It is called with a lock held, and must not wait.
+type Store interface {
+	Write(state []byte)
+	Keep(slot, fd int)
+	Drop(slot int)
+}
+
+// Slots is how many files are kept.
+const Slots = 256
+
+const (
+	keptVersion = 1
+	none        = 0xffffffff
+	headBytes   = 24
+	objectBytes = 52
+)
+
+// MostState is the length of the longest state.
+const MostState = headBytes + Slots*objectBytes + (maxOffers*wire.MaxChannels)*objectBytes +
+	maxHandles*(4+objectBytes)
+
+// ErrState marks a state that can't be gone by.
+var ErrState = errors.New("bad state of exported objects")
+
+var little = binary.LittleEndian
+
+var kinds = []handover.ObjectKind{1: handover.ObjectMemory, 2: handover.ObjectPool}
+
+// KeepIn has what there is, and what changes, kept from now on.
+func (e *Exports) KeepIn(s Store) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store = s
+	e.note()
+}
+
+// Serves says which channel a worker serves, before it offers anything.
+func (e *Exports) Serves(w *Worker, channel int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w.channel = channel
+}
+
+// keepFile has the file of an object kept, if there is a slot for it.
+func (e *Exports) keepFile(x *exported) {
+	if x.slot = -1; e.store == nil || x.file < 0 {
+		return
+	}
+	if x.slot = slices.Index(e.slots[:], false); x.slot >= 0 {
+		e.slots[x.slot] = true
+		e.store.Keep(x.slot, x.file)
+	}
+}
+
+// note writes the state, and drops the files of objects that are gone.
+func (e *Exports) note(gone ...*exported) {
+	if e.store == nil {
+		return
+	}
+	e.store.Write(e.encode())
+	for _, x := range gone {
+		if x != nil && x.slot >= 0 {
+			e.store.Drop(x.slot)
+			e.slots[x.slot], x.slot = false, -1
+		}
+	}
+}
+
+// all are the objects that there are, with their handles.
+func (e *Exports) all() map[*exported][]uint32 {
+	all := map[*exported][]uint32{}
+	for _, x := range e.offers {
+		all[x] = nil
+	}
+	for handle, x := range e.handles {
+		all[x] = append(all[x], handle)
+	}
+	return all
+}
+
+func (e *Exports) encode() []byte {
+	all := e.all()
+	b := little.AppendUint32(little.AppendUint32(nil, keptVersion), e.last)
+	b = little.AppendUint32(little.AppendUint64(b, e.ids), e.imports)
+	count := len(b)
+	b = little.AppendUint32(b, 0)
+	n := uint32(0)
+	for x, handles := range all {
+		if x.file >= 0 && x.slot < 0 {
+			continue
+		}
+		n++
+		channel, slot := uint32(none), uint32(none)
+		if x.worker != nil {
+			channel = uint32(x.worker.channel)
+		}
+		if x.slot >= 0 {
+			slot = uint32(x.slot)
+		}
+		b = little.AppendUint32(b, uint32(slices.Index(kinds, x.Kind)))
+		b = little.AppendUint32(b, x.Number)
+		for _, v := range []uint64{x.Bytes, x.GPU, x.Token, x.ID} {
+			b = little.AppendUint64(b, v)
+		}
+		for _, v := range append([]uint32{channel, slot, uint32(len(handles))}, handles...) {
+			b = little.AppendUint32(b, v)
+		}
+	}
+	little.PutUint32(b[count:], n)
+	return b
+}
+
+// TakeOver takes the state of a process before this one, and the files that it kept, by slot, all
+// of which it owns. Rejoin is called next for each worker that goes on.
+func (e *Exports) TakeOver(state []byte, files map[int]int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.decode(state, files)
+	if err != nil {
+		for _, x := range e.offers {
+			x.file = -1 // it is in files
+		}
+		clear(e.offers)
+		clear(e.handles)
+		e.slots, e.bytes, e.before = [Slots]bool{}, 0, map[int]*Worker{}
+	}
+	for _, x := range append(e.offered(), e.handled()...) {
+		if x.slot >= 0 {
+			delete(files, x.slot)
+		}
+	}
+	for _, fd := range files {
+		handover.CloseFiles([]int{fd})
+	}
+	return err
+}
+
+func (e *Exports) offered() (list []*exported) {
+	for _, x := range e.offers {
+		list = append(list, x)
+	}
+	return list
+}
+
+func (e *Exports) handled() (list []*exported) {
+	for _, x := range e.handles {
+		list = append(list, x)
+	}
+	return list
+}
+
+// decode reads a state, which may be any bytes.
+func (e *Exports) decode(b []byte, files map[int]int) error {
+	if len(b) < headBytes || little.Uint32(b) != keptVersion {
+		return fmt.Errorf("%w: not of version %d", ErrState, keptVersion)
+	}
+	e.last, e.ids, e.imports = little.Uint32(b[4:]), little.Uint64(b[8:]), little.Uint32(b[16:])
+	n := little.Uint32(b[20:])
+	b = b[headBytes:]
+	for range n {
+		if len(b) < objectBytes {
+			return fmt.Errorf("%w: it is cut off", ErrState)
+		}
+		handles := little.Uint32(b[48:])
+		if uint64(len(b)-objectBytes) < 4*uint64(handles) {
+			return fmt.Errorf("%w: %d handles", ErrState, handles)
+		}
+		if err := e.decodeObject(b[:objectBytes+4*handles], files); err != nil {
+			return err
+		}
+		b = b[objectBytes+4*handles:]
+	}
+	if len(b) > 0 {
+		return fmt.Errorf("%w: %d bytes too many", ErrState, len(b))
+	}
+	return nil
+}
+
+func (e *Exports) decodeObject(b []byte, files map[int]int) error {
+	kind, channel, slot := little.Uint32(b), little.Uint32(b[40:]), little.Uint32(b[44:])
+	handles := b[objectBytes:]
+	x := &exported{file: -1, slot: -1, Object: handover.Object{Number: little.Uint32(b[4:]),
+		Bytes: little.Uint64(b[8:]), GPU: little.Uint64(b[16:]), Token: little.Uint64(b[24:]),
+		ID: little.Uint64(b[32:])}}
+	if kind == 0 || kind >= uint32(len(kinds)) || channel != none && channel >= wire.MaxChannels ||
+		(kinds[kind] == handover.ObjectMemory) != (slot != none) ||
+		channel == none && len(handles) == 0 {
+		return fmt.Errorf("%w: kind %d, channel %d, slot %d", ErrState, kind, channel, slot)
+	}
+	x.Kind = kinds[kind]
+	if slot != none {
+		file, kept := files[int(slot)]
+		if slot >= Slots || e.slots[slot] || !kept {
+			return fmt.Errorf("%w: the file %d isn't kept, or is named twice", ErrState, slot)
+		}
+		x.slot, x.file, e.slots[slot] = int(slot), file, true
+	}
+	for i := 0; i < len(handles); i += 4 {
+		handle := little.Uint32(handles[i:])
+		if handle == 0 || e.handles[handle] != nil || len(e.handles) == maxHandles {
+			return fmt.Errorf("%w: handle %d twice, or too many", ErrState, handle)
+		}
+		e.handles[handle] = x
+		x.handles++
+	}
+	if x.handles > 0 {
+		e.bytes += x.Bytes
+	}
+	if channel == none {
+		return nil
+	}
+	return e.decodeOffer(x, int(channel))
+}
+
+// decodeOffer enters an object that a worker offers still.
+func (e *Exports) decodeOffer(x *exported, channel int) error {
+	w := e.before[channel]
+	if w == nil {
+		w = &Worker{channel: channel}
+		e.before[channel] = w
+	}
+	key := offer{w, x.Number}
+	if e.offers[key] != nil {
+		return fmt.Errorf("%w: channel %d offers number %d twice", ErrState, channel, x.Number)
+	}
+	x.worker = w
+	e.offers[key] = x
+	if w.handles += x.handles; x.handles == 0 {
+		w.offers++
+	}
+	return nil
+}
+
+// Rejoin says that a worker serves a channel which offered what is there of that channel's.
+func (e *Exports) Rejoin(w *Worker, channel int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w.channel = channel
+	was := e.before[channel]
+	if was == nil {
+		return
+	}
+	delete(e.before, channel)
+	w.offers, w.handles = was.offers, was.handles
+	for key, x := range e.offers {
+		if key.worker == was {
+			delete(e.offers, key)
+			x.worker = w
+			e.offers[offer{w, x.Number}] = x
+		}
+	}
+}
+
+// Rejoined says that no other worker goes on: what others offered is as if they had ended.
+func (e *Exports) Rejoined() {
+	e.mu.Lock()
+	before := e.before
+	e.before = map[int]*Worker{}
+	e.mu.Unlock()
+	for _, w := range before {
+		e.Ended(w)
+	}
+}
