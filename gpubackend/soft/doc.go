@@ -36,6 +36,7 @@
 //	output       what kernels print
 //	sharedevent  a page that processes share of an event
 //	ptx, decoded, simt  the parser, what it has read as instructions, and the processor
+//	loadstore    loads and stores of a warp
 //	sampler      how textures are read
 //	kernelheap, printf  malloc and messages of kernels
 //	scalar, lanes  what instructions compute, for one thread and for those of a warp
@@ -47,7 +48,7 @@
 // # Unsafe
 //
 // Memory is touched by address in space/window_unsafe.go and sharedevent/sharedevent_unsafe.go, and
-// in packages simt and sampler. Nowhere else.
+// in packages loadstore, lanes and sampler. Nowhere else.
 //
 // # Waiting
 //

@@ -42,7 +42,7 @@ func atomicOp(op string, t ptx.Type) (Op, scalar.Func) {
 
 // decodeAtom decodes atom and red.
 func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
-	decoded := Inst{Kind: KindExecute, More: d.more(More{})}
+	decoded := Inst{Kind: KindAccess, More: d.more(More{})}
 	decoded.Mem.Space = m.space()
 	m.ordering()
 	m.has("noftz")
@@ -53,7 +53,7 @@ func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
 		decoded.Mem.Space == ptx.Local {
 		return errType
 	}
-	decoded.Mem.Size = uint8(t.Size())
+	decoded.Mem.Size, decoded.Mem.Waits = uint8(t.Size()), true
 	args := in.Args
 	if in.Op == "red" {
 		args = append([]ptx.Operand{{Kind: ptx.Sink}}, args...)

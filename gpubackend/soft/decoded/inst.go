@@ -16,6 +16,8 @@ const (
 	KindCompute Kind = iota
 	// KindExecute is an operation of the warp's; it may fault, and only active lanes take part.
 	KindExecute
+	// KindAccess is an operation on memory; the same holds for it.
+	KindAccess
 	KindBranch
 	KindBranchIndex
 	KindCall
@@ -57,6 +59,8 @@ type Access struct {
 	Signed      bool
 	// Spin marks accesses by which programs wait for others.
 	Spin bool
+	// Waits marks those after which others get their turn sooner.
+	Waits bool
 }
 
 // More holds what only few instructions need.

@@ -185,25 +185,26 @@ func TestOperations(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want Op
+		kind Kind
 	}{
-		{"ld.global.u32 %r1, [%d1];", QuickAccess(AccessGlobal, Access32, false)},
-		{"st.global.u64 [%d1], %d2;", QuickAccess(AccessGlobal, Access64, true)},
-		{"ld.shared.s8 %h1, [%d1];", QuickAccess(AccessShared, AccessS8in16, false)},
-		{"st.shared.s8 [%r1], %r2;", QuickAccess(AccessShared32, AccessU8in32, true)},
-		{"ld.v2.u32 {%r1, %r2}, [%d1];", QuickAccess(AccessVector, Access32, false)},
-		{"ld.volatile.global.u32 %r1, [%d1];", OpLoad},
-		{"st.local.u32 [%d1], %r1;", OpStore},
-		{"atom.global.add.u32 %r1, [%d1], %r2;", OpAdd32},
-		{"atom.global.max.s64 %d1, [%d2], %d3;", OpUpdate64},
-		{"red.shared.add.u64 [%d2], %d3;", OpAdd64},
-		{"shfl.down.b32 %r1, %r2, %r3, %r4;", OpShuffleDown},
-		{"vote.ballot.b32 %r1, %p1;", OpBallot},
-		{"mov.u32 %r1, %clock_hi;", OpClock},
-		{"activemask.b32 %r1;", OpActiveMask},
-		{"membar.gl;", OpFence},
-		{"trap;", OpTrap},
+		{"ld.global.u32 %r1, [%d1];", QuickAccess(AccessGlobal, Access32, false), KindAccess},
+		{"st.global.u64 [%d1], %d2;", QuickAccess(AccessGlobal, Access64, true), KindAccess},
+		{"ld.shared.s8 %h1, [%d1];", QuickAccess(AccessShared, AccessS8in16, false), KindAccess},
+		{"st.shared.s8 [%r1], %r2;", QuickAccess(AccessShared32, AccessU8in32, true), KindAccess},
+		{"ld.v2.u32 {%r1, %r2}, [%d1];", QuickAccess(AccessVector, Access32, false), KindAccess},
+		{"ld.volatile.global.u32 %r1, [%d1];", OpLoad, KindAccess},
+		{"st.local.u32 [%d1], %r1;", OpStore, KindAccess},
+		{"atom.global.add.u32 %r1, [%d1], %r2;", OpAdd32, KindAccess},
+		{"atom.global.max.s64 %d1, [%d2], %d3;", OpUpdate64, KindAccess},
+		{"red.shared.add.u64 [%d2], %d3;", OpAdd64, KindAccess},
+		{"shfl.down.b32 %r1, %r2, %r3, %r4;", OpShuffleDown, KindExecute},
+		{"vote.ballot.b32 %r1, %p1;", OpBallot, KindExecute},
+		{"mov.u32 %r1, %clock_hi;", OpClock, KindExecute},
+		{"activemask.b32 %r1;", OpActiveMask, KindExecute},
+		{"membar.gl;", OpFence, KindExecute},
+		{"trap;", OpTrap, KindExecute},
 	} {
-		if in := decodeBody(t, regs, c.body); in.Kind != KindExecute || in.Op != c.want {
+		if in := decodeBody(t, regs, c.body); in.Kind != c.kind || in.Op != c.want {
 			t.Errorf("%s: kind %d, operation %d, want %d", c.body, in.Kind, in.Op, c.want)
 		}
 	}

@@ -26,7 +26,7 @@ func decodeMbarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 		f := func(a, _, _ uint64) uint64 { return a & MbarrierPending }
 		return d.compute("", f, in.Args, ptx.U32, ptx.B64)
 	}
-	decoded := Inst{Kind: KindExecute, Mem: Access{Space: space, Size: 8}}
+	decoded := Inst{Kind: KindAccess, Mem: Access{Space: space, Size: 8}}
 	one := ptx.Operand{Kind: ptx.Int, Value: 1}
 	switch op {
 	case "init":
@@ -42,7 +42,7 @@ func decodeMbarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 		if len(in.Args) != 3 && (len(in.Args) != 4 || op != "try_wait") {
 			return errOperands
 		}
-		decoded.Imm = scalar.Bit(parity)
+		decoded.Imm, decoded.Mem.Waits = scalar.Bit(parity), true
 		return d.emitMbarrier(decoded, OpMbarrierTest, &in.Args[0], in.Args[1], in.Args[2])
 	}
 	return errType

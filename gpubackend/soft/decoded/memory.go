@@ -73,7 +73,8 @@ func (d *decoder) access(in *ptx.Inst, m *modifiers, store bool) error {
 		return errOperands
 	}
 	access.Size, access.Signed = uint8(t.Size()), t.Signed()
-	decoded := Inst{Kind: KindExecute, Mem: access}
+	access.Waits = access.Spin && !store
+	decoded := Inst{Kind: KindAccess, Mem: access}
 	memory, value := in.Args[1], in.Args[0]
 	if store {
 		memory, value = value, memory
@@ -327,7 +328,7 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if len(in.Args) == 4 {
 		length = in.Args[3]
 	}
-	decoded := Inst{Kind: KindExecute, Op: OpCopyAsync, More: d.more(More{})}
+	decoded := Inst{Kind: KindAccess, Op: OpCopyAsync, More: d.more(More{})}
 	decoded.Mem.Space = ptx.Shared
 	if err := d.memoryOperand(&decoded, in.Args[0]); err != nil {
 		return err
@@ -354,7 +355,7 @@ func (d *decoder) copyArrive(in *ptx.Inst, m *modifiers) error {
 	if !m.has("arrive") || len(in.Args) != 1 {
 		return errOperands
 	}
-	decoded := Inst{Kind: KindExecute, Mem: Access{Space: m.space(), Size: 8}}
+	decoded := Inst{Kind: KindAccess, Mem: Access{Space: m.space(), Size: 8}}
 	if m.typ() != ptx.B64 {
 		return errType
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
@@ -42,9 +43,11 @@ type barrier struct {
 func (k *worker) newBlock() *block {
 	b := &block{worker: k, run: k.run}
 	threads := k.run.Block.Count()
-	b.shared, b.sharedBase = newBytes(k.run.sharedSize)
+	b.shared, b.sharedBase = loadstore.NewBytes(k.run.sharedSize)
 	for i := range uint32((threads + lanes.Count - 1) / lanes.Count) {
-		w := &warp{prog: k.run.prog, cache: &k.cache, block: b, index: i}
+		w := &warp{prog: k.run.prog, block: b, index: i}
+		w.Unit = loadstore.Unit{Cache: &k.cache, Shared: b.sharedBase, SharedSize: k.run.sharedSize,
+			Params: k.run.paramBase, ParamSize: uint64(len(k.run.Params)), Fail: w.failAt}
 		b.warps = append(b.warps, w)
 	}
 	return b

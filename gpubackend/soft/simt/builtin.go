@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 	"github.com/paracuda/paracuda/gpubackend/soft/printf"
 )
 
@@ -24,17 +25,17 @@ var builtinFuncs = [decoded.Builtins]builtinFunc{
 
 // argument is a lane's value of a parameter.
 func (w *warp) argument(value decoded.Value, lane int) uint64 {
-	return peek(w.localOf(value, lane), uint8(value.Size))
+	return loadstore.Peek(w.localOf(value, lane), uint8(value.Size))
 }
 
 func (w *warp) localOf(value decoded.Value, lane int) uintptr {
-	return w.localBase + uintptr(lane)*uintptr(w.localStride) + uintptr(w.frame.local+value.At)
+	return w.LocalBase + uintptr(lane)*uintptr(w.LocalStride) + uintptr(w.frame.local+value.At)
 }
 
 // result stores a lane's result if the call has one.
 func (w *warp) result(site *decoded.CallSite, lane int, value uint64) {
 	if len(site.Results) > 0 {
-		poke(w.localOf(site.Results[0], lane), uint8(site.Results[0].Size), value)
+		loadstore.Poke(w.localOf(site.Results[0], lane), uint8(site.Results[0].Size), value)
 	}
 }
 
@@ -82,11 +83,11 @@ const maxString = 1 << 16
 func (w *warp) text(addr uint64, lane int) (string, bool) {
 	var b bytes.Buffer
 	for b.Len() < maxString {
-		p := w.resolve(addr+uint64(b.Len()), lane, 1, false)
+		p := w.Resolve(addr+uint64(b.Len()), lane, 1, false)
 		if p == 0 {
 			return "", false
 		}
-		c := byte(peek(p, 1))
+		c := byte(loadstore.Peek(p, 1))
 		if c == 0 {
 			break
 		}
@@ -119,11 +120,11 @@ type laneReader struct {
 }
 
 func (r laneReader) Word(addr, size uint64) (word uint64, ok bool) {
-	p := r.w.resolve(addr, r.lane, size, false)
+	p := r.w.Resolve(addr, r.lane, size, false)
 	if p == 0 {
 		return 0, false
 	}
-	return peek(p, uint8(size)), true
+	return loadstore.Peek(p, uint8(size)), true
 }
 
 func (r laneReader) Text(addr uint64) (text string, ok bool) { return r.w.text(addr, r.lane) }

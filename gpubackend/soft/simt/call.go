@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 )
 
 // frame holds the registers of a call. Lanes that make a call together share it.
@@ -167,27 +168,28 @@ func (w *warp) ret(m uint32) bool {
 // copyLocal copies between places in the lanes' local memory.
 func (w *warp) copyLocal(to, from, size uint64, m uint32) {
 	for s := m; s != 0; s &= s - 1 {
-		base := w.localBase + uintptr(w.localStride)*uintptr(bits.TrailingZeros32(s))
-		copyBytes(base+uintptr(to), base+uintptr(from), size)
+		base := w.LocalBase + uintptr(w.LocalStride)*uintptr(bits.TrailingZeros32(s))
+		loadstore.CopyBytes(base+uintptr(to), base+uintptr(from), size)
 	}
 }
 
 // needLocal makes sure that each lane has size bytes of local memory, for which there may be no
 // memory of the host's.
 func (w *warp) needLocal(size uint64) bool {
-	if size <= w.localStride {
+	if size <= w.LocalStride {
 		return true
 	}
 	stride := localStride(size)
 	if !w.block.worker.takeLocal(w, stride) {
 		return false
 	}
-	slab, base := newBytes(stride * lanes.Count)
+	slab, base := loadstore.NewBytes(stride * lanes.Count)
 	for i := range uintptr(lanes.Count) {
-		if w.localStride > 0 {
-			copyBytes(base+i*uintptr(stride), w.localBase+i*uintptr(w.localStride), w.localStride)
+		if w.LocalStride > 0 {
+			loadstore.CopyBytes(base+i*uintptr(stride), w.LocalBase+i*uintptr(w.LocalStride),
+				w.LocalStride)
 		}
 	}
-	w.local, w.localBase, w.localStride = slab, base, stride
+	w.local, w.LocalBase, w.LocalStride = slab, base, stride
 	return true
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -39,7 +40,7 @@ func newDevice(tb testing.TB, size int) *device {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = syscall.Munmap(mem) })
-	d := &device{tb: tb, mem: mem, base: uint64(bytesOf(mem)), used: 4096}
+	d := &device{tb: tb, mem: mem, base: uint64(loadstore.BytesOf(mem)), used: 4096}
 	d.heap = kernelheap.New(d.alloc(1<<20), 1<<20, nil)
 	return d
 }

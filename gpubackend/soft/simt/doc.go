@@ -46,8 +46,7 @@
 //	              hostmemory.go (what it takes of the host's)
 //	registers     special.go (package lanes has them, and what computes on them)
 //	operations    exec.go (which function executes which) call.go warpop.go (among lanes)
-//	memory        memory.go memory_unsafe.go access_unsafe.go vector_unsafe.go avx_*.go
-//	              atomic.go mbarrier.go
+//	memory        package loadstore
 //	textures      texture.go texture_exec.go (package sampler reads them)
 //	built in      builtin.go (package kernelheap is their malloc, printf formats)
 //

@@ -120,14 +120,14 @@ func (k *worker) freeFrames() {
 // takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the
 // first was taken at the start.
 func (k *worker) takeLocal(w *warp, stride uint64) bool {
-	if w.localStride == 0 && stride == localStride(k.run.fn.LocalSize) && k.run.fn.LocalSize > 0 {
+	if w.LocalStride == 0 && stride == localStride(k.run.fn.LocalSize) && k.run.fn.LocalSize > 0 {
 		return true
 	}
 	if k.memory.Take(stride*lanes.Count+slabBytes) != nil {
 		return false
 	}
-	if w.localStride > 0 {
-		k.memory.Give(w.localStride*lanes.Count + slabBytes)
+	if w.LocalStride > 0 {
+		k.memory.Give(w.LocalStride*lanes.Count + slabBytes)
 	}
 	return true
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/kernelheap"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 )
 
 // Dim is a size or position in three dimensions.
@@ -20,16 +21,6 @@ func (d Dim) Count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
 
 func (d Dim) String() string { return fmt.Sprintf("[%d,%d,%d]", d.X, d.Y, d.Z) }
 
-// Memory tells which device addresses are valid. It must be safe for
-// concurrent use, and need not be fast: results are cached per worker for the
-// time of a launch.
-type Memory interface {
-	// Lookup returns the range of valid addresses around addr. The range is
-	// mapped in this process at the same address for reading, and for writing
-	// where writable is set.
-	Lookup(addr uint64) (base, end uint64, writable, ok bool)
-}
-
 // A Launch is one execution of a kernel over a grid.
 type Launch struct {
 	Kernel *decoded.Kernel
@@ -39,7 +30,7 @@ type Launch struct {
 	SharedBytes uint32
 	// Params are the packed parameters, Kernel.ParamSize bytes.
 	Params []byte
-	Memory Memory
+	Memory loadstore.Memory
 	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
 	Heap *kernelheap.Heap
 	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such

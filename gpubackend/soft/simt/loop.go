@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 )
 
 // execute runs the current split until it ends, waits, or meets another one. It
@@ -28,6 +29,20 @@ func (w *warp) execute() bool {
 		case decoded.KindCompute:
 			if m != 0 {
 				in.Compute(w.Registers, &in.Operands, m|w.dead)
+			}
+			pc++
+			continue
+		case decoded.KindAccess:
+			if m != 0 {
+				w.pc = pc
+				loadstore.Accesses[in.Op](&w.Unit, in, m)
+				if in.Mem.Waits {
+					w.fuel -= spinCost
+				}
+				if w.fault != nil {
+					w.count(n)
+					return true
+				}
 			}
 			pc++
 			continue

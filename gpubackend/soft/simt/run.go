@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -65,7 +66,7 @@ type launchRun struct {
 // worker executes blocks on one goroutine.
 type worker struct {
 	run   *launchRun
-	cache memCache
+	cache loadstore.Cache
 	// frames are those of calls that are free, by function; made are all, and used says how many
 	// aren't free.
 	frames [][]*frame
@@ -127,9 +128,9 @@ func (l *Launch) prepare() (*launchRun, error) {
 	r.Params = append(make([]byte, 0, k.ParamSize+8), l.Params[:k.ParamSize]...)
 	if k.ParamSize > 0 {
 		// Parameters are read in their natural alignment.
-		slab, base := newBytes(uint64(k.ParamSize))
+		slab, base := loadstore.NewBytes(uint64(k.ParamSize))
 		r.paramSlab, r.paramBase = slab, base
-		copyBytes(base, bytesOf(r.Params), uint64(k.ParamSize))
+		loadstore.CopyBytes(base, loadstore.BytesOf(r.Params), uint64(k.ParamSize))
 	}
 	r.sharedVars = k.SharedVars
 	r.sharedSize = k.StaticShared + uint64(l.SharedBytes)
@@ -146,7 +147,7 @@ func (l *Launch) prepare() (*launchRun, error) {
 	}
 	r.blocks = l.Grid.Count()
 	if l.Cooperative {
-		r.workspace, r.workspaceBase = newBytes(workspaceSize)
+		r.workspace, r.workspaceBase = loadstore.NewBytes(workspaceSize)
 	}
 	r.setWorkers()
 	if r.StackBytes == 0 {
@@ -216,8 +217,9 @@ func (r *launchRun) work() {
 				Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
 		}
 	}()
-	k.cache.memory = r.Memory
-	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * scalar.Bit(r.Cooperative), true}
+	k.cache.Memory = r.Memory
+	k.cache.Own = loadstore.Range{Base: uint64(r.workspaceBase),
+		Size: workspaceSize * scalar.Bit(r.Cooperative), Writable: true}
 	b := k.newBlock()
 	for !r.stop.Load() {
 		n := r.next.Add(1) - 1

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 )
 
 // specialValue gives a special register that doesn't change while a block runs.
@@ -35,7 +36,7 @@ func ofReserved(at uint64) specialValue {
 // clearReserved has a block begin with reserved memory of zeros.
 func (b *block) clearReserved() {
 	if n := b.run.Kernel.Reserved; n > 0 {
-		clearBytes(b.sharedBase+uintptr(b.run.reservedAt), n)
+		loadstore.ClearBytes(b.sharedBase+uintptr(b.run.reservedAt), n)
 	}
 }
 

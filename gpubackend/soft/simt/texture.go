@@ -53,7 +53,7 @@ func (w *warp) texture(number uint64, lane int) *sampler.Texture {
 		return nil
 	}
 	for i := range t.Levels {
-		if m := &t.Levels[i]; !w.cache.covers(m.Base, m.Extent(t.TexelBytes()), false) {
+		if m := &t.Levels[i]; !w.Cache.Covers(m.Base, m.Extent(t.TexelBytes()), false) {
 			w.failAt(lane, cudaabi.ErrorIllegalAddress, "texture %#x of memory that isn't there",
 				number)
 			return nil
@@ -80,24 +80,10 @@ func (w *warp) surface(number uint64, lane int) *sampler.Surface {
 		w.failAt(lane, cudaabi.ErrorIllegalAddress, "unknown surface %#x", number)
 		return nil
 	}
-	if !w.cache.covers(s.Base, s.Extent(s.Texel), true) {
+	if !w.Cache.Covers(s.Base, s.Extent(s.Texel), true) {
 		w.failAt(lane, cudaabi.ErrorIllegalAddress, "surface %#x of memory that isn't there",
 			number)
 		return nil
 	}
 	return s
-}
-
-// covers tells whether all of a range is valid, and writable if so wanted.
-func (c *memCache) covers(addr, n uint64, write bool) bool {
-	for {
-		if !c.find(addr, 1) || write && !c.last.writable {
-			return false
-		}
-		got := c.last.base + c.last.size - addr
-		if got >= n {
-			return true
-		}
-		addr, n = addr+got, n-got
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
@@ -213,7 +214,7 @@ func execQuerySurface(w *warp, in *decoded.Inst, m uint32) {
 
 // locateSurface finds where the lanes' accesses of n bytes go. Lanes that go nowhere have address
 // 0. It is false after a fault.
-func (w *warp) locateSurface(in *decoded.Inst, n int64, m uint32, p *addresses) bool {
+func (w *warp) locateSurface(in *decoded.Inst, n int64, m uint32, p *loadstore.Addresses) bool {
 	op := in.More.Texture
 	var numbers [lanes.Count]uint64
 	var c coordinates
@@ -272,7 +273,7 @@ func locateOf(
 
 // execSurfaceLoad is suld.b. Beyond the edges there are zeros.
 func execSurfaceLoad(w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+	var p loadstore.Addresses
 	var r results
 	size := in.More.Texture.Size
 	if !w.locateSurface(in, int64(size)*int64(len(in.More.Regs)), m, &p) {
@@ -281,7 +282,7 @@ func execSurfaceLoad(w *warp, in *decoded.Inst, m uint32) {
 	for k := range in.More.Regs {
 		for rest := m; rest != 0; rest &= rest - 1 {
 			if i := bits.TrailingZeros32(rest) & (lanes.Count - 1); p[i] != 0 {
-				r[k][i] = peek(p[i]+uintptr(k)*uintptr(size), size)
+				r[k][i] = loadstore.Peek(p[i]+uintptr(k)*uintptr(size), size)
 			}
 		}
 	}
@@ -290,7 +291,7 @@ func execSurfaceLoad(w *warp, in *decoded.Inst, m uint32) {
 
 // execSurfaceStore is sust.b. Beyond the edges nothing is written.
 func execSurfaceStore(w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+	var p loadstore.Addresses
 	size := in.More.Texture.Size
 	if !w.locateSurface(in, int64(size)*int64(len(in.More.Regs)), m, &p) {
 		return
@@ -300,7 +301,7 @@ func execSurfaceStore(w *warp, in *decoded.Inst, m uint32) {
 		w.Load(reg, in.More.Widths[k], &v)
 		for rest := m; rest != 0; rest &= rest - 1 {
 			if i := bits.TrailingZeros32(rest) & (lanes.Count - 1); p[i] != 0 {
-				poke(p[i]+uintptr(k)*uintptr(size), size, v[i])
+				loadstore.Poke(p[i]+uintptr(k)*uintptr(size), size, v[i])
 			}
 		}
 	}

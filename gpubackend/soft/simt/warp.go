@@ -3,21 +3,21 @@
 package simt
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
-	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/loadstore"
 )
 
 // warp is 32 threads that execute together. The fields up to splits are those of the
 // split at work; the other splits of the warp are in splits.
 type warp struct {
-	lanes.Registers // of frame
+	loadstore.Unit // with the registers of frame
 
 	prog   *decoded.Program
-	cache  *memCache
 	block  *block
 	frame  *frame
 	pc     int32
@@ -42,9 +42,7 @@ type warp struct {
 	// root is the frame of the kernel, kept from block to block.
 	root *frame
 
-	local       []uint64
-	localBase   uintptr
-	localStride uint64
+	local []uint64 // keeps their local memory
 
 	issued, threadInsts uint64
 }
@@ -80,13 +78,6 @@ const (
 	spinCost    = 64
 	noLimit     = math.MaxInt32
 )
-
-// spent makes a turn shorter for a program that may be waiting for another.
-func (w *warp) spent(spin bool) {
-	if spin {
-		w.fuel -= spinCost
-	}
-}
 
 // push adds the current lanes in mask to the waiting splits.
 func (w *warp) push(s split) {
@@ -243,4 +234,16 @@ func (w *warp) run() {
 func (w *warp) count(n uint64) {
 	w.issued += n
 	w.threadInsts += n * uint64(bits.OnesCount32(w.active))
+}
+
+// failAt records a fault of the current instruction.
+func (w *warp) failAt(lane int, code int, format string, args ...any) {
+	if w.fault != nil {
+		return
+	}
+	line := w.prog.Code[w.pc].Line
+	w.fault = &Fault{Code: code,
+		Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
+			fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id,
+			w.tid(uint32(lane)))}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"golang.org/x/sys/cpu"

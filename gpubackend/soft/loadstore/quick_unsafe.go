@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"math/bits"
@@ -83,28 +83,28 @@ func spans[A uint32 | uint64](addr *[lanes.Count]A, off, base, size, n A, m uint
 // locateFast is locateAt for accesses that all fall into the range accessed last,
 // or into the block's shared or the threads' local memory. It reports false for
 // all others.
-func (w *warp) locateFast(
+func (u *Unit) locateFast(
 	a uint32, aw lanes.Width, off uint64, space ptx.Space, m uint32, n uint64, write bool,
-	p *addresses,
+	p *Addresses,
 ) bool {
 	var base, step uintptr
-	last := memRange{size: w.block.run.sharedSize, writable: true}
+	last := Range{Size: u.SharedSize, Writable: true}
 	switch space {
 	case ptx.Shared:
-		base = w.block.sharedBase
+		base = u.Shared
 	case ptx.Local:
-		base, step, last.size = w.localBase, uintptr(w.localStride), w.localStride
+		base, step, last.Size = u.LocalBase, uintptr(u.LocalStride), u.LocalStride
 	case ptx.Param:
 		return false
 	default:
-		last = w.cache.last
+		last = u.Cache.last
 	}
-	if write && !last.writable {
+	if write && !last.Writable {
 		return false
 	}
 	if aw == lanes.Width32 && space == ptx.Shared {
-		addr := w.U32(a)
-		if !inRange(addr, uint32(off), 0, uint32(last.size), uint32(n), m) {
+		addr := u.U32(a)
+		if !inRange(addr, uint32(off), 0, uint32(last.Size), uint32(n), m) {
 			return false
 		}
 		for i, x := range addr {
@@ -112,10 +112,10 @@ func (w *warp) locateFast(
 		}
 		return true
 	}
-	if aw != lanes.Width64 || !inRange(w.U64(a), off, last.base, last.size, n, m) {
+	if aw != lanes.Width64 || !inRange(u.U64(a), off, last.Base, last.Size, n, m) {
 		return false
 	}
-	for i, x := range w.U64(a) {
+	for i, x := range u.U64(a) {
 		p[i] = base + uintptr(i)*step + uintptr(x+off)
 	}
 	return true
@@ -153,91 +153,91 @@ func moveOut[M memType, R regType, A uint32 | uint64](
 	}
 }
 
-func loadGlobal[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
-	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+func loadGlobal[M memType, R regType](u *Unit, in *decoded.Inst, m uint32) {
+	addr, last, n := u.U64(in.A), &u.Cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
-	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.Imm, last.base, last.size, n, m) {
+	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.Imm, last.Base, last.Size, n, m) {
 		// SAFETY: the span has been checked.
-		*lanes.Of[R](w.Registers, in.D) = *(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm)))
+		*lanes.Of[R](u.Registers, in.D) = *(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm)))
 		return
 	}
-	if !inRange(addr, in.Imm, last.base, last.size, n, m) {
-		if w.turn(in, m) {
+	if !inRange(addr, in.Imm, last.Base, last.Size, n, m) {
+		if u.turn(in, m) {
 			goto again
 		}
-		execLoad(w, in, m)
+		execLoad(u, in, m)
 		return
 	}
-	moveIn[M](0, addr, in.Imm, lanes.Of[R](w.Registers, in.D), m)
+	moveIn[M](0, addr, in.Imm, lanes.Of[R](u.Registers, in.D), m)
 }
 
-func storeGlobal[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
-	addr, last, n := w.U64(in.A), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+func storeGlobal[M memType, R regType](u *Unit, in *decoded.Inst, m uint32) {
+	addr, last, n := u.U64(in.A), &u.Cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
-	if n == uint64(unsafe.Sizeof(R(0))) && last.writable &&
-		spans(addr, in.Imm, last.base, last.size, n, m) {
+	if n == uint64(unsafe.Sizeof(R(0))) && last.Writable &&
+		spans(addr, in.Imm, last.Base, last.Size, n, m) {
 		// SAFETY: the span has been checked.
-		*(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm))) = *lanes.Of[R](w.Registers, in.B)
+		*(*[lanes.Count]R)(at(uintptr(addr[0] + in.Imm))) = *lanes.Of[R](u.Registers, in.B)
 		return
 	}
-	if !last.writable || !inRange(addr, in.Imm, last.base, last.size, n, m) {
-		if w.turn(in, m) {
+	if !last.Writable || !inRange(addr, in.Imm, last.Base, last.Size, n, m) {
+		if u.turn(in, m) {
 			goto again
 		}
-		execStore(w, in, m)
+		execStore(u, in, m)
 		return
 	}
-	moveOut[M](0, addr, in.Imm, lanes.Of[R](w.Registers, in.B), m)
+	moveOut[M](0, addr, in.Imm, lanes.Of[R](u.Registers, in.B), m)
 }
 
 // turn makes the range that the first lane accesses the one that was accessed last. It returns
 // false if it is already, or there is none.
-func (w *warp) turn(in *decoded.Inst, m uint32) bool {
-	at, c := w.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.Imm, w.cache
-	return at-c.last.base >= c.last.size && c.find(at, 1)
+func (u *Unit) turn(in *decoded.Inst, m uint32) bool {
+	at, c := u.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.Imm, u.Cache
+	return at-c.last.Base >= c.last.Size && c.find(at, 1)
 }
 
-func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *decoded.Inst, m uint32) {
-	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
+func loadShared[M memType, R regType, A uint32 | uint64](u *Unit, in *decoded.Inst, m uint32) {
+	addr, size, n := lanes.Of[A](u.Registers, in.A), A(u.SharedSize),
 		A(unsafe.Sizeof(M(0)))
 	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.Imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
-		*lanes.Of[R](w.Registers,
-			in.D) = *(*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.Imm))))
+		*lanes.Of[R](u.Registers,
+			in.D) = *(*[lanes.Count]R)(at(u.Shared + uintptr(addr[0]+A(in.Imm))))
 		return
 	}
 	if !inRange(addr, A(in.Imm), 0, size, n, m) {
-		execLoad(w, in, m)
+		execLoad(u, in, m)
 		return
 	}
-	moveIn[M](w.block.sharedBase, addr, A(in.Imm), lanes.Of[R](w.Registers, in.D), m)
+	moveIn[M](u.Shared, addr, A(in.Imm), lanes.Of[R](u.Registers, in.D), m)
 }
 
-func storeShared[M memType, R regType, A uint32 | uint64](w *warp, in *decoded.Inst, m uint32) {
-	addr, size, n := lanes.Of[A](w.Registers, in.A), A(w.block.run.sharedSize),
+func storeShared[M memType, R regType, A uint32 | uint64](u *Unit, in *decoded.Inst, m uint32) {
+	addr, size, n := lanes.Of[A](u.Registers, in.A), A(u.SharedSize),
 		A(unsafe.Sizeof(M(0)))
 	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.Imm), 0, size, n, m) {
 		// SAFETY: the span has been checked.
-		to := (*[lanes.Count]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.Imm))))
-		*to = *lanes.Of[R](w.Registers, in.B)
+		to := (*[lanes.Count]R)(at(u.Shared + uintptr(addr[0]+A(in.Imm))))
+		*to = *lanes.Of[R](u.Registers, in.B)
 		return
 	}
 	if !inRange(addr, A(in.Imm), 0, size, n, m) {
-		execStore(w, in, m)
+		execStore(u, in, m)
 		return
 	}
-	moveOut[M](w.block.sharedBase, addr, A(in.Imm), lanes.Of[R](w.Registers, in.B), m)
+	moveOut[M](u.Shared, addr, A(in.Imm), lanes.Of[R](u.Registers, in.B), m)
 }
 
 // loadSharedWords is loadShared for words with the help of gather32AVX.
-func loadSharedWords(w *warp, in *decoded.Inst, m uint32) {
-	addr, off, size := w.U32(in.A), uint32(in.Imm), uint32(w.block.run.sharedSize)
+func loadSharedWords(u *Unit, in *decoded.Inst, m uint32) {
+	addr, off, size := u.U32(in.A), uint32(in.Imm), uint32(u.SharedSize)
 	switch {
 	case spans(addr, off, 0, size, 4, m):
 		// SAFETY: the span has been checked.
-		*w.U32(in.D) = *(*[lanes.Count]uint32)(at(w.block.sharedBase + uintptr(addr[0]+off)))
+		*u.U32(in.D) = *(*[lanes.Count]uint32)(at(u.Shared + uintptr(addr[0]+off)))
 	case m != lanes.All || size < 4 ||
-		!gather32AVX(w.U32(in.D), addr, w.block.sharedBase, off, size-4):
-		loadShared[uint32, uint32, uint32](w, in, m)
+		!gather32AVX(u.U32(in.D), addr, u.Shared, off, size-4):
+		loadShared[uint32, uint32, uint32](u, in, m)
 	}
 }

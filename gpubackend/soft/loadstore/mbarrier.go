@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
@@ -28,44 +28,43 @@ func mbarrierArrive(word, n uint64) uint64 {
 }
 
 // mbarriers locates the objects and performs f on each lane's.
-func (w *warp) mbarriers(in *decoded.Inst, m uint32, f func(lane int, word,
+func (u *Unit) mbarriers(in *decoded.Inst, m uint32, f func(lane int, word,
 	operand uint64) uint64) {
-	var p addresses
-	if !w.locateAt(in.A, in.AW, in.More.SourceOffset, in.Mem.Space, m, 8, true, &p) {
+	var p Addresses
+	if !u.locateAt(in.A, in.AW, in.More.SourceOffset, in.Mem.Space, m, 8, true, &p) {
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		lane := lanes.First(s)
-		word := peek(p[lane], 8)
-		if next := f(lane, word, w.Lane(in.B, in.BW, lane)); next != word {
-			poke(p[lane], 8, next)
+		word := Peek(p[lane], 8)
+		if next := f(lane, word, u.Lane(in.B, in.BW, lane)); next != word {
+			Poke(p[lane], 8, next)
 		}
 	}
 }
 
-func execMbarrierInit(w *warp, in *decoded.Inst, m uint32) {
-	w.mbarriers(in, m, func(_ int, _, count uint64) uint64 {
+func execMbarrierInit(u *Unit, in *decoded.Inst, m uint32) {
+	u.mbarriers(in, m, func(_ int, _, count uint64) uint64 {
 		count &= mbarrierCount
 		return count<<mbarrierExpected | count
 	})
 }
 
-func execMbarrierArrive(w *warp, in *decoded.Inst, m uint32) {
+func execMbarrierArrive(u *Unit, in *decoded.Inst, m uint32) {
 	var r [lanes.Count]uint64
-	w.mbarriers(in, m, func(lane int, word, count uint64) uint64 {
+	u.mbarriers(in, m, func(lane int, word, count uint64) uint64 {
 		r[lane] = word
 		return mbarrierArrive(word, count&0xffffffff)
 	})
 	if in.DW != 0 {
-		w.Store(in.D, in.DW, &r, m)
+		u.Store(in.D, in.DW, &r, m)
 	}
 }
 
 // execMbarrierTest tells whether the phase of a token, or of a parity, is over.
-func execMbarrierTest(w *warp, in *decoded.Inst, m uint32) {
+func execMbarrierTest(u *Unit, in *decoded.Inst, m uint32) {
 	var r [lanes.Count]uint64
-	w.spent(true)
-	w.mbarriers(in, m, func(lane int, word, token uint64) uint64 {
+	u.mbarriers(in, m, func(lane int, word, token uint64) uint64 {
 		phase := token >> mbarrierPhase
 		if in.Imm != 0 {
 			phase = token & 1
@@ -73,5 +72,8 @@ func execMbarrierTest(w *warp, in *decoded.Inst, m uint32) {
 		r[lane] = scalar.Bit(word>>mbarrierPhase != phase)
 		return word
 	})
-	w.Store(in.D, in.DW, &r, m)
+	u.Store(in.D, in.DW, &r, m)
 }
+
+// execMbarrierInval has nothing to do: what is in the object doesn't count any more.
+func execMbarrierInval(*Unit, *decoded.Inst, uint32) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"sync/atomic"
@@ -20,8 +20,8 @@ func at(p uintptr) unsafe.Pointer {
 // addressOf is the inverse of at, for memory that its owner keeps alive.
 func addressOf(p unsafe.Pointer) uintptr { return uintptr(p) }
 
-// peek reads size bytes.
-func peek(p uintptr, size uint8) uint64 {
+// Peek reads size bytes.
+func Peek(p uintptr, size uint8) uint64 {
 	switch size {
 	case 1:
 		return uint64(*(*uint8)(at(p)))
@@ -33,8 +33,8 @@ func peek(p uintptr, size uint8) uint64 {
 	return *(*uint64)(at(p))
 }
 
-// poke writes size bytes.
-func poke(p uintptr, size uint8, v uint64) {
+// Poke writes size bytes.
+func Poke(p uintptr, size uint8, v uint64) {
 	switch size {
 	case 1:
 		*(*uint8)(at(p)) = uint8(v)
@@ -57,7 +57,7 @@ func peekShared(p uintptr, size uint8) uint64 {
 	case 8:
 		return load64(p)
 	}
-	return peek(p, size)
+	return Peek(p, size)
 }
 
 func pokeShared(p uintptr, size uint8, v uint64) {
@@ -67,7 +67,7 @@ func pokeShared(p uintptr, size uint8, v uint64) {
 	case 8:
 		atomic.StoreUint64((*uint64)(at(p)), v)
 	default:
-		poke(p, size, v)
+		Poke(p, size, v)
 	}
 }
 
@@ -103,23 +103,23 @@ func add64(p uintptr, v uint64) uint64 { return atomic.AddUint64((*uint64)(at(p)
 
 func swap64(p uintptr, v uint64) uint64 { return atomic.SwapUint64((*uint64)(at(p)), v) }
 
-// copyBytes copies size bytes between places of one warp's memory.
-func copyBytes(to, from uintptr, size uint64) {
+// CopyBytes copies size bytes between places of one warp's memory.
+func CopyBytes(to, from uintptr, size uint64) {
 	// SAFETY: as for at; the decoder has laid out both places.
 	copy(unsafe.Slice((*byte)(at(to)), size), unsafe.Slice((*byte)(at(from)), size))
 }
 
-// clearBytes sets memory of one block to 0.
-func clearBytes(p uintptr, size uint64) {
+// ClearBytes sets memory of one block to 0.
+func ClearBytes(p uintptr, size uint64) {
 	// SAFETY: as for at; prepare has made room.
 	clear(unsafe.Slice((*byte)(at(p)), size))
 }
 
-// bytesOf returns the address of b's first byte; b must stay reachable.
-func bytesOf(b []byte) uintptr { return addressOf(unsafe.Pointer(unsafe.SliceData(b))) }
+// BytesOf returns the address of b's first byte; b must stay reachable.
+func BytesOf(b []byte) uintptr { return addressOf(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// newBytes is lanes.NewSlab with the address as a number.
-func newBytes(size uint64) ([]uint64, uintptr) {
+// NewBytes is lanes.NewSlab with the address as a number.
+func NewBytes(size uint64) ([]uint64, uintptr) {
 	slab, start := lanes.NewSlab(int(size))
 	return slab, addressOf(start)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"math/bits"
@@ -59,22 +59,21 @@ func atomicUpdate16(p uintptr, b, c uint64, f scalar.Func) uint64 {
 }
 
 // atomically performs an operation for one lane after the other.
-func atomically(perform atomicFunc) execFunc {
-	return func(w *warp, in *decoded.Inst, m uint32) { w.atomic(in, m, perform) }
+func atomically(perform atomicFunc) Func {
+	return func(u *Unit, in *decoded.Inst, m uint32) { u.atomic(in, m, perform) }
 }
 
-func (w *warp) atomic(in *decoded.Inst, m uint32, perform atomicFunc) {
-	var p addresses
+func (u *Unit) atomic(in *decoded.Inst, m uint32, perform atomicFunc) {
+	var p Addresses
 	var b, c, r [lanes.Count]uint64
-	if !w.locate(in, m, uint64(in.Mem.Size), true, &p) {
+	if !u.locate(in, m, uint64(in.Mem.Size), true, &p) {
 		return
 	}
-	w.spent(true)
-	w.Load(in.B, in.BW, &b)
-	w.Load(in.C, in.CW, &c)
+	u.Load(in.B, in.BW, &b)
+	u.Load(in.C, in.CW, &c)
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		r[i] = perform(p[i], b[i], c[i], in.More.Scalar)
 	}
-	w.Store(in.D, in.DW, &r, m)
+	u.Store(in.D, in.DW, &r, m)
 }

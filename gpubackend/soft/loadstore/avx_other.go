@@ -2,7 +2,7 @@
 
 //go:build !amd64
 
-package simt
+package loadstore
 
 import "github.com/paracuda/paracuda/gpubackend/soft/lanes"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
 	"math/bits"
@@ -13,25 +13,25 @@ import (
 
 // locateVector is locate for what locateFast knows, in the range that was accessed last or another
 // one.
-func (w *warp) locateVector(in *decoded.Inst, m uint32, n uint64, write bool, p *addresses) bool {
-	if w.locateFast(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p) {
+func (u *Unit) locateVector(in *decoded.Inst, m uint32, n uint64, write bool, p *Addresses) bool {
+	if u.locateFast(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p) {
 		return true
 	}
 	other := in.AW == lanes.Width64 && in.Mem.Space != ptx.Shared && in.Mem.Space != ptx.Local
-	return other && w.turn(in, m) &&
-		w.locateFast(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p)
+	return other && u.turn(in, m) &&
+		u.locateFast(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p)
 }
 
 // loadVector finds all addresses first: an element may be loaded to where they are.
-func loadVector[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+func loadVector[M memType, R regType](u *Unit, in *decoded.Inst, m uint32) {
+	var p Addresses
 	size := unsafe.Sizeof(M(0))
-	if !w.locateVector(in, m, uint64(size)*uint64(in.Mem.Count), false, &p) {
-		execLoad(w, in, m)
+	if !u.locateVector(in, m, uint64(size)*uint64(in.Mem.Count), false, &p) {
+		execLoad(u, in, m)
 		return
 	}
 	for k, reg := range in.More.Regs {
-		d, off := lanes.Of[R](w.Registers, reg), uintptr(k)*size
+		d, off := lanes.Of[R](u.Registers, reg), uintptr(k)*size
 		if m == lanes.All {
 			for i := range d {
 				d[i] = R(*(*M)(at(p[i] + off)))
@@ -45,15 +45,15 @@ func loadVector[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
 	}
 }
 
-func storeVector[M memType, R regType](w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+func storeVector[M memType, R regType](u *Unit, in *decoded.Inst, m uint32) {
+	var p Addresses
 	size := unsafe.Sizeof(M(0))
-	if !w.locateVector(in, m, uint64(size)*uint64(in.Mem.Count), true, &p) {
-		execStore(w, in, m)
+	if !u.locateVector(in, m, uint64(size)*uint64(in.Mem.Count), true, &p) {
+		execStore(u, in, m)
 		return
 	}
 	for k, reg := range in.More.Regs {
-		v, off := lanes.Of[R](w.Registers, reg), uintptr(k)*size
+		v, off := lanes.Of[R](u.Registers, reg), uintptr(k)*size
 		if m == lanes.All {
 			for i := range v {
 				*(*M)(at(p[i] + off)) = M(v[i])

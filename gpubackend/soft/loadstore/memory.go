@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package simt
+package loadstore
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -12,68 +11,68 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
-// memRange is a range of valid device addresses.
-type memRange struct {
-	base, size uint64
-	writable   bool
+// Range is a range of valid device addresses.
+type Range struct {
+	Base, Size uint64
+	Writable   bool
 }
 
-// memCache holds the ranges that a block's accesses hit last. It belongs to one
+// Cache holds the ranges that a block's accesses hit last. It belongs to one
 // goroutine.
-type memCache struct {
-	memory Memory
+type Cache struct {
+	Memory Memory
 	// last is what the fast path looks at.
-	last   memRange
-	ranges [8]memRange
+	last   Range
+	ranges [8]Range
 	next   int
-	// own is memory of the launch itself.
-	own memRange
+	// Own is memory of the launch itself.
+	Own Range
 }
 
 // find makes last the range that holds n bytes at addr.
-func (c *memCache) find(addr, n uint64) bool {
-	if off := addr - c.own.base; off < c.own.size && c.own.size-off >= n {
-		c.last = c.own
+func (c *Cache) find(addr, n uint64) bool {
+	if off := addr - c.Own.Base; off < c.Own.Size && c.Own.Size-off >= n {
+		c.last = c.Own
 		return true
 	}
 	for _, r := range c.ranges {
-		if off := addr - r.base; off < r.size && r.size-off >= n {
+		if off := addr - r.Base; off < r.Size && r.Size-off >= n {
 			c.last = r
 			return true
 		}
 	}
-	if c.memory == nil || addr>>decoded.WindowShift != 0 {
+	if c.Memory == nil || addr>>decoded.WindowShift != 0 {
 		return false
 	}
-	base, end, writable, ok := c.memory.Lookup(addr)
+	base, end, writable, ok := c.Memory.Lookup(addr)
 	if !ok || addr < base || addr >= end || end-addr < n {
 		return false
 	}
-	c.last = memRange{base, end - base, writable}
+	c.last = Range{base, end - base, writable}
 	c.ranges[c.next] = c.last
 	c.next = (c.next + 1) % len(c.ranges)
 	return true
 }
 
-// addresses are where the lanes' accesses go in this process.
-type addresses [lanes.Count]uintptr
+// Addresses are where the lanes' accesses go in this process.
+type Addresses [lanes.Count]uintptr
 
 // locate finds out where the accesses of in go, each of n bytes. It reports
 // false after a fault.
-func (w *warp) locate(in *decoded.Inst, m uint32, n uint64, write bool, p *addresses) bool {
-	return w.locateAt(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p)
+func (u *Unit) locate(in *decoded.Inst, m uint32, n uint64, write bool, p *Addresses) bool {
+	return u.locateAt(in.A, in.AW, in.Imm, in.Mem.Space, m, n, write, p)
 }
 
 // locateAt is locate for the address register a with offset off.
-func (w *warp) locateAt(
+func (u *Unit) locateAt(
 	a uint32, aw lanes.Width, off uint64, space ptx.Space, m uint32, n uint64, write bool,
-	p *addresses,
+	p *Addresses,
 ) bool {
-	if w.locateFast(a, aw, off, space, m, n, write, p) {
+	if u.locateFast(a, aw, off, space, m, n, write, p) {
 		return true
 	}
 	var addr [lanes.Count]uint64
-	w.Load(a, aw, &addr)
+	u.Load(a, aw, &addr)
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		at := addr[i] + off
@@ -85,46 +84,46 @@ func (w *warp) locateAt(
 		case ptx.Param:
 			at = at&0xffffffff | decoded.ParamWindow
 		}
-		if p[i] = w.resolve(at, i, n, write); p[i] == 0 {
+		if p[i] = u.Resolve(at, i, n, write); p[i] == 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// resolve turns a generic address into one of this process; 0 after a fault.
-func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
+// Resolve turns a generic address into one of this process; 0 after a fault.
+func (u *Unit) Resolve(at uint64, lane int, n uint64, write bool) uintptr {
 	if at&(n-1) != 0 {
-		w.failAt(lane, cudaabi.ErrorMisalignedAddress, "misaligned address %#x for %d bytes", at, n)
+		u.Fail(lane, cudaabi.ErrorMisalignedAddress, "misaligned address %#x for %d bytes", at, n)
 		return 0
 	}
 	off := at & (1<<decoded.WindowShift - 1)
 	switch at >> decoded.WindowShift {
 	case 0:
-		c := w.cache
-		if off := at - c.last.base; off >= c.last.size || c.last.size-off < n {
+		c := u.Cache
+		if off := at - c.last.Base; off >= c.last.Size || c.last.Size-off < n {
 			if !c.find(at, n) {
 				break
 			}
 		}
-		if write && !c.last.writable {
+		if write && !c.last.Writable {
 			break
 		}
 		return uintptr(at)
 	case decoded.SharedWindow >> decoded.WindowShift:
-		if size := w.block.run.sharedSize; off < size && size-off >= n {
-			return w.block.sharedBase + uintptr(off)
+		if size := u.SharedSize; off < size && size-off >= n {
+			return u.Shared + uintptr(off)
 		}
 	case decoded.LocalWindow >> decoded.WindowShift:
-		if size := w.localStride; off < size && size-off >= n {
-			return w.localBase + uintptr(lane)*uintptr(size) + uintptr(off)
+		if size := u.LocalStride; off < size && size-off >= n {
+			return u.LocalBase + uintptr(lane)*uintptr(size) + uintptr(off)
 		}
 	case decoded.ParamWindow >> decoded.WindowShift:
-		if size := uint64(len(w.block.run.Params)); off < size && size-off >= n && !write {
-			return w.block.run.paramBase + uintptr(off)
+		if size := u.ParamSize; off < size && size-off >= n && !write {
+			return u.Params + uintptr(off)
 		}
 	}
-	w.failAt(lane, cudaabi.ErrorIllegalAddress, "illegal address %#x for %s of %d bytes", at,
+	u.Fail(lane, cudaabi.ErrorIllegalAddress, "illegal address %#x for %s of %d bytes", at,
 		accessName(write), n)
 	return 0
 }
@@ -136,39 +135,26 @@ func accessName(write bool) string {
 	return "a read"
 }
 
-// failAt records a fault of the current instruction.
-func (w *warp) failAt(lane int, code int, format string, args ...any) {
-	if w.fault != nil {
-		return
-	}
-	line := w.prog.Code[w.pc].Line
-	w.fault = &Fault{Code: code,
-		Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
-			fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id,
-			w.tid(uint32(lane)))}
-}
-
 // execLoad is ld in all its forms.
-func execLoad(w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+func execLoad(u *Unit, in *decoded.Inst, m uint32) {
+	var p Addresses
 	size := uint64(in.Mem.Size)
-	if !w.locate(in, m, size*uint64(in.Mem.Count), false, &p) {
+	if !u.locate(in, m, size*uint64(in.Mem.Count), false, &p) {
 		return
 	}
-	w.spent(in.Mem.Spin)
 	if in.More == nil {
-		w.loadElement(in, &p, 0, in.D, in.DW, m)
+		u.loadElement(in, &p, 0, in.D, in.DW, m)
 		return
 	}
 	for k, reg := range in.More.Regs {
-		w.loadElement(in, &p, uintptr(k)*uintptr(size), reg, in.More.Widths[k], m)
+		u.loadElement(in, &p, uintptr(k)*uintptr(size), reg, in.More.Widths[k], m)
 	}
 }
 
-func (w *warp) loadElement(in *decoded.Inst, p *addresses, off uintptr, reg uint32, wd lanes.Width,
+func (u *Unit) loadElement(in *decoded.Inst, p *Addresses, off uintptr, reg uint32, wd lanes.Width,
 	m uint32) {
 	var v [lanes.Count]uint64
-	read := peek
+	read := Peek
 	if in.Mem.Spin {
 		read = peekShared
 	}
@@ -182,18 +168,18 @@ func (w *warp) loadElement(in *decoded.Inst, p *addresses, off uintptr, reg uint
 			v[i] = uint64(int64(v[i]<<shift) >> shift)
 		}
 	}
-	w.Store(reg, wd, &v, m)
+	u.Store(reg, wd, &v, m)
 }
 
 // execStore is st in all its forms.
-func execStore(w *warp, in *decoded.Inst, m uint32) {
-	var p addresses
+func execStore(u *Unit, in *decoded.Inst, m uint32) {
+	var p Addresses
 	var v [lanes.Count]uint64
 	size := uint64(in.Mem.Size)
-	if !w.locate(in, m, size*uint64(in.Mem.Count), true, &p) {
+	if !u.locate(in, m, size*uint64(in.Mem.Count), true, &p) {
 		return
 	}
-	write := poke
+	write := Poke
 	if in.Mem.Spin {
 		write = pokeShared
 	}
@@ -202,7 +188,7 @@ func execStore(w *warp, in *decoded.Inst, m uint32) {
 		regs, widths = in.More.Regs, in.More.Widths
 	}
 	for k, reg := range regs {
-		w.Load(reg, widths[k], &v)
+		u.Load(reg, widths[k], &v)
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 			write(p[i]+uintptr(k)*uintptr(size), in.Mem.Size, v[i])
@@ -211,41 +197,55 @@ func execStore(w *warp, in *decoded.Inst, m uint32) {
 }
 
 // execLoadParam is ld.param of a kernel's parameter, the same for all lanes.
-func execLoadParam(w *warp, in *decoded.Inst, m uint32) {
+func execLoadParam(u *Unit, in *decoded.Inst, m uint32) {
 	size := uint64(in.Mem.Size)
-	at := w.block.run.paramBase + uintptr(in.Imm)
+	at := u.Params + uintptr(in.Imm)
 	for k := range uint64(in.Mem.Count) {
-		value := peek(at+uintptr(k*size), in.Mem.Size)
+		value := Peek(at+uintptr(k*size), in.Mem.Size)
 		if in.Mem.Signed {
 			shift := 64 - 8*uint(in.Mem.Size)
 			value = uint64(int64(value<<shift) >> shift)
 		}
 		if in.More == nil {
-			w.Fill(in.D, in.DW, value, m)
+			u.Fill(in.D, in.DW, value, m)
 		} else {
-			w.Fill(in.More.Regs[k], in.More.Widths[k], value, m)
+			u.Fill(in.More.Regs[k], in.More.Widths[k], value, m)
 		}
 	}
 }
 
 // execCopyAsync is cp.async, done at once.
-func execCopyAsync(w *warp, in *decoded.Inst, m uint32) {
-	var to, from addresses
+func execCopyAsync(u *Unit, in *decoded.Inst, m uint32) {
+	var to, from Addresses
 	var sizes [lanes.Count]uint64
 	n := in.Imm
-	w.Load(in.C, in.CW, &sizes)
+	u.Load(in.C, in.CW, &sizes)
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes.Count - 1)
 		length := min(sizes[i]&0xffffffff, n)
 		one := uint32(1) << i
-		if !w.locateAt(in.A, in.AW, uint64(in.Target), ptx.Shared, one, n, true, &to) {
+		if !u.locateAt(in.A, in.AW, uint64(in.Target), ptx.Shared, one, n, true, &to) {
 			return
 		}
 		// With no bytes to read, the source may be any address.
 		if length > 0 &&
-			!w.locateAt(in.B, in.BW, in.More.SourceOffset, ptx.Global, one, n, false, &from) {
+			!u.locateAt(in.B, in.BW, in.More.SourceOffset, ptx.Global, one, n, false, &from) {
 			return
 		}
 		copyAsync(to[i], from[i], length, n)
+	}
+}
+
+// Covers tells whether all of a range is valid, and writable if so wanted.
+func (c *Cache) Covers(addr, n uint64, write bool) bool {
+	for {
+		if !c.find(addr, 1) || write && !c.last.Writable {
+			return false
+		}
+		got := c.last.Base + c.last.Size - addr
+		if got >= n {
+			return true
+		}
+		addr, n = addr+got, n-got
 	}
 }
