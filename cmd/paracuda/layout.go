@@ -3,10 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
+	"sync"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,6 +47,24 @@ func compatLayout() error {
 	}
 	_, err = personality(before | addrCompatLayout)
 	return err
+}
+
+// lowLayout is compatLayout for those who may do without: a container's filter of system calls,
+// such as podman's, forbids it. Memory that a guest's program pins may have another address on the
+// GPU then.
+func lowLayout(log *logrus.Entry) func() error {
+	var once sync.Once
+	return func() error {
+		err := compatLayout()
+		if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSYS) {
+			return err
+		}
+		once.Do(func() {
+			log.WithError(err).Info("workers lie where guests' programs have their memory: " +
+				"pinned memory may have another address on the GPU")
+		})
+		return nil
+	}
 }
 
 func personality(p uintptr) (before uintptr, err error) {

@@ -86,7 +86,7 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	}
 	// Who asks for the GPU's use must see the host's processes: they are told apart by their
 	// numbers.
-	onHost, _, err := sandbox.NewStarter(compatLayout)
+	onHost, _, err := sandbox.NewStarter(lowLayout(log))
 	if err != nil {
 		return spawner{}, err
 	}
@@ -115,10 +115,10 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 func (c *starterConfig) newStarter(log *logrus.Entry) (
 	s *sandbox.Starter, own bool, kept, err error,
 ) {
-	apart := c.apart()
+	apart, layout := c.apart(), lowLayout(log)
 	if apart == nil {
 		s, kept, err = sandbox.NewStarter(func() error {
-			return errors.Join(sandbox.Apart(), alone(c.GPU), compatLayout())
+			return errors.Join(sandbox.Apart(), alone(c.GPU), layout())
 		})
 		if err == nil {
 			return s, true, kept, nil
@@ -129,7 +129,7 @@ func (c *starterConfig) newStarter(log *logrus.Entry) (
 		if apart == nil {
 			apart = sandbox.Apart()
 		}
-		return compatLayout()
+		return layout()
 	})
 	if apart != nil {
 		log.WithError(apart).Info("workers and mover have the host's files, network and " +
