@@ -38,12 +38,13 @@ func TestRelease(t *testing.T) {
 	version := strings.TrimSpace(command(t, time.Minute, root, "scripts/version").stdout)
 	version = strings.TrimSuffix(strings.TrimSuffix(version, ".dirty"), "+dirty")
 	for _, name := range []string{"paracuda-V.tar.xz", "paracuda-V-linux-amd64.tar.xz",
-		"paracuda-V.cdx.json", "paracuda-host_V_amd64.deb", "paracuda-guest_V_amd64.deb"} {
+		"paracuda-V.cdx.json", "paracuda-guest-V.cdx.json",
+		"paracuda-host_V_amd64.deb", "paracuda-guest_V_amd64.deb"} {
 		if !strings.Contains(sums, "  "+strings.ReplaceAll(name, "V", version)+"\n") {
 			t.Errorf("it has no %s:\n%s", name, sums)
 		}
 	}
-	if strings.Count(sums, "\n") != 5 {
+	if strings.Count(sums, "\n") != 6 {
 		t.Errorf("it has more than that:\n%s", sums)
 	}
 	r := command(t, time.Minute, first, "sha256sum", "--quiet", "-c", "SHA256SUMS")
@@ -51,6 +52,8 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%s%s", tail(r.stdout), tail(r.stderr))
 	}
 	checkMaterials(t, first, archived(t, first))
+	checkGuestMaterials(t, one(t, first, "guest-"+version+".cdx.json"),
+		one(t, first, "guest_"+version+"_amd64.deb"))
 }
 
 func makeRelease(t *testing.T) string {
@@ -106,7 +109,8 @@ func checkMaterials(t *testing.T, dir, program string) {
 		BomFormat  string
 		Components []struct{ Name, Version string }
 	}
-	if err := json.Unmarshal(readFile(t, one(t, dir, ".cdx.json")), &bill); err != nil {
+	file := one(t, dir, "paracuda-[0-9]*.cdx.json")
+	if err := json.Unmarshal(readFile(t, file), &bill); err != nil {
 		t.Fatal(err)
 	}
 	var has []string
@@ -126,4 +130,62 @@ func checkMaterials(t *testing.T, dir, program string) {
 	if bill.BomFormat != "CycloneDX" || len(wants) == 0 || !slices.Equal(has, wants) {
 		t.Errorf("%s: %q, want %q", bill.BomFormat, has, wants)
 	}
+}
+
+// checkGuestMaterials compares the guest package's bill of materials with its files.
+func checkGuestMaterials(t *testing.T, bill, deb string) {
+	t.Helper()
+	var b struct {
+		BomFormat  string
+		Components []struct {
+			Type, Name string
+			Hashes     []struct{ Content string }
+		}
+		Dependencies []struct {
+			Ref       string
+			DependsOn []string
+		}
+	}
+	if err := json.Unmarshal(readFile(t, bill), &b); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if r := command(t, time.Minute, root, "dpkg-deb", "-x", deb, dir); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	r := command(t, time.Minute, dir, "sh", "-c",
+		"find usr -type f -not -path 'usr/share/*' | LC_ALL=C sort | xargs sha256sum")
+	var has strings.Builder
+	libraries := map[string]bool{}
+	for _, c := range b.Components {
+		if c.Type == "file" && len(c.Hashes) == 1 {
+			has.WriteString(c.Hashes[0].Content + "  " + c.Name + "\n")
+		}
+		libraries[c.Name] = true
+	}
+	if b.BomFormat != "CycloneDX" || r.stdout == "" || has.String() != r.stdout {
+		t.Errorf("%s: %q, want %q", b.BomFormat, has.String(), r.stdout)
+	}
+	linked := 0
+	for _, d := range b.Dependencies {
+		for _, on := range d.DependsOn {
+			if linked++; !libraries[on] || !libraries[d.Ref] {
+				t.Errorf("%s needs %s: one isn't listed", d.Ref, on)
+			}
+		}
+	}
+	if linked < 6 || !libraries["libc.so.6"] {
+		t.Errorf("%d links: %v", linked, b.Dependencies)
+	}
+}
+
+// TestGuestMaterials looks at those of a package that is built now.
+func TestGuestMaterials(t *testing.T) {
+	deb := guestPackage(t)
+	r := command(t, time.Minute, root, "guestdriver/packaging/materials", deb)
+	bill := filepath.Join(t.TempDir(), "bill.json")
+	if err := os.WriteFile(bill, []byte(r.stdout), 0o644); err != nil || r.exit != 0 {
+		t.Fatalf("exit code %d, %v: %s", r.exit, err, r.stderr)
+	}
+	checkGuestMaterials(t, bill, deb)
 }
