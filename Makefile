@@ -16,8 +16,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
 	stress stress-device migrations test \
-	demo install host-package walk-host-package guest-package release gpu-bundle \
-	gpu-bundle-qemu clean \
+	demo install host-package walk-host-package walk-operator guest-package release \
+	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
@@ -186,11 +186,20 @@ host-package: binary ## build the hosts' Debian package
 walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
 
+walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
+	$(GO) test -C tests -count=1 -timeout 40m -v -run '^TestOperatorsWalk$$' .
+
 release: ## make archives, packages, checksums and bill of materials of the last commit
 	scripts/release
 
 guest-package: guest ## build the guests' Debian package
 	guestdriver/packaging/build
+
+soft-bundle: binary guest ## build what runs CUDA programs anywhere without a GPU
+	scripts/soft-bundle
+
+soft-image: soft-bundle ## build a container image of that, with podman
+	scripts/soft-image
 
 gpu-bundle: binary guest ## build what a GPU host needs to check itself
 	scripts/apt-deps

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -112,12 +111,8 @@ func TestContainers(t *testing.T) {
 		skip(t, "no podman here: apt-get install podman")
 	}
 	boots(t)
-	blocks := regexp.MustCompile("(?sm)^ *```sh\n(.*?)^ *```$").FindAllStringSubmatch(
-		string(read(t, "docs/containers.md")), -1)
-	if len(blocks) != 2 {
-		t.Fatalf("the page has %d blocks for a shell", len(blocks))
-	}
-	try, write := blocks[0][1], blocks[1][1]
+	try := codeBlock(t, "docs/containers.md", "mkdir image")
+	write := codeBlock(t, "docs/containers.md", "paracuda-cdi /etc/cdi")
 	again := "podman run --rm --device paracuda.dev/gpu="
 	script := "set -e" + podmanConfig + write + try + "set +e\n" +
 		again + "7 vectoradd /vectoradd; echo \"code $?\"\n" +

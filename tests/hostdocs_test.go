@@ -27,17 +27,14 @@ func TestConfigurations(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
-	documented := regexp.MustCompile("(?s)```toml\n(.*?)```").FindSubmatch(read(t, "docs/host.md"))
-	if documented == nil {
-		t.Fatal("docs/host.md has no configuration")
-	}
+	documented := codeBlock(t, "docs/host.md", `gpu = "auto"`)
 	sample := uncommented(read(t, "packaging/vm.conf"))
 	if strings.Count(sample, " = ") < 5 {
 		t.Fatalf("the sample has few options: %s", sample)
 	}
 	// A group that this machine may not have, or not let us choose.
 	sample = regexp.MustCompile(`(?m)^socket-group.*$`).ReplaceAllString(sample, "")
-	for name, text := range map[string]string{"docs": string(documented[1]), "sample": sample} {
+	for name, text := range map[string]string{"docs": documented, "sample": sample} {
 		dir := t.TempDir()
 		config, socket := filepath.Join(dir, "vm.conf"), filepath.Join(dir, "vm.sock")
 		if err := os.WriteFile(config, []byte(text), 0o644); err != nil {

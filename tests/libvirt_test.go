@@ -6,14 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
-
-// domain is a VM's description for libvirt in a document.
-var domain = regexp.MustCompile("(?s)```xml\n(.*?)```")
 
 // TestLibvirtDomain holds the description of a VM in the docs against libvirt's own schema, and one
 // with a mistake in it.
@@ -21,11 +17,7 @@ func TestLibvirtDomain(t *testing.T) {
 	if _, err := exec.LookPath("virt-xml-validate"); err != nil {
 		skip(t, "there is no virt-xml-validate: install libvirt-clients and libxml2-utils")
 	}
-	found := domain.FindSubmatch(read(t, "docs/front-ends.md"))
-	if found == nil {
-		t.Fatal("docs/front-ends.md has no description of a VM")
-	}
-	text := string(found[1])
+	text := codeBlock(t, "docs/front-ends.md", "<domain type='kvm'")
 	for _, tt := range []struct {
 		name, text string
 		exit       int

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// codeBlocks are the code blocks of documents for those who use Paracuda, each by the beginning of
+// its first line: who executes it, a file of tests that takes it from the document, or why nobody
+// does.
+var codeBlocks = []struct{ file, first, by, why string }{
+	{"README.md", "make demo", "", "TestDemo does the same"},
+	{"README.md", "bin/paracuda run --report", "", "./program stands for any: TestPrograms runs " +
+		"many"},
+	{"README.md", "make build install guest-package", "", "TestInstall installs, and " +
+		"TestReadmeIsRecoverable compares QEMU's options with those that the tests have"},
+	{"README.md", "apt-get install linux-headers", "", "the walk's block of docs/guest.md does it"},
+	{"README.md", "paracuda attach", "", "TestAttachToRunningVM does it with sockets of its own"},
+	{"docs/containers.md", "podman run --rm --device", "", "IMAGE and PROGRAM stand for others; " +
+		"the next block is the same with an image, and Docker can't be run where tests are"},
+	{"docs/containers.md", "mkdir image", "tests/containers_test.go", ""},
+	{"docs/containers.md", "paracuda-cdi /etc/cdi", "tests/containers_test.go", ""},
+	{"docs/containers.md", "lib=/usr/lib", "", "TestContainers has engines with CDI alone"},
+	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
+	{"docs/guest.md", "paracuda-doctor ", "", "TestGuestDoctor runs it, with checks of its own"},
+	{"docs/guest.md", "#cloud-config", "", "needs a VM with systemd and cloud-init, which takes " +
+		"too long where VMs are emulated"},
+	{"docs/guest.md", "LD_PRELOAD=libparacuda-cupti.so", "", "needs PyTorch: tests/frameworks " +
+		"runs it on a GPU host"},
+	{"docs/host.md", "make build host-package", "tests/walk/operator-host", ""},
+	{"docs/host.md", "gpu = \"auto\"", "tests/walk/operator-host", ""},
+	{"docs/host.md", "systemctl enable --now", "tests/walk/operator-host", ""},
+	{"docs/host.md", "systemctl status paracuda@training", "tests/walk/operator-host", ""},
+	{"docs/host.md", "echo PARACUDA_ARBITER_OPTIONS", "tests/walk/operator-host", ""},
+	{"docs/host.md", "scrape_configs:", "tests/walk/operator-host", ""},
+	{"docs/host.md", "paracuda doctor ", "tests/walk/operator-host", ""},
+	{"docs/no-gpu.md", "tar -xf paracuda-soft", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "mkdir -p out", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "podman run --rm --network none", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "nvcc -cudart static", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "check:", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "paracuda-soft-*/run make", "tests/soft_test.go", ""},
+	{"docs/performance.md", "./bench copy", "", "measures, on a GPU host"},
+	{"docs/programs.md", "make gpu-bundle  ", "", "needs a GPU host"},
+	{"docs/programs.md", "make gpu-bundle        #", "", "needs a GPU host"},
+	{"docs/reference.md", "paracuda completion bash", "tests/walk/operator-host", ""},
+	{"docs/sharing.md", "paracuda arbiter --config", "tests/sharingdocs_test.go", ""},
+	{"docs/sharing.md", "paracuda device --socket-path", "tests/sharingdocs_test.go", ""},
+	{"docs/sharing.md", "[default]", "tests/sharingdocs_test.go", ""},
+	{"docs/sharing.md", "paracuda set --vm training memory-mode", "tests/sharingdocs_test.go", ""},
+	{"docs/sharing.md", "paracuda set --vm training weight", "tests/sharingdocs_test.go", ""},
+	{"docs/sharing.md", "paracuda top", "tests/sharingdocs_test.go", ""},
+	{"docs/suspend.md", "paracuda suspend /run", "tests/walk/operator-host", ""},
+	{"docs/suspend.md", "paracuda suspend --to", "", "TestSuspendedToAFile does it with a " +
+		"program that has memory"},
+	{"docs/suspend.md", "paracuda device --socket-path /run/there", "", "needs two hosts; " +
+		"TestMigration does it between two QEMUs of one"},
+	{"docs/suspend.md", "movable: no", "", "is what a command prints"},
+	{"docs/upgrade.md", "apt-get install ./paracuda-host", "tests/walk/operator-host", ""},
+	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "", "the same; " +
+		"TestPackageIsConfigured runs the package's scripts"},
+}
+
+// notForUsers are documents whose blocks are drawings and formats.
+var notForUsers = []string{"docs/architecture.md", "docs/protocol.md", "docs/threat-model.md",
+	"docs/wire.md", "docs/commands.md", "docs/coverage.md", "docs/attributes.md",
+	"docs/system-calls.md", "docs/glossary.md"}
+
+// blocksOf are the code blocks of a document, fenced or indented.
+func blocksOf(text string) (all []string) {
+	var block []string
+	fence, indent := false, ""
+	end := func() {
+		if block != nil {
+			all = append(all, strings.TrimRight(strings.Join(block, "\n"), "\n")+"\n")
+		}
+		block = nil
+	}
+	before := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		mark := strings.HasPrefix(strings.TrimLeft(line, " "), "```")
+		inside, indented := strings.CutPrefix(line, "    ")
+		begins := before == "" || strings.HasPrefix(before, "#")
+		switch {
+		case mark && fence:
+			fence = false
+			end()
+		case mark:
+			end()
+			fence, indent = true, line[:strings.Index(line, "`")]
+		case fence:
+			block = append(block, strings.TrimPrefix(line, indent))
+		case indented && (block != nil || begins && !strings.HasPrefix(inside, " ")):
+			block = append(block, inside)
+		case line == "" && block != nil:
+			block = append(block, "")
+		default:
+			end()
+		}
+		before = line
+	}
+	end()
+	return all
+}
+
+// codeBlock is the code block of a document that begins so.
+func codeBlock(t *testing.T, file, first string) string {
+	t.Helper()
+	for _, block := range blocksOf(string(read(t, file))) {
+		if strings.HasPrefix(block, first) {
+			return block
+		}
+	}
+	t.Fatalf("%s has no code block that begins with %q", file, first)
+	return ""
+}
+
+// TestCodeBlocks: each code block of the documents is executed by a test, which takes it from the
+// document, or it is said why not.
+func TestCodeBlocks(t *testing.T) {
+	known := map[string]bool{}
+	for _, b := range codeBlocks {
+		if (b.by == "") == (b.why == "") {
+			t.Errorf("%s, %q: want who executes it, or why nobody does", b.file, b.first)
+		}
+		key := b.file + "\n" + strings.SplitN(codeBlock(t, b.file, b.first), "\n", 2)[0]
+		if known[key] {
+			t.Errorf("%s, %q: listed twice", b.file, b.first)
+		}
+		known[key] = true
+		if b.by == "" {
+			continue
+		}
+		text := string(read(t, b.by))
+		if !strings.Contains(text, path.Base(b.file)) ||
+			!strings.Contains(strings.ReplaceAll(text, `\"`, `"`), b.first) {
+			t.Errorf("%s doesn't take %q from %s", b.by, b.first, b.file)
+		}
+	}
+	for _, file := range sources(t, "docs/*.md", "README.md") {
+		if strings.HasPrefix(file, "docs/history/") ||
+			strings.HasPrefix(file, "docs/measurements/") || slices.Contains(notForUsers, file) {
+			continue
+		}
+		for _, block := range blocksOf(string(read(t, file))) {
+			first, _, _ := strings.Cut(block, "\n")
+			if !known[file+"\n"+first] {
+				t.Errorf("%s: nobody is said to execute the block that begins with %q", file, first)
+			}
+		}
+	}
+}
+
+// TestBlocksAreFound: fenced and indented ones, and no text.
+func TestBlocksAreFound(t *testing.T) {
+	text := "# Title\n    first\n\n    more\n\nText\n    goes on.\n\n- item\n\n" +
+		"  ```sh\n  a\n    b\n  ```\n\n```\nlast\n```\n"
+	want := []string{"first\n\nmore\n", "a\n  b\n", "last\n"}
+	got := blocksOf(text)
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
