@@ -31,6 +31,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
+	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
@@ -65,6 +66,7 @@ type rooms struct {
 	sleeping   *sleeping.Sleeping
 	door       *admission.Door // to the gate
 	batches    *batches.Batches
+	shortage   *shortage.Shortage
 	holding    *holding.Holding
 	suspension *suspension.Suspension
 	saving     *saving.Saving
@@ -82,6 +84,12 @@ func (w *Worker) assemble() {
 		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
 	}
 	w.current = call.New(&w.buffers)
+	w.shortage = shortage.New(shortage.Config{
+		Lacks: w.accounts.Short,
+		Ask: func(bytes uint64) error {
+			return w.control.Send(&handover.Message{Kind: handover.KindRoom, Bytes: bytes}, nil)
+		},
+	})
 	w.makeCommon()
 	w.makeBatches()
 	w.makeWaiting()
@@ -193,7 +201,7 @@ func (w *Worker) makeSleeping() {
 		Spin: func() time.Duration {
 			return time.Duration(w.policy.SpinHostUs) * time.Microsecond
 		},
-		Asleep: &w.watchdog.asleep,
+		Asleep: &w.watchdog.Asleep,
 		Count:  func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
 }

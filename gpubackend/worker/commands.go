@@ -14,7 +14,7 @@ import (
 // stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
 	gated := w.door.Begin()
-	if w.arena == nil || w.waiting.Full() || w.room.waits {
+	if w.arena == nil || w.waiting.Full() || w.shortage.Waits() {
 		return false, nil
 	}
 	c := &w.current
@@ -43,7 +43,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			if w.hello.Cold() {
 				return ran, errCold // the command is left to the next worker
 			}
-			if w.room.waits {
+			if w.shortage.Waits() {
 				return w.batches.Held() || ran, nil // it stays in the ring
 			}
 		}
@@ -70,7 +70,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 func (w *Worker) execute(c *call.Call) {
 	result := w.dispatch(c)
 	w.buffers.Release()
-	if result == gpubackend.OutOfMemory && w.awaitsRoom(c.Op) {
+	if result == gpubackend.OutOfMemory && w.shortage.Stops(c.Op) {
 		return
 	}
 	if result != call.Pending {

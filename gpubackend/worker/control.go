@@ -62,7 +62,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	case handover.KindTakeOver:
 		return w.takeOver(r.Message)
 	case handover.KindRoom:
-		w.room = room{refused: w.room.waits && r.Message.Error != ""}
+		w.shortage.Answered(r.Message.Error != "")
 		return nil
 	case handover.KindCall:
 		w.chains.setCall(n.Call)

@@ -15,17 +15,18 @@
 //	ring               commands.go protocol.go (the core's own commands)
 //	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go
-//	what lacks room    room.go
 //	standing still     suspend.go
 //	saved to a file    saved.go savedqueue.go
 //	the gate           gate.go
-//	looking after      watchdog.go ownmemory.go hostmemory.go ledger.go
+//	what is counted    hostmemory.go ledger.go
 //
 //	call               a command while it is executed, and the table of handlers
 //	hello              opens the device, and tells the guest process of the GPUs
 //	sleeping           what the loop does when there is nothing to do; eventfd
 //	holding            the worker stands still: its queue, or its memory, is another's
 //	inbox              messages of the device process
+//	shortage           commands that lack device memory for now
+//	watchdog           calls of the driver that never end, memory that is too much
 //	batches            where a batch of commands ends
 //	waiting            calls that wait for the GPU
 //	contexts           which context is current; primary and green ones

@@ -45,4 +45,4 @@ func (w *Worker) makeBatches() {
 }
 
 // heldBack says whether commands stay in the ring although there are some.
-func (w *Worker) heldBack() bool { return w.room.waits || w.door.Stopped() }
+func (w *Worker) heldBack() bool { return w.shortage.Waits() || w.door.Stopped() }

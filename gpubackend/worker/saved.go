@@ -51,7 +51,7 @@ var errRoom = errors.New("a call waits for device memory")
 // callsWait says why a call is in the way of saving.
 func (w *Worker) callsWait() error {
 	switch {
-	case w.room.waits:
+	case w.shortage.Waits():
 		return errRoom
 	case w.waiting.Len() > 0:
 		return holding.ErrWorks

@@ -34,7 +34,7 @@ func (w *Worker) makeHolding() {
 			w.chains.signal()
 			return err
 		},
-		Turn: w.watchdog.turn, Asleep: &w.watchdog.asleep,
+		Turn: w.watchdog.Turn, Asleep: &w.watchdog.Asleep,
 		Begin: w.tellFixed, Paused: w.chains.dirty.markHeld,
 	})
 }

@@ -13,7 +13,7 @@ import "github.com/paracuda/paracuda/gpubackend/handover"
 // takeOver tells another device process where the worker stands.
 func (w *Worker) takeOver(m *handover.Message) error {
 	paused, still := w.holding.TakeOver()
-	w.room = room{} // a command that lacks room is tried, and asks, again
+	w.shortage.Answered(false) // a command that lacks room is tried, and asks, again
 	answer := &handover.Message{Kind: handover.KindStands, Turn: m.Turn}
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,
 		Paused: paused, Still: still, Out: w.suspension.Out(),

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
@@ -40,12 +41,16 @@ func (r *rig) handled(t *testing.T) {
 func TestTakeOverOfOneThatRuns(t *testing.T) {
 	r := newRig(t)
 	device := r.connect(t)
-	r.room = room{waits: true}
+	r.shortage.Lacks = func() uint64 { return 1 }
+	r.shortage.Ask = func(uint64) error { return nil }
+	if !r.shortage.Stops(gpubackend.OpMemAlloc) {
+		t.Fatal("a command that lacks room doesn't stop the ring")
+	}
 	r.say(takeOver(5))
 	r.handled(t)
 	stands(t, device, 5, handover.Standing{})
-	if r.room != (room{}) || !r.holding.Free() {
-		t.Errorf("%+v, free %v", r.room, r.holding.Free())
+	if r.shortage.Waits() || !r.holding.Free() {
+		t.Errorf("lacks room %v, free %v", r.shortage.Waits(), r.holding.Free())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
 )
 
 // errCold ends a worker whose driver was initialised with another environment than the guest
@@ -17,7 +18,7 @@ var errCold = errors.New("the guest process's CUDA variables need a worker that 
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the
 // message that names it.
 func warmUp(
-	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog,
+	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
 ) (gpubackend.Driver, *handover.Message, []int, error) {
 	driver, err := newWarm(c, m, fds, counts)
 	answer := &handover.Message{Kind: handover.KindReady}
@@ -27,8 +28,8 @@ func warmUp(
 	if e := c.Control.Send(answer, nil); err != nil || e != nil {
 		return nil, nil, nil, errors.Join(err, e)
 	}
-	dog.asleep.Store(true)
-	defer dog.asleep.Store(false)
+	dog.Asleep.Store(true)
+	defer dog.Asleep.Store(false)
 	next, fds, err := c.Control.Receive()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("receive the channel: %w", err)

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
+	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -53,8 +54,7 @@ type Worker struct {
 	table    call.Table
 	current  call.Call
 	buffers  call.Buffers
-	watchdog *watchdog
-	room     room
+	watchdog *watchdog.Watchdog
 	unknown  map[gpubackend.Op]bool
 
 	rooms
@@ -86,11 +86,11 @@ func Run(c Config) error {
 	if err != nil {
 		return fmt.Errorf("receive the channel: %w", err)
 	}
-	dog := &watchdog{}
-	defer dog.start(c.Log)()
+	dog := &watchdog.Watchdog{}
+	defer dog.Start(c.Log)()
 	var driver gpubackend.Driver
 	counts := newCounted()
-	defer dog.guardMemory(counts.host.Limit, counts.images.Load)()
+	defer dog.GuardMemory(counts.host.Limit, counts.images.Load)()
 	if m.Kind == handover.KindWarm {
 		if driver, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
 			return err
@@ -136,7 +136,7 @@ func Run(c Config) error {
 // newWorker takes a channel over. driver is nil unless it is warm.
 func newWorker(
 	c Config, m *handover.Message, fds []int, driver gpubackend.Driver, counts counted,
-	dog *watchdog,
+	dog *watchdog.Watchdog,
 ) (*Worker, error) {
 	n := m.Name(fds)
 	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
@@ -149,7 +149,7 @@ func newWorker(
 		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
 		unknown: map[gpubackend.Op]bool{},
 	}
-	dog.log.Store(w.log)
+	dog.Log(w.log)
 	w.objects.Memory = counts.host
 	w.places = addresses.NewPlaces()
 	var err error
@@ -250,7 +250,7 @@ func (w *Worker) loop() error {
 // lookAround does what there is to do besides commands and waiting calls, and says whether there
 // was anything.
 func (w *Worker) lookAround() (busy bool, err error) {
-	w.watchdog.turn()
+	w.watchdog.Turn()
 	w.tellFixed()
 	took, err := w.chains.takeChains()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
+	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
 )
 
 // fakeDriver is a device that remembers what it was asked. Streams and events are done at once
@@ -144,7 +145,7 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	r.Worker = &Worker{
-		watchdog: &watchdog{},
+		watchdog: &watchdog.Watchdog{},
 		log:      logrus.NewEntry(log), driver: r.driver, state: state,
 		unknown: map[gpubackend.Op]bool{}, images: new(atomic.Uint64),
 		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},

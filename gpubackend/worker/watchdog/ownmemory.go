@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package watchdog
 
 import (
 	"fmt"
@@ -61,9 +61,9 @@ func ownMemory() (read func() uint64, end func()) {
 	}, func() { file.Close() }
 }
 
-// guardMemory ends the process when it has too much beside its images, which the device process has
+// GuardMemory ends the process when it has too much beside its images, which the device process has
 // allowed. What it returns ends the guard.
-func (d *watchdog) guardMemory(limit, images func() uint64) (stop func()) {
+func (d *Watchdog) GuardMemory(limit, images func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
 	read, end := ownMemory()
 	go watchMemory(limit, images, read, ticker.C, quit, func(has, most uint64) {

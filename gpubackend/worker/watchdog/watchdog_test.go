@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package watchdog
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 )
 
 func TestWatchdog(t *testing.T) {
-	var d watchdog
+	var d Watchdog
 	ticks, quit, ended := make(chan time.Time), make(chan struct{}), make(chan struct{})
 	reports := 0
 	go func() {
@@ -21,15 +21,15 @@ func TestWatchdog(t *testing.T) {
 		}
 	}
 	look(1)
-	d.turn()
+	d.Turn()
 	look(watchLooks) // the first sees the turn
-	d.turn()
+	d.Turn()
 	look(1)
-	d.asleep.Store(true)
+	d.Asleep.Store(true)
 	look(10)
-	d.asleep.Store(false)
+	d.Asleep.Store(false)
 	look(10) // a stall, said once
-	d.turn()
+	d.Turn()
 	look(1 + watchLooks) // another
 	close(quit)
 	<-ended

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+// Package watchdog looks after a worker that can't do so itself: it says where the worker is that
+// has been in one call of the host's driver for long, and ends one that has far more of the host's
+// memory than its guest process may make it take.
+//
+// # Who owns what
+//
+// A worker has one Watchdog from its start to its end, whose goroutines share only atomics with the
+// loop.
+package watchdog
 
 import (
 	"runtime"
@@ -10,13 +18,13 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// watchdog says in the log where the worker is when it has been in one place for long, from its
+// Watchdog says in the log where the worker is when it has been in one place for long, from its
 // start to its end: in a call of the host's driver that doesn't return. Nothing else can be done
 // about such a call, and without this nobody would know which it is.
-type watchdog struct {
+type Watchdog struct {
 	turns  atomic.Uint64 // counted by the loop now and then
-	asleep atomic.Bool   // the worker waits for something to do
 	log    atomic.Pointer[logrus.Entry]
+	Asleep atomic.Bool // the worker waits for something to do
 }
 
 // How often the watchdog looks, and how many looks without a turn make a stall.
@@ -25,11 +33,11 @@ const (
 	watchLooks  = 3
 )
 
-// turn says that the loop goes on.
-func (d *watchdog) turn() { d.turns.Add(1) }
+// Turn says that the loop goes on.
+func (d *Watchdog) Turn() { d.turns.Add(1) }
 
 // watch runs until quit is closed. Each stall is reported once.
-func (d *watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report func()) {
+func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report func()) {
 	last, looks := d.turns.Load(), 0
 	for {
 		select {
@@ -37,7 +45,7 @@ func (d *watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report fu
 		case <-quit:
 			return
 		}
-		if now := d.turns.Load(); now != last || d.asleep.Load() {
+		if now := d.turns.Load(); now != last || d.Asleep.Load() {
 			last, looks = now, 0
 			continue
 		}
@@ -47,9 +55,9 @@ func (d *watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report fu
 	}
 }
 
-// start begins to watch. The returned function ends it.
-func (d *watchdog) start(log *logrus.Entry) (stop func()) {
-	d.log.Store(log)
+// Start begins to watch. The returned function ends it.
+func (d *Watchdog) Start(log *logrus.Entry) (stop func()) {
+	d.Log(log)
 	ticker, quit := time.NewTicker(watchPeriod), make(chan struct{})
 	go d.watch(ticker.C, quit, d.report)
 	return func() {
@@ -58,8 +66,11 @@ func (d *watchdog) start(log *logrus.Entry) (stop func()) {
 	}
 }
 
+// Log says where to.
+func (d *Watchdog) Log(log *logrus.Entry) { d.log.Store(log) }
+
 // report logs the stacks of all goroutines, the loop's among them.
-func (d *watchdog) report() {
+func (d *Watchdog) report() {
 	stacks := make([]byte, 64<<10)
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	d.log.Load().WithField("stacks", string(stacks)).Warnf(
