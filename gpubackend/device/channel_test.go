@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -25,20 +26,17 @@ type dying struct {
 func (v *vm) dying() *dying {
 	v.t.Helper()
 	v.open(0)
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	c := v.dev.channels[0]
-	m, _ := c.queue.Message("", nil)
-	q := m.Queue
+	q := v.queues[1].Driver
 	queue, err := virtqueue.New(v.guest.Mem, virtqueue.Config{
-		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx,
-		Indirect: q.Indirect,
+		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used,
+		EventIdx: v.features&vhostuser.FeatureEventIdx != 0,
+		Indirect: v.features&vhostuser.FeatureIndirect != 0,
 	})
 	if err != nil {
 		v.t.Fatal(err)
 	}
 	v.t.Cleanup(queue.Close)
-	d := &dying{vm: v, w: c.worker, queue: queue}
+	d := &dying{vm: v, w: v.worker(0), queue: queue}
 	d.w.State(func(s *handover.State) { d.state = s })
 	return d
 }

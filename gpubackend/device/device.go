@@ -11,11 +11,14 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
-	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/device/opening"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/takeover"
@@ -23,19 +26,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/idle"
-	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/place"
-	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
-	"github.com/paracuda/paracuda/gpubackend/warm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
-	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Config is how a device is set up.
@@ -103,283 +101,137 @@ func (t Timeouts) withDefaults() Timeouts {
 	return t
 }
 
-// Device is the vhost-user device of one VM.
+// Device is the vhost-user device of one VM: the session's queues and memory, and the parts that
+// serve them. Each part has locks of its own.
 type Device struct {
 	configSpace
 	crew
 	config Config
 
-	exports *exports.Exports
-	objects objects.Objects
-	starts  *pace.Pace
-
-	settings *settings.VM // has a lock of its own, which is taken before mu
-
-	movers   *movers.Movers     // has a lock of its own
-	accounts *accounts.Accounts // of workers and mover; has a lock of its own
-	dirty    dirtylog.Switch    // where writes to the guest's memory are marked
-
+	settings   *settings.VM
+	ram        *ram.RAM
+	accounts   *accounts.Accounts  // of workers and mover
 	suspension *suspend.Suspension // moves device memory out and in
 	saving     *saving.Saving      // and its programs to a file
 	place      *place.VM           // has it be where an arbiter wants it
+	movers     *movers.Movers
+	workers    *workers.Workers
+	channels   *channels.Table
+	ahead      *ahead.Ahead // what is held before programs ask for it
+	opening    *opening.Opening
+	exports    *exports.Exports
+	objects    objects.Objects
 
-	workers *workers.Workers
-	warm    *warm.Pool[*workers.Worker] // workers without a channel; has a lock of its own
-
-	// Nobody waits for a process while he has mu: each message of the front end needs it.
-	mu       sync.Mutex
-	mem      *vhostuser.Memory // the session's snapshot; guarded by mu, as is what follows
-	mapped   *guestmem.Memory  // our mapping of it
-	channels channels
-	control  *control.Queue
-	idle     *idle.VM          // when the VM was used
-	late     *control.Late     // of the control queue that was stopped last
-	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
-	greeted  bool              // the driver is ours
-	warming  bool              // there is a driver, for whose programs workers are kept warm
-	ended    handover.Counters // of workers that are gone
-}
-
-// New makes a device.
-func New(c Config) *Device {
-	c.Timeouts = c.Timeouts.withDefaults()
-	if c.Clock == nil {
-		c.Clock = pace.Real
-	}
-	if c.HostMemory == nil {
-		c.HostMemory = image.Host()
-	}
-	if c.Version == 0 {
-		c.Version = wire.Version
-	}
-	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		exports: exports.New(proclimit.Files())}
-	d.settings = d.newSettings()
-	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: c.Timeouts.Start,
-		Log: d.log}
-	d.accounts = d.newAccounts()
-	d.suspension = d.newSuspension()
-	d.saving = d.newSaving()
-	d.place = d.newPlace()
-	d.idle = idle.New(c.Settings.IdleTime, func() { d.guard("an idle VM", d.endIdle) })
-	d.accounts.SetBound(d.settings.MemoryBound())
-	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
-	d.workers, d.warm = d.newWorkers(), d.newWarm()
-	d.tell()
-	for i := range int(d.settings.Told().Channels) {
-		d.channels = append(d.channels, newChannel(i, c.Remains, c.Log))
-	}
-	d.movers = d.newMovers()
-	d.takeOver(c.Left)
-	return d
+	// Nobody waits for a process while he has mu: each message of the front end needs it. It is
+	// taken before the locks of parts, and by none of them.
+	mu         sync.Mutex
+	control    *control.Queue // guarded by mu, as is what follows
+	late       *control.Late  // of the control queue that was stopped last
+	generation uint32         // tells this device from an earlier one
 }
 
 // NumQueues implements vhostuser.Device.
-func (d *Device) NumQueues() int { return 1 + len(d.channels) }
+func (d *Device) NumQueues() int { return 1 + d.channels.Len() }
 
 // SetMemory implements vhostuser.Device.
 func (d *Device) SetMemory(m *vhostuser.Memory) error {
-	mapped, err := m.Map()
+	mapped, err := d.ram.Map(m)
 	if err != nil {
 		return err
 	}
-	mapped.Log(&d.dirty)
-	d.mu.Lock()
-	before, old := d.mem, d.mapped
-	d.mem, d.mapped = m, mapped
-	if d.control != nil {
-		if err := d.control.SetMemory(mapped); err != nil {
-			d.mem, d.mapped = before, old
-			d.mu.Unlock()
-			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
-		}
+	if err := d.moveControl(mapped); err != nil {
+		return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 	}
-	message, files := d.giveMemory(&handover.Message{Kind: handover.KindMemory}, nil)
-	serving := d.channels.serving()
-	d.mu.Unlock()
+	before := d.ram.Put(mapped)
 	if before == nil { // who is there was taken over, and has this memory or is told of the next
 		return nil
 	}
-	workers.TellAll(serving, func(w *workers.Worker) error {
+	message, files := d.ram.Message()
+	workers.TellAll(d.channels.Serving(), func(w *workers.Worker) error {
 		m := *message
 		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
 	})
-	d.tellMover()
-	return old.Close()
+	d.movers.Tell(d.ram.Message)
+	return before.Close()
 }
 
 // StartQueue implements vhostuser.Device.
 func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
-	if !q.Resumed {
-		d.forgetBefore(index, q.Base)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mapped == nil {
-		return fmt.Errorf("start queue %d: the front end has sent no memory table", index)
+	switch begins := !q.Resumed && q.Base == 0; {
+	case begins && index == wire.ControlQueue:
+		d.channels.DriverBegins()
+	case begins:
+		d.channels.Begins(index - 1)
 	}
 	if index == wire.ControlQueue {
 		return d.startControl(q)
 	}
-	c := d.channels[index-1]
-	moved, err := c.queue.Start(q)
-	if err != nil {
-		return err
-	}
-	d.watchStranger(c)
-	cold := c.cold
-	if c.cold = nil; moved {
-		cold = nil
-		d.saving.Forget(c.index)
-	}
-	switch {
-	case cold != nil:
-		d.startCold(c, *cold)
-	case c.worker != nil && c.goesOnBy(q.Resumed): // it was taken over
-	case c.worker != nil:
-		d.resume(c)
-	default:
-		c.queue.TakeOver(q, d.mapped)
-		d.reclaim(c) // what no worker has
+	if err := d.channels.Start(index-1, q); err != nil {
+		return fmt.Errorf("start queue %d: %w", index, err)
 	}
 	return nil
-}
-
-// startControl starts the control queue.
-func (d *Device) startControl(q vhostuser.QueueConfig) error {
-	late := d.late.For(q.Base)
-	record, again := queues.ControlRecord(q, d.mapped, d.config.Remains, d.log)
-	c, greeted, err := control.New(d.requests(), d.mapped, q, late, record)
-	if err != nil {
-		return err
-	}
-	if d.greeted = greeted; greeted && again && d.config.Greeted != nil {
-		d.config.Greeted()
-	}
-	d.control, d.late = c, nil
-	d.warming = true
-	d.idle.DriverCame()
-	d.refill()
-	d.idle.Rested(d.used())
-	if all, _ := d.warm.Kept(); len(all) > 0 && d.movers.Current() == nil {
-		if _, err := d.movers.Need(d.moverStart); err != nil {
-			d.log.WithError(err).Warn("start the mover ahead of use")
-		}
-	}
-	return nil
-}
-
-// requests are what the control queue needs.
-func (d *Device) requests() control.Device {
-	return control.Device{
-		Greet: d.greet, OpenChannel: d.open, CloseChannel: d.closeChannel,
-		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
-		Channels: uint32(len(d.channels)), Version: d.config.Version,
-		Generation: d.config.Generation, Told: d.settings.Told, Parked: &d.parked,
-		Exit: d.config.Timeouts.Exit, Guard: d.guard, Log: d.log,
-	}
 }
 
 // SetCall implements vhostuser.Device.
 func (d *Device) SetCall(index int, call *vhostuser.FD) error {
+	if index != wire.ControlQueue {
+		return d.channels.SetCall(index-1, call)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if index == wire.ControlQueue {
-		if d.control == nil {
-			return errNotRunning
-		}
-		return d.control.SetCall(call)
+	if d.control == nil {
+		return channels.ErrNotRunning
 	}
-	c := d.channels[index-1]
-	if !c.queue.Runs() {
-		return errNotRunning
-	}
-	if err := c.queue.SetCall(call); err != nil {
-		return err
-	}
-	if c.worker == nil {
-		return nil
-	}
-	m := &handover.Message{Kind: handover.KindCall}
-	var fds []int
-	if call != nil {
-		m.Files.Call, fds = true, []int{call.Int()}
-	}
-	c.worker.Tell(m, fds)
-	return nil
+	return d.control.SetCall(call)
 }
 
 // StopQueue implements vhostuser.Device.
 func (d *Device) StopQueue(index int) (base uint16, err error) {
-	d.mu.Lock()
-	d.pauseAll()
-	d.mu.Unlock()
-	defer d.resumeLater()
+	d.channels.PauseAll()
+	defer d.channels.ResumeLater()
 	if index == wire.ControlQueue {
 		return d.stopControl()
 	}
-	return d.stopChannel(d.channels[index-1])
+	return d.channels.Stop(index - 1)
 }
 
-var errNotRunning = errors.New("queue is not running")
-
-// stopControl stops the control queue. It waits without the lock, as the queue's goroutine may need
-// it.
-func (d *Device) stopControl() (uint16, error) {
-	d.mu.Lock()
-	c := d.control
-	d.control = nil
-	d.mu.Unlock()
-	if c == nil {
-		return 0, errNotRunning
-	}
-	base, late := c.Stop()
-	if late.Nothing() {
-		d.config.Remains.Drop(remains.Control)
-	}
-	d.mu.Lock()
-	d.late = late
-	d.mu.Unlock()
-	return base, nil
-}
-
-// Abandon implements vhostuser.Device.
+// Abandon implements vhostuser.Device: all workers end, and none is started in their place.
 func (d *Device) Abandon() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.killWorkers()
-}
-
-// killWorkers ends all workers. None is started in their place.
-func (d *Device) killWorkers() {
-	d.warming = false
-	d.idle.Gone()
-	d.refill()
-	for _, c := range d.channels {
-		d.saving.Forget(c.index)
-		if c.cold = nil; c.worker != nil {
-			c.worker.Retire()
-			c.worker.Kill()
-		}
-	}
+	d.ahead.DriverGone()
+	d.channels.KillAll()
 }
 
 // Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when
 // the device is made, and not again. Processes that were killed and don't end are not waited for.
 func (d *Device) Reset() {
-	d.mu.Lock()
-	d.killWorkers()
+	d.Abandon()
 	d.movers.Kill()
-	d.mu.Unlock()
 	if !await.Within(d.config.Timeouts.Exit, d.running.Gone()) {
 		d.log.Error("processes that were killed do not end: see the kernel's log")
 	}
 	d.exports.Clear()
 }
 
-// Counters adds up what all workers counted.
-func (d *Device) Counters() handover.Counters {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.channels.counted(d.ended)
+// SetLog implements vhostuser.DirtyLogger. A front end that migrates the VM is told which pages are
+// written to: by this process through package ram, by the workers and the mover through logs of
+// their own on the same bitmap.
+//
+// Workers mark what they hold for the GPU before they say that they have paused or stopped. One
+// that ends without having said so, and a mover, may have written to any page that it had: then all
+// of the guest's memory is marked, which costs the migration time, and the guest nothing.
+func (d *Device) SetLog(log *dirtylog.Log) error {
+	d.ram.SetLog(log)
+	message := func() (*handover.Message, []int) {
+		m := &handover.Message{Kind: handover.KindLog}
+		return m, m.GiveLog(log, nil)
+	}
+	workers.TellAll(d.channels.Serving(), func(w *workers.Worker) error {
+		m, fds := message()
+		return w.Obey(m, fds, handover.KindLogged, "a process did not take the log of dirty pages")
+	})
+	d.movers.TellLog(message)
+	return nil
 }
+
+// Counters adds up what all workers counted.
+func (d *Device) Counters() handover.Counters { return d.channels.Counters() }

@@ -71,9 +71,7 @@ func TestWorkerDies(t *testing.T) {
 		if point > 2 { // it has a chain more that it hasn't taken
 			v.add(0, 3, wire.ChainHeader{Type: wire.ChainEvent})
 		}
-		v.dev.mu.Lock()
-		v.dev.channels[0].worker.Kill()
-		v.dev.mu.Unlock()
+		v.worker(0).Kill()
 		if want := []int{0, 3, 3, 4}[point]; want > 0 {
 			v.reap(1, want)
 		}

@@ -138,9 +138,7 @@ func TestEndWithoutAWord(t *testing.T) {
 	if n := count(log.fetch(), 0, guestBytes); n == guestPages {
 		t.Error("all is marked")
 	}
-	v.dev.mu.Lock()
-	w := v.dev.channels[0].worker
-	v.dev.mu.Unlock()
+	w := v.worker(0)
 	w.Kill()
 	<-w.Gone()
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {

@@ -6,11 +6,23 @@
 //
 // # Who owns what
 //
+// A Device joins parts (parts.go), each a package with locks of its own. What a part needs of
+// another one it gets as a function, or as that part; none knows the Device. Its own lock,
+// Device.mu, has the control queue and no more.
+//
 // The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
-// goroutine (package control). Each worker has one goroutine that waits for its end. What they
-// share, the channels, is under Device.mu. A channel's queue belongs to its worker while there is
-// one, else to this process. The packages below this one have locks of their own, which are taken
-// after Device.mu, if that is held; none of them knows the Device.
+// goroutine (package control). Each worker has one goroutine that waits for its end (package
+// workers).
+//
+// Locks are taken in this order, and none for a wait:
+//
+//	settings  while others are made to hold
+//	Device.mu
+//	ahead     what is held before programs ask for it
+//	channels  who has which queue
+//	ram       the guest's memory, while it is used
+//
+// then those of parts that call nobody with theirs: accounts, saving, movers, exports, a worker's.
 //
 // # Who may lie
 //
@@ -21,15 +33,16 @@
 //
 // # Files
 //
-//	the device         device.go config_space.go state.go (package savedstate: for
-//	                   migration) dirty.go guard.go (what goes on)
-//	the control queue  open.go (OPEN; package control) stranger.go telling.go
-//	channels           channel.go (package queues) table.go standstill.go (pause, resume)
-//	processes          process.go (package workers) starts.go (how many begin) lingering.go
-//	                   mover.go (package movers) warm.go (package warm) idle.go (package idle)
-//	what they share    share.go (packages objects and exports)
-//	memory             memory.go (package accounts) suspension.go (package suspend)
-//	                   saving.go (package saving)
+//	the device         device.go (the session's) parts.go (which parts there are)
+//	                   config_space.go guard.go (what goes on)
+//	the control queue  control.go (package control)
+//	channels           packages channels, queues
+//	processes          process.go (packages workers, movers, child) packages opening (who gets a
+//	                   worker) and ahead (warm workers, an idle VM); takenover.go (those of the
+//	                   device process before: package takeover)
+//	what they share    packages objects and exports
+//	memory             packages ram, accounts and suspend
+//	to a file          state.go (package savedstate: for migration) package saving
 //	sharing the GPU    place.go (package place)
 //	operators          stats.go (package admin) set.go (package settings)
 package device

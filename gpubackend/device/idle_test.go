@@ -14,12 +14,10 @@ import (
 
 // holding is how many movers and warm workers a VM has.
 func (v *vm) holding() (movers, warm int) {
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
 	if v.dev.movers.Current() != nil {
 		movers = 1
 	}
-	all, _ := v.dev.warm.Kept()
+	all, _ := v.dev.ahead.Kept()
 	return movers, len(all)
 }
 
@@ -46,7 +44,7 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 		v.open(1)
 		v.mustHold(1, 1)
 		v.closeChannel(0)
-		v.dev.endIdle() // another program runs
+		v.dev.ahead.EndIdle() // another program runs
 		v.mustHold(1, 1)
 		v.closeChannel(1)
 		v.mustHold(0, 0)

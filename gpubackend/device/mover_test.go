@@ -52,9 +52,7 @@ func (v *vm) chainsCome(q int, within time.Duration) bool {
 
 // endWorker kills a channel's worker.
 func (v *vm) endWorker(channel int) {
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	v.dev.channels[channel].worker.Kill()
+	v.worker(channel).Kill()
 }
 
 const little = time.Second

@@ -90,8 +90,8 @@ func TestProgramsMove(t *testing.T) {
 		}
 		s.allocate(1 << 20)
 		s.mustHold()
-		if !s.dev.greeted || inLedger(s.page) == 0 {
-			t.Fatalf("greeted %t, %d bytes", s.dev.greeted, inLedger(s.page))
+		if !s.dev.channels.Greeted() || inLedger(s.page) == 0 {
+			t.Fatalf("greeted %t, %d bytes", s.dev.channels.Greeted(), inLedger(s.page))
 		}
 	}
 	s.mustSuspend()
@@ -206,7 +206,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	} {
 		d := fresh(c)
 		if err := d.LoadState(bytes.NewReader(state)); err == nil ||
-			!strings.Contains(err.Error(), text) || len(d.channels.serving()) > 0 {
+			!strings.Contains(err.Error(), text) || len(d.channels.Serving()) > 0 {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -224,8 +224,8 @@ func TestStrangersAreRefused(t *testing.T) {
 		"a byte more":    append(slices.Clone(state), 0),
 	} {
 		d := fresh(Config{})
-		if err := d.LoadState(bytes.NewReader(b)); err == nil || len(d.channels.serving()) > 0 {
-			t.Errorf("%s: %v, %d workers", name, err, len(d.channels.serving()))
+		if err := d.LoadState(bytes.NewReader(b)); err == nil || len(d.channels.Serving()) > 0 {
+			t.Errorf("%s: %v, %d workers", name, err, len(d.channels.Serving()))
 		}
 	}
 	if err := s.dev.LoadState(bytes.NewReader(damaged(60))); err == nil || s.workers() != 1 {

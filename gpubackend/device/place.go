@@ -3,8 +3,6 @@
 package device
 
 import (
-	"github.com/paracuda/paracuda/gpubackend/device/workers"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/place"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
@@ -38,17 +36,3 @@ func (d *Device) newPlace() *place.VM {
 
 // Place is where the VM's memory is.
 func (d *Device) Place() *place.VM { return d.place }
-
-// said takes what a worker says unasked.
-func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
-	switch m.Kind {
-	case handover.KindWake:
-		handover.CloseFiles(fds)
-		d.place.Work()
-	case handover.KindRoom:
-		handover.CloseFiles(fds)
-		d.place.Lacks(w, m.Bytes)
-	default:
-		d.exports.Receive(&w.Offers, m, fds)
-	}
-}

@@ -6,8 +6,13 @@ import (
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Process is a child process.
@@ -20,54 +25,88 @@ type Spawner interface {
 	Mover(control *os.File) (Process, error)
 }
 
-// newWorkers makes what starts the VM's workers.
-func (d *Device) newWorkers() *workers.Workers {
-	t := d.config.Timeouts
-	return workers.New(workers.Config{
-		Spawn:  func(c *os.File) (Process, error) { return d.config.Spawn.Worker(c) },
-		Limits: workers.Limits{Answer: t.Answer, Stop: t.Stop, Exit: t.Exit},
-		Began:  func(w *workers.Worker) { d.accounts.Began(w) },
-		Said:   d.said,
-		Exited: func(w *workers.Worker) {
-			d.config.Notes.Ended(w.Process())
-			d.accounts.Ended(w)
-			d.suspension.Forget(w)
-		},
-		Ended: d.workerEnded, Guard: d.guard, Run: d.run, Log: d.log,
-	})
-}
-
 // workerEnded takes back what a worker had that has ended.
 func (d *Device) workerEnded(w *workers.Worker, err error) {
 	d.exports.Ended(&w.Offers)
 	if w.Channel() >= 0 {
 		if !w.Conn().Quiet() {
-			d.markAll()
+			d.ram.MarkAll()
 		}
-		d.tellMover() // copies that the worker started end before its pages go back to the guest
+		// copies that the worker started end before its pages go back to the guest
+		d.movers.Tell(d.ram.Message)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.channels.Ended(w, err)
 	if w.Channel() < 0 {
-		d.warm.Lost(w, err)
-	} else {
-		d.takeBack(w, err)
+		d.ahead.Lost(w, err)
 	}
-	d.idle.Rested(d.used())
+	d.ahead.Rested()
 }
 
-// takeBack takes the queue of a worker that has ended.
-func (d *Device) takeBack(w *workers.Worker, err error) {
-	c := d.channels[w.Channel()]
-	child.SayEnded(w.Log(), "worker", err, w.Killed())
-	d.ended.Add(w.Counters())
-	if c.worker != w { // the queue is another driver's by now
-		return
+// said takes what a worker says unasked.
+func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
+	switch m.Kind {
+	case handover.KindWake:
+		handover.CloseFiles(fds)
+		d.place.Work()
+	case handover.KindRoom:
+		handover.CloseFiles(fds)
+		d.place.Lacks(w, m.Bytes)
+	default:
+		d.exports.Receive(&w.Offers, m, fds)
 	}
-	c.worker, c.paused = nil, nil
-	if !c.serves || d.beginCold(c, w) {
-		return // who started it goes on
+}
+
+// needMover is the VM's mover, which is started if there is none. It gets the guest's memory, if
+// there is some yet.
+func (d *Device) needMover() (m *movers.Mover, err error) {
+	d.ram.Use(func(mem *guestmem.Memory) {
+		m, err = d.movers.Need(func() (*handover.Message, []int) {
+			policy := d.settings.Now().Policy
+			start := &handover.Message{
+				Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy,
+			}
+			fds := d.accounts.PassMover(start, start.GiveLog(d.ram.Log(), nil))
+			return start, ram.Describe(mem, start, fds)
+		})
+	})
+	return m, err
+}
+
+// moverEnded gives back what waited for the end of a mover.
+func (d *Device) moverEnded() {
+	if d.movers.Current() == nil { // another one's memory isn't told from this one's
+		d.accounts.MoverEnded()
 	}
-	w.State(func(s *handover.State) { c.queue.Leave(s, d.mapped) })
-	d.reclaim(c)
+	d.channels.GiveOwed()
+}
+
+// serving are the workers that serve a program, with that.
+func (d *Device) serving() (list []saving.Served) {
+	for _, w := range d.channels.Serving() {
+		p := w.Program()
+		list = append(list,
+			saving.Served{Channel: w.Channel(), PID: p.PID, Name: p.Name, Worker: w})
+	}
+	return list
+}
+
+// A VM is suspended in steps, each of which all workers take before the next (package suspend).
+// Workers that end meanwhile need nothing more; those that start begin as ones whose work has
+// ended.
+
+// hold ends the warm workers, and answers those that serve a program.
+func (d *Device) hold() (list []suspend.Worker) {
+	d.ahead.Empty()
+	for _, w := range d.channels.Serving() {
+		list = append(list, w)
+	}
+	return list
+}
+
+// goOn has all workers go on.
+func (d *Device) goOn() {
+	for _, w := range d.channels.Serving() {
+		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
+	}
+	d.ahead.Refill()
 }

@@ -56,9 +56,7 @@ func TestKilledWorkerIsNews(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	said := v.listen()
 	v.program(0)
-	v.dev.mu.Lock()
-	w := v.dev.channels[0].worker
-	v.dev.mu.Unlock()
+	w := v.worker(0)
 	if err := unix.Kill(pidOf(w), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 type vm struct {
 	t        testing.TB
 	dev      *Device
+	memory   *atomic.Pointer[vhostuser.Memory] // that the device was given last
 	front    *vhostusertest.Frontend
 	guest    *virtqueuetest.Guest
 	queues   []*vhostusertest.Queue
@@ -75,11 +77,11 @@ func newTimedVM(
 func newVMOf(t testing.TB, c Config, settings ...string) *vm {
 	t.Helper()
 	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}),
-		ended: make(chan error, 1)}
+		ended: make(chan error, 1), memory: &atomic.Pointer[vhostuser.Memory]{}}
 	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(t, settings...), 7, quiet()
 	v.dev = New(c)
 	near, far := vhostusertest.Pair(t)
-	session, err := vhostuser.New(far, v.dev, vhostuser.Options{})
+	session, err := vhostuser.New(far, noted{v.dev, v}, vhostuser.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +99,17 @@ func newVMOf(t testing.TB, c Config, settings ...string) *vm {
 	v.front.Start(v.queues...)
 	t.Cleanup(v.close)
 	return v
+}
+
+// noted is the device of a VM, which notes its memory.
+type noted struct {
+	*Device
+	v *vm
+}
+
+func (n noted) SetMemory(m *vhostuser.Memory) error {
+	n.v.memory.Store(m)
+	return n.Device.SetMemory(m)
 }
 
 // greetedVM is one whose driver has said hello.

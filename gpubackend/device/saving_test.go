@@ -46,14 +46,7 @@ func (s *suspended) saveTo() *os.File {
 
 // workers is how many channels have one.
 func (v *vm) workers() (n int) {
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	for _, c := range v.dev.channels {
-		if c.worker != nil {
-			n++
-		}
-	}
-	return n
+	return len(v.dev.channels.Serving())
 }
 
 func (s *suspended) resumeFrom(f io.ReaderAt) {
@@ -286,9 +279,7 @@ func TestOverTheSocket(t *testing.T) {
 func TestWorkerKilledMeanwhile(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(5 << 20)
-	s.dev.mu.Lock()
-	w := s.dev.channels[0].worker
-	s.dev.mu.Unlock()
+	w := s.worker(0)
 	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
 	if err != nil {
 		t.Fatal(err)

@@ -125,9 +125,7 @@ func TestStopEndsEndlessWork(t *testing.T) {
 	v.front.Stop(v.queues...)
 	c.mustStand()
 	v.reap(1, 4)
-	v.dev.mu.Lock()
-	w := v.dev.channels[0].worker
-	v.dev.mu.Unlock()
+	w := v.worker(0)
 	if w != nil {
 		t.Fatal("the worker is still there")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/pace/pacetest"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -29,8 +30,8 @@ func hasty(t *testing.T, settings ...string) (*vm, *startCounter, *pacetest.Cloc
 	clock, spawn := pacetest.NewClock(), &startCounter{}
 	v := newTimedVM(t, spawn, Timeouts{}, clock, append(settings, "starts=1")...)
 	v.hello()
-	for range startsBurst - 1 {
-		v.dev.starts.Take()
+	for range opening.Burst - 1 {
+		v.dev.opening.Starts.Take()
 	}
 	return v, spawn, clock
 }

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -23,9 +20,7 @@ var errBusyVM = errors.New("the VM can't be saved or migrated now")
 
 // SaveState implements vhostuser.StateSaver. Nothing ends: the VM may go on here.
 func (d *Device) SaveState(w io.Writer) error {
-	d.mu.Lock()
 	why, s := d.unsaved(), d.state()
-	d.mu.Unlock()
 	if why != nil {
 		return fmt.Errorf("%w: %w", errBusyVM, why)
 	}
@@ -51,12 +46,12 @@ const streamBuffer = 1 << 20
 // unsaved says what keeps the VM from being saved, as far as it is known without asking its
 // workers.
 func (d *Device) unsaved() error {
-	for _, c := range d.channels {
-		if err := d.stays(c); err != nil {
-			return err
-		}
+	if err := d.channels.Stays(); err != nil {
+		return err
 	}
 	handles, _ := d.exports.Held()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch state := d.suspension.State(); {
 	case handles > 0:
 		return errors.New("programs in it hold descriptors of GPU memory: end them first")
@@ -68,43 +63,25 @@ func (d *Device) unsaved() error {
 	return nil
 }
 
-// stays says what keeps the program of a channel here.
-func (d *Device) stays(c *channel) error {
-	switch w := c.worker; {
-	case w != nil && w.Stuck():
-		return errStuck
-	case w != nil:
-		if counts := w.Fixed(); counts != nil {
-			return fmt.Errorf("%v has what can't be made again: %s: end it first", w,
-				strings.Join(slices.Sorted(maps.Keys(counts)), ", "))
-		}
-	case c.cold != nil:
-		return fmt.Errorf("%v begins just now to use the GPU", c.cold)
-	case d.saving.Has(c.index):
-		return fmt.Errorf("%v is in a file: resume the VM from it first", d.saving.Saved(c.index))
-	case c.owed:
-		return errors.New("a mover that was killed does not end")
-	}
-	return nil
-}
-
 // serves says whether there is a program with a worker.
-func (d *Device) serves() bool { return len(d.channels.serving()) > 0 }
+func (d *Device) serves() bool { return len(d.channels.Serving()) > 0 }
 
 // state is what is saved.
 func (d *Device) state() *savedstate.State {
 	told := d.settings.Told()
 	s := savedstate.New(savedstate.State{
-		Version:    d.config.Version,
-		Generation: d.config.Generation, Channels: told.Channels,
-		ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
+		Version:  d.config.Version,
+		Channels: told.Channels, ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
 	})
-	if d.greeted {
+	if d.channels.Greeted() {
 		s.Greeted = 1
 	}
 	if d.serves() {
 		s.Programs = 1
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Generation = d.generation
 	return s
 }
 
@@ -131,8 +108,9 @@ func (d *Device) LoadState(r io.Reader) error {
 
 // follow goes on where the device of a state stopped.
 func (d *Device) follow(s *savedstate.State) {
+	d.channels.Expect(s.Greeted != 0)
 	d.mu.Lock()
-	d.config.Generation, d.greeted = s.Generation, s.Greeted != 0
+	d.generation = s.Generation
 	d.mu.Unlock()
 	d.settings.Follow(s.Sequence) // so that the driver asks for the settings of this device
 }
@@ -156,6 +134,7 @@ func (d *Device) takePrograms(r io.Reader) error {
 
 // suits says why this device can't take up a VM with that state.
 func (d *Device) suits(s *savedstate.State) error {
+	here := d.state()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -164,20 +143,18 @@ func (d *Device) suits(s *savedstate.State) error {
 	case s.Programs != 0 && d.suspension.State() != suspend.Running:
 		return fmt.Errorf("%w: this device is suspended: resume it first", savedstate.ErrState)
 	}
-	return s.Suits(d.state())
+	return s.Suits(here)
 }
 
 // forget ends all that the device has of the guest that it served until now: QEMU's loadvm puts
 // another in its place, or an earlier state of it.
 func (d *Device) forget() {
 	d.Reset()
+	d.channels.ForgetHeld()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.late != nil {
 		d.late.Drop()
 		d.late = nil
-	}
-	for _, c := range d.channels {
-		c.queue.Forget()
 	}
 }

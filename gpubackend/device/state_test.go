@@ -37,8 +37,8 @@ func TestIdleVMMoves(t *testing.T) {
 	if err := other.LoadState(bytes.NewReader(b.Bytes())); err != nil {
 		t.Fatal(err)
 	}
-	if other.config.Generation != 7 || !other.greeted {
-		t.Errorf("generation %d, greeted %v", other.config.Generation, other.greeted)
+	if other.generation != 7 || !other.channels.Greeted() {
+		t.Errorf("generation %d, greeted %v", other.generation, other.channels.Greeted())
 	}
 	if s := other.settings.Told(); s.Sequence == known || s.SpinGuestUs != 77 {
 		t.Errorf("settings %+v", s)
@@ -128,7 +128,7 @@ func TestWhatIsFixedIsTold(t *testing.T) {
 func TestStatesAreChecked(t *testing.T) {
 	t.Parallel()
 	from := New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Log: quiet()})
-	from.greeted = true
+	from.channels.Expect(true)
 	good := from.state()
 	for _, tt := range []struct {
 		name   string
@@ -151,7 +151,7 @@ func TestStatesAreChecked(t *testing.T) {
 		if (err == nil) != (tt.says == "") || err != nil && !as {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
 		}
-		if err != nil && d.config.Generation != 0 {
+		if err != nil && d.generation != 0 {
 			t.Errorf("%s: it was taken all the same", tt.name)
 		}
 	}

@@ -26,11 +26,9 @@ func (d *Device) stats() admin.Answer {
 	state := d.suspension.Status()
 	a := admin.Answer{GPU: d.config.GPU, Turns: d.settings.Turns(), State: &state,
 		Movable: &admin.Movable{Now: true}}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	a.Stats = d.channels.counted(d.ended).Map()
+	a.Stats = d.Counters().Map()
 	a.Policies = d.settings.Values()
-	for _, w := range d.channels.serving() {
+	for _, w := range d.channels.Serving() {
 		p := w.Program()
 		a.Programs = append(a.Programs, admin.Program{
 			Channel: w.Channel(), PID: p.PID, Name: p.Name,
@@ -55,17 +53,12 @@ func (d *Device) Figures() *link.Figures {
 	if s := d.suspension.State(); s != suspend.Running {
 		f.State = string(s)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	f.Memory = d.accounts.All()
-	for _, c := range d.channels {
-		if w := c.worker; w != nil {
-			p := w.Program()
-			f.Processes = append(f.Processes, link.Process{
-				PID: p.PID, Name: p.Name, Memory: d.accounts.Of(w),
-				Counters: some(w.Counters()),
-			})
-		}
+	for _, w := range d.channels.Serving() {
+		p := w.Program()
+		f.Processes = append(f.Processes, link.Process{
+			PID: p.PID, Name: p.Name, Memory: d.accounts.Of(w), Counters: some(w.Counters()),
+		})
 	}
 	f.Clean()
 	return f

@@ -268,9 +268,7 @@ func TestProgramsComeAndGo(t *testing.T) {
 	s.open(2)
 	s.mustSuspend()
 	s.closeChannel(1)
-	s.dev.mu.Lock()
-	killed := s.dev.channels[2].worker
-	s.dev.mu.Unlock()
+	killed := s.worker(2)
 	killed.Kill()
 	<-killed.Gone()
 	s.open(1) // begins as one that is suspended

@@ -25,7 +25,7 @@ import (
 func (v *vm) warmWorkers(n int) []*workers.Worker {
 	v.t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
-		warm, ready := v.dev.warm.Kept()
+		warm, ready := v.dev.ahead.Kept()
 		if len(warm) == n && ready == n {
 			return warm
 		}
@@ -37,9 +37,7 @@ func (v *vm) warmWorkers(n int) []*workers.Worker {
 
 // worker is the one that a channel has.
 func (v *vm) worker(channel int) *workers.Worker {
-	v.dev.mu.Lock()
-	defer v.dev.mu.Unlock()
-	return v.dev.channels[channel].worker
+	return v.dev.channels.Worker(channel)
 }
 
 // starts checks how many programs started, and how many of them with a warm worker.
@@ -232,14 +230,8 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 		t.Fatalf("%d workers started, %d ended", spawn.started, spawn.ended)
 	}
 	d := New(Config{GPU: "cuda", Settings: settings.Default(), Spawn: spawn, Log: quiet()})
-	if all, _ := d.warm.Kept(); len(all) != 0 || d.warmWanted() != 0 {
+	if all, _ := d.ahead.Kept(); len(all) != 0 {
 		t.Fatal("workers are warmed for nobody")
-	}
-	if d.warming = true; d.warmWanted() != 0 {
-		t.Fatal("workers are warmed for an idle VM")
-	}
-	if d.idle.DriverCame(); d.warmWanted() != 1 {
-		t.Fatalf("%d workers are kept warm on a GPU", d.warmWanted())
 	}
 }
 

@@ -7,8 +7,9 @@
 //
 // # Who owns what
 //
-// The device owns a VM and calls all methods under its own lock. What it gave to New is called on
-// a goroutine of its own, without that lock, and asks Over under it: a program may have come since.
+// Whoever owns a VM (package device/ahead) calls all methods under a lock of his. What he gave to
+// New is called on a goroutine of its own, without that lock, and asks Over under it: a program may
+// have come since.
 package idle
 
 import "time"

@@ -6,9 +6,9 @@
 //
 // # Who owns what
 //
-// The device owns a Pool, and may hold its own lock when it calls it. The pool has a lock of its
-// own, which it holds while it calls the functions of Config: these must not call the pool. A
-// process belongs to the pool until it is taken or lost.
+// Whoever owns a Pool (package device/ahead) may hold a lock of his when he calls it. The pool has
+// a lock of its own, which it holds while it calls the functions of Config: these must not call the
+// pool. A process belongs to the pool until it is taken or lost.
 //
 // # Who may lie
 //

@@ -5,8 +5,8 @@
 //
 // # Who owns what
 //
-// Accounts has a lock of its own, under which it calls nobody and never waits: the device may hold
-// its lock when it calls it. What Config has is called without that lock.
+// Accounts has a lock of its own, under which it calls nobody and never waits: it may be called
+// with any other lock held. What Config has is called without that lock.
 //
 // # Who may lie
 //

@@ -93,6 +93,7 @@ type vm struct {
 	*Movers
 	t               *testing.T
 	refuses         handover.Kind
+	protocol        int
 	stays           chan struct{}
 	made            []*fake
 	bad             error
@@ -102,7 +103,7 @@ type vm struct {
 }
 
 func newVM(t *testing.T) *vm {
-	v := &vm{t: t}
+	v := &vm{t: t, protocol: handover.Protocol}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	v.Movers = New(Config{
@@ -141,7 +142,7 @@ func (v *vm) spawn(control *os.File) (child.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &fake{conn: conn, protocol: handover.Protocol, refuses: v.refuses, stays: v.stays,
+	f := &fake{conn: conn, protocol: v.protocol, refuses: v.refuses, stays: v.stays,
 		killed: make(chan struct{}), done: make(chan struct{}), told: make(chan handover.Kind, 16)}
 	v.made = append(v.made, f)
 	go f.serve()
@@ -345,6 +346,7 @@ func TestLeft(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	for _, protocol := range []int{handover.Protocol, handover.Protocol + 1, -1} {
 		v := newVM(t)
+		v.protocol = protocol
 		near, remote, err := handover.Pair()
 		if err != nil {
 			t.Fatal(err)
@@ -355,7 +357,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		_ = remote.Close()
 		f := v.made[0]
-		if f.protocol = protocol; protocol < 0 {
+		if protocol < 0 {
 			f.Kill()
 		}
 		v.TakeOver(p, near)

@@ -5,9 +5,9 @@
 //
 // # Who owns what
 //
-// A Queue has no lock: its owner, the device, calls one method of it at a time. The rings belong to
-// the worker that the queue was handed to; who calls GiveBack has made sure that it is gone, and
-// that the GPU writes to no page of it.
+// A Queue has no lock: its owner (package channels) calls one method of it at a time. The rings
+// belong to the worker that the queue was handed to; who calls GiveBack has made sure that it is
+// gone, and that the GPU writes to no page of it.
 //
 // # Who may lie
 //

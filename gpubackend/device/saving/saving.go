@@ -11,7 +11,7 @@
 //
 // A Saving knows which programs are in the file, by their channels; all else of a channel is the
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
-// when it calls Saved, Has and Forget. What Config has is called without that lock.
+// when it calls Saved, Has, Name and Forget. What Config has is called without that lock.
 //
 //	Save  package suspend moves device memory out; each worker writes its program to a socket, and
 //	      package savedvm what they write to the file; when the file is kept the workers end, and
@@ -141,6 +141,14 @@ func (s *Saving) Saved(channel int) *Program {
 
 // Has says whether a channel's program is saved.
 func (s *Saving) Has(channel int) bool { return s.Saved(channel) != nil }
+
+// Name is a channel's saved program as it is told of; "": it has none.
+func (s *Saving) Name(channel int) string {
+	if p := s.Saved(channel); p != nil {
+		return p.String()
+	}
+	return ""
+}
 
 // Forget is told that a channel's driver is gone, or begins anew.
 func (s *Saving) Forget(channel int) {

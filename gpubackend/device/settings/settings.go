@@ -61,7 +61,7 @@ type Settings struct {
 	// SuspendMemory is the host's memory that device memory may take which is moved out; 0: what
 	// there is.
 	SuspendMemory uint64
-	// Time is the VM's share of the GPU, where there is an arbiter (shares.go).
+	// Time is the VM's share of the GPU, where there is an arbiter.
 	Time turns.Policy
 }
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package channels
 
 import (
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a
 // reset the guest's memory is another kernel's, so that nothing may be under way on the GPU that
 // would write there; after a pause, programs are to go on. Therefore work has some time to end
-// (setting stop-grace), and a worker for whose work that is too short is killed.
+// (Config.Grace), and a worker for whose work that is too short is killed.
 //
 // The front end stops queue after queue, and its main loop waits for each. With the first one all
 // workers are told, so that all together take no longer than one. Those whose queues aren't stopped
@@ -20,90 +22,66 @@ import (
 // restTime is how long after the last queue was stopped workers go on whose queues were not.
 const restTime = time.Second
 
-// pauseAll tells all workers whose queues run to pause.
-func (d *Device) pauseAll() {
-	if d.rest != nil {
-		d.rest.Stop()
+// PauseAll tells all workers whose queues run to pause.
+func (t *Table) PauseAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rest != nil {
+		t.rest.Stop()
 	}
-	for _, c := range d.channels {
-		d.beginPause(c)
+	for _, c := range t.list {
+		t.beginPause(c)
 	}
 }
 
 // beginPause tells a channel's worker to pause, if it has one that runs.
-func (d *Device) beginPause(c *channel) {
+func (t *Table) beginPause(c *channel) {
 	if !c.queue.Runs() || c.worker == nil || c.paused != nil {
 		return
 	}
-	w, grace, paused := c.worker, d.settings.Now().Settings.StopGrace, make(chan struct{})
+	w, grace, paused := c.worker, t.config.Grace(), make(chan struct{})
 	c.paused = paused
 	go func() {
 		defer close(paused)
 		stands := false
-		if d.guard("a pause", func() { stands = w.Pause(d.suspension.Idle, grace) }); !stands {
+		if t.config.Guard("a pause", func() { stands = w.Pause(t.config.Idle, grace) }); !stands {
 			w.Kill()
 			w.AwaitEnd()
 		}
 	}()
 }
 
-// stopChannel takes a queue from its worker, which pauses or is gone.
-func (d *Device) stopChannel(c *channel) (base uint16, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !c.queue.Runs() {
-		return 0, errNotRunning
-	}
-	c.stopping = true
-	defer func() { c.stopping = false }()
-	for c.worker != nil {
-		d.beginPause(c)
-		w, paused := c.worker, c.paused
-		d.mu.Unlock()
-		<-paused
-		d.mu.Lock()
-		if c.worker == w {
-			c.queue.PausedAt(w.Base())
-			break
-		}
-	}
-	c.watch.end()
-	c.watch = nil
-	c.queue.Stop()
-	return c.queue.Base(), nil
-}
-
-// resumeLater has the workers go on whose queues were not stopped.
-func (d *Device) resumeLater() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.rest == nil {
-		d.rest = time.AfterFunc(restTime, func() { d.guard("going on", d.resumeRest) })
+// ResumeLater has the workers go on whose queues were not stopped.
+func (t *Table) ResumeLater() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.rest == nil {
+		t.rest = time.AfterFunc(restTime, func() { t.config.Guard("going on", t.resumeRest) })
 		return
 	}
-	d.rest.Reset(restTime)
+	t.rest.Reset(restTime)
 }
 
-func (d *Device) resumeRest() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, c := range d.channels {
+func (t *Table) resumeRest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.list {
 		if !c.queue.Runs() || c.worker == nil || c.paused == nil || c.stopping {
 			continue
 		}
 		select {
 		case <-c.paused:
 			c.queue.PausedAt(c.worker.Base())
-			d.resume(c)
+			t.config.RAM.Use(c.resume)
 		default:
-			d.rest.Reset(restTime)
+			t.rest.Reset(restTime)
 		}
 	}
 }
 
 // resume gives the queue back to a paused worker, if it goes on where it stopped. One that was
-// killed leaves it when it has ended.
-func (d *Device) resume(c *channel) {
+// killed leaves it when it has ended. One that has no memory yet gets it.
+func (c *channel) resume(mem *guestmem.Memory) {
 	if c.worker.Killed() {
 		return
 	}
@@ -115,8 +93,7 @@ func (d *Device) resume(c *channel) {
 	}
 	m, fds := c.queue.Message(handover.KindResume, inFlight)
 	if c.bare {
-		m, fds = d.giveMemory(m, fds)
-		c.bare = false
+		fds, c.bare = ram.Describe(mem, m, fds), false
 	}
 	c.worker.Conn().GoesOn()
 	c.worker.Tell(m, fds)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package device
+package channels
 
 import "github.com/paracuda/paracuda/vhostuser"
 
@@ -12,26 +12,26 @@ type stranger struct {
 	ended chan struct{}
 }
 
-// watchStranger begins with that, unless our driver has greeted. Device.mu is held.
-func (d *Device) watchStranger(c *channel) {
-	if d.greeted {
+// watchStranger begins with that, unless our driver has greeted.
+func (t *Table) watchStranger(c *channel) {
+	if t.greeted {
 		return
 	}
 	kick, err := c.queue.Kicks()
 	if err != nil {
-		d.log.WithError(err).Info("requests of a foreign driver stay unanswered")
+		t.config.Log.WithError(err).Info("requests of a foreign driver stay unanswered")
 		return
 	}
 	s := &stranger{kick: kick, ended: make(chan struct{})}
 	c.watch = s
-	go d.guard("a foreign driver's queue", func() {
+	go t.config.Guard("a foreign driver's queue", func() {
 		defer close(s.ended)
 		for s.kick.Wait() == nil {
-			d.mu.Lock()
+			t.mu.Lock()
 			if c.watch == s {
-				d.reclaim(c)
+				t.reclaimNow(c)
 			}
-			d.mu.Unlock()
+			t.mu.Unlock()
 		}
 	})
 }
@@ -43,23 +43,34 @@ func (s *stranger) end() {
 	}
 }
 
-// greet says that our driver has greeted. When it returns, kicks are the workers' alone.
-func (d *Device) greet() {
-	d.mu.Lock()
-	d.greeted = true
+// Greet says that our driver has greeted. When it returns, kicks are the workers' alone.
+func (t *Table) Greet() {
+	t.mu.Lock()
+	t.greeted = true
 	var all []*stranger
-	for _, c := range d.channels {
+	for _, c := range t.list {
 		if c.watch != nil {
 			c.watch.end()
 			all = append(all, c.watch)
 			c.watch = nil
 		}
 	}
-	d.mu.Unlock()
+	t.mu.Unlock()
 	for _, s := range all {
 		<-s.ended
 	}
-	if d.config.Greeted != nil {
-		d.config.Greeted()
-	}
+}
+
+// Expect says whether our driver has greeted, before the channels' queues start.
+func (t *Table) Expect(greeted bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.greeted = greeted
+}
+
+// Greeted says whether our driver has.
+func (t *Table) Greeted() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.greeted
 }

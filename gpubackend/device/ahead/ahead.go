@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ahead has what a VM holds of the GPU before a program asks for it, and for how long.
+//
+// Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets
+// the oldest, and another is started in its place (package warm). They hold nothing of the guest's,
+// so that a change of memory, a pause or another driver in the same VM doesn't concern them. A
+// policy does: they are started anew.
+//
+// A VM whose programs don't use the GPU holds none of its memory: the mover and the warm workers,
+// each with a context, come with the driver or a program, and go setting idle-time after the last
+// program, or the driver's start (package idle). The first program of an idle VM therefore begins
+// cold.
+//
+// The mover keeps nothing that would be missed: what workers lend it ends with them, and guest
+// memory is registered again with the next copy. It is stopped only when no worker is left, and
+// stays the VM's mover until it has ended, so that the VM never has two, and whoever waits for its
+// copies waits for its end.
+//
+// # Who owns what
+//
+// An Ahead has a lock, under which it decides how many workers are to be there and asks Config.Used
+// and Config.Held; what these call must not call an Ahead. PutBack, Lost and Empty don't take it.
+//
+// # Who may lie
+//
+// Workers that are started ahead of use: package warm bounds what they can do.
+package ahead
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/idle"
+	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/warm"
+)
+
+// Config is what an Ahead needs of its VM.
+type Config struct {
+	GPU      string
+	Settings *settings.VM
+	Workers  *workers.Workers
+	Accounts *accounts.Accounts
+	Used     func() bool // a program uses the GPU
+	Held     func() bool // the VM is suspended, or about to be
+	// StopMover has the mover serve nobody any more. What it returns waits for its end; nil: there
+	// is nothing to stop.
+	StopMover func() (stop func())
+	Starts    *pace.Pace    // how often a worker may be started
+	Clock     pace.Clock    // of that
+	Start     time.Duration // that a worker may take to make itself ready
+	Answer    time.Duration // that a program waits for one that isn't yet
+	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
+	// its own, which the device's end waits for.
+	Guard func(part string, f func()) bool
+	Run   func(part string, f func())
+	Log   *logrus.Entry
+}
+
+// Ahead is what a VM holds.
+type Ahead struct {
+	config Config
+	pool   *warm.Pool[*workers.Worker] // has a lock of its own
+
+	mu     sync.Mutex
+	driver bool     // there is one, for whose programs workers are kept warm; guarded by mu
+	idle   *idle.VM // when the VM was used; guarded by mu
+}
+
+// New is for a VM without a driver, which holds nothing.
+func New(c Config) *Ahead {
+	a := &Ahead{config: c}
+	a.idle = idle.New(c.Settings.Now().Settings.IdleTime,
+		func() { c.Guard("an idle VM", a.EndIdle) })
+	a.pool = warm.New(warm.Config[*workers.Worker]{
+		Start: a.start, Kill: (*workers.Worker).Kill,
+		Patience: c.Answer, Pace: c.Starts, Log: c.Log,
+		Go:    func(f func()) { c.Run("a warm worker", f) },
+		Later: a.later,
+	})
+	return a
+}
+
+// later has the pool filled when there is a turn for the next worker.
+func (a *Ahead) later(wait time.Duration, due func()) {
+	turn := a.config.Clock.After(wait)
+	go a.config.Guard("starting warm workers", func() {
+		<-turn
+		due()
+		a.Refill()
+	})
+}
+
+// start starts a worker ahead of use. What it returns has it initialise the GPU, with an entry of
+// the ledger.
+func (a *Ahead) start() (*workers.Worker, func() error, error) {
+	w, err := a.config.Workers.Start(a.config.Settings.Now().Policy, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.config.Accounts.Ahead(w); err != nil {
+		w.Kill()
+		return nil, nil, err
+	}
+	return w, func() error {
+		policy := w.Policy
+		m := &handover.Message{Kind: handover.KindWarm, GPU: a.config.GPU, Policy: &policy}
+		fds := a.config.Accounts.Pass(m, nil, w)
+		return w.Conn().Request(m, fds, handover.KindReady, a.config.Start)
+	}, nil
+}
+
+// wanted is how many workers to keep warm now. The lock is held.
+func (a *Ahead) wanted() int {
+	if !a.driver || a.config.Held() || !a.idle.Keeps() {
+		return 0
+	}
+	return a.config.Settings.WarmTarget()
+}
+
+// refill starts as many warm workers as are missing, and ends those that are too many. The lock is
+// held.
+func (a *Ahead) refill() { a.pool.Keep(a.wanted()) }
+
+// Refill starts as many warm workers as are missing, and ends those that are too many.
+func (a *Ahead) Refill() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refill()
+}
+
+// DriverCame is told that a driver has started.
+func (a *Ahead) DriverCame() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.driver = true
+	a.idle.DriverCame()
+	a.refill()
+	a.idle.Rested(a.config.Used())
+}
+
+// DriverGone is told that all programs end with their driver: nothing is held for others.
+func (a *Ahead) DriverGone() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.driver = false
+	a.idle.Gone()
+	a.refill()
+}
+
+// Begin is called when a worker is about to begin for a program. What it returns is called when it
+// has, or can't.
+func (a *Ahead) Begin() (began func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.idle.Begin()
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.idle.Began()
+		a.idle.Rested(a.config.Used())
+	}
+}
+
+// Rested is called when a worker has ended.
+func (a *Ahead) Rested() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.idle.Rested(a.config.Used())
+}
+
+// Changed is told that other settings hold.
+func (a *Ahead) Changed(before, now *settings.Now) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Policy != before.Policy {
+		a.pool.Keep(0) // they were started with the old one
+	}
+	a.idle.SetTime(now.Settings.IdleTime)
+	a.refill()
+	a.idle.Rested(a.config.Used())
+}
+
+// EndIdle gives back what the VM has of the GPU if it is idle.
+func (a *Ahead) EndIdle() {
+	if stop := a.beginEnd(); stop != nil {
+		a.config.Log.Debug("the VM is idle: its mover ends")
+		done := make(chan struct{})
+		a.config.Run("an idle VM's mover", func() {
+			defer close(done)
+			stop()
+		})
+		<-done
+	}
+}
+
+// beginEnd ends the warm workers if the VM is idle, and returns what stops the mover.
+func (a *Ahead) beginEnd() (stop func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.idle.Over(a.config.Used()) {
+		return nil
+	}
+	a.refill()
+	return a.config.StopMover()
+}
+
+// Empty ends the warm workers.
+func (a *Ahead) Empty() { a.pool.Keep(0) }
+
+// Take takes a warm worker, and waits for one that is soon to be; nil: there is none.
+func (a *Ahead) Take(quit <-chan struct{}) *workers.Worker {
+	w, ok := a.pool.Take(quit)
+	if !ok {
+		return nil
+	}
+	if w.Ended() {
+		a.config.Log.Info("a worker that was started ahead of use is lost")
+		return nil
+	}
+	return w
+}
+
+// PutBack returns a warm worker that was taken. nil is none.
+func (a *Ahead) PutBack(w *workers.Worker) {
+	if w == nil {
+		return
+	}
+	a.pool.PutBack(w)
+	if w.Ended() { // perhaps before: then nobody else says that it is lost
+		a.pool.Lost(w, nil)
+	}
+}
+
+// Lost is told that a worker has ended which has no channel.
+func (a *Ahead) Lost(w *workers.Worker, err error) { a.pool.Lost(w, err) }
+
+// Kept are the warm workers, oldest first, and how many of them are ready.
+func (a *Ahead) Kept() (all []*workers.Worker, ready int) { return a.pool.Kept() }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package channels has the channels of a VM: each is a place for one guest process, with a queue
+// (package queues) and while it is open a worker (package workers). It hands queues to workers, has
+// them pause and go on with the VM, and takes the queues back.
+//
+// # Who owns what
+//
+// A Table has one lock, which all its methods take for themselves; it is held for no wait. A
+// channel's queue belongs to its worker while there is one, else to this process. Under the lock it
+// calls Config.Lingering, Saved, Cold, Serves and what is given to Lend, which must not call a
+// Table, nor wait; and package ram. All else of Config is called without it.
+//
+// # Who may lie
+//
+// Guest, front end and workers, all of them. A queue that makes no sense is left alone, and a
+// worker that doesn't pause is killed. What a worker held is returned to the guest from the record
+// that it shares (handover.State); that it wants to begin anew is believed only if it has returned
+// nothing.
+//
+// # Files
+//
+//	channels.go    what can be asked of all channels
+//	life.go        a queue starts and stops
+//	lend.go        a worker gets a queue, and leaves it
+//	standstill.go  workers pause and go on with the VM
+//	takeover.go    workers of the device process before this one
+//	ends.go        channels are closed, and drivers go
+//	stranger.go    drivers that aren't ours
+package channels
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+)
+
+// Saved is what knows which channels' programs are in a file: they have no worker, and one is to go
+// on where the queue is.
+type Saved interface {
+	Has(channel int) bool
+	Name(channel int) string // of its program, as it is told of; "": none is in the file
+	// Forget is told that a channel's driver is gone, or begins anew.
+	Forget(channel int)
+}
+
+// Config is what a Table needs of its VM.
+type Config struct {
+	Channels int
+	RAM      *ram.RAM
+	Saved    Saved
+	// Lingering are closed when movers have ended that were killed and don't end: the GPU may write
+	// to pages for them.
+	Lingering func() []<-chan struct{}
+	// Idle is closed when no device memory is being moved.
+	Idle func() <-chan struct{}
+	// Grace is how long work may go on when the VM stops.
+	Grace func() time.Duration
+	// Cold is told to start a worker for a program, beside what else goes on. It is told with the
+	// same program if that can't be started (ColdFailed).
+	Cold func(channel int, p *workers.Program)
+	// Serves is told of a worker that serves its channel, and where its queue began.
+	Serves func(w *workers.Worker, base uint16)
+	// Park waits for what may never come, for a request of the guest's.
+	Park    func(end <-chan struct{})
+	Exit    time.Duration    // that a process may take to be gone when it is killed
+	Remains *remains.Remains // for the device process after this one; nil: none comes
+	// Guard runs a part of this, which a fault of it doesn't outlive.
+	Guard func(part string, f func()) bool
+	Log   *logrus.Entry
+}
+
+// Table are the channels of a VM.
+type Table struct {
+	config Config
+
+	mu      sync.Mutex
+	list    []*channel        // guarded by mu, as is what follows
+	ended   handover.Counters // of workers that are gone
+	greeted bool              // the driver is ours
+	rest    *time.Timer       // runs resumeRest; nil: no queue was stopped yet
+}
+
+// channel is one of them. All is guarded by Table.mu.
+type channel struct {
+	index  int
+	queue  *queues.Queue // is stopped, or runs
+	watch  *stranger     // while the queue runs and no driver of ours has greeted
+	owed   bool          // its chains go back when no mover lingers
+	worker *workers.Worker
+	serves bool   // it does, and
+	base   uint16 // where its queue began
+	bare   bool   // it has neither queue nor memory yet
+
+	unmet   bool // it was taken over, and hasn't said where it stands
+	unasked bool // it was taken over, and the channel may be opened for it once more
+	// a worker is to be started for it, or is when the queue goes on where it began
+	cold *workers.Program
+
+	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
+	paused   chan struct{}
+	stopping bool // the queue is about to stop
+}
+
+// ErrNotRunning is of a queue that is stopped.
+var ErrNotRunning = errors.New("queue is not running")
+
+// New makes the channels of a VM. Their queues are stopped.
+func New(c Config) *Table {
+	t := &Table{config: c}
+	for i := range c.Channels {
+		t.list = append(t.list, &channel{index: i, queue: queues.New(i, c.Remains, c.Log)})
+	}
+	return t
+}
+
+// Len is how many there are.
+func (t *Table) Len() int { return t.config.Channels }
+
+// Worker is a channel's; nil: it has none.
+func (t *Table) Worker(index int) *workers.Worker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list[index].worker
+}
+
+// Serving are the workers that have a channel.
+func (t *Table) Serving() []*workers.Worker {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.serving()
+}
+
+func (t *Table) serving() (list []*workers.Worker) {
+	for _, c := range t.list {
+		if c.worker != nil {
+			list = append(list, c.worker)
+		}
+	}
+	return list
+}
+
+// Used says whether a program uses the GPU, or is about to.
+func (t *Table) Used() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.list {
+		if c.worker != nil || c.cold != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// taken is how many are a guest process's.
+func (t *Table) taken() (n uint32) {
+	for _, c := range t.list {
+		if c.worker != nil || c.cold != nil || t.config.Saved.Has(c.index) {
+			n++
+		}
+	}
+	return n
+}
+
+// Counters add up what all workers counted, those that are gone, too.
+func (t *Table) Counters() handover.Counters {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := t.ended
+	for _, w := range t.serving() {
+		sum.Add(w.Counters())
+	}
+	return sum
+}
+
+// Stays says what keeps the program of a channel from being saved, or moved.
+func (t *Table) Stays() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.list {
+		if err := t.stays(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Table) stays(c *channel) error {
+	switch w := c.worker; {
+	case w != nil && w.Stuck():
+		return errors.New("a worker that was killed does not end")
+	case w != nil:
+		if counts := w.Fixed(); counts != nil {
+			return fmt.Errorf("%v has what can't be made again: %s: end it first", w,
+				strings.Join(slices.Sorted(maps.Keys(counts)), ", "))
+		}
+	case c.cold != nil:
+		return fmt.Errorf("%v begins just now to use the GPU", c.cold)
+	case t.config.Saved.Has(c.index):
+		return fmt.Errorf("%s is in a file: resume the VM from it first",
+			t.config.Saved.Name(c.index))
+	case c.owed:
+		return errors.New("a mover that was killed does not end")
+	}
+	return nil
+}

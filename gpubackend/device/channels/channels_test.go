@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channels
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// take notes, as a worker does, that it has taken a chain.
+func take(w *workers.Worker, head, base uint16) {
+	w.State(func(s *handover.State) { s.Take(head, base) })
+}
+
+// TestWorkerDies: what it held goes back to the driver, and what it never took, too.
+func TestWorkerDies(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	w := r.serve(0)
+	if r.Worker(0) != w || len(r.Serving()) != 1 || !r.Used() || r.Free(0) {
+		t.Fatal("it has no channel")
+	}
+	first, second := r.add(0), r.add(0)
+	r.mustKeep(0)
+	take(w, first, 1)
+	w.State(func(s *handover.State) { s.Count(handover.Starts, 3) })
+	r.die(w)
+	r.mustReap(0, first, second)
+	if r.Worker(0) != nil || r.Used() || !r.Free(0) {
+		t.Error("it has a channel still")
+	}
+	if n := r.Counters()[handover.Starts]; n != 3 {
+		t.Errorf("what it has counted is %d", n)
+	}
+}
+
+// TestNotLent: the queue stays where it is.
+func TestNotLent(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	w := r.serve(0)
+	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (*workers.Worker, error) {
+		if l.Worker() != w || !l.Runs() || l.Cold() != nil || l.Taken() != 1 {
+			t.Errorf("worker %v, runs %t, %d are taken", l.Worker(), l.Runs(), l.Taken())
+		}
+		return nil, errNo
+	})
+	if !errors.Is(err, errNo) || r.Worker(0) != w {
+		t.Fatalf("%v, worker %v", err, r.Worker(0))
+	}
+}
+
+// TestEndsBeforeItServes: who started it goes on with the queue.
+func TestEndsBeforeItServes(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	head := r.add(0)
+	w := r.begin(0, false)
+	r.die(w)
+	r.mustKeep(0)
+	if err := r.Serves(w, nil); err == nil {
+		t.Error("it serves the channel")
+	}
+	r.serve(0)
+	r.mustKeep(0)
+	r.KillAll()
+	r.mustReap(0, head)
+}
+
+// TestColdWorker: a warm worker that doesn't suit its program leaves it the queue as it was, and
+// only if it has returned nothing.
+func TestColdWorker(t *testing.T) {
+	asks := func(s *handover.State) { s.AskCold() }
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	head := r.add(0)
+	w := r.begin(0, true)
+	if err := r.Serves(w, nil); err != nil {
+		t.Fatal(err)
+	}
+	take(w, head, 1)
+	w.State(asks)
+	r.die(w)
+	c := <-r.colds
+	if c.channel != 0 || c.program.Name != "prog" || !r.Awaited(0) || !r.Used() {
+		t.Fatalf("%+v", c)
+	}
+	r.mustKeep(0)
+	if other := (&workers.Program{}); r.ColdFailed(0, other) {
+		t.Error("another one's failure counts")
+	}
+	if !r.ColdFailed(0, c.program) {
+		t.Error("it doesn't fail")
+	}
+	r.mustReap(0, head)
+
+	for name, change := range map[string]func(*workers.Worker){
+		"has returned a chain": func(w *workers.Worker) {
+			w.State(func(s *handover.State) { s.SetBase(5) })
+		},
+		"is retired": (*workers.Worker).Retire,
+	} {
+		w := r.begin(0, true)
+		if err := r.Serves(w, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.State(asks)
+		change(w)
+		r.die(w)
+		if r.Awaited(0) {
+			t.Errorf("one that %s is believed", name)
+		}
+	}
+	w = r.serve(0) // it wasn't warm
+	w.State(asks)
+	r.die(w)
+	if r.Awaited(0) {
+		t.Error("one that was not warm is believed")
+	}
+}
+
+// TestPauseAndGoOn: a queue goes on where it stopped, with the worker that had it.
+func TestPauseAndGoOn(t *testing.T) {
+	r := newRig(t)
+	r.script = r.noting
+	r.Expect(true)
+	r.start(0, 0)
+	r.start(1, 0)
+	w, other := r.serve(0), r.serve(1)
+	take(w, r.add(0), 1)
+	r.PauseAll()
+	base, err := r.Stop(0)
+	if err != nil || base != 1 || r.Worker(0) != w {
+		t.Fatalf("stopped at %d, %v", base, err)
+	}
+	if _, err := r.Stop(0); !errors.Is(err, ErrNotRunning) {
+		t.Fatal(err)
+	}
+	r.start(0, base)
+	r.mustBeTold(handover.KindResume, 1)
+	r.ResumeLater() // the other one's queue wasn't stopped
+	r.mustBeTold(handover.KindResume, 2)
+	if w.Killed() || other.Killed() {
+		t.Fatal("one was killed")
+	}
+	if _, err := r.Stop(0); err != nil {
+		t.Fatal(err)
+	}
+	r.start(0, 7) // elsewhere: then it can't go on
+	if !await.Within(soon, w.Gone()) {
+		t.Fatal("it goes on elsewhere")
+	}
+}
+
+// TestWorkThatGoesOn: a worker that doesn't pause is killed, and its queue stops all the same.
+func TestWorkThatGoesOn(t *testing.T) {
+	r := newRig(t)
+	r.script = func(c *childtest.Child) { <-c.Killed }
+	r.Expect(true)
+	r.start(0, 0)
+	w := r.serve(0)
+	if base, err := r.Stop(0); base != 0 || err != nil || !w.Killed() {
+		t.Fatalf("stopped at %d, %v, killed %t", base, err, w.Killed())
+	}
+}
+
+// TestStrangers get their requests back, and nobody's after our driver has greeted.
+func TestStrangers(t *testing.T) {
+	r := newRig(t)
+	r.start(0, 0)
+	r.mustReap(0, r.add(0))
+	r.mustReap(0, r.add(0))
+	r.Greet()
+	if !r.Greeted() {
+		t.Error("it hasn't greeted")
+	}
+	r.add(0)
+	r.mustKeep(0)
+}
+
+// TestPagesOfALingeringMover stay with it: they are owed, and CLOSE waits for them.
+func TestPagesOfALingeringMover(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	w := r.serve(0)
+	first := r.add(0)
+	end := r.lingers()
+	r.die(w)
+	r.mustKeep(0)
+	if err := r.Stays(); err == nil || !strings.Contains(err.Error(), "mover") {
+		t.Errorf("the VM could be saved: %v", err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.Close(0)
+	}()
+	<-r.parked
+	r.mustKeep(0)
+	close(end)
+	<-closed
+	r.mustReap(0, first)
+
+	w = r.serve(0)
+	second := r.add(0)
+	end = r.lingers()
+	r.die(w)
+	r.mustKeep(0)
+	close(end)
+	r.GiveOwed()
+	r.mustReap(0, second)
+}
+
+// TestCloseOfAStuckWorker waits until it has ended.
+func TestCloseOfAStuckWorker(t *testing.T) {
+	end := make(chan struct{})
+	r := newRig(t)
+	r.script = func(*childtest.Child) { <-end }
+	r.Expect(true)
+	r.start(0, 0)
+	r.serve(0)
+	head := r.add(0)
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		r.Close(0)
+	}()
+	<-r.parked
+	if err := r.Stays(); err == nil {
+		t.Error("the VM could be saved")
+	}
+	r.mustKeep(0)
+	close(end)
+	<-closed
+	r.mustReap(0, head)
+}
+
+// TestAnotherDriver has the channels of an earlier one for itself.
+func TestAnotherDriver(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	r.start(1, 0)
+	w, other := r.serve(0), r.serve(1)
+	take(w, r.add(0), 1)
+	if _, err := r.Stop(0); err != nil {
+		t.Fatal(err)
+	}
+	r.DriverBegins() // its queue is stopped
+	if r.Worker(0) != nil || !w.Killed() || !await.Closed(w.Gone()) || other.Killed() {
+		t.Fatal("an earlier driver's worker is left, or the other one is not")
+	}
+	r.drivers[0] = virtqueuetest.NewDriver(r.guest, 8, false)
+	r.start(0, 0)
+	r.mustReap(0)
+	r.Begins(1) // it has taken nothing yet
+	if r.Worker(1) != other {
+		t.Fatal("a worker that has taken nothing isn't its driver's")
+	}
+	take(other, r.add(1), 1)
+	r.Begins(1)
+	if r.Worker(1) != nil {
+		t.Fatal("a worker goes on with a queue that begins anew")
+	}
+	r.mustKeep(1)
+}
+
+// TestSavedPrograms keep their chains for the workers that go on with them.
+func TestSavedPrograms(t *testing.T) {
+	r := newRig(t)
+	r.Expect(true)
+	r.start(0, 0)
+	w := r.serve(0)
+	head := r.add(0)
+	take(w, head, 1)
+	left := false
+	r.Leave(w, func() {
+		left = true
+		r.saved.save(0, "saved")
+	})
+	if r.die(w); !left || !w.Retired() {
+		t.Fatal("it hasn't left its channel")
+	}
+	r.Leave(w, func() { t.Error("it leaves its channel again") })
+	r.mustKeep(0)
+	if err := r.Stays(); err == nil || !strings.Contains(err.Error(), "saved is in a file") {
+		t.Errorf("the VM could be saved: %v", err)
+	}
+	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (_ *workers.Worker, err error) {
+		if w, err = r.workers.Start(handover.Policy{}, false); err != nil {
+			return nil, err
+		}
+		m, _ := l.Start(w, true)
+		if !m.Saved || !slices.Equal(m.Queue.InFlight, []uint16{head}) || l.Taken() != 1 {
+			t.Errorf("%+v, %d are taken", m.Queue, l.Taken())
+		}
+		return nil, errNo
+	})
+	if !errors.Is(err, errNo) {
+		t.Fatal(err)
+	}
+	r.die(w)
+	r.Close(0)
+	r.mustReap(0, head)
+	if err := r.Stays(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoQueueWithoutMemory starts.
+func TestNoQueueWithoutMemory(t *testing.T) {
+	r := newRig(t)
+	before := r.Table.config.RAM.Put(nil)
+	if err := r.Start(0, r.config(0, 0)); !errors.Is(err, ErrNoMemory) {
+		t.Fatal(err)
+	}
+	r.Table.config.RAM.Put(before)
+	if err := r.SetCall(0, nil); !errors.Is(err, ErrNotRunning) {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channels
+
+import (
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Loan is a channel while its queue is about to be lent to a worker: what Lend gives to its caller.
+// It is of no use after that.
+type Loan struct {
+	t       *Table
+	c       *channel
+	program workers.Program
+	bare    bool // the worker gets neither queue nor memory yet
+}
+
+// Runs says whether the queue does.
+func (l *Loan) Runs() bool { return l.c.queue.Runs() }
+
+// Worker is the one that has the queue; nil: none.
+func (l *Loan) Worker() *workers.Worker { return l.c.worker }
+
+// Cold is the program for which a worker is to be started; nil: none.
+func (l *Loan) Cold() *workers.Program { return l.c.cold }
+
+// Taken is how many channels are a guest process's.
+func (l *Loan) Taken() uint32 { return l.t.taken() }
+
+// Start begins the message with which a worker gets the queue, and is told where it notes what it
+// takes of it. saved says that it goes on for a worker that is gone, with what that held. From now
+// on it counts as one that may have touched the guest's pages.
+func (l *Loan) Start(w *workers.Worker, saved bool) (*handover.Message, []int) {
+	w.Serve(l.c.index, l.program)
+	m, fds := l.c.queue.Message(handover.KindStart, nil)
+	if saved {
+		m.Saved, m.Queue.InFlight = true, l.c.queue.Held()
+	}
+	m.Channel, m.Files.State = l.c.index, true
+	w.State(func(s *handover.State) { // which isn't closed before Ended has been here
+		l.c.queue.Lend(s)
+		fds = append(fds, s.FD())
+	})
+	return m, fds
+}
+
+// StartBare is Start for a program that comes before the guest's memory and its queue: the worker
+// gets both when the queue starts, until which it counts as one that has paused (Arrived).
+func (l *Loan) StartBare(w *workers.Worker) (*handover.Message, []int) {
+	w.Serve(l.c.index, l.program)
+	l.bare = true
+	m, fds := &handover.Message{Kind: handover.KindStart, Saved: true}, []int(nil)
+	m.Channel, m.Files.State = l.c.index, true
+	w.State(func(s *handover.State) { fds = append(fds, s.FD()) }) // as with Start
+	return m, fds
+}
+
+// Lend lends a channel's queue to the worker that give returns, which was told of it (Start). It
+// serves the program only when Serves says so. After an error the queue stays where it is.
+func (t *Table) Lend(
+	index int, p workers.Program, give func(*Loan) (*workers.Worker, error),
+) (*workers.Worker, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[index]
+	l := &Loan{t: t, c: c, program: p}
+	w, err := give(l)
+	if err != nil {
+		return nil, err
+	}
+	c.bare, c.unmet, c.unasked = l.bare, false, false
+	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
+	return w, nil
+}
+
+// Free says whether a channel's queue runs and nobody has it.
+func (t *Table) Free(index int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[index]
+	return c.queue.Runs() && c.worker == nil
+}
+
+// Awaited says whether a worker is to be started for a channel already.
+func (t *Table) Awaited(index int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list[index].cold != nil
+}
+
+// Arrived is told that a worker which started bare has its program. It counts as one that has
+// paused, where it says that its queue stands.
+func (t *Table) Arrived(w *workers.Worker) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.list[w.Channel()]; c.worker == w {
+		c.queue.PausedAt(w.Base())
+		w.State(c.queue.Lend)
+		c.paused = paused
+	}
+}
+
+// paused is of a worker that began so.
+var paused = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+var errEnded = errors.New("the worker ended")
+
+// Serves is told that a worker serves its channel, or why not. From then on the queue of one that
+// ends goes back to the driver, or on to another. An error says that it doesn't serve it.
+func (t *Table) Serves(w *workers.Worker, err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[w.Channel()]
+	if c.worker == w {
+		if c.serves = err == nil; c.serves {
+			t.config.Serves(w, c.base)
+		}
+	} else if err == nil {
+		err = errEnded
+	}
+	w.Begun()
+	return err
+}
+
+// Leave calls left if a worker has its channel still, which it then leaves to no other one.
+func (t *Table) Leave(w *workers.Worker, left func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := w.Channel(); i >= 0 && t.list[i].worker == w {
+		w.Retire()
+		left()
+	}
+}
+
+// Ended takes back the queue of a worker that has ended, and how, if it had one. Until it has
+// returned, what the worker notes can be read.
+func (t *Table) Ended(w *workers.Worker, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := w.Channel()
+	if i < 0 {
+		return
+	}
+	c := t.list[i]
+	child.SayEnded(w.Log(), "worker", err, w.Killed())
+	t.ended.Add(w.Counters())
+	if c.worker != w { // the queue is another driver's by now
+		return
+	}
+	c.worker, c.paused = nil, nil
+	if !c.serves || t.goesOnCold(c, w) {
+		return // who started it goes on
+	}
+	t.config.RAM.Use(func(mem *guestmem.Memory) {
+		w.State(func(s *handover.State) { c.queue.Leave(s, mem) })
+		t.reclaim(c, mem)
+	})
+}
+
+// goesOnCold starts a cold worker where a warm one ended that didn't suit its program, or says that
+// it didn't. The guest doesn't notice: the queue and the command ring are read from where they
+// began.
+func (t *Table) goesOnCold(c *channel, w *workers.Worker) bool {
+	if !c.queue.Runs() || !c.wantsCold(w) {
+		return false
+	}
+	c.queue.Rewind(c.base)
+	if p := w.Program(); c.stopping {
+		c.cold = &p // for when the queue goes on
+	} else {
+		t.beginCold(c, &p)
+	}
+	return true
+}
+
+// wantsCold says whether a worker that has ended leaves its channel to one that begins cold: its
+// program has CUDA variables with which it was not started (worker.AskCold). Only a warm worker is
+// believed that, and only if it has returned no chain.
+func (c *channel) wantsCold(w *workers.Worker) (cold bool) {
+	w.State(func(s *handover.State) {
+		taken := s.Base() - c.base
+		cold = w.Ahead && !w.Retired() && s.AskedCold() &&
+			int(taken) == len(s.InFlight(c.queue.Size()))
+	})
+	return cold
+}
+
+// beginCold has the cold worker of a program started whose warm one is gone.
+func (t *Table) beginCold(c *channel, p *workers.Program) {
+	c.cold = p
+	t.config.Cold(c.index, p)
+}
+
+// ColdFailed is told that the cold worker of a program can't be started. Unless another one is, or
+// it is when the queue goes on, it leaves its queue, and the answer is true.
+func (t *Table) ColdFailed(index int, p *workers.Program) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.list[index]
+	if c.cold != nil && c.cold != p || c.cold == p && !c.queue.Runs() {
+		return false
+	}
+	c.cold = nil
+	t.reclaimNow(c)
+	return true
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package opening
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/channels"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// beginning is a program for which a worker is to be started.
+type beginning struct {
+	workers.Program
+	channel int
+	warm    bool                       // a warm one will do
+	quit    <-chan struct{}            // nobody waits for it any more
+	may     func(*channels.Loan) error // says why not, if it is so by now
+	saved   *saving.Source             // what it goes on from; nil for most
+	// it comes before the guest's memory and its queue: the worker gets both with resume
+	arrives bool
+}
+
+// tries is how often a worker is started: without the warm one, and with another mover.
+const tries = 3
+
+// begin starts a channel's worker, a warm one if there is one and it may.
+func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
+	defer o.Ahead.Begin()()
+	useWarm := b.warm
+	for range tries {
+		if err := o.prepareMover(b); err != nil {
+			return nil, fmt.Errorf("start the mover: %w", err)
+		}
+		var warm *workers.Worker
+		if useWarm {
+			warm = o.Ahead.Take(b.quit)
+		}
+		if warm == nil && !o.awaitTurn(b) {
+			return nil, errQuit
+		}
+		w, err = o.start(b, warm)
+		switch {
+		case errors.Is(err, movers.ErrNotReady):
+		case err == nil, warm == nil, errors.Is(err, errBusy),
+			errors.Is(err, channels.ErrNotRunning):
+			return w, err
+		default:
+			o.Log.WithField("channel", b.channel).WithError(err).Info(
+				"a worker that was started ahead of use does not take its channel")
+			useWarm = false
+		}
+	}
+	return w, err
+}
+
+// can says whether a worker may be started for a channel, as far as that can be known yet.
+func (o *Opening) can(b *beginning) bool {
+	if b.arrives { // there is neither memory yet, nor a queue that runs
+		return o.Channels.Worker(b.channel) == nil
+	}
+	return o.Channels.Free(b.channel)
+}
+
+// awaitTurn waits until a worker may be started for a channel that can have one. It returns false
+// if nobody waits any more.
+func (o *Opening) awaitTurn(b *beginning) bool {
+	if !o.can(b) || o.Channels.Awaited(b.channel) {
+		return true
+	}
+	return o.Starts.Wait(b.quit)
+}
+
+// prepareMover has the mover started that a channel's worker will need, and waits for it.
+func (o *Opening) prepareMover(b *beginning) error {
+	for {
+		if !o.can(b) {
+			return nil // no worker is started
+		}
+		m, err := o.Mover()
+		if err != nil {
+			return err
+		}
+		if again, err := o.Movers.Await(m); !again {
+			return err
+		}
+	}
+}
+
+// start hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil
+// or of no use.
+func (o *Opening) start(b *beginning, warm *workers.Worker) (*workers.Worker, error) {
+	var ready func(handover.Kind, time.Duration) error
+	w, err := o.Channels.Lend(b.channel, b.Program,
+		func(l *channels.Loan) (w *workers.Worker, err error) {
+			w, ready, err = o.handOver(l, b, warm)
+			return w, err
+		})
+	if err != nil {
+		return nil, err
+	}
+	limit := o.Start
+	if b.saved != nil {
+		limit += workers.RecordTakes(b.saved.Bytes)
+	}
+	if err := o.Channels.Serves(w, ready(handover.KindReady, limit)); err != nil {
+		w.Kill()
+		w.AwaitEnd()
+		return nil, err
+	}
+	return w, nil
+}
+
+// handOver sends a worker everything that it needs for a channel. What it returns waits for the
+// answer. The lock of the channels is held.
+func (o *Opening) handOver(l *channels.Loan, b *beginning, warm *workers.Worker) (
+	w *workers.Worker, ready func(handover.Kind, time.Duration) error, err error) {
+	if err := b.may(l); err != nil {
+		o.Ahead.PutBack(warm)
+		return nil, nil, err
+	}
+	mover, err := o.Movers.Connect()
+	if err != nil {
+		o.Ahead.PutBack(warm)
+		return nil, nil, err
+	}
+	defer mover.Close()
+	entry, err := o.Accounts.Reserve()
+	if err != nil {
+		o.Ahead.PutBack(warm)
+		return nil, nil, err
+	}
+	if w, err = o.usable(warm); err != nil {
+		o.Accounts.Release(entry)
+		return nil, nil, err
+	}
+	o.Accounts.Serve(w, entry, b.PID)
+	o.Exports.Serves(&w.Offers, b.channel)
+	o.RAM.Use(func(mem *guestmem.Memory) {
+		m, fds := o.message(l, b, w, mover, mem)
+		ready, err = w.Conn().Ask(m, fds)
+	})
+	if err != nil {
+		w.Kill()
+		return nil, nil, err
+	}
+	return w, ready, nil
+}
+
+// usable is a warm worker, or a new one if that is nil or of no use.
+func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
+	policy := o.Settings.Now().Policy
+	if warm != nil && !warm.Ended() && warm.Policy == policy {
+		return warm, nil
+	}
+	if warm != nil {
+		warm.Kill()
+		o.Starts.Take()
+	}
+	return o.Workers.Start(policy, false)
+}
+
+// message is what a worker needs, and the files of it.
+func (o *Opening) message(
+	l *channels.Loan, b *beginning, w *workers.Worker, mover *os.File, mem *guestmem.Memory,
+) (*handover.Message, []int) {
+	var m *handover.Message
+	var fds []int
+	if b.arrives {
+		m, fds = l.StartBare(w)
+		mem = nil
+	} else {
+		m, fds = l.Start(w, b.saved != nil)
+	}
+	policy := o.Settings.Now().Policy
+	m.GPU, m.PID, m.Comm, m.Policy = o.GPU, b.PID, b.Name, &policy
+	m.Held = o.Held()
+	m.Files.Conn, fds = true, append(fds, int(mover.Fd()))
+	if b.saved != nil {
+		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
+	}
+	fds = m.GiveLog(o.RAM.Log(), fds)
+	fds = o.Accounts.Pass(m, fds, w)
+	return m, ram.Describe(mem, m, fds)
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package opening is how a guest's program gets its worker: one that was started ahead of use
+// (package ahead), or a new one, when its channel is opened; a cold one after a warm one that
+// didn't suit it; or one that goes on with what is in a file or a stream (package saving).
+//
+// A guest can have workers started without end: each is a process of the host's that initialises
+// the GPU. So starts have a pace (setting starts). An OPEN that comes too early waits, and so does
+// a warm worker. A start that can't wait makes those that come later wait longer.
+//
+// # Who owns what
+//
+// An Opening has no state, and no lock. Whether a channel may have a worker is decided under the
+// lock of the channels (channels.Lend), in which the worker is sent everything that it needs; all
+// waiting is done without it.
+//
+// # Who may lie
+//
+// The guest, about channels: it is bounded by the number of channels, setting processes and the
+// pace. Workers, warm ones, too, which may not take their channel: then another is started, a few
+// times.
+//
+// # Files
+//
+// opening.go (who begins), begin.go (how), takeover.go (workers that are there already).
+package opening
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/ahead"
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/channels"
+	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Burst is how many workers are started at once, if there were fewer before: one for each channel.
+const Burst = wire.MaxChannels
+
+// Config is what an Opening joins.
+type Config struct {
+	GPU      string
+	Channels *channels.Table
+	Workers  *workers.Workers
+	Ahead    *ahead.Ahead
+	Accounts *accounts.Accounts
+	Exports  *exports.Exports
+	Settings *settings.VM
+	RAM      *ram.RAM
+	Movers   *movers.Movers
+	// Mover is the VM's, which is started if there is none.
+	Mover  func() (*movers.Mover, error)
+	Starts *pace.Pace             // how often a worker may be started
+	Held   func() bool            // the VM is suspended: workers begin as ones that are drained
+	Saved  func(channel int) bool // its program is in a file
+	Start  time.Duration          // that a worker may take to start
+	Answer time.Duration          // for which a channel's queue is awaited
+	// Rejoin is told where a worker stands that was taken over; nil: it is gone. It says whether
+	// the worker goes on.
+	Rejoin func(suspend.Worker, *suspend.Standing) bool
+	// Run runs a part on a goroutine of its own, which a fault of it doesn't outlive.
+	Run func(part string, f func())
+	Log *logrus.Entry
+}
+
+// Opening starts the workers of a VM's programs.
+type Opening struct{ Config }
+
+// New makes one.
+func New(c Config) *Opening { return &Opening{c} }
+
+var (
+	errBusy  = errors.New("the channel has a worker")
+	errQuit  = errors.New("the control queue stops")
+	errLeft  = errors.New("a process of the device process before this one does not end")
+	errStuck = errors.New("a worker that was killed does not end")
+)
+
+// Open starts a worker for a channel and returns the status for the driver.
+func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint32 {
+	begin, p := time.Now(), workers.Program{PID: pid, Name: name}
+	log := o.Log.WithField("channel", index)
+	o.awaitQueue(index, a.Quit)
+	if o.Channels.HasOpened(index, p) {
+		return wire.StatusOk
+	}
+	if !o.Movers.AwaitLeft(a.Quit) {
+		log.Error(errLeft)
+		return wire.StatusNoWorker
+	}
+	may := func(l *channels.Loan) error {
+		most := o.Settings.Now().Settings.Processes
+		switch {
+		case await.Closed(a.Dropped), !l.Runs():
+			return channels.ErrNotRunning
+		case l.Worker() != nil || l.Cold() != nil || o.Saved(index),
+			most != 0 && l.Taken() >= most:
+			return errBusy
+		}
+		return nil
+	}
+	_, err := o.begin(&beginning{channel: index, Program: p, warm: true, quit: a.Quit, may: may})
+	o.Ahead.Refill()
+	log = log.WithField("program", name)
+	switch {
+	case errors.Is(err, channels.ErrNotRunning):
+		return wire.StatusBadRequest
+	case errors.Is(err, errBusy):
+		return wire.StatusBusy
+	case errors.Is(err, errQuit):
+		return wire.StatusNoWorker
+	case err != nil:
+		log.WithError(err).Error("start a worker")
+		return wire.StatusNoWorker
+	}
+	log.WithField("took", time.Since(begin)).Debug("channel is open")
+	return wire.StatusOk
+}
+
+// awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that
+// is quick asks for a channel while the front end's messages about that are still on their way.
+func (o *Opening) awaitQueue(index int, quit <-chan struct{}) {
+	timer := time.NewTimer(o.Answer)
+	defer timer.Stop()
+	select {
+	case <-o.Channels.Started(index):
+	case <-quit:
+	case <-timer.C:
+	}
+}
+
+// Cold starts the cold worker of a program whose warm one is gone, beside what else goes on. What
+// can't be started leaves its queue.
+func (o *Opening) Cold(index int, p *workers.Program) {
+	may := func(l *channels.Loan) error {
+		switch {
+		case l.Cold() != p || !l.Runs():
+			return channels.ErrNotRunning
+		case l.Worker() != nil:
+			return errBusy
+		}
+		return nil
+	}
+	o.Run("a cold worker", func() {
+		o.Starts.Take()
+		_, err := o.begin(&beginning{channel: index, Program: *p, may: may})
+		if err != nil && o.Channels.ColdFailed(index, p) {
+			o.Log.WithField("channel", index).WithError(err).Error("start a worker")
+		}
+	})
+}
+
+// Resume starts the worker of a program in a file.
+func (o *Opening) Resume(
+	p *saving.Program, from saving.Source, still func() bool,
+) (saving.Worker, error) {
+	may := func(l *channels.Loan) error {
+		if !still() || !l.Runs() {
+			return channels.ErrNotRunning
+		}
+		return free(l)
+	}
+	o.Starts.Take()
+	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, may: may,
+		Program: workers.Program{PID: p.PID, Name: p.Name}})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Arrive starts the worker of a program that comes from another device process. It begins as one
+// that has paused, and gets the guest's memory with its queue.
+func (o *Opening) Arrive(p *saving.Program, from saving.Source) (saving.Worker, error) {
+	o.Starts.Take()
+	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, arrives: true, may: free,
+		Program: workers.Program{PID: p.PID, Name: p.Name}})
+	if err != nil {
+		return nil, err
+	}
+	o.Channels.Arrived(w)
+	return w, nil
+}
+
+// free says why a channel can have no worker now.
+func free(l *channels.Loan) error {
+	switch w := l.Worker(); {
+	case w != nil && w.Stuck():
+		return errStuck
+	case w != nil:
+		return errBusy
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package opening
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/device/takeover"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// TakeOver makes the workers of the device process before this one its channels', before there is
+// a front end (package takeover). Each is asked where it stands, and then goes on.
+func (o *Opening) TakeOver(left []takeover.Worker) {
+	for i := range left {
+		x := &left[i]
+		t := workers.Taken{Proc: x.Proc, Conn: x.Conn, State: x.State, Channel: x.Channel,
+			Program: workers.Program{PID: x.PID, Name: x.Name}, Ahead: x.Ahead}
+		w := o.Workers.TakeOver(t, o.Settings.Now().Policy, func(w *workers.Worker) {
+			o.Channels.TakenOver(x.Channel, x.Base, w)
+			o.Exports.Rejoin(&w.Offers, x.Channel)
+			o.Accounts.TakeOver(w, x.Entry, x.PID)
+		})
+		o.Run("taking over a worker", func() { o.meet(w) })
+	}
+}
+
+// meet asks a worker that was taken over where it stands, and has it go on.
+func (o *Opening) meet(w *workers.Worker) {
+	defer w.Begun()
+	standing, ok := w.Meet()
+	if !ok {
+		o.Rejoin(w, nil)
+		return
+	}
+	policy := o.Settings.Now().Policy
+	w.Tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
+	o.Channels.Rejoins(w, standing.Paused)
+	if o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
+		Image: standing.Image}) {
+		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"math"
+	"os"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/ahead"
+	"github.com/paracuda/paracuda/gpubackend/device/channels"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/objects"
+	"github.com/paracuda/paracuda/gpubackend/device/opening"
+	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/pace"
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// New makes a device: it joins its parts. What a part needs of another that is made later it gets
+// as a function.
+func New(c Config) *Device {
+	c = c.withDefaults()
+	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
+		generation: c.Generation, ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
+	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
+	d.joinSettings(starts)
+	d.joinMemory()
+	d.joinProcesses(starts)
+	d.tell()
+	d.takeOver(c.Left)
+	return d
+}
+
+func (c Config) withDefaults() Config {
+	c.Timeouts = c.Timeouts.withDefaults()
+	if c.Clock == nil {
+		c.Clock = pace.Real
+	}
+	if c.HostMemory == nil {
+		c.HostMemory = image.Host()
+	}
+	if c.Version == 0 {
+		c.Version = wire.Version
+	}
+	return c
+}
+
+// joinSettings makes what has the VM's settings, and has everybody go by others.
+func (d *Device) joinSettings(starts *pace.Pace) {
+	c := &d.config
+	d.settings = settings.NewVM(c.Settings, settings.Config{
+		GPU: c.GPU, Sharer: c.Sharer, Sequence: c.Sequence, Kept: c.Remains.Changed,
+		Changed: func(before, now *settings.Now) {
+			d.tell()
+			if now.Settings == before.Settings {
+				return
+			}
+			starts.SetRate(float64(now.Settings.Starts))
+			d.changed(before, now)
+		},
+	})
+}
+
+// joinMemory makes what knows of device memory, and moves it.
+func (d *Device) joinMemory() {
+	d.accounts = newAccounts(&d.config, d.crew.guard, func() uint64 {
+		return d.Counters()[handover.GPUTime]
+	})
+	d.accounts.SetBound(d.settings.MemoryBound())
+	d.suspension = suspend.New(suspend.Config{
+		Hold: d.hold, GoOn: d.goOn, Guard: d.guard, Log: d.log,
+		Terms: func() (time.Duration, uint64) {
+			s := &d.settings.Now().Settings
+			return s.StopGrace, s.SuspendMemory
+		},
+		Room: func() (uint64, error) { return d.config.HostMemory() },
+		Note: func(suspended bool) {
+			d.config.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
+		},
+		Stays: d.accounts.Sum,
+	})
+	d.saving = saving.New(saving.Config{
+		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension,
+		Channels: int(d.settings.Told().Channels), Serving: d.serving, Run: d.run,
+		Leave: func(s saving.Served, saved func()) {
+			d.channels.Leave(s.Worker.(*workers.Worker), saved)
+		},
+		Begin: func(
+			p *saving.Program, from saving.Source, still func() bool,
+		) (saving.Worker, error) {
+			return d.opening.Resume(p, from, still)
+		},
+		Arrive: func(p *saving.Program, from saving.Source) (saving.Worker, error) {
+			return d.opening.Arrive(p, from)
+		},
+		Resumed: func(channel int) { d.channels.Reclaim(channel) }, // if its worker is gone already
+	})
+	d.place = d.newPlace()
+}
+
+// joinProcesses makes what starts processes, and has channels for them.
+func (d *Device) joinProcesses(starts *pace.Pace) {
+	c, t := &d.config, d.config.Timeouts
+	d.movers = movers.New(movers.Config{
+		Spawn: func(control *os.File) (Process, error) { return c.Spawn.Mover(control) },
+		Go:    d.run, Unmarked: d.ram.MarkAll, Ended: d.moverEnded, Log: d.log,
+		Serves: d.noteMover, Over: c.Notes.Ended,
+		Start: t.Start, Answer: t.Answer, Stop: t.Stop, Exit: t.Exit,
+	})
+	d.channels = channels.New(channels.Config{
+		Channels: int(d.settings.Told().Channels), RAM: d.ram, Saved: d.saving,
+		Lingering: d.movers.Lingering, Idle: d.suspension.Idle,
+		Grace:  func() time.Duration { return d.settings.Now().Settings.StopGrace },
+		Cold:   func(channel int, p *workers.Program) { d.opening.Cold(channel, p) },
+		Serves: d.noteWorker, Park: d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
+		Log: d.log,
+	})
+	d.workers = workers.New(workers.Config{
+		Spawn:  func(control *os.File) (Process, error) { return c.Spawn.Worker(control) },
+		Limits: workers.Limits{Answer: t.Answer, Stop: t.Stop, Exit: t.Exit},
+		Began:  func(w *workers.Worker) { d.accounts.Began(w) },
+		Said:   d.said,
+		Exited: func(w *workers.Worker) {
+			c.Notes.Ended(w.Process())
+			d.accounts.Ended(w)
+			d.suspension.Forget(w)
+		},
+		Ended: d.workerEnded, Guard: d.guard, Run: d.run, Log: d.log,
+	})
+	d.ahead = ahead.New(ahead.Config{
+		GPU: c.GPU, Settings: d.settings, Workers: d.workers, Accounts: d.accounts,
+		Used: func() bool { return d.accounts.Serving() || d.channels.Used() },
+		Held: d.suspension.Held, StopMover: d.movers.BeginStop, Starts: starts, Clock: c.Clock,
+		Start: t.Start, Answer: t.Answer, Guard: d.guard, Run: d.run, Log: d.log,
+	})
+	d.opening = opening.New(opening.Config{
+		GPU: c.GPU, Channels: d.channels, Workers: d.workers, Ahead: d.ahead,
+		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
+		Movers: d.movers,
+		Mover:  d.needMover, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
+		Rejoin: d.suspension.Rejoin,
+		Start:  t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
+	})
+	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: t.Start, Log: d.log}
+}
+
+// newAccounts makes what knows what the VM's processes take of the GPU.
+func newAccounts(
+	c *Config, guard func(string, func()) bool, gpuTime func() uint64,
+) *accounts.Accounts {
+	tolerance := uint64(toleranceSoft)
+	if c.GPU == "cuda" {
+		tolerance = toleranceCUDA
+	}
+	return accounts.New(accounts.Config{
+		Page: c.Ledger, Gate: c.Gate, Tolerance: tolerance, Ask: c.Usage, Pause: c.AuditPause,
+		GPUTime: gpuTime, Guard: guard, Log: c.Log,
+	})
+}
+
+// Tolerances are how much more than the bound the driver may have for a VM: what it takes by
+// itself. A kernel's local memory is most of it on a real GPU.
+const (
+	toleranceCUDA = 512 << 20
+	toleranceSoft = 64 << 20
+)
+
+// sharer is a channel's worker, and how much memory all handles may hold: as much as the VM may
+// have.
+func (d *Device) sharer(channel int) (p objects.Peer, limit uint64, ok bool) {
+	if limit = d.settings.MemoryBound(); limit == 0 {
+		limit = math.MaxUint64
+	}
+	w := d.channels.Worker(channel)
+	if w == nil {
+		return objects.Peer{}, 0, false
+	}
+	return objects.Peer{Conn: w.Conn(), Offers: &w.Offers, Kill: w.Kill}, limit, true
+}

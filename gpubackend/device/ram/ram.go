@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ram is the guest's memory as its device process has it: mapped, described to the
+// processes that need it, and marked in the log of pages that are written to, while the VM is
+// migrated.
+//
+// # Who owns what
+//
+// The session owns what it maps; a RAM has the mapping that is in use, with a lock which is held
+// for as long as anybody uses it (Use): who has it may take locks of parts that don't use memory,
+// and waits for nobody. Who puts another memory in its place, or another log, has the one before
+// for himself when Put or SetLog returns.
+//
+// # Who may lie
+//
+// The front end, in its memory table: package guestmem checks it, and guards what reads there.
+package ram
+
+import (
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// RAM is a guest's memory. There is none until the front end has sent some.
+type RAM struct {
+	log   *logrus.Entry
+	dirty dirtylog.Switch
+
+	mu     sync.RWMutex
+	mapped *guestmem.Memory // nil: none; guarded by mu
+}
+
+// New is a guest's that has sent none yet.
+func New(log *logrus.Entry) *RAM { return &RAM{log: log} }
+
+// Map maps a front end's memory. It isn't in use before Put.
+func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
+	mapped, err := m.Map()
+	if err != nil {
+		return nil, err
+	}
+	mapped.Log(&r.dirty)
+	return mapped, nil
+}
+
+// Put makes a memory the guest's, and returns the one before, which nobody uses any more but who
+// got a description of it (Message); nil: there was none.
+func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, r.mapped = r.mapped, mapped
+	return before
+}
+
+// Use has f use the memory, which is nil if there is none. f calls nothing of this package but Log.
+func (r *RAM) Use(f func(mem *guestmem.Memory)) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f(r.mapped)
+}
+
+// Now is the memory, for who puts another one in its place himself; nil: there is none.
+func (r *RAM) Now() *guestmem.Memory {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.mapped
+}
+
+// Message tells a process of the guest's memory, if there is some. Its files are the memory's, and
+// open for as long as that is: who closes it tells all processes of the next one first.
+func (r *RAM) Message() (m *handover.Message, files []int) {
+	m = &handover.Message{Kind: handover.KindMemory}
+	r.Use(func(mem *guestmem.Memory) { files = Describe(mem, m, nil) })
+	return m, files
+}
+
+// Describe adds a memory to a message, and its files to those of the message; nil is none.
+func Describe(mem *guestmem.Memory, m *handover.Message, fds []int) []int {
+	if mem == nil {
+		return fds
+	}
+	regions, files := handover.Describe(mem.Regions())
+	m.Memory, m.Files.Memory = regions, len(files)
+	return append(fds, files...)
+}
+
+// SetLog changes where writes are marked, nil for nowhere. When it returns, nobody who has Use any
+// more writes to the one before or hands it on.
+func (r *RAM) SetLog(log *dirtylog.Log) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dirty.Set(log)
+}
+
+// Log is where writes are marked; nil: nowhere. It may be handed on by who has Use of the memory.
+func (r *RAM) Log() *dirtylog.Log { return r.dirty.Log() }
+
+// MarkAll marks all of it as written to, after the end of a process that can't say what it has
+// written.
+func (r *RAM) MarkAll() {
+	log := r.dirty.Log()
+	if log == nil {
+		return
+	}
+	r.Use(func(mem *guestmem.Memory) {
+		if mem == nil {
+			return
+		}
+		r.log.Info("a process has ended while the VM is migrated: all of the VM's memory is " +
+			"sent again")
+		for _, x := range mem.Regions() {
+			log.Mark(x.GuestAddr, x.Size)
+		}
+	})
+}
