@@ -5,6 +5,7 @@ package place
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -228,4 +229,51 @@ func TestAlone(t *testing.T) {
 		t.Errorf("workers may have %d bytes, want 7", r.room)
 	}
 	r.until("it is out", func(p *link.Place) bool { return p.Out })
+}
+
+// TestOutliveTheProcess: a VM that another process has moved out by order is out, and comes back by
+// another order, or when the arbiter is away; what may be ordered is noted before it is done.
+func TestOutliveTheProcess(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		r := newRig(t)
+		var mu sync.Mutex
+		var noted []bool
+		c := r.config
+		c.Out, c.Note = true, func(ordered bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			if noted = append(noted, ordered); len(noted) == 2 &&
+				r.suspension.Status().State != suspend.Running {
+				t.Error("it is noted too late")
+			}
+		}
+		r.suspension.state = suspend.Suspended
+		r.VM = New(c)
+		if p := r.Place(); !p.Out || p.Stopped {
+			t.Errorf("it is told of as %+v", p)
+		}
+		if err := r.MayChange(); err == nil {
+			t.Error("its owner may resume it")
+		}
+		if alone {
+			r.Alone(true)
+		} else {
+			r.Ordered(&link.Order{Serial: 1})
+		}
+		for end := time.Now().Add(soon); r.Place().Out; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("it stays out")
+			}
+		}
+		if alone {
+			continue
+		}
+		r.Ordered(&link.Order{Serial: 2, Out: true})
+		r.until("it is out", func(p *link.Place) bool { return p.Out })
+		mu.Lock()
+		if want := []bool{false, true, true}; !slices.Equal(noted, want) {
+			t.Errorf("noted %v, want %v", noted, want)
+		}
+		mu.Unlock()
+	}
 }
