@@ -243,7 +243,8 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		return c.learn(m, fd)
 	}
 	a := answer{message: *m}
-	if m.kind == listed { // even to an earlier client: that has started nothing since
+	// An earlier client may have read half of its list.
+	if m.kind == listed && c.asked[m.id] != nil {
 		c.resuming = false
 	}
 	if m.kind == started && fd >= 0 && c.processes[m.id] == nil {

@@ -95,6 +95,46 @@ func TestResume(t *testing.T) {
 	starter.Close()
 }
 
+// TestResumeAfterHalfAList: a device process that crashed while it read which children there are
+// costs the next one none of them.
+func TestResumeAfterHalfAList(t *testing.T) {
+	device, starter := pair(t)
+	over := make(chan error, 1)
+	go func() { over <- Serve(starter, Config{Start: execute}) }()
+	_, theirs := control(t)
+	const many = 3
+	for id := range uint32(many) {
+		asks(t, device, &message{kind: start, role: Usage, id: id}, int(theirs.Fd()))
+		if m, fd, err := receive(device); err != nil || m.kind != started || unix.Close(fd) != nil {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+	for range many {
+		device = crash(t, device)
+		asks(t, device, &message{kind: list, id: 1 << 31}, -1)
+		if m, fd, err := receive(device); err != nil || m.kind != listing && m.kind != listed ||
+			m.kind == listing && unix.Close(fd) != nil {
+			t.Fatalf("%+v, %v", m, err)
+		}
+	}
+	device = crash(t, device)
+	client, children, err := Resume(device)
+	if err != nil || len(children) != many {
+		t.Fatalf("%d children of %d, %v", len(children), many, err)
+	}
+	for _, p := range children {
+		p.Kill()
+		if err := p.Wait(); err == nil || err.Error() != "signal: killed" {
+			t.Errorf("a child ended: %v", err)
+		}
+	}
+	client.Close()
+	if err := <-over; err != nil {
+		t.Errorf("the starter process: %v", err)
+	}
+	starter.Close()
+}
+
 // TestResumeWithoutStarter: it is gone as well, or answers something else.
 func TestResumeWithoutStarter(t *testing.T) {
 	device, starter := pair(t)
