@@ -20,7 +20,9 @@ __global__ void look(cudaTextureObject_t plain, cudaTextureObject_t between,
     const int x = threadIdx.x, y = threadIdx.y, i = y * side + x;
     out[i] = tex2D<float>(plain, x, y);
     out[cells + i] = tex2D<float>(between, x + 1.0f, y + 0.5f);
-    out[2 * cells + i] = tex2DLod<float>(levels, x / 2 + 0.5f, y / 2 + 0.5f, 1);
+    // A lower level's places are known by normalized coordinates alone.
+    out[2 * cells + i] = tex2DLod<float>(levels, (x / 2 + 0.5f) / (side / 2),
+                                         (y / 2 + 0.5f) / (side / 2), 1);
     out[3 * cells + i] = tex1Dfetch<float>(linear, i);
 }
 
@@ -67,8 +69,9 @@ int main(int, char **argv) {
     d.addressMode[0] = d.addressMode[1] = cudaAddressModeClamp;
     d.maxMipmapLevelClamp = 2;
     cudaTextureObject_t levels, whole;
-    CHECK(cudaCreateTextureObject(&levels, &m, &d, nullptr));
     CHECK(cudaCreateTextureObject(&whole, &l, &d, nullptr));
+    d.normalizedCoords = 1;
+    CHECK(cudaCreateTextureObject(&levels, &m, &d, nullptr));
 
     int i;
     for (i = 0; i < rounds || !rounds; i++) {
