@@ -29,6 +29,27 @@ static void fixed_by_building(struct finding *f)
 		fixed_by(f, "apt-get install linux-headers-%s", kernel());
 }
 
+/* Whether this kernel loads signed modules alone, as with Secure Boot. */
+static bool wants_signatures(void)
+{
+	const char *lockdown = "/sys/kernel/security/lockdown";
+	char enforced[8];
+
+	word(at("/sys/module/module/parameters/sig_enforce").text, enforced, sizeof(enforced));
+	return enforced[0] == 'Y' || file_has(at("%s", lockdown).text, "[integrity]") ||
+	       file_has(at("%s", lockdown).text, "[confidentiality]");
+}
+
+static void check_not_loaded(struct finding *f)
+{
+	if (wants_signatures())
+		bad(f, "mokutil --import /var/lib/dkms/mok.pub && reboot",
+		    "paracuda is installed and not loaded, and this kernel wants modules signed "
+		    "by a key that it knows (Secure Boot)");
+	else
+		bad(f, "modprobe paracuda", "paracuda is installed and not loaded");
+}
+
 void check_module(struct finding *f)
 {
 	char version[32];
@@ -43,7 +64,7 @@ void check_module(struct finding *f)
 			    "this package of %d",
 			    version[0] ? version : "unknown", PARACUDA_VERSION);
 	} else if (installed()) {
-		bad(f, "modprobe paracuda", "paracuda is installed and not loaded");
+		check_not_loaded(f);
 	} else {
 		bad(f, "", "there is no driver for the kernel %s%s", kernel(),
 		    has_headers() ? "" : ", whose headers are missing");
