@@ -37,32 +37,17 @@ func (o *deviceOptions) serve() error {
 	done := make(chan struct{})
 	defer close(done)
 	defer endLog()
-	if err := sandbox.CloseInherited(firstInherited); err != nil {
+	if err := o.settleIn(); err != nil {
 		return err
-	}
-	if o.cgroup != "" {
-		if err := cgroup.Enter(o.cgroup, o.bounds); err != nil {
-			return err
-		}
 	}
 	before, err := o.takeOver(log)
 	if err != nil {
 		return err
 	}
 	defer before.close()
-	gpu, err := chooseGPU(o.gpu)
+	gpu, err := o.chooseGPUs(log)
 	if err != nil {
 		return err
-	}
-	if err := o.settings.Check(gpu); err != nil {
-		return cli.Usagef("device: --set: %w", err)
-	}
-	if o.gpus, err = takeGPUs(o.gpu, gpu, o.settings.Policy.SoftMemory); err != nil {
-		return err
-	}
-	o.settings.Policy.SoftGPUs, o.settings.Policy.GPUs = softGPUsOf(o.gpu), &o.gpus
-	for i := range o.gpus {
-		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
 	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -108,16 +93,11 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	s.dev = device.New(device.Config{
-		Ledger: page, Usage: home.memory,
-		Build: version, Replace: before.replace(),
-		GPU: gpu, Settings: o.settings, Generation: before.generation(), Log: log,
-		Sequence: before.sequence(), Remains: before.remains, Notes: before.notes,
-		Suspended: before.suspended(), Ordered: before.ordered(),
-		Left: before.notes.Find(home.left, int(o.settings.Space.Channels), log),
-		Gate: shared.page, Sharer: shared.sharer(),
-		Spawn: home, Greeted: s.greeted,
-	})
+	c := o.deviceConfig(gpu, before, log)
+	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
+	c.Left = before.notes.Find(home.left, int(o.settings.Space.Channels), log)
+	c.Gate, c.Sharer = shared.page, shared.sharer()
+	s.dev = device.New(c)
 	if err := shared.join(s.dev, gpu, before.facts != nil); err != nil {
 		return errors.Join(err, out.close())
 	}
@@ -128,6 +108,44 @@ func (o *deviceOptions) serve() error {
 		err = nil
 	}
 	return errors.Join(err, o.writeStats(out.stats, s.dev, gpu, log), out.close())
+}
+
+// settleIn leaves what this process has inherited by accident, and enters its control group.
+func (o *deviceOptions) settleIn() error {
+	if err := sandbox.CloseInherited(firstInherited); err != nil {
+		return err
+	}
+	if o.cgroup == "" {
+		return nil
+	}
+	return cgroup.Enter(o.cgroup, o.bounds)
+}
+
+// chooseGPUs finds the VM's GPUs, and says which they are.
+func (o *deviceOptions) chooseGPUs(log *logrus.Entry) (gpu string, err error) {
+	if gpu, err = chooseGPU(o.gpu); err != nil {
+		return "", err
+	}
+	if err := o.settings.Check(gpu); err != nil {
+		return "", cli.Usagef("device: --set: %w", err)
+	}
+	if o.gpus, err = takeGPUs(o.gpu, gpu, o.settings.Policy.SoftMemory); err != nil {
+		return "", err
+	}
+	o.settings.Policy.SoftGPUs, o.settings.Policy.GPUs = softGPUsOf(o.gpu), &o.gpus
+	for i := range o.gpus {
+		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
+	}
+	return gpu, nil
+}
+
+// deviceConfig is a device's that goes on from what was before.
+func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
+	return device.Config{
+		Build: version, Replace: b.replace(), GPU: gpu, Settings: o.settings,
+		Generation: b.generation(), Log: log, Sequence: b.sequence(), Remains: b.remains,
+		Notes: b.notes, Suspended: b.suspended(), Ordered: b.ordered(),
+	}
 }
 
 // server serves a device to front ends, one after the other.

@@ -15,13 +15,13 @@ import (
 type Reader struct {
 	Header Header
 
-	from  io.Reader
-	sum   sum
-	order order
-	left  uint64 // bytes of the section that aren't in block yet
-	block []byte // what has been read, and compared with its checksum
-	space []byte // for block
-	ended bool
+	from    io.Reader
+	sum     sum
+	order   order
+	left    uint64 // bytes of the section that aren't in stretch yet
+	stretch []byte // what has been read, and compared with its checksum
+	space   []byte // for stretch
+	ended   bool
 }
 
 // NewReader begins to read a record: its header.
@@ -114,32 +114,32 @@ func (r *Reader) end(s Section) error {
 
 // Read reads content of the section. Where the section ends it returns io.EOF.
 func (r *Reader) Read(p []byte) (int, error) {
-	if len(r.block) == 0 {
+	if len(r.stretch) == 0 {
 		if r.left == 0 {
 			return 0, io.EOF
 		}
-		size := min(r.left, blockBytes)
+		size := min(r.left, stretchBytes)
 		if uint64(len(p)) >= size { // large memory needs no copy more
-			if err := r.fillBlock(p[:size]); err != nil {
+			if err := r.fillStretch(p[:size]); err != nil {
 				return 0, err
 			}
 			return int(size), nil
 		}
 		if r.space == nil {
-			r.space = make([]byte, blockBytes)
+			r.space = make([]byte, stretchBytes)
 		}
-		if err := r.fillBlock(r.space[:size]); err != nil {
+		if err := r.fillStretch(r.space[:size]); err != nil {
 			return 0, err
 		}
-		r.block = r.space[:size]
+		r.stretch = r.space[:size]
 	}
-	n := copy(p, r.block)
-	r.block = r.block[n:]
+	n := copy(p, r.stretch)
+	r.stretch = r.stretch[n:]
 	return n, nil
 }
 
-// fillBlock reads the next block of the section.
-func (r *Reader) fillBlock(b []byte) error {
+// fillStretch reads the next stretch of the section.
+func (r *Reader) fillStretch(b []byte) error {
 	if err := r.fill(b); err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@
 //	the last section, named "end", which is program 0's: how many sections were before it, and how
 //	many bytes they have
 //
-// A section has a header of 48 bytes, of the type mark, and then its content, in blocks of 1 MiB
+// A section has a header of 48 bytes, of the type mark, and then its content, in stretches of 1 MiB
 // and a last one with the rest, each followed by 4 bytes of checksum. A section without content has
-// no block.
+// no stretch.
 //
-// Each checksum is the CRC-32C of all of the record before it, checksums left out. So blocks and
+// Each checksum is the CRC-32C of all of the record before it, checksums left out. So stretches and
 // sections that were changed, left out, repeated, put in another order or taken from another record
 // are found. It is no signature: who may write to the file can write another good record.
 //
@@ -53,9 +53,9 @@ import (
 
 // Bounds of a record.
 const (
-	MaxPrograms = 1024
-	MaxSections = 1 << 20
-	blockBytes  = 1 << 20
+	MaxPrograms  = 1024
+	MaxSections  = 1 << 20
+	stretchBytes = 1 << 20
 )
 
 const (
@@ -116,8 +116,8 @@ type Section struct {
 func Size(sections []Section) uint64 {
 	all := uint64(headBytes + markBytes + endBytes + sumBytes)
 	for _, s := range sections {
-		blocks := (s.Bytes + blockBytes - 1) / blockBytes
-		all += markBytes + s.Bytes + blocks*sumBytes
+		stretches := (s.Bytes + stretchBytes - 1) / stretchBytes
+		all += markBytes + s.Bytes + stretches*sumBytes
 	}
 	return all
 }

@@ -29,8 +29,8 @@ func parts() []part {
 	r := rand.New(rand.NewPCG(3, 4))
 	list := []part{
 		{Section: Section{0, "vm", 5}}, {Section: Section{0, "settings", 0}},
-		{Section: Section{1, "objects", 77}}, {Section: Section{1, "memory", blockBytes}},
-		{Section: Section{2, "memory", 2*blockBytes + 1}},
+		{Section: Section{1, "objects", 77}}, {Section: Section{1, "memory", stretchBytes}},
+		{Section: Section{2, "memory", 2*stretchBytes + 1}},
 	}
 	for i := range list {
 		list[i].content = make([]byte, list[i].Bytes)
@@ -113,11 +113,11 @@ func TestRoundTrip(t *testing.T) {
 		}
 	}
 	s, err := Check(bytes.NewReader(whole), anything)
-	if err != nil || s.Programs != 2 || s.Sections != 5 || s.Bytes != 3*blockBytes+83 {
+	if err != nil || s.Programs != 2 || s.Sections != 5 || s.Bytes != 3*stretchBytes+83 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	again, _ := Check(bytes.NewReader(whole), anything)
-	want[4].content[blockBytes]++
+	want[4].content[stretchBytes]++
 	other, _ := Check(bytes.NewReader(written(t, want, 1<<30)), anything)
 	if s.Sum != again.Sum || s.Sum == other.Sum {
 		t.Errorf("sums %#x, %#x again, %#x of another", s.Sum, again.Sum, other.Sum)
@@ -130,7 +130,7 @@ func TestLargeReads(t *testing.T) {
 	whole := written(t, list, 1<<30)
 	for _, damaged := range []bool{false, true} {
 		if damaged {
-			whole[len(whole)-blockBytes]++
+			whole[len(whole)-stretchBytes]++
 		}
 		r, err := NewReader(bytes.NewReader(whole))
 		if err != nil {
@@ -141,7 +141,7 @@ func TestLargeReads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got := make([]byte, 2*blockBytes+1)
+		got := make([]byte, 2*stretchBytes+1)
 		_, err = io.ReadFull(r, got)
 		if (err != nil) != damaged || !damaged && !bytes.Equal(got, list[4].content) {
 			t.Errorf("damaged %t: %v", damaged, err)
@@ -182,18 +182,18 @@ func TestEveryByteCounts(t *testing.T) {
 // TestBlocksInAnotherOrder are found, as are a section that is left out and one of another record.
 func TestBlocksInAnotherOrder(t *testing.T) {
 	list := parts()[4:]
-	list[0].Program, list[0].Bytes = 1, 2*blockBytes
-	list[0].content = list[0].content[:2*blockBytes]
+	list[0].Program, list[0].Bytes = 1, 2*stretchBytes
+	list[0].content = list[0].content[:2*stretchBytes]
 	whole := written(t, list, 1<<30)
 	first := headBytes + markBytes
-	second := first + blockBytes + sumBytes
+	second := first + stretchBytes + sumBytes
 	b := bytes.Clone(whole)
-	copy(b[first:], whole[second:second+blockBytes+sumBytes])
-	copy(b[second:], whole[first:first+blockBytes+sumBytes])
+	copy(b[first:], whole[second:second+stretchBytes+sumBytes])
+	copy(b[second:], whole[first:first+stretchBytes+sumBytes])
 	if _, err := Check(bytes.NewReader(b), anything); !errors.Is(err, ErrRecord) {
 		t.Errorf("in another order: %v", err)
 	}
-	left := append(bytes.Clone(whole[:headBytes]), whole[second+blockBytes+sumBytes:]...)
+	left := append(bytes.Clone(whole[:headBytes]), whole[second+stretchBytes+sumBytes:]...)
 	if _, err := Check(bytes.NewReader(left), anything); !errors.Is(err, ErrRecord) {
 		t.Errorf("a section is left out: %v", err)
 	}

@@ -11,12 +11,12 @@ import (
 
 // Writer writes a record. After an error it is of no use: the record has no end, and won't be read.
 type Writer struct {
-	to    io.Writer
-	sum   sum
-	order order
-	left  uint64 // bytes of the section that are still to come
-	block int    // bytes of its block that have come
-	ended bool
+	to      io.Writer
+	sum     sum
+	order   order
+	left    uint64 // bytes of the section that are still to come
+	stretch int    // bytes of its stretch that have come
+	ended   bool
 }
 
 // NewWriter begins a record. What it writes to should take large pieces well.
@@ -48,7 +48,7 @@ func (w *Writer) Begin(s Section) error {
 func (w *Writer) mark(s Section) error {
 	x := mark{Bytes: s.Bytes, Program: s.Program}
 	copy(x.Name[:], s.Name)
-	w.left, w.block = s.Bytes, 0
+	w.left, w.stretch = s.Bytes, 0
 	return w.summed(&x)
 }
 
@@ -59,19 +59,19 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 			len(p), w.left)
 	}
 	for len(p) > 0 {
-		part := p[:min(len(p), blockBytes-w.block)]
+		part := p[:min(len(p), stretchBytes-w.stretch)]
 		if _, err := w.to.Write(part); err != nil {
 			return n, fmt.Errorf("write a record: %w", err)
 		}
 		w.sum.add(part)
 		n, p = n+len(part), p[len(part):]
 		w.left -= uint64(len(part))
-		w.block += len(part)
-		if w.block == blockBytes || w.left == 0 {
+		w.stretch += len(part)
+		if w.stretch == stretchBytes || w.left == 0 {
 			if err := w.raw(w.sum.bytes()); err != nil {
 				return n, err
 			}
-			w.block = 0
+			w.stretch = 0
 		}
 	}
 	return n, nil

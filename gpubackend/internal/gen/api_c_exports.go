@@ -21,65 +21,75 @@ func exportsC(a *api) []byte {
 	return b.Bytes()
 }
 
-func export(b *bytes.Buffer, f function, params []cParam) {
-	fmt.Fprintf(b, "EXPORT CUresult %s(%s)\n{\n", f.symbol, paramList(params))
-	var checks, args, stores []string
-	var forget string
-	outs := 0
-	for i, p := range f.params {
-		name := params[i].name
-		switch {
-		case p.code == "ou", p.code == "o":
-			if !f.optional {
-				checks = append(checks,
-					fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
-			}
-			args = append(args, fmt.Sprintf("&out[%d]", outs))
-			store := fmt.Sprintf("*%s = (%s)out[%d];", name,
-				strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
-			if p.code == "o" {
-				store = strings.Replace(store, ")out", ")(uintptr_t)out", 1)
-			}
-			if f.optional {
-				store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
-			}
-			stores = append(stores, "\t"+store+"\n")
-			outs++
-		case p.code == "u" && params[i].typ == "CUdevice":
-			checks = append(checks,
-				fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n",
-					name))
-			args = append(args, "device_host("+name+")")
-		case p.code == "u":
-			args = append(args, "(uint64_t)"+name)
-		case p.structure():
-			checks = append(checks,
+// exportBody is what the parameters of a function add to its code.
+type exportBody struct {
+	checks, args, stores []string
+	forget               string
+	outs                 int // values that the answer has
+}
+
+// add adds a parameter.
+func (x *exportBody) add(f function, p param, c cParam) {
+	name := c.name
+	switch {
+	case p.code == "ou", p.code == "o":
+		if !f.optional {
+			x.checks = append(x.checks,
 				fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
-			args = append(args, name, p.kind)
-		case p.of.unlisted:
-			args = append(args, "(uint64_t)(uintptr_t)"+name)
-		case p.of.known != "":
-			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks,
-				fmt.Sprintf("\tif (!%s(%s))\n\t\treturn %s;\n", p.of.known, name, p.of.unknown()))
-		default:
-			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks,
-				fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n",
-					strings.ToUpper(p.kind), name, p.of.unknown()))
-			if p.code == "d" {
-				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind),
-					name)
-			}
+		}
+		x.args = append(x.args, fmt.Sprintf("&out[%d]", x.outs))
+		store := fmt.Sprintf("*%s = (%s)out[%d];", name,
+			strings.TrimSpace(strings.TrimSuffix(c.typ, "*")), x.outs)
+		if p.code == "o" {
+			store = strings.Replace(store, ")out", ")(uintptr_t)out", 1)
+		}
+		if f.optional {
+			store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
+		}
+		x.stores = append(x.stores, "\t"+store+"\n")
+		x.outs++
+	case p.code == "u" && c.typ == "CUdevice":
+		x.checks = append(x.checks,
+			fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n",
+				name))
+		x.args = append(x.args, "device_host("+name+")")
+	case p.code == "u":
+		x.args = append(x.args, "(uint64_t)"+name)
+	case p.structure():
+		x.checks = append(x.checks,
+			fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+		x.args = append(x.args, name, p.kind)
+	case p.of.unlisted:
+		x.args = append(x.args, "(uint64_t)(uintptr_t)"+name)
+	case p.of.known != "":
+		x.args = append(x.args, "(uint64_t)(uintptr_t)"+name)
+		x.checks = append(x.checks,
+			fmt.Sprintf("\tif (!%s(%s))\n\t\treturn %s;\n", p.of.known, name, p.of.unknown()))
+	default:
+		x.args = append(x.args, "(uint64_t)(uintptr_t)"+name)
+		x.checks = append(x.checks,
+			fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n",
+				strings.ToUpper(p.kind), name, p.of.unknown()))
+		if p.code == "d" {
+			x.forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind),
+				name)
 		}
 	}
-	if outs > 0 {
-		fmt.Fprintf(b, "\tuint64_t out[%d];\n", outs)
+}
+
+func export(b *bytes.Buffer, f function, params []cParam) {
+	fmt.Fprintf(b, "EXPORT CUresult %s(%s)\n{\n", f.symbol, paramList(params))
+	x := &exportBody{}
+	for i, p := range f.params {
+		x.add(f, p, params[i])
+	}
+	if x.outs > 0 {
+		fmt.Fprintf(b, "\tuint64_t out[%d];\n", x.outs)
 	}
 	if f.fill != "" {
 		b.WriteString("\tstruct request r;\n")
 	}
-	if outs > 0 || f.fill != "" {
+	if x.outs > 0 || f.fill != "" {
 		b.WriteString("\tCUresult result;\n\n")
 	}
 	if f.noctx {
@@ -87,14 +97,14 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	} else {
 		b.WriteString("\tENTER_CONTEXT();\n")
 	}
-	b.WriteString(strings.Join(checks, "") + f.fillCheck() + forget)
-	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
-	if outs == 0 {
+	b.WriteString(strings.Join(x.checks, "") + f.fillCheck() + x.forget)
+	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(x.args, ", "))
+	if x.outs == 0 {
 		if f.ends() && !f.exact {
 			call = "channel_synced(" + call + ")"
 		}
 		if f.fill != "" {
-			fmt.Fprintf(b, "\trequest_%s(&r, %s);\n", f.symbol, strings.Join(args, ", "))
+			fmt.Fprintf(b, "\trequest_%s(&r, %s);\n", f.symbol, strings.Join(x.args, ", "))
 			call = f.fillWatched()
 		}
 		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
@@ -102,7 +112,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	}
 	fmt.Fprintf(b,
 		"\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call,
-		strings.Join(stores, ""))
+		strings.Join(x.stores, ""))
 }
 
 // unknown is what functions return for a handle that isn't one.

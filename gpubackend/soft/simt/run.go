@@ -195,7 +195,8 @@ func (l *Launch) checkDims() error {
 		return invalid("block %v for kernel %s, which requires %v", b, l.Kernel.Name, want)
 	}
 	if l.Cooperative && g.Count() > maxResident {
-		return &Fault{Code: 720, Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
+		return &Fault{Code: cudaabi.ErrorCooperativeLaunchTooLarge,
+			Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
 	}
 	return nil
 }
