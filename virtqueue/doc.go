@@ -51,4 +51,9 @@
 // one with the same record and rings goes on where it stopped. What was in flight is done again.
 //
 // Only little-endian hosts are supported, as guest and host share the words of the rings.
+//
+// # Files
+//
+//	a queue     queue.go layout.go (where the rings are) words_unsafe.go errors.go
+//	chains      pop.go (taking them) chain.go (what is in them) push.go (returning them)
 package virtqueue

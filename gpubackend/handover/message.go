@@ -6,6 +6,10 @@
 // Both ends are this program, but a worker runs its guest's kernels and may be taken over through
 // them. The device process therefore believes a worker nothing but where its own queue stands,
 // which harms only that worker's guest.
+//
+// Files: message.go (what is said), rights.go (descriptors that go with it), log.go, memory.go (the
+// guest's), state.go and state_unsafe.go (how far a worker's queue is), standing.go (how children
+// stand when another device process takes them over).
 package handover
 
 import (

@@ -3,6 +3,9 @@
 // Package layout turns the description of CUDA's own structures and numbers into code: a Go package
 // of typed access to bytes, C declarations, and a C program that compares them with a cuda.h.
 // It knows nothing of the wire format and of functions, which package main describes.
+//
+// Files: layout.go (structures and numbers), parse.go (the description), names.go, outputs.go,
+// write_go.go, write_c.go, write_check.go (the program that compares).
 package layout
 
 import "fmt"
