@@ -80,4 +80,44 @@ def memory(r):
                   64, "MiB a program")
 
 
+def share(r):
+    """Of r.get(scenario, figure) under an arbiter, or on another side."""
+    def ratio(scenario, name, under="unshared"):
+        a, b = r.get(scenario, name), r.get(scenario, name, under)
+        return a / b if a and b else None
+
+    yield at_least("4 VMs, 200 us kernels waited for: GPU used", r.get("equal", "used"), 0.92, "")
+    yield at_least("the same: Jain", r.get("equal", "Jain"), 0.99, "")
+    yield at_least("1 against 16 processes: Jain", r.get("sixteen", "Jain"), 0.99, "")
+    for how in ("as charged", "by kernels"):
+        yield at_most(f"weights: largest error, {how}", r.get("weights", f"error, {how}"), 2, "%")
+    used = r.get("limit", "used, %")
+    yield at_most("time-limit 30 beside an idle GPU: error", used and abs(used - 30), 1, "%")
+    for us, limit in ((5000, 5300), (1000, 1300)):
+        yield at_most(f"latency class, 50 us beside {us} us: p99",
+                      r.get("latency", f"p99 beside {us} us, us"), limit, "us")
+    yield at_most("ResNet-50 inference beside training: p99 to alone",
+                  r.get("resnet", "p99 to alone"), 1.2)
+    yield at_least("training beside it, to the time left",
+                   r.get("resnet", "training to the time left"), 0.9)
+    yield at_least("all tenants to one alone", r.get("together", "all, to one without an arbiter"),
+                   0.96)
+    yield at_least("a VM alone: launches a second, with an arbiter",
+                   ratio("alone", "launches a second"), 0.98)
+    yield at_most("a VM alone: launch + synchronize, with an arbiter",
+                  ratio("alone", "launch + synchronize, us"), 1.02)
+    yield at_least("two VMs that each use all memory, to both resident",
+                   r.get("swap", "in turns to resident"), 0.85)
+    yield at_most("device memory of an idle VM",
+                  r.get("idle", "device memory some time later, MiB"), 0, "MiB")
+    yield at_most("cuInit + context", r.get("idle", "cuInit + context, ms"), 15, "ms")
+    yield at_least("VMs attached to one GPU", r.get("attached", "VMs"), 200, "")
+    yield at_most("their device memory", r.get("attached", "device memory of all, MiB"), 0, "MiB")
+    few, many = (r.get("scale", f"{n} VMs: p50 of a wait, a VM, us") for n in (8, 32))
+    yield at_most("32 VMs: p50 of a wait, for each VM, to 8 VMs", few and many and many / few, 1.1)
+    few, many = (r.get("scale", f"{n} VMs: guest CPU of a kernel, us") for n in (1, 32))
+    yield at_most("32 VMs: guest CPU of a kernel to one VM alone", few and many and many / few,
+                  1.1)
+
+
 GOALS = {"copy": copy, "launch": launch, "start": start, "memory": memory}
