@@ -95,7 +95,7 @@ func (w *Worker) assemble() {
 	w.makeWaiting()
 	w.makeMemory()
 	w.makeWork()
-	w.makeTransfers()
+	w.makeCopies()
 	w.makeSleeping()
 	w.makeHolding()
 	w.buildTable()
@@ -176,8 +176,8 @@ func (w *Worker) makeWork() {
 	})
 }
 
-// makeTransfers makes the copies, which use most of the others.
-func (w *Worker) makeTransfers() {
+// makeCopies makes the copies, which use most of the others.
+func (w *Worker) makeCopies() {
 	w.copies = copies.New(copies.Config{
 		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences,
 		Streams: w.streams, Maps: w.maps,
@@ -196,7 +196,7 @@ func (w *Worker) makeTransfers() {
 func (w *Worker) makeSleeping() {
 	w.sleeping = sleeping.New(sleeping.Config{
 		Files: w.files, Arena: func() *arena.Arena { return w.arena }, Queue: &w.chains,
-		Gate: w.door, Calls: w.waiting, Transfers: w.copies, HostFuncs: w.hostFuncs,
+		Gate: w.door, Calls: w.waiting, Copies: w.copies, HostFuncs: w.hostFuncs,
 		Mover: w.mover, Held: w.heldBack, Grows: w.batches.Until,
 		Spin: func() time.Duration {
 			return time.Duration(w.policy.SpinHostUs) * time.Microsecond

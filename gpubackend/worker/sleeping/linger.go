@@ -14,7 +14,7 @@ const (
 // false: there is something, or others need turns of the loop.
 func (s *Sleeping) Linger() (idle bool) {
 	waiting := s.Calls.Len()
-	if waiting > 1 || !s.Grows().IsZero() || s.HostFuncs.Busy() || s.Transfers.Active() {
+	if waiting > 1 || !s.Grows().IsZero() || s.HostFuncs.Busy() || s.Copies.Active() {
 		return false
 	}
 	a := s.Arena()

@@ -45,8 +45,8 @@ type Calls interface {
 	Settle()
 }
 
-// Transfers are copies.
-type Transfers interface {
+// Copies are copies of the guest's.
+type Copies interface {
 	Active() bool
 	// GoOn says whether some should be under way still of which nobody tells.
 	GoOn(now time.Time) bool
@@ -65,7 +65,7 @@ type Config struct {
 	Queue     Queue
 	Gate      Gate
 	Calls     Calls
-	Transfers Transfers
+	Copies    Copies
 	HostFuncs HostFuncs
 	// Mover is readable when the mover has done something. nil: there is none.
 	Mover interface{ FD() int }
@@ -136,7 +136,7 @@ func (s *Sleeping) Rest() error {
 		Waits: waits, Held: s.Held()})
 	switch {
 	case idle < spin, s.quiet.due(spin), s.Gate.Soon(),
-		s.Transfers.GoOn(now) && idle < wire.CopySpins*spin:
+		s.Copies.GoOn(now) && idle < wire.CopySpins*spin:
 		return nil
 	case s.Gate.InFlight() && idle < napUntil:
 		if s.Held() || !s.Arena().Pending() {
@@ -150,7 +150,7 @@ func (s *Sleeping) Rest() error {
 }
 
 // waits says whether calls wait for the GPU, which has no descriptor to sleep on.
-func (s *Sleeping) waits() bool { return s.Calls.Len() > 0 || s.Transfers.Active() }
+func (s *Sleeping) waits() bool { return s.Calls.Len() > 0 || s.Copies.Active() }
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once
 // more.
@@ -194,7 +194,7 @@ func (s *Sleeping) pause(idle time.Duration) time.Duration {
 // poll waits for all files.
 func (s *Sleeping) poll(pause time.Duration) error {
 	fds := make([]unix.PollFd, ownFiles, ownFiles+2)
-	if s.Mover != nil && s.Transfers.Active() {
+	if s.Mover != nil && s.Copies.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(s.Mover.FD()), Events: unix.POLLIN})
 	}
 	if fd := s.Gate.WaitFD(); fd >= 0 {

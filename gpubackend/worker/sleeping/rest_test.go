@@ -87,7 +87,7 @@ func newRig(t testing.TB) *rig {
 	t.Cleanup(files.Close)
 	r.Sleeping = New(Config{
 		Files: files, Arena: func() *arena.Arena { return a }, Queue: queue{r}, Gate: gate{r},
-		Calls: calls{r}, Transfers: copies{r}, HostFuncs: functions{r},
+		Calls: calls{r}, Copies: copies{r}, HostFuncs: functions{r},
 		Held: func() bool { return r.held }, Grows: func() time.Time { return r.grows },
 		Spin: func() time.Duration { return r.spin }, Asleep: &r.asleep,
 		Count: func(n handover.Counter, by uint64) { r.counts[n] += by },
