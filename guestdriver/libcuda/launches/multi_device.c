@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cooperative kernel on several devices: here on the one that a VM has. */
+/* A cooperative kernel on several devices: here on one of those that a VM has. */
+#include "base/log.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
+#include "devices/device.h"
 #include "streams/capture.h"
 
 /* On one device these change nothing. */
@@ -35,7 +37,13 @@ EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchP
 {
 	ENTER();
 	/* Each entry must be on another device. */
-	if (!launchParamsList || numDevices != 1 || (flags & ~(unsigned)MULTI_DEVICE_FLAGS))
+	if (!launchParamsList || !numDevices || numDevices > devices.count ||
+	    (flags & ~(unsigned)MULTI_DEVICE_FLAGS))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (numDevices > 1) {
+		log_line(
+			"cuLaunchCooperativeKernelMultiDevice is not supported on several devices");
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	return launch_on(launchParamsList);
 }

@@ -124,10 +124,22 @@ static void clusters(void)
 	expect(f, 7, 32, 0, 0, true);
 }
 
+/* A kernel on several devices at once isn't there; on more than there are it is wrong. */
+static void several_devices(void)
+{
+	CUDA_LAUNCH_PARAMS list[3] = { { 0 } };
+
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 0, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 2, 4));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 3, 0));
+}
+
 int main(void)
 {
 	CUcontext context;
 
+	fake.devices = 2;
 	fake_install();
 	CHECK_IS(0, cuInit(0));
 	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
@@ -136,5 +148,6 @@ int main(void)
 	few_threads();
 	clusters();
 	wrong_attributes();
+	several_devices();
 	return 0;
 }
