@@ -24,3 +24,25 @@ const beatEvery = 100 * time.Millisecond
 
 // BeatTimeout is after how long without a beat an arbiter counts as gone.
 const BeatTimeout = 400 * time.Millisecond
+
+// clock is the time that the loop has seen, which its schedulers live by. What it didn't see is left
+// out: while the process was stopped, gates were open to all, and nobody is charged for that.
+type clock struct {
+	real func() turns.Time // nil: Now
+	seen turns.Time        // when now was last asked for; 0: never
+	away turns.Time
+}
+
+// now must be asked for in less than BeatTimeout.
+func (c *clock) now() turns.Time {
+	now := Now
+	if c.real != nil {
+		now = c.real
+	}
+	t := now()
+	if c.seen != 0 && t-c.seen > turns.Time(BeatTimeout) {
+		c.away += t - c.seen
+	}
+	c.seen = t
+	return t - c.away
+}

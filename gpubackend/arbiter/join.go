@@ -79,13 +79,13 @@ func (l *loop) add(m *member) error {
 	if err := l.checkGuarantees(map[*member]policy.Policy{m: m.policy}); err != nil {
 		return err
 	}
-	now := Now()
+	now := l.clock.now()
 	if m.id, err = l.scheduler.Join(now, m.name, gpus, m.policy.Time); err != nil {
 		return err
 	}
 	m.set = gpus
 	l.members[m.id] = m
-	m.page.Beat(now)
+	m.page.Beat(Now())
 	l.apply()
 	l.scheduler.Report(now, m.id, m.demand())
 	l.apply()
@@ -105,8 +105,8 @@ func (l *loop) used() (gpus turns.GPUs) {
 func (a *Arbiter) leave(m *member) {
 	a.loop.do(func() {
 		delete(a.loop.members, m.id)
-		a.loop.scheduler.Leave(Now(), m.id)
-		a.loop.moveOut(Now(), m)
+		a.loop.scheduler.Leave(a.loop.clock.now(), m.id)
+		a.loop.moveOut(a.loop.clock.now(), m)
 		m.page.Set(gate.Unshared) // the last that this arbiter writes there
 		m.page.Close()
 		a.loop.apply()

@@ -33,7 +33,7 @@ func (a *Arbiter) VMs() []link.VM {
 	l.vms = nil
 	a.loop.do(func() {
 		l.vms = make([]link.VM, 0, len(a.loop.members))
-		a.loop.scheduler.EachStats(Now(), func(id turns.ID, s turns.Stats) {
+		a.loop.scheduler.EachStats(a.loop.clock.now(), func(id turns.ID, s turns.Stats) {
 			v := a.loop.members[id].tell(s)
 			a.loop.tellMemory(&v, a.loop.members[id])
 			l.vms = append(l.vms, v)

@@ -21,6 +21,7 @@ type loop struct {
 	members   map[turns.ID]*member
 	names     gpuNames
 	table     *policy.Table
+	clock     clock
 	beat      turns.Time // when the next is due
 	memories  memories
 
@@ -82,7 +83,7 @@ func (l *loop) run() {
 		if ended {
 			break
 		}
-		now := Now()
+		now := l.clock.now()
 		if now >= l.beat {
 			l.heartbeat(now)
 		}
@@ -122,7 +123,7 @@ func (l *loop) heartbeat(now turns.Time) {
 		l.members[id].working(now, s.Held)
 	})
 	for id, m := range l.members {
-		m.page.Beat(now)
+		m.page.Beat(Now())
 		if m.page.State() != m.state() {
 			m.page.Set(m.state())
 		}
@@ -162,8 +163,8 @@ func (l *loop) watch() (watched bool) {
 			l.ending = append(l.ending, m)
 		}
 	}
-	for deadline := min(l.scheduler.Deadline(), Now()+maxWatch); ; {
-		now := Now()
+	for deadline := min(l.scheduler.Deadline(), l.clock.now()+maxWatch); ; {
+		now := l.clock.now()
 		over := now >= deadline
 		for _, m := range l.ending {
 			if d := m.demand(); !d.InFlight {
@@ -180,7 +181,7 @@ func (l *loop) watch() (watched bool) {
 
 // sleep waits for a bell, for what others ask, or for the time.
 func (l *loop) sleep() {
-	now := Now()
+	now := l.clock.now()
 	until := min(l.beat, l.scheduler.Deadline())
 	l.polled = append(l.polled[:0], unix.PollFd{Fd: int32(l.wake), Events: unix.POLLIN})
 	l.order = l.order[:0]
@@ -204,7 +205,7 @@ func (l *loop) sleep() {
 
 // listen reports for the members whose bells rang.
 func (l *loop) listen() {
-	now := Now()
+	now := l.clock.now()
 	for i, m := range l.order {
 		if l.polled[i+1].Revents == 0 || l.members[m.id] != m {
 			continue
@@ -224,7 +225,7 @@ func (l *loop) apply() {
 		if len(changes) == 0 {
 			return
 		}
-		now := Now()
+		now := l.clock.now()
 		for _, g := range changes {
 			m := l.members[g.VM]
 			if m == nil {

@@ -95,8 +95,9 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 func (a *Arbiter) took(m *member, f *link.Figures) *link.Answer {
 	var answer link.Answer
 	a.loop.do(func() {
-		m.told(Now(), f)
-		s, _ := a.loop.scheduler.Stats(Now(), m.id)
+		now := a.loop.clock.now()
+		m.told(now, f)
+		s, _ := a.loop.scheduler.Stats(now, m.id)
 		v := m.tell(s)
 		a.loop.tellMemory(&v, m)
 		v.Figures = nil

@@ -102,7 +102,7 @@ func (l *loop) placed(m *member, p *link.Place) {
 	if s == nil || l.members[m.id] != m {
 		return
 	}
-	now, id, r := Now(), residency.ID(m.id), &m.residence
+	now, id, r := l.clock.now(), residency.ID(m.id), &m.residence
 	before := r.place.Total
 	r.place = *p
 	if p.Total != before {
@@ -206,7 +206,7 @@ func (l *loop) tellMemory(v *link.VM, m *member) {
 	if s == nil || !m.stays().Swap {
 		return
 	}
-	st, _ := s.Stats(Now(), residency.ID(m.id))
+	st, _ := s.Stats(l.clock.now(), residency.ID(m.id))
 	v.Place, v.Swaps, v.Swapped = st.State, st.Swaps, st.Moved
 	v.SwapNS, v.OutNS, v.InNS = uint64(st.Swapping), uint64(st.Out), uint64(st.Resident)
 }

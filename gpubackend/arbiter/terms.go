@@ -88,13 +88,13 @@ func (l *loop) change(wanted map[*member]wishes) error {
 		return err
 	}
 	for m, p := range policies {
-		if err := l.scheduler.Set(Now(), m.id, p.Time); err != nil {
+		if err := l.scheduler.Set(l.clock.now(), m.id, p.Time); err != nil {
 			return err // not after Check
 		}
 		m.wishes, m.policy = wanted[m], p
 		m.tellLater()
 		if s := l.memories.of(m); s != nil {
-			s.Set(Now(), residency.ID(m.id), m.stays())
+			s.Set(l.clock.now(), residency.ID(m.id), m.stays())
 		}
 	}
 	l.carry()
