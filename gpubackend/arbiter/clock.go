@@ -25,8 +25,8 @@ const beatEvery = 100 * time.Millisecond
 // BeatTimeout is after how long without a beat an arbiter counts as gone.
 const BeatTimeout = 400 * time.Millisecond
 
-// clock is the time that the loop has seen, which its schedulers live by. What it didn't see is left
-// out: while the process was stopped, gates were open to all, and nobody is charged for that.
+// clock is the time that the loop has seen, which its schedulers live by. What it didn't see is
+// left out: while the process was stopped, gates were open to all, and nobody is charged for that.
 type clock struct {
 	real func() turns.Time // nil: Now
 	seen turns.Time        // when now was last asked for; 0: never
