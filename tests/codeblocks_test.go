@@ -40,6 +40,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/host.md", "paracuda doctor ", "tests/walk/operator-host", ""},
 	{"docs/no-gpu.md", "tar -xf paracuda-soft", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "mkdir -p out", "tests/soft_test.go", ""},
+	{"docs/no-gpu.md", "mkdir -p /usr/local", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "podman run --rm --network none", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "nvcc -cudart static", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "check:", "tests/soft_test.go", ""},

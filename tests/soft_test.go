@@ -91,6 +91,7 @@ func TestSoftBundle(t *testing.T) {
 		string(log) != want {
 		t.Errorf("exit code %d, %v, it wrote %q:%s", r.exit, err, log, tail(r.stderr))
 	}
+	p.installed(want)
 	compiler := cached("cuda-12.4")
 	if r := p.sh("rm vectoradd\n"+codeBlock(t, noGPU, "nvcc -cudart static"),
 		compiler+":"); r.exit != 0 {
@@ -107,6 +108,18 @@ func TestSoftBundle(t *testing.T) {
 		!strings.Contains(r.stdout, "> else") {
 		t.Errorf("make check of a failure: exit code %d:%s%s", r.exit, tail(r.stdout),
 			tail(r.stderr))
+	}
+}
+
+// installed unpacks the bundle where an installed program looks for it, and has that run one.
+func (p *place) installed(want string) {
+	p.t.Helper()
+	prefix := p.t.TempDir()
+	unpack := strings.ReplaceAll(codeBlock(p.t, noGPU, "mkdir -p /usr/local"), "/usr/local", prefix)
+	r := p.sh(unpack+"mkdir "+prefix+"/bin; cp "+paracuda+" "+prefix+"/bin\n"+
+		prefix+"/bin/paracuda run --vm uml --gpu soft -- ./vectoradd", "")
+	if r.exit != 0 || r.stdout != want {
+		p.t.Errorf("installed: exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
 	}
 }
 

@@ -20,8 +20,8 @@ type Assets struct {
 }
 
 // FindAssets finds the directories from the environment (PARACUDA_CACHE,
-// PARACUDA_BUILD), beside the running program as in the GPU bundle, or above the
-// current directory.
+// PARACUDA_BUILD), beside the running program as in the bundles, in lib/paracuda
+// where the program is installed in bin/, or above the current directory.
 func FindAssets() Assets {
 	return Assets{Cache: findCache(), Build: findBuild()}
 }
@@ -47,8 +47,7 @@ func findBuild() string {
 		return dir
 	}
 	if self, err := os.Executable(); err == nil {
-		if dir := filepath.Join(filepath.Dir(self),
-			"../build"); exists(filepath.Join(dir, "guest")) {
+		if dir := buildOf(filepath.Dir(self)); dir != "" {
 			return dir
 		}
 	}
@@ -56,6 +55,17 @@ func findBuild() string {
 	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
 		if exists(filepath.Join(dir, "guestdriver/init/init.c")) {
 			return filepath.Join(dir, "build")
+		}
+	}
+	return ""
+}
+
+// buildOf finds what belongs to a program that lies in bin: of a tree, of a bundle, or of a bundle
+// that was unpacked in lib/paracuda beside it.
+func buildOf(bin string) string {
+	for _, place := range []string{"../build", "../lib/paracuda/build"} {
+		if dir := filepath.Join(bin, place); exists(filepath.Join(dir, "guest")) {
+			return dir
 		}
 	}
 	return ""
@@ -82,7 +92,8 @@ const (
 // errNoTree says what to do where the program is installed alone.
 var errNoTree = errors.New("find the VM's parts: " +
 	"no source tree is beside this program or above the current directory: " +
-	"run make deps build in one, and set PARACUDA_BUILD to its build/")
+	"unpack the bundle of make soft-bundle in lib/paracuda beside bin/ (for --vm uml), " +
+	"or run make deps build in a source tree, and set PARACUDA_BUILD to its build/")
 
 // built finds one of the files that make build makes.
 func (a Assets) built(what, file string) (string, error) {

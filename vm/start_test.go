@@ -152,8 +152,8 @@ func TestInstalledAlone(t *testing.T) {
 	_, driver := a.Driver(UML, "")
 	_, guestInit := a.Init()
 	for _, err := range []error{driver, guestInit} {
-		if err == nil ||
-			!strings.Contains(err.Error(), "run make deps build in one, and set PARACUDA_BUILD") {
+		if err == nil || !strings.Contains(err.Error(),
+			"run make deps build in a source tree, and set PARACUDA_BUILD") {
 			t.Errorf("the error is %v", err)
 		}
 	}
