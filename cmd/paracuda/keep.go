@@ -56,7 +56,24 @@ func (o *deviceOptions) keep() error {
 			c.end()
 		}
 	}()
-	return told(c.run(k))
+	err = c.run(k)
+	if c.wasEnded(err) {
+		return nil
+	}
+	return told(err)
+}
+
+// wasEnded says whether that is how a device process ended which was told to before it could
+// listen, or after it was killed to be replaced.
+func (c *kept) wasEnded(how error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var exit *exec.ExitError
+	if !c.ending || !errors.As(how, &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && (status.Signal() == syscall.SIGTERM || status.Signal() == syscall.SIGKILL)
 }
 
 // told is how this process ends when the device process ended so, which has said why.

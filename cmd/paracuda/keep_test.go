@@ -336,6 +336,20 @@ func TestKeeperEndsItsDevice(t *testing.T) {
 	}
 }
 
+// TestKeeperEndsADeviceThatBegins: told to end when the device process was just replaced, which
+// can't listen yet, it ends as it should.
+func TestKeeperEndsADeviceThatBegins(t *testing.T) {
+	for _, pause := range []time.Duration{0, 5 * time.Millisecond, 15 * time.Millisecond} {
+		v := newKeptVM(t)
+		_ = v.keeper.Process.Signal(syscall.SIGUSR2)
+		time.Sleep(pause)
+		_ = v.keeper.Process.Signal(syscall.SIGTERM)
+		if err := <-v.ended; err != nil {
+			t.Errorf("after %v: %v\n%s", pause, err, v.log)
+		}
+	}
+}
+
 // TestKeeperTakesSockets: those that the keeper inherits outlive the device process, too.
 func TestKeeperTakesSockets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "socket")

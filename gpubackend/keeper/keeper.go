@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
@@ -234,8 +235,11 @@ func (k *Keeper) serve(conn *net.UnixConn) error {
 func (k *Keeper) drain(conn *net.UnixConn) error {
 	for range MaxKept {
 		m, err := receiveNow(conn)
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
+		case errors.Is(err, unix.ECONNRESET): // it didn't read all that it was sent
+			continue
 		}
 		if err == nil {
 			err = k.obey(m)

@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -95,7 +96,11 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 // connect starts to serve a worker.
 func (s *server) connect(fd int) {
 	c, err := newConn(fd, s.quota)
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.EPIPE): // it has ended meanwhile
+		s.log.WithError(err).Debug("greet a worker")
+		return
+	case err != nil:
 		s.log.WithError(err).Error("greet a worker")
 		return
 	}
