@@ -87,6 +87,7 @@ var avxLoops = map[string]Func{
 	"cvt.s32.s64":     avxloopCvtS32S64,
 	"cvt.s32.u64":     avxloopCvtS32U64,
 	"cvt.f32.s32":     avxloopCvtF32S32,
+	"cvt.f32.u32":     avxloopCvtF32U32,
 	"cvt.f64.s32":     avxloopCvtF64S32,
 	"cvt.f64.f32":     avxloopCvtF64F32,
 	"cvt.f32.f64":     avxloopCvtF32F64,
@@ -385,6 +386,9 @@ func avxloopCvtS32U64(r Registers, o *Operands, m uint32)
 
 //go:noescape
 func avxloopCvtF32S32(r Registers, o *Operands, m uint32)
+
+//go:noescape
+func avxloopCvtF32U32(r Registers, o *Operands, m uint32)
 
 //go:noescape
 func avxloopCvtF64S32(r Registers, o *Operands, m uint32)

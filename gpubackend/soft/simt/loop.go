@@ -25,13 +25,14 @@ func (w *warp) execute() bool {
 		in := &code[pc]
 		m := w.active & (*w.Pred(in.Guard) ^ in.GuardFlip)
 		n++
-		switch in.Kind {
-		case decoded.KindCompute:
+		if in.Kind == decoded.KindCompute { // most are: looked at before the others
 			if m != 0 {
 				in.Compute(w.Registers, &in.Operands, m|w.dead)
 			}
 			pc++
 			continue
+		}
+		switch in.Kind {
 		case decoded.KindAccess:
 			if m != 0 {
 				w.pc = pc

@@ -50,6 +50,10 @@ var constants = []struct {
 	{"one64", 0x3ff0000000000000},
 	{"exponent32", 0x7f8000007f800000},
 	{"two31", 0x4f0000004f000000},
+	{"low16", 0x0000ffff0000ffff},
+	{"two23", 0x4b0000004b000000},
+	{"two39", 0x5300000053000000},
+	{"two39and23", 0x5300008053000080},
 }
 
 // asmLoop writes the function for one operation: eight or four lanes at a time,

@@ -13,6 +13,12 @@ const (
 	canon32 = "; VCMPPS $3, Y0, Y0, Y3; VMOVDQU nan32<>(SB), Y4; VBLENDVPS Y3, Y4, Y0, Y0"
 )
 
+// unsigned32 makes a float of each unsigned word: both of its halves become mantissas, of 2^39 and
+// of 2^23, whose sum less what they were put into is rounded once.
+const unsigned32 = "VPSRLD $16, Y0, Y3; VPOR two39<>(SB), Y3, Y3; " +
+	"VPAND low16<>(SB), Y0, Y4; VPOR two23<>(SB), Y4, Y4; " +
+	"VSUBPS two39and23<>(SB), Y3, Y3; VADDPS Y4, Y3, Y0"
+
 // multiply64 is Y0 * Y1 of 64 bits, made of products of 32.
 const multiply64 = "VPSRLQ $32, Y0, Y3; VPMULUDQ Y1, Y3, Y3; VPSRLQ $32, Y1, Y4; " +
 	"VPMULUDQ Y0, Y4, Y4; VPADDQ Y3, Y4, Y3; VPSLLQ $32, Y3, Y3; " +
@@ -236,7 +242,7 @@ func conversions() []op {
 		{key: "cvt.s32.u64", types: []string{"u32", "u64"}, expr: "uint32(x)", asm: pack},
 		{key: "cvt.f32.s32", types: []string{"f32", "s32"}, expr: "float32(x)",
 			asm: "VCVTDQ2PS Y0, Y0"},
-		{key: "cvt.f32.u32", types: []string{"f32", "u32"}, expr: "float32(x)"},
+		{key: "cvt.f32.u32", types: []string{"f32", "u32"}, expr: "float32(x)", asm: unsigned32},
 		{key: "cvt.f32.s64", types: []string{"f32", "s64"}, expr: "float32(x)"},
 		{key: "cvt.f64.s32", types: []string{"f64", "s32"}, expr: "float64(x)",
 			asm: "VMOVDQA Y0, Y0", load: "VCVTDQ2PD"},
