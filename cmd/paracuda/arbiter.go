@@ -30,6 +30,7 @@ import (
 type arbiterOptions struct {
 	socket, group, config, metrics string
 	processMetrics                 bool
+	warm                           int
 	logs                           logs.Flags
 }
 
@@ -63,6 +64,8 @@ func arbiterCommand() *cobra.Command {
 	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus at http://`ADDRESS`/metrics")
 	f.BoolVar(&o.processMetrics, "process-metrics", false,
 		"tell it what each process of a guest has, too: each makes new series")
+	f.IntVar(&o.warm, "warm-workers", arbiter.DefaultWarm, "let the VMs of a GPU keep `N` workers "+
+		"ready together, each with an idle context: those have them whose programs began last")
 	o.logs.Add(c, "info")
 	return c
 }
@@ -90,6 +93,9 @@ func (o *arbiterOptions) run() error {
 	if err := cli.CheckSocket("--socket", o.socket); err != nil {
 		return err
 	}
+	if o.warm < 0 || o.warm > arbiter.MaxWarm {
+		return cli.Usagef("--warm-workers %d: want 0 to %d", o.warm, arbiter.MaxWarm)
+	}
 	log, endLog, err := logs.New(os.Stderr, &o.logs, "arbiter")
 	if err != nil {
 		return err
@@ -110,7 +116,7 @@ func (o *arbiterOptions) run() error {
 		return fmt.Errorf("arbiter: %w", err)
 	}
 	defer l.Close()
-	a, err := arbiter.New(arbiter.Config{Table: table, Log: log})
+	a, err := arbiter.New(arbiter.Config{Table: table, Warm: &o.warm, Log: log})
 	if err != nil {
 		return err
 	}

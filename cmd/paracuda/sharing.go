@@ -135,7 +135,13 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 		Again: again,
 		GPUs:  s.options.shared(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
 		Connect: s.connect,
-		Place:   dev.Place().Place, Order: dev.Place().Ordered, Alone: dev.Place().Alone,
+		Place:   dev.Place().Place, Order: dev.Place().Ordered, Warm: dev.BoundWarm,
+		Alone: func(away bool) {
+			dev.Place().Alone(away)
+			if away {
+				dev.BoundWarm(device.AnyWarm)
+			}
+		},
 		Terms: func(t *link.Terms) {
 			if err := dev.Bound(t.Bounds); err != nil {
 				s.log.WithError(err).Warn("a bound of the arbiter's can't be kept")
@@ -145,7 +151,10 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	if err != nil {
 		return fmt.Errorf("VM %s: %w", s.name, err)
 	}
-	if again && !s.client.Joined() { // else it has been told already, or is
+	switch joined := s.client.Joined(); {
+	case joined:
+		dev.BoundWarm(0) // until it says something else
+	case again: // else it has been told already, or is
 		dev.Place().Alone(true)
 	}
 	s.ended.Go(func() { s.tell(dev) })
@@ -177,7 +186,7 @@ func (o *deviceOptions) sharedSoft() []link.GPU {
 	return gpus
 }
 
-// tell tells figures now and then.
+// tell tells figures now and then, and when the VM wants other warm workers.
 func (s *sharing) tell(dev *device.Device) {
 	t := time.NewTicker(tellEvery)
 	defer t.Stop()
@@ -185,9 +194,11 @@ func (s *sharing) tell(dev *device.Device) {
 		select {
 		case <-s.quit:
 			return
+		case <-dev.WarmNews():
+			s.client.Tell(dev.Figures(), dev.Warm())
 		case <-t.C:
 			if s.client.Joined() {
-				s.client.Tell(dev.Figures())
+				s.client.Tell(dev.Figures(), dev.Warm())
 				s.client.Stay(dev.Place().Place())
 				if v := s.client.VM(); v != nil {
 					dev.Shared(v.Share)

@@ -196,7 +196,7 @@ func TestFloodedArbiter(t *testing.T) {
 					return
 				default:
 					_ = a.Set(map[string]string{"weight": "7"})
-					a.Tell(&link.Figures{Counters: map[string]uint64{"x": 1}})
+					a.Tell(&link.Figures{Counters: map[string]uint64{"x": 1}}, nil)
 				}
 			}
 		}()

@@ -36,7 +36,9 @@ const (
 type Config struct {
 	// Table has the operator's policies: stronger than what device processes ask for. nil: none.
 	Table *policy.Table
-	Log   *logrus.Entry
+	// Warm is how many warm workers the VMs of a GPU may have together; nil: DefaultWarm.
+	Warm *int
+	Log  *logrus.Entry
 }
 
 // Arbiter is a running one.
@@ -61,6 +63,9 @@ func New(c Config) (*Arbiter, error) {
 	}
 	if c.Table != nil {
 		l.table = c.Table
+	}
+	if c.Warm != nil {
+		l.warm = *c.Warm
 	}
 	a := &Arbiter{
 		log: c.Log, loop: l, done: make(chan struct{}),

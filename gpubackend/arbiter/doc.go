@@ -32,4 +32,5 @@
 //	connections   arbiter.go requests.go join.go
 //	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs, their memory)
 //	memory        residence.go (where VMs' memory is, and is to be)
+//	warm workers  warm.go (how many VMs may keep)
 package arbiter

@@ -30,7 +30,7 @@ func (a *Arbiter) join(r *link.Request, fds []int) (*member, error) {
 		return nil, err
 	}
 	m := &member{name: r.Name, gpus: r.GPUs, page: page, news: make(chan struct{}, 1)}
-	m.residence.news = make(chan struct{}, 1)
+	m.residence.news, m.ready.news = make(chan struct{}, 1), make(chan struct{}, 1)
 	if r.Place != nil {
 		m.residence.place = *r.Place
 	}
@@ -107,6 +107,7 @@ func (a *Arbiter) leave(m *member) {
 		delete(a.loop.members, m.id)
 		a.loop.scheduler.Leave(a.loop.clock.now(), m.id)
 		a.loop.moveOut(a.loop.clock.now(), m)
+		a.loop.grant(m.home())
 		m.page.Set(gate.Unshared) // the last that this arbiter writes there
 		m.page.Close()
 		a.loop.apply()

@@ -24,6 +24,7 @@ type loop struct {
 	clock     clock
 	beat      turns.Time // when the next is due
 	memories  memories
+	warm      int // workers that the VMs of a GPU may keep ready together
 
 	wake int // event descriptor: something is in asked
 
@@ -43,7 +44,7 @@ func newLoop() (*loop, error) {
 	}
 	return &loop{
 		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
-		table: &policy.Table{}, wake: wake, memories: memories{},
+		table: &policy.Table{}, wake: wake, memories: memories{}, warm: DefaultWarm,
 	}, nil
 }
 

@@ -35,6 +35,7 @@ type member struct {
 	busy    share         // by what the workers measured
 
 	residence residence
+	ready     ready
 
 	window turns.Time // of the bell
 	rings  int
@@ -81,7 +82,7 @@ func (m *member) tell(s turns.Stats) link.VM {
 		Name: m.name, GPUs: m.gpus, Policy: m.policy.Values(), Fixed: m.wishes.fixed(),
 		Open: m.gate.Open, Alone: m.gate.Free, Share: m.fraction(),
 		HeldNS: uint64(s.Held), WaitedNS: uint64(s.Waited), Turns: s.Turns, Overruns: s.Overruns,
-		DebtNS: uint64(s.Debt), Figures: m.figures,
+		DebtNS: uint64(s.Debt), Figures: m.figures, Warm: m.ready.granted,
 	}
 }
 

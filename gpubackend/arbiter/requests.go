@@ -82,7 +82,7 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 		switch {
 		case r.Kind == link.Tell && r.Figures != nil:
 			r.Figures.Clean()
-			answers <- a.took(m, r.Figures)
+			answers <- a.took(m, r.Figures, r.Warm)
 		case r.Kind == link.Stay && r.Place != nil:
 			a.loop.do(func() { a.loop.placed(m, r.Place) })
 		case r.Kind == link.Set:
@@ -91,12 +91,17 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 	}
 }
 
-// took takes a device process's figures, and says what its VM has had.
-func (a *Arbiter) took(m *member, f *link.Figures) *link.Answer {
+// took takes a device process's figures, and says what its VM has had, and may keep.
+func (a *Arbiter) took(m *member, f *link.Figures, w *link.Warm) *link.Answer {
 	var answer link.Answer
 	a.loop.do(func() {
 		now := a.loop.clock.now()
 		m.told(now, f)
+		if w != nil {
+			a.loop.wants(m, w)
+			granted := m.ready.granted
+			answer.Warm = &granted
+		}
 		s, _ := a.loop.scheduler.Stats(now, m.id)
 		v := m.tell(s)
 		a.loop.tellMemory(&v, m)
@@ -120,6 +125,8 @@ func (a *Arbiter) tell(c *link.Conn, m *member, answers <-chan *link.Answer) {
 			answer = &link.Answer{Terms: a.terms(m)}
 		case <-m.residence.news:
 			answer = &link.Answer{Order: a.orders(m)}
+		case <-m.ready.news:
+			answer = &link.Answer{Warm: a.granted(m)}
 		}
 		if !send(c, answer) {
 			c.Close() // so that follow ends

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -74,3 +75,19 @@ func some(c handover.Counters) map[string]uint64 {
 	}
 	return told
 }
+
+// Warm is what an arbiter is told of the VM's warm workers.
+func (d *Device) Warm() *link.Warm {
+	want, used := d.ahead.Wants()
+	return &link.Warm{Want: want, Used: used}
+}
+
+// WarmNews has something when Warm says something else than before.
+func (d *Device) WarmNews() <-chan struct{} { return d.ahead.News() }
+
+// BoundWarm bounds how many workers are kept warm, whatever the VM's owner wants; ahead.Any: it
+// doesn't.
+func (d *Device) BoundWarm(n int) { d.ahead.Bound(n) }
+
+// AnyWarm says that nobody bounds the warm workers.
+const AnyWarm = ahead.Any

@@ -43,6 +43,8 @@ type Config struct {
 	Place func() *link.Place
 	Order func(*link.Order)
 	Alone func(bool)
+	// Warm is told how many warm workers the VM may keep, from the goroutine that reads; nil: any.
+	Warm func(n int)
 	// Connect connects to a socket of link.Network, for a process that can't itself; nil: it can.
 	Connect func(path string) (*net.UnixConn, error)
 	Log     *logrus.Entry
@@ -108,9 +110,9 @@ func (x *Client) Close() {
 	x.config.Page.Set(gate.Unshared)
 }
 
-// Tell sends figures of the VM.
-func (x *Client) Tell(f *link.Figures) {
-	x.send(&link.Request{Version: link.Version, Kind: link.Tell, Figures: f})
+// Tell sends figures of the VM, and what it wants of warm workers.
+func (x *Client) Tell(f *link.Figures, w *link.Warm) {
+	x.send(&link.Request{Version: link.Version, Kind: link.Tell, Figures: f, Warm: w})
 }
 
 // Stay tells where the VM's memory is.
@@ -342,6 +344,9 @@ func (x *Client) listen(conn *link.Conn) {
 		x.told(a.Terms)
 		if a.Order != nil && x.config.Order != nil {
 			x.config.Order(a.Order)
+		}
+		if a.Warm != nil && x.config.Warm != nil {
+			x.config.Warm(*a.Warm)
 		}
 		if len(a.VMs) == 1 {
 			x.mu.Lock()

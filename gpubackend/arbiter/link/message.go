@@ -40,6 +40,13 @@ type Request struct {
 	Policy  map[string]string `json:"policy,omitempty"`
 	Figures *Figures          `json:"figures,omitempty"`
 	Place   *Place            `json:"place,omitempty"` // to Join and Stay
+	Warm    *Warm             `json:"warm,omitempty"`  // to Tell
+}
+
+// Warm is what a VM wants of warm workers.
+type Warm struct {
+	Want int    `json:"want"` // how many it would keep
+	Used uint64 `json:"used"` // when its last program began: ns of the host's monotonic clock
 }
 
 // Place is where a VM's memory is, all of it.
@@ -72,6 +79,7 @@ type Answer struct {
 	VMs     []VM   `json:"vms,omitempty"`   // to device processes that tell figures: their own
 	More    bool   `json:"more,omitempty"`  // another message with VMs follows
 	Order   *Order `json:"order,omitempty"` // to device processes
+	Warm    *int   `json:"warm,omitempty"`  // to device processes: so many it may keep
 }
 
 // Terms are what holds for a VM.
@@ -98,6 +106,7 @@ type VM struct {
 	Turns    uint64            `json:"turns"`
 	Overruns uint64            `json:"overruns"`
 	DebtNS   uint64            `json:"debt_ns"`
+	Warm     int               `json:"warm"` // workers that it may keep ready
 	Figures  *Figures          `json:"figures,omitempty"`
 	Place    string            `json:"place,omitempty"` // of a VM that moves: resident, out, ...
 	SwapNS   uint64            `json:"swap_ns,omitempty"`

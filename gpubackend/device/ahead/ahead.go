@@ -17,6 +17,8 @@
 // stays the VM's mover until it has ended, so that the VM never has two, and whoever waits for its
 // copies waits for its end.
 //
+// Where there is an arbiter it bounds the warm workers of all VMs of a GPU together (bound.go).
+//
 // # Who owns what
 //
 // An Ahead has a lock, under which it decides how many workers are to be there and asks Config.Used
@@ -69,14 +71,19 @@ type Ahead struct {
 	config Config
 	pool   *warm.Pool[*workers.Worker] // has a lock of its own
 
+	news chan struct{} // has something when the VM wants another number of warm workers
+
 	mu     sync.Mutex
+	bound  int      // of warm workers; guarded by mu, as is what follows
+	want   int      // how many there would be without
+	begun  uint64   // when a program began last, by the host's monotonic clock, in ns; 0: none did
 	driver bool     // there is one, for whose programs workers are kept warm; guarded by mu
 	idle   *idle.VM // when the VM was used; guarded by mu
 }
 
 // New is for a VM without a driver, which holds nothing.
 func New(c Config) *Ahead {
-	a := &Ahead{config: c}
+	a := &Ahead{config: c, bound: Any, news: make(chan struct{}, 1)}
 	a.idle = idle.New(c.Settings.Now().Settings.IdleTime,
 		func() { c.Guard("an idle VM", a.EndIdle) })
 	a.pool = warm.New(warm.Config[*workers.Worker]{
@@ -127,7 +134,16 @@ func (a *Ahead) wanted() int {
 
 // refill starts as many warm workers as are missing, and ends those that are too many. The lock is
 // held.
-func (a *Ahead) refill() { a.pool.Keep(a.wanted()) }
+func (a *Ahead) refill() {
+	if want := a.wanted(); want != a.want {
+		a.want = want
+		select {
+		case a.news <- struct{}{}:
+		default:
+		}
+	}
+	a.pool.Keep(min(a.want, a.bound))
+}
 
 // Refill starts as many warm workers as are missing, and ends those that are too many.
 func (a *Ahead) Refill() {
@@ -161,6 +177,7 @@ func (a *Ahead) Begin() (began func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.idle.Begin()
+	a.begun = now()
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()

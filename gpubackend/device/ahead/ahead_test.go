@@ -212,3 +212,34 @@ func TestSuspended(t *testing.T) {
 	r.Refill()
 	r.mustKeep(2)
 }
+
+// TestBound is stronger than the owner's wish, which is told.
+func TestBound(t *testing.T) {
+	r := newRig(t, "soft", "warm-workers=3")
+	kept := func(n int) {
+		t.Helper()
+		if all, _ := r.Kept(); len(all) != n {
+			t.Fatalf("%d warm workers, want %d", len(all), n)
+		}
+	}
+	r.DriverCame()
+	kept(3)
+	select {
+	case <-r.News():
+	default:
+		t.Error("nobody is told that warm workers are wanted")
+	}
+	if want, begun := r.Wants(); want != 3 || begun != 0 {
+		t.Errorf("%d are wanted, a program began at %d", want, begun)
+	}
+	for _, n := range []int{1, 0, 2} {
+		r.Bound(n)
+		kept(n)
+	}
+	r.Begin()()
+	if want, begun := r.Wants(); want != 3 || begun == 0 {
+		t.Errorf("%d are wanted, a program began at %d", want, begun)
+	}
+	r.Bound(Any)
+	kept(3)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+)
+
+// wantWarm has a VM tell what it wants, and returns what it is answered.
+func (r *rig) wantWarm(c *link.Conn, want int, used time.Duration) int {
+	r.Helper()
+	q := link.Request{Kind: link.Tell, Figures: &link.Figures{},
+		Warm: &link.Warm{Want: want, Used: uint64(used)}}
+	if err := c.Send(&q); err != nil {
+		r.Fatal(err)
+	}
+	for {
+		var a link.Answer
+		if _, err := c.Receive(&a, 0); err != nil {
+			r.Fatal(err)
+		}
+		if a.Warm != nil && len(a.VMs) > 0 { // the answer; without VMs it is news
+			return *a.Warm
+		}
+	}
+}
+
+// TestWarmWorkersAreBounded: 200 VMs that all want some have DefaultWarm together. One that is used
+// has them before the others, and they go to those when their VMs leave or want none.
+func TestWarmWorkersAreBounded(t *testing.T) {
+	r := newRig(t, nil)
+	const vms = 200
+	now := Now()
+	var conns []*link.Conn
+	for i := range vms {
+		_, c := r.join(fmt.Sprint("vm", i), nil)
+		conns = append(conns, c)
+		r.wantWarm(c, 2, 0)
+	}
+	granted := func() (sum int) {
+		for _, v := range r.list() {
+			sum += v.Warm
+		}
+		return sum
+	}
+	if n := granted(); n != DefaultWarm {
+		t.Fatalf("%d are granted", n)
+	}
+	for _, i := range []int{0, vms / 2, vms - 1} {
+		if n := r.wantWarm(conns[i], 1, now); n != 1 {
+			t.Errorf("%d for a VM that was used just now", n)
+		}
+		if n := r.wantWarm(conns[i], 0, now); n != 0 {
+			t.Errorf("%d for a VM that wants none", n)
+		}
+	}
+	for _, c := range conns[:vms-DefaultWarm] {
+		c.Close()
+	}
+	r.await("those that are left have them", func() bool {
+		return len(r.list()) == DefaultWarm && granted() == DefaultWarm
+	})
+	_, other, _ := r.askJoin("other", gpus("gpu-2"), nil)
+	if n := r.wantWarm(other, 3, 0); n != 3 {
+		t.Errorf("%d of 3 on a GPU of its own", n)
+	}
+	if n := r.wantWarm(other, -5, 1<<62); n != 0 {
+		t.Errorf("%d for a VM that wants -5, in the future", n)
+	}
+	if n := r.wantWarm(other, 1<<40, 1<<62); n != DefaultWarm {
+		t.Errorf("%d for a VM that wants more than there are", n)
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestWhatAProcessWithThreadsCanEnter of the namespaces of a VM's processes: neither its files nor
+// its users, its processes for children only, and the network for one thread alone. A warm worker
+// has threads of CUDA's when its VM is known, so that it has to be started in that VM's namespaces:
+// warm workers belong to a VM, and the arbiter only bounds how many there are.
+func TestWhatAProcessWithThreadsCanEnter(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("namespaces of others can be entered by root only")
+	}
+	other := exec.Command("sleep", "60")
+	other.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
+			unix.CLONE_NEWIPC,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+		Pdeathsig:   unix.SIGKILL,
+	}
+	if err := other.Start(); err != nil {
+		t.Skipf("the host allows no namespaces: %v", err)
+	}
+	defer func() {
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	}()
+	for _, x := range []struct {
+		name   string
+		enters bool
+	}{{"user", false}, {"mnt", false}, {"pid", true}, {"net", true}, {"ipc", true}} {
+		its := fmt.Sprintf("/proc/%d/ns/%s", other.Process.Pid, x.name)
+		before := mustLink(t, "/proc/self/ns/"+x.name)
+		var now string
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and the thread ends with the goroutine
+			err := enter(its)
+			now = mustLink(t, "/proc/thread-self/ns/"+x.name)
+			done <- err
+		}()
+		switch err := <-done; {
+		case x.enters && err != nil:
+			t.Errorf("%s can't be entered: %v", x.name, err)
+		case !x.enters && !errors.Is(err, unix.EINVAL):
+			t.Errorf("%s: %v, want EINVAL", x.name, err)
+		}
+		if entered := now == mustLink(t, its); entered != (x.name == "net" || x.name == "ipc") {
+			t.Errorf("%s: the thread is in it: %v", x.name, entered)
+		}
+		if mustLink(t, "/proc/self/ns/"+x.name) != before {
+			t.Errorf("%s: the process's other threads have changed", x.name)
+		}
+	}
+}
+
+// enter has the calling thread enter a namespace.
+func enter(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Setns(int(f.Fd()), 0)
+}
+
+// mustLink is what a link names.
+func mustLink(t *testing.T, path string) string {
+	to, err := os.Readlink(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return to
+}
