@@ -267,26 +267,6 @@ const (
 	window   = 2 * time.Second
 )
 
-// tries is how many windows a figure may take to become what it should be: other processes on the
-// host's processors may keep a worker from them for a whole window.
-const tries = 8
-
-// inSomeWindow measures until what is measured is right. Some VMs have work in each window.
-func inSomeWindow(t *testing.T, measure func() error, launch ...*tenant) {
-	t.Helper()
-	var err error
-	for range tries {
-		for _, x := range launch {
-			x.refill()
-		}
-		if err = measure(); err == nil {
-			return
-		}
-		t.Log(err)
-	}
-	t.Error(err)
-}
-
 // wantShare says what part of both the first should be.
 func wantShare(n []float64, want float64) error {
 	// of the time held: how much a turn is good for is the processors' doing
@@ -302,7 +282,7 @@ func TestTurnsByWeight(t *testing.T) {
 	a := h.vm("a", map[string]string{"weight": "300"}, 1)
 	b := h.vm("b", map[string]string{"weight": "100"}, 1)
 	work(plenty, a, b)
-	time.Sleep(settling)
+	h.settle("a", "b")
 	inSomeWindow(t, func() error {
 		n := during(window, h.held("a"), h.held("b"), a.kernels, b.kernels)
 		if part := n[2] / (n[2] + n[3]); part < 0.6 || part > 0.9 {
@@ -322,7 +302,7 @@ func TestManyProgramsAreOneVM(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 6)
 	work(plenty, a, b)
-	time.Sleep(settling)
+	h.settle("a", "b")
 	inSomeWindow(t, func() error {
 		return wantShare(during(window, h.held("a"), h.held("b")), 0.5)
 	}, a, b)
@@ -393,7 +373,7 @@ func TestArbiterThatEnds(t *testing.T) {
 	a := h.vm("a", map[string]string{"weight": "300"}, 1)
 	b := h.vm("b", nil, 1)
 	work(plenty/8, a, b) // without an arbiter all of that gets to the GPU at once
-	time.Sleep(settling)
+	h.settle("a", "b")
 	before := []float64{a.kernels(), b.kernels()}
 	h.stop() // what waits may all be launched before this returns
 	mustCome(t, "no kernels without an arbiter", func() bool {
@@ -404,7 +384,7 @@ func TestArbiterThatEnds(t *testing.T) {
 		return a.client.Joined() && b.client.Joined()
 	})
 	work(plenty*7/8, a, b)
-	time.Sleep(3 * settling)
+	h.settle("a", "b")
 	inSomeWindow(t, func() error {
 		return wantShare(during(window, h.held("a"), h.held("b")), 0.75)
 	}, a, b)

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What VMs have of a GPU is measured in windows, on a machine that may do other things as well.
+
+// settle waits until VMs have had some turns each.
+func (h *host) settle(names ...string) {
+	h.Helper()
+	turns := func(name string) uint64 {
+		for _, v := range h.arbiter.VMs() {
+			if v.Name == name {
+				return v.Turns
+			}
+		}
+		return 0
+	}
+	for _, name := range names {
+		mustCome(h.T, name+" has no turns", func() bool { return turns(name) >= 3 })
+	}
+}
+
+// tries is how many windows a figure may take to become what it should be. Windows in which the
+// machine was busy with something else don't count, but for those of all this time.
+const (
+	tries    = 8
+	patience = 4 * soon
+)
+
+// inSomeWindow measures until what is measured is right. Some VMs have work in each window.
+func inSomeWindow(t *testing.T, measure func() error, launch ...*tenant) {
+	t.Helper()
+	for tried, end := 0, time.Now().Add(patience); ; {
+		for _, x := range launch {
+			x.refill()
+		}
+		begin, before := time.Now(), kept(launch)
+		err := measure()
+		if err == nil {
+			return
+		}
+		part := (kept(launch) - before).Seconds() / time.Since(begin).Seconds()
+		if t.Logf("%v; workers were kept from processors for %.3f of the time", err,
+			part); part < disturbed {
+			tried++
+		}
+		if tried == tries || time.Now().After(end) {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// disturbed is the part of a window for which workers were ready to run and had no processor,
+// above which it says nothing about their turns: a worker that is late in its turn loses it.
+const disturbed = 0.01
+
+// kept is for how long threads of VMs' workers were ready to run and had no processor. It is 0
+// where the kernel doesn't count that.
+func kept(tenants []*tenant) (sum time.Duration) {
+	for _, x := range tenants {
+		for _, p := range x.programs {
+			w := x.worker(p.channel)
+			if w == nil {
+				continue
+			}
+			pid, ok := w.PID()
+			if !ok {
+				continue
+			}
+			files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+			for _, file := range files {
+				var ran, waited, slices int64
+				text, _ := os.ReadFile(file)
+				if _, err := fmt.Sscan(string(text), &ran, &waited, &slices); err == nil {
+					sum += time.Duration(waited)
+				}
+			}
+		}
+	}
+	return sum
+}
