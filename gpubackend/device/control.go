@@ -24,11 +24,6 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		return err
 	}
 	d.ahead.DriverCame()
-	if all, _ := d.ahead.Kept(); len(all) > 0 && d.movers.Current() == nil {
-		if _, err := d.needMover(); err != nil {
-			d.log.WithError(err).Warn("start the mover ahead of use")
-		}
-	}
 	return nil
 }
 

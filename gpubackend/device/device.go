@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/reach"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/takeover"
@@ -115,6 +116,7 @@ type Device struct {
 	saving     *saving.Saving      // and its programs to a file
 	place      *place.VM           // has it be where an arbiter wants it
 	movers     *movers.Movers
+	reach      *reach.Reach // which workers have the mover
 	workers    *workers.Workers
 	channels   *channels.Table
 	ahead      *ahead.Ahead // what is held before programs ask for it

@@ -133,6 +133,7 @@ func TestEndWithoutAWord(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
 	v.program(1)
+	v.mustCopy(0)
 	log := v.migrate()
 	v.closeChannel(1) // which says so
 	if n := count(log.fetch(), 0, guestBytes); n == guestPages {

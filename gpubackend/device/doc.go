@@ -18,7 +18,7 @@
 //
 //	settings  while others are made to hold
 //	Device.mu
-//	ahead     what is held before programs ask for it
+//	ahead     what is held before programs ask for it; and reach, who has the mover
 //	channels  who has which queue
 //	ram       the guest's memory, while it is used
 //
@@ -38,8 +38,8 @@
 //	the control queue  control.go (package control)
 //	channels           packages channels, queues
 //	processes          process.go (packages workers, movers, child) packages opening (who gets a
-//	                   worker) and ahead (warm workers, an idle VM); takenover.go (those of the
-//	                   device process before: package takeover)
+//	                   worker), reach (and the mover) and ahead (warm workers, an idle VM);
+//	                   takenover.go (those of the device process before: package takeover)
 //	what they share    packages objects and exports
 //	memory             packages ram, accounts and suspend
 //	to a file          state.go (package savedstate: for migration) package saving

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -42,6 +41,8 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 	for range 3 {
 		v.open(0)
 		v.open(1)
+		v.mustHold(0, 1)
+		v.mustCopy(1)
 		v.mustHold(1, 1)
 		v.closeChannel(0)
 		v.dev.ahead.EndIdle() // another program runs
@@ -58,6 +59,7 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 func TestIdleTimeChanges(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1", "idle-time=never")
 	v.open(0)
+	v.mustCopy(0)
 	v.closeChannel(0)
 	v.mustHold(1, 1)
 	for _, bad := range []string{"", "0", "-1s", "25h", "ever"} {
@@ -114,6 +116,7 @@ func TestAnIdleMoverIsStopped(t *testing.T) {
 		v := greetedVM(t, s, limits, "idle-time=1ms")
 		for range 2 {
 			v.open(0)
+			v.mustCopy(0)
 			v.closeChannel(0)
 			v.mustHold(0, 0)
 		}
@@ -130,11 +133,7 @@ func TestProgramsOfAnIdleVM(t *testing.T) {
 	v := greetedVM(t, &stubs{}, limits, "warm-workers=1", "idle-time=1ms", "starts=0")
 	for range 100 {
 		v.open(0)
-		worker, err := v.dev.movers.Connect()
-		if err != nil || await.Closed(v.dev.movers.Current().Exited()) {
-			t.Fatalf("the program has no mover: %v", err)
-		}
-		worker.Close()
+		v.mustCopy(0)
 		v.closeChannel(0)
 	}
 	v.mustHold(0, 0)

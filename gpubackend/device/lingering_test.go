@@ -285,6 +285,7 @@ func TestNothingWaitsWithTheLock(t *testing.T) {
 		s := newSlowMovers()
 		v := greetedVM(t, s, patient)
 		v.open(0)
+		v.mustCopy(0)
 		v.endWorker(0)
 		v.mustBeFree("a mover ends a worker's copies")
 		v.dev.movers.Kill()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -65,6 +67,7 @@ func TestPagesStayUntilAKilledMoverHasEnded(t *testing.T) {
 	v := greetedVM(t, s, Timeouts{Answer: 500 * time.Millisecond})
 	v.open(0)
 	v.furnish(0)
+	v.mustCopy(0)
 	v.endWorker(0)
 	<-s.killed
 	if v.chainsCome(1, little) {
@@ -82,6 +85,7 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 	v := greetedVM(t, s, Timeouts{Answer: 500 * time.Millisecond, Exit: 300 * time.Millisecond})
 	v.open(0)
 	v.furnish(0)
+	v.mustCopy(0)
 	v.endWorker(0)
 	<-s.killed
 	v.post(128, wire.ControlRequest{Type: wire.ControlClose})
@@ -89,6 +93,7 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 		t.Error("pages went back, or CLOSE ended, before the mover had ended")
 	}
 	v.open(1)
+	v.mustCopy(1)
 	if n := s.movers.Load(); n != 2 {
 		t.Errorf("%d movers were started", n)
 	}
@@ -99,4 +104,117 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 	if n := len(v.dev.movers.Lingering()); n != 0 {
 		t.Errorf("%d movers linger", n)
 	}
+}
+
+// TestAMoverBeginsWithTheFirstCopy of a VM, and not with its driver, its warm workers or a program.
+func TestAMoverBeginsWithTheFirstCopy(t *testing.T) {
+	v := greetedVM(t, &stubs{}, Timeouts{}, "warm-workers=1")
+	v.open(0)
+	v.open(1)
+	if v.dev.movers.Current() != nil {
+		t.Fatal("there is a mover before the first copy")
+	}
+	v.mustCopy(0)
+	m := v.dev.movers.Current()
+	v.mustCopy(1)
+	v.closeChannel(0)
+	v.open(0)
+	v.mustCopy(0)
+	if v.dev.movers.Current() != m {
+		t.Error("a VM had two movers")
+	}
+}
+
+// TestAWorkerHasOneConnection to the mover, however often it asks.
+func TestAWorkerHasOneConnection(t *testing.T) {
+	said := make(chan handover.Message, 1000)
+	v := greetedVM(t, &stubs{script: starts(func(s *stub) {
+		for {
+			m, fds, err := s.Conn.Receive()
+			handover.CloseFiles(fds)
+			if err != nil {
+				return
+			}
+			said <- *m
+		}
+	})}, limits)
+	v.open(0)
+	v.mustCopy(0)
+	if m := <-said; m.Kind != handover.KindMover || !m.Files.Conn || m.Error != "" {
+		t.Fatalf("the first answer is %+v", m)
+	}
+	for range 100 {
+		v.copies(0)
+	}
+	for range 100 {
+		if m := <-said; m.Kind != handover.KindMover || m.Files.Conn || m.Error == "" {
+			t.Fatalf("a later answer is %+v", m)
+		}
+	}
+}
+
+// TestMoverThatCannotStart: the copy learns it, the program goes on, and the next copy has another
+// mover.
+func TestMoverThatCannotStart(t *testing.T) {
+	v := greetedVM(t, &badMovers{left: 1}, limits)
+	v.open(0)
+	if v.copies(0) {
+		t.Fatal("connected to a mover that can't start")
+	}
+	v.mustCopy(0)
+	v.closeChannel(0)
+}
+
+// badMovers has so many movers that refuse to start.
+type badMovers struct {
+	stubs
+	left int
+}
+
+func (s *badMovers) Mover(control *os.File) (Process, error) {
+	if s.left--; s.left < 0 {
+		return s.stubs.Mover(control)
+	}
+	return s.start(control, func(x *stub) {
+		_, _ = x.Receive()
+		_ = x.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+		<-x.Killed
+	})
+}
+
+// TestAMoverEndsWhenNothingIsCopied for long, although programs go on, if all of their workers give
+// it up. The next copy begins another.
+func TestAMoverEndsWhenNothingIsCopied(t *testing.T) {
+	var gives atomic.Int32 // workers that give the mover up
+	gives.Store(1)
+	v := greetedVM(t, &stubs{script: starts(func(s *stub) {
+		for {
+			kind, err := s.Receive()
+			if err != nil {
+				return
+			}
+			if a := answers[kind]; a != "" {
+				_ = s.Conn.Send(&handover.Message{Kind: a}, nil)
+			}
+			if kind == handover.KindRelease && gives.Add(-1) >= 0 {
+				_ = s.Conn.Send(&handover.Message{Kind: kind}, nil)
+			}
+		}
+	})}, limits, "idle-time=20ms")
+	v.open(0)
+	v.open(1)
+	v.mustCopy(0)
+	v.mustCopy(1)
+	m := v.dev.movers.Current()
+	if await.Within(little, m.Exited()) {
+		t.Fatal("the mover ended although a worker has it")
+	}
+	gives.Store(1)
+	if !await.Within(soon, m.Exited()) {
+		t.Fatal("the mover doesn't end")
+	}
+	v.mustCopy(0)
+	v.mustCopy(1)
+	v.closeChannel(0)
+	v.closeChannel(1)
 }

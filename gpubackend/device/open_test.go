@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
@@ -31,11 +30,12 @@ func (s *slowMover) Mover(control *os.File) (Process, error) {
 	})
 }
 
-// TestFrontEndDoesNotWaitForTheMover: its messages are served while a mover starts for a program.
+// TestFrontEndDoesNotWaitForTheMover: its messages are served while a mover starts for a copy.
 func TestFrontEndDoesNotWaitForTheMover(t *testing.T) {
 	s := &slowMover{asked: make(chan struct{}), ready: make(chan struct{})}
 	v := greetedVM(t, s, Timeouts{})
-	v.post(0, wire.ControlRequest{Type: wire.ControlOpen})
+	v.open(0)
+	v.askMover(0)
 	<-s.asked
 	served := make(chan struct{})
 	go func() {
@@ -53,6 +53,5 @@ func TestFrontEndDoesNotWaitForTheMover(t *testing.T) {
 	v.front.Stop(v.queues[2])
 	v.front.Start(v.queues[2])
 	close(served)
-	v.reap(0, 1)
 	v.closeChannel(0)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/reach"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -138,6 +139,14 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 		},
 		Ended: d.workerEnded, Guard: d.guard, Run: d.run, Log: d.log,
 	})
+	d.reach = reach.New(reach.Config{
+		Movers: d.movers, Need: d.needMover,
+		Here:     func() bool { return d.ram.Now() != nil },
+		IdleTime: func() time.Duration { return d.settings.Now().Settings.IdleTime },
+		Copied:   func() uint64 { return d.Counters()[handover.BytesMapped] },
+		Unmet:    d.channels.Unmet,
+		Guard:    d.guard, Run: d.run, Log: d.log,
+	})
 	d.ahead = ahead.New(ahead.Config{
 		GPU: c.GPU, Settings: d.settings, Workers: d.workers, Accounts: d.accounts,
 		Used: func() bool { return d.accounts.Serving() || d.channels.Used() },
@@ -147,10 +156,9 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 	d.opening = opening.New(opening.Config{
 		GPU: c.GPU, Channels: d.channels, Workers: d.workers, Ahead: d.ahead,
 		Accounts: d.accounts, Exports: d.exports, Settings: d.settings, RAM: d.ram,
-		Movers: d.movers,
-		Mover:  d.needMover, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
-		Rejoin: d.suspension.Rejoin,
-		Start:  t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
+		Left: d.movers.AwaitLeft, Starts: starts, Held: d.suspension.Held, Saved: d.saving.Has,
+		Rejoin: d.suspension.Rejoin, Joins: d.reach.Joins,
+		Start: t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
 	})
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: t.Start, Log: d.log}
 }

@@ -28,12 +28,14 @@ type Spawner interface {
 // workerEnded takes back what a worker had that has ended.
 func (d *Device) workerEnded(w *workers.Worker, err error) {
 	d.exports.Ended(&w.Offers)
+	d.reach.Forget(w)
 	if w.Channel() >= 0 {
 		if !w.Conn().Quiet() {
 			d.ram.MarkAll()
 		}
 		// copies that the worker started end before its pages go back to the guest
 		d.movers.Tell(d.ram.Message)
+		w.AwaitBegun() // who started it is to know first that it could
 	}
 	d.channels.Ended(w, err)
 	if w.Channel() < 0 {
@@ -48,6 +50,12 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	case handover.KindWake:
 		handover.CloseFiles(fds)
 		d.place.Work()
+	case handover.KindMover:
+		handover.CloseFiles(fds)
+		d.reach.Wanted(w)
+	case handover.KindRelease:
+		handover.CloseFiles(fds)
+		d.reach.Released(w)
 	case handover.KindRoom:
 		handover.CloseFiles(fds)
 		d.place.Lacks(w, m.Bytes)

@@ -17,6 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -297,6 +299,37 @@ func (v *vm) greet(channel int, env ...string) {
 		bulk, snapshot)
 	if err != nil || r != 0 {
 		v.t.Fatalf("hello: %d, %v", r, err)
+	}
+}
+
+// askMover has a channel's worker ask for the mover, as a copy does, and doesn't wait.
+func (v *vm) askMover(channel int) *workers.Worker {
+	w := v.worker(channel)
+	v.dev.said(w, &handover.Message{Kind: handover.KindMover}, nil)
+	return w
+}
+
+// copies does what the first copy of a program does: its worker has a connection to the mover, or
+// was told that there is none.
+func (v *vm) copies(channel int) (connected bool) {
+	v.t.Helper()
+	w := v.askMover(channel)
+	for end := time.Now().Add(soon); ; time.Sleep(50 * time.Microsecond) {
+		m, known := v.dev.reach.Of(w)
+		if m != nil || !known {
+			return m != nil && m == v.dev.movers.Current()
+		}
+		if time.Now().After(end) {
+			v.t.Fatal("a worker that asks for the mover isn't answered")
+		}
+	}
+}
+
+// mustCopy fails the test unless a channel's worker gets the mover.
+func (v *vm) mustCopy(channel int) {
+	v.t.Helper()
+	if !v.copies(channel) {
+		v.t.Fatal("the program has no mover")
 	}
 }
 

@@ -21,6 +21,7 @@ func (d *Device) takeOver(left takeover.Left) {
 	d.opening.TakeOver(left.Workers)
 	if m := left.Mover; m != nil {
 		d.movers.TakeOver(m.Proc, m.Conn)
+		d.reach.TakenOver()
 	}
 	d.exports.Rejoined()
 	d.movers.EndLeft(left.Rest)

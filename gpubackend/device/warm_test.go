@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -233,59 +232,6 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	if all, _ := d.ahead.Kept(); len(all) != 0 {
 		t.Fatal("workers are warmed for nobody")
 	}
-}
-
-// TestMoverIsStartedAhead with the warm workers, and anew by a program if that failed.
-func TestMoverIsStartedAhead(t *testing.T) {
-	mover := func(v *vm) *movers.Mover { return v.dev.movers.Current() }
-	t.Run("none", func(t *testing.T) {
-		v := greetedVM(t, &stubs{}, Timeouts{}, "warm-workers=0")
-		if mover(v) != nil {
-			t.Fatal("there is a mover before the first program")
-		}
-	})
-	t.Run("good", func(t *testing.T) {
-		v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=1")
-		m := mover(v)
-		v.hello()
-		v.open(0)
-		if m == nil || mover(v) != m || m.Failed() {
-			t.Fatal("the program didn't get the mover that was there")
-		}
-	})
-	for _, settings := range []string{"warm-workers=0", "warm-workers=1"} {
-		t.Run("bad, "+settings, func(t *testing.T) {
-			v := greetedVM(t, &badMovers{left: 1}, limits, settings)
-			if m := mover(v); m != nil {
-				<-m.Ready()
-			}
-			if settings == "warm-workers=0" {
-				a := v.ask(wire.ControlRequest{Type: wire.ControlOpen})
-				if a.Status != wire.StatusNoWorker {
-					t.Fatalf("OPEN without a mover: %d", a.Status)
-				}
-			}
-			v.open(0)
-			v.closeChannel(0)
-		})
-	}
-}
-
-// badMovers has so many movers that refuse to start.
-type badMovers struct {
-	stubs
-	left int
-}
-
-func (s *badMovers) Mover(control *os.File) (Process, error) {
-	if s.left--; s.left < 0 {
-		return s.stubs.Mover(control)
-	}
-	return s.start(control, func(x *stub) {
-		_, _ = x.Receive()
-		_ = x.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
-		<-x.Killed
-	})
 }
 
 // counting counts the real workers that it started and that were waited for.

@@ -81,11 +81,20 @@ const (
 	// there is no room for so many bytes more: the answer, of the same kind, says to try again, or
 	// with an error not to
 	KindRoom Kind = "room"
+	// a copy needs the mover: the answer, of the same kind, is a connection to it, or why there is
+	// none
+	KindMover Kind = "mover"
+	// to a worker: give up the connection to the mover, if no copy needs it; and that it has
+	KindRelease Kind = "release"
 )
 
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool {
-	return k == KindOffer || k == KindWithdraw || k == KindWake || k == KindRoom
+	switch k {
+	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease:
+		return true
+	}
+	return false
 }
 
 // Message is one message. Its files travel with it: kick, call, state, conn, object, log, the

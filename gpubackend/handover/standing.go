@@ -5,7 +5,7 @@ package handover
 // Protocol is the number of what a device process and its children say to each other. A device
 // process goes on only with children whose number is its own. It changes with the meaning of a
 // message, or of the memory that they share.
-const Protocol = 1
+const Protocol = 2
 
 // Standing is how a worker, or the mover, stands when another device process takes it over.
 type Standing struct {
@@ -13,6 +13,7 @@ type Standing struct {
 	Paused   bool `json:",omitempty"` // the device process has the worker's queue
 	Still    bool `json:",omitempty"` // it was drained, and begins nothing
 	Out      bool `json:",omitempty"` // its memory is moved out
+	Mover    bool `json:",omitempty"` // it has a connection to the mover
 	// how much that is; or, if it is in again, how much the image has that still holds
 	Image uint64 `json:",omitempty"`
 }

@@ -179,8 +179,8 @@ func (w *Worker) makeWork() {
 // makeCopies makes the copies, which use most of the others.
 func (w *Worker) makeCopies() {
 	w.copies = copies.New(copies.Config{
-		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences,
-		Streams: w.streams, Maps: w.maps,
+		Driver: w.driver, Contexts: w.contexts, Fences: w.fences,
+		Streams: w.streams, Maps: w.maps, NeedMover: w.needMover,
 		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
 		May:         func() bool { return !w.holding.Drains() && w.door.May() },
@@ -197,7 +197,7 @@ func (w *Worker) makeSleeping() {
 	w.sleeping = sleeping.New(sleeping.Config{
 		Files: w.files, Arena: func() *arena.Arena { return w.arena }, Queue: &w.chains,
 		Gate: w.door, Calls: w.waiting, Copies: w.copies, HostFuncs: w.hostFuncs,
-		Mover: w.mover, Held: w.heldBack, Grows: w.batches.Until,
+		Mover: w.copies, Held: w.heldBack, Grows: w.batches.Until,
 		Spin: func() time.Duration {
 			return time.Duration(w.policy.SpinHostUs) * time.Microsecond
 		},

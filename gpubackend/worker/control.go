@@ -64,6 +64,10 @@ func (w *Worker) obey(r inbox.Received) error {
 	case handover.KindRoom:
 		w.shortage.Answered(r.Message.Error != "")
 		return nil
+	case handover.KindMover:
+		return w.takeMover(r.Message, n.Conn)
+	case handover.KindRelease:
+		return w.releaseMover()
 	case handover.KindCall:
 		w.chains.setCall(n.Call)
 		return nil

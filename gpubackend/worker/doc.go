@@ -39,7 +39,8 @@
 //	functions          generated: functions that need nothing of the worker's own
 //	admission          when the GPU is given work
 //	launches           launches, collected (policy: gpubackend/launches)
-//	copies             copies, by the driver and by the mover (gpubackend/moves)
+//	copies             copies, by the driver and by the mover (gpubackend/moves), for which the
+//	                   first one asks (reach.go)
 //	hostmemory         memory of the guest at its own addresses
 //	hostfuncs          host functions
 //	memory             virtual memory management

@@ -66,7 +66,7 @@ func (m *fakeMover) end(err error) {
 
 func newPartsRig(t *testing.T) (*rig, *fakeMover) {
 	r, m := newRig(t), &fakeMover{}
-	r.Worker.mover = m
+	r.mover = m
 	r.use(stagingDriver{r.driver})
 	r.policy.StagingBytes = 8 << 20
 	r.chains.maps[1] = &maps.Map{

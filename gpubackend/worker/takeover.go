@@ -17,6 +17,10 @@ func (w *Worker) takeOver(m *handover.Message) error {
 	answer := &handover.Message{Kind: handover.KindStands, Turn: m.Turn}
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,
 		Paused: paused, Still: still, Out: w.suspension.Out(),
-		Image: w.suspension.ImageBytes()}
-	return w.control.Send(answer, nil)
+		Image: w.suspension.ImageBytes(), Mover: w.copies.Reaches()}
+	if err := w.control.Send(answer, nil); err != nil {
+		return err
+	}
+	w.copies.AskAgain() // the one that died may not have come to answer
+	return nil
 }

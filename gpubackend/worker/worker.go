@@ -34,7 +34,7 @@ type Worker struct {
 	host     *budget.Budget  // of the host's memory
 	images   *atomic.Uint64  // bytes of it that device memory has which is moved out
 	accounts *ledger.Process // of device memory
-	mover    moves.Mover
+	dial     func(fd int) (moves.Mover, error)
 	policy   handover.Policy
 	state    *handover.State
 
@@ -143,7 +143,7 @@ func newWorker(
 	w := &Worker{
 		gpu: m.GPU, host: counts.host, images: counts.images,
 		accounts: counts.device,
-		driver:   driver, warm: driver != nil, watchdog: dog,
+		driver:   driver, warm: driver != nil, watchdog: dog, dial: c.NewMover,
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
@@ -178,11 +178,6 @@ func newWorker(
 	w.gateEntry = m.Entry
 	if w.gate, err = openGate(m.Entry, n.Gate); err != nil {
 		return nil, err
-	}
-	if n.Conn >= 0 {
-		if w.mover, err = c.NewMover(n.Conn); err != nil {
-			return nil, fmt.Errorf("connect to the mover: %w", err)
-		}
 	}
 	w.assemble()
 	if c.Confine != nil {

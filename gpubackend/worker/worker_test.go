@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -123,6 +124,7 @@ func (f *fakeDriver) Close() {}
 type rig struct {
 	*Worker
 	driver   *fakeDriver
+	mover    moves.Mover // nil: it has none
 	mem      []byte
 	kick     int // the worker's
 	appended uint32
@@ -179,6 +181,9 @@ func (r *rig) use(d gpubackend.Driver) {
 func (r *rig) equip(d gpubackend.Driver) {
 	r.Worker.driver = d
 	r.assemble()
+	if r.mover != nil {
+		r.copies.Connect(r.mover)
+	}
 }
 
 // send appends a command with a tail behind its words.

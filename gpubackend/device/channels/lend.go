@@ -17,7 +17,8 @@ type Loan struct {
 	t       *Table
 	c       *channel
 	program workers.Program
-	bare    bool // the worker gets neither queue nor memory yet
+	bare    bool            // the worker gets neither queue nor memory yet
+	told    *workers.Worker // that is about to get it
 }
 
 // Runs says whether the queue does.
@@ -37,6 +38,7 @@ func (l *Loan) Taken() uint32 { return l.t.taken() }
 // on it counts as one that may have touched the guest's pages.
 func (l *Loan) Start(w *workers.Worker, saved bool) (*handover.Message, []int) {
 	w.Serve(l.c.index, l.program)
+	l.told = w
 	m, fds := l.c.queue.Message(handover.KindStart, nil)
 	if saved {
 		m.Saved, m.Queue.InFlight = true, l.c.queue.Held()
@@ -53,7 +55,7 @@ func (l *Loan) Start(w *workers.Worker, saved bool) (*handover.Message, []int) {
 // gets both when the queue starts, until which it counts as one that has paused (Arrived).
 func (l *Loan) StartBare(w *workers.Worker) (*handover.Message, []int) {
 	w.Serve(l.c.index, l.program)
-	l.bare = true
+	l.told, l.bare = w, true
 	m, fds := &handover.Message{Kind: handover.KindStart, Saved: true}, []int(nil)
 	m.Channel, m.Files.State = l.c.index, true
 	w.State(func(s *handover.State) { fds = append(fds, s.FD()) }) // as with Start
@@ -71,6 +73,9 @@ func (t *Table) Lend(
 	l := &Loan{t: t, c: c, program: p}
 	w, err := give(l)
 	if err != nil {
+		if l.told != nil {
+			l.told.Begun() // it can't
+		}
 		return nil, err
 	}
 	c.bare, c.unmet, c.unasked = l.bare, false, false

@@ -3,6 +3,8 @@
 package channels
 
 import (
+	"slices"
+
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 )
 
@@ -35,6 +37,13 @@ func (t *Table) Rejoins(w *workers.Worker, waits bool) {
 			t.config.RAM.Use(c.resume)
 		}
 	}
+}
+
+// Unmet says whether a worker that was taken over hasn't said yet where it stands.
+func (t *Table) Unmet() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.list, func(c *channel) bool { return c.unmet })
 }
 
 // goesOnBy says whether the channel's worker has the queue that starts already, or gets it as soon

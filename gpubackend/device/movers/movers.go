@@ -135,12 +135,11 @@ func (s *Movers) Need(start Message) (*Mover, error) {
 	return s.start(start)
 }
 
-// Connect returns a worker's end of a connection to the mover, for which Await has waited. It
-// doesn't wait.
-func (s *Movers) Connect() (*os.File, error) {
+// Connect returns a worker's end of a connection to a mover, for which Await has waited. It doesn't
+// wait.
+func (s *Movers) Connect(m *Mover) (*os.File, error) {
 	s.mu.Lock()
-	m := s.current
-	ready := m != nil && await.Closed(m.ready) && m.failure == nil && !m.stopping
+	ready := m != nil && m == s.current && await.Closed(m.ready) && m.failure == nil && !m.stopping
 	s.mu.Unlock()
 	if !ready {
 		return nil, ErrNotReady

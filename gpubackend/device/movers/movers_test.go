@@ -186,7 +186,7 @@ func (v *vm) mustBeTold(want ...handover.Kind) {
 
 func TestOneMoverServesAll(t *testing.T) {
 	v := newVM(t)
-	if _, err := v.Connect(); !errors.Is(err, ErrNotReady) {
+	if _, err := v.Connect(v.Current()); !errors.Is(err, ErrNotReady) {
 		t.Errorf("connected to no mover: %v", err)
 	}
 	v.Tell(func() (*handover.Message, []int) {
@@ -198,7 +198,7 @@ func TestOneMoverServesAll(t *testing.T) {
 		t.Errorf("%d movers were started", len(v.made))
 	}
 	for range 2 {
-		worker, err := v.Connect()
+		worker, err := v.Connect(m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestStop(t *testing.T) {
 		if stop == nil || v.BeginStop() != nil {
 			t.Fatal("a mover stops once")
 		}
-		if _, err := v.Connect(); !errors.Is(err, ErrNotReady) {
+		if _, err := v.Connect(v.Current()); !errors.Is(err, ErrNotReady) {
 			t.Errorf("connected to one that stops: %v", err)
 		}
 		stop()
@@ -372,7 +372,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		if err == nil {
 			v.mustBeTold(handover.KindTakeOver)
-			worker, err := v.Connect()
+			worker, err := v.Connect(m)
 			if err != nil {
 				t.Fatal(err)
 			}

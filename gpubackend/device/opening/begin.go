@@ -4,12 +4,9 @@ package opening
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
-	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -29,17 +26,14 @@ type beginning struct {
 	arrives bool
 }
 
-// tries is how often a worker is started: without the warm one, and with another mover.
-const tries = 3
+// tries is how often a worker is started: with a warm one, and without.
+const tries = 2
 
 // begin starts a channel's worker, a warm one if there is one and it may.
 func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
 	defer o.Ahead.Begin()()
 	useWarm := b.warm
 	for range tries {
-		if err := o.prepareMover(b); err != nil {
-			return nil, fmt.Errorf("start the mover: %w", err)
-		}
 		var warm *workers.Worker
 		if useWarm {
 			warm = o.Ahead.Take(b.quit)
@@ -49,7 +43,6 @@ func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
 		}
 		w, err = o.start(b, warm)
 		switch {
-		case errors.Is(err, movers.ErrNotReady):
 		case err == nil, warm == nil, errors.Is(err, errBusy),
 			errors.Is(err, channels.ErrNotRunning):
 			return w, err
@@ -77,22 +70,6 @@ func (o *Opening) awaitTurn(b *beginning) bool {
 		return true
 	}
 	return o.Starts.Wait(b.quit)
-}
-
-// prepareMover has the mover started that a channel's worker will need, and waits for it.
-func (o *Opening) prepareMover(b *beginning) error {
-	for {
-		if !o.can(b) {
-			return nil // no worker is started
-		}
-		m, err := o.Mover()
-		if err != nil {
-			return err
-		}
-		if again, err := o.Movers.Await(m); !again {
-			return err
-		}
-	}
 }
 
 // start hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil
@@ -127,12 +104,6 @@ func (o *Opening) handOver(l *channels.Loan, b *beginning, warm *workers.Worker)
 		o.Ahead.PutBack(warm)
 		return nil, nil, err
 	}
-	mover, err := o.Movers.Connect()
-	if err != nil {
-		o.Ahead.PutBack(warm)
-		return nil, nil, err
-	}
-	defer mover.Close()
 	entry, err := o.Accounts.Reserve()
 	if err != nil {
 		o.Ahead.PutBack(warm)
@@ -145,7 +116,7 @@ func (o *Opening) handOver(l *channels.Loan, b *beginning, warm *workers.Worker)
 	o.Accounts.Serve(w, entry, b.PID)
 	o.Exports.Serves(&w.Offers, b.channel)
 	o.RAM.Use(func(mem *guestmem.Memory) {
-		m, fds := o.message(l, b, w, mover, mem)
+		m, fds := o.message(l, b, w, mem)
 		ready, err = w.Conn().Ask(m, fds)
 	})
 	if err != nil {
@@ -170,7 +141,7 @@ func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
 
 // message is what a worker needs, and the files of it.
 func (o *Opening) message(
-	l *channels.Loan, b *beginning, w *workers.Worker, mover *os.File, mem *guestmem.Memory,
+	l *channels.Loan, b *beginning, w *workers.Worker, mem *guestmem.Memory,
 ) (*handover.Message, []int) {
 	var m *handover.Message
 	var fds []int
@@ -183,7 +154,6 @@ func (o *Opening) message(
 	policy := o.Settings.Now().Policy
 	m.GPU, m.PID, m.Comm, m.Policy = o.GPU, b.PID, b.Name, &policy
 	m.Held = o.Held()
-	m.Files.Conn, fds = true, append(fds, int(mover.Fd()))
 	if b.saved != nil {
 		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
 	}

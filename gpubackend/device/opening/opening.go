@@ -36,7 +36,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
-	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -60,9 +59,8 @@ type Config struct {
 	Exports  *exports.Exports
 	Settings *settings.VM
 	RAM      *ram.RAM
-	Movers   *movers.Movers
-	// Mover is the VM's, which is started if there is none.
-	Mover  func() (*movers.Mover, error)
+	// Left says whether the processes of the device process before this one are gone.
+	Left   func(quit <-chan struct{}) bool
 	Starts *pace.Pace             // how often a worker may be started
 	Held   func() bool            // the VM is suspended: workers begin as ones that are drained
 	Saved  func(channel int) bool // its program is in a file
@@ -71,6 +69,8 @@ type Config struct {
 	// Rejoin is told where a worker stands that was taken over; nil: it is gone. It says whether
 	// the worker goes on.
 	Rejoin func(suspend.Worker, *suspend.Standing) bool
+	// Joins is told that one has a connection to the mover.
+	Joins func(*workers.Worker)
 	// Run runs a part on a goroutine of its own, which a fault of it doesn't outlive.
 	Run func(part string, f func())
 	Log *logrus.Entry
@@ -97,7 +97,7 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 	if o.Channels.HasOpened(index, p) {
 		return wire.StatusOk
 	}
-	if !o.Movers.AwaitLeft(a.Quit) {
+	if !o.Left(a.Quit) {
 		log.Error(errLeft)
 		return wire.StatusNoWorker
 	}

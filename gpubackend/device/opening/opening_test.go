@@ -32,7 +32,7 @@ func TestOpen(t *testing.T) {
 	}
 	m := r.gave()[0]
 	if m.GPU != "soft" || m.PID != 9 || m.Comm != "prog" || m.Queue.Size != r.driver.Size ||
-		len(m.Memory) != 1 || !m.Files.State || !m.Files.Conn || m.Saved || m.Held ||
+		len(m.Memory) != 1 || !m.Files.State || m.Files.Conn || m.Saved || m.Held ||
 		*m.Policy != r.Settings.Now().Policy {
 		t.Errorf("it got %+v", m)
 	}
@@ -63,13 +63,8 @@ func TestNotOpened(t *testing.T) {
 	if err := r.Settings.Set("processes=2"); err != nil {
 		t.Fatal(err)
 	}
-	r.fails = errors.New("no")
-	r.moves.Kill()
-	<-r.moves.Current().Exited()
-	for r.moves.Current() != nil {
-		time.Sleep(time.Millisecond)
-	}
-	r.mustOpen(1, wire.StatusNoWorker) // there is no mover
+	r.left = true
+	r.mustOpen(1, wire.StatusNoWorker)
 }
 
 // TestStartsThatWait end with the control queue.

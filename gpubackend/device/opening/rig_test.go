@@ -20,7 +20,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
-	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -37,16 +36,14 @@ const soon = time.Minute
 type rig struct {
 	*Opening
 	t       *testing.T
-	moves   *movers.Movers
 	driver  *virtqueuetest.Driver
 	running await.Crowd
+	left    bool // a process of the device process before this one doesn't end
 
 	mu     sync.Mutex
 	script func(*childtest.Child) // of workers
-	mover  func(*childtest.Child)
-	given  []*handover.Message // what workers got with their channels
-	again  []*handover.Message // with what they went on
-	fails  error               // of the mover
+	given  []*handover.Message    // what workers got with their channels
+	again  []*handover.Message    // with what they went on
 }
 
 // notSaved is a VM of which nothing is in a file.
@@ -58,7 +55,7 @@ func (notSaved) Forget(int)      {}
 
 func newRig(t *testing.T, set ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, mover: childtest.Polite}
+	r := &rig{t: t}
 	r.script = r.noting
 	text := logrus.New()
 	text.SetOutput(io.Discard)
@@ -89,33 +86,18 @@ func newRig(t *testing.T, set ...string) *rig {
 		Changed: func(_, _ *settings.Now) {}, Kept: func(string) {}})
 	c.Accounts = accounts.New(accounts.Config{Log: log, Guard: guard,
 		GPUTime: func() uint64 { return 0 }})
-	r.moves = movers.New(movers.Config{
-		Spawn: func(control *os.File) (child.Process, error) {
-			if r.fails != nil {
-				return nil, r.fails
-			}
-			return childtest.Start(control, r.mover)
-		},
-		Go: c.Run, Unmarked: func() {}, Ended: func() {}, Log: log,
-		Serves: func(child.Process, *child.Conn) {}, Over: func(child.Process) {},
-		Start: soon, Answer: soon, Stop: soon, Exit: soon,
-	})
-	r.moves.EndLeft(nil)
-	c.Movers, c.Mover = r.moves, func() (*movers.Mover, error) {
-		return r.moves.Need(func() (*handover.Message, []int) {
-			return &handover.Message{Kind: handover.KindStart}, nil
-		})
-	}
+	c.Left = func(<-chan struct{}) bool { return !r.left }
 	still := make(chan struct{})
 	close(still)
 	c.Channels = channels.New(channels.Config{
-		Channels: 2, RAM: c.RAM, Saved: notSaved{}, Lingering: r.moves.Lingering,
-		Idle:   func() <-chan struct{} { return still },
-		Grace:  func() time.Duration { return soon },
-		Cold:   func(channel int, p *workers.Program) { r.Cold(channel, p) },
-		Park:   func(end <-chan struct{}) { <-end },
-		Serves: func(*workers.Worker, uint16) {},
-		Exit:   soon, Guard: guard, Log: log,
+		Channels: 2, RAM: c.RAM, Saved: notSaved{},
+		Lingering: func() []<-chan struct{} { return nil },
+		Idle:      func() <-chan struct{} { return still },
+		Grace:     func() time.Duration { return soon },
+		Cold:      func(channel int, p *workers.Program) { r.Cold(channel, p) },
+		Park:      func(end <-chan struct{}) { <-end },
+		Serves:    func(*workers.Worker, uint16) {},
+		Exit:      soon, Guard: guard, Log: log,
 	})
 	c.Channels.Expect(true)
 	c.Workers = workers.New(workers.Config{
@@ -155,7 +137,6 @@ func (r *rig) end() {
 	for i := range 2 {
 		_, _ = r.Channels.Stop(i)
 	}
-	r.moves.Kill()
 	if !await.Within(soon, r.running.Gone()) {
 		r.t.Error("something goes on")
 	}

@@ -35,6 +35,9 @@ func (o *Opening) meet(w *workers.Worker) {
 	}
 	policy := o.Settings.Now().Policy
 	w.Tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
+	if standing.Mover {
+		o.Joins(w)
+	}
 	o.Channels.Rejoins(w, standing.Paused)
 	if o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
 		Image: standing.Image}) {

@@ -118,6 +118,9 @@ func (w *Worker) Channel() int {
 // Begun is told that it serves that program, or can't.
 func (w *Worker) Begun() { close(w.began) }
 
+// AwaitBegun waits until it is told so, which it soon is, if it was told to serve a channel.
+func (w *Worker) AwaitBegun() { <-w.began }
+
 // Program is the one that it serves.
 func (w *Worker) Program() Program {
 	w.mu.Lock()

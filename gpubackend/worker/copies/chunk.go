@@ -134,7 +134,7 @@ func (t *Copies) move(c *chunk) {
 		t.Count(handover.BytesDirect, c.bytes)
 		m.Staging, m.Offset = op.loan.number, op.dev.address+op.dev.offset(c.from)-op.loan.base
 	}
-	if err := t.Mover.Start(&m); err != nil {
+	if err := t.reach.mover.Start(&m); err != nil {
 		t.Log.WithError(err).Warn("start a copy")
 		t.end(c, gpubackend.Unknown)
 	}
@@ -176,7 +176,7 @@ func (t *Copies) Poll() {
 	}
 	s := &t.chunks
 	var err error
-	if s.moved, err = t.Mover.Poll(s.moved[:0]); err != nil {
+	if s.moved, err = t.reach.mover.Poll(s.moved[:0]); err != nil {
 		t.lose(err)
 		return
 	}
@@ -238,7 +238,7 @@ func (t *Copies) carried(c *chunk) {
 // lose ends every chunk that the mover has: it is gone.
 func (t *Copies) lose(err error) {
 	t.Log.WithError(err).Error("the mover is gone")
-	t.broken = gpubackend.DeviceUnavailable
+	t.reach.broken = gpubackend.DeviceUnavailable
 	for i := range t.chunks.all {
 		if c := &t.chunks.all[i]; c.state == chunkMoving {
 			t.end(c, gpubackend.DeviceUnavailable)

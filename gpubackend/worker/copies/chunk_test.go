@@ -114,8 +114,9 @@ func (d *fakeDevice) EventQuery(e gpubackend.Event) gpubackend.Result {
 
 // fakeMover copies when a test says so.
 type fakeMover struct {
-	d     *fakeDevice
-	ended []moves.Moved
+	closed int
+	d      *fakeDevice
+	ended  []moves.Moved
 }
 
 func (m *fakeMover) Attach(_ int, start, _ uint64) (uint32, error) {
@@ -136,7 +137,7 @@ func (m *fakeMover) Poll(dst []moves.Moved) ([]moves.Moved, error) {
 	return dst, m.d.mover
 }
 func (m *fakeMover) FD() int      { return -1 }
-func (m *fakeMover) Close() error { return nil }
+func (m *fakeMover) Close() error { m.closed++; return nil }
 
 // end ends a copy that the mover has.
 func (m *fakeMover) end(i int, err error) {
@@ -174,13 +175,22 @@ type rig struct {
 	*Copies
 	d      *fakeDevice
 	mover  *fakeMover
+	needs  int // how often the mover was asked for
 	maps   fakeMaps
 	works  []call.Work
 	failed []gpubackend.Result
 	call   call.Call
 }
 
+// newRig is one with a mover.
 func newRig() *rig {
+	r := newLoneRig()
+	r.Connect(r.mover)
+	return r
+}
+
+// newLoneRig is one that has to ask for it.
+func newLoneRig() *rig {
 	d := &fakeDevice{
 		device: map[uint64][]byte{lent: make([]byte, room), plain: make([]byte, room),
 			through: make([]byte, room)},
@@ -192,8 +202,8 @@ func newRig() *rig {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.Copies = New(Config{
-		Driver: d, Mover: r.mover, Contexts: d, Fences: fences.New(d, d), Streams: fakeStreams{},
-		Maps: &r.maps,
+		Driver: d, NeedMover: func() { r.needs++ }, Contexts: d, Fences: fences.New(d, d),
+		Streams: fakeStreams{}, Maps: &r.maps,
 		Await: func(_ *call.Call, work call.Work) gpubackend.Result {
 			r.works = append(r.works, work)
 			return call.Pending
@@ -236,12 +246,12 @@ func (r *rig) poll() (over []gpubackend.Result) {
 	return over
 }
 
-// TestChunksAgainstCopies has random boxes copied in random order of steps, and compares with a
-// plain copy of rows.
+// TestChunksAgainstCopies has random boxes copied in random order of steps, of which the mover's
+// coming is one, and compares with a plain copy of rows.
 func TestChunksAgainstCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 400 {
-		r := newRig()
+		r := newLoneRig()
 		for _, b := range append([][]byte{r.d.guest}, r.d.device[lent], r.d.device[plain]) {
 			for i := range b {
 				b[i] = byte(random.Uint32())
@@ -284,6 +294,8 @@ func TestChunksAgainstCopies(t *testing.T) {
 				r.d.queue = r.d.queue[1:]
 			case n == 2:
 				r.d.busy = r.d.busy && random.IntN(4) > 0
+			case n == 3 && r.reach.mover == nil:
+				r.Connect(r.mover)
 			}
 			over = append(over, r.poll()...)
 			if len(over) > 0 && !r.Active() {

@@ -10,7 +10,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
@@ -65,13 +64,14 @@ type Arena interface {
 // Config is what Copies need.
 type Config struct {
 	Driver   Driver
-	Mover    moves.Mover // nil if there is none
 	Contexts Contexts
 	Fences   Fences
 	Streams  Streams
 	Maps     Maps
 	Arena    func() Arena
 
+	// NeedMover asks for the mover: Connect brings it, or Refused says that there is none.
+	NeedMover func()
 	// Synchronize has a call answered when all work of a stream is done.
 	Synchronize func(c *call.Call, s gpubackend.Stream) gpubackend.Result
 	// May says whether another chunk may be begun. nil: always.
@@ -100,9 +100,9 @@ type Config struct {
 // Copies are the copies between the guest and the device.
 type Copies struct {
 	Config
+	reach          reach
 	chunks         chunks
 	staging        staging
-	broken         gpubackend.Result      // the mover is gone: nothing is copied any more
 	threads        [wire.SlotCount]*parts // by slot: not joined yet
 	loans          loans
 	queued         queuedCopies

@@ -155,9 +155,6 @@ func (t *Copies) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Ref
 // copyMapped starts a copy through the mover.
 func (t *Copies) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout,
 	dev box, s gpubackend.Stream) gpubackend.Result {
-	if t.Mover == nil {
-		return gpubackend.NotSupported
-	}
 	if !c.Reply() && !part {
 		return gpubackend.InvalidValue
 	}
@@ -165,9 +162,7 @@ func (t *Copies) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map,
 	t.Count(handover.BytesMapped, dev.bytes())
 	op := &operation{t: t, dir: dir, dev: dev, stream: s, context: c.Context, mapping: m,
 		host: host}
-	if t.direct(op, part) {
-		op.loan = t.lend(dev.address, dev.bytes())
-	}
+	op.lends = t.direct(op, part)
 	if result := op.Advance(); result != gpubackend.NotReady {
 		return result
 	}

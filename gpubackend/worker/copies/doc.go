@@ -9,6 +9,7 @@
 //	pageable          the mover copies, in chunks                                   chunk.go
 //	  direct          between guest pages and memory that was lent to it            loan.go
 //	  staged          through staging memory, from where the driver copies on       staging.go
+//	                  what asks for the mover, and waits for it                     reach.go
 //
 // copies.go is what they need of others. queued.go has the worker poll while short copies are
 // under way.

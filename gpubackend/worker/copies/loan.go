@@ -105,7 +105,7 @@ func (t *Copies) newLoan(address uint64) *loan {
 	}
 	begin := time.Now()
 	var err error
-	if l.number, err = t.Mover.Attach(fd, start, l.bytes); err != nil {
+	if l.number, err = t.reach.mover.Attach(fd, start, l.bytes); err != nil {
 		l.refused = true
 		t.Log.WithError(err).Debug("memory is not lent to the mover")
 		return l
@@ -172,7 +172,7 @@ func (t *Copies) detach(l *loan) {
 	if l.refused {
 		return
 	}
-	if err := t.Mover.Detach(l.number); err != nil {
+	if err := t.reach.mover.Detach(l.number); err != nil {
 		t.Log.WithError(err).Warn("take device memory back from the mover")
 	}
 }

@@ -18,6 +18,8 @@ type operation struct {
 	context uint64
 
 	mapping *maps.Map
+	asked   uint64 // which question for the mover it waits for the answer to; 0: none
+	lends   bool   // its device memory is to be lent to the mover
 	loan    *loan  // where the mover reaches the device memory
 	settled bool   // the earlier work of the stream is done
 	parts   *parts // that the copy is one of, for a JOIN
@@ -39,7 +41,11 @@ func (op *operation) Advance() gpubackend.Result {
 		return result
 	}
 	for op.result == gpubackend.Success && !op.started() {
-		if op.result = op.t.copyable(op); op.result != gpubackend.Success {
+		result := op.t.copyable(op)
+		if result == gpubackend.NotReady {
+			break
+		}
+		if op.result = result; result != gpubackend.Success {
 			break
 		}
 		c := op.t.chunks.take(op.loan != nil)
@@ -66,15 +72,21 @@ func (op *operation) Over(result gpubackend.Result) (answered bool) {
 	return false
 }
 
-// copyable says whether there is what a copy passes through. One for which there is no staging
-// memory goes directly if the mover can map where it goes, although its caller may have to wait for
-// earlier work then: CUDA needs no memory for it.
+// copyable says whether there is what a copy passes through, NotReady if it is on its way. One for
+// which there is no staging memory goes directly if the mover can map where it goes, although its
+// caller may have to wait for earlier work then: CUDA needs no memory for it.
 func (t *Copies) copyable(op *operation) gpubackend.Result {
+	if result := t.reachable(op); result != gpubackend.Success {
+		return result
+	}
+	if op.lends {
+		op.lends, op.loan = false, t.lend(op.dev.address, op.dev.bytes())
+	}
 	if op.loan != nil && op.loan.recalled { // what can't be lent again goes through staging memory
 		op.loan = t.lend(op.dev.address, op.dev.bytes())
 	}
-	if t.broken != gpubackend.Success || op.loan != nil {
-		return t.broken
+	if t.reach.broken != gpubackend.Success || op.loan != nil {
+		return t.reach.broken
 	}
 	result := t.open()
 	if result == gpubackend.OutOfMemory && op.dev.contiguous() {

@@ -50,7 +50,7 @@ func (t *Copies) openStaging(
 		return 0, 0, result
 	}
 	defer unix.Close(fd)
-	staging, err := t.Mover.Attach(fd, 0, bytes)
+	staging, err := t.reach.mover.Attach(fd, 0, bytes)
 	if err == nil {
 		return address, staging, gpubackend.Success
 	}
@@ -60,5 +60,17 @@ func (t *Copies) openStaging(
 		return 0, 0, gpubackend.OutOfMemory
 	}
 	t.lose(err)
-	return 0, 0, t.broken
+	return 0, 0, t.reach.broken
+}
+
+// unstage gives the staging memory back, which no chunk has.
+func (t *Copies) unstage() {
+	if !t.staging.opened {
+		return
+	}
+	if err := t.reach.mover.Detach(t.staging.number); err != nil {
+		t.Log.WithError(err).Warn("take staging memory back from the mover")
+	}
+	t.Driver.Unstage(t.staging.address)
+	t.staging = staging{}
 }

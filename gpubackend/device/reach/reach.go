@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reach gives the workers of a VM their connections to its mover, and takes them back. The
+// mover begins with the VM's first copy: a worker asks for it when it needs one. It ends when
+// programs go on that have copied nothing for idle-time: their workers are told to give up their
+// connections, and when none has one the mover is stopped. The next copy begins another.
+//
+// # Who owns what
+//
+// A Reach knows which workers have a connection, and to which mover. It has a lock of its own,
+// under which it asks Config.Copied, Config.Unmet and package movers, and waits for nobody: it may
+// be called by who reads workers' messages.
+//
+// # Who may lie
+//
+// Workers. However often one asks, it has one connection and waits for one answer; one that doesn't
+// give up its connection keeps the mover.
+package reach
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Config is what a Reach needs of its VM.
+type Config struct {
+	Movers *movers.Movers
+	// Need is the mover, which is started if there is none. It doesn't wait until it is ready.
+	Need     func() (*movers.Mover, error)
+	Here     func() bool          // there is memory of the guest's
+	IdleTime func() time.Duration // 0: it never ends
+	Copied   func() uint64        // by all workers, in bytes
+	Unmet    func() bool          // a worker that was taken over hasn't said where it stands
+	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
+	// its own, which the device's end waits for.
+	Guard func(part string, f func()) bool
+	Run   func(part string, f func())
+	Log   *logrus.Entry
+}
+
+// Reach is which workers of a VM have its mover.
+type Reach struct {
+	config Config
+
+	mu     sync.Mutex
+	has    map[*workers.Worker]*movers.Mover // nil: they wait for it; guarded by mu, as all is
+	timer  *time.Timer                       // runs at the end of each idle time with a mover
+	copied uint64                            // when it ran last
+}
+
+// New is for a VM without a mover.
+func New(c Config) *Reach {
+	return &Reach{config: c, has: map[*workers.Worker]*movers.Mover{}}
+}
+
+// tries is how often a mover is started instead of one that was about to end.
+const tries = 3
+
+var (
+	errConnected = errors.New("the worker has a connection to the mover already")
+	errNobody    = errors.New("the worker serves nobody")
+)
+
+// Of is the mover to which a worker has a connection; nil: it waits for one, if it is known.
+func (r *Reach) Of(w *workers.Worker) (m *movers.Mover, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, known = r.has[w]
+	return m, known
+}
+
+// Wanted gives a worker a connection to the mover, which is started if there is none: the first
+// copy of a VM begins it. It doesn't wait.
+func (r *Reach) Wanted(w *workers.Worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	had, known := r.has[w]
+	if known && had == nil || w.Ended() {
+		return // it waits for the answer already
+	}
+	r.has[w] = nil
+	r.config.Run("a worker's connection to the mover", func() {
+		conn, m, err := r.connect(w, had)
+		r.connected(w, m)
+		answer := &handover.Message{Kind: handover.KindMover}
+		if err != nil {
+			answer.Error = err.Error()
+			w.Log().WithError(err).Error("connect a worker to the mover")
+			w.Tell(answer, nil)
+			return
+		}
+		defer conn.Close()
+		answer.Files.Conn = true
+		w.Tell(answer, []int{int(conn.Fd())})
+	})
+}
+
+// connect returns a worker's end of a connection to the mover, and the mover that the worker has
+// then. It waits until that is ready, without the lock.
+func (r *Reach) connect(
+	w *workers.Worker, had *movers.Mover,
+) (conn *os.File, m *movers.Mover, err error) {
+	for range tries {
+		if m, err = r.mover(w, had); err != nil {
+			return nil, had, err
+		}
+		again, err := r.config.Movers.Await(m)
+		if again {
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("start the mover: %w", err)
+		}
+		conn, err := r.config.Movers.Connect(m)
+		switch {
+		case err == nil:
+			return conn, m, nil
+		case !errors.Is(err, movers.ErrNotReady):
+			return nil, nil, err
+		}
+	}
+	return nil, nil, movers.ErrNotReady
+}
+
+// mover is the mover for a worker, which is started if there is none. A worker has one connection
+// to it.
+func (r *Reach) mover(w *workers.Worker, had *movers.Mover) (*movers.Mover, error) {
+	switch {
+	case w.Ended() || w.Killed() || w.Channel() < 0 || !r.config.Here():
+		return nil, errNobody
+	case had != nil && had == r.config.Movers.Current():
+		return nil, errConnected
+	}
+	r.mu.Lock()
+	r.lookLater()
+	r.mu.Unlock()
+	m, err := r.config.Need()
+	if err != nil {
+		return nil, fmt.Errorf("start the mover: %w", err)
+	}
+	return m, nil
+}
+
+// TakenOver is told that the mover is that of the device process before this one.
+func (r *Reach) TakenOver() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lookLater()
+}
+
+// Joins is told that a worker which was taken over has a connection to the mover.
+func (r *Reach) Joins(w *workers.Worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.config.Movers.Current(); m != nil && !w.Ended() {
+		r.has[w] = m
+	}
+}
+
+// connected notes to which mover a worker has a connection; nil: to none.
+func (r *Reach) connected(w *workers.Worker, m *movers.Mover) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if delete(r.has, w); m != nil && !w.Ended() {
+		r.has[w] = m
+	}
+}
+
+// Forget is told that a worker has ended.
+func (r *Reach) Forget(w *workers.Worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.has, w)
+}
+
+// Released is told that a worker has given up its connection. When nobody has one any more, nor
+// waits for one, the mover is stopped.
+func (r *Reach) Released(w *workers.Worker) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.has[w] != nil {
+		delete(r.has, w)
+	}
+	if len(r.has) > 0 || r.config.Unmet() {
+		return
+	}
+	if stop := r.config.Movers.BeginStop(); stop != nil {
+		r.config.Log.Debug("nothing was copied for long: the mover ends")
+		r.config.Run("a mover's stop", stop)
+	}
+}
+
+// lookEvery is how often is looked where the idle time has no end: it may get one.
+const lookEvery = time.Minute
+
+// lookLater has it looked after the idle time whether anything was copied, unless that is to be
+// done already. The lock is held.
+func (r *Reach) lookLater() {
+	if r.timer == nil {
+		r.timer = time.AfterFunc(cmp.Or(r.config.IdleTime(), lookEvery),
+			func() { r.config.Guard("a mover's rest", r.look) })
+	}
+}
+
+// look looks whether anything was copied since it did so last.
+func (r *Reach) look() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer = nil
+	if r.config.Movers.Current() == nil {
+		return
+	}
+	copied := r.config.Copied()
+	lasts := copied == r.copied && r.config.IdleTime() != 0
+	r.copied = copied
+	r.lookLater()
+	if !lasts {
+		return
+	}
+	for w, mover := range r.has {
+		if mover != nil {
+			w.Tell(&handover.Message{Kind: handover.KindRelease}, nil)
+		}
+	}
+}

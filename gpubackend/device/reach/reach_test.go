@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"io"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
+	"github.com/paracuda/paracuda/gpubackend/device/movers"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+const soon = time.Minute
+
+// rig is a VM whose processes are none.
+type rig struct {
+	*Reach
+	t       *testing.T
+	moves   *movers.Movers
+	workers *workers.Workers
+	said    chan handover.Message // what a worker is told
+	bad     atomic.Int32          // movers that refuse to start
+	idle    atomic.Int64
+	copied  atomic.Uint64
+	keeps   atomic.Bool // workers don't give up their connections
+	running await.Crowd
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t, said: make(chan handover.Message, 1000)}
+	text := logrus.New()
+	text.SetOutput(io.Discard)
+	log := logrus.NewEntry(text)
+	guard := func(_ string, f func()) bool { f(); return true }
+	run := func(_ string, f func()) {
+		r.running.Add(1)
+		go func() {
+			defer r.running.Done()
+			f()
+		}()
+	}
+	r.moves = movers.New(movers.Config{
+		Spawn: func(control *os.File) (child.Process, error) {
+			return childtest.Start(control, r.mover)
+		},
+		Go: run, Unmarked: func() {}, Ended: func() {}, Log: log,
+		Serves: func(child.Process, *child.Conn) {}, Over: func(child.Process) {},
+		Start: soon, Answer: soon, Stop: soon, Exit: soon,
+	})
+	r.moves.EndLeft(nil)
+	r.workers = workers.New(workers.Config{
+		Spawn: func(control *os.File) (child.Process, error) {
+			return childtest.Start(control, r.worker)
+		},
+		Limits: workers.Limits{Answer: soon, Stop: soon, Exit: soon},
+		Began:  func(*workers.Worker) {},
+		Said: func(w *workers.Worker, m *handover.Message, fds []int) {
+			handover.CloseFiles(fds)
+			r.Released(w)
+		},
+		Exited: func(*workers.Worker) {},
+		Ended:  func(w *workers.Worker, _ error) { r.Forget(w) },
+		Guard:  guard, Run: run, Log: log,
+	})
+	r.Reach = New(Config{
+		Movers: r.moves, Here: func() bool { return true },
+		Need: func() (*movers.Mover, error) {
+			return r.moves.Need(func() (*handover.Message, []int) {
+				return &handover.Message{Kind: handover.KindStart}, nil
+			})
+		},
+		IdleTime: func() time.Duration { return time.Duration(r.idle.Load()) },
+		Unmet:    func() bool { return false },
+		Copied:   r.copied.Load, Guard: guard, Run: run, Log: log,
+	})
+	t.Cleanup(func() {
+		r.moves.Kill()
+		if !await.Within(soon, r.running.Gone()) {
+			t.Error("something goes on")
+		}
+	})
+	return r
+}
+
+// mover starts, unless it is a bad one.
+func (r *rig) mover(c *childtest.Child) {
+	if r.bad.Add(-1) < 0 {
+		childtest.Polite(c)
+		return
+	}
+	_, _ = c.Receive()
+	_ = c.Conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+	<-c.Killed
+}
+
+// worker notes what it is told, and gives up its connection when it is to.
+func (r *rig) worker(c *childtest.Child) {
+	for {
+		m, fds, err := c.Conn.Receive()
+		handover.CloseFiles(fds)
+		if err != nil {
+			return
+		}
+		if m.Kind == handover.KindRelease && !r.keeps.Load() {
+			_ = c.Conn.Send(&handover.Message{Kind: handover.KindRelease}, nil)
+		}
+		if m.Kind == handover.KindMover {
+			r.said <- *m
+		}
+	}
+}
+
+// serving is a worker that serves a program.
+func (r *rig) serving() *workers.Worker {
+	r.t.Helper()
+	w, err := r.workers.Start(handover.Policy{}, false)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(w.Kill)
+	w.Serve(0, workers.Program{PID: 9})
+	return w
+}
+
+// copies says whether a worker that asks for the mover gets it.
+func (r *rig) copies(w *workers.Worker) bool {
+	r.t.Helper()
+	r.Wanted(w)
+	m := <-r.said
+	if m.Files.Conn != (m.Error == "") {
+		r.t.Errorf("the answer is %+v", m)
+	}
+	return m.Files.Conn
+}
+
+// TestTheFirstCopyBegins the mover, and others have the same.
+func TestTheFirstCopyBegins(t *testing.T) {
+	r := newRig(t)
+	a, b := r.serving(), r.serving()
+	if r.moves.Current() != nil {
+		t.Fatal("there is a mover before the first copy")
+	}
+	if !r.copies(a) || !r.copies(b) {
+		t.Fatal("they don't get the mover")
+	}
+	m := r.moves.Current()
+	for _, w := range []*workers.Worker{a, b} {
+		if has, _ := r.Of(w); has != m {
+			t.Error("a VM had two movers")
+		}
+	}
+	a.Kill()
+	<-a.Gone()
+	if _, known := r.Of(a); known {
+		t.Error("a worker that has ended is known")
+	}
+}
+
+// TestOneConnection is what a worker has, however often it asks, but another when it needs one.
+func TestOneConnection(t *testing.T) {
+	r := newRig(t)
+	w := r.serving()
+	if !r.copies(w) {
+		t.Fatal("it doesn't get the mover")
+	}
+	for range 10 {
+		if r.copies(w) {
+			t.Fatal("it has two connections")
+		}
+	}
+	m := r.moves.Current()
+	m.Kill()
+	<-m.Exited()
+	for end := time.Now().Add(soon); r.moves.Current() == m; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the mover is still there")
+		}
+	}
+	if !r.copies(w) {
+		t.Fatal("it doesn't get the next mover")
+	}
+}
+
+// TestNoMover: who asks is told so, and the next one has another.
+func TestNoMover(t *testing.T) {
+	r := newRig(t)
+	w := r.serving()
+	r.bad.Store(1)
+	if r.copies(w) {
+		t.Fatal("it is connected to a mover that can't start")
+	}
+	if !r.copies(w) {
+		t.Fatal("it doesn't get the next mover")
+	}
+	idle, err := r.workers.Start(handover.Policy{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Kill()
+	if r.copies(idle) {
+		t.Fatal("a worker has the mover that serves nobody")
+	}
+}
+
+// TestNothingIsCopied for long: then the mover ends, but not before all have given it up.
+func TestNothingIsCopied(t *testing.T) {
+	r := newRig(t)
+	r.keeps.Store(true)
+	r.idle.Store(int64(10 * time.Millisecond))
+	a, b := r.serving(), r.serving()
+	if !r.copies(a) || !r.copies(b) {
+		t.Fatal("they don't get the mover")
+	}
+	m := r.moves.Current()
+	if await.Within(100*time.Millisecond, m.Exited()) {
+		t.Fatal("the mover ended although workers have it")
+	}
+	r.Released(a)
+	if await.Within(20*time.Millisecond, m.Exited()) {
+		t.Fatal("the mover ended although a worker has it")
+	}
+	r.keeps.Store(false)
+	if !await.Within(soon, m.Exited()) {
+		t.Fatal("the mover doesn't end")
+	}
+	if !r.copies(a) {
+		t.Fatal("the next copy has no mover")
+	}
+}
+
+// TestWhatIsCopied keeps the mover.
+func TestWhatIsCopied(t *testing.T) {
+	r := newRig(t)
+	r.idle.Store(int64(10 * time.Millisecond))
+	w := r.serving()
+	if !r.copies(w) {
+		t.Fatal("it doesn't get the mover")
+	}
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for !await.Closed(stop) {
+			r.copied.Add(1)
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	m := r.moves.Current()
+	if await.Within(200*time.Millisecond, m.Exited()) {
+		t.Error("the mover of a VM that copies ended")
+	}
+	close(stop)
+	<-ended
+	if !await.Within(soon, m.Exited()) {
+		t.Error("the mover doesn't end")
+	}
+}
