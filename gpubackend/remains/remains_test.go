@@ -13,57 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/checkpoint"
+	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-// store keeps duplicates, as a keeper does.
-type store map[uint32]int
-
-func (s store) KeepOwn(number uint32, fd int) error {
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_ = s.DropOwn(number)
-	s[number] = again
-	return nil
-}
-
-func (s store) DropOwn(number uint32) error {
-	if fd, is := s[number]; is {
-		_ = unix.Close(fd)
-		delete(s, number)
-	}
-	return nil
-}
-
-// given is what the next process gets.
-func (s store) given(t *testing.T) map[uint32]int {
-	t.Helper()
-	left := map[uint32]int{}
-	for number, fd := range s {
-		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left[number] = again
-	}
-	return left
-}
-
-func (s store) close() {
-	for number := range s {
-		_ = s.DropOwn(number)
-	}
-}
-
 // TestNextProcessFindsWhatWasLeft: facts and descriptors, of process after process.
 func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	t.Parallel()
-	s := store{}
-	defer s.close()
+	s := keepertest.Store{}
+	defer s.Close()
 	r, before, err := New(s, nil)
 	if err != nil || before != nil {
 		t.Fatalf("the first process finds %+v, %v", before, err)
@@ -86,7 +46,7 @@ func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	}
 	r.Close()
 	for range 2 {
-		left := s.given(t)
+		left := s.Given(t)
 		left[uint32(end)], _ = unix.FcntlInt(null.Fd(), unix.F_DUPFD_CLOEXEC, 0) // nobody's
 		r, before, err := New(s, left)
 		if err != nil || before.Generation != 7 || before.Sequence != 3 ||
@@ -119,7 +79,7 @@ func TestBadFacts(t *testing.T) {
 		"no end of line": good + "b=2", "too long": good + strings.Repeat("x", maxText) + "\n",
 		"too many": good + strings.Repeat("a\n", maxSettings),
 	} {
-		s := store{}
+		s := keepertest.Store{}
 		file, err := checkpoint.Create(headBytes + 2*maxText)
 		if err != nil {
 			t.Fatal(err)
@@ -129,20 +89,20 @@ func TestBadFacts(t *testing.T) {
 		}
 		_ = s.KeepOwn(uint32(facts), file.FD())
 		_ = file.Close()
-		if _, f, err := New(s, s.given(t)); !errors.Is(err, ErrFacts) {
+		if _, f, err := New(s, s.Given(t)); !errors.Is(err, ErrFacts) {
 			t.Errorf("%s: %+v, %v", what, f, err)
 		}
-		s.close()
+		s.Close()
 	}
-	s := store{}
-	defer s.close()
+	s := keepertest.Store{}
+	defer s.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer null.Close()
 	_ = s.KeepOwn(uint32(facts), int(null.Fd()))
-	if _, _, err := New(s, s.given(t)); !errors.Is(err, checkpoint.ErrDamaged) {
+	if _, _, err := New(s, s.Given(t)); !errors.Is(err, checkpoint.ErrDamaged) {
 		t.Errorf("no checkpoint: %v", err)
 	}
 }

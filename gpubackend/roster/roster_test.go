@@ -9,57 +9,21 @@ import (
 	"slices"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-// store keeps duplicates, as a keeper does.
-type store map[uint32]int
-
-func (s store) KeepOwn(number uint32, fd int) error {
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_ = s.DropOwn(number)
-	s[number] = again
-	return nil
-}
-
-func (s store) DropOwn(number uint32) error {
-	if fd, is := s[number]; is {
-		_ = unix.Close(fd)
-		delete(s, number)
-	}
-	return nil
-}
-
 // next is what the next process has of it.
-func (s store) next(t *testing.T) *remains.Remains {
+func next(t *testing.T, s keepertest.Store) *remains.Remains {
 	t.Helper()
-	left := map[uint32]int{}
-	for number, fd := range s {
-		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left[number] = again
-	}
-	r, _, err := remains.New(s, left)
+	r, _, err := remains.New(s, s.Given(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
-}
-
-func (s store) close() {
-	for number := range s {
-		_ = s.DropOwn(number)
-	}
 }
 
 func sorted(list []Child) []Child {
@@ -70,15 +34,15 @@ func sorted(list []Child) []Child {
 // TestNextProcessKnowsTheChildren: of process after process, those that began and didn't end.
 func TestNextProcessKnowsTheChildren(t *testing.T) {
 	t.Parallel()
-	s := store{}
-	defer s.close()
+	s := keepertest.Store{}
+	defer s.Close()
 	children := []Child{
 		{Role: Mover, Number: 3},
 		{Role: Worker, Number: 4, Channel: 0, PID: -1, Name: "sixteen bytes ok", Entry: 5},
 		{Role: Worker, Number: 1 << 31, Channel: 63, PID: 7, Entry: 63, Base: 65535, Ahead: true},
 	}
 	for round := range 3 {
-		r := s.next(t)
+		r := next(t, s)
 		x, before, err := New(r)
 		if err != nil || round == 0 && before != nil ||
 			round > 0 && !slices.Equal(sorted(before), children) {
@@ -115,9 +79,9 @@ func TestWithoutAKeeper(t *testing.T) {
 // TestNoteThatFails is an error, which stays.
 func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
-	s := store{}
-	defer s.close()
-	r := s.next(t)
+	s := keepertest.Store{}
+	defer s.Close()
+	r := next(t, s)
 	defer r.Close()
 	x, _, err := New(r)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -20,41 +21,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
-
-// store keeps descriptors for the next process.
-type store map[uint32]int
-
-func (s store) KeepOwn(number uint32, fd int) error {
-	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_ = s.DropOwn(number)
-	s[number] = n
-	return nil
-}
-
-func (s store) DropOwn(number uint32) error {
-	if fd, ok := s[number]; ok {
-		delete(s, number)
-		return unix.Close(fd)
-	}
-	return nil
-}
-
-// given is what the next process gets.
-func (s store) given(t *testing.T) map[uint32]int {
-	t.Helper()
-	left := map[uint32]int{}
-	for number, fd := range s {
-		n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left[number] = n
-	}
-	return left
-}
 
 // rig is a queue of 8 and its driver.
 type rig struct {
@@ -270,7 +236,7 @@ func TestBeginAgain(t *testing.T) {
 // TestNextProcess finds what a worker of the one before noted, or what that was giving back.
 func TestNextProcess(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
-		kept := store{}
+		kept := keepertest.Store{}
 		t.Cleanup(func() {
 			for number := range kept {
 				_ = kept.DropOwn(number)
@@ -296,7 +262,7 @@ func TestNextProcess(t *testing.T) {
 			_ = r.record.Close()
 		}
 		r.Stop()
-		second, _, err := remains.New(kept, kept.given(t))
+		second, _, err := remains.New(kept, kept.Given(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/roster"
 	"github.com/paracuda/paracuda/internal/leaks"
@@ -21,48 +22,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-// store keeps duplicates, as a keeper does.
-type store map[uint32]int
-
-func (s store) KeepOwn(number uint32, fd int) error {
-	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	_ = s.DropOwn(number)
-	s[number] = again
-	return nil
-}
-
-func (s store) DropOwn(number uint32) error {
-	if fd, is := s[number]; is {
-		_ = unix.Close(fd)
-		delete(s, number)
-	}
-	return nil
-}
-
 // process is one device process, with what it has from the one before.
 type process struct {
 	*Notes
 	remains *remains.Remains
-	store   store
+	store   keepertest.Store
 	t       *testing.T
 	ends    []func()
 }
 
 // next is the process after another.
-func (s store) next(t *testing.T) *process {
+func next(t *testing.T, s keepertest.Store) *process {
 	t.Helper()
-	left := map[uint32]int{}
-	for number, fd := range s {
-		again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		left[number] = again
-	}
-	r, _, err := remains.New(s, left)
+	r, _, err := remains.New(s, s.Given(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +127,8 @@ func (l *Left) rest() (numbers []uint32) {
 // TestFind finds those that serve and still run, process after process, by their own connections.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	s := store{}
-	p := s.next(t)
+	s := keepertest.Store{}
+	p := next(t, s)
 	if left := p.Find(nil, 4, quiet()); left.Workers != nil || left.Mover != nil ||
 		left.Rest != nil {
 		t.Errorf("the first process finds %+v", left)
@@ -174,7 +146,7 @@ func TestFind(t *testing.T) {
 	p.Ended(nameless{})
 	p.end()
 	for range 3 {
-		p = s.next(t)
+		p = next(t, s)
 		all := []child.Process{running(10), running(11), running(14), running(13), running(15),
 			running(16), nameless{}}
 		left := p.Find(all, 4, quiet())
@@ -201,13 +173,13 @@ func TestFind(t *testing.T) {
 		p.end()
 	}
 	// Of what ended meanwhile nothing is left.
-	p = s.next(t)
+	p = next(t, s)
 	left := p.Find(nil, 4, quiet())
 	if left.Workers != nil || left.Mover != nil || left.Rest != nil {
 		t.Errorf("%+v", left)
 	}
 	p.end()
-	if got := s.places(); !slices.Equal(got, []remains.Place{0, remains.Roster, remains.State(1),
+	if got := places(s); !slices.Equal(got, []remains.Place{0, remains.Roster, remains.State(1),
 		remains.State(2), remains.State(3)}) {
 		t.Errorf("%v are kept", got)
 	}
@@ -216,7 +188,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func (s store) places() (all []remains.Place) {
+func places(s keepertest.Store) (all []remains.Place) {
 	for number := range s {
 		all = append(all, remains.Place(number))
 	}
@@ -227,24 +199,24 @@ func (s store) places() (all []remains.Place) {
 // TestIncomplete: a child of which something is missing ends, and its queue's note stays.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(s store){
-		"connection": func(s store) { _ = s.DropOwn(uint32(remains.Worker(1))) },
-		"note":       func(s store) { _ = s.DropOwn(uint32(remains.State(1))) },
-		"no note": func(s store) {
+	for name, spoil := range map[string]func(s keepertest.Store){
+		"connection": func(s keepertest.Store) { _ = s.DropOwn(uint32(remains.Worker(1))) },
+		"note":       func(s keepertest.Store) { _ = s.DropOwn(uint32(remains.State(1))) },
+		"no note": func(s keepertest.Store) {
 			fd, _ := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
 			_ = s.KeepOwn(uint32(remains.State(1)), fd)
 			unix.Close(fd)
 		},
-		"no connection": func(s store) {
+		"no connection": func(s keepertest.Store) {
 			fd, _ := unix.MemfdCreate("other", unix.MFD_CLOEXEC)
 			_ = s.KeepOwn(uint32(remains.Worker(1)), fd)
 			unix.Close(fd)
 		},
-		"channel": func(s store) {},
+		"channel": func(s keepertest.Store) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := store{}
-			p := s.next(t)
+			s := keepertest.Store{}
+			p := next(t, s)
 			p.serve(roster.Child{Role: roster.Worker, Channel: 1}, 5)
 			p.end()
 			spoil(s)
@@ -252,7 +224,7 @@ func TestIncomplete(t *testing.T) {
 			if name == "channel" {
 				channels = 1
 			}
-			p = s.next(t)
+			p = next(t, s)
 			left := p.Find([]child.Process{running(5)}, channels, quiet())
 			if left.Workers != nil || !slices.Equal(left.rest(), []uint32{5}) {
 				t.Errorf("%+v", left)
