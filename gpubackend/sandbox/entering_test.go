@@ -22,6 +22,8 @@ func TestWhatAProcessWithThreadsCanEnter(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("namespaces of others can be entered by root only")
 	}
+	runtime.LockOSThread() // the other process ends with the thread that has started it
+	defer runtime.UnlockOSThread()
 	other := exec.Command("sleep", "60")
 	other.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
