@@ -6,17 +6,21 @@
 //
 // # Files
 //
-//	of all commands    main.go command.go errors.go (exit codes) ending.go (signals) outputs.go
-//	                   help.go man.go completion.go version.go config.go (its file)
-//	                   log.go logformat.go
+//	of all commands    main.go command.go ending.go (signals) outputs.go help.go man.go
+//	                   completion.go version.go config.go (its file) childlog.go
 //	a VM's processes   device.go worker.go mover.go starter.go tree.go
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
 //	  how they go on   keep.go (the keeper) before.go (what a device process left to the next)
+//	                   replace.go
 //	a host's           arbiter.go set.go
-//	looking on         ps.go top.go toptable.go stats.go usage.go probe.go doctor.go
+//	looking on         usage.go probe.go doctor.go
 //	VMs                run.go attach.go detach.go suspend.go (and resume)
+//
+//	cli                arguments, exit codes and outputs, which commands share
+//	logs               how processes log
+//	show               what stats, ps and top print
 package main
 
 import (

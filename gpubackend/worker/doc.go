@@ -14,7 +14,7 @@
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go protocol.go (the core's own commands)
 //	queue              chains.go kept.go (maps that stay) dirty.go
-//	device process     control.go
+//	device process     control.go takeover.go (another one)
 //	standing still     suspend.go
 //	saved to a file    saved.go savedqueue.go
 //	the gate           gate.go
