@@ -226,8 +226,10 @@ func (v *vm) mustBeFree(while string) {
 	v.t.Helper()
 	free := make(chan struct{})
 	go func() {
-		v.dev.mu.Lock()
-		v.dev.mu.Unlock() //nolint:staticcheck // it could be had
+		for !v.dev.mu.TryLock() {
+			time.Sleep(time.Millisecond)
+		}
+		v.dev.mu.Unlock()
 		v.dev.channels.Serving()
 		v.dev.ahead.Rested()
 		v.dev.ram.SetLog(v.dev.ram.Log())

@@ -4,7 +4,6 @@ package mover
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,5 +39,3 @@ func drain(fd int) bool {
 	}
 	return true
 }
-
-func fileOf(fd int, name string) *os.File { return os.NewFile(uintptr(fd), name) }

@@ -79,11 +79,8 @@ func (d *device) SetEventTimes(list []gpubackend.EventTime) gpubackend.Result {
 
 // The rooms of a program. Each has what is saved of it.
 type (
-	fakeContexts struct {
-		d    *device
-		gone bool
-	}
-	fakeHello struct {
+	fakeContexts struct{ gone bool }
+	fakeHello    struct {
 		open        bool
 		environment []string
 		snapshot    []byte
