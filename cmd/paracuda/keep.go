@@ -36,6 +36,9 @@ func (o *deviceOptions) keep() error {
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
 		return err
 	}
+	if err := confineKeeper(); err != nil {
+		return err
+	}
 	outliveTerminal()
 	sockets, args, err := o.inherited()
 	if err != nil {
@@ -61,6 +64,18 @@ func (o *deviceOptions) keep() error {
 		return nil
 	}
 	return told(err)
+}
+
+// confineKeeper takes from the keeper what it doesn't need. It keeps its capabilities: a device
+// process that it starts needs them to make the VM's namespaces, and gives them up by itself.
+func confineKeeper() error {
+	if err := leaveNoCore(); err != nil {
+		return err
+	}
+	if err := sandbox.NotDumpable(); err != nil {
+		return err
+	}
+	return sandbox.NoNewPrivileges()
 }
 
 // wasEnded says whether that is how a device process ended which was told to before it could

@@ -44,6 +44,15 @@ func forgo(prctl func(option int, a, b uintptr) error) (missing, err error) {
 	}
 }
 
+// NoNewPrivileges has this process, and those that it will start, get no rights by executing
+// programs.
+func NoNewPrivileges() error {
+	if err := onAll(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("rule out new privileges: %w", err)
+	}
+	return nil
+}
+
 // KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
 // ones. Missing names what it isn't allowed to give up for programs that it executes.
 func KeepOnly(kept ...uint) (missing, err error) {

@@ -38,21 +38,33 @@ func (d *Watchdog) Turn() { d.turns.Add(1) }
 
 // watch runs until quit is closed. Each stall is reported once.
 func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report func()) {
-	last, looks := d.turns.Load(), 0
+	l := looks{last: d.turns.Load()}
 	for {
 		select {
 		case <-ticks:
 		case <-quit:
 			return
 		}
-		if now := d.turns.Load(); now != last || d.Asleep.Load() {
-			last, looks = now, 0
-			continue
-		}
-		if looks++; looks == watchLooks {
+		if d.look(&l) {
 			report()
 		}
 	}
+}
+
+// looks is what was seen of the loop.
+type looks struct {
+	last  uint64 // turn
+	still int    // looks since it was seen to move or to sleep
+}
+
+// look says whether the loop has just been still for too long.
+func (d *Watchdog) look(l *looks) (stalled bool) {
+	if now := d.turns.Load(); now != l.last || d.Asleep.Load() {
+		l.last, l.still = now, 0
+		return false
+	}
+	l.still++
+	return l.still == watchLooks
 }
 
 // Start begins to watch. The returned function ends it.

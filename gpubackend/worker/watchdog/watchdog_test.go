@@ -9,15 +9,13 @@ import (
 
 func TestWatchdog(t *testing.T) {
 	var d Watchdog
-	ticks, quit, ended := make(chan time.Time), make(chan struct{}), make(chan struct{})
+	var l looks
 	reports := 0
-	go func() {
-		defer close(ended)
-		d.watch(ticks, quit, func() { reports++ })
-	}()
 	look := func(n int) {
 		for range n {
-			ticks <- time.Time{}
+			if d.look(&l) {
+				reports++
+			}
 		}
 	}
 	look(1)
@@ -31,9 +29,24 @@ func TestWatchdog(t *testing.T) {
 	look(10) // a stall, said once
 	d.Turn()
 	look(1 + watchLooks) // another
-	close(quit)
-	<-ended
 	if reports != 2 {
 		t.Fatalf("%d reports, want 2", reports)
 	}
+}
+
+// TestTicksAreLooks has the goroutine that looks be told when, and to end.
+func TestTicksAreLooks(t *testing.T) {
+	var d Watchdog
+	ticks, quit, ended := make(chan time.Time), make(chan struct{}), make(chan struct{})
+	reports := make(chan struct{}, 1)
+	go func() {
+		defer close(ended)
+		d.watch(ticks, quit, func() { reports <- struct{}{} })
+	}()
+	for range watchLooks {
+		ticks <- time.Time{}
+	}
+	<-reports
+	close(quit)
+	<-ended
 }
