@@ -110,6 +110,7 @@ func (r *Reach) Wanted(w *workers.Worker) {
 func (r *Reach) connect(
 	w *workers.Worker, had *movers.Mover,
 ) (conn *os.File, m *movers.Mover, err error) {
+	r.awaitMemory(w)
 	for range tries {
 		if m, err = r.mover(w, had); err != nil {
 			return nil, had, err
@@ -130,6 +131,18 @@ func (r *Reach) connect(
 		}
 	}
 	return nil, nil, movers.ErrNotReady
+}
+
+// memoryWait is for how long a worker waits for the guest's memory at the most.
+const memoryWait = 2 * time.Second
+
+// awaitMemory waits for the guest's memory: a device process that has taken over a worker may hear
+// from it before it has that.
+func (r *Reach) awaitMemory(w *workers.Worker) {
+	for end := time.Now().Add(memoryWait); !r.config.Here() && !w.Ended() && !w.Killed() &&
+		time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // mover is the mover for a worker, which is started if there is none. A worker has one connection
