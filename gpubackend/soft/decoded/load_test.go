@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes/lanestest"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -93,7 +94,7 @@ func decodeBody(t *testing.T, regs, body string) *Inst {
 
 // loopOf is an instruction that is to be executed by a loop, by the loop's key.
 func loopOf(key string) (regs, body string) {
-	types := typesOf(key)
+	types := lanestest.TypesOf(key)
 	args := []string{}
 	for i, t := range types {
 		if t != "" {
@@ -122,39 +123,6 @@ func loopOf(key string) (regs, body string) {
 		}
 	}
 	return regs, op + "." + rest + " " + strings.Join(args, ", ") + ";"
-}
-
-// typesOf gives the register types of destination and sources for a key.
-func typesOf(key string) [4]string {
-	parts := strings.Split(key, ".")
-	last := parts[len(parts)-1]
-	t := "b" + last[1:]
-	switch parts[0] {
-	case "setp":
-		return [4]string{"pred", t, t}
-	case "selp":
-		return [4]string{t, t, t, "pred"}
-	case "fma":
-		return [4]string{t, t, t, t}
-	case "mad", "mul":
-		dt := t
-		if parts[1] == "wide" {
-			dt = "b64"
-		}
-		if parts[0] == "mad" {
-			return [4]string{dt, t, t, dt}
-		}
-		return [4]string{dt, t, t}
-	case "cvt":
-		return [4]string{"b" + parts[len(parts)-2][1:], t}
-	case "popc", "clz":
-		return [4]string{"b32", t}
-	case "shl", "shr":
-		return [4]string{t, t, "b32"}
-	case "neg", "abs", "not", "mov", "sqrt", "rcp":
-		return [4]string{t, t}
-	}
-	return [4]string{t, t, t}
 }
 
 // TestLoopsAreUsed: each operation with a loop is decoded to it, and to none where a register is of

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/soft/lanes/lanestest"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
@@ -53,40 +54,6 @@ func referenceOf(key string) scalar.Func {
 	return scalar.Integer(op, t)
 }
 
-// typesOf gives the register types of destination and sources for a key.
-func typesOf(key string) [4]string {
-	parts := strings.Split(key, ".")
-	last := parts[len(parts)-1]
-	n := last[1:]
-	t := "b" + n
-	switch parts[0] {
-	case "setp":
-		return [4]string{"pred", t, t}
-	case "selp":
-		return [4]string{t, t, t, "pred"}
-	case "fma":
-		return [4]string{t, t, t, t}
-	case "mad", "mul":
-		dt := t
-		if parts[1] == "wide" {
-			dt = "b64"
-		}
-		if parts[0] == "mad" {
-			return [4]string{dt, t, t, dt}
-		}
-		return [4]string{dt, t, t}
-	case "cvt":
-		return [4]string{"b" + parts[len(parts)-2][1:], t}
-	case "popc", "clz":
-		return [4]string{"b32", t}
-	case "shl", "shr":
-		return [4]string{t, t, "b32"}
-	case "neg", "abs", "not", "mov", "sqrt", "rcp":
-		return [4]string{t, t}
-	}
-	return [4]string{t, t, t}
-}
-
 // edges are values worth a test, as bits.
 var edges = []uint64{0, 1, 31, 32, 33, 63, 64, 0x7fffffff, 0x80000000, 0xffffffff, 1<<63 - 1,
 	1 << 63,
@@ -116,7 +83,7 @@ func fillRandom(r *rand.Rand, regs Registers, off uint32, wd Width) {
 
 // operandsOf are registers of the widths that a loop takes, one behind the other.
 func operandsOf(key string) (o Operands, sources int) {
-	types := typesOf(key)
+	types := lanestest.TypesOf(key)
 	offs := [...]*uint32{&o.D, &o.A, &o.B, &o.C}
 	widths := [...]*Width{&o.DW, &o.AW, &o.BW, &o.CW}
 	for i, t := range types {
