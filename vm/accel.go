@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ const (
 const (
 	kvmDevice  = "/dev/kvm"
 	processors = "/proc/cpuinfo"
+	loadFile   = "/proc/loadavg"
 	// trialTime is how long a guest may take to run a program under KVM. One that
 	// runs at all takes a second or two.
 	trialTime = 10 * time.Second
@@ -37,6 +39,7 @@ type trial struct {
 	qemu    string            // QEMU's program
 	device  string            // KVM's
 	cpuinfo string            // the file that tells of the processors
+	load    string            // and the one that tells of how busy they are
 	limit   time.Duration     // how long it may take
 	warn    func(text string) // told why it is not KVM
 }
@@ -48,8 +51,8 @@ func (t *trial) accelerator(ctx context.Context) string {
 	}
 	note := filepath.Join(t.assets.Cache, "accelerator.json")
 	f, known := recall(note, t.qemu)
-	if !known {
-		f = t.try(ctx)
+	if !known || !f.holds() {
+		f = t.try(ctx, f.Doubt)
 		if ctx.Err() != nil {
 			return TCG
 		}
@@ -59,7 +62,7 @@ func (t *trial) accelerator(ctx context.Context) string {
 	}
 	if f.Why != "" {
 		t.warn(fmt.Sprintf("KVM does not work here (%s): using TCG, which is slower; "+
-			"remove %s to try again", f.Why, note))
+			"%sremove %s to try again", f.Why, f.again(), note))
 	}
 	return f.Accel
 }
@@ -85,8 +88,22 @@ func writable(file string) error {
 	return f.Close()
 }
 
-// try runs a program under KVM.
-func (t *trial) try(ctx context.Context) finding {
+// busy says whether more want to run than there are processors.
+func (t *trial) busy() bool {
+	text, err := os.ReadFile(t.load)
+	if err != nil {
+		return false
+	}
+	var now float64
+	if _, err := fmt.Sscan(string(text), &now); err != nil {
+		return false
+	}
+	return now > float64(runtime.NumCPU())
+}
+
+// try runs a program under KVM. The last trial, if it took too long, counted for a time.
+func (t *trial) try(ctx context.Context, before time.Duration) finding {
+	busy := t.busy() // by others, as the VM is yet to begin
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	result, err := Run(ctx, Config{Kind: QEMU, Accel: KVM, Assets: t.assets,
@@ -99,7 +116,8 @@ func (t *trial) try(ctx context.Context) finding {
 		f.Why = fmt.Sprintf("a program in a VM ended with %d, not 42", result.ExitCode)
 	case ctx.Err() != nil:
 		f.Why = fmt.Sprintf("a VM ran no program within %v", t.limit)
-		f.Until = time.Now().Add(doubtTime)
+		f.Doubt = doubt(before, busy)
+		f.Until = time.Now().Add(f.Doubt)
 	case errors.Is(err, errNoExit):
 		f.Why = errNoExit.Error() + ": " + lastLine(err.Error())
 	default: // the VM lacks something, which the caller's will say too

@@ -5,6 +5,7 @@ package vm
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +13,21 @@ import (
 	"time"
 )
 
-// doubtTime is how long a trial that took too long counts: a busy host may have
-// been the cause, but a VM that hangs is not to cost each run so much again.
-const doubtTime = time.Hour
+// How long a trial that took too long counts. A busy host may have been the cause, so it is a short
+// time at first, and while others keep the processors busy. But a VM that hangs is not to cost each
+// run so much again: each time that one does on a quiet host, the time is twice as long.
+const (
+	firstDoubt = time.Minute
+	mostDoubt  = time.Hour
+)
+
+// doubt is how long a trial that took too long counts, after one that counted so long (0: none).
+func doubt(before time.Duration, busy bool) time.Duration {
+	if busy {
+		return firstDoubt
+	}
+	return min(max(2*before, firstDoubt), mostDoubt)
+}
 
 // finding is what a trial found. It holds for one QEMU, until the host reboots.
 type finding struct {
@@ -23,11 +36,25 @@ type finding struct {
 	Accel string    `json:"accelerator"`
 	Why   string    `json:"why,omitempty"`  // not KVM
 	Until time.Time `json:"until,omitzero"` // it holds no longer than that, if set
+
+	Doubt time.Duration `json:"doubt,omitzero"` // how long it held, if it held no longer than that
 }
 
-func (f *finding) holds() bool {
-	return f.Boot == bootID() && (f.Accel == KVM || f.Accel == TCG) &&
-		(f.Until.IsZero() || time.Now().Before(f.Until))
+func (f *finding) holds() bool { return f.Until.IsZero() || time.Now().Before(f.Until) }
+
+// counts says whether a finding is of this host since it booted. One that holds no longer says how
+// long the next one holds.
+func (f *finding) counts() bool {
+	return f.Boot == bootID() && (f.Accel == KVM || f.Accel == TCG)
+}
+
+// again says when KVM is tried again by itself, if ever before the next boot.
+func (f *finding) again() string {
+	if f.Doubt == 0 {
+		return ""
+	}
+	return fmt.Sprintf("it is tried again in %v, or ",
+		max(time.Until(f.Until), time.Second).Round(time.Second))
 }
 
 // bootID names the time since the host last booted.
@@ -42,7 +69,7 @@ func bootID() string {
 // mostNote is the length of a note that is looked at: some hundred QEMUs.
 const mostNote = 1 << 16
 
-// findings reads those of earlier trials that hold. A file that isn't a note
+// findings reads those of earlier trials that count. A file that isn't a note
 // tells of none, and is replaced by the next one.
 func findings(note string) []finding {
 	if info, err := os.Lstat(note); err != nil || !info.Mode().IsRegular() ||
@@ -57,10 +84,10 @@ func findings(note string) []finding {
 	if json.Unmarshal(text, &all) != nil {
 		return nil
 	}
-	return slices.DeleteFunc(all, func(f finding) bool { return !f.holds() })
+	return slices.DeleteFunc(all, func(f finding) bool { return !f.counts() })
 }
 
-// recall finds what an earlier trial of that QEMU found.
+// recall finds what an earlier trial of that QEMU found, whether that holds or not.
 func recall(note, qemu string) (finding, bool) {
 	all := findings(note)
 	i := slices.IndexFunc(all, func(f finding) bool { return f.QEMU == qemu })

@@ -33,7 +33,7 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 	}
 	if c.Accel == "" {
 		t := trial{assets: c.Assets, qemu: program, device: kvmDevice,
-			cpuinfo: processors, limit: trialTime, warn: c.warn}
+			cpuinfo: processors, load: loadFile, limit: trialTime, warn: c.warn}
 		c.Accel = t.accelerator(ctx)
 	}
 	spec, err := qemuMachine(c, dir)
