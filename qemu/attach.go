@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,21 +24,25 @@ var (
 )
 
 // ErrNotShared says that a back end could not see the guest's RAM.
-var ErrNotShared = errors.New("the guest's memory is not shared: start QEMU with " +
-	"-object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem")
+var ErrNotShared = errors.New("the guest's memory is not shared")
 
-// Attach plugs the device into the VM whose QMP socket that is. A device of the
-// same id is taken out first, which is the way back after its back end has died;
-// but only once the new back end has been connected to: one that isn't there
-// must not cost the VM a device that works.
-func Attach(ctx context.Context, qmpSocket string, d Device, o Options) error {
-	m, err := connect(ctx, qmpSocket)
+// Attach plugs the device into a VM. A device of the same id is taken out first, which is the way
+// back after its back end has died; but only once the new back end has been connected to: one that
+// isn't there must not cost the VM a device that works.
+func Attach(ctx context.Context, vm Target, d Device, o Options) error {
+	m, err := vm.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer m.close()
+	if d.Bus == "" {
+		d.Bus, err = m.choosePort(d.complete().ID)
+	}
 	d = d.complete()
-	if err := m.fit(d.Carrier); err != nil {
+	if err == nil {
+		err = m.fit(d.Carrier)
+	}
+	if err != nil {
 		return fmt.Errorf("attach %s: %w", d.ID, err)
 	}
 	chardev, err := m.reach(d)
@@ -68,8 +73,8 @@ func (o Options) say(text string) {
 
 // Detach takes the device of that id, "" being the default, out of the VM and
 // returns once the guest has let go of it.
-func Detach(ctx context.Context, qmpSocket, id string) error {
-	m, err := connect(ctx, qmpSocket)
+func Detach(ctx context.Context, vm Target, id string) error {
+	m, err := vm.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func (m *monitor) fit(c Carrier) error {
 	}
 	shared, err := m.sharesMemory()
 	if err == nil && !shared {
-		err = ErrNotShared
+		err = fmt.Errorf("%w: %s", ErrNotShared, m.fixes.shared)
 	}
 	return err
 }
@@ -140,8 +145,8 @@ func (m *monitor) replace(d Device, chardev string) error {
 	}
 	err := m.run("device_add", d.arguments(chardev), nil)
 	if err != nil {
-		return fmt.Errorf("attach %s: %w: the VM needs a free -device pcie-root-port,id=%s", d.ID,
-			err, d.Bus)
+		return fmt.Errorf("attach %s: %w: %s", d.ID, err,
+			strings.ReplaceAll(m.fixes.port, "PORT", d.Bus))
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 func TestAttach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4},
+	if err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d", Queues: 4},
 		Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestAttachReplacesADeadDevice(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
 	for range 3 {
-		if err := Attach(context.Background(), f.socket, d, Options{}); err != nil {
+		if err := Attach(context.Background(), QMP(f.socket), d, Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAttachLetsARepeatedRequestSettle(t *testing.T) {
 				t.Errorf("asked %d times: %v is plugged in", deaf+1, f.devices)
 			}
 		}
-		err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{})
+		err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"}, Options{})
 		if err != nil || settled != want || len(f.devices) != 1 {
 			t.Errorf("asked %d times: settled %d times, devices %v: %v", deaf+1, settled, f.devices,
 				err)
@@ -85,7 +85,7 @@ func TestAttachLetsARepeatedRequestSettle(t *testing.T) {
 func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
-	if err := Attach(context.Background(), f.socket, d, Options{}); err != nil {
+	if err := Attach(context.Background(), QMP(f.socket), d, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	there := func(why string) {
@@ -95,14 +95,14 @@ func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 		}
 	}
 	f.refuse["chardev-add"] = "Failed to connect to '/run/d': Connection refused"
-	err := Attach(context.Background(), f.socket, d, Options{})
+	err := Attach(context.Background(), QMP(f.socket), d, Options{})
 	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
 		t.Errorf("no back end: %v", err)
 	}
 	there("no back end")
 	delete(f.refuse, "chardev-add")
 	f.refuse["device_del"] = "Device paracuda0 is already in the process of unplug"
-	if err := Attach(context.Background(), f.socket, d, Options{}); err == nil {
+	if err := Attach(context.Background(), QMP(f.socket), d, Options{}); err == nil {
 		t.Error("it was attached twice")
 	}
 	there("no unplugging")
@@ -111,7 +111,7 @@ func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 func TestAttachRemovesAStaleChardev(t *testing.T) {
 	f := newFake(t)
 	f.chardevs["paracuda0-socket"], f.chardevs["paracuda0-socket-2"] = true, true
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+	if err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"},
 		Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestBusyQMPSocket(t *testing.T) {
 	f.mu.Lock()
 	f.busy = true
 	f.mu.Unlock()
-	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err,
+	if err := Attach(context.Background(), QMP(f.socket), Device{}, Options{}); !errors.Is(err,
 		ErrBusy) {
 		t.Errorf("another program is connected: %v", err)
 	}
@@ -135,17 +135,17 @@ func TestBusyQMPSocket(t *testing.T) {
 
 func TestDetach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+	if err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"},
 		Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Detach(context.Background(), f.socket, ""); err != nil {
+	if err := Detach(context.Background(), QMP(f.socket), ""); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.devices) != 0 || len(f.chardevs) != 0 {
 		t.Errorf("left: %v, %v", f.devices, f.chardevs)
 	}
-	err := Detach(context.Background(), f.socket, "")
+	err := Detach(context.Background(), QMP(f.socket), "")
 	if err == nil || !strings.Contains(err.Error(), "no device of that id") {
 		t.Errorf("detaching nothing: %v", err)
 	}
@@ -154,12 +154,12 @@ func TestDetach(t *testing.T) {
 func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 	f := newFake(t)
 	f.shared = false
-	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err,
+	if err := Attach(context.Background(), QMP(f.socket), Device{}, Options{}); !errors.Is(err,
 		ErrNotShared) {
 		t.Errorf("memory that is not shared: %v", err)
 	}
 	f.setVersion(Version{7, 1, 0})
-	err := Attach(context.Background(), f.socket, Device{}, Options{})
+	err := Attach(context.Background(), QMP(f.socket), Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("an old QEMU: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 func TestAttachLeavesNothingWhenItFails(t *testing.T) {
 	f := newFake(t)
 	f.refuse["device_add"] = "Bus 'paracuda-port' not found"
-	err := Attach(context.Background(), f.socket, Device{}, Options{})
+	err := Attach(context.Background(), QMP(f.socket), Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "pcie-root-port,id=paracuda-port") {
 		t.Errorf("no port: %v", err)
 	}
@@ -179,14 +179,14 @@ func TestAttachLeavesNothingWhenItFails(t *testing.T) {
 		t.Errorf("left: %v", f.chardevs)
 	}
 	f.refuse["chardev-add"] = "Failed to connect to '/run/d': No such file or directory"
-	err = Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{})
+	err = Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
 		t.Errorf("no back end: %v", err)
 	}
 }
 
 func TestNoQEMU(t *testing.T) {
-	err := Attach(context.Background(), "/nowhere/qmp", Device{}, Options{})
+	err := Attach(context.Background(), QMP("/nowhere/qmp"), Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "-qmp unix:/nowhere/qmp,server=on") {
 		t.Errorf("no socket: %v", err)
 	}
@@ -195,13 +195,13 @@ func TestNoQEMU(t *testing.T) {
 func TestDetachHeedsItsContext(t *testing.T) {
 	f := newFake(t)
 	f.stuck = true
-	if err := Attach(context.Background(), f.socket, Device{}, Options{}); err != nil {
+	if err := Attach(context.Background(), QMP(f.socket), Device{}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f.asked = cancel // of the device's end, for which it waits then
-	if err := Detach(ctx, f.socket, ""); !errors.Is(err, context.Canceled) {
+	if err := Detach(ctx, QMP(f.socket), ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a guest that keeps the device: %v", err)
 	}
 }

@@ -7,4 +7,12 @@
 // back end: see Carrier. Guest RAM must be shared with the back end, or the guest
 // hangs without a word, and the chardev must not reconnect, or QEMU aborts.
 // Machine and Attach see to both.
+//
+// # Files
+//
+//	machine.go processor.go version.go   QEMU's command line, and what it needs
+//	device.go                            the device as QEMU sees it
+//	monitor.go                           QMP, by a socket or through libvirt (package domain)
+//	attach.go port.go others.go          plugging the device in and out
+//	memory.go                            plugging memory in and out
 package qemu

@@ -29,6 +29,7 @@ type fakeQEMU struct {
 	chardevs map[string]bool           // guarded by mu
 	objects  map[string]map[string]any // guarded by mu
 	anon     map[string]map[string]any // devices without an id; guarded by mu
+	ports    map[string]bool           // PCIe ports, and whether something is in it; guarded by mu
 	dead     map[string]bool           // chardevs whose other end is gone; guarded by mu
 	commands []string                  // guarded by mu
 }
@@ -144,6 +145,9 @@ func (f *fakeQEMU) in(path string) map[string]map[string]any {
 	if path == "/machine/peripheral-anon" {
 		return f.anon
 	}
+	if path != peripherals {
+		return nil
+	}
 	return f.devices
 }
 
@@ -152,7 +156,16 @@ func (f *fakeQEMU) do(cmd fakeCommand) any {
 	switch cmd.Execute {
 	case "qom-list":
 		list := []map[string]string{{"name": "type", "type": "string"}}
-		for id, d := range f.in(cmd.Arguments["path"].(string)) {
+		path := cmd.Arguments["path"].(string)
+		if f.ports[filepath.Base(path)] {
+			list = append(list, map[string]string{"name": "child[0]", "type": "link<x>"})
+		}
+		for id := range f.ports {
+			if path == peripherals {
+				list = append(list, map[string]string{"name": id, "type": "child<pcie-root-port>"})
+			}
+		}
+		for id, d := range f.in(path) {
 			list = append(list,
 				map[string]string{"name": id, "type": fmt.Sprintf("child<%s>", d["driver"])})
 		}

@@ -8,11 +8,10 @@ import (
 	"fmt"
 )
 
-// PlugMemory puts a DIMM of that many bytes, shared with back ends, into the VM whose QMP socket
-// that is. Machine's MaxMemory must leave room for it, and the guest must have ACPI. The guest may
-// take it into use only later.
-func PlugMemory(ctx context.Context, qmpSocket, id string, bytes int64) error {
-	m, err := connect(ctx, qmpSocket)
+// PlugMemory puts a DIMM of that many bytes, shared with back ends, into a VM. Machine's MaxMemory
+// must leave room for it, and the guest must have ACPI. The guest may take it into use only later.
+func PlugMemory(ctx context.Context, vm Target, id string, bytes int64) error {
+	m, err := vm.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -31,8 +30,8 @@ func PlugMemory(ctx context.Context, qmpSocket, id string, bytes int64) error {
 }
 
 // UnplugMemory takes a DIMM out, and returns once the guest has let go of it.
-func UnplugMemory(ctx context.Context, qmpSocket, id string) error {
-	m, err := connect(ctx, qmpSocket)
+func UnplugMemory(ctx context.Context, vm Target, id string) error {
+	m, err := vm.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestPlugMemory(t *testing.T) {
 	f := newFake(t)
-	if err := PlugMemory(context.Background(), f.socket, "dimm0", 1<<28); err != nil {
+	if err := PlugMemory(context.Background(), QMP(f.socket), "dimm0", 1<<28); err != nil {
 		t.Fatal(err)
 	}
 	o, d := f.objects["dimm0-memory"], f.devices["dimm0"]
@@ -21,7 +21,7 @@ func TestPlugMemory(t *testing.T) {
 	if d["driver"] != "pc-dimm" || d["memdev"] != "dimm0-memory" {
 		t.Errorf("the DIMM is %v", d)
 	}
-	if err := UnplugMemory(context.Background(), f.socket, "dimm0"); err != nil {
+	if err := UnplugMemory(context.Background(), QMP(f.socket), "dimm0"); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.objects) != 0 || len(f.devices) != 0 {
@@ -32,7 +32,7 @@ func TestPlugMemory(t *testing.T) {
 func TestPlugMemoryLeavesNothingWhenItFails(t *testing.T) {
 	f := newFake(t)
 	f.refuse["device_add"] = "no free slots"
-	err := PlugMemory(context.Background(), f.socket, "dimm0", 1<<28)
+	err := PlugMemory(context.Background(), QMP(f.socket), "dimm0", 1<<28)
 	if err == nil || !strings.Contains(err.Error(), "no free slots") {
 		t.Errorf("no slot: %v", err)
 	}

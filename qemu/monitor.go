@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/digitalocean/go-qemu/qmp"
+
+	"github.com/paracuda/paracuda/qemu/domain"
 )
 
 const connectTime = 5 * time.Second
@@ -23,6 +25,29 @@ var greetTime = 10 * time.Second
 var ErrBusy = errors.New("another program (libvirt?) holds this QMP socket: " +
 	"give QEMU a second -qmp")
 
+// connection carries commands and events. Connecting is another matter for each kind.
+type connection interface {
+	Run(command []byte) ([]byte, error)
+	Events(context.Context) (<-chan qmp.Event, error)
+	Disconnect() error
+}
+
+// fixes say what gives a VM what it lacks; PORT stands for a port.
+type fixes struct{ shared, port string }
+
+var (
+	fixesOfQEMU = fixes{
+		shared: "start QEMU with -object memory-backend-memfd,id=mem,size=SIZE,share=on " +
+			"-machine memory-backend=mem",
+		port: "the VM needs a free -device pcie-root-port,id=PORT",
+	}
+	fixesOfLibvirt = fixes{
+		shared: "the domain needs <memoryBacking><source type='memfd'/>" +
+			"<access mode='shared'/></memoryBacking>",
+		port: "the domain needs one <controller type='pci' model='pcie-root-port'/> more",
+	}
+)
+
 // monitor is a QMP connection that heeds a context. go-qemu's own blocks every
 // command while an event is not taken, reads no message of 64 KiB or more, and
 // keeps a reply in a buffer that later messages may reuse: so events are taken
@@ -30,14 +55,54 @@ var ErrBusy = errors.New("another program (libvirt?) holds this QMP socket: " +
 // serves one task.
 type monitor struct {
 	ctx     context.Context
-	qmp     *qmp.SocketMonitor
+	qmp     connection
 	version Version
+	fixes   fixes
 	deleted chan string // devices as QEMU deletes them: their ids, or paths
 	stop    func() bool
 }
 
-// connect opens a QMP socket. The caller closes the monitor.
-func connect(ctx context.Context, socket string) (*monitor, error) {
+// Target is a running QEMU.
+type Target interface {
+	// connect opens a connection to it. The caller closes the monitor.
+	connect(ctx context.Context) (*monitor, error)
+}
+
+// QMP is the QEMU that has this socket for QMP.
+type QMP string
+
+// Domain is the QEMU of a domain of libvirt's.
+type Domain struct {
+	URI  string // of libvirt's daemon; "": the default one
+	Name string
+}
+
+func (d Domain) connect(ctx context.Context) (*monitor, error) {
+	uri := d.URI
+	if uri == "" {
+		uri = domain.DefaultURI()
+	}
+	q, err := domain.Connect(ctx, uri, d.Name)
+	if err != nil {
+		return nil, err
+	}
+	m := newMonitor(ctx, q, fixesOfLibvirt)
+	var v struct {
+		QEMU struct{ Major, Minor, Micro int }
+	}
+	if err := m.run("query-version", nil, &v); err != nil {
+		m.close()
+		return nil, err
+	}
+	m.version = Version(v.QEMU)
+	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (s QMP) connect(ctx context.Context) (*monitor, error) {
+	socket := string(s)
 	q, err := qmp.NewSocketMonitor("unix", socket, connectTime)
 	if errors.Is(err, syscall.EAGAIN) { // others wait already
 		return nil, fmt.Errorf("connect to QEMU: %w", ErrBusy)
@@ -47,8 +112,7 @@ func connect(ctx context.Context, socket string) (*monitor, error) {
 			fmt.Errorf("connect to QEMU: %w: start QEMU with -qmp unix:%s,server=on,wait=off",
 				err, socket)
 	}
-	m := &monitor{ctx: ctx, qmp: q, deleted: make(chan string, 64)}
-	m.stop = context.AfterFunc(ctx, func() { q.Disconnect() })
+	m := newMonitor(ctx, q, fixesOfQEMU)
 	if err := greet(q); err != nil {
 		m.stop()
 		q.Disconnect()
@@ -56,13 +120,27 @@ func connect(ctx context.Context, socket string) (*monitor, error) {
 	}
 	v := q.Version.QEMU
 	m.version = Version{v.Major, v.Minor, v.Micro}
-	events, err := q.Events(ctx)
+	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newMonitor(ctx context.Context, q connection, f fixes) *monitor {
+	m := &monitor{ctx: ctx, qmp: q, fixes: f, deleted: make(chan string, 64)}
+	m.stop = context.AfterFunc(ctx, func() { q.Disconnect() })
+	return m
+}
+
+// listen takes QEMU's events from now on. It closes the monitor if it can't.
+func (m *monitor) listen() error {
+	events, err := m.qmp.Events(m.ctx)
 	if err != nil {
 		m.close()
-		return nil, fmt.Errorf("listen to QEMU's events: %w", err)
+		return fmt.Errorf("listen to QEMU's events: %w", m.cause(err))
 	}
 	go m.take(events)
-	return m, nil
+	return nil
 }
 
 // greet waits for QEMU's greeting, and answers it.

@@ -26,7 +26,7 @@ func TestAttachLooksAtOthers(t *testing.T) {
 	f.chardevs["old-socket"], f.dead["old-socket"] = true, true
 	f.devices["net"] = map[string]any{"driver": "virtio-net-pci"}
 	var said []string
-	err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+	err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"},
 		Options{Say: func(s string) { said = append(said, s) }})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestAttachBesideADeadDevice(t *testing.T) {
 	f.give(f.anon, "device[0]", "gpu", "paracuda", true)
 	f.refuse["device_del"] = "Bus 'pcie.0' does not support hotplugging"
 	var said string
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+	if err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"},
 		Options{Say: func(s string) { said += s }}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAttachBesideADeadDevice(t *testing.T) {
 func TestAttachReplacesAnyChardev(t *testing.T) {
 	f := newFake(t)
 	f.give(f.devices, "paracuda0", "gpu", "paracuda", true)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+	if err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"},
 		Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestHotPlug(t *testing.T) {
 	last := "none"
 	for _, name := range []string{"first", "second"} {
 		d := qemu.Device{Socket: backEnd(t, ctx, name), Carrier: qemu.Generic, Queues: 2}
-		if err := qemu.Attach(ctx, qmp, d, qemu.Options{}); err != nil {
+		if err := qemu.Attach(ctx, qemu.QMP(qmp), d, qemu.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		now := next(t, lines)
@@ -52,11 +52,11 @@ func TestHotPlug(t *testing.T) {
 		}
 		last = now
 	}
-	if err := qemu.Detach(ctx, qmp, ""); err != nil {
+	if err := qemu.Detach(ctx, qemu.QMP(qmp), ""); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, lines, "none")
-	if err := qemu.Detach(ctx, qmp, ""); err == nil {
+	if err := qemu.Detach(ctx, qemu.QMP(qmp), ""); err == nil {
 		t.Error("a device that is not there was detached")
 	}
 }

@@ -54,7 +54,7 @@ func unplugMemory(t *testing.T, qmp, id string) {
 	t.Helper()
 	var err error
 	for range 4 {
-		if err = qemu.UnplugMemory(t.Context(), qmp, id); err == nil {
+		if err = qemu.UnplugMemory(t.Context(), qemu.QMP(qmp), id); err == nil {
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func TestMemoryIsPlugged(t *testing.T) {
 	var before, c copies
 	before.read(t, lines)
 	for range 2 {
-		if err := qemu.PlugMemory(t.Context(), qmp, "dimm0", size); err != nil {
+		if err := qemu.PlugMemory(t.Context(), qemu.QMP(qmp), "dimm0", size); err != nil {
 			t.Fatal(err)
 		}
 		for c = before; c.total < before.total+size>>20/2; {

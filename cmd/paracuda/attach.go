@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/qemu"
+	"github.com/paracuda/paracuda/qemu/domain"
 )
 
 // attachTimeout bounds a hot-plug: the guest has to answer.
@@ -27,30 +27,60 @@ const carrierHelp = "`NAME` of QEMU's device that carries the queues: " +
 
 // attachOptions are the flags of `paracuda attach`.
 type attachOptions struct {
-	qmp    string
+	vm     target
 	device qemu.Device
 	wait   time.Duration
 }
 
-const attachText = `Plugs the GPU that paracuda device serves on a socket into a running QEMU,
-by QMP. A GPU of the same id is taken out first: the way back after its device process has
-ended.`
+const attachText = `Plugs the GPU that paracuda device serves on a socket into a running VM,
+by QMP or through libvirt. A GPU of the same id is taken out first: the way back after its device
+process has ended.`
+
+// target is the running VM that attach and detach are given.
+type target struct{ qmp, domain, uri string }
+
+func (v *target) options(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&v.qmp, "qmp", "", "QEMU's QMP `SOCKET` (-qmp unix:SOCKET,server=on,wait=off)")
+	f.StringVar(&v.domain, "domain", "", "`NAME` of libvirt's domain, instead of --qmp")
+	f.StringVar(&v.uri, "connect", "", "`URI` of libvirt's daemon, "+domain.System+" or "+
+		domain.Session+" (default: as virsh has it)")
+	cli.Complete(c, "connect", cli.Words(domain.System, domain.Session))
+}
+
+// of is the VM, for a command.
+func (v *target) of(command string) (qemu.Target, error) {
+	switch {
+	case (v.qmp == "") == (v.domain == ""):
+		return nil, cli.Usagef("%s: want --qmp SOCKET or --domain NAME", command)
+	case v.domain != "":
+		return qemu.Domain{URI: v.uri, Name: v.domain}, nil
+	case v.uri != "":
+		return nil, cli.Usagef("%s: --connect is for --domain", command)
+	}
+	return qemu.QMP(v.qmp), cli.CheckSocket("--qmp", v.qmp)
+}
+
+// vmSocket is where the host package's services have a VM's GPU.
+func vmSocket(name string) string { return "/run/paracuda/" + name + ".sock" }
 
 func attachCommand() *cobra.Command {
 	var o attachOptions
 	c := &cobra.Command{
-		Use:   "attach --qmp SOCKET --device SOCKET [options]",
-		Short: "plug a served GPU into a running QEMU",
+		Use:   "attach {--qmp SOCKET | --domain NAME} [--device SOCKET] [options]",
+		Short: "plug a served GPU into a running VM",
 		Long:  attachText,
 		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
 		RunE:                  func(*cobra.Command, []string) error { return o.run() },
 	}
+	o.vm.options(c)
 	f := c.Flags()
-	f.StringVar(&o.qmp, "qmp", "", "QEMU's QMP `SOCKET` (-qmp unix:SOCKET,server=on,wait=off)")
-	f.StringVar(&o.device.Socket, "device", "", "`SOCKET` of paracuda device")
+	f.StringVar(&o.device.Socket, "device", "",
+		"`SOCKET` of paracuda device (default with --domain: "+vmSocket("NAME")+")")
 	f.StringVar(&o.device.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
-	f.StringVar(&o.device.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
+	f.StringVar(&o.device.Bus, "bus", "", "PCIe `PORT` to plug it into (default: "+qemu.Port+
+		" if there is one, or else a free one)")
 	f.IntVar(&o.device.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
 	carrierOption(c, &o.device.Carrier)
 	f.DurationVar(&o.wait, "wait", 30*time.Second,
@@ -71,17 +101,23 @@ func (o *attachOptions) run() error {
 	if o.wait < 0 {
 		return cli.Usagef("attach: --wait %v: want 0 or more", o.wait)
 	}
-	if o.qmp == "" || o.device.Socket == "" {
-		return cli.Usagef("attach: want --qmp SOCKET and --device SOCKET")
+	vm, err := o.vm.of("attach")
+	if err != nil {
+		return err
 	}
 	d := o.device
+	if d.Socket == "" && o.vm.domain != "" {
+		d.Socket = vmSocket(o.vm.domain)
+	}
+	if d.Socket == "" {
+		return cli.Usagef("attach: want --device SOCKET")
+	}
 	path, err := filepath.Abs(d.Socket)
 	if err != nil {
 		return err
 	}
 	d.Socket = path
-	if err := errors.Join(cli.CheckSocket("--qmp", o.qmp),
-		cli.CheckSocket("--device", d.Socket)); err != nil {
+	if err := cli.CheckSocket("--device", d.Socket); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -92,7 +128,7 @@ func (o *attachOptions) run() error {
 		return fmt.Errorf("attach: %s: %w", d.Socket, err)
 	}
 	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
-	if err := qemu.Attach(ctx, o.qmp, d, qemu.Options{Say: say}); err != nil || o.wait == 0 {
+	if err := qemu.Attach(ctx, vm, d, qemu.Options{Say: say}); err != nil || o.wait == 0 {
 		return err
 	}
 	if err := frontend.AwaitDriver(ctx, d.Socket, o.wait); err != nil {

@@ -12,28 +12,27 @@ import (
 )
 
 func detachCommand() *cobra.Command {
-	var qmp, id string
+	var vm target
+	var id string
 	c := &cobra.Command{
-		Use:   "detach --qmp SOCKET [--id ID]",
-		Short: "take a GPU out of a running QEMU",
-		Long:  "Takes the GPU out of a running QEMU, by QMP.",
+		Use:   "detach {--qmp SOCKET | --domain NAME} [--id ID]",
+		Short: "take a GPU out of a running VM",
+		Long:  "Takes the GPU out of a running VM, by QMP or through libvirt.",
 		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(*cobra.Command, []string) error { return detach(qmp, id) },
+		RunE:                  func(*cobra.Command, []string) error { return detach(&vm, id) },
 	}
-	c.Flags().StringVar(&qmp, "qmp", "", "QEMU's QMP `SOCKET`")
+	vm.options(c)
 	c.Flags().StringVar(&id, "id", "", "`ID` of the device in QEMU (default paracuda0)")
 	return c
 }
 
-func detach(qmp, id string) error {
-	if qmp == "" {
-		return cli.Usagef("detach: want --qmp SOCKET")
-	}
-	if err := cli.CheckSocket("--qmp", qmp); err != nil {
+func detach(v *target, id string) error {
+	vm, err := v.of("detach")
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()
-	return qemu.Detach(ctx, qmp, id)
+	return qemu.Detach(ctx, vm, id)
 }
