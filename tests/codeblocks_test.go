@@ -58,6 +58,8 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/suspend.md", "paracuda suspend /run", "tests/walk/operator-host", ""},
 	{"docs/suspend.md", "paracuda suspend --to", "", "TestSuspendedToAFile does it with a " +
 		"program that has memory"},
+	{"docs/suspend.md", "paracuda device --from", "", "needs two hosts; TestMovedInAFile " +
+		"does it between two QEMUs of one"},
 	{"docs/suspend.md", "paracuda device --socket-path /run/there", "", "needs two hosts; " +
 		"TestMigration does it between two QEMUs of one"},
 	{"docs/suspend.md", "movable: no", "", "is what a command prints"},

@@ -44,8 +44,14 @@ func startKept(t *testing.T, vm frontEnd, other string) *keptRig {
 	const script = `"$0" 0 & first=$!
 while "$1" >/dev/null; do kill -0 $first || exit 1; done
 exit 1`
-	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, "sh", "-c",
-		script, filepath.Join(programs, "keeps"), filepath.Join(programs, other))}
+	return startKeptOf(t, vm, "sh", "-c", script, filepath.Join(programs, "keeps"),
+		filepath.Join(programs, other))
+}
+
+// startKeptOf starts one that does as these words say, one of whose programs is the first of those.
+func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
+	t.Helper()
+	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, words...)}
 	until(t, r.limit, "the program computes", func() bool { return r.progress(t) > 500 })
 	for _, child := range childrenOf(r.pid) {
 		if slices.Contains(commandOf(child), "--keeper") {

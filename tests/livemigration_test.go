@@ -308,3 +308,24 @@ func (m *moving) commands() map[string]uint64 {
 	}
 	return done
 }
+
+// TestMovedInAFile suspends a VM to a file, moves it to another QEMU while it is in there, and has
+// the device process there go on from the file by itself: programs wait, and none fails.
+func TestMovedInAFile(t *testing.T) {
+	needsQEMU(t)
+	m := newMoving(t, migrators[len(migrators)-1], keepingRoot(t))
+	file := filepath.Join(m.dir, "state")
+	for tries := 0; ; tries++ {
+		r := command(t, time.Minute, root, paracuda, "suspend", "--to", file, m.control)
+		if r.exit == 0 {
+			break
+		}
+		if !strings.Contains(r.stderr, "a host function is to run") || tries == 50 {
+			t.Fatalf("suspend: exit code %d:%s", r.exit, tail(r.stderr))
+		}
+	}
+	m.options = []string{"--from", file}
+	m.live()
+	m.compute()
+	m.device.expect(t, "the VM was resuming")
+}

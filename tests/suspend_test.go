@@ -157,3 +157,61 @@ func (p *policyRig) damaged(t *testing.T, file string) {
 		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
 	}
 }
+
+// TestInAFileThroughDeviceProcesses suspends a VM to a file, and has other device processes take
+// its place: the VM stays suspended, and goes on from the file in the last one. Where one is killed
+// in the middle of a change, the VM is in either state, and can be brought to the other.
+func TestInAFileThroughDeviceProcesses(t *testing.T) {
+	boots(t)
+	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
+	file, n := "", 0
+	inFile := func() bool {
+		r.state(t)
+		a := r.ask(t)
+		return a != nil && a.State.Saved
+	}
+	to := func() {
+		file, n = filepath.Join(t.TempDir(), strconv.Itoa(n)), n+1
+	}
+	to()
+	r.must(t, "suspend", "--to", file)
+	for range 2 {
+		r.kill()
+		if !inFile() {
+			t.Fatal("another device process doesn't know of the file")
+		}
+	}
+	if c := command(t, time.Minute, root, paracuda, "device", "--replace", "--control",
+		r.socket); c.exit != 0 {
+		t.Fatalf("replace: exit code %d:%s", c.exit, tail(c.stderr))
+	}
+	r.must(t, "resume", "--from", file)
+	r.goesOn(t, "from the file")
+	seen := map[string]int{}
+	for range keptRounds(t, 8) {
+		words, was := []string{"resume", "--from", file}, inFile()
+		if !was {
+			to()
+			words = []string{"suspend", "--to", file}
+		}
+		killed := r.killAfter(150 * time.Millisecond)
+		command(t, time.Minute, root, append(append([]string{paracuda}, words...), r.socket)...)
+		<-killed
+		switch state, is := r.state(t), inFile(); {
+		case state == "running":
+			seen[words[0]+" then running"]++
+			r.goesOn(t, words[0])
+		case is:
+			seen[words[0]+" then in the file"]++
+		default: // the file was not kept, or its programs have begun again
+			seen[words[0]+" then suspended"]++
+			r.must(t, "resume")
+			r.goesOn(t, words[0])
+		}
+	}
+	t.Logf("%v", seen)
+	if inFile() {
+		r.must(t, "resume", "--from", file)
+	}
+	r.goesOn(t, "at the end")
+}

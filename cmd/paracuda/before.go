@@ -157,6 +157,14 @@ func (b *before) sequence() uint32 {
 	return 0
 }
 
+// inFile says in which file the VM's programs are; nil: in none.
+func (b *before) inFile() []byte {
+	if b.facts == nil {
+		return nil
+	}
+	return b.facts.InFile
+}
+
 func (b *before) suspended() bool { return b.facts != nil && b.facts.Suspended }
 func (b *before) ordered() bool   { return b.facts != nil && b.facts.Ordered }
 

@@ -31,6 +31,7 @@ type deviceOptions struct {
 	logs                               logs.Flags
 	fd                                 int
 	keeper                             keeperFlag
+	from                               string // a file that the VM is to go on from
 	replace                            bool
 	kept, keptControl                  int               // what the keeper passes on; -1: nothing
 	access                             access            // to socket
@@ -104,6 +105,8 @@ func (o *deviceOptions) options(c *cobra.Command) {
 	f.StringVar(&o.access.group, "socket-group", "",
 		"let the members of `GROUP` connect to --socket-path, with --socket-mode 0660")
 	f.Func("socket-mode", "give --socket-path the octal `MODE`", o.access.setMode)
+	f.StringVar(&o.from, "from", "",
+		"have a VM that was suspended to `FILE`, and comes here, go on from it")
 	f.Func("pass-env", passEnvHelp, func(name string) error {
 		o.passEnv = append(o.passEnv, name)
 		return nil

@@ -13,7 +13,7 @@
 //	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
 //	  how they go on   keep.go (the keeper) before.go (what a device process left to the next)
-//	                   replace.go
+//	                   replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
 //	VMs                run.go attach.go detach.go suspend.go (and resume)

@@ -95,6 +95,9 @@ func (o *deviceOptions) serve() error {
 	}
 	c := o.deviceConfig(gpu, before, log)
 	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
+	if c.From, err = o.openFrom(before, gpu, log); err != nil {
+		return errors.Join(err, out.close())
+	}
 	c.Left = before.notes.Find(home.left, int(o.settings.Space.Channels), log)
 	c.Gate, c.Sharer = shared.page, shared.sharer()
 	s.dev = device.New(c)
@@ -144,7 +147,7 @@ func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) d
 	return device.Config{
 		Build: version, Replace: b.replace(), GPU: gpu, Settings: o.settings,
 		Generation: b.generation(), Log: log, Sequence: b.sequence(), Remains: b.remains,
-		Notes: b.notes, Suspended: b.suspended(), Ordered: b.ordered(),
+		Notes: b.notes, Suspended: b.suspended(), Ordered: b.ordered(), InFile: b.inFile(),
 	}
 }
 

@@ -33,8 +33,9 @@ const resumeText = `Moves the device memory of a suspended VM in again, and has 
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
 changed, and nothing is lost: the VM stays suspended.
 
-With --from, workers are made from FILE, to which the VM was suspended last. FILE stays, and is of
-no use any more.`
+With --from, workers are made from FILE, to which the VM was suspended last, by this device process
+or by another. FILE stays, and is of no use any more, except to a snapshot that QEMU took of the VM
+meanwhile.`
 
 func suspendCommand() *cobra.Command {
 	c, path := changeCommand("suspend", "move a VM's device memory out, to the host's memory",

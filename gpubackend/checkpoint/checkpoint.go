@@ -166,6 +166,9 @@ func (f *File) check() error {
 	return nil
 }
 
+// Room is how long a state may be.
+func (f *File) Room() uint32 { return f.room }
+
 // at is where a slot is.
 func (f *File) at(slot int) int64 { return align + int64(slot)*stride(f.room) }
 

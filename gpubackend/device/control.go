@@ -63,6 +63,7 @@ func (d *Device) requests() control.Device {
 // greet says that our driver has greeted.
 func (d *Device) greet() {
 	d.channels.Greet()
+	d.tellUnused()
 	if d.config.Greeted != nil {
 		d.config.Greeted()
 	}

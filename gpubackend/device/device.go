@@ -69,6 +69,10 @@ type Config struct {
 	// Suspended says that the VM was so when that ended, and Ordered that an arbiter had ordered
 	// it.
 	Suspended, Ordered bool
+	// InFile says in which file the VM's programs were when that ended (package saving); nil: in
+	// none. From is the file of which it goes on by itself, if it is that one; nil: none.
+	InFile []byte
+	From   *saving.File
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer settings.Sharer
 	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
@@ -130,6 +134,7 @@ type Device struct {
 	control    *control.Queue // guarded by mu, as is what follows
 	late       *control.Late  // of the control queue that was stopped last
 	generation uint32         // tells this device from an earlier one
+	fromOnce   sync.Once      // for Config.From
 }
 
 // NumQueues implements vhostuser.Device.
@@ -171,6 +176,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	if err := d.channels.Start(index-1, q); err != nil {
 		return fmt.Errorf("start queue %d: %w", index, err)
 	}
+	d.resumeByItself()
 	return nil
 }
 

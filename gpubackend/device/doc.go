@@ -42,7 +42,8 @@
 //	                   takenover.go (those of the device process before: package takeover)
 //	what they share    packages objects and exports
 //	memory             packages ram, accounts and suspend
-//	to a file          state.go (package savedstate: for migration) package saving
+//	to a file          state.go (package savedstate: for migration) infile.go (in
+//	                   another process) package saving
 //	sharing the GPU    place.go (package place)
 //	operators          stats.go (package admin) set.go (package settings)
 package device

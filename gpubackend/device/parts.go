@@ -75,6 +75,7 @@ func (d *Device) joinSettings(starts *pace.Pace) {
 
 // joinMemory makes what knows of device memory, and moves it.
 func (d *Device) joinMemory() {
+	c := &d.config
 	d.accounts = newAccounts(&d.config, d.crew.guard, func() uint64 {
 		return d.Counters()[handover.GPUTime]
 	})
@@ -87,7 +88,7 @@ func (d *Device) joinMemory() {
 		},
 		Room: func() (uint64, error) { return d.config.HostMemory() },
 		Note: func(suspended bool) {
-			d.config.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
+			c.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
 		},
 		Stays: d.accounts.Sum,
 	})
@@ -104,6 +105,9 @@ func (d *Device) joinMemory() {
 		},
 		Arrive: func(p *saving.Program, from saving.Source) (saving.Worker, error) {
 			return d.opening.Arrive(p, from)
+		},
+		Noted: func() {
+			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.inFile() })
 		},
 		Resumed: func(channel int) { d.channels.Reclaim(channel) }, // if its worker is gone already
 	})

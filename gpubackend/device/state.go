@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -27,8 +28,11 @@ func (d *Device) SaveState(w io.Writer) error {
 	if _, err := w.Write(s.Encode()); err != nil {
 		return fmt.Errorf("save: %w", err)
 	}
-	if s.Programs == 0 {
+	switch s.Programs {
+	case savedstate.None:
 		return nil
+	case savedstate.InFile:
+		return d.saveInFile(w)
 	}
 	buffered := bufio.NewWriterSize(w, streamBuffer)
 	if err := d.saving.Copy(buffered); err != nil {
@@ -76,8 +80,11 @@ func (d *Device) state() *savedstate.State {
 	if d.channels.Greeted() {
 		s.Greeted = 1
 	}
-	if d.serves() {
-		s.Programs = 1
+	switch {
+	case d.serves():
+		s.Programs = savedstate.InStream
+	case d.saving.InFile() != nil:
+		s.Programs = savedstate.InFile
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,9 +101,7 @@ func (d *Device) LoadState(r io.Reader) error {
 	if err := d.suits(s); err != nil {
 		return err
 	}
-	if s.Programs == 0 {
-		d.forget()
-	} else if err := d.takePrograms(bufio.NewReaderSize(r, streamBuffer)); err != nil {
+	if err := d.takeWhatFollows(s, r); err != nil {
 		return err
 	}
 	d.follow(s)
@@ -104,6 +109,24 @@ func (d *Device) LoadState(r io.Reader) error {
 		d.config.Greeted()
 	}
 	return nil
+}
+
+// takeWhatFollows takes the programs of a state, in place of those that there are.
+func (d *Device) takeWhatFollows(s *savedstate.State, r io.Reader) error {
+	switch s.Programs {
+	case savedstate.None:
+		d.forget()
+		d.tellUnused()
+		return nil
+	case savedstate.InFile:
+		b, err := savedstate.ReadFile(r, saving.MaxInFile)
+		if err != nil {
+			return err
+		}
+		return d.takeInFile(b)
+	}
+	defer d.tellUnused()
+	return d.takePrograms(bufio.NewReaderSize(r, streamBuffer))
 }
 
 // follow goes on where the device of a state stopped.
@@ -140,7 +163,7 @@ func (d *Device) suits(s *savedstate.State) error {
 	switch {
 	case d.control != nil:
 		return fmt.Errorf("%w: this device serves a VM already", savedstate.ErrState)
-	case s.Programs != 0 && d.suspension.State() != suspend.Running:
+	case s.Programs == savedstate.InStream && d.suspension.State() != suspend.Running:
 		return fmt.Errorf("%w: this device is suspended: resume it first", savedstate.ErrState)
 	}
 	return s.Suits(here)

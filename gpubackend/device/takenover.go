@@ -16,6 +16,7 @@ import (
 
 // takeOver goes on with what the device process before this one left, before there is a front end.
 func (d *Device) takeOver(left takeover.Left) {
+	d.takeOverFile(&left)
 	d.suspension.TakeOver(d.config.Suspended, len(left.Workers))
 	d.config.Notes.TakeObjects(d.exports, d.log)
 	d.opening.TakeOver(left.Workers)

@@ -9,7 +9,9 @@
 // They are in a checkpoint, little-endian: u32 version (2), u32 generation, u32 sequence of the
 // settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), u32 version of the
 // protocol with the guest's driver, then a line "KEY=VALUE\n" for each setting that was changed
-// while the VM ran. Version 1 had neither flags nor protocol.
+// while the VM ran. Version 1 had neither flags nor protocol. Version 3, which is written of a VM
+// that is suspended to a file, has before the lines u32 how many bytes follow that say which file,
+// and those.
 //
 // # Trust
 //
@@ -88,8 +90,11 @@ var ErrFacts = errors.New("bad facts of a process before this one")
 
 const (
 	version     = 2
+	withFile    = 3 // of a VM whose programs are in a file
 	headBytes   = 20
-	flagsAt     = 12 // where the head of version 1 ended
+	fileBytes   = 4        // before what is said of the file
+	maxFile     = 64 << 10 // of that
+	flagsAt     = 12       // where the head of version 1 ended
 	protocolAt  = 16
 	maxText     = 32 << 10
 	maxSettings = 256
@@ -102,6 +107,7 @@ type Facts struct {
 	Suspended  bool     // the VM is
 	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
 	Protocol   uint32   // version of that with the driver; 0: that wasn't noted
+	InFile     []byte   // in which file the VM's programs are, for its reader; nil: in none
 	Settings   []string // KEY=VALUE, that were changed
 }
 
@@ -163,12 +169,22 @@ func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
 		r.Close()
 		return nil, nil, fmt.Errorf("take over from the process before: %w", err)
 	}
+	if r.file.Room() < room {
+		err = r.replace()
+	}
+	if err != nil {
+		r.Close()
+		return nil, nil, err
+	}
 	f := r.facts
 	return r, &f, nil
 }
 
+// room is how long facts may be.
+const room = headBytes + fileBytes + maxFile + maxText
+
 func (r *Remains) create() (err error) {
-	if r.file, err = checkpoint.Create(headBytes + maxText); err != nil {
+	if r.file, err = checkpoint.Create(room); err != nil {
 		return err
 	}
 	r.facts.Protocol = wire.Version
@@ -178,9 +194,31 @@ func (r *Remains) create() (err error) {
 	return r.store.KeepOwn(uint32(facts), r.file.FD())
 }
 
+// replace puts a checkpoint in place of one of an earlier version, which has room for less.
+func (r *Remains) replace() error {
+	before := r.file
+	defer before.Close()
+	file, err := checkpoint.Create(room)
+	if err != nil {
+		return err
+	}
+	r.file = file
+	if err := file.Write(r.facts.append(nil)); err != nil {
+		return err
+	}
+	return r.store.KeepOwn(uint32(facts), file.FD())
+}
+
 func (f *Facts) append(b []byte) []byte {
-	for _, v := range []uint32{version, f.Generation, f.Sequence, f.flags(), f.Protocol} {
+	v := uint32(version)
+	if f.InFile != nil {
+		v = withFile
+	}
+	for _, v := range []uint32{v, f.Generation, f.Sequence, f.flags(), f.Protocol} {
 		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	if f.InFile != nil {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(f.InFile))), f.InFile...)
 	}
 	for _, s := range f.Settings {
 		b = append(append(b, s...), '\n')
@@ -190,17 +228,14 @@ func (f *Facts) append(b []byte) []byte {
 
 // parse is the inverse, for facts that may be any bytes.
 func (f *Facts) parse(b []byte) error {
-	head := headBytes
-	if len(b) >= flagsAt && binary.LittleEndian.Uint32(b) == 1 {
-		head = flagsAt
-	}
-	if len(b) < head || len(b) > head+maxText ||
-		head == headBytes && binary.LittleEndian.Uint32(b) != version {
+	head, file, ok := headOf(b)
+	if !ok || len(b)-head > maxText {
 		return fmt.Errorf("%w: %d bytes, or not of version %d", ErrFacts, len(b), version)
 	}
+	f.InFile = file
 	f.Generation = binary.LittleEndian.Uint32(b[4:])
 	f.Sequence = binary.LittleEndian.Uint32(b[8:])
-	if head == headBytes {
+	if head >= headBytes {
 		flags := binary.LittleEndian.Uint32(b[flagsAt:])
 		if flags&^(flagSuspended|flagOrdered) != 0 {
 			return fmt.Errorf("%w: flags %#x", ErrFacts, flags)
@@ -217,6 +252,30 @@ func (f *Facts) parse(b []byte) error {
 	}
 	f.Settings = strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	return nil
+}
+
+// headOf is how much comes before the settings, and of that what is said of a file; false: these
+// are no facts.
+func headOf(b []byte) (head int, file []byte, ok bool) {
+	if len(b) < flagsAt {
+		return 0, nil, false
+	}
+	v := binary.LittleEndian.Uint32(b)
+	switch {
+	case v == 1:
+		return flagsAt, nil, true
+	case v == version && len(b) >= headBytes:
+		return headBytes, nil, true
+	case v != withFile || len(b) < headBytes+fileBytes:
+		return 0, nil, false
+	}
+	head = headBytes + fileBytes
+	n := binary.LittleEndian.Uint32(b[headBytes:])
+	if n == 0 || n > maxFile || int(n) > len(b)-head {
+		return 0, nil, false
+	}
+	file = append(file, b[head:head+int(n)]...)
+	return head + int(n), file, true
 }
 
 // Note changes the facts. What can't be noted is an error of Err's.

@@ -73,8 +73,10 @@ func TestBadFacts(t *testing.T) {
 	t.Parallel()
 	good := string((&Facts{Generation: 1, Sequence: 2, Settings: []string{"a=1"}}).append(nil))
 	for what, state := range map[string]string{
-		"nothing": "", "short": good[:19], "version 3": "\x03" + good[1:],
-		"no version": "\x00" + good[1:], "short of version 1": "\x01" + good[1:11],
+		"nothing": "", "short": good[:19], "version 4": "\x04" + good[1:],
+		"no file":         "\x03" + good[1:20] + "\x00\x00\x00\x00" + good[20:],
+		"short of a file": "\x03" + good[1:20] + "\x05\x00\x00\x00" + good[20:],
+		"no version":      "\x00" + good[1:], "short of version 1": "\x01" + good[1:11],
 		"flags":          good[:12] + "\x04" + good[13:],
 		"no end of line": good + "b=2", "too long": good + strings.Repeat("x", maxText) + "\n",
 		"too many": good + strings.Repeat("a\n", maxSettings),
@@ -130,6 +132,11 @@ func TestFactsOfVersion1(t *testing.T) {
 	var is Facts
 	if err := is.parse(b); err != nil || !reflect.DeepEqual(is, want) {
 		t.Errorf("%+v, %v", is, err)
+	}
+	inFile := want
+	inFile.InFile, is = []byte("=\n"), Facts{}
+	if err := is.parse(inFile.append(nil)); err != nil || !reflect.DeepEqual(is, inFile) {
+		t.Errorf("of a VM in a file: %+v, %v", is, err)
 	}
 	old := append(append([]byte{1}, b[1:12]...), b[20:]...)
 	want.Suspended, want.Protocol, is = false, 0, Facts{}

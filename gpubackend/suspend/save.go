@@ -66,6 +66,18 @@ func (s *Suspension) Load(
 	}, tell)
 }
 
+// TakeFile has a VM be suspended to a file: as another process did with it, or because its front
+// end has put it back to such a state. It has no workers whose memory is out.
+func (s *Suspension) TakeFile() error {
+	if err := s.machine.take(); err != nil {
+		return err
+	}
+	s.held.Store(true)
+	s.saved.Store(true)
+	s.tellNote(true)
+	return nil
+}
+
 // Drained says whether a worker is one that was drained and moved its memory out, and how much. One
 // that started since has nothing to save.
 func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {

@@ -91,6 +91,17 @@ func (m *Machine) strand() {
 	}
 }
 
+// take makes a VM to which no change is made one that is suspended.
+func (m *Machine) take() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := m.now(); now != Running && now != Suspended {
+		return fmt.Errorf("the VM is %s: %w", now, ErrState)
+	}
+	m.state = Suspended
+	return nil
+}
+
 // End ends a change: in what follows it, or, if it failed, in what was before.
 func (m *Machine) End(done bool) {
 	m.mu.Lock()

@@ -57,3 +57,20 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// TestTakeFile: a VM that stands still can be one that is in a file, and one that is changed can't.
+func TestTakeFile(t *testing.T) {
+	for state, can := range map[State]bool{
+		Running: true, Suspended: true, Suspending: false, Resuming: false,
+	} {
+		noted := false
+		s := New(Config{Note: func(suspended bool) { noted = suspended }})
+		s.machine.state = state
+		err := s.TakeFile()
+		if x := s.Status(); can && (err != nil || !noted || !s.Held() ||
+			x.State != Suspended || !x.Saved) || !can && (!errors.Is(err, ErrState) ||
+			noted || s.Held() || x.State != state || x.Saved) {
+			t.Errorf("%s: %v, %+v", state, err, x)
+		}
+	}
+}

@@ -51,7 +51,6 @@ import (
 // on where the queue is.
 type Saved interface {
 	Has(channel int) bool
-	Name(channel int) string // of its program, as it is told of; "": none is in the file
 	// Forget is told that a channel's driver is gone, or begins anew.
 	Forget(channel int)
 }
@@ -185,6 +184,31 @@ func (t *Table) Counters() handover.Counters {
 	return sum
 }
 
+// Standing is where the queue of a channel without a worker stands: its next avail index, and what
+// the worker that is gone has left in flight.
+func (t *Table) Standing(index int) (base uint16, held []uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	q := t.list[index].queue
+	return q.Base(), slices.Clone(q.Held())
+}
+
+// Comes says where the queue of a channel without a worker stood elsewhere, before it starts here.
+func (t *Table) Comes(index int, base uint16, held []uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list[index].queue.Comes(base, held)
+}
+
+// FiledRun says whether all queues run of programs that are in a file.
+func (t *Table) FiledRun() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !slices.ContainsFunc(t.list, func(c *channel) bool {
+		return !c.queue.Runs() && t.config.Saved.Has(c.index)
+	})
+}
+
 // Stays says what keeps the program of a channel from being saved, or moved.
 func (t *Table) Stays() error {
 	t.mu.Lock()
@@ -208,9 +232,6 @@ func (t *Table) stays(c *channel) error {
 		}
 	case c.cold != nil:
 		return fmt.Errorf("%v begins just now to use the GPU", c.cold)
-	case t.config.Saved.Has(c.index):
-		return fmt.Errorf("%s is in a file: resume the VM from it first",
-			t.config.Saved.Name(c.index))
 	case c.owed:
 		return errors.New("a mover that was killed does not end")
 	}

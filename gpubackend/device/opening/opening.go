@@ -173,6 +173,10 @@ func (o *Opening) Resume(
 		}
 		return free(l)
 	}
+	o.awaitQueue(p.Channel, nil) // which the front end may be about to start, as that of another
+	if !o.Left(nil) {            // the program's worker may be among them
+		return nil, errLeft
+	}
 	o.Starts.Take()
 	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, may: may,
 		Program: workers.Program{PID: p.PID, Name: p.Name}})

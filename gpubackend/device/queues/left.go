@@ -53,6 +53,10 @@ func (q *Queue) takeLeft(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 
 // takeState opens what a worker of the process before this one noted; nil: nothing.
 func (q *Queue) takeState() *handover.State {
+	if noted := q.noted; noted != nil {
+		q.noted = nil
+		return noted
+	}
 	fd, ok := q.remains.Take(remains.State(q.index))
 	if !ok {
 		return nil
@@ -72,6 +76,10 @@ func (q *Queue) DropLeft() {
 			unix.Close(fd)
 		}
 		q.remains.Drop(p)
+	}
+	if q.noted != nil {
+		q.noted.Close()
+		q.noted = nil
 	}
 	_ = q.record.Close()
 	q.record = nil

@@ -60,6 +60,7 @@ type Queue struct {
 	record  *inflight.Region // of heads that are to go back; nil: there is none
 	unsure  bool             // a worker that is gone may have returned heads without an interrupt
 	known   bool             // where it stands, though the front end says where it once began
+	noted   *handover.State  // by a worker of the process before this one that is to end; nil: none
 	given   *given           // a head that may be the driver's already; nil: there is none
 }
 
@@ -78,7 +79,7 @@ func (q *Queue) Start(c vhostuser.QueueConfig) (moved bool, err error) {
 		return false, err
 	}
 	if q.known = q.known && c.Resumed; !q.known {
-		moved, q.base = q.base != c.Base, c.Base
+		moved, q.base = q.base != c.Base && !c.Resumed, c.Base
 	}
 	q.lease = l
 	close(q.started)
@@ -135,6 +136,14 @@ func (q *Queue) Message(kind handover.Kind, inFlight []uint16) (*handover.Messag
 // Held are the heads that a worker which is gone has left in flight.
 func (q *Queue) Held() []uint16 { return q.held }
 
+// Comes says where the queue stood in another process, with what heads in flight, before it starts
+// here.
+func (q *Queue) Comes(base uint16, held []uint16) {
+	q.Forget()
+	q.DropLeft()
+	q.base, q.held = base, held
+}
+
 // Lend is called before a worker gets the queue, with what it will note of it.
 func (q *Queue) Lend(state *handover.State) {
 	state.SetBase(q.base)
@@ -144,6 +153,10 @@ func (q *Queue) Lend(state *handover.State) {
 // TakenOver is told of a worker of the process before this one that has the queue, and of what it
 // notes.
 func (q *Queue) TakenOver(state *handover.State) { q.base, q.known = state.Base(), true }
+
+// LeftBy is told what a worker of the process before this one has noted of the queue, which is to
+// end and takes nothing more of it. It owns that.
+func (q *Queue) LeftBy(state *handover.State) { q.noted = state }
 
 // Leave takes the queue from a worker that is gone, as far as it noted where it was.
 func (q *Queue) Leave(state *handover.State, mem *guestmem.Memory) {

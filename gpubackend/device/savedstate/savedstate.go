@@ -2,7 +2,8 @@
 
 // Package savedstate is what a VM takes along when it is saved or migrated, beside its programs:
 // what its driver was told when it greeted the device, and is going to rely on. The record of its
-// programs follows, if it has any (package savedvm).
+// programs follows, if it has any (package savedvm), or if they are in a file what must be known of
+// that: u32 how many bytes it is, those, and their CRC-32.
 //
 // # Who may lie
 //
@@ -28,9 +29,16 @@ type State struct {
 	ArenaBytes uint32
 	Sequence   uint32 // of the settings
 	Greeted    uint32 // there is a driver
-	Programs   uint32 // 1: the record of its programs follows; 0: nothing does
+	Programs   uint32 // what follows
 	Sum        uint32 // CRC-32 of all before it
 }
+
+// What follows a state.
+const (
+	None     = 0 // nothing: there are no programs
+	InStream = 1 // the record of the programs
+	InFile   = 2 // what must be known of the file that the programs are in
+)
 
 var magic = [8]byte{'p', 'a', 'r', 'a', 'c', 'u', 'd', 'a'}
 
@@ -74,15 +82,43 @@ func Read(r io.Reader) (*State, error) {
 			ErrState, s.Format, format)
 	case s.Sum != crc32.ChecksumIEEE(b[:Bytes-4]):
 		return nil, fmt.Errorf("%w is damaged: its checksum is wrong", ErrState)
-	case s.Programs > 1 || s.Programs > s.Greeted:
+	case s.Programs > InFile || s.Programs != None && s.Greeted == 0:
 		return nil, fmt.Errorf("%w has programs of which this version doesn't know", ErrState)
 	}
-	if s.Programs == 0 {
+	if s.Programs == None {
 		if err := End(r); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
+}
+
+// EncodeFile is what must be known of a file as it follows a state.
+func EncodeFile(b []byte) []byte {
+	out := append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
+	return binary.LittleEndian.AppendUint32(out, crc32.ChecksumIEEE(b))
+}
+
+// ReadFile is the reverse. It reads no more than most bytes, and nothing may be behind them.
+func ReadFile(r io.Reader, most uint32) ([]byte, error) {
+	var n [4]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	}
+	size := binary.LittleEndian.Uint32(n[:])
+	if size > most {
+		return nil, fmt.Errorf("%w says %d bytes of a file", ErrState, size)
+	}
+	b, err := io.ReadAll(io.LimitReader(r, int64(size)+4))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrState, err)
+	case len(b) != int(size)+4:
+		return nil, fmt.Errorf("%w is cut short", ErrState)
+	case crc32.ChecksumIEEE(b[:size]) != binary.LittleEndian.Uint32(b[size:]):
+		return nil, fmt.Errorf("%w is damaged: a checksum is wrong", ErrState)
+	}
+	return b[:size], End(r)
 }
 
 // End says what is wrong with a stream that should have ended.

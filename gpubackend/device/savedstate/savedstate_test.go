@@ -47,7 +47,7 @@ func TestProgramsFollow(t *testing.T) {
 		t.Error(err)
 	}
 	for _, change := range []func(s *State){
-		func(s *State) { s.Programs = 2 },
+		func(s *State) { s.Programs = InFile + 1 },
 		func(s *State) { s.Greeted = 0 }, // who would they be of?
 	} {
 		s := *with
@@ -97,4 +97,28 @@ func FuzzState(f *testing.F) {
 			t.Errorf("% x reads as %+v", b, s)
 		}
 	})
+}
+
+// TestInFile: what is said of a file is read as a whole, with nothing behind it.
+func TestInFile(t *testing.T) {
+	good := EncodeFile([]byte("file"))
+	if b, err := ReadFile(bytes.NewReader(good), 4); err != nil || string(b) != "file" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	for n := range good {
+		if _, err := ReadFile(bytes.NewReader(good[:n]), 4); !errors.Is(err, ErrState) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		bad := bytes.Clone(good)
+		bad[n] ^= 1
+		if _, err := ReadFile(bytes.NewReader(bad), 4); !errors.Is(err, ErrState) {
+			t.Errorf("byte %d is another: %v", n, err)
+		}
+	}
+	if _, err := ReadFile(bytes.NewReader(append(good, 0)), 4); !errors.Is(err, ErrState) {
+		t.Error("a byte too many was taken")
+	}
+	if _, err := ReadFile(bytes.NewReader(good), 3); !errors.Is(err, ErrState) {
+		t.Error("more was taken than is allowed")
+	}
 }

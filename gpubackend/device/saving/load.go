@@ -3,10 +3,8 @@
 package saving
 
 import (
-	"bufio"
 	"errors"
 	"io"
-	"math"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
@@ -21,13 +19,10 @@ type begun struct {
 
 // load makes workers from a file, and says how much device memory they have.
 func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
-	all := func() io.Reader {
-		return bufio.NewReaderSize(io.NewSectionReader(f, 0, math.MaxInt64), 1<<20)
-	}
-	if err := s.check(all()); err != nil {
+	if err := s.check(f); err != nil {
 		return 0, err
 	}
-	list, err := s.begin(all())
+	list, err := s.begin(all(f))
 	if err != nil {
 		end(list)
 		return 0, err
@@ -36,6 +31,7 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 		bytes += x.bytes
 		s.resumed(x.Program)
 	}
+	s.noted() // before any goes on: from then on the file is too old
 	return bytes, nil
 }
 
@@ -49,12 +45,9 @@ func end(list []*begun) {
 }
 
 // check says why a file can't be taken up, before anything is done.
-func (s *Saving) check(f io.Reader) error {
-	summary, err := savedvm.Check(f)
+func (s *Saving) check(f io.ReaderAt) error {
+	summary, err := checkFile(f, s.config.GPU, s.config.Build)
 	if err != nil {
-		return err
-	}
-	if err := summary.Header.Suits(s.header()); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -30,13 +30,21 @@ func (s *Saving) save(f io.Writer, keep func() error) error {
 	}
 	s.mu.Lock()
 	s.sum = sum
+	for _, x := range list {
+		s.ending = append(s.ending, x.Program)
+	}
 	s.mu.Unlock()
+	s.noted() // a process that goes on from here ends those that haven't ended
 	for _, x := range list {
 		s.config.Leave(x.served, func() { s.add(x.Program) })
 	}
 	for _, x := range list {
 		x.served.Worker.End()
 	}
+	s.mu.Lock()
+	s.ending = nil
+	s.mu.Unlock()
+	s.noted()
 	return nil
 }
 

@@ -11,13 +11,17 @@
 //
 // A Saving knows which programs are in the file, by their channels; all else of a channel is the
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
-// when it calls Saved, Has, Name and Forget. What Config has is called without that lock.
+// when it calls Saved, Has, InFile and Forget. What Config has is called without that lock.
 //
 //	Save  package suspend moves device memory out; each worker writes its program to a socket, and
 //	      package savedvm what they write to the file; when the file is kept the workers end, and
 //	      their programs are in the file (Leave)
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
+//
+// Another device process can take the file up when it has taken the VM over (TakeUp): the next one
+// behind the same front end, or the one to which that has moved the VM. What it must know beside
+// the file is InFile.
 //
 // A VM that is saved or migrated by its front end goes through a stream, while its queues are
 // stopped. It can be read only once, and no process could keep all of it:
@@ -39,7 +43,7 @@
 // # Files
 //
 // saving.go (which programs are saved), save.go (to a file or a stream), load.go (from a file),
-// arrive.go (from a stream).
+// infile.go (what other processes need to know of a file), arrive.go (from a stream).
 package saving
 
 import (
@@ -104,6 +108,9 @@ type Config struct {
 	Arrive func(p *Program, from Source) (Worker, error)
 	// Resumed is told that a channel's program isn't saved any more, but begins again.
 	Resumed func(channel int)
+	// Noted is called when InFile says something else than before; nil: nobody wants to know. The
+	// lock of the channels may be held.
+	Noted func()
 	// Run runs a part on a goroutine of its own.
 	Run func(part string, f func())
 }
@@ -127,6 +134,8 @@ type Saving struct {
 	mu    sync.Mutex
 	sum   uint32           // of the file, 0 before there was one; guarded by mu, as is what follows
 	saved map[int]*Program // by channel
+	// programs that are in the file that was just kept, and whose workers are to end
+	ending []*Program
 }
 
 // New is for a VM of which nothing is saved.
@@ -142,14 +151,6 @@ func (s *Saving) Saved(channel int) *Program {
 // Has says whether a channel's program is saved.
 func (s *Saving) Has(channel int) bool { return s.Saved(channel) != nil }
 
-// Name is a channel's saved program as it is told of; "": it has none.
-func (s *Saving) Name(channel int) string {
-	if p := s.Saved(channel); p != nil {
-		return p.String()
-	}
-	return ""
-}
-
 // Forget is told that a channel's driver is gone, or begins anew.
 func (s *Saving) Forget(channel int) {
 	s.mu.Lock()
@@ -157,6 +158,9 @@ func (s *Saving) Forget(channel int) {
 	delete(s.saved, channel)
 	none := len(s.saved) == 0
 	s.mu.Unlock()
+	if had {
+		s.noted()
+	}
 	if had && none {
 		s.config.Suspension.Lost()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
@@ -48,7 +49,7 @@ type Memory struct {
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
 	shares      map[[2]int]int        // how often a GPU was given another's memory
-	restoring   []*devmem.Restoring   // the heaps, while they are made what others were
+	restoring   *layout.Restoring     // the heaps, while they are made what others were
 }
 
 // New returns the memory of a device that isn't open: there is none.

@@ -3,94 +3,28 @@
 package memory
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 )
-
-// A layout is saved as how many GPUs there are, and for each how many bytes its heap takes, and
-// those (package devmem); numbers are little-endian and of 64 bits. Memory that the mover has is
-// left out: another one will get other memory.
-
-// errLayout is wrapped by all errors that say what is wrong with a saved layout.
-var errLayout = errors.New("the layout of device memory")
-
-// staged says what is left out.
-func staged(k ledger.Kind) bool { return k == ledger.Staging }
 
 // SaveLayout implements gpubackend.Driver.
 func (m *Memory) SaveLayout(to io.Writer) error {
 	m.Reclaim()
-	heaps := m.space.Heaps()
-	list := binary.LittleEndian.AppendUint64(nil, uint64(len(heaps)))
-	for _, h := range heaps {
-		var b bytes.Buffer
-		if err := h.Save(&b, staged); err != nil {
-			return err
-		}
-		list = binary.LittleEndian.AppendUint64(list, uint64(b.Len()))
-		list = append(list, b.Bytes()...)
-	}
-	if _, err := to.Write(list); err != nil {
-		return fmt.Errorf("save %w: %w", errLayout, err)
-	}
-	return nil
+	return layout.Save(m.space.Heaps(), to)
 }
 
 // RestoreLayout implements gpubackend.Driver.
-func (m *Memory) RestoreLayout(from io.Reader) error {
-	n, err := number(from)
-	switch {
-	case err != nil:
-		return err
-	case m.restoring != nil || n != uint64(len(m.space.Heaps())):
-		return fmt.Errorf("%w is for %d GPUs, not %d", errLayout, n, len(m.space.Heaps()))
-	}
-	for _, h := range m.space.Heaps() {
-		if n, err = number(from); err != nil {
-			return err
-		}
-		if err := m.restoreHeap(h, io.LimitReader(from, int64(min(n, 1<<40)))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// restoreHeap makes a heap what was saved, and puts memory behind its addresses.
-func (m *Memory) restoreHeap(h *devmem.Heap, from io.Reader) error {
-	r, err := devmem.Restore(h, from)
-	if err != nil {
-		return err
-	}
-	m.restoring = append(m.restoring, r)
-	var addrs []uint64
-	for _, s := range r.Segments() {
-		addrs = append(addrs, s.Address)
-	}
-	return devmem.ReturnAll(m.space.HeapOf, addrs)
-}
-
-func number(from io.Reader) (uint64, error) {
-	var b [8]byte
-	if _, err := io.ReadFull(from, b[:]); err != nil {
-		return 0, fmt.Errorf("read %w: %w", errLayout, err)
-	}
-	return binary.LittleEndian.Uint64(b[:]), nil
+func (m *Memory) RestoreLayout(from io.Reader) (err error) {
+	m.restoring, err = layout.Restore(m.space.Heaps(), m.space.HeapOf, from)
+	return err
 }
 
 // LayoutRestored implements gpubackend.Driver.
 func (m *Memory) LayoutRestored() error {
-	for _, r := range m.restoring {
-		if err := r.Done(); err != nil {
-			return err
-		}
+	if err := m.restoring.Done(); err != nil {
+		return err
 	}
 	m.restoring = nil
 	return nil
@@ -115,14 +49,7 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 }
 
 // PlaceNext says where the next allocation is that is made while the layout is restored.
-func (m *Memory) PlaceNext(addr uint64) error {
-	for i, h := range m.space.Heaps() {
-		if h == m.space.HeapOf(addr) && i < len(m.restoring) && m.space.InWindow(addr) {
-			return m.restoring[i].Next(addr)
-		}
-	}
-	return fmt.Errorf("%w has nothing at %#x", errLayout, addr)
-}
+func (m *Memory) PlaceNext(addr uint64) error { return m.restoring.Next(addr) }
 
 // Strange is how many allocations there are that aren't of MemAlloc, the mover's or so many others.
 func (m *Memory) Strange(others int) int {
@@ -131,7 +58,7 @@ func (m *Memory) Strange(others int) int {
 	for _, h := range m.space.Heaps() {
 		all += h.Len()
 		for _, s := range h.Segments() {
-			if staged(s.Kind) {
+			if layout.LeftOut(s.Kind) {
 				all--
 			}
 		}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/virtqueue"
+)
+
+// InFile is what another device process needs to know of a VM that was suspended to a file: the
+// next one behind the same front end, or the one to which that has moved the VM.
+type InFile struct {
+	Sum      uint32 // by which the file is known
+	Programs []Filed
+}
+
+// Filed is a program that is in the file.
+type Filed struct {
+	Channel int
+	PID     int32
+	Name    string
+	Number  int    // among those in the file
+	Bytes   uint64 // of device memory
+	// Base and Held are where its queue stands, if the VM moves: its next avail index, and the
+	// heads that its worker has left in flight.
+	Base uint16   `json:",omitempty"`
+	Held []uint16 `json:",omitempty"`
+}
+
+// MaxInFile bounds an InFile as it is written.
+const MaxInFile = 8 << 20
+
+// ErrInFile is wrapped by all errors that say what is wrong with one.
+var ErrInFile = errors.New("what is known of the file with the VM's programs")
+
+// Encode is the reverse of DecodeInFile.
+func (f *InFile) Encode() []byte {
+	b, _ := json.Marshal(f) // nothing in it can fail
+	return b
+}
+
+// DecodeInFile reads what another process wrote, for a VM with so many channels.
+func DecodeInFile(b []byte, channels int) (*InFile, error) {
+	f := &InFile{}
+	if err := json.Unmarshal(b, f); err != nil {
+		return nil, fmt.Errorf("read %w: %w", ErrInFile, err)
+	}
+	if len(f.Programs) == 0 {
+		return nil, fmt.Errorf("%w: it has none", ErrInFile)
+	}
+	var at, numbers []int
+	for i := range f.Programs {
+		p := &f.Programs[i]
+		large := slices.ContainsFunc(p.Held,
+			func(h uint16) bool { return int(h) >= virtqueue.MaxSize })
+		if p.Channel < 0 || p.Channel >= channels || p.Number < 0 ||
+			slices.Contains(at, p.Channel) || slices.Contains(numbers, p.Number) ||
+			len(p.Name) > maxName || len(p.Held) > virtqueue.MaxSize || large {
+			return nil, fmt.Errorf("%w: no program can be as %d in channel %d is said to be",
+				ErrInFile, p.Number, p.Channel)
+		}
+		at, numbers = append(at, p.Channel), append(numbers, p.Number)
+	}
+	return f, nil
+}
+
+// InFile is the file that the VM's programs are in; nil: none is in any.
+func (s *Saving) InFile() *InFile {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := &InFile{Sum: s.sum}
+	add := func(p *Program) {
+		f.Programs = append(f.Programs, Filed{Channel: p.Channel, PID: p.PID, Name: p.Name,
+			Number: p.number, Bytes: p.bytes})
+	}
+	for _, p := range s.saved {
+		add(p)
+	}
+	for _, p := range s.ending {
+		if s.saved[p.Channel] == nil {
+			add(p)
+		}
+	}
+	if len(f.Programs) == 0 {
+		return nil
+	}
+	slices.SortFunc(f.Programs, func(a, b Filed) int { return a.Channel - b.Channel })
+	return f
+}
+
+// TakeUp has the VM be one whose programs are in a file, as another process said. It has none with
+// a worker.
+func (s *Saving) TakeUp(f *InFile) {
+	s.mu.Lock()
+	s.sum, s.saved = f.Sum, map[int]*Program{}
+	for _, x := range f.Programs {
+		s.saved[x.Channel] = &Program{Channel: x.Channel, PID: x.PID, Name: x.Name,
+			number: x.Number, bytes: x.Bytes}
+	}
+	s.mu.Unlock()
+	s.noted()
+}
+
+// noted has what InFile says noted for the process after this one.
+func (s *Saving) noted() {
+	if s.config.Noted != nil {
+		s.config.Noted()
+	}
+}
+
+// File is one that a VM may go on from. It was whole when it was opened.
+type File struct {
+	From io.ReaderAt
+	Sum  uint32
+}
+
+// OpenFile reads a file, and says why no VM with a GPU of that kind and this version can go on from
+// it.
+func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
+	summary, err := checkFile(from, gpu, build)
+	if err != nil {
+		return nil, err
+	}
+	return &File{from, summary.Sum}, nil
+}
+
+func checkFile(from io.ReaderAt, gpu, build string) (record.Summary, error) {
+	summary, err := savedvm.Check(all(from))
+	if err == nil {
+		err = summary.Header.Suits(record.Header{GPU: gpu, Version: build})
+	}
+	return summary, err
+}
+
+// all reads a file from its beginning.
+func all(from io.ReaderAt) io.Reader {
+	return bufio.NewReaderSize(io.NewSectionReader(from, 0, math.MaxInt64), 1<<20)
+}
