@@ -15,13 +15,13 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress stress-device migrations test \
+	stress stress-device migrations test nightly unit-long \
 	demo install host-package walk-host-package walk-operator guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
-	unit-go unit-cover unit-driver unit-library system-programs system-wakeups system-vm FORCE
+	unit-go unit-driver unit-library system-programs system-hostile system-wakeups system-vm FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
@@ -103,20 +103,25 @@ lint: ## check formatting and correctness
 	scripts/lint-c
 	$(GO) run $(EDITORCONFIG) $(EDITORCONFIG_FLAGS)
 
-unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tests
+unit: unit-go fuzz-short unit-driver unit-library ## run the unit tests
 
 # Nothing runs beside anything else in these, as tests/plain_test.go checks: the race detector would
 # find nothing, ten times slower.
-PLAIN = gpubackend/managed gpubackend/turns
+PLAIN = gpubackend/managed gpubackend/residency gpubackend/turns
+# These look at the tree, and at processes that are built without the race detector: `system` runs
+# them.
+APART = tests tests/hostile
 
+# `lint` vets all. The race detector would keep each process for a second at its end.
+unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
-	$(GO) run $(GOTESTSUM) --format pkgname -- -short $(PLAIN:%=./%)
-	$(GO) run $(GOTESTSUM) --format pkgname -- -race -short \
-		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$))
+	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short $(PLAIN:%=./%)
+	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short \
+		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$) $(APART:%=-e /%$$))
 
-# Those whose tests take seconds.
-unit-cover:
-	scripts/cover vhostuser virtqueue
+unit-long: ## run the Go packages' tests, with those that -short leaves out (minutes)
+	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -timeout 60m \
+		$$($(GO) list ./... | grep -v $(APART:%=-e /%$$))
 
 count-hostile: ## print how many cases of attacks there are, by kind
 	$(GO) test -count 1 -v -run '^TestCasesAreCounted$$' ./tests/hostile
@@ -131,31 +136,41 @@ unit-library:
 	$(MAKE) -s -C guestdriver/libcuda test
 	$(MAKE) -s -C guestdriver/nvml/test
 
-system: system-programs system-wakeups system-vm ## run the whole-system tests, with QEMU and UML
+system: ## run the whole-system tests, with QEMU and UML
+system: system-programs system-hostile system-wakeups system-vm
 
-# With -C and no package named, its output comes while it runs. Two VMs at a time fit in 4 GiB.
+# VMs at a time: two fit in 4 GiB. They wait for each other's processors, and for their host's.
+VMS ?= $(shell awk -v most=$$(($(JOBS) + 1)) '/^MemTotal/ { n = int($$2 / 2500000) } \
+	END { print (n < 2 ? 2 : n > most ? most : n) }' /proc/meminfo)
+
+# With -C and no package named, its output comes while it runs.
 system-programs:
-	$(GO) test -C tests -count=1 -timeout 40m -parallel 2
+	$(GO) test -C tests -vet=off -count=1 -timeout $(or $(SYSTEM_TIMEOUT),40m) -parallel $(VMS)
 
+system-hostile:
+	PARACUDA=$(CURDIR)/bin/paracuda $(GO) test -vet=off -count=1 -timeout 25m ./tests/hostile
+
+# Without the race detector, with which unit-go runs it, other things come together.
 system-wakeups:
-	$(GO) test -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
+	PARACUDA_RACE_ROUNDS=20000 $(GO) test -vet=off -count=1 -timeout 25m -run TestNoWakeupIsLost \
+		./gpubackend/worker
 
 system-vm:
-	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu
+	$(GO) test -vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
 
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \
 		./gpubackend/worker
 
 migrations: ## migrate a VM whose programs compute 100 times, with each release of QEMU that can
-	PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 120m -v -parallel 2 \
-		-run 'TestLiveMigration$$'
+	PARACUDA_NIGHTLY=1 PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 120m -v \
+		-parallel 2 -run 'TestLiveMigration$$'
 
 stress-device: build ## kill a VM's device process under load, a thousand times each way
 	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \
 		-run 'TestDeviceProcessIsKilledUnderLoad|TestKilledInAChange' .
 
-fuzz: ## fuzz each target for FUZZTIME (1h): for the night
+fuzz: ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
 # What a guest or a front end says first: messages, rings, commands, code. So many inputs, not so
@@ -173,6 +188,17 @@ test: ## run all tests, after fetching and building what they need
 	$(MAKE) -j$(JOBS) lint unit
 	$(MAKE) -j$(JOBS) system
 
+# What `make test` leaves out, or does less often: packages' long tests, every release of QEMU, more
+# migrations, releases, the walks, coverage, stress, fuzzing.
+nightly: export PARACUDA_NIGHTLY = 1
+nightly: ## run all tests, and what takes hours
+	$(MAKE) test SYSTEM_TIMEOUT=3h
+	$(MAKE) unit-long
+	scripts/cover vhostuser virtqueue
+	$(MAKE) stress migrations stress-device
+	$(MAKE) walk-host-package
+	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
+
 demo: ## show an unmodified CUDA program running in a QEMU VM
 	$(MAKE) -j8 demo-parts
 	scripts/demo run
@@ -187,7 +213,7 @@ walk-host-package: binary ## install, use, upgrade and remove that package in a 
 	tests/walk/host-package
 
 walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
-	$(GO) test -C tests -count=1 -timeout 40m -v -run '^TestOperatorsWalk$$' .
+	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v -run '^TestOperatorsWalk$$' .
 
 release: ## make archives, packages, checksums and bill of materials of the last commit
 	scripts/release

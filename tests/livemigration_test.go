@@ -24,7 +24,7 @@ var keepers = []string{"keeps", "keepsgraphs", "keepsarrays"}
 // migrations is how often TestLiveMigration moves the VM: `make migrations` does so more often.
 func migrations(t *testing.T) int {
 	t.Helper()
-	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), "4")
+	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), fmt.Sprint(times(3, 8)))
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		t.Fatalf("PARACUDA_MIGRATIONS is %q", text)
@@ -37,7 +37,7 @@ func migrations(t *testing.T) int {
 func TestLiveMigration(t *testing.T) {
 	needsQEMU(t)
 	rounds, image := migrations(t), keepingRoot(t)
-	for _, version := range migrators {
+	for _, version := range releases(t, migrators, "11") {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			m := newMoving(t, version, image)
@@ -61,7 +61,7 @@ func TestLiveMigration(t *testing.T) {
 func TestSnapshots(t *testing.T) {
 	needsQEMU(t)
 	image := keepingRoot(t)
-	for _, version := range migrators {
+	for _, version := range releases(t, migrators, "11") {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			disk := filepath.Join(t.TempDir(), "disk")
@@ -70,7 +70,7 @@ func TestSnapshots(t *testing.T) {
 			}
 			m := newMoving(t, version, image, "-drive",
 				"if=none,format=raw,snapshot=on,file="+disk)
-			for range 3 {
+			for range times(1, 3) {
 				m.snapshot()
 				m.compute()
 				m.g.monitor("loadvm here")
@@ -87,7 +87,7 @@ func TestSnapshots(t *testing.T) {
 func TestMigrationRefusedThere(t *testing.T) {
 	needsQEMU(t)
 	image := keepingRoot(t)
-	for _, version := range migrators {
+	for _, version := range releases(t, migrators, "11") {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			m := newMoving(t, version, image)

@@ -19,7 +19,7 @@ var migrators = []string{"10.0", "11"}
 func TestMigration(t *testing.T) {
 	needsQEMU(t)
 	image := gpuRoot(t)
-	for _, version := range migrators {
+	for _, version := range releases(t, migrators, "10.0") {
 		t.Run(version, func(t *testing.T) { t.Parallel(); migrates(t, version, image) })
 	}
 }

@@ -16,6 +16,7 @@ import (
 // TestOperatorsWalk goes an operator's way with the host package, with Debian 13's own systemd,
 // libvirt, QEMU and Prometheus, and two VMs that have nothing but a driver and programs.
 func TestOperatorsWalk(t *testing.T) {
+	needsNight(t, "TestHostPackage, TestInstall, TestUnits and TestPrometheus look at its parts")
 	if os.Getuid() != 0 {
 		skip(t, "only root can boot a Debian in a container")
 	}

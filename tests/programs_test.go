@@ -3,8 +3,10 @@
 package tests
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,6 +22,28 @@ func wellFormed(t testing.TB) program {
 	return p
 }
 
+// byDay are the programs for which there is time in a front end: those that take long run in one
+// of them alone.
+func byDay(t *testing.T, all []program, vm frontEnd) (here []program) {
+	t.Helper()
+	if atNight {
+		return all
+	}
+	var left []string
+	for _, p := range all {
+		elsewhere := slices.ContainsFunc(wantedFrontEnds(),
+			func(name string) bool { return name != vm.name && p.has(name) })
+		if elsewhere && !p.has(vm.name) {
+			left = append(left, p.id())
+			continue
+		}
+		here = append(here, p)
+	}
+	fmt.Printf("%s: without %s, which run in another front end; make nightly runs all in each\n",
+		t.Name(), strings.Join(left, ", "))
+	return here
+}
+
 // TestPrograms runs every program of the list in one VM, each failure followed
 // by a well-formed program. It takes longest.
 func TestPrograms(t *testing.T) {
@@ -27,6 +51,7 @@ func TestPrograms(t *testing.T) {
 	all := slices.DeleteFunc(readPrograms(t),
 		func(p program) bool { return p.has("gpu") || p.has("older") || p.has("two") })
 	inEach(t, func(t *testing.T, vm frontEnd) {
+		all := byDay(t, all, vm)
 		var jobs []job
 		for _, p := range all {
 			file := filepath.Join(programs, p.file)

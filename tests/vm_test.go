@@ -47,14 +47,16 @@ func progress(t *testing.T) {
 	})
 }
 
+// wantedFrontEnds are the names of those that are asked for.
+func wantedFrontEnds() []string { return strings.Split(setting("PARACUDA_VM", "uml,qemu"), ",") }
+
 // inEach runs a test in every front end that is asked for, one beside the other.
 func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	t.Helper()
 	if testing.Short() {
 		skip(t, "-short: no VM is booted")
 	}
-	wanted := strings.Split(setting("PARACUDA_VM", "uml,qemu"), ",")
-	for _, name := range wanted {
+	for _, name := range wantedFrontEnds() {
 		i := slices.IndexFunc(frontEnds, func(f frontEnd) bool { return f.name == name })
 		if i < 0 {
 			t.Fatalf("PARACUDA_VM: no front end is called %q", name)

@@ -19,6 +19,9 @@ func endless(p Policy) *tenant {
 func TestVictimsBesideEndlessWork(t *testing.T) {
 	for _, kernel := range []time.Duration{100 * us, ms, 8 * ms} {
 		for n := 1; n <= 8; n++ {
+			if testing.Short() && n != 1 && n != 3 && n != 8 {
+				continue
+			}
 			t.Run(fmt.Sprint(n, " of ", kernel), func(t *testing.T) {
 				h := newHost(t, Config{}, endless(Policy{}))
 				var victims []*tenant
@@ -146,7 +149,7 @@ func TestLatencyBesideEndlessWork(t *testing.T) {
 
 // TestSomebodyGoesOnBesideEndlessWork, whoever has work, of VMs of all kinds; and nobody starves.
 func TestSomebodyGoesOnBesideEndlessWork(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range seeds(5, 20) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		list := randomTenants(r, 2+r.IntN(8))
 		h := newHost(t, Config{}, list...)

@@ -85,7 +85,7 @@ func TestTurnsBesideLatency(t *testing.T) {
 // TestKeepingIsBounded: whatever a VM does so that its turns are kept, that takes no more than a
 // part of what it worked.
 func TestKeepingIsBounded(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(20, 200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		a, b := guests(1, Policy{})[0], hog("b", 200*us, Policy{})
 		a.kernel = time.Duration(20+r.IntN(2000)) * us

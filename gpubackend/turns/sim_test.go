@@ -53,6 +53,14 @@ type host struct {
 
 const tick = 10 * time.Microsecond
 
+// seeds is how many random hosts a test tries: fewer with -short.
+func seeds(short, long uint64) uint64 {
+	if testing.Short() {
+		return short
+	}
+	return long
+}
+
 func newHost(t *testing.T, c Config, tenants ...*tenant) *host {
 	t.Helper()
 	h := &host{t: t, s: New(c), opened: map[ID]Time{}}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,23 +43,41 @@ type guest struct {
 	channels [2]*channel
 }
 
-// build makes the program under test, unless PARACUDA names one.
-func build(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("PARACUDA"); path != "" {
-		return path
+// buildDir is where the program under test is built.
+var buildDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "hostile")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hostile:", err)
+		os.Exit(1)
 	}
-	path := filepath.Join(t.TempDir(), "paracuda")
+	buildDir = dir
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build makes the program under test, once for all tests, unless PARACUDA names one.
+var build = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("PARACUDA"); path != "" {
+		return path, nil
+	}
+	path := filepath.Join(buildDir, "paracuda")
 	if out, err := exec.Command("go", "build", "-o", path,
 		"../../cmd/paracuda").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+		return "", fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return path
-}
+	return path, nil
+})
 
 func newGuest(t *testing.T) *guest {
 	t.Helper()
-	program, dir := build(t), t.TempDir()
+	program, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
 	g := &guest{t: t, log: filepath.Join(dir, "log"), exited: make(chan struct{})}
 	socket := filepath.Join(dir, "socket")
 	log, err := os.Create(g.log)

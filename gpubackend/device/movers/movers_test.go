@@ -119,7 +119,7 @@ func newVM(t *testing.T) *vm {
 		Ended:    func() { v.ended.Add(1) },
 		Serves:   func(child.Process, *child.Conn) { v.serving.Add(1) },
 		Over:     func(child.Process) { v.over.Add(1) },
-		Start:    soon, Answer: little, Stop: little, Exit: little,
+		Start:    soon, Answer: soon, Stop: soon, Exit: soon,
 	})
 	t.Cleanup(func() {
 		v.Kill()
@@ -127,6 +127,13 @@ func newVM(t *testing.T) *vm {
 			t.Error("something goes on")
 		}
 	})
+	return v
+}
+
+// newHastyVM has one that soon loses patience with movers that don't do what they are told.
+func newHastyVM(t *testing.T) *vm {
+	v := newVM(t)
+	v.config.Answer, v.config.Stop, v.config.Exit = little, little, little
 	return v
 }
 
@@ -240,6 +247,9 @@ func TestMoverThatCannotStart(t *testing.T) {
 func TestStop(t *testing.T) {
 	for _, refuses := range []handover.Kind{"", handover.KindStop} {
 		v := newVM(t)
+		if refuses != "" {
+			v = newHastyVM(t)
+		}
 		v.refuses = refuses
 		m := v.need()
 		stop := v.BeginStop()
@@ -276,7 +286,7 @@ func TestOneThatStopsIsNotWaitedFor(t *testing.T) {
 
 // TestLingering: one that doesn't end is no longer the mover, and is known until it has ended.
 func TestLingering(t *testing.T) {
-	v := newVM(t)
+	v := newHastyVM(t)
 	stays := make(chan struct{})
 	v.refuses, v.stays = handover.KindMemory, stays
 	m := v.need()
@@ -308,7 +318,7 @@ func TestLingering(t *testing.T) {
 
 // TestLeft: those of a process before are killed, and awaited for a while.
 func TestLeft(t *testing.T) {
-	v := newVM(t)
+	v := newHastyVM(t)
 	near, remote, err := handover.Pair()
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func newRig(t *testing.T, script func(*childtest.Child)) *rig {
 			r.children = append(r.children, c)
 			return c, nil
 		},
-		Limits: Limits{Answer: little, Stop: little, Exit: little},
+		Limits: Limits{Answer: soon, Stop: soon, Exit: soon},
 		Began:  func(*Worker) { r.note("began") },
 		Said: func(_ *Worker, m *handover.Message, fds []int) {
 			handover.CloseFiles(fds)
@@ -113,6 +113,13 @@ func newRig(t *testing.T, script func(*childtest.Child)) *rig {
 			t.Error("something goes on")
 		}
 	})
+	return r
+}
+
+// newHastyRig has Workers that soon lose patience with those that don't do what they are told.
+func newHastyRig(t *testing.T, script func(*childtest.Child)) *rig {
+	r := newRig(t, script)
+	r.config.Limits = Limits{Answer: little, Stop: little, Exit: little}
 	return r
 }
 
@@ -206,7 +213,7 @@ func TestSilentWorkers(t *testing.T) {
 		}, "doesn't move device memory"},
 		{"far too much", (*Worker).TooMuch, "far more memory"},
 	} {
-		r := newRig(t, silent)
+		r := newHastyRig(t, silent)
 		w := r.worker()
 		test.ask(w)
 		r.mustEnd(w)
@@ -240,7 +247,7 @@ func TestPause(t *testing.T) {
 		t.Error("one that is gone pauses")
 	}
 
-	slow := newRig(t, func(c *childtest.Child) { <-c.Killed })
+	slow := newHastyRig(t, func(c *childtest.Child) { <-c.Killed })
 	w = slow.worker()
 	if w.Pause(idle, little) {
 		t.Error("one whose work goes on pauses")
@@ -263,7 +270,7 @@ func TestPause(t *testing.T) {
 // and when it has ended.
 func TestStuckWorker(t *testing.T) {
 	end := make(chan struct{})
-	r := newRig(t, func(*childtest.Child) { <-end })
+	r := newHastyRig(t, func(*childtest.Child) { <-end })
 	w := r.worker()
 	w.End()
 	if !w.Stuck() || !w.Retired() || w.AwaitEnd() {

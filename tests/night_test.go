@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// atNight says that there is time for all: make nightly says so.
+var atNight = os.Getenv("PARACUDA_NIGHTLY") != ""
+
+// needsNight skips a test that takes long. Others test parts of it by day.
+func needsNight(t *testing.T, others string) {
+	t.Helper()
+	if !atNight {
+		skip(t, "it takes long: make nightly runs it; %s", others)
+	}
+}
+
+// releases are those releases of QEMU with which a test runs: all at night, and one by day. Tests
+// take different ones, so that each is taken by some.
+func releases(t *testing.T, all []string, byDay string) []string {
+	t.Helper()
+	if !slices.Contains(all, byDay) {
+		t.Fatalf("QEMU %s is none of %v", byDay, all)
+	}
+	if atNight {
+		return all
+	}
+	left := slices.DeleteFunc(slices.Clone(all), func(v string) bool { return v == byDay })
+	fmt.Printf("%s: QEMU %s alone; make nightly takes %s too\n", t.Name(), byDay,
+		strings.Join(left, " and "))
+	return []string{byDay}
+}
+
+// times is how often something is done: more at night.
+func times(byDay, night int) int {
+	if atNight {
+		return night
+	}
+	return byDay
+}
