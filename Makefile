@@ -21,7 +21,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
-	unit-go unit-driver unit-library system-programs system-hostile system-wakeups system-vm FORCE
+	unit-go unit-driver unit-library system-programs system-hostile system-wakeups system-vm \
+	FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
@@ -152,8 +153,8 @@ system-hostile:
 
 # Without the race detector, with which unit-go runs it, other things come together.
 system-wakeups:
-	PARACUDA_RACE_ROUNDS=20000 $(GO) test -vet=off -count=1 -timeout 25m -run TestNoWakeupIsLost \
-		./gpubackend/worker
+	PARACUDA_RACE_ROUNDS=20000 $(GO) test -vet=off -count=1 -timeout 25m \
+		-run TestNoWakeupIsLost ./gpubackend/worker
 
 system-vm:
 	$(GO) test -vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
@@ -213,7 +214,8 @@ walk-host-package: binary ## install, use, upgrade and remove that package in a 
 	tests/walk/host-package
 
 walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
-	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v -run '^TestOperatorsWalk$$' .
+	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
+		-run '^TestOperatorsWalk$$' .
 
 release: ## make archives, packages, checksums and bill of materials of the last commit
 	scripts/release
