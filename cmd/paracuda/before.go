@@ -83,6 +83,9 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 		return b, nil
 	}
 	for _, text := range b.facts.Settings {
+		if o.sameGPUs(text) {
+			continue
+		}
 		if err := o.settings.Set(text); err != nil {
 			log.WithError(err).Warn("a setting that was changed isn't any more")
 		}

@@ -19,13 +19,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
-	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
 	socket, gpu, stats, trace, control string
-	gpus                               []hostgpus.GPU // of the host's, for the VM
+	chosen                             chosen
 	config                             string
 	arbiter, name                      string
 	logs                               logs.Flags

@@ -114,7 +114,8 @@ func computeApart(ctx context.Context, gpu string) (string, error) {
 	want := gpu
 	gpu, err := chooseGPU(want)
 	if err == nil {
-		_, err = takeGPUs(want, gpu, settings.Default().Policy.SoftMemory)
+		_, err = takeGPUs(want, gpu, settings.Default().Policy.SoftMemory,
+			(*hostgpus.Choice).Of)
 	}
 	if err != nil {
 		return "", err

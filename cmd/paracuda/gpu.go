@@ -28,7 +28,7 @@ const (
 
 const gpuHelp = "execute on `GPU`: cuda (the host's first NVIDIA GPU), cuda:LIST (those " +
 	"with these indices, UUIDs or bus ids), cuda:all, soft (the software GPU), soft:N (N of " +
-	"them), auto, or auto:N,memory=SIZE (the N with the most free memory, at least SIZE each)"
+	"them), auto, or auto:N,memory=SIZE (N of which so much memory is left)"
 
 // gpuOption adds --gpu to a command.
 func gpuOption(c *cobra.Command, gpu *string) {
@@ -67,9 +67,12 @@ func softGPUsOf(want string) int {
 	return choice.SoftGPUs()
 }
 
-// takeGPUs finds the host's GPUs that are meant, and hides the others from the processes that this
-// one starts. The software GPU is none of them.
-func takeGPUs(want, kind string, softMemory uint64) ([]hostgpus.GPU, error) {
+// takeGPUs finds the host's GPUs that are meant, among which choose chooses, and hides the others
+// from the processes that this one starts. The software GPU is none of them.
+func takeGPUs(
+	want, kind string, softMemory uint64,
+	choose func(c *hostgpus.Choice, host []hostgpus.GPU) ([]hostgpus.GPU, error),
+) ([]hostgpus.GPU, error) {
 	choice, err := hostgpus.Parse(want)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func takeGPUs(want, kind string, softMemory uint64) ([]hostgpus.GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choice.Of(host)
+	chosen, err := choose(choice, host)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ const hostTime = time.Minute
 func hostGPUs() ([]hostgpus.GPU, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), hostTime)
 	defer cancel()
-	c := exec.CommandContext(ctx, self(), "probe", "--json")
+	c := exec.CommandContext(ctx, self(), "probe", "--json", "--arbiter", noArbiter)
 	c.WaitDelay = time.Second
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.Output()

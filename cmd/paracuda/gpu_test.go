@@ -51,9 +51,9 @@ func TestNameOfTheVM(t *testing.T) {
 // TestNamesOfSharedGPUs: each of the host's GPUs is shared by itself, by a name that doesn't depend
 // on how the VM's operator named it.
 func TestNamesOfSharedGPUs(t *testing.T) {
-	o := deviceOptions{gpu: "cuda:1,0", gpus: []hostgpus.GPU{
+	o := deviceOptions{gpu: "cuda:1,0", chosen: chosen{gpus: []hostgpus.GPU{
 		{Name: "A", UUID: "GPU-1", Memory: 2 << 30}, {Name: "A", UUID: "GPU-0", Memory: 1 << 30},
-	}}
+	}}}
 	want := []link.GPU{{Name: "GPU-1", Memory: 2 << 30}, {Name: "GPU-0", Memory: 1 << 30}}
 	if got := o.shared(gpuCUDA); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -69,7 +69,7 @@ func TestNamesOfSharedGPUs(t *testing.T) {
 	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
 		t.Errorf("two of software: %v", got)
 	}
-	if gpus, err := takeGPUs(gpuAuto, gpuSoft, 1<<30); gpus != nil || err != nil {
+	if gpus, err := takeGPUs(gpuAuto, gpuSoft, 1<<30, nil); gpus != nil || err != nil {
 		t.Errorf("the software GPU is one of the host's: %v, %v", gpus, err)
 	}
 }

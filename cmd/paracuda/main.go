@@ -12,6 +12,7 @@
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
 //	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
+//	                   choosegpus.go
 //	  how they go on   keep.go (the keeper) before.go (what a device process left to the next)
 //	                   replace.go from.go
 //	a host's           arbiter.go set.go

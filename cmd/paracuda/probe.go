@@ -4,13 +4,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/show"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
@@ -18,13 +24,14 @@ import (
 )
 
 const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, in
-the order of their bus ids, and the software GPU. --gpu cuda:LIST names them by
+the order of their bus ids, and the software GPU, how they are joined, and what
+each VM has of them, as the arbiter knows it. --gpu cuda:LIST names them by
 index, UUID or bus id. It exits with 1 where none can be used.`
 
 func probeCommand() *cobra.Command {
-	quick, asJSON := false, false
+	quick, asJSON, arbiter := false, false, ""
 	c := &cobra.Command{
-		Use:   "probe [--quick|--json]",
+		Use:   "probe [--quick|--json] [--arbiter SOCKET|none]",
 		Short: "say which GPUs the host has for guests",
 		Long:  probeText,
 		Args:  cli.TakesNothing, ValidArgsFunction: cobra.NoFileCompletions,
@@ -34,43 +41,70 @@ func probeCommand() *cobra.Command {
 				return cli.Usagef("probe: want --quick or --json")
 			}
 			if quick {
-				printWhether(cli.Stdout, gpuCUDA, nil, cuda.Available())
+				printWhether(cli.Stdout, gpuCUDA, cuda.Available())
 				return nil
 			}
-			return probeAll(cli.Stdout, asJSON, cuda.List, softGPUs)
+			vms, err := vmsOf(arbiter)
+			if err != nil {
+				return err
+			}
+			return probeAll(cli.Stdout, asJSON, cuda.List, softGPUs, vms)
 		},
 	}
 	c.Flags().BoolVar(&quick, "quick", false,
 		"only say whether there is a CUDA driver, which isn't started")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the GPUs as JSON")
+	c.Flags().StringVar(&arbiter, "arbiter", "", cli.ArbiterHelp)
 	return c
+}
+
+// vmsOf are the VMs that an arbiter knows, and what each has; none where there is no arbiter.
+func vmsOf(path string) ([]link.VM, error) {
+	if path == noArbiter {
+		return nil, nil
+	}
+	if err := cli.CheckSocket("--arbiter", path); err != nil {
+		return nil, err
+	}
+	vms, err := client.List(path)
+	if path == "" && err != nil {
+		if !errors.Is(err, client.ErrNone) {
+			fmt.Fprintf(os.Stderr, "paracuda: probe: which VMs have them isn't known: %v\n", err)
+		}
+		return nil, nil
+	}
+	return vms, err
 }
 
 // probed is what --json says of a kind of GPU.
 type probed struct {
 	Error string         `json:"error,omitempty"`
 	GPUs  []hostgpus.GPU `json:"gpus,omitempty"`
+	// VMs are those that have one of them, as their arbiter knows it.
+	VMs []show.Tenant `json:"vms,omitempty"`
 }
 
 // lister tells the GPUs of a kind.
 type lister func() ([]hostgpus.GPU, error)
 
 // probeAll prints what each kind of GPU has. One that can be used is enough.
-func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister) error {
+func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister, vms []link.VM) error {
 	all, broken := map[string]probed{}, 0
 	for _, kind := range []struct {
 		name string
 		list lister
 	}{{gpuCUDA, inCUDA}, {gpuSoft, inSoft}} {
 		gpus, err := kind.list()
-		p := probed{GPUs: gpus}
+		p := probed{GPUs: gpus, VMs: show.Tenants(slices.DeleteFunc(slices.Clone(vms),
+			func(v link.VM) bool { return isSoft(&v) != (kind.name == gpuSoft) }))}
 		if err != nil {
 			p.Error = err.Error()
 			broken++
 		}
 		all[kind.name] = p
 		if !asJSON {
-			printWhether(w, kind.name, gpus, err)
+			printWhether(w, kind.name, err)
+			printGPUs(w, kind.name, &p)
 		}
 	}
 	if asJSON {
@@ -84,21 +118,69 @@ func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister) error {
 	return nil
 }
 
-// printWhether prints whether a kind can be used, and its GPUs.
-func printWhether(w io.Writer, kind string, gpus []hostgpus.GPU, err error) {
+// isSoft says whether a VM has software GPUs.
+func isSoft(v *link.VM) bool {
+	return len(v.GPUs) > 0 && strings.HasPrefix(v.GPUs[0].Name, gpuSoft)
+}
+
+// printWhether prints whether a kind can be used.
+func printWhether(w io.Writer, kind string, err error) {
 	if err != nil {
 		fmt.Fprintf(w, "%s: no: %v\n", kind, err)
 		return
 	}
 	fmt.Fprintf(w, "%s: yes\n", kind)
-	for i := range gpus {
-		g := &gpus[i]
+}
+
+// printGPUs prints the GPUs of a kind: what each is, how it is joined to others, and who has it.
+func printGPUs(w io.Writer, kind string, p *probed) {
+	for i := range p.GPUs {
+		g := &p.GPUs[i]
 		fmt.Fprintf(w, "  GPU %d: %v, %v, %s\n", i, g, g.Place, g.UUID)
+		if g.Free != 0 {
+			fmt.Fprintf(w, "    %d MiB are free\n", g.Free>>20)
+		}
 		if len(g.Peers) != 0 {
 			names := strings.ReplaceAll(strings.Trim(fmt.Sprint(g.Peers), "[]"), " ", ", ")
 			fmt.Fprintf(w, "    reaches the memory of GPU %s\n", names)
 		}
+		if links := linksOf(p.GPUs, g); links != "" {
+			fmt.Fprintf(w, "    NVLinks: %s\n", links)
+		}
+		name := g.UUID
+		if kind == gpuSoft { // each VM has its own
+			name = softName(i)
+		}
+		show.PrintTenants(w, name, p.VMs)
 	}
+}
+
+// linksOf says where a GPU's NVLinks lead.
+func linksOf(all []hostgpus.GPU, g *hostgpus.GPU) string {
+	ends, order := map[string]int{}, []string{}
+	for _, l := range g.NVLinks {
+		if l.Version == 0 {
+			continue
+		}
+		end := "elsewhere"
+		switch l.Remote {
+		case hostgpus.RemoteSwitch:
+			end = "switches"
+		case hostgpus.RemoteGPU:
+			for k := range all {
+				if all[k].Place == l.At {
+					end = fmt.Sprint("GPU ", k)
+				}
+			}
+		}
+		if ends[end]++; ends[end] == 1 {
+			order = append(order, end)
+		}
+	}
+	for i, end := range order {
+		order[i] = fmt.Sprintf("%d to %s", ends[end], end)
+	}
+	return strings.Join(order, ", ")
 }
 
 // softGPUs opens the software GPU, as a worker does.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
@@ -17,37 +18,63 @@ func TestProbe(t *testing.T) {
 	none := func() ([]hostgpus.GPU, error) { return nil, errors.New("broken") }
 	two := func() ([]hostgpus.GPU, error) {
 		return []hostgpus.GPU{
-			{Name: "A", UUID: "GPU-1", Memory: 1 << 20, Peers: []int{1, 2}},
+			{Name: "A", UUID: "GPU-1", Memory: 3 << 20, Free: 1 << 20, Peers: []int{1, 2},
+				NVLinks: []hostgpus.NVLink{
+					{Version: 7, Remote: hostgpus.RemoteGPU, At: pcie.Address{Bus: 0x65}},
+					{Version: 7, Remote: hostgpus.RemoteSwitch},
+					{Version: 7, Remote: hostgpus.RemoteGPU, At: pcie.Address{Bus: 0x65}},
+					{},
+					{Version: 7, Remote: hostgpus.RemoteUnknown},
+				}},
 			{Name: "B", UUID: "GPU-2", Memory: 2 << 20, Place: pcie.Address{Bus: 0x65}},
 		}, nil
 	}
-	const lines = "  GPU 0: A, 1 MiB, 0000:00:00.0, GPU-1\n" +
-		"    reaches the memory of GPU 1, 2\n  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
+	vms := []link.VM{
+		{Name: "b", GPUs: []link.GPU{{Name: "GPU-2"}, {Name: "GPU-1"}}, Room: 20 << 30,
+			Policy: map[string]string{"exclusive": "on", "memory": "8G", "weight": "3"}},
+		{Name: "a", GPUs: []link.GPU{{Name: "GPU-2"}},
+			Policy: map[string]string{"exclusive": "off", "memory-mode": "off"},
+			Figures: &link.Figures{
+				Memory: map[string]uint64{"window": 4 << 20, "mapped": 1 << 20},
+			}},
+		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}},
+	}
+	const a, b = "  GPU 0: A, 3 MiB, 0000:00:00.0, GPU-1\n    1 MiB are free\n" +
+		"    reaches the memory of GPU 1, 2\n" +
+		"    NVLinks: 2 to GPU 1, 1 to switches, 1 to elsewhere\n",
+		"  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
+	const ofB = "    VM b: has 0 MiB of its 2 GPUs together, was given 20G, memory=8G, " +
+		"exclusive=on\n"
+	const lines = a + ofB + b + "    VM a: has 5 MiB\n" + ofB
+	const ofS = "    VM s: has 0 MiB of its 2 GPUs together\n"
+	const soft = a + ofS + b + ofS
 	for _, tt := range []struct {
 		name       string
 		cuda, soft lister
 		want       string
 		fails      bool
 	}{
-		{"both", two, two, "cuda: yes\n" + lines + "soft: yes\n" + lines, false},
-		{"software", none, two, "cuda: no: broken\nsoft: yes\n" + lines, false},
+		{"both", two, two, "cuda: yes\n" + lines + "soft: yes\n" + soft, false},
+		{"software", none, two, "cuda: no: broken\nsoft: yes\n" + soft, false},
 		{"none", none, none, "cuda: no: broken\nsoft: no: broken\n", true},
 	} {
 		var b strings.Builder
-		err := probeAll(&b, false, tt.cuda, tt.soft)
+		err := probeAll(&b, false, tt.cuda, tt.soft, vms)
 		if b.String() != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%s: %v, %q", tt.name, err, b.String())
 		}
 	}
-	var b strings.Builder
+	var out strings.Builder
 	var said map[string]probed
-	if err := probeAll(&b, true, none, two); err != nil {
+	if err := probeAll(&out, true, none, two, vms); err != nil {
 		t.Error(err)
 	}
-	if err := json.Unmarshal([]byte(b.String()), &said); err != nil ||
+	if err := json.Unmarshal([]byte(out.String()), &said); err != nil ||
 		said[gpuCUDA].Error != "broken" || len(said[gpuSoft].GPUs) != 2 ||
-		said[gpuSoft].GPUs[1].Place.Bus != 0x65 || said[gpuSoft].GPUs[1].UUID != "GPU-2" {
-		t.Errorf("%v: %+v of %s", err, said, b.String())
+		said[gpuSoft].GPUs[1].Place.Bus != 0x65 || said[gpuSoft].GPUs[1].UUID != "GPU-2" ||
+		len(said[gpuCUDA].VMs) != 2 || said[gpuCUDA].VMs[0].Memory != 5<<20 ||
+		said[gpuCUDA].VMs[1].Given != 20<<30 || said[gpuSoft].VMs[0].VM != "s" {
+		t.Errorf("%v: %+v of %s", err, said, out.String())
 	}
 }
 

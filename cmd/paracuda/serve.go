@@ -15,7 +15,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
@@ -45,10 +44,11 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	defer before.close()
-	gpu, err := o.chooseGPUs(log)
+	gpu, err := o.chooseGPUs(log, before.remains)
 	if err != nil {
 		return err
 	}
+	defer o.chosen.released()
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -104,6 +104,7 @@ func (o *deviceOptions) serve() error {
 	if err := shared.join(s.dev, gpu, before.facts != nil); err != nil {
 		return errors.Join(err, out.close())
 	}
+	o.chosen.released()
 	if out.control != nil {
 		go s.dev.ServeAdmin(out.control)
 	}
@@ -122,24 +123,6 @@ func (o *deviceOptions) settleIn() error {
 		return nil
 	}
 	return cgroup.Enter(o.cgroup, o.bounds)
-}
-
-// chooseGPUs finds the VM's GPUs, and says which they are.
-func (o *deviceOptions) chooseGPUs(log *logrus.Entry) (gpu string, err error) {
-	if gpu, err = chooseGPU(o.gpu); err != nil {
-		return "", err
-	}
-	if err := o.settings.Check(gpu); err != nil {
-		return "", cli.Usagef("device: --set: %w", err)
-	}
-	if o.gpus, err = takeGPUs(o.gpu, gpu, o.settings.Policy.SoftMemory); err != nil {
-		return "", err
-	}
-	o.settings.Policy.SoftGPUs, o.settings.Policy.GPUs = softGPUsOf(o.gpu), &o.gpus
-	for i := range o.gpus {
-		loglimit.Keep(log).WithField("uuid", o.gpus[i].UUID).Infof("the VM has %v", &o.gpus[i])
-	}
-	return gpu, nil
 }
 
 // deviceConfig is a device's that goes on from what was before.

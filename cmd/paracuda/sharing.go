@@ -83,6 +83,9 @@ func (o *deviceOptions) newSharing(
 		if o.settings.Swap {
 			return nil, cli.Usagef("--arbiter none: memory-mode=swap needs one: leave either out")
 		}
+		if o.settings.Exclusive {
+			return nil, cli.Usagef("--arbiter none: exclusive=on needs one: leave either out")
+		}
 		return &sharing{}, nil
 	}
 	name, err := o.vmName()
@@ -133,7 +136,8 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	s.client, err = client.New(client.Config{
 		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
 		Again: again,
-		GPUs:  s.options.shared(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
+		GPUs:  s.options.shared(gpu), Room: s.options.chosen.room,
+		Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
 		Connect: s.connect,
 		Place:   dev.Place().Place, Order: dev.Place().Ordered, Warm: dev.BoundWarm,
 		Alone: func(away bool) {
@@ -166,9 +170,9 @@ func (o *deviceOptions) shared(gpu string) []link.GPU {
 	if gpu == gpuSoft {
 		return o.sharedSoft()
 	}
-	gpus := make([]link.GPU, len(o.gpus))
+	gpus := make([]link.GPU, len(o.chosen.gpus))
 	for i := range gpus {
-		gpus[i] = link.GPU{Name: o.gpus[i].UUID, Memory: o.gpus[i].Memory}
+		gpus[i] = link.GPU{Name: o.chosen.gpus[i].UUID, Memory: o.chosen.gpus[i].Memory}
 	}
 	return gpus
 }
@@ -178,12 +182,17 @@ func (o *deviceOptions) sharedSoft() []link.GPU {
 	p := &o.settings.Policy
 	gpus := make([]link.GPU, max(1, p.SoftGPUs))
 	for i := range gpus {
-		gpus[i] = link.GPU{Name: gpuSoft, Memory: p.SoftMemory}
-		if i > 0 {
-			gpus[i].Name = fmt.Sprint(gpuSoft, "-", i)
-		}
+		gpus[i] = link.GPU{Name: softName(i), Memory: p.SoftMemory}
 	}
 	return gpus
+}
+
+// softName is what VMs call their software GPU i.
+func softName(i int) string {
+	if i == 0 {
+		return gpuSoft
+	}
+	return fmt.Sprint(gpuSoft, "-", i)
 }
 
 // tell tells figures now and then, and when the VM wants other warm workers.

@@ -78,13 +78,22 @@ func (r *rig) askJoin(
 	name string, gpus []link.GPU, policy map[string]string,
 ) (*gate.Page, *link.Conn, *link.Answer) {
 	r.Helper()
+	return r.askRoom(name, 0, gpus, policy)
+}
+
+// askRoom does so for a VM that was given so much memory of each GPU.
+func (r *rig) askRoom(
+	name string, room uint64, gpus []link.GPU, policy map[string]string,
+) (*gate.Page, *link.Conn, *link.Answer) {
+	r.Helper()
 	p, err := gate.New()
 	if err != nil {
 		r.Fatal(err)
 	}
 	r.Cleanup(p.Close)
 	memory, bell, opened := p.FDs()
-	q := link.Request{Kind: link.Join, Name: name, GPUs: gpus, Policy: policy}
+	q := link.Request{Kind: link.Join, Name: name, GPUs: gpus, Room: room,
+		Policy: policy}
 	c, a := r.ask(q, memory, bell, opened)
 	return p, c, a
 }

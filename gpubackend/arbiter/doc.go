@@ -24,13 +24,15 @@
 // arbiter's own user and root may change those of others. A policy in the arbiter's own
 // configuration is stronger than what a device process asks for. The pace of requests and the
 // connections of a user are bounded, so that nobody can hold up the turns by asking without end.
-// How much memory a GPU has is the median of what members say.
+// How much memory a GPU has is the median of what members say. Which GPUs the host has, and how
+// much of them is free, is believed of whoever has some chosen, for that VM alone.
 //
 // # Files
 //
 //	the loop      loop.go clock.go member.go (a VM in it) list.go (what is told of all)
 //	connections   arbiter.go requests.go join.go
 //	policy        terms.go (what holds of a VM's wishes) gpus.go (names of GPUs, their memory)
+//	which GPUs    choose.go (for a VM that doesn't name them) exclusive.go
 //	memory        residence.go (where VMs' memory is, and is to be)
 //	warm workers  warm.go (how many VMs may keep)
 package arbiter

@@ -29,7 +29,9 @@ func (a *Arbiter) join(r *link.Request, fds []int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{name: r.Name, gpus: r.GPUs, page: page, news: make(chan struct{}, 1)}
+	m := &member{
+		name: r.Name, gpus: r.GPUs, room: r.Room, page: page, news: make(chan struct{}, 1),
+	}
 	m.residence.news, m.ready.news = make(chan struct{}, 1), make(chan struct{}, 1)
 	if r.Place != nil {
 		m.residence.place = *r.Place
@@ -79,11 +81,14 @@ func (l *loop) add(m *member) error {
 	if err := l.checkGuarantees(map[*member]policy.Policy{m: m.policy}); err != nil {
 		return err
 	}
+	m.set = gpus
+	if err := l.checkExclusive(map[*member]policy.Policy{m: m.policy}); err != nil {
+		return err
+	}
 	now := l.clock.now()
 	if m.id, err = l.scheduler.Join(now, m.name, gpus, m.policy.Time); err != nil {
 		return err
 	}
-	m.set = gpus
 	l.members[m.id] = m
 	m.page.Beat(Now())
 	l.apply()

@@ -24,6 +24,7 @@ type loop struct {
 	clock     clock
 	beat      turns.Time // when the next is due
 	memories  memories
+	claims    map[*claim]bool
 	warm      int // workers that the VMs of a GPU may keep ready together
 
 	wake int // event descriptor: something is in asked
@@ -45,6 +46,7 @@ func newLoop() (*loop, error) {
 	return &loop{
 		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
 		table: &policy.Table{}, wake: wake, memories: memories{}, warm: DefaultWarm,
+		claims: map[*claim]bool{},
 	}, nil
 }
 

@@ -25,6 +25,7 @@ type member struct {
 	name    string
 	gpus    []link.GPU
 	set     turns.GPUs // the same
+	room    uint64     // that it was given on each of them; 0: that isn't known
 	wishes  wishes
 	policy  policy.Policy // that they make
 	page    *gate.Page
@@ -83,6 +84,7 @@ func (m *member) tell(s turns.Stats) link.VM {
 		Open: m.gate.Open, Alone: m.gate.Free, Share: m.fraction(),
 		HeldNS: uint64(s.Held), WaitedNS: uint64(s.Waited), Turns: s.Turns, Overruns: s.Overruns,
 		DebtNS: uint64(s.Debt), Figures: m.figures, Warm: m.ready.granted,
+		Room: m.room,
 	}
 }
 

@@ -36,6 +36,8 @@ func (a *Arbiter) serve(c *link.Conn) {
 		}
 		defer a.leave(m)
 		a.follow(c, m)
+	case r.Kind == link.Choose:
+		a.choose(c, &r)
 	case r.Kind == link.List:
 		a.sendList(c)
 	case r.Kind == link.Set:

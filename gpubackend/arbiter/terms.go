@@ -29,6 +29,7 @@ func (w *wishes) policy() (p policy.Policy, err error) {
 		p.Guarantee = cmp.Or(p.Guarantee, w.asked.Guarantee)
 		p.Processes = cmp.Or(p.Processes, w.asked.Processes)
 		p.Mode = cmp.Or(p.Mode, w.asked.Mode)
+		p.Exclusive = cmp.Or(p.Exclusive, w.asked.Exclusive)
 	}
 	if err := p.SetAll(w.live); err != nil {
 		return p, err
@@ -85,6 +86,9 @@ func (l *loop) change(wanted map[*member]wishes) error {
 		policies[m] = p
 	}
 	if err := l.checkGuarantees(policies); err != nil {
+		return err
+	}
+	if err := l.checkExclusive(policies); err != nil {
 		return err
 	}
 	for m, p := range policies {

@@ -30,6 +30,19 @@ func (c *Choice) parseAuto(text string) error {
 	return nil
 }
 
+// Automatic is how many GPUs are to be chosen by their memory, and how much of it each is to have;
+// 0: the choice names them.
+func (c *Choice) Automatic() (count int, memory uint64) { return c.auto, c.memory }
+
+// Named is a --gpu that names GPUs as they are, in this order.
+func Named(gpus []GPU) string {
+	uuids := make([]string, len(gpus))
+	for i := range gpus {
+		uuids[i] = gpus[i].UUID
+	}
+	return CUDA + ":" + strings.Join(uuids, ",")
+}
+
 // available is the memory of a GPU that is free, as far as that is known.
 func (g *GPU) available() uint64 {
 	if g.Free == 0 {

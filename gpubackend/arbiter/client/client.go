@@ -33,6 +33,7 @@ type Config struct {
 	Again    bool   // the VM runs and was there before: it goes on without an arbiter, too
 	Name     string // of the VM
 	GPUs     []link.GPU
+	Room     uint64            // that the VM was given on each of them; 0: nobody said
 	Policy   map[string]string // asked for
 	Page     *gate.Page        // stays the caller's
 	// Terms is told what holds for the VM, from a goroutine that nobody waits for, but for what
@@ -204,7 +205,7 @@ func (x *Client) introduce(conn *link.Conn) (*link.Terms, error) {
 	x.mu.Lock()
 	r := link.Request{
 		Version: link.Version, Kind: link.Join, Name: x.config.Name, GPUs: x.config.GPUs,
-		Policy: x.policy,
+		Room: x.config.Room, Policy: x.policy,
 	}
 	x.mu.Unlock()
 	if x.config.Place != nil {

@@ -23,20 +23,26 @@ const (
 	Stay Kind = "stay"    // where the memory of one is
 	Set  Kind = "set"     // change a policy
 	List Kind = "list"    // tell about all VMs
+	// Choose GPUs for a VM that is to join by this name. They are kept for it while the connection
+	// lasts.
+	Choose Kind = "choose"
 )
 
 // GPU is one that a VM uses.
 type GPU struct {
 	Name   string `json:"name"`
 	Memory uint64 `json:"memory,omitempty"` // bytes; 0: not known
+	Free   uint64 `json:"free,omitempty"`   // of them, to Choose; 0: not known
 }
 
 // Request is what is asked of an arbiter.
 type Request struct {
 	Version int               `json:"version"`
 	Kind    Kind              `json:"kind"`
-	Name    string            `json:"name,omitempty"` // of the VM
-	GPUs    []GPU             `json:"gpus,omitempty"` // of a VM that joins
+	Name    string            `json:"name,omitempty"`  // of the VM
+	GPUs    []GPU             `json:"gpus,omitempty"`  // of a VM that joins; to Choose, the host's
+	Count   int               `json:"count,omitempty"` // of GPUs, to Choose
+	Room    uint64            `json:"room,omitempty"`  // that the VM is to have on each of its GPUs
 	Policy  map[string]string `json:"policy,omitempty"`
 	Figures *Figures          `json:"figures,omitempty"`
 	Place   *Place            `json:"place,omitempty"` // to Join and Stay
@@ -74,12 +80,13 @@ type Order struct {
 type Answer struct {
 	Version int    `json:"version"`
 	Error   string `json:"error,omitempty"`
-	Terms   *Terms `json:"terms,omitempty"` // to device processes
-	Asked   bool   `json:"asked,omitempty"` // it answers a device process's Set
-	VMs     []VM   `json:"vms,omitempty"`   // to device processes that tell figures: their own
-	More    bool   `json:"more,omitempty"`  // another message with VMs follows
-	Order   *Order `json:"order,omitempty"` // to device processes
-	Warm    *int   `json:"warm,omitempty"`  // to device processes: so many it may keep
+	Terms   *Terms `json:"terms,omitempty"`  // to device processes
+	Asked   bool   `json:"asked,omitempty"`  // it answers a device process's Set
+	VMs     []VM   `json:"vms,omitempty"`    // to device processes that tell figures: their own
+	More    bool   `json:"more,omitempty"`   // another message with VMs follows
+	Order   *Order `json:"order,omitempty"`  // to device processes
+	Warm    *int   `json:"warm,omitempty"`   // to device processes: so many it may keep
+	Chosen  []int  `json:"chosen,omitempty"` // to Choose: which of the host's GPUs, in their order
 }
 
 // Terms are what holds for a VM.
@@ -106,7 +113,8 @@ type VM struct {
 	Turns    uint64            `json:"turns"`
 	Overruns uint64            `json:"overruns"`
 	DebtNS   uint64            `json:"debt_ns"`
-	Warm     int               `json:"warm"` // workers that it may keep ready
+	Warm     int               `json:"warm"`           // workers that it may keep ready
+	Room     uint64            `json:"room,omitempty"` // that it was given on each of its GPUs
 	Figures  *Figures          `json:"figures,omitempty"`
 	Place    string            `json:"place,omitempty"` // of a VM that moves: resident, out, ...
 	SwapNS   uint64            `json:"swap_ns,omitempty"`

@@ -29,6 +29,15 @@ const (
 // Mode is the key of what only the arbiter keeps: whether the VM's memory may be moved out.
 const Mode = "memory-mode"
 
+// Exclusive is the key of what only the arbiter keeps, too: whether the VM has its GPUs alone.
+const Exclusive = "exclusive"
+
+// The values of it.
+const (
+	On  = "on"
+	Off = "off"
+)
+
 // The modes.
 const (
 	ModeOff  = "off"
@@ -45,6 +54,7 @@ type Policy struct {
 	Guarantee uint64 // of the GPU, kept for the VM; 0: as the device process has it
 	Processes int    // of the guest that use the GPU, at most; 0: as the device process has it
 	Mode      string // of memory; "": as the device process has it
+	Exclusive string // On or Off; "": as the device process has it
 }
 
 // Keys are all settings, as Set takes them.
@@ -52,6 +62,7 @@ var Keys = slices.Concat(turns.Keys, []turns.Key{
 	{Name: Memory, Value: "SIZE", Help: "memory of the GPU that the VM may have"},
 	{Name: Guarantee, Value: "SIZE", Help: "memory of the GPU that is kept for it"},
 	{Name: Mode, Value: "off|swap", Help: "whether the VM takes turns with the GPU's memory"},
+	{Name: Exclusive, Value: "on|off", Help: "whether no other VM may have one of its GPUs"},
 	{Name: Processes, Value: "N", Help: fmt.Sprintf(
 		"processes of the guest that may use the GPU at a time, 1 to %d", MaxProcesses)},
 })
@@ -63,7 +74,7 @@ func IsTime(key string) bool {
 
 // ErrKey is returned for a setting that doesn't exist.
 var ErrKey = errors.New("unknown key: want weight, time-limit, class, turn, memory, " +
-	"memory-guarantee, memory-mode or processes")
+	"memory-guarantee, memory-mode, exclusive or processes")
 
 // Set changes one setting. After an error the policy is as it was.
 func (p *Policy) Set(key, value string) error {
@@ -98,6 +109,10 @@ func (p *Policy) set(key, value string) (err error) {
 		if err = CheckMode(value); err == nil {
 			p.Mode = value
 		}
+	case key == Exclusive:
+		if err = CheckExclusive(value); err == nil {
+			p.Exclusive = value
+		}
 	case key == Processes:
 		p.Processes, err = processCount(value)
 	default:
@@ -122,6 +137,14 @@ func amount(value string) (uint64, error) {
 func CheckMode(value string) error {
 	if value != ModeOff && value != ModeSwap {
 		return errors.New("want off or swap")
+	}
+	return nil
+}
+
+// CheckExclusive says what is wrong with a value of Exclusive.
+func CheckExclusive(value string) error {
+	if value != On && value != Off {
+		return errors.New("want on or off")
 	}
 	return nil
 }
@@ -157,6 +180,9 @@ func (p Policy) Bounds() map[string]string {
 	}
 	if p.Mode != "" {
 		b[Mode] = p.Mode
+	}
+	if p.Exclusive != "" {
+		b[Exclusive] = p.Exclusive
 	}
 	return b
 }

@@ -12,7 +12,7 @@ func TestSet(t *testing.T) {
 	var p Policy
 	set := map[string]string{
 		"weight": "7", "time-limit": "30", "class": "latency", "turn": "2ms", "memory": "8G",
-		"memory-guarantee": "3G", "memory-mode": "swap", "processes": "4",
+		"memory-guarantee": "3G", "memory-mode": "swap", "processes": "4", "exclusive": "on",
 	}
 	if len(set) != len(Keys) {
 		t.Errorf("%d keys, want all %d", len(set), len(Keys))
@@ -26,7 +26,8 @@ func TestSet(t *testing.T) {
 	before := p
 	for key, value := range map[string]string{
 		"weight": "10001", "time-limit": "0", "class": "", "turn": "5", "memory": "2G",
-		"memory-guarantee": "9G", "memory-mode": "on", "processes": "0", "color": "red",
+		"memory-guarantee": "9G", "memory-mode": "on", "exclusive": "yes", "processes": "0",
+		"color": "red",
 	} {
 		both := map[string]string{"a": "never", key: value}
 		if err := p.Set(key, value); err == nil || p != before {

@@ -186,3 +186,10 @@ func getMode(s *Settings) string {
 	}
 	return policy.ModeOff
 }
+
+func setExclusive(s *Settings, v string) (err error) {
+	s.Exclusive, err = onOff(v)
+	return err
+}
+
+func getExclusive(s *Settings) string { return sayOnOff(s.Exclusive) }

@@ -54,6 +54,8 @@ type Settings struct {
 	Guarantee uint64
 	// Swap says that the VM takes turns with the GPU's memory, where there is an arbiter.
 	Swap bool
+	// Exclusive says that no other VM may have one of this one's GPUs, where there is an arbiter.
+	Exclusive bool
 	// Processes is how many guest processes may use the GPU at a time; 0: one for each channel.
 	Processes uint32
 	// StopGrace is how long work may go on when a queue is stopped.
@@ -192,6 +194,9 @@ var keys = append([]setting{
 	{"memory-mode", "off|swap",
 		"swap: the VM takes turns with the GPU's memory, where an arbiter shares it: its memory " +
 			"is moved out to the host's meanwhile", access{setMode, getMode}},
+	{"exclusive", "on|off",
+		"on: the VM has its GPUs alone: an arbiter lets no other VM have one of them",
+		access{setExclusive, getExclusive}},
 	{"processes", "N",
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},

@@ -131,7 +131,8 @@ func (x *shares) bound(bounds map[string]string) error {
 
 // holds says since when a setting holds that was changed.
 func (x *shares) holds(text string) string {
-	if key, _, _ := strings.Cut(text, "="); !policy.IsTime(key) && key != policy.Mode {
+	key, _, _ := strings.Cut(text, "=")
+	if !policy.IsTime(key) && key != policy.Mode && key != policy.Exclusive {
 		return holdsSince(text)
 	}
 	if x.sharer == nil || !x.sharer.Joined() {
