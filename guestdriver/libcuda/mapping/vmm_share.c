@@ -53,12 +53,8 @@ EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
 /* Enters what the worker has imported. */
 static CUresult enter(const struct answer_cuMemImportFromShareableHandle *imported)
 {
-	CUdevice device = share_device(imported->device);
-	struct vmm_memory *m;
+	struct vmm_memory *m = (struct vmm_memory *)handle_new(sizeof(*m), 0);
 
-	if (device < 0)
-		return CUDA_ERROR_INVALID_DEVICE;
-	m = (struct vmm_memory *)handle_new(sizeof(*m), 0);
 	if (m) {
 		m->number = imported->memory;
 		m->bytes = imported->bytes;
@@ -66,7 +62,7 @@ static CUresult enter(const struct answer_cuMemImportFromShareableHandle *import
 		m->prop.requestedHandleTypes =
 			0; /* it can't be exported again: so with driver 580 */
 		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-		m->prop.location.id = device;
+		m->prop.location.id = share_device(imported->device);
 		m->references = 1;
 	}
 	return handle_enter(HANDLE_MEMORY, imported->memory, (struct handle *)m);

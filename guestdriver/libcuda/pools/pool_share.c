@@ -48,7 +48,6 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
 						   unsigned long long flags)
 {
 	uint64_t object, number, host_device;
-	CUdevice device;
 	CUresult result;
 
 	ENTER();
@@ -62,9 +61,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
 	result = call_cuMemPoolImportFromShareableHandle(object, &number, &host_device);
 	if (result)
 		return result;
-	device = share_device(host_device);
-	result = device < 0 ? CUDA_ERROR_INVALID_DEVICE :
-			      pool_enter(number, device, handleType, true);
+	result = pool_enter(number, share_device(host_device), handleType, true);
 	if (result)
 		call_cuMemPoolDestroy(number);
 	else

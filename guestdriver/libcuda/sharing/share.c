@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "base/log.h"
+#include "context/context.h"
 #include "devices/device.h"
 #include "transport/transport.h"
 
@@ -81,8 +82,10 @@ CUresult share_import(const void *os_handle, uint64_t *object)
 
 CUdevice share_device(uint64_t host)
 {
+	const struct context *c = context_current();
+
 	for (unsigned i = 0; i < devices.count; i++)
 		if (devices.host[i] == host)
 			return (CUdevice)i;
-	return -1;
+	return c ? c->device : 0;
 }

@@ -22,7 +22,10 @@ CUresult share_export(uint64_t object, int *fd);
 /* Hands the object of a descriptor to the worker: the number that it knows it by, once. */
 CUresult share_import(const void *os_handle, uint64_t *object);
 
-/* This process's number of a device of the worker's; -1 if it sees no such. */
+/*
+ * This process's number of a device of the worker's. Memory of one that CUDA_VISIBLE_DEVICES hides
+ * counts as the current device's, which reaches it.
+ */
 CUdevice share_device(uint64_t host);
 
 #endif

@@ -124,13 +124,18 @@ static void clusters(void)
 	expect(f, 7, 32, 0, 0, true);
 }
 
-/* A kernel on several devices at once isn't there; on more than there are it is wrong. */
+/* A kernel on several devices: no more than there are, each once, with one shape. */
 static void several_devices(void)
 {
 	CUDA_LAUNCH_PARAMS list[3] = { { 0 } };
+	CUstream stream;
 
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 0, 0));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	CHECK_IS(0, cuStreamCreate(&stream, 0));
+	list[0].hStream = list[1].hStream = stream;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 2, 0));
+	CHECK_IS(0, cuStreamDestroy_v2(stream));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 2, 4));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(list, 3, 0));
 }
