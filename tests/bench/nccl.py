@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed with nccl, a process for each of two GPUs: the bus bandwidth of all_reduce, a
-step of DDP, and the way that NCCL takes. Prints lines of name, value and unit.
+step of DDP, of FSDP, of tensor parallel and of a pipeline, and the way that NCCL takes. Prints
+lines of name, value and unit.
 
 NCCL_NVLS_ENABLE is 0: no multicast object is made."""
 
@@ -33,6 +34,86 @@ def timed(torch, runs, step):
     return median(times)
 
 
+def linear(torch):
+    return torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8)))
+
+
+def step_of(torch, model, data):
+    """A step of training."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+    def step():
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def ddp(torch, number, device):
+    model = torch.nn.parallel.DistributedDataParallel(linear(torch).to(device),
+                                                      device_ids=[number])
+    return step_of(torch, model, torch.randn(256, 2048, device=device))
+
+
+def fsdp(torch, number, device):
+    from torch.distributed.fsdp import fully_shard
+
+    model = linear(torch).to(device)
+    for layer in model:
+        fully_shard(layer)
+    return step_of(torch, fully_shard(model), torch.randn(256, 2048, device=device))
+
+
+def tensor_parallel(torch, number, device):
+    """Two layers at a time are divided: the first by columns, the second by rows."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
+                                                   parallelize_module)
+
+    model = torch.nn.Sequential(*(torch.nn.Linear(*size) for _ in range(4)
+                                  for size in ((2048, 8192), (8192, 2048)))).to(device)
+    plan = {str(i): RowwiseParallel() if i % 2 else ColwiseParallel() for i in range(8)}
+    model = parallelize_module(model, init_device_mesh("cuda", (2,)), plan)
+    return step_of(torch, model, torch.randn(1024, 2048, device=device))
+
+
+def pipeline(torch, number, device):
+    """Four parts of a batch go through a half of the layers on each GPU, and back."""
+    import torch.distributed as dist
+
+    stage = torch.nn.Sequential(*list(linear(torch))[number * 4:number * 4 + 4]).to(device)
+    optimizer = torch.optim.SGD(stage.parameters(), lr=1e-3)
+    parts = torch.randn(4, 256, 2048, device=device)
+
+    def first():
+        outputs = [stage(part) for part in parts]
+        for y in outputs:
+            dist.send(y.detach(), 1)
+        for y in outputs:
+            gradient = torch.empty_like(y)
+            dist.recv(gradient, 1)
+            y.backward(gradient)
+
+    def second():
+        entered = [torch.empty_like(part, requires_grad=False) for part in parts]
+        for x in entered:
+            dist.recv(x, 0)
+            stage(x.requires_grad_()).square().mean().backward()
+        for x in entered:
+            dist.send(x.grad, 0)
+
+    def step():
+        optimizer.zero_grad()
+        (second if number else first)()
+        optimizer.step()
+
+    return step
+
+
+MODELS = {"ddp": ddp, "fsdp": fsdp, "tensor-parallel": tensor_parallel, "pipeline": pipeline}
+
+
 def rank(number, port):
     import torch
     import torch.distributed as dist
@@ -57,19 +138,9 @@ def rank(number, port):
     peer = torch.zeros(64 << 20, device=device)
     send = (lambda: dist.send(peer, 1)) if number == 0 else (lambda: dist.recv(peer, 0))
     say("send.256MiB", (256 << 20) / timed(torch, 20, send) / 1e9, "GB/s")
-    torch.manual_seed(1)
-    layers = [torch.nn.Linear(2048, 2048) for _ in range(8)]
-    model = torch.nn.parallel.DistributedDataParallel(
-        torch.nn.Sequential(*layers).to(device), device_ids=[number])
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    data = torch.randn(256, 2048, device=device)
-
-    def step():
-        optimizer.zero_grad()
-        model(data).square().mean().backward()
-        optimizer.step()
-
-    say("ddp.step", timed(torch, 30, step) * 1e3, "ms")
+    for name, make in MODELS.items():
+        torch.manual_seed(1)
+        say(f"{name}.step", timed(torch, 30, make(torch, number, device)) * 1e3, "ms")
     dist.destroy_process_group()
 
 
@@ -84,7 +155,7 @@ def main():
                  for i in range(2)]
         codes = []
         try:
-            codes = [r.wait(timeout=100) for r in ranks]
+            codes = [r.wait(timeout=140) for r in ranks]
         except subprocess.TimeoutExpired:
             print("nccl: time limit", file=sys.stderr)
         for r in ranks:

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two GPUs, and kernels that read and write the other's memory. Prints lines of
-// name, value and unit: medians of several runs, by the host's clock.
+// Copies between two GPUs, kernels that read and write the other's memory, and copies between the
+// host and one GPU or both at once. Prints lines of name, value and unit: medians of several runs,
+// by the host's clock. What both have at once is told for each.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #define CHECK(call) check((call), #call)
@@ -71,6 +74,45 @@ static void copies(const char *access, char *a, char *b) {
     CHECK(cudaStreamDestroy(s));
 }
 
+// Memory of the host's, with which a thread for each GPU copies.
+static void hostCopies(const char *kind, char *host[2], char *device[2]) {
+    const size_t bytes = GIB / 4;
+    char name[64];
+    for (int gpus = 1; gpus <= 2; gpus++) {
+        for (int out = 0; out < 2; out++) {
+            auto one = [&](int i) {
+                CHECK(cudaSetDevice(i));
+                CHECK(out ? cudaMemcpy(host[i], device[i], bytes, cudaMemcpyDeviceToHost)
+                          : cudaMemcpy(device[i], host[i], bytes, cudaMemcpyHostToDevice));
+            };
+            snprintf(name, sizeof(name), "host.%s.%s.%s", kind, out ? "from" : "to",
+                     gpus == 1 ? "one" : "both");
+            rate(name, bytes, [&] {
+                std::vector<std::thread> threads;
+                for (int i = 1; i < gpus; i++) threads.emplace_back(one, i);
+                one(0);
+                for (auto &t : threads) t.join();
+            });
+        }
+    }
+}
+
+static void withHost(char *device[2]) {
+    char *host[2];
+    for (char *&p : host) {
+        p = (char *)malloc(GIB / 4);
+        memset(p, 1, GIB / 4);
+    }
+    hostCopies("pageable", host, device);
+    for (int i = 0; i < 2; i++) {
+        free(host[i]);
+        CHECK(cudaHostAlloc((void **)&host[i], GIB / 4, cudaHostAllocPortable));
+        memset(host[i], 1, GIB / 4);
+    }
+    hostCopies("pinned", host, device);
+    for (char *p : host) CHECK(cudaFreeHost(p));
+}
+
 int main() {
     int can[2], devices;
     CHECK(cudaGetDeviceCount(&devices));
@@ -81,6 +123,8 @@ int main() {
     CHECK(cudaDeviceCanAccessPeer(&can[0], 0, 1));
     CHECK(cudaDeviceCanAccessPeer(&can[1], 1, 0));
     char *a = on(0), *b = on(1);
+    char *both[] = {a, b};
+    withHost(both);
     copies("without-access", a, b);
     if (!can[0] || !can[1]) {
         printf("access 0 \n");
