@@ -2,7 +2,11 @@
 
 package gpubackend
 
-import "io"
+import (
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+)
 
 // Allocation is device memory of MemAlloc.
 type Allocation struct {
@@ -19,10 +23,12 @@ type Code struct {
 	Context Context
 }
 
-// EventTime is when an event was over that was recorded, in nanoseconds before now.
+// EventTime is when an event was over that was recorded, in nanoseconds before now. Context is that
+// which the device needs to know to tell times; 0: none.
 type EventTime struct {
-	Event Event
-	Ago   int64
+	Event   Event
+	Ago     int64
+	Context Context
 }
 
 // Saving has another device, in another process, be what this one is: the same objects with all
@@ -43,6 +49,9 @@ type Saving interface {
 	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.
 	Unsavable() string
+	// UnsavableCode says why code of an image can't be made again so that nobody notices; "": it
+	// can. What it reads counts for mem.
+	UnsavableCode(image []byte, mem *budget.Account) string
 	// SaveLayout writes what lies where in device memory. RestoreLayout reads it.
 	SaveLayout(to io.Writer) error
 	RestoreLayout(from io.Reader) error
@@ -58,8 +67,9 @@ type Saving interface {
 	PlaceCode(address uint64) error
 	// LoadCode makes a library's code for the current context.
 	LoadCode(l Library) Result
-	// EventTimes lists the recorded events, and SetEventTimes makes events such ones.
-	EventTimes() []EventTime
+	// EventTimes lists those of these events that are recorded and have a time. SetEventTimes makes
+	// events such ones.
+	EventTimes(list []Event) []EventTime
 	SetEventTimes(list []EventTime) Result
 }
 
@@ -74,6 +84,9 @@ func (Unsaved) Saves() bool { return false }
 
 // Unsavable implements Saving.
 func (Unsaved) Unsavable() string { return "the state of this kind of GPU can't be saved yet" }
+
+// UnsavableCode implements Saving.
+func (Unsaved) UnsavableCode([]byte, *budget.Account) string { return "" }
 
 // SaveLayout implements Saving.
 func (Unsaved) SaveLayout(io.Writer) error { return NotSupported.Err() }
@@ -100,7 +113,7 @@ func (Unsaved) PlaceCode(uint64) error { return NotSupported.Err() }
 func (Unsaved) LoadCode(Library) Result { return NotSupported }
 
 // EventTimes implements Saving.
-func (Unsaved) EventTimes() []EventTime { return nil }
+func (Unsaved) EventTimes([]Event) []EventTime { return nil }
 
 // SetEventTimes implements Saving.
 func (Unsaved) SetEventTimes([]EventTime) Result { return NotSupported }

@@ -12,12 +12,17 @@ type ArrayPlace struct {
 // SavingTextures has another device have the same arrays, textures and surfaces. Each is made as it
 // was made here, after PlaceCode or NextTexture.
 type SavingTextures interface {
+	// SavesTextures says whether that is possible at all.
+	SavesTextures() bool
 	// ArrayPlaces lists the arrays that have memory of their own.
 	ArrayPlaces() []ArrayPlace
 	// NextTexture says which number the texture or surface has that is made next: kernels may have
 	// kept it. It fails if the device has given it to another one.
 	NextTexture(number uint64) error
 }
+
+// SavesTextures implements SavingTextures.
+func (Unsaved) SavesTextures() bool { return false }
 
 // ArrayPlaces implements SavingTextures.
 func (Unsaved) ArrayPlaces() []ArrayPlace { return nil }

@@ -26,8 +26,8 @@ or the host has too little memory (suspend-memory), nothing is changed. An inter
 doesn't stop what it has begun.
 
 With --to, all that the programs have on the GPU goes to FILE, which must not be there yet, and
-their workers end. It works on the software GPU, and not for every program: what is in the way is
-said, and then nothing is changed.`
+their workers end. That doesn't work for every program: what is in the way is said, and then nothing
+is changed.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is

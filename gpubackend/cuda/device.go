@@ -64,6 +64,9 @@ const ContextBytes = memory.ContextBytes
 // passed is what goes to the driver as it is: the methods that no room has.
 type passed struct{ *driver.Driver }
 
+// unsaved is what can't be saved: one level deeper, as passed is.
+type unsaved struct{ gpubackend.Unsaved }
+
 // The rooms, by the names that they have in Device.
 type (
 	contextRoom    = contexts.Contexts
@@ -85,7 +88,7 @@ type (
 // comes before the library's of the same name.
 type Device struct {
 	passed
-	gpubackend.Unsaved
+	unsaved
 	*contextRoom
 	*memoryRoom
 	*hostMemoryRoom

@@ -33,9 +33,9 @@
 //	sharing     memory and events of several processes
 //
 // Here are device.go, which furnishes the rooms, open.go and warm.go, which open the driver and
-// describe its GPUs, attributes.go, which says what guests are told otherwise, and list.go, which
-// lists a host's GPUs for people. Package drivertest has a library for tests, selfcheck what is
-// checked on a GPU.
+// describe its GPUs, attributes.go, which says what guests are told otherwise, saved.go, which says
+// what can be saved, and list.go, which lists a host's GPUs for people. Package drivertest has a
+// library for tests, selfcheck what is checked on a GPU.
 //
 // # Threads
 //

@@ -25,6 +25,7 @@
 // # Files
 //
 //	images      code.go (what the caller gets) image.go (finding one) footprint.go (their memory)
+//	            stays.go (variables of all kinds)
 //	cubins      cubin.go elf.go
 //	PTX         ptx.go declare.go (declarations) scan.go (tokens) rewrite.go body.go (uses)
 package managed

@@ -2,11 +2,19 @@
 
 package soft
 
+import "github.com/paracuda/paracuda/gpubackend/budget"
+
 // AwaitsHost implements gpubackend.Driver.
 func (d *Device) AwaitsHost() bool { return d.scheduler.AwaitsHost() }
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
+
+// SavesTextures implements gpubackend.Driver.
+func (d *Device) SavesTextures() bool { return true }
+
+// UnsavableCode implements gpubackend.Driver: variables are where PlaceCode says.
+func (d *Device) UnsavableCode([]byte, *budget.Account) string { return "" }
 
 // Unsavable implements gpubackend.Driver. What kernels have allocated with malloc is known to the
 // heap alone.

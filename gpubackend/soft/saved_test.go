@@ -92,7 +92,7 @@ func TestSaved(t *testing.T) {
 	elapsed, result := first.EventElapsed(from, to)
 	ok(t, result)
 	copy(space.Bytes(large+(20<<20)-4, 4), "LAST")
-	codes, times := first.Codes(), first.EventTimes()
+	codes, times := first.Codes(), first.EventTimes([]gpubackend.Event{from, to, 999})
 	allocated := first.Allocated()
 	if len(codes) != 2 || len(times) != 2 || len(allocated) != 2 {
 		t.Fatalf("%v, %v, %v", codes, times, allocated)

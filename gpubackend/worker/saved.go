@@ -30,7 +30,7 @@ func (w *Worker) makeSaving() {
 		Contexts: w.contexts, Hello: w.hello, Queue: &w.chains, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
 		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
-		Waits: w.callsWait, Run: w.dispatch,
+		Host: w.host, Waits: w.callsWait, Run: w.dispatch,
 	}
 	if w.driver.Saves() {
 		most := uint64(historyMost)

@@ -13,6 +13,7 @@
 //	describe.go   what a guest learns of a function
 //	cluster.go    clusters of launches
 //	link.go       links
+//	saved.go      what another process can't make again
 //
 // Images, options and names come from the guest as they are: lengths are checked here, and options
 // that hold pointers are refused. What is inside an image is the driver's to check, in a process

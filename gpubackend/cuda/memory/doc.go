@@ -12,6 +12,7 @@
 //	peer.go     memory that several processes map, and host memory of this one
 //	peers.go    other GPUs that reach a GPU's memory
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it
+//	saved.go    what lies where, for another process
 //
 // MemFree doesn't wait. Memory that was freed while work was in flight is used again only when the
 // context has been seen idle, or when an allocation would fail without it, after waiting as

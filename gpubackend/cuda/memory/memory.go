@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -75,6 +76,8 @@ type Memory struct {
 	owners   map[uint64]*contexts.Context  // of what was allocated
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
+
+	restoring *layout.Restoring // the heaps, while they are made what others were
 }
 
 // New returns memory that has none before Open.

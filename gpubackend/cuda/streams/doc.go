@@ -7,6 +7,7 @@
 //	announce.go  writes by which a stream says that it is idle
 //	events.go    events
 //	capture.go   captures
+//	saved.go     times of events that another process recorded
 //	hostfunc.go  host functions (package hostfuncs carries the calls)
 //
 // Which streams may have work is kept with each context (package activity).

@@ -30,6 +30,7 @@ type Calls interface {
 	EventQuery(e gpubackend.Event) gpubackend.Result
 	EventRecordWithFlags(e gpubackend.Event, s gpubackend.Stream, flags uint64) gpubackend.Result
 	EventSynchronize(e gpubackend.Event) gpubackend.Result
+	EventElapsed(from, to gpubackend.Event) (uint64, gpubackend.Result)
 
 	StreamIsCapturing(s gpubackend.Stream) (status uint64, r gpubackend.Result)
 	StreamBeginCaptureRelaxed(s gpubackend.Stream) gpubackend.Result
@@ -56,6 +57,7 @@ type Streams struct {
 
 	owners    map[gpubackend.Stream]*contexts.Context // of streams that the guest made
 	capturing map[gpubackend.Stream]struct{}          // that were told to capture
+	past      map[*contexts.Context]*past             // nil: no event is another process's
 }
 
 // New returns streams of which none was made. settled is called when the current context is seen to

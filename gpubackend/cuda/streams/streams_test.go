@@ -26,6 +26,8 @@ type fake struct {
 	printing  bool
 	sticky    gpubackend.Result
 	announced int
+	clock     int64                      // goes on by a microsecond with each record
+	at        map[gpubackend.Event]int64 // when they were recorded
 }
 
 func (f *fake) ready(s gpubackend.Stream) gpubackend.Result {
@@ -89,12 +91,22 @@ func (f *fake) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 }
 func (f *fake) EventDestroy(e gpubackend.Event) gpubackend.Result {
 	delete(f.events, e)
+	delete(f.at, e)
 	return gpubackend.Success
+}
+func (f *fake) EventElapsed(from, to gpubackend.Event) (uint64, gpubackend.Result) {
+	begin, end := f.at[from], f.at[to]
+	if begin == 0 || end == 0 {
+		return 0, gpubackend.InvalidHandle
+	}
+	return uint64(end - begin), gpubackend.Success
 }
 func (f *fake) EventRecordWithFlags(
 	e gpubackend.Event, s gpubackend.Stream, _ uint64,
 ) gpubackend.Result {
 	f.events[e] = s
+	f.clock += 1000
+	f.at[e] = f.clock
 	return gpubackend.Success
 }
 func (f *fake) StreamIsCapturing(s gpubackend.Stream) (uint64, gpubackend.Result) {
@@ -130,7 +142,7 @@ type room struct {
 func newRoom() *room {
 	r := &room{fake: &fake{
 		busy: map[gpubackend.Stream]bool{}, capturing: map[gpubackend.Stream]bool{},
-		events: map[gpubackend.Event]gpubackend.Stream{},
+		events: map[gpubackend.Event]gpubackend.Stream{}, at: map[gpubackend.Event]int64{},
 	}}
 	x, _ := contextstest.New(func(c *contexts.Context) { r.Ended(c) })
 	log := logrus.New()

@@ -10,16 +10,15 @@ import (
 )
 
 // EventTimes implements gpubackend.Driver.
-func (x *Streams) EventTimes() (list []gpubackend.EventTime) {
+func (x *Streams) EventTimes(events []gpubackend.Event) (list []gpubackend.EventTime) {
 	now := time.Now()
-	for h, object := range x.options.Handles.All() {
-		e, ok := object.(*event)
-		if !ok || e.record == nil {
+	for _, h := range events {
+		e, result := x.event(h)
+		if result != gpubackend.Success || e.record == nil {
 			continue
 		}
 		if at, done := x.options.Scheduler.Ended(e.record); done {
-			ago := int64(now.Sub(at))
-			list = append(list, gpubackend.EventTime{Event: gpubackend.Event(h), Ago: ago})
+			list = append(list, gpubackend.EventTime{Event: h, Ago: int64(now.Sub(at))})
 		}
 	}
 	return list

@@ -83,6 +83,20 @@ func put(e *journal.Entry, done []bool, u used) error {
 	return fmt.Errorf("command %d has a buffer that its words don't name", e.Op)
 }
 
+// Image is that of an entry which loads one; false: it doesn't.
+func Image(e *journal.Entry) (image []byte, ok bool) {
+	op := gpubackend.Op(e.Op)
+	if op != gpubackend.OpModuleLoadData && op != gpubackend.OpLibraryLoadData ||
+		len(e.Words) < 2 || e.Words[0]>>valueBits != wire.BufferInline {
+		return nil, false
+	}
+	at, size := e.Words[0]&(1<<valueBits-1), e.Words[1]
+	if at -= wire.CommandSize; at > uint64(len(e.Body)) || size > uint64(len(e.Body))-at {
+		return nil, false
+	}
+	return e.Body[at : at+size], true
+}
+
 // ErrCommand is wrapped by all errors that say what is wrong with an entry.
 var ErrCommand = errors.New("the journal has a command that can't be executed")
 

@@ -14,6 +14,7 @@
 package hello
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -114,6 +115,28 @@ func (h *Hello) askCold() gpubackend.Result {
 	}
 	h.cold = true
 	return call.Pending
+}
+
+// Suits says whether the device has the GPUs of a snapshot that another worker's process was told.
+// How they are linked to the host may be another way by now, as the links save power.
+func (h *Hello) Suits(snapshot []byte) bool {
+	return bytes.Equal(withoutLinks(h.snapshot), withoutLinks(snapshot))
+}
+
+// withoutLinks is a snapshot that doesn't say how fast its GPUs' links are now.
+func withoutLinks(snapshot []byte) []byte {
+	b := bytes.Clone(snapshot)
+	if len(b) < wire.SnapshotSize {
+		return b
+	}
+	var s wire.Snapshot
+	s.Decode(b)
+	for i := range min(int(s.Devices), (len(b)-wire.SnapshotSize)/wire.SnapshotDeviceSize) {
+		at := wire.SnapshotSize + i*wire.SnapshotDeviceSize
+		clear(b[at+wire.SnapshotDeviceLinkGenerationOffset:][:4])
+		clear(b[at+wire.SnapshotDeviceLinkWidthOffset:][:4])
+	}
+	return b
 }
 
 // Reopen opens the device for a process that said HELLO to another worker. Told says what of.

@@ -67,10 +67,11 @@ type Code struct{ Address, Module, Library, Context uint64 }
 // Array is where the array of that handle has its memory.
 type Array struct{ Address, Array uint64 }
 
-// EventTime is of the event of that handle.
+// EventTime is of the event of that handle, in the context of that; 0: the device didn't say.
 type EventTime struct {
-	Event uint64
-	Ago   int64
+	Event   uint64
+	Ago     int64
+	Context uint64
 }
 
 // State is a worker's.

@@ -35,7 +35,14 @@ func (s *Saving) retake(x *saved.State) error {
 		if !ok {
 			return fmt.Errorf("%w: %#x is no event", saved.ErrRecord, t.Event)
 		}
-		times = append(times, gpubackend.EventTime{Event: gpubackend.Event(e), Ago: t.Ago})
+		c := uint64(0)
+		if t.Context != 0 {
+			if c, ok = s.Objects.Lookup(object.Context, t.Context); !ok {
+				return fmt.Errorf("%w: %#x is no context", saved.ErrRecord, t.Context)
+			}
+		}
+		times = append(times, gpubackend.EventTime{Event: gpubackend.Event(e), Ago: t.Ago,
+			Context: gpubackend.Context(c)})
 	}
 	if result := s.Driver.SetEventTimes(times); result != gpubackend.Success {
 		return fmt.Errorf("set the events' times: %w", result.Err())

@@ -118,10 +118,13 @@ func (s *Saving) stateOfDevice(x *saved.State) {
 			Module: modules[uint64(c.Module)], Library: libraries[uint64(c.Library)],
 		})
 	}
-	for _, t := range s.Driver.EventTimes() {
-		if h := events[uint64(t.Event)]; h != 0 { // others are the worker's own
-			x.Events = append(x.Events, saved.EventTime{Event: h, Ago: t.Ago})
-		}
+	var list []gpubackend.Event
+	for native := range events {
+		list = append(list, gpubackend.Event(native))
+	}
+	for _, t := range s.Driver.EventTimes(list) {
+		x.Events = append(x.Events, saved.EventTime{Event: events[uint64(t.Event)], Ago: t.Ago,
+			Context: contexts[uint64(t.Context)]})
 	}
 }
 

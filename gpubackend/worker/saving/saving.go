@@ -25,6 +25,7 @@ import (
 	"io"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -53,7 +54,9 @@ type Driver interface {
 	PlaceCode(address uint64) error
 	LoadCode(l gpubackend.Library) gpubackend.Result
 	ArrayPlaces() []gpubackend.ArrayPlace
-	EventTimes() []gpubackend.EventTime
+	SavesTextures() bool
+	UnsavableCode(image []byte, mem *budget.Account) string
+	EventTimes(list []gpubackend.Event) []gpubackend.EventTime
 	SetEventTimes(list []gpubackend.EventTime) gpubackend.Result
 }
 
@@ -66,6 +69,8 @@ type Contexts interface {
 type Hello interface {
 	IsOpen() bool
 	Told() (environment []string, snapshot []byte)
+	// Suits says whether the GPUs are those of a snapshot.
+	Suits(snapshot []byte) bool
 	Reopen(variables []string) gpubackend.Result
 }
 
@@ -159,6 +164,8 @@ type Config struct {
 	Sharing    Sharing
 	// DeviceMemory is what has been planned to be moved or saved.
 	DeviceMemory DeviceMemory
+	// Host is what reading the program's images counts for; nil: it doesn't.
+	Host *budget.Budget
 	// Waits says why a call that waits is in the way; nil: none is.
 	Waits func() error
 	// Run executes a command.

@@ -13,9 +13,11 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
@@ -33,7 +35,7 @@ func TestRoundTrip(t *testing.T) {
 		"layout layout", made(object.Context), "place 0xb0", made(object.Module),
 		made(object.Library), "place 0xc0", fmt.Sprintf("load library %d", object.Library),
 		made(object.Event), "place 0xd0", made(object.Array), "take 0xa0",
-		fmt.Sprintf("times [{%d 3}]", object.Event), "layout is right", "fill",
+		fmt.Sprintf("times [{%d 3 %d}]", object.Event, object.Context), "layout is right", "fill",
 	}
 	if !slices.Equal(to.device.did, want) {
 		t.Errorf("the device was told\n%q, want\n%q", to.device.did, want)
@@ -83,6 +85,11 @@ func TestUnsavable(t *testing.T) {
 		"lost":         {func(w *world) { w.contexts.gone = true }, "failed"},
 		"graph":        {func(w *world) { w.graphs.err = some }, "some reason"},
 		"texture":      {func(w *world) { w.textures.err = some }, "some reason"},
+		"code": {func(w *world) {
+			w.history.entries[1] = journal.Entry{Op: uint16(gpubackend.OpModuleLoadData),
+				Words: []uint64{uint64(wire.BufferInline)<<56 | wire.CommandSize, 3},
+				Body:  []byte("bad"), Made: w.history.entries[1].Made}
+		}, "bad code"},
 	} {
 		w := newProgram(t)
 		if err := w.Unsavable(); err != nil {
@@ -197,6 +204,7 @@ func TestRefusedRecords(t *testing.T) {
 		"an event that is none": state(t, func(x *saved.State) {
 			x.Events = []saved.EventTime{{Event: 0x123}}
 		}),
+		"an event in no context": state(t, func(x *saved.State) { x.Events[0].Context = 0x123 }),
 		"another size of memory": state(t, func(x *saved.State) { x.Pieces[0].Bytes++ }),
 		"something behind it": func(name string, b []byte) []byte {
 			if name == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fixed"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/again"
 )
 
 // ErrFailed is why a program can't be saved that nothing can save any more.
@@ -52,8 +53,28 @@ func (s *Saving) Unsavable() error {
 	if _, err := s.Textures.Save(); err != nil {
 		return err
 	}
-	_, err := s.entries()
-	return err
+	list, err := s.entries()
+	if err != nil {
+		return err
+	}
+	return s.code(list)
+}
+
+// code says which code can't be made again.
+func (s *Saving) code(list []journal.Entry) error {
+	for i := range list {
+		image, ok := again.Image(&list[i])
+		if !ok {
+			continue
+		}
+		mem := s.Host.Open()
+		why := s.Driver.UnsavableCode(image, mem)
+		mem.Close()
+		if why != "" {
+			return errors.New(why)
+		}
+	}
+	return nil
 }
 
 // underWay says what hasn't come to an end, or to a bad one.
@@ -102,7 +123,7 @@ func (s *Saving) Fixed() (c fixed.Counts) {
 		c[fixed.Graphs] = uint64(s.Objects.Count(object.Graph))
 		c[fixed.GraphExecs] = uint64(s.Objects.Count(object.GraphExec))
 	}
-	if !s.Driver.Saves() {
+	if !s.Driver.SavesTextures() {
 		c[fixed.Arrays] = uint64(s.Objects.Count(object.Array) +
 			s.Objects.Count(object.MipmappedArray))
 	}

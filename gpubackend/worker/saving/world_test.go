@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -72,7 +74,21 @@ func (d *device) LoadCode(l gpubackend.Library) gpubackend.Result {
 	return d.do("load library %d", l)
 }
 func (d *device) ArrayPlaces() []gpubackend.ArrayPlace { return d.arrays }
-func (d *device) EventTimes() []gpubackend.EventTime   { return d.events }
+func (d *device) SavesTextures() bool                  { return !d.unsaved }
+func (d *device) UnsavableCode(image []byte, _ *budget.Account) string {
+	if bytes.Equal(image, []byte("bad")) {
+		return "bad code"
+	}
+	return ""
+}
+func (d *device) EventTimes(list []gpubackend.Event) (times []gpubackend.EventTime) {
+	for _, t := range d.events {
+		if slices.Contains(list, t.Event) {
+			times = append(times, t)
+		}
+	}
+	return times
+}
 func (d *device) SetEventTimes(list []gpubackend.EventTime) gpubackend.Result {
 	return d.do("times %v", list)
 }
@@ -137,6 +153,9 @@ func (c *fakeContexts) Set(handle uint64, _ bool) gpubackend.Result {
 
 func (h *fakeHello) IsOpen() bool             { return h.open }
 func (h *fakeHello) Told() ([]string, []byte) { return h.environment, h.snapshot }
+func (h *fakeHello) Suits(snapshot []byte) bool {
+	return bytes.Equal(h.snapshot, snapshot)
+}
 func (h *fakeHello) Reopen(variables []string) gpubackend.Result {
 	h.open, h.environment = true, variables
 	return gpubackend.Success
@@ -306,7 +325,8 @@ func newProgram(t *testing.T) *world {
 		},
 		arrays: []gpubackend.ArrayPlace{{Address: 0xd0, Array: gpubackend.Array(object.Array)}},
 		events: []gpubackend.EventTime{
-			{Event: gpubackend.Event(object.Event), Ago: 3}, {Event: 999, Ago: 1},
+			{Event: gpubackend.Event(object.Event), Ago: 3, Context: context},
+			{Event: 999, Ago: 1},
 		},
 	}
 	return w

@@ -23,7 +23,7 @@ type Driver interface {
 	TexRefGetMipmappedArray(r gpubackend.TextureReference) (gpubackend.MipmappedArray,
 		gpubackend.Result)
 	SurfRefGetArray(r gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result)
-	Saves() bool
+	SavesTextures() bool
 	gpubackend.SavingTextures
 }
 
@@ -121,7 +121,7 @@ func (t *Textures) count(x *Saved, number uint64, result gpubackend.Result) gpub
 	}
 	t.made[x.Context]++
 	t.all++
-	if x.Number = number; t.Driver.Saves() && len(t.kept) < maxKept {
+	if x.Number = number; t.Driver.SavesTextures() && len(t.kept) < maxKept {
 		t.kept[number] = x
 	}
 	return result

@@ -132,6 +132,8 @@ API CUresult cuEventSynchronize(void *e)
 API CUresult cuEventElapsedTime(float *ms, struct event *a, struct event *b)
 {
 	IN_CONTEXT;
+	if (!a->at.tv_sec || !b->at.tv_sec) // never recorded
+		return 400;
 	*ms = (float)((double)(b->at.tv_sec - a->at.tv_sec) * 1e3 +
 		      (double)(b->at.tv_nsec - a->at.tv_nsec) / 1e6);
 	return OK;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/managed"
+)
+
+// UnsavableCode implements gpubackend.Driver. The driver chooses where variables are, and in
+// another process it chooses otherwise.
+func (x *Code) UnsavableCode(image []byte, mem *budget.Account) string {
+	why, err := managed.Stays(image, x.architecture(), mem)
+	if err != nil {
+		return "its code can't be read: " + err.Error()
+	}
+	return why
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
+)
+
+// allHeaps are the heaps of all GPUs. What was freed is back in them, as everything is idle.
+func (m *Memory) allHeaps() (list []*devmem.Heap) {
+	for c := range m.freed {
+		m.takeBack(c)
+	}
+	for i := range m.heaps {
+		list = append(list, m.heaps[i].Heap)
+	}
+	return list
+}
+
+// SaveLayout implements gpubackend.Driver.
+func (m *Memory) SaveLayout(to io.Writer) error { return layout.Save(m.allHeaps(), to) }
+
+// RestoreLayout implements gpubackend.Driver. There is no context yet: memory needs none.
+func (m *Memory) RestoreLayout(from io.Reader) (err error) {
+	m.restoring, err = layout.Restore(m.allHeaps(), m.heapAt, from)
+	return err
+}
+
+// LayoutRestored implements gpubackend.Driver.
+func (m *Memory) LayoutRestored() error {
+	if err := m.restoring.Done(); err != nil {
+		return err
+	}
+	m.restoring = nil
+	return nil
+}
+
+// Allocated implements gpubackend.Driver.
+func (m *Memory) Allocated() (list []gpubackend.Allocation) {
+	for addr, c := range m.owners {
+		_, bytes, _ := m.heaps[c.GPU].Find(addr)
+		list = append(list, gpubackend.Allocation{Address: addr, Bytes: bytes, Context: c.Handle})
+	}
+	return list
+}
+
+// TakeAllocation implements gpubackend.Driver.
+func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
+	if m.restoring.Next(a.Address) != nil {
+		return gpubackend.InvalidValue
+	}
+	_, r := m.MemAlloc(a.Bytes)
+	return r
+}
+
+// Elsewhere says whether device memory isn't at its usual addresses, where another process would
+// not have it.
+func (m *Memory) Elsewhere() bool {
+	for i := range m.heaps {
+		if m.heaps[i].base != devmem.Base+uint64(i)*WindowBytes {
+			return true
+		}
+	}
+	return false
+}
+
+// Strange is how many allocations there are that are neither of MemAlloc nor the mover's.
+func (m *Memory) Strange() int {
+	all := -len(m.owners)
+	for _, h := range m.allHeaps() {
+		all += h.Len()
+		for _, s := range h.Segments() {
+			if layout.LeftOut(s.Kind) {
+				all--
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+)
+
+// TestMadeAgain: another device has the memory of the first at the same addresses, with what is in
+// it, and gives out the next where that would have.
+func TestMadeAgain(t *testing.T) {
+	first := newDevice(t, Options{})
+	want := map[uint64]uint64{}
+	for _, bytes := range []uint64{100, 5 << 20, 40 << 20} {
+		addr, r := first.MemAlloc(bytes)
+		must(t, "allocate", r)
+		want[addr] = bytes
+		copy(cmem.At(addr, 16), "what is in here.")
+	}
+	gone, r := first.MemAlloc(3 << 20)
+	must(t, "allocate", r)
+	must(t, "free", first.MemFree(gone))
+	staging, fd, r := first.Staging(1 << 20)
+	must(t, "staging", r)
+	unix.Close(fd)
+	if why := first.Unsavable(); why != "" || !first.Saves() {
+		t.Fatal(why)
+	}
+	var layout bytes.Buffer
+	if err := first.SaveLayout(&layout); err != nil {
+		t.Fatal(err)
+	}
+	allocated, pieces := first.Allocated(), first.Pieces()
+	image := make([]byte, gpubackend.PieceBytes(pieces))
+	must(t, "copy out", first.SavePieces(pieces, image))
+	if len(allocated) != len(want) {
+		t.Fatalf("%v, want %v", allocated, want)
+	}
+	next, r := first.MemAlloc(2 << 20)
+	must(t, "allocate", r)
+	must(t, "free", first.MemFree(next))
+	first.Unstage(staging)
+	first.memoryRoom.Close()
+
+	d := loadDevice(t, Options{})
+	if _, r := d.Open(nil); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	if err := d.RestoreLayout(&layout); err != nil { // there is no context yet
+		t.Fatal(err)
+	}
+	c, r := d.DevicePrimaryCtxRetain(0)
+	must(t, "retain", r)
+	must(t, "set current", d.SetCurrent(c))
+	if err := d.LayoutRestored(); err == nil {
+		t.Fatal("nothing was asked for")
+	}
+	for _, a := range allocated {
+		must(t, "take", d.TakeAllocation(a))
+	}
+	want2 := gpubackend.Allocation{Address: next, Bytes: 5}
+	if r := d.TakeAllocation(want2); r != gpubackend.InvalidValue {
+		t.Errorf("what wasn't there is taken: %d", r)
+	}
+	if err := d.LayoutRestored(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "copy in", d.LoadPieces(pieces, image))
+	for addr := range want {
+		if text := string(cmem.At(addr, 16)); text != "what is in here." {
+			t.Errorf("at %#x is %q", addr, text)
+		}
+	}
+	if addr, r := d.MemAlloc(2 << 20); r != gpubackend.Success || addr != next {
+		t.Errorf("the next memory is at %#x, not %#x: %d", addr, next, r)
+	}
+	for addr := range want {
+		must(t, "free", d.MemFree(addr))
+	}
+}
+
+// TestWhatKeepsIt: code with variables, whose place can't be chosen.
+func TestWhatKeepsIt(t *testing.T) {
+	d := newDevice(t, Options{})
+	if d.PlaceCode(0) != nil || d.PlaceCode(devmem.Base) == nil {
+		t.Error("a place can be chosen")
+	}
+	for text, want := range map[string]string{
+		twoKernels: "", twoKernels + ".global .u32 counter;": `"counter"`, "nonsense": "read",
+	} {
+		if why := d.UnsavableCode([]byte(text), nil); !strings.Contains(why, want) ||
+			(want == "") != (why == "") {
+			t.Errorf("%q: %q", text, why)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
+)
+
+// Stays says why code of an image can't be made again in another process so that nobody notices;
+// "": it can. It has variables, which the driver would put elsewhere, or its kernels allocate
+// memory that the driver alone knows. All code is looked at which can run on a GPU of an
+// architecture. An error says that it can't be known, as with Footprint. What it reads is taken
+// from mem meanwhile.
+func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) {
+	opened, err := fatbin.Open(image)
+	if err != nil {
+		return "", err
+	}
+	for i := range opened.Entries {
+		e := &opened.Entries[i]
+		find := variableOfPTX
+		switch {
+		case e.Compressed == fatbin.Old:
+			return "", fmt.Errorf("code in the compression of CUDA 10: %w", ErrUnsupported)
+		case isCubin(e) && (e.Arch == 0 || e.Arch/10 == arch/10 && e.Arch <= arch):
+			find = variableOfCubin
+		case !isPTX(e) || e.Arch > arch:
+			continue
+		}
+		if why, err = staysFor(e, find, mem.Sibling()); err != nil || why != "" {
+			return why, err
+		}
+	}
+	return "", nil
+}
+
+// staysFor looks at an entry, with what it takes from mem.
+func staysFor(
+	e *fatbin.Entry, find func([]byte, *budget.Account) (string, error), mem *budget.Account,
+) (string, error) {
+	defer mem.Close()
+	code, err := e.Payload(mem)
+	if err != nil {
+		return "", err
+	}
+	if bytes.Contains(code, []byte("malloc")) {
+		return "its kernels may allocate memory with malloc", nil
+	}
+	name, err := find(code, mem)
+	if err != nil || name == "" {
+		return "", err
+	}
+	return fmt.Sprintf("its code has variables, such as %q", name), nil
+}
+
+// ofCompiler says whether a variable is a text of the compiler's.
+func ofCompiler(name string) bool {
+	return strings.HasPrefix(name, "$str") || strings.HasPrefix(name, "__unnamed_")
+}
+
+// variableOfCubin looks at the symbols of sections for variables. Other banks of constants than the
+// third are the compiler's.
+func variableOfCubin(code []byte, _ *budget.Account) (string, error) {
+	f, err := readELF(code)
+	if f == nil {
+		return "", err
+	}
+	for i := range f.count() {
+		s := f.symbol(i)
+		if s.kind != symbolObject && s.kind != symbolData || int(s.section) >= len(f.sections) {
+			continue
+		}
+		in, name := f.sectionName(&f.sections[s.section]), f.nameOf(s)
+		if hasPrefix(in, []string{".nv.global", ".nv.constant3"}) && !ofCompiler(name) {
+			return orUnnamed(name), nil
+		}
+	}
+	return "", err
+}
+
+func orUnnamed(name string) string {
+	if name == "" {
+		return "one without a name"
+	}
+	return name
+}
+
+// variableOfPTX looks at the declarations in a text.
+func variableOfPTX(text []byte, mem *budget.Account) (string, error) {
+	if !bytes.Contains(text, []byte(".global")) && !bytes.Contains(text, []byte(".const")) {
+		return "", nil
+	}
+	if err := mem.Take(uint64(len(text))); err != nil {
+		return "", err
+	}
+	d := &declarer{scanner: newScanner(string(text))}
+	for !d.ended() {
+		if !d.isDot("global", "const") || !d.declares() {
+			d.step()
+			continue
+		}
+		external := d.before[0].Kind == ptxlex.Dot && d.before[0].Text == "extern"
+		name, err := d.nameInList(uint64(len(text)))
+		if err != nil || name != "" && !external {
+			return name, err
+		}
+	}
+	if d.err != nil {
+		return "", d.errorf("")
+	}
+	return "", nil
+}
+
+// nameInList reads a declaration behind its linkage, as sizeOfList does, and returns the name of a
+// variable in it that isn't the compiler's.
+func (d *declarer) nameInList(characters uint64) (name string, err error) {
+	var v declaration
+	d.step()
+	if _, _, err := d.modifiers(&v); err != nil {
+		return "", err
+	}
+	for {
+		if !ofCompiler(d.at.Text) {
+			name = orUnnamed(d.at.Text)
+		}
+		d.step()
+		if d.accept("<") {
+			d.step()
+			d.step()
+		}
+		if _, err = d.elements(1, characters); err != nil {
+			return "", err
+		}
+		d.initializer()
+		if !d.accept(",") {
+			return name, nil
+		}
+	}
+}
