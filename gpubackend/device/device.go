@@ -5,7 +5,7 @@ package device
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"io"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -15,13 +15,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/figures"
+	"github.com/paracuda/paracuda/gpubackend/device/infile"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
+	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/strangers"
 	"github.com/paracuda/paracuda/gpubackend/device/takeover"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
@@ -114,27 +118,25 @@ type Device struct {
 	config Config
 
 	settings   *settings.VM
+	control    *control.Queue
+	strangers  *strangers.Watch // drivers that aren't ours
 	ram        *ram.RAM
 	accounts   *accounts.Accounts  // of workers and mover
 	suspension *suspend.Suspension // moves device memory out and in
 	saving     *saving.Saving      // and its programs to a file
+	saved      *savedstate.VM      // and all of it to a front end
 	place      *place.VM           // has it be where an arbiter wants it
 	movers     *movers.Movers
 	reach      *reach.Reach // which workers have the mover
 	workers    *workers.Workers
 	channels   *channels.Table
+	serving    workers.All  // those that have a channel
 	ahead      *ahead.Ahead // what is held before programs ask for it
 	opening    *opening.Opening
 	exports    *exports.Exports
 	objects    objects.Objects
-
-	// Nobody waits for a process while he has mu: each message of the front end needs it. It is
-	// taken before the locks of parts, and by none of them.
-	mu         sync.Mutex
-	control    *control.Queue // guarded by mu, as is what follows
-	late       *control.Late  // of the control queue that was stopped last
-	generation uint32         // tells this device from an earlier one
-	fromOnce   sync.Once      // for Config.From
+	figures    *figures.VM // what is told of it
+	infile     *infile.VM  // has it go on in another process, or elsewhere, from a file
 }
 
 // NumQueues implements vhostuser.Device.
@@ -146,18 +148,14 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	if err != nil {
 		return err
 	}
-	if err := d.moveControl(mapped); err != nil {
+	if err := d.control.SetMemory(mapped); err != nil {
 		return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 	}
 	before := d.ram.Put(mapped)
 	if before == nil { // who is there was taken over, and has this memory or is told of the next
 		return nil
 	}
-	message, files := d.ram.Message()
-	workers.TellAll(d.channels.Serving(), func(w *workers.Worker) error {
-		m := *message
-		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
-	})
+	d.serving.Memory(d.ram.Message())
 	d.movers.Tell(d.ram.Message)
 	return before.Close()
 }
@@ -171,26 +169,25 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		d.channels.Begins(index - 1)
 	}
 	if index == wire.ControlQueue {
-		return d.startControl(q)
+		if err := d.control.Start(q, d.ram.Now()); err != nil { // only the session changes it
+			return err
+		}
+		d.ahead.DriverCame()
+		return nil
 	}
 	if err := d.channels.Start(index-1, q); err != nil {
 		return fmt.Errorf("start queue %d: %w", index, err)
 	}
-	d.resumeByItself()
+	d.infile.Started()
 	return nil
 }
 
 // SetCall implements vhostuser.Device.
 func (d *Device) SetCall(index int, call *vhostuser.FD) error {
-	if index != wire.ControlQueue {
-		return d.channels.SetCall(index-1, call)
+	if index == wire.ControlQueue {
+		return d.control.SetCall(call)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.control == nil {
-		return channels.ErrNotRunning
-	}
-	return d.control.SetCall(call)
+	return d.channels.SetCall(index-1, call)
 }
 
 // StopQueue implements vhostuser.Device.
@@ -198,7 +195,7 @@ func (d *Device) StopQueue(index int) (base uint16, err error) {
 	d.channels.PauseAll()
 	defer d.channels.ResumeLater()
 	if index == wire.ControlQueue {
-		return d.stopControl()
+		return d.control.Stop()
 	}
 	return d.channels.Stop(index - 1)
 }
@@ -233,12 +230,23 @@ func (d *Device) SetLog(log *dirtylog.Log) error {
 		m := &handover.Message{Kind: handover.KindLog}
 		return m, m.GiveLog(log, nil)
 	}
-	workers.TellAll(d.channels.Serving(), func(w *workers.Worker) error {
-		m, fds := message()
-		return w.Obey(m, fds, handover.KindLogged, "a process did not take the log of dirty pages")
-	})
+	d.serving.Log(message)
 	d.movers.TellLog(message)
 	return nil
+}
+
+// SaveState implements vhostuser.StateSaver. Nothing ends: the VM may go on here.
+func (d *Device) SaveState(w io.Writer) error { return d.saved.Save(w) }
+
+// LoadState implements vhostuser.StateSaver.
+func (d *Device) LoadState(r io.Reader) error { return d.saved.Load(r) }
+
+// forget ends all that the device has of the guest that it served until now: QEMU's loadvm puts
+// another in its place, or an earlier state of it.
+func (d *Device) forget() {
+	d.Reset()
+	d.channels.ForgetHeld()
+	d.control.Forget()
 }
 
 // Counters adds up what all workers counted.

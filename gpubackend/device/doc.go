@@ -7,8 +7,8 @@
 // # Who owns what
 //
 // A Device joins parts (parts.go), each a package with locks of its own. What a part needs of
-// another one it gets as a function, or as that part; none knows the Device. Its own lock,
-// Device.mu, has the control queue and no more.
+// another one it gets as a function, or as that part; none knows the Device, which has no lock of
+// its own.
 //
 // The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
 // goroutine (package control). Each worker has one goroutine that waits for its end (package
@@ -17,9 +17,10 @@
 // Locks are taken in this order, and none for a wait:
 //
 //	settings  while others are made to hold
-//	Device.mu
+//	control   the control queue, from one start to the next
 //	ahead     what is held before programs ask for it; and reach, who has the mover
 //	channels  who has which queue
+//	strangers whose driver isn't ours
 //	ram       the guest's memory, while it is used
 //
 // then those of parts that call nobody with theirs: accounts, saving, movers, exports, a worker's.
@@ -35,15 +36,15 @@
 //
 //	the device         device.go (the session's) parts.go (which parts there are)
 //	                   config_space.go guard.go (what goes on)
-//	the control queue  control.go (package control)
-//	channels           packages channels, queues
+//	the control queue  package control
+//	channels           packages channels, queues, and strangers (drivers that aren't ours)
 //	processes          process.go (packages workers, movers, child) packages opening (who gets a
 //	                   worker), reach (and the mover) and ahead (warm workers, an idle VM);
 //	                   takenover.go (those of the device process before: package takeover)
 //	what they share    packages objects and exports
 //	memory             packages ram, accounts and suspend
-//	to a file          state.go (package savedstate: for migration) infile.go (in
-//	                   another process) package saving
+//	saved              packages savedstate (the VM, for its front end), saving (its programs, there
+//	                   and in a file) and infile (another process goes on from that)
 //	sharing the GPU    place.go (package place)
-//	operators          stats.go (package admin) set.go (package settings)
+//	operators          operators.go (packages admin, figures) set.go (package settings)
 package device

@@ -20,7 +20,7 @@ func inAFile(t *testing.T) (s *suspended, page uint64, f io.ReaderAt, state []by
 	s.allocate(5 << 20)
 	page = s.pin()
 	f = s.saveTo()
-	if m := s.dev.stats().Movable; !m.Now {
+	if m := s.dev.figures.Owner().Movable; !m.Now {
 		t.Errorf("movable: %+v", m)
 	}
 	s.front.Stop(s.queues...)

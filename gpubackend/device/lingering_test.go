@@ -221,15 +221,13 @@ func TestWorkerThatDoesNotStartNorEnd(t *testing.T) {
 	v.open(0)
 }
 
-// mustBeFree fails the test if somebody keeps the device's lock, or one of its parts'.
+// mustBeFree fails the test if somebody keeps a lock of one of the device's parts.
 func (v *vm) mustBeFree(while string) {
 	v.t.Helper()
 	free := make(chan struct{})
 	go func() {
-		for !v.dev.mu.TryLock() {
-			time.Sleep(time.Millisecond)
-		}
-		v.dev.mu.Unlock()
+		v.dev.control.Runs()
+		v.dev.strangers.Greeted()
 		v.dev.channels.Serving()
 		v.dev.ahead.Rested()
 		v.dev.ram.SetLog(v.dev.ram.Log())

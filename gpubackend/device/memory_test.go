@@ -211,7 +211,7 @@ func TestHostilePage(t *testing.T) {
 		for i := range mine {
 			mine[i] = fill
 		}
-		if list := v.dev.stats().Programs; len(list) != 1 {
+		if list := v.dev.figures.Owner().Programs; len(list) != 1 {
 			t.Errorf("%d programs", len(list))
 		}
 	}
@@ -231,7 +231,7 @@ func TestMemoryOfStats(t *testing.T) {
 	v.program(0)
 	v.retain(0, 2)
 	v.mustCall(0, gpubackend.OpMemAlloc, 3, 10<<20)
-	a := v.dev.stats()
+	a := v.dev.figures.Owner()
 	memory, programs := a.Memory, a.Programs
 	want := map[string]uint64{"contexts": aContext, "window": 10 << 20}
 	if len(memory) != 1 || memory[0].Bound != 60<<20 || memory[0].Used != aContext+10<<20 ||

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -90,8 +91,8 @@ func TestProgramsMove(t *testing.T) {
 		}
 		s.allocate(1 << 20)
 		s.mustHold()
-		if !s.dev.channels.Greeted() || inLedger(s.page) == 0 {
-			t.Fatalf("greeted %t, %d bytes", s.dev.channels.Greeted(), inLedger(s.page))
+		if !s.dev.strangers.Greeted() || inLedger(s.page) == 0 {
+			t.Fatalf("greeted %t, %d bytes", s.dev.strangers.Greeted(), inLedger(s.page))
 		}
 	}
 	s.mustSuspend()
@@ -159,21 +160,22 @@ func TestWhatStays(t *testing.T) {
 		s.front.Stop(s.queues...)
 		var b bytes.Buffer
 		err := s.dev.SaveState(&b)
-		if !errors.Is(err, errBusyVM) || !strings.Contains(err.Error(), text) || b.Len() != 0 {
+		if !errors.Is(err, savedstate.ErrBusy) || !strings.Contains(err.Error(), text) ||
+			b.Len() != 0 {
 			t.Fatalf("%d bytes, %v, want %q", b.Len(), err, text)
 		}
 		s.front.Start(s.queues...)
 	}
 	linker := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
 	mustCome(t, "a linker is told of",
-		func() bool { return s.dev.stats().Programs[0].Fixed["linkers"] == 1 })
-	if m := s.dev.stats().Movable; m.Now || !strings.Contains(m.Why, "linkers") {
+		func() bool { return s.dev.figures.Owner().Programs[0].Fixed["linkers"] == 1 })
+	if m := s.dev.figures.Owner().Movable; m.Now || !strings.Contains(m.Why, "linkers") {
 		t.Errorf("movable: %+v", m)
 	}
 	mustStay("(pid 9) has what can't be made again: linkers")
 	s.mustHold()
 	s.do(gpubackend.OpLinkDestroy, linker)
-	mustCome(t, "there is no linker", func() bool { return s.dev.stats().Movable.Now })
+	mustCome(t, "there is no linker", func() bool { return s.dev.figures.Owner().Movable.Now })
 	s.mustSuspend()
 	mustStay("it is suspended")
 	s.mustResume()
@@ -292,7 +294,7 @@ func TestPausedInAHostFunction(t *testing.T) {
 	for range 2 {
 		s.front.Stop(s.queues...)
 		err := s.dev.SaveState(&bytes.Buffer{})
-		if !errors.Is(err, errBusyVM) ||
+		if !errors.Is(err, savedstate.ErrBusy) ||
 			!strings.Contains(err.Error(), "a host function is to run") {
 			t.Fatalf("saved: %v", err)
 		}

@@ -3,20 +3,27 @@
 package device
 
 import (
+	"io"
 	"math"
 	"os"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
+	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/figures"
+	"github.com/paracuda/paracuda/gpubackend/device/infile"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
+	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/device/strangers"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/exports"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -33,12 +40,13 @@ import (
 func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
-		generation: c.Generation, ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
+		ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
 	d.joinSettings(starts)
 	d.joinMemory()
 	d.joinProcesses(starts)
-	d.tell()
+	d.joinFrontEnd()
+	d.control.SettingsChanged()
 	d.takeOver(c.Left)
 	return d
 }
@@ -50,6 +58,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.HostMemory == nil {
 		c.HostMemory = image.Host()
+	}
+	if c.Greeted == nil {
+		c.Greeted = func() {}
 	}
 	if c.Version == 0 {
 		c.Version = wire.Version
@@ -63,7 +74,7 @@ func (d *Device) joinSettings(starts *pace.Pace) {
 	d.settings = settings.NewVM(c.Settings, settings.Config{
 		GPU: c.GPU, Sharer: c.Sharer, Sequence: c.Sequence, Kept: c.Remains.Changed,
 		Changed: func(before, now *settings.Now) {
-			d.tell()
+			d.control.SettingsChanged()
 			if now.Settings == before.Settings {
 				return
 			}
@@ -81,7 +92,15 @@ func (d *Device) joinMemory() {
 	})
 	d.accounts.SetBound(d.settings.MemoryBound())
 	d.suspension = suspend.New(suspend.Config{
-		Hold: d.hold, GoOn: d.goOn, Guard: d.guard, Log: d.log,
+		Hold: func() []suspend.Worker {
+			d.ahead.Empty() // of warm workers
+			return d.serving.Suspended()
+		},
+		GoOn: func() {
+			d.serving.GoOn()
+			d.ahead.Refill()
+		},
+		Guard: d.guard, Log: d.log,
 		Terms: func() (time.Duration, uint64) {
 			s := &d.settings.Now().Settings
 			return s.StopGrace, s.SuspendMemory
@@ -94,7 +113,8 @@ func (d *Device) joinMemory() {
 	})
 	d.saving = saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension,
-		Channels: int(d.settings.Told().Channels), Serving: d.serving, Run: d.run,
+		Channels: int(d.settings.Told().Channels), Run: d.run,
+		Serving: func() []saving.Served { return served(d.channels.Serving()) },
 		Leave: func(s saving.Served, saved func()) {
 			d.channels.Leave(s.Worker.(*workers.Worker), saved)
 		},
@@ -107,9 +127,11 @@ func (d *Device) joinMemory() {
 			return d.opening.Arrive(p, from)
 		},
 		Noted: func() {
-			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.inFile() })
+			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},
-		Resumed: func(channel int) { d.channels.Reclaim(channel) }, // if its worker is gone already
+		Resumed: func(channel int) { // whose worker may be gone already
+			d.channels.Reclaim(channel, func() bool { return true })
+		},
 	})
 	d.place = d.newPlace()
 }
@@ -120,17 +142,27 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 	d.movers = movers.New(movers.Config{
 		Spawn: func(control *os.File) (Process, error) { return c.Spawn.Mover(control) },
 		Go:    d.run, Unmarked: d.ram.MarkAll, Ended: d.moverEnded, Log: d.log,
-		Serves: d.noteMover, Over: c.Notes.Ended,
+		Serves: c.Notes.ServesMover, Over: c.Notes.Ended,
 		Start: t.Start, Answer: t.Answer, Stop: t.Stop, Exit: t.Exit,
+	})
+	d.strangers = strangers.New(strangers.Config{
+		Return: func(channel int, still func() bool) { d.channels.Reclaim(channel, still) },
+		Guard:  d.guard, Log: d.log,
 	})
 	d.channels = channels.New(channels.Config{
 		Channels: int(d.settings.Told().Channels), RAM: d.ram, Saved: d.saving,
+		Strangers: d.strangers,
 		Lingering: d.movers.Lingering, Idle: d.suspension.Idle,
-		Grace:  func() time.Duration { return d.settings.Now().Settings.StopGrace },
-		Cold:   func(channel int, p *workers.Program) { d.opening.Cold(channel, p) },
-		Serves: d.noteWorker, Park: d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
+		Grace: func() time.Duration { return d.settings.Now().Settings.StopGrace },
+		Cold:  func(channel int, p *workers.Program) { d.opening.Cold(channel, p) },
+		Serves: func(w *workers.Worker, base uint16) {
+			entry, _ := d.accounts.Entry(w)
+			c.Notes.ServesWorker(w, entry, base)
+		},
+		Park: d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
 		Log: d.log,
 	})
+	d.serving = d.channels.Serving
 	d.workers = workers.New(workers.Config{
 		Spawn:  func(control *os.File) (Process, error) { return c.Spawn.Worker(control) },
 		Limits: workers.Limits{Answer: t.Answer, Stop: t.Stop, Exit: t.Exit},
@@ -165,6 +197,76 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 		Start: t.Start, Answer: t.Answer, Run: d.run, Log: d.log,
 	})
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: t.Start, Log: d.log}
+}
+
+// joinFrontEnd makes what faces the front end and its driver, and tells of the VM.
+func (d *Device) joinFrontEnd() {
+	c := &d.config
+	d.control = control.New(control.Config{
+		Greet: func() {
+			d.strangers.Greet()
+			d.infile.Unused()
+			c.Greeted()
+		},
+		Expect: d.strangers.Expect, Again: c.Greeted,
+		OpenChannel: d.opening.Open,
+		CloseChannel: func(channel int) uint32 {
+			d.channels.Close(channel)
+			return wire.StatusOk
+		},
+		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
+		Channels: uint32(d.channels.Len()), Version: c.Version, Generation: c.Generation,
+		Told: d.settings.Told, Parked: &d.parked, Exit: c.Timeouts.Exit, Remains: c.Remains,
+		Guard: d.guard, Log: d.log,
+	})
+	d.infile = infile.New(infile.Config{
+		Programs: d.saving, Channels: d.channels, Suspension: d.suspension, From: c.From,
+		Forget: d.forget, Empty: d.ahead.Empty, Run: d.run, Log: d.log,
+	})
+	d.saved = savedstate.Of(savedstate.Config{
+		Version: c.Version, Control: d.control, Driver: d.strangers, Settings: d.settings,
+		Stays: d.channels.Stays, Serves: func() bool { return len(d.channels.Serving()) > 0 },
+		Descriptors: func() int {
+			n, _ := d.exports.Held()
+			return n
+		},
+		Suspension: d.suspension.State, Copy: d.saving.Copy,
+		Arrive: func(r io.Reader) (func() error, error) {
+			programs, err := d.saving.Arrive(r)
+			if err != nil {
+				return nil, err
+			}
+			return programs.Take, nil
+		},
+		File: d.infile, Forget: d.forget, Greeted: c.Greeted,
+	})
+	d.figures = figures.Of(figures.Config{
+		GPU: c.GPU, Settings: d.settings, Counters: d.Counters, State: d.suspension.Status,
+		Programs: func() []admin.Program { return programs(d.channels.Serving(), d.accounts) },
+		Memory:   d.accounts.All, GPUs: d.accounts.GPUs, Stays: d.saved.Stays,
+	})
+}
+
+// served are workers with their programs, as package saving has them.
+func served(serving []*workers.Worker) (list []saving.Served) {
+	for _, w := range serving {
+		p := w.Program()
+		list = append(list,
+			saving.Served{Channel: w.Channel(), PID: p.PID, Name: p.Name, Worker: w})
+	}
+	return list
+}
+
+// programs are what is told of workers' programs.
+func programs(serving []*workers.Worker, a *accounts.Accounts) (list []admin.Program) {
+	for _, w := range serving {
+		p := w.Program()
+		list = append(list, admin.Program{
+			Channel: w.Channel(), PID: p.PID, Name: p.Name,
+			Stats: w.Counters().Map(), Memory: a.Of(w), Fixed: w.Fixed(),
+		})
+	}
+	return list
 }
 
 // newAccounts makes what knows what the VM's processes take of the GPU.

@@ -8,10 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
-	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -86,35 +84,4 @@ func (d *Device) moverEnded() {
 		d.accounts.MoverEnded()
 	}
 	d.channels.GiveOwed()
-}
-
-// serving are the workers that serve a program, with that.
-func (d *Device) serving() (list []saving.Served) {
-	for _, w := range d.channels.Serving() {
-		p := w.Program()
-		list = append(list,
-			saving.Served{Channel: w.Channel(), PID: p.PID, Name: p.Name, Worker: w})
-	}
-	return list
-}
-
-// A VM is suspended in steps, each of which all workers take before the next (package suspend).
-// Workers that end meanwhile need nothing more; those that start begin as ones whose work has
-// ended.
-
-// hold ends the warm workers, and answers those that serve a program.
-func (d *Device) hold() (list []suspend.Worker) {
-	d.ahead.Empty()
-	for _, w := range d.channels.Serving() {
-		list = append(list, w)
-	}
-	return list
-}
-
-// goOn has all workers go on.
-func (d *Device) goOn() {
-	for _, w := range d.channels.Serving() {
-		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
-	}
-	d.ahead.Refill()
 }

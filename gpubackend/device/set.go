@@ -2,11 +2,7 @@
 
 package device
 
-import (
-	"github.com/paracuda/paracuda/gpubackend/device/settings"
-	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/remains"
-)
+import "github.com/paracuda/paracuda/gpubackend/device/settings"
 
 // Set changes a setting of the running VM. What only holds from the start can't be changed.
 func (d *Device) Set(text string) error { return d.settings.Set(text) }
@@ -21,20 +17,5 @@ func (d *Device) Shared(part float64) { d.accounts.Shared(part) }
 func (d *Device) changed(before, now *settings.Now) {
 	d.accounts.SetBound(d.settings.MemoryBound())
 	d.ahead.Changed(before, now)
-	for _, w := range d.channels.Serving() {
-		policy := now.Policy
-		w.Tell(&handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
-	}
-}
-
-// tell has the driver told that other settings hold, and the next process what it knows then.
-func (d *Device) tell() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.config.Remains.Note(func(f *remains.Facts) {
-		f.Generation, f.Sequence = d.generation, d.settings.Told().Sequence
-	})
-	if d.control != nil {
-		d.control.SettingsChanged()
-	}
+	d.serving.Policy(now.Policy)
 }

@@ -37,8 +37,8 @@ func TestIdleVMMoves(t *testing.T) {
 	if err := other.LoadState(bytes.NewReader(b.Bytes())); err != nil {
 		t.Fatal(err)
 	}
-	if other.generation != 7 || !other.channels.Greeted() {
-		t.Errorf("generation %d, greeted %v", other.generation, other.channels.Greeted())
+	if other.control.Generation() != 7 || !other.strangers.Greeted() {
+		t.Errorf("generation %d, greeted %v", other.control.Generation(), other.strangers.Greeted())
 	}
 	if s := other.settings.Told(); s.Sequence == known || s.SpinGuestUs != 77 {
 		t.Errorf("settings %+v", s)
@@ -87,7 +87,7 @@ func TestEmptyProgramStays(t *testing.T) {
 	v.front.Stop(v.queues...)
 	var b bytes.Buffer
 	err := v.dev.SaveState(&b)
-	if !errors.Is(err, errBusyVM) || !strings.Contains(err.Error(), "(pid 9)") {
+	if !errors.Is(err, savedstate.ErrBusy) || !strings.Contains(err.Error(), "(pid 9)") {
 		t.Errorf("saved %d bytes, %v", b.Len(), err)
 	}
 	v.front.Start(v.queues...)
@@ -98,12 +98,12 @@ func TestEmptyProgramStays(t *testing.T) {
 func TestMovableIsTold(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
-	if m := v.dev.stats().Movable; !m.Now || m.Why != "" {
+	if m := v.dev.figures.Owner().Movable; !m.Now || m.Why != "" {
 		t.Errorf("with a program: %+v", m)
 	}
 	v.closeChannel(0)
 	v.reap(1, 3)
-	if m := v.dev.stats().Movable; !m.Now {
+	if m := v.dev.figures.Owner().Movable; !m.Now {
 		t.Errorf("after it: %+v", m)
 	}
 }
@@ -112,7 +112,7 @@ func TestMovableIsTold(t *testing.T) {
 func TestWhatIsFixedIsTold(t *testing.T) {
 	s := newSuspended(t)
 	linkers := func() uint64 {
-		return s.dev.stats().Programs[0].Fixed["linkers"]
+		return s.dev.figures.Owner().Programs[0].Fixed["linkers"]
 	}
 	made := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
 	mustCome(t, "a linker is told of", func() bool { return linkers() == 1 })
@@ -128,8 +128,8 @@ func TestWhatIsFixedIsTold(t *testing.T) {
 func TestStatesAreChecked(t *testing.T) {
 	t.Parallel()
 	from := New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Log: quiet()})
-	from.channels.Expect(true)
-	good := from.state()
+	from.strangers.Expect(true)
+	good := from.saved.State()
 	for _, tt := range []struct {
 		name   string
 		change func(s *savedstate.State)
@@ -151,7 +151,7 @@ func TestStatesAreChecked(t *testing.T) {
 		if (err == nil) != (tt.says == "") || err != nil && !as {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
 		}
-		if err != nil && d.generation != 0 {
+		if err != nil && d.control.Generation() != 0 {
 			t.Errorf("%s: it was taken all the same", tt.name)
 		}
 	}

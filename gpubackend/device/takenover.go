@@ -2,12 +2,7 @@
 
 package device
 
-import (
-	"github.com/paracuda/paracuda/gpubackend/device/child"
-	"github.com/paracuda/paracuda/gpubackend/device/takeover"
-	"github.com/paracuda/paracuda/gpubackend/device/workers"
-	"github.com/paracuda/paracuda/gpubackend/roster"
-)
+import "github.com/paracuda/paracuda/gpubackend/device/takeover"
 
 // A device process that was killed leaves its workers and its mover to the next one (package
 // takeover). They have gone on meanwhile: a program's commands need no device process. The next one
@@ -16,7 +11,9 @@ import (
 
 // takeOver goes on with what the device process before this one left, before there is a front end.
 func (d *Device) takeOver(left takeover.Left) {
-	d.takeOverFile(&left)
+	d.infile.TakeOver(d.config.InFile, &left, func(w takeover.Worker) {
+		d.config.Notes.Ended(w.Proc)
+	})
 	d.suspension.TakeOver(d.config.Suspended, len(left.Workers))
 	d.config.Notes.TakeObjects(d.exports, d.log)
 	d.opening.TakeOver(left.Workers)
@@ -27,17 +24,4 @@ func (d *Device) takeOver(left takeover.Left) {
 	d.exports.Rejoined()
 	d.movers.EndLeft(left.Rest)
 	d.accounts.DropOthers(left.Mover != nil)
-}
-
-// noteWorker has a worker that serves its channel be found by the device process after this one.
-func (d *Device) noteWorker(w *workers.Worker, base uint16) {
-	entry, _ := d.accounts.Entry(w)
-	p := w.Program()
-	d.config.Notes.Serves(roster.Child{Role: roster.Worker, Channel: w.Channel(), PID: p.PID,
-		Name: p.Name, Entry: entry, Base: base, Ahead: w.Ahead}, w.Process(), w.Conn())
-}
-
-// noteMover does the same for a mover.
-func (d *Device) noteMover(p Process, conn *child.Conn) {
-	d.config.Notes.Serves(roster.Child{Role: roster.Mover}, p, conn)
 }

@@ -6,10 +6,11 @@
 //
 // # Who owns what
 //
-// A Table has one lock, which all its methods take for themselves; it is held for no wait. A
+// A Table has one lock, which all its methods take for themselves; it is held for no wait. What
+// belongs to one channel alone is a channel's, whose methods are called with the lock held. A
 // channel's queue belongs to its worker while there is one, else to this process. Under the lock it
-// calls Config.Lingering, Saved, Cold, Serves and what is given to Lend, which must not call a
-// Table, nor wait; and package ram. All else of Config is called without it.
+// calls Config.Lingering, Saved, Strangers, Cold, Serves and what is given to Lend, which must not
+// call a Table, nor wait; and package ram. All else of Config is called without it.
 //
 // # Who may lie
 //
@@ -25,8 +26,8 @@
 //	lend.go        a worker gets a queue, and leaves it
 //	standstill.go  workers pause and go on with the VM
 //	takeover.go    workers of the device process before this one
+//	owed.go        chains go back to the driver
 //	ends.go        channels are closed, and drivers go
-//	stranger.go    drivers that aren't ours
 package channels
 
 import (
@@ -45,6 +46,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/vhostuser"
 )
 
 // Saved is what knows which channels' programs are in a file: they have no worker, and one is to go
@@ -55,11 +57,19 @@ type Saved interface {
 	Forget(channel int)
 }
 
+// Strangers is what returns the requests of drivers that aren't ours: strangers.Watch.
+type Strangers interface {
+	Begin(channel int, kicks func() (*vhostuser.Waiter, error))
+	End(channel int)
+}
+
 // Config is what a Table needs of its VM.
 type Config struct {
 	Channels int
 	RAM      *ram.RAM
 	Saved    Saved
+	// Strangers are told of each queue that starts or stops.
+	Strangers Strangers
 	// Lingering are closed when movers have ended that were killed and don't end: the GPU may write
 	// to pages for them.
 	Lingering func() []<-chan struct{}
@@ -85,18 +95,17 @@ type Config struct {
 type Table struct {
 	config Config
 
-	mu      sync.Mutex
-	list    []*channel        // guarded by mu, as is what follows
-	ended   handover.Counters // of workers that are gone
-	greeted bool              // the driver is ours
-	rest    *time.Timer       // runs resumeRest; nil: no queue was stopped yet
+	mu    sync.Mutex
+	list  []*channel        // guarded by mu, as is what follows
+	ended handover.Counters // of workers that are gone
+	rest  *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 }
 
 // channel is one of them. All is guarded by Table.mu.
 type channel struct {
+	config *Config
 	index  int
 	queue  *queues.Queue // is stopped, or runs
-	watch  *stranger     // while the queue runs and no driver of ours has greeted
 	owed   bool          // its chains go back when no mover lingers
 	worker *workers.Worker
 	serves bool   // it does, and
@@ -113,14 +122,12 @@ type channel struct {
 	stopping bool // the queue is about to stop
 }
 
-// ErrNotRunning is of a queue that is stopped.
-var ErrNotRunning = errors.New("queue is not running")
-
 // New makes the channels of a VM. Their queues are stopped.
 func New(c Config) *Table {
 	t := &Table{config: c}
 	for i := range c.Channels {
-		t.list = append(t.list, &channel{index: i, queue: queues.New(i, c.Remains, c.Log)})
+		t.list = append(t.list, &channel{config: &t.config, index: i,
+			queue: queues.New(i, c.Remains, c.Log)})
 	}
 	return t
 }
@@ -156,17 +163,19 @@ func (t *Table) Used() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.list {
-		if c.worker != nil || c.cold != nil {
+		if c.used() {
 			return true
 		}
 	}
 	return false
 }
 
+func (c *channel) used() bool { return c.worker != nil || c.cold != nil }
+
 // taken is how many are a guest process's.
 func (t *Table) taken() (n uint32) {
 	for _, c := range t.list {
-		if c.worker != nil || c.cold != nil || t.config.Saved.Has(c.index) {
+		if c.used() || c.config.Saved.Has(c.index) {
 			n++
 		}
 	}
@@ -205,7 +214,7 @@ func (t *Table) FiledRun() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !slices.ContainsFunc(t.list, func(c *channel) bool {
-		return !c.queue.Runs() && t.config.Saved.Has(c.index)
+		return !c.queue.Runs() && c.config.Saved.Has(c.index)
 	})
 }
 
@@ -214,14 +223,14 @@ func (t *Table) Stays() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.list {
-		if err := t.stays(c); err != nil {
+		if err := c.stays(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Table) stays(c *channel) error {
+func (c *channel) stays() error {
 	switch w := c.worker; {
 	case w != nil && w.Stuck():
 		return errors.New("a worker that was killed does not end")

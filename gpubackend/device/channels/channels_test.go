@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -23,7 +24,7 @@ func take(w *workers.Worker, head, base uint16) {
 // TestWorkerDies: what it held goes back to the driver, and what it never took, too.
 func TestWorkerDies(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
 	if r.Worker(0) != w || len(r.Serving()) != 1 || !r.Used() || r.Free(0) {
@@ -46,7 +47,7 @@ func TestWorkerDies(t *testing.T) {
 // TestNotLent: the queue stays where it is.
 func TestNotLent(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
 	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (*workers.Worker, error) {
@@ -63,7 +64,7 @@ func TestNotLent(t *testing.T) {
 // TestEndsBeforeItServes: who started it goes on with the queue.
 func TestEndsBeforeItServes(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	head := r.add(0)
 	w := r.begin(0, false)
@@ -83,7 +84,7 @@ func TestEndsBeforeItServes(t *testing.T) {
 func TestColdWorker(t *testing.T) {
 	asks := func(s *handover.State) { s.AskCold() }
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	head := r.add(0)
 	w := r.begin(0, true)
@@ -135,7 +136,7 @@ func TestColdWorker(t *testing.T) {
 func TestPauseAndGoOn(t *testing.T) {
 	r := newRig(t)
 	r.script = r.noting
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	r.start(1, 0)
 	w, other := r.serve(0), r.serve(1)
@@ -145,7 +146,7 @@ func TestPauseAndGoOn(t *testing.T) {
 	if err != nil || base != 1 || r.Worker(0) != w {
 		t.Fatalf("stopped at %d, %v", base, err)
 	}
-	if _, err := r.Stop(0); !errors.Is(err, ErrNotRunning) {
+	if _, err := r.Stop(0); !errors.Is(err, queues.ErrNotRunning) {
 		t.Fatal(err)
 	}
 	r.start(0, base)
@@ -168,7 +169,7 @@ func TestPauseAndGoOn(t *testing.T) {
 func TestWorkThatGoesOn(t *testing.T) {
 	r := newRig(t)
 	r.script = func(c *childtest.Child) { <-c.Killed }
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
 	if base, err := r.Stop(0); base != 0 || err != nil || !w.Killed() {
@@ -182,8 +183,8 @@ func TestStrangers(t *testing.T) {
 	r.start(0, 0)
 	r.mustReap(0, r.add(0))
 	r.mustReap(0, r.add(0))
-	r.Greet()
-	if !r.Greeted() {
+	r.strangers.Greet()
+	if !r.strangers.Greeted() {
 		t.Error("it hasn't greeted")
 	}
 	r.add(0)
@@ -193,7 +194,7 @@ func TestStrangers(t *testing.T) {
 // TestPagesOfALingeringMover stay with it: they are owed, and CLOSE waits for them.
 func TestPagesOfALingeringMover(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
 	first := r.add(0)
@@ -229,7 +230,7 @@ func TestCloseOfAStuckWorker(t *testing.T) {
 	end := make(chan struct{})
 	r := newRig(t)
 	r.script = func(*childtest.Child) { <-end }
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	r.serve(0)
 	head := r.add(0)
@@ -251,7 +252,7 @@ func TestCloseOfAStuckWorker(t *testing.T) {
 // TestAnotherDriver has the channels of an earlier one for itself.
 func TestAnotherDriver(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	r.start(1, 0)
 	w, other := r.serve(0), r.serve(1)
@@ -281,7 +282,7 @@ func TestAnotherDriver(t *testing.T) {
 // TestSavedPrograms keep their chains for the workers that go on with them.
 func TestSavedPrograms(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
 	head := r.add(0)
@@ -330,11 +331,11 @@ func TestSavedPrograms(t *testing.T) {
 func TestNoQueueWithoutMemory(t *testing.T) {
 	r := newRig(t)
 	before := r.Table.config.RAM.Put(nil)
-	if err := r.Start(0, r.config(0, 0)); !errors.Is(err, ErrNoMemory) {
+	if err := r.Start(0, r.config(0, 0)); !errors.Is(err, queues.ErrNoMemory) {
 		t.Fatal(err)
 	}
 	r.Table.config.RAM.Put(before)
-	if err := r.SetCall(0, nil); !errors.Is(err, ErrNotRunning) {
+	if err := r.SetCall(0, nil); !errors.Is(err, queues.ErrNotRunning) {
 		t.Fatal(err)
 	}
 }

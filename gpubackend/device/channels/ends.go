@@ -35,7 +35,7 @@ func (t *Table) Close(index int) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.awaitLinger(); t.reclaimNow(c); {
+	for t.awaitLinger(); c.reclaimNow(); {
 		t.awaitLinger()
 	}
 }

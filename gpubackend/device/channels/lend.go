@@ -162,19 +162,19 @@ func (t *Table) Ended(w *workers.Worker, err error) {
 		return
 	}
 	c.worker, c.paused = nil, nil
-	if !c.serves || t.goesOnCold(c, w) {
+	if !c.serves || c.goesOnCold(w) {
 		return // who started it goes on
 	}
 	t.config.RAM.Use(func(mem *guestmem.Memory) {
 		w.State(func(s *handover.State) { c.queue.Leave(s, mem) })
-		t.reclaim(c, mem)
+		c.reclaim(mem)
 	})
 }
 
 // goesOnCold starts a cold worker where a warm one ended that didn't suit its program, or says that
 // it didn't. The guest doesn't notice: the queue and the command ring are read from where they
 // began.
-func (t *Table) goesOnCold(c *channel, w *workers.Worker) bool {
+func (c *channel) goesOnCold(w *workers.Worker) bool {
 	if !c.queue.Runs() || !c.wantsCold(w) {
 		return false
 	}
@@ -182,7 +182,7 @@ func (t *Table) goesOnCold(c *channel, w *workers.Worker) bool {
 	if p := w.Program(); c.stopping {
 		c.cold = &p // for when the queue goes on
 	} else {
-		t.beginCold(c, &p)
+		c.beginCold(&p)
 	}
 	return true
 }
@@ -200,9 +200,9 @@ func (c *channel) wantsCold(w *workers.Worker) (cold bool) {
 }
 
 // beginCold has the cold worker of a program started whose warm one is gone.
-func (t *Table) beginCold(c *channel, p *workers.Program) {
+func (c *channel) beginCold(p *workers.Program) {
 	c.cold = p
-	t.config.Cold(c.index, p)
+	c.config.Cold(c.index, p)
 }
 
 // ColdFailed is told that the cold worker of a program can't be started. Unless another one is, or
@@ -215,6 +215,6 @@ func (t *Table) ColdFailed(index int, p *workers.Program) bool {
 		return false
 	}
 	c.cold = nil
-	t.reclaimNow(c)
+	c.reclaimNow()
 	return true
 }

@@ -3,47 +3,43 @@
 package channels
 
 import (
-	"errors"
-
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// ErrNoMemory is that no queue can start.
-var ErrNoMemory = errors.New("the front end has sent no memory table")
-
 // Start starts a channel's queue. Whoever had it last goes on, unless it begins elsewhere.
 func (t *Table) Start(index int, q vhostuser.QueueConfig) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.config.RAM.Use(func(mem *guestmem.Memory) { err = t.start(t.list[index], q, mem) })
+	t.config.RAM.Use(func(mem *guestmem.Memory) { err = t.list[index].start(q, mem) })
 	return err
 }
 
-func (t *Table) start(c *channel, q vhostuser.QueueConfig, mem *guestmem.Memory) error {
+func (c *channel) start(q vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	if mem == nil {
-		return ErrNoMemory
+		return queues.ErrNoMemory
 	}
 	moved, err := c.queue.Start(q)
 	if err != nil {
 		return err
 	}
-	t.watchStranger(c)
+	c.config.Strangers.Begin(c.index, c.queue.Kicks)
 	cold := c.cold
 	if c.cold = nil; moved {
 		cold = nil
-		t.config.Saved.Forget(c.index)
+		c.config.Saved.Forget(c.index)
 	}
 	switch {
 	case cold != nil:
-		t.beginCold(c, cold)
+		c.beginCold(cold)
 	case c.worker != nil && c.goesOnBy(q.Resumed): // it was taken over
 	case c.worker != nil:
 		c.resume(mem)
 	default:
 		c.queue.TakeOver(q, mem)
-		t.reclaim(c, mem) // what no worker has
+		c.reclaim(mem) // what no worker has
 	}
 	return nil
 }
@@ -54,7 +50,7 @@ func (t *Table) SetCall(index int, call *vhostuser.FD) error {
 	defer t.mu.Unlock()
 	c := t.list[index]
 	if !c.queue.Runs() {
-		return ErrNotRunning
+		return queues.ErrNotRunning
 	}
 	if err := c.queue.SetCall(call); err != nil {
 		return err
@@ -77,12 +73,12 @@ func (t *Table) Stop(index int) (base uint16, err error) {
 	defer t.mu.Unlock()
 	c := t.list[index]
 	if !c.queue.Runs() {
-		return 0, ErrNotRunning
+		return 0, queues.ErrNotRunning
 	}
 	c.stopping = true
 	defer func() { c.stopping = false }()
 	for c.worker != nil {
-		t.beginPause(c)
+		c.beginPause()
 		w, paused := c.worker, c.paused
 		t.mu.Unlock()
 		<-paused
@@ -92,8 +88,7 @@ func (t *Table) Stop(index int) (base uint16, err error) {
 			break
 		}
 	}
-	c.watch.end()
-	c.watch = nil
+	c.config.Strangers.End(index)
 	c.queue.Stop()
 	return c.queue.Base(), nil
 }
@@ -103,41 +98,4 @@ func (t *Table) Started(index int) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.list[index].queue.Started()
-}
-
-// reclaim returns every chain of a channel without a worker to the driver: those that its worker
-// held, and those that it never took. Not those of a program that is in a file: its next worker has
-// them. Nor while the GPU may write to their pages: then they are owed.
-func (t *Table) reclaim(c *channel, mem *guestmem.Memory) (owed bool) {
-	if !c.queue.Runs() || mem == nil || c.worker != nil || t.config.Saved.Has(c.index) {
-		return false
-	}
-	if c.owed = len(t.config.Lingering()) > 0; !c.owed {
-		c.queue.GiveBack(mem)
-	}
-	return c.owed
-}
-
-// reclaimNow is reclaim with the memory that there is.
-func (t *Table) reclaimNow(c *channel) (owed bool) {
-	t.config.RAM.Use(func(mem *guestmem.Memory) { owed = t.reclaim(c, mem) })
-	return owed
-}
-
-// Reclaim returns a channel's chains, if nobody has it.
-func (t *Table) Reclaim(index int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reclaimNow(t.list[index])
-}
-
-// GiveOwed returns what waited for the end of a mover.
-func (t *Table) GiveOwed() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.list {
-		if c.owed {
-			t.reclaimNow(c)
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
+	"github.com/paracuda/paracuda/gpubackend/device/strangers"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -64,16 +65,17 @@ type cold struct {
 // rig is two channels of a guest, whose workers are no processes.
 type rig struct {
 	*Table
-	t       *testing.T
-	saved   *fakeSaved
-	guest   *virtqueuetest.Guest
-	drivers []*virtqueuetest.Driver
-	kicks   []int
-	workers *workers.Workers
-	script  func(*childtest.Child)
-	colds   chan cold
-	parked  chan struct{} // something is waited for that may never come
-	running await.Crowd
+	t         *testing.T
+	saved     *fakeSaved
+	strangers *strangers.Watch
+	guest     *virtqueuetest.Guest
+	drivers   []*virtqueuetest.Driver
+	kicks     []int
+	workers   *workers.Workers
+	script    func(*childtest.Child)
+	colds     chan cold
+	parked    chan struct{} // something is waited for that may never come
+	running   await.Crowd
 
 	mu     sync.Mutex
 	linger []<-chan struct{} // ends of movers that don't
@@ -94,8 +96,12 @@ func newRig(t *testing.T) *rig {
 	still := make(chan struct{})
 	close(still)
 	guard := func(_ string, f func()) bool { f(); return true }
+	r.strangers = strangers.New(strangers.Config{
+		Return: func(channel int, still func() bool) { r.Reclaim(channel, still) },
+		Guard:  guard, Log: log,
+	})
 	r.Table = New(Config{
-		Channels: 2, RAM: memory, Saved: r.saved, Lingering: r.lingering,
+		Strangers: r.strangers, Channels: 2, RAM: memory, Saved: r.saved, Lingering: r.lingering,
 		Idle:   func() <-chan struct{} { return still },
 		Grace:  func() time.Duration { return little },
 		Cold:   func(channel int, p *workers.Program) { r.colds <- cold{channel, p} },

@@ -30,21 +30,21 @@ func (t *Table) PauseAll() {
 		t.rest.Stop()
 	}
 	for _, c := range t.list {
-		t.beginPause(c)
+		c.beginPause()
 	}
 }
 
 // beginPause tells a channel's worker to pause, if it has one that runs.
-func (t *Table) beginPause(c *channel) {
+func (c *channel) beginPause() {
 	if !c.queue.Runs() || c.worker == nil || c.paused != nil {
 		return
 	}
-	w, grace, paused := c.worker, t.config.Grace(), make(chan struct{})
+	w, grace, paused := c.worker, c.config.Grace(), make(chan struct{})
 	c.paused = paused
 	go func() {
 		defer close(paused)
 		stands := false
-		if t.config.Guard("a pause", func() { stands = w.Pause(t.config.Idle, grace) }); !stands {
+		if c.config.Guard("a pause", func() { stands = w.Pause(c.config.Idle, grace) }); !stands {
 			w.Kill()
 			w.AwaitEnd()
 		}

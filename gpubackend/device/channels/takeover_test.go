@@ -21,7 +21,7 @@ func TestWorkerOfAnEarlierProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.script = r.noting
-			r.Expect(true)
+			r.strangers.Expect(true)
 			p := workers.Program{PID: 9, Name: "prog"}
 			w, err := r.workers.Start(handover.Policy{}, false)
 			if err != nil {
@@ -61,7 +61,7 @@ func TestWorkerOfAnEarlierProcess(t *testing.T) {
 // TestOpenedByAnEarlierProcess: the request is answered again, once, and for that program alone.
 func TestOpenedByAnEarlierProcess(t *testing.T) {
 	r := newRig(t)
-	r.Expect(true)
+	r.strangers.Expect(true)
 	p := workers.Program{PID: 9, Name: "prog"}
 	w, err := r.workers.Start(handover.Policy{}, false)
 	if err != nil {

@@ -5,9 +5,10 @@
 //
 // # Who owns what
 //
-// A Queue's goroutine owns the rings. Requests that take long have goroutines of their own, and are
-// answered by that one. The functions of Device are called without a lock held; the device may hold
-// its lock when it calls a Queue, but for Stop, which waits for its goroutine.
+// A Queue has the lock for all that lasts longer than from one start to the next stop. While it
+// runs, one goroutine owns the rings (serving), and takes no lock. Requests that take long have
+// goroutines of their own, and are answered by that one. With its lock, which is held for no wait,
+// a Queue calls Config.Expect, Again and Remains; all else of Config is called without it.
 //
 // # Who may lie
 //
@@ -16,8 +17,8 @@
 //
 // # Files
 //
-// control.go, late.go (answers after the queue has stopped), watch.go (the driver waits for
-// settings).
+// queue.go (starts and stops), control.go (serves), late.go (answers after the queue has stopped),
+// watch.go (the driver waits for settings).
 package control
 
 import (
@@ -32,6 +33,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/exports"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -39,9 +41,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// Device is what the control queue needs of the device: the functions that do what is asked, and
+// Config is what the control queue needs of the device: the functions that do what is asked, and
 // what it tells. Those that return a status may take long.
-type Device struct {
+type Config struct {
 	Greet        func() // our driver has greeted
 	OpenChannel  func(channel int, pid int32, comm string, a Asking) (status uint32)
 	CloseChannel func(channel int) (status uint32)
@@ -49,11 +51,17 @@ type Device struct {
 	ImportObject func(channel int, handle uint32) (number, status uint32)
 	Exports      *exports.Exports
 
+	// Expect is told with each start whether our driver has greeted before, and Again if it had
+	// greeted the device process before this one.
+	Expect func(greeted bool)
+	Again  func()
+
 	Channels            uint32
 	Version, Generation uint32                // told with HELLO
 	Told                func() *wire.Settings // that hold; they aren't changed
 	Parked              *atomic.Int32         // requests that wait for what may never come
 	Exit                time.Duration         // for which others are awaited at the end
+	Remains             *remains.Remains      // for the device process after this one; nil: none
 
 	// Guard runs a part of this, which a fault of it doesn't outlive.
 	Guard func(part string, f func()) bool
@@ -67,11 +75,11 @@ type Asking struct {
 	Dropped <-chan struct{} // closed when its driver is gone
 }
 
-// Queue serves queue 0. Its goroutine owns the queue; requests that take long are answered
-// through done.
-type Queue struct {
-	Device
-	config virtqueue.Config
+// serving serves queue 0 from a start to the next stop. Its goroutine owns the queue; requests that
+// take long are answered through done.
+type serving struct {
+	Config
+	rings  virtqueue.Config
 	queue  *virtqueue.Queue
 	record *inflight.Region // of what is in flight in it; nil: none is kept
 	mem    *guestmem.Memory
@@ -98,32 +106,32 @@ type answer struct {
 	settings *wire.Settings // follow the response; nil: nothing does
 }
 
-// New takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
+// serve takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
 // record, unless that is nil. hello says whether a driver has greeted.
-func New(
-	d Device, mem *guestmem.Memory, q vhostuser.QueueConfig, late *Late,
+func serve(
+	config Config, mem *guestmem.Memory, q vhostuser.QueueConfig, late *unanswered,
 	record *inflight.Region,
-) (c *Queue, hello bool, err error) {
+) (c *serving, hello bool, err error) {
 	l, err := queues.NewLease(q)
 	if err != nil {
 		_ = record.Close()
 		return nil, false, err
 	}
-	c = &Queue{
-		Device: d, mem: mem, record: record, call: l.Call, kicks: make(chan struct{}, 1),
+	c = &serving{
+		Config: config, mem: mem, record: record, call: l.Call, kicks: make(chan struct{}, 1),
 		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
-		config: virtqueue.Config{
+		rings: virtqueue.Config{
 			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base,
 			EventIdx: q.EventIdx(), Indirect: q.Indirect(), Record: record.Queue(0),
 		},
 	}
 	if late != nil {
-		c.open, c.done, c.dropped, c.config.InFlight = late.open, late.done, late.dropped,
+		c.open, c.done, c.dropped, c.rings.InFlight = late.open, late.done, late.dropped,
 			late.heads
 	}
-	if c.queue, err = virtqueue.New(mem, c.config); err != nil {
+	if c.queue, err = virtqueue.New(mem, c.rings); err != nil {
 		l.Close()
 		_ = record.Close()
 		return nil, false, fmt.Errorf("control queue: %w", err)
@@ -146,7 +154,7 @@ func New(
 }
 
 // readKicks turns the kick descriptor into a channel.
-func (c *Queue) readKicks() {
+func (c *serving) readKicks() {
 	for c.kick.Wait() == nil {
 		select {
 		case c.kicks <- struct{}{}:
@@ -156,14 +164,14 @@ func (c *Queue) readKicks() {
 }
 
 // run serves the queue until it stops. A fault costs the request at which it happened.
-func (c *Queue) run() {
+func (c *serving) run() {
 	defer close(c.ended)
-	for !c.Guard("the control queue", c.serve) && !await.Closed(c.quit) {
+	for !c.Guard("the control queue", c.loop) && !await.Closed(c.quit) {
 	}
 }
 
-// serve is the queue's goroutine.
-func (c *Queue) serve() {
+// loop is the queue's goroutine.
+func (c *serving) loop() {
 	for {
 		if c.drain() {
 			// A driver that never stops asking doesn't keep the device from stopping.
@@ -190,8 +198,8 @@ func (c *Queue) serve() {
 
 // drain takes requests, as many as the queue holds, and says whether there are more. Otherwise a
 // kick will come for the next.
-func (c *Queue) drain() (more bool) {
-	for range c.config.Size {
+func (c *serving) drain() (more bool) {
+	for range c.rings.Size {
 		chain, ok, err := c.queue.Pop()
 		var bad *virtqueue.ChainError
 		switch {
@@ -213,18 +221,18 @@ func (c *Queue) drain() (more bool) {
 }
 
 // finish answers a request that took long.
-func (c *Queue) finish(a answer) {
+func (c *serving) finish(a answer) {
 	c.open--
 	c.respond(a)
 }
 
-func (c *Queue) notify() {
+func (c *serving) notify() {
 	if c.queue.NeedsNotify() && c.call != nil {
 		_ = c.call.Signal()
 	}
 }
 
-func (c *Queue) respond(a answer) {
+func (c *serving) respond(a answer) {
 	var b [RoomForSettings]byte
 	a.response.Encode(b[:])
 	written := uint32(wire.ControlResponseSize)
@@ -240,7 +248,7 @@ func (c *Queue) respond(a answer) {
 }
 
 // request obeys one request, now or on a goroutine of its own.
-func (c *Queue) request(chain *virtqueue.Chain) {
+func (c *serving) request(chain *virtqueue.Chain) {
 	a := answer{head: chain.Head()}
 	var raw [wire.ControlRequestSize]byte
 	if _, err := chain.ReadAt(raw[:], 0); err != nil ||
@@ -274,7 +282,7 @@ func (c *Queue) request(chain *virtqueue.Chain) {
 }
 
 // obey answers a request, or returns what has to be done for the answer.
-func (c *Queue) obey(
+func (c *serving) obey(
 	r *wire.ControlRequest, out *wire.ControlResponse,
 ) (work func(*wire.ControlResponse)) {
 	channel := int(r.Channel)
@@ -321,8 +329,8 @@ func (c *Queue) obey(
 	return nil
 }
 
-// do runs f on the queue's goroutine, which takes no lock of the device's: the caller may hold it.
-func (c *Queue) do(f func()) {
+// do runs f on the queue's goroutine, which takes no lock of Queue's: the caller may hold it.
+func (c *serving) do(f func()) {
 	ran := make(chan struct{})
 	select {
 	case c.change <- func() { f(); close(ran) }:
@@ -331,7 +339,8 @@ func (c *Queue) do(f func()) {
 	}
 }
 
-func (c *Queue) SetCall(call *vhostuser.FD) (err error) {
+// setCall has the queue signal in another way.
+func (c *serving) setCall(call *vhostuser.FD) (err error) {
 	var dup *vhostuser.FD
 	if call != nil {
 		if dup, err = call.Dup(); err != nil {
@@ -349,10 +358,10 @@ func (c *Queue) SetCall(call *vhostuser.FD) (err error) {
 	return nil
 }
 
-// SetMemory moves the queue to new memory.
-func (c *Queue) SetMemory(mem *guestmem.Memory) (err error) {
+// setMemory moves the queue to new memory.
+func (c *serving) setMemory(mem *guestmem.Memory) (err error) {
 	c.do(func() {
-		config := c.config
+		config := c.rings
 		config.Base, config.InFlight = c.queue.Base(), c.queue.AppendInFlight(nil)
 		var q *virtqueue.Queue
 		if q, err = virtqueue.New(mem, config); err == nil {
@@ -363,8 +372,8 @@ func (c *Queue) SetMemory(mem *guestmem.Memory) (err error) {
 	return err
 }
 
-// Stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
-func (c *Queue) Stop() (uint16, *Late) {
+// stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
+func (c *serving) stop() (uint16, *unanswered) {
 	close(c.quit)
 	<-c.ended
 	_ = c.kick.Close()
@@ -372,7 +381,7 @@ func (c *Queue) Stop() (uint16, *Late) {
 		_ = c.call.Close()
 	}
 	base := c.queue.Base()
-	late := &Late{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
+	late := &unanswered{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
 	c.queue.Close()
 	_ = c.record.Close()
 	return base, late

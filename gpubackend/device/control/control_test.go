@@ -28,11 +28,11 @@ const (
 
 // rig is a driver, a queue, and a device that does what the test says.
 type rig struct {
-	*Queue
+	*serving
 	t      *testing.T
 	guest  *virtqueuetest.Guest
 	driver *virtqueuetest.Driver
-	device Device
+	config Config
 	told   atomic.Pointer[wire.Settings]
 	parked atomic.Int32
 	opened chan Asking // requests that wait for open
@@ -52,7 +52,7 @@ func newRig(t *testing.T) *rig {
 	r.guest.Alloc(4096, 4096)
 	r.driver, r.at = virtqueuetest.NewDriver(r.guest, 8, false), r.guest.Alloc(4096, 4096)
 	r.told.Store(&wire.Settings{Sequence: 4})
-	r.device = Device{
+	r.config = Config{
 		Greet: func() {},
 		OpenChannel: func(_ int, pid int32, comm string, a Asking) uint32 {
 			if pid != 9 || comm != "program" {
@@ -85,7 +85,7 @@ func newRig(t *testing.T) *rig {
 }
 
 // start starts the queue, and says whether a driver has greeted.
-func (r *rig) start(base uint16, late *Late) (hello bool) {
+func (r *rig) start(base uint16, late *unanswered) (hello bool) {
 	r.t.Helper()
 	kick, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *rig) start(base uint16, late *Late) (hello bool) {
 	}
 	fd := vhostuser.NewFD(own)
 	defer fd.Close()
-	r.Queue, hello, err = New(r.device, r.guest.Mem, vhostuser.QueueConfig{Size: r.driver.Size,
+	r.serving, hello, err = serve(r.config, r.guest.Mem, vhostuser.QueueConfig{Size: r.driver.Size,
 		Desc: r.driver.Desc, Avail: r.driver.Avail, Used: r.driver.Used, Base: base, Kick: fd},
 		late, nil)
 	if err != nil {
@@ -107,9 +107,9 @@ func (r *rig) start(base uint16, late *Late) (hello bool) {
 	return hello
 }
 
-func (r *rig) stop() (uint16, *Late) {
+func (r *rig) stop() (uint16, *unanswered) {
 	defer unix.Close(r.kick)
-	return r.Stop()
+	return r.serving.stop()
 }
 
 // post makes a request available, and returns where its response will be.
@@ -224,7 +224,7 @@ func TestLateAnswers(t *testing.T) {
 	default:
 		t.Error("the queue has stopped")
 	}
-	if base != 2 || !late.Open() || late.Nothing() || late.For(base) != late {
+	if base != 2 || !late.isOpen() || late.nothing() || late.at(base) != late {
 		t.Fatalf("at %d: %+v", base, late)
 	}
 	if !r.start(base, late) {
@@ -238,7 +238,7 @@ func TestLateAnswers(t *testing.T) {
 	a = <-r.opened
 	r.parked.Store(1)
 	_, late = r.stop()
-	if late.For(0) != nil {
+	if late.at(0) != nil {
 		t.Error("another driver's queue has its answers")
 	}
 	select {
@@ -260,7 +260,7 @@ func TestSettings(t *testing.T) {
 		t.Error("it has them")
 	}
 	r.told.Store(&wire.Settings{Sequence: 5})
-	r.SettingsChanged()
+	r.settingsChanged()
 	var s wire.Settings
 	if _, n := r.answered(at); n != RoomForSettings {
 		t.Errorf("%d bytes", n)
@@ -269,7 +269,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	r.post(wire.ControlRequest{Type: wire.ControlSettings, Number: 5})
-	if _, late := r.stop(); !late.Nothing() { // it is answered at the end
+	if _, late := r.stop(); !late.nothing() { // it is answered at the end
 		t.Errorf("%+v", late)
 	}
 }

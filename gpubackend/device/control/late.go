@@ -4,9 +4,9 @@ package control
 
 import "time"
 
-// Late are requests of a control queue that was stopped before they were answered. The
-// driver won't ask again: they are answered when the queue goes on where it stopped.
-type Late struct {
+// unanswered are requests of a control queue that was stopped before they were answered. The driver
+// won't ask again: they are answered when the queue goes on where it stopped.
+type unanswered struct {
 	base    uint16 // of the queue
 	open    int
 	heads   []uint16
@@ -14,8 +14,8 @@ type Late struct {
 	dropped chan struct{}
 }
 
-// Drop is for another driver's queue.
-func (l *Late) Drop() {
+// drop is for another driver's queue.
+func (l *unanswered) drop() {
 	close(l.dropped)
 	go func() {
 		for range l.open {
@@ -24,18 +24,18 @@ func (l *Late) Drop() {
 	}()
 }
 
-// Open says whether requests are still to be answered.
-func (l *Late) Open() bool { return l != nil && l.open > 0 }
+// isOpen says whether requests are still to be answered.
+func (l *unanswered) isOpen() bool { return l != nil && l.open > 0 }
 
-// Nothing says that no request was taken that isn't answered.
-func (l *Late) Nothing() bool { return l.open == 0 && len(l.heads) == 0 }
+// nothing says that no request was taken that isn't answered.
+func (l *unanswered) nothing() bool { return l.open == 0 && len(l.heads) == 0 }
 
-// For returns them if they are those of a queue that goes on there. Otherwise they are dropped.
-func (l *Late) For(base uint16) *Late {
+// at returns them if they are those of a queue that goes on there. Otherwise they are dropped.
+func (l *unanswered) at(base uint16) *unanswered {
 	if l == nil || l.base == base {
 		return l
 	}
-	l.Drop()
+	l.drop()
 	return nil
 }
 
@@ -44,7 +44,7 @@ const lateLook = 10 * time.Millisecond
 
 // finishAll answers what was taken, but for requests that wait for processes which don't end, or
 // take too long.
-func (c *Queue) finishAll() {
+func (c *serving) finishAll() {
 	timer := time.NewTimer(c.Exit)
 	defer timer.Stop()
 	look := time.NewTicker(lateLook)

@@ -12,21 +12,21 @@ type watch struct {
 }
 
 // begin takes a request. There is one at a time: an earlier one is answered.
-func (c *Queue) begin(w *watch) {
+func (c *serving) begin(w *watch) {
 	c.endWatch()
 	c.watch = w
 	c.lookAtSettings()
 }
 
 // lookAtSettings answers the request if the driver's settings are out of date.
-func (c *Queue) lookAtSettings() {
+func (c *serving) lookAtSettings() {
 	if c.watch != nil && c.watch.known != c.Told().Sequence {
 		c.endWatch()
 	}
 }
 
 // endWatch answers the request with what holds now, whatever the driver has.
-func (c *Queue) endWatch() {
+func (c *serving) endWatch() {
 	if c.watch == nil {
 		return
 	}
@@ -36,9 +36,9 @@ func (c *Queue) endWatch() {
 	c.respond(a)
 }
 
-// SettingsChanged has the goroutine look at the settings. It never waits, and may be called from
+// settingsChanged has the goroutine look at the settings. It never waits, and may be called from
 // anywhere.
-func (c *Queue) SettingsChanged() {
+func (c *serving) settingsChanged() {
 	select {
 	case c.news <- struct{}{}:
 	default:

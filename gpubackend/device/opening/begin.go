@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
@@ -44,7 +45,7 @@ func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
 		w, err = o.start(b, warm)
 		switch {
 		case err == nil, warm == nil, errors.Is(err, errBusy),
-			errors.Is(err, channels.ErrNotRunning):
+			errors.Is(err, queues.ErrNotRunning):
 			return w, err
 		default:
 			o.Log.WithField("channel", b.channel).WithError(err).Info(

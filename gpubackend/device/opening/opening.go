@@ -36,6 +36,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
@@ -105,7 +106,7 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 		most := o.Settings.Now().Settings.Processes
 		switch {
 		case await.Closed(a.Dropped), !l.Runs():
-			return channels.ErrNotRunning
+			return queues.ErrNotRunning
 		case l.Worker() != nil || l.Cold() != nil || o.Saved(index),
 			most != 0 && l.Taken() >= most:
 			return errBusy
@@ -116,7 +117,7 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 	o.Ahead.Refill()
 	log = log.WithField("program", name)
 	switch {
-	case errors.Is(err, channels.ErrNotRunning):
+	case errors.Is(err, queues.ErrNotRunning):
 		return wire.StatusBadRequest
 	case errors.Is(err, errBusy):
 		return wire.StatusBusy
@@ -148,7 +149,7 @@ func (o *Opening) Cold(index int, p *workers.Program) {
 	may := func(l *channels.Loan) error {
 		switch {
 		case l.Cold() != p || !l.Runs():
-			return channels.ErrNotRunning
+			return queues.ErrNotRunning
 		case l.Worker() != nil:
 			return errBusy
 		}
@@ -169,7 +170,7 @@ func (o *Opening) Resume(
 ) (saving.Worker, error) {
 	may := func(l *channels.Loan) error {
 		if !still() || !l.Runs() {
-			return channels.ErrNotRunning
+			return queues.ErrNotRunning
 		}
 		return free(l)
 	}

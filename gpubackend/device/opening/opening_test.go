@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
-	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/saving"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -228,7 +228,7 @@ func TestResume(t *testing.T) {
 	from := saving.Source{From: file, Bytes: 1 << 20}
 	p := &saving.Program{Channel: 0, PID: 5, Name: "saved"}
 	yes, no := func() bool { return true }, func() bool { return false }
-	if _, err := r.Resume(p, from, no); !errors.Is(err, channels.ErrNotRunning) {
+	if _, err := r.Resume(p, from, no); !errors.Is(err, queues.ErrNotRunning) {
 		t.Fatal(err)
 	}
 	w, err := r.Resume(p, from, yes)

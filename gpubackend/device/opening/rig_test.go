@@ -53,6 +53,12 @@ func (notSaved) Has(int) bool    { return false }
 func (notSaved) Name(int) string { return "" }
 func (notSaved) Forget(int)      {}
 
+// noStrangers is a VM whose driver is ours.
+type noStrangers struct{}
+
+func (noStrangers) Begin(int, func() (*vhostuser.Waiter, error)) {}
+func (noStrangers) End(int)                                      {}
+
 func newRig(t *testing.T, set ...string) *rig {
 	t.Helper()
 	r := &rig{t: t}
@@ -90,7 +96,7 @@ func newRig(t *testing.T, set ...string) *rig {
 	still := make(chan struct{})
 	close(still)
 	c.Channels = channels.New(channels.Config{
-		Channels: 2, RAM: c.RAM, Saved: notSaved{},
+		Channels: 2, RAM: c.RAM, Saved: notSaved{}, Strangers: noStrangers{},
 		Lingering: func() []<-chan struct{} { return nil },
 		Idle:      func() <-chan struct{} { return still },
 		Grace:     func() time.Duration { return soon },
@@ -99,7 +105,6 @@ func newRig(t *testing.T, set ...string) *rig {
 		Serves:    func(*workers.Worker, uint16) {},
 		Exit:      soon, Guard: guard, Log: log,
 	})
-	c.Channels.Expect(true)
 	c.Workers = workers.New(workers.Config{
 		Spawn: func(control *os.File) (child.Process, error) {
 			r.mu.Lock()

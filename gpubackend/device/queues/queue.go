@@ -47,6 +47,12 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
+// What keeps a queue from what is asked of it: it is stopped, or no queue can start.
+var (
+	ErrNotRunning = errors.New("queue is not running")
+	ErrNoMemory   = errors.New("the front end has sent no memory table")
+)
+
 // Queue is the queue of a channel.
 type Queue struct {
 	index   int // of the channel

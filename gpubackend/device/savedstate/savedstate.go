@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package savedstate is what a VM takes along when it is saved or migrated, beside its programs:
-// what its driver was told when it greeted the device, and is going to rely on. The record of its
-// programs follows, if it has any (package savedvm), or if they are in a file what must be known of
-// that: u32 how many bytes it is, those, and their CRC-32.
+// Package savedstate saves a VM, and loads it: what the front end takes along of the device when it
+// saves or migrates its VM. That is what the driver was told when it greeted the device, and is
+// going to rely on. The record of the VM's programs follows, if it has any (package savedvm), or if
+// they are in a file what must be known of that: u32 how many bytes it is, those, and their CRC-32.
+//
+// # Who owns what
+//
+// Nothing is owned here. The front end's session saves and loads while all queues are stopped, one
+// at a time.
 //
 // # Who may lie
 //
 // Whoever brings the state. It has a fixed size and a checksum, and each number is compared with
 // the device's own.
+//
+// # Files
+//
+// savedstate.go (the format), vm.go (what can be saved, and in which order it is loaded).
 package savedstate
 
 import (

@@ -29,6 +29,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/roster"
@@ -178,8 +179,8 @@ func placeOf(c roster.Child) remains.Place {
 	return remains.Worker(c.Channel)
 }
 
-// Serves notes a child that serves now, by its connection. Its number is filled in.
-func (n *Notes) Serves(c roster.Child, p child.Process, conn *child.Conn) {
+// serves notes a child that serves now, by its connection. Its number is filled in.
+func (n *Notes) serves(c roster.Child, p child.Process, conn *child.Conn) {
 	number, ok := numberOf(p)
 	if n == nil || !ok {
 		return
@@ -194,6 +195,18 @@ func (n *Notes) Serves(c roster.Child, p child.Process, conn *child.Conn) {
 	conn.WithFD(func(fd int) { n.remains.Keep(place, fd) })
 	n.places[place] = number
 	n.roster.Began(c)
+}
+
+// ServesWorker notes a worker that serves its channel now, whose queue began there.
+func (n *Notes) ServesWorker(w *workers.Worker, entry int, base uint16) {
+	p := w.Program()
+	n.serves(roster.Child{Role: roster.Worker, Channel: w.Channel(), PID: p.PID, Name: p.Name,
+		Entry: entry, Base: base, Ahead: w.Ahead}, w.Process(), w.Conn())
+}
+
+// ServesMover notes a mover.
+func (n *Notes) ServesMover(p child.Process, conn *child.Conn) {
+	n.serves(roster.Child{Role: roster.Mover}, p, conn)
 }
 
 // Ended drops what was noted of a process that has ended, if anything was.

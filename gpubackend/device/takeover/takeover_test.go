@@ -79,7 +79,7 @@ func (p *process) serve(c roster.Child, number uint32) *handover.Conn {
 		state.SetBase(uint16(number))
 		p.ends = append(p.ends, state.Close)
 	}
-	p.Serves(c, running(number), conn)
+	p.serves(c, running(number), conn)
 	p.ends = append(p.ends, func() { near.Close() })
 	p.t.Cleanup(func() { other.Close(); conn.Close() })
 	return other
@@ -252,7 +252,7 @@ func TestWithoutAKeeper(t *testing.T) {
 	if len(left.Rest) != 1 || left.Workers != nil {
 		t.Errorf("%+v", left)
 	}
-	n.Serves(roster.Child{}, running(1), nil)
+	n.serves(roster.Child{}, running(1), nil)
 	n.Ended(running(1))
 	n.Close()
 }

@@ -3,7 +3,6 @@
 package workers
 
 import (
-	"sync"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
@@ -35,22 +34,6 @@ func (w *Worker) Obey(
 		w.Log().WithError(err).Warn(failure)
 	}
 	return err
-}
-
-// TellAll tells workers something and waits until they go by it. One that doesn't answer is killed,
-// which has the same effect when it is gone.
-func TellAll(workers []*Worker, tell func(*Worker) error) {
-	var told sync.WaitGroup
-	for _, w := range workers {
-		told.Go(func() {
-			if !w.Killed() && tell(w) == nil {
-				return
-			}
-			w.Kill()
-			w.AwaitEnd()
-		})
-	}
-	told.Wait()
 }
 
 // Pause waits until it stands, for as long as its work may go on, and says whether it does. One

@@ -201,11 +201,13 @@ func TestSilentWorkers(t *testing.T) {
 	}{
 		{"stop", func(w *Worker) { w.Stop() }, "worker did not stop"},
 		{"tell all", func(w *Worker) {
-			TellAll([]*Worker{w}, func(w *Worker) error {
-				return w.Obey(&handover.Message{Kind: handover.KindMemory}, nil, handover.KindDone,
-					"it did not take it")
+			one(w).Memory(&handover.Message{Kind: handover.KindMemory}, nil)
+		}, "did not take the new memory"},
+		{"log", func(w *Worker) {
+			one(w).Log(func() (*handover.Message, []int) {
+				return &handover.Message{Kind: handover.KindLog}, nil
 			})
-		}, "it did not take it"},
+		}, "did not take the log"},
 		{"move", func(w *Worker) {
 			if err := w.MoveOut(1 << 20); !errors.Is(err, suspend.ErrEnded) {
 				t.Errorf("%v of a worker that is killed", err)

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channels
+
+import "github.com/paracuda/paracuda/virtqueue/guestmem"
+
+// reclaim returns every chain of a channel without a worker to the driver: those that its worker
+// held, and those that it never took. Not those of a program that is in a file: its next worker has
+// them. Nor while the GPU may write to their pages: then they are owed.
+func (c *channel) reclaim(mem *guestmem.Memory) (owed bool) {
+	if !c.queue.Runs() || mem == nil || c.worker != nil || c.config.Saved.Has(c.index) {
+		return false
+	}
+	if c.owed = len(c.config.Lingering()) > 0; !c.owed {
+		c.queue.GiveBack(mem)
+	}
+	return c.owed
+}
+
+// reclaimNow is reclaim with the memory that there is.
+func (c *channel) reclaimNow() (owed bool) {
+	c.config.RAM.Use(func(mem *guestmem.Memory) { owed = c.reclaim(mem) })
+	return owed
+}
+
+// Reclaim returns a channel's chains, if nobody has it and still says so.
+func (t *Table) Reclaim(index int, still func() bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if still() {
+		t.list[index].reclaimNow()
+	}
+}
+
+// GiveOwed returns what waited for the end of a mover.
+func (t *Table) GiveOwed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.list {
+		if c.owed {
+			c.reclaimNow()
+		}
+	}
+}

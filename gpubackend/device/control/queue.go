@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package control
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Queue is the control queue of a VM, which the front end starts and stops. It knows what lasts
+// longer: the number that the driver is told when it greets, and requests that are answered when
+// the queue goes on.
+type Queue struct {
+	config Config
+
+	mu         sync.Mutex
+	runs       *serving    // nil: it is stopped; guarded by mu, as is what follows
+	late       *unanswered // when it was stopped last
+	generation uint32      // tells this device from an earlier one
+}
+
+// New is a queue that is stopped.
+func New(c Config) *Queue { return &Queue{config: c, generation: c.Generation} }
+
+// Start starts it in the guest's memory, which it goes on with until SetMemory.
+func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
+	if mem == nil {
+		return fmt.Errorf("start queue %d: %w", wire.ControlQueue, queues.ErrNoMemory)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.late = q.late.at(c.Base)
+	record, again := queues.ControlRecord(c, mem, q.config.Remains, q.config.Log)
+	config := q.config
+	config.Generation = q.generation
+	runs, greeted, err := serve(config, mem, c, q.late, record)
+	if err != nil {
+		return err
+	}
+	if q.config.Expect(greeted); greeted && again {
+		q.config.Again()
+	}
+	q.runs, q.late = runs, nil
+	return nil
+}
+
+// SetCall has it signal in another way, if it runs.
+func (q *Queue) SetCall(call *vhostuser.FD) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.runs == nil {
+		return queues.ErrNotRunning
+	}
+	return q.runs.setCall(call)
+}
+
+// SetMemory moves it to other memory, if it runs.
+func (q *Queue) SetMemory(mem *guestmem.Memory) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.runs == nil {
+		return nil
+	}
+	return q.runs.setMemory(mem)
+}
+
+// Stop stops it, and says where it stands. It waits without the lock, as the goroutine may need it.
+func (q *Queue) Stop() (base uint16, err error) {
+	q.mu.Lock()
+	runs := q.runs
+	q.runs = nil
+	q.mu.Unlock()
+	if runs == nil {
+		return 0, queues.ErrNotRunning
+	}
+	base, late := runs.stop()
+	if late.nothing() {
+		q.config.Remains.Drop(remains.Control)
+	}
+	q.mu.Lock()
+	q.late = late
+	q.mu.Unlock()
+	return base, nil
+}
+
+// Runs says whether it does.
+func (q *Queue) Runs() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.runs != nil
+}
+
+// Unanswered says whether it was stopped before a request was answered.
+func (q *Queue) Unanswered() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.late.isOpen()
+}
+
+// Forget drops requests that aren't answered yet: the VM is another one now.
+func (q *Queue) Forget() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.late != nil {
+		q.late.drop()
+		q.late = nil
+	}
+}
+
+// Generation is what the driver is told when it greets.
+func (q *Queue) Generation() uint32 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.generation
+}
+
+// GoOnAs has the next driver be told what an earlier device told.
+func (q *Queue) GoOnAs(generation uint32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.generation = generation
+}
+
+// SettingsChanged has the driver told that other settings hold, and the next process what it knows
+// then.
+func (q *Queue) SettingsChanged() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.config.Remains.Note(func(f *remains.Facts) {
+		f.Generation, f.Sequence = q.generation, q.config.Told().Sequence
+	})
+	if q.runs != nil {
+		q.runs.settingsChanged()
+	}
+}

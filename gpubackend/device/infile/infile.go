@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package infile has a VM that was suspended to a file go on from it in another device process: the
+// next one behind the same front end, which is told by the one before (package remains), or one to
+// which the front end has moved the VM, or put it back, which is told by the VM's own state
+// (package savedstate). The file is known by its sum. With Config.From the VM goes on as soon as
+// its queues run.
+//
+// # Who owns what
+//
+// Package saving knows which programs are in the file, and package channels where their queues
+// stand. A VM here owns nothing but whether it has gone on from Config.From.
+//
+// # Who may lie
+//
+// Whoever brings a VM's state. What it says of a file is bounded, has a checksum, and is compared
+// with what this VM has; the file itself is checked when it is read (package savedvm).
+package infile
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
+	"github.com/paracuda/paracuda/gpubackend/device/takeover"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// Programs are those of a VM that are in a file: saving.Saving.
+type Programs interface {
+	InFile() *saving.InFile // nil: none is
+	TakeUp(*saving.InFile)
+	Has(channel int) bool
+	Load(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
+}
+
+// Channels are those of a VM: channels.Table.
+type Channels interface {
+	Len() int
+	Standing(channel int) (base uint16, held []uint16)
+	Comes(channel int, base uint16, held []uint16)
+	FiledRun() bool
+	// LeftBy is told what the worker of a program that is in a file has noted of its queue.
+	LeftBy(channel int, state *handover.State)
+}
+
+// Suspension is the VM's: suspend.Suspension.
+type Suspension interface {
+	// TakeFile has it be suspended to a file.
+	TakeFile() error
+	Status() suspend.Status
+}
+
+// Config is what a VM is joined of.
+type Config struct {
+	Programs   Programs
+	Channels   Channels
+	Suspension Suspension
+	From       *saving.File // of which it goes on by itself, if it is that one; nil: none
+	Forget     func()       // ends all that the device has of the guest that it served until now
+	Empty      func()       // ends the warm workers
+	// Run runs a part on a goroutine of its own.
+	Run func(part string, f func())
+	Log *logrus.Entry
+}
+
+// VM is one that may be in a file.
+type VM struct {
+	config Config
+	once   sync.Once // for Config.From
+}
+
+// New is for a VM.
+func New(c Config) *VM { return &VM{config: c} }
+
+// Has says whether programs are in a file.
+func (v *VM) Has() bool { return v.config.Programs.InFile() != nil }
+
+// Known is what the next process must know; nil: no program is in a file.
+func (v *VM) Known() []byte {
+	if f := v.config.Programs.InFile(); f != nil {
+		return f.Encode()
+	}
+	return nil
+}
+
+// TakeOver has the VM be in the file in which the process before had it, if that knew of one. A
+// worker whose program is in there, as that ended before it did, is to end: ended is told of it.
+func (v *VM) TakeOver(known []byte, left *takeover.Left, ended func(takeover.Worker)) {
+	if known == nil {
+		return
+	}
+	f, err := saving.DecodeInFile(known, v.config.Channels.Len())
+	if err == nil {
+		err = v.config.Suspension.TakeFile()
+	}
+	if err != nil {
+		v.config.Log.WithError(err).Error("programs that are in a file are lost")
+		return
+	}
+	v.config.Programs.TakeUp(f)
+	workers := left.Workers
+	left.Workers = nil
+	for _, x := range workers {
+		if !v.config.Programs.Has(x.Channel) {
+			left.Workers = append(left.Workers, x)
+			continue
+		}
+		_ = x.Conn.Close()
+		v.config.Channels.LeftBy(x.Channel, x.State)
+		ended(x)
+		left.Rest = append(left.Rest, x.Proc)
+	}
+}
+
+// Save implements savedstate.File.
+func (v *VM) Save(w io.Writer) error {
+	f := v.config.Programs.InFile()
+	if f == nil { // by now
+		return fmt.Errorf("%w: it is being resumed", savedstate.ErrBusy)
+	}
+	for i := range f.Programs {
+		p := &f.Programs[i]
+		p.Base, p.Held = v.config.Channels.Standing(p.Channel)
+	}
+	if _, err := w.Write(savedstate.EncodeFile(f.Encode())); err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
+	return nil
+}
+
+// Take implements savedstate.File.
+func (v *VM) Take(r io.Reader) error {
+	b, err := savedstate.ReadFile(r, saving.MaxInFile)
+	if err != nil {
+		return err
+	}
+	f, err := saving.DecodeInFile(b, v.config.Channels.Len())
+	if err != nil {
+		return err
+	}
+	if from := v.config.From; from != nil && from.Sum != f.Sum {
+		return fmt.Errorf("%w: the VM was suspended to another file than that of --from",
+			savedstate.ErrState)
+	}
+	v.config.Forget()
+	v.config.Empty()
+	if err := v.config.Suspension.TakeFile(); err != nil {
+		return err
+	}
+	for _, p := range f.Programs {
+		v.config.Channels.Comes(p.Channel, p.Base, p.Held)
+	}
+	v.config.Programs.TakeUp(f)
+	return nil
+}
+
+// Started is told that a queue runs. The VM goes on from the file of Config.From, once, when it is
+// the one in which its programs are, and their queues run.
+func (v *VM) Started() {
+	from := v.config.From
+	if from == nil || !v.config.Suspension.Status().Saved || !v.config.Channels.FiledRun() {
+		return
+	}
+	v.once.Do(func() {
+		v.config.Run("going on from a file", func() {
+			if _, err := v.config.Programs.Load(from.From, func(suspend.Progress) {}); err != nil {
+				v.config.Log.WithError(err).Error(
+					"the VM stays suspended: paracuda resume --from FILE tries once more")
+			}
+		})
+	})
+}
+
+// Unused says that the file of Config.From isn't the VM's, unless it is.
+func (v *VM) Unused() {
+	if v.config.From != nil && !v.config.Suspension.Status().Saved {
+		v.once.Do(func() {
+			v.config.Log.Warn(
+				"the VM doesn't go on from the file of --from: its programs aren't in it")
+		})
+	}
+}

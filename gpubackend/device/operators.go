@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"net"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/ahead"
+)
+
+// ServeAdmin answers the owner of the VM on a control socket until it is closed.
+func (d *Device) ServeAdmin(l net.Listener) {
+	(&admin.VM{
+		Set: d.Set, Holds: d.settings.Holds, Stats: d.figures.Owner, MayChange: d.place.MayChange,
+		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
+		Version: d.config.Build, Replace: d.config.Replace,
+		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, Guard: d.guard, Log: d.log,
+	}).Serve(l)
+}
+
+// Figures are what an arbiter is told of the VM now and then.
+func (d *Device) Figures() *link.Figures { return d.figures.Arbiter() }
+
+// Warm is what an arbiter is told of the VM's warm workers.
+func (d *Device) Warm() *link.Warm {
+	want, used := d.ahead.Wants()
+	return &link.Warm{Want: want, Used: used}
+}
+
+// WarmNews has something when Warm says something else than before.
+func (d *Device) WarmNews() <-chan struct{} { return d.ahead.News() }
+
+// BoundWarm bounds how many workers are kept warm, whatever the VM's owner wants; ahead.Any: it
+// doesn't.
+func (d *Device) BoundWarm(n int) { d.ahead.Bound(n) }
+
+// AnyWarm says that nobody bounds the warm workers.
+const AnyWarm = ahead.Any

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package savedstate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// ErrBusy marks what keeps a VM from being saved or migrated.
+var ErrBusy = errors.New("the VM can't be saved or migrated now")
+
+// Control is the control queue of a VM: control.Queue.
+type Control interface {
+	Runs() bool
+	// Unanswered says whether it was stopped before a request was answered.
+	Unanswered() bool
+	// Generation is what the driver was told when it greeted, and GoOnAs has another driver be told
+	// what an earlier device told.
+	Generation() uint32
+	GoOnAs(generation uint32)
+}
+
+// Driver is what knows whether our driver has greeted: strangers.Watch.
+type Driver interface {
+	Greeted() bool
+	Expect(greeted bool)
+}
+
+// Settings are those of a VM: settings.VM.
+type Settings interface {
+	Told() *wire.Settings
+	// Follow has the driver, which has settings with that number, ask for those of this device.
+	Follow(sequence uint32)
+}
+
+// File is the file in which a VM's programs may be: infile.VM.
+type File interface {
+	// Has says whether they are in one.
+	Has() bool
+	// Save writes what must be known of it, and Take has the VM be in the file of which that was
+	// written, in place of whatever there is.
+	Save(w io.Writer) error
+	Take(r io.Reader) error
+	// Unused is told that the VM isn't in a file.
+	Unused()
+}
+
+// Config is what is saved, and who loads it.
+type Config struct {
+	Version  uint32 // of the protocol
+	Control  Control
+	Driver   Driver
+	Settings Settings
+	Stays    func() error // what keeps a channel's program from being saved
+	Serves   func() bool  // there is a program with a worker
+	// Descriptors are how many of GPU memory programs hold: they can't be saved.
+	Descriptors func() int
+	Suspension  func() suspend.State
+	// Copy writes the programs. Arrive begins to read them, and says what is wrong with them before
+	// anything is done; take makes workers of them.
+	Copy   func(io.Writer) error
+	Arrive func(io.Reader) (take func() error, err error)
+	File   File
+	// Forget ends all that the device has of the guest that it served until now.
+	Forget func()
+	// Greeted is told that a driver which has greeted came with the state.
+	Greeted func()
+}
+
+// VM saves and loads a VM whose queues are stopped, and whose workers have ended what they had
+// begun. It has no state of its own.
+type VM struct{ config Config }
+
+// Of is for a VM.
+func Of(c Config) *VM { return &VM{c} }
+
+// Save writes the VM. Nothing ends: it may go on here.
+func (v *VM) Save(w io.Writer) error {
+	why, s := v.Stays(), v.State()
+	if why != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, why)
+	}
+	if _, err := w.Write(s.Encode()); err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
+	switch s.Programs {
+	case None:
+		return nil
+	case InFile:
+		return v.config.File.Save(w)
+	}
+	buffered := bufio.NewWriterSize(w, streamBuffer)
+	if err := v.config.Copy(buffered); err != nil {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("save: %w", err)
+	}
+	return nil
+}
+
+// streamBuffer is how much of a stream is on its way here.
+const streamBuffer = 1 << 20
+
+// Stays says what keeps the VM from being saved, as far as it is known without asking its workers.
+func (v *VM) Stays() error {
+	if err := v.config.Stays(); err != nil {
+		return err
+	}
+	switch {
+	case v.config.Descriptors() > 0:
+		return errors.New("programs in it hold descriptors of GPU memory: end them first")
+	case v.config.Control.Unanswered():
+		return errors.New("a request of its driver's isn't answered yet")
+	case v.config.Suspension() == suspend.Suspended && v.config.Serves():
+		return errors.New("it is suspended: resume it first")
+	}
+	return nil
+}
+
+// State is what is saved, beside the programs.
+func (v *VM) State() *State {
+	told := v.config.Settings.Told()
+	s := New(State{
+		Version: v.config.Version, Generation: v.config.Control.Generation(),
+		Channels: told.Channels, ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
+	})
+	if v.config.Driver.Greeted() {
+		s.Greeted = 1
+	}
+	switch {
+	case v.config.Serves():
+		s.Programs = InStream
+	case v.config.File.Has():
+		s.Programs = InFile
+	}
+	return s
+}
+
+// Load goes on with a VM that was saved. What is seen to be wrong at the beginning of a stream
+// changes nothing.
+func (v *VM) Load(r io.Reader) error {
+	s, err := Read(r)
+	if err != nil {
+		return err
+	}
+	if err := v.suits(s); err != nil {
+		return err
+	}
+	if err := v.takeWhatFollows(s, r); err != nil {
+		return err
+	}
+	v.config.Driver.Expect(s.Greeted != 0)
+	v.config.Control.GoOnAs(s.Generation)
+	v.config.Settings.Follow(s.Sequence)
+	if s.Greeted != 0 {
+		v.config.Greeted()
+	}
+	return nil
+}
+
+// takeWhatFollows takes the programs of a state, in place of those that there are.
+func (v *VM) takeWhatFollows(s *State, r io.Reader) error {
+	switch s.Programs {
+	case None:
+		v.config.Forget()
+		v.config.File.Unused()
+		return nil
+	case InFile:
+		return v.config.File.Take(r)
+	}
+	defer v.config.File.Unused()
+	return v.takePrograms(bufio.NewReaderSize(r, streamBuffer))
+}
+
+// takePrograms makes workers of a stream's programs, in place of those that there are.
+func (v *VM) takePrograms(r io.Reader) error {
+	take, err := v.config.Arrive(r)
+	if err != nil {
+		return err
+	}
+	v.config.Forget()
+	if err := take(); err != nil {
+		return err
+	}
+	if err := End(r); err != nil {
+		v.config.Forget()
+		return err
+	}
+	return nil
+}
+
+// suits says why this device can't take up a VM with that state.
+func (v *VM) suits(s *State) error {
+	switch {
+	case v.config.Control.Runs():
+		return fmt.Errorf("%w: this device serves a VM already", ErrState)
+	case s.Programs == InStream && v.config.Suspension() != suspend.Running:
+		return fmt.Errorf("%w: this device is suspended: resume it first", ErrState)
+	}
+	return s.Suits(v.State())
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workers
+
+import (
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// All are the workers of a VM that serve a program now. One that begins meanwhile is told by who
+// begins it.
+type All func() []*Worker
+
+// Memory tells them of other memory of the guest's, and waits until they have let go of the former.
+func (all All) Memory(message *handover.Message, files []int) {
+	all.tell(func(w *Worker) error {
+		m := *message
+		return w.Obey(&m, files, handover.KindDone, "a process did not take the new memory")
+	})
+}
+
+// Log tells them where they note which pages they write to, and waits until they do.
+func (all All) Log(message func() (*handover.Message, []int)) {
+	all.tell(func(w *Worker) error {
+		m, files := message()
+		return w.Obey(m, files, handover.KindLogged,
+			"a process did not take the log of dirty pages")
+	})
+}
+
+// tell tells them something and waits until they go by it. One that doesn't answer is killed, which
+// has the same effect when it is gone.
+func (all All) tell(tell func(*Worker) error) {
+	var told sync.WaitGroup
+	for _, w := range all() {
+		told.Go(func() {
+			if !w.Killed() && tell(w) == nil {
+				return
+			}
+			w.Kill()
+			w.AwaitEnd()
+		})
+	}
+	told.Wait()
+}
+
+// Policy tells them of other settings.
+func (all All) Policy(p handover.Policy) {
+	for _, w := range all() {
+		w.Tell(&handover.Message{Kind: handover.KindPolicy, Policy: &p}, nil)
+	}
+}
+
+// A VM is suspended in steps, each of which all workers take before the next (package suspend).
+// Workers that end meanwhile need nothing more; those that start begin as ones whose work has
+// ended.
+
+// Suspended are they for package suspend.
+func (all All) Suspended() (list []suspend.Worker) {
+	for _, w := range all() {
+		list = append(list, w)
+	}
+	return list
+}
+
+// GoOn has them go on after that.
+func (all All) GoOn() {
+	for _, w := range all() {
+		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
+	}
+}
