@@ -75,8 +75,7 @@ type rooms struct {
 
 // assemble makes the rooms, which need the driver.
 func (w *Worker) assemble() {
-	w.chains.prepare(w.log, w.state, w.host, func(a *arena.Arena) { w.arena = a })
-	w.maps = maps.New(&w.chains, w.log)
+	w.maps = maps.New(w.queue, w.log)
 	w.buffers = call.Buffers{
 		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },
 		Pages:  w.maps.Pages,
@@ -125,7 +124,7 @@ func (w *Worker) makeWaiting() {
 	w.waiting = waiting.New(waiting.Config{
 		Driver: w.driver, Contexts: w.contexts, Fences: w.fences, Streams: w.streams,
 		Objects: &w.objects, Arena: func() waiting.Arena { return w.arena },
-		Finish: w.finish, WakeGuest: w.chains.wakeSleepers,
+		Finish: w.finish, WakeGuest: w.queue.WakeSleepers,
 		Ended:   func() { w.pools.Settle() },
 		Gate:    w.door,
 		PollAll: func() { w.pollWaiters() },
@@ -135,7 +134,7 @@ func (w *Worker) makeWaiting() {
 // makeMemory makes the rooms that have memory.
 func (w *Worker) makeMemory() {
 	w.hostMemory = hostmemory.New(hostmemory.Config{
-		Driver: w.driver, Maps: w.maps, Places: w.places, Files: w.chains.filesOf,
+		Driver: w.driver, Maps: w.maps, Places: w.places, Files: w.queue.FilesOf,
 		WhenIdle: w.waiting.WhenIdle,
 		Mapped:   func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
 	})
@@ -159,7 +158,7 @@ func (w *Worker) makeMemory() {
 func (w *Worker) makeWork() {
 	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
 		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
-		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { w.files.Wake() },
+		WakeGuest: w.queue.WakeSleepers, WakeLoop: func() { w.files.Wake() },
 	})
 	w.greens = green.New(green.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
@@ -195,7 +194,7 @@ func (w *Worker) makeCopies() {
 // makeSleeping makes what the loop does when there is nothing to do.
 func (w *Worker) makeSleeping() {
 	w.sleeping = sleeping.New(sleeping.Config{
-		Files: w.files, Arena: func() *arena.Arena { return w.arena }, Queue: &w.chains,
+		Files: w.files, Arena: func() *arena.Arena { return w.arena }, Queue: w.queue,
 		Gate: w.door, Calls: w.waiting, Copies: w.copies, HostFuncs: w.hostFuncs,
 		Mover: w.copies, Held: w.heldBack, Grows: w.batches.Until,
 		Spin: func() time.Duration {

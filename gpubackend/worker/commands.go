@@ -125,7 +125,7 @@ func (w *Worker) finish(
 	}
 	w.print()
 	w.arena.Answer(slot, seq, int32(result), words)
-	w.chains.wakeSleepers()
+	w.queue.WakeSleepers()
 }
 
 // failed counts a result that is an error, and remembers one that the context doesn't survive.

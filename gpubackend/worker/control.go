@@ -8,7 +8,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
-	"github.com/paracuda/paracuda/virtqueue"
 )
 
 // atOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
@@ -17,7 +16,7 @@ func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
 	case handover.KindImport:
 		return w.exports.Accept(m, fds)
 	case handover.KindLog:
-		return w.chains.dirty.turn(m, m.Name(fds).Log)
+		return w.dirty.Obey(m, m.Name(fds).Log)
 	case handover.KindSync:
 		return &handover.Message{Kind: handover.KindSynced}
 	}
@@ -40,7 +39,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	switch r.Message.Kind {
 	case handover.KindStop:
 		w.quiesce()
-		w.chains.dirty.markHeld()
+		w.dirty.MarkHeld()
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
 	case handover.KindPause:
@@ -69,7 +68,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	case handover.KindRelease:
 		return w.releaseMover()
 	case handover.KindCall:
-		w.chains.setCall(n.Call)
+		w.queue.SetCall(n.Call)
 		return nil
 	case handover.KindPolicy:
 		if r.Message.Policy != nil {
@@ -98,20 +97,17 @@ func (w *Worker) resume(r inbox.Received) error {
 			return err
 		}
 	}
-	queue, err := virtqueue.New(w.chains.mem,
-		queueConfig(r.Message.Queue, r.Message.Queue.Base, r.Message.Queue.InFlight))
-	if err != nil {
-		return fmt.Errorf("take the queue back: %w", err)
-	}
-	w.chains.closeQueue()
-	w.chains.queue, w.chains.config = queue, *r.Message.Queue
-	if w.chains.owed != nil {
-		if err := errors.Join(w.chains.begin(), w.hostMemory.Remap()); err != nil {
-			return fmt.Errorf("go on with what was saved: %w", err)
+	restored, err := w.queue.Resume(r.Message.Queue)
+	if err == nil && restored {
+		if err = w.hostMemory.Remap(); err != nil {
+			err = fmt.Errorf("go on with what was saved: %w", err)
 		}
 	}
+	if err != nil {
+		return err
+	}
 	w.files.SetKick(n.Kick)
-	w.chains.setCall(n.Call)
+	w.queue.SetCall(n.Call)
 	return nil
 }
 
@@ -122,27 +118,7 @@ func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
 	if err != nil {
 		return fmt.Errorf("map guest memory: %w", err)
 	}
-	var queue *virtqueue.Queue
-	if old := w.chains.queue; old != nil {
-		queue, err = virtqueue.New(mem,
-			queueConfig(&w.chains.config, old.Base(), old.AppendInFlight(nil)))
-		if err != nil {
-			mem.Close()
-			return fmt.Errorf("move the queue: %w", err)
-		}
-	}
-	mem.Log(&w.chains.dirty.log)
-	w.chains.closeQueue()
-	w.chains.mem.Close()
-	w.chains.queue, w.chains.mem = queue, mem
-	return nil
-}
-
-// closeQueue lets go of the queue, if there is one.
-func (q *chains) closeQueue() {
-	if q.queue != nil {
-		q.queue.Close()
-	}
+	return w.queue.Move(mem)
 }
 
 // quiesce ends all use of guest memory: running work is abandoned with the driver.

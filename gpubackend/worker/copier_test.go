@@ -80,7 +80,7 @@ func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
 			if got := r.copyAt(t, m, op, 3, lentBase); got != gpubackend.Success {
 				t.Errorf("direct: %d", got)
 			}
-			if users := r.chains.maps[1].Users(); users != 0 || d.staged != 1 {
+			if users := r.queue.Find(1).Users(); users != 0 || d.staged != 1 {
 				t.Errorf("%d users of the mapping, %d staging memories", users, d.staged)
 			}
 		})
@@ -119,7 +119,6 @@ func TestPoolsGiveMemoryForStaging(t *testing.T) {
 	if d.blocks != 1 {
 		t.Fatalf("%d blocks are kept", d.blocks)
 	}
-	r.chains.queue = emptyQueue(t)
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 9, unlent); got != gpubackend.Success ||
 		d.blocks != 0 {
 		t.Fatalf("%d, %d blocks are kept", got, d.blocks)

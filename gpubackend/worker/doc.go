@@ -13,13 +13,14 @@
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go protocol.go (the core's own commands)
-//	queue              chains.go kept.go (maps that stay) dirty.go
 //	device process     control.go takeover.go (another one)
 //	standing still     suspend.go
-//	saved to a file    saved.go savedqueue.go
+//	saved to a file    saved.go
 //	the gate           gate.go
 //	what is counted    hostmemory.go ledger.go
 //
+//	queue              the virtqueue: chains that are taken, and given back
+//	dirty              which pages of the guest's are written to, for migration
 //	call               a command while it is executed, and the table of handlers
 //	hello              opens the device, and tells the guest process of the GPUs
 //	sleeping           what the loop does when there is nothing to do; eventfd

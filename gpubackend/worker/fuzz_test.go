@@ -13,7 +13,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
-	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -23,15 +22,18 @@ func (r *rig) withQueue(t testing.TB) *virtqueuetest.Driver {
 	g := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: 4 << 20})
 	g.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(g, 16, false)
-	var err error
-	r.chains.mem = g.Mem
-	r.chains.queue, err = virtqueue.New(g.Mem,
-		queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
-	if err != nil {
+	r.startQueue(t, g, &handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used})
+	return d
+}
+
+// startQueue has a rig serve a queue in a guest's memory.
+func (r *rig) startQueue(t testing.TB, g *virtqueuetest.Guest, where *handover.Queue) {
+	t.Helper()
+	if err := r.queue.Start(g.Mem, where); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.chains.queue.Close)
-	return d
+	r.guest, r.where = g, *where
+	t.Cleanup(r.queue.Close)
 }
 
 // FuzzCommands executes commands made of anything. None may panic, and all are consumed.
@@ -72,44 +74,6 @@ func FuzzCommands(f *testing.F) {
 			if r.arena.Pending() {
 				t.Fatalf("%s was not consumed", op.Name())
 			}
-		}
-	})
-}
-
-// FuzzChains takes chains with any header and runs. All that are refused come back.
-func FuzzChains(f *testing.F) {
-	f.Add(make([]byte, wire.ChainHeaderSize), uint16(0), uint16(0))
-	good := make([]byte, wire.ChainHeaderSize+wire.RunSize)
-	h := wire.ChainHeader{Type: wire.ChainMap, Bytes: 100, Runs: 1}
-	h.Encode(good)
-	binary.LittleEndian.PutUint64(good[wire.ChainHeaderSize+8:], 4096)
-	f.Add(good, uint16(8), uint16(1))
-	f.Add(append(good, make([]byte, wire.MapRecordSize)...), uint16(len(good)),
-		uint16(virtqueuetest.Write))
-	f.Fuzz(func(t *testing.T, header []byte, split, flags uint16) {
-		r := newRig(t)
-		d := r.withQueue(t)
-		header = header[:min(len(header), 4000)]
-		at := min(int(split), len(header))
-		for i := range uint64(3) {
-			addr := 0x100000 + i*8192
-			if err := r.chains.mem.Write(header, addr); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := d.Add(
-				virtqueuetest.Desc{Addr: addr, Len: uint32(at)},
-				virtqueuetest.Desc{Addr: addr + uint64(at), Len: uint32(len(header) - at),
-					Flags: flags & virtqueuetest.Write},
-			); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := r.chains.takeChains(); err != nil {
-			t.Fatal(err)
-		}
-		kept := len(r.chains.events) + len(r.chains.maps) - r.chains.kept.maps
-		if back := int(d.UsedIdx()); back+kept != 3 {
-			t.Fatalf("%d chains came back and %d are kept, of 3", back, kept)
 		}
 	})
 }

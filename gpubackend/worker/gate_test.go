@@ -212,7 +212,7 @@ func (r *rig) slept() bool { return r.state.Counters()[handover.Sleeps] > 0 }
 func newSleepingRig(t *testing.T, s gate.State) *rig {
 	t.Helper()
 	r := newGatedRig(t, s)
-	r.chains.queue = emptyQueue(t)
+	r.withQueue(t)
 	return r
 }
 

@@ -21,9 +21,7 @@ const oneBase, otherBase = 0x2c0000000000, 0x2c8000000000
 func exporter(t *testing.T, base uint64) (*rig, *handover.Conn) {
 	t.Helper()
 	r := onSoftAt(t, base)
-	if r.chains.queue == nil {
-		r.chains.queue = emptyQueue(t) // looked at for mappings that random secrets may look like
-	}
+	r.withQueue(t) // looked at for mappings that random secrets may look like
 	near, far, err := handover.Pair()
 	if err != nil {
 		t.Fatal(err)

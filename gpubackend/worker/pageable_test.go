@@ -19,7 +19,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -40,9 +39,9 @@ func fakeCUDA(t *testing.T) gpubackend.Driver {
 // pageableRig is a worker with a queue and a real driver.
 type pageableRig struct {
 	*rig
-	t     *testing.T
-	guest *virtqueuetest.Guest
-	queue *virtqueuetest.Driver
+	t      *testing.T
+	guest  *virtqueuetest.Guest
+	driver *virtqueuetest.Driver
 }
 
 func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
@@ -51,14 +50,9 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 	t.Cleanup(runtime.UnlockOSThread)
 	r := &pageableRig{rig: newRig(t), t: t,
 		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})}
-	r.queue = virtqueuetest.NewDriver(r.guest, 16, false)
-	var err error
-	q := handover.Queue{Size: 16, Desc: r.queue.Desc, Avail: r.queue.Avail, Used: r.queue.Used}
-	if r.chains.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.chains.queue.Close)
-	r.chains.mem = r.guest.Mem
+	r.driver = virtqueuetest.NewDriver(r.guest, 16, false)
+	r.startQueue(t, r.guest, &handover.Queue{Size: 16, Desc: r.driver.Desc, Avail: r.driver.Avail,
+		Used: r.driver.Used})
 	r.use(d)
 	if _, result := d.Open(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
@@ -90,7 +84,7 @@ func (r *pageableRig) offer(id uint32, address uint64, pages ...uint64) uint16 {
 	}
 	at := r.guest.Alloc(uint64(len(b)), 8)
 	r.guest.Write(at, b)
-	head, err := r.queue.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))})
+	head, err := r.driver.Add(virtqueuetest.Desc{Addr: at, Len: uint32(len(b))})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -109,7 +103,7 @@ func (r *pageableRig) show(id uint32, address uint64, pages ...uint64) uint16 {
 // returned is the chain that came back last.
 func (r *pageableRig) returned() (head uint16, ok bool) {
 	for {
-		id, _, more := r.queue.Reap()
+		id, _, more := r.driver.Reap()
 		if !more {
 			return head, ok
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/copies"
-	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
 // stagingDriver is a fake device that has staging memory.
@@ -69,9 +69,12 @@ func newPartsRig(t *testing.T) (*rig, *fakeMover) {
 	r.mover = m
 	r.use(stagingDriver{r.driver})
 	r.policy.StagingBytes = 8 << 20
-	r.chains.maps[1] = &maps.Map{
+	r.withQueue(t)
+	if err := r.queue.RestoreMaps([]saved.Map{{
 		ID: 1, Bytes: 1 << 20, Flags: wire.MapFlagWrite,
 		Runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
+	}}); err != nil {
+		t.Fatal(err)
 	}
 	return r, m
 }
@@ -121,7 +124,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 			if s := r.slot(); s.Done != 1 || s.Result != 0 || r.waiting.Len() != 0 {
 				t.Fatalf("then: %+v", s)
 			}
-			if users := r.chains.maps[1].Users(); users != 0 {
+			if users := r.queue.Find(1).Users(); users != 0 {
 				t.Fatalf("%d users of the mapping are left", users)
 			}
 		})

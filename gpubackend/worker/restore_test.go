@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
@@ -155,21 +157,14 @@ func (s sections) record(t testing.TB) io.Reader {
 }
 
 // ownArena restores all of a queue but the arena and where it is: the rig keeps its own.
-type ownArena struct{ *chains }
+type ownArena struct{ *queue.Queue }
 
-func (q ownArena) Restore(s *saved.Queue) error {
-	for i := range s.Maps {
-		if err := q.restoreMap(&s.Maps[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (q ownArena) Restore(s *saved.Queue) error { return q.RestoreMaps(s.Maps) }
 
 // restoreSections makes the rig what sections say.
 func (r *rig) restoreSections(t testing.TB, s sections) error {
 	t.Helper()
-	r.saving.Queue = ownArena{&r.chains}
+	r.saving.Queue = ownArena{r.queue}
 	return r.saving.Restore(s.record(t))
 }
 
@@ -177,18 +172,17 @@ func (r *rig) restoreSections(t testing.TB, s sections) error {
 // memory afterwards.
 func (r *rig) restoreBare(t testing.TB, s sections) error {
 	t.Helper()
-	q := &r.chains
-	queue, mem := q.queue, q.mem
-	q.queue, q.mem = nil, nil
-	r.saving.Queue = q
+	r.queue = r.newQueue(-1)
+	r.equip(r.Worker.driver)
 	err := r.saving.Restore(s.record(t))
-	if q.mem != nil {
-		_ = q.mem.Close()
-	}
-	if q.queue, q.mem = queue, mem; err != nil {
+	if err := errors.Join(err, r.queue.Move(r.guest.Mem)); err != nil {
 		return err
 	}
-	return errors.Join(q.begin(), r.hostMemory.Remap())
+	t.Cleanup(r.queue.Close)
+	if restored, err := r.queue.Resume(&r.where); err != nil || !restored {
+		return errors.Join(err, fmt.Errorf("restored: %t", restored))
+	}
+	return r.hostMemory.Remap()
 }
 
 // TestBareIsChecked: what a record says of the queue and of the guest's memory is compared with

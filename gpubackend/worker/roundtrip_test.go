@@ -11,30 +11,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
-	"github.com/paracuda/paracuda/virtqueue"
-	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
-
-// emptyQueue is a queue in which nothing is ever available.
-func emptyQueue(tb testing.TB) *virtqueue.Queue {
-	tb.Helper()
-	g := virtqueuetest.NewGuest(tb, virtqueuetest.Span{Size: 1 << 20})
-	d := virtqueuetest.NewDriver(g, 64, true)
-	queue, err := virtqueue.New(g.Mem, virtqueue.Config{
-		Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true, Indirect: true,
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(queue.Close)
-	return queue
-}
 
 // BenchmarkRoundTrip is a call that waits for nothing: from the library's append to its answer,
 // with the loop on a thread of its own. It needs two free cores.
 func BenchmarkRoundTrip(b *testing.B) {
 	r := newRig(b)
-	r.chains.queue, r.messages = emptyQueue(b), make(chan inbox.Received, 1)
+	r.withQueue(b)
+	r.messages = make(chan inbox.Received, 1)
 	r.policy.SpinHostUs = 1e6
 	ended := make(chan error)
 	go func() {

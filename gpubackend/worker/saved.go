@@ -27,7 +27,7 @@ func (w *Worker) makeSaving() {
 	w.history = nil
 	c := saving.Config{
 		GPU: w.gpu, Driver: w.driver, Objects: &w.objects, Buffers: &w.buffers,
-		Contexts: w.contexts, Hello: w.hello, Queue: &w.chains, HostFuncs: w.hostFuncs,
+		Contexts: w.contexts, Hello: w.hello, Queue: w.queue, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
 		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
 		Host: w.host, Waits: w.callsWait, Run: w.dispatch,

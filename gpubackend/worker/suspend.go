@@ -30,11 +30,11 @@ func (w *Worker) makeHolding() {
 			return err
 		},
 		TakeChains: func() error {
-			_, err := w.chains.takeChains()
-			w.chains.signal()
+			_, err := w.queue.Take()
+			w.queue.Signal()
 			return err
 		},
 		Turn: w.watchdog.Turn, Asleep: &w.watchdog.Asleep,
-		Begin: w.tellFixed, Paused: w.chains.dirty.markHeld,
+		Begin: w.tellFixed, Paused: w.dirty.MarkHeld,
 	})
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
-	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -139,24 +138,22 @@ func newRaceRig(t *testing.T) *raceRig {
 			space.Unreserve(addressOf(r.arena.BulkArea())-wire.Bulk, arena.MinBytes)
 		}
 	})
-	r.use(&jitterDriver{fakeDriver: r.driver})
 	r.guest = virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 4 << 20})
 	r.guest.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(r.guest, 64, true)
 	r.queueSide = d
-	r.chains.mem, r.messages = r.guest.Mem, make(chan inbox.Received, 1)
-	r.arena, r.chains.arena = nil, nil
+	r.messages = make(chan inbox.Received, 1)
+	call, err := eventfd.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.callFile = os.NewFile(uintptr(call), "call")
+	r.queue = r.newQueue(call)
+	r.use(&jitterDriver{fakeDriver: r.driver})
+	r.arena = nil // it comes as a chain
 	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true,
 		Indirect: true}
-	var err error
-	if r.chains.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.chains.queue.Close)
-	if r.chains.call, err = eventfd.New(); err != nil {
-		t.Fatal(err)
-	}
-	r.callFile = os.NewFile(uintptr(r.chains.call), "call")
+	r.startQueue(t, r.guest, &q)
 	r.controlFD = virtqueuetest.MemFD(t, 4096)
 	if r.control, err = unix.Mmap(r.controlFD, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_SHARED); err != nil {
@@ -182,7 +179,7 @@ func (r *raceRig) offer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.offerEvent()
-	if took, err := r.chains.takeChains(); !took || err != nil || r.arena == nil {
+	if took, err := r.queue.Take(); !took || err != nil || r.arena == nil {
 		t.Fatalf("the arena was not taken: %v", err)
 	}
 	r.rig.mem = nil // the arena is elsewhere

@@ -17,13 +17,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
-	"github.com/paracuda/paracuda/virtqueue"
 )
 
 // Worker serves one channel.
@@ -45,7 +45,8 @@ type Worker struct {
 	control  *handover.Conn
 	messages chan inbox.Received
 
-	chains  chains
+	queue   *queue.Queue
+	dirty   dirty.Pages // of the guest's, that are written to
 	arena   *arena.Arena
 	objects object.Table
 
@@ -105,7 +106,7 @@ func Run(c Config) error {
 		return err
 	}
 	defer w.close()
-	defer w.chains.dirty.close()
+	defer w.dirty.Close()
 	if m.Saved {
 		if err := w.restoreFrom(m.Name(fds).Object); err != nil {
 			err = fmt.Errorf("take up what was saved: %w", err)
@@ -159,11 +160,19 @@ func newWorker(
 	if w.state, err = handover.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	if err := w.chains.dirty.take(m, n.Log); err != nil {
+	if err := w.dirty.Take(m, n.Log); err != nil {
 		return nil, err
 	}
-	if w.chains.call = n.Call; m.Queue != nil {
-		if err := w.takeQueue(m, n.Memory); err != nil {
+	w.queue = queue.New(queue.Config{
+		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
+		Attach: func(a *arena.Arena) { w.arena = a },
+	})
+	if m.Queue != nil {
+		mem, err := m.Map(n.Memory)
+		if err != nil {
+			return nil, fmt.Errorf("map guest memory: %w", err)
+		}
+		if err := w.queue.Start(mem, m.Queue); err != nil {
 			return nil, err
 		}
 	}
@@ -186,28 +195,6 @@ func newWorker(
 		}
 	}
 	return w, nil
-}
-
-// takeQueue takes over the queue, in the guest's memory.
-func (w *Worker) takeQueue(m *handover.Message, memory []int) (err error) {
-	if w.chains.mem, err = m.Map(memory); err != nil {
-		return fmt.Errorf("map guest memory: %w", err)
-	}
-	w.chains.mem.Log(&w.chains.dirty.log)
-	w.chains.queue, err = virtqueue.New(w.chains.mem,
-		queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight))
-	if err != nil {
-		return fmt.Errorf("take over the queue: %w", err)
-	}
-	w.chains.config = *m.Queue
-	return nil
-}
-
-func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Config {
-	return virtqueue.Config{
-		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: base, EventIdx: q.EventIdx,
-		Indirect: q.Indirect, MaxChain: wire.ChainMax, InFlight: inFlight,
-	}
 }
 
 // rareTurns is how many turns of the loop go by between looks at what changes rarely: chains,
@@ -247,11 +234,11 @@ func (w *Worker) loop() error {
 func (w *Worker) lookAround() (busy bool, err error) {
 	w.watchdog.Turn()
 	w.tellFixed()
-	took, err := w.chains.takeChains()
+	took, err := w.queue.Take()
 	if err != nil {
 		return took, err
 	}
-	w.chains.signal()
+	w.queue.Signal()
 	select {
 	case r := <-w.messages:
 		return true, w.handle(r)
@@ -268,7 +255,7 @@ func (w *Worker) close() {
 	if w.driver != nil {
 		w.driver.Close()
 	}
-	w.chains.closeQueue()
+	w.queue.Close()
 	if w.gate != nil {
 		w.gate.Close()
 	}

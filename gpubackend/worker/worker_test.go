@@ -19,8 +19,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
+	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
 // fakeDriver is a device that remembers what it was asked. Streams and events are done at once
@@ -127,6 +129,8 @@ type rig struct {
 	mover    moves.Mover // nil: it has none
 	mem      []byte
 	kick     int // the worker's
+	guest    *virtqueuetest.Guest
+	where    handover.Queue // in its memory
 	appended uint32
 	context  uint64
 	function uint64
@@ -159,13 +163,21 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.files.Close)
-	r.places, r.chains.call = addresses.NewPlaces(), -1
+	r.places, r.queue = addresses.NewPlaces(), r.newQueue(-1)
 	r.use(r.driver)
 	t.Cleanup(func() { r.sharing.Close(); r.pools.Close(); r.exports.Close() })
-	r.chains.use(a)
+	r.queue.Use(a)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)
 	return r
+}
+
+// newQueue is a queue that has no ring yet. It interrupts the guest by call.
+func (r *rig) newQueue(call int) *queue.Queue {
+	return queue.New(queue.Config{
+		State: r.state, Host: r.host, Dirty: &r.dirty, Call: call, Log: r.log,
+		Attach: func(a *arena.Arena) { r.arena = a },
+	})
 }
 
 // use gives the worker another driver.
@@ -315,7 +327,7 @@ func TestHostileCommands(t *testing.T) {
 		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1},
 			gpubackend.HostMemoryNotRegistered},
 	}
-	r.chains.queue = emptyQueue(t) // looked at for mappings that are named
+	r.withQueue(t) // looked at for mappings that are named
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := r.call(t, tt.op, tt.words...); got != tt.want {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package dirty
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
+
+// patience is how long is waited for what must happen, however busy the machine is.
+const patience = time.Minute
 
 // TestHeldPagesAreMarked: when the log comes, again while it is there, and when they go.
 func TestHeldPagesAreMarked(t *testing.T) {
@@ -33,7 +36,7 @@ func TestHeldPagesAreMarked(t *testing.T) {
 		}
 		return b
 	}
-	turn := func(d *writes, l *dirtylog.Log) {
+	turn := func(d *Pages, l *dirtylog.Log) {
 		m := &handover.Message{Kind: handover.KindLog}
 		file := -1
 		if fds := m.GiveLog(l, nil); len(fds) == 1 {
@@ -41,14 +44,14 @@ func TestHeldPagesAreMarked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if a := d.turn(m, file); a.Kind != handover.KindLogged || a.Error != "" {
+		if a := d.Obey(m, file); a.Kind != handover.KindLogged || a.Error != "" {
 			t.Fatalf("answer %+v", a)
 		}
 	}
-	var d writes
-	defer d.close()
-	name := d.hold([]wire.Run{{Address: 0, Bytes: 4096}, {Address: 3 * 4096, Bytes: 2 * 4096}})
-	d.hold([]wire.Run{{Address: 9 * 4096, Bytes: 4096}})
+	var d Pages
+	defer d.Close()
+	name := d.Hold([]wire.Run{{Address: 0, Bytes: 4096}, {Address: 3 * 4096, Bytes: 2 * 4096}})
+	d.Hold([]wire.Run{{Address: 9 * 4096, Bytes: 4096}})
 	if got := fetch(); !bytes.Equal(got, []byte{0, 0}) {
 		t.Errorf("marked without a log: %08b", got)
 	}
@@ -63,18 +66,18 @@ func TestHeldPagesAreMarked(t *testing.T) {
 			t.Fatal("what the front end has cleared is not marked again")
 		}
 	}
-	d.letGo(name)
+	d.LetGo(name)
 	if got := fetch(); got[0] != all[0] {
 		t.Errorf("when they go: %08b", got)
 	}
-	d.letGo(0)
-	d.markHeld()
+	d.LetGo(0)
+	d.MarkHeld()
 	if got := fetch(); !bytes.Equal(got, []byte{0, 0b10}) {
 		t.Errorf("when they are gone: %08b", got)
 	}
 	turn(&d, nil)
 	fetch()
-	d.markHeld()
+	d.MarkHeld()
 	if got := fetch(); !bytes.Equal(got, []byte{0, 0}) {
 		t.Errorf("after the log: %08b", got)
 	}

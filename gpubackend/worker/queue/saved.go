@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package queue
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ import (
 )
 
 // Used says whether anything uses maps otherwise than rightly.
-func (q *chains) Used(rightly func(*maps.Map) int) bool {
+func (q *Queue) Used(rightly func(*maps.Map) int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range q.maps {
@@ -30,14 +30,14 @@ func (q *chains) Used(rightly func(*maps.Map) int) bool {
 }
 
 // Saved is what came through the queue. All that the guest has back of the ring is consumed.
-func (q *chains) Saved() *saved.Queue {
+func (q *Queue) Saved() *saved.Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.owed != nil { // nothing came since
 		return q.owed
 	}
 	s := &saved.Queue{
-		Base: q.queue.Base(), InFlight: q.queue.AppendInFlight(nil), Arena: q.runs,
+		Base: q.ring.Base(), InFlight: q.ring.AppendInFlight(nil), Arena: q.runs,
 		Position: q.arena.Position(), Due: q.due, KeptMaps: q.kept.maps, Gone: q.kept.gone,
 	}
 	for _, e := range q.events {
@@ -52,7 +52,7 @@ func (q *chains) Saved() *saved.Queue {
 
 // Restore takes over what came through the queue, at which this worker begins. One that has no
 // queue yet, nor the guest's memory, has something in place of both until it is given them.
-func (q *chains) Restore(s *saved.Queue) error {
+func (q *Queue) Restore(s *saved.Queue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.mem == nil {
@@ -63,10 +63,8 @@ func (q *chains) Restore(s *saved.Queue) error {
 	for _, e := range s.Events {
 		q.events = append(q.events, event{e.Head, e.Record})
 	}
-	for i := range s.Maps {
-		if err := q.restoreMap(&s.Maps[i]); err != nil {
-			return err
-		}
+	if err := q.restoreMaps(s.Maps); err != nil {
+		return err
 	}
 	if len(s.Gone) > wire.KeptMaps || s.KeptMaps > wire.KeptMaps || s.KeptMaps < q.kept.maps {
 		return fmt.Errorf("%w: it has %d maps, of which %d are gone", saved.ErrRecord, s.KeptMaps,
@@ -77,22 +75,22 @@ func (q *chains) Restore(s *saved.Queue) error {
 		if head >= virtqueue.MaxSize {
 			return fmt.Errorf("%w: head %d is in flight", saved.ErrRecord, head)
 		}
-		q.state.Take(head, s.Base)
+		q.config.State.Take(head, s.Base)
 	}
-	q.state.SetBase(s.Base)
-	if q.owed = s; q.queue == nil {
+	q.config.State.SetBase(s.Base)
+	if q.owed = s; q.ring == nil {
 		return nil
 	}
 	return q.begin()
 }
 
 // begin goes on with the queue, and with the arena in the guest's memory, as they were saved.
-func (q *chains) begin() error {
+func (q *Queue) begin() error {
 	s := q.owed
-	has := q.queue.AppendInFlight(nil)
+	has := q.ring.AppendInFlight(nil)
 	slices.Sort(has)
 	slices.Sort(s.InFlight)
-	if s.Base != q.queue.Base() || !slices.Equal(s.InFlight, has) {
+	if s.Base != q.ring.Base() || !slices.Equal(s.InFlight, has) {
 		return fmt.Errorf("%w: the queue is elsewhere", saved.ErrRecord)
 	}
 	for _, m := range q.maps { // of which memory that stood in knew nothing
@@ -108,14 +106,14 @@ func (q *chains) begin() error {
 		return err
 	}
 	a.GoOn(s.Position)
-	q.use(a)
+	q.Use(a)
 	q.owed = nil
 	return nil
 }
 
 // standIn makes memory that stands in for the guest's: it is as large, and nobody looks at it. An
 // arena that is nobody's stands in for the guest's.
-func (q *chains) standIn(s *saved.Queue) error {
+func (q *Queue) standIn(s *saved.Queue) error {
 	end := uint64(pageSize)
 	for _, m := range s.Maps {
 		for _, r := range m.Runs {
@@ -142,15 +140,32 @@ func (q *chains) standIn(s *saved.Queue) error {
 	if err != nil {
 		return err
 	}
-	q.use(none)
+	q.Use(none)
 	return nil
 }
 
 // maxStandIn is how far the memory of a guest may go: more than a host has.
 const maxStandIn = 1 << 45
 
+// RestoreMaps makes maps known that were known. Restore does so, and more: this is for a worker
+// that keeps its arena.
+func (q *Queue) RestoreMaps(list []saved.Map) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.restoreMaps(list)
+}
+
+func (q *Queue) restoreMaps(list []saved.Map) error {
+	for i := range list {
+		if err := q.restoreMap(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // restoreMap makes a map known that was known.
-func (q *chains) restoreMap(s *saved.Map) error {
+func (q *Queue) restoreMap(s *saved.Map) error {
 	if q.maps[s.ID] != nil {
 		return fmt.Errorf("%w: map %d is there twice", saved.ErrRecord, s.ID)
 	}
@@ -174,7 +189,7 @@ func (q *chains) restoreMap(s *saved.Map) error {
 }
 
 // check says what is wrong with runs of guest memory.
-func (q *chains) check(runs []wire.Run) error {
+func (q *Queue) check(runs []wire.Run) error {
 	if len(runs) == 0 || len(runs) > wire.RunsPerMap {
 		return fmt.Errorf("%w: %d runs of guest memory", saved.ErrRecord, len(runs))
 	}

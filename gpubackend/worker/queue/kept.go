@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package queue
 
 import (
 	"encoding/binary"
@@ -15,7 +15,8 @@ import (
 
 // kept counts the maps whose chains went back when they were taken: a queue has few entries, and a
 // program may pin any number of pieces. The guest's kernel leaves their pages where they are until
-// it is told their ids, or until the arena comes back.
+// it is told their ids, or until the arena comes back. A Queue owns it, under its lock: take and
+// letGo are called for each map, told after an EVENT's record was written, and by nobody else.
 type kept struct {
 	host *budget.Budget
 	maps int      // that the guest's kernel still counts
@@ -27,7 +28,7 @@ const mapBytes = 256
 
 // keep makes a map known, and returns its chain. What the host has no memory for is kept without
 // its pages, so that commands which name it are told why they can't have it.
-func (q *chains) keep(c *virtqueue.Chain, m *maps.Map) error {
+func (q *Queue) keep(c *virtqueue.Chain, m *maps.Map) error {
 	if c.Writable()[0].Len < wire.MapRecordSize {
 		return errors.New("map without room for a record")
 	}

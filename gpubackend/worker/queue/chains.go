@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// event is an EVENT chain: its head and where its record goes.
+type event struct {
+	head   uint16
+	record uint64
+}
+
+// Take takes what the driver made available.
+func (q *Queue) Take() (took bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.takeLocked()
+}
+
+func (q *Queue) takeLocked() (took bool, err error) {
+	for {
+		c, ok, err := q.ring.Pop()
+		var bad *virtqueue.ChainError
+		if errors.As(err, &bad) {
+			q.complain(err, "guest driver made a malformed chain available")
+			q.config.State.Take(bad.Head, q.ring.Base())
+			q.giveLocked(bad.Head, 0)
+			continue
+		}
+		if err != nil {
+			return took, fmt.Errorf("queue: %w", err)
+		}
+		if !ok {
+			return took, nil
+		}
+		took = true
+		q.config.State.Take(c.Head(), q.ring.Base())
+		q.config.State.Count(handover.Chains, 1)
+		if err := q.takeChain(c); err != nil {
+			q.complain(err, "guest driver sent a bad chain")
+			q.giveLocked(c.Head(), 0)
+		}
+	}
+}
+
+// complain logs what a guest did wrong.
+func (q *Queue) complain(err error, what string) { q.config.Log.WithError(err).Warn(what) }
+
+func (q *Queue) takeChain(c *virtqueue.Chain) error {
+	var raw [wire.ChainHeaderSize]byte
+	if _, err := c.ReadAt(raw[:], 0); err != nil {
+		return fmt.Errorf("chain header: %w", err)
+	}
+	var h wire.ChainHeader
+	h.Decode(raw[:])
+	switch h.Type {
+	case wire.ChainArena:
+		return q.takeArena(c, &h)
+	case wire.ChainEvent:
+		if c.WriteLen() < wire.EventRecordSize || c.Writable()[0].Len < wire.EventRecordSize {
+			return fmt.Errorf("EVENT chain with %d bytes to write: want the %d of a record, "+
+				"together", c.WriteLen(), wire.EventRecordSize)
+		}
+		q.events = append(q.events, event{c.Head(), c.Writable()[0].Addr})
+		return nil
+	case wire.ChainMap:
+		return q.takeMap(c, &h)
+	}
+	return fmt.Errorf("chain of unknown type %d", h.Type)
+}
+
+// readRuns copies and checks the run list behind a header.
+func (q *Queue) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, error) {
+	if h.Runs == 0 || h.Runs > wire.RunsPerMap {
+		return nil, fmt.Errorf("run list of %d runs: want 1 to %d", h.Runs, wire.RunsPerMap)
+	}
+	raw := q.lists.scratch(int(h.Runs) * wire.RunSize)
+	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {
+		return nil, fmt.Errorf("run list: %w", err)
+	}
+	runs := q.lists.get(int(h.Runs))
+	total := uint64(0)
+	for i := range runs {
+		r := &runs[i]
+		r.Address = binary.LittleEndian.Uint64(raw[i*wire.RunSize:])
+		r.Bytes = binary.LittleEndian.Uint64(raw[i*wire.RunSize+8:])
+		if err := q.mem.Check(r.Address, r.Bytes); err != nil || r.Bytes == 0 {
+			return nil, fmt.Errorf("run %d of %d bytes: %w", i, r.Bytes,
+				errors.Join(guestmem.ErrRange, err))
+		}
+		total += r.Bytes // each is within guest memory, and there are few: no overflow
+	}
+	if uint64(h.Offset) > total || h.Bytes > total-uint64(h.Offset) {
+		return nil, fmt.Errorf("%d bytes at %d in runs of %d", h.Bytes, h.Offset, total)
+	}
+	return runs, nil
+}
+
+func (q *Queue) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
+	if q.arena != nil {
+		return fmt.Errorf("a second arena, of %d bytes, on a channel that has one", h.Bytes)
+	}
+	runs, err := q.readRuns(c, h)
+	if err != nil {
+		return err
+	}
+	a, err := q.mapArena(runs)
+	if err != nil {
+		return err
+	}
+	q.Use(a)
+	return nil
+}
+
+// mapArena maps the arena.
+func (q *Queue) mapArena(runs []wire.Run) (*arena.Arena, error) {
+	files, err := q.FilesOf(runs)
+	if err != nil {
+		return nil, err
+	}
+	mem, unmap, err := arena.Map(files, 0, true)
+	if err != nil {
+		return nil, err
+	}
+	a, err := arena.New(mem)
+	if err != nil {
+		unmap()
+		return nil, err
+	}
+	q.config.Dirty.Hold(runs)
+	q.runs = runs
+	return a, nil
+}
+
+// Use makes an arena the program's: one that came as a chain, or was saved.
+func (q *Queue) Use(a *arena.Arena) {
+	q.arena = a
+	q.config.Attach(a)
+}
+
+// FilesOf gives the files behind whole pages of guest memory.
+func (q *Queue) FilesOf(runs []wire.Run) (files []guestmem.Run, err error) {
+	for _, r := range runs {
+		if r.Address%pageSize != 0 || r.Bytes%pageSize != 0 {
+			return nil, fmt.Errorf("run of %d bytes at %#x: want whole pages of %d", r.Bytes,
+				r.Address, pageSize)
+		}
+		if files, err = q.mem.AppendRuns(files, r.Address, r.Bytes); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+const pageSize = 4096
+
+func (q *Queue) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
+	if q.maps[h.Id] != nil {
+		return fmt.Errorf("map %d is in flight already", h.Id)
+	}
+	runs, err := q.readRuns(c, h)
+	if err != nil {
+		return err
+	}
+	m := &maps.Map{
+		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset),
+		Flags: h.Flags, Runs: runs,
+	}
+	if c.WriteLen() > 0 && !m.Oneshot() {
+		return q.keep(c, m)
+	}
+	q.know(m)
+	return nil
+}
+
+// know makes a map one that commands can name.
+func (q *Queue) know(m *maps.Map) {
+	q.maps[m.ID] = m
+	if m.Writable() && !m.Oneshot() && len(m.Runs) > 0 {
+		m.Dirty = q.config.Dirty.Hold(m.Runs)
+	}
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package queue is the virtqueue of a worker: what the guest's kernel made available in it (one
+// arena, chains to signal with, mapped pages), and what goes back.
+//
+// # Who owns what
+//
+// The worker's loop owns a Queue, with one exception: while it is in a driver call, somebody else
+// may have to wake the guest (WakeSleepers). Therefore one lock, which guards all of a Queue, its
+// kept maps and its lists. Methods take it for themselves, but for those that do no more than look
+// at guest memory, which is the loop's: Read, Write, FilesOf. Whoever changes the ring or the
+// guest's memory (Start, Resume, Move) sees to it that nobody else is in here.
+//
+// The device process knows from handover.State, wherever in here the worker ends, which chains it
+// has. An arena and what holds pages have mappings of their own, and outlive a change of memory.
+//
+// # Who may lie
+//
+// The guest's kernel. A chain that makes no sense goes back with nothing written; runs of guest
+// memory are copied once and checked, and so is what a record says that there was. How many chains,
+// runs and maps there are is bounded (wire.RunsPerMap, wire.KeptMaps), and lists of kept maps count
+// as the host's memory that the guest process takes.
+//
+// # Files
+//
+//	queue.go   the ring and the guest's memory
+//	chains.go  takes chains
+//	give.go    gives them back, and wakes the guest
+//	kept.go    maps whose chains went back at once
+//	lists.go   lists of runs, used again
+//	saved.go   what goes to a file, and comes from one
+package queue
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
+	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/saved"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Config is what a Queue needs.
+type Config struct {
+	State  *handover.State
+	Host   *budget.Budget     // of the host's memory that the guest process takes
+	Dirty  *dirty.Pages       // of the guest's, that are written to
+	Attach func(*arena.Arena) // is told of the arena
+	Call   int                // eventfd that interrupts the guest, -1 for none; it is the Queue's
+	Log    *logrus.Entry
+}
+
+// Queue is the queue of one channel.
+type Queue struct {
+	config Config
+
+	mu     sync.Mutex
+	ring   *virtqueue.Queue // nil: it has none yet; guarded by mu, as is what follows
+	mem    *guestmem.Memory
+	where  handover.Queue // the ring is
+	call   int
+	arena  *arena.Arena
+	runs   []wire.Run // the arena's
+	events []event    // EVENT chains
+	due    bool       // an EVENT is
+	maps   map[uint32]*maps.Map
+	kept   kept
+	lists  lists
+	owed   *saved.Queue // goes on when there are a ring and the guest's memory; nil for most
+}
+
+// New has neither ring nor memory yet.
+func New(c Config) *Queue {
+	return &Queue{config: c, call: c.Call, maps: map[uint32]*maps.Map{}, kept: kept{host: c.Host}}
+}
+
+// Start takes over a ring, in the guest's memory, which is the Queue's from now on.
+func (q *Queue) Start(mem *guestmem.Memory, where *handover.Queue) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mem.Log(q.config.Dirty.Switch())
+	q.mem = mem
+	ring, err := newRing(mem, where, where.Base, where.InFlight)
+	if err != nil {
+		return fmt.Errorf("take over the queue: %w", err)
+	}
+	q.ring, q.where = ring, *where
+	return nil
+}
+
+func newRing(
+	mem *guestmem.Memory, where *handover.Queue, base uint16, inFlight []uint16,
+) (*virtqueue.Queue, error) {
+	return virtqueue.New(mem, virtqueue.Config{
+		Size: where.Size, Desc: where.Desc, Avail: where.Avail, Used: where.Used, Base: base,
+		EventIdx: where.EventIdx, Indirect: where.Indirect, MaxChain: wire.ChainMax,
+		InFlight: inFlight,
+	})
+}
+
+// Resume goes on with the ring, where the device process says that it is now. restored says that
+// what was saved is there since then.
+func (q *Queue) Resume(where *handover.Queue) (restored bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ring, err := newRing(q.mem, where, where.Base, where.InFlight)
+	if err != nil {
+		return false, fmt.Errorf("take the queue back: %w", err)
+	}
+	q.closeRing()
+	if q.ring, q.where = ring, *where; q.owed == nil {
+		return false, nil
+	}
+	if err := q.begin(); err != nil {
+		return false, fmt.Errorf("go on with what was saved: %w", err)
+	}
+	return true, nil
+}
+
+// Move goes on in a new memory table, which is the Queue's from now on.
+func (q *Queue) Move(mem *guestmem.Memory) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var ring *virtqueue.Queue
+	if old := q.ring; old != nil {
+		var err error
+		ring, err = newRing(mem, &q.where, old.Base(), old.AppendInFlight(nil))
+		if err != nil {
+			mem.Close()
+			return fmt.Errorf("move the queue: %w", err)
+		}
+	}
+	mem.Log(q.config.Dirty.Switch())
+	q.closeRing()
+	if q.mem != nil {
+		q.mem.Close()
+	}
+	q.ring, q.mem = ring, mem
+	return nil
+}
+
+// Close lets go of the ring, if there is one.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closeRing()
+}
+
+func (q *Queue) closeRing() {
+	if q.ring != nil {
+		q.ring.Close()
+	}
+}
+
+// EnableKick has the guest's driver kick for new chains. It says whether there are some already.
+func (q *Queue) EnableKick() (more bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ring.EnableKick()
+}
+
+// DisableKick has it spare that.
+func (q *Queue) DisableKick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ring.DisableKick()
+}
+
+// SetCall changes how the guest is interrupted, and interrupts it: the front end may no longer have
+// looked at the old descriptor when it was last signalled.
+func (q *Queue) SetCall(fd int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.call >= 0 {
+		unix.Close(q.call)
+	}
+	if q.call = fd; fd >= 0 {
+		eventfd.Notify(fd)
+	}
+}
