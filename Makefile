@@ -15,8 +15,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress stress-device migrations test nightly unit-long \
-	demo install host-package walk-host-package walk-operator guest-package release \
+	stress stress-device migrations test nightly unit-long walk-kernels \
+	demo install host-package vm-package walk-host-package walk-operator guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
@@ -210,12 +210,18 @@ install: binary ## install the host program, its services, manual and completion
 host-package: binary ## build the hosts' Debian package
 	packaging/build
 
+vm-package: binary guest modules ## build the package with which paracuda run works anywhere
+	packaging/vm/build
+
 walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
 
 walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
 	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
 		-run '^TestOperatorsWalk$$' .
+
+walk-kernels: guest-package ## install the guest package in each system with its kernel (minutes)
+	tests/walk/kernels
 
 release: ## make archives, packages, checksums and bill of materials of the last commit
 	scripts/release

@@ -48,6 +48,8 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/performance.md", "./bench copy", "", "measures, on a GPU host"},
 	{"docs/programs.md", "make gpu-bundle  ", "", "needs a GPU host"},
 	{"docs/programs.md", "make gpu-bundle        #", "", "needs a GPU host"},
+	{"docs/reference.md", "apt-get install ./build/paracuda-host", "", "TestVMPackage unpacks " +
+		"the package that this installs, and runs a program by it"},
 	{"docs/reference.md", "paracuda completion bash", "tests/walk/operator-host", ""},
 	{"docs/sharing.md", "paracuda arbiter --config", "tests/sharingdocs_test.go", ""},
 	{"docs/sharing.md", "paracuda device --socket-path", "tests/sharingdocs_test.go", ""},

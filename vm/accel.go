@@ -42,6 +42,7 @@ type trial struct {
 	load    string            // and the one that tells of how busy they are
 	limit   time.Duration     // how long it may take
 	warn    func(text string) // told why it is not KVM
+	step    func(what string) // told that it is tried
 }
 
 func (t *trial) accelerator(ctx context.Context) string {
@@ -49,9 +50,10 @@ func (t *trial) accelerator(ctx context.Context) string {
 		t.warn(fmt.Sprintf("KVM does not work here (%v): using TCG, which is slower", err))
 		return TCG
 	}
-	note := filepath.Join(t.assets.Cache, "accelerator.json")
+	note := filepath.Join(t.assets.notes(), "accelerator.json")
 	f, known := recall(note, t.qemu)
 	if !known || !f.holds() {
+		t.step("trying whether KVM works")
 		f = t.try(ctx, f.Doubt)
 		if ctx.Err() != nil {
 			return TCG

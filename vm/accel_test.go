@@ -33,7 +33,8 @@ func newTrial(t *testing.T, script string) (*trial, *[]string) {
 	t.Setenv("PARACUDA_QEMU", qemu)
 	var said []string
 	return &trial{assets: a, qemu: qemu, device: kvm, cpuinfo: cpuinfo, load: load,
-		limit: 10 * time.Second, warn: func(text string) { said = append(said, text) }}, &said
+		limit: 10 * time.Second, warn: func(text string) { said = append(said, text) },
+		step: func(string) {}}, &said
 }
 
 func program(t *testing.T, file, script string) {
@@ -118,6 +119,7 @@ func TestKVMThatIsLateIsTriedAgain(t *testing.T) {
 	}
 	// A host that is quiet by then finds that KVM works.
 	setQEMU(t, trial.qemu, "exit 1")
+	trial.limit = time.Minute
 	if trial.choose(t); !strings.Contains((*said)[len(*said)-1], "ended before the program did") {
 		t.Errorf("it said %q", *said)
 	}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Assets are the directories that hold the parts of a VM. The Makefile and
@@ -35,6 +37,21 @@ func findCache() string {
 			return bundle
 		}
 	}
+	return userCache()
+}
+
+// notes is the directory for what is remembered of this machine: the cache, or that of the user
+// where the cache came with a package.
+func (a Assets) notes() string {
+	if unix.Access(a.Cache, unix.W_OK) == nil {
+		return a.Cache
+	}
+	dir := userCache()
+	_ = os.MkdirAll(dir, 0o755) // without it nothing is remembered
+	return dir
+}
+
+func userCache() string {
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = "/var/cache"
@@ -92,7 +109,8 @@ const (
 // errNoTree says what to do where the program is installed alone.
 var errNoTree = errors.New("find the VM's parts: " +
 	"no source tree is beside this program or above the current directory: " +
-	"unpack the bundle of make soft-bundle in lib/paracuda beside bin/ (for --vm uml), " +
+	"install the package paracuda-vm, " +
+	"or unpack the bundle of make soft-bundle in lib/paracuda beside bin/ (for --vm uml), " +
 	"or run make deps build in a source tree, and set PARACUDA_BUILD to its build/")
 
 // built finds one of the files that make build makes.

@@ -84,6 +84,9 @@ type Config struct {
 	// told, in one line, that the VM is slower than it should be; nobody is if nil
 	Warn func(text string)
 
+	// told what is done now, and "" when there is nothing but the program to wait for
+	Step func(what string)
+
 	Assets Assets // where the VM's parts lie; found by FindAssets
 }
 
@@ -125,6 +128,12 @@ func (c Config) complete() (Config, error) {
 	var err error
 	c.placed, err = c.places()
 	return c, err
+}
+
+func (c *Config) step(what string) {
+	if c.Step != nil {
+		c.Step(what)
+	}
 }
 
 func (c *Config) warn(text string) {

@@ -33,9 +33,11 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 	}
 	if c.Accel == "" {
 		t := trial{assets: c.Assets, qemu: program, device: kvmDevice,
-			cpuinfo: processors, load: loadFile, limit: trialTime, warn: c.warn}
+			cpuinfo: processors, load: loadFile, limit: trialTime, warn: c.warn,
+			step: c.step}
 		c.Accel = t.accelerator(ctx)
 	}
+	c.step("booting the VM (" + strings.ToUpper(c.Accel) + ")")
 	spec, err := qemuMachine(c, dir)
 	if err != nil {
 		return nil, err

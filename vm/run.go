@@ -71,6 +71,7 @@ func start(ctx context.Context, c Config, dir string, guest *os.File) (*machine,
 	if c.Kind == QEMU {
 		return startQEMU(ctx, c, dir, guest)
 	}
+	c.step("booting User Mode Linux")
 	p, err := startUML(c, dir, guest)
 	if err != nil {
 		return nil, err

@@ -25,7 +25,8 @@ type session struct {
 	outputs [2]io.Writer
 	release string // the guest kernel's, from its greeting
 	lost    []Lost
-	part    int // bytes of a job or of input in one frame
+	begun   func(what string) // told "" when the guest has its job
+	part    int               // bytes of a job or of input in one frame
 	acks    chan struct{}
 	failed  error // to write the program's output
 }
@@ -40,6 +41,7 @@ func newSession(stream io.ReadWriter, c Config) (*session, error) {
 		job:     text,
 		stdin:   c.Stdin,
 		outputs: [2]io.Writer{c.Stdout, c.Stderr},
+		begun:   c.step,
 		part:    partSize(c.Kind),
 		acks:    make(chan struct{}, 1),
 	}, nil
@@ -59,6 +61,7 @@ func (s *session) run() (int, error) {
 	if err := s.greet(); err != nil {
 		return 0, err
 	}
+	s.begun("")
 	if s.stdin != nil {
 		go s.sendInput()
 	}

@@ -17,7 +17,7 @@
 //	                   replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
-//	VMs                run.go attach.go detach.go suspend.go (and resume)
+//	VMs                run.go progress.go attach.go detach.go suspend.go (and resume)
 //
 //	cli                arguments, exit codes and outputs, which commands share
 //	logs               how processes log

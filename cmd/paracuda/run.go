@@ -125,11 +125,13 @@ func (o *runOptions) run(channels int) error {
 	if o.gpu != gpuAuto {
 		gpu = o.gpu
 	}
+	config.Step("starting the device on the GPU " + gpu)
 	serve, err := o.startDevice(gpu, config.DeviceSocket)
 	if err != nil {
 		return err
 	}
 	result, err := vm.Run(ctx, config)
+	config.Step("")
 	failed := serve.end()
 	if failed != nil && !hasSaidWhy(failed) {
 		fmt.Fprintln(os.Stderr, "paracuda: device:", failed)
@@ -246,6 +248,10 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		Carrier: o.carrier,
 		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(),
 		Assets: assets, Write: o.write,
+	}
+	c.Step = newProgress(os.Stderr).now
+	if level < logrus.WarnLevel {
+		c.Step = func(string) {}
 	}
 	if level >= logrus.WarnLevel {
 		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patient is how long a user waits without being told for what.
+const patient = 2 * time.Second
+
+// progress tells a user at a terminal what takes long: one line for each step that does.
+type progress struct {
+	out  io.Writer
+	wait time.Duration
+
+	mu    sync.Mutex
+	timer *time.Timer // guarded by mu; of the step that goes on
+	step  int         // guarded by mu; its number
+}
+
+// newProgress makes one for a file; for one that is no terminal it says nothing.
+func newProgress(f *os.File) *progress {
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+		return &progress{out: io.Discard, wait: patient}
+	}
+	return &progress{out: f, wait: patient}
+}
+
+// now says what is done from now on; "" is nothing that a user would wait for.
+func (p *progress) now(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	p.step++
+	if what == "" {
+		return
+	}
+	step := p.step
+	p.timer = time.AfterFunc(p.wait, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.step == step {
+			fmt.Fprintf(p.out, "paracuda: %s ...\n", what)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestProgress: a step is told of once it has taken long, and only then.
+func TestProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said strings.Builder
+		p := &progress{out: &said, wait: patient}
+		p.now("quick")
+		time.Sleep(patient - time.Millisecond)
+		p.now("slow")
+		time.Sleep(patient - time.Millisecond)
+		synctest.Wait()
+		if said.Len() != 0 {
+			t.Errorf("too early: %q", said.String())
+		}
+		time.Sleep(10 * patient)
+		p.now("quick again")
+		p.now("")
+		time.Sleep(10 * patient)
+		synctest.Wait()
+		if said.String() != "paracuda: slow ...\n" {
+			t.Errorf("it says %q", said.String())
+		}
+	})
+}
+
+// TestProgressIsForTerminals: a file or a pipe gets none of it.
+func TestProgressIsForTerminals(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if p := newProgress(w); p.out == w {
+		t.Error("a pipe is taken for a terminal")
+	}
+}

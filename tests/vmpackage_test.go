@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestVMPackage unpacks the package of what paracuda run needs, with the program where it is
+// installed, and runs one in both kinds of VM, far from the sources, with the host's own QEMU.
+func TestVMPackage(t *testing.T) {
+	boots(t)
+	for _, need := range []string{"dpkg-deb", "objdump", "modprobe"} {
+		if _, err := exec.LookPath(need); err != nil {
+			skip(t, "the package is built with %s: %v", need, err)
+		}
+	}
+	r := command(t, 5*time.Minute, root, "packaging/vm/build")
+	_, file, made := strings.Cut(strings.TrimSpace(r.stderr), "made build/")
+	if r.exit != 0 || !made {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
+	file = filepath.Join(root, "build", file)
+	if _, err := exec.LookPath("lintian"); err == nil {
+		if r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning",
+			"--allow-root", file); r.exit != 0 || r.stdout != "" {
+			t.Errorf("lintian: exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+		}
+	}
+	p := newPlace(t, filepath.Join(programs, "vectoradd"))
+	to := t.TempDir()
+	if r := p.sh("dpkg-deb -x "+file+" "+to+"; mkdir "+to+"/usr/bin; cp "+paracuda+" "+to+
+		"/usr/bin; mkdir "+to+"/qemu; ln -s "+cached("qemu-11/qemu-system-x86_64")+" "+to+"/qemu",
+		""); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	for _, kind := range strings.Split(setting("PARACUDA_VM", "uml,qemu"), ",") {
+		r := p.sh("paracuda run --vm "+kind+" --gpu soft -- ./vectoradd",
+			to+"/usr/bin:"+to+"/qemu:")
+		if r.exit != 0 || r.stdout != wellFormed(t).stdout {
+			t.Errorf("%s: exit code %d, %q:%s", kind, r.exit, r.stdout, tail(r.stderr))
+		}
+	}
+}
