@@ -85,7 +85,7 @@ func buildCounted(t *testing.T, dir string) {
 	t.Helper()
 	out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"),
 		"LIB="+dir, "OBJ="+dir+"/obj",
-		"CFLAGS=-O2 -finstrument-functions", "EXTRA=test/calls.c").CombinedOutput()
+		"CFLAGS=-O0 -finstrument-functions", "EXTRA=test/calls.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the library: %v\n%s", err, out)
 	}

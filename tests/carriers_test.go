@@ -30,6 +30,19 @@ func qemuProgram(t *testing.T, version string) string {
 func needsQEMU(t *testing.T) {
 	t.Helper()
 	boots(t)
+	wantsQEMU(t)
+}
+
+// needsReleases is for tests whose parts run beside one another: each says when it is over.
+func needsReleases(t *testing.T) {
+	t.Helper()
+	notShort(t)
+	t.Parallel()
+	wantsQEMU(t)
+}
+
+func wantsQEMU(t *testing.T) {
+	t.Helper()
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		skip(t, "PARACUDA_VM leaves QEMU out")
 	}
@@ -55,7 +68,7 @@ func TestCarriers(t *testing.T) {
 // TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line
 // on the host names the option. No guest boots, since QEMU names its queues before.
 func TestQueuesThatDisagree(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	for _, version := range qemus {
 		for _, tt := range []struct{ name, queues, want string }{
 			{"left-out", "", "fewer queues than the device, which leaves 1 of 16"},
@@ -66,6 +79,7 @@ func TestQueuesThatDisagree(t *testing.T) {
 		} {
 			t.Run(version+"-"+tt.name, func(t *testing.T) {
 				t.Parallel()
+				progress(t)
 				served := connect(t, version, "vhost-user-fs-pci,tag=paracuda"+tt.queues)
 				if tt.want != "" {
 					served.expect(t, tt.want, "give the device num-request-queues=16 ")
@@ -82,7 +96,7 @@ func TestQueuesThatDisagree(t *testing.T) {
 
 // TestGenericQueuesThatDisagree is the same for the generic device, whose option is another.
 func TestGenericQueuesThatDisagree(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	for _, tt := range []struct{ name, options, want, fix string }{
 		{"too-few", ",config_size=256,num_vqs=5",
 			"fewer queues than the device, which leaves 4 of 16", "give the device num_vqs=17,"},
@@ -92,6 +106,7 @@ func TestGenericQueuesThatDisagree(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			progress(t)
 			connect(t, "11", "vhost-user-test-device-pci,virtio-id=37,vq_size=256"+
 				tt.options).expect(t, tt.want, tt.fix)
 		})

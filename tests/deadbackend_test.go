@@ -12,11 +12,11 @@ import (
 // TestDeadBackEnd kills a VM's device process, and then does with the VM all that QEMU tells a back
 // end of: QEMU and VM live on, in each release, and attach brings the GPU back to programs.
 func TestDeadBackEnd(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	image := gpuRoot(t)
-	for _, version := range releases(t, qemus, "10.0") {
-		t.Run(version, func(t *testing.T) { t.Parallel(); outliveBackEnds(t, version, image) })
-	}
+	inReleases(t, qemus, "10.0", func(t *testing.T, version string) {
+		outliveBackEnds(t, version, image)
+	})
 }
 
 func outliveBackEnds(t *testing.T, version, image string) {

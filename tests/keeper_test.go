@@ -16,11 +16,11 @@ import (
 // TestKeeperBehindQEMU kills a VM's device process, whose keeper starts another, in each release of
 // QEMU: programs that start then use the GPU, after a reset and a pause, too. QEMU learns nothing.
 func TestKeeperBehindQEMU(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	image := gpuRoot(t)
-	for _, version := range releases(t, qemus, "7.2") {
-		t.Run(version, func(t *testing.T) { t.Parallel(); outliveDevices(t, version, image) })
-	}
+	inReleases(t, qemus, "7.2", func(t *testing.T, version string) {
+		outliveDevices(t, version, image)
+	})
 }
 
 func outliveDevices(t *testing.T, version, image string) {

@@ -35,99 +35,90 @@ func migrations(t *testing.T) int {
 // TestLiveMigration moves a VM from QEMU to QEMU and from device process to device process, again
 // and again, while programs in it compute all the time: live, and now and then by way of a file.
 func TestLiveMigration(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	rounds, image := migrations(t), keepingRoot(t)
-	for _, version := range releases(t, migrators, "11") {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			m := newMoving(t, version, image)
-			for i := range rounds {
-				if i%4 == 2 {
-					m.throughFile()
-				} else {
-					m.live()
-				}
-				m.compute()
+	inReleases(t, migrators, "11", func(t *testing.T, version string) {
+		m := newMoving(t, version, image)
+		for i := range rounds {
+			if i%4 == 2 {
+				m.throughFile()
+			} else {
+				m.live()
 			}
-			slices.Sort(m.stood)
-			t.Logf("%d migrations, and %d tries before them: the VM stood for %v, %v at most",
-				rounds, m.refused, m.stood[rounds/2], m.stood[rounds-1])
-		})
-	}
+			m.compute()
+		}
+		slices.Sort(m.stood)
+		t.Logf("%d migrations, and %d tries before them: the VM stood for %v, %v at most",
+			rounds, m.refused, m.stood[rounds/2], m.stood[rounds-1])
+	})
 }
 
 // TestSnapshots takes a VM whose programs compute back to a snapshot, again and again. They go on
 // after the snapshot is taken, and after it is loaded.
 func TestSnapshots(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	image := keepingRoot(t)
-	for _, version := range releases(t, migrators, "11") {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			disk := filepath.Join(t.TempDir(), "disk")
-			if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			m := newMoving(t, version, image, "-drive",
-				"if=none,format=raw,snapshot=on,file="+disk)
-			for range times(1, 3) {
-				m.snapshot()
-				m.compute()
-				m.g.monitor("loadvm here")
-				m.compute()
-				m.g.monitor("loadvm here")
-				m.compute()
-			}
-		})
-	}
+	inReleases(t, migrators, "11", func(t *testing.T, version string) {
+		disk := filepath.Join(t.TempDir(), "disk")
+		if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := newMoving(t, version, image, "-drive",
+			"if=none,format=raw,snapshot=on,file="+disk)
+		for range times(1, 3) {
+			m.snapshot()
+			m.compute()
+			m.g.monitor("loadvm here")
+			m.compute()
+			m.g.monitor("loadvm here")
+			m.compute()
+		}
+	})
 }
 
 // TestMigrationRefusedThere: a device process that can't take the programs up says why, and makes
 // none of them. QEMU there ends; here, where it waits for the other one's answer, the VM goes on.
 func TestMigrationRefusedThere(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	image := keepingRoot(t)
-	for _, version := range releases(t, migrators, "11") {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			m := newMoving(t, version, image)
-			for options, why := range map[string]string{
-				"--set memory=32M": "take up ",
-				"--gpu soft:2":     "the GPUs are others than the program was told of",
-				"--set arena=16M":  "arena size",
-			} {
-				m.options = strings.Fields(options)
-				m.insist(func() bool {
-					m.g.monitor("migrate_set_capability return-path on")
-					g, device := m.g, m.device
-					line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
-					m.start("-incoming", line)
-					m.g.answers()
-					refusals := func() int {
-						return strings.Count(device.said(t), "can't be saved or migrated now")
-					}
-					before := refusals()
-					if m.send(g, device, line) {
-						t.Errorf("%s: the VM was moved", options)
-					}
-					there, other := m.g, m.device
-					m.g, m.device, m.control = g, device, m.before
-					if refusals() > before {
-						m.leave(there, other)
-						return false // it wasn't even sent
-					}
-					other.expect(t, "transfer of the device's state", why)
+	inReleases(t, migrators, "11", func(t *testing.T, version string) {
+		m := newMoving(t, version, image)
+		for options, why := range map[string]string{
+			"--set memory=32M": "take up ",
+			"--gpu soft:2":     "the GPUs are others than the program was told of",
+			"--set arena=16M":  "arena size",
+		} {
+			m.options = strings.Fields(options)
+			m.insist(func() bool {
+				m.g.monitor("migrate_set_capability return-path on")
+				g, device := m.g, m.device
+				line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+				m.start("-incoming", line)
+				m.g.answers()
+				refusals := func() int {
+					return strings.Count(device.said(t), "can't be saved or migrated now")
+				}
+				before := refusals()
+				if m.send(g, device, line) {
+					t.Errorf("%s: the VM was moved", options)
+				}
+				there, other := m.g, m.device
+				m.g, m.device, m.control = g, device, m.before
+				if refusals() > before {
 					m.leave(there, other)
-					return true
-				})
-				m.g.lives()
-				m.compute()
-			}
-			m.options = nil
-			m.live()
+					return false // it wasn't even sent
+				}
+				other.expect(t, "transfer of the device's state", why)
+				m.leave(there, other)
+				return true
+			})
+			m.g.lives()
 			m.compute()
-		})
-	}
+		}
+		m.options = nil
+		m.live()
+		m.compute()
+	})
 }
 
 // moving is a VM whose programs compute, wherever it is.

@@ -17,11 +17,11 @@ var migrators = []string{"10.0", "11"}
 // file and out of it again, and back to a snapshot: its programs use the GPU each time. While one
 // has what can't be moved the VM isn't moved, and goes on.
 func TestMigration(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	image := gpuRoot(t)
-	for _, version := range releases(t, migrators, "10.0") {
-		t.Run(version, func(t *testing.T) { t.Parallel(); migrates(t, version, image) })
-	}
+	inReleases(t, migrators, "10.0", func(t *testing.T, version string) {
+		migrates(t, version, image)
+	})
 }
 
 func migrates(t *testing.T, version, image string) {
@@ -78,13 +78,14 @@ func migrates(t *testing.T, version, image string) {
 
 // TestNoMigration: QEMUs and carriers that don't take a back end's state along say so.
 func TestNoMigration(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	for _, tt := range []struct{ version, device string }{
 		{"7.2", "vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16"},
 		{"11", "vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,config_size=12"},
 	} {
 		t.Run(tt.version, func(t *testing.T) {
 			t.Parallel()
+			progress(t)
 			dir := t.TempDir()
 			serve(t, filepath.Join(dir, "device"))
 			g := &staying{t: t, socket: filepath.Join(dir, "qmp")}

@@ -37,6 +37,18 @@ func releases(t *testing.T, all []string, byDay string) []string {
 	return []string{byDay}
 }
 
+// inReleases runs a test with those releases of QEMU, one beside the other.
+func inReleases(t *testing.T, all []string, byDay string, test func(*testing.T, string)) {
+	t.Helper()
+	for _, version := range releases(t, all, byDay) {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			progress(t)
+			test(t, version)
+		})
+	}
+}
+
 // times is how often something is done: more at night.
 func times(byDay, night int) int {
 	if atNight {

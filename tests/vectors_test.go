@@ -31,7 +31,7 @@ const (
 // which gives the kernel the back end's descriptors (irqfd). Under TCG, where there is no kernel to
 // do it, QEMU reads them all.
 func TestVectorsUnderKVM(t *testing.T) {
-	needsQEMU(t)
+	needsReleases(t)
 	guest := filepath.Join(logDir(t), "guest")
 	r := command(t, time.Minute, root, "cc", "-m32", "-ffreestanding", "-O1", "-mgeneral-regs-only",
 		"-fno-pic", "-no-pie", "-fno-stack-protector", "-nostdlib", "-static", "-Wall", "-Wextra",
@@ -44,6 +44,7 @@ func TestVectorsUnderKVM(t *testing.T) {
 		for _, accel := range []string{"tcg", "kvm"} {
 			t.Run(version+"-"+accel, func(t *testing.T) {
 				t.Parallel()
+				progress(t)
 				raiseVectors(t, version, accel, guest)
 			})
 		}

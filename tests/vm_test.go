@@ -26,11 +26,16 @@ var frontEnds = []frontEnd{
 // boots is for tests that boot VMs: they run beside others, and say when they are over.
 func boots(t *testing.T) {
 	t.Helper()
+	notShort(t)
+	t.Parallel()
+	progress(t)
+}
+
+func notShort(t *testing.T) {
+	t.Helper()
 	if testing.Short() {
 		skip(t, "-short: no VM is booted")
 	}
-	t.Parallel()
-	progress(t)
 }
 
 // progress prints a line at the end of a test, since all of them take minutes.
