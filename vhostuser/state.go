@@ -130,11 +130,13 @@ func (s *Session) endTransfer() {
 
 // stateFile is the descriptor of a transfer, which waits for the front-end with a bound, and no
 // longer than until quit is closed. The front-end shares its flags, so it isn't made non-blocking:
-// what is moved at a time is no more than a descriptor that is ready has room for.
+// where the kernel can't be asked for a write that doesn't wait, what is written at a time is no
+// more than a descriptor that is ready has room for.
 type stateFile struct {
 	fd      *FD
 	quit    chan struct{}
 	timeout time.Duration // without progress
+	small   bool          // the kernel can't be asked
 }
 
 const (
@@ -142,19 +144,34 @@ const (
 	stateLook  = 50 * time.Millisecond
 )
 
+// rwfNowait is RWF_NOWAIT: the write takes what there is room for. Pipes have it from Linux 6.5 on.
+const rwfNowait = 8
+
 // Write implements io.Writer.
 func (f *stateFile) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		if err := f.await(unix.POLLOUT); err != nil {
 			return n, err
 		}
-		k, err := unix.Write(f.fd.Int(), b[n:min(n+stateWrite, len(b))])
+		k, err := f.put(b[n:])
 		if err != nil && !again(err) {
 			return n, fmt.Errorf("write: %w", err)
 		}
 		n += max(k, 0)
 	}
 	return n, nil
+}
+
+// put writes some of b to a descriptor that is ready. It doesn't wait.
+func (f *stateFile) put(b []byte) (int, error) {
+	if !f.small {
+		n, err := unix.Pwritev2(f.fd.Int(), [][]byte{b}, -1, rwfNowait)
+		if err == nil && n > 0 {
+			return n, nil
+		}
+		f.small = !errors.Is(err, unix.EINTR)
+	}
+	return unix.Write(f.fd.Int(), b[:min(stateWrite, len(b))])
 }
 
 // Read implements io.Reader.
