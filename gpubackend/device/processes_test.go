@@ -16,6 +16,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -26,6 +27,9 @@ import (
 
 // roleVariable makes the test's program a worker.
 const roleVariable = "PARACUDA_TEST_ROLE"
+
+// libraryVariable names a driver's library for workers, instead of the software GPU.
+const libraryVariable = "PARACUDA_TEST_LIBRARY"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "worker" {
@@ -46,8 +50,12 @@ func workerMain() error {
 	return worker.Run(worker.Config{
 		Control: control, Log: quiet(),
 		NewDriver: func(
-			_ string, _ handover.Policy, _ *budget.Budget, accounts *ledger.Process,
+			_ string, _ handover.Policy, host *budget.Budget, accounts *ledger.Process,
 		) (gpubackend.Driver, error) {
+			if library := os.Getenv(libraryVariable); library != "" {
+				return cuda.New(cuda.Options{Library: library, Accounts: accounts,
+					HostMemory: host, Log: quiet()})
+			}
 			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20, Accounts: accounts})}, nil
 		},
 		NewMover: func(fd int) (moves.Mover, error) { unix.Close(fd); return nil, nil },
@@ -78,11 +86,14 @@ func quiet() *logrus.Entry {
 }
 
 // processes starts real workers: this program in another role. Movers are stubs.
-type processes struct{ stubs }
+type processes struct {
+	stubs
+	library string // "": workers have the software GPU
+}
 
 func (p *processes) Worker(control *os.File) (Process, error) {
 	c := exec.Command("/proc/self/exe")
-	c.Env = append(os.Environ(), roleVariable+"=worker")
+	c.Env = append(os.Environ(), roleVariable+"=worker", libraryVariable+"="+p.library)
 	c.ExtraFiles = []*os.File{control}
 	if err := c.Start(); err != nil {
 		return nil, err
