@@ -26,6 +26,8 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/containers.md", "paracuda-cdi /etc/cdi", "tests/containers_test.go", ""},
 	{"docs/containers.md", "lib=/usr/lib", "", "TestContainers has engines with CDI alone"},
 	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
+	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
+	{"docs/front-ends.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
 	{"docs/guest.md", "paracuda-doctor ", "", "TestGuestDoctor runs it, with checks of its own"},
 	{"docs/guest.md", "#cloud-config", "", "needs a VM with systemd and cloud-init, which takes " +
 		"too long where VMs are emulated"},
