@@ -301,22 +301,57 @@ func (m *moving) commands() map[string]uint64 {
 }
 
 // TestMovedInAFile suspends a VM to a file, moves it to another QEMU while it is in there, and has
-// the device process there go on from the file by itself: programs wait, and none fails.
+// the device process there go on from the file by itself: programs wait, and none fails. A snapshot
+// that is taken while the VM is in a file goes on from that one.
 func TestMovedInAFile(t *testing.T) {
 	needsQEMU(t)
 	m := newMoving(t, migrators[len(migrators)-1], keepingRoot(t))
-	file := filepath.Join(m.dir, "state")
-	for tries := 0; ; tries++ {
-		r := command(t, time.Minute, root, paracuda, "suspend", "--to", file, m.control)
-		if r.exit == 0 {
-			break
-		}
-		if !strings.Contains(r.stderr, "a host function is to run") || tries == 50 {
-			t.Fatalf("suspend: exit code %d:%s", r.exit, tail(r.stderr))
-		}
+	m.options = []string{"--from", m.toFile("first")}
+	disk := filepath.Join(m.dir, "disk")
+	if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	m.options = []string{"--from", file}
-	m.live()
+	stream := filepath.Join(m.dir, "stream")
+	if !m.send(m.g, m.device, "exec:cat >"+stream) {
+		t.Fatal("a VM that is in a file isn't moved")
+	}
+	m.leave(m.g, m.device)
+	m.start("-incoming", "exec:cat "+stream, "-drive",
+		"if=none,format=raw,snapshot=on,file="+disk)
+	m.g.runs()
 	m.compute()
 	m.device.expect(t, "the VM was resuming")
+
+	file := m.toFile("second")
+	m.g.monitor("savevm here")
+	m.fromFile(file)
+	m.compute()
+	m.toFile("third")
+	m.g.monitor("loadvm here")
+	m.fromFile(file)
+	m.compute()
+}
+
+// toFile suspends the VM to a new file.
+func (m *moving) toFile(name string) (file string) {
+	m.t.Helper()
+	file = filepath.Join(m.dir, name)
+	for tries := 0; ; tries++ {
+		r := command(m.t, time.Minute, root, paracuda, "suspend", "--to", file, m.control)
+		if r.exit == 0 {
+			return file
+		}
+		if !strings.Contains(r.stderr, "a host function is to run") || tries == 50 {
+			m.t.Fatalf("suspend: exit code %d:%s", r.exit, tail(r.stderr))
+		}
+	}
+}
+
+// fromFile resumes it from there.
+func (m *moving) fromFile(file string) {
+	m.t.Helper()
+	r := command(m.t, time.Minute, root, paracuda, "resume", "--from", file, m.control)
+	if r.exit != 0 {
+		m.t.Fatalf("resume: exit code %d:%s", r.exit, tail(r.stderr))
+	}
 }

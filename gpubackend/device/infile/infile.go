@@ -20,7 +20,7 @@ package infile
 import (
 	"fmt"
 	"io"
-	"sync"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 
@@ -72,7 +72,7 @@ type Config struct {
 // VM is one that may be in a file.
 type VM struct {
 	config Config
-	once   sync.Once // for Config.From
+	over   atomic.Bool // Config.From was gone on from, or never will be
 }
 
 // New is for a VM.
@@ -144,7 +144,7 @@ func (v *VM) Take(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if from := v.config.From; from != nil && from.Sum != f.Sum {
+	if from := v.config.From; from != nil && from.Sum != f.Sum && !v.over.Load() {
 		return fmt.Errorf("%w: the VM was suspended to another file than that of --from",
 			savedstate.ErrState)
 	}
@@ -167,22 +167,20 @@ func (v *VM) Started() {
 	if from == nil || !v.config.Suspension.Status().Saved || !v.config.Channels.FiledRun() {
 		return
 	}
-	v.once.Do(func() {
-		v.config.Run("going on from a file", func() {
-			if _, err := v.config.Programs.Load(from.From, func(suspend.Progress) {}); err != nil {
-				v.config.Log.WithError(err).Error(
-					"the VM stays suspended: paracuda resume --from FILE tries once more")
-			}
-		})
+	if v.over.Swap(true) {
+		return
+	}
+	v.config.Run("going on from a file", func() {
+		if _, err := v.config.Programs.Load(from.From, func(suspend.Progress) {}); err != nil {
+			v.config.Log.WithError(err).Error(
+				"the VM stays suspended: paracuda resume --from FILE tries once more")
+		}
 	})
 }
 
 // Unused says that the file of Config.From isn't the VM's, unless it is.
 func (v *VM) Unused() {
-	if v.config.From != nil && !v.config.Suspension.Status().Saved {
-		v.once.Do(func() {
-			v.config.Log.Warn(
-				"the VM doesn't go on from the file of --from: its programs aren't in it")
-		})
+	if v.config.From != nil && !v.config.Suspension.Status().Saved && !v.over.Swap(true) {
+		v.config.Log.Warn("the VM doesn't go on from the file of --from: its programs aren't in it")
 	}
 }

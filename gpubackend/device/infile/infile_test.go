@@ -130,6 +130,15 @@ func TestGoesOnByItself(t *testing.T) {
 	if !slices.Equal(f.did, []string{"load"}) || !strings.Contains(f.log.String(), "stays") {
 		t.Errorf("%q, the log says %s", f.did, &f.log)
 	}
+	var later bytes.Buffer
+	another := filed()
+	another.file.Sum = 9
+	if err := another.vm(nil).Save(&later); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Take(&later); err != nil {
+		t.Errorf("suspended to another file since: %v", err)
+	}
 	f = &fake{run: true}
 	v = f.vm(&saving.File{})
 	v.Unused()
