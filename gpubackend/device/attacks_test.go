@@ -104,6 +104,7 @@ func TestKernelsOfSeconds(t *testing.T) {
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
 	a.programs[0].launch(plenty, 2*time.Second)
 	work(plenty, b)
+	asks(b)
 	time.Sleep(settling)
 	h.keeps(b)
 }
@@ -115,6 +116,7 @@ func TestVictimsOfAnEndlessKernel(t *testing.T) {
 	a, b, c := h.vm("a", nil, 1), h.vm("b", nil, 1), h.vm("c", nil, 1)
 	a.programs[0].launch(2, 1<<62)
 	work(plenty, b, c)
+	asks(b, c)
 	time.Sleep(settling)
 	inSomeWindow(t, func() error {
 		n := during(window/2, h.held("b"), h.held("c"), h.charged, b.kernels, c.kernels)
@@ -135,6 +137,7 @@ func TestLaunchesWithoutEnd(t *testing.T) {
 	stop := a.programs[0].full(0)
 	defer stop()
 	work(plenty, b)
+	asks(a, b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, b)
 	h.keeps(b)
@@ -171,6 +174,7 @@ func TestHugeGraphs(t *testing.T) {
 	h := newHost(t)
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
 	work(plenty, b)
+	asks(b)
 	p := a.programs[0]
 	stream := p.do(gpubackend.OpStreamCreateWithPriority, 1, 0)
 	graph, _, r := p.capture(tooMany, stream)
@@ -190,15 +194,19 @@ func TestHugeGraphs(t *testing.T) {
 	h.keeps(b)
 }
 
-// manyPrograms is as many as a VM can have.
-const manyPrograms = 64
+// manyPrograms is as many as a VM can have. Each is a process, which takes a while to start.
+const manyPrograms, manyShort = 64, 16
 
 // TestCrowdOfPrograms of one VM has the share of one VM.
 func TestCrowdOfPrograms(t *testing.T) {
-	h := newHost(t)
-	a, b := h.vm("a", nil, manyPrograms), h.vm("b", nil, 1)
+	h, many := newHost(t), manyPrograms
+	if testing.Short() {
+		many = manyShort
+	}
+	a, b := h.vm("a", nil, many), h.vm("b", nil, 1)
 	work(plenty/10, a)
 	work(plenty, b)
+	asks(b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, a, b)
 }
@@ -213,6 +221,7 @@ func TestTurnThatNeverEnds(t *testing.T) {
 		w.Wait(true)
 	})()
 	work(plenty, b)
+	asks(b)
 	time.Sleep(settling)
 	h.keeps(b)
 }
@@ -224,6 +233,7 @@ func TestWorkerThatHidesItsWork(t *testing.T) {
 	entry := a.entry(0)
 	defer lie(func() { a.page.Worker(entry).Rest() })()
 	work(plenty, a, b)
+	asks(b)
 	time.Sleep(settling)
 	h.keeps(b)
 }
@@ -234,6 +244,7 @@ func TestFloodOfBells(t *testing.T) {
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 1)
 	defer lie(func() { _, _ = unix.Write(a.page.BellFD(), []byte{1, 0, 0, 0, 0, 0, 0, 0}) })()
 	work(plenty, a, b)
+	asks(a, b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, a, b)
 }
@@ -283,6 +294,7 @@ func TestVMThatComesAndGoes(t *testing.T) {
 		_ = h.visit("ghost", page)
 	})()
 	work(plenty, a, b)
+	asks(a, b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, a, b)
 	h.goesOn(b)
@@ -308,6 +320,7 @@ func TestTwoVMsOfOneName(t *testing.T) {
 		}
 	})()
 	work(plenty, a, b)
+	asks(a, b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, a, b)
 	h.keeps(b)
@@ -341,6 +354,7 @@ func TestLogOnAFullDisk(t *testing.T) {
 		_ = h.visit("ghost", page)
 	})()
 	work(plenty, a, b)
+	asks(a, b)
 	time.Sleep(settling)
 	h.shares(due-leastShare, a, b)
 	h.keeps(b)
