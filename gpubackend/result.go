@@ -21,6 +21,15 @@ func (r Result) Sticky() bool {
 	return false
 }
 
+// OfGPU says whether r tells of the GPU itself, not of what a program did: it is broken, or gone.
+func (r Result) OfGPU() bool {
+	switch r {
+	case ECCUncorrectable, NvlinkUncorrectable, Contained, Unknown:
+		return true
+	}
+	return false
+}
+
 // Err returns nil for Success, else r as an error.
 func (r Result) Err() error {
 	if r == Success {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/xid"
 )
 
 const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, in
@@ -48,7 +50,8 @@ func probeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return probeAll(cli.Stdout, asJSON, cuda.List, softGPUs, vms)
+			xids, _ := xid.Read(xid.Log) // others than root may not, and then aren't told
+			return probeAll(cli.Stdout, asJSON, sources{cuda.List, softGPUs, vms, xids})
 		},
 	}
 	c.Flags().BoolVar(&quick, "quick", false,
@@ -82,21 +85,33 @@ type probed struct {
 	GPUs  []hostgpus.GPU `json:"gpus,omitempty"`
 	// VMs are those that have one of them, as their arbiter knows it.
 	VMs []show.Tenant `json:"vms,omitempty"`
+	// Xids are what the kernel's log has of broken ones.
+	Xids []xid.Event `json:"xids,omitempty"`
 }
 
 // lister tells the GPUs of a kind.
 type lister func() ([]hostgpus.GPU, error)
 
+// sources are who tells what.
+type sources struct {
+	cuda, soft lister
+	vms        []link.VM
+	xids       []xid.Event
+}
+
 // probeAll prints what each kind of GPU has. One that can be used is enough.
-func probeAll(w io.Writer, asJSON bool, inCUDA, inSoft lister, vms []link.VM) error {
+func probeAll(w io.Writer, asJSON bool, from sources) error {
 	all, broken := map[string]probed{}, 0
 	for _, kind := range []struct {
 		name string
 		list lister
-	}{{gpuCUDA, inCUDA}, {gpuSoft, inSoft}} {
+	}{{gpuCUDA, from.cuda}, {gpuSoft, from.soft}} {
 		gpus, err := kind.list()
-		p := probed{GPUs: gpus, VMs: show.Tenants(slices.DeleteFunc(slices.Clone(vms),
+		p := probed{GPUs: gpus, VMs: show.Tenants(slices.DeleteFunc(slices.Clone(from.vms),
 			func(v link.VM) bool { return isSoft(&v) != (kind.name == gpuSoft) }))}
+		if kind.name == gpuCUDA {
+			p.Xids = from.xids
+		}
 		if err != nil {
 			p.Error = err.Error()
 			broken++
@@ -147,11 +162,30 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 		if links := linksOf(p.GPUs, g); links != "" {
 			fmt.Fprintf(w, "    NVLinks: %s\n", links)
 		}
-		name := g.UUID
-		if kind == gpuSoft { // each VM has its own
-			name = softName(i)
+		printXids(w, p.Xids, func(e *xid.Event) bool { return e.GPU == g.Place })
+		show.PrintTenants(w, func(name string) bool {
+			return name == g.UUID || kind == gpuSoft && i == 0 // each VM has its own of these
+		}, p.VMs)
+	}
+	printXids(w, p.Xids, func(e *xid.Event) bool {
+		return !slices.ContainsFunc(p.GPUs, func(g hostgpus.GPU) bool { return g.Place == e.GPU })
+	})
+}
+
+// lastXids is how many messages are printed of each GPU, or of those that aren't there any more.
+const lastXids = 5
+
+// printXids prints the last messages of those that are meant.
+func printXids(w io.Writer, all []xid.Event, meant func(*xid.Event) bool) {
+	var list []*xid.Event
+	for i := range all {
+		if meant(&all[i]) {
+			list = append(list, &all[i])
 		}
-		show.PrintTenants(w, name, p.VMs)
+	}
+	for _, e := range list[max(0, len(list)-lastXids):] {
+		fmt.Fprintf(w, "    the kernel's log, %v after the host's start: GPU at %v: %v\n",
+			e.Since.Truncate(time.Second), e.GPU, e)
 	}
 }
 

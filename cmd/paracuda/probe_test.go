@@ -7,10 +7,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
+	"github.com/paracuda/paracuda/gpubackend/xid"
 )
 
 // TestProbe: one kind of GPU is enough, and each GPU is named, with all that --gpu takes for it.
@@ -36,18 +38,28 @@ func TestProbe(t *testing.T) {
 			Policy: map[string]string{"exclusive": "off", "memory-mode": "off"},
 			Figures: &link.Figures{
 				Memory: map[string]uint64{"window": 4 << 20, "mapped": 1 << 20},
+				Faults: []link.Fault{{GPU: 0, Result: 999, Time: 60}, {GPU: 1}, {GPU: -1}},
 			}},
 		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}},
 	}
+	xids := []xid.Event{
+		{GPU: pcie.Address{Bus: 0x65}, Number: 79, Text: "gone", Since: time.Minute},
+		{GPU: pcie.Address{Bus: 0x99}, Number: 48, Text: "DBE"},
+	}
+	const log, gone = "    the kernel's log, 1m0s after the host's start: GPU at 0000:65:00.0: " +
+		"Xid 79: gone\n",
+		"    the kernel's log, 0s after the host's start: GPU at 0000:99:00.0: Xid 48: DBE\n"
 	const a, b = "  GPU 0: A, 3 MiB, 0000:00:00.0, GPU-1\n    1 MiB are free\n" +
 		"    reaches the memory of GPU 1, 2\n" +
 		"    NVLinks: 2 to GPU 1, 1 to switches, 1 to elsewhere\n",
 		"  GPU 1: B, 2 MiB, 0000:65:00.0, GPU-2\n"
 	const ofB = "    VM b: has 0 MiB of its 2 GPUs together, was given 20G, memory=8G, " +
 		"exclusive=on\n"
-	const lines = a + ofB + b + "    VM a: has 5 MiB\n" + ofB
+	const lines = a + ofB + b + log + "    VM a: has 5 MiB\n" +
+		"      GPU-2 is broken, or gone, since 1970-01-01 00:01:00: CUDA_ERROR_UNKNOWN (999)\n" +
+		ofB + gone
 	const ofS = "    VM s: has 0 MiB of its 2 GPUs together\n"
-	const soft = a + ofS + b + ofS
+	const soft = a + ofS + b
 	for _, tt := range []struct {
 		name       string
 		cuda, soft lister
@@ -55,18 +67,18 @@ func TestProbe(t *testing.T) {
 		fails      bool
 	}{
 		{"both", two, two, "cuda: yes\n" + lines + "soft: yes\n" + soft, false},
-		{"software", none, two, "cuda: no: broken\nsoft: yes\n" + soft, false},
-		{"none", none, none, "cuda: no: broken\nsoft: no: broken\n", true},
+		{"software", none, two, "cuda: no: broken\n" + log + gone + "soft: yes\n" + soft, false},
+		{"none", none, none, "cuda: no: broken\n" + log + gone + "soft: no: broken\n", true},
 	} {
 		var b strings.Builder
-		err := probeAll(&b, false, tt.cuda, tt.soft, vms)
+		err := probeAll(&b, false, sources{tt.cuda, tt.soft, vms, xids})
 		if b.String() != tt.want || (err != nil) != tt.fails {
 			t.Errorf("%s: %v, %q", tt.name, err, b.String())
 		}
 	}
 	var out strings.Builder
 	var said map[string]probed
-	if err := probeAll(&out, true, none, two, vms); err != nil {
+	if err := probeAll(&out, true, sources{none, two, vms, xids}); err != nil {
 		t.Error(err)
 	}
 	if err := json.Unmarshal([]byte(out.String()), &said); err != nil ||

@@ -120,7 +120,9 @@ func newDriver(
 		o := soft.Options{
 			GPUs: p.SoftGPUs, Memory: p.SoftMemory, HostMemory: host, Accounts: accounts,
 		}
-		return soft.New(o), nil
+		d := soft.New(o)
+		d.Lose(p.SoftLost - 1)
+		return d, nil
 	case gpuCUDA:
 		o := cudaOptions(p, capture, log)
 		o.HostMemory, o.Accounts = host, accounts

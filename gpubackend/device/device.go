@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/faults"
 	"github.com/paracuda/paracuda/gpubackend/device/figures"
 	"github.com/paracuda/paracuda/gpubackend/device/infile"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
@@ -134,6 +135,7 @@ type Device struct {
 	ahead      *ahead.Ahead // what is held before programs ask for it
 	opening    *opening.Opening
 	exports    *exports.Exports
+	faults     *faults.Faults // of its GPUs
 	objects    objects.Objects
 	figures    *figures.VM // what is told of it
 	infile     *infile.VM  // has it go on in another process, or elsewhere, from a file

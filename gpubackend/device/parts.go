@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
+	"github.com/paracuda/paracuda/gpubackend/device/faults"
 	"github.com/paracuda/paracuda/gpubackend/device/figures"
 	"github.com/paracuda/paracuda/gpubackend/device/infile"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
@@ -41,6 +42,8 @@ func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
 		ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
+	policy := &c.Settings.Policy
+	d.faults = faults.New(policy.SoftGPUs, policy.Known(), c.Log)
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
 	d.joinSettings(starts)
 	d.joinMemory()
@@ -244,6 +247,7 @@ func (d *Device) joinFrontEnd() {
 		GPU: c.GPU, Settings: d.settings, Counters: d.Counters, State: d.suspension.Status,
 		Programs: func() []admin.Program { return programs(d.channels.Serving(), d.accounts) },
 		Memory:   d.accounts.All, GPUs: d.accounts.GPUs, Stays: d.saved.Stays,
+		Faults: d.faults.List,
 	})
 }
 

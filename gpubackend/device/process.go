@@ -54,6 +54,9 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	case handover.KindRelease:
 		handover.CloseFiles(fds)
 		d.reach.Released(w)
+	case handover.KindFault:
+		handover.CloseFiles(fds)
+		d.faults.Told(w.Program().PID, m.Fault)
 	case handover.KindRoom:
 		handover.CloseFiles(fds)
 		d.place.Lacks(w, m.Bytes)

@@ -86,12 +86,13 @@ const (
 	KindMover Kind = "mover"
 	// to a worker: give up the connection to the mover, if no copy needs it; and that it has
 	KindRelease Kind = "release"
+	KindFault   Kind = "fault" // a GPU answers what says that it is broken, or gone
 )
 
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool {
 	switch k {
-	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease:
+	case KindOffer, KindWithdraw, KindWake, KindRoom, KindMover, KindRelease, KindFault:
 		return true
 	}
 	return false
@@ -128,7 +129,14 @@ type Message struct {
 	Saved bool `json:"saved,omitempty"`
 	// of one that says where it stands
 	Standing *Standing `json:"standing,omitempty"`
+	Fault    *Fault    `json:"fault,omitempty"`
 	Files    Files     `json:"files"`
+}
+
+// Fault is what a worker's GPU has answered.
+type Fault struct {
+	GPU    int   `json:"gpu"` // of the VM's
+	Result int32 `json:"result"`
 }
 
 // Files says which files a message carries.
@@ -198,6 +206,7 @@ type Policy struct {
 	SoftWorkers   int
 	SoftMemory    uint64 // of each of SoftGPUs
 	SoftGPUs      int    // 0: one
+	SoftLost      int    // software GPU SoftLost-1 is off the bus; 0: none is
 	AllowPageable bool
 	// the VM's GPUs as the host describes them, of which a worker takes their NVLinks; they stay
 	// the same, so that policies can be compared

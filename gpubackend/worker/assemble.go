@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/copies"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+	"github.com/paracuda/paracuda/gpubackend/worker/faults"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/functions"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
@@ -67,6 +68,7 @@ type rooms struct {
 	door       *admission.Door // to the gate
 	batches    *batches.Batches
 	shortage   *shortage.Shortage
+	faults     *faults.Faults
 	holding    *holding.Holding
 	suspension *suspension.Suspension
 	saving     *saving.Saving
@@ -89,6 +91,9 @@ func (w *Worker) assemble() {
 			return w.control.Send(&handover.Message{Kind: handover.KindRoom, Bytes: bytes}, nil)
 		},
 	})
+	w.faults = faults.New(w.currentGPU, func(m *handover.Message) error {
+		return w.control.Send(m, nil)
+	})
 	w.makeCommon()
 	w.makeBatches()
 	w.makeWaiting()
@@ -98,6 +103,14 @@ func (w *Worker) assemble() {
 	w.makeSleeping()
 	w.makeHolding()
 	w.buildTable()
+}
+
+// currentGPU is the GPU of the current context.
+func (w *Worker) currentGPU() int {
+	if d, ok := w.driver.(interface{ CurrentGPU() int }); ok {
+		return d.CurrentGPU()
+	}
+	return 0
 }
 
 // makeCommon makes what rooms have in common, and the launcher, which another context flushes.

@@ -134,6 +134,7 @@ func (w *Worker) failed(result gpubackend.Result) {
 		return
 	}
 	w.state.Count(handover.Errors, 1)
+	w.faults.Note(result)
 	if result.Sticky() {
 		w.arena.StickyError(int32(result))
 		w.hostFuncs.Fail(result)

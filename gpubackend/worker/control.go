@@ -74,6 +74,9 @@ func (w *Worker) obey(r inbox.Received) error {
 		if r.Message.Policy != nil {
 			w.policy = *r.Message.Policy
 			limitHost(w.host, w.policy.HostBytes(w.gpu))
+			if d, ok := w.driver.(interface{ Lose(gpu int) }); ok {
+				d.Lose(w.policy.SoftLost - 1)
+			}
 		}
 		return nil
 	case handover.KindMemory:

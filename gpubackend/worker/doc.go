@@ -27,6 +27,7 @@
 //	holding            the worker stands still: its queue, or its memory, is another's
 //	inbox              messages of the device process
 //	shortage           commands that lack device memory for now
+//	faults             answers of a GPU that is broken, or gone
 //	watchdog           calls of the driver that never end, memory that is too much
 //	batches            where a batch of commands ends
 //	waiting            calls that wait for the GPU

@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/size"
@@ -22,6 +24,30 @@ type Tenant struct {
 	// Given is what it was given of each, by --gpu auto:N,memory=SIZE.
 	Given  uint64            `json:"given,omitempty"`
 	Policy map[string]string `json:"policy,omitempty"` // what is set of memory, and exclusive
+	Faults []TenantFault     `json:"faults,omitempty"`
+}
+
+// TenantFault says that a GPU is broken, or gone, for a VM.
+type TenantFault struct {
+	GPU   string    `json:"gpu"`
+	Error string    `json:"error"`
+	Since time.Time `json:"since"`
+}
+
+// faultsOf are a VM's.
+func faultsOf(v *link.VM) (all []TenantFault) {
+	if v.Figures == nil {
+		return nil
+	}
+	for _, f := range v.Figures.Faults {
+		if f.GPU >= 0 && f.GPU < len(v.GPUs) {
+			all = append(all, TenantFault{
+				GPU: Plain(v.GPUs[f.GPU].Name), Error: gpubackend.Result(f.Result).String(),
+				Since: time.Unix(f.Time, 0).UTC(),
+			})
+		}
+	}
+	return all
 }
 
 // tenantKeys are what is told of a VM's policy.
@@ -32,7 +58,9 @@ func Tenants(vms []link.VM) []Tenant {
 	all := make([]Tenant, len(vms))
 	for i := range vms {
 		v, t := &vms[i], &all[i]
-		*t = Tenant{VM: Plain(v.Name), Given: v.Room, Policy: map[string]string{}}
+		*t = Tenant{
+			VM: Plain(v.Name), Given: v.Room, Faults: faultsOf(v), Policy: map[string]string{},
+		}
 		for _, g := range v.GPUs {
 			t.GPUs = append(t.GPUs, Plain(g.Name))
 		}
@@ -52,11 +80,11 @@ func Tenants(vms []link.VM) []Tenant {
 	return all
 }
 
-// PrintTenants prints a line for each VM that has a GPU.
-func PrintTenants(w io.Writer, gpu string, all []Tenant) {
+// PrintTenants prints a line for each VM that has one of the GPUs that are meant.
+func PrintTenants(w io.Writer, meant func(gpu string) bool, all []Tenant) {
 	for i := range all {
 		t := &all[i]
-		if !slices.Contains(t.GPUs, gpu) {
+		if !slices.ContainsFunc(t.GPUs, meant) {
 			continue
 		}
 		fmt.Fprintf(w, "    VM %s: has %d MiB", t.VM, t.Memory>>20)
@@ -72,5 +100,11 @@ func PrintTenants(w io.Writer, gpu string, all []Tenant) {
 			}
 		}
 		fmt.Fprintln(w)
+		for _, f := range t.Faults {
+			if meant(f.GPU) {
+				fmt.Fprintf(w, "      %s is broken, or gone, since %s: %s\n", f.GPU,
+					f.Since.Format(time.DateTime), f.Error)
+			}
+		}
 	}
 }

@@ -15,6 +15,14 @@ type Figures struct {
 	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
 	Processes []Process         `json:"processes,omitempty"`
 	State     string            `json:"state,omitempty"` // of a VM that is suspended; else none
+	Faults    []Fault           `json:"faults,omitempty"`
+}
+
+// Fault is what a GPU of a VM has answered that is broken, or gone.
+type Fault struct {
+	GPU    int   `json:"gpu"`    // in the VM's order
+	Result int32 `json:"result"` // CUDA's
+	Time   int64 `json:"time"`   // since 1970, in seconds
 }
 
 // Process is a guest process that uses the GPU.
@@ -32,6 +40,7 @@ const (
 	maxProcessCounters = 12
 	maxProcesses       = 64
 	maxName            = 32 // of a process
+	maxFaults          = 64
 	maxKey             = 32
 )
 
@@ -41,6 +50,7 @@ func (f *Figures) Clean() {
 	if f.State = Plain(f.State); !plainKey(f.State) {
 		f.State = ""
 	}
+	f.Faults = f.Faults[:min(len(f.Faults), maxFaults)]
 	f.Processes = f.Processes[:min(len(f.Processes), maxProcesses)]
 	for i := range f.Processes {
 		p := &f.Processes[i]

@@ -82,6 +82,14 @@ func (x *Contexts) SetHooks(h Hooks) { x.hooks = h }
 // Current is the current context; nil for none.
 func (x *Contexts) Current() *Context { return x.state }
 
+// CurrentGPU is the GPU of the current context; the first where there is none.
+func (x *Contexts) CurrentGPU() int {
+	if x.state == nil {
+		return 0
+	}
+	return x.state.GPU
+}
+
 // CurrentHandle is its handle; 0 for none.
 func (x *Contexts) CurrentHandle() gpubackend.Context { return x.current }
 

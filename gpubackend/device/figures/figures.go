@@ -36,6 +36,7 @@ type Config struct {
 	Memory   func() map[string]uint64 // of all GPUs together, by kind
 	GPUs     func() []holdings.GPU    // of each
 	State    func() suspend.Status    // whether it is suspended
+	Faults   func() []link.Fault      // of its GPUs
 	Stays    func() error             // why it can't be saved or migrated
 }
 
@@ -67,7 +68,8 @@ var programCounters = []string{
 
 // Arbiter is what an arbiter is told.
 func (v *VM) Arbiter() *link.Figures {
-	f := &link.Figures{Counters: v.config.Counters().Map(), Memory: v.config.Memory()}
+	f := &link.Figures{Counters: v.config.Counters().Map(), Memory: v.config.Memory(),
+		Faults: v.config.Faults()}
 	if s := v.config.State().State; s != suspend.Running {
 		f.State = string(s)
 	}

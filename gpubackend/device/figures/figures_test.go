@@ -40,6 +40,7 @@ func told(state suspend.State, stays error) *VM {
 		GPUs:   func() []holdings.GPU { return make([]holdings.GPU, 2) },
 		State:  func() suspend.Status { return suspend.Status{State: state, Image: 3} },
 		Stays:  func() error { return stays },
+		Faults: func() []link.Fault { return []link.Fault{{GPU: 1, Result: 999}} },
 	})
 }
 
@@ -66,6 +67,9 @@ func TestOwner(t *testing.T) {
 func TestArbiter(t *testing.T) {
 	f := told(suspend.Running, nil).Arbiter()
 	p := f.Processes[0]
+	if len(f.Faults) != 1 || f.Faults[0].Result != 999 {
+		t.Errorf("%+v", f.Faults)
+	}
 	if f.State != "" || f.Counters["launches"] != 7 ||
 		!maps.Equal(f.Memory, map[string]uint64{"program": 8192}) {
 		t.Errorf("%+v", f)

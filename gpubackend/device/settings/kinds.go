@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -193,3 +194,23 @@ func setExclusive(s *Settings, v string) (err error) {
 }
 
 func getExclusive(s *Settings) string { return sayOnOff(s.Exclusive) }
+
+func setSoftLost(s *Settings, v string) error {
+	if v == policy.Off {
+		s.Policy.SoftLost = 0
+		return nil
+	}
+	n, err := strconv.ParseUint(v, 10, 8)
+	if err != nil || n >= hostgpus.MostSoft {
+		return fmt.Errorf("want off, or the number of a software GPU, 0 to %d", hostgpus.MostSoft-1)
+	}
+	s.Policy.SoftLost = int(n) + 1
+	return nil
+}
+
+func getSoftLost(s *Settings) string {
+	if s.Policy.SoftLost == 0 {
+		return policy.Off
+	}
+	return strconv.Itoa(s.Policy.SoftLost - 1)
+}

@@ -15,6 +15,7 @@ var lateKeys = map[string]bool{
 // gpuKeys are of one GPU only.
 var gpuKeys = map[string]struct{ gpu, why string }{
 	"soft-memory": {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
+	"soft-lost":   {"soft", "a real GPU is lost by itself"},
 	"allow-pageable-access": {"cuda",
 		"the software GPU reaches what the worker maps, and nothing else"},
 }

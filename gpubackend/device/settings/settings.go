@@ -206,6 +206,8 @@ var keys = append([]setting{
 		access{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU",
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
+	{"soft-lost", "off|N", "software GPU N is off the bus, for tests of what programs do then",
+		access{setSoftLost, getSoftLost}},
 	{"allow-pageable-access", "on|off",
 		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then " +
 			"reach the worker's own", access{setPageable, getPageable}},

@@ -49,7 +49,7 @@ const contextFlags = cudaabi.CtxFlagsMask
 
 // CtxCreate implements gpubackend.Driver. The current context stays the same.
 func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
-	if result := x.CheckDevice(dev); result != gpubackend.Success {
+	if result := x.checkWorking(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	if flags&^contextFlags != 0 {
@@ -103,7 +103,7 @@ func (x *Contexts) empty(c *Context) {
 
 // DevicePrimaryCtxRetain implements gpubackend.Driver.
 func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
-	if result := x.CheckDevice(dev); result != gpubackend.Success {
+	if result := x.checkWorking(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	c := x.primary[dev]

@@ -95,13 +95,14 @@ type Contexts struct {
 
 	all     []*Context
 	primary []*Context // of each GPU
+	lost    int        // a GPU that is off the bus; -1: none
 	current *Context
 	green   *Green // current part of current; nil for all of it
 }
 
 // New returns the contexts of a device that is not open: there are none.
 func New(o Options) *Contexts {
-	x := &Contexts{options: o}
+	x := &Contexts{options: o, lost: -1}
 	x.alive, x.kill = context.WithCancel(context.Background())
 	return x
 }
@@ -209,4 +210,23 @@ func (x *Contexts) CheckDevice(dev uint64) gpubackend.Result {
 		return gpubackend.InvalidDevice
 	}
 	return gpubackend.Success
+}
+
+// checkWorking is CheckDevice for what needs one that isn't lost.
+func (x *Contexts) checkWorking(dev uint64) gpubackend.Result {
+	if result := x.CheckDevice(dev); result != gpubackend.Success || int(dev) != x.lost {
+		return result
+	}
+	return gpubackend.Unknown
+}
+
+// Lose has a GPU fall off the bus, as far as programs see it: its contexts fail, and there are no
+// new ones. -1 is none: what was lost works again, for new contexts. It is for tests.
+func (x *Contexts) Lose(gpu int) {
+	x.lost = gpu
+	for _, c := range x.all {
+		if c.GPU == gpu {
+			c.Fail(gpubackend.Unknown)
+		}
+	}
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+)
+
+// TestTold: each fault once, of GPUs that the VM has, and nothing that a program did wrong.
+func TestTold(t *testing.T) {
+	var b strings.Builder
+	l := logrus.New()
+	l.SetOutput(&b)
+	x := New(0, []hostgpus.GPU{{UUID: "GPU-a"}, {UUID: "GPU-b"}}, logrus.NewEntry(l))
+	for _, f := range []*handover.Fault{
+		nil, {GPU: 1, Result: 999}, {GPU: 1, Result: 999}, {GPU: 1, Result: 214},
+		{GPU: 2, Result: 999}, {GPU: -1, Result: 999}, {GPU: 0, Result: 700}, {GPU: 0},
+	} {
+		x.Told(7, f)
+	}
+	all := x.List()
+	if len(all) != 2 || all[0].GPU != 1 || all[0].Result != 999 || all[1].Result != 214 ||
+		all[0].Time == 0 {
+		t.Errorf("%+v", all)
+	}
+	if n := strings.Count(b.String(), "broken, or gone"); n != 2 ||
+		!strings.Contains(b.String(), "uuid=GPU-b") ||
+		!strings.Contains(b.String(), "CUDA_ERROR_ECC_UNCORRECTABLE (214)") ||
+		strings.Contains(b.String(), "GPU-a") {
+		t.Errorf("log: %s", b.String())
+	}
+	if n := len(New(2, nil, logrus.NewEntry(l)).List()); n != 0 {
+		t.Errorf("%d from the start", n)
+	}
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// TestToldOnce: what a program did wrong is nobody else's business, what its GPU did is told once.
+func TestToldOnce(t *testing.T) {
+	var told []handover.Fault
+	gpu := 0
+	x := New(func() int { return gpu }, func(m *handover.Message) error {
+		if m.Kind != handover.KindFault || m.Fault == nil {
+			t.Errorf("message %+v", m)
+			return nil
+		}
+		told = append(told, *m.Fault)
+		return nil
+	})
+	for _, r := range []gpubackend.Result{
+		gpubackend.Success, gpubackend.IllegalAddress, gpubackend.LaunchFailed,
+		gpubackend.ECCUncorrectable, gpubackend.ECCUncorrectable, gpubackend.Unknown,
+	} {
+		x.Note(r)
+	}
+	gpu = 1
+	x.Note(gpubackend.Unknown)
+	want := []handover.Fault{{GPU: 0, Result: 214}, {GPU: 0, Result: 999}, {GPU: 1, Result: 999}}
+	if len(told) != len(want) {
+		t.Fatalf("told %v, want %v", told, want)
+	}
+	for i := range want {
+		if told[i] != want[i] {
+			t.Errorf("told %v, want %v", told, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLostGPU: a GPU falls off the bus. Its VM's program gets CUDA's error, the VM's other GPU and
+// another VM go on, and log and probe tell of it.
+func TestLostGPU(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	vm := func(name string) (b *background, control string) {
+		control = filepath.Join(t.TempDir(), "control")
+		return inBackground(t, paracuda, "run", "--vm", "uml", "--gpu", "soft:2", "--mem", "512M",
+			"--arbiter", h.socket, "--name", name, "--control", control,
+			"--", filepath.Join(programs, "lostgpu"), "0"), control
+	}
+	has, control := vm("has")
+	other, otherControl := vm("other")
+	for name, b := range map[string]*background{"has": has, "other": other} {
+		until(t, time.Minute, name+" computes", func() bool {
+			return strings.Contains(b.said(), "both compute")
+		})
+	}
+	if r := command(t, time.Minute, root, paracuda, "set", control, "soft-lost=1"); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	<-has.done
+	for _, want := range []string{
+		"GPU 1: cudaErrorUnknown\n",
+		"cuCtxCreate(&c, 0, 1): CUDA_ERROR_UNKNOWN (999)\nGPU 0 has gone on: yes\n",
+		`error="CUDA_ERROR_UNKNOWN (999)" gpu=1`,
+	} {
+		if !strings.Contains(has.said(), want) {
+			t.Errorf("%q isn't in%s", want, tail(has.said()))
+		}
+	}
+	before := launches(t, otherControl)
+	until(t, time.Minute, "the other VM goes on", func() bool {
+		return launches(t, otherControl) > before
+	})
+}
+
+// TestProbeTellsOfLostGPU: for as long as the VM is there.
+func TestProbeTellsOfLostGPU(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	control := filepath.Join(t.TempDir(), "control")
+	script := filepath.Join(programs, "lostgpu") + " 0; sleep 60"
+	b := inBackground(t, paracuda, "run", "--vm", "uml", "--gpu", "soft:2", "--mem", "512M",
+		"--arbiter", h.socket, "--name", "has", "--control", control, "--set", "exclusive=on",
+		"--", "sh", "-c", script)
+	until(t, time.Minute, "it computes", func() bool {
+		return strings.Contains(b.said(), "both compute")
+	})
+	command(t, time.Minute, root, paracuda, "set", control, "soft-lost=1")
+	var said string
+	until(t, time.Minute, "probe tells of it", func() bool {
+		said = command(t, time.Minute, root, paracuda, "probe", "--arbiter", h.socket).stdout
+		return strings.Contains(said, "soft-1 is broken, or gone, since ") &&
+			strings.Contains(said, ": CUDA_ERROR_UNKNOWN (999)\n")
+	})
+	if n := strings.Count(said, "    VM has: has "); n != 1 ||
+		!strings.Contains(said, "exclusive=on") {
+		t.Errorf("probe says:\n%s", said)
+	}
+}
