@@ -129,9 +129,12 @@ func TestAttachToRunningVM(t *testing.T) {
 	}
 	first.kill()
 	serve(t, filepath.Join(dir, "second"))
-	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "second"))
+	documented := strings.NewReplacer("/run/vm.qmp", qmp, "/run/gpu.sock",
+		filepath.Join(dir, "second")).Replace(codeBlock(t, "README.md", "paracuda attach"))
+	attach, detach, _ := strings.Cut(strings.TrimSpace(documented), "\n")
+	plug(strings.Fields(attach)[1:]...)
 	expectLine(t, lines, "gone")
 	expectLine(t, lines, "used 0")
-	plug("detach", "--qmp", qmp)
+	plug(strings.Fields(detach)[1:]...)
 	expectLine(t, lines, "gone")
 }

@@ -14,12 +14,11 @@ import (
 // does.
 var codeBlocks = []struct{ file, first, by, why string }{
 	{"README.md", "make demo", "", "TestDemo does the same"},
-	{"README.md", "bin/paracuda run --report", "", "./program stands for any: TestPrograms runs " +
-		"many"},
+	{"README.md", "bin/paracuda run --report", "tests/run_test.go", ""},
 	{"README.md", "make build install guest-package", "", "TestInstall installs, and " +
 		"TestReadmeIsRecoverable compares QEMU's options with those that the tests have"},
 	{"README.md", "apt-get install linux-headers", "", "the walk's block of docs/guest.md does it"},
-	{"README.md", "paracuda attach", "", "TestAttachToRunningVM does it with sockets of its own"},
+	{"README.md", "paracuda attach", "tests/attach_test.go", ""},
 	{"docs/containers.md", "podman run --rm --device", "", "IMAGE and PROGRAM stand for others; " +
 		"the next block is the same with an image, and Docker can't be run where tests are"},
 	{"docs/containers.md", "mkdir image", "tests/containers_test.go", ""},
@@ -28,7 +27,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
 	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
 	{"docs/front-ends.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
-	{"docs/guest.md", "paracuda-doctor ", "", "TestGuestDoctor runs it, with checks of its own"},
+	{"docs/guest.md", "paracuda-doctor ", "tests/guestdoctor_test.go", ""},
 	{"docs/guest.md", "#cloud-config", "", "needs a VM with systemd and cloud-init, which takes " +
 		"too long where VMs are emulated"},
 	{"docs/guest.md", "LD_PRELOAD=libparacuda-cupti.so", "", "needs PyTorch: tests/frameworks " +

@@ -358,11 +358,18 @@ func TestGuestDoctor(t *testing.T) {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out, and one front end is enough here")
 	}
 	boots(t)
-	script := `"$1"; echo "code $?"; rm /dev/paracuda; mkdir /tmp/lib; echo x >/tmp/lib/libcuda.so.1
+	documented := codeBlock(t, "docs/guest.md", "paracuda-doctor ")
+	script := `set -e; PATH=${1%/*}:$PATH; export PATH; { ` + documented + ` } >/tmp/documented
+		set +e; grep -c '"healthy": true' /tmp/documented; grep '^ok       channel' /tmp/documented
+		"$1"; echo "code $?"; rm /dev/paracuda; mkdir /tmp/lib; echo x >/tmp/lib/libcuda.so.1
 		LD_LIBRARY_PATH=/tmp/lib "$1" device node channel library computation; echo "code $?"`
 	vm := frontEnds[0]
 	r := vm.run(t, vm.limit, "--", "sh", "-c", script, "sh", guestDoctor)
-	well, broken, _ := strings.Cut(r.stdout, "code 0\n")
+	said, well, _ := strings.Cut(r.stdout, "\n")
+	well, broken, _ := strings.Cut(well, "code 0\n")
+	if said != "1" || strings.Count(well, "channel: one is free") != 3 {
+		t.Errorf("as documented:%s%s", tail(r.stdout), tail(r.stderr))
+	}
 	if strings.Contains(well, "problem ") || !strings.Contains(well, "\nno problems, ") {
 		t.Errorf("a VM that is well:%s%s", tail(r.stdout), tail(r.stderr))
 	}

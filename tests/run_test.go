@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,4 +78,24 @@ func TestTmpIsAMount(t *testing.T) {
 			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)
 		}
 	})
+}
+
+// TestRunAsTheReadmeSays executes its lines, one for each kind of VM, with a program of its name.
+func TestRunAsTheReadmeSays(t *testing.T) {
+	boots(t)
+	if setting("PARACUDA_VM", "uml,qemu") != "uml,qemu" {
+		skip(t, "PARACUDA_VM leaves out one of the VMs that the lines boot")
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Symlink(filepath.Join(root, "bin"), filepath.Join(dir, "bin")),
+		os.Symlink(filepath.Join(programs, "vectoradd"),
+			filepath.Join(dir, "program"))); err != nil {
+		t.Fatal(err)
+	}
+	r := command(t, 5*time.Minute, dir, "sh", "-ec",
+		codeBlock(t, "README.md", "bin/paracuda run --report"))
+	if r.exit != 0 || r.stdout != strings.Repeat(wellFormed(t).stdout, 2) ||
+		!strings.Contains(r.stderr, "paracuda: ran in QEMU ") {
+		t.Errorf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+	}
 }
