@@ -17,6 +17,7 @@ func TestFunctionsGolden(t *testing.T) {
 		"driver.go": driverGo(a), "dispatch.go": dispatchGo(a), "driver_calls.go": callsGo(a),
 		"sets.go":  setsGo(a),
 		"steps.go": stepsGo(a),
+		"words.h":  whereC(a, &commands{}),
 		"calls.h":  callsC(a), "exports.c": exportsC(a), "variants.c": variantsC(a),
 		"stubs.c": stubsC(a), "procs.c": procsC(a),
 		"prototypes.h": prototypesC(a), "coverage.md": coverageDoc(a),

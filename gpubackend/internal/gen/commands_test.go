@@ -90,6 +90,7 @@ func TestCommandsGolden(t *testing.T) {
 	golden(t, "commands.h", commandsC(c))
 	a, _ := smallAPI()
 	golden(t, "layouts.h", layoutsC(a, c))
+	golden(t, "words.h", whereC(a, c))
 	golden(t, "commands.md", commandsDoc(c))
 }
 

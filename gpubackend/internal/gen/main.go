@@ -16,7 +16,7 @@
 //	  for C            api_c.go api_c_exports.go api_c_fills.go api_c_tables.go
 //	commands.def       parse_commands.go layout.go
 //	  for Go           commands_go.go
-//	  for C            commands_c.go records_c.go
+//	  for C            commands_c.go records_c.go words_c.go (for tests)
 //	  for docs         commands_doc.go
 //	attributes.tsv     attributes.go
 package main

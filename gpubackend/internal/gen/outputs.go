@@ -31,6 +31,7 @@ func commandOutputs(a *api, w *wire) ([]output, error) {
 		{"gpubackend/command/zz_generated_commands_test.go", roundTripsGo(c)},
 		{libcuda + "transport/zz_generated_layouts.h", layoutsC(a, c)},
 		{libcuda + "context/zz_generated_commands.h", commandsC(c)},
+		{libcuda + "test/zz_generated_words.h", whereC(a, c)},
 		{"docs/commands.md", commandsDoc(c)},
 	}, nil
 }

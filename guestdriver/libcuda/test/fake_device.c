@@ -9,10 +9,12 @@
 
 #include "abi/cuda_abi.h"
 #include "context/zz_generated_calls.h"
+#include "fake_code.h"
 #include "fake_events.h"
 #include "fake_maps.h"
 #include "fake_objects.h"
 #include "fake_worker.h"
+#include "zz_generated_words.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
 
@@ -31,9 +33,15 @@ void fake_device_init(void)
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+uint64_t fake_window(void)
+{
+	return (uint64_t)(uintptr_t)window;
+}
+
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
 {
-	uint8_t *to = fake_arena() + (w[2] & 0xffffffffffffff);
+	uint8_t *to = fake_arena() + (w[AT_HELLO_snapshot] & 0xffffffffffffff);
+	uint64_t environment_bytes = w[AT_HELLO_environment_bytes];
 	struct paracuda_snapshot s = {
 		.driver_version = fake.driver_version,
 		.devices = fake.devices,
@@ -53,9 +61,11 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 	};
 	uint32_t id;
 
-	if (w[1] < sizeof(fake.environment)) {
-		memcpy(fake.environment, fake_buffer(at, w[0], w[1], &id), w[1]);
-		fake.environment_bytes = (unsigned)w[1];
+	if (environment_bytes < sizeof(fake.environment)) {
+		memcpy(fake.environment,
+		       fake_buffer(at, w[AT_HELLO_environment], environment_bytes, &id),
+		       environment_bytes);
+		fake.environment_bytes = (unsigned)environment_bytes;
 	}
 	memcpy(to, &s, sizeof(s));
 	for (uint32_t d = 0; d < fake.devices && d < 64; d++) {
@@ -76,57 +86,24 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 				 sizeof(s) + fake.devices * sizeof(struct paracuda_snapshot_device);
 }
 
-static uint64_t describe(uint64_t reference, uint64_t room)
+static bool within_device(const uint64_t *w)
 {
-	struct {
-		struct paracuda_function_record record;
-		uint32_t parameter[8];
-		char name[8];
-	} r = {
-		.record = { .parameters = 4,
-			    .parameter_bytes = 28,
-			    .attribute = { fake.function_threads, [8] = 49152 },
-			    .name_bytes = 3 },
-		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
-		.name = "add",
-	};
-
-	if (fake.lie_record)
-		r.parameter[2] = 0xfffffff0;
-	if (room >= sizeof(r))
-		memcpy(fake_arena() + (reference & 0xffffffffffffff), &r, sizeof(r));
-	return fake.lie_length ? 1ull << 40 : sizeof(r.record) + sizeof(r.parameter) + 3;
-}
-
-static int launch(const uint8_t *at, const uint64_t *w)
-{
-	struct {
-		float *a, *b, *c;
-		int n;
-	} p;
-	uint64_t threads = (w[2] & 0xffffffff) * (w[3] >> 32);
-
-	fake_count(&fake.launches);
-	if ((uint32_t)w[5] > 49152)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (w[6] != 28)
-		return 0;
-	memcpy(&p, at + sizeof(struct paracuda_command) + 56, 28);
-	for (int i = 0; i < p.n && (uint64_t)i < threads; i++)
-		p.c[i] = p.a[i] + p.b[i];
-	return 0;
+	return w[AT_CopyBox_kind] == PARACUDA_BOX_DTOD;
 }
 
 static void box(const uint64_t *w, uint8_t *host)
 {
-	uint8_t *device = (uint8_t *)(uintptr_t)w[0];
-	uint8_t *other = w[10] == 2 ? (uint8_t *)(uintptr_t)w[3] : host;
+	uint8_t *device = (uint8_t *)(uintptr_t)w[AT_CopyBox_device];
+	uint8_t *other = within_device(w) ? (uint8_t *)(uintptr_t)w[AT_CopyBox_host] : host;
+	bool out = w[AT_CopyBox_kind] == PARACUDA_BOX_DTOH;
 
-	for (uint64_t z = 0; z < w[9]; z++)
-		for (uint64_t y = 0; y < w[8]; y++) {
-			uint8_t *d = device + z * w[2] + y * w[1], *o = other + z * w[6] + y * w[5];
+	for (uint64_t z = 0; z < w[AT_CopyBox_depth]; z++)
+		for (uint64_t y = 0; y < w[AT_CopyBox_height]; y++) {
+			uint8_t *d = device + z * w[AT_CopyBox_slice] + y * w[AT_CopyBox_pitch];
+			uint8_t *o =
+				other + z * w[AT_CopyBox_host_slice] + y * w[AT_CopyBox_host_pitch];
 
-			memcpy(w[10] == 1 ? o : d, w[10] == 1 ? d : o, w[7]);
+			memcpy(out ? o : d, out ? d : o, w[AT_CopyBox_width]);
 		}
 }
 
@@ -167,74 +144,62 @@ static int join(const struct paracuda_command *c)
 	return result;
 }
 
+/* A copy between device memory and a buffer. */
+struct copy {
+	uint64_t host, host_bytes, bytes;
+	uint8_t *device;
+	bool is_part;
+};
+
+static struct copy copy_of(unsigned op, const uint64_t *w)
+{
+	switch (op) {
+	case OP_CopyHtoD:
+		return (struct copy){
+			.host = w[AT_CopyHtoD_host],
+			.host_bytes = w[AT_CopyHtoD_host_bytes],
+			.bytes = w[AT_CopyHtoD_bytes],
+			.device = (uint8_t *)(uintptr_t)w[AT_CopyHtoD_device],
+			.is_part = w[AT_CopyHtoD_flags] & PARACUDA_COPY_FLAG_PART,
+		};
+	case OP_CopyDtoH:
+		return (struct copy){
+			.host = w[AT_CopyDtoH_host],
+			.host_bytes = w[AT_CopyDtoH_host_bytes],
+			.bytes = w[AT_CopyDtoH_bytes],
+			.device = (uint8_t *)(uintptr_t)w[AT_CopyDtoH_device],
+			.is_part = w[AT_CopyDtoH_flags] & PARACUDA_COPY_FLAG_PART,
+		};
+	default:
+		return (struct copy){ .host = w[AT_CopyBox_host],
+				      .host_bytes = w[AT_CopyBox_host_bytes] };
+	}
+}
+
 static int copy(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w)
 {
-	bool is_part = c->op != OP_CopyBox && w[5] & PARACUDA_COPY_FLAG_PART;
-	uint8_t *host, *device = (uint8_t *)(uintptr_t)w[0];
+	struct copy x = copy_of(c->op, w);
+	uint8_t *host;
 	uint32_t id;
 
-	if (c->op == OP_CopyBox && w[10] == 2) {
+	if (c->op == OP_CopyBox && within_device(w)) {
 		box(w, NULL);
 		return 0;
 	}
-	host = fake_buffer(at, w[c->op == OP_CopyBox ? 3 : 1], w[c->op == OP_CopyBox ? 4 : 2], &id);
+	host = fake_buffer(at, x.host, x.host_bytes, &id);
 	if (!host)
-		return is_part ? part(c, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
+		return x.is_part ? part(c, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
 	if (c->op == OP_CopyBox)
 		box(w, host);
 	else if (c->op == OP_CopyHtoD && fake.fail_copy && !--fake.fail_copy)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	else if (c->op == OP_CopyHtoD)
-		memcpy(device, host, w[3]);
+		memcpy(x.device, host, x.bytes);
 	else
-		memcpy(host, device, w[3]);
+		memcpy(host, x.device, x.bytes);
 	if (id)
 		fake_unmap(id);
-	return is_part ? part(c, 0) : 0;
-}
-
-static void give_back(const uint8_t *at, uint64_t reference, uint64_t bytes)
-{
-	uint32_t id;
-
-	fake_buffer(at, reference, bytes, &id);
-	if (id)
-		fake_unmap(id);
-}
-
-/* Managed variables: so many bytes, of which the first is one variable with an initial value. */
-#define MANAGED_BYTES 5000
-#define MANAGED_VALUE 42
-
-static uint64_t managed_at;
-
-/* An image whose text begins so has managed variables. */
-static bool has_managed(const uint8_t *at, uint64_t reference, uint64_t bytes)
-{
-	static const char text[] = ".version 8.0 // managed";
-	uint32_t id;
-	const void *image = fake_buffer(at, reference, bytes, &id);
-
-	return image && bytes >= sizeof(text) && !memcmp(image, text, sizeof(text) - 1);
-}
-
-static int load_managed(uint64_t address, uint64_t *out, unsigned *outs)
-{
-	if (!fake_mapped(address, MANAGED_BYTES))
-		return CUDA_ERROR_INVALID_VALUE;
-	managed_at = address;
-	*(uint8_t *)(uintptr_t)address = MANAGED_VALUE;
-	out[0] = fake_handle();
-	*outs = 3;
-	return 0;
-}
-
-static int get_managed(uint64_t *out, unsigned *outs)
-{
-	out[0] = fake.lie_managed ? (uint64_t)(uintptr_t)window : managed_at;
-	out[1] = 1;
-	*outs = 2;
-	return 0;
+	return x.is_part ? part(c, 0) : 0;
 }
 
 static int run_session(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
@@ -242,11 +207,13 @@ static int run_session(const struct paracuda_command *c, const uint8_t *at, cons
 {
 	switch (c->op) {
 	case PARACUDA_OP_HELLO:
-		out[(*outs)++] = hello(at, w);
+		fake_say(out, outs, OUT_HELLO_bytes, hello(at, w));
 		return 0;
 	case PARACUDA_OP_UNMAP:
+		fake_unmap((uint32_t)w[AT_UNMAP_map]);
+		return 0;
 	case OP_HostUnregister:
-		fake_unmap((uint32_t)w[0]);
+		fake_unmap((uint32_t)w[AT_HostUnregister_map]);
 		return 0;
 	case OP_HostKeep:
 		fake.keeps++;
@@ -261,66 +228,47 @@ static int run_session(const struct paracuda_command *c, const uint8_t *at, cons
 	}
 }
 
-static int run_code(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
-		    uint64_t *out, unsigned *outs)
+/* 0: there is no room. */
+static uint64_t allocate(uint64_t bytes)
 {
-	switch (c->op) {
-	case OP_cuModuleLoadData:
-	case OP_cuLibraryLoadData:
-		if (has_managed(at, w[0], w[1]))
-			return CUDA_ERROR_NOT_READY;
-		give_back(at, w[0], w[1]);
-		out[0] = fake_handle();
-		out[1] = 7;
-		*outs = 3;
+	uint64_t address = (uint64_t)(uintptr_t)window + allocated;
+
+	if (bytes > WINDOW_BYTES - allocated)
 		return 0;
-	case OP_ManagedBytes:
-		out[(*outs)++] = fake.lie_length ? 1ull << 60 : MANAGED_BYTES;
-		return 0;
-	case OP_ModuleLoadManaged:
-	case OP_LibraryLoadManaged:
-		return load_managed(w[4], out, outs);
-	case OP_cuModuleGetGlobal_v2:
-	case OP_cuLibraryGetManaged:
-		return get_managed(out, outs);
-	case OP_cuLibraryGetModule: /* the same whenever it is asked for */
-		out[(*outs)++] = w[0] | 1ull << 40;
-		return 0;
-	case OP_FuncDescribe:
-	case OP_KernelDescribe:
-		out[(*outs)++] = describe(w[1], w[2]);
-		return 0;
-	case OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
-		out[(*outs)++] = 2048 / w[1];
-		return 0;
-	case OP_cuLaunchKernel:
-		return launch(at, w);
-	default:
-		return ANOTHERS;
-	}
+	allocated += (bytes + 511) & ~(uint64_t)511;
+	return address;
 }
 
 static int run_memory(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w,
 		      uint64_t *out, unsigned *outs)
 {
+	uint64_t address;
+
 	switch (c->op) {
 	case OP_cuMemAlloc_v2:
-	case OP_cuMemAllocAsync:
-		if (w[0] > WINDOW_BYTES - allocated)
+		address = allocate(w[AT_cuMemAlloc_v2_bytesize]);
+		if (!address)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		out[(*outs)++] = (uint64_t)(uintptr_t)window + allocated;
-		allocated += (w[0] + 511) & ~(uint64_t)511;
+		fake_say(out, outs, OUT_cuMemAlloc_v2_dptr, address);
+		return 0;
+	case OP_cuMemAllocAsync:
+		address = allocate(w[AT_cuMemAllocAsync_bytes]);
+		if (!address)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		fake_say(out, outs, OUT_cuMemAllocAsync_address, address);
 		return 0;
 	case OP_cuMemGetInfo_v2:
-		out[0] = WINDOW_BYTES - allocated;
-		out[1] = WINDOW_BYTES;
-		*outs = 2;
+		fake_say(out, outs, OUT_cuMemGetInfo_v2_free, WINDOW_BYTES - allocated);
+		fake_say(out, outs, OUT_cuMemGetInfo_v2_total, WINDOW_BYTES);
 		return 0;
 	case OP_cuMemsetD8Async:
-		memset((void *)(uintptr_t)w[0], (int)w[1], w[2]);
+		memset((void *)(uintptr_t)w[AT_cuMemsetD8Async_dstDevice],
+		       (int)w[AT_cuMemsetD8Async_uc], w[AT_cuMemsetD8Async_N]);
 		return 0;
 	case OP_cuMemcpyDtoDAsync_v2:
-		memmove((void *)(uintptr_t)w[0], (void *)(uintptr_t)w[1], w[2]);
+		memmove((void *)(uintptr_t)w[AT_cuMemcpyDtoDAsync_v2_dstDevice],
+			(void *)(uintptr_t)w[AT_cuMemcpyDtoDAsync_v2_srcDevice],
+			w[AT_cuMemcpyDtoDAsync_v2_ByteCount]);
 		return 0;
 	case OP_CopyHtoD:
 	case OP_CopyDtoH:
@@ -341,17 +289,16 @@ static int run_streams(const struct paracuda_command *c, const uint64_t *w, uint
 		fake_count(&fake.syncs);
 		return 0;
 	case OP_HostFunc:
-		due[due_tail++ % 64] = w[1];
+		due[due_tail++ % 64] = w[AT_HostFunc_token];
 		return 0;
 	case OP_cuEventQuery:
 	case OP_cuEventSynchronize:
 		return fake_event(c);
 	case OP_EventElapsed:
-		out[(*outs)++] = 1500000;
+		fake_say(out, outs, OUT_EventElapsed_nanoseconds, 1500000);
 		return 0;
 	case OP_cuCtxGetStreamPriorityRange:
-		out[1] = (uint64_t)-5;
-		*outs = 2;
+		fake_say(out, outs, OUT_cuCtxGetStreamPriorityRange_greatestPriority, (uint64_t)-5);
 		return 0;
 	default:
 		return 0;
@@ -371,7 +318,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	}
 	result = run_session(c, at, w, out, outs);
 	if (result == ANOTHERS)
-		result = run_code(c, at, w, out, outs);
+		result = fake_code(c, at, w, out, outs);
 	if (result == ANOTHERS)
 		result = fake_make(c, out, outs);
 	if (result == ANOTHERS)

@@ -12,6 +12,9 @@
 
 void fake_device_init(void);
 
+/* Where its memory is. */
+uint64_t fake_window(void);
+
 /* Executes the command at `at`: its result, and the words of its answer. */
 int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out,
 		 unsigned *outs);
