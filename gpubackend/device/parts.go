@@ -180,7 +180,7 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 	})
 	d.reach = reach.New(reach.Config{
 		Movers: d.movers, Need: d.needMover,
-		Here:     func() bool { return d.ram.Now() != nil },
+		Here: func() bool { return d.ram.Now() != nil }, Came: d.ram.Came(),
 		IdleTime: func() time.Duration { return d.settings.Now().Settings.IdleTime },
 		Copied:   func() uint64 { return d.Counters()[handover.BytesMapped] },
 		Unmet:    d.channels.Unmet,

@@ -31,13 +31,14 @@ import (
 type RAM struct {
 	log   *logrus.Entry
 	dirty dirtylog.Switch
+	came  chan struct{} // closed when there is some
 
 	mu     sync.RWMutex
 	mapped *guestmem.Memory // nil: none; guarded by mu
 }
 
 // New is a guest's that has sent none yet.
-func New(log *logrus.Entry) *RAM { return &RAM{log: log} }
+func New(log *logrus.Entry) *RAM { return &RAM{log: log, came: make(chan struct{})} }
 
 // Map maps a front end's memory. It isn't in use before Put.
 func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
@@ -55,8 +56,18 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before, r.mapped = r.mapped, mapped
+	select {
+	case <-r.came:
+	default:
+		if mapped != nil {
+			close(r.came)
+		}
+	}
 	return before
 }
+
+// Came is closed when the front end has sent some for the first time.
+func (r *RAM) Came() <-chan struct{} { return r.came }
 
 // Use has f use the memory, which is nil if there is none. f calls nothing of this package but Log.
 func (r *RAM) Use(f func(mem *guestmem.Memory)) {

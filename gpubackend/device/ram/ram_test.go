@@ -86,8 +86,11 @@ func TestMemoryIsTold(t *testing.T) {
 		t.Fatalf("%+v of no memory", m)
 	}
 	first, second := mapped(t, r), mapped(t, r)
-	if r.Put(first) != nil || r.Now() != first {
-		t.Fatal("there was some")
+	if r.Put(nil); await.Closed(r.Came()) {
+		t.Error("some came")
+	}
+	if r.Put(first) != nil || r.Now() != first || !await.Closed(r.Came()) {
+		t.Fatal("there was some, or none came")
 	}
 	m, files := r.Message()
 	if m.Kind != handover.KindMemory || len(m.Memory) != 1 || m.Files.Memory != 1 ||

@@ -38,6 +38,7 @@ type Config struct {
 	// Need is the mover, which is started if there is none. It doesn't wait until it is ready.
 	Need     func() (*movers.Mover, error)
 	Here     func() bool          // there is memory of the guest's
+	Came     <-chan struct{}      // closed when there is some for the first time
 	IdleTime func() time.Duration // 0: it never ends
 	Copied   func() uint64        // by all workers, in bytes
 	Unmet    func() bool          // a worker that was taken over hasn't said where it stands
@@ -139,9 +140,12 @@ const memoryWait = 2 * time.Second
 // awaitMemory waits for the guest's memory: a device process that has taken over a worker may hear
 // from it before it has that.
 func (r *Reach) awaitMemory(w *workers.Worker) {
-	for end := time.Now().Add(memoryWait); !r.config.Here() && !w.Ended() && !w.Killed() &&
-		time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+	end := time.NewTimer(memoryWait)
+	defer end.Stop()
+	select {
+	case <-r.config.Came:
+	case <-w.Exited():
+	case <-end.C:
 	}
 }
 

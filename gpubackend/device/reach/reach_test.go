@@ -27,6 +27,7 @@ type rig struct {
 	t       *testing.T
 	moves   *movers.Movers
 	workers *workers.Workers
+	came    chan struct{}         // closed when there is the guest's memory
 	said    chan handover.Message // what a worker is told
 	bad     atomic.Int32          // movers that refuse to start
 	idle    atomic.Int64
@@ -37,7 +38,8 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, said: make(chan handover.Message, 1000)}
+	r := &rig{t: t, said: make(chan handover.Message, 1000), came: make(chan struct{})}
+	close(r.came)
 	text := logrus.New()
 	text.SetOutput(io.Discard)
 	log := logrus.NewEntry(text)
@@ -73,7 +75,7 @@ func newRig(t *testing.T) *rig {
 		Guard:  guard, Run: run, Log: log,
 	})
 	r.Reach = New(Config{
-		Movers: r.moves, Here: func() bool { return true },
+		Movers: r.moves, Here: func() bool { return await.Closed(r.came) }, Came: r.came,
 		Need: func() (*movers.Mover, error) {
 			return r.moves.Need(func() (*handover.Message, []int) {
 				return &handover.Message{Kind: handover.KindStart}, nil
@@ -163,6 +165,29 @@ func TestTheFirstCopyBegins(t *testing.T) {
 	<-a.Gone()
 	if _, known := r.Of(a); known {
 		t.Error("a worker that has ended is known")
+	}
+}
+
+// TestMemoryComes: a worker that was taken over may ask before the front end has sent the guest's
+// memory. It gets the mover when that comes; and if it ends before, nobody waits for its sake.
+func TestMemoryComes(t *testing.T) {
+	r := newRig(t)
+	r.came = make(chan struct{})
+	r.config.Came = r.came
+	w, gone := r.serving(), r.serving()
+	r.Wanted(w)
+	r.Wanted(gone)
+	gone.Kill()
+	<-gone.Gone()
+	if m, known := r.Of(w); m != nil || !known || r.moves.Current() != nil {
+		t.Error("there is a mover without the guest's memory")
+	}
+	close(r.came)
+	if m := <-r.said; !m.Files.Conn {
+		t.Errorf("the answer is %+v", m)
+	}
+	if m, _ := r.Of(w); m == nil || m != r.moves.Current() {
+		t.Error("it doesn't have the mover")
 	}
 }
 
