@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Segment is one buffer of a chain, known to lie wholly inside guest memory.
-type Segment struct {
+// Buffer is one of a chain, known to lie wholly inside guest memory.
+type Buffer struct {
 	Addr uint64 // guest-physical
 	Len  uint32 // never 0
 }
@@ -23,8 +23,8 @@ type Chain struct {
 	live     bool
 	writing  bool // a device-writable descriptor has been seen
 	adopted  bool // taken over from an earlier queue: the buffers aren't known
-	readers  int  // how many of segs are device-readable; the others are writable
-	segs     []Segment
+	readers  int  // how many of buffers are device-readable; the others are writable
+	buffers  []Buffer
 	readLen  uint32
 	writeLen uint32
 }
@@ -39,10 +39,10 @@ func (c *Chain) ReadLen() uint32 { return c.readLen }
 func (c *Chain) WriteLen() uint32 { return c.writeLen }
 
 // Readable returns the device-readable buffers, in order. The slice is the chain's own.
-func (c *Chain) Readable() []Segment { return c.segs[:c.readers] }
+func (c *Chain) Readable() []Buffer { return c.buffers[:c.readers] }
 
 // Writable returns the device-writable buffers, in order. The slice is the chain's own.
-func (c *Chain) Writable() []Segment { return c.segs[c.readers:] }
+func (c *Chain) Writable() []Buffer { return c.buffers[c.readers:] }
 
 // ReadAt copies from the device-readable part, which it treats as one piece. It implements
 // io.ReaderAt: a short read has an error, io.EOF at the end of the part.
@@ -56,9 +56,9 @@ func (c *Chain) WriteAt(p []byte, off int64) (int, error) {
 	return c.each(p, off, c.Writable(), io.ErrShortWrite, (*guestmem.Memory).Write)
 }
 
-// each applies move to the pieces of p that the segments hold from off on, and returns end if they
+// each applies move to the pieces of p that the buffers hold from off on, and returns end if they
 // hold less than p.
-func (c *Chain) each(p []byte, off int64, segs []Segment, end error,
+func (c *Chain) each(p []byte, off int64, buffers []Buffer, end error,
 	move func(*guestmem.Memory, []byte, uint64) error) (int, error) {
 	if !c.live {
 		return 0, ErrNotInFlight
@@ -67,7 +67,7 @@ func (c *Chain) each(p []byte, off int64, segs []Segment, end error,
 		return 0, fmt.Errorf("chain %d: negative offset %d", c.head, off)
 	}
 	done := 0
-	for _, s := range segs {
+	for _, s := range buffers {
 		if done == len(p) {
 			break
 		}
@@ -95,7 +95,7 @@ func (q *Queue) take(head uint16) *Chain {
 	} else {
 		c = &Chain{mem: q.mem}
 	}
-	*c = Chain{mem: c.mem, head: head, live: true, segs: c.segs[:0]}
+	*c = Chain{mem: c.mem, head: head, live: true, buffers: c.buffers[:0]}
 	q.inFlight[head] = c
 	q.flying++
 	return c

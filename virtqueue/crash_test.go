@@ -87,9 +87,9 @@ func (c *crashing) pop() {
 	}
 	want := c.waiting[0]
 	c.waiting = c.waiting[1:]
-	if segs := chain.Writable(); chain.Head() != want || len(segs) != 1 ||
-		segs[0].Addr != c.data[want] || chain.WriteLen() != 8 {
-		c.t.Fatalf("chain %d, %v, want %d", chain.Head(), segs, want)
+	if buffers := chain.Writable(); chain.Head() != want || len(buffers) != 1 ||
+		buffers[0].Addr != c.data[want] || chain.WriteLen() != 8 {
+		c.t.Fatalf("chain %d, %v, want %d", chain.Head(), buffers, want)
 	}
 	c.flying = append(c.flying, want)
 }

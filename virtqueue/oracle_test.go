@@ -30,22 +30,22 @@ func judge(g *vt.Guest, q *Queue, r vt.Rules, head uint16) error {
 	if wantErr != nil {
 		return fmt.Errorf("chain %d is accepted, the oracle rejects it", head)
 	}
-	if err := sameSegments(c, want); err != nil {
+	if err := sameBuffers(c, want); err != nil {
 		return err
 	}
 	return q.Push(head, c.WriteLen())
 }
 
-// sameSegments compares a chain with what the oracle found.
-func sameSegments(c *Chain, want []vt.Segment) error {
+// sameBuffers compares a chain with what the oracle found.
+func sameBuffers(c *Chain, want []vt.Buffer) error {
 	var read, write uint32
-	got := append(append([]Segment(nil), c.Readable()...), c.Writable()...)
+	got := append(append([]Buffer(nil), c.Readable()...), c.Writable()...)
 	if len(got) != len(want) {
-		return fmt.Errorf("segments %v, want %v", got, want)
+		return fmt.Errorf("buffers %v, want %v", got, want)
 	}
 	for i, p := range want {
 		if got[i].Addr != p.Addr || got[i].Len != p.Len || (i >= len(c.Readable())) != p.Write {
-			return fmt.Errorf("segments %v, want %v", got, want)
+			return fmt.Errorf("buffers %v, want %v", got, want)
 		}
 		if p.Write {
 			write += p.Len
@@ -146,7 +146,7 @@ func FuzzRawRings(f *testing.F) {
 			default:
 				for _, s := range append(c.Readable(), c.Writable()...) {
 					if s.Len == 0 || s.Addr >= 0x1000 || s.Addr+uint64(s.Len) > 0x1000 {
-						t.Fatalf("segment %+v is outside guest memory", s)
+						t.Fatalf("buffer %+v is outside guest memory", s)
 					}
 				}
 				p := make([]byte, min(c.WriteLen(), 4096))
@@ -283,7 +283,7 @@ func (m *model) pop() bool {
 		}
 		return false
 	}
-	segments, bad := m.g.Oracle(m.rules, head)
+	buffers, bad := m.g.Oracle(m.rules, head)
 	var ce *ChainError
 	if errors.As(err, &ce) != (bad != nil) || errors.As(err, &re) {
 		m.t.Fatalf("Pop of head %d = %v, the oracle says %v", head, err, bad)
@@ -291,7 +291,7 @@ func (m *model) pop() bool {
 	m.flying = append(m.flying, head)
 	m.limit[head] = 0
 	if bad == nil {
-		if err := sameSegments(c, segments); err != nil || c.Head() != head {
+		if err := sameBuffers(c, buffers); err != nil || c.Head() != head {
 			m.t.Fatalf("chain %d: %v", c.Head(), err)
 		}
 		m.limit[head] = c.WriteLen()

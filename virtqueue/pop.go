@@ -38,7 +38,7 @@ func (q *Queue) pop() (c *Chain, err error) {
 	}
 	c = q.take(head)
 	if err := q.walk(c); err != nil {
-		c.segs, c.readers, c.readLen, c.writeLen = c.segs[:0], 0, 0, 0
+		c.buffers, c.readers, c.readLen, c.writeLen = c.buffers[:0], 0, 0, 0
 		return nil, err
 	}
 	return c, nil
@@ -98,7 +98,7 @@ func (q *Queue) walk(c *Chain) error {
 		if steps++; steps > q.cfg.MaxChain {
 			return &ChainError{c.head, i, ErrTooLong}
 		}
-		if err := q.addSegment(c, d); err != nil {
+		if err := q.addBuffer(c, d); err != nil {
 			return &ChainError{c.head, i, err}
 		}
 		if d.flags&descNext == 0 {
@@ -135,9 +135,9 @@ func (q *Queue) openIndirect(d descriptor, nested bool) ([]byte, error) {
 	return table, q.mem.Read(table, d.addr)
 }
 
-// addSegment checks a buffer and adds it to the chain. An empty one is left out: its address is
+// addBuffer checks a buffer and adds it to the chain. An empty one is left out: its address is
 // never used.
-func (q *Queue) addSegment(c *Chain, d descriptor) error {
+func (q *Queue) addBuffer(c *Chain, d descriptor) error {
 	write := d.flags&descWrite != 0
 	if !write && c.writing {
 		return ErrOrder
@@ -152,7 +152,7 @@ func (q *Queue) addSegment(c *Chain, d descriptor) error {
 	if err := q.mem.Check(d.addr, uint64(d.len)); err != nil {
 		return err
 	}
-	c.segs = append(c.segs, Segment{Addr: d.addr, Len: d.len})
+	c.buffers = append(c.buffers, Buffer{Addr: d.addr, Len: d.len})
 	if write {
 		c.writeLen += d.len
 	} else {

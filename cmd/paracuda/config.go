@@ -85,7 +85,7 @@ func (f *config) top(top map[string]toml.Primitive) error {
 // all takes the entries of a table, by their names.
 func (f *config) all(table map[string]toml.Primitive, take func(string, any) error) error {
 	for _, name := range slices.Sorted(maps.Keys(table)) {
-		e := entry{name, take}
+		e := tomlValue{name, take}
 		if err := f.meta.PrimitiveDecode(table[name], &e); err != nil {
 			return err
 		}
@@ -93,14 +93,14 @@ func (f *config) all(table map[string]toml.Primitive, take func(string, any) err
 	return nil
 }
 
-// entry is a place for a value, which toml says the line of when it is refused.
-type entry struct {
+// tomlValue is a place for a value, which toml says the line of when it is refused.
+type tomlValue struct {
 	name string
 	take func(name string, value any) error
 }
 
 // UnmarshalTOML takes the value.
-func (e *entry) UnmarshalTOML(value any) error { return e.take(e.name, value) }
+func (e *tomlValue) UnmarshalTOML(value any) error { return e.take(e.name, value) }
 
 // option sets one of the command's options.
 func (f *config) option(name string, value any) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// MaxPayload bounds the decompressed size of one entry.
+// MaxPayload bounds the decompressed size of one variant.
 const MaxPayload = 256 << 20
 
 // maxRatioLZ4 is above the best that an LZ4 block can do: each input byte adds
@@ -19,7 +19,7 @@ const MaxPayload = 256 << 20
 const maxRatioLZ4 = 256
 
 // decompress returns stored as it was before it was compressed to it. size is
-// what the entry announces; a different outcome is an error. It is taken from mem.
+// what the variant announces; a different outcome is an error. It is taken from mem.
 func decompress(
 	c Compression, stored []byte, size uint64, mem *budget.Account,
 ) (data []byte, err error) {

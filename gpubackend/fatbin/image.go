@@ -20,9 +20,9 @@ var (
 	// ErrNoBinary means that the image holds no PTX for the device
 	// (CUDA_ERROR_NO_BINARY_FOR_GPU, 209).
 	ErrNoBinary = errors.New("no binary for GPU")
-	// ErrCompression means that an entry is compressed in a way that can't be
+	// ErrCompression means that a variant is compressed in a way that can't be
 	// undone here, or that its compressed bytes are damaged.
-	ErrCompression = errors.New("entry can't be decompressed")
+	ErrCompression = errors.New("variant can't be decompressed")
 )
 
 // First bytes by which images are told apart.
@@ -36,9 +36,9 @@ const (
 
 // An Image is an opened device-code image.
 type Image struct {
-	// Entries are in the order of the container. PTX text and cubins make an
-	// image of one entry.
-	Entries []Entry
+	// Variants are in the order of the container. PTX text and cubins make an
+	// image of one variant.
+	Variants []Variant
 }
 
 // Open opens an image. Bytes after the end that the image itself announces are
@@ -52,7 +52,7 @@ func Open(image []byte) (*Image, error) {
 		case magicContainer:
 			return openContainer(image)
 		case magicELF:
-			return &Image{Entries: []Entry{{Kind: ELF, stored: image}}}, nil
+			return &Image{Variants: []Variant{{Kind: ELF, stored: image}}}, nil
 		case magicWrapper:
 			return nil, fmt.Errorf("open image: wrapper without its container: %w", ErrInvalidImage)
 		case magicOld:
@@ -74,22 +74,22 @@ func openText(image []byte) (*Image, error) {
 	if !utf8.Valid(text) || !bytes.Contains(text, []byte(".version")) {
 		return nil, fmt.Errorf("open image: unknown first bytes: %w", ErrInvalidImage)
 	}
-	return &Image{Entries: []Entry{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
+	return &Image{Variants: []Variant{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
 }
 
-// BestPTX returns the text of the PTX entry for the newest architecture that a
+// BestPTX returns the text of the PTX variant for the newest architecture that a
 // device of architecture arch (90 for compute capability 9.0) can run.
 // The error wraps ErrNoBinary when there is none. mem is as for Payload.
 func (im *Image) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
-	var best *Entry
-	for i := range im.Entries {
-		e := &im.Entries[i]
+	var best *Variant
+	for i := range im.Variants {
+		e := &im.Variants[i]
 		if e.Kind == PTX && e.Arch <= arch && (best == nil || e.Arch > best.Arch) {
 			best = e
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("select PTX for sm_%d among %d entries: %w", arch, len(im.Entries),
+		return nil, fmt.Errorf("select PTX for sm_%d among %d variants: %w", arch, len(im.Variants),
 			ErrNoBinary)
 	}
 	text, err := best.Payload(mem)

@@ -14,7 +14,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// part is an entry to be put into a container.
+// part is a variant to be put into a container.
 type part struct {
 	kind    Kind
 	arch    int
@@ -30,7 +30,7 @@ func container(parts ...part) []byte {
 	le := binary.LittleEndian
 	var body []byte
 	for _, p := range parts {
-		header := max(p.header, entryHeader)
+		header := max(p.header, variantHeader)
 		h := make([]byte, header)
 		padded := (len(p.payload) + 7) &^ 7
 		le.PutUint16(h[0:], uint16(p.kind))
@@ -141,20 +141,20 @@ func TestOpenInvalid(t *testing.T) {
 		return image
 	}
 	tests := map[string][]byte{
-		"empty":              nil,
-		"blank":              []byte(" \n\x00.version"),
-		"text without PTX":   []byte("hello"),
-		"binary":             {0x80, 0x81, 0x82, 0x83, 0x84},
-		"wrapper":            {0xB1, 0x43, 0x62, 0x46, 1, 0, 0, 0},
-		"old container":      {0x01, 0x5A, 0xE5, 0x1E, 1, 0, 0, 0},
-		"archive":            []byte("!<arch>\nfoo"),
-		"cut in the header":  good[:10],
-		"cut in the body":    good[:len(good)-1],
-		"short header":       change(6, 4, 0),
-		"huge body":          change(8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
-		"short entry header": change(16+4, 8, 0),
-		"huge entry header":  change(16+4, 0xff, 0xff, 0xff, 0xff),
-		"huge payload":       change(16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+		"empty":                nil,
+		"blank":                []byte(" \n\x00.version"),
+		"text without PTX":     []byte("hello"),
+		"binary":               {0x80, 0x81, 0x82, 0x83, 0x84},
+		"wrapper":              {0xB1, 0x43, 0x62, 0x46, 1, 0, 0, 0},
+		"old container":        {0x01, 0x5A, 0xE5, 0x1E, 1, 0, 0, 0},
+		"archive":              []byte("!<arch>\nfoo"),
+		"cut in the header":    good[:10],
+		"cut in the body":      good[:len(good)-1],
+		"short header":         change(6, 4, 0),
+		"huge body":            change(8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+		"short variant header": change(16+4, 8, 0),
+		"huge variant header":  change(16+4, 0xff, 0xff, 0xff, 0xff),
+		"huge payload":         change(16+8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
 	}
 	for name, image := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -166,16 +166,16 @@ func TestOpenInvalid(t *testing.T) {
 	}
 }
 
-func TestEntry(t *testing.T) {
+func TestVariant(t *testing.T) {
 	t.Parallel()
 	im, err := Open(container(lz4Part(t, 75, ptxText("sm_75"))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := im.Entries[0]
+	e := im.Variants[0]
 	if e.Kind != PTX || e.Arch != 75 || e.Major != 8 || e.Minor != 4 || e.Compressed != LZ4 ||
 		e.Size != uint64(len(ptxText("sm_75"))) {
-		t.Errorf("entry %+v", e)
+		t.Errorf("variant %+v", e)
 	}
 	if e.Kind.String() != "PTX" || ELF.String() != "ELF" || Kind(0x40).String() != "kind 0x40" {
 		t.Error("names of kinds")
@@ -191,8 +191,8 @@ func FuzzFatbin(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range im.Entries {
-			data, err := im.Entries[i].Payload(nil)
+		for i := range im.Variants {
+			data, err := im.Variants[i].Payload(nil)
 			if err == nil && len(data) > MaxPayload {
 				t.Errorf("payload of %d bytes", len(data))
 			}
@@ -212,8 +212,8 @@ func TestCompiled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(im.Entries) != 2 {
-		t.Fatalf("%d entries, want 2", len(im.Entries))
+	if len(im.Variants) != 2 {
+		t.Fatalf("%d variants, want 2", len(im.Variants))
 	}
 	text, err := im.BestPTX(90, nil)
 	if err != nil || !bytes.Contains(text, []byte(".visible .entry tiny")) {

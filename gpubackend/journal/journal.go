@@ -9,7 +9,7 @@
 // A command is kept for as long as what it made is there. Nobody tells the journal that an object
 // is gone: it looks now and then, so that it is never much longer than needed.
 //
-// What can't be made again by the commands alone is found by Entries, which then says why: an
+// What can't be made again by the commands alone is found by Executed, which then says why: an
 // object that was made from one that is gone by now, one of several that were made together, and
 // one that the journal hasn't heard of. A journal that would be too large drops everything, and
 // says that from then on.
@@ -34,8 +34,8 @@ import (
 // ErrFixed is wrapped by all errors that say why a program's objects can't be made again.
 var ErrFixed = errors.New("its objects can't be made again")
 
-// Entry is a command that was executed.
-type Entry struct {
+// Executed is a command that was executed.
+type Executed struct {
 	Op      uint16
 	Context uint64   // the guest's handle of the context that it needs; 0: none
 	Words   []uint64 // its arguments
@@ -47,17 +47,17 @@ type Entry struct {
 type Key [5]uint64
 
 type kept struct {
-	Entry
+	Executed
 	uses    []uint64 // handles of the objects that it needs
 	key     Key
 	setting bool
 }
 
-// entryBytes is what an entry counts for besides its slices.
-const entryBytes = 256
+// executedBytes is what a command counts for besides its slices.
+const executedBytes = 256
 
 func (k *kept) bytes() uint64 {
-	return entryBytes + 8*uint64(len(k.Words)+len(k.Made)+len(k.uses)) + uint64(len(k.Body))
+	return executedBytes + 8*uint64(len(k.Words)+len(k.Made)+len(k.uses)) + uint64(len(k.Body))
 }
 
 // Journal is the journal of one program.
@@ -82,14 +82,14 @@ func New(limit uint64, memory *budget.Budget, alive func(handle uint64) bool) *J
 }
 
 // Add keeps a command that made objects, which are there by now, from those that it uses.
-func (j *Journal) Add(e Entry, uses []uint64) {
+func (j *Journal) Add(e Executed, uses []uint64) {
 	if len(e.Made) > 0 {
-		j.add(kept{Entry: e, uses: uses})
+		j.add(kept{Executed: e, uses: uses})
 	}
 }
 
 // Set keeps a command that set something of the objects that it uses, until one of them is gone.
-func (j *Journal) Set(key Key, e Entry, uses []uint64) {
+func (j *Journal) Set(key Key, e Executed, uses []uint64) {
 	e.Made = nil
 	for i := range j.list {
 		if k := &j.list[i]; k.setting && k.key == key {
@@ -98,7 +98,7 @@ func (j *Journal) Set(key Key, e Entry, uses []uint64) {
 			break
 		}
 	}
-	j.add(kept{Entry: e, uses: uses, key: key, setting: true})
+	j.add(kept{Executed: e, uses: uses, key: key, setting: true})
 }
 
 func (j *Journal) add(k kept) {
@@ -154,7 +154,7 @@ func (j *Journal) tidy() {
 	j.tidyAt = max(tidyLeast, 2*len(j.list))
 }
 
-// forget counts an entry no more.
+// forget counts a command no more.
 func (j *Journal) forget(k *kept) {
 	j.memory.Give(k.bytes())
 	j.bytes -= k.bytes()
@@ -169,15 +169,15 @@ func (j *Journal) all(handles []uint64) bool {
 	return true
 }
 
-// Entries are the commands that make all objects again, of which there are so many. Each uses only
+// Executed are the commands that make all objects again, of which there are so many. Each uses only
 // what those before it have made.
-func (j *Journal) Entries(objects int) ([]Entry, error) {
+func (j *Journal) Executed(objects int) ([]Executed, error) {
 	if j.refused != nil {
 		return nil, j.refused
 	}
 	j.tidy()
 	made := make(map[uint64]bool, objects)
-	list := make([]Entry, 0, len(j.list))
+	list := make([]Executed, 0, len(j.list))
 	for i := range j.list {
 		k := &j.list[i]
 		if err := k.follows(made, j.alive); err != nil {
@@ -186,7 +186,7 @@ func (j *Journal) Entries(objects int) ([]Entry, error) {
 		for _, h := range k.Made {
 			made[h] = true
 		}
-		list = append(list, k.Entry)
+		list = append(list, k.Executed)
 	}
 	if len(made) != objects {
 		return nil, fmt.Errorf("%w: %d of %d were made in another way", ErrFixed,

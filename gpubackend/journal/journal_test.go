@@ -23,14 +23,14 @@ type program struct {
 	objects object.Table
 	memory  *budget.Budget
 	journal *Journal
-	made    map[uint64]Entry // by the one handle that each made
-	order   []uint64         // handles, by the time that they were made
+	made    map[uint64]Executed // by the one handle that each made
+	order   []uint64            // handles, by the time that they were made
 	kinds   map[uint64]object.Kind
 	settled map[uint64]uint64 // of an object: the setting that was made last
 }
 
 func newProgram(t *testing.T, limit uint64) *program {
-	p := &program{t: t, memory: budget.New(1 << 30), made: map[uint64]Entry{},
+	p := &program{t: t, memory: budget.New(1 << 30), made: map[uint64]Executed{},
 		kinds: map[uint64]object.Kind{}, settled: map[uint64]uint64{}}
 	p.journal = New(limit, p.memory, p.alive)
 	return p
@@ -43,7 +43,7 @@ func (p *program) alive(h uint64) bool {
 
 func (p *program) add(kind object.Kind, parent uint64, body []byte) uint64 {
 	h := p.objects.Add(kind, 1, parent)
-	e := Entry{Op: uint16(kind), Context: parent, Words: []uint64{parent, h},
+	e := Executed{Op: uint16(kind), Context: parent, Words: []uint64{parent, h},
 		Body: body, Made: []uint64{h}}
 	p.kinds[h], p.made[h], p.order = kind, e, append(p.order, h)
 	delete(p.settled, h)
@@ -57,7 +57,7 @@ func (p *program) add(kind object.Kind, parent uint64, body []byte) uint64 {
 
 func (p *program) set(h, value uint64) {
 	p.settled[h] = value
-	p.journal.Set(Key{999, h}, Entry{Op: 999, Words: []uint64{h, value}}, []uint64{h})
+	p.journal.Set(Key{999, h}, Executed{Op: 999, Words: []uint64{h, value}}, []uint64{h})
 }
 
 func (p *program) living() (list []uint64) {
@@ -100,13 +100,13 @@ func TestAgainstProgram(t *testing.T) {
 		for range 600 {
 			p.random(r)
 			if n := len(p.journal.list); n > max(tidyLeast, p.journal.tidyAt) {
-				t.Fatalf("%d entries, it wants to be tidied at %d", n, p.journal.tidyAt)
+				t.Fatalf("%d commands, it wants to be tidied at %d", n, p.journal.tidyAt)
 			}
 			if p.memory.Used() != p.journal.Bytes() {
 				t.Fatalf("%d bytes count, it has %d", p.memory.Used(), p.journal.Bytes())
 			}
 		}
-		list, err := p.journal.Entries(p.objects.Len())
+		list, err := p.journal.Executed(p.objects.Len())
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -134,7 +134,7 @@ func TestAgainstProgram(t *testing.T) {
 }
 
 // restored has a table made again from what was written of a journal and of the first table.
-func (p *program) restored(list []Entry) {
+func (p *program) restored(list []Executed) {
 	p.t.Helper()
 	var b, table bytes.Buffer
 	if err := errors.Join(Save(&b, list), p.objects.Save(&table)); err != nil {
@@ -180,13 +180,13 @@ func TestFixed(t *testing.T) {
 			library := p.add(object.Library, 0, nil)
 			h := p.objects.Add(object.Function, 1, 0)
 			p.kinds[h] = object.Function
-			p.journal.Add(Entry{Op: 291, Made: []uint64{h}}, []uint64{library})
+			p.journal.Add(Executed{Op: 291, Made: []uint64{h}}, []uint64{library})
 			p.objects.Remove(library)
 		}, "command 291"},
 		"one of two": {func(p *program) {
 			a, b := p.objects.Add(object.Stream, 1, 0), p.objects.Add(object.Stream, 1, 0)
 			p.kinds[a], p.kinds[b] = object.Stream, object.Stream
-			p.journal.Add(Entry{Op: 7, Made: []uint64{a, b}}, nil)
+			p.journal.Add(Executed{Op: 7, Made: []uint64{a, b}}, nil)
 			p.objects.Remove(b)
 		}, "along with others"},
 		"two by another way": {func(p *program) {
@@ -206,7 +206,7 @@ func TestFixed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newProgram(t, 1<<20)
 			tt.do(p)
-			_, err := p.journal.Entries(p.objects.Len())
+			_, err := p.journal.Executed(p.objects.Len())
 			switch {
 			case (err == nil) != (tt.want == ""):
 				t.Errorf("%v, want %q", err, tt.want)
@@ -228,12 +228,12 @@ func TestBounded(t *testing.T) {
 			t.Fatalf("%d bytes", p.journal.Bytes())
 		}
 	}
-	if _, err := p.journal.Entries(1); err != nil {
+	if _, err := p.journal.Executed(1); err != nil {
 		t.Fatal(err)
 	}
 	m := p.add(object.Module, c, make([]byte, 10_000))
 	p.objects.Remove(m)
-	if _, err := p.journal.Entries(1); !errors.Is(err, ErrFixed) {
+	if _, err := p.journal.Executed(1); !errors.Is(err, ErrFixed) {
 		t.Errorf("%v", err)
 	}
 	if p.journal.Bytes() != 0 || p.memory.Used() != 0 {
@@ -243,7 +243,7 @@ func TestBounded(t *testing.T) {
 	p = newProgram(t, 1<<20)
 	p.memory.SetLimit(2000)
 	p.add(object.Context, 0, make([]byte, 4000))
-	if _, err := p.journal.Entries(1); !errors.Is(err, ErrFixed) || p.memory.Used() != 0 {
+	if _, err := p.journal.Executed(1); !errors.Is(err, ErrFixed) || p.memory.Used() != 0 {
 		t.Errorf("without host memory: %v, %d bytes count", err, p.memory.Used())
 	}
 }

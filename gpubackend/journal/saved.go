@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// A journal is written as its entries, one behind the other; all numbers are little-endian:
+// A journal is written as its commands, one behind the other; all numbers are little-endian:
 //
 //	32 bytes: command (16 bits), zero (16), how many words (32), how many objects it made (32),
 //	zero (32), bytes of the body (64), context (64)
@@ -26,7 +26,7 @@ const MaxWords = 1 << 16
 var ErrSaved = errors.New("the journal of commands")
 
 // SavedBytes is how much Save writes.
-func SavedBytes(list []Entry) (sum uint64) {
+func SavedBytes(list []Executed) (sum uint64) {
 	for i := range list {
 		e := &list[i]
 		sum += savedHead + 8*uint64(len(e.Words)+len(e.Made)) + uint64(len(e.Body))
@@ -34,8 +34,8 @@ func SavedBytes(list []Entry) (sum uint64) {
 	return sum
 }
 
-// Save writes entries.
-func Save(to io.Writer, list []Entry) error {
+// Save writes commands.
+func Save(to io.Writer, list []Executed) error {
 	w := bufio.NewWriterSize(to, 64<<10)
 	var b []byte
 	for i := range list {
@@ -55,7 +55,7 @@ func Save(to io.Writer, list []Entry) error {
 }
 
 // appendTo writes all but the body.
-func (e *Entry) appendTo(b []byte) []byte {
+func (e *Executed) appendTo(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.Op))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(e.Words)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(e.Made)))
@@ -69,7 +69,7 @@ func (e *Entry) appendTo(b []byte) []byte {
 	return b
 }
 
-// Reader reads a journal, an entry at a time.
+// Reader reads a journal, a command at a time.
 type Reader struct {
 	from io.Reader
 	left uint64 // how much there may still be
@@ -80,9 +80,9 @@ func NewReader(from io.Reader, limit uint64) *Reader {
 	return &Reader{bufio.NewReaderSize(from, 64<<10), limit}
 }
 
-// Next returns the next entry, and io.EOF behind the last. It allocates no more than a small
+// Next returns the next command, and io.EOF behind the last. It allocates no more than a small
 // multiple of what it has read.
-func (r *Reader) Next() (e Entry, err error) {
+func (r *Reader) Next() (e Executed, err error) {
 	var head [savedHead]byte
 	switch _, err := io.ReadFull(r.from, head[:]); {
 	case errors.Is(err, io.EOF):

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func readAll(b []byte, limit uint64) (list []Entry, err error) {
+func readAll(b []byte, limit uint64) (list []Executed, err error) {
 	r := NewReader(bytes.NewReader(b), limit)
 	for {
 		e, err := r.Next()
@@ -26,13 +26,13 @@ func readAll(b []byte, limit uint64) (list []Entry, err error) {
 	}
 }
 
-var some = []Entry{
+var some = []Executed{
 	{Op: 256, Words: []uint64{0}, Made: []uint64{1 << 60}},
 	{Op: 1023, Context: math.MaxUint64},
 	{Op: 280, Context: 7, Words: []uint64{1, 2}, Body: []byte("an image"), Made: []uint64{3, 4}},
 }
 
-func saved(t testing.TB, list []Entry) []byte {
+func saved(t testing.TB, list []Executed) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Save(&b, list); err != nil {
@@ -49,7 +49,7 @@ func TestSaved(t *testing.T) {
 	if _, err := readAll(b, uint64(len(b)-1)); !errors.Is(err, ErrSaved) {
 		t.Errorf("more than there may be: %v", err)
 	}
-	if err := Save(io.Discard, []Entry{{Made: make([]uint64, MaxWords+1)}}); !errors.Is(err,
+	if err := Save(io.Discard, []Executed{{Made: make([]uint64, MaxWords+1)}}); !errors.Is(err,
 		ErrSaved) {
 		t.Errorf("too many objects: %v", err)
 	}
@@ -73,7 +73,7 @@ func TestSaveThatFails(t *testing.T) {
 
 // TestReadAllocatesWhatIsThere and not what a hostile file says.
 func TestReadAllocatesWhatIsThere(t *testing.T) {
-	b := saved(t, []Entry{{Op: 1, Body: []byte("x")}})
+	b := saved(t, []Executed{{Op: 1, Body: []byte("x")}})
 	b[21] = 0xff // 2⁴⁰ bytes and more of a body
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

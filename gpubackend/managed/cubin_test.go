@@ -79,9 +79,9 @@ func compiledCubin(tb testing.TB, file string) []byte {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for i := range opened.Entries {
-		if isCubin(&opened.Entries[i]) {
-			image, err := opened.Entries[i].Payload(nil)
+	for i := range opened.Variants {
+		if isCubin(&opened.Variants[i]) {
+			image, err := opened.Variants[i].Payload(nil)
 			if err != nil {
 				tb.Fatal(err)
 			}

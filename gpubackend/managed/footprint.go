@@ -19,7 +19,7 @@ const MaxFootprint = 1 << 50
 // Footprint is the device memory that the variables of an image take on a GPU of an architecture,
 // in .global and .const space. Which code of a fat binary runs is the driver's choice, so it is the
 // most that any code which can run has. An error says that it can't be known: it wraps
-// ErrUnsupported or an error of package fatbin. Entries in the compression of CUDA 10 and before
+// ErrUnsupported or an error of package fatbin. Variants in the compression of CUDA 10 and before
 // aren't read. What it reads is taken from mem meanwhile.
 func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	opened, err := fatbin.Open(image)
@@ -27,8 +27,8 @@ func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 		return 0, err
 	}
 	most := uint64(0)
-	for i := range opened.Entries {
-		e := &opened.Entries[i]
+	for i := range opened.Variants {
+		e := &opened.Variants[i]
 		measure := variablesOfPTX
 		switch {
 		case e.Compressed == fatbin.Old:
@@ -47,9 +47,9 @@ func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	return most, nil
 }
 
-// measured measures an entry, with what it takes from mem.
+// measured measures a variant, with what it takes from mem.
 func measured(
-	e *fatbin.Entry, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account,
+	e *fatbin.Variant, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account,
 ) (uint64, error) {
 	defer mem.Close()
 	code, err := e.Payload(mem)

@@ -81,8 +81,8 @@ func TestFootprintOfCubin(t *testing.T) {
 func TestFootprintOfFatbin(t *testing.T) {
 	small, large := []byte(footprintHead+".global .u8 a[16];"),
 		[]byte(footprintHead+".global .u8 a[4096];")
-	both := container(entry{fatbin.PTX, 75, small}, entry{fatbin.PTX, 80, large},
-		entry{fatbin.PTX, 120, []byte(footprintHead + ".global .u8 a[9999];")})
+	both := container(variant{fatbin.PTX, 75, small}, variant{fatbin.PTX, 80, large},
+		variant{fatbin.PTX, 120, []byte(footprintHead + ".global .u8 a[9999];")})
 	for arch, want := range map[int]uint64{75: 16, 90: 4096, 70: 0} {
 		if got, err := Footprint(both, arch, nil); got != want || err != nil {
 			t.Errorf("sm_%d: %d bytes, want %d, %v", arch, got, want, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// Find returns the name of a managed variable of an image, if it has any. All entries of a fat
+// Find returns the name of a managed variable of an image, if it has any. All variants of a fat
 // binary are made of one source, so it looks at the smallest cubin, and at the smallest PTX where
 // there is no cubin of a known form. What it reads is taken from mem, for the caller to give back:
 // where that refuses, nothing is found.
@@ -21,7 +21,7 @@ func Find(image []byte, mem *budget.Account) (name string, found bool) {
 	if err != nil {
 		return "", false
 	}
-	if e := smallest(opened.Entries, isCubin); e != nil {
+	if e := smallest(opened.Variants, isCubin); e != nil {
 		code, err := e.Payload(mem)
 		if err == nil {
 			if name, found = findInCubin(code); found || knownForm(code) {
@@ -29,7 +29,7 @@ func Find(image []byte, mem *budget.Account) (name string, found bool) {
 			}
 		}
 	}
-	if e := smallest(opened.Entries, isPTX); e != nil {
+	if e := smallest(opened.Variants, isPTX); e != nil {
 		if code, err := e.Payload(mem); err == nil {
 			return findInPTX(code, mem)
 		}
@@ -37,11 +37,11 @@ func Find(image []byte, mem *budget.Account) (name string, found bool) {
 	return "", false
 }
 
-// smallest returns the smallest entry of a kind that can be decompressed, or nil.
-func smallest(entries []fatbin.Entry, kind func(*fatbin.Entry) bool) *fatbin.Entry {
-	var least *fatbin.Entry
-	for i := range entries {
-		e := &entries[i]
+// smallest returns the smallest variant of a kind that can be decompressed, or nil.
+func smallest(variants []fatbin.Variant, kind func(*fatbin.Variant) bool) *fatbin.Variant {
+	var least *fatbin.Variant
+	for i := range variants {
+		e := &variants[i]
 		if kind(e) && e.Compressed != fatbin.Old && (least == nil || e.Size < least.Size) {
 			least = e
 		}
@@ -49,8 +49,8 @@ func smallest(entries []fatbin.Entry, kind func(*fatbin.Entry) bool) *fatbin.Ent
 	return least
 }
 
-func isCubin(e *fatbin.Entry) bool { return e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF }
-func isPTX(e *fatbin.Entry) bool   { return e.Kind == fatbin.PTX }
+func isCubin(e *fatbin.Variant) bool { return e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF }
+func isPTX(e *fatbin.Variant) bool   { return e.Kind == fatbin.PTX }
 
 // Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0)
 // can run and whose managed variables can be placed, the best first: a cubin, then PTX. There is
@@ -98,9 +98,9 @@ func subset(a, b *Code) bool {
 func openCubin(
 	image *fatbin.Image, arch int, mem *budget.Account,
 ) (c *Code, known bool, err error) {
-	var best *fatbin.Entry
-	for i := range image.Entries {
-		e := &image.Entries[i]
+	var best *fatbin.Variant
+	for i := range image.Variants {
+		e := &image.Variants[i]
 		runs := e.Arch == 0 || e.Arch/10 == arch/10 && e.Arch <= arch
 		if isCubin(e) && runs && (best == nil || e.Arch > best.Arch) {
 			best = e

@@ -53,18 +53,18 @@ func place(tb testing.TB, c *Code, at uint64) []byte {
 	return out
 }
 
-// entry is an entry of a fat binary.
-type entry struct {
+// variant is one of a fat binary.
+type variant struct {
 	kind    fatbin.Kind
 	arch    uint32
 	payload []byte
 }
 
 // container is a fat binary, in the form that package fatbin describes.
-func container(entries ...entry) []byte {
+func container(variants ...variant) []byte {
 	le := binary.LittleEndian
 	var body []byte
-	for _, e := range entries {
+	for _, e := range variants {
 		payload := append(bytes.Clone(e.payload), make([]byte, -len(e.payload)&7)...)
 		h := make([]byte, 64)
 		le.PutUint16(h, uint16(e.kind))
@@ -126,7 +126,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	var cubin, ptx []byte
-	for _, e := range opened.Entries {
+	for _, e := range opened.Variants {
 		payload, err := e.Payload(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -157,19 +157,21 @@ func TestOpen(t *testing.T) {
 		{"older GPU", whole, 80, true, "", fatbin.ErrNoBinary},
 		{"PTX", ptx, 90, true, "PTX", nil},
 		{"cubin", cubin, 90, true, "cubin", nil},
-		{"cubin for another GPU", container(entry{fatbin.ELF, 80, cubin}), 90, true, "",
+		{"cubin for another GPU", container(variant{fatbin.ELF, 80, cubin}), 90, true, "",
 			fatbin.ErrNoBinary},
-		{"the better cubin", container(entry{fatbin.ELF, 80, odd}, entry{fatbin.NewELF, 86, cubin}),
-			89, true, "cubin", nil},
+		{"the better cubin",
+			container(variant{fatbin.ELF, 80, odd}, variant{fatbin.NewELF, 86, cubin}), 89,
+			true, "cubin", nil},
 		{"unknown form", odd, 90, true, "cubin", nil},
 		{"unknown form, with PTX",
-			container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, ptx}), 90, true,
+			container(variant{fatbin.ELF, 90, odd}, variant{fatbin.PTX, 90, ptx}), 90, true,
 			"cubin PTX", nil},
-		{"of other PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, other}), 90,
+		{"of other PTX",
+			container(variant{fatbin.ELF, 90, odd}, variant{fatbin.PTX, 90, other}), 90,
 			true, "PTX", nil},
 		{"unknown relocation", kind, 90, true, "", ErrUnsupported},
 		{"unknown relocation, with PTX",
-			container(entry{fatbin.ELF, 90, kind}, entry{fatbin.PTX, 90, ptx}), 90, true, "PTX",
+			container(variant{fatbin.ELF, 90, kind}, variant{fatbin.PTX, 90, ptx}), 90, true, "PTX",
 			nil},
 		{"plain PTX", plain, 90, false, "", nil},
 		{"no image", []byte("rubbish"), 90, false, "", fatbin.ErrInvalidImage},

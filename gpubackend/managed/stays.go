@@ -22,8 +22,8 @@ func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) 
 	if err != nil {
 		return "", err
 	}
-	for i := range opened.Entries {
-		e := &opened.Entries[i]
+	for i := range opened.Variants {
+		e := &opened.Variants[i]
 		find := variableOfPTX
 		switch {
 		case e.Compressed == fatbin.Old:
@@ -40,9 +40,9 @@ func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) 
 	return "", nil
 }
 
-// staysFor looks at an entry, with what it takes from mem.
+// staysFor looks at a variant, with what it takes from mem.
 func staysFor(
-	e *fatbin.Entry, find func([]byte, *budget.Account) (string, error), mem *budget.Account,
+	e *fatbin.Variant, find func([]byte, *budget.Account) (string, error), mem *budget.Account,
 ) (string, error) {
 	defer mem.Close()
 	code, err := e.Payload(mem)

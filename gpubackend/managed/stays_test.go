@@ -46,7 +46,7 @@ func TestStaysOfCubins(t *testing.T) {
 		}
 	}
 	none, some := []byte(footprintHead), []byte(footprintHead+".global .u8 a[4096];")
-	both := container(entry{fatbin.PTX, 75, none}, entry{fatbin.PTX, 80, some})
+	both := container(variant{fatbin.PTX, 75, none}, variant{fatbin.PTX, 80, some})
 	for arch, want := range map[int]bool{75: false, 90: true} {
 		if why, err := Stays(both, arch, nil); (why != "") != want || err != nil {
 			t.Errorf("sm_%d: %q, %v", arch, why, err)

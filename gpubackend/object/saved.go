@@ -12,14 +12,14 @@ import (
 // A table is saved as all of it that decides about handles, those to come too. Numbers are
 // little-endian:
 //
-//	how many entries there are, and which is the first free one: two of 32 bits
-//	each entry, in 16 bytes: kind (8 bits), generation (24), next free one (32), parent (64)
+//	how many rows there are, and which is the first free one: two of 32 bits
+//	each row, in 16 bytes: kind (8 bits), generation (24), next free one (32), parent (64)
 //
-// Entries are numbered from 1, and 0 is none. A free one has kind 0 and no parent, one that isn't
+// Rows are numbered from 1, and 0 is none. A free one has kind 0 and no parent, one that isn't
 // free has no next one. The device's own handles aren't saved: they mean nothing elsewhere.
 const (
-	savedHead  = 8
-	savedEntry = 16
+	savedHead = 8
+	savedRow  = 16
 
 	// savedDepth is how long a chain of parents may be: removing the first removes all of them.
 	savedDepth = 64
@@ -29,25 +29,25 @@ const (
 var ErrSaved = errors.New("the table of objects")
 
 // SavedBytes is how much Save writes.
-func (t *Table) SavedBytes() uint64 { return savedHead + savedEntry*uint64(len(t.entries)) }
+func (t *Table) SavedBytes() uint64 { return savedHead + savedRow*uint64(len(t.rows)) }
 
 // Save writes the table, unless Restore would refuse it.
 func (t *Table) Save(to io.Writer) error {
-	s := saved{entries: t.entries, free: t.free}
+	s := saved{rows: t.rows, free: t.free}
 	if err := s.check(); err != nil {
 		return err
 	}
 	b := make([]byte, 0, 64<<10)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.entries)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.rows)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(s.free))
-	for i := range s.entries {
-		if cap(b)-len(b) < savedEntry {
+	for i := range s.rows {
+		if cap(b)-len(b) < savedRow {
 			if _, err := to.Write(b); err != nil {
 				return fmt.Errorf("save %w: %w", ErrSaved, err)
 			}
 			b = b[:0]
 		}
-		b = s.entries[i].appendTo(b)
+		b = s.rows[i].appendTo(b)
 	}
 	if _, err := to.Write(b); err != nil {
 		return fmt.Errorf("save %w: %w", ErrSaved, err)
@@ -55,7 +55,7 @@ func (t *Table) Save(to io.Writer) error {
 	return nil
 }
 
-func (e *entry) appendTo(b []byte) []byte {
+func (e *row) appendTo(b []byte) []byte {
 	next := e.nextFree
 	if e.kind != 0 {
 		next = 0 // it is what it was before
@@ -67,8 +67,8 @@ func (e *entry) appendTo(b []byte) []byte {
 
 // saved is a table without the device's own handles.
 type saved struct {
-	entries []entry
-	free    int32
+	rows []row
+	free int32
 }
 
 // read reads what Save wrote. It allocates no more than a small multiple of what it has read.
@@ -80,22 +80,22 @@ func (s *saved) read(from io.Reader) error {
 	n := binary.LittleEndian.Uint32(head[:])
 	free := binary.LittleEndian.Uint32(head[4:])
 	if n > maxObjects || free > n {
-		return wrong("has %d entries, and %d is free", n, free)
+		return wrong("has %d rows, and %d is free", n, free)
 	}
 	s.free = int32(free)
-	block := make([]byte, 4096*savedEntry)
+	block := make([]byte, 4096*savedRow)
 	for left := int(n); left > 0; {
-		b := block[:min(left*savedEntry, len(block))]
+		b := block[:min(left*savedRow, len(block))]
 		if _, err := io.ReadFull(from, b); err != nil {
 			return fmt.Errorf("read %w: %w", ErrSaved, err)
 		}
-		for ; len(b) > 0; b, left = b[savedEntry:], left-1 {
+		for ; len(b) > 0; b, left = b[savedRow:], left-1 {
 			word, next := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 			if next > n || next != 0 && Kind(word) != 0 {
-				return wrong("has %d entries, and behind one of kind %d, %d is free",
+				return wrong("has %d rows, and behind one of kind %d, %d is free",
 					n, Kind(word), next)
 			}
-			s.entries = append(s.entries, entry{
+			s.rows = append(s.rows, row{
 				kind: Kind(word), generation: word >> 8, nextFree: int32(next),
 				parent: binary.LittleEndian.Uint64(b[8:]),
 			})
@@ -107,42 +107,42 @@ func (s *saved) read(from io.Reader) error {
 // check says what is wrong with a table.
 func (s *saved) check() error {
 	var free int
-	for i := range s.entries {
-		e := &s.entries[i]
+	for i := range s.rows {
+		e := &s.rows[i]
 		switch {
 		case e.kind >= kinds:
 			return wrong("has an object of the unknown kind %d", e.kind)
 		case e.kind == 0 && e.parent != 0:
-			return wrong("has a free entry, %d, with a parent", i+1)
+			return wrong("has a free row, %d, with a parent", i+1)
 		case e.kind == 0:
 			free++
 		case s.depth(e) > savedDepth:
 			return wrong("has objects in one another, more than %d deep", savedDepth)
 		}
 	}
-	for next := s.free; next != 0; next = s.entries[next-1].nextFree {
-		if free--; free < 0 || s.entries[next-1].kind != 0 {
-			return wrong("has a list of free entries that has others in it, or is a ring")
+	for next := s.free; next != 0; next = s.rows[next-1].nextFree {
+		if free--; free < 0 || s.rows[next-1].kind != 0 {
+			return wrong("has a list of free rows that has others in it, or is a ring")
 		}
 	}
 	if free > 0 {
-		return wrong("has %d free entries that aren't in the list", free)
+		return wrong("has %d free rows that aren't in the list", free)
 	}
 	return nil
 }
 
 // depth is how many parents an object has, counted no further than needed.
-func (s *saved) depth(e *entry) (depth int) {
+func (s *saved) depth(e *row) (depth int) {
 	for ; e != nil && e.parent != 0 && depth <= savedDepth; depth++ {
-		e = (&Table{entries: s.entries}).find(e.parent)
+		e = (&Table{rows: s.rows}).find(e.parent)
 	}
 	return depth
 }
 
 // weight is what all objects count for.
 func (s *saved) weight() (bytes uint64) {
-	for i := range s.entries {
-		bytes += weight[s.entries[i].kind] // a free one weighs nothing
+	for i := range s.rows {
+		bytes += weight[s.rows[i].kind] // a free one weighs nothing
 	}
 	return bytes
 }
@@ -161,7 +161,7 @@ type Restoring struct {
 // Restore begins to make t, which is empty, the table that was saved. For each object that is made
 // again, call Next, and then whatever calls t.Add.
 func Restore(t *Table, from io.Reader) (*Restoring, error) {
-	if len(t.entries) > 0 {
+	if len(t.rows) > 0 {
 		return nil, fmt.Errorf("restore %w: there is one already", ErrSaved)
 	}
 	r := &Restoring{table: t}
@@ -174,9 +174,9 @@ func Restore(t *Table, from io.Reader) (*Restoring, error) {
 	if !t.Memory.Room(r.saved.weight()) {
 		return nil, wrong("has more objects than there is host memory for (--set host-memory)")
 	}
-	t.entries = make([]entry, len(r.saved.entries))
-	for i := range t.entries {
-		t.entries[i].generation = r.saved.entries[i].generation
+	t.rows = make([]row, len(r.saved.rows))
+	for i := range t.rows {
+		t.rows[i].generation = r.saved.rows[i].generation
 	}
 	return r, nil
 }
@@ -184,7 +184,7 @@ func Restore(t *Table, from io.Reader) (*Restoring, error) {
 // Next says which handles the next objects get that are added, in this order. Each must have been
 // saved, and is given out once. Handles that were announced before and weren't used are forgotten.
 func (r *Restoring) Next(handles ...uint64) error {
-	t, before := r.table, Table{entries: r.saved.entries}
+	t, before := r.table, Table{rows: r.saved.rows}
 	t.free = 0
 	for k := len(handles) - 1; k >= 0; k-- {
 		h := handles[k]
@@ -192,31 +192,31 @@ func (r *Restoring) Next(handles ...uint64) error {
 			return wrong("has no object %#x", h)
 		}
 		i := int(h&indexMask) - 1
-		if e := &t.entries[i]; e.kind != 0 || e.parent == announced {
+		if e := &t.rows[i]; e.kind != 0 || e.parent == announced {
 			return wrong("has object %#x once, not twice", h)
 		}
-		t.entries[i].parent = announced
-		t.entries[i].nextFree = t.free
+		t.rows[i].parent = announced
+		t.rows[i].nextFree = t.free
 		t.free = int32(i + 1)
 	}
 	for _, h := range handles {
-		t.entries[h&indexMask-1].parent = 0
+		t.rows[h&indexMask-1].parent = 0
 	}
 	return nil
 }
 
-// announced marks entries while Next looks for one that is named twice.
+// announced marks rows while Next looks for one that is named twice.
 const announced = ^uint64(0)
 
 // Done compares the table with what was saved: the same objects, no more and no fewer, of the same
 // kinds, with the same parents. From then on it gives out the handles that the saved one would.
 func (r *Restoring) Done() error {
 	t := r.table
-	if len(t.entries) > len(r.saved.entries) {
-		return wrong("has got %d objects too many", len(t.entries)-len(r.saved.entries))
+	if len(t.rows) > len(r.saved.rows) {
+		return wrong("has got %d objects too many", len(t.rows)-len(r.saved.rows))
 	}
-	for i := range t.entries {
-		is, was := &t.entries[i], &r.saved.entries[i]
+	for i := range t.rows {
+		is, was := &t.rows[i], &r.saved.rows[i]
 		h := handle(i, was.generation)
 		switch {
 		case is.generation != was.generation || is.kind == 0 && was.kind != 0:
@@ -227,8 +227,8 @@ func (r *Restoring) Done() error {
 			return wrong("has object %#x in %#x, it was in %#x", h, is.parent, was.parent)
 		}
 	}
-	for i := range t.entries {
-		t.entries[i].nextFree = r.saved.entries[i].nextFree
+	for i := range t.rows {
+		t.rows[i].nextFree = r.saved.rows[i].nextFree
 	}
 	t.free = r.saved.free
 	return nil

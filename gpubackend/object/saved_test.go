@@ -118,7 +118,7 @@ func TestSavedTableGoesOn(t *testing.T) {
 	}
 }
 
-// some is a saved table with three objects and one free entry, and its handles.
+// some is a saved table with three objects and one free row, and its handles.
 func some(t *testing.T) (b []byte, context, stream, event, gone uint64) {
 	t.Helper()
 	var table Table
@@ -247,9 +247,9 @@ func TestDeepTableIsNotSaved(t *testing.T) {
 // TestBadTables: what is no table is refused before anything is made.
 func TestBadTables(t *testing.T) {
 	good, context, _, _, _ := some(t)
-	at := func(entry, offset int, value ...byte) func([]byte) []byte {
+	at := func(row, offset int, value ...byte) func([]byte) []byte {
 		return func(b []byte) []byte {
-			copy(b[savedHead+savedEntry*(entry-1)+offset:], value)
+			copy(b[savedHead+savedRow*(row-1)+offset:], value)
 			return b
 		}
 	}
@@ -257,7 +257,7 @@ func TestBadTables(t *testing.T) {
 	for name, change := range map[string]func([]byte) []byte{
 		"empty":                 func([]byte) []byte { return nil },
 		"cut":                   func(b []byte) []byte { return b[:len(b)-1] },
-		"too many entries":      func(b []byte) []byte { b[3] = 1; return b },
+		"too many rows":         func(b []byte) []byte { b[3] = 1; return b },
 		"more than there are":   func(b []byte) []byte { b[0]++; return b },
 		"free behind the end":   func(b []byte) []byte { b[4] = 5; return b },
 		"free is an object":     func(b []byte) []byte { b[4] = 1; return b },
@@ -273,7 +273,7 @@ func TestBadTables(t *testing.T) {
 	} {
 		var table Table
 		_, err := Restore(&table, bytes.NewReader(change(bytes.Clone(good))))
-		if !errors.Is(err, ErrSaved) || len(table.entries) > 0 {
+		if !errors.Is(err, ErrSaved) || len(table.rows) > 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -296,8 +296,8 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for i := range r.saved.entries {
-			e := &r.saved.entries[i]
+		for i := range r.saved.rows {
+			e := &r.saved.rows[i]
 			if e.kind == 0 {
 				continue
 			}

@@ -53,7 +53,7 @@ const (
 	maxObjects      = indexMask
 )
 
-type entry struct {
+type row struct {
 	kind       Kind
 	generation uint32
 	native     uint64
@@ -66,13 +66,13 @@ type Table struct {
 	// Memory is the host's memory that objects count for; nil: as much as they need.
 	Memory *budget.Budget
 
-	entries []entry
-	free    int32 // index+1 of the first free entry
-	live    int
-	count   [kinds]int // live ones of each kind
+	rows  []row
+	free  int32 // index+1 of the first free row
+	live  int
+	count [kinds]int // live ones of each kind
 }
 
-// weight is what an object counts for, in bytes: its entry, what the worker knows of it, and what
+// weight is what an object counts for, in bytes: its row, what the worker knows of it, and what
 // the device keeps for it, which of NVIDIA's driver is a guess.
 var weight = [kinds]uint64{
 	Context: 1 << 20, Stream: 16 << 10, Event: 1 << 10, Module: 16 << 10, Function: 1 << 10,
@@ -92,15 +92,15 @@ func (t *Table) Room(kind Kind) bool { return t.live < maxObjects && t.Memory.Ro
 func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
 	i := int(t.free) - 1
 	if i < 0 {
-		if len(t.entries) == maxObjects {
+		if len(t.rows) == maxObjects {
 			return 0
 		}
-		t.entries = append(t.entries, entry{generation: 1})
-		i = len(t.entries) - 1
+		t.rows = append(t.rows, row{generation: 1})
+		i = len(t.rows) - 1
 	} else {
-		t.free = t.entries[i].nextFree
+		t.free = t.rows[i].nextFree
 	}
-	e := &t.entries[i]
+	e := &t.rows[i]
 	e.kind, e.native, e.parent = kind, native, parent
 	t.live++
 	t.count[kind]++
@@ -112,13 +112,13 @@ func handle(i int, generation uint32) uint64 {
 	return tag | uint64(generation)<<generationShift | uint64(i+1)
 }
 
-// find returns the entry of h, or nil.
-func (t *Table) find(h uint64) *entry {
+// find returns the row of h, or nil.
+func (t *Table) find(h uint64) *row {
 	i := int(h&indexMask) - 1
-	if i < 0 || i >= len(t.entries) {
+	if i < 0 || i >= len(t.rows) {
 		return nil
 	}
-	e := &t.entries[i]
+	e := &t.rows[i]
 	if e.kind == 0 || handle(i, e.generation) != h {
 		return nil
 	}
@@ -137,8 +137,8 @@ func (t *Table) Lookup(kind Kind, h uint64) (native uint64, ok bool) {
 // Existing returns the handle of an object of that kind with the given native handle, or 0.
 // It looks at every object: for calls that are rare.
 func (t *Table) Existing(kind Kind, native uint64) uint64 {
-	for i := range t.entries {
-		if e := &t.entries[i]; e.kind == kind && e.native == native {
+	for i := range t.rows {
+		if e := &t.rows[i]; e.kind == kind && e.native == native {
 			return handle(i, e.generation)
 		}
 	}
@@ -169,18 +169,18 @@ func (t *Table) Remove(h uint64) {
 
 // RemoveChildren forgets what dies with parent, but not parent.
 func (t *Table) RemoveChildren(parent uint64) {
-	for i := range t.entries {
-		if e := &t.entries[i]; e.kind != 0 && e.parent == parent && parent != 0 {
+	for i := range t.rows {
+		if e := &t.rows[i]; e.kind != 0 && e.parent == parent && parent != 0 {
 			t.Remove(handle(i, e.generation))
 		}
 	}
 }
 
 func (t *Table) release(i int) {
-	e := &t.entries[i]
+	e := &t.rows[i]
 	t.count[e.kind]--
 	t.Memory.Give(weight[e.kind])
-	*e = entry{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
+	*e = row{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
 	t.free = int32(i + 1)
 	t.live--
 }
@@ -207,8 +207,8 @@ func (t *Table) Count(kind Kind) int { return t.count[kind] }
 // objects, and adds none.
 func (t *Table) All(kind Kind) iter.Seq2[uint64, uint64] {
 	return func(yield func(uint64, uint64) bool) {
-		for i, left := 0, t.count[kind]; i < len(t.entries) && left > 0; i++ {
-			e := &t.entries[i]
+		for i, left := 0, t.count[kind]; i < len(t.rows) && left > 0; i++ {
+			e := &t.rows[i]
 			if e.kind != kind {
 				continue
 			}

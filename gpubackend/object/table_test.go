@@ -9,7 +9,7 @@ import (
 
 // slowTable is a table as one would write it without a thought for speed.
 type slowTable struct {
-	handles map[uint64]entry
+	handles map[uint64]row
 	order   []uint64
 }
 
@@ -32,7 +32,7 @@ func (s *slowTable) remove(h uint64) {
 func TestAgainstOracle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var table Table
-	slow := slowTable{handles: map[uint64]entry{}}
+	slow := slowTable{handles: map[uint64]row{}}
 	for step := range 20000 {
 		if len(slow.order) == 0 || r.IntN(3) > 0 {
 			kind, parent := Kind(1+r.IntN(7)), uint64(0)
@@ -43,7 +43,7 @@ func TestAgainstOracle(t *testing.T) {
 			if _, twice := slow.handles[h]; h <= 2 || twice {
 				t.Fatalf("step %d: handle %#x", step, h)
 			}
-			slow.handles[h] = entry{kind: kind, native: uint64(step), parent: parent}
+			slow.handles[h] = row{kind: kind, native: uint64(step), parent: parent}
 			slow.order = append(slow.order, h)
 		} else {
 			h := slow.order[r.IntN(len(slow.order))]

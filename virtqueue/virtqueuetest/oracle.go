@@ -7,8 +7,8 @@ import "errors"
 // ErrMalformed is what the oracle says of a chain that a device must reject.
 var ErrMalformed = errors.New("malformed chain")
 
-// Segment is a buffer of a chain as the oracle sees it.
-type Segment struct {
+// Buffer is one of a chain as the oracle sees it.
+type Buffer struct {
 	Addr  uint64
 	Len   uint32
 	Write bool
@@ -23,7 +23,7 @@ type Rules struct {
 }
 
 // Oracle walks a chain slowly: it lists every descriptor first, and judges the list afterwards.
-func (g *Guest) Oracle(r Rules, head uint16) ([]Segment, error) {
+func (g *Guest) Oracle(r Rules, head uint16) ([]Buffer, error) {
 	list, err := g.list(r, head)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (g *Guest) Oracle(r Rules, head uint16) ([]Segment, error) {
 	if len(list) > r.MaxChain {
 		return nil, ErrMalformed
 	}
-	var segments []Segment
+	var buffers []Buffer
 	var total uint64
 	for i, d := range list {
 		write := d.Flags&Write != 0
@@ -45,12 +45,12 @@ func (g *Guest) Oracle(r Rules, head uint16) ([]Segment, error) {
 			return nil, ErrMalformed
 		}
 		total += uint64(d.Len)
-		segments = append(segments, Segment{d.Addr, d.Len, write})
+		buffers = append(buffers, Buffer{d.Addr, d.Len, write})
 	}
 	if total >= 1<<32 {
 		return nil, ErrMalformed
 	}
-	return segments, nil
+	return buffers, nil
 }
 
 // list returns the descriptors of a chain, and stops one past the limit.

@@ -35,20 +35,22 @@ func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found
 	if err != nil {
 		return unknown
 	}
-	cubins := func(e *fatbin.Entry) bool {
+	cubins := func(e *fatbin.Variant) bool {
 		return (e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF) &&
-			(len(im.Entries) == 1 || runs(e.Arch/10))
+			(len(im.Variants) == 1 || runs(e.Arch/10))
 	}
-	wanted := func(e *fatbin.Entry) bool { return e.Kind != fatbin.ELF && e.Kind != fatbin.NewELF }
-	for i := range im.Entries {
-		if cubins(&im.Entries[i]) {
+	wanted := func(e *fatbin.Variant) bool {
+		return e.Kind != fatbin.ELF && e.Kind != fatbin.NewELF
+	}
+	for i := range im.Variants {
+		if cubins(&im.Variants[i]) {
 			wanted = cubins
 			break
 		}
 	}
 	left := uint64(maxSearched)
-	for i := range im.Entries {
-		e := &im.Entries[i]
+	for i := range im.Variants {
+		e := &im.Variants[i]
 		if !wanted(e) {
 			continue
 		}
@@ -61,7 +63,7 @@ func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found
 	return found
 }
 
-func printsOf(e *fatbin.Entry, memory *budget.Account) Kinds {
+func printsOf(e *fatbin.Variant, memory *budget.Account) Kinds {
 	defer memory.Close()
 	switch e.Kind {
 	case fatbin.PTX, fatbin.ELF, fatbin.NewELF:

@@ -27,7 +27,7 @@ type used struct {
 	input     []byte
 }
 
-// Taker executes commands and makes entries of a journal of them.
+// Taker executes commands and makes commands of a journal of them.
 type Taker struct {
 	buffers *call.Buffers
 	used    []used
@@ -40,7 +40,7 @@ func New(b *call.Buffers) *Taker { return &Taker{buffers: b} }
 // possible; of a command that failed there is nothing to say.
 func (t *Taker) Run(
 	c *call.Call, run func(*call.Call) gpubackend.Result,
-) (e journal.Entry, result gpubackend.Result, err error) {
+) (e journal.Executed, result gpubackend.Result, err error) {
 	t.buffers.Used = func(r call.Reference, input []byte) {
 		t.used = append(t.used, used{r, input})
 	}
@@ -51,18 +51,18 @@ func (t *Taker) Run(
 	if result != gpubackend.Success {
 		return e, result, nil
 	}
-	e = journal.Entry{Op: uint16(c.Op), Context: c.Context, Words: slices.Clone(c.Words())}
+	e = journal.Executed{Op: uint16(c.Op), Context: c.Context, Words: slices.Clone(c.Words())}
 	done := make([]bool, len(e.Words))
 	for _, u := range list {
 		if err := put(&e, done, u); err != nil {
-			return journal.Entry{}, result, err
+			return journal.Executed{}, result, err
 		}
 	}
 	return e, result, nil
 }
 
 // put replaces the words that refer to a buffer.
-func put(e *journal.Entry, done []bool, u used) error {
+func put(e *journal.Executed, done []bool, u used) error {
 	for i := 0; i+1 < len(e.Words); i++ {
 		if done[i] || done[i+1] || call.ReferenceOf(e.Words[i], e.Words[i+1]) != u.reference {
 			continue
@@ -83,8 +83,8 @@ func put(e *journal.Entry, done []bool, u used) error {
 	return fmt.Errorf("command %d has a buffer that its words don't name", e.Op)
 }
 
-// Image is that of an entry which loads one; false: it doesn't.
-func Image(e *journal.Entry) (image []byte, ok bool) {
+// Image is that of a command which loads one; false: it doesn't.
+func Image(e *journal.Executed) (image []byte, ok bool) {
 	op := gpubackend.Op(e.Op)
 	if op != gpubackend.OpModuleLoadData && op != gpubackend.OpLibraryLoadData ||
 		len(e.Words) < 2 || e.Words[0]>>valueBits != wire.BufferInline {
@@ -97,11 +97,11 @@ func Image(e *journal.Entry) (image []byte, ok bool) {
 	return e.Body[at : at+size], true
 }
 
-// ErrCommand is wrapped by all errors that say what is wrong with an entry.
+// ErrCommand is wrapped by all errors that say what is wrong with a command of a journal.
 var ErrCommand = errors.New("the journal has a command that can't be executed")
 
-// Command makes a command of an entry, to be executed as any of the guest's, which wrote it.
-func Command(e *journal.Entry, c *arena.Command) error {
+// Command makes one of a journal a command that is executed as any of the guest's, which wrote it.
+func Command(e *journal.Executed, c *arena.Command) error {
 	if len(e.Words) > len(c.Words) {
 		return fmt.Errorf("%w: %d has %d words", ErrCommand, e.Op, len(e.Words))
 	}

@@ -122,7 +122,7 @@ func TestNotTaken(t *testing.T) {
 		t.Errorf("a buffer that isn't in its words: %v, %v", result, err)
 	}
 	var command arena.Command
-	long := journal.Entry{Words: make([]uint64, len(command.Words)+1)}
+	long := journal.Executed{Words: make([]uint64, len(command.Words)+1)}
 	if err := Command(&long, &command); !errors.Is(err, ErrCommand) {
 		t.Errorf("too many words: %v", err)
 	}

@@ -134,9 +134,9 @@ func (h *History) refuse(c *call.Call, run func(*call.Call) gpubackend.Result) g
 	return result
 }
 
-// Entries are the commands that make all objects again but so many, which others make.
-func (h *History) Entries(others int) ([]journal.Entry, error) {
-	return h.journal.Entries(h.Objects.Len() - others)
+// Executed are the commands that make all objects again but so many, which others make.
+func (h *History) Executed(others int) ([]journal.Executed, error) {
+	return h.journal.Executed(h.Objects.Len() - others)
 }
 
 // Refused says why the objects can't be made again, if that is known already.

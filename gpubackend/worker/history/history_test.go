@@ -88,7 +88,7 @@ func TestHistory(t *testing.T) {
 	r.do(gpubackend.OpStreamQuery, b, s) // is none that is kept
 	r.objects.Remove(gone)
 	r.objects.Remove(a) // what was made with it current stays
-	list, err := r.Entries(0)
+	list, err := r.Executed(0)
 	if err != nil || len(list) != 3 {
 		t.Fatalf("%d commands, %v", len(list), err)
 	}
@@ -113,7 +113,7 @@ func TestHistory(t *testing.T) {
 	if err := other.Replay(list, other.run, fails, fails); !errors.Is(err, no) {
 		t.Errorf("%v", err)
 	}
-	strange := []journal.Entry{{Op: uint16(gpubackend.OpLaunchKernel)}}
+	strange := []journal.Executed{{Op: uint16(gpubackend.OpLaunchKernel)}}
 	if err := other.Replay(strange, other.run, fails, fails); !errors.Is(err, again.ErrCommand) {
 		t.Errorf("%v", err)
 	}
@@ -143,7 +143,7 @@ func TestRefused(t *testing.T) {
 			t.Fatal(r.Refused())
 		}
 		do(r, x)
-		_, err := r.Entries(0)
+		_, err := r.Executed(0)
 		if err == nil || !strings.Contains(err.Error(), text) || r.Refused() == nil ||
 			r.Memory.Used() != 0 {
 			t.Errorf("%s: %v, %d bytes", text, err, r.Memory.Used())

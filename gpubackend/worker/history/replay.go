@@ -12,16 +12,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// Replay executes entries again, each as run does it. before is told what one is about to make, and
-// after what it has made.
+// Replay executes commands again, each as run does it. before is told what one is about to make,
+// and after what it has made.
 func (h *History) Replay(
-	entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+	executed []journal.Executed, run func(*call.Call) gpubackend.Result,
 	before, after func(made []uint64) error,
 ) error {
 	var command arena.Command
 	c := call.New(h.Buffers)
-	for i := range entries {
-		e := &entries[i]
+	for i := range executed {
+		e := &executed[i]
 		if !kept(gpubackend.Op(e.Op)) {
 			return fmt.Errorf("%w: %s is none that is kept", again.ErrCommand,
 				gpubackend.Op(e.Op).Name())

@@ -75,7 +75,7 @@ func (s *Saving) remake(r *record.Reader, x *saved.State) error {
 	if err != nil {
 		return err
 	}
-	entries, err := readJournal(r)
+	executed, err := readJournal(r)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Saving) remake(r *record.Reader, x *saved.State) error {
 	if err != nil {
 		return err
 	}
-	if err := s.replay(entries, objects, x); err != nil {
+	if err := s.replay(executed, objects, x); err != nil {
 		return err
 	}
 	if err := s.retake(x); err != nil {
@@ -106,10 +106,10 @@ func (s *Saving) remake(r *record.Reader, x *saved.State) error {
 
 // replay executes the commands that made objects.
 func (s *Saving) replay(
-	entries []journal.Entry, objects *object.Restoring, x *saved.State,
+	executed []journal.Executed, objects *object.Restoring, x *saved.State,
 ) error {
 	codes, places := codesOf(x.Codes), placesOf(x)
-	return s.History.Replay(entries, s.Run, func(made []uint64) error {
+	return s.History.Replay(executed, s.Run, func(made []uint64) error {
 		if err := objects.Next(made...); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (s *Saving) remakeRooms(objects *object.Restoring, x *saved.State) error {
 		&graphs.Restoring{Buffers: s.Buffers, Next: next, Current: current})
 }
 
-func readJournal(r *record.Reader) (list []journal.Entry, err error) {
+func readJournal(r *record.Reader) (list []journal.Executed, err error) {
 	n, err := savedvm.Next(r, savedvm.JournalName, savedvm.MaxJournal)
 	if err != nil {
 		return nil, err

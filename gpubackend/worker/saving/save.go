@@ -29,7 +29,7 @@ func (s *Saving) Save(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	list, err := s.entries()
+	list, err := s.executed()
 	if err != nil {
 		return err
 	}

@@ -91,8 +91,8 @@ type HostFuncs interface {
 // History has the commands that made the objects.
 type History interface {
 	Refused() error
-	Entries(others int) ([]journal.Entry, error)
-	Replay(entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+	Executed(others int) ([]journal.Executed, error)
+	Replay(executed []journal.Executed, run func(*call.Call) gpubackend.Result,
 		before, after func(made []uint64) error) error
 }
 

@@ -49,7 +49,7 @@ func TestRoundTrip(t *testing.T) {
 		"graphs":      {to.graphs.s, from.graphs.s},
 		"textures":    {to.textures.s, from.textures.s},
 		"pinned":      {to.hostMemory.s.Ranges, from.hostMemory.s.Ranges},
-		"commands":    {to.history.entries, from.history.entries},
+		"commands":    {to.history.executed, from.history.executed},
 		"memory":      {to.device.memory, []byte("bytes")},
 		"open":        {to.hello.open, true},
 	} {
@@ -86,9 +86,9 @@ func TestUnsavable(t *testing.T) {
 		"graph":        {func(w *world) { w.graphs.err = some }, "some reason"},
 		"texture":      {func(w *world) { w.textures.err = some }, "some reason"},
 		"code": {func(w *world) {
-			w.history.entries[1] = journal.Entry{Op: uint16(gpubackend.OpModuleLoadData),
+			w.history.executed[1] = journal.Executed{Op: uint16(gpubackend.OpModuleLoadData),
 				Words: []uint64{uint64(wire.BufferInline)<<56 | wire.CommandSize, 3},
-				Body:  []byte("bad"), Made: w.history.entries[1].Made}
+				Body:  []byte("bad"), Made: w.history.executed[1].Made}
 		}, "bad code"},
 	} {
 		w := newProgram(t)

@@ -53,7 +53,7 @@ func (s *Saving) Unsavable() error {
 	if _, err := s.Textures.Save(); err != nil {
 		return err
 	}
-	list, err := s.entries()
+	list, err := s.executed()
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Saving) Unsavable() error {
 }
 
 // code says which code can't be made again.
-func (s *Saving) code(list []journal.Entry) error {
+func (s *Saving) code(list []journal.Executed) error {
 	for i := range list {
 		image, ok := again.Image(&list[i])
 		if !ok {
@@ -97,9 +97,9 @@ func (s *Saving) underWay() error {
 	return nil
 }
 
-// entries are the commands that make the objects again which no room makes.
-func (s *Saving) entries() ([]journal.Entry, error) {
-	return s.History.Entries(s.Objects.Count(object.Pool) + s.Graphs.Saves())
+// executed are the commands that make the objects again which no room makes.
+func (s *Saving) executed() ([]journal.Executed, error) {
+	return s.History.Executed(s.Objects.Count(object.Pool) + s.Graphs.Saves())
 }
 
 // fixedObjects are the kinds of objects that no record holds.

@@ -111,9 +111,9 @@ type (
 		waits bool
 	}
 	fakeHistory struct {
-		entries []journal.Entry
-		others  int
-		refused error
+		executed []journal.Executed
+		others   int
+		refused  error
 	}
 	fakePools struct {
 		s      pools.Saved
@@ -193,17 +193,17 @@ func (m *fakeDeviceMemory) Fill(list []gpubackend.Piece, from io.Reader) error {
 	return errors.Join(err, m.d.do("fill").Err())
 }
 
-func (h *fakeHistory) Entries(others int) ([]journal.Entry, error) {
+func (h *fakeHistory) Executed(others int) ([]journal.Executed, error) {
 	h.others = others
-	return h.entries, nil
+	return h.executed, nil
 }
 
 func (h *fakeHistory) Replay(
-	entries []journal.Entry, run func(*call.Call) gpubackend.Result,
+	executed []journal.Executed, run func(*call.Call) gpubackend.Result,
 	before, after func(made []uint64) error,
 ) error {
-	h.entries = entries
-	for _, e := range entries {
+	h.executed = executed
+	for _, e := range executed {
 		if err := before(e.Made); err != nil {
 			return err
 		}
@@ -312,8 +312,9 @@ func newProgram(t *testing.T) *world {
 		c.Start(&arena.Command{})
 		c.Context = uint64(kind)
 		w.make(&c)
-		w.history.entries = append(w.history.entries,
-			journal.Entry{Op: uint16(kind), Made: []uint64{w.objects.Existing(kind, uint64(kind))}})
+		w.history.executed = append(w.history.executed,
+			journal.Executed{Op: uint16(kind),
+				Made: []uint64{w.objects.Existing(kind, uint64(kind))}})
 	}
 	const context = gpubackend.Context(object.Context)
 	w.device = device{

@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// Kind says what an entry's payload is.
+// Kind says what a variant's payload is.
 type Kind uint16
 
-// Kinds of entries. Other values occur (NVVM, LTO) and are kept as they are.
+// Kinds of variants. Other values occur (NVVM, LTO) and are kept as they are.
 const (
 	PTX    Kind = 1
 	ELF    Kind = 2
@@ -30,7 +30,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %#x", uint16(k))
 }
 
-// Compression says how an entry's payload is stored.
+// Compression says how a variant's payload is stored.
 type Compression uint8
 
 // Ways of storing a payload.
@@ -42,7 +42,7 @@ const (
 	Old
 )
 
-// Flags of an entry header that matter here.
+// Flags of a variant header that matter here.
 const (
 	flagOld  = 0x1000
 	flagLZ4  = 0x2000
@@ -50,14 +50,14 @@ const (
 )
 
 const (
-	containerHeader = 16
-	entryHeader     = 64
-	maxEntryHeader  = 4096
-	maxEntries      = 4096
+	containerHeader  = 16
+	variantHeader    = 64
+	maxVariantHeader = 4096
+	maxVariants      = 4096
 )
 
-// An Entry is one piece of device code in a container.
-type Entry struct {
+// A Variant is one piece of device code in a container.
+type Variant struct {
 	Kind Kind
 	// Arch is the architecture number, 90 for compute capability 9.0.
 	Arch int
@@ -75,10 +75,10 @@ type Entry struct {
 // Payload returns the decompressed payload. PTX is cut at its terminating NUL.
 // The result may alias the image and must not be modified; otherwise it is taken
 // from mem, for the caller to give back.
-func (e *Entry) Payload(mem *budget.Account) ([]byte, error) {
+func (e *Variant) Payload(mem *budget.Account) ([]byte, error) {
 	data, err := decompress(e.Compressed, e.stored, e.Size, mem)
 	if err != nil {
-		return nil, fmt.Errorf("payload of %v entry for sm_%d: %w", e.Kind, e.Arch, err)
+		return nil, fmt.Errorf("payload of %v variant for sm_%d: %w", e.Kind, e.Arch, err)
 	}
 	if e.Kind == PTX {
 		if end := bytes.IndexByte(data, 0); end >= 0 {
@@ -88,7 +88,7 @@ func (e *Entry) Payload(mem *budget.Account) ([]byte, error) {
 	return data, nil
 }
 
-// openContainer walks the entries of a fat binary container.
+// openContainer walks the variants of a fat binary container.
 func openContainer(image []byte) (*Image, error) {
 	if len(image) < containerHeader {
 		return nil, fmt.Errorf("open container: %d bytes: %w", len(image), ErrInvalidImage)
@@ -101,38 +101,38 @@ func openContainer(image []byte) (*Image, error) {
 	}
 	body := image[header : header+size]
 	im := &Image{}
-	for len(body) >= entryHeader {
-		e, length, err := parseEntry(body)
+	for len(body) >= variantHeader {
+		e, length, err := parseVariant(body)
 		if err != nil {
-			return nil, fmt.Errorf("open container: entry %d: %w", len(im.Entries), err)
+			return nil, fmt.Errorf("open container: variant %d: %w", len(im.Variants), err)
 		}
-		if len(im.Entries) == maxEntries {
-			return nil, fmt.Errorf("open container: more than %d entries: %w", maxEntries,
+		if len(im.Variants) == maxVariants {
+			return nil, fmt.Errorf("open container: more than %d variants: %w", maxVariants,
 				ErrInvalidImage)
 		}
-		im.Entries = append(im.Entries, e)
+		im.Variants = append(im.Variants, e)
 		body = body[length:]
 	}
 	return im, nil
 }
 
-// parseEntry reads the entry at the start of b and returns its whole length.
-func parseEntry(b []byte) (Entry, uint64, error) {
+// parseVariant reads the variant at the start of b and returns its whole length.
+func parseVariant(b []byte) (Variant, uint64, error) {
 	le := binary.LittleEndian
 	header := uint64(le.Uint32(b[4:]))
 	padded := le.Uint64(b[8:])
 	compressed := uint64(le.Uint32(b[16:]))
 	flags := le.Uint64(b[40:])
-	if header < entryHeader || header > maxEntryHeader || header > uint64(len(b)) {
-		return Entry{}, 0, fmt.Errorf("header of %d bytes: %w", header, ErrInvalidImage)
+	if header < variantHeader || header > maxVariantHeader || header > uint64(len(b)) {
+		return Variant{}, 0, fmt.Errorf("header of %d bytes: %w", header, ErrInvalidImage)
 	}
 	stored := max(padded, compressed)
 	if stored > uint64(len(b))-header {
-		return Entry{}, 0,
+		return Variant{}, 0,
 			fmt.Errorf("payload of %d bytes with %d left: %w", stored, uint64(len(b))-header,
 				ErrInvalidImage)
 	}
-	e := Entry{
+	e := Variant{
 		Kind:       Kind(le.Uint16(b)),
 		Minor:      int(le.Uint16(b[24:])),
 		Major:      int(le.Uint16(b[26:])),
