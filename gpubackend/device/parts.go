@@ -227,7 +227,7 @@ func (d *Device) joinFrontEnd() {
 		Forget: d.forget, Empty: d.ahead.Empty, Run: d.run, Log: d.log,
 	})
 	d.saved = savedstate.Of(savedstate.Config{
-		Version: c.Version, Control: d.control, Driver: d.strangers, Settings: d.settings,
+		Version: c.Version, Control: d.control, Greeting: d.strangers, Settings: d.settings,
 		Stays: d.channels.Stays, Serves: func() bool { return len(d.channels.Serving()) > 0 },
 		Descriptors: func() int {
 			n, _ := d.exports.Held()

@@ -26,8 +26,8 @@ type Control interface {
 	GoOnAs(generation uint32)
 }
 
-// Driver is what knows whether our driver has greeted: strangers.Watch.
-type Driver interface {
+// Greeting is what knows whether our driver has greeted: strangers.Watch.
+type Greeting interface {
 	Greeted() bool
 	Expect(greeted bool)
 }
@@ -55,7 +55,7 @@ type File interface {
 type Config struct {
 	Version  uint32 // of the protocol
 	Control  Control
-	Driver   Driver
+	Greeting Greeting
 	Settings Settings
 	Stays    func() error // what keeps a channel's program from being saved
 	Serves   func() bool  // there is a program with a worker
@@ -131,7 +131,7 @@ func (v *VM) State() *State {
 		Version: v.config.Version, Generation: v.config.Control.Generation(),
 		Channels: told.Channels, ArenaBytes: told.ArenaBytes, Sequence: told.Sequence,
 	})
-	if v.config.Driver.Greeted() {
+	if v.config.Greeting.Greeted() {
 		s.Greeted = 1
 	}
 	switch {
@@ -156,7 +156,7 @@ func (v *VM) Load(r io.Reader) error {
 	if err := v.takeWhatFollows(s, r); err != nil {
 		return err
 	}
-	v.config.Driver.Expect(s.Greeted != 0)
+	v.config.Greeting.Expect(s.Greeted != 0)
 	v.config.Control.GoOnAs(s.Generation)
 	v.config.Settings.Follow(s.Sequence)
 	if s.Greeted != 0 {

@@ -83,7 +83,7 @@ func (f *fake) arrive(r io.Reader) (func() error, error) {
 
 func (f *fake) vm() *VM {
 	return Of(Config{
-		Version: 3, Control: f, Driver: f, Settings: f,
+		Version: 3, Control: f, Greeting: f, Settings: f,
 		Stays:       func() error { return f.stays },
 		Serves:      func() bool { return f.serves },
 		Descriptors: func() int { return f.descriptors },
