@@ -18,7 +18,7 @@ func TestList(t *testing.T) {
 		t.Fatalf("%v, %v", all, err)
 	}
 	for i, want := range []string{
-		"GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f",
+		"GPU-00010203-0405-0607-0809-0a0b0c0d0e0f", "GPU-10111213-1415-1617-191a-1b1c1d1e1f20",
 	} {
 		g := &all[i]
 		if g.UUID != want || g.Name != "Fake GPU "+string(rune('0'+i)) || g.Memory == 0 ||

@@ -43,7 +43,7 @@ func BenchmarkScattered(b *testing.B) {
 		r.granules = []granuleState{granulePinned}
 	}
 	s := &flight{list: make([]byte, listRuns*listEntry)}
-	j := &job{staging: &lent{staging: cudaStaging{1 << 40, 1 << 30}}, toDevice: true}
+	j := &job{staging: &lent{staging: cudaStaging{1 << 40, 1 << 30, nil}}, toDevice: true}
 	var runs []wire.Run
 	b.ResetTimer()
 	for range b.N {

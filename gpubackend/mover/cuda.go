@@ -10,7 +10,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
-	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
@@ -33,12 +32,13 @@ const (
 	batched    = 256 // copies by the copy engines are queued so many at a time
 )
 
-// cudaEngine copies with the GPU.
+// cudaEngine copies with the VM's GPUs, each for what is in its own memory.
 type cudaEngine struct {
 	device     *cuda.Device
-	function   gpubackend.Function
-	flights    [cudaJobs]flight
-	flying     int
+	lanes      []*lane // one for each GPU; nil: nothing was lent of it
+	first      *lane   // which there is from the start
+	accounts   *ledger.Process
+	ids        []uint64 // of the GPUs, in a ledger
 	threshold  uint64
 	registered uint64 // a power of two
 	granule    uint8  // its logarithm
@@ -51,18 +51,11 @@ type cudaEngine struct {
 	warn       func(string, error)
 }
 
-// flight is what a job on its way has.
-type flight struct {
-	job    *job
-	stream gpubackend.Stream
-	event  gpubackend.Event
-	list   []byte
-	listAt uint64
-	n      int // entries of the list
-}
-
 // cudaStaging is a worker's device memory, mapped here.
-type cudaStaging struct{ address, bytes uint64 }
+type cudaStaging struct {
+	address, bytes uint64
+	lane           *lane // of its GPU
+}
 
 func (s cudaStaging) size() uint64 { return s.bytes }
 
@@ -89,50 +82,15 @@ func (e *cudaEngine) open(device int, accounts *ledger.Process) error {
 	if r != gpubackend.Success {
 		return fmt.Errorf("open the GPU: %w", r.Err())
 	}
-	if device < len(s.Device) {
-		countContext(accounts, ledger.ID(s.Device[device].Uuid))
-	}
-	ctx, r := e.device.DevicePrimaryCtxRetain(uint64(device))
-	if r == gpubackend.Success {
-		r = e.device.SetCurrent(ctx)
-	}
-	if r != gpubackend.Success {
-		return fmt.Errorf("make a context: %w", r.Err())
-	}
-	module, _, _, r := e.device.ModuleLoadData(copyRuns, nil, nil, nil)
-	if r == gpubackend.Success {
-		e.function, r = e.device.ModuleGetFunction(module, "copy_runs")
-	}
-	if r != gpubackend.Success {
-		return fmt.Errorf("load the copying kernel: %w", r.Err())
-	}
-	for i := range e.flights {
-		if err := e.openFlight(&e.flights[i]); err != nil {
-			return err
-		}
+	e.accounts, e.lanes = accounts, make([]*lane, max(len(s.Device), device+1))
+	for i := range s.Device {
+		e.ids = append(e.ids, ledger.ID(s.Device[i].Uuid))
 	}
 	var err error
+	if e.first, err = e.openLane(device); err != nil {
+		return err
+	}
 	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)
-	return err
-}
-
-// countContext counts the mover's own context. It isn't refused: a VM without a mover can't copy.
-// What the mover imports is the workers', who count it.
-func countContext(accounts *ledger.Process, gpu uint64) {
-	a := accounts.Account(gpu)
-	a.Force(ledger.Contexts, a.Context(cuda.ContextBytes))
-}
-
-func (e *cudaEngine) openFlight(s *flight) (err error) {
-	var r gpubackend.Result
-	if s.stream, r = e.device.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
-		0); r != gpubackend.Success {
-		return fmt.Errorf("make a stream: %w", r.Err())
-	}
-	if s.event, r = e.device.EventCreate(cudaabi.EventDisableTiming); r != gpubackend.Success {
-		return fmt.Errorf("make an event: %w", r.Err())
-	}
-	s.list, s.listAt, err = e.device.HostMemory(listRuns * listEntry)
 	return err
 }
 
@@ -140,26 +98,36 @@ func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	if start != 0 {
 		return nil, fmt.Errorf("device memory from %#x on in its file: %w", start, errProtocol)
 	}
+	l := e.laneOf(fd)
+	if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
+		return nil, fmt.Errorf("take memory: %w", r.Err())
+	}
 	address, err := e.device.Import(fd, bytes)
 	if err != nil {
 		return nil, err
 	}
-	return cudaStaging{address, bytes}, nil
+	return cudaStaging{address, bytes, l}, nil
 }
 
 func (e *cudaEngine) detach(s staging) {
-	if err := e.device.Unimport(s.(cudaStaging).address); err != nil {
+	m := s.(cudaStaging)
+	e.device.SetCurrent(m.lane.context) // else the next call says why
+	if err := e.device.Unimport(m.address); err != nil {
 		e.warn("return staging memory", err)
 	}
 }
 
 // start queues a job's copies on a stream of its own, and an event after them.
 func (e *cudaEngine) start(j *job) bool {
-	s := e.free()
+	l := j.staging.staging.(cudaStaging).lane
+	s := l.free()
 	if s == nil {
 		return false
 	}
-	r := e.queue(s, j)
+	r := e.device.SetCurrent(l.context)
+	if r == gpubackend.Success {
+		r = e.queue(s, j)
+	}
 	j.status = statusOf(r)
 	if e.noteFailure(r) || e.failed != nil {
 		e.inline = append(e.inline, j)
@@ -173,17 +141,8 @@ func (e *cudaEngine) start(j *job) bool {
 		return true
 	}
 	s.job = j
-	e.flying++
+	l.flying++
 	return true
-}
-
-func (e *cudaEngine) free() *flight {
-	for i := range e.flights {
-		if e.flights[i].job == nil {
-			return &e.flights[i]
-		}
-	}
-	return nil
 }
 
 // queue sends every part of a job its way.
@@ -296,7 +255,7 @@ func (e *cudaEngine) launch(s *flight) gpubackend.Result {
 	binary.LittleEndian.PutUint64(e.parameters[0:], s.listAt)
 	binary.LittleEndian.PutUint64(e.parameters[8:], uint64(s.n))
 	return e.device.Launch(&gpubackend.Launch{
-		Function:   e.function,
+		Function:   s.lane.function,
 		Grid:       [3]uint32{uint32(min((s.n+warps-1)/warps, blocks)), 1, 1},
 		Block:      [3]uint32{threads, 1, 1},
 		Stream:     s.stream,
@@ -327,25 +286,14 @@ func (e *cudaEngine) poll(ended func(*job)) {
 	}
 	clear(e.inline)
 	e.inline = e.inline[:0]
-	if e.flying == 0 {
-		return
-	}
-	for i := range e.flights {
-		s := &e.flights[i]
-		if s.job == nil {
+	for _, l := range e.lanes {
+		if l == nil || l.flying == 0 {
 			continue
 		}
-		r := e.device.EventQuery(s.event)
-		if r == gpubackend.NotReady {
-			continue
+		if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
+			e.fail(r)
 		}
-		if e.noteFailure(r) || s.job.status == statusDone {
-			s.job.status = statusOf(r)
-		}
-		j := s.job
-		s.job = nil
-		e.flying--
-		ended(j)
+		e.pollLane(l, ended)
 	}
 }
 
@@ -363,7 +311,15 @@ func (e *cudaEngine) fail(r gpubackend.Result) {
 	}
 }
 
-func (e *cudaEngine) busy() bool    { return e.flying+len(e.inline) > 0 }
+func (e *cudaEngine) busy() bool {
+	for _, l := range e.lanes {
+		if l != nil && l.flying > 0 {
+			return true
+		}
+	}
+	return len(e.inline) > 0
+}
+
 func (e *cudaEngine) spins() bool   { return true }
 func (e *cudaEngine) broken() error { return e.failed }
 

@@ -3,7 +3,9 @@
 // Package mover copies payloads between the pages of a guest and memory that workers lend it: the
 // device memory that a guest process allocated, or staging memory where that can't be lent.
 //
-// One mover process serves a VM's workers on one GPU. It is the only process in which guest RAM is
+// One mover process serves a VM's workers on all its GPUs. Each GPU copies to and from its own
+// memory, by its own link to the host: it has a context here from when memory of it is first lent.
+// The mover is the only process in which guest RAM is
 // registered with CUDA, and it runs no code of a guest: memory registered in a worker could be
 // reached by every kernel that the guest process launches there, the guest's kernel included.
 //
@@ -56,5 +58,6 @@
 //	                   quota.go (what workers may lend) dirty.go
 //	what both share    ring.go message.go status.go wake.go words_unsafe.go
 //	guest memory       memory.go guard.go (faults)
-//	engines            engine.go (jobs, regions) soft.go cuda.go register.go (with CUDA)
+//	engines            engine.go (jobs, regions) soft.go
+//	                   cuda.go lanes.go (what a GPU has) register.go (with CUDA)
 package mover

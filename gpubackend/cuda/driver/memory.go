@@ -60,6 +60,14 @@ func (d Memory) MemImport(fd int) (handle uint64, r gpubackend.Result) {
 	return d.value(0), r
 }
 
+// MemDevice is the device whose memory a handle names.
+func (d Memory) MemDevice(handle uint64) (device uint64, r gpubackend.Result) {
+	prop := cmem.Allocate(cudaabi.MemAllocationPropSize)
+	defer prop.Free()
+	r = d.call(symMemProperties, prop.Address(), handle)
+	return uint64(uint32(cudaabi.MemAllocationProp(prop.Bytes()).Location().ID())), r
+}
+
 // MemMap maps memory at reserved addresses.
 func (d Memory) MemMap(addr, bytes, handle uint64) gpubackend.Result {
 	return d.call(symMemMap, addr, bytes, 0, handle, 0)

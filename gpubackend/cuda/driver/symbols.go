@@ -38,6 +38,7 @@ const (
 	symMemSetAccess
 	symMemExport
 	symMemImport
+	symMemProperties
 	symMemHostAlloc
 	symMemFreeHost
 	symMemFreeAsync
@@ -168,6 +169,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemSetAccess - generatedSymbols:          "cuMemSetAccess",
 	symMemExport - generatedSymbols:             "cuMemExportToShareableHandle",
 	symMemImport - generatedSymbols:             "cuMemImportFromShareableHandle",
+	symMemProperties - generatedSymbols:         "cuMemGetAllocationPropertiesFromHandle",
 	symMemHostAlloc - generatedSymbols:          "cuMemHostAlloc",
 	symMemFreeHost - generatedSymbols:           "cuMemFreeHost",
 	symMemFreeAsync - generatedSymbols:          "cuMemFreeAsync",

@@ -27,6 +27,7 @@ type Calls interface {
 	MemRelease(handle uint64) gpubackend.Result
 	MemExport(handle uint64) (fd int, r gpubackend.Result)
 	MemImport(fd int) (handle uint64, r gpubackend.Result)
+	MemDevice(handle uint64) (device uint64, r gpubackend.Result)
 	MemMap(addr, bytes, handle uint64) gpubackend.Result
 	MemUnmap(addr, bytes uint64) gpubackend.Result
 	MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result

@@ -24,6 +24,7 @@ type fake struct {
 	mapped  map[uint64]uint64
 	refuse  string // the call that fails
 	waited  int
+	whose   uint64 // memory that is imported: a device's
 	busy    bool
 	capture bool
 	trims   bool                 // graphs have something to give up
@@ -76,6 +77,9 @@ func (f *fake) MemExport(uint64) (int, gpubackend.Result) {
 func (f *fake) MemImport(int) (uint64, gpubackend.Result) {
 	f.live[1000]++
 	return 1000, f.result("import")
+}
+func (f *fake) MemDevice(uint64) (uint64, gpubackend.Result) {
+	return f.whose, f.result("device")
 }
 func (f *fake) MemMap(addr, bytes, _ uint64) gpubackend.Result {
 	r := f.result("map")

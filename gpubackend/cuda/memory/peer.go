@@ -29,6 +29,22 @@ func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
+// Whose says of which GPU the memory of such a file is; false where the driver doesn't say.
+func (m *Memory) Whose(fd int) (gpu int, ok bool) {
+	handle, r := m.calls.MemImport(fd)
+	if r != gpubackend.Success {
+		return 0, false
+	}
+	device, r := m.calls.MemDevice(handle)
+	m.calls.MemRelease(handle)
+	for i := range m.gpus.Len() {
+		if r == gpubackend.Success && m.gpus.At(i).Native == device {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // Unimport unmaps imported memory. No copy may be using it.
 func (m *Memory) Unimport(addr uint64) error {
 	c := m.contexts.Current()

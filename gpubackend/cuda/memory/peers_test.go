@@ -65,3 +65,30 @@ func TestShareWith(t *testing.T) {
 		t.Error("the peer is still one")
 	}
 }
+
+// TestWhose: memory of another process is of the GPU that the driver says, if it says one.
+func TestWhose(t *testing.T) {
+	r := newRoom(t)
+	for i := range uint64(2) {
+		r.fake.whose = contextstest.Native + i
+		if gpu, ok := r.Whose(3); !ok || gpu != int(i) {
+			t.Errorf("GPU %d, %t; want %d", gpu, ok, i)
+		}
+	}
+	r.fake.whose = contextstest.Native + 9
+	if gpu, ok := r.Whose(3); ok {
+		t.Errorf("GPU %d", gpu)
+	}
+	r.fake.whose = contextstest.Native
+	r.fake.refuse = "device"
+	if gpu, ok := r.Whose(3); ok {
+		t.Errorf("nobody says: GPU %d", gpu)
+	}
+	if len(r.fake.live) != 0 {
+		t.Errorf("handles that are left: %v", r.fake.live)
+	}
+	r.fake.refuse = "import"
+	if gpu, ok := r.Whose(3); ok {
+		t.Errorf("no memory: GPU %d", gpu)
+	}
+}

@@ -160,7 +160,7 @@ API CUresult cuDeviceGetName(char *s, int n, int d)
 API CUresult cuDeviceGetUuid_v2(char *u, int d)
 {
 	for (int i = 0; i < 16; i++)
-		u[i] = (char)(16 * d + i);
+		u[i] = (char)(16 * d + i + (i > 7) * d);
 	return OK;
 }
 

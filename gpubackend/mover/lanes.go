@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+// lane is what jobs of a GPU have.
+type lane struct {
+	context  gpubackend.Context
+	function gpubackend.Function
+	flights  [cudaJobs]flight
+	flying   int
+}
+
+// flight is what a job on its way has.
+type flight struct {
+	lane   *lane
+	job    *job
+	stream gpubackend.Stream
+	event  gpubackend.Event
+	list   []byte
+	listAt uint64
+	n      int // entries of the list
+}
+
+// openLane makes what a GPU needs to copy.
+func (e *cudaEngine) openLane(gpu int) (*lane, error) {
+	if gpu < len(e.ids) {
+		countContext(e.accounts, e.ids[gpu])
+	}
+	l := &lane{}
+	var r gpubackend.Result
+	if l.context, r = e.device.DevicePrimaryCtxRetain(uint64(gpu)); r == gpubackend.Success {
+		r = e.device.SetCurrent(l.context)
+	}
+	if r != gpubackend.Success {
+		return nil, fmt.Errorf("make a context: %w", r.Err())
+	}
+	module, _, _, r := e.device.ModuleLoadData(copyRuns, nil, nil, nil)
+	if r == gpubackend.Success {
+		l.function, r = e.device.ModuleGetFunction(module, "copy_runs")
+	}
+	if r != gpubackend.Success {
+		return nil, fmt.Errorf("load the copying kernel: %w", r.Err())
+	}
+	for i := range l.flights {
+		l.flights[i].lane = l
+		if err := e.openFlight(&l.flights[i]); err != nil {
+			return nil, err
+		}
+	}
+	e.lanes[gpu] = l
+	return l, nil
+}
+
+// laneOf is that of the GPU whose memory a file is: the first one's where that can't be told, or
+// can't be had. Then it copies by way of that GPU, if it reaches the other one's memory.
+func (e *cudaEngine) laneOf(fd int) *lane {
+	if len(e.lanes) == 1 {
+		return e.first
+	}
+	gpu, ok := e.device.Whose(fd)
+	if !ok {
+		return e.first
+	}
+	if e.lanes[gpu] == nil {
+		if _, err := e.openLane(gpu); err != nil {
+			e.warn("copy by another GPU", err)
+			e.lanes[gpu] = e.first
+		}
+	}
+	return e.lanes[gpu]
+}
+
+// countContext counts the mover's own context. It isn't refused: a VM without a mover can't copy.
+// What the mover imports is the workers', who count it.
+func countContext(accounts *ledger.Process, gpu uint64) {
+	a := accounts.Account(gpu)
+	a.Force(ledger.Contexts, a.Context(cuda.ContextBytes))
+}
+
+func (e *cudaEngine) openFlight(s *flight) (err error) {
+	var r gpubackend.Result
+	if s.stream, r = e.device.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
+		0); r != gpubackend.Success {
+		return fmt.Errorf("make a stream: %w", r.Err())
+	}
+	if s.event, r = e.device.EventCreate(cudaabi.EventDisableTiming); r != gpubackend.Success {
+		return fmt.Errorf("make an event: %w", r.Err())
+	}
+	s.list, s.listAt, err = e.device.HostMemory(listRuns * listEntry)
+	return err
+}
+
+func (l *lane) free() *flight {
+	for i := range l.flights {
+		if l.flights[i].job == nil {
+			return &l.flights[i]
+		}
+	}
+	return nil
+}
+
+func (e *cudaEngine) pollLane(l *lane, ended func(*job)) {
+	for i := range l.flights {
+		s := &l.flights[i]
+		if s.job == nil {
+			continue
+		}
+		r := e.device.EventQuery(s.event)
+		if r == gpubackend.NotReady {
+			continue
+		}
+		if e.noteFailure(r) || s.job.status == statusDone {
+			s.job.status = statusOf(r)
+		}
+		j := s.job
+		s.job = nil
+		l.flying--
+		ended(j)
+	}
+}
