@@ -51,7 +51,7 @@ func serve(t *testing.T, socket string, options ...string) *served {
 	d := &served{cmd, log.Name()}
 	t.Cleanup(d.kill)
 	const pause = 20 * time.Millisecond
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(pause) {
+	for w := patienceOf(10 * time.Second); !w.over(); time.Sleep(pause) {
 		if _, err := os.Stat(socket); err == nil {
 			return d
 		}

@@ -128,7 +128,7 @@ func connect(t *testing.T, version, carrier string) *served {
 // expect waits for a line of the device's log that has all the words.
 func (d *served) expect(t *testing.T, words ...string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for w := patienceOf(time.Minute); !w.over(); {
 		for line := range strings.Lines(d.said(t)) {
 			lacks := func(word string) bool { return !strings.Contains(line, word) }
 			if !slices.ContainsFunc(words, lacks) {

@@ -70,7 +70,7 @@ func endAfterSIGTERM(
 	t *testing.T, name string, c *exec.Cmd, socket string, ended <-chan error,
 ) {
 	t.Helper()
-	for wait := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for w := patienceOf(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
 			break
 		}
@@ -80,7 +80,7 @@ func endAfterSIGTERM(
 			return
 		default:
 		}
-		if time.Now().After(wait) {
+		if w.over() {
 			t.Errorf("%s: no socket", name)
 			break
 		}

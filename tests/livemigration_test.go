@@ -263,7 +263,7 @@ func (m *moving) snapshot() {
 func (m *moving) compute() {
 	m.t.Helper()
 	begin := m.commands()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for w := patienceOf(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		now, on := m.commands(), 0
 		for name, n := range now {
 			if n >= begin[name]+50 {
@@ -273,7 +273,7 @@ func (m *moving) compute() {
 		if on == len(keepers) {
 			break
 		}
-		if time.Now().After(end) {
+		if w.over() {
 			log, _ := os.ReadFile(m.device.log)
 			console, _ := os.ReadFile(m.g.console)
 			m.t.Fatalf("commands of the programs were %v, are %v\n%s\n%s", begin, now,

@@ -152,7 +152,7 @@ func (g *staying) migrate(uri string) string {
 		g.t.Errorf("migrate: %s", answer)
 		return "refused"
 	}
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
+	for w := patienceOf(2 * time.Minute); !w.over(); {
 		answer := g.qmp("query-migrate")
 		for _, status := range []string{"completed", "failed"} {
 			if strings.Contains(answer, `"status": "`+status+`"`) {
@@ -167,7 +167,7 @@ func (g *staying) migrate(uri string) string {
 // answers waits until QEMU can be asked.
 func (g *staying) answers() {
 	g.t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for w := patienceOf(time.Minute); !w.over(); {
 		if _, err := os.Stat(g.socket); err == nil {
 			g.qmp("query-status") // which it answers when all of its devices are there
 			return
@@ -181,7 +181,7 @@ func (g *staying) answers() {
 func (g *staying) runs() {
 	g.t.Helper()
 	g.answers()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for w := patienceOf(time.Minute); !w.over(); {
 		if strings.Contains(g.qmp("query-status"), `"running": true`) {
 			return
 		}

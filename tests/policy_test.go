@@ -152,7 +152,7 @@ func (p *policyRig) counters(t *testing.T) map[string]uint64 {
 func (p *policyRig) commands(t *testing.T, n uint64) map[string]uint64 {
 	t.Helper()
 	const pause = 20 * time.Millisecond
-	for end := time.Now().Add(p.limit); time.Now().Before(end); time.Sleep(pause) {
+	for w := patienceOf(p.limit); !w.over(); time.Sleep(pause) {
 		if c := p.counters(t); c["commands"] >= n {
 			return c
 		}
@@ -171,7 +171,7 @@ func (p *policyRig) grows(t *testing.T, counter string) bool {
 // eventually waits until a counter grows, or doesn't any more.
 func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 	t.Helper()
-	for deadline := time.Now().Add(p.limit); time.Now().Before(deadline); {
+	for w := patienceOf(p.limit); !w.over(); {
 		if p.grows(t, counter) == grows {
 			return
 		}

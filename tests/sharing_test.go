@@ -68,16 +68,6 @@ func inBackground(t *testing.T, args ...string) *background {
 
 func (b *background) signal(s syscall.Signal) { _ = b.cmd.Process.Signal(s) }
 
-// until waits for something, or fails.
-func until(t *testing.T, most time.Duration, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(most); !happened(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // sharedHost is an arbiter, and the VMs that share under it.
 type sharedHost struct {
 	*testing.T

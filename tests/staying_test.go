@@ -23,7 +23,8 @@ import (
 // to.
 type staying struct {
 	t                     *testing.T
-	console, line, socket string // what it said, its serial line, QMP
+	console, line, socket string   // what it said, its serial line, QMP
+	conn                  net.Conn // to its serial line; nil: it wasn't told anything yet
 	gone                  chan error
 	kill                  func() // ends QEMU
 }
@@ -81,14 +82,14 @@ func stayingRoot(t *testing.T) string {
 // expect waits until a line was on the console so many times.
 func (g *staying) expect(line string, times int) {
 	g.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for w := patienceOf(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		text, _ := os.ReadFile(g.console)
 		switch {
 		case strings.Count(string(text), line) >= times:
 			return
 		case len(g.gone) > 0:
 			g.t.Fatalf("QEMU has ended: %v", <-g.gone)
-		case time.Now().After(end):
+		case w.over():
 			g.t.Fatalf("the guest didn't say %q %d times:\n%s", line, times, tail(string(text)))
 		}
 	}
@@ -97,13 +98,16 @@ func (g *staying) expect(line string, times int) {
 // tell writes a word to the VM's console.
 func (g *staying) tell(word string) {
 	g.t.Helper()
-	conn, err := net.Dial("unix", g.line)
-	if err != nil {
-		g.t.Fatal(err)
+	if g.conn == nil {
+		conn, err := net.Dial("unix", g.line)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		g.conn = conn
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // or the guest's output would stand
+		g.t.Cleanup(func() { _ = conn.Close() })         // QEMU drops what it hasn't read by then
 	}
-	defer conn.Close()
-	fmt.Fprintln(conn, word)
-	time.Sleep(200 * time.Millisecond) // QEMU drops what it hasn't read when the connection ends
+	fmt.Fprintln(g.conn, word)
 }
 
 // qmp gives QEMU a command and returns its answer.

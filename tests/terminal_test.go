@@ -39,8 +39,8 @@ func TestDeviceOutlivesItsTerminal(t *testing.T) {
 	}
 	for range 3 { // each leaves lines in the log
 		var c net.Conn
-		for end := time.Now().Add(10 * time.Second); c == nil; time.Sleep(10 * time.Millisecond) {
-			if c, err = net.Dial("unix", socket); err != nil && time.Now().After(end) {
+		for w := patienceOf(10 * time.Second); c == nil; time.Sleep(10 * time.Millisecond) {
+			if c, err = net.Dial("unix", socket); err != nil && w.over() {
 				t.Fatal(err)
 			}
 		}

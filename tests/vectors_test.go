@@ -130,7 +130,7 @@ type serialLine struct {
 func connectLine(t *testing.T, socket string) *serialLine {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for w := patienceOf(time.Minute); !w.over(); {
 		var conn net.Conn
 		if conn, err = net.Dial("unix", socket); err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
@@ -181,12 +181,12 @@ func (l *serialLine) await(t *testing.T, begin [vectorQueues]int, times int) {
 	for i := range want {
 		want[i] += times
 	}
-	for end := time.Now().Add(vectorPatience); ; time.Sleep(10 * time.Millisecond) {
+	for w := patienceOf(vectorPatience); ; time.Sleep(10 * time.Millisecond) {
 		raised := l.ask(t)
 		if raised == want {
 			return
 		}
-		if time.Now().After(end) {
+		if w.over() {
 			t.Fatalf("the vectors were raised %v times, want %v", raised, want)
 		}
 	}

@@ -101,7 +101,7 @@ func shareDir(t *testing.T, socket, tag string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for w := patienceOf(time.Minute); !w.over(); {
 		if _, err := os.Stat(socket); err == nil {
 			return dir
 		}
