@@ -207,6 +207,8 @@ func TestDamaged(t *testing.T) {
 // try takes an image as the worker does.
 func try(image []byte) {
 	Find(image, nil)
+	_, _ = Footprint(image, 90, nil)
+	_, _ = Stays(image, 90, nil)
 	codes, _ := Open(image, 90, nil)
 	for _, c := range codes {
 		c.Place(base)
@@ -253,6 +255,9 @@ func TestImagesCount(t *testing.T) {
 		_, err := Open(image, 90, mem)
 		_, found := Find(image, mem.Sibling())
 		_, short := Footprint(image, 90, mem.Sibling())
+		if _, unread := Stays(image, 90, mem.Sibling()); (unread == nil) != (short == nil) {
+			t.Errorf("with %d bytes: %v, but %v", limit, unread, short)
+		}
 		fits := limit >= uint64(len(image))
 		if !errors.Is(err, budget.ErrExceeded) ||
 			!fits && (found || !errors.Is(short, budget.ErrExceeded)) {
