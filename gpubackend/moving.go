@@ -15,6 +15,9 @@ type Moving interface {
 	Pieces() []Piece
 	// SavePieces copies pieces, one behind the other, to host memory. It waits for the copies.
 	SavePieces(list []Piece, image []byte) Result
+	// EndCopies says that no pieces are copied for now: what copies pass through is given back. It
+	// comes after SavePieces and LoadPieces, whatever they returned.
+	EndCopies()
 	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
 	// there.
 	LeavePieces(list []Piece) Result

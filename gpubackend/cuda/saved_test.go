@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -41,6 +42,7 @@ func TestMadeAgain(t *testing.T) {
 	allocated, pieces := first.Allocated(), first.Pieces()
 	image := make([]byte, gpubackend.PieceBytes(pieces))
 	must(t, "copy out", first.SavePieces(pieces, image))
+	first.EndCopies()
 	if len(allocated) != len(want) {
 		t.Fatalf("%v, want %v", allocated, want)
 	}
@@ -73,7 +75,16 @@ func TestMadeAgain(t *testing.T) {
 	if err := d.LayoutRestored(); err != nil {
 		t.Fatal(err)
 	}
-	must(t, "copy in", d.LoadPieces(pieces, image))
+	buffers := drivertest.Count("cuMemHostAlloc")
+	for part := range pieces { // one after the other, through the same buffers
+		must(t, "copy in", d.LoadPieces(pieces[part:part+1], image))
+		image = image[pieces[part].Bytes:]
+	}
+	d.EndCopies()
+	all, freed := drivertest.Count("cuMemHostAlloc"), drivertest.Count("cuMemFreeHost")
+	if all != freed || all-buffers != buffers || len(pieces) < 2 {
+		t.Errorf("%d pinned buffers were made, %d before, and %d freed", all, buffers, freed)
+	}
 	for addr := range want {
 		if text := string(cmem.At(addr, 16)); text != "what is in here." {
 			t.Errorf("at %#x is %q", addr, text)

@@ -20,6 +20,7 @@ func (f *fakeDriver) SavePieces(_ []gpubackend.Piece, image []byte) gpubackend.R
 	return f.moves
 }
 
+func (f *fakeDriver) EndCopies() {}
 func (f *fakeDriver) LeavePieces([]gpubackend.Piece) gpubackend.Result {
 	if f.away {
 		return gpubackend.InvalidValue

@@ -79,6 +79,7 @@ type Memory struct {
 	memories map[gpubackend.Memory]guestMemory
 
 	restoring *layout.Restoring // the heaps, while they are made what others were
+	pumps     map[*contexts.Context]*pump
 }
 
 // New returns memory that has none before Open.
@@ -91,6 +92,7 @@ func New(
 		owners:   make(map[uint64]*contexts.Context),
 		freed:    make(map[*contexts.Context][]freed),
 		memories: make(map[gpubackend.Memory]guestMemory),
+		pumps:    make(map[*contexts.Context]*pump),
 	}
 }
 

@@ -62,10 +62,13 @@ func (m *Memory) eachGPU(
 			return gpubackend.InvalidValue
 		}
 		r := m.contexts.In(c, func() gpubackend.Result {
-			p, r := newPump(m.calls, &c.Work)
-			defer p.close()
-			if r == gpubackend.Success {
-				r = copyAll(p, list[:n], image)
+			p, r := m.pumpFor(c)
+			if r != gpubackend.Success {
+				return r
+			}
+			if r = copyAll(p, list[:n], image); r != gpubackend.Success { // some may be under way
+				p.close()
+				delete(m.pumps, c)
 			}
 			return r
 		})
@@ -75,6 +78,31 @@ func (m *Memory) eachGPU(
 		image, list = image[gpubackend.PieceBytes(list[:n]):], list[n:]
 	}
 	return gpubackend.Success
+}
+
+// pumpFor is the pump of the current context. It is made once for several copies.
+func (m *Memory) pumpFor(c *contexts.Context) (*pump, gpubackend.Result) {
+	if p := m.pumps[c]; p != nil {
+		return p, gpubackend.Success
+	}
+	p, r := newPump(m.calls, &c.Work)
+	if r != gpubackend.Success {
+		p.close()
+		return nil, r
+	}
+	m.pumps[c] = p
+	return p, r
+}
+
+// EndCopies implements gpubackend.Driver.
+func (m *Memory) EndCopies() {
+	for c, p := range m.pumps {
+		m.contexts.In(c, func() gpubackend.Result {
+			p.close()
+			return gpubackend.Success
+		})
+	}
+	clear(m.pumps)
 }
 
 // gpuAt is the GPU that an address of the window is of, or -1.

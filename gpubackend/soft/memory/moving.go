@@ -54,6 +54,9 @@ func (m *Memory) eachPiece(
 	return gpubackend.Success
 }
 
+// EndCopies implements gpubackend.Driver: they pass through nothing.
+func (m *Memory) EndCopies() {}
+
 // LeavePieces implements gpubackend.Driver.
 func (m *Memory) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
 	return m.movePieces(list, movable.Leave)

@@ -81,6 +81,7 @@ func (s *Suspension) Save(to io.Writer) error {
 		return err
 	}
 	s.Recall()
+	defer s.Driver.EndCopies()
 	return eachPart(s.list, partBytes, func(part []gpubackend.Piece, b []byte) error {
 		if r := s.Driver.SavePieces(part, b); r != gpubackend.Success {
 			return fmt.Errorf("copy device memory out: %w", r.Err())
@@ -92,6 +93,7 @@ func (s *Suspension) Save(to io.Writer) error {
 
 // Fill is the reverse of Save, in a worker that has memory at the same addresses.
 func (s *Suspension) Fill(list []gpubackend.Piece, from io.Reader) error {
+	defer s.Driver.EndCopies()
 	return eachPart(list, partBytes, func(part []gpubackend.Piece, b []byte) error {
 		if _, err := io.ReadFull(from, b); err != nil {
 			return fmt.Errorf("read device memory: %w", err)
@@ -159,6 +161,7 @@ func (s *Suspension) MoveOut(bytes uint64) error {
 		return err
 	}
 	s.Recall()
+	defer s.Driver.EndCopies()
 	if r := s.Driver.SavePieces(s.list, i.Bytes()); r != gpubackend.Success {
 		s.close(i)
 		return fmt.Errorf("copy device memory out: %w", r.Err())
@@ -194,6 +197,7 @@ func (s *Suspension) MoveIn() error {
 	if r := s.Driver.ReturnPieces(s.list); r != gpubackend.Success {
 		return fmt.Errorf("take device memory: %w", r.Err())
 	}
+	defer s.Driver.EndCopies()
 	if r := s.Driver.LoadPieces(s.list, s.image.Bytes()); r != gpubackend.Success {
 		s.Driver.LeavePieces(s.list)
 		return fmt.Errorf("copy device memory in: %w", r.Err())

@@ -24,6 +24,7 @@ type device struct {
 	pieces map[uint64][]byte
 	bytes  map[uint64]uint64
 	fail   string
+	copies bool // it has been copied, and EndCopies hasn't come yet
 }
 
 func (d *device) result(step string) gpubackend.Result {
@@ -41,11 +42,14 @@ func (d *device) Pieces() (list []gpubackend.Piece) {
 }
 
 func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	d.copies = true
 	for _, p := range list {
 		image = image[copy(image, d.pieces[p.Address]):]
 	}
 	return d.result("save")
 }
+
+func (d *device) EndCopies() { d.copies = false }
 
 func (d *device) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
 	if r := d.result("leave"); r != gpubackend.Success {
@@ -68,6 +72,7 @@ func (d *device) ReturnPieces(list []gpubackend.Piece) gpubackend.Result {
 }
 
 func (d *device) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+	d.copies = true
 	for _, p := range list {
 		image = image[copy(d.pieces[p.Address], image):]
 	}
@@ -105,6 +110,9 @@ func newRig(t *testing.T) *rig {
 	t.Cleanup(func() {
 		if r.image != nil {
 			r.close(r.image)
+		}
+		if r.device.copies {
+			t.Error("what copies pass through is never given back")
 		}
 	})
 	return r

@@ -150,6 +150,7 @@ API CUresult cuMemGetInfo_v2(size_t *f, size_t *t)
 API CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags)
 {
 	IN_CONTEXT;
+	COUNT;
 	*p = calloc(1, n);
 	return flags != 3;
 }
@@ -157,6 +158,7 @@ API CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags)
 API CUresult cuMemFreeHost(void *p)
 {
 	IN_CONTEXT;
+	COUNT;
 	free(p);
 	return OK;
 }
