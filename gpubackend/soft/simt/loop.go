@@ -17,9 +17,7 @@ func (w *warp) execute() bool {
 	var n uint64
 	for {
 		if pc >= w.limit {
-			w.pc = pc
-			w.count(n)
-			w.push(split{pc: pc, mask: w.active, frame: w.frame})
+			w.setAside(pc, n)
 			return false
 		}
 		in := &code[pc]
@@ -77,13 +75,12 @@ func (w *warp) execute() bool {
 				n = 0
 				pc = w.diverge(pc, in.Target, m)
 			}
-			w.pc = pc
 			if w.fuel <= 0 {
-				w.count(n)
-				w.push(split{pc: pc, mask: w.active, frame: w.frame})
+				w.setAside(pc, n)
 				w.fair = true
 				return true
 			}
+			w.pc = pc
 			w.setLimit()
 			continue
 		}
@@ -91,20 +88,32 @@ func (w *warp) execute() bool {
 			pc++
 			continue
 		}
-		w.pc = pc
 		w.count(n)
 		n = 0
-		if m != w.active {
-			// Lanes whose guard is clear go on by themselves.
-			w.push(split{pc: pc + 1, mask: w.active &^ m, frame: w.frame})
-			w.active = m
-		}
-		if !w.control(in, m) {
+		if !w.steer(in, pc, m) {
 			return w.fault != nil || w.fuel <= 0
 		}
 		pc = w.pc
 		w.setLimit()
 	}
+}
+
+// setAside has the current split wait at pc, where n more instructions were executed.
+func (w *warp) setAside(pc int32, n uint64) {
+	w.pc = pc
+	w.count(n)
+	w.push(split{pc: pc, mask: w.active, frame: w.frame})
+}
+
+// steer executes a control instruction for the lanes of m, and says whether they go on at once.
+// Lanes whose guard is clear go on by themselves.
+func (w *warp) steer(in *decoded.Inst, pc int32, m uint32) bool {
+	w.pc = pc
+	if m != w.active {
+		w.push(split{pc: pc + 1, mask: w.active &^ m, frame: w.frame})
+		w.active = m
+	}
+	return w.control(in, m)
 }
 
 // diverge sets the lanes aside that are ahead after a branch taken by the lanes
