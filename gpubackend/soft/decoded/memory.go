@@ -111,7 +111,12 @@ func (d *decoder) values(in *Inst, value ptx.Operand, t ptx.Type, store bool) er
 		return errOperands
 	}
 	in.More = d.more(More{})
-	for _, e := range value.Elems {
+	return d.transfers(in, value.Elems, t, store)
+}
+
+// transfers decodes registers to be loaded into or stored, one after the other.
+func (d *decoder) transfers(in *Inst, elems []ptx.Operand, t ptx.Type, store bool) error {
+	for _, e := range elems {
 		var off uint32
 		var wd lanes.Width
 		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {

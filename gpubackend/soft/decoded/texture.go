@@ -307,14 +307,5 @@ func (d *decoder) elements(in *Inst, op ptx.Operand, t ptx.Type, count int, stor
 	if len(elems) != count {
 		return errOperands
 	}
-	for _, e := range elems {
-		var off uint32
-		var wd lanes.Width
-		if err := d.value(&off, &wd, &off, &wd, e, t, store); err != nil {
-			return err
-		}
-		in.More.Regs = append(in.More.Regs, off)
-		in.More.Widths = append(in.More.Widths, wd)
-	}
-	return nil
+	return d.transfers(in, elems, t, store)
 }

@@ -15,20 +15,26 @@
  */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+static CUresult find(CUdevice dev, struct context **c)
+{
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*c = context_primary(dev);
+	return *c ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 	struct context *c;
 	uint64_t handle;
 
 	ENTER();
 	if (!pctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	c = context_primary(dev);
-	if (!c)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = find(dev, &c);
+	if (result)
+		return result;
 	pthread_mutex_lock(&lock);
 	if (!context_alive(c)) {
 		result = call_cuDevicePrimaryCtxRetain(&handle, device_host(dev));
@@ -54,15 +60,13 @@ static CUresult release_worker(struct context *c)
 
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 	struct context *c;
 
 	ENTER();
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	c = context_primary(dev);
-	if (!c)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = find(dev, &c);
+	if (result)
+		return result;
 	pthread_mutex_lock(&lock);
 	if (!c->references) {
 		pthread_mutex_unlock(&lock);
@@ -81,15 +85,13 @@ EXPORT CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 
 EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 	struct context *c;
 
 	ENTER();
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	c = context_primary(dev);
-	if (!c)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = find(dev, &c);
+	if (result)
+		return result;
 	pthread_mutex_lock(&lock);
 	c->references = 0;
 	if (context_retire(c))
@@ -105,14 +107,13 @@ EXPORT CUresult cuDevicePrimaryCtxReset(CUdevice dev)
 
 EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 {
+	CUresult result;
 	struct context *c;
 
 	ENTER();
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
-	c = context_primary(dev);
-	if (!c)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = find(dev, &c);
+	if (result)
+		return result;
 	if (flags)
 		*flags = __atomic_load_n(&c->flags, __ATOMIC_RELAXED);
 	if (active)
