@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -76,7 +75,7 @@ func runningVM(t *testing.T, script, program string, memory int64) (string, *buf
 		t.Fatal(err)
 	}
 	qmp := filepath.Join(t.TempDir(), "qmp")
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := withPatience(t.Context(), 4*time.Minute)
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {

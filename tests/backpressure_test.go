@@ -32,7 +32,7 @@ func TestBackpressure(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- cmd.Wait() }()
-		late := time.After(vm.boot + 4*vm.limit)
+		late := patienceOf(vm.boot + 4*vm.limit)
 		samples, most := 0, 0
 		for {
 			select {
@@ -45,10 +45,11 @@ func TestBackpressure(t *testing.T) {
 				}
 				t.Logf("the worker had %d KiB at most, seen %d times", most, samples)
 				return
-			case <-late:
+			case <-time.After(20 * time.Millisecond):
+			}
+			if late.over() {
 				_ = cmd.Process.Signal(syscall.SIGTERM)
 				t.Fatalf("not finished: %v%s%s", <-ended, tail(out.String()), tail(said.String()))
-			case <-time.After(20 * time.Millisecond):
 			}
 			if kib, ok := workerResident(cmd.Process.Pid); ok {
 				samples++

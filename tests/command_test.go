@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,48 +42,18 @@ func (l limit) String() string {
 	return "not finished after " + l.after.String()
 }
 
-// watched keeps what is written, and how long is to be waited since then.
+// watched keeps what is written, and renews the patience whenever something is.
 type watched struct {
 	text     bytes.Buffer // not embedded: its ReadFrom would be used instead of Write
 	limit    limit
-	mu       sync.Mutex
 	patience *patience
 }
 
 func (w *watched) Write(p []byte) (int, error) {
 	if w.limit.silence {
-		w.begin()
+		w.patience.renew()
 	}
 	return w.text.Write(p)
-}
-
-func (w *watched) begin() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.patience = patienceOf(w.limit.after)
-}
-
-func (w *watched) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.patience.over()
-}
-
-// endOver ends a command when its time is over.
-func (w *watched) endOver(ctx context.Context, end func()) {
-	ticks := time.NewTicker(100 * time.Millisecond)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			if w.over() {
-				end()
-				return
-			}
-		}
-	}
 }
 
 // command runs a program on the host, with all that it starts, within a limit.
@@ -97,9 +66,8 @@ func execute(t testing.TB, l limit, dir string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stdout := watched{limit: l}
-	stdout.begin()
-	go stdout.endOver(ctx, cancel)
+	stdout := watched{limit: l, patience: patienceOf(l.after)}
+	go stdout.patience.end(ctx, cancel)
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr

@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -42,7 +41,7 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"),
 		filepath.Join(dir, "second")
 	device := serve(t, first)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := withPatience(t.Context(), 4*time.Minute)
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {

@@ -32,7 +32,7 @@ func TestDriverLeavesInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
+		ctx, cancel := withPatience(t.Context(), front.boot+front.limit)
 		defer cancel()
 		left := &leaver{Device: device.New(device.Config{GPU: "soft",
 			Settings: settings.Default(), Spawn: noProcesses{}, Log: quietLog()})}

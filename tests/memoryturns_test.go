@@ -94,9 +94,7 @@ func TestMemoryThatStays(t *testing.T) {
 		return launches(t, control) > 100 && h.vms()["stays"].Figures.Memory["window"] > 32<<20
 	})
 	b, _ := h.keeper("moves", "memory-mode=swap")
-	select {
-	case <-b.done:
-	case <-time.After(time.Minute):
+	if !awaits(b.done, time.Minute) {
 		t.Fatal("the other one goes on")
 	}
 	if !strings.Contains(b.said(), "cudaErrorMemoryAllocation") {

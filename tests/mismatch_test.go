@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,7 +27,7 @@ func TestOtherVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
+		ctx, cancel := withPatience(t.Context(), front.boot+front.limit)
 		defer cancel()
 		later := device.New(device.Config{GPU: "soft", Settings: settings.Default(),
 			Version: 99, Log: quietLog()})
@@ -74,7 +73,7 @@ func TestMemoryIsNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	served := serve(t, socket)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot",
 		"-machine", "q35",

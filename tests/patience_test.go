@@ -3,9 +3,11 @@
 package tests
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -15,6 +17,7 @@ import (
 // no test fail.
 type patience struct {
 	most       time.Duration
+	mu         sync.Mutex
 	begin      time.Time
 	waited     time.Duration // by processes for processors, when it began
 	waitedTime func() time.Duration
@@ -26,14 +29,59 @@ const busiest = 8
 
 func patienceOf(most time.Duration) *patience {
 	p := &patience{most: most, now: time.Now, waitedTime: pressure}
-	p.begin, p.waited = p.now(), p.waitedTime()
+	p.renew()
 	return p
+}
+
+// renew begins anew.
+func (p *patience) renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin, p.waited = p.now(), p.waitedTime()
 }
 
 // over says whether it has passed.
 func (p *patience) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	passed := p.now().Sub(p.begin)
 	return passed-(p.waitedTime()-p.waited) > p.most || passed > busiest*p.most
+}
+
+// withPatience is context.WithTimeout by that.
+func withPatience(parent context.Context, most time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	go patienceOf(most).end(ctx, cancel)
+	return ctx, cancel
+}
+
+// end calls a function when it has passed, if the context is there still.
+func (p *patience) end(ctx context.Context, end func()) {
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			if p.over() {
+				end()
+				return
+			}
+		}
+	}
+}
+
+// awaits says whether something is closed before it passes.
+func awaits(done <-chan struct{}, most time.Duration) bool {
+	ctx, cancel := withPatience(context.Background(), most)
+	defer cancel()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // pressure is for how long something has waited for a processor since the machine's start; 0 where

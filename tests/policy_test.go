@@ -111,9 +111,7 @@ func startPolicyRigBy(t *testing.T, vm frontEnd, run []string, program ...string
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-p.ended:
-		case <-time.After(time.Minute):
+		if !awaits(p.ended, time.Minute) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-p.ended
 			t.Error("the VM did not end")

@@ -56,9 +56,7 @@ func inBackground(t *testing.T, args ...string) *background {
 	t.Cleanup(func() {
 		b.signal(syscall.SIGCONT)
 		b.signal(syscall.SIGTERM)
-		select {
-		case <-b.done:
-		case <-time.After(time.Minute):
+		if !awaits(b.done, time.Minute) {
 			_ = b.cmd.Process.Kill()
 			t.Errorf("%s doesn't end", strings.Join(args, " "))
 		}
@@ -252,9 +250,7 @@ func TestArbiterEndsInTheMiddle(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	h.start()
 	for name, b := range vms {
-		select {
-		case <-b.done:
-		case <-time.After(time.Minute):
+		if !awaits(b.done, time.Minute) {
 			t.Fatalf("%s doesn't end: %s", name, tail(b.said()))
 		}
 		want, state := "ready\n"+kernels+"\n", b.cmd.ProcessState

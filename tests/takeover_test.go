@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"net"
 	"path/filepath"
@@ -42,7 +41,7 @@ func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	}
 	device := filepath.Join(dir, "device")
 	serve(t, device)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, console bytes.Buffer
 	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c", takenScript,

@@ -5,7 +5,6 @@ package tests
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"os/exec"
@@ -100,7 +99,7 @@ func raiseVectors(t *testing.T, version, accel, guest string) {
 // a simple program.
 func needsKVM(t *testing.T, version, guest string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), vectorPatience)
+	ctx, cancel := withPatience(t.Context(), vectorPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, qemuProgram(t, version), "-nodefaults", "-display", "none",
 		"-accel", "kvm", "-machine", "q35", "-m", "64M", "-kernel", guest, "-serial", "stdio")

@@ -4,7 +4,6 @@ package tests
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,7 +68,7 @@ func TestVirtiofsInUML(t *testing.T) {
 	files, gpu := filepath.Join(dir, "files"), filepath.Join(dir, "gpu")
 	shared := shareDir(t, files, "beside")
 	serve(t, gpu)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh",

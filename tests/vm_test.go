@@ -19,8 +19,8 @@ type frontEnd struct {
 }
 
 var frontEnds = []frontEnd{
-	{"uml", 30 * time.Second, time.Minute},
-	{"qemu", 90 * time.Second, 2 * time.Minute},
+	{"uml", time.Minute, 3 * time.Minute},
+	{"qemu", 3 * time.Minute, 6 * time.Minute},
 }
 
 // boots is for tests that boot VMs: they run beside others, and say when they are over.
