@@ -15,14 +15,16 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// visitor is a program that uses each device that comes, and says how that ended. One device may
-// follow another within a moment: they differ in their file's number.
+// visitor is a program that uses each device that comes, and says how that ended, and whether there
+// were two GPUs. One device may follow another within a moment: they differ in their file's number.
 const visitor = `
 number() { stat -c %i /dev/paracuda 2>/dev/null; }
 echo up
 while :; do
 	until now=$(number); do sleep 0.2; done
-	"$0" >/dev/null; echo "used $?"
+	"$0" >/dev/null; code=$? two=
+	case $("${0%/*}/lostgpu" 1 2>/dev/null) in *"1 rounds") two=", of two GPUs" ;; esac
+	echo "used $code$two"
 	while [ "$(number)" = "$now" ]; do sleep 0.2; done
 	echo gone
 done`
@@ -102,7 +104,7 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 }
 
 // TestAttachToRunningVM plugs a GPU into a running VM, kills its device process,
-// plugs in another, and takes that out.
+// plugs in another with two GPUs, and takes that out.
 func TestAttachToRunningVM(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -127,13 +129,13 @@ func TestAttachToRunningVM(t *testing.T) {
 		t.Errorf("attaching it twice: exit code %d, %s", again.exit, again.stderr)
 	}
 	first.kill()
-	serve(t, filepath.Join(dir, "second"))
+	serve(t, filepath.Join(dir, "second"), "--gpu", "soft:2")
 	documented := strings.NewReplacer("/run/vm.qmp", qmp, "/run/gpu.sock",
 		filepath.Join(dir, "second")).Replace(codeBlock(t, "README.md", "paracuda attach"))
 	attach, detach, _ := strings.Cut(strings.TrimSpace(documented), "\n")
 	plug(strings.Fields(attach)[1:]...)
 	expectLine(t, lines, "gone")
-	expectLine(t, lines, "used 0")
+	expectLine(t, lines, "used 0, of two GPUs")
 	plug(strings.Fields(detach)[1:]...)
 	expectLine(t, lines, "gone")
 }

@@ -46,7 +46,8 @@ func TestLostGPU(t *testing.T) {
 	})
 }
 
-// TestProbeTellsOfLostGPU: for as long as the VM is there.
+// TestProbeTellsOfLostGPU: for as long as the VM is there, which has its GPUs alone: another one
+// doesn't start.
 func TestProbeTellsOfLostGPU(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
@@ -68,5 +69,10 @@ func TestProbeTellsOfLostGPU(t *testing.T) {
 	if n := strings.Count(said, "    VM has: has "); n != 1 ||
 		!strings.Contains(said, "exclusive=on") {
 		t.Errorf("probe says:\n%s", said)
+	}
+	r := command(t, time.Minute, root, paracuda, "run", "--vm", "uml", "--gpu", "soft", "--arbiter",
+		h.socket, "--name", "other", "--", "true")
+	if r.exit != 1 || !strings.Contains(r.stderr, "GPU soft is VM has's alone (exclusive=on)") {
+		t.Errorf("another VM: exit code %d, %s", r.exit, r.stderr)
 	}
 }

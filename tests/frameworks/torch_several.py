@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: torch_several.py [shm|sockets]
+       torch_several.py remote RANK ADDRESS PORT
 
 torch.distributed with nccl, a process for each of two GPUs: collectives, send and recv, DDP, FSDP,
 tensor parallel, a pipeline, a tensor that the other process opens, and the way that NCCL takes. Of
 the two processes the first reports. With shm NCCL goes through /dev/shm, since P2P is off; with
 sockets it goes through TCP, as between two machines. No multicast object is made.
+
+With remote it is one of two processes on two machines, or in two VMs, each with one GPU. RANK is 0
+or 1; both are given an address of the first one, and a free port there.
 """
 
 import glob
@@ -56,7 +60,10 @@ def lead():
             sys.exit(1)
 
 
-if "SEVERAL" not in os.environ:
+if len(sys.argv) == 5 and sys.argv[1] == "remote" and sys.argv[2] in ("0", "1"):
+    os.environ |= WAYS["sockets"] | {"NCCL_NVLS_ENABLE": "0"}
+    os.environ["SEVERAL"] = f"{sys.argv[2]} {sys.argv[4]} {sys.argv[3]}"
+elif "SEVERAL" not in os.environ:
     if __name__ != "__main__" or " ".join(sys.argv[1:]) not in WAYS:
         sys.exit(__doc__)
     lead()
@@ -66,20 +73,21 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-RANK, PORT = (int(n) for n in os.environ["SEVERAL"].split())
-DEVICE = torch.device("cuda", RANK)
+RANK, PORT, *HOST = os.environ["SEVERAL"].split()
+RANK, REMOTE = int(RANK), bool(HOST)
+DEVICE = torch.device("cuda", 0 if REMOTE else RANK)
 if RANK:
     sys.stdout = open(os.devnull, "w")
 imported("import torch")
-torch.cuda.set_device(RANK)
-STORE = dist.TCPStore("127.0.0.1", PORT, WORLD, RANK == 0)
+torch.cuda.set_device(DEVICE)
+STORE = dist.TCPStore(HOST[0] if REMOTE else "127.0.0.1", int(PORT), WORLD, RANK == 0)
 
 
 @section("init_process_group")
 def init():
     dist.init_process_group("nccl", store=STORE, rank=RANK, world_size=WORLD, device_id=DEVICE,
                             timeout=timedelta(seconds=60))
-    peers = [torch.cuda.can_device_access_peer(0, 1), torch.cuda.can_device_access_peer(1, 0)]
+    peers = [] if REMOTE else [torch.cuda.can_device_access_peer(i, 1 - i) for i in range(2)]
     return [dist.get_backend(), dist.get_world_size(), *peers]
 
 
@@ -164,7 +172,7 @@ def train(model, x, steps=4):
 
 @section("DDP", tolerance=1e-3)
 def ddp():
-    model = nn.parallel.DistributedDataParallel(layers().to(DEVICE), device_ids=[RANK])
+    model = nn.parallel.DistributedDataParallel(layers().to(DEVICE), device_ids=[DEVICE])
     return train(model, batch())
 
 
@@ -262,6 +270,8 @@ def gpipe():
 
 @section("a tensor of the other process")
 def opened():
+    if REMOTE:
+        return None
     if RANK == 0:
         x = torch.arange(1 << 20, dtype=torch.float32, device=DEVICE)
         torch.cuda.synchronize()
@@ -285,7 +295,7 @@ def opened():
 
 @section("destroy_process_group")
 def destroy():
-    dist.barrier(device_ids=[RANK])
+    dist.barrier(device_ids=[DEVICE.index])
     dist.destroy_process_group()
     return dist.is_initialized()
 
