@@ -7,7 +7,7 @@
 // its own below that of all, so that a flood of one doesn't hide another; a line that is allowed
 // may be long, and is paid for by those after it. Values are cut to a length here, and quoted by
 // logrus' formatter. How many lines were held back is said while a flood lasts, after it, and by
-// Close.
+// Close. A Queue has nobody wait for who reads the log.
 package loglimit
 
 import (

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -53,7 +54,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	buildDir = dir
-	code := m.Run()
+	// A Starter's thread lives as long as the process.
+	code := leaks.Main(m, "github.com/paracuda/paracuda/gpubackend/sandbox.NewStarter.func1")
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
@@ -73,6 +75,12 @@ var build = sync.OnceValues(func() (string, error) {
 
 func newGuest(t *testing.T) *guest {
 	t.Helper()
+	return newGuestBy(t, func(*exec.Cmd) {})
+}
+
+// newGuestBy is one whose device process is started as prepare has it.
+func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
+	t.Helper()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)
@@ -88,6 +96,7 @@ func newGuest(t *testing.T) *guest {
 	g.process = exec.Command(program, "device", "--gpu", "soft", "--socket-path", socket,
 		"--set", "channels=2", "--set", "arena=4M", "--set", "soft-memory=128M")
 	g.process.Stderr = log
+	prepare(g.process)
 	if err := g.process.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,13 @@ func (g *guest) processes(t *testing.T) (list []process) {
 // started returns a guest that has a channel, and for whose copies there is a mover.
 func started(t *testing.T) *guest {
 	t.Helper()
-	g := newGuest(t)
+	return startedBy(t, func(*exec.Cmd) {})
+}
+
+// startedBy is one whose device process is started as prepare has it.
+func startedBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
+	t.Helper()
+	g := newGuestBy(t, prepare)
 	if err := g.hello(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,27 +17,36 @@ import (
 const DebugTimes = 50
 
 // New makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
-// end says what was held back.
+// Nobody who logs waits for who reads it. end says what was held back, and waits until it is
+// written.
 func New(
 	w io.Writer, o *Flags, role string,
 ) (log *logrus.Entry, end func(), err error) {
 	if err := o.Settle(); err != nil {
 		return nil, nil, err
 	}
-	l := logrus.New()
-	l.SetOutput(w)
-	l.SetFormatter(formatter(o.Format))
 	parsed, err := ParseLevel(o.Level)
 	if err != nil {
 		return nil, nil, err
 	}
+	l := logrus.New()
+	log = l.WithField("role", role)
+	queue := loglimit.NewQueue(w, func(lines uint64) {
+		loglimit.Keep(log).WithField("lines", lines).
+			Warn("lines were lost, since the log wasn't read")
+	})
+	l.SetOutput(queue)
+	l.SetFormatter(formatter(o.Format))
 	l.SetLevel(parsed)
 	limits := loglimit.Default
 	if parsed >= logrus.DebugLevel {
 		limits = limits.Times(DebugTimes)
 	}
-	log = l.WithField("role", role)
-	return log, loglimit.Install(log, limits, nil).Close, nil
+	limiter := loglimit.Install(log, limits, nil)
+	return log, func() {
+		limiter.Close()
+		queue.Close()
+	}, nil
 }
 
 // ParseLevel reads --log-level.
