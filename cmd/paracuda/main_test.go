@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // mainVariable makes this program run main in place of tests: the processes that tests start do.
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv(mainVariable, "1")
-	os.Exit(m.Run())
+	os.Exit(leaks.Main(m))
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.

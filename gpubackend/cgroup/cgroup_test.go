@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 const (
@@ -32,7 +34,7 @@ func TestMain(m *testing.M) {
 		fmt.Printf("%s", text)
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(leaks.Main(m))
 }
 
 // fake makes a folder that looks as a group does.

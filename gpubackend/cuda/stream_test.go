@@ -321,4 +321,5 @@ func TestOutput(t *testing.T) {
 		t.FailNow()
 	}
 	_, _ = capture.Log().WriteString("captured\n")
+	os.Exit(0) // a process's output is captured for as long as it lives
 }

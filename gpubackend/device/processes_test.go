@@ -23,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // roleVariable makes the test's program a worker.
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(leaks.Main(m))
 }
 
 func workerMain() error {

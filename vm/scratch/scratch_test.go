@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // childVariable makes this program make a directory, print its path, and wait to be killed.
@@ -17,7 +19,7 @@ const childVariable = "SCRATCH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
-		os.Exit(m.Run())
+		os.Exit(leaks.Main(m))
 	}
 	d, err := New()
 	if err != nil {

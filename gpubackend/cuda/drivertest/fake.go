@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // Library is the path of the library, once Main has built it.
@@ -33,7 +34,7 @@ func Main(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	return leaks.Main(m)
 }
 
 // Build builds a library of the test's own, for processes of their own or with options of gcc's.

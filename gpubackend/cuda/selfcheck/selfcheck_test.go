@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // moverLibrary makes this program a mover on descriptor 3, with the driver library that it names.
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(leaks.Main(m))
 }
 
 func runMover(library string) error {

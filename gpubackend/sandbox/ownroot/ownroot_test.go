@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 const treeVariable = "PARACUDA_TEST_TREE"
@@ -24,7 +26,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(treeVariable); text != "" {
 		os.Exit(child(text))
 	}
-	os.Exit(m.Run())
+	os.Exit(leaks.Main(m))
 }
 
 // seen is what a process in the tree says of it.
