@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv(mainVariable, "1")
-	os.Exit(leaks.Main(m))
+	// The starter process lives as long as its parent.
+	os.Exit(leaks.Main(m, "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"))
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.

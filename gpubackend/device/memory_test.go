@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -22,13 +23,39 @@ import (
 
 const testGPU = 5
 
+// newLedger makes a page that stays mapped until all tests have ended: a device's goroutines may
+// look at it.
 func newLedger(t testing.TB) *ledger.Page {
 	t.Helper()
-	page, err := ledger.New() // stays mapped: the device's goroutines may look at it
+	page, err := ledger.New()
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages.Lock()
+	defer pages.Unlock()
+	pages.all = append(pages.all, page)
 	return page
+}
+
+var pages struct {
+	sync.Mutex
+	all []*ledger.Page
+}
+
+// closing are tests after which the pages are unmapped, when no goroutine is there any more.
+type closing struct{ *testing.M }
+
+func (c closing) Run() int {
+	code := c.M.Run()
+	for end := time.Now().Add(soon); goleak.Find() != nil; {
+		if time.Now().After(end) {
+			return code
+		}
+	}
+	for _, page := range pages.all {
+		page.Close()
+	}
+	return code
 }
 
 // TestBoundIsLive: it holds for all processes as soon as it is set, and no guarantee is above it.

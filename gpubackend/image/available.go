@@ -7,16 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 )
 
 // reserve is what is left to the host in any case.
 const reserve = 256 << 20
 
+var meminfo = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/meminfo") })
+
 // Host returns what tells how much memory the host can give to images now: what it says is
 // available, but for a reserve. The limit of a control group isn't looked at. The file is opened at
-// once, and stays open: later the process may not open any.
+// once, and stays open for the process: later that may not open any.
 func Host() (ask func() (uint64, error)) {
-	file, err := os.Open("/proc/meminfo")
+	file, err := meminfo()
 	return func() (uint64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("ask for the host's memory: %w", err)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"go.uber.org/goleak"
@@ -21,9 +20,12 @@ import (
 // patience is how long what is ending may take.
 const patience = 5 * time.Second
 
+// Tests are a package's, a *testing.M.
+type Tests interface{ Run() (code int) }
+
 // Main runs the tests and returns the exit code: that of a failure if they left something. The
 // goroutines of ignored functions may stay.
-func Main(m *testing.M, ignored ...string) int {
+func Main(m Tests, ignored ...string) int {
 	before := held()
 	code := m.Run()
 	fuzz := flag.Lookup("test.fuzz")

@@ -83,18 +83,27 @@ func (x *Workers) Start(policy handover.Policy, ahead bool) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	started := false
+	defer func() { // by a fault, too
+		if !started {
+			state.Close()
+		}
+	}()
 	conn, remote, err := handover.Pair()
 	if err != nil {
-		state.Close()
 		return nil, err
 	}
 	defer remote.Close()
+	defer func() {
+		if !started {
+			conn.Close()
+		}
+	}()
 	proc, err := x.config.Spawn(remote)
 	if err != nil {
-		state.Close()
-		conn.Close()
 		return nil, err
 	}
+	started = true
 	w := &Worker{
 		Policy: policy, Ahead: ahead, config: &x.config, proc: proc, state: state, channel: -1,
 		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
