@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
-	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // mainVariable makes this program run main in place of tests: the processes that tests start do.
@@ -23,8 +22,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv(mainVariable, "1")
-	// The starter process lives as long as its parent.
-	os.Exit(leaks.Main(m, "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"))
+	os.Exit(m.Run())
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.
