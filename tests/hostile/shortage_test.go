@@ -156,8 +156,8 @@ func (g *guest) rights(t *testing.T) {
 	}
 }
 
-// TestLogThatNobodyReads: the pipe to which a device process logs is full from the beginning. Nothing
-// waits for whoever doesn't read it: programs begin, compute and end.
+// TestLogThatNobodyReads: the pipe to which a device process logs is full from the beginning.
+// Nothing waits for whoever doesn't read it: programs begin, compute and end.
 func TestLogThatNobodyReads(t *testing.T) {
 	reader, writer := fullPipe(t)
 	g := newGuestBy(t, func(c *exec.Cmd) { c.Stderr = writer })
