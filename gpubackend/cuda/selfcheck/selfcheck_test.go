@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(leaks.Main(m))
+	os.Exit(leaks.Main(drivertest.Collected{Tests: m}))
 }
 
 func runMover(library string) error {
