@@ -15,13 +15,13 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress stress-device migrations test nightly unit-long walk-kernels \
+	stress stress-device stress-faults migrations test nightly unit-long walk-kernels \
 	demo install host-package vm-package walk-host-package walk-operator guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
-	unit-go unit-driver unit-library system-programs system-hostile system-wakeups system-vm \
+	unit-go unit-cover unit-driver unit-library system-programs system-hostile system-wakeups system-vm \
 	FORCE
 
 help: ## say what can be made
@@ -104,7 +104,7 @@ lint: ## check formatting and correctness
 	scripts/lint-c
 	$(GO) run $(EDITORCONFIG) $(EDITORCONFIG_FLAGS)
 
-unit: unit-go fuzz-short unit-driver unit-library ## run the unit tests
+unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tests
 
 # Nothing runs beside anything else in these, as tests/plain_test.go checks: the race detector would
 # find nothing, ten times slower.
@@ -112,13 +112,20 @@ PLAIN = gpubackend/managed gpubackend/residency gpubackend/turns
 # These look at the tree, and at processes that are built without the race detector: `system` runs
 # them.
 APART = tests tests/hostile
+# These are tested with the race detector, too, but by scripts/cover.
+COVERED = vhostuser virtqueue
 
 # `lint` vets all. The race detector would keep each process for a second at its end.
 unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short $(PLAIN:%=./%)
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -race -short \
-		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$) $(APART:%=-e /%$$))
+		$$($(GO) list ./... | grep -v $(PLAIN:%=-e /%$$) $(APART:%=-e /%$$) \
+			$(COVERED:%=-e /%/) $(COVERED:%=-e /%$$))
+
+unit-cover: export GORACE = atexit_sleep_ms=10
+unit-cover:
+	scripts/cover --race $(COVERED)
 
 unit-long: ## run the Go packages' tests, with those that -short leaves out (minutes)
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -timeout 60m \
@@ -171,6 +178,10 @@ stress-device: build ## kill a VM's device process under load, a thousand times 
 	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \
 		-run 'TestDeviceProcessIsKilledUnderLoad|TestKilledInAChange' .
 
+stress-faults: build ## kill and stop processes of VMs at random moments, a thousand times
+	PARACUDA_FAULTS=1000 $(GO) test -C tests -count=1 -timeout 6h -v \
+		-run 'TestFaultsAtAnyMoment$$' .
+
 fuzz: ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
@@ -196,8 +207,8 @@ nightly: export PARACUDA_NIGHTLY = 1
 nightly: ## run all tests, and what takes hours
 	$(MAKE) test SYSTEM_TIMEOUT=3h
 	$(MAKE) unit-long
-	scripts/cover vhostuser virtqueue
-	$(MAKE) stress migrations stress-device
+	scripts/cover gpubackend
+	$(MAKE) stress migrations stress-device stress-faults
 	$(MAKE) walk-host-package
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 

@@ -18,6 +18,7 @@
 //	PARACUDA           the program under test: bin/paracuda
 //	PARACUDA_PROGRAMS  a folder where programs/build has put them, with an nvcc that is not at hand
 //	NVCC               the compiler: that of the cache, or else nvcc
+//	PARACUDA_FAULTS    how often a process is killed or stopped: make stress-faults
 //	PARACUDA_NIGHTLY   set: there is time for every release of QEMU, and for what takes long
 //
 // With -short nothing is booted: only what reads lists and results is tested.

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+)
+
+// faultScript does in the VM what the lines of its input say, and answers each with a line.
+const faultScript = `good=$0 busy=$1
+while read -r word; do
+	case $word in
+	begin) "$busy" 0 2>/tmp/said & p=$!; echo began ;;
+	KILL | STOP | CONT) kill -s "$word" $p; echo sent ;;
+	end)
+		kill -s KILL $p 2>/dev/null; wait $p 2>/dev/null
+		echo "ended $? $(tr '\n' '|' </tmp/said)" ;;
+	next)
+		"$good" >/tmp/out 2>/tmp/said
+		echo "next $? $(tr '\n' '|' </tmp/out)$(head -c 500 /tmp/said | tr '\n' '|')" ;;
+	esac
+done`
+
+// faultRig is a VM under an arbiter. In each round a program copies and computes in it, until it is
+// ended; then another one runs.
+type faultRig struct {
+	*testing.T
+	vm      frontEnd
+	busy    string
+	gate    string // the arbiter's socket
+	arbiter *background
+
+	control         string
+	run             *exec.Cmd
+	words           io.WriteCloser // to the script
+	lines           chan string    // from it
+	errors          *strings.Builder
+	ended           chan struct{}
+	keeper, starter int
+}
+
+func newFaultRig(t *testing.T, vm frontEnd) *faultRig {
+	t.Helper()
+	r := &faultRig{T: t, vm: vm, busy: build(t, "tests/guests/busy.c", "-ldl"),
+		gate: filepath.Join(t.TempDir(), "arbiter")}
+	r.startArbiter()
+	r.boot()
+	t.Cleanup(r.end)
+	return r
+}
+
+func (r *faultRig) startArbiter() {
+	r.Helper()
+	r.arbiter = inBackground(r.T, paracuda, "arbiter", "--socket", r.gate)
+	until(r.T, 20*time.Second, "the arbiter answers", func() bool {
+		return exec.Command(paracuda, "top", "--arbiter", r.gate, "--json").Run() == nil
+	})
+}
+
+// boot starts a VM, and finds its processes.
+func (r *faultRig) boot() {
+	r.Helper()
+	r.control = filepath.Join(r.TempDir(), "control")
+	r.run = exec.Command(paracuda, "run", "--keeper", "on", "--vm", r.vm.name, "--gpu", "soft",
+		"--arbiter", r.gate, "--control", r.control, "--set", "starts=0", "--", "sh", "-c",
+		faultScript, filepath.Join(programs, follower), r.busy)
+	r.run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	r.run.WaitDelay = 10 * time.Second
+	r.errors = &strings.Builder{}
+	r.run.Stderr = r.errors
+	out, w := io.Pipe()
+	r.run.Stdout = w
+	var err error
+	if r.words, err = r.run.StdinPipe(); err != nil {
+		r.Fatal(err)
+	}
+	if err := r.run.Start(); err != nil {
+		r.Fatal(err)
+	}
+	lines, ended, run := make(chan string, 16), make(chan struct{}), r.run
+	r.lines, r.ended = lines, ended
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	go func() {
+		_ = run.Wait()
+		_ = w.Close()
+		close(ended)
+	}()
+	r.next()
+	r.find()
+}
+
+// find looks for the processes that stay: those of workers come and go.
+func (r *faultRig) find() {
+	r.Helper()
+	r.keeper, r.starter = 0, 0
+	for _, child := range childrenOf(r.run.Process.Pid) {
+		if words := commandOf(child); len(words) > 1 && words[1] == "device" {
+			r.keeper = child
+		}
+	}
+	for _, device := range childrenOf(r.keeper) {
+		for _, starter := range childrenOf(device) { // it outlives its parent
+			r.starter = starter
+		}
+	}
+	if r.keeper == 0 || r.starter == 0 {
+		r.Fatal("there is no keeper, or nothing that starts workers")
+	}
+}
+
+// pids are the VM's processes of a role now.
+func (r *faultRig) pids(role string) (pids []int) {
+	switch role {
+	case "front end":
+		for _, child := range childrenOf(r.run.Process.Pid) {
+			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", child))
+			if name := filepath.Base(exe); name == "linux" || strings.HasPrefix(name, "qemu-") {
+				pids = append(pids, child)
+			}
+		}
+		return pids
+	case "device":
+		return childrenOf(r.keeper)
+	}
+	return ofRole(r.starter, role)
+}
+
+// ofRole are a process's descendants that have a role.
+func ofRole(ancestor int, role string) (pids []int) {
+	for _, child := range childrenOf(ancestor) {
+		if words := commandOf(child); len(words) > 1 && words[1] == role {
+			pids = append(pids, child)
+		}
+		pids = append(pids, ofRole(child, role)...)
+	}
+	return pids
+}
+
+// say has the script do something and returns its answer, without the first word.
+func (r *faultRig) say(word, answer string) string {
+	r.Helper()
+	fmt.Fprintln(r.words, word)
+	late := time.After(r.vm.boot + r.vm.limit)
+	for {
+		select {
+		case line, is := <-r.lines:
+			if !is {
+				r.Fatalf("%s: the VM has ended:%s", word, tail(r.errors.String()))
+			}
+			if rest, found := strings.CutPrefix(line, answer); found {
+				return strings.TrimPrefix(rest, " ")
+			}
+		case <-late:
+			r.Fatalf("%s: no answer:%s", word, tail(r.errors.String()))
+		}
+	}
+}
+
+// next runs a program that must be right.
+func (r *faultRig) next() {
+	r.Helper()
+	want := "0 " + strings.ReplaceAll(wellFormed(r.T).stdout, "\n", "|")
+	if got := r.say("next", "next"); got != want {
+		r.Fatalf("the next program: %q, want %q", got, want)
+	}
+}
+
+// freed waits until nothing of a program is there any more on the host, and returns how long that
+// took.
+func (r *faultRig) freed() time.Duration {
+	r.Helper()
+	begin := time.Now()
+	for len(r.pids("worker")) > 0 {
+		if time.Since(begin) > time.Minute {
+			r.Fatalf("there are workers still: %v", r.pids("worker"))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	took := time.Since(begin)
+	until(r.T, time.Minute, "the device process has forgotten the program", func() bool {
+		a := r.ask()
+		return a != nil && len(a.Programs) == 0
+	})
+	return took
+}
+
+// ask is what the device process says; nil: there is none now.
+func (r *faultRig) ask() *admin.Answer {
+	out, err := exec.Command(paracuda, "stats", "--json", r.control).Output()
+	var a admin.Answer
+	if err != nil || json.Unmarshal(out, &a) != nil {
+		return nil
+	}
+	return &a
+}
+
+// files are the descriptors of the processes that stay.
+func (r *faultRig) files() map[string]int {
+	files := map[string]int{}
+	for role, pids := range map[string][]int{"keeper": {r.keeper}, "starter": {r.starter},
+		"device": r.pids("device"), "mover": r.pids("mover")} {
+		for _, pid := range pids {
+			list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+			files[role] += len(list)
+		}
+	}
+	return files
+}
+
+// end ends the VM.
+func (r *faultRig) end() {
+	_ = r.words.Close()
+	_ = r.run.Process.Signal(syscall.SIGTERM)
+	go func() { // what nobody reads
+		for range r.lines {
+		}
+	}()
+	select {
+	case <-r.ended:
+	case <-time.After(time.Minute):
+		_ = syscall.Kill(-r.run.Process.Pid, syscall.SIGKILL)
+		<-r.ended
+		r.Error("the VM did not end")
+	}
+	if r.Failed() {
+		r.Logf("the VM's errors:%s", tail(r.errors.String()))
+	}
+}
