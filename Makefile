@@ -21,8 +21,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
-	unit-go unit-cover unit-driver unit-library system-programs system-hostile system-wakeups system-vm \
-	FORCE
+	unit-go unit-cover unit-driver unit-library system-programs system-hostile system-wakeups \
+	system-vm FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2

@@ -178,7 +178,8 @@ func (r *faultRig) signalOf(name, role string) (signal func(syscall.Signal), aga
 	return func(s syscall.Signal) { _ = syscall.Kill(pid, s) }, none
 }
 
-// loseFrontEnd kills the front end: the VM's processes end within a second, and another VM is right.
+// loseFrontEnd kills the front end: the VM's processes end within a second, and another VM is
+// right.
 func (r *faultRig) loseFrontEnd(name string) time.Duration {
 	r.Helper()
 	all := []int{r.keeper, r.starter}

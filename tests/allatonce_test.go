@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// allAtOnce starts so many programs, which go on together once each has a context, and prints how
+// many ended with which code, and what they said.
+const allAtOnce = `cd /tmp
+i=0
+while [ $i -lt $1 ]; do "$0" 2 up.$i gate 2>said.$i & pids="$pids $!"; i=$((i + 1)); done
+tries=0
+until [ "$(ls up.* 2>/dev/null | wc -l)" = $1 ] || [ $tries = 900 ]; do
+	tries=$((tries + 1)); sleep 0.1
+done
+touch gate
+for p in $pids; do wait $p; echo $?; done >codes
+sort codes | uniq -c
+cat said.*`
+
+// TestAllChannelsAtOnce: as many programs as there can be channels in each front end compute and
+// copy at the same time, and each is right.
+func TestAllChannelsAtOnce(t *testing.T) {
+	const channels = 63
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		if vm.isQEMU() && !atNight {
+			skip(t, "by night: a QEMU without KVM takes minutes for %d programs", channels)
+		}
+		r := vm.run(t, 5*vm.limit, "--set", fmt.Sprint("channels=", channels), "--set", "starts=0",
+			"--set", "soft-memory=4G", "--mem", "1G", "--", "sh", "-c", allAtOnce,
+			build(t, "tests/guests/busy.c", "-ldl"), fmt.Sprint(channels))
+		if got := strings.Join(strings.Fields(r.stdout), " "); r.exit != 0 ||
+			got != fmt.Sprint(channels, " 0") {
+			t.Errorf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		}
+	})
+}
