@@ -30,7 +30,8 @@
 //     are kept only for a VM that is behind in its share and away for a moment, as programs are
 //     that wait for their kernels: for an eighth of the time at most that it works between two
 //     rests, and only while its rests are shorter than that. It is charged for that time. And for
-//     one that is late for once inside its turn, as a change from VM to VM costs more.
+//     one that is late for once inside its turn, as a change from VM to VM costs more; for one of
+//     the latency class at each rest between the kernels of an answer.
 //   - Changes cost the GPU time: turns whose length nobody sets are long while few VMs want it.
 //
 // # Who owns what

@@ -93,14 +93,25 @@ func (s *Scheduler) awaits(v *vm) bool {
 // keeps its turn for about as long as a change would cost. That is for programs that wait for each
 // kernel and are late for once, as guests are. It takes a part of the VM's work at most, whatever
 // the VM does.
+//
+// A VM of the latency class keeps its turn for longer, and however little it works in between, as
+// one answer of it takes many kernels: if the turn passed on at each rest between these, it would
+// wait each time for what others had begun meanwhile. It is charged for that time, and must not be
+// ahead of its share.
 const (
-	keepFor  = 200 * time.Microsecond // longest rest that is waited for
-	keepPart = 32                     // part of its work that a VM saves up for this
-	keepMost = 2 * time.Millisecond   // that a VM may save up
+	keepPart = 32                   // part of its work that a VM of the batch class saves up for this
+	keepMost = 2 * time.Millisecond // that it may save up
 	longRest = 300 * time.Microsecond
-	// usually is the longest usual rest of VMs whose turns are kept.
-	usually = 60 * time.Microsecond
 )
+
+// grace is how long a rest may be for which a turn is kept, and how long the VM's usual one.
+type grace struct{ rest, usual time.Duration }
+
+// graces are those of the classes. That of Latency is kept if one rest in four or so is short.
+var graces = [...]grace{
+	Batch:   {200 * time.Microsecond, 60 * time.Microsecond},
+	Latency: {longRest, 240 * time.Microsecond},
+}
 
 // saves counts the time for which a VM's turn may be kept: it grows with its work, and is spent
 // while it is awaited.
@@ -116,15 +127,25 @@ func (v *vm) saves(gone time.Duration) {
 // keptUntil is until when the turn of a VM that rests is kept, if the rest is inside it and the VM
 // is likely to be back soon.
 func (v *vm) keptUntil(now Time) Time {
-	h := &v.habit
-	if !h.resting || !h.rests || h.usual > usually {
+	h, g := &v.habit, graces[v.policy.Class]
+	if !h.resting || !h.rests || h.usual > g.usual {
 		return 0
 	}
-	return min(h.since+keepFor, now+v.keep, v.until)
+	until := h.since + g.rest
+	if v.policy.Class == Batch {
+		until = min(until, v.until, now+v.keep)
+	}
+	return until
 }
 
-// keeps says whether a VM that rests has its turn kept. One of the latency class has not, as its
-// turns are short, nor is it kept from its own.
+// keeps says whether a VM that rests has its turn kept: not from one of the latency class.
 func (s *Scheduler) keeps(v *vm, w wants) bool {
-	return v.policy.Class == Batch && w.urgent&v.gpus == 0 && s.now < v.keptUntil(s.now)
+	return w.urgent&v.gpus == 0 && s.now < v.keptUntil(s.now) &&
+		(v.policy.Class == Batch || s.urgent(v))
+}
+
+// again says whether a VM would get the next turn as well, since it is the only one of the latency
+// class that wants it: its turn goes on then.
+func (s *Scheduler) again(v *vm, w wants) bool {
+	return s.urgent(v) && w.urgent&v.gpus == 0
 }

@@ -3,6 +3,8 @@
 package turns
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 )
@@ -82,5 +84,76 @@ func TestPatienceIsBounded(t *testing.T) {
 	h.run(time.Second)
 	if b.used < 990*ms {
 		t.Errorf("the other had %v of a second in which nobody else came", b.used)
+	}
+}
+
+// answers is a tenant of the latency class, each answer of which is so many kernels of 60 us with
+// rests of 100 us between them. Another one is asked for a while later.
+func answers(kernels int, pause time.Duration) *tenant {
+	n := 0
+	return &tenant{
+		name: "answers", kernel: 60 * us, depth: 1, think: 100 * us,
+		policy: Policy{Class: Latency},
+		late: func() time.Duration {
+			if n++; n%kernels == 0 {
+				return pause
+			}
+			return 0
+		},
+	}
+}
+
+// took is the longest time that an answer of so many kernels took, without its first: the rests are
+// in it.
+func took(x *tenant, kernels int) (longest time.Duration) {
+	for w := x.waits[kernels:]; len(w) >= kernels; w = w[kernels:] {
+		sum := time.Duration(kernels-1) * x.think
+		for _, wait := range w[:kernels] {
+			sum += wait
+		}
+		longest = max(longest, sum)
+	}
+	return longest
+}
+
+// TestAnAnswerKeepsItsTurn: what answers somebody with many kernels, and rests between them, waits
+// once for what others have begun, not at each rest. What it doesn't take the others have.
+func TestAnAnswerKeepsItsTurn(t *testing.T) {
+	for _, kernels := range []int{30, 80} { // within a turn, and longer than one
+		t.Run(fmt.Sprint(kernels), func(t *testing.T) {
+			pause := 2 * time.Duration(kernels) * 160 * us
+			a, b := answers(kernels, pause), hog("training", 80*us, Policy{})
+			h := newHost(t, Config{}, a, b)
+			h.run(2 * time.Second)
+			alone := time.Duration(kernels)*(a.kernel+a.think) - a.think
+			if longest := took(a, kernels); longest > alone+600*us {
+				t.Errorf("an answer took %v, alone it takes %v", longest, alone)
+			}
+			left := 2 * time.Second * (pause + a.think) / (pause + a.think + alone)
+			if b.used < left*9/10 {
+				t.Errorf("the other had %v, of %v that were left", b.used, left)
+			}
+		})
+	}
+}
+
+// TestLatencyKeepsNothingAheadOfItsShare: a VM of the latency class keeps its turn at rests for as
+// long as it isn't ahead of its share, and has no more than that.
+func TestLatencyKeepsNothingAheadOfItsShare(t *testing.T) {
+	a, b := answers(math.MaxInt, 0), hog("training", 80*us, Policy{})
+	h := newHost(t, Config{}, a, b)
+	h.run(2 * time.Second)
+	if b.used < 950*ms {
+		t.Errorf("the other had %v of 2 s, though both have the same weight", b.used)
+	}
+}
+
+// TestLatencyThatComesOnce: a VM of the latency class whose rests are long keeps nothing.
+func TestLatencyThatComesOnce(t *testing.T) {
+	a, b := waitingFor("light", 50*us, 2*ms, Policy{Class: Latency}), hog("b", 80*us, Policy{})
+	h := newHost(t, Config{}, a, b)
+	h.run(2 * time.Second)
+	if idle := h.idleFor.Seconds() / 2; idle > 0.03 {
+		t.Errorf("the GPU was idle for %.3f of the time", idle)
 	}
 }

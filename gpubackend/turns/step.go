@@ -128,7 +128,7 @@ func (s *Scheduler) closing(v *vm, w wants) {
 	case (w.any|w.back|w.crowd)&v.gpus == 0:
 		return
 	case s.now >= v.until:
-		if s.goesOn(v, w) {
+		if s.goesOn(v, w) || s.again(v, w) {
 			v.until = s.now + s.length(v)
 			return
 		}

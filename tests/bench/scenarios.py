@@ -21,6 +21,8 @@ def equal(h, r):
         if h.run("equal", side, tenants):
             r.put("equal", side, "used", used(tenants, h.seconds))
             r.put("equal", side, "Jain", jain([t.kernels for t in tenants]))
+            if side == SHARED:
+                r.put("equal", side, "turns a second", sum(t.turns for t in tenants) / h.seconds)
 
 
 def sixteen(h, r):
@@ -29,6 +31,11 @@ def sixteen(h, r):
         tenants = [Tenant(200), Tenant(200, processes=3 if h.soft else 16)]
         if h.run("sixteen", side, tenants):
             r.put("sixteen", side, "Jain", jain([t.kernels for t in tenants]))
+            if all(t.held for t in tenants):
+                r.put("sixteen", side, "Jain, as charged", jain([t.held for t in tenants]))
+                for what, t in zip(("one process", "sixteen"), tenants):
+                    r.put("sixteen", side, f"{what}: kernels, of what was charged",
+                          t.kernels * t.us / t.held)
 
 
 def weights(h, r):
@@ -45,6 +52,9 @@ def weights(h, r):
         return
     r.put("weights", SHARED, "error, as charged",
           share_error([t.held for t in tenants], [t.weight for t in tenants]))
+    for t in tenants if all(t.held for t in tenants) else ():
+        r.put("weights", SHARED, f"share of weight {t.weight}, as charged",
+              t.held / sum(t.held for t in tenants))
     seen = [t for t in tenants if not t.torch]
     r.put("weights", SHARED, "error, by kernels",
           share_error([t.kernels * t.us for t in seen], [t.weight for t in seen]))

@@ -41,6 +41,7 @@ class Tenant:
         # What a run measured: kernels, waits of all processes, and the GPU's time by the arbiter.
         self.kernels, self.p50, self.p99, self.held = 0, 0, 0, None
         self.cpu = None  # us of the guest's processors for each kernel
+        self.turns = 0
         self.swaps, self.moving = 0, 0  # times that its memory moved out; seconds that it took
 
     def command(self, host, at, seconds):
@@ -68,6 +69,7 @@ class Tenant:
         self.held = None
         if begin and end:
             self.held = (end["held_ns"] - begin["held_ns"]) / 1e3
+            self.turns = end["turns"] - begin["turns"]
             self.swaps = end.get("swaps", 0) - begin.get("swaps", 0)
             self.moving = (end.get("swap_ns", 0) - begin.get("swap_ns", 0)) / 1e9
 
