@@ -33,6 +33,7 @@ type Arena struct {
 	output   uint32 // position of the output ring's head
 	dropped  uint64
 	copied   uint32 // the guest's count as last seen
+	held     bool   // what the guest was told last
 }
 
 // commandBuffer is how much of a command is copied for decoding: the header and every argument word
@@ -48,7 +49,9 @@ func New(mem []byte) (*Arena, error) {
 	if len(mem) < MinBytes {
 		return nil, fmt.Errorf("arena of %d bytes: want at least %d", len(mem), MinBytes)
 	}
-	return &Arena{mem: mem}, nil
+	a := &Arena{mem: mem}
+	a.held = a.load(wire.ArenaHeaderHeldOffset) != 0 // an earlier worker may have told
+	return a, nil
 }
 
 // Command is a command in the ring: the header and Words are a copy, Body is the guest's own
@@ -175,6 +178,21 @@ func (a *Arena) SetSleeping(on bool) {
 	}
 	// A swap is a full barrier: the announcement is visible before positions are read again.
 	atomic.SwapUint32(a.at(wire.ArenaHeaderWorkerSleepingOffset), v)
+}
+
+// SetHeld tells the guest whether commands wait for the VM's turn, and returns whether it was told
+// otherwise before. After that Sleepers may be read.
+func (a *Arena) SetHeld(on bool) (changed bool) {
+	if on == a.held {
+		return false
+	}
+	a.held = on
+	v := uint32(0)
+	if on {
+		v = 1
+	}
+	atomic.SwapUint32(a.at(wire.ArenaHeaderHeldOffset), v) // a full barrier
+	return true
 }
 
 // AsyncError leaves the result of a delayed call for the guest, unless an older one waits still.

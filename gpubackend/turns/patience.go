@@ -99,7 +99,7 @@ func (s *Scheduler) awaits(v *vm) bool {
 // wait each time for what others had begun meanwhile. It is charged for that time, and must not be
 // ahead of its share.
 const (
-	keepPart = 32                   // part of its work that a VM of the batch class saves up for this
+	keepPart = 32                   // part of its work that a VM of class Batch saves up for this
 	keepMost = 2 * time.Millisecond // that it may save up
 	longRest = 300 * time.Microsecond
 )

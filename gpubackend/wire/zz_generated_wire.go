@@ -415,7 +415,8 @@ type ArenaHeader struct {
 	AsyncError     uint32 // worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it
 	StickyError    uint32 // worker: error that killed the context, 0 when none
 	OutputHead     uint32 // worker: output produced
-	RarePad        [12]uint32
+	Held           uint32 // worker: 1 while commands wait for the VM's turn on the GPU: threads needn't poll
+	RarePad        [11]uint32
 	Dead           uint32 // guest kernel: 1 when the worker is gone
 	BatchCommands  uint32 // guest kernel: these four as in the settings, kept up to date when it changes
 	SpinGuestUs    uint32
@@ -442,7 +443,8 @@ const (
 	ArenaHeaderAsyncErrorOffset     = 132
 	ArenaHeaderStickyErrorOffset    = 136
 	ArenaHeaderOutputHeadOffset     = 140
-	ArenaHeaderRarePadOffset        = 144
+	ArenaHeaderHeldOffset           = 144
+	ArenaHeaderRarePadOffset        = 148
 	ArenaHeaderDeadOffset           = 192
 	ArenaHeaderBatchCommandsOffset  = 196
 	ArenaHeaderSpinGuestUsOffset    = 200
@@ -471,8 +473,9 @@ func (x *ArenaHeader) Decode(b []byte) {
 	x.AsyncError = uint32(binary.LittleEndian.Uint32(b[132:]))
 	x.StickyError = uint32(binary.LittleEndian.Uint32(b[136:]))
 	x.OutputHead = uint32(binary.LittleEndian.Uint32(b[140:]))
+	x.Held = uint32(binary.LittleEndian.Uint32(b[144:]))
 	for i := range x.RarePad {
-		x.RarePad[i] = uint32(binary.LittleEndian.Uint32(b[144+4*i:]))
+		x.RarePad[i] = uint32(binary.LittleEndian.Uint32(b[148+4*i:]))
 	}
 	x.Dead = uint32(binary.LittleEndian.Uint32(b[192:]))
 	x.BatchCommands = uint32(binary.LittleEndian.Uint32(b[196:]))
@@ -504,8 +507,9 @@ func (x *ArenaHeader) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[132:], uint32(x.AsyncError))
 	binary.LittleEndian.PutUint32(b[136:], uint32(x.StickyError))
 	binary.LittleEndian.PutUint32(b[140:], uint32(x.OutputHead))
+	binary.LittleEndian.PutUint32(b[144:], uint32(x.Held))
 	for i := range x.RarePad {
-		binary.LittleEndian.PutUint32(b[144+4*i:], uint32(x.RarePad[i]))
+		binary.LittleEndian.PutUint32(b[148+4*i:], uint32(x.RarePad[i]))
 	}
 	binary.LittleEndian.PutUint32(b[192:], uint32(x.Dead))
 	binary.LittleEndian.PutUint32(b[196:], uint32(x.BatchCommands))

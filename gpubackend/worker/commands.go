@@ -17,6 +17,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 	if w.arena == nil || w.waiting.Full() || w.shortage.Waits() {
 		return false, nil
 	}
+	if !gated {
+		w.tellHeld(false)
+	}
 	c := &w.current
 	for {
 		ok, err := w.arena.Next(&w.command)
@@ -36,7 +39,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 				return true, nil
 			}
 			c.Start(&w.command)
-			if gated && w.hello.IsOpen() && !w.door.Admits(c) {
+			if gated && w.hello.IsOpen() && !w.admits(c) {
 				return w.batches.Held() || ran, nil
 			}
 			w.execute(c)
@@ -63,6 +66,21 @@ func (w *Worker) runCommands() (ran bool, err error) {
 		case w.arena.Unreleased() > batches.ReleaseBytes:
 			w.batches.ReleaseEarly()
 		}
+	}
+}
+
+// admits says, at a gate, whether a command is executed now.
+func (w *Worker) admits(c *call.Call) bool {
+	now := w.door.Admits(c)
+	w.tellHeld(!now && w.door.Closed() && !w.door.Soon())
+	return now
+}
+
+// tellHeld tells the guest whether commands wait for the VM's turn, in which case its threads
+// sleep. They are awake again when the first answers of a turn come.
+func (w *Worker) tellHeld(held bool) {
+	if w.arena.SetHeld(held) && !held {
+		w.queue.WakeSleepers()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
 )
@@ -86,6 +87,36 @@ func TestClosedGateHoldsTheRing(t *testing.T) {
 	}
 	if c := r.state.Counters(); c[handover.BatchesHeld] != 0 {
 		t.Errorf("%d batches held: nothing was before the launch", c[handover.BatchesHeld])
+	}
+}
+
+// TestGuestIsToldThatItIsHeld: its threads don't poll while their commands wait for the VM's turn.
+// A stream that has enough to do is no reason.
+func TestGuestIsToldThatItIsHeld(t *testing.T) {
+	r := newGatedRig(t, shut)
+	held := func() bool { return *word(r.mem[wire.ArenaHeaderHeldOffset:]) != 0 }
+	for _, step := range []struct {
+		name  string
+		state gate.State
+		work  int
+		held  bool
+	}{
+		{"nothing to do", shut, 0, false},
+		{"work at a closed gate", shut, 1, true},
+		{"an open gate", ajar, 0, false},
+		{"a full stream", ajar, 50, false},
+		{"a closed gate again", shut, 1, true},
+		{"nobody else is there", gate.Unshared, 0, false},
+	} {
+		for range step.work {
+			r.launch(launch)
+		}
+		r.driver.ready = gpubackend.NotReady
+		r.gate.Set(step.state)
+		r.turn(t)
+		if held() != step.held {
+			t.Errorf("%s: held %v", step.name, held())
+		}
 	}
 }
 

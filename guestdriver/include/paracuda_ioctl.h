@@ -32,7 +32,8 @@ struct paracuda_ioctl_open {
 
 /*
  * Sleeps until the arena's 32-bit word at `offset` no longer equals `value`, the worker is gone
- * (EIO), a signal comes (EINTR) or timeout_ns have passed (ETIMEDOUT; 0: no limit).
+ * (EIO), a signal comes (EINTR) or timeout_ns have passed (ETIMEDOUT; 0: no limit). If the header's
+ * `held` was 1, it ends when that is 0 (EAGAIN).
  */
 struct paracuda_ioctl_wait {
 	__u32 offset;

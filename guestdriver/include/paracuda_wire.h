@@ -196,7 +196,9 @@ struct paracuda_arena_header {
 	__u32 async_error;
 	__u32 sticky_error; /* worker: error that killed the context, 0 when none */
 	__u32 output_head; /* worker: output produced */
-	__u32 rare_pad[12];
+	/* worker: 1 while commands wait for the VM's turn on the GPU: threads needn't poll */
+	__u32 held;
+	__u32 rare_pad[11];
 	__u32 dead; /* guest kernel: 1 when the worker is gone */
 	/* guest kernel: these four as in the settings, kept up to date when it changes */
 	__u32 batch_commands;

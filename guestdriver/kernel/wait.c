@@ -12,11 +12,18 @@ struct paracuda_waiter {
 	struct paracuda_channel *ch;
 	const u32 *word;
 	u32 value;
+	bool held;	/* the VM's turn is awaited */
 };
+
+/* The VM's turn has begun, so that the answer may come soon: the thread is to poll for it. */
+static bool paracuda_wait_turn(const struct paracuda_waiter *w)
+{
+	return w->held && !READ_ONCE(w->ch->header->held);
+}
 
 static bool paracuda_wait_over(const struct paracuda_waiter *w)
 {
-	return READ_ONCE(*w->word) != w->value || READ_ONCE(w->ch->dead);
+	return READ_ONCE(*w->word) != w->value || READ_ONCE(w->ch->dead) || paracuda_wait_turn(w);
 }
 
 /* What a wait that is over comes to, or one that ended with err. */
@@ -24,7 +31,9 @@ static int paracuda_wait_result(const struct paracuda_waiter *w, int err)
 {
 	if (READ_ONCE(*w->word) != w->value)
 		return 0;
-	return READ_ONCE(w->ch->dead) ? paracuda_channel_error(w->ch) : err;
+	if (READ_ONCE(w->ch->dead))
+		return paracuda_channel_error(w->ch);
+	return paracuda_wait_turn(w) ? -EAGAIN : err;
 }
 
 /*
@@ -95,6 +104,7 @@ static int paracuda_wait_init(struct paracuda_waiter *w, struct paracuda_channel
 	    arg.offset >= (u64)ch->arena.count << PAGE_SHIFT)
 		return -EINVAL;
 	page = ch->arena.pages[arg.offset >> PAGE_SHIFT];
+	w->held = false;
 	w->ch = ch;
 	w->word = page_address(page) + offset_in_page(arg.offset);
 	w->value = arg.value;
@@ -116,6 +126,7 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 		expires = ktime_add_safe(ktime_get(),
 					 ns_to_ktime(min_t(u64, timeout, KTIME_MAX)));
 
+	w.held = READ_ONCE(ch->header->held);
 	init_waitqueue_func_entry(&w.entry, paracuda_wake);
 	w.entry.private = current;
 

@@ -88,7 +88,8 @@ def share(r):
 
     yield at_least("4 VMs, 200 us kernels waited for: GPU used", r.get("equal", "used"), 0.92, "")
     yield at_least("the same: Jain", r.get("equal", "Jain"), 0.99, "")
-    yield at_least("1 against 16 processes: Jain", r.get("sixteen", "Jain"), 0.99, "")
+    yield at_least("1 against 16 processes: Jain, as charged",
+                   r.get("sixteen", "Jain, as charged"), 0.99, "")
     for how in ("as charged", "by kernels"):
         yield at_most(f"weights: largest error, {how}", r.get("weights", f"error, {how}"), 2, "%")
     used = r.get("limit", "used, %")

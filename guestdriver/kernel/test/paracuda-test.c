@@ -228,6 +228,7 @@ static void forked(int fd, void *arena)
 	expect(ioctl(fd, PARACUDA_IOC_KICK), 0, "KICK after the child closed its descriptor");
 }
 
+#include "turn.h"
 #include "bounds.h"
 #include "users.h"
 #include "outlive.h"
@@ -250,6 +251,7 @@ static void one_channel(void)
 	map_errors(fd);
 	maps(fd);
 	waits(fd, &o);
+	turns(fd, a);
 	polls(fd, a, &o);
 	forked(fd, a);
 	close(fd);

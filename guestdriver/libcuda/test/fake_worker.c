@@ -191,11 +191,15 @@ static int fake_wait(struct paracuda_ioctl_wait *wait)
 {
 	const uint32_t *word = (const uint32_t *)(arena + wait->offset);
 
+	bool held = load(&header->held);
+
 	fake_count(&fake.waits);
 	pthread_mutex_lock(&lock);
-	while (load(word) == wait->value && !load(&header->dead))
+	while (load(word) == wait->value && !load(&header->dead) && !(held && !load(&header->held)))
 		pthread_cond_wait(&guest_wake, &lock);
 	pthread_mutex_unlock(&lock);
+	if (load(word) == wait->value && held && !load(&header->held))
+		return EAGAIN;
 	return load(word) == wait->value ? EIO : 0;
 }
 
@@ -260,6 +264,14 @@ void fake_die(void)
 	__atomic_store_n(&header->dead, 1, __ATOMIC_RELEASE);
 	pthread_cond_broadcast(&guest_wake);
 	pthread_cond_broadcast(&worker_wake);
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_hold(bool on)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&header->held, on, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&guest_wake);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -58,6 +58,9 @@ void fake_die(void);
 void fake_busy(void);
 void fake_idle(void);
 
+/* Says whether commands wait for the VM's turn, and wakes those that sleep. */
+void fake_hold(bool on);
+
 /* A kernel fails: the context is dead from now on. */
 void fake_stick(int error);
 

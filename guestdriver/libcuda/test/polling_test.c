@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long threads poll for answers, against the fake worker. */
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/ticks.h"
 #include "base/zz_generated_prototypes.h"
@@ -117,6 +118,41 @@ static void polled_by_driver(void)
 	channel.header->spin_guest_us = saved;
 }
 
+static void *begin_turn(void *waits)
+{
+	while (__atomic_load_n(&fake.waits, __ATOMIC_RELAXED) == *(unsigned *)waits)
+		usleep(100);
+	fake_hold(false);
+	return NULL;
+}
+
+/*
+ * A thread whose call waits for the VM's turn sleeps, however long it may poll. It polls again when
+ * the turn has begun.
+ */
+static void held_back(void)
+{
+	uint32_t saved = channel.header->spin_guest_us;
+	unsigned polls = fake.polls, waits = fake.waits;
+	pthread_t thread;
+
+	channel.header->spin_guest_us = 60000000; /* as good as without end */
+	fake_hold(true);
+	__atomic_store_n(&fake.until_waits, waits + 1, __ATOMIC_RELAXED);
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK_IS(polls, fake.polls);
+	CHECK_IS(waits + 1, fake.waits);
+
+	waits = fake.waits;
+	__atomic_store_n(&fake.until_polls, polls + 2, __ATOMIC_RELAXED);
+	CHECK_IS(0, pthread_create(&thread, NULL, begin_turn, &waits));
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK_IS(0, pthread_join(thread, NULL));
+	CHECK(fake.polls >= polls + 2);
+	CHECK_IS(waits + 1, fake.waits);
+	channel.header->spin_guest_us = saved;
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -128,5 +164,6 @@ int main(void)
 	CHECK_IS(0, cuCtxSetCurrent(context));
 	polling();
 	polled_by_driver();
+	held_back();
 	return 0;
 }

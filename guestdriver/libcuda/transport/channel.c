@@ -113,10 +113,16 @@ static struct paracuda_slot *slot_at(int slot)
 					(size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
+/* Whether commands wait for the VM's turn on the GPU: so long nobody should poll. */
+static bool held(void)
+{
+	return __atomic_load_n(&channel.header->held, __ATOMIC_RELAXED);
+}
+
 /* Polls for the answer; false when it didn't come within the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
-	uint64_t end = 0;
+	uint64_t end = 0, early = 0;
 
 	for (unsigned i = 1;; i++) {
 		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq)
@@ -124,9 +130,12 @@ static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 		if (i % 16 == 0) {
 			uint64_t now = ticks();
 
-			if (!end)
+			if (!end) {
 				end = now + polling_ticks(t->payload, t->sleeps, now);
-			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
+				early = now + polling_while_held();
+			}
+			if (now >= end || (now >= early && held()) ||
+			    __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}
 		cpu_pause();
@@ -143,14 +152,14 @@ static struct paracuda_ioctl_wait wait_for(int slot)
 
 /*
  * Has the driver poll, which may end each try early; false when the answer didn't come within the
- * time for that, or others want the processor.
+ * time for that, others want the processor, or the VM's turn is over.
  */
 static bool poll_driver(const struct ticket *t)
 {
 	uint64_t left = polling_in_driver(t->sleeps), begin = ticks(), passed = 0;
 	int saved = errno;
 
-	while (passed < left) {
+	while (passed < left && !held()) {
 		struct paracuda_ioctl_wait wait = wait_for(t->slot);
 
 		wait.timeout_ns = left - passed;
@@ -162,11 +171,15 @@ static bool poll_driver(const struct ticket *t)
 	return __atomic_load_n(&slot_at(t->slot)->done, __ATOMIC_ACQUIRE) == t->seq;
 }
 
-/* Sleeps until the answer is there or the worker is gone. */
-static void sleep_slot(const struct ticket *t)
+/*
+ * Sleeps until the answer is there or the worker is gone. False if it is only the VM's turn that
+ * has begun, and the answer may come soon.
+ */
+static bool sleep_slot(const struct ticket *t)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };
 	int saved = errno;
+	bool over = true;
 
 	__atomic_fetch_add(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
 	/* Pairs with the worker's, between `done` and its look at `sleepers`. */
@@ -179,6 +192,10 @@ static void sleep_slot(const struct ticket *t)
 		    __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
 			break;
 		error = transport->wait(&wait);
+		if (error == EAGAIN && !t->sleeps) {
+			over = false;
+			break;
+		}
 		if (error == EIO || error == ENODEV || error == ENOTCONN)
 			break;
 		if (error && error != EINTR && error != ETIMEDOUT && error != EAGAIN)
@@ -186,6 +203,7 @@ static void sleep_slot(const struct ticket *t)
 	}
 	__atomic_fetch_sub(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
 	errno = saved;
+	return over;
 }
 
 CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
@@ -194,8 +212,8 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 	CUresult result;
 	uint32_t words;
 
-	if (!poll_slot(slot, t) && !poll_driver(t))
-		sleep_slot(t);
+	while (!poll_slot(slot, t) && !poll_driver(t) && !sleep_slot(t))
+		;
 	if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) != t->seq) {
 		slot_end(t->slot);
 		output_drain();

@@ -57,6 +57,11 @@ uint64_t polling_ticks(uint64_t payload, bool sleeps, uint64_t now)
 	       least(copy, PARACUDA_COPY_SPINS * least(most, OWN_US) * ticks_per_us());
 }
 
+uint64_t polling_while_held(void)
+{
+	return OWN_US * ticks_per_us();
+}
+
 uint64_t polling_in_driver(bool sleeps)
 {
 	uint64_t spin = channel_policy(&channel.header->spin_guest_us), own = own_us(sleeps);

@@ -18,6 +18,9 @@ void polling_queued(uint64_t bytes);
  */
 uint64_t polling_ticks(uint64_t payload, bool sleeps, uint64_t now);
 
+/* How long at least, even if the call waits for the VM's turn on the GPU, in ticks. */
+uint64_t polling_while_held(void);
+
 /* How long the kernel driver polls for it after that, in nanoseconds. */
 uint64_t polling_in_driver(bool sleeps);
 
