@@ -5,7 +5,7 @@
 #include "driver.h"
 #include <vector>
 
-static const unsigned blocks = 8, threads = 64, rounds = 50;
+static const unsigned blocks = 8, threads = 64, rounds = 20;
 
 static __device__ __managed__ unsigned managed = 5;
 

@@ -100,6 +100,8 @@ static void together(Peer peer, CUdeviceptr flag, bool first) {
     count<<<1, 1>>>((unsigned *)flag, (unsigned *)others, first, rounds);
     CHECK(cudaGetLastError());
     CHECKCU(cuCtxSynchronize());
+    peer.say('d'); // both have ended: the last to count may have been the other one
+    peer.hear('d');
     CHECKCU(cuMemcpyDtoH(&value, others, 4));
     if (!first) peer.hear('c');
     printf("the kernel on GPU %d has counted to %u\n", first, value);
