@@ -125,6 +125,10 @@ func TestExclusive(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, a.Error, x.want)
 		}
 	}
+	// Its own device process, started again, is told that it is there still.
+	if _, _, a := r.askJoin("alone", all[:2], on); !strings.Contains(a.Error, "own --name") {
+		t.Errorf("by the same name: %q", a.Error)
+	}
 	_, a := r.choose("d", 1, 0, nil)
 	r.expect("one that nobody has alone", a, 2)
 	if _, a := r.choose("d", 1, 0, on); a.Error == "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // checkExclusive refuses that a GPU which some VM has alone is another's, too, if some had other
-// policies, one that joins among them.
+// policies, one that joins among them. One of the same name may be about to leave.
 func (l *loop) checkExclusive(changed map[*member]policy.Policy) error {
 	for m, p := range changed {
 		for _, other := range l.members {
@@ -17,7 +17,7 @@ func (l *loop) checkExclusive(changed map[*member]policy.Policy) error {
 			if !ok {
 				q = other.policy
 			}
-			if other == m || other.set&m.set == 0 {
+			if other.name == m.name || other.set&m.set == 0 {
 				continue
 			}
 			switch name := m.common(other); {
