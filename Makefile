@@ -52,7 +52,7 @@ guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/cdi
 
 modules: ## build the guest driver for each guest kernel
-	+scripts/build-modules
+	scripts/build-modules
 
 deps: ## fetch and build what the tests need
 	scripts/deps
