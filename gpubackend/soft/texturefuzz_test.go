@@ -3,8 +3,6 @@
 package soft
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
@@ -45,7 +43,7 @@ func (f *fuzzer) textureStep() {
 			f.size(), 1+f.size()%3, 1), f.stream())
 	case 5:
 		resource := f.blob(cudaabi.ResourceDescSize)
-		binary.LittleEndian.PutUint64(resource[8:], f.pick(append(f.arrays, f.memory...)))
+		cudaabi.ResourceDesc(resource).SetArray(f.pick(append(f.arrays, f.memory...)))
 		o, r := d.TexObjectCreate(resource, f.blob(cudaabi.TextureDescSize), nil)
 		keep(&f.objects, o, r)
 		o, r = d.SurfObjectCreate(resource)

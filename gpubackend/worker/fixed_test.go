@@ -3,7 +3,6 @@
 package worker
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -37,7 +36,7 @@ func TestFixed(t *testing.T) {
 	array := r.newArray(t)
 	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
 	desc := make([]byte, cudaabi.ResourceDescSize)
-	binary.LittleEndian.PutUint64(desc[8:], array)
+	cudaabi.ResourceDesc(desc).SetArray(array)
 	ref, n := r.given(desc)
 	r.want(t, 0, gpubackend.OpSurfObjectCreate, ref, n)
 	with := fixed.Counts{fixed.VirtualMemory: 1}

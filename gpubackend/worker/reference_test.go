@@ -3,10 +3,10 @@
 package worker
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -36,13 +36,13 @@ func (r *rig) loadReferences(t *testing.T) (module, texture, surface uint64) {
 // newArray makes an array for textures and surfaces.
 func (r *rig) newArray(t *testing.T) uint64 {
 	t.Helper()
-	desc := make([]byte, 40)
-	le := binary.LittleEndian
-	le.PutUint64(desc, 16)
-	le.PutUint64(desc[8:], 16)
-	le.PutUint32(desc[24:], 0x20) // floats
-	le.PutUint32(desc[28:], 1)
-	le.PutUint32(desc[32:], 2) // for surfaces
+	desc := make([]byte, cudaabi.Array3DDescriptorSize)
+	a := cudaabi.Array3DDescriptor(desc)
+	a.SetWidth(16)
+	a.SetHeight(16)
+	a.SetFormat(0x20) // floats
+	a.SetNumChannels(1)
+	a.SetFlags(cudaabi.Array3DSurfaceLdst)
 	ref, n := r.given(desc)
 	return r.want(t, 0, gpubackend.OpArray3DCreate, ref, n)
 }

@@ -4,7 +4,6 @@ package worker
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +89,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	a.SetFlags(cudaabi.Array3DSurfaceLdst)
 	h.array = r.gives(t, gpubackend.OpArray3DCreate, desc)
 	resource := make([]byte, cudaabi.ResourceDescSize)
-	binary.LittleEndian.PutUint64(resource[8:], h.array)
+	cudaabi.ResourceDesc(resource).SetArray(h.array)
 	h.surface = r.gives(t, gpubackend.OpSurfObjectCreate, resource)
 	h.graph = r.does(t, gpubackend.OpGraphCreate, 0)
 	fill := command.NodeMemset{Dst: h.memory, Value: 7, Element: 1, Width: 100, Height: 1}
