@@ -131,8 +131,9 @@ type Device struct {
 	reach      *reach.Reach // which workers have the mover
 	workers    *workers.Workers
 	channels   *channels.Table
-	serving    workers.All  // those that have a channel
-	ahead      *ahead.Ahead // what is held before programs ask for it
+	standstill *channels.Standstill // its queues are about to be stopped
+	serving    workers.All          // those that have a channel
+	ahead      *ahead.Ahead         // what is held before programs ask for it
 	opening    *opening.Opening
 	exports    *exports.Exports
 	faults     *faults.Faults // of its GPUs
@@ -194,8 +195,8 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 
 // StopQueue implements vhostuser.Device.
 func (d *Device) StopQueue(index int) (base uint16, err error) {
-	d.channels.PauseAll()
-	defer d.channels.ResumeLater()
+	d.standstill.Pause()
+	defer d.standstill.ResumeLater()
 	if index == wire.ControlQueue {
 		return d.control.Stop()
 	}

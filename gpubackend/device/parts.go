@@ -165,7 +165,7 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 		Park: d.park, Exit: t.Exit, Remains: c.Remains, Guard: d.guard,
 		Log: d.log,
 	})
-	d.serving = d.channels.Serving
+	d.serving, d.standstill = d.channels.Serving, d.channels.Standstill()
 	d.workers = workers.New(workers.Config{
 		Spawn:  func(control *os.File) (Process, error) { return c.Spawn.Worker(control) },
 		Limits: workers.Limits{Answer: t.Answer, Stop: t.Stop, Exit: t.Exit},
@@ -223,7 +223,7 @@ func (d *Device) joinFrontEnd() {
 		Guard: d.guard, Log: d.log,
 	})
 	d.infile = infile.New(infile.Config{
-		Programs: d.saving, Channels: d.channels, Suspension: d.suspension, From: c.From,
+		Programs: d.saving, Channels: d.channels.Filed(), Suspension: d.suspension, From: c.From,
 		Forget: d.forget, Empty: d.ahead.Empty, Run: d.run, Log: d.log,
 	})
 	d.saved = savedstate.Of(savedstate.Config{

@@ -25,6 +25,7 @@
 //	life.go        a queue starts and stops
 //	lend.go        a worker gets a queue, and leaves it
 //	standstill.go  workers pause and go on with the VM
+//	filed.go       queues of programs that are in a file
 //	takeover.go    workers of the device process before this one
 //	owed.go        chains go back to the driver
 //	ends.go        channels are closed, and drivers go
@@ -98,7 +99,6 @@ type Table struct {
 	mu    sync.Mutex
 	list  []*channel        // guarded by mu, as is what follows
 	ended handover.Counters // of workers that are gone
-	rest  *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 }
 
 // channel is one of them. All is guarded by Table.mu.
@@ -191,31 +191,6 @@ func (t *Table) Counters() handover.Counters {
 		sum.Add(w.Counters())
 	}
 	return sum
-}
-
-// Standing is where the queue of a channel without a worker stands: its next avail index, and what
-// the worker that is gone has left in flight.
-func (t *Table) Standing(index int) (base uint16, held []uint16) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	q := t.list[index].queue
-	return q.Base(), slices.Clone(q.Held())
-}
-
-// Comes says where the queue of a channel without a worker stood elsewhere, before it starts here.
-func (t *Table) Comes(index int, base uint16, held []uint16) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.list[index].queue.Comes(base, held)
-}
-
-// FiledRun says whether all queues run of programs that are in a file.
-func (t *Table) FiledRun() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !slices.ContainsFunc(t.list, func(c *channel) bool {
-		return !c.queue.Runs() && c.config.Saved.Has(c.index)
-	})
 }
 
 // Stays says what keeps the program of a channel from being saved, or moved.

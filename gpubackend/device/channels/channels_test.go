@@ -141,7 +141,8 @@ func TestPauseAndGoOn(t *testing.T) {
 	r.start(1, 0)
 	w, other := r.serve(0), r.serve(1)
 	take(w, r.add(0), 1)
-	r.PauseAll()
+	standstill := r.Standstill()
+	standstill.Pause()
 	base, err := r.Stop(0)
 	if err != nil || base != 1 || r.Worker(0) != w {
 		t.Fatalf("stopped at %d, %v", base, err)
@@ -151,7 +152,7 @@ func TestPauseAndGoOn(t *testing.T) {
 	}
 	r.start(0, base)
 	r.mustBeTold(handover.KindResume, 1)
-	r.ResumeLater() // the other one's queue wasn't stopped
+	standstill.ResumeLater() // the other one's queue wasn't stopped
 	r.mustBeTold(handover.KindResume, 2)
 	if w.Killed() || other.Killed() {
 		t.Fatal("one was killed")
@@ -297,12 +298,12 @@ func TestSavedPrograms(t *testing.T) {
 	}
 	r.Leave(w, func() { t.Error("it leaves its channel again") })
 	r.mustKeep(0)
-	if base, held := r.Standing(0); base != 1 || !slices.Equal(held, []uint16{head}) ||
-		r.Stays() != nil || !r.FiledRun() {
+	if base, held := r.Filed().Standing(0); base != 1 || !slices.Equal(held, []uint16{head}) ||
+		r.Stays() != nil || !r.Filed().Run() {
 		t.Errorf("its queue is at %d, with %v in flight, %v", base, held, r.Stays())
 	}
 	r.saved.save(1, "elsewhere")
-	if r.FiledRun() {
+	if r.Filed().Run() {
 		t.Error("a queue runs that doesn't")
 	}
 	r.saved.Forget(1)

@@ -22,14 +22,23 @@ import (
 // restTime is how long after the last queue was stopped workers go on whose queues were not.
 const restTime = time.Second
 
-// PauseAll tells all workers whose queues run to pause.
-func (t *Table) PauseAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.rest != nil {
-		t.rest.Stop()
+// Standstill has all workers of a Table pause, and go on with the VM. It shares the Table's lock.
+type Standstill struct {
+	table *Table
+	rest  *time.Timer // runs resumeRest; nil: no queue was stopped yet; guarded by Table.mu
+}
+
+// Standstill is for a VM whose queues are about to be stopped. There is one of a Table.
+func (t *Table) Standstill() *Standstill { return &Standstill{table: t} }
+
+// Pause tells all workers whose queues run to pause.
+func (s *Standstill) Pause() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	if s.rest != nil {
+		s.rest.Stop()
 	}
-	for _, c := range t.list {
+	for _, c := range s.table.list {
 		c.beginPause()
 	}
 }
@@ -52,29 +61,30 @@ func (c *channel) beginPause() {
 }
 
 // ResumeLater has the workers go on whose queues were not stopped.
-func (t *Table) ResumeLater() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.rest == nil {
-		t.rest = time.AfterFunc(restTime, func() { t.config.Guard("going on", t.resumeRest) })
+func (s *Standstill) ResumeLater() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	if s.rest == nil {
+		s.rest = time.AfterFunc(restTime,
+			func() { s.table.config.Guard("going on", s.resumeRest) })
 		return
 	}
-	t.rest.Reset(restTime)
+	s.rest.Reset(restTime)
 }
 
-func (t *Table) resumeRest() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range t.list {
+func (s *Standstill) resumeRest() {
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	for _, c := range s.table.list {
 		if !c.queue.Runs() || c.worker == nil || c.paused == nil || c.stopping {
 			continue
 		}
 		select {
 		case <-c.paused:
 			c.queue.PausedAt(c.worker.Base())
-			t.config.RAM.Use(c.resume)
+			c.config.RAM.Use(c.resume)
 		default:
-			t.rest.Reset(restTime)
+			s.rest.Reset(restTime)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // A device process that was killed leaves its workers to the next one. They have gone on meanwhile,
@@ -20,14 +19,6 @@ func (t *Table) TakenOver(index int, base uint16, w *workers.Worker) {
 	c := t.list[index]
 	c.worker, c.base, c.serves, c.unmet, c.unasked = w, base, true, true, true
 	w.State(c.queue.TakenOver)
-}
-
-// LeftBy is told what a worker of the device process before this one has noted of a channel's
-// queue, which is to end, as its program is in a file. It owns that.
-func (t *Table) LeftBy(index int, state *handover.State) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.list[index].queue.LeftBy(state)
 }
 
 // Rejoins is told that a worker which was taken over has said where it stands. If it waits for its

@@ -39,12 +39,12 @@ type Programs interface {
 	Load(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
 }
 
-// Channels are those of a VM: channels.Table.
+// Channels are those of a VM: channels.Filed.
 type Channels interface {
 	Len() int
 	Standing(channel int) (base uint16, held []uint16)
 	Comes(channel int, base uint16, held []uint16)
-	FiledRun() bool
+	Run() bool
 	// LeftBy is told what the worker of a program that is in a file has noted of its queue.
 	LeftBy(channel int, state *handover.State)
 }
@@ -164,7 +164,7 @@ func (v *VM) Take(r io.Reader) error {
 // the one in which its programs are, and their queues run.
 func (v *VM) Started() {
 	from := v.config.From
-	if from == nil || !v.config.Suspension.Status().Saved || !v.config.Channels.FiledRun() {
+	if from == nil || !v.config.Suspension.Status().Saved || !v.config.Channels.Run() {
 		return
 	}
 	if v.over.Swap(true) {

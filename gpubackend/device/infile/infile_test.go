@@ -54,7 +54,7 @@ func (f *fake) Standing(channel int) (uint16, []uint16) {
 func (f *fake) Comes(channel int, base uint16, held []uint16) {
 	f.note("channel %d at %d with %v", channel, base, held)
 }
-func (f *fake) FiledRun() bool                        { return f.run }
+func (f *fake) Run() bool                             { return f.run }
 func (f *fake) LeftBy(channel int, _ *handover.State) { f.note("left by %d", channel) }
 func (f *fake) TakeFile() error {
 	f.note("take file")

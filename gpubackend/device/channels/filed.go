@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package channels
+
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Filed is a Table as who has a VM go on from a file knows it: the queues of programs that are in
+// one, which have no worker.
+type Filed struct{ table *Table }
+
+// Filed is for a VM that may be in a file.
+func (t *Table) Filed() Filed { return Filed{t} }
+
+// Len is how many channels there are.
+func (f Filed) Len() int { return f.table.Len() }
+
+// Standing is where the queue of a channel without a worker stands: its next avail index, and what
+// the worker that is gone has left in flight.
+func (f Filed) Standing(index int) (base uint16, held []uint16) {
+	f.table.mu.Lock()
+	defer f.table.mu.Unlock()
+	q := f.table.list[index].queue
+	return q.Base(), slices.Clone(q.Held())
+}
+
+// Comes says where the queue of a channel without a worker stood elsewhere, before it starts here.
+func (f Filed) Comes(index int, base uint16, held []uint16) {
+	f.table.mu.Lock()
+	defer f.table.mu.Unlock()
+	f.table.list[index].queue.Comes(base, held)
+}
+
+// Run says whether all queues run of programs that are in a file.
+func (f Filed) Run() bool {
+	f.table.mu.Lock()
+	defer f.table.mu.Unlock()
+	return !slices.ContainsFunc(f.table.list, func(c *channel) bool {
+		return !c.queue.Runs() && c.config.Saved.Has(c.index)
+	})
+}
+
+// LeftBy is told what a worker of the device process before this one has noted of a channel's
+// queue, which is to end, as its program is in a file. It owns that.
+func (f Filed) LeftBy(index int, state *handover.State) {
+	f.table.mu.Lock()
+	defer f.table.mu.Unlock()
+	f.table.list[index].queue.LeftBy(state)
+}
