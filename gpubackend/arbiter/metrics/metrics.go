@@ -82,6 +82,14 @@ var figures = []figure{
 	{"paracuda_copied_bytes_total", "Bytes that were copied.", counter,
 		func(v *link.VM) (float64, bool) { return copied(told(v).Counters), v.Figures != nil }},
 	{"paracuda_errors_total", "Commands that ended with an error.", counter, ofVM("errors")},
+	{"paracuda_gpu_faults", "GPUs of the VM that answered that they are broken, or gone.", gauge,
+		func(v *link.VM) (float64, bool) {
+			broken := map[int]bool{}
+			for _, f := range told(v).Faults {
+				broken[f.GPU] = true
+			}
+			return float64(len(broken)), v.Figures != nil
+		}},
 	{"paracuda_swaps_total", "Times that the VM's memory moved out.", counter,
 		func(v *link.VM) (float64, bool) { return float64(v.Swaps), swaps(v) }},
 	{"paracuda_swapped_bytes_total", "Bytes of the VM's memory that moved, out and in.", counter,

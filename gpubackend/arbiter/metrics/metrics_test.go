@@ -24,6 +24,7 @@ func sample() []link.VM {
 			Figures: &link.Figures{
 				Memory:   map[string]uint64{"window": 1 << 30, "code": 1 << 20},
 				Counters: map[string]uint64{"launches": 5, "bytes_copied": 6, "gpu_time_ns": 3e9},
+				Faults:   []link.Fault{{GPU: 1, Result: 999}, {GPU: 1, Result: 214}},
 				Processes: []link.Process{
 					{PID: 7, Name: "a\"\n\x1b\xff", Memory: map[string]uint64{"window": 9}},
 					{PID: 7, Name: "twin"},
@@ -82,6 +83,7 @@ func TestFigures(t *testing.T) {
 		`DCGM_FI_DEV_FB_TOTAL{vm="idle",gpu="soft"} 2048`,
 		"paracuda_held_seconds_total" + busy + "2.5",
 		"paracuda_waited_seconds_total" + busy + "1",
+		"paracuda_gpu_faults" + busy + "1",
 		"paracuda_debt_seconds" + busy + "0.5",
 		"paracuda_turns_total" + busy + "7",
 		"paracuda_overruns_total" + busy + "2",
