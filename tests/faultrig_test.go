@@ -182,23 +182,23 @@ func (r *faultRig) next() {
 	}
 }
 
-// freed waits until nothing of a program is there any more on the host, and returns how long that
-// took.
-func (r *faultRig) freed() time.Duration {
+// freed waits until nothing of a program is there any more on the host.
+func (r *faultRig) freed() {
 	r.Helper()
-	begin := time.Now()
-	for len(r.pids("worker")) > 0 {
+	for begin := time.Now(); len(r.pids("worker")) > 0; time.Sleep(time.Millisecond) {
 		if time.Since(begin) > time.Minute {
 			r.Fatalf("there are workers still: %v", r.pids("worker"))
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	took := time.Since(begin)
+}
+
+// forgotten waits until the device process knows of no program.
+func (r *faultRig) forgotten() {
+	r.Helper()
 	until(r.T, time.Minute, "the device process has forgotten the program", func() bool {
 		a := r.ask()
 		return a != nil && len(a.Programs) == 0
 	})
-	return took
 }
 
 // ask is what the device process says; nil: there is none now.

@@ -113,12 +113,15 @@ func (r *faultRig) round(name, role, how string) time.Duration {
 	}
 	r.fault(name, role, how)
 	pause(60 * time.Millisecond)
+	begin := time.Now()
 	exit, said, _ := strings.Cut(r.say("end", "ended"), " ")
 	failed := how == "KILL" && (role == "worker" || role == "mover") && exit == "3"
 	if exit != "137" && !failed {
 		r.Errorf("%s: the program ended with %s: %s", name, exit, said)
 	}
-	took := r.freed()
+	r.freed()
+	took := time.Since(begin)
+	r.forgotten()
 	r.next()
 	if r.Failed() {
 		r.Fatalf("%s has failed", name)

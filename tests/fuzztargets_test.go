@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// fewestTargets is how many targets of fuzzing there are at least.
+const fewestTargets = 40
+
+// TestFuzzTargetsHaveSeeds: each target begins with inputs that get somewhere.
+func TestFuzzTargetsHaveSeeds(t *testing.T) {
+	targets := 0
+	for _, file := range sources(t, "*_test.go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, read(t, file), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			f, is := d.(*ast.FuncDecl)
+			if !is || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Fuzz") {
+				continue
+			}
+			targets++
+			if !seeds(f) {
+				t.Errorf("%s: %s has no seeds", file, f.Name.Name)
+			}
+		}
+	}
+	if targets < fewestTargets {
+		t.Errorf("%d targets, want %d", targets, fewestTargets)
+	}
+}
+
+// seeds says whether a target adds any.
+func seeds(target *ast.FuncDecl) (adds bool) {
+	ast.Inspect(target, func(n ast.Node) bool {
+		if called, is := n.(*ast.SelectorExpr); is && called.Sel.Name == "Add" {
+			of, is := called.X.(*ast.Ident)
+			adds = adds || is && of.Name == "f"
+		}
+		return true
+	})
+	return adds
+}
