@@ -27,9 +27,6 @@ cat said.*`
 func TestAllChannelsAtOnce(t *testing.T) {
 	const channels = 63
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		if vm.isQEMU() && !atNight {
-			skip(t, "by night: a QEMU without KVM takes minutes for %d programs", channels)
-		}
 		r := vm.run(t, 5*vm.limit, "--set", fmt.Sprint("channels=", channels), "--set", "starts=0",
 			"--set", "soft-memory=4G", "--mem", "1G", "--", "sh", "-c", allAtOnce,
 			build(t, "tests/guests/busy.c", "-ldl"), fmt.Sprint(channels))

@@ -38,7 +38,7 @@ const (
 func TestFaultsAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		rounds := times(50, 200)
+		rounds := times(40, 200)
 		if text := os.Getenv("PARACUDA_FAULTS"); text != "" {
 			var err error
 			if rounds, err = strconv.Atoi(text); err != nil || rounds < 1 {

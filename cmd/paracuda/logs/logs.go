@@ -18,7 +18,7 @@ const DebugTimes = 50
 
 // New makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
 // Nobody who logs waits for who reads it. end says what was held back, and waits until it is
-// written.
+// written, as the logger's Exit does.
 func New(
 	w io.Writer, o *Flags, role string,
 ) (log *logrus.Entry, end func(), err error) {
@@ -43,10 +43,12 @@ func New(
 		limits = limits.Times(DebugTimes)
 	}
 	limiter := loglimit.Install(log, limits, nil)
-	return log, func() {
+	end = func() {
 		limiter.Close()
 		queue.Close()
-	}, nil
+	}
+	logrus.RegisterExitHandler(end) // which l.Exit calls
+	return log, end, nil
 }
 
 // ParseLevel reads --log-level.

@@ -67,9 +67,10 @@ func (d *Watchdog) GuardMemory(limit, images func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
 	read, end := ownMemory()
 	go watchMemory(limit, images, read, ticker.C, quit, func(has, most uint64) {
-		d.log.Load().Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
+		log := d.log.Load()
+		log.Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
 			"(--set host-memory)", has>>20, most>>20)
-		os.Exit(1)
+		log.Logger.Exit(1) // when that is written
 	})
 	return func() {
 		ticker.Stop()
