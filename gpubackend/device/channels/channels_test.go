@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child/childtest"
@@ -135,6 +136,7 @@ func TestColdWorker(t *testing.T) {
 // TestPauseAndGoOn: a queue goes on where it stopped, with the worker that had it.
 func TestPauseAndGoOn(t *testing.T) {
 	r := newRig(t)
+	r.Table.config.Grace = func() time.Duration { return soon }
 	r.script = r.noting
 	r.strangers.Expect(true)
 	r.start(0, 0)

@@ -32,6 +32,7 @@ type rig struct {
 	bad     atomic.Int32          // movers that refuse to start
 	idle    atomic.Int64
 	copied  atomic.Uint64
+	copying atomic.Bool // between any two looks
 	keeps   atomic.Bool // workers don't give up their connections
 	running await.Crowd
 }
@@ -83,7 +84,13 @@ func newRig(t *testing.T) *rig {
 		},
 		IdleTime: func() time.Duration { return time.Duration(r.idle.Load()) },
 		Unmet:    func() bool { return false },
-		Copied:   r.copied.Load, Guard: guard, Run: run, Log: log,
+		Copied: func() uint64 {
+			if r.copying.Load() {
+				r.copied.Add(1)
+			}
+			return r.copied.Load()
+		},
+		Guard: guard, Run: run, Log: log,
 	})
 	t.Cleanup(func() {
 		r.moves.Kill()
@@ -267,25 +274,16 @@ func TestNothingIsCopied(t *testing.T) {
 func TestWhatIsCopied(t *testing.T) {
 	r := newRig(t)
 	r.idle.Store(int64(10 * time.Millisecond))
+	r.copying.Store(true)
 	w := r.serving()
 	if !r.copies(w) {
 		t.Fatal("it doesn't get the mover")
 	}
-	stop := make(chan struct{})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for !await.Closed(stop) {
-			r.copied.Add(1)
-			time.Sleep(time.Millisecond)
-		}
-	}()
 	m := r.moves.Current()
 	if await.Within(200*time.Millisecond, m.Exited()) {
 		t.Error("the mover of a VM that copies ended")
 	}
-	close(stop)
-	<-ended
+	r.copying.Store(false)
 	if !await.Within(soon, m.Exited()) {
 		t.Error("the mover doesn't end")
 	}
