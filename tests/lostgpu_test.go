@@ -33,7 +33,7 @@ func TestLostGPU(t *testing.T) {
 	<-has.done
 	for _, want := range []string{
 		"GPU 1: cudaErrorUnknown\n",
-		"cuCtxCreate(&c, 0, 1): CUDA_ERROR_UNKNOWN (999)\nGPU 0 has gone on: yes\n",
+		"create(&c, 0, 1): CUDA_ERROR_UNKNOWN (999)\nGPU 0 has gone on: yes\n",
 		`error="CUDA_ERROR_UNKNOWN (999)" gpu=1`,
 	} {
 		if !strings.Contains(has.said(), want) {

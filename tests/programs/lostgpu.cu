@@ -2,7 +2,7 @@
 // Computes on two GPUs, as many rounds as the argument says, 0 for no end but that of the second
 // GPU: when it is gone, what it was asked for fails, it gets no new context, and the other one goes
 // on.
-#include "driver.h"
+#include "versions.h"
 #include <unistd.h>
 
 static __global__ void add(unsigned *p) { *p += 1; }
@@ -24,9 +24,10 @@ static cudaError_t round(int gpu, unsigned *sum) {
 static void afterwards(unsigned from) {
     unsigned sum;
     CUcontext c;
+    auto create = get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020);
     REPORT(round(1, &sum));
     REPORT(cudaMemcpy(&sum, memory[1], 4, cudaMemcpyDeviceToHost));
-    REPORTCU(cuCtxCreate(&c, 0, 1));
+    REPORTCU(create(&c, 0, 1));
     CHECK(cudaSetDevice(0));
     cudaDeviceSynchronize(); // takes what is left of a delayed launch on the other GPU
     cudaGetLastError();
