@@ -38,6 +38,8 @@ func TestCasesAreCounted(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&report, "%5d %s\n", kinds[kind], kind)
 	}
+	fmt.Fprintf(&report, "%5d messages of a front end, counted by themselves\n",
+		len(frontAttacks()))
 	t.Logf("\n%s%5d in all: %d for each operation, %d others (at least %d)", &report, len(names),
 		len(each), others, fewest)
 	if len(each) == 0 || others < fewest {

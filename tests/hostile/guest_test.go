@@ -37,6 +37,7 @@ type guest struct {
 	process  *exec.Cmd
 	exited   chan struct{}
 	log      string
+	socket   string
 	front    *vhostusertest.Frontend
 	memory   *virtqueuetest.Guest
 	queues   []*vhostusertest.Queue
@@ -81,19 +82,27 @@ func newGuest(t *testing.T) *guest {
 // newGuestBy is one whose device process is started as prepare has it.
 func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
+	g := newDevice(t, prepare)
+	g.connect()
+	return g
+}
+
+// newDevice starts a device process, to which nobody has connected.
+func newDevice(t *testing.T, prepare func(*exec.Cmd)) *guest {
+	t.Helper()
 	program, err := build()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	g := &guest{t: t, log: filepath.Join(dir, "log"), exited: make(chan struct{})}
-	socket := filepath.Join(dir, "socket")
+	g.socket = filepath.Join(dir, "socket")
 	log, err := os.Create(g.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	g.process = exec.Command(program, "device", "--gpu", "soft", "--socket-path", socket,
+	g.process = exec.Command(program, "device", "--gpu", "soft", "--socket-path", g.socket,
 		"--set", "channels=2", "--set", "arena=4M", "--set", "soft-memory=128M")
 	g.process.Stderr = log
 	prepare(g.process)
@@ -111,7 +120,14 @@ func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 			t.Logf("the device's log: %.4000s", said)
 		}
 	})
-	g.front = vhostusertest.NewFrontend(t, dial(t, socket))
+	return g
+}
+
+// connect connects the guest's front end, and starts its queues.
+func (g *guest) connect() {
+	t := g.t
+	t.Helper()
+	g.front = vhostusertest.NewFrontend(t, dial(t, g.socket))
 	features := g.front.Realize(3)
 	g.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(features))
 	g.memory = virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes})
@@ -126,7 +142,6 @@ func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 			chains: g.memory.Alloc(1<<20, 4096), pages: g.memory.Alloc(1<<20, 4096)}
 	}
 	g.front.Start(g.queues...)
-	return g
 }
 
 func dial(t *testing.T, socket string) *net.UnixConn {
