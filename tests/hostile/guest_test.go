@@ -173,9 +173,20 @@ func (g *guest) renew(i int) {
 	g.front.Start(g.queues[i])
 }
 
-// restart gives the control queue new rings: the driver begins anew, with no channel open.
-func (g *guest) restart() error {
-	g.renew(0)
+// reset stops all queues and begins anew, as a guest does whose kernel starts again.
+func (g *guest) reset() error {
+	for _, q := range g.queues {
+		g.front.Stop(q)
+	}
+	for i := range g.queues {
+		g.queues[i] = vhostusertest.NewQueue(g.t, g.memory, i, queueSize)
+		g.front.Start(g.queues[i])
+	}
+	return g.begin()
+}
+
+// begin greets, and opens both channels.
+func (g *guest) begin() error {
 	if err := g.hello(); err != nil {
 		return err
 	}
@@ -185,6 +196,12 @@ func (g *guest) restart() error {
 		}
 	}
 	return nil
+}
+
+// restart gives the control queue new rings: the driver begins anew, with no channel open.
+func (g *guest) restart() error {
+	g.renew(0)
+	return g.begin()
 }
 
 func (g *guest) kick(i int) { _, _ = unix.Write(g.queues[i].Kick, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }

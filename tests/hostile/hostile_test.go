@@ -50,16 +50,34 @@ func (g *guest) run(a attack, value byte) (verdict, error) {
 var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|` +
 	`device panicked|runtime error`)
 
-func TestHostile(t *testing.T) {
-	g := newGuest(t)
-	if err := g.hello(); err != nil {
+// opened opens both channels of a guest.
+func (g *guest) opened(t *testing.T) *guest {
+	t.Helper()
+	if err := g.begin(); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range g.channels {
-		if err := c.start(); err != nil {
-			t.Fatal(err)
-		}
+	return g
+}
+
+// said looks at the log for what a Go program says that breaks, and returns it.
+func (g *guest) said(t *testing.T) (log []byte, found []string) {
+	t.Helper()
+	log, err := os.ReadFile(g.log)
+	if err != nil {
+		t.Fatal(err)
 	}
+	found = panics.FindAllString(string(log), -1)
+	if len(found) > 0 {
+		t.Errorf("%d panics: %q\n%s", len(found), found, tail(log, 6000))
+	}
+	if len(log) > 1<<20 {
+		t.Errorf("the guest made the host log %d bytes", len(log))
+	}
+	return log, found
+}
+
+func TestHostile(t *testing.T) {
+	g := newGuest(t).opened(t)
 	var report, junit strings.Builder
 	counts := map[verdict]int{}
 	begin := time.Now()
@@ -84,17 +102,7 @@ func TestHostile(t *testing.T) {
 			break
 		}
 	}
-	log, err := os.ReadFile(g.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := panics.FindAllString(string(log), -1)
-	if len(found) > 0 {
-		t.Errorf("%d panics: %q\n%s", len(found), found, tail(log, 6000))
-	}
-	if len(log) > 1<<20 {
-		t.Errorf("the guest made the host log %d bytes", len(log))
-	}
+	log, found := g.said(t)
 	if len(list) < 100 {
 		t.Errorf("%d cases", len(list))
 	}
