@@ -14,8 +14,9 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: count-hostile cover fuzz fuzz-short help build deps deps-demo generate lint unit system \
-	stress stress-device stress-faults migrations test nightly unit-long walk-kernels \
+.PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
+	lint unit system stress stress-device stress-faults migrations test nightly unit-long \
+	walk-kernels \
 	demo install host-package vm-package walk-host-package walk-operator guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
@@ -166,6 +167,13 @@ system-wakeups:
 system-vm:
 	$(GO) test -vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
 
+# With PARACUDA_RANDOM requests at random.
+debug-kernel: build ## try the guest driver under KASAN, lockdep and kmemleak (minutes)
+	scripts/build-uml debug
+	scripts/build-modules uml-7.2-debug
+	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),100000) \
+		$(GO) test -C tests -count=1 -timeout 3h -v -run '^TestDriverUnderDebugKernel$$' .
+
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \
 		./gpubackend/worker
@@ -209,7 +217,7 @@ nightly: ## run all tests, and what takes hours
 	$(MAKE) unit-long
 	scripts/cover gpubackend
 	$(MAKE) stress migrations stress-device stress-faults
-	$(MAKE) walk-host-package
+	$(MAKE) debug-kernel walk-host-package
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 
 demo: ## show an unmodified CUDA program running in a QEMU VM

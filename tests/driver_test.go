@@ -22,13 +22,18 @@ func build(t *testing.T, source string, options ...string) string {
 	return program
 }
 
+// driverTest builds the program that tries the guest driver.
+func driverTest(t *testing.T) string {
+	t.Helper()
+	return build(t, "guestdriver/kernel/test/paracuda-test.c", "-static", "-pthread",
+		"-I"+filepath.Join(root, "guestdriver/include"))
+}
+
 // TestKernelDriver tries what the guest driver must allow and refuse.
 func TestKernelDriver(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		program := build(t, "guestdriver/kernel/test/paracuda-test.c", "-static", "-pthread",
-			"-I"+filepath.Join(root, "guestdriver/include"))
-		r := vm.run(t, vm.limit, "--", program)
+		r := vm.run(t, vm.limit, "--", driverTest(t))
 		if r.exit != 0 || !strings.Contains(r.stdout, "ok: 0 checks failed") {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}

@@ -63,7 +63,7 @@ func TestMemoryIsNotShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kernel, err := assets.KernelDir("6.1")
+	kernel, err := assets.KernelDir(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)
 	}

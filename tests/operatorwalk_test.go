@@ -32,7 +32,7 @@ func TestOperatorsWalk(t *testing.T) {
 	}
 	needsQEMU(t)
 	hostPackage(t)
-	kernel, err := vm.FindAssets().KernelDir("6.1")
+	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type staying struct {
 func startMachine(t *testing.T, program, device, console, root string, more ...string) *staying {
 	t.Helper()
 	dir := t.TempDir()
-	kernel, err := vm.FindAssets().KernelDir("6.1")
+	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func startMachine(t *testing.T, program, device, console, root string, more ...s
 func stayingRoot(t *testing.T) string {
 	t.Helper()
 	assets := vm.FindAssets()
-	kernel, err := assets.KernelDir("6.1")
+	kernel, err := assets.KernelDir(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestSwapped(t *testing.T) {
 func guestModule(t *testing.T, name string) string {
 	t.Helper()
 	a := vm.FindAssets()
-	dir, err := a.KernelDir("6.1")
+	dir, err := a.KernelDir(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)
 	}

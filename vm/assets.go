@@ -131,9 +131,13 @@ func (a Assets) LibDir() string {
 	return filepath.Join(a.Build, "guest/lib")
 }
 
-// UML is the kernel of User Mode Linux.
-func (a Assets) UML() (string, error) {
-	return need("User Mode Linux", filepath.Join(a.Cache, "uml-7.2/linux"), runDeps)
+// UML is the kernel of User Mode Linux: "7.2" or "7.2-debug".
+func (a Assets) UML(kernel string) (string, error) {
+	dir, err := a.KernelDir(UML, kernel)
+	if err != nil {
+		return "", err
+	}
+	return need("User Mode Linux", filepath.Join(dir, "linux"), kernelMend(UML, kernel))
 }
 
 // QEMU is QEMU's program: $PARACUDA_QEMU, that of the cache, which tests use, or the host's own.
@@ -158,32 +162,45 @@ func (a Assets) Virtiofsd() (string, error) {
 	return need("virtiofsd", file, runDeps)
 }
 
-// kernels are QEMU's guest kernels, as scripts/deps fetches them.
-var kernels = []string{defaultKernel, "6.12"}
+// debugKernel looks for faults of the guest driver's while it runs, and is slow: KASAN, lockdep,
+// kmemleak, and memory that can be made short.
+const debugKernel = "7.2-debug"
+
+// kernels are the guest kernels, as scripts fetch and build them. The first is the default.
+var kernels = map[Kind][]string{QEMU: {"6.1", "6.12"}, UML: {"7.2", debugKernel}}
+
+// Kernels are the guest kernels that there can be in VMs of that kind, the default one first.
+func Kernels(kind Kind) []string { return slices.Clone(kernels[kind]) }
 
 // kernelMend says what to do where a kernel is not there.
-func kernelMend(kernel string) string {
-	if slices.Contains(kernels, kernel) {
+func kernelMend(kind Kind, kernel string) string {
+	switch {
+	case kernel == debugKernel:
+		return "run make debug-kernel"
+	case slices.Contains(kernels[kind], kernel):
 		return runDeps
 	}
-	return "the guest kernels are " + strings.Join(kernels, " and ")
+	return "the guest kernels are " + strings.Join(kernels[kind], ", ")
 }
 
-// KernelDir is the directory of one of QEMU's guest kernels, "6.1" or "6.12".
-func (a Assets) KernelDir(kernel string) (string, error) {
-	return need("guest kernel "+kernel, filepath.Join(a.Cache, "linux-"+kernel), kernelMend(kernel))
+// KernelDir is the directory of a guest kernel; "" is the default one.
+func (a Assets) KernelDir(kind Kind, kernel string) (string, error) {
+	setDefault(&kernel, kernels[kind][0])
+	prefix := map[Kind]string{QEMU: "linux-", UML: "uml-"}[kind]
+	return need("guest kernel "+kernel, filepath.Join(a.Cache, prefix+kernel),
+		kernelMend(kind, kernel))
 }
 
-// Release is the full version of the kernel that guests of that kind run.
+// Release is the full version of a guest kernel; "" is the default one.
 func (a Assets) Release(kind Kind, kernel string) (string, error) {
-	file, mend := filepath.Join(a.Cache, "uml-7.2/release"), runDeps
-	if kind == QEMU {
-		setDefault(&kernel, defaultKernel)
-		file, mend = filepath.Join(a.Cache, "linux-"+kernel, "release"), kernelMend(kernel)
-	}
-	text, err := os.ReadFile(file)
+	setDefault(&kernel, kernels[kind][0])
+	dir, err := a.KernelDir(kind, kernel)
 	if err != nil {
-		return "", fmt.Errorf("find the guest kernel: %w: %s", err, mend)
+		return "", fmt.Errorf("find the guest kernel: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "release"))
+	if err != nil {
+		return "", fmt.Errorf("find the guest kernel: %w: %s", err, kernelMend(kind, kernel))
 	}
 	return strings.TrimSpace(string(text)), nil
 }

@@ -30,8 +30,6 @@ const (
 	VirtioIDQEMU = wire.VirtioIdStock
 )
 
-const defaultKernel = "6.1"
-
 // Module is a kernel module to load in the VM, with its parameters.
 type Module struct {
 	File       string
@@ -42,7 +40,7 @@ type Module struct {
 // but Kind and Program has a sensible meaning.
 type Config struct {
 	Kind   Kind
-	Kernel string // guest kernel of QEMU: "6.1", the default, or "6.12"
+	Kernel string // guest kernel, one of Kernels(Kind); the first by default
 	Memory int64  // bytes of RAM; 1 GiB
 	Most   int64  // bytes with what QEMU can have plugged in while it runs; none can if 0
 	CPUs   int    // as many as the host has, 8 at the most
@@ -98,7 +96,7 @@ func (c Config) complete() (Config, error) {
 	if c.Kind != QEMU && c.Kind != UML {
 		return c, fmt.Errorf("run a VM: no front end %q: use qemu or uml", c.Kind)
 	}
-	setDefault(&c.Kernel, defaultKernel)
+	setDefault(&c.Kernel, kernels[c.Kind][0])
 	setDefault(&c.Memory, 1<<30)
 	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
 	setDefault(&c.Queues, 8)

@@ -57,7 +57,7 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 
 // qemuMachine describes the VM, and puts its initramfs in dir.
 func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
-	kernelDir, err := c.Assets.KernelDir(c.Kernel)
+	kernelDir, err := c.Assets.KernelDir(QEMU, c.Kernel)
 	if err != nil {
 		return nil, err
 	}

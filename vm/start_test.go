@@ -83,23 +83,28 @@ func TestMissingPartsNameTheMend(t *testing.T) {
 	t.Setenv("PARACUDA_QEMU", "")
 	t.Setenv("PATH", "/nowhere")
 	for want, find := range map[string]func() (string, error){
-		"guest/init: run make build":       a.Init,
-		"uml-7.2/linux: run make deps":     a.UML,
+		"guest/init: run make build": a.Init,
+		"uml-7.2: run make deps": func() (string, error) {
+			return a.UML("7.2")
+		},
+		"uml-7.2-debug: run make debug-kernel": func() (string, error) {
+			return a.UML("7.2-debug")
+		},
 		"virtiofsd: run make deps":         a.Virtiofsd,
 		"qemu-system-x86_64: install QEMU": a.QEMU,
 		"linux-6.12: run make deps": func() (string, error) {
-			return a.KernelDir("6.12")
+			return a.KernelDir(QEMU, "6.12")
 		},
-		"no such file or directory: run mak": func() (string, error) {
+		"find the guest kernel: find guest kernel 7.2: there is no": func() (string, error) {
 			return a.Release(UML, "")
 		},
-		"release: no such file or directory: run": func() (string, error) {
+		"linux-6.1: run": func() (string, error) {
 			return a.Release(QEMU, "")
 		},
-		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string, error) {
-			return a.KernelDir("6.5")
+		"linux-6.5: the guest kernels are 6.1, 6.12": func() (string, error) {
+			return a.KernelDir(QEMU, "6.5")
 		},
-		"directory: the guest kernels are 6.1 and 6.12": func() (string, error) {
+		"find the guest kernel: find guest kernel 6.5": func() (string, error) {
 			return a.Release(QEMU, "6.5")
 		},
 	} {

@@ -19,7 +19,7 @@ const umlLink = "/dev/ttyS0"
 // startUML starts User Mode Linux with its end of the link. Short links in dir
 // stand for paths that its command line could not hold.
 func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
-	kernel, err := c.Assets.UML()
+	kernel, err := c.Assets.UML(c.Kernel)
 	if err != nil {
 		return nil, err
 	}

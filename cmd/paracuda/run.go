@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -84,7 +85,8 @@ func (o *runOptions) options(c *cobra.Command) {
 	f.StringVar(&o.kind, "vm", string(vm.QEMU), "`KIND` of VM: qemu or uml (User Mode Linux)")
 	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
-	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL` in QEMU: 6.1 (the default) or 6.12")
+	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL`: 6.1 (the default) or 6.12 in QEMU, "+
+		"7.2 or 7.2-debug in User Mode Linux")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "",
@@ -214,10 +216,9 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	switch {
 	case err != nil:
 		return vm.Config{}, err
-	case kind == vm.UML && o.kernel != "":
-		return vm.Config{},
-			cli.Usagef("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
-				o.kernel)
+	case o.kernel != "" && !slices.Contains(vm.Kernels(kind), o.kernel):
+		return vm.Config{}, cli.Usagef("--kernel %s: want one of %s with --vm %s", o.kernel,
+			strings.Join(vm.Kernels(kind), ", "), kind)
 	case kind == vm.UML && o.carrier != "":
 		return vm.Config{},
 			cli.Usagef("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",

@@ -36,17 +36,26 @@ static int command(struct channel *c, int op, int words, const __u64 *word, __u6
 	return slot->result;
 }
 
-static void greet(struct channel *c)
+/* Greets the worker of a channel that is open: 0, or -1. */
+static int hello(struct channel *c, size_t arena_bytes)
 {
 	__u64 bulk = (__u64)PARACUDA_BUFFER_BULK << 56 | PARACUDA_BULK;
-	__u64 hello[] = { 0, 0, bulk, 65536 };
+	__u64 words[] = { 0, 0, bulk, 65536 };
+
+	c->seq = 0;
+	c->arena = mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
+	if (c->arena == MAP_FAILED)
+		return -1;
+	return command(c, PARACUDA_OP_HELLO, 4, words, NULL) ? -1 : 0;
+}
+
+static void greet(struct channel *c)
+{
 	struct paracuda_ioctl_open o;
 
 	c->fd = device();
-	c->seq = 0;
 	expect(open_channel(c->fd, &o), 0, "OPEN");
-	c->arena = mmap(NULL, o.arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-	check(!command(c, PARACUDA_OP_HELLO, 4, hello, NULL), "the worker greets");
+	check(!hello(c, o.arena_bytes), "the worker greets");
 }
 
 static int export(int fd, __u32 object)

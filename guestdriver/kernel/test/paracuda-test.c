@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Tries what the driver must allow and refuse, in a VM with a device that nobody else uses.
- * Prints a line for each check; the exit status is 0 when all hold.
+ * Prints a line for each check; the exit status is 0 when all hold. With an argument:
+ *   faults: tries what happens when memory is short, under a kernel that can be made to fail
+ *   random [SEED [REQUESTS]]: asks for anything at all, from many threads
+ *   leaks: looks what was lost, under a kernel with kmemleak
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -391,10 +394,12 @@ static void kills(void)
 	check(!bad, "processes killed with maps in flight give their channels back");
 }
 
-int main(void)
+#include "faults.h"
+#include "random.h"
+#include "random_run.h"
+
+static void all_checks(void)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	page = sysconf(_SC_PAGESIZE);
 	before_open();
 	one_channel();
 	vanishes();
@@ -405,6 +410,26 @@ int main(void)
 	handles();
 	kills_of_handles();
 	removals();
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	page = sysconf(_SC_PAGESIZE);
+	if (argc < 2) {
+		all_checks();
+	} else if (!strcmp(argv[1], "faults")) {
+		all_faults();
+	} else if (!strcmp(argv[1], "random")) {
+		all_random(argc > 2 ? strtoull(argv[2], NULL, 0) : (__u64)time(NULL),
+			   argc > 3 ? strtoul(argv[3], NULL, 0) : 2000);
+	} else if (!strcmp(argv[1], "leaks")) {
+		leaks();
+	} else {
+		fputs("usage: paracuda-test [faults | random [SEED [REQUESTS]] | leaks]\n",
+		      stderr);
+		return 2;
+	}
 	printf("%s: %d checks failed\n", failures ? "FAILED" : "ok", failures);
 	return failures != 0;
 }
