@@ -166,6 +166,15 @@ func TestSavedToAFile(t *testing.T) {
 	s.mustHold()
 }
 
+// TestFileTakesNoMemory: device memory goes to a file by way of none of the host's.
+func TestFileTakesNoMemory(t *testing.T) {
+	s := newSuspended(t, "suspend-memory=1M")
+	s.allocate(12 << 20)
+	s.resumeFrom(s.saveTo())
+	s.mustHold()
+	s.refused(admin.Request{Suspend: true}, "suspend-memory", suspend.Running)
+}
+
 // noBuffer is given where a command takes bytes and gets none.
 const noBuffer = uint64(wire.BufferNone) << 56
 

@@ -136,7 +136,7 @@ func (s *Suspension) Forget(w Worker) {
 // Suspend moves all memory out, and tells now and then how far it is.
 func (s *Suspension) Suspend(tell func(Progress)) (Moved, error) {
 	return s.atLength(Suspending, func(p *movement) (Moved, error) {
-		return s.moveAllOut(p, false)
+		return s.moveAllOut(p)
 	}, tell)
 }
 
@@ -192,14 +192,14 @@ func (s *Suspension) change(
 }
 
 // moveAllOut suspends the VM.
-func (s *Suspension) moveAllOut(p *movement, whole bool) (m Moved, err error) {
+func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
 	suspended := false
 	defer func() {
 		if !suspended {
 			s.letGo()
 		}
 	}()
-	plans, err := s.drainAll(whole)
+	plans, err := s.drainAll(false)
 	if err != nil {
 		return m, err
 	}

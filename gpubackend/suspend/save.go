@@ -13,22 +13,31 @@ var errFile = errors.New("the VM was suspended to a file: give it with --from")
 // errNoFile is the reverse.
 var errNoFile = errors.New("the VM wasn't suspended to a file: resume it without --from")
 
-// Save moves all memory out, and has save write it and all else that workers have to a file, and
-// end them. After an error of save the VM runs on, and the workers with it.
-func (s *Suspension) Save(save func() error, tell func(Progress)) (Moved, error) {
-	return s.atLength(Suspending, func(p *movement) (Moved, error) {
-		m, err := s.moveAllOut(p, true)
+// Save has save write all that workers have to a file, wherever their memory is, and end them. Save
+// says how much device memory it has written. After an error of its the VM runs on, and the workers
+// with it.
+func (s *Suspension) Save(
+	save func(wrote func(bytes uint64)) error, tell func(Progress),
+) (Moved, error) {
+	return s.atLength(Suspending, func(p *movement) (m Moved, err error) {
+		defer func() {
+			if err != nil {
+				s.letGo()
+			}
+		}()
+		plans, err := s.drainAll(true)
 		if err != nil {
 			return m, err
 		}
-		if err := s.guarded(save); err != nil {
-			_, back := s.moveAllIn(new(movement))
-			if back != nil {
-				back = fmt.Errorf("%w: %w", errStranded, back)
-			}
-			return m, errors.Join(fmt.Errorf("%w: %w", errMoving, err), back)
+		m.Bytes = sum(plans)
+		p.all.Store(m.Bytes)
+		err = s.guarded(func() error { return save(func(n uint64) { p.done.Add(n) }) })
+		if err != nil {
+			return m, fmt.Errorf("%w: %w", errMoving, err)
 		}
 		s.saved.Store(true)
+		s.tellNote(true)
+		m.Stays = s.Stays()
 		return m, nil
 	}, tell)
 }
@@ -78,8 +87,8 @@ func (s *Suspension) TakeFile() error {
 	return nil
 }
 
-// Drained says whether a worker is one that was drained and moved its memory out, and how much. One
-// that started since has nothing to save.
+// Drained says whether a worker is one that was drained, and how much memory it has. One that
+// started since has nothing to save.
 func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
 // when it calls Saved, Has, InFile and Forget. What Config has is called without that lock.
 //
-//	Save  package suspend moves device memory out; each worker writes its program to a socket, and
+//	Save  each worker writes its program to a socket, whose device memory stays where it is, and
 //	      package savedvm what they write to the file; when the file is kept the workers end, and
 //	      their programs are in the file (Leave)
 //	Load  the file is read once to see that it is whole, and again to give each program that is
@@ -82,7 +82,8 @@ type Source struct {
 
 // Suspension is what moves device memory out: suspend.Suspension.
 type Suspension interface {
-	Save(save func() error, tell func(suspend.Progress)) (suspend.Moved, error)
+	Save(save func(wrote func(bytes uint64)) error, tell func(suspend.Progress)) (
+		suspend.Moved, error)
 	Load(load func() (uint64, error), tell func(suspend.Progress)) (suspend.Moved, error)
 	Copy(save func() error) error
 	Drained(suspend.Worker) (bytes uint64, ok bool)
@@ -194,7 +195,21 @@ func (s *Saving) header() record.Header {
 func (s *Saving) Save(
 	f io.Writer, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
-	return s.config.Suspension.Save(func() error { return s.save(f, keep) }, tell)
+	return s.config.Suspension.Save(func(wrote func(uint64)) error {
+		return s.save(&counted{f, wrote}, keep)
+	}, tell)
+}
+
+// counted tells how much is written.
+type counted struct {
+	io.Writer
+	wrote func(bytes uint64)
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.wrote(uint64(n))
+	return n, err
 }
 
 // Load resumes the VM with workers that are made from a file.
