@@ -13,12 +13,16 @@ import (
 )
 
 // onLibrary is a VM whose program uses a driver's library, which is a fake.
-func onLibrary(t *testing.T) *suspended {
+func onLibrary(t *testing.T) (s *suspended, workers *processes) {
 	t.Helper()
 	page := newLedger(t)
-	return suspendedVM(newVMOf(t, Config{Spawn: &processes{library: drivertest.Build(t)},
-		Ledger: page}, "soft-memory=4G"), page)
+	workers = &processes{library: drivertest.Build(t)}
+	v := newVMOf(t, Config{Spawn: workers, Ledger: page}, roomy)
+	return suspendedVM(v, page), workers
 }
+
+// roomy is a setting with which there is memory for contexts.
+const roomy = "soft-memory=4G"
 
 const plainPTX = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry empty() {}\n"
 
@@ -34,7 +38,7 @@ func (s *suspended) loadPlain() (function uint64) {
 // TestSavedToAFileByLibrary: a program that uses a driver's library goes on from a file, again and
 // again, here and where the VM was moved to.
 func TestSavedToAFileByLibrary(t *testing.T) {
-	s := onLibrary(t)
+	s, workers := onLibrary(t)
 	for _, size := range []uint64{4096, 100000, 5 << 20, 12 << 20} {
 		s.allocate(size)
 	}
@@ -63,6 +67,10 @@ func TestSavedToAFileByLibrary(t *testing.T) {
 		}
 		s.allocate(1 << 20)
 		s.mustHold()
+		s.front.Stop(s.queues...)
+		s.moveTo(Config{Spawn: workers}, s.saveState(), roomy)
+		s.mustHold()
+		s.mustReach(page)
 	}
 	s.do(gpubackend.OpMemFreeAsync, pooled, stream)
 	s.do(gpubackend.OpHostUnregister, 6)
@@ -75,7 +83,7 @@ func TestSavedToAFileByLibrary(t *testing.T) {
 // TestNotSavedByLibrary: what the library places by itself is refused with the reason, and the
 // program goes on.
 func TestNotSavedByLibrary(t *testing.T) {
-	s := onLibrary(t)
+	s, _ := onLibrary(t)
 	s.allocate(5 << 20)
 	mustNot := func(text string) {
 		t.Helper()

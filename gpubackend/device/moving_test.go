@@ -31,12 +31,14 @@ func (v *vm) saveState() []byte {
 
 // moveTo has the VM go on with another device, as QEMU does: that one gets the state before it gets
 // the guest's memory.
-func (s *suspended) moveTo(c Config, state []byte) {
+func (s *suspended) moveTo(c Config, state []byte, settings ...string) {
 	s.t.Helper()
 	s.close()
 	s.page = newLedger(s.t)
-	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(s.t), 8, quiet()
-	c.Spawn, c.Ledger = &processes{}, s.page
+	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(s.t, settings...), 8, quiet()
+	if c.Ledger = s.page; c.Spawn == nil {
+		c.Spawn = &processes{}
+	}
 	s.dev, s.ended = New(c), make(chan error, 1)
 	near, far := vhostusertest.Pair(s.t)
 	session, err := vhostuser.New(far, s.dev, vhostuser.Options{})
