@@ -133,6 +133,7 @@ func giveMostFilesUp() int {
 	if err := os.Remove(file); !errors.Is(err, os.ErrPermission) {
 		fmt.Println("remove what may only be read", err)
 	}
+	leave()
 	return 0
 }
 
