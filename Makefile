@@ -16,8 +16,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
 	lint unit system stress stress-device stress-faults migrations test nightly unit-long \
-	walk-kernels \
-	demo install host-package vm-package walk-host-package walk-operator guest-package release \
+	walk-host-package walk-operator walk-kernels walk-secure-boot \
+	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
@@ -239,6 +239,9 @@ walk-host-package: binary ## install, use, upgrade and remove that package in a 
 walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
 	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
 		-run '^TestOperatorsWalk$$' .
+
+walk-secure-boot: guest-package ## have a kernel under Secure Boot load the driver (minutes)
+	tests/walk/secure-boot
 
 walk-kernels: guest-package ## install the guest package in each system with its kernel (minutes)
 	tests/walk/kernels

@@ -20,9 +20,11 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"README.md", "apt-get install linux-headers", "", "the walk's block of docs/guest.md does it"},
 	{"README.md", "paracuda attach", "tests/attach_test.go", ""},
 	{"docs/containers.md", "podman run --rm --device", "", "IMAGE and PROGRAM stand for others; " +
-		"the next block is the same with an image, and Docker can't be run where tests are"},
+		"the next blocks are the same with an image"},
 	{"docs/containers.md", "mkdir image", "tests/containers_test.go", ""},
 	{"docs/containers.md", "paracuda-cdi /etc/cdi", "tests/containers_test.go", ""},
+	{"docs/containers.md", "{\"features\"", "", "is for Docker, whose daemon doesn't run where " +
+		"tests do"},
 	{"docs/containers.md", "lib=/usr/lib", "", "TestContainers has engines with CDI alone"},
 	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
 	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
