@@ -277,12 +277,15 @@ static void all_faults(void)
 	munmap(faults.memory, FAULTS_BYTES);
 }
 
-/* Prints what the kernel has found that nobody refers to any more, and checks that none is ours. */
+/*
+ * Prints what the kernel has found that nobody refers to any more: there must be nothing. Whose it
+ * is isn't known in User Mode Linux, which notes no backtraces.
+ */
 static void leaks(void)
 {
 	const char *file = FAULTS_DEBUGFS "/kmemleak";
 	char line[512];
-	int ours = 0;
+	int lost = 0;
 	FILE *f;
 
 	sleep(6);	/* what is younger isn't reported */
@@ -292,9 +295,9 @@ static void leaks(void)
 	check(f != NULL, "kmemleak tells");
 	while (f && fgets(line, sizeof(line), f)) {
 		fputs(line, stdout);
-		ours += strstr(line, "[paracuda]") != NULL;
+		lost += strstr(line, "unreferenced object") != NULL;
 	}
 	if (f)
 		fclose(f);
-	check(!ours, "the driver has lost no memory");
+	check(!lost, "no memory is lost");
 }
