@@ -15,21 +15,26 @@ func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		p := &progress{out: &said, wait: patient}
+		read := func() string { // beside the timer
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return said.String()
+		}
 		p.now("quick")
 		time.Sleep(patient - time.Millisecond)
 		p.now("slow")
 		time.Sleep(patient - time.Millisecond)
 		synctest.Wait()
-		if said.Len() != 0 {
-			t.Errorf("too early: %q", said.String())
+		if got := read(); got != "" {
+			t.Errorf("too early: %q", got)
 		}
 		time.Sleep(10 * patient)
 		p.now("quick again")
 		p.now("")
 		time.Sleep(10 * patient)
 		synctest.Wait()
-		if said.String() != "paracuda: slow ...\n" {
-			t.Errorf("it says %q", said.String())
+		if got := read(); got != "paracuda: slow ...\n" {
+			t.Errorf("it says %q", got)
 		}
 	})
 }
