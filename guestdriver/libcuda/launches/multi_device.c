@@ -96,7 +96,7 @@ static CUresult join(CUDA_LAUNCH_PARAMS *list, unsigned n)
 	return result;
 }
 
-/* Each entry must be on another device, and of the same shape. */
+/* Each entry must be on another device, with a function of its own context, and of one shape. */
 static CUresult compare(const CUDA_LAUNCH_PARAMS *list, unsigned n)
 {
 	bool taken[DEVICES_MAX] = { 0 };
@@ -104,8 +104,9 @@ static CUresult compare(const CUDA_LAUNCH_PARAMS *list, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		const CUDA_LAUNCH_PARAMS *p = &list[i];
 		const struct handle *stream = handle_find(HANDLE_STREAM, p->hStream);
+		const struct handle *function = handle_find(HANDLE_FUNC, p->function);
 
-		if (!stream)
+		if (!stream || (function && function->context != stream->context))
 			return CUDA_ERROR_INVALID_HANDLE;
 		if (taken[stream->context->device])
 			return CUDA_ERROR_INVALID_VALUE;
