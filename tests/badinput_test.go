@@ -56,7 +56,7 @@ func badInput(t *testing.T) []oneLine {
 			dir + "/f", "--from", plain}, message: `is none of Paracuda's|is cut short`, exit: 1},
 		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
 			message: `gone`},
-		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--device`, exit: 2},
+		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--domain`, exit: 2},
 	}, badRuns(old, gone, plain)...)
 }
 
