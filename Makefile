@@ -171,7 +171,7 @@ system-vm:
 debug-kernel: build ## try the guest driver under KASAN, lockdep and kmemleak (minutes)
 	scripts/build-uml debug
 	scripts/build-modules uml-7.2-debug
-	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),100000) \
+	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),20000) \
 		$(GO) test -C tests -count=1 -timeout 3h -v -run '^TestDriverUnderDebugKernel$$' .
 
 stress: ## race library and worker for wake-ups, a million rounds
