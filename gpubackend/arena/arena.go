@@ -180,6 +180,9 @@ func (a *Arena) SetSleeping(on bool) {
 	atomic.SwapUint32(a.at(wire.ArenaHeaderWorkerSleepingOffset), v)
 }
 
+// Held is what SetHeld told last.
+func (a *Arena) Held() bool { return a.held }
+
 // SetHeld tells the guest whether commands wait for the VM's turn, and returns whether it was told
 // otherwise before. After that Sleepers may be read.
 func (a *Arena) SetHeld(on bool) (changed bool) {

@@ -71,9 +71,14 @@ func (w *Worker) runCommands() (ran bool, err error) {
 
 // admits says, at a gate, whether a command is executed now.
 func (w *Worker) admits(c *call.Call) bool {
-	now := w.door.Admits(c)
-	w.tellHeld(!now && w.door.Closed() && !w.door.Soon())
-	return now
+	if !w.door.Admits(c) {
+		w.tellHeld(w.door.Closed() && !w.door.Soon())
+		return false
+	}
+	if w.arena.Held() {
+		w.tellHeld(false)
+	}
+	return true
 }
 
 // tellHeld tells the guest whether commands wait for the VM's turn, in which case its threads
