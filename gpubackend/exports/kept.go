@@ -93,7 +93,7 @@ func (e *Exports) note(gone ...*exported) {
 	}
 }
 
-// all are the objects that there are, with their handles.
+// all are the objects that there are, with their handles in order.
 func (e *Exports) all() map[*exported][]uint32 {
 	all := map[*exported][]uint32{}
 	for _, x := range e.offers {
@@ -101,6 +101,9 @@ func (e *Exports) all() map[*exported][]uint32 {
 	}
 	for handle, x := range e.handles {
 		all[x] = append(all[x], handle)
+	}
+	for _, handles := range all {
+		slices.Sort(handles)
 	}
 	return all
 }
