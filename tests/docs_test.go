@@ -30,9 +30,9 @@ func TestReferenceIsComplete(t *testing.T) {
 			t.Errorf("reference.md doesn't explain --set %s", text)
 		}
 	}
-	for _, name := range handover.Names {
-		if !strings.Contains(manual, "`"+name+"`") {
-			t.Errorf("reference.md doesn't explain the counter %s", name)
+	for _, c := range handover.Described {
+		if !strings.Contains(manual, "`"+c.Name+"`") {
+			t.Errorf("reference.md doesn't explain the counter %s", c.Name)
 		}
 	}
 }

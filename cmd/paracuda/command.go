@@ -11,14 +11,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/cmd/paracuda/manual"
+	"github.com/paracuda/paracuda/cmd/paracuda/plug"
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
 // commands make the commands, by their names.
 func commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
-		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
+		"attach": plug.Attach, "detach": plug.Detach, "set": setCommand,
 		"suspend": suspendCommand, "resume": resumeCommand,
 		"stats": show.Stats, "top": show.Top, "ps": show.Ps, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
@@ -26,8 +31,37 @@ func commands() map[string]func() *cobra.Command {
 		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
 		"starter": starterCommand, "init": initCommand, "compute": computeCommand,
 		// For the build of packages.
-		"man": manCommand,
+		"man": book().Command,
 	}
+}
+
+// book explains the commands.
+func book() *manual.Book {
+	return &manual.Book{
+		Version: version, Root: func() *cobra.Command { return rootCommand("") }, Lists: lists,
+		Unknown: unknownCommand,
+	}
+}
+
+// lists are what commands know by name besides options.
+func lists(c *cobra.Command) []manual.List {
+	switch c.Name() {
+	case "device":
+		return []manual.List{{Heading: "KEYS", Title: "Keys for --set",
+			Items: keys(settings.Keys())}}
+	case "arbiter":
+		return []manual.List{{Heading: "KEYS", Title: "The file of --config is TOML: [default] " +
+			"for VMs that it doesn't name, [vm.NAME] for\nothers, with the keys",
+			Items: keys(policy.Keys)}}
+	}
+	return show.Lists(c.Name())
+}
+
+func keys(all []turns.Key) (items []manual.Item) {
+	for _, k := range all {
+		items = append(items, manual.Item(k))
+	}
+	return items
 }
 
 // rootCommand makes the program with one command, or, where there is none of that name, with all:
@@ -42,16 +76,16 @@ func rootCommand(only string) *cobra.Command {
 			if len(args) > 0 {
 				return unknownCommand(c, args[0])
 			}
-			printHelp(os.Stderr, c)
+			book().Help(os.Stderr, c)
 			return cli.ExitCode(2)
 		},
 		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.SetOut(cli.Stdout)
-	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(cli.Stdout, c) })
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { book().Help(cli.Stdout, c) })
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommand(book().HelpCommand())
 	all := commands()
 	if one := all[only]; one != nil {
 		root.AddCommand(one())

@@ -28,6 +28,10 @@ import (
 // the VM, and another one in its place when that dies, or on SIGUSR2. It looks at nothing of the
 // VM's.
 func (o *deviceOptions) keep() error {
+	var err error
+	if o.logs.VM, err = o.vmName(); err != nil {
+		return cli.Usagef("device: %w", err)
+	}
 	log, endLog, err := logs.New(os.Stderr, &o.logs, "keeper")
 	if err != nil {
 		return err
@@ -216,7 +220,8 @@ func (p keptProcess) Wait() error { return p.c.Wait() }
 // device process, which has them as descriptors 4 and 5, finds them.
 func (o *deviceOptions) inherited() (files []*os.File, args []string, err error) {
 	args = append(args, os.Args[2:]...)
-	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(controlFD))
+	// One that has no name of its own keeps that of the first process.
+	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(controlFD), "--name", o.logs.VM)
 	next := controlFD + 1
 	if o.fd >= 0 {
 		files = append(files, os.NewFile(uintptr(o.fd), "socket"))

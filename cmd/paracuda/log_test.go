@@ -3,6 +3,7 @@
 package main
 
 import (
+	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // TestLogIsBounded in each role, and says at the end what is missing in it.
@@ -40,6 +42,40 @@ func TestLogIsBounded(t *testing.T) {
 		if !strings.Contains(out.String(), `msg="worker ends"`) {
 			t.Errorf("%s: the end isn't logged", level)
 		}
+	}
+}
+
+// TestLinesNameTheVM: each line of all of a VM's processes, before and after one died, says whose
+// it is, and those of a worker which program's.
+func TestLinesNameTheVM(t *testing.T) {
+	v := newKeptVM(t, "--log-format", "json", "--log-level", "debug", "--name", "training")
+	v.must(wire.ControlOpen, 0, 0)
+	v.kill()
+	within(t, "the next device process goes on", func() bool {
+		return strings.Contains(v.log.String(), "goes on with the front end")
+	})
+	v.end()
+	roles, named := map[string]bool{}, false
+	for line := range strings.Lines(v.log.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Errorf("%q: %v", line, err)
+			continue
+		}
+		role, _ := fields["role"].(string)
+		roles[role] = true
+		if fields["vm"] != "training" || role == "" || fields["time"] == nil {
+			t.Errorf("%s", line)
+		}
+		named = named || role == "worker" && fields["program"] != nil && fields["guest_pid"] == 9.0
+	}
+	for _, role := range []string{"keeper", "device", "worker"} {
+		if !roles[role] {
+			t.Errorf("no line of %s: %v", role, roles)
+		}
+	}
+	if !named {
+		t.Errorf("no line of a worker names its program:\n%s", v.log)
 	}
 }
 

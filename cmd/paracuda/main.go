@@ -6,8 +6,8 @@
 //
 // # Files
 //
-//	of all commands    main.go command.go ending.go (signals) outputs.go help.go man.go
-//	                   completion.go version.go config.go (its file) childlog.go
+//	of all commands    main.go command.go ending.go (signals) outputs.go completion.go
+//	                   version.go config.go (its file) childlog.go
 //	a VM's processes   device.go worker.go mover.go starter.go tree.go
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
@@ -17,10 +17,14 @@
 //	                   replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
-//	VMs                run.go progress.go attach.go detach.go suspend.go (and resume)
+//	VMs                run.go progress.go suspend.go (and resume)
 //
 //	cli                arguments, exit codes and outputs, which commands share
+//	manual             --help and manual pages
 //	logs               how processes log
+//	doctor, compute    what is wrong with the host
+//	policyfile         what set --save writes
+//	plug               attach and detach
 //	show               what stats, ps and top print
 package main
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/paracuda/paracuda/cmd/paracuda/manual"
 )
 
 // manualPages are the files that the program writes.
@@ -38,7 +40,7 @@ func TestManual(t *testing.T) {
 	}
 	root := rootCommand("")
 	for _, c := range root.Commands() {
-		page, there := pages[manName(c)]
+		page, there := pages[manual.Name(c)]
 		if there == c.Hidden {
 			t.Errorf("%s: page %t, hidden %t", c.Name(), there, c.Hidden)
 		}
@@ -49,18 +51,22 @@ func TestManual(t *testing.T) {
 			t.Errorf("paracuda.1 doesn't name %s", c.Name())
 		}
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !strings.Contains(page, escape("--"+f.Name)) {
-				t.Errorf("%s.1 lacks --%s", manName(c), f.Name)
+			if !strings.Contains(page, dashes("--"+f.Name)) {
+				t.Errorf("%s.1 lacks --%s", manual.Name(c), f.Name)
 			}
 		})
-		keys, _ := keysOf(c)
-		for _, k := range keys {
-			if !strings.Contains(page, `\fB`+escape(k.Name)+"=") {
-				t.Errorf("%s.1 lacks %s", manName(c), k.Name)
+		for _, l := range lists(c) {
+			for _, i := range l.Items {
+				if !strings.Contains(page, `\fB`+dashes(i.Name)) {
+					t.Errorf("%s.1 lacks %s", manual.Name(c), i.Name)
+				}
 			}
 		}
 	}
 }
+
+// dashes is a name as pages have it.
+func dashes(name string) string { return strings.ReplaceAll(name, "-", `\-`) }
 
 // TestManualIsWellFormed has mandoc read the pages.
 func TestManualIsWellFormed(t *testing.T) {
@@ -70,15 +76,5 @@ func TestManualIsWellFormed(t *testing.T) {
 	args := append([]string{"-T", "lint"}, manualPages(t)...)
 	if out, err := exec.Command("mandoc", args...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
-	}
-}
-
-// TestManualText: what roff would take for a request is text, and lines that are to stay stay.
-func TestManualText(t *testing.T) {
-	var b strings.Builder
-	manual{&b}.text("one two\n  -a \\\n.b\n.c 'd\n")
-	want := "one two\n.PP\n.nf\n  \\-a \\e\n\\&.b\n.fi\n.PP\n\\&.c \\&'d\n"
-	if b.String() != want {
-		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

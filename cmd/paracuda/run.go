@@ -24,6 +24,7 @@ import (
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
+	"github.com/paracuda/paracuda/cmd/paracuda/plug"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/qemu"
@@ -69,7 +70,7 @@ func runCommand() *cobra.Command {
 	c.Flags().SetInterspersed(false) // the program's options are its own
 	o.options(c)
 	gpuOption(c, &o.gpu)
-	carrierOption(c, &o.carrier)
+	plug.CarrierOption(c, &o.carrier)
 	sandboxOption(c, &o.sandbox)
 	keeperOption(c, &o.keeper)
 	o.logs.Add(c, "warning")

@@ -102,7 +102,8 @@ func (o *deviceOptions) household(
 	if environment == nil {
 		environment = []string{}
 	}
-	config := starterConfig{GPU: gpu, Level: o.logs.Level, Format: o.logs.Format}
+	config := starterConfig{GPU: gpu, VM: o.logs.VM, Level: o.logs.Level,
+		Format: o.logs.Format}
 	if o.arbiter != noArbiter {
 		config.Arbiters = client.Paths(o.arbiter)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
@@ -29,6 +30,10 @@ import (
 const firstInherited = 3
 
 func (o *deviceOptions) serve() error {
+	var err error
+	if o.logs.VM, err = o.vmName(); err != nil {
+		return cli.Usagef("device: %w", err)
+	}
 	log, endLog, err := logs.New(os.Stderr, &o.logs, "device")
 	if err != nil {
 		return err

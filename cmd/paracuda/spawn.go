@@ -86,6 +86,7 @@ func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
 	}
 	c.Args = append(c.Args, "--sandbox", s.how.sandbox.String())
 	c.Args = append(c.Args, s.logs.Args()...)
+	c.Args = append(c.Args, "--log-vm", s.logs.VM)
 	if s.how.watched {
 		c.Args = append(c.Args, "--watched")
 	}

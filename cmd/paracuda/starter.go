@@ -29,8 +29,8 @@ import (
 
 // starterConfig is what the device process tells the starter process, as its argument.
 type starterConfig struct {
-	GPU, Level, Format string
-	Arbiters, Made     []string // paths of sockets: to connect to, and to remove at the end
+	GPU, VM, Level, Format string
+	Arbiters, Made         []string // paths of sockets: to connect to, and to remove at the end
 }
 
 func starterCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func runStarter(args []string) error {
 		return fmt.Errorf("starter: no control connection: %w", err)
 	}
 	outliveTerminal()
-	how := logs.Flags{Level: c.Level, Format: c.Format}
+	how := logs.Flags{VM: c.VM, Level: c.Level, Format: c.Format}
 	log, endLog, err := logs.New(os.Stderr, &how, "starter")
 	if err != nil {
 		return err

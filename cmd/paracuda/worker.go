@@ -50,6 +50,7 @@ func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
 		},
 	}
 	o.logs.Add(c, "info")
+	o.logs.AddVM(c)
 	sandboxOption(c, &o.sandbox)
 	c.Flags().BoolVar(&o.watched, "watched", false, "stay dumpable in the sandbox")
 	return c

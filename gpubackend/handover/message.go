@@ -8,8 +8,8 @@
 // which harms only that worker's guest.
 //
 // Files: message.go (what is said), rights.go (descriptors that go with it), log.go, memory.go (the
-// guest's), state.go and state_unsafe.go (how far a worker's queue is), standing.go (how children
-// stand when another device process takes them over).
+// guest's), counters.go (what is counted), state.go and state_unsafe.go (how far a worker's queue
+// is), standing.go (how children stand when another device process takes them over).
 package handover
 
 import (

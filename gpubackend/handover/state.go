@@ -40,56 +40,6 @@ const (
 	_ = uint(inFlightOffset - fixedOffset - 8*int(fixed.Kinds))
 )
 
-// Counter is one of the figures that `paracuda run --stats` prints.
-type Counter int
-
-// The counters. docs/reference.md says what each counts.
-const (
-	Commands Counter = iota
-	Batches
-	Kicks
-	Interrupts
-	BytesCopied
-	BytesMapped
-	BytesDirect
-	Sleeps
-	Chains
-	Launches
-	Copies
-	Errors
-	OutputDropped
-	LaunchFlushes
-	RingReleases
-	// Why batches ended: each for one of these.
-	BatchesDrained
-	BatchesAnswered
-	BatchesFull
-	BatchesFullBytes
-	BatchesDelayed
-	BatchesStalled
-	BatchesHeld
-	// GPUTime is in nanoseconds.
-	GPUTime
-	// Counted by the device process.
-	Starts
-	WarmStarts
-	counters
-)
-
-// Names are the names of the counters in JSON.
-var Names = [counters]string{
-	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct",
-	"sleeps", "chains", "launches",
-	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained",
-	"batches_answered",
-	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
-	"batches_held", "gpu_time_ns",
-	"starts", "warm_starts",
-}
-
-// Counters is a reading of all counters.
-type Counters [counters]uint64
-
 // NewState makes an empty state.
 func NewState() (*State, error) {
 	fd, err := unix.MemfdCreate("paracuda-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -236,28 +186,4 @@ func (s *State) Fixed() (c fixed.Counts) {
 		c[i] = atomic.LoadUint64(word64(s.mem[fixedOffset+8*i:]))
 	}
 	return c
-}
-
-// Add adds o to c.
-func (c *Counters) Add(o Counters) {
-	for i := range c {
-		c[i] += o[i]
-	}
-}
-
-// Map returns the counters by name.
-func (c Counters) Map() map[string]uint64 {
-	m := make(map[string]uint64, len(c))
-	for i, n := range c {
-		m[Names[i]] = n
-	}
-	return m
-}
-
-// CommandsPerBatch is the mean size of a batch, 0 while there was none.
-func (c Counters) CommandsPerBatch() float64 {
-	if c[Batches] == 0 {
-		return 0
-	}
-	return float64(c[Commands]) / float64(c[Batches])
 }

@@ -91,7 +91,7 @@ func TestBatchesEnd(t *testing.T) {
 			got := r.ends(t)
 			for why, n := range tt.want {
 				if got[why] != n {
-					t.Errorf("%s: %d, want %d", handover.Names[why], got[why], n)
+					t.Errorf("%s: %d, want %d", handover.Described[why].Name, got[why], n)
 				}
 			}
 			if len(got) != len(tt.want) {

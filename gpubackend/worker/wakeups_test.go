@@ -106,7 +106,7 @@ func raceWakeups(t *testing.T, prepare func(*raceRig)) {
 	t.Logf("%d rounds: %v", rounds, c.Map())
 	for _, n := range []handover.Counter{handover.Sleeps, handover.Kicks, handover.Interrupts} {
 		if c[n] < uint64(rounds)/1000 {
-			t.Errorf("%d %s in %d rounds: it was no race", c[n], handover.Names[n], rounds)
+			t.Errorf("%d %s in %d rounds: it was no race", c[n], handover.Described[n].Name, rounds)
 		}
 	}
 }

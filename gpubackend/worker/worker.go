@@ -151,6 +151,7 @@ func newWorker(
 		unknown: map[gpubackend.Op]bool{},
 	}
 	dog.Log(w.log)
+	w.log.Debug("serves a program")
 	w.objects.Memory = counts.host
 	w.places = addresses.NewPlaces()
 	var err error

@@ -28,6 +28,8 @@ var formats = []string{formatAuto, formatText, formatJournal, formatJSON}
 // Flags say what is logged and how.
 type Flags struct {
 	Level, Format string
+	// VM is the name of the VM that it is about; "": none.
+	VM string
 }
 
 // Add adds the flags to those of a command, with a level unless another is chosen.
@@ -58,7 +60,12 @@ func (o *Flags) Settle() error {
 	return nil
 }
 
-// Args are the flags as a child gets them.
+// AddVM adds the option by which a child is told whose process it is.
+func (o *Flags) AddVM(c *cobra.Command) {
+	c.Flags().StringVar(&o.VM, "log-vm", "", "say in each line that it is about the VM `NAME`")
+}
+
+// Args are the flags as a child gets them, but for the VM.
 func (o *Flags) Args() []string {
 	return []string{"--log-level", o.Level, "--log-format", o.Format}
 }

@@ -16,11 +16,12 @@ import (
 func logLine(t *testing.T, format string) string {
 	t.Helper()
 	var out strings.Builder
-	log, end, err := New(&out, &Flags{Level: "debug", Format: format}, "device")
+	how := &Flags{Level: "debug", Format: format, VM: "v"}
+	log, end, err := New(&out, how, "device")
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.WithField("vm", "two\nlines").Warn("a text")
+	log.WithField("program", "two\nlines").Warn("a text")
 	end()
 	return out.String()
 }
@@ -38,7 +39,8 @@ func TestLogFormats(t *testing.T) {
 	var fields map[string]string
 	line = logLine(t, formatJSON)
 	if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["msg"] != "a text" ||
-		fields["vm"] != "two\nlines" || fields["level"] != "warning" || fields["time"] == "" {
+		fields["program"] != "two\nlines" || fields["vm"] != "v" ||
+		fields["level"] != "warning" || fields["time"] == "" {
 		t.Errorf("json: %q, %v", line, err)
 	}
 	o := Flags{Level: "info", Format: "xml"}

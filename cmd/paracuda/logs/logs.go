@@ -31,6 +31,9 @@ func New(
 	}
 	l := logrus.New()
 	log = l.WithField("role", role)
+	if o.VM != "" {
+		log = log.WithField("vm", o.VM)
+	}
 	queue := loglimit.NewQueue(w, func(lines uint64) {
 		loglimit.Keep(log).WithField("lines", lines).
 			Warn("lines were lost, since the log wasn't read")

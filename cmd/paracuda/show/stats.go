@@ -8,12 +8,9 @@ package show
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -26,7 +23,8 @@ import (
 
 const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and
 its programs; and whether it could be saved or migrated now, or why not. SOCKET is the device's
-control socket.`
+control socket. Sizes are in K, M, G and T, rounded; with --json all are exact, in bytes and
+nanoseconds.`
 
 // Stats is `paracuda stats`.
 func Stats() *cobra.Command {
@@ -70,31 +68,7 @@ func printStats(a *admin.Answer) {
 		fmt.Fprintf(cli.Stdout, "  %s=%s\n", key, a.Policies[key])
 	}
 	printTurns(a.Turns)
-	names := make([]string, 0, len(a.Stats))
-	for name := range a.Stats {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	t := tabwriter.NewWriter(cli.Stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\tall\t")
-	for _, p := range a.Programs {
-		fmt.Fprintf(t, "%s (%d)\t", Plain(p.Name), p.PID)
-	}
-	fmt.Fprintln(t)
-	for _, name := range names {
-		fmt.Fprintf(t, "%s\t%d\t", name, a.Stats[name])
-		for _, p := range a.Programs {
-			fmt.Fprintf(t, "%d\t", p.Stats[name])
-		}
-		fmt.Fprintln(t)
-	}
-	fmt.Fprintf(t, "commands a batch\t%s\t", mean(a.Stats))
-	for _, p := range a.Programs {
-		fmt.Fprintf(t, "%s\t", mean(p.Stats))
-	}
-	fmt.Fprintln(t)
-	printKinds(t, a)
-	_ = t.Flush()
+	printCounters(cli.Stdout, a)
 	printMemory(a)
 }
 
@@ -148,23 +122,6 @@ func printTurns(v *link.VM) {
 	}
 }
 
-// printKinds prints device memory by kind, in MiB.
-func printKinds(t io.Writer, a *admin.Answer) {
-	all := map[string]uint64{}
-	for _, m := range a.Memory {
-		for kind, bytes := range m.Kinds {
-			all[kind] += bytes
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(t, "MiB of %s\t%s\t", kind, MiB(all[kind]))
-		for _, p := range a.Programs {
-			fmt.Fprintf(t, "%s\t", MiB(p.Memory[kind]))
-		}
-		fmt.Fprintln(t)
-	}
-}
-
 // printMemory prints what the VM has of each GPU that it uses.
 func printMemory(a *admin.Answer) {
 	for _, m := range a.Memory {
@@ -199,11 +156,4 @@ func Plain(s string) string {
 		}
 		return '?'
 	}, s)
-}
-
-func mean(s map[string]uint64) string {
-	if s["batches"] == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.1f", float64(s["commands"])/float64(s["batches"]))
 }

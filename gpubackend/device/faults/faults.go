@@ -49,7 +49,7 @@ func (x *Faults) Told(pid int32, f *handover.Fault) {
 	}
 	x.all = append(x.all, link.Fault{GPU: f.GPU, Result: f.Result, Time: time.Now().Unix()})
 	log := loglimit.Keep(x.log).WithFields(logrus.Fields{
-		"gpu": f.GPU, "pid": pid, "error": gpubackend.Result(f.Result),
+		"gpu": f.GPU, "guest_pid": pid, "error": gpubackend.Result(f.Result),
 	})
 	if f.GPU < len(x.known) {
 		log = log.WithField("uuid", x.known[f.GPU].UUID)

@@ -115,7 +115,7 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 	}
 	_, err := o.begin(&beginning{channel: index, Program: p, warm: true, quit: a.Quit, may: may})
 	o.Ahead.Refill()
-	log = log.WithField("program", name)
+	log = log.WithFields(logrus.Fields{"program": name, "guest_pid": pid})
 	switch {
 	case errors.Is(err, queues.ErrNotRunning):
 		return wire.StatusBadRequest

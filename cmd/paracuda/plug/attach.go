@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package plug has the commands that plug a served GPU into a running VM and take it out: by QMP,
+// or through libvirt. Package qemu does it; these read command lines, and wait for the guest's
+// driver. QEMU and libvirt are believed: they belong to who runs the command.
+package plug
 
 import (
 	"context"
@@ -64,7 +67,8 @@ func (v *target) of(command string) (qemu.Target, error) {
 // vmSocket is where the host package's services have a VM's GPU.
 func vmSocket(name string) string { return "/run/paracuda/" + name + ".sock" }
 
-func attachCommand() *cobra.Command {
+// Attach is `paracuda attach`.
+func Attach() *cobra.Command {
 	var o attachOptions
 	c := &cobra.Command{
 		Use:   "attach {--qmp SOCKET | --domain NAME} [--device SOCKET] [options]",
@@ -82,14 +86,14 @@ func attachCommand() *cobra.Command {
 	f.StringVar(&o.device.Bus, "bus", "", "PCIe `PORT` to plug it into (default: "+qemu.Port+
 		" if there is one, or else a free one)")
 	f.IntVar(&o.device.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
-	carrierOption(c, &o.device.Carrier)
+	CarrierOption(c, &o.device.Carrier)
 	f.DurationVar(&o.wait, "wait", 30*time.Second,
 		"wait for so long a `TIME` for the guest's driver to start (0: not at all)")
 	return c
 }
 
-// carrierOption adds --carrier to a command.
-func carrierOption(c *cobra.Command, carrier *qemu.Carrier) {
+// CarrierOption adds --carrier to a command.
+func CarrierOption(c *cobra.Command, carrier *qemu.Carrier) {
 	c.Flags().Func("carrier", carrierHelp, func(name string) (err error) {
 		*carrier, err = qemu.ParseCarrier(name)
 		return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package plug
 
 import (
 	"context"
@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 )
 
-func detachCommand() *cobra.Command {
+// Detach is `paracuda detach`.
+func Detach() *cobra.Command {
 	var vm target
 	var id string
 	c := &cobra.Command{

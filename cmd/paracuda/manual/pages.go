@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package manual
 
 import (
 	"fmt"
@@ -13,20 +13,22 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paracuda/paracuda/gpubackend/turns"
+	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
-// manCommand writes the manual pages from what --help says, in the format of man(7). It is for the
+// Command writes the manual pages from what --help says, in the format of man(7). It is for the
 // build of packages. cobra's own generator writes pages that mandoc finds fault with.
-func manCommand() *cobra.Command {
+func (b *Book) Command() *cobra.Command {
 	date := ""
 	c := &cobra.Command{
 		Use:    "man DIR",
 		Long:   "Writes the manual pages into DIR.",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return writeManual(args[0], date)
+			if len(args) != 1 {
+				return cli.Usagef("man: want one DIR")
+			}
+			return b.write(b.Root(), args[0], date)
 		},
 	}
 	c.Flags().StringVar(&date, "date", time.Now().UTC().Format(time.DateOnly),
@@ -34,9 +36,8 @@ func manCommand() *cobra.Command {
 	return c
 }
 
-// writeManual writes a page for the program, and one for each command.
-func writeManual(dir, date string) error {
-	root := rootCommand("")
+// write writes a page for the program, and one for each command.
+func (b *Book) write(root *cobra.Command, dir, date string) error {
 	pages := []*cobra.Command{root}
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -45,25 +46,25 @@ func writeManual(dir, date string) error {
 		}
 	}
 	for _, c := range pages {
-		var b strings.Builder
-		manual{&b}.page(c, date)
-		file := filepath.Join(dir, manName(c)+".1")
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		var text strings.Builder
+		page{&text}.write(c, b, date)
+		file := filepath.Join(dir, Name(c)+".1")
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 			return fmt.Errorf("write the manual: %w", err)
 		}
 	}
 	return nil
 }
 
-// manName is what a command's page is called.
-func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+// Name is what a command's page is called.
+func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// manual is a page that is written.
-type manual struct{ w io.Writer }
+// page is one that is written.
+type page struct{ w io.Writer }
 
-func (m manual) page(c *cobra.Command, date string) {
-	fmt.Fprintf(m.w, ".TH %s 1 %s \"Paracuda %s\"\n", strings.ToUpper(manName(c)), date, version)
-	fmt.Fprintf(m.w, ".SH NAME\n%s \\- %s\n", escape(manName(c)), escape(c.Short))
+func (m page) write(c *cobra.Command, b *Book, date string) {
+	fmt.Fprintf(m.w, ".TH %s 1 %s \"Paracuda %s\"\n", strings.ToUpper(Name(c)), date, b.Version)
+	fmt.Fprintf(m.w, ".SH NAME\n%s \\- %s\n", escape(Name(c)), escape(c.Short))
 	fmt.Fprintf(m.w, ".SH SYNOPSIS\n.B %s\n", escape(c.UseLine()))
 	fmt.Fprint(m.w, ".SH DESCRIPTION\n")
 	m.text(c.Long)
@@ -72,8 +73,8 @@ func (m manual) page(c *cobra.Command, date string) {
 	} else {
 		m.options(c.Flags())
 	}
-	if keys, of := keysOf(c); keys != nil {
-		m.keys(keys, of)
+	for _, l := range b.Lists(c) {
+		m.list(l)
 	}
 	fmt.Fprint(m.w, ".SH EXIT STATUS\n")
 	m.text(exitText(c))
@@ -90,7 +91,7 @@ func exitText(c *cobra.Command) string {
 	return text
 }
 
-func (m manual) commands(root *cobra.Command) {
+func (m page) commands(root *cobra.Command) {
 	fmt.Fprint(m.w, ".SH COMMANDS\n")
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
@@ -99,7 +100,7 @@ func (m manual) commands(root *cobra.Command) {
 	}
 }
 
-func (m manual) options(flags *pflag.FlagSet) {
+func (m page) options(flags *pflag.FlagSet) {
 	fmt.Fprint(m.w, ".SH OPTIONS\n")
 	flags.VisitAll(func(f *pflag.Flag) {
 		value, help := pflag.UnquoteUsage(f)
@@ -114,15 +115,19 @@ func (m manual) options(flags *pflag.FlagSet) {
 	})
 }
 
-func (m manual) keys(keys []turns.Key, of string) {
-	fmt.Fprint(m.w, ".SH KEYS\n")
-	m.text(of + ":")
-	for _, k := range keys {
-		m.item(k.Name+"=", k.Value, k.Help)
+func (m page) list(l List) {
+	fmt.Fprintf(m.w, ".SH %s\n", l.Heading)
+	m.text(l.Title + ":")
+	for _, i := range l.Items {
+		name := i.Name
+		if i.Value != "" {
+			name += "="
+		}
+		m.item(name, i.Value, i.Help)
 	}
 }
 
-func (m manual) seeAlso(c *cobra.Command) {
+func (m page) seeAlso(c *cobra.Command) {
 	fmt.Fprint(m.w, ".SH SEE ALSO\n")
 	if c.HasParent() {
 		fmt.Fprint(m.w, ".BR paracuda (1)\n")
@@ -130,13 +135,13 @@ func (m manual) seeAlso(c *cobra.Command) {
 	}
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
-			fmt.Fprintf(m.w, ".BR %s (1)\n", escape(manName(sub)))
+			fmt.Fprintf(m.w, ".BR %s (1)\n", escape(Name(sub)))
 		}
 	}
 }
 
 // item is an entry of a list: a name, what it takes, and what it means.
-func (m manual) item(name, value, text string) {
+func (m page) item(name, value, text string) {
 	if value != "" && !strings.HasSuffix(name, "=") {
 		name += " "
 	}
@@ -146,7 +151,7 @@ func (m manual) item(name, value, text string) {
 
 // text is prose. Lines that begin with two spaces, or go on with such a line after a backslash,
 // stay as they are.
-func (m manual) text(text string) {
+func (m page) text(text string) {
 	asIs, goesOn := false, false
 	var words []string
 	flush := func() {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plug
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/qemu"
+)
+
+// TestTarget: a VM is named in one way.
+func TestTarget(t *testing.T) {
+	for _, tt := range []struct {
+		vm   target
+		want string // the error; "": none
+	}{
+		{target{qmp: "/run/q"}, ""}, {target{domain: "d"}, ""},
+		{target{domain: "d", uri: "qemu:///session"}, ""},
+		{target{}, "x: want --qmp SOCKET or --domain NAME"},
+		{target{qmp: "/run/q", domain: "d"}, "want --qmp SOCKET or --domain NAME"},
+		{target{qmp: "/run/q", uri: "u"}, "x: --connect is for --domain"},
+		{target{qmp: "/" + strings.Repeat("q", 200)}, "--qmp: the path has 201 bytes"},
+	} {
+		_, err := tt.vm.of("x")
+		if tt.want == "" && err != nil || tt.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%+v: %v, want %q", tt.vm, err, tt.want)
+		}
+	}
+	got, err := (&target{domain: "d", uri: "u"}).of("x")
+	if err != nil || got != (qemu.Domain{URI: "u", Name: "d"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestCarrierOption: a wrong one is refused as it is read.
+func TestCarrierOption(t *testing.T) {
+	c := Attach()
+	for name, good := range map[string]bool{"fs": true, "generic": true, "pigeon": false} {
+		if err := c.Flags().Set("carrier", name); (err == nil) != good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
