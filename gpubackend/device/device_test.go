@@ -146,6 +146,21 @@ func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
 	}
 }
 
+// TestDriverBeginsAnewQueueByQueue: a front end that restarts one queue after another, the control
+// queue last, leaves no channel to the earlier driver.
+func TestDriverBeginsAnewQueueByQueue(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{})
+	for range 3 {
+		v.hello()
+		v.open(0)
+		for i := len(v.queues) - 1; i >= 0; i-- {
+			v.front.Stop(v.queues[i])
+			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
+			v.front.Start(v.queues[i])
+		}
+	}
+}
+
 // TestOpenBeforeItsQueue asks for a channel while the front end hasn't started its queue yet.
 func TestOpenBeforeItsQueue(t *testing.T) {
 	v := greetedVM(t, &stubs{}, Timeouts{})

@@ -263,17 +263,20 @@ func TestAnotherDriver(t *testing.T) {
 	if _, err := r.Stop(0); err != nil {
 		t.Fatal(err)
 	}
-	r.DriverBegins() // its queue is stopped
-	if r.Worker(0) != nil || !w.Killed() || !await.Closed(w.Gone()) || other.Killed() {
-		t.Fatal("an earlier driver's worker is left, or the other one is not")
+	r.Begins(1) // its queue runs, and it has taken nothing yet
+	if r.Worker(1) != other {
+		t.Fatal("a worker that has taken nothing isn't its driver's")
+	}
+	r.DriverBegins() // one queue is stopped, the other one runs again already
+	for i, was := range []*workers.Worker{w, other} {
+		if r.Worker(i) != nil || !was.Killed() || !await.Closed(was.Gone()) {
+			t.Fatalf("the earlier driver's worker of channel %d is left", i)
+		}
 	}
 	r.drivers[0] = virtqueuetest.NewDriver(r.guest, 8, false)
 	r.start(0, 0)
 	r.mustReap(0)
-	r.Begins(1) // it has taken nothing yet
-	if r.Worker(1) != other {
-		t.Fatal("a worker that has taken nothing isn't its driver's")
-	}
+	other = r.serve(1)
 	take(other, r.add(1), 1)
 	r.Begins(1)
 	if r.Worker(1) != nil {

@@ -71,9 +71,10 @@ func (t *Table) ForgetHeld() {
 	}
 }
 
-// DriverBegins ends the workers of an earlier driver when another one has come, and begins with the
-// first queue, as the control queue is: a worker whose queue is stopped is that of an earlier one.
-func (t *Table) DriverBegins() { t.forgetBefore(func(c *channel) bool { return !c.queue.Runs() }) }
+// DriverBegins is told that the control queue begins anew, and with it a driver: workers there are
+// an earlier one's, since this one has opened nothing yet. Even those whose queues run: a front end
+// may have restarted these before the control queue.
+func (t *Table) DriverBegins() { t.forgetBefore(func(*channel) bool { return true }) }
 
 // Begins does the same for one channel, whose queue begins anew.
 func (t *Table) Begins(index int) {
