@@ -7,12 +7,16 @@
 
 #include "paracuda.h"
 
-/*
- * How often, and how many times an answer may be missing. The times are counted, since the guest
- * may have been paused in between. The device is busy for long while memory is taken from the VM.
- */
 #define PARACUDA_BEAT		(5 * HZ)
-#define PARACUDA_BEATS_MISSED	6
+
+/*
+ * How many times an answer may be missing. They are counted, since the guest may have been paused
+ * in between. The device is busy for long while memory is taken from the VM.
+ */
+static unsigned int paracuda_beats(void)
+{
+	return DIV_ROUND_UP(paracuda_answer_timeout(), PARACUDA_BEAT);
+}
 
 /* Whether the device has answered the last time, and was asked again. */
 static bool paracuda_beat_again(struct paracuda_device *dev)
@@ -29,15 +33,16 @@ static bool paracuda_beat_again(struct paracuda_device *dev)
 void paracuda_beat_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, beat.work);
+	unsigned int most = paracuda_beats();
 
 	if (READ_ONCE(dev->failed) || READ_ONCE(dev->stopped))
 		return;
 	if (paracuda_beat_again(dev)) {
 		dev->missed = 0;
-	} else if (++dev->missed == PARACUDA_BEATS_MISSED) {
+	} else if (++dev->missed >= most) {
 		dev_err(&dev->vdev->dev,
 			"device has not answered for %u s: has the host's device process ended?\n",
-			PARACUDA_BEATS_MISSED * PARACUDA_BEAT / HZ);
+			most * PARACUDA_BEAT / HZ);
 		paracuda_fail(dev);
 		return;
 	}

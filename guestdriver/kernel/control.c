@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The control queue. */
 
+#include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
 #include <linux/virtio_config.h>
 
 #include "paracuda.h"
+
+static unsigned int paracuda_answer_seconds = 30;
+module_param_named(answer_seconds, paracuda_answer_seconds, uint, 0644);
+MODULE_PARM_DESC(answer_seconds,
+		 "Seconds in which a device that lives gives a sign of it (30)");
+
+/* After how long a device counts as gone that ought to answer at once. */
+long paracuda_answer_timeout(void)
+{
+	return (long)clamp(READ_ONCE(paracuda_answer_seconds), 1U, 3600U) * HZ;
+}
 
 int paracuda_status_errno(u32 status)
 {

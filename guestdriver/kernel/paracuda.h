@@ -30,7 +30,6 @@
 #define PARACUDA_OTHER_PACKAGE	"install the guest package of the host's version\n"
 
 /* How long the host may take to answer. */
-#define PARACUDA_HELLO_TIMEOUT	(30 * HZ)
 #define PARACUDA_OPEN_TIMEOUT	(120 * HZ)
 /* How long EXPORT and IMPORT wait for the host. */
 #define PARACUDA_SHARE_TIMEOUT	(60 * HZ)
@@ -283,6 +282,7 @@ static inline bool paracuda_oneshot(u32 flags)
 }
 
 /* control.c */
+long paracuda_answer_timeout(void);
 void paracuda_control_done(struct virtqueue *vq);
 void paracuda_control_poll(struct work_struct *work);
 int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);

@@ -50,7 +50,7 @@ int paracuda_hello(struct paracuda_device *dev)
 	if (err)
 		return err;
 	if (!wait_event_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(dev->failed),
-				PARACUDA_HELLO_TIMEOUT)) {
+				paracuda_answer_timeout())) {
 		dev_err(d, "device does not answer\n");
 		return -ETIMEDOUT;
 	}
