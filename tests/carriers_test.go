@@ -65,58 +65,66 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
+// mismatch is a QEMU that has a number of queues, and what the device says of it; "": nothing.
+type mismatch struct{ name, carrier, want, fix string }
+
 // TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line
 // on the host names the option. No guest boots, since QEMU names its queues before.
 func TestQueuesThatDisagree(t *testing.T) {
 	needsReleases(t)
-	for _, version := range qemus {
-		for _, tt := range []struct{ name, queues, want string }{
-			{"left-out", "", "fewer queues than the device, which leaves 1 of 16"},
-			{"too-few", ",num-request-queues=3",
-				"fewer queues than the device, which leaves 3 of 16"},
-			{"too-many", ",num-request-queues=20", "more queues than the device"},
-			{"as-many", ",num-request-queues=16", ""},
-		} {
-			t.Run(version+"-"+tt.name, func(t *testing.T) {
-				t.Parallel()
-				progress(t)
-				served := connect(t, version, "vhost-user-fs-pci,tag=paracuda"+tt.queues)
-				if tt.want != "" {
-					served.expect(t, tt.want, "give the device num-request-queues=16 ")
-					return
-				}
-				time.Sleep(frontend.DefaultTimes.Settle + 3*time.Second)
-				if log := served.said(t); strings.Contains(log, "num-request-queues") {
-					t.Errorf("the device says:\n%s", log)
-				}
-			})
-		}
-	}
+	const carrier, fix = "vhost-user-fs-pci,tag=paracuda", "give the device num-request-queues=16 "
+	inEachRelease(t, qemus, func(t *testing.T, version string) {
+		disagree(t, version, []mismatch{
+			{"left-out", carrier, "fewer queues than the device, which leaves 1 of 16", fix},
+			{"too-few", carrier + ",num-request-queues=3",
+				"fewer queues than the device, which leaves 3 of 16", fix},
+			{"too-many", carrier + ",num-request-queues=20", "more queues than the device", fix},
+			{"as-many", carrier + ",num-request-queues=16", "", ""},
+		})
+	})
 }
 
 // TestGenericQueuesThatDisagree is the same for the generic device, whose option is another.
 func TestGenericQueuesThatDisagree(t *testing.T) {
-	needsReleases(t)
-	for _, tt := range []struct{ name, options, want, fix string }{
-		{"too-few", ",config_size=256,num_vqs=5",
+	needsQEMU(t)
+	const carrier = "vhost-user-test-device-pci,virtio-id=37,vq_size=256"
+	disagree(t, "11", []mismatch{
+		{"too-few", carrier + ",config_size=256,num_vqs=5",
 			"fewer queues than the device, which leaves 4 of 16", "give the device num_vqs=17,"},
-		{"too-many", ",config_size=256,num_vqs=20", "more queues than the device",
+		{"too-many", carrier + ",config_size=256,num_vqs=20", "more queues than the device",
 			"give the device num_vqs=17,"},
-		{"no-config-size", ",num_vqs=5", "fewer queues than the device", "config_size=256"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			progress(t)
-			connect(t, "11", "vhost-user-test-device-pci,virtio-id=37,vq_size=256"+
-				tt.options).expect(t, tt.want, tt.fix)
-		})
+		{"no-config-size", carrier + ",num_vqs=5", "fewer queues than the device",
+			"config_size=256"},
+	})
+}
+
+// disagree starts them all, since a device waits a while for queues to be named.
+func disagree(t *testing.T, version string, all []mismatch) {
+	t.Helper()
+	devices := make([]*served, len(all))
+	for i, m := range all {
+		devices[i] = connect(t, version, m.name, m.carrier)
+	}
+	over := time.Now().Add(frontend.DefaultTimes.Settle + 3*time.Second)
+	for i, m := range all {
+		if m.want != "" {
+			devices[i].expect(t, m.want, m.fix)
+		}
+	}
+	for i, m := range all {
+		if m.want == "" {
+			time.Sleep(time.Until(over))
+			if log := devices[i].said(t); strings.Contains(log, "num-request-queues") {
+				t.Errorf("%s: the device says:\n%s", m.name, log)
+			}
+		}
 	}
 }
 
 // connect starts a device and a QEMU that has it behind a carrier, and boots nothing.
-func connect(t *testing.T, version, carrier string) *served {
+func connect(t *testing.T, version, name, carrier string) *served {
 	t.Helper()
-	socket := filepath.Join(t.TempDir(), "device")
+	socket := filepath.Join(t.TempDir(), name)
 	served := serve(t, socket)
 	startQEMU(t, qemuProgram(t, version), "-nodefaults", "-display", "none", "-S",
 		"-accel", "tcg", "-machine", "q35,memory-backend=m", "-m", "64M",

@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,8 +14,8 @@ import (
 // end of: QEMU and VM live on, in each release, and attach brings the GPU back to programs.
 func TestDeadBackEnd(t *testing.T) {
 	needsReleases(t)
-	image := gpuRoot(t)
-	inReleases(t, qemus, "10.0", func(t *testing.T, version string) {
+	image := gpuRootWith(t, fmt.Sprintf("answer_seconds=%d", answerSeconds()))
+	inEachRelease(t, qemus, func(t *testing.T, version string) {
 		outliveBackEnds(t, version, image)
 	})
 }

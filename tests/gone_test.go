@@ -4,6 +4,7 @@ package tests
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,15 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
 )
+
+// answerSeconds is after how long a guest's driver gives up a device that answers nothing: by day
+// earlier than by default.
+func answerSeconds() int { return times(5, 30) }
+
+// givesUp is a line of a guest's script that tells the driver so.
+func givesUp() string {
+	return fmt.Sprintf("echo %d >/sys/module/paracuda/parameters/answer_seconds", answerSeconds())
+}
 
 // orphan runs a program without end, which ends all the same; then another one; and then one with
 // the device that comes.
@@ -48,7 +58,7 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 		defer close(done)
 		_, err := vm.Run(ctx,
 			vm.Config{Kind: vm.QEMU, Program: "sh",
-				Args: []string{"-c", orphan, filepath.Join(programs, "launches")},
+				Args: []string{"-c", givesUp() + orphan, filepath.Join(programs, "launches")},
 				Dir:  root, DeviceSocket: first, Queues: 17, QMPSocket: qmp, Stdout: w, Stderr: w,
 				WaitDevice: "/dev/paracuda",
 				Modules:    []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
@@ -87,7 +97,7 @@ func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		skip(t, "PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}
-	qmp, lines := runningVM(t, couple, filepath.Join(programs, follower), 0)
+	qmp, lines := runningVM(t, givesUp()+couple, filepath.Join(programs, follower), 0)
 	expectLine(t, lines, "up")
 	dir := t.TempDir()
 	first := serve(t, filepath.Join(dir, "first"))

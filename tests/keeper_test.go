@@ -18,7 +18,7 @@ import (
 func TestKeeperBehindQEMU(t *testing.T) {
 	needsReleases(t)
 	image := gpuRoot(t)
-	inReleases(t, qemus, "7.2", func(t *testing.T, version string) {
+	inEachRelease(t, qemus, func(t *testing.T, version string) {
 		outliveDevices(t, version, image)
 	})
 }

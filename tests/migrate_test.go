@@ -113,9 +113,12 @@ func (g *staying) monitor(line string) {
 }
 
 // gpuRoot makes an initramfs with programs and what they need.
-func gpuRoot(t *testing.T) string {
+func gpuRoot(t *testing.T) string { return gpuRootWith(t, "") }
+
+// gpuRootWith is the same with parameters of the guest's driver.
+func gpuRootWith(t *testing.T, parameters string) string {
 	t.Helper()
-	image, call := stayingRoot(t), build(t, "tests/guests/call.c", "-ldl")
+	image, call := stayingRoot(t, parameters), build(t, "tests/guests/call.c", "-ldl")
 	script := `set -e; d=$(mktemp -d); mkdir $d/gpu
 		cp "$1" $d/gpu/program; cp "$2" $d/gpu/call; cp -L "$3"/libcuda.so.1 $d/gpu/
 		ldd "$1" "$2" "$3"/libcuda.so.1 | sed -n 's,.*\s\(/[^ ]*\) (0x.*,\1,p' | sort -u |

@@ -78,7 +78,7 @@ func TestMemoryIsNotShared(t *testing.T) {
 	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot",
 		"-machine", "q35",
 		"-accel", "tcg", "-cpu", "max", "-m", "512M", "-kernel", filepath.Join(kernel, "vmlinuz"),
-		"-initrd", driverOnly(t, assets, kernel, initFile), "-append",
+		"-initrd", driverOnly(t, assets, kernel, initFile, ""), "-append",
 		"panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
 		"-chardev", "socket,id=gpu,path="+socket,
 		"-device",
@@ -102,9 +102,9 @@ func TestMemoryIsNotShared(t *testing.T) {
 	t.Error("the device says nothing of the memory")
 }
 
-// driverOnly makes an initramfs with the guest driver and a first process, which
-// has to load it.
-func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile string) string {
+// driverOnly makes an initramfs with the guest driver and a first process, which has to load it,
+// with these parameters.
+func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile, parameters string) string {
 	t.Helper()
 	driver, err := assets.Driver(vm.QEMU, "6.1")
 	if err != nil {
@@ -116,10 +116,10 @@ func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile string) string 
 			cp "$3/modules/kernel/drivers/virtio/$m.ko" $d/modules/
 			echo /modules/$m.ko
 		done >$d/modules/list
-		echo /modules/paracuda.ko >>$d/modules/list
+		echo "/modules/paracuda.ko $5" >>$d/modules/list
 		cd $d; find . | cpio -o -H newc --quiet >"$4"; rm -r $d`
 	if r := command(t, time.Minute, root, "sh", "-c", script, "sh", initFile, driver.File, kernel,
-		image); r.exit != 0 {
+		image, parameters); r.exit != 0 {
 		t.Fatalf("make an initramfs: %s", r.stderr)
 	}
 	return image

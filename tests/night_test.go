@@ -40,7 +40,13 @@ func releases(t *testing.T, all []string, byDay string) []string {
 // inReleases runs a test with those releases of QEMU, one beside the other.
 func inReleases(t *testing.T, all []string, byDay string, test func(*testing.T, string)) {
 	t.Helper()
-	for _, version := range releases(t, all, byDay) {
+	inEachRelease(t, releases(t, all, byDay), test)
+}
+
+// inEachRelease runs a test with each of these, by day, too.
+func inEachRelease(t *testing.T, versions []string, test func(*testing.T, string)) {
+	t.Helper()
+	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			progress(t)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first process of a VM that has nothing but modules: loads those that /modules/list names, and
- * from then on says on the console when /dev/paracuda comes and goes. A line that begins with r
- * makes it reboot, one with o power off, one with p run /gpu/program, one with h start one that
- * holds the GPU, one with e end that, one with k start the programs in /gpu/keep, which should
- * never end: it says if one does.
+ * The first process of a VM that has nothing but modules: loads those that /modules/list names,
+ * each with the parameters behind its name, and from then on says on the console when
+ * /dev/paracuda comes and goes. A line that begins with r makes it reboot, one with o power off,
+ * one with p run /gpu/program, one with h start one that holds the GPU, one with e end that, one
+ * with k start the programs in /gpu/keep, which should never end: it says if one does.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,11 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void load(const char *file)
+static void load(char *file)
 {
-	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	char *parameters = file + strcspn(file, " ");
+	int fd;
 
-	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+	if (*parameters)
+		*parameters++ = 0;
+	fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || syscall(SYS_finit_module, fd, parameters, 0))
 		perror(file);
 	close(fd);
 }
@@ -128,6 +132,6 @@ int main(void)
 			puts(now ? "guest: device" : "guest: no device");
 		is = now;
 		obey();
-		usleep(100000);
+		usleep(20000);
 	}
 }
