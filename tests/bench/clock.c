@@ -14,14 +14,14 @@
 #include <x86intrin.h>
 
 #define NS 1000000000ull
-#define CLOCKS 2  // CLOCK_REALTIME and CLOCK_MONOTONIC, which are 0 and 1
+#define CLOCKS 2 // CLOCK_REALTIME and CLOCK_MONOTONIC, which are 0 and 1
 
 static uint64_t start, base[CLOCKS], asked;
 static double ns_per_tick;
 
 static uint64_t ask(clockid_t clock)
 {
-	struct timespec t = {0};
+	struct timespec t = { 0 };
 
 	syscall(SYS_clock_gettime, clock, &t);
 	return (uint64_t)t.tv_sec * NS + (uint64_t)t.tv_nsec;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define MIB (1u << 20)
-#define ENTRY 88	/* bytes of an entry's header */
+#define ENTRY 88 /* bytes of an entry's header */
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 static void *library;
@@ -73,15 +73,15 @@ static unsigned char *pack(const char *head, const char *unit, size_t bytes, con
 	put(image + 4, 1, 2);
 	put(image + 6, 16, 2);
 	put(image + 8, *size - 16, 8);
-	put(image + 16, 1, 2);		/* PTX */
+	put(image + 16, 1, 2); /* PTX */
 	put(image + 18, 0x101, 2);
 	put(image + 20, ENTRY, 4);
 	put(image + 24, *size - 16 - ENTRY, 8);
 	put(image + 32, at - block, 4);
-	put(image + 36, 72, 4);		/* where options would be */
+	put(image + 36, 72, 4); /* where options would be */
 	put(image + 40, 7 << 16, 4);
 	put(image + 44, 75, 4);
-	put(image + 56, 0x2011, 8);	/* LZ4, 64 bits */
+	put(image + 56, 0x2011, 8); /* LZ4, 64 bits */
 	put(image + 72, first + more + last, 8);
 	return image;
 }
@@ -123,17 +123,15 @@ static void recursion(void)
 	char *text = malloc(MIB), *at = text;
 	void *module, *function;
 
-	at += sprintf(at, HEAD
-		      ".func dive(.param .b32 n);\n.func dive(.param .b32 n) {\n"
-		      ".reg .pred p; .reg .b32 a; .reg .b64 r<400>; .param .b32 x;\n"
-		      "ld.param.u32 a, [n];\n");
+	at += sprintf(at, HEAD ".func dive(.param .b32 n);\n.func dive(.param .b32 n) {\n"
+			       ".reg .pred p; .reg .b32 a; .reg .b64 r<400>; .param .b32 x;\n"
+			       "ld.param.u32 a, [n];\n");
 	for (i = 0; i < 400; i++)
 		at += sprintf(at, "cvt.u64.u32 r%d, a;\n", i);
-	sprintf(at,
-		"setp.eq.u32 p, a, 0; @p ret;\n"
-		"sub.u32 a, a, 1; st.param.b32 [x], a; call dive, (x); ret;\n}\n"
-		".visible .entry go() {\n.reg .b32 a; .param .b32 x;\n"
-		"mov.u32 a, 16000; st.param.b32 [x], a; call dive, (x); ret;\n}\n");
+	sprintf(at, "setp.eq.u32 p, a, 0; @p ret;\n"
+		    "sub.u32 a, a, 1; st.param.b32 [x], a; call dive, (x); ret;\n}\n"
+		    ".visible .entry go() {\n.reg .b32 a; .param .b32 x;\n"
+		    "mov.u32 a, 16000; st.param.b32 [x], a; call dive, (x); ret;\n}\n");
 	result = load(&module, text);
 	if (!result)
 		result = get(&function, module, "go");
