@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/xid"
@@ -38,7 +39,8 @@ func TestProbe(t *testing.T) {
 			Policy: map[string]string{"exclusive": "off", "memory-mode": "off"},
 			Figures: &link.Figures{
 				Memory: map[string]uint64{"window": 4 << 20, "mapped": 1 << 20},
-				Faults: []link.Fault{{GPU: 0, Result: 999, Time: 60}, {GPU: 1}, {GPU: -1}},
+				Faults: []link.Fault{{GPU: 0, Result: cudaabi.ErrorUnknown, Time: 60},
+					{GPU: 1}, {GPU: -1}},
 			}},
 		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}},
 	}

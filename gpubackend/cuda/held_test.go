@@ -45,7 +45,7 @@ func TestImagesCount(t *testing.T) {
 	_, _, _, r = d.LibraryLoadData(image, nil, nil, nil)
 	want(t, "load a library too many", r, gpubackend.OutOfMemory)
 	_, _, _, r = d.ModuleLoadData(append(large(10), "broken"...), nil, nil, nil)
-	want(t, "load a broken one", r, 218)
+	want(t, "load a broken one", r, gpubackend.InvalidPTX)
 	counts("refused", 4)
 	must(t, "unload the module", d.ModuleUnload(m))
 	must(t, "unload the library", d.LibraryUnload(l))

@@ -189,9 +189,9 @@ func TestVectorFaults(t *testing.T) {
 			x, y := apart(t, d), apart(t, d)
 			last := max(x, y)
 			launchBlocks(t, d, accessKernel(t, d, "saxpy4"), 1, 64, params(min(x, y), last+offset))
-			want := gpubackend.Result(700)
+			want := gpubackend.IllegalAddress
 			if strings.HasPrefix(what, "mis") {
-				want = 716
+				want = gpubackend.MisalignedAddress
 			}
 			if got := wait(t, d.ContextQuery); got != want {
 				t.Errorf("result %d, want %d", got, want)

@@ -4,13 +4,7 @@
 #define PARACUDA_CUPTI_DRIVER_H
 
 #include "paracuda_table.h"
-
-#define DRIVER_NOT_READY 600
-#define EVENT_DEFAULT 0u
-#define STREAM_NON_BLOCKING 1u
-#define CAPTURE_RELAXED 2
-
-enum { FUNCTION_SHARED = 1, FUNCTION_LOCAL = 3, FUNCTION_REGISTERS = 4 };
+#include "zz_generated_cuda_values.h"
 
 struct driver {
 	int (*table)(const void **table, const void *id);

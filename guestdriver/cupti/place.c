@@ -35,7 +35,7 @@ struct place *place_current(void)
 		if (places[i].context == context)
 			return &places[i];
 	if (count == PLACES || d->device(&p->device) ||
-	    d->stream_create(&p->stream, STREAM_NON_BLOCKING))
+	    d->stream_create(&p->stream, CU_STREAM_NON_BLOCKING))
 		return NULL;
 	p->context = context;
 	p->number = ++count;
@@ -54,7 +54,7 @@ void *place_event(struct place *p)
 	void *event = NULL;
 
 	if (!s)
-		return driver()->event_create(&event, EVENT_DEFAULT) ? NULL : event;
+		return driver()->event_create(&event, CU_EVENT_DEFAULT) ? NULL : event;
 	p->spare = s->next;
 	event = s->event;
 	free(s);

@@ -33,7 +33,7 @@ static int capture_mode;
 void work_lock(void)
 {
 	pthread_mutex_lock(&lock);
-	capture_mode = CAPTURE_RELAXED;
+	capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	driver()->capture_mode(&capture_mode);
 }
 
@@ -73,9 +73,11 @@ static void describe(struct work *w)
 	if (w->given.kind == PARACUDA_KERNEL) {
 		if (d->function_name(&name, w->given.function))
 			name = "kernel";
-		d->function_attribute(&w->registers, FUNCTION_REGISTERS, w->given.function);
-		d->function_attribute(&w->shared, FUNCTION_SHARED, w->given.function);
-		d->function_attribute(&w->local, FUNCTION_LOCAL, w->given.function);
+		d->function_attribute(&w->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, w->given.function);
+		d->function_attribute(&w->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+				      w->given.function);
+		d->function_attribute(&w->local, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+				      w->given.function);
 	}
 	w->name = name_keep(name);
 }
@@ -210,7 +212,7 @@ static void drain(void)
 			result = times(w);
 			driver()->context_pop(&before);
 		}
-		if (result == DRIVER_NOT_READY) {
+		if (result == CUDA_ERROR_NOT_READY) {
 			at = &w->next;
 			continue;
 		}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checks.h"
+#include "zz_generated_cuda_values.h"
 
 /* PTX is text, which ends with a NUL. */
 __asm__(".pushsection .rodata\n"
@@ -19,9 +20,6 @@ __asm__(".pushsection .rodata\n"
 extern const char doctor_kernel[] __attribute__((visibility("hidden")));
 
 typedef int CUresult;
-
-/* Results that say what is wrong. */
-enum { NO_DEVICE = 100, SYSTEM_NOT_READY = 802, SYSTEM_DRIVER_MISMATCH = 803 };
 
 #define FUNCTIONS(f)                                                                        \
 	f(cuInit, (unsigned flags));                                                        \
@@ -95,9 +93,9 @@ static void explain(struct finding *f, const char *step, CUresult r)
 
 	if (cuGetErrorName(r, &name) || !name)
 		name = "unknown error";
-	if (r == SYSTEM_DRIVER_MISMATCH)
+	if (r == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)
 		fix = REINSTALL " && " RELOAD;
-	else if (r == NO_DEVICE || r == SYSTEM_NOT_READY)
+	else if (r == CUDA_ERROR_NO_DEVICE || r == CUDA_ERROR_SYSTEM_NOT_READY)
 		fix = "paracuda-doctor device node channel";
 	bad(f, fix, "%s: %s", step, name);
 }

@@ -10,12 +10,14 @@
 #include <string.h>
 #include <time.h>
 
-#define CHECK(condition)                                                                    \
-	do {                                                                                \
-		if (!(condition)) {                                                         \
-			fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition);   \
-			exit(1);                                                            \
-		}                                                                           \
+#include "../../guestdriver/cupti/cupti.h"
+
+#define CHECK(condition)                                                                  \
+	do {                                                                              \
+		if (!(condition)) {                                                       \
+			fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition); \
+			exit(1);                                                          \
+		}                                                                         \
 	} while (0)
 
 static void *driver;
@@ -37,28 +39,22 @@ typedef int any(uint64_t, ...);
 #define PT(name, ...) (((any *)find(RTLD_DEFAULT, #name))((uint64_t)__VA_ARGS__))
 #define P(pointer) ((uint64_t)(uintptr_t)(pointer))
 
-enum { COPY = 1, FILL = 2, DRIVER = 4, RUNTIME = 5, KERNEL = 10, EXTERNAL = 39 };
+/* Other numbers of CUPTI's than the library has names for. */
+enum { KIND_RUNTIME = 5, DOMAIN_DRIVER = 1, DOMAIN_RESOURCE = 3, CALL_LAUNCH_KERNEL = 307 };
+enum { MOST_KINDS = 64, MOST_RECORDS = 256 };
 
-/* A record by its words, at the places where CUPTI has its fields. */
-static uint32_t word(const void *record, size_t at)
-{
-	uint32_t value;
-
-	memcpy(&value, (const char *)record + at, sizeof(value));
-	return value;
-}
-
-static uint64_t wide(const void *record, size_t at)
-{
-	uint64_t value;
-
-	memcpy(&value, (const char *)record + at, sizeof(value));
-	return value;
-}
+union record {
+	uint32_t kind;
+	struct kernel_record kernel;
+	struct copy_record copy;
+	struct fill_record fill;
+	struct call_record call;
+	struct external_record external;
+};
 
 static size_t buffer_bytes = 1 << 20;
-static unsigned requested, completed, seen[64];
-static char records[256][256];
+static unsigned requested, completed, seen[MOST_KINDS];
+static union record records[MOST_RECORDS];
 static unsigned count;
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *most)
@@ -71,18 +67,18 @@ static void request(uint8_t **buffer, size_t *bytes, size_t *most)
 
 static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
 {
-	void *record = NULL;
+	union record *record = NULL;
 
 	(void)context;
 	(void)stream;
 	CHECK(bytes == buffer_bytes && valid <= bytes);
 	completed++;
 	while (!PT(cuptiActivityGetNextRecord, P(buffer), valid, &record)) {
-		size_t room = buffer + valid - (uint8_t *)record;
+		size_t room = (size_t)(buffer + valid - (uint8_t *)record);
 
-		CHECK(count < 256 && word(record, 0) < 64);
-		memcpy(records[count++], record, room < 256 ? room : 256);
-		seen[word(record, 0)]++;
+		CHECK(count < MOST_RECORDS && record->kind < MOST_KINDS);
+		seen[record->kind]++;
+		memcpy(&records[count++], record, room < sizeof(*record) ? room : sizeof(*record));
 	}
 	free(buffer);
 }
@@ -95,11 +91,11 @@ static void flush(void)
 }
 
 /* The record of a kind that comes after i others of it. */
-static const void *nth(uint32_t kind, unsigned i)
+static const union record *nth(uint32_t kind, unsigned i)
 {
 	for (unsigned k = 0; k < count; k++)
-		if (word(records[k], 0) == kind && !i--)
-			return records[k];
+		if (records[k].kind == kind && !i--)
+			return &records[k];
 	CHECK(!"there is such a record");
 	return NULL;
 }
@@ -135,31 +131,34 @@ static void setup(void)
 
 static void start(void)
 {
-	static const unsigned kinds[] = { COPY, FILL, DRIVER, KERNEL, EXTERNAL };
+	static const unsigned kinds[] = { KIND_COPY, KIND_FILL, KIND_DRIVER, KIND_KERNEL,
+					  KIND_EXTERNAL };
 	void *subscriber, *other;
 	uint32_t version;
 
 	CHECK(!PT(cuptiGetVersion, P(&version)) && version >= 120000);
 	CHECK(!PT(cuptiSubscribe, P(&subscriber), 0, 0));
-	CHECK(PT(cuptiSubscribe, P(&other), 0, 0) == 39);
-	CHECK(!PT(cuptiEnableCallback, 1, P(subscriber), 3, 1));
-	CHECK(PT(cuptiEnableDomain, 1, P(subscriber), 1) == 27);
+	CHECK(PT(cuptiSubscribe, P(&other), 0, 0) == CUPTI_MULTIPLE_SUBSCRIBERS);
+	CHECK(!PT(cuptiEnableCallback, 1, P(subscriber), DOMAIN_RESOURCE, 1));
+	CHECK(PT(cuptiEnableDomain, 1, P(subscriber), DOMAIN_DRIVER) == CUPTI_NOT_SUPPORTED);
 	CHECK(!PT(cuptiActivityRegisterCallbacks, P(request), P(complete)));
-	CHECK(PT(cuptiActivityEnable, RUNTIME) == 21);
+	CHECK(PT(cuptiActivityEnable, KIND_RUNTIME) == CUPTI_INVALID_KIND);
 	for (unsigned i = 0; i < 5; i++)
 		CHECK(!PT(cuptiActivityEnable, kinds[i]));
 	puts("started");
 }
 
-static void check_times(const void *record, size_t at, uint64_t since)
+static void check_times(uint64_t start, uint64_t end, uint64_t since)
 {
-	CHECK(wide(record, at) >= since && wide(record, at) <= wide(record, at + 8));
+	CHECK(start >= since && start <= end);
 }
 
 static void kernels(void)
 {
 	uint64_t before, last;
-	const void *k, *call, *outer;
+	const struct kernel_record *first, *second;
+	const struct external_record *outer;
+	const struct call_record *call;
 
 	CHECK(!PT(cuptiGetTimestamp, P(&before)));
 	launch(3, 64);
@@ -169,22 +168,23 @@ static void kernels(void)
 	CHECK(!PT(cuptiActivityPopExternalCorrelationId, 3, P(&last)) && last == 4712);
 	launch(1, 1);
 	CHECK(!PT(cuptiActivityPopExternalCorrelationId, 3, 0));
-	CHECK(PT(cuptiActivityPopExternalCorrelationId, 3, 0) == 18);
+	CHECK(PT(cuptiActivityPopExternalCorrelationId, 3, 0) == CUPTI_QUEUE_EMPTY);
 	CU(cuStreamSynchronize, P(stream));
 	CHECK(requested == 1); /* PyTorch doesn't flush where none was */
 	flush();
-	CHECK(completed == 1 && count == 8 && seen[KERNEL] == 3 && seen[DRIVER] == 3 &&
-	      seen[EXTERNAL] == 2);
-	k = nth(KERNEL, 0);
-	check_times(k, 16, before);
-	CHECK(word(k, 52) == 3 && word(k, 56) == 1 && word(k, 64) == 64);
-	CHECK(!strcmp((const char *)(uintptr_t)wide(k, 104), "seven"));
-	call = nth(DRIVER, 1);
-	outer = nth(EXTERNAL, 0);
-	CHECK(word(call, 4) == 307 && word(call, 32) == word(nth(KERNEL, 1), 92));
-	CHECK(wide(call, 8) >= before && wide(call, 8) <= wide(nth(KERNEL, 1), 16));
-	CHECK(wide(outer, 8) == 4712 && word(outer, 16) == word(nth(KERNEL, 1), 92));
-	CHECK(wide(nth(EXTERNAL, 1), 8) == 4711);
+	CHECK(completed == 1 && count == 8 && seen[KIND_KERNEL] == 3 && seen[KIND_DRIVER] == 3 &&
+	      seen[KIND_EXTERNAL] == 2);
+	first = &nth(KIND_KERNEL, 0)->kernel;
+	check_times(first->start, first->end, before);
+	CHECK(first->grid[0] == 3 && first->grid[1] == 1 && first->block[0] == 64);
+	CHECK(!strcmp(first->name, "seven"));
+	second = &nth(KIND_KERNEL, 1)->kernel;
+	call = &nth(KIND_DRIVER, 1)->call;
+	CHECK(call->function == CALL_LAUNCH_KERNEL && call->correlation == second->correlation);
+	CHECK(call->start >= before && call->start <= second->start);
+	outer = &nth(KIND_EXTERNAL, 0)->external;
+	CHECK(outer->number == 4712 && outer->correlation == second->correlation);
+	CHECK(nth(KIND_EXTERNAL, 1)->external.number == 4711);
 	flush();
 	CHECK(!completed && !count);
 	puts("kernels");
@@ -192,8 +192,11 @@ static void kernels(void)
 
 static void copies(void)
 {
-	static const uint32_t ways[] = { 1 | 1 << 8 | 3 << 16, 1 | 2 << 8 | 3 << 16,
-					 2 | 3 << 8 | 1 << 16, 8 | 3 << 8 | 3 << 16 };
+	/* From where to where, in CUPTI's numbers: pageable memory is 1, pinned 2, device's 3. */
+	static const struct {
+		uint8_t way, from, to;
+		uint64_t bytes;
+	} want[] = { { 1, 1, 3, 4096 }, { 1, 2, 3, 8192 }, { 2, 3, 1, 4 }, { 8, 3, 3, 64 } };
 	static char pageable[4096];
 	uint64_t before;
 	void *pinned;
@@ -206,13 +209,13 @@ static void copies(void)
 	CU(cuMemcpyDtoDAsync_v2, memory, memory + 65536, 64, P(stream));
 	CU(cuStreamSynchronize, P(stream));
 	flush();
-	CHECK(count == 4 && seen[COPY] == 4);
+	CHECK(count == 4 && seen[KIND_COPY] == 4);
 	for (unsigned i = 0; i < 4; i++) {
-		static const uint64_t bytes[] = { 4096, 8192, 4, 64 };
-		const void *c = nth(COPY, i);
+		const struct copy_record *c = &nth(KIND_COPY, i)->copy;
 
-		CHECK((word(c, 4) & 0xffffff) == ways[i] && wide(c, 8) == bytes[i]);
-		check_times(c, 16, before);
+		CHECK(c->way == want[i].way && c->from == want[i].from && c->to == want[i].to &&
+		      c->bytes == want[i].bytes);
+		check_times(c->start, c->end, before);
 	}
 	CU(cuMemFreeHost, P(pinned));
 	puts("copies");
@@ -224,9 +227,9 @@ static void fills(void)
 	CU(cuMemsetD2D32Async, memory, 64, 9, 4, 3, P(stream));
 	CU(cuStreamSynchronize, P(stream));
 	flush();
-	CHECK(count == 2 && seen[FILL] == 2);
-	CHECK(word(nth(FILL, 0), 4) == 5 && wide(nth(FILL, 0), 8) == 1000);
-	CHECK(word(nth(FILL, 1), 4) == 9 && wide(nth(FILL, 1), 8) == 48);
+	CHECK(count == 2 && seen[KIND_FILL] == 2);
+	CHECK(nth(KIND_FILL, 0)->fill.value == 5 && nth(KIND_FILL, 0)->fill.bytes == 1000);
+	CHECK(nth(KIND_FILL, 1)->fill.value == 9 && nth(KIND_FILL, 1)->fill.bytes == 48);
 	puts("fills");
 }
 
@@ -245,8 +248,8 @@ static void graphs(void)
 	CU(cuGraphLaunch, P(exec), P(stream));
 	CU(cuStreamSynchronize, P(stream));
 	flush();
-	CHECK(count == 1 && seen[KERNEL] == 1);
-	CHECK(!strcmp((const char *)(uintptr_t)wide(nth(KERNEL, 0), 104), "CUDA graph"));
+	CHECK(count == 1 && seen[KIND_KERNEL] == 1);
+	CHECK(!strcmp(nth(KIND_KERNEL, 0)->kernel.name, "CUDA graph"));
 	puts("graphs");
 }
 
@@ -262,13 +265,15 @@ static uint64_t own_clock(void)
 static void clocks(void)
 {
 	uint64_t before = own_clock();
+	const struct kernel_record *kernel;
 
 	CHECK(!PT(cuptiActivityRegisterTimestampCallback, P(own_clock)));
 	launch(1, 1);
 	CU(cuStreamSynchronize, P(stream));
 	flush();
-	check_times(nth(KERNEL, 0), 16, before);
-	CHECK(wide(nth(DRIVER, 0), 16) <= own_clock());
+	kernel = &nth(KIND_KERNEL, 0)->kernel;
+	check_times(kernel->start, kernel->end, before);
+	CHECK(nth(KIND_DRIVER, 0)->call.end <= own_clock());
 	puts("a clock of the client's");
 }
 
@@ -298,11 +303,11 @@ static void end(void)
 {
 	launch(1, 1);
 	CU(cuStreamSynchronize, P(stream));
-	CHECK(!PT(cuptiActivityDisable, DRIVER) && !PT(cuptiActivityDisable, KERNEL));
+	CHECK(!PT(cuptiActivityDisable, KIND_DRIVER) && !PT(cuptiActivityDisable, KIND_KERNEL));
 	launch(1, 1);
 	CU(cuStreamSynchronize, P(stream));
 	flush();
-	CHECK(count == 2 && seen[KERNEL] == 1 && seen[DRIVER] == 1);
+	CHECK(count == 2 && seen[KIND_KERNEL] == 1 && seen[KIND_DRIVER] == 1);
 	CHECK(!PT(cuptiFinalize, 0));
 	CU(cuMemsetD8Async, memory, 5, 1000, P(stream));
 	CU(cuStreamSynchronize, P(stream));

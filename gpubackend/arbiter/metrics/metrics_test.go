@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func sample() []link.VM {
@@ -24,7 +25,8 @@ func sample() []link.VM {
 			Figures: &link.Figures{
 				Memory:   map[string]uint64{"window": 1 << 30, "code": 1 << 20},
 				Counters: map[string]uint64{"launches": 5, "bytes_copied": 6, "gpu_time_ns": 3e9},
-				Faults:   []link.Fault{{GPU: 1, Result: 999}, {GPU: 1, Result: 214}},
+				Faults: []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown},
+					{GPU: 1, Result: cudaabi.ErrorECCUncorrectable}},
 				Processes: []link.Process{
 					{PID: 7, Name: "a\"\n\x1b\xff", Memory: map[string]uint64{"window": 9}},
 					{PID: 7, Name: "twin"},

@@ -4,8 +4,10 @@ package drivertest
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,13 +70,34 @@ func build(dir string, options ...string) (library string, err error) {
 	if err := os.CopyFS(dir, sources); err != nil {
 		return "", fmt.Errorf("build the fake driver library: %w", err)
 	}
+	headers, err := include()
+	if err != nil {
+		return "", fmt.Errorf("build the fake driver library: %w", err)
+	}
 	source := filepath.Join(dir, "testdata/fakecuda.c")
-	gcc := exec.Command("gcc",
-		append(options, "-shared", "-fPIC", "-O1", "-o", library, source, "-lpthread")...)
+	gcc := exec.Command("gcc", append(options, "-shared", "-fPIC", "-O1", "-I"+headers,
+		"-o", library, source, "-lpthread")...)
 	if out, err := gcc.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the fake driver library: %w\n%s", err, out)
 	}
 	return library, nil
+}
+
+// include is the folder of the header with CUDA's structures and numbers, which is above the folder
+// that a test runs in.
+func include() (string, error) {
+	folder, err := os.Getwd()
+	for ; err == nil && folder != "/"; folder = filepath.Dir(folder) {
+		if headers := filepath.Join(folder, "guestdriver/include"); exists(headers) {
+			return headers, nil
+		}
+	}
+	return "", cmp.Or(err, errors.New("no guestdriver/include above the folder of the test"))
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // Open loads the library and makes a context current. The test's goroutine stays on its thread.

@@ -3,7 +3,6 @@
 package textures
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -92,12 +91,13 @@ func newTextures(host *budget.Budget, referred func()) (*Textures, *contexts.Con
 
 // description is a CUDA_ARRAY3D_DESCRIPTOR of 32-bit elements.
 func description(width, height, depth uint64, channels uint32) []byte {
-	b := binary.LittleEndian.AppendUint64(nil, width)
-	b = binary.LittleEndian.AppendUint64(b, height)
-	b = binary.LittleEndian.AppendUint64(b, depth)
-	b = binary.LittleEndian.AppendUint32(b, 0x20)
-	b = binary.LittleEndian.AppendUint32(b, channels)
-	return append(b, make([]byte, 8)...)
+	d := make(cudaabi.Array3DDescriptor, cudaabi.Array3DDescriptorSize)
+	d.SetWidth(width)
+	d.SetHeight(height)
+	d.SetDepth(depth)
+	d.SetFormat(cudaabi.ArrayFormatFloat)
+	d.SetNumChannels(channels)
+	return d
 }
 
 func TestArraysCount(t *testing.T) {
@@ -184,21 +184,23 @@ func TestCopyArray(t *testing.T) {
 	x, _, f := newTextures(nil, nil)
 	for _, test := range []struct {
 		name string
-		at   int
+		side func(cudaabi.Memcpy3D) cudaabi.Memcpy3DSide
 		kind uint32
 		addr uint64
 		want gpubackend.Result
 	}{
-		{"arrays", 0, 3, 8, 0},
-		{"device memory", 0, cudaabi.MemoryTypeDevice, 1 << 40, 0},
-		{"from nobody's", 0, cudaabi.MemoryTypeDevice, 8, gpubackend.InvalidValue},
-		{"to nobody's", 88, cudaabi.MemoryTypeDevice, 8, gpubackend.InvalidValue},
+		{"arrays", cudaabi.Memcpy3D.Src, cudaabi.MemoryTypeArray, 8, 0},
+		{"device memory", cudaabi.Memcpy3D.Src, cudaabi.MemoryTypeDevice, 1 << 40, 0},
+		{"from nobody's", cudaabi.Memcpy3D.Src, cudaabi.MemoryTypeDevice, 8,
+			gpubackend.InvalidValue},
+		{"to nobody's", cudaabi.Memcpy3D.Dst, cudaabi.MemoryTypeDevice, 8,
+			gpubackend.InvalidValue},
 	} {
-		b := make([]byte, 200)
-		binary.LittleEndian.PutUint32(b[test.at+32:], test.kind)
-		binary.LittleEndian.PutUint64(b[test.at+48:], test.addr)
+		p := make(cudaabi.Memcpy3D, cudaabi.Memcpy3DSize)
+		test.side(p).SetMemoryType(test.kind)
+		test.side(p).SetDevice(test.addr)
 		before := f.copied
-		if r := x.CopyArray(b, 0); r != test.want || (r == 0) != (f.copied == before+1) {
+		if r := x.CopyArray(p, 0); r != test.want || (r == 0) != (f.copied == before+1) {
 			t.Errorf("%s: %d", test.name, r)
 		}
 	}

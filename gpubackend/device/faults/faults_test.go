@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
@@ -19,14 +20,16 @@ func TestTold(t *testing.T) {
 	l.SetOutput(&b)
 	x := New(0, []hostgpus.GPU{{UUID: "GPU-a"}, {UUID: "GPU-b"}}, logrus.NewEntry(l))
 	for _, f := range []*handover.Fault{
-		nil, {GPU: 1, Result: 999}, {GPU: 1, Result: 999}, {GPU: 1, Result: 214},
-		{GPU: 2, Result: 999}, {GPU: -1, Result: 999}, {GPU: 0, Result: 700}, {GPU: 0},
+		nil, {GPU: 1, Result: cudaabi.ErrorUnknown}, {GPU: 1, Result: cudaabi.ErrorUnknown},
+		{GPU: 1, Result: cudaabi.ErrorECCUncorrectable}, {GPU: 2, Result: cudaabi.ErrorUnknown},
+		{GPU: -1, Result: cudaabi.ErrorUnknown}, {GPU: 0, Result: cudaabi.ErrorIllegalAddress},
+		{GPU: 0},
 	} {
 		x.Told(7, f)
 	}
 	all := x.List()
-	if len(all) != 2 || all[0].GPU != 1 || all[0].Result != 999 || all[1].Result != 214 ||
-		all[0].Time == 0 {
+	if len(all) != 2 || all[0].GPU != 1 || all[0].Result != cudaabi.ErrorUnknown ||
+		all[1].Result != cudaabi.ErrorECCUncorrectable || all[0].Time == 0 {
 		t.Errorf("%+v", all)
 	}
 	if n := strings.Count(b.String(), "broken, or gone"); n != 2 ||

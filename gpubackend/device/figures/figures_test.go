@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
@@ -40,7 +41,7 @@ func told(state suspend.State, stays error) *VM {
 		GPUs:   func() []holdings.GPU { return make([]holdings.GPU, 2) },
 		State:  func() suspend.Status { return suspend.Status{State: state, Image: 3} },
 		Stays:  func() error { return stays },
-		Faults: func() []link.Fault { return []link.Fault{{GPU: 1, Result: 999}} },
+		Faults: func() []link.Fault { return []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown}} },
 	})
 }
 
@@ -67,7 +68,7 @@ func TestOwner(t *testing.T) {
 func TestArbiter(t *testing.T) {
 	f := told(suspend.Running, nil).Arbiter()
 	p := f.Processes[0]
-	if len(f.Faults) != 1 || f.Faults[0].Result != 999 {
+	if len(f.Faults) != 1 || f.Faults[0].Result != cudaabi.ErrorUnknown {
 		t.Errorf("%+v", f.Faults)
 	}
 	if f.State != "" || f.Counters["launches"] != 7 ||

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -29,7 +30,8 @@ func TestToldOnce(t *testing.T) {
 	}
 	gpu = 1
 	x.Note(gpubackend.Unknown)
-	want := []handover.Fault{{GPU: 0, Result: 214}, {GPU: 0, Result: 999}, {GPU: 1, Result: 999}}
+	want := []handover.Fault{{GPU: 0, Result: cudaabi.ErrorECCUncorrectable},
+		{GPU: 0, Result: cudaabi.ErrorUnknown}, {GPU: 1, Result: cudaabi.ErrorUnknown}}
 	if len(told) != len(want) {
 		t.Fatalf("told %v, want %v", told, want)
 	}

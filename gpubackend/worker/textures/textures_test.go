@@ -3,7 +3,6 @@
 package textures
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -91,7 +90,7 @@ func TestHandlesInResources(t *testing.T) {
 	r := newRig()
 	array, mipmapped := r.objects.Add(object.Array, 70, 0),
 		r.objects.Add(object.MipmappedArray, 71, 0)
-	le := binary.LittleEndian
+	given := cudaabi.ResourceDesc(r.bulk[:])
 	for _, tt := range []struct {
 		kind    uint32
 		handle  uint64
@@ -99,24 +98,28 @@ func TestHandlesInResources(t *testing.T) {
 		want    gpubackend.Result
 		becomes uint64
 	}{
-		{0, array, 0, 0, 70}, {1, mipmapped, 0, 0, 71}, {2, 0x1234, 0, 0, 0x1234},
-		{0, mipmapped, 0, gpubackend.InvalidHandle, 0}, {1, array, 0, gpubackend.InvalidHandle, 0},
-		{0, 77, 0, gpubackend.InvalidHandle, 0},
-		{4, 0, 0, gpubackend.InvalidValue, 0}, {1 << 31, 0, 0, gpubackend.InvalidValue, 0},
-		{0, array, 1, gpubackend.InvalidValue, 0},
+		{cudaabi.ResourceArray, array, 0, 0, 70},
+		{cudaabi.ResourceMipmappedArray, mipmapped, 0, 0, 71},
+		{cudaabi.ResourceLinear, 0x1234, 0, 0, 0x1234},
+		{cudaabi.ResourceArray, mipmapped, 0, gpubackend.InvalidHandle, 0},
+		{cudaabi.ResourceMipmappedArray, array, 0, gpubackend.InvalidHandle, 0},
+		{cudaabi.ResourceArray, 77, 0, gpubackend.InvalidHandle, 0},
+		{cudaabi.ResourcePitch2D + 1, 0, 0, gpubackend.InvalidValue, 0},
+		{1 << 31, 0, 0, gpubackend.InvalidValue, 0},
+		{cudaabi.ResourceArray, array, 1, gpubackend.InvalidValue, 0},
 	} {
-		le.PutUint32(r.bulk[:], tt.kind)
-		le.PutUint64(r.bulk[8:], tt.handle)
-		le.PutUint32(r.bulk[136:], tt.flags)
+		given.SetResType(tt.kind)
+		given.SetArray(tt.handle) // where the other kinds have theirs, too
+		given.SetFlags(tt.flags)
 		r.driver.resource = nil
 		r.do(t, tt.want, gpubackend.OpSurfObjectCreate, bulk, cudaabi.ResourceDescSize)
-		if tt.want == 0 && le.Uint64(r.driver.resource[8:]) != tt.becomes ||
+		if tt.want == 0 && cudaabi.ResourceDesc(r.driver.resource).Array() != tt.becomes ||
 			tt.want != 0 && r.driver.resource != nil {
 			t.Errorf("kind %d, handle %#x: the driver got %x", tt.kind, tt.handle,
 				r.driver.resource)
 		}
 	}
-	if le.Uint64(r.bulk[8:]) != array {
+	if given.Array() != array {
 		t.Error("the guest's own structure was changed")
 	}
 }

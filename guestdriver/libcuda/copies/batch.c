@@ -62,16 +62,16 @@ EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size
 static size_t format_bytes(int format)
 {
 	switch (format) {
-	case 0x01: /* unsigned and signed bytes */
-	case 0x08:
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+	case CU_AD_FORMAT_SIGNED_INT8:
 		return 1;
-	case 0x02: /* shorts, half */
-	case 0x09:
-	case 0x10:
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+	case CU_AD_FORMAT_SIGNED_INT16:
+	case CU_AD_FORMAT_HALF:
 		return 2;
-	case 0x03: /* ints, float */
-	case 0x0a:
-	case 0x20:
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+	case CU_AD_FORMAT_SIGNED_INT32:
+	case CU_AD_FORMAT_FLOAT:
 		return 4;
 	default:
 		return 0;

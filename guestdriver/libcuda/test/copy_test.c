@@ -100,7 +100,9 @@ static void pinned(void)
 	CUdeviceptr a, d;
 	uint8_t *p, *q = NULL;
 	void *results[3];
-	int attributes[3] = { 2, 9, 3 }, ordinal;
+	int attributes[3] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+			      CU_POINTER_ATTRIBUTE_DEVICE_POINTER };
+	int ordinal;
 	CUdeviceptr device = 1;
 
 	CHECK_IS(0, cuMemHostAlloc((void **)&p, bytes, 0));
@@ -109,24 +111,26 @@ static void pinned(void)
 	CHECK_IS(0, cuMemHostGetDevicePointer_v2(&d, p + 3, 0));
 	CHECK(d == (CUdeviceptr)(uintptr_t)p + 3);
 	CHECK_IS(0, cuMemHostGetFlags(&flags, p));
-	CHECK_IS(2, flags);
+	CHECK_IS(CU_MEMHOSTALLOC_DEVICEMAP, flags);
 	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
 	CHECK_IS(0, cuMemcpyHtoDAsync_v2(a, p, bytes, NULL));
 	CHECK_IS(0, cuStreamSynchronize(NULL));
 	memset(p, 0, bytes);
 	CHECK_IS(0, cuMemcpyDtoH_v2(p + 100, a, bytes - 100));
 	CHECK(p[99] == 0 && p[100] == 5 && p[bytes - 1] == 5);
-	CHECK_IS(0, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)p + 1));
-	CHECK_IS(1, type);
+	CHECK_IS(0, cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					  (CUdeviceptr)(uintptr_t)p + 1));
+	CHECK_IS(CU_MEMORYTYPE_HOST, type);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
-		 cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type));
+		 cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+				       (CUdeviceptr)(uintptr_t)&type));
 	results[0] = &type;
 	results[1] = &ordinal;
 	results[2] = &device;
 	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, (CUdeviceptr)(uintptr_t)&type));
-	CHECK(type == 0 && ordinal == -2 && device == 0);
+	CHECK(type == 0 && ordinal == CU_DEVICE_INVALID && device == 0);
 	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, a + 7));
-	CHECK(type == 2 && ordinal == 0 && device == a + 7);
+	CHECK(type == CU_MEMORYTYPE_DEVICE && ordinal == 0 && device == a + 7);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(p));
 	CHECK_IS(0, cuMemFreeHost(p));
 	q = malloc(100000);

@@ -54,7 +54,7 @@ static uint64_t stream(void)
 {
 	CUstream s;
 
-	CHECK_IS(0, cuStreamCreate(&s, 1));
+	CHECK_IS(0, cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	return number_of(s);
 }
 
@@ -258,7 +258,7 @@ static void capture(void)
 	unsigned before = sent(OP_cuStreamEndCapture);
 	CUgraph g;
 
-	CHECK_IS(0, cuStreamBeginCapture_v2(s, 2));
+	CHECK_IS(0, cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
 	__atomic_store_n(&channel.header->async_error, PENDING, __ATOMIC_RELEASE);
 	CHECK_IS(0, cuStreamEndCapture(s, &g));
 	CHECK_IS(before + 1, sent(OP_cuStreamEndCapture));

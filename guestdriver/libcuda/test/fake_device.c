@@ -38,6 +38,44 @@ uint64_t fake_window(void)
 	return (uint64_t)(uintptr_t)window;
 }
 
+/* What the device says of itself; 0 for all else. */
+static const struct {
+	int attribute, value;
+} set[] = {
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, 65535 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152 },
+	{ CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000 },
+	{ CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512 },
+	{ CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 4 },
+	{ CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
+	{ CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
+	{ CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 },
+	{ CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 233472 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536 },
+	{ CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1 },
+	{ CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 1 },
+	{ CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448 },
+	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32 },
+};
+
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
 {
 	uint8_t *to = fake_arena() + (w[AT_HELLO_snapshot] & 0xffffffffffffff);
@@ -47,17 +85,6 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		.devices = fake.devices,
 		.window_base = (uint64_t)(uintptr_t)window,
 		.window_bytes = WINDOW_BYTES,
-	};
-	static const struct {
-		int attribute, value;
-	} set[] = {
-		{ 1, 1024 },	    { 2, 1024 },   { 3, 1024 },	    { 4, 64 },	  { 5, 2147483647 },
-		{ 6, 65535 },	    { 7, 65535 },  { 8, 49152 },    { 9, 65536 }, { 10, 32 },
-		{ 11, 2147483647 }, { 12, 65536 }, { 13, 1980000 }, { 14, 512 },  { 15, 1 },
-		{ 16, 132 },	    { 19, 1 },	   { 31, 1 },	    { 33, 4 },	  { 34, 1 },
-		{ 39, 2048 },	    { 41, 1 },	   { 50, 0 },	    { 75, 9 },	  { 76, 0 },
-		{ 81, 233472 },	    { 82, 65536 }, { 83, 1 },	    { 88, 1 },	  { 91, 1 },
-		{ 97, 232448 },	    { 106, 32 },
 	};
 	uint32_t id;
 
@@ -79,7 +106,7 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		device.total_memory = WINDOW_BYTES;
 		for (unsigned i = 0; i < sizeof(set) / sizeof(set[0]); i++)
 			device.attribute[set[i].attribute] = set[i].value;
-		device.attribute[33] += (int)d;
+		device.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] += (int)d;
 		memcpy(to + sizeof(s) + d * sizeof(device), &device, sizeof(device));
 	}
 	return fake.lie_length ? 1ull << 40 :

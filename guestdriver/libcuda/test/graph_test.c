@@ -51,8 +51,9 @@ static CUgraphExec make(bool with_object)
 	if (with_object) {
 		CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 			 cuUserObjectCreate(&object, NULL, destroy, 0, 1));
-		CHECK_IS(0, cuUserObjectCreate(&object, NULL, destroy, 1, 1));
-		CHECK_IS(0, cuGraphRetainUserObject(graph, object, 1, 1));
+		CHECK_IS(0, cuUserObjectCreate(&object, NULL, destroy, 1,
+					       CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+		CHECK_IS(0, cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
 	}
 	CHECK_IS(0, cuGraphInstantiateWithFlags(&exec, graph, 0));
 	CHECK_IS(0, cuGraphDestroy(graph));
@@ -90,7 +91,7 @@ static void after_launches(bool keep_stream)
 	CUgraphExec exec = make(true);
 	CUstream s;
 
-	CHECK_IS(0, cuStreamCreate(&s, 1));
+	CHECK_IS(0, cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	fake_busy();
 	CHECK_IS(0, cuGraphLaunch(exec, s));
 	if (!keep_stream)

@@ -10,7 +10,6 @@
 #include "transport/channel.h"
 
 #define PAGE 4096ul
-#define KERNEL_FAILED 700
 
 static CUcontext context;
 
@@ -38,11 +37,12 @@ static void ends_with_its_context(void)
 	CUcontext own;
 	void *host;
 
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(kept, PAGE, 4));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemHostRegister_v2(kept, PAGE, CU_MEMHOSTREGISTER_IOMEMORY));
 	CHECK_IS(0, cuMemHostRegister_v2(kept, PAGE, 0));
 	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
 	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));
-	CHECK_IS(0, cuMemHostRegister_v2(p + 2 * PAGE, PAGE, 1));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 2 * PAGE, PAGE, CU_MEMHOSTREGISTER_PORTABLE));
 	CHECK_IS(0, cuMemHostAlloc(&host, 3 * PAGE, 0));
 	CHECK_IS(0, cuMemAllocManaged(&managed, PAGE, CU_MEM_ATTACH_GLOBAL));
 	CHECK_IS(5, fake.maps_out);
@@ -82,14 +82,14 @@ static void opened_before_a_reset(void)
 
 	CHECK_IS(0, cuMemAlloc_v2(&own, 4096));
 	CHECK_IS(0, cuIpcGetMemHandle(&handle, own));
-	CHECK_IS(0, cuIpcOpenMemHandle_v2(&first, handle, 1));
-	CHECK_IS(0, cuIpcOpenMemHandle_v2(&again, handle, 1));
+	CHECK_IS(0, cuIpcOpenMemHandle_v2(&first, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CHECK_IS(0, cuIpcOpenMemHandle_v2(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	CHECK(first == again);
 	CHECK_IS(1, fake.opens);
 	CHECK_IS(0, cuDevicePrimaryCtxReset_v2(0));
 	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuIpcCloseMemHandle(first));
-	CHECK_IS(0, cuIpcOpenMemHandle_v2(&again, handle, 1));
+	CHECK_IS(0, cuIpcOpenMemHandle_v2(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	CHECK_IS(2, fake.opens);
 	CHECK(known((void *)(uintptr_t)again));
 	CHECK_IS(0, cuIpcCloseMemHandle(again));
@@ -165,9 +165,9 @@ static void neighbours_on_one_page(void)
 	CHECK_IS(0, fake.maps_out);
 	CHECK_IS(0, fake.keeps);
 	/* What is pinned for reading can't be written by a neighbour. */
-	CHECK_IS(0, cuMemHostRegister_v2(p, 64, 8));
+	CHECK_IS(0, cuMemHostRegister_v2(p, 64, CU_MEMHOSTREGISTER_READ_ONLY));
 	CHECK_IS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(p + 512, 64, 0));
-	CHECK_IS(0, cuMemHostRegister_v2(p + 512, 64, 8));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 512, 64, CU_MEMHOSTREGISTER_READ_ONLY));
 	CHECK_IS(0, cuMemHostUnregister(p));
 	CHECK_IS(0, cuMemHostUnregister(p + 512));
 	CHECK_IS(0, fake.maps_out);
@@ -264,8 +264,8 @@ static void ends_after_a_fault(void)
 
 	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));
 	CHECK_IS(0, cuMemHostAlloc(&host, PAGE, 0));
-	fake_stick(KERNEL_FAILED);
-	CHECK_IS(KERNEL_FAILED, cuMemFreeHost(host));
+	fake_stick(CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemFreeHost(host));
 	cuDevicePrimaryCtxReset_v2(0);
 	CHECK_IS(0, fake.maps_out);
 	CHECK(!known(p) && !known(host));
@@ -362,11 +362,11 @@ static void pieces_and_a_capture(void)
 	CUstream s;
 	CUgraph g;
 
-	CHECK_IS(0, cuStreamCreate(&s, 1));
+	CHECK_IS(0, cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	for (unsigned i = 0; i < ALL; i++)
 		CHECK_IS(0, cuMemHostAlloc(&p[i], PAGE, 0));
 	memset(p[ALONE], 1, PAGE);
-	CHECK_IS(0, cuStreamBeginCapture_v2(s, 2));
+	CHECK_IS(0, cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
 	CHECK_IS(0, cuMemFreeHost(p[ALONE]));
 	CHECK(*(uint8_t *)p[ALONE] == 1); /* work may be under way that reads it */
 	CHECK_IS(0, cuMemHostAlloc(&other, PAGE, 0));

@@ -143,14 +143,14 @@ static void fails_for_good(void)
 	CUdeviceptr b;
 
 	start();
-	fake_stick(CUDA_ERROR_UNKNOWN - 299);
-	CHECK_IS(700, cuCtxSynchronize());
-	CHECK_IS(700, cuMemAlloc_v2(&b, 64));
-	CHECK_IS(700, cuMemFree_v2(a));
-	CHECK_IS(700, cuMemsetD8_v2(a, 0, 1));
+	fake_stick(CUDA_ERROR_ILLEGAL_ADDRESS);
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemAlloc_v2(&b, 64));
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemsetD8_v2(a, 0, 1));
 	CHECK_IS(0, cuCtxGetCurrent(&context));
 	fake_die();
-	CHECK_IS(700, cuCtxSynchronize());
+	CHECK_IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 }
 
 static void prints_nonsense(void)

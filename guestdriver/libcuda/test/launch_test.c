@@ -21,7 +21,7 @@ static CUfunction function(int threads)
 	fake.function_threads = threads;
 	CHECK_IS(0, cuModuleLoadData(&m, ".version 8.0\n"));
 	CHECK_IS(0, cuModuleGetFunction(&f, m, "add"));
-	CHECK_IS(0, cuFuncGetAttribute(&most, 0, f));
+	CHECK_IS(0, cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
 	CHECK_IS(threads, most);
 	return f;
 }

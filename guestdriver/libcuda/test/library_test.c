@@ -79,10 +79,10 @@ static void before_init(void)
 	CHECK_IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&n));
 	CHECK_IS(CUDA_ERROR_NOT_INITIALIZED, cuMemFree_v2(0));
 	CHECK_IS(0, cuDriverGetVersion(&n));
-	CHECK_IS(13000, n);
-	CHECK_IS(0, cuGetErrorName(700, &text));
+	CHECK_IS(CUDA_DRIVER_VERSION, n);
+	CHECK_IS(0, cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text));
 	CHECK(!strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
-	CHECK_IS(0, cuGetErrorString(2, &text));
+	CHECK_IS(0, cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text));
 	CHECK(!strcmp(text, "out of memory"));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName(12345, &text));
 	CHECK(!text);
@@ -106,7 +106,7 @@ static void devices_and_contexts(void)
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 2));
 	CHECK_IS(0, cuDeviceGetName(name, sizeof(name), 0));
 	CHECK(!strcmp(name, "Fake GPU 1"));
-	CHECK_IS(0, cuDeviceGetAttribute(&n, 88, 0));
+	CHECK_IS(0, cuDeviceGetAttribute(&n, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0));
 	CHECK_IS(0, n);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute(&n, 5000, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
@@ -129,7 +129,7 @@ static void described(CUfunction f)
 	size_t offset, size;
 	int value;
 
-	CHECK_IS(0, cuFuncGetAttribute(&value, 0, f));
+	CHECK_IS(0, cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
 	CHECK_IS(1024, value);
 	CHECK_IS(0, cuFuncGetName(&name, f));
 	CHECK(!strcmp(name, "add"));
@@ -255,7 +255,8 @@ static void functions_of_libraries(void)
 static void logs(void)
 {
 	char error_log[64] = "untouched";
-	int options[] = { 5, 6, 12, 2 };
+	int options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+			  CU_JIT_LOG_VERBOSE, CU_JIT_WALL_TIME };
 	void *values[] = { error_log, (void *)(uintptr_t)sizeof(error_log), (void *)1, NULL };
 	CUmodule module;
 
@@ -274,7 +275,7 @@ static void streams_and_events(void)
 	CUgraph graph;
 	float ms;
 
-	CHECK_IS(0, cuStreamCreate(&s, 1));
+	CHECK_IS(0, cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	CHECK_IS(0, cuStreamGetFlags(s, &flags));
 	CHECK_IS(1, flags);
 	CHECK_IS(0, cuStreamGetId(s, &id));
@@ -283,7 +284,7 @@ static void streams_and_events(void)
 	CHECK_IS(0, cuStreamIsCapturing(s, &captured));
 	CHECK_IS(0, captured);
 	CHECK_IS(0, cuEventCreate(&e, 0));
-	CHECK_IS(0, cuEventCreate(&f, 2));
+	CHECK_IS(0, cuEventCreate(&f, CU_EVENT_DISABLE_TIMING));
 	CHECK_IS(0, cuEventRecord(e, s));
 	CHECK_IS(0, cuStreamWaitEvent(NULL, e, 0));
 	CHECK_IS(0, cuEventQuery(e));
@@ -311,9 +312,9 @@ static void errors_of_delayed_calls(void)
 	CUdeviceptr a;
 
 	CHECK_IS(0, cuMemAlloc_v2(&a, 64));
-	__atomic_store_n(&fake.post_error, 77, __ATOMIC_RELAXED);
+	__atomic_store_n(&fake.post_error, CUDA_ERROR_LAUNCH_FAILED, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemsetD8_v2(a, 0, 64));
-	CHECK_IS(77, cuCtxSynchronize());
+	CHECK_IS(CUDA_ERROR_LAUNCH_FAILED, cuCtxSynchronize());
 	CHECK_IS(0, cuCtxSynchronize());
 	CHECK_IS(0, cuMemFree_v2(a));
 }

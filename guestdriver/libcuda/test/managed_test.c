@@ -54,7 +54,12 @@ static void allocations(void)
 
 static void pointers(void)
 {
-	int attributes[] = { 2, 3, 4, 8, 9, 11, 12 };
+	int attributes[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE,    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+		CU_POINTER_ATTRIBUTE_HOST_POINTER,   CU_POINTER_ATTRIBUTE_IS_MANAGED,
+		CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+		CU_POINTER_ATTRIBUTE_RANGE_SIZE
+	};
 	uint64_t value[7] = { 0 };
 	void *data[7];
 	CUdeviceptr a;
@@ -68,7 +73,7 @@ static void pointers(void)
 	CHECK_IS(1, value[3]);
 	CHECK_IS(0, value[4]);
 	CHECK(value[5] == a && value[6] == 5000);
-	CHECK_IS(0, cuPointerGetAttribute(&value[0], 4, a));
+	CHECK_IS(0, cuPointerGetAttribute(&value[0], CU_POINTER_ATTRIBUTE_HOST_POINTER, a));
 	CHECK(value[0] == a);
 	CHECK_IS(0, cuMemFree_v2(a));
 }
@@ -285,7 +290,7 @@ static void check_variable(CUdeviceptr at, size_t bytes)
 	CHECK_IS(42, *(volatile unsigned char *)(uintptr_t)at);
 	CHECK_IS(0, cuMemGetAddressRange_v2(&base, &size, at));
 	CHECK_IS(5000, size);
-	CHECK_IS(0, cuPointerGetAttribute(&managed, 8, at));
+	CHECK_IS(0, cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at));
 	CHECK_IS(1, managed);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(at));
 	CHECK_IS(0, cuMemPrefetchAsync(at, bytes, 0, NULL));

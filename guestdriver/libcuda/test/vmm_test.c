@@ -12,6 +12,8 @@
 #include "mapping/vmm.h"
 
 #define PAGE VMM_PAGE
+#define POSIX_FILE CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define FABRIC CU_MEM_HANDLE_TYPE_FABRIC
 
 /* The thread sanitizer keeps the addresses of reservations for itself. */
 #ifdef __SANITIZE_THREAD__
@@ -64,8 +66,8 @@ static void mapping(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to
 	size_t bytes = 0, size = 0;
 
 	CHECK_IS(0, cuMemGetAddressRange_v2(&start, &bytes, at));
-	CHECK_IS(0, cuPointerGetAttribute(&size, 18, at));
-	CHECK_IS(0, cuPointerGetAttribute(&also, 19, at));
+	CHECK_IS(0, cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_MAPPING_SIZE, at));
+	CHECK_IS(0, cuPointerGetAttribute(&also, CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, at));
 	CHECK_IS(base + from * PAGE, start);
 	CHECK_IS((to - from) * PAGE, bytes);
 	CHECK_IS(start, also);
@@ -99,9 +101,13 @@ static void mappings(void)
 	CHECK_IS(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags);
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemGetAccess(&flags, &unknown, base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemGetAccess(&flags, &unknown, 0));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&flags, 6, base));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&flags, 22, base));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(&flags, 0, base));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED,
+		 cuPointerSetAttribute(&flags, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED,
+		 cuPointerSetAttribute(&flags, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE + 1,
+				       base));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuPointerSetAttribute(&flags, CU_POINTER_ATTRIBUTE_CONTEXT - 1, base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * PAGE, PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 5 * PAGE, 2 * PAGE));
@@ -150,50 +156,60 @@ static void shares(void)
 	int fd = -1, null = open("/dev/null", O_RDWR);
 
 	CHECK_IS(0, cuMemCreate(&plain, PAGE, &prop, 0));
-	prop.requestedHandleTypes = 1;
-	prop.allocFlags.usage = 1; /* tiles are a process's own */
+	prop.requestedHandleTypes = POSIX_FILE;
+	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL; /* tiles are a process's own */
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&handle, PAGE, &prop, 0));
 	prop.allocFlags.usage = 0;
 	CHECK_IS(0, cuMemCreate(&handle, PAGE, &prop, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, plain, 1, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle + 7, 1, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 1, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, plain, POSIX_FILE, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemExportToShareableHandle(&fd, handle + 7, POSIX_FILE, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemExportToShareableHandle(&fd, handle, POSIX_FILE, 1));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 0, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(NULL, handle, 1, 0));
-	for (int type = 2; type <= 8; type *= 2)
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemExportToShareableHandle(NULL, handle, POSIX_FILE, 0));
+	for (int type = 2 * POSIX_FILE; type <= FABRIC; type *= 2)
 		CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 			 cuMemExportToShareableHandle(&fd, handle, type, 0));
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		fake.export_error = refusals[i].error;
-		CHECK_IS(refusals[i].result, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+		CHECK_IS(refusals[i].result,
+			 cuMemExportToShareableHandle(&fd, handle, POSIX_FILE, 0));
 	}
 	fake.export_error = 0;
 	fake.lie_handle = true;
-	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemExportToShareableHandle(&fd, handle, POSIX_FILE, 0));
 	fake.lie_handle = false;
 	CHECK_IS(-1, fd);
-	CHECK_IS(0, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+	CHECK_IS(0, cuMemExportToShareableHandle(&fd, handle, POSIX_FILE, 0));
 
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(NULL, os(fd), 1));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&same, os(-1), 1));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&same, os(null), 1));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemImportFromShareableHandle(&same, os(fd), 8));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemImportFromShareableHandle(NULL, os(fd), POSIX_FILE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemImportFromShareableHandle(&same, os(-1), POSIX_FILE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemImportFromShareableHandle(&same, os(null), POSIX_FILE));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemImportFromShareableHandle(&same, os(fd), FABRIC));
 	fake.lie_handle = true;
-	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemImportFromShareableHandle(&same, os(fd), 1));
+	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemImportFromShareableHandle(&same, os(fd), POSIX_FILE));
 	fake.lie_handle = false;
 	fake.import_device = 3;
-	CHECK_IS(0, cuMemImportFromShareableHandle(&same, os(fd), 1)); /* of a hidden device */
+	CHECK_IS(0, cuMemImportFromShareableHandle(&same, os(fd),
+						   POSIX_FILE)); /* of a hidden device */
 	CHECK_IS(0, cuMemGetAllocationPropertiesFromHandle(&told, same));
 	CHECK_IS(0, told.location.id);
 	CHECK_IS(0, cuMemRelease(same));
 	fake.import_device = 0;
-	CHECK_IS(0, cuMemImportFromShareableHandle(&same, os(fd), 1));
+	CHECK_IS(0, cuMemImportFromShareableHandle(&same, os(fd), POSIX_FILE));
 	close(fd);
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&plain, os(fd), 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemImportFromShareableHandle(&plain, os(fd), POSIX_FILE));
 	CHECK_IS(0, cuMemGetAllocationPropertiesFromHandle(&told, same));
-	prop.requestedHandleTypes = 0; /* what was imported can't be exported */
+	prop.requestedHandleTypes =
+		CU_MEM_HANDLE_TYPE_NONE; /* what was imported can't be exported */
 	CHECK(!memcmp(&told, &prop, sizeof(prop)));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, same, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, same, POSIX_FILE, 0));
 	CHECK_IS(0, cuMemRelease(same));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(same));
 	CHECK_IS(0, cuMemRelease(handle));
@@ -213,7 +229,7 @@ static void pools(void)
 	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
 	CHECK(now == second);
 	CHECK_IS(0, cuMemAllocAsync(&p, 100, NULL));
-	CHECK_IS(0, cuPointerGetAttribute(&now, 17, p));
+	CHECK_IS(0, cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
 	CHECK(now == second);
 	CHECK_IS(0, cuMemFreeAsync(p, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(p, NULL));
@@ -221,9 +237,9 @@ static void pools(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(second, 0));
 	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
 	CHECK(now == first);
-	for (props.handleTypes = 2; props.handleTypes <= 4; props.handleTypes *= 2)
+	for (props.handleTypes = 2 * POSIX_FILE; props.handleTypes < FABRIC; props.handleTypes *= 2)
 		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&second, &props));
-	props.handleTypes = 8;
+	props.handleTypes = FABRIC;
 	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
 }
 
@@ -239,18 +255,21 @@ static void shared_pools(void)
 	int fd = -1, null = open("/dev/null", O_RDWR);
 
 	CHECK_IS(0, cuMemPoolCreate(&pool, &props));
-	props.handleTypes = 0;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	CHECK_IS(0, cuMemPoolCreate(&plain, &props));
 	CHECK_IS(0, cuMemAllocFromPoolAsync(&p, 1000, pool, NULL));
 	CHECK_IS(0, cuMemAllocFromPoolAsync(&q, 1000, plain, NULL));
 	CHECK_IS(0, cuMemAlloc_v2(&alone, 1000));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, plain, 1, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, NULL, 1, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, pool, 1, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolExportToShareableHandle(&fd, plain, POSIX_FILE, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolExportToShareableHandle(&fd, NULL, POSIX_FILE, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolExportToShareableHandle(&fd, pool, POSIX_FILE, 1));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, pool, 3, 0));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolExportToShareableHandle(&fd, pool, 8, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolExportToShareableHandle(&fd, pool, FABRIC, 0));
 	CHECK_IS(-1, fd);
-	CHECK_IS(0, cuMemPoolExportToShareableHandle(&fd, pool, 1, 0));
+	CHECK_IS(0, cuMemPoolExportToShareableHandle(&fd, pool, POSIX_FILE, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(NULL, p));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, p + 4));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, q));
@@ -258,22 +277,23 @@ static void shared_pools(void)
 	CHECK_IS(0, cuMemPoolExportPointer(&data, p));
 
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
-		 cuMemPoolImportFromShareableHandle(&imported, os(null), 1, 0));
+		 cuMemPoolImportFromShareableHandle(&imported, os(null), POSIX_FILE, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
-		 cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 1));
+		 cuMemPoolImportFromShareableHandle(&imported, os(fd), POSIX_FILE, 1));
 	fake.import_device = 9; /* a hidden one */
-	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
+	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), POSIX_FILE, 0));
 	CHECK_IS(0, cuMemPoolDestroy(imported));
 	fake.import_device = 0;
-	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
+	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), POSIX_FILE, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&same, 100, imported, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceSetMemPool(0, imported));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&null, imported, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolExportToShareableHandle(&null, imported, POSIX_FILE, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(&same, pool, &data));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(&same, imported, &none));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(NULL, imported, &data));
 	CHECK_IS(0, cuMemPoolImportPointer(&same, imported, &data));
-	CHECK_IS(0, cuPointerGetAttribute(&pool, 17, same));
+	CHECK_IS(0, cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, same));
 	CHECK(pool == imported);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, same));
 	CHECK_IS(0, cuMemFreeAsync(same, NULL));

@@ -17,13 +17,13 @@ static char image_head[4096]; // of the text loaded last
 API CUresult fake_refuse_elf(int on)
 {
 	refuse_elf = on;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult fake_image(char *to, u64 n)
 {
 	memcpy(to, image_head, n < sizeof(image_head) ? n : sizeof(image_head));
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static void layout(struct function *f)
@@ -58,7 +58,7 @@ static u64 total_of(const struct function *f)
 static CUresult load(void **out, const char *image, unsigned n, const int *id, void **value)
 {
 	if (refuse_elf && !memcmp(image, "\177ELF", 4))
-		return 200;
+		return CUDA_ERROR_INVALID_IMAGE;
 	snprintf(image_head, sizeof(image_head), "%s", image);
 	last_options = n;
 	for (unsigned i = 0; i < n && i < 8; i++) {
@@ -67,9 +67,10 @@ static CUresult load(void **out, const char *image, unsigned n, const int *id, v
 	}
 	const char *text = strstr(image, "broken") ? "ptxas error: broken" : NULL;
 	for (unsigned i = 0; i + 1 < n; i++) {
-		if ((id[i] != 3 && id[i] != 5) || id[i + 1] != id[i] + 1)
+		if ((id[i] != CU_JIT_INFO_LOG_BUFFER && id[i] != CU_JIT_ERROR_LOG_BUFFER) ||
+		    id[i + 1] != id[i] + 1)
 			continue;
-		const char *s = id[i] == 3 ? "ptxas info" : text ? text : "";
+		const char *s = id[i] == CU_JIT_INFO_LOG_BUFFER ? "ptxas info" : text ? text : "";
 		size_t room = (size_t)value[i + 1], len = strlen(s) + (*s != 0);
 		if (len > room)
 			len = room;
@@ -77,14 +78,14 @@ static CUresult load(void **out, const char *image, unsigned n, const int *id, v
 		value[i + 1] = (void *)len;
 	}
 	if (text)
-		return 218;
+		return CUDA_ERROR_INVALID_PTX;
 	struct module *m = calloc(1, sizeof(*m));
 	for (const char *p = image; (p = strstr(p, ".entry ")) && m->n < 8; p++) {
 		sscanf(p + 7, "%63[A-Za-z0-9_]", m->f[m->n].name);
 		layout(&m->f[m->n++]);
 	}
 	*out = m;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuModuleLoadDataEx(void **m, const char *image, unsigned n, int *id, void **value)
@@ -97,21 +98,21 @@ API CUresult cuLibraryLoadData(void **m, const char *image, int *id, void **valu
 			       void *a, void *b, unsigned c)
 {
 	COUNT;
-	return a || b || c ? INVALID : load(m, image, n, id, value);
+	return a || b || c ? CUDA_ERROR_INVALID_VALUE : load(m, image, n, id, value);
 }
 
 API CUresult cuModuleUnload(void *m)
 {
 	IN_CONTEXT;
 	free(m);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuLibraryUnload(void *m)
 {
 	COUNT;
 	free(m);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static CUresult find(void **f, struct module *m, const char *name)
@@ -119,9 +120,9 @@ static CUresult find(void **f, struct module *m, const char *name)
 	for (int i = 0; i < m->n; i++)
 		if (!strcmp(m->f[i].name, name)) {
 			*f = &m->f[i];
-			return OK;
+			return CUDA_SUCCESS;
 		}
-	return NOT_FOUND;
+	return CUDA_ERROR_NOT_FOUND;
 }
 
 API CUresult cuModuleGetFunction(void **f, struct module *m, const char *name)
@@ -140,7 +141,7 @@ API CUresult cuLibraryGetKernelCount(unsigned *n, struct module *m)
 {
 	COUNT;
 	*n = (unsigned)m->n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuLibraryEnumerateKernels(void **k, unsigned n, struct module *m)
@@ -148,7 +149,7 @@ API CUresult cuLibraryEnumerateKernels(void **k, unsigned n, struct module *m)
 	COUNT;
 	for (unsigned i = 0; i < n && (int)i < m->n; i++)
 		k[i] = &m->f[i];
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 // Every variable is there; the one called "hidden" is managed, and those that have content are the
@@ -170,7 +171,7 @@ static struct content contents[sizeof(loaded) / sizeof(loaded[0])];
 __attribute__((constructor)) API CUresult fake_reload(void)
 {
 	memcpy(contents, loaded, sizeof(loaded));
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static CUresult variable(u64 *p, size_t *n, const char *name)
@@ -179,11 +180,11 @@ static CUresult variable(u64 *p, size_t *n, const char *name)
 		if (!strcmp(name, contents[i].name)) {
 			*p = (u64)contents[i].content;
 			*n = contents[i].n;
-			return OK;
+			return CUDA_SUCCESS;
 		}
 	*p = strcmp(name, "hidden") ? PLAIN : HIDDEN;
 	*n = 4;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, struct module *m, const char *name)
@@ -204,30 +205,30 @@ API CUresult cuLibraryGetManaged(u64 *p, size_t *n, struct module *m, const char
 {
 	COUNT;
 	(void)m;
-	return strcmp(name, "hidden") ? NOT_FOUND : variable(p, n, name);
+	return strcmp(name, "hidden") ? CUDA_ERROR_NOT_FOUND : variable(p, n, name);
 }
 
 API CUresult cuLibraryGetModule(void **out, struct module *m)
 {
 	IN_CONTEXT;
 	*out = m;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuKernelGetFunction(void **f, void *k)
 {
 	IN_CONTEXT;
 	*f = k;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuFuncGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
 {
 	if (i >= (size_t)f->n)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	*offset = offset_of(f, (int)i);
 	*size = f->size[i];
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuKernelGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
@@ -238,8 +239,8 @@ API CUresult cuKernelGetParamInfo(struct function *f, size_t i, size_t *offset, 
 API CUresult cuFuncGetAttribute(int *v, int a, struct function *f)
 {
 	(void)f;
-	*v = a == 0 ? 1024 : -a;
-	return OK;
+	*v = a == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024 : -a;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuKernelGetAttribute(int *v, int a, struct function *f, int d)
@@ -251,13 +252,13 @@ API CUresult cuKernelGetAttribute(int *v, int a, struct function *f, int d)
 API CUresult cuFuncGetName(const char **s, struct function *f)
 {
 	*s = f->name;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuKernelGetName(const char **s, struct function *f)
 {
 	*s = f->name;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static CUresult run(struct function *f, const char *p, unsigned grid, unsigned block)
@@ -276,11 +277,11 @@ static CUresult run(struct function *f, const char *p, unsigned grid, unsigned b
 		for (unsigned i = 0; i < *(const unsigned *)(p + 24) && i < grid * block; i++)
 			c[i] = a[i] + b[i];
 	} else if (!strcmp(f->name, "fault")) {
-		sticky = 700;
+		sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 	} else if (!strcmp(f->name, "print")) {
 		printf("hello from a kernel\n");
 	}
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static CUresult launch(struct function *f, unsigned grid, unsigned block, void **params,
@@ -289,19 +290,20 @@ static CUresult launch(struct function *f, unsigned grid, unsigned block, void *
 	static char packed[4096];
 
 	if (!grid || !block || (params && extra))
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (params) {
 		for (int i = 0; i < f->n; i++)
 			memcpy(packed + offset_of(f, i), params[i], f->size[i]);
 		return run(f, packed, grid, block);
 	}
 	size_t n = extra ? *(size_t *)extra[3] : 0, all = total_of(f);
-	if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]))
-		return INVALID;
+	if (extra && (extra[0] != (void *)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT ||
+		      extra[2] != (void *)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT || extra[4]))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (n > all)
-		return 701;
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	if (!n && all)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (n) // fewer than all will do, as for driver 580
 		memcpy(packed, extra[1], n);
 	memset(packed + n, 0, all - n);
@@ -319,15 +321,17 @@ API CUresult cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsign
 }
 
 static struct stream *capturing(void *s);
-API CUresult cuLaunchKernelEx(const unsigned *c, struct function *f, void **params, void **extra)
+API CUresult cuLaunchKernelEx(const CUlaunchConfig *c, struct function *f, void **params,
+			      void **extra)
 {
 	IN_CONTEXT;
-	// CUlaunchConfig: grid, block, shared, stream at 32, attributes at 40, count at 48
-	unsigned id = c[12] == 1 ? **(unsigned **)(c + 10) : 0;
+	int id = c->numAttrs == 1 ? c->attrs[0].id : CU_LAUNCH_ATTRIBUTE_IGNORE;
 
-	if (id != 4 && id != 2)
-		return INVALID;
-	if (id == 2 && extra && capturing(*(void **)(c + 8))) // as driver 580 does it
-		return INVALID;
-	return launch(f, c[0] * c[1] * c[2], c[3] * c[4] * c[5], params, extra);
+	if (id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && id != CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && extra &&
+	    capturing(c->hStream)) // as driver 580 does it
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch(f, c->gridDimX * c->gridDimY * c->gridDimZ,
+		      c->blockDimX * c->blockDimY * c->blockDimZ, params, extra);
 }

@@ -15,21 +15,16 @@
 #include <time.h>
 #include <unistd.h>
 
-typedef int32_t CUresult;
 typedef uint64_t u64;
 #define API __attribute__((visibility("default")))
 
-enum {
-	OK = 0,
-	INVALID = 1,
-	NO_MEMORY = 2,
-	NOT_INIT = 3,
-	BAD_CONTEXT = 201,
-	OS_ERROR = 304,
-	BAD_HANDLE = 400,
-	NOT_FOUND = 500,
-	NOT_READY = 600
-};
+typedef int32_t CUresult;
+typedef u64 CUdeviceptr;
+typedef void (*CUhostFn)(void *data);
+typedef void *CUcontext, *CUmodule, *CUfunction, *CUlibrary, *CUkernel;
+typedef void *CUstream, *CUevent, *CUarray, *CUmipmappedArray, *CUgraphNode;
+typedef struct graph *CUgraph;
+#include "zz_generated_cuda_layout.h"
 
 // MARK is the driver's own, in what guests can't read.
 enum { MARK = 0x5ec4e7 };
@@ -56,20 +51,20 @@ static void count(const char *name)
 #define COUNT count(__func__)
 
 static int initialised;
-static int not_ready; // queries that answer NOT_READY
+static int not_ready; // queries that answer CUDA_ERROR_NOT_READY
 static int sticky; // what every call in a context returns
 static int fail_create; // allocations that fail
 static u64 last_option[16];
 static u64 last_options;
 static __thread void *current, *below;
 
-#define IN_CONTEXT                          \
-	do {                                \
-		COUNT;                      \
-		if (sticky)                 \
-			return sticky;      \
-		if (!current)               \
-			return BAD_CONTEXT; \
+#define IN_CONTEXT                                         \
+	do {                                               \
+		COUNT;                                     \
+		if (sticky)                                \
+			return sticky;                     \
+		if (!current)                              \
+			return CUDA_ERROR_INVALID_CONTEXT; \
 	} while (0)
 
 API CUresult fake_count(const char *name, u64 *n)
@@ -78,32 +73,32 @@ API CUresult fake_count(const char *name, u64 *n)
 	for (int i = 0; i < 128 && counters[i].name; i++)
 		if (!strcmp(counters[i].name, name))
 			*n = counters[i].n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult fake_not_ready(int n)
 {
 	not_ready = n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult fake_sticky(int r)
 {
 	sticky = r;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult fake_fail_create(int n)
 {
 	fail_create = n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult fake_options(u64 *out, u64 *n)
 {
 	memcpy(out, last_option, sizeof(last_option));
 	*n = last_options;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 // name_thread names the calling thread, as the driver does.
@@ -125,43 +120,43 @@ API CUresult cuInit(unsigned flags)
 {
 	COUNT;
 	if (!name_thread())
-		return OS_ERROR;
+		return CUDA_ERROR_OPERATING_SYSTEM;
 	initialised = 1;
-	return flags ? INVALID : OK;
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuDriverGetVersion(int *v)
 {
 	*v = 13010;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetCount(int *n)
 {
 	if (!initialised)
-		return NOT_INIT;
+		return CUDA_ERROR_NOT_INITIALIZED;
 	const char *e = getenv("FAKE_DEVICES");
 	*n = e ? atoi(e) : 1;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGet(int *d, int i)
 {
 	*d = i;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetName(char *s, int n, int d)
 {
 	snprintf(s, n, "Fake GPU %d", d);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetUuid_v2(char *u, int d)
 {
 	for (int i = 0; i < 16; i++)
 		u[i] = (char)(16 * d + i + (i > 7) * d);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetLuid(char *l, unsigned *m, int d)
@@ -169,38 +164,47 @@ API CUresult cuDeviceGetLuid(char *l, unsigned *m, int d)
 	(void)l;
 	(void)m;
 	(void)d;
-	return 801;
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 API CUresult cuDeviceTotalMem_v2(size_t *n, int d)
 {
 	(void)d;
 	*n = (size_t)1 << 30;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 /* Of three GPUs the first two reach one another. */
 API CUresult cuDeviceGetP2PAttribute(int *v, int a, int from, int to)
 {
-	if (a < 1 || a > 5)
-		return INVALID;
+	if (a < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+	    a > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (from == to)
-		return 101;
-	*v = a == 2 && from < 2 && to < 2;
-	return OK;
+		return CUDA_ERROR_INVALID_DEVICE;
+	*v = a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED && from < 2 && to < 2;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetAttribute(int *v, int a, int d)
 {
 	(void)d;
-	if (a < 1 || a > 143)
-		return INVALID;
-	*v = a == 88 ? getenv("FAKE_PAGEABLE") != NULL :
-	     a == 75 ? 9 :
-	     a == 76 ? 0 :
-	     a == 39 ? 2048 :
-		       1;
-	return OK;
+	switch (a) {
+	case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+		*v = getenv("FAKE_PAGEABLE") != NULL;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*v = 9;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*v = 0;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+		*v = 2048;
+		return CUDA_SUCCESS;
+	}
+	*v = 1;
+	return a < 1 || a > CUDA_LAST_DEVICE_ATTRIBUTE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static char contexts[16];
@@ -208,14 +212,14 @@ API CUresult cuDevicePrimaryCtxRetain(void **c, int d)
 {
 	COUNT;
 	*c = &contexts[d];
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDevicePrimaryCtxRelease_v2(int d)
 {
 	COUNT;
 	(void)d;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDevicePrimaryCtxReset_v2(int d)
@@ -223,7 +227,7 @@ API CUresult cuDevicePrimaryCtxReset_v2(int d)
 	COUNT;
 	(void)d;
 	sticky = 0;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxCreate_v2(void **c, unsigned f, int d)
@@ -233,7 +237,7 @@ API CUresult cuCtxCreate_v2(void **c, unsigned f, int d)
 	(void)d;
 	below = current;
 	*c = current = malloc(1);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxPopCurrent_v2(void **c)
@@ -241,7 +245,7 @@ API CUresult cuCtxPopCurrent_v2(void **c)
 	COUNT;
 	*c = current;
 	current = below;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static void end_streams(const void *c);
@@ -252,45 +256,45 @@ API CUresult cuCtxDestroy_v2(void *c)
 		current = NULL;
 	end_streams(c);
 	free(c);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxSetCurrent(void *c)
 {
 	COUNT;
 	current = c;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxSynchronize(void)
 {
 	IN_CONTEXT;
 	not_ready = 0;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxGetStreamPriorityRange(int *l, int *g)
 {
 	*l = 0;
 	*g = -5;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-static size_t limit[3] = { 1000, 1001, 1002 };
+static size_t limit[CU_LIMIT_MALLOC_HEAP_SIZE + 1] = { 1000, 1001, 1002 };
 API CUresult cuCtxGetLimit(size_t *v, int l)
 {
 	IN_CONTEXT;
-	*v = l < 3 ? limit[l] : 1000 + (size_t)l;
-	return OK;
+	*v = l <= CU_LIMIT_MALLOC_HEAP_SIZE ? limit[l] : 1000 + (size_t)l;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxSetLimit(int l, size_t v)
 {
 	IN_CONTEXT;
-	if (l > 2 || v == 13)
-		return INVALID;
+	if (l > CU_LIMIT_MALLOC_HEAP_SIZE || v == 13)
+		return CUDA_ERROR_INVALID_VALUE;
 	limit[l] = v;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 #include "fakecode.h"

@@ -8,9 +8,7 @@ struct copy {
 	const void *from;
 	u64 n, to_id, from_id;
 };
-struct node {
-	u64 pool[11], access[2], bytes, address;
-};
+typedef CUDA_MEM_ALLOC_NODE_PARAMS allocation; // a node; without bytes it is an empty one
 struct host {
 	void (*f)(void *);
 	void *data;
@@ -19,7 +17,7 @@ struct host {
 struct graph {
 	struct copy copy[16];
 	int n;
-	struct node *node[16];
+	allocation *node[16];
 	int nodes, captured;
 	struct host host; // the only one
 	int running; // it, of a launch
@@ -30,58 +28,61 @@ static u64 graph_used, graph_reserved;
 API CUresult fake_graph_used(u64 n)
 {
 	graph_used = n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGetGraphMemAttribute(int d, int a, u64 *v)
 {
-	*v = a == 0 ? graph_used : graph_reserved;
-	return d || a % 2 ? INVALID : OK;
+	*v = a == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ? graph_used : graph_reserved;
+	return d || (a != CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT &&
+		     a != CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) ?
+		       CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 }
 
 API CUresult cuDeviceGraphMemTrim(int d)
 {
 	COUNT;
 	graph_reserved = graph_used;
-	return d ? INVALID : OK;
+	return d ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-API CUresult cuGraphNodeGetType(struct node *n, int *type)
+API CUresult cuGraphNodeGetType(allocation *n, int *type)
 {
-	*type = n->bytes ? 10 : 5;
-	return OK;
+	*type = n->bytesize ? CU_GRAPH_NODE_TYPE_MEM_ALLOC : CU_GRAPH_NODE_TYPE_EMPTY;
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphMemAllocNodeGetParams(struct node *n, struct node *to)
+API CUresult cuGraphMemAllocNodeGetParams(allocation *n, allocation *to)
 {
 	*to = *n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
+API CUresult cuGraphGetNodes(const struct graph *g, allocation **to, size_t *n)
 {
 	if (to)
 		memcpy(to, g->node, *n * sizeof(*to));
 	*n = (size_t)g->nodes;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-static CUresult add_allocation(void **node, struct graph *g, struct node *p)
+static CUresult add_allocation(void **node, struct graph *g, allocation *p)
 {
-	struct node *n = malloc(sizeof(*n));
+	allocation *n = malloc(sizeof(*n));
 	*n = *p;
-	p->address = 0x7000;
-	if (g->nodes == 16 || !n->bytes)
-		return INVALID;
+	p->dptr = 0x7000;
+	if (g->nodes == 16 || !n->bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
 	*node = g->node[g->nodes++] = n;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static void allocate_of_graph(const struct graph *e)
 {
 	u64 sum = graph_used;
 	for (int i = 0; i < e->nodes; i++)
-		sum += e->node[i]->bytes;
+		sum += e->node[i]->bytesize;
 	if (sum > graph_reserved)
 		graph_reserved = sum;
 }
@@ -90,9 +91,9 @@ static void allocate_of_graph(const struct graph *e)
 static CUresult free_of_graph(u64 p)
 {
 	if (p != 0x7000 || !graph_used)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	graph_used = 0;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemFree_v2(u64 p)
@@ -104,7 +105,7 @@ API CUresult cuMemFree_v2(u64 p)
 API CUresult cuMemFreeAsync(u64 p, void *s)
 {
 	IN_CONTEXT;
-	return s == (void *)2 ? free_of_graph(p) : INVALID;
+	return s == (void *)CU_STREAM_PER_THREAD ? free_of_graph(p) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static struct stream *capturing(void *s)
@@ -128,31 +129,31 @@ static int recorded(void *st, void *d, const void *s, u64 n)
 API CUresult cuStreamBeginCapture_v2(void *s, int mode)
 {
 	IN_CONTEXT;
-	if (mode != 2)
-		return INVALID;
-	if ((u64)s < 2)
-		return 900;
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((u64)s <= CU_STREAM_LEGACY)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (capturing(s))
-		return 401;
+		return CUDA_ERROR_ILLEGAL_STATE;
 	stream_of(s)->graph = calloc(1, sizeof(struct graph));
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamIsCapturing(void *s, int *status)
 {
 	IN_CONTEXT;
 	*status = capturing(s) != NULL;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamEndCapture(void *s, struct graph **g)
 {
 	IN_CONTEXT;
 	if (!capturing(s))
-		return 401;
+		return CUDA_ERROR_ILLEGAL_STATE;
 	*g = stream_of(s)->graph;
 	(*g)->captured = 1; // in all streams that had joined
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 flags)
@@ -160,14 +161,14 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 
 	IN_CONTEXT;
 	*e = malloc(sizeof(**e));
 	**e = *g;
-	return flags ? INVALID : OK;
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuGraphExecDestroy(struct graph *e)
 {
 	IN_CONTEXT;
 	free(e);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGraphDestroy(struct graph *g)
@@ -175,7 +176,7 @@ API CUresult cuGraphDestroy(struct graph *g)
 	COUNT;
 	if (!g->captured)
 		free(g);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 // A graph's host function runs on a thread; a launch waits in here for that of the one before.
@@ -203,25 +204,25 @@ API CUresult cuGraphLaunch(struct graph *e, void *s)
 {
 	IN_CONTEXT;
 	if (capturing(s))
-		return 900;
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	allocate_of_graph(e);
 	run_host(e);
 	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
 		if ((c->to_id && c->to_id != registration((u64)c->to)) ||
 		    (c->from_id && c->from_id != registration((u64)c->from))) {
-			sticky = 719; // shows when the work is waited for
-			return OK;
+			sticky = CUDA_ERROR_LAUNCH_FAILED; // shows when the work is waited for
+			return CUDA_SUCCESS;
 		}
 		memmove(c->to, c->from, c->n);
 	}
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGraphCreate(struct graph **g, unsigned flags)
 {
 	COUNT;
 	*g = calloc(1, sizeof(**g));
-	return flags ? INVALID : OK;
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const void *ctx,
@@ -229,36 +230,42 @@ API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const
 {
 	IN_CONTEXT;
 	*h = 0xc000 + value;
-	return g && ctx == current && flags < 2 ? OK : INVALID;
+	return g && ctx == current && flags <= CU_GRAPH_COND_ASSIGN_DEFAULT ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
-struct conditional {
-	int type, zero[3];
-	u64 handle;
-	unsigned kind, size;
-	struct graph **bodies;
-	void *ctx;
-};
+static CUresult add_conditional(void **node, CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	if (p->ctx != current || p->phGraph_out || p->size > 4)
+		return CUDA_ERROR_INVALID_VALUE;
+	*node = p->phGraph_out = calloc(p->size, sizeof(*p->phGraph_out));
+	for (unsigned i = 0; i < p->size; i++)
+		cuGraphCreate(&p->phGraph_out[i], 0);
+	return p->handle == 0xc000 + (u64)p->type ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
 
-// Allocation, host and conditional nodes only. The array of bodies is the driver's.
+// Allocation, host and conditional nodes only. The array of a conditional node's bodies is the
+// driver's.
 API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges,
-			       size_t n, struct conditional *p)
+			       size_t n, CUgraphNodeParams *p)
 {
 	IN_CONTEXT;
-	if (g && p->type == 10)
-		return add_allocation(node, g, (struct node *)((char *)p + 16));
-	if (g && p->type == 3) {
+	if (!g)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return add_allocation(node, g, &p->alloc);
+	case CU_GRAPH_NODE_TYPE_HOST:
 		*node = &g->host;
-		memcpy(&g->host, (char *)p + 16, 16);
-		return OK;
+		g->host.f = p->host.fn;
+		g->host.data = p->host.userData;
+		return CUDA_SUCCESS;
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return after || edges || n ? CUDA_ERROR_INVALID_VALUE :
+					     add_conditional(node, &p->conditional);
 	}
-	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies ||
-	    p->size > 4)
-		return INVALID;
-	*node = p->bodies = calloc(p->size, sizeof(*p->bodies));
-	for (unsigned i = 0; i < p->size; i++)
-		cuGraphCreate(&p->bodies[i], 0);
-	return p->handle == 0xc000 + p->kind ? OK : INVALID;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 // Kernel nodes do nothing here: they only let launches be replayed.
@@ -267,11 +274,11 @@ API CUresult cuGraphAddKernelNode_v2(void **node, struct graph *g, void *const *
 {
 	IN_CONTEXT;
 	*node = g;
-	return n > 1 || (n && !*after) || !p ? INVALID : OK;
+	return n > 1 || (n && !*after) || !p ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuGraphExecKernelNodeSetParams_v2(struct graph *e, const void *node, const void *p)
 {
 	IN_CONTEXT;
-	return !e || !node || !p ? INVALID : OK;
+	return !e || !node || !p ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -2,72 +2,75 @@
 
 // Green contexts of the fake.
 
-// Green contexts: a resource knows its multiprocessors (documented, at 96) and the driver's own
-// mark (at 8).
-enum { RESOURCE = 144 };
-static CUresult describe(char *r, int type, unsigned n)
+// A resource knows its multiprocessors, and has the driver's own mark where guests can't read.
+static unsigned *mark(const CUdevResource *r)
 {
-	if (type != 1)
-		return 914;
-	memset(r, 0, RESOURCE);
-	*(int *)r = type;
-	*(unsigned *)(r + 8) = MARK;
-	*(unsigned *)(r + 96) = n;
-	*(unsigned *)(r + 100) = *(unsigned *)(r + 104) = 8;
-	return OK;
+	return (unsigned *)r->_internal_padding;
+}
+
+static CUresult describe(CUdevResource *r, int type, unsigned n)
+{
+	if (type != CU_DEV_RESOURCE_TYPE_SM)
+		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+	memset(r, 0, sizeof(*r));
+	r->type = type;
+	*mark(r) = MARK;
+	r->sm.smCount = n;
+	r->sm.minSmPartitionSize = r->sm.smCoscheduledAlignment = 8;
+	return CUDA_SUCCESS;
 }
 
 struct green {
 	unsigned n;
 };
-API CUresult cuDeviceGetDevResource(int d, char *r, int type)
+API CUresult cuDeviceGetDevResource(int d, CUdevResource *r, int type)
 {
 	COUNT;
-	return d ? INVALID : describe(r, type, 132);
+	return d ? CUDA_ERROR_INVALID_VALUE : describe(r, type, 132);
 }
 
-API CUresult cuCtxGetDevResource(void *c, char *r, int type)
+API CUresult cuCtxGetDevResource(void *c, CUdevResource *r, int type)
 {
 	COUNT;
 	return c == contexts ? describe(r, type, 132) : describe(r, type, ((struct green *)c)->n);
 }
 
-API CUresult cuGreenCtxGetDevResource(struct green *g, char *r, int type)
+API CUresult cuGreenCtxGetDevResource(struct green *g, CUdevResource *r, int type)
 {
 	COUNT;
 	return describe(r, type, g->n);
 }
 
-API CUresult cuDevSmResourceSplitByCount(char *out, unsigned *n, const char *in, char *rest,
-					 unsigned flags, unsigned least)
+API CUresult cuDevSmResourceSplitByCount(CUdevResource *out, unsigned *n, const CUdevResource *in,
+					 CUdevResource *rest, unsigned flags, unsigned least)
 {
 	COUNT;
-	const unsigned all = *(const unsigned *)(in + 96), each = (least + 7) / 8 * 8;
+	const unsigned all = in->sm.smCount, each = (least + 7) / 8 * 8;
 	unsigned made = all / each;
-	if (*(const unsigned *)(in + 8) != MARK || flags)
-		return INVALID;
+	if (*mark(in) != MARK || flags)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!out) {
 		*n = made;
-		return OK;
+		return CUDA_SUCCESS;
 	}
 	if (made > *n)
 		made = *n;
 	for (unsigned i = 0; i < made; i++)
-		describe(out + i * RESOURCE, 1, each);
-	describe(rest, 1, all - made * each);
+		describe(out + i, CU_DEV_RESOURCE_TYPE_SM, each);
+	describe(rest, CU_DEV_RESOURCE_TYPE_SM, all - made * each);
 	*n = made;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuDevResourceGenerateDesc(void **desc, const char *r, unsigned n)
+API CUresult cuDevResourceGenerateDesc(void **desc, const CUdevResource *r, unsigned n)
 {
 	COUNT;
-	if (n != 1 || *(const unsigned *)(r + 8) != MARK)
-		return INVALID;
+	if (n != 1 || *mark(r) != MARK)
+		return CUDA_ERROR_INVALID_VALUE;
 	struct green *g = calloc(1, sizeof(*g));
-	g->n = *(const unsigned *)(r + 96);
+	g->n = r->sm.smCount;
 	*desc = g;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGreenCtxCreate(struct green **g, struct green *desc, int d, unsigned flags)
@@ -75,7 +78,7 @@ API CUresult cuGreenCtxCreate(struct green **g, struct green *desc, int d, unsig
 	COUNT;
 	*g = malloc(sizeof(**g));
 	**g = *desc;
-	return d || flags != 1 ? INVALID : OK;
+	return d || flags != CU_GREEN_CTX_DEFAULT_STREAM ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuGreenCtxDestroy(struct green *g)
@@ -84,14 +87,14 @@ API CUresult cuGreenCtxDestroy(struct green *g)
 	if (current == g)
 		abort();
 	free(g);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuCtxFromGreenCtx(void **c, struct green *g)
 {
 	COUNT;
 	*c = g;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuGreenCtxStreamCreate(void **s, struct green *g, unsigned flags, int priority)
@@ -100,5 +103,5 @@ API CUresult cuGreenCtxStreamCreate(void **s, struct green *g, unsigned flags, i
 	(void)g;
 	(void)priority;
 	*s = calloc(1, sizeof(struct stream));
-	return flags != 1;
+	return flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

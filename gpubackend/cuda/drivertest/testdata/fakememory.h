@@ -14,16 +14,19 @@ static int on_device(u64 p)
 	return p == PLAIN || p == HIDDEN || p - (u64)contents < sizeof(contents);
 }
 
-static int places(unsigned type, u64 p)
+static int places(int type, u64 p)
 {
-	return type == 4 || (type == 2 && on_device(p));
+	return type == CU_MEMORYTYPE_UNIFIED || (type == CU_MEMORYTYPE_DEVICE && on_device(p));
 }
 
 API CUresult cuPointerGetAttribute(int *v, int a, u64 p)
 {
 	COUNT;
-	*v = a == 2 ? 2 : p == HIDDEN;
-	return a == 8 || (a == 2 && on_device(p)) ? OK : INVALID;
+	*v = a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ? CU_MEMORYTYPE_DEVICE : p == HIDDEN;
+	return a == CU_POINTER_ATTRIBUTE_IS_MANAGED ||
+			       (a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE && on_device(p)) ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 struct memory {
@@ -34,7 +37,7 @@ API CUresult cuMemAddressReserve(u64 *p, u64 size, u64 align, u64 hint, u64 flag
 {
 	COUNT;
 	if (align || flags)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	const int flags_mmap = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 	const u64 granularity = 2 << 20;
 	void *m = mmap((void *)hint, size, PROT_NONE, flags_mmap | MAP_FIXED_NOREPLACE, -1, 0);
@@ -47,7 +50,7 @@ API CUresult cuMemAddressReserve(u64 *p, u64 size, u64 align, u64 hint, u64 flag
 			reserved[i].size = size;
 			break;
 		}
-	return m == MAP_FAILED ? NO_MEMORY : OK;
+	return m == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 API CUresult cuMemAddressFree(u64 p, u64 size)
@@ -57,20 +60,22 @@ API CUresult cuMemAddressFree(u64 p, u64 size)
 		if (reserved[i].base == p)
 			reserved[i].size = 0;
 	munmap((void *)p, size);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuMemCreate(struct memory **h, u64 size, const unsigned *prop, u64 flags)
+API CUresult cuMemCreate(struct memory **h, u64 size, const CUmemAllocationProp *prop, u64 flags)
 {
 	COUNT;
-	if (flags || prop[0] != 1 || prop[1] > 1 || prop[2] != 1 || size % (2 << 20))
-		return INVALID;
+	if (flags || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    (unsigned)prop->requestedHandleTypes > CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	    prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE || size % (2 << 20))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (fail_create > 0 && fail_create--)
-		return NO_MEMORY;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	*h = malloc(sizeof(**h));
 	(*h)->fd = memfd_create("fake", MFD_CLOEXEC);
 	(*h)->size = size;
-	return ftruncate((*h)->fd, (off_t)size) ? NO_MEMORY : OK;
+	return ftruncate((*h)->fd, (off_t)size) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 API CUresult cuMemRelease(struct memory *h)
@@ -78,65 +83,72 @@ API CUresult cuMemRelease(struct memory *h)
 	COUNT;
 	close(h->fd);
 	free(h);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemMap(u64 p, u64 size, u64 offset, struct memory *h, u64 flags)
 {
 	COUNT;
 	if (offset || flags || size > h->size)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	return mmap((void *)p, size, PROT_NONE, MAP_SHARED | MAP_FIXED, h->fd, 0) == MAP_FAILED ?
-		       NO_MEMORY :
-		       OK;
+		       CUDA_ERROR_OUT_OF_MEMORY :
+		       CUDA_SUCCESS;
 }
 
-API CUresult cuMemSetAccess(u64 p, u64 size, const unsigned *desc, u64 n)
+API CUresult cuMemSetAccess(u64 p, u64 size, const CUmemAccessDesc *desc, u64 n)
 {
 	COUNT;
-	return n != 1 || desc[0] != 1 || desc[2] != 3 ||
+	return n != 1 || desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+			       desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
 			       mprotect((void *)p, size, PROT_READ | PROT_WRITE) ?
-		       INVALID :
-		       OK;
+		       CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 }
 
 API CUresult cuMemUnmap(u64 p, u64 size)
 {
 	COUNT;
 	return mmap((void *)p, size, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED;
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED ?
+		       CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 }
 
 API CUresult cuMemExportToShareableHandle(int *fd, struct memory *h, int type, u64 flags)
 {
 	COUNT;
 	*fd = dup(h->fd);
-	return type != 1 || flags;
+	return type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || flags ?
+		       CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 }
 
 API CUresult cuMemImportFromShareableHandle(struct memory **h, u64 fd, int type)
 {
 	COUNT;
 	struct stat st;
-	if (type != 1 || fstat((int)fd, &st) || !S_ISREG(st.st_mode))
-		return INVALID;
+	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fstat((int)fd, &st) ||
+	    !S_ISREG(st.st_mode))
+		return CUDA_ERROR_INVALID_VALUE;
 	*h = malloc(sizeof(**h));
 	(*h)->fd = dup((int)fd);
 	(*h)->size = (u64)st.st_size;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 // Memory is of GPU 0, but for that of files which are called gpu1.
-API CUresult cuMemGetAllocationPropertiesFromHandle(unsigned *prop, struct memory *h)
+API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, struct memory *h)
 {
 	COUNT;
 	char link[64], name[64] = { 0 };
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", h->fd);
-	memset(prop, 0, 32);
-	prop[0] = prop[2] = 1;
-	prop[3] = readlink(link, name, sizeof(name) - 1) > 0 && strstr(name, "gpu1");
-	return OK;
+	memset(prop, 0, sizeof(*prop));
+	prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop->location.id = readlink(link, name, sizeof(name) - 1) > 0 && strstr(name, "gpu1");
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemGetInfo_v2(size_t *f, size_t *t)
@@ -144,7 +156,7 @@ API CUresult cuMemGetInfo_v2(size_t *f, size_t *t)
 	IN_CONTEXT;
 	*f = 900 << 20;
 	*t = 1 << 30;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags)
@@ -152,7 +164,9 @@ API CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags)
 	IN_CONTEXT;
 	COUNT;
 	*p = calloc(1, n);
-	return flags != 3;
+	return flags == (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuMemFreeHost(void *p)
@@ -160,7 +174,7 @@ API CUresult cuMemFreeHost(void *p)
 	IN_CONTEXT;
 	COUNT;
 	free(p);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 static struct {
@@ -180,22 +194,23 @@ static u64 registration(u64 p)
 API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 {
 	IN_CONTEXT;
-	if ((flags & ~8u) != 3)
-		return INVALID;
+	if ((flags & ~(unsigned)CU_MEMHOSTREGISTER_READ_ONLY) !=
+	    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (getenv("FAKE_FAIL_REGISTER"))
-		return NO_MEMORY;
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (int i = 0; i < 256; i++)
 		if (registered[i].size && p < registered[i].base + registered[i].size &&
 		    registered[i].base < p + n)
-			return 712;
+			return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	for (int i = 0; i < 256; i++)
 		if (!registered[i].size) {
 			registered[i].base = p;
 			registered[i].size = n;
 			registered[i].id = ++registrations;
-			return OK;
+			return CUDA_SUCCESS;
 		}
-	return NO_MEMORY;
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 API CUresult cuMemHostUnregister(u64 p)
@@ -204,9 +219,9 @@ API CUresult cuMemHostUnregister(u64 p)
 	for (int i = 0; i < 256; i++)
 		if (registered[i].size && registered[i].base == p) {
 			registered[i].size = 0;
-			return OK;
+			return CUDA_SUCCESS;
 		}
-	return 713;
+	return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }
 
 static int recorded(void *st, void *d, const void *s,
@@ -216,7 +231,7 @@ API CUresult cuMemcpyAsync(void *d, const void *s, u64 n, void *st)
 	IN_CONTEXT;
 	if (!recorded(st, d, s, n))
 		memmove(d, s, n);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemcpyHtoDAsync_v2(void *d, const void *s, u64 n, void *st)
@@ -224,7 +239,7 @@ API CUresult cuMemcpyHtoDAsync_v2(void *d, const void *s, u64 n, void *st)
 	IN_CONTEXT;
 	(void)st;
 	memcpy(d, s, n);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st)
@@ -232,7 +247,7 @@ API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st)
 	IN_CONTEXT;
 	(void)st;
 	memcpy(d, s, n);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st)
@@ -240,20 +255,22 @@ API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st)
 	IN_CONTEXT;
 	(void)st;
 	memmove(d, s, n);
-	return OK;
+	return CUDA_SUCCESS;
 }
 #ifndef NO_BATCHES // as before CUDA 13
 API CUresult cuMemcpyBatchAsync_v2(void **d, void **s, const size_t *n, size_t copies,
-				   const unsigned *attributes, const size_t *first, size_t kinds,
-				   void *st)
+				   const CUmemcpyAttributes *attributes, const size_t *first,
+				   size_t kinds, void *st)
 {
 	IN_CONTEXT;
-	if (!copies || kinds != 1 || *first || attributes[0] < 1 || attributes[0] > 3 ||
-	    attributes[5] > 1 || !st)
-		return INVALID;
+	if (!copies || kinds != 1 || *first ||
+	    attributes->srcAccessOrder < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM ||
+	    attributes->srcAccessOrder > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
+	    attributes->flags > CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE || !st)
+		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < copies; i++)
 		memcpy(d[i], s[i], n[i]);
-	return OK;
+	return CUDA_SUCCESS;
 }
 #endif
 static void box(char *d, u64 dp, u64 ds, const char *s, u64 sp, u64 ss, u64 w, u64 h, u64 z)
@@ -263,26 +280,27 @@ static void box(char *d, u64 dp, u64 ds, const char *s, u64 sp, u64 ss, u64 w, u
 			memcpy(d + k * ds + y * dp, s + k * ss + y * sp, w);
 }
 
-API CUresult cuMemcpy2DAsync_v2(const u64 *c, void *st)
+API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	if (c[0] || c[1] || !places((unsigned)c[2], c[4]) || c[7] || c[8] ||
-	    !places((unsigned)c[9], c[11]))
-		return INVALID;
-	box((char *)c[11], c[13], 0, (char *)c[4], c[6], 0, c[14], c[15], 1);
-	return OK;
+	if (c->srcXInBytes || c->srcY || !places(c->srcMemoryType, c->srcDevice) ||
+	    c->dstXInBytes || c->dstY || !places(c->dstMemoryType, c->dstDevice))
+		return CUDA_ERROR_INVALID_VALUE;
+	box((char *)c->dstDevice, c->dstPitch, 0, (char *)c->srcDevice, c->srcPitch, 0,
+	    c->WidthInBytes, c->Height, 1);
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuMemcpy3DAsync_v2(const u64 *c, void *st)
+API CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	if (!places((unsigned)c[4], c[6]) || !places((unsigned)c[15], c[17]))
-		return INVALID;
-	box((char *)c[17], c[20], c[20] * c[21], (char *)c[6], c[9], c[9] * c[10], c[22], c[23],
-	    c[24]);
-	return OK;
+	if (!places(c->srcMemoryType, c->srcDevice) || !places(c->dstMemoryType, c->dstDevice))
+		return CUDA_ERROR_INVALID_VALUE;
+	box((char *)c->dstDevice, c->dstPitch, c->dstPitch * c->dstHeight, (char *)c->srcDevice,
+	    c->srcPitch, c->srcPitch * c->srcHeight, c->WidthInBytes, c->Height, c->Depth);
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st)
@@ -290,7 +308,7 @@ API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st)
 	IN_CONTEXT;
 	(void)st;
 	memset(d, v, n);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st)
@@ -299,5 +317,5 @@ API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st)
 	(void)st;
 	while (n--)
 		*d++ = v;
-	return OK;
+	return CUDA_SUCCESS;
 }

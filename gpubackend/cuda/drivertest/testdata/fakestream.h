@@ -12,7 +12,7 @@ struct stream {
 static struct stream legacy;
 static struct stream *stream_of(void *s)
 {
-	return (u64)s < 3 ? &legacy : s;
+	return (u64)s <= CU_STREAM_PER_THREAD ? &legacy : s;
 }
 
 static struct stream *streams;
@@ -30,21 +30,21 @@ API CUresult cuStreamCreateWithPriority(struct stream **s, unsigned flags, int p
 	(*s)->context = current;
 	(*s)->next = streams;
 	streams = *s;
-	return flags > 1;
+	return flags > CU_STREAM_NON_BLOCKING ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuStreamDestroy_v2(void *s)
 {
 	IN_CONTEXT;
 	stream_of(s)->gone = 1;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamSynchronize(void *s)
 {
 	IN_CONTEXT;
 	(void)s;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned flags)
@@ -52,26 +52,26 @@ API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned
 	IN_CONTEXT;
 	(void)s;
 	if (flags)
-		return INVALID;
+		return CUDA_ERROR_INVALID_VALUE;
 	COUNT;
 	*(unsigned *)addr = value;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamQuery(void *s)
 {
 	IN_CONTEXT;
 	if (stream_of(s)->gone)
-		return 400;
+		return CUDA_ERROR_INVALID_HANDLE;
 	if (capturing(s))
-		return 900;
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (__atomic_load_n(&stream_of(s)->waiting, __ATOMIC_ACQUIRE))
-		return NOT_READY;
+		return CUDA_ERROR_NOT_READY;
 	if (not_ready > 0) {
 		not_ready--;
-		return NOT_READY;
+		return CUDA_ERROR_NOT_READY;
 	}
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 struct event {
@@ -83,21 +83,24 @@ API CUresult cuStreamWaitEvent(void *s, const struct event *e, unsigned f)
 	IN_CONTEXT;
 	if (e->graph)
 		stream_of(s)->graph = e->graph;
-	return f ? INVALID : OK;
+	return f ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuEventCreate(void **e, unsigned flags)
 {
 	IN_CONTEXT;
 	*e = calloc(1, sizeof(struct event));
-	return flags > 3 && flags != 6;
+	return flags > (CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING) &&
+			       flags != (CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING) ?
+		       CUDA_ERROR_INVALID_VALUE :
+		       CUDA_SUCCESS;
 }
 
 API CUresult cuEventDestroy_v2(void *e)
 {
 	IN_CONTEXT;
 	free(e);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f)
@@ -105,10 +108,10 @@ API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f)
 	IN_CONTEXT;
 	COUNT;
 	if (stream_of(s)->gone)
-		return 400;
+		return CUDA_ERROR_INVALID_HANDLE;
 	e->graph = capturing(s) ? stream_of(s)->graph : NULL;
 	clock_gettime(CLOCK_MONOTONIC, &e->at);
-	return f ? INVALID : OK;
+	return f ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuEventQuery(void *e)
@@ -117,26 +120,26 @@ API CUresult cuEventQuery(void *e)
 	(void)e;
 	if (not_ready > 0) {
 		not_ready--;
-		return NOT_READY;
+		return CUDA_ERROR_NOT_READY;
 	}
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventSynchronize(void *e)
 {
 	IN_CONTEXT;
 	(void)e;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuEventElapsedTime(float *ms, struct event *a, struct event *b)
 {
 	IN_CONTEXT;
 	if (!a->at.tv_sec || !b->at.tv_sec) // never recorded
-		return 400;
+		return CUDA_ERROR_INVALID_HANDLE;
 	*ms = (float)((double)(b->at.tv_sec - a->at.tv_sec) * 1e3 +
 		      (double)(b->at.tv_nsec - a->at.tv_nsec) / 1e6);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 struct call {
@@ -161,27 +164,29 @@ API CUresult cuLaunchHostFunc(void *s, void (*f)(void *), void *data)
 	*c = (struct call){ f, data, stream_of(s) };
 	__atomic_add_fetch(&c->s->waiting, 1, __ATOMIC_ACQUIRE);
 	if (pthread_create(&t, NULL, caller, c))
-		return 999;
+		return CUDA_ERROR_UNKNOWN;
 	pthread_detach(t);
-	return OK;
+	return CUDA_SUCCESS;
 }
 
-// Interprocess events: the handle is the event's address and a mark.
-struct event_handle {
-	u64 word[8];
+// Interprocess events: the handle is the event's address, and a mark at its end.
+struct shown_event {
+	u64 event, unused[6], mark;
 };
-API CUresult cuIpcGetEventHandle(struct event_handle *h, void *e)
+_Static_assert(sizeof(struct shown_event) == sizeof(CUipcEventHandle), "it is all of a handle");
+API CUresult cuIpcGetEventHandle(CUipcEventHandle *h, void *e)
 {
 	IN_CONTEXT;
-	memset(h, 0, sizeof(*h));
-	h->word[0] = (u64)e;
-	h->word[7] = MARK;
-	return OK;
+	const struct shown_event shown = { .event = (u64)e, .mark = MARK };
+	memcpy(h, &shown, sizeof(shown));
+	return CUDA_SUCCESS;
 }
 
-API CUresult cuIpcOpenEventHandle(void **e, struct event_handle h)
+API CUresult cuIpcOpenEventHandle(void **e, CUipcEventHandle h)
 {
 	IN_CONTEXT;
-	*e = (void *)h.word[0];
-	return h.word[7] == MARK ? OK : BAD_HANDLE;
+	struct shown_event shown;
+	memcpy(&shown, &h, sizeof(shown));
+	*e = (void *)shown.event;
+	return shown.mark == MARK ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }

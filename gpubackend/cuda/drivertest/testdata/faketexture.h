@@ -10,26 +10,26 @@ API CUresult cuTexObjectCreate(u64 *o, const void *resource, const void *texture
 	(void)texture;
 	(void)view;
 	*o = ++objects;
-	return !resource;
+	return resource ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuTexObjectDestroy(u64 o)
 {
 	IN_CONTEXT;
-	return o > objects;
+	return o > objects ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuSurfObjectCreate(u64 *o, const void *resource)
 {
 	IN_CONTEXT;
 	*o = ++objects;
-	return !resource;
+	return resource ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuSurfObjectDestroy(u64 o)
 {
 	IN_CONTEXT;
-	return o > objects;
+	return o > objects ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 // Texture and surface references: every name is one.
@@ -47,56 +47,56 @@ API CUresult cuModuleGetTexRef(struct reference **r, void *m, const char *name)
 {
 	IN_CONTEXT;
 	*r = reference();
-	return !m || !*name ? INVALID : OK;
+	return !m || !*name ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuModuleGetSurfRef(struct reference **r, void *m, const char *name)
 {
 	IN_CONTEXT;
 	*r = reference();
-	return !m || !*name ? INVALID : OK;
+	return !m || !*name ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefSetArray(struct reference *r, void *a, unsigned flags)
 {
 	IN_CONTEXT;
 	r->array = a;
-	return flags == 1 ? OK : INVALID;
+	return flags == CU_TRSA_OVERRIDE_FORMAT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuTexRefGetArray(void **a, const struct reference *r)
 {
 	IN_CONTEXT;
 	*a = r->array;
-	return *a ? OK : INVALID;
+	return *a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuSurfRefSetArray(struct reference *r, void *a, unsigned flags)
 {
 	IN_CONTEXT;
 	r->array = a;
-	return flags ? INVALID : OK;
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 API CUresult cuSurfRefGetArray(void **a, const struct reference *r)
 {
 	IN_CONTEXT;
 	*a = r->array;
-	return *a ? OK : INVALID;
+	return *a ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 API CUresult cuTexRefSetMipmapLevelBias(struct reference *r, float bias)
 {
 	IN_CONTEXT;
 	r->bias = bias;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefGetMipmapLevelBias(float *bias, const struct reference *r)
 {
 	IN_CONTEXT;
 	*bias = r->bias;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefSetMipmapLevelClamp(struct reference *r, float a, float b)
@@ -104,7 +104,7 @@ API CUresult cuTexRefSetMipmapLevelClamp(struct reference *r, float a, float b)
 	IN_CONTEXT;
 	r->clamp[0] = a;
 	r->clamp[1] = b;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefGetMipmapLevelClamp(float *a, float *b, const struct reference *r)
@@ -112,33 +112,33 @@ API CUresult cuTexRefGetMipmapLevelClamp(float *a, float *b, const struct refere
 	IN_CONTEXT;
 	*a = r->clamp[0];
 	*b = r->clamp[1];
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefSetBorderColor(struct reference *r, const float *color)
 {
 	IN_CONTEXT;
 	memcpy(r->color, color, sizeof(r->color));
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefGetBorderColor(float *color, const struct reference *r)
 {
 	IN_CONTEXT;
 	memcpy(color, r->color, sizeof(r->color));
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefSetFlags(struct reference *r, unsigned flags)
 {
 	IN_CONTEXT;
 	r->flags = flags;
-	return OK;
+	return CUDA_SUCCESS;
 }
 
 API CUresult cuTexRefGetFlags(unsigned *flags, const struct reference *r)
 {
 	IN_CONTEXT;
 	*flags = r->flags;
-	return OK;
+	return CUDA_SUCCESS;
 }

@@ -49,7 +49,8 @@ values CU_KIND_ Kind
 		"structs.go.golden": d.GoStructs(), "values.go.golden": d.GoValues(),
 		"results.go.golden": d.GoResults(),
 		"layout.h.golden":   d.CHeader(), "host.h.golden": d.CHostHeader(),
-		"check.c.golden": d.CheckProgram(),
+		"values.h.golden": d.CValues(),
+		"check.c.golden":  d.CheckProgram(),
 	} {
 		want, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil || string(want) != string(got) {

@@ -26,6 +26,7 @@ func Outputs(root string) ([]Output, error) {
 		{"gpubackend/cudaabi/zz_generated_values.go", d.GoValues()},
 		{"gpubackend/zz_generated_results.go", d.GoResults()},
 		{"guestdriver/include/zz_generated_cuda_layout.h", d.CHeader()},
+		{"guestdriver/include/zz_generated_cuda_values.h", d.CValues()},
 		{"gpubackend/cuda/driver/zz_generated_cuda_layout.h", d.CHostHeader()},
 		{"tests/layout/zz_generated_layout.c", d.CheckProgram()},
 	}, nil

@@ -17,36 +17,55 @@ type member struct {
 	at, end int
 }
 
-// CHeader declares the structures, numbers and results. The handles are declared before it.
+// CHeader declares the structures, and includes CValues. The handles are declared before it.
 func (d *Description) CHeader() []byte {
-	b := cHeader("CUDA's structures and numbers. " +
+	b := cHeader("LAYOUT", "CUDA's structures, and its numbers. "+
 		"What includes this has declared the handles before.")
-	d.writeC(b, func(bool) bool { return true })
-	return b.Bytes()
+	b.WriteString("\n#include \"zz_generated_cuda_values.h\"\n")
+	d.writeStructs(b, everything)
+	return cEnd(b)
 }
+
+// CValues declares the numbers and results, for what needs no structures.
+func (d *Description) CValues() []byte {
+	b := cHeader("VALUES", "CUDA's numbers.")
+	d.writeValues(b, everything)
+	return cEnd(b)
+}
+
+func everything(bool) bool { return true }
 
 // CHostHeader declares what the host's own C needs of that, where handles are numbers.
 func (d *Description) CHostHeader() []byte {
-	b := cHeader("What the host's C needs of CUDA's structures and numbers.")
+	b := cHeader("LAYOUT", "What the host's C needs of CUDA's structures and numbers.")
 	b.WriteString("\ntypedef uint64_t CUdeviceptr;\n")
 	for _, name := range d.order {
 		fmt.Fprintf(b, "typedef uint64_t %s;\n", name)
 	}
-	d.writeC(b, func(host bool) bool { return host })
-	return b.Bytes()
+	ofHost := func(host bool) bool { return host }
+	d.writeStructs(b, ofHost)
+	d.writeValues(b, ofHost)
+	return cEnd(b)
 }
 
-func cHeader(doc string) *bytes.Buffer {
+func cHeader(name, doc string) *bytes.Buffer {
 	b := &bytes.Buffer{}
 	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n/* %s */\n", generated,
 		doc)
-	b.WriteString("#ifndef PARACUDA_CUDA_LAYOUT_H\n#define PARACUDA_CUDA_LAYOUT_H\n\n")
-	b.WriteString("#include <stddef.h>\n#include <stdint.h>\n")
+	fmt.Fprintf(b, "#ifndef PARACUDA_CUDA_%s_H\n#define PARACUDA_CUDA_%[1]s_H\n", name)
+	if name == "LAYOUT" {
+		b.WriteString("\n#include <stddef.h>\n#include <stdint.h>\n")
+	}
 	return b
 }
 
-// writeC declares the structures and numbers that are wanted, and all results.
-func (d *Description) writeC(b *bytes.Buffer, wanted func(host bool) bool) {
+func cEnd(b *bytes.Buffer) []byte {
+	b.WriteString("\n#endif\n")
+	return b.Bytes()
+}
+
+// writeStructs declares the structures that are wanted.
+func (d *Description) writeStructs(b *bytes.Buffer, wanted func(host bool) bool) {
 	for _, s := range d.structs {
 		if !wanted(s.host) {
 			continue
@@ -59,6 +78,10 @@ func (d *Description) writeC(b *bytes.Buffer, wanted func(host bool) bool) {
 				f.path, f.offset)
 		}
 	}
+}
+
+// writeValues declares the numbers that are wanted, and all results.
+func (d *Description) writeValues(b *bytes.Buffer, wanted func(host bool) bool) {
 	for _, g := range d.groups {
 		if !wanted(g.host) {
 			continue
@@ -73,7 +96,7 @@ func (d *Description) writeC(b *bytes.Buffer, wanted func(host bool) bool) {
 	for _, r := range d.results {
 		fmt.Fprintf(b, "\t%s = %d,\n", r.name, r.number)
 	}
-	b.WriteString("};\n\n#endif\n")
+	b.WriteString("};\n")
 }
 
 // c is the name of a number in C.
