@@ -5,23 +5,28 @@ package hostfuncs
 // #cgo LDFLAGS: -lpthread
 // #cgo CFLAGS: -O2 -Wall -Wextra
 // #include "node.h"
+// #include "pipe.h"
 // #include "wait.h"
 import "C"
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
 // Calls are the host functions in flight.
 type Calls struct {
-	reader, writer *os.File
+	reader *os.File
+	writer *C.struct_pc_pipe
 
 	mu      sync.Mutex
 	next    uint64
@@ -40,7 +45,7 @@ type wait struct {
 
 // New makes what carries calls. Close ends it.
 func New() (*Calls, error) {
-	r, w, err := os.Pipe()
+	r, w, err := newPipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe for host functions: %w", err)
 	}
@@ -51,6 +56,23 @@ func New() (*Calls, error) {
 	}
 	go v.serve()
 	return v, nil
+}
+
+// newPipe makes a pipe: Go waits for its reader, and threads of the driver's for its writer.
+func newPipe() (*os.File, *C.struct_pc_pipe, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, err
+	}
+	err := unix.SetNonblock(fds[0], true)
+	w := C.pc_pipe_new(C.int32_t(fds[1]))
+	if w == nil {
+		err = unix.ENOMEM
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return os.NewFile(uintptr(fds[0]), "host functions"), w, nil
 }
 
 // serve runs until the pipe is closed.
@@ -78,10 +100,7 @@ func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.next++
-	// The descriptor is read once: Fd would make the file blocking, which a pipe's writer may as
-	// well be.
-	w := &wait{token: token, run: run,
-		c: C.pc_wait_new(C.int32_t(v.writer.Fd()), C.uint64_t(v.next))}
+	w := &wait{token: token, run: run, c: C.pc_wait_new(v.writer, C.uint64_t(v.next))}
 	if w.c == nil {
 		return 0, nil
 	}
@@ -98,7 +117,7 @@ func (v *Calls) release(number uint64, w *wait) {
 	})
 }
 
-// Close lets every stream go on.
+// Close lets every stream go on. Functions that are due later don't wait for anybody.
 func (v *Calls) Close() {
 	v.mu.Lock()
 	left := make(map[uint64]*wait, len(v.pending))
@@ -111,6 +130,7 @@ func (v *Calls) Close() {
 	}
 	v.endNodes()
 	_ = v.reader.Close()
+	C.pc_pipe_close(v.writer)
 }
 
 // Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a

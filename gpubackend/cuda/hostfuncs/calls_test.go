@@ -24,6 +24,64 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// descriptors are those of this process.
+func descriptors(t *testing.T) (list []string) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil {
+			list = append(list, to)
+		}
+	}
+	return list
+}
+
+// TestCloseLeavesNothing: no end of the pipe stays open, and a function whose turn comes then
+// neither waits nor writes to whatever has its descriptor's number.
+func TestCloseLeavesNothing(t *testing.T) {
+	d := drivertest.Open(t)
+	before := descriptors(t)
+	v, err := hostfuncs.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := make(chan uint64, 2)
+	call := func(token uint64, release func()) { called <- token; release() }
+	if r := v.Kept(d.LaunchHostFunc(), 2, 7, call); r != gpubackend.Success || <-called != 7 {
+		t.Fatalf("put it into a stream: %d", r)
+	}
+	if n := len(descriptors(t)); n != len(before)+2 {
+		t.Errorf("%d descriptors, and %d before", n, len(before))
+	}
+	v.Close()
+	v.Close()
+	if after := descriptors(t); len(after) != len(before) {
+		t.Errorf("left open: %q, and %q before", after, before)
+	}
+	other := make([]*os.File, 4) // they have the numbers of the pipe
+	for i := range other {
+		if other[i], err = os.CreateTemp(t.TempDir(), "other"); err != nil {
+			t.Fatal(err)
+		}
+		defer other[i].Close()
+	}
+	if r := v.Kept(d.LaunchHostFunc(), 2, 7, call); r != gpubackend.Success {
+		t.Fatalf("put it into a stream: %d", r)
+	}
+	soon(t, "the stream waits", func() bool { return d.StreamQuery(2) == gpubackend.Success })
+	for _, f := range other {
+		if info, err := f.Stat(); err != nil || info.Size() != 0 {
+			t.Errorf("%v was written to, or %v", info, err)
+		}
+	}
+	if len(called) != 0 {
+		t.Error("the function was called")
+	}
+}
+
 // TestOnceHoldsItsStream until release is called, or all are.
 func TestOnceHoldsItsStream(t *testing.T) {
 	for _, end := range []string{"released", "closed"} {

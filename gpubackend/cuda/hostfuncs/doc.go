@@ -8,6 +8,7 @@
 //
 //	calls_cgo.go  functions that are called once (wait.h, wait.c)
 //	nodes_cgo.go  functions of graphs, called as often as the graph runs (node.h, node.c)
+//	pipe.h        the pipe (pipe.c)
 //
 // Calls are made by the one goroutine that calls the driver; what is due is released by any.
 package hostfuncs

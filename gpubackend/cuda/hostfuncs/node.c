@@ -2,10 +2,8 @@
 
 #include "node.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct pc_due {
 	pthread_mutex_t lock;
@@ -33,7 +31,7 @@ void pc_node_run(void *data)
 	const struct pc_node *node = data;
 	struct pc_due *due = calloc(1, sizeof(*due));
 	uint64_t message = (uint64_t)(uintptr_t)due | (uint64_t)1 << 63;
-	ssize_t n;
+	int32_t told;
 
 	if (!due)
 		return;
@@ -41,11 +39,9 @@ void pc_node_run(void *data)
 	pthread_cond_init(&due->changed, NULL);
 	due->token = node->token;
 	due->users = 2;
-	do
-		n = write(node->fd, &message, sizeof(message));
-	while (n < 0 && errno == EINTR);
+	told = pc_pipe_write(node->pipe, message);
 	pthread_mutex_lock(&due->lock);
-	if (n != (ssize_t)sizeof(message))
+	if (!told)
 		due->users--; // nobody will release it
 	while (!due->released && due->users == 2)
 		pthread_cond_wait(&due->changed, &due->lock);

@@ -6,10 +6,12 @@
 
 #include <stdint.h>
 
+#include "pipe.h"
+
 // What the driver keeps with a node.
 struct pc_node {
 	uint64_t token;
-	int32_t fd;
+	struct pc_pipe *pipe;
 };
 
 // A call of such a function, while its stream waits.

@@ -68,7 +68,7 @@ func (v *Calls) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	}
 	node := (*C.struct_pc_node)(cmem.Allocate(int(C.sizeof_struct_pc_node)).Pointer())
 	node.token = C.uint64_t(token)
-	node.fd = C.int32_t(v.writer.Fd())
+	node.pipe = v.writer
 	v.nodes[token] = node
 	return node
 }

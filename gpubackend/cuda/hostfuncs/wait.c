@@ -2,21 +2,19 @@
 
 #include "wait.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct pc_wait {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t token;
-	int32_t fd;
+	struct pc_pipe *pipe;
 	int32_t users; // of the memory: the stream and the one who releases
 	int32_t released;
 };
 
-struct pc_wait *pc_wait_new(int32_t fd, uint64_t token)
+struct pc_wait *pc_wait_new(struct pc_pipe *pipe, uint64_t token)
 {
 	struct pc_wait *wait = calloc(1, sizeof(*wait));
 
@@ -25,7 +23,7 @@ struct pc_wait *pc_wait_new(int32_t fd, uint64_t token)
 	pthread_mutex_init(&wait->lock, NULL);
 	pthread_cond_init(&wait->changed, NULL);
 	wait->token = token;
-	wait->fd = fd;
+	wait->pipe = pipe;
 	wait->users = 1;
 	return wait;
 }
@@ -47,13 +45,10 @@ static void wait_leave(struct pc_wait *wait)
 static void wait_run(void *data)
 {
 	struct pc_wait *wait = data;
-	ssize_t n;
+	int32_t told = pc_pipe_write(wait->pipe, wait->token);
 
-	do
-		n = write(wait->fd, &wait->token, sizeof(wait->token));
-	while (n < 0 && errno == EINTR);
 	pthread_mutex_lock(&wait->lock);
-	while (!wait->released && n == (ssize_t)sizeof(wait->token))
+	while (!wait->released && told)
 		pthread_cond_wait(&wait->changed, &wait->lock);
 	wait_leave(wait);
 }
