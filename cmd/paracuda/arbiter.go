@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"os/user"
+	"path/filepath"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -24,6 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/metrics"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
 // arbiterOptions are the flags of `paracuda arbiter`.
@@ -31,6 +33,7 @@ type arbiterOptions struct {
 	socket, group, config, metrics string
 	processMetrics                 bool
 	warm                           int
+	sandbox                        sandboxFlag
 	logs                           logs.Flags
 }
 
@@ -40,7 +43,7 @@ run; without it they run unshared. It ends on SIGTERM, and reads its configurati
 SIGHUP.`
 
 func arbiterCommand() *cobra.Command {
-	var o arbiterOptions
+	o := arbiterOptions{sandbox: true}
 	c := &cobra.Command{
 		Use:   "arbiter [options]",
 		Short: "share the host's GPUs among its VMs",
@@ -66,6 +69,9 @@ func arbiterCommand() *cobra.Command {
 		"tell it what each process of a guest has, too: each makes new series")
 	f.IntVar(&o.warm, "warm-workers", arbiter.DefaultWarm, "let the VMs of a GPU keep `N` workers "+
 		"ready together, each with an idle context: those have them whose programs began last")
+	f.Var(&o.sandbox, "sandbox",
+		"`on|off`: whether to take from this process what it doesn't need")
+	cli.Complete(c, "sandbox", cli.Words("on", "off"))
 	o.logs.Add(c, "info")
 	return c
 }
@@ -129,9 +135,55 @@ func (o *arbiterOptions) run() error {
 	if err := sayReady(); err != nil {
 		return err
 	}
+	if err := o.confine(log); err != nil {
+		return err
+	}
 	loglimit.Keep(log).WithFields(logrus.Fields{"socket": o.socket, "version": version}).
 		Info("waits for VMs")
 	return o.serve(ctx, a, l, hangup, log)
+}
+
+// confine takes from this process what it doesn't need, once all is open but its configuration,
+// which may be another file of the same name by the time it is read again.
+func (o *arbiterOptions) confine(log *logrus.Entry) error {
+	if !o.sandbox {
+		log.Warn("--sandbox=off: a program that takes the arbiter over has this process's rights")
+		return nil
+	}
+	if err := leaveNoCore(); err != nil {
+		return err
+	}
+	if err := sandbox.NotDumpable(); err != nil {
+		return err
+	}
+	if _, err := sandbox.KeepOnly(); err != nil {
+		return err
+	}
+	files, err := o.files()
+	if err != nil {
+		return err
+	}
+	return filter(sandbox.Arbiter, files)
+}
+
+// files are what the arbiter opens and removes while it runs.
+func (o *arbiterOptions) files() (f sandbox.Files, err error) {
+	path, err := filepath.Abs(o.socket)
+	if err != nil {
+		return f, fmt.Errorf("arbiter: %w", err)
+	}
+	f.Removable = []string{filepath.Dir(path)}
+	if o.config == "" {
+		return f, nil
+	}
+	if path, err = filepath.Abs(o.config); err != nil {
+		return f, fmt.Errorf("arbiter: %w", err)
+	}
+	f.ReadOnly = []string{filepath.Dir(path)}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		f.ReadOnly = append(f.ReadOnly, filepath.Dir(real))
+	}
+	return f, nil
 }
 
 // serveMetrics answers scrapes, if an address is given.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,4 +175,55 @@ func TestArbiterMistakes(t *testing.T) {
 // oneLineWith says whether a message has one line, with what is wanted in it.
 func oneLineWith(message, want string) bool {
 	return strings.Contains(message, want) && !strings.Contains(message, "\n")
+}
+
+// TestArbiterIsConfined: it has no rights, and a filter, and still reads a configuration that has
+// taken the place of another, tells of VMs and removes its socket.
+func TestArbiterIsConfined(t *testing.T) {
+	dir := t.TempDir()
+	config, path := filepath.Join(dir, "c", "arbiter.toml"), filepath.Join(dir, "s", "arbiter")
+	for _, sub := range []string{"c", "s"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(config, []byte("[default]\nweight = 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startArbiter(t, path, "--config", config, "--metrics", "localhost:0")
+	within(t, "it serves", func() bool { return strings.Contains(p.log.String(), "waits for VMs") })
+	p.has("NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000",
+		"CapPrm:\t0000000000000000")
+	if err := os.WriteFile(config+".new", []byte("[default]\nweight = 3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(config+".new", config); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	p.says("the configuration was read again")
+	p.signal(syscall.SIGTERM)
+	if err := <-p.done; err != nil {
+		t.Errorf("it ended with %v\n%s", err, p.log)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("its socket: %v", err)
+	}
+	p = startArbiter(t, path, "--sandbox", "off")
+	p.says("--sandbox=off")
+	p.has("Seccomp:\t0")
+}
+
+// has looks for lines in what /proc says of it.
+func (p *arbiterProcess) has(lines ...string) {
+	p.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, line := range lines {
+		if !bytes.Contains(status, []byte("\n"+line+"\n")) {
+			p.t.Errorf("no %q in\n%s", line, status)
+		}
+	}
 }

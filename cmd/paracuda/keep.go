@@ -48,6 +48,9 @@ func (o *deviceOptions) keep() error {
 	if err != nil {
 		return err
 	}
+	if err := sandbox.Filter(sandbox.Keeper); err != nil {
+		return err
+	}
 	c := &kept{args: args, sockets: sockets, log: log, path: pathOf()}
 	defer c.closeSockets()
 	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready, Replacing: c.renew})
@@ -71,7 +74,8 @@ func (o *deviceOptions) keep() error {
 }
 
 // confineKeeper takes from the keeper what it doesn't need. It keeps its capabilities: a device
-// process that it starts needs them to make the VM's namespaces, and gives them up by itself.
+// process that it starts needs them to make the VM's namespaces, and gives them up by itself. Nor
+// does it give up files, for the same reason.
 func confineKeeper() error {
 	if err := leaveNoCore(); err != nil {
 		return err

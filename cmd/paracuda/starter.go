@@ -107,7 +107,10 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	if _, err := sandbox.KeepOnly(keep...); err != nil {
 		return s, err
 	}
-	return s, sandbox.NotDumpable()
+	if err := sandbox.NotDumpable(); err != nil {
+		return s, err
+	}
+	return s, sandbox.Filter(sandbox.StarterProcess)
 }
 
 // newStarter makes what starts workers and mover, in namespaces of their own as far as it may.

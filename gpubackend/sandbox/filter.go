@@ -18,11 +18,14 @@ type Role uint8
 
 // The roles that have a filter.
 const (
-	SoftWorker Role = 1 << iota // a worker on the software GPU
-	SoftMover                   // a mover on the software GPU
-	CUDAWorker                  // a worker with NVIDIA's driver
-	CUDAMover                   // a mover with NVIDIA's driver
-	Device                      // a device process, whatever the GPU
+	SoftWorker     Role = 1 << iota // a worker on the software GPU
+	SoftMover                       // a mover on the software GPU
+	CUDAWorker                      // a worker with NVIDIA's driver
+	CUDAMover                       // a mover with NVIDIA's driver
+	Device                          // a device process, whatever the GPU
+	Keeper                          // what starts device processes
+	StarterProcess                  // what starts workers and movers
+	Arbiter                         // what shares the host's GPUs among its VMs
 )
 
 // ErrRole says that there is no list of calls for a role.

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
 // landlocked handles all rights to files that the package knows and the kernel may. It holds for
@@ -16,9 +17,10 @@ var landlocked = landlock.V5.BestEffort()
 // Files are what a process may go on opening, by absolute paths. Those that aren't there are left
 // out.
 type Files struct {
-	ReadOnly []string // files, and folders with all in them
-	Devices  []string // device files, to read, write and control
-	Writable []string // folders, to read, write, make and remove files in
+	ReadOnly  []string // files, and folders with all in them
+	Devices   []string // device files, to read, write and control
+	Writable  []string // folders, to read, write, make and remove files in
+	Removable []string // folders, to remove files in
 }
 
 // OnlyFiles keeps this process from opening, making or removing any other file by its path, and
@@ -38,6 +40,10 @@ func OnlyFiles(f Files) error {
 	}
 	if len(f.Writable) > 0 {
 		rules = append(rules, landlock.RWDirs(f.Writable...).IgnoreIfMissing())
+	}
+	if len(f.Removable) > 0 {
+		rules = append(rules,
+			landlock.PathAccess(ll.AccessFSRemoveFile, f.Removable...).IgnoreIfMissing())
 	}
 	if err := landlocked.Restrict(rules...); err != nil {
 		return fmt.Errorf("give files up: %w", err)

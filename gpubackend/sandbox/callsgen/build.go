@@ -16,7 +16,11 @@ const anyPID = 0x7ffffffe
 // build makes the program of a role's filter.
 func build(role sandbox.Role) ([]bpf.Instruction, error) {
 	program := seccomp.Program{
-		RuleSets: []seccomp.RuleSet{
+		RuleSets: []seccomp.RuleSet{ // the first that has a rule for a call decides
+			{
+				Rules:  rulesOf(role, func(c *call) bool { return c.answer == 0 }),
+				Action: seccomp.Allow,
+			},
 			{
 				Rules:  rulesOf(role, func(c *call) bool { return c.answer == unix.EACCES }),
 				Action: seccomp.ReturnError.Code(uint16(unix.EACCES)),
@@ -24,10 +28,6 @@ func build(role sandbox.Role) ([]bpf.Instruction, error) {
 			{
 				Rules:  rulesOf(role, func(c *call) bool { return c.answer == unix.ENOSYS }),
 				Action: seccomp.ReturnError.Code(uint16(unix.ENOSYS)),
-			},
-			{
-				Rules:  rulesOf(role, func(c *call) bool { return c.answer == 0 }),
-				Action: seccomp.Allow,
 			},
 		},
 		Options: seccomp.ProgramOptions{
@@ -42,8 +42,9 @@ func build(role sandbox.Role) ([]bpf.Instruction, error) {
 // rulesOf returns the rules for those calls of a role that are so.
 func rulesOf(role sandbox.Role, is func(*call) bool) seccomp.SyscallRules {
 	rules := seccomp.NewSyscallRules()
-	for i := range calls {
-		c := &calls[i]
+	list := all()
+	for i := range list {
+		c := &list[i]
 		if c.roles&role == 0 || !is(c) {
 			continue
 		}

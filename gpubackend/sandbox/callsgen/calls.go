@@ -15,7 +15,8 @@ const (
 	onCUDA   = sandbox.CUDAWorker | sandbox.CUDAMover
 	onSoft   = sandbox.SoftWorker | sandbox.SoftMover
 	children = onSoft | onCUDA
-	anyRole  = children | sandbox.Device
+	servers  = sandbox.Device | sandbox.Arbiter
+	anyRole  = children | servers // but for parents
 )
 
 // call is a system call that a role may make.
@@ -51,7 +52,7 @@ var calls = []call{
 	{number: unix.SYS_CLONE, name: "clone", roles: anyRole, why: "threads are made", rule: threads},
 	{
 		number: unix.SYS_CLONE3, name: "clone3", roles: anyRole, answer: unix.ENOSYS,
-		why: "glibc uses clone instead, whose flags show",
+		why: "clone is used, whose flags show",
 	},
 	{number: unix.SYS_SET_ROBUST_LIST, name: "set_robust_list", roles: anyRole,
 		why: "glibc's threads"},
@@ -97,7 +98,7 @@ var calls = []call{
 	{number: unix.SYS_MADVISE, name: "madvise", roles: anyRole, why: "memory is given back"},
 	{number: unix.SYS_BRK, name: "brk", roles: anyRole, why: "glibc's malloc"},
 	{
-		number: unix.SYS_PRCTL, name: "prctl", roles: children,
+		number: unix.SYS_PRCTL, name: "prctl", roles: children | sandbox.Arbiter,
 		why: "names of memory and threads, and their timer slack",
 		rule: seccomp.Or{
 			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_VMA)},
@@ -113,7 +114,7 @@ var calls = []call{
 	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: sandbox.SoftWorker,
 		why: "the GPU's memory"},
-	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: workers,
+	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: workers | sandbox.Arbiter,
 		why: "the Go runtime, names"},
 
 	// Files that it has.
@@ -147,6 +148,19 @@ var calls = []call{
 		why:    "the Go runtime tries, and goes on",
 	},
 
+	{
+		number: unix.SYS_OPENAT, name: "openat", roles: sandbox.Arbiter,
+		why: "its configuration is read again; other files as Landlock has it",
+	},
+	{
+		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: sandbox.Arbiter,
+		why: "its socket goes; other files as Landlock has it",
+	},
+	{
+		number: unix.SYS_READLINKAT, name: "readlinkat", roles: sandbox.Arbiter,
+		why: "whether a VM's memory and bells are what they are taken for",
+	},
+
 	// Messages and waiting for them.
 	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole,
 		why: "the device process's messages"},
@@ -162,7 +176,8 @@ var calls = []call{
 		number: unix.SYS_GETPEERNAME, name: "getpeername", roles: anyRole,
 		why: "the Go runtime takes sockets over",
 	},
-	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: children, why: "connections end"},
+	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: children | sandbox.Arbiter,
+		why: "connections end"},
 	{
 		number: unix.SYS_GETSOCKOPT, name: "getsockopt", roles: anyRole,
 		why:  "who is at the other end",
@@ -172,14 +187,22 @@ var calls = []call{
 		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: workers, why: "time limits",
 		rule: sockets,
 	},
+	{
+		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: sandbox.Arbiter,
+		why: "connections of scrapers",
+		rule: seccomp.Or{
+			sockets, seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.IPPROTO_TCP)},
+		},
+	},
 	{number: unix.SYS_SOCKET, name: "socket", roles: workers, why: "offers", rule: local},
 	{number: unix.SYS_BIND, name: "bind", roles: workers, why: "offers of memory and events"},
 	{number: unix.SYS_LISTEN, name: "listen", roles: workers, why: "offers"},
-	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | sandbox.Device,
-		why: "offers; front ends"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: workers | servers,
+		why: "offers; front ends; device processes, scrapers"},
 	{number: unix.SYS_CONNECT, name: "connect", roles: workers, why: "offers of other workers"},
 	{number: unix.SYS_GETEUID, name: "geteuid", roles: workers, why: "whose offers it takes"},
-	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: workers, why: "wake-ups"},
+	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: workers | sandbox.Arbiter,
+		why: "wake-ups"},
 	{number: unix.SYS_PPOLL, name: "ppoll", roles: anyRole, why: "waiting for several things"},
 	{number: unix.SYS_EPOLL_CTL, name: "epoll_ctl", roles: anyRole, why: "the Go runtime"},
 	{number: unix.SYS_EPOLL_PWAIT, name: "epoll_pwait", roles: anyRole, why: "the Go runtime"},

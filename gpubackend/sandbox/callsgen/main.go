@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command callsgen makes of one description of the system calls that the processes of a VM need
-// (calls.go, ioctls.go) the programs of package sandbox's filters, and a page of the documentation.
-// gVisor's packages build the programs here, so that the host's program is built without them.
+// Command callsgen makes of one description of the system calls that the processes of a VM, and the
+// arbiter, need (calls.go, parents.go, ioctls.go) the programs of package sandbox's filters, and a
+// page of the documentation. gVisor's packages build the programs here, so that the host's program
+// is built without them.
 package main
 
 import (
@@ -66,7 +67,8 @@ import "golang.org/x/sys/unix"
 	}{
 		{"SoftWorker", sandbox.SoftWorker}, {"SoftMover", sandbox.SoftMover},
 		{"CUDAWorker", sandbox.CUDAWorker}, {"CUDAMover", sandbox.CUDAMover},
-		{"Device", sandbox.Device},
+		{"Device", sandbox.Device}, {"Keeper", sandbox.Keeper},
+		{"StarterProcess", sandbox.StarterProcess}, {"Arbiter", sandbox.Arbiter},
 	} {
 		program, err := build(role.role)
 		if err != nil {

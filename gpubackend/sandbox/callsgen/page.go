@@ -11,50 +11,96 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
+// serving are the roles that serve guests or VMs, and of which each has a short list.
+var serving = []sandbox.Role{
+	sandbox.SoftWorker, sandbox.CUDAWorker, sandbox.SoftMover, sandbox.CUDAMover, sandbox.Device,
+	sandbox.Arbiter,
+}
+
 // page is the list of system calls for readers.
 func page() string {
 	var b strings.Builder
-	b.WriteString(`# System calls of workers, movers and device processes
+	b.WriteString(`# System calls of each role
 
-What the processes of a VM may ask the host's kernel for once they serve a guest
-(gpubackend/sandbox/callsgen, from whose list this page is made). Any other call ends the process,
+What processes may ask the host's kernel for once they serve a guest or a VM
+(gpubackend/sandbox/callsgen, from whose lists this page is made). Any other call ends the process,
 with the signal SIGSYS. The software GPU needs little; NVIDIA's driver makes contexts, memory and
-streams through files and requests of its own. Memory can be made executable by nobody: the driver's
-libraries are loaded before.
+streams through files and requests of its own. Memory can be made executable by none of these: the
+driver's libraries are loaded before.
 
-| call | worker, soft | on CUDA | mover, soft | on CUDA | device process | what for |
-|---|---|---|---|---|---|---|
 `)
-	roles := []sandbox.Role{
-		sandbox.SoftWorker, sandbox.CUDAWorker, sandbox.SoftMover, sandbox.CUDAMover,
-		sandbox.Device,
-	}
-	counts := map[sandbox.Role]int{}
-	for _, c := range calls {
-		fmt.Fprintf(&b, "| %s |", c.name)
-		for _, role := range roles {
-			switch {
-			case c.roles&role == 0:
-				b.WriteString(" |")
-			case c.answer != 0:
-				fmt.Fprintf(&b, " %s |", unix.ErrnoName(c.answer))
-			default:
-				b.WriteString(" yes |")
-				counts[role]++
-			}
-		}
-		fmt.Fprintf(&b, " %s |\n", c.why)
-	}
-	b.WriteString("| **calls that are made** |")
-	for _, role := range roles {
-		fmt.Fprintf(&b, " %d |", counts[role])
-	}
-	b.WriteString(" |\n")
+	table(&b)
 	requests(&b, "NVIDIA's devices (`/dev/nvidiactl`, `/dev/nvidia0` and so on)", "NV_ESC_",
 		frontIoctls)
 	requests(&b, "NVIDIA's memory module (`/dev/nvidia-uvm`), none of its tools'", "UVM_",
 		uvmIoctls)
+	b.WriteString(`
+## Keepers and starter processes
+They execute programs, and the kernel has a filter hold for what they execute, too. So they may make
+what the others need until each has its own filter: libraries are loaded, NVIDIA's driver makes a
+context, a VM gets its namespaces. They parse nothing of a guest's. What none of that needs ends
+them, and what they have started, at any time: other processes' memory and descriptors, other users,
+the keyring, modules, BPF, io_uring, userfaultfd, performance counters, the clock.
+
+`)
+	for _, g := range groups {
+		list(&b, &g)
+	}
 	return b.String()
+}
+
+// table writes what those that serve may ask for.
+func table(b *strings.Builder) {
+	b.WriteString("| call | worker, soft | on CUDA | mover, soft | on CUDA | device | arbiter | " +
+		"what for |\n|---|---|---|---|---|---|---|---|\n")
+	counts := make([]int, len(serving))
+	for _, c := range calls {
+		fmt.Fprintf(b, "| %s |", c.name)
+		for i, role := range serving {
+			switch {
+			case c.roles&role == 0:
+				b.WriteString(" |")
+			case c.answer != 0:
+				fmt.Fprintf(b, " %s |", unix.ErrnoName(c.answer))
+			default:
+				b.WriteString(" yes |")
+				counts[i]++
+			}
+		}
+		fmt.Fprintf(b, " %s |\n", c.why)
+	}
+	b.WriteString("| **calls that are made** |")
+	for _, n := range counts {
+		fmt.Fprintf(b, " %d |", n)
+	}
+	b.WriteString(" |\n")
+}
+
+// list writes what those may ask for, for one reason, that execute programs.
+func list(b *strings.Builder, g *group) {
+	head := "**" + g.why + "**"
+	if g.roles == sandbox.Keeper {
+		head += " (keeper)"
+	}
+	if g.roles == sandbox.StarterProcess {
+		head += " (starter process)"
+	}
+	if g.answer != 0 {
+		head += " (" + unix.ErrnoName(g.answer) + ")"
+	}
+	line := "- " + head + ":"
+	for i, c := range g.calls {
+		word := " " + c.name
+		if i < len(g.calls)-1 {
+			word += ","
+		}
+		if len(line)+len(word) > 100 {
+			b.WriteString(line + "\n")
+			line = " "
+		}
+		line += word
+	}
+	b.WriteString(line + "\n")
 }
 
 // requests writes a list of ioctls.
