@@ -30,6 +30,10 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
 	{"docs/front-ends.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
 	{"docs/guest.md", "paracuda-doctor ", "tests/guestdoctor_test.go", ""},
+	{"docs/guest.md", "apt-get install linux-headers-KERNEL", "", "tests/walk/kernels does the " +
+		"same in systems of each kind"},
+	{"docs/guest.md", "apt-get install ./paracuda-guest", "", "the same"},
+	{"docs/guest.md", "genisoimage ", "", "the block above needs what this makes"},
 	{"docs/guest.md", "#cloud-config", "", "needs a VM with systemd and cloud-init, which takes " +
 		"too long where VMs are emulated"},
 	{"docs/guest.md", "LD_PRELOAD=libparacuda-cupti.so", "", "needs PyTorch: tests/frameworks " +

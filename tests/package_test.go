@@ -85,14 +85,19 @@ type aSystem struct {
 
 func newSystem(t *testing.T, scripts string) *aSystem {
 	s := &aSystem{t: t, root: t.TempDir(), programs: t.TempDir(), scripts: scripts}
-	for name, text := range fakeTools {
-		script := "#!/bin/sh\necho \"" + name + " $*\" >>\"$DPKG_ROOT/calls\"\n" + text + "\n"
-		if err := os.WriteFile(filepath.Join(s.programs, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.fake(fakeTools)
 	s.put("dev/null", "usr/bin/")
 	return s
+}
+
+// fake makes programs of such texts. Each notes its calls.
+func (s *aSystem) fake(programs map[string]string) {
+	for name, text := range programs {
+		script := "#!/bin/sh\necho \"" + name + " $*\" >>\"$DPKG_ROOT/calls\"\n" + text + "\n"
+		if err := os.WriteFile(filepath.Join(s.programs, name), []byte(script), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 // put makes files, each with NAME=TEXT as its text, or directories where the name ends in /.
@@ -117,12 +122,18 @@ func (s *aSystem) has(name string) bool {
 	return err == nil
 }
 
+// lacks takes a program away.
+func (s *aSystem) lacks(program string) {
+	if err := os.Remove(filepath.Join(s.programs, program)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // run runs one of the package's scripts.
-func (s *aSystem) run(script, argument string) result {
+func (s *aSystem) run(script string, args ...string) result {
 	s.t.Helper()
-	return command(s.t, time.Minute, root, "env", "DPKG_ROOT="+s.root,
-		"PATH="+s.programs+":/usr/bin:/bin",
-		filepath.Join(s.scripts, script), argument)
+	return command(s.t, time.Minute, root, append([]string{"env", "DPKG_ROOT=" + s.root,
+		"PATH=" + s.programs + ":/usr/bin:/bin", filepath.Join(s.scripts, script)}, args...)...)
 }
 
 // calls tells what was called, of those that begin so.
@@ -148,13 +159,17 @@ const (
 	otherDir   = "lib/modules/6.1.0-50-amd64"
 	inUse      = "sys/module/paracuda/srcversion=OLD"
 	headersFix = "paracuda-guest:     apt-get install linux-headers-" + runningKernel + "\n"
+	dkmsFix    = "paracuda-guest:     apt-get install dkms linux-headers-" + runningKernel + "\n"
+	packed     = "/extra/paracuda/version="
 )
 
 // TestPackageIsConfigured configures the package in systems of many kinds.
 func TestPackageIsConfigured(t *testing.T) {
 	scripts := control(t)
+	version := strings.TrimSpace(command(t, time.Minute, root, "scripts/version").stdout)
 	for name, c := range map[string]struct {
 		system []string
+		noDKMS bool
 		exit   int
 		says   string // nothing if empty
 		built  string // the kernels, if any
@@ -188,6 +203,22 @@ func TestPackageIsConfigured(t *testing.T) {
 		"GPU that doesn't work": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
 			"dev/paracuda", "no-gpu"}, built: runningKernel, loaded: true,
 			says: "containers do not have the GPU by name"},
+		"packed": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			kernelDir + packed + version + "\n"}, loaded: true},
+		"packed, no DKMS": {system: []string{kernelDir + "/kernel/",
+			kernelDir + packed + version + "\n", inUse}, noDKMS: true, loaded: true},
+		"packed of another version": {system: []string{kernelDir + "/kernel/",
+			kernelDir + "/build/", kernelDir + packed + "0.0.1\n"},
+			built: runningKernel, loaded: true},
+		"packed for another": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			otherDir + packed + version + "\n", otherDir + "/kernel/", otherDir + "/build/"},
+			built: runningKernel, loaded: true},
+		"packed for another, no DKMS": {system: []string{kernelDir + "/kernel/",
+			otherDir + packed + version + "\n", otherDir + "/kernel/"},
+			noDKMS: true, exit: 1, says: dkmsFix},
+		"packed in a chroot": {system: []string{otherDir + packed + version + "\n",
+			otherDir + "/kernel/", "chroot"}, noDKMS: true,
+			says: "will be loaded when this system boots"},
 		"container": {system: []string{"lib/"}, says: "will be loaded when this system boots"},
 		"chroot": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "chroot"},
 			built: runningKernel,
@@ -196,6 +227,9 @@ func TestPackageIsConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, scripts)
 			s.put(c.system...)
+			if c.noDKMS {
+				s.lacks("dkms")
+			}
 			r := s.run("postinst", "configure")
 			if r.exit != c.exit || !strings.Contains(r.stderr, c.says) ||
 				c.says == "" && r.stderr != "" {
@@ -274,10 +308,12 @@ func TestPackageIsRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		system   []string
 		argument string
+		noDKMS   bool
 		nodes    bool // are left
 		says     string
 	}{
 		"removed":  {argument: "remove"},
+		"no DKMS":  {argument: "remove", noDKMS: true},
 		"upgraded": {argument: "upgrade", nodes: true},
 		"in use": {argument: "remove", system: []string{"busy"}, nodes: true,
 			says: "stays loaded until the next boot"},
@@ -285,8 +321,12 @@ func TestPackageIsRemoved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, scripts)
-			s.put(append(c.system, inUse, "dkms/"+runningKernel+"/",
-				"etc/cdi/paracuda.json", "etc/cdi/other.json")...)
+			s.put(append(c.system, inUse, "etc/cdi/paracuda.json", "etc/cdi/other.json")...)
+			if c.noDKMS {
+				s.lacks("dkms")
+			} else {
+				s.put("dkms/" + runningKernel + "/")
+			}
 			for node, major := range map[string]int{"dev/nvidia0": 195, "dev/nvidiactl": 195,
 				"dev/nvidia1": 195} {
 				if err := syscall.Mknod(filepath.Join(s.root, node), syscall.S_IFCHR|0o666,

@@ -15,6 +15,15 @@ static bool installed(void)
 	return file_has(at("/lib/modules/%s/modules.dep", kernel()).text, "/paracuda.ko");
 }
 
+/* Where a package has put the driver: see paracuda-pack-modules. */
+#define PACKED "/lib/modules/%s/extra/paracuda"
+
+static bool packed(void)
+{
+	return file_has(at("/lib/modules/%s/modules.dep", kernel()).text,
+			"extra/paracuda/paracuda.ko");
+}
+
 static bool has_headers(void)
 {
 	return exists(at("/lib/modules/%s/build", kernel()).text);
@@ -23,7 +32,10 @@ static bool has_headers(void)
 /* What makes the driver for this kernel. */
 static void fixed_by_building(struct finding *f)
 {
-	if (has_headers())
+	if (!exists(at("/usr/sbin/dkms").text))
+		fixed_by(f, "apt-get install dkms linux-headers-%s && %s", kernel(),
+			 "dpkg-reconfigure paracuda-guest");
+	else if (has_headers())
 		fixed_by(f, "dkms autoinstall -k %s && modprobe paracuda", kernel());
 	else
 		fixed_by(f, "apt-get install linux-headers-%s", kernel());
@@ -42,12 +54,17 @@ static bool wants_signatures(void)
 
 static void check_not_loaded(struct finding *f)
 {
-	if (wants_signatures())
-		bad(f, "mokutil --import /var/lib/dkms/mok.pub && reboot",
-		    "paracuda is installed and not loaded, and this kernel wants modules signed "
-		    "by a key that it knows (Secure Boot)");
-	else
+	if (!wants_signatures()) {
 		bad(f, "modprobe paracuda", "paracuda is installed and not loaded");
+		return;
+	}
+	bad(f, "",
+	    "paracuda is installed and not loaded, and this kernel wants modules signed "
+	    "by a key that it knows (Secure Boot)");
+	if (exists(at(PACKED "/mok.pub", kernel()).text))
+		fixed_by(f, "mokutil --import " PACKED "/mok.pub && reboot", kernel());
+	else
+		fixed_by(f, "mokutil --import /var/lib/dkms/mok.pub && reboot");
 }
 
 void check_module(struct finding *f)
@@ -93,6 +110,10 @@ void check_headers(struct finding *f)
 {
 	if (has_headers()) {
 		good(f, "those of the kernel %s are there", kernel());
+		return;
+	}
+	if (packed()) {
+		good(f, "none are needed: the driver for the kernel %s is a package's", kernel());
 		return;
 	}
 	warn(f, "", "those of the kernel %s are missing: no driver can be built", kernel());
