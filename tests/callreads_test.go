@@ -72,7 +72,7 @@ func TestWakeUpsOfMainLoop(t *testing.T) {
 				paracuda, "run", "--gpu", "soft", "--cpus", "2", "--set", "spin-guest="+spin,
 				"--report", "--", program)
 			raised := 0
-			for _, round := range readRounds(t, r) {
+			for _, round := range readRounds(t, r, 600) {
 				raised += round.all
 			}
 			n, tcg := reads.channels(t), strings.Contains(r.stderr, "(TCG)")

@@ -4,6 +4,7 @@ package tests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,13 +21,13 @@ func interruptRounds(t *testing.T, vm frontEnd, spin string) []round {
 	t.Helper()
 	program := build(t, "tests/guests/interrupts.c", "-ldl")
 	r := vm.run(t, vm.limit, "--cpus", "2", "--set", "spin-guest="+spin, "--", program)
-	rounds := readRounds(t, r)
+	rounds := readRounds(t, r, 600)
 	t.Logf("spin-guest=%s: %+v", spin, rounds)
 	return rounds
 }
 
-// readRounds reads what they say.
-func readRounds(t *testing.T, r result) (rounds []round) {
+// readRounds reads what they say of so many calls in each round.
+func readRounds(t *testing.T, r result, calls int) (rounds []round) {
 	t.Helper()
 	now := round{}
 	for line := range strings.Lines(r.stdout) {
@@ -34,7 +35,7 @@ func readRounds(t *testing.T, r result) (rounds []round) {
 		if _, err := fmt.Sscanf(line, "vector: %d, %d", &v[0], &v[1]); err == nil {
 			now.vectors = append(now.vectors, v)
 			now.all += v[0] + v[1]
-		} else if strings.HasSuffix(line, " in 600 calls\n") {
+		} else if strings.HasSuffix(line, fmt.Sprintf(" in %d calls\n", calls)) {
 			rounds = append(rounds, now)
 			now = round{}
 		}
@@ -82,6 +83,26 @@ func TestInterruptsOfChannels(t *testing.T) {
 			t.Errorf("vectors stay when threads change places: %+v", rounds)
 		}
 	})
+}
+
+// TestInterruptLineFollows: the generic device has one interrupt for all queues, and no vector. It
+// is raised on the processor on which the last thread slept, too, so that the other one sleeps on.
+func TestInterruptLineFollows(t *testing.T) {
+	needsQEMU(t)
+	program := build(t, "tests/guests/interrupts.c", "-ldl")
+	front := frontEnds[slices.IndexFunc(frontEnds, frontEnd.isQEMU)]
+	r := front.run(t, front.limit, "--carrier", "generic", "--cpus", "2", "--set", "spin-guest=0",
+		"--", program, "alone")
+	rounds := readRounds(t, r, 300)
+	t.Logf("%+v", rounds)
+	for cpu, round := range rounds {
+		if len(round.vectors) != 1 {
+			t.Fatalf("%d lines were raised", len(round.vectors))
+		}
+		if v := round.vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
+			t.Errorf("the thread slept on processor %d, and was woken on: %v", cpu, v)
+		}
+	}
 }
 
 // apart checks that each vector was raised on one processor alone, another than the other vector's.

@@ -3,12 +3,25 @@
  * Where a queue's interrupts are raised. Each queue has a vector of its own where the transport has
  * enough; it is to wake a thread on the processor on which that sleeps, so that no other processor
  * is disturbed. To move a vector takes calls of the host's, so it is done rarely, and only for a
- * thread that is about to sleep. Vectors that queues share go where the last one slept.
+ * thread that is about to sleep. What queues share goes where the last one slept: a vector, or the
+ * line of a PCI device without vectors, as QEMU's generic device is. An emulated processor that is
+ * woken for nothing but to wake another one takes as long as all else that an interrupt does.
  */
 
+#include <linux/interrupt.h>
+#include <linux/pci.h>
 #include <linux/virtio_config.h>
 
 #include "paracuda.h"
+
+/* virtqueue_set_affinity() moves vectors alone. */
+static void paracuda_place_line(struct virtio_device *vdev, int cpu)
+{
+	struct device *parent = vdev->dev.parent;
+
+	if (dev_is_pci(parent) && !to_pci_dev(parent)->msix_enabled && to_pci_dev(parent)->irq)
+		irq_set_affinity(to_pci_dev(parent)->irq, cpumask_of(cpu));
+}
 
 /* The calling thread is about to sleep. */
 void paracuda_place(struct paracuda_channel *ch)
@@ -27,6 +40,7 @@ void paracuda_place(struct paracuda_channel *ch)
 		WRITE_ONCE(q->moved, jiffies);
 		WRITE_ONCE(q->placed, true);
 		virtqueue_set_affinity(vq, cpumask_of(cpu));
+		paracuda_place_line(ch->dev->vdev, cpu);
 	}
 	srcu_read_unlock(&ch->dev->srcu, idx);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the interrupts of channels: two processes, each on a processor of its own, make calls that
- * are answered, change places, and make as many again. Prints a line for each vector that raised
- * any, and on which processors; then how many there were in all, and how many calls; for each of
- * the two rounds.
+ * are answered, change places, and make as many again; with the argument `alone` it is one.
+ * Prints a line for each vector that raised any, and on which processors; then how many there were
+ * in all, and how many calls; for each of the two rounds. A device without vectors has a line,
+ * which counts as one.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,7 +26,7 @@
 
 #define CALLS 300
 #define BYTES (4 << 20) /* filled before each answer */
-#define PROCESSES 2
+#define PROCESSORS 2
 #define ROUNDS 2 /* in which they change places */
 #define VECTORS 128
 
@@ -39,8 +40,25 @@ static void *driver;
 /* What channels' vectors have raised on the first processors. */
 struct counts {
 	unsigned vectors;
-	unsigned long raised[VECTORS][PROCESSES];
+	unsigned long raised[VECTORS][PROCESSORS];
 };
+
+static unsigned processes = PROCESSORS;
+
+/* Whether a line of the kernel's is about interrupts of channels: names are at its end. */
+static int of_channels(const char *line)
+{
+	char path[256] = "", own[32];
+	const char *name;
+
+	if (strstr(line, "-channel"))
+		return 1;
+	CHECK(readlink("/sys/class/misc/paracuda/device", path, sizeof(path) - 1) > 0);
+	name = strrchr(path, '/');
+	snprintf(own, sizeof(own), "%.20s\n", name ? name + 1 : path);
+	name = strstr(line, own);
+	return name && name > line && name[-1] == ' ';
+}
 
 static struct counts count(void)
 {
@@ -52,11 +70,11 @@ static struct counts count(void)
 	while (fgets(line, sizeof(line), f)) {
 		char *at = strchr(line, ':');
 
-		if (!at || !strstr(line, "-channel"))
+		if (!at || !of_channels(line))
 			continue;
 		CHECK(c.vectors < VECTORS);
 		at++;
-		for (unsigned i = 0; i < PROCESSES; i++)
+		for (unsigned i = 0; i < PROCESSORS; i++)
 			c.raised[c.vectors][i] = strtoul(at, &at, 10);
 		c.vectors++;
 	}
@@ -99,7 +117,7 @@ static void work(unsigned process, int go, int over)
 	CU(cuCtxSetCurrent, P(context));
 	CU(cuMemAlloc_v2, P(&memory), BYTES);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		settle_on((process + round) % PROCESSES);
+		settle_on((process + round) % PROCESSORS);
 		usleep(1500000); /* interrupts are moved once a second at most */
 		call(20, memory);
 		CHECK(write(over, &byte, 1) == 1 && read(go, &byte, 1) == 1);
@@ -114,13 +132,13 @@ static void await(void)
 {
 	char byte;
 
-	for (unsigned i = 0; i < PROCESSES; i++)
+	for (unsigned i = 0; i < processes; i++)
 		CHECK(read(over[0], &byte, 1) == 1);
 }
 
 static void let_go(void)
 {
-	for (unsigned i = 0; i < PROCESSES; i++)
+	for (unsigned i = 0; i < processes; i++)
 		CHECK(write(go[1], "", 1) == 1);
 }
 
@@ -136,15 +154,17 @@ static void show(const struct counts *before, const struct counts *after)
 		if (first + second)
 			printf("vector: %lu, %lu\n", first, second);
 	}
-	printf("%u vectors raised %lu in %d calls\n", after->vectors, all, CALLS * PROCESSES);
+	printf("%u vectors raised %lu in %d calls\n", after->vectors, all, CALLS * processes);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct counts before, after;
 
+	if (argc > 1 && !strcmp(argv[1], "alone"))
+		processes = 1;
 	CHECK(!pipe(go) && !pipe(over));
-	for (unsigned i = 0; i < PROCESSES; i++) {
+	for (unsigned i = 0; i < processes; i++) {
 		if (!fork()) {
 			work(i, go[0], over[1]);
 			exit(0);
@@ -159,7 +179,7 @@ int main(void)
 		show(&before, &after);
 		let_go();
 	}
-	for (unsigned i = 0; i < PROCESSES; i++)
+	for (unsigned i = 0; i < processes; i++)
 		CHECK(wait(NULL) > 0);
 	return 0;
 }
