@@ -56,6 +56,7 @@ modules: ## build the guest driver for each guest kernel
 	scripts/build-modules
 
 deps: ## fetch and build what the tests need
+	@scripts/on-debian
 	scripts/deps
 
 deps-demo: demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd ## fetch what the demo needs
@@ -221,6 +222,7 @@ nightly: ## run all tests, and what takes hours
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 
 demo: ## show an unmodified CUDA program running in a QEMU VM
+	@scripts/on-debian
 	$(MAKE) -j8 demo-parts
 	scripts/demo run
 
