@@ -73,6 +73,7 @@ func arbiterCommand() *cobra.Command {
 		"`on|off`: whether to take from this process what it doesn't need")
 	cli.Complete(c, "sandbox", cli.Words("on", "off"))
 	o.logs.Add(c, "info")
+	cli.Complete(c, "group", cli.Groups)
 	return c
 }
 
@@ -101,6 +102,9 @@ func (o *arbiterOptions) run() error {
 	}
 	if o.warm < 0 || o.warm > arbiter.MaxWarm {
 		return cli.Usagef("--warm-workers %d: want 0 to %d", o.warm, arbiter.MaxWarm)
+	}
+	if _, _, err := net.SplitHostPort(o.metrics); o.metrics != "" && err != nil {
+		return cli.Usagef("--metrics %s: want an address like localhost:9836", o.metrics)
 	}
 	log, endLog, err := logs.New(os.Stderr, &o.logs, "arbiter")
 	if err != nil {

@@ -11,8 +11,10 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/turns"
+	"github.com/paracuda/paracuda/vm"
 )
 
 const completionText = `Prints a script that has a shell complete paracuda's commands and
@@ -69,7 +71,9 @@ func settingsOf(keys []turns.Key, typed string) ([]string, cobra.ShellCompDirect
 			offers = append(offers, k.Name+"=\t"+k.Help)
 		} else if k.Name == name && strings.Contains(k.Value, "|") {
 			for v := range strings.SplitSeq(k.Value, "|") {
-				offers = append(offers, name+"="+v)
+				if v == strings.ToLower(v) { // else it stands for a value
+					offers = append(offers, name+"="+v)
+				}
 			}
 		}
 	}
@@ -77,6 +81,21 @@ func settingsOf(keys []turns.Key, typed string) ([]string, cobra.ShellCompDirect
 		return offers, cobra.ShellCompDirectiveNoFileComp
 	}
 	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// kernelNames completes the kernels of the kind of VM that is chosen.
+func kernelNames(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	kind := c.Flags().Lookup("vm").Value.String()
+	return vm.Kernels(vm.Kind(kind)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// bounds completes NAME=VALUE for --cgroup-set.
+func bounds(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := cgroup.Names()
+	for i := range names {
+		names[i] += "="
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // vmNames completes the names of the VMs that an arbiter has.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
@@ -87,6 +88,9 @@ func (o *deviceOptions) all(c *cobra.Command) {
 	o.keeperOptions(c)
 	c.Flags().BoolVar(&o.replace, "replace", false, replaceHelp)
 	cli.Complete(c, "set", typedSetting)
+	cli.Complete(c, "socket-group", cli.Groups)
+	cli.Complete(c, "cgroup", cli.Dirs)
+	cli.Complete(c, "cgroup-set", bounds)
 }
 
 // options adds those that no other command has.
@@ -136,6 +140,11 @@ func (o *deviceOptions) run() error {
 	}
 	if (o.socket == "") == (o.fd < 0) {
 		return cli.Usagef("device: want --socket-path PATH or --fd N")
+	}
+	if o.fd >= 0 && o.kept < 0 { // else the keeper has it, or had
+		if _, err := unix.GetsockoptInt(o.fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+			return cli.Usagef("device: --fd %d: want an open socket that was inherited: %w", o.fd, err)
+		}
 	}
 	if o.keeper == on && !bool(o.sandbox) {
 		return cli.Usagef("device: --keeper on needs --sandbox on: " +

@@ -77,6 +77,8 @@ func runCommand() *cobra.Command {
 	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
 	cli.Complete(c, "vm", cli.Words(string(vm.QEMU), string(vm.UML)))
 	cli.Complete(c, "set", typedSetting)
+	cli.Complete(c, "kernel", kernelNames)
+	cli.Complete(c, "write", cli.Dirs)
 	return c
 }
 

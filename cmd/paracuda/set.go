@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
 const setText = `Changes policies of a running VM. SOCKET is the device's control socket
@@ -87,12 +88,26 @@ func setAtDevice(args []string) error {
 	if err := cli.CheckSocket("set", args[0]); err != nil {
 		return err
 	}
+	if err := checkSettings(args[1:]); err != nil {
+		return err
+	}
 	for _, text := range args[1:] {
 		a, err := admin.Ask(args[0], admin.Request{Set: text})
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(cli.Stdout, "%s holds %s\n", text, a.Holds)
+	}
+	return nil
+}
+
+// checkSettings refuses what no device process would take.
+func checkSettings(all []string) error {
+	s := settings.Default()
+	for _, text := range all {
+		if err := s.Set(text); err != nil {
+			return cli.Usagef("set: %w", err)
+		}
 	}
 	return nil
 }

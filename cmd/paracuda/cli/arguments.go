@@ -7,6 +7,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,29 @@ func Complete(c *cobra.Command, option string, f cobra.CompletionFunc) {
 // Words are the values that an option may have.
 func Words(values ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// Groups are the host's groups, for a shell to offer.
+func Groups(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return names(groupFile), cobra.ShellCompDirectiveNoFileComp
+}
+
+const groupFile = "/etc/group"
+
+// names are the first fields of a file's lines.
+func names(file string) (all []string) {
+	text, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		if name, _, ok := strings.Cut(line, ":"); ok {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Dirs has a shell offer folders.
+func Dirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // CheckSocket refuses a path that the kernel would call an invalid argument.

@@ -6,6 +6,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +61,17 @@ func TestLostOutput(t *testing.T) {
 	}
 	if Stdout = (&Noted{W: &bytes.Buffer{}}); Status(nil) != 0 {
 		t.Error("output that wasn't lost is one")
+	}
+}
+
+// TestNames are of lines like those of /etc/group alone.
+func TestNames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "group")
+	if err := os.WriteFile(file, []byte("root:x:0:\n# no group\nkvm:x:9:a,b\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(file); !slices.Equal(got, []string{"root", "kvm"}) || names(file+"x") != nil {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,6 +50,26 @@ func (v *target) options(c *cobra.Command) {
 	f.StringVar(&v.uri, "connect", "", "`URI` of libvirt's daemon, "+domain.System+" or "+
 		domain.Session+" (default: as virsh has it)")
 	cli.Complete(c, "connect", cli.Words(domain.System, domain.Session))
+	cli.Complete(c, "domain", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
+		return running(runningDomains...), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// runningDomains are where libvirt keeps the descriptions of domains that run.
+var runningDomains = []string{
+	"/run/libvirt/qemu", filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "libvirt/qemu/run"),
+}
+
+// running are the names of the domains that run, as far as this user may know.
+func running(dirs ...string) (names []string) {
+	for _, dir := range dirs {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.xml"))
+		for _, file := range files {
+			names = append(names, strings.TrimSuffix(filepath.Base(file), ".xml"))
+		}
+	}
+	return names
 }
 
 // of is the VM, for a command.

@@ -3,6 +3,9 @@
 package plug
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,6 +34,19 @@ func TestTarget(t *testing.T) {
 	got, err := (&target{domain: "d", uri: "u"}).of("x")
 	if err != nil || got != (qemu.Domain{URI: "u", Name: "d"}) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRunning: what libvirt has descriptions of is offered.
+func TestRunning(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.xml", "b.pid", "c.d.xml"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := running(dir, dir+"/nowhere"); !slices.Equal(got, []string{"a", "c.d"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -238,7 +238,7 @@ func (s *Settings) Set(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w %q: unknown key; --help lists them", ErrSetting, key)
+	return fmt.Errorf("%w %q: unknown key; paracuda device --help lists them", ErrSetting, key)
 }
 
 // share copies what the workers need of what the guest is told.
