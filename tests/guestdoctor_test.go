@@ -37,6 +37,10 @@ var goodVM = map[string]string{
 	"programs/modinfo":                   "#!/bin/sh\necho ABC\n",
 	"proc/self/ns/pid":                   "->pid:[4026531836]",
 	"programs/cat":                       "->/bin/cat",
+	"programs/sed":                       "->/bin/sed",
+	"programs/grep":                      "->/bin/grep",
+	"programs/tail":                      "->/usr/bin/tail",
+	"programs/dmesg":                     "#!/bin/sh\nexit 1\n",
 	"programs/paracuda-cdi":              "#!/bin/sh\necho new\n",
 	"etc/cdi/paracuda.json":              "new\n",
 	"programs/nvidia-smi":                "#!/bin/sh\necho 'GPU 0: A GPU'\necho more\n",
@@ -132,6 +136,12 @@ func TestGuestDoctorFiles(t *testing.T) {
 		spec   = "etc/cdi/paracuda.json"
 	)
 	type files = map[string]string
+	// refused is a VM whose driver said that of the device, and other things before and after.
+	refused := func(why string) files {
+		return files{driver: without, "programs/dmesg": "#!/bin/sh\nprintf '%b\\n' " +
+			"'[ 0.1] virtio-pci 0:1: v0: older' '[ 2.5] paracuda v0: " + why + "' " +
+			"'[ 2.6] paracuda v0: taken over from virtiofs' '[ 3.0] x: other'\n"}
+	}
 	version := packageVersion(t)
 	for _, tt := range []struct {
 		name, check       string
@@ -146,7 +156,17 @@ func TestGuestDoctorFiles(t *testing.T) {
 		{"not loaded", "device", files{driver: without, module: without}, "problem",
 			"v0 has no driver", "modprobe paracuda"},
 		{"another driver's", "device", files{driver: "->../../drivers/virtiofs"}, "problem",
-			"hasn't taken v0", "dmesg"},
+			"hasn't taken v0: the kernel's log says why", "dmesg"},
+		{"no queues", "device", refused("device has no request queues: give it some"), "problem",
+			"hasn't taken v0: device has no request queues", "num-request-queues=16"},
+		{"no configuration", "device", refused("not ours, or QEMU was not told config_size=256"),
+			"problem", "not told config_size=256", "config_size=256 (on the host)"},
+		{"another version's", "device", refused("device speaks protocol version 9, this driver 1"),
+			"problem", "version 9, this driver 1", "apt-get install ./paracuda-guest_"},
+		{"no answer", "device", refused("device does not answer"), "problem",
+			"hasn't taken v0: device does not answer", "paracuda doctor (on the host)"},
+		{"another complaint", "device", refused("device needs \\033 care"), "problem",
+			"hasn't taken v0: device needs ? care", "dmesg | grep paracuda"},
 		{"good", "module", files{module + "/version": version}, "ok",
 			"of protocol version " + version, ""},
 		{"another version", "module", nil, "problem",

@@ -105,8 +105,15 @@ func (s *Session) warnUnshared() {
 		return
 	}
 	s.warnedMem = true
-	if err := s.memory.CheckShared(); err != nil {
+	err := s.memory.CheckShared()
+	if err != nil {
 		s.log.WithError(err).Error("the guest's requests will not be seen")
+	}
+	if unshared := err != nil; unshared != s.shown.Unshared {
+		s.shown.Unshared = unshared
+		if s.progress != nil {
+			s.progress(s.shown)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ type Shown struct {
 	Queues   int    // one more than the highest index that it named, be it beyond the device's
 	Read     bool   // a driver has read the config space
 	Driver   bool   // a driver has accepted features: its guest uses the device
+	Unshared bool   // the memory that it passed can't be the guest's
 }
 
 // observe notes what a message shows, and tells who wants to know of changes. It was served or

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
 // TestProgress shows a session a front-end with more queues than the device, whose driver reads the
@@ -33,7 +34,11 @@ func TestProgress(t *testing.T) {
 	if err := f.Send(vhostuser.SetFeatures, vhostusertest.Word(1<<63)); err == nil {
 		t.Error("features that weren't offered are taken")
 	}
-	f.MustSend(vhostuser.SetFeatures, vhostusertest.Word(features))
+	f.MustSend(vhostuser.SetFeatures, vhostusertest.Word(features&^vhostuser.FeatureLogAll))
+	// Memory that its guest has never written to, as of a QEMU that doesn't share the guest's.
+	guest := virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})
+	f.SetMemory(guest)
+	f.Start(vhostusertest.NewQueue(t, guest, 0, 64))
 	_ = near.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -44,6 +49,7 @@ func TestProgress(t *testing.T) {
 		{Protocol: p, Chosen: true, Queues: 2},
 		{Protocol: p, Chosen: true, Queues: 3}, {Protocol: p, Chosen: true, Queues: 3, Read: true},
 		{Protocol: p, Chosen: true, Queues: 3, Read: true, Driver: true},
+		{Protocol: p, Chosen: true, Queues: 3, Read: true, Driver: true, Unshared: true},
 	}
 	if len(steps) != len(want) {
 		t.Fatalf("%+v, not %+v", steps, want)

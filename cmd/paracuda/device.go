@@ -143,7 +143,8 @@ func (o *deviceOptions) run() error {
 	}
 	if o.fd >= 0 && o.kept < 0 { // else the keeper has it, or had
 		if _, err := unix.GetsockoptInt(o.fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-			return cli.Usagef("device: --fd %d: want an open socket that was inherited: %w", o.fd, err)
+			return cli.Usagef("device: --fd %d: want an open socket that was inherited: %w", o.fd,
+				err)
 		}
 	}
 	if o.keeper == on && !bool(o.sandbox) {

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/remains"
@@ -100,6 +101,7 @@ func (o *deviceOptions) serve() error {
 	}
 	c := o.deviceConfig(gpu, before, log)
 	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
+	c.Trouble = s.trouble
 	if c.From, err = o.openFrom(before, gpu, log); err != nil {
 		return errors.Join(err, out.close())
 	}
@@ -149,6 +151,20 @@ type server struct {
 	before  *before
 	isReady bool
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
+	broken  atomic.Pointer[admin.Trouble]  // of the last one, if its connection broke
+}
+
+// trouble is what is wrong with the front end that is there, or was.
+func (s *server) trouble() (all []admin.Trouble) {
+	if broken := s.broken.Load(); broken != nil {
+		return []admin.Trouble{*broken}
+	}
+	if watch := s.watch.Load(); watch != nil {
+		for _, t := range watch.Trouble() {
+			all = append(all, admin.Trouble(t))
+		}
+	}
+	return all
 }
 
 // serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no
@@ -193,6 +209,8 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 		}
 		if err != nil {
 			s.log.WithError(err).Warn("the connection broke")
+			s.broken.Store(&admin.Trouble{Found: "the connection to QEMU broke: " + err.Error(),
+				Fix: "mend that in QEMU's command line, and start the VM again"})
 		}
 		s.log.Warn("the front end is gone, and no driver of its guest's had taken the device: " +
 			"did the VM fail to start? The device is there for the next one")
@@ -260,6 +278,7 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 	watch := frontend.New(s.log, s.dev.NumQueues(), frontend.Times{})
 	defer watch.Stop()
 	s.watch.Store(watch)
+	s.broken.Store(nil)
 	options := s.options
 	options.Progress = func(shown vhostuser.Shown) {
 		used = used || shown.Driver

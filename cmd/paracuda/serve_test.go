@@ -7,11 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
 // dial connects to a socket once it is there.
@@ -73,4 +76,38 @@ func TestDeviceOutlivesFailedStarts(t *testing.T) {
 	if _, err := os.Lstat(socket); err == nil {
 		t.Error("the socket is left")
 	}
+}
+
+// TestTroubleIsTold: what is wrong with the VM that QEMU connected for is told on the control
+// socket, until the next one connects.
+func TestTroubleIsTold(t *testing.T) {
+	dir := t.TempDir()
+	control, log := startDevice(t, dir)
+	trouble := func(found, fix string) {
+		t.Helper()
+		within(t, found+" is told: "+log.String(), func() bool {
+			a, err := admin.Ask(control, admin.Request{Stats: true})
+			return err == nil && len(a.Trouble) == 1 &&
+				strings.Contains(a.Trouble[0].Found, found) &&
+				strings.Contains(a.Trouble[0].Fix, fix)
+		})
+	}
+	f := vhostusertest.NewFrontend(t, dial(t, filepath.Join(dir, "vm-1.sock")))
+	f.Realize(5)
+	trouble("leaves 4 of 16", "num_vqs=17")
+	code, out, said := ranBy(t, "stats", control)
+	if code != 0 || !strings.Contains(out, "\ntrouble: the front end has fewer queues") {
+		t.Errorf("exit code %d, %q, %q", code, out, said)
+	}
+	_, _ = f.Sock.Write([]byte("no message of vhost-user's"))
+	trouble("the connection to QEMU broke: ", "start the VM again")
+	// QEMU without share=on passes memory of its own, which the guest never writes.
+	f = vhostusertest.NewFrontend(t, dial(t, filepath.Join(dir, "vm-1.sock")))
+	offered := f.Realize(17) &^ vhostuser.FeatureLogAll
+	f.MustSend(vhostuser.SetFeatures, vhostusertest.Word(offered))
+	guest := virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 8 << 20})
+	f.SetMemory(guest)
+	guest.Alloc(4096, 4096)
+	f.Start(vhostusertest.NewQueue(t, guest, 0, 64))
+	trouble("memory is not shared", "share=on")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
@@ -51,6 +52,8 @@ type Config struct {
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
+	// Trouble is what who serves the front end knows of it; nil: nobody looks.
+	Trouble func() []admin.Trouble
 	// Replace has another device process take this one's place, which is killed; nil: none can.
 	Replace  func() error
 	Spawn    Spawner

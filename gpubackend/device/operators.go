@@ -15,7 +15,7 @@ func (d *Device) ServeAdmin(l net.Listener) {
 	(&admin.VM{
 		Set: d.Set, Holds: d.settings.Holds, Stats: d.figures.Owner, MayChange: d.place.MayChange,
 		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
-		Version: d.config.Build, Replace: d.config.Replace,
+		Trouble: d.config.Trouble, Version: d.config.Build, Replace: d.config.Replace,
 		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, Guard: d.guard, Log: d.log,
 	}).Serve(l)
 }

@@ -34,9 +34,36 @@ type Watch struct {
 	mu      sync.Mutex
 	shown   vhostuser.Shown // guarded by mu, as is what follows
 	greeted bool            // the driver is ours
-	counted bool            // it was said how many queues there are to be
+	queued  *Trouble        // it was said how many queues there are to be
+	lacking *Trouble        // it was said that no driver came
 	settle  *time.Timer
 	driver  *time.Timer
+}
+
+// Trouble is what keeps the guest's driver from the device, or from all of it, and what mends that.
+type Trouble struct{ Found, Fix string }
+
+// shared are QEMU's options for memory that it shares.
+const shared = "-object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem"
+
+// say logs it.
+func (t *Trouble) say(log *logrus.Entry) { log.Warn(t.Found + ": " + t.Fix) }
+
+// Trouble is what was said, as long as it holds.
+func (w *Watch) Trouble() (all []Trouble) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shown.Unshared { // the session has said it
+		all = append(all, Trouble{"the guest's memory is not shared with the device",
+			"start QEMU with " + shared})
+	}
+	if w.queued != nil {
+		all = append(all, *w.queued)
+	}
+	if w.lacking != nil && !w.greeted {
+		all = append(all, *w.lacking)
+	}
+	return all
 }
 
 // New begins to watch a front end of a device with so many queues.
@@ -112,22 +139,19 @@ func (w *Watch) option(queues int) string {
 // name none before a driver uses them, and then as many as the driver wants.
 func (w *Watch) compare() {
 	n := w.shown.Queues
-	if n == 0 || n == w.queues || w.counted || w.shown.Driver {
+	if n == 0 || n == w.queues || w.queued != nil || w.shown.Driver {
 		return
 	}
-	w.counted = true
-	log := w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues})
+	w.queued = &Trouble{
+		Found: "the front end has more queues than the device",
+		Fix: fmt.Sprintf("in QEMU's command line, give the device %s, or start paracuda device "+
+			"with --set channels=%d", w.option(w.queues), max(n-1, 1)),
+	}
 	if n < w.queues {
-		log.Warnf("the front end has fewer queues than the device, which leaves %d of %d "+
-			"channels: in QEMU's command line, give the device %s, or start paracuda device "+
-			"with --set channels=%d",
-			n-1, w.queues-1, w.option(w.queues), max(n-1, 1))
-		return
+		w.queued.Found = fmt.Sprintf("the front end has fewer queues than the device, which "+
+			"leaves %d of %d channels", n-1, w.queues-1)
 	}
-	log.Warnf("the front end has more queues than the device: "+
-		"in QEMU's command line, give the device %s, or start paracuda device "+
-		"with --set channels=%d",
-		w.option(w.queues), n-1)
+	w.queued.say(w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues}))
 }
 
 // noDriver says that nobody uses the device.
@@ -143,8 +167,10 @@ func (w *Watch) noDriver(after time.Duration) {
 		options = fmt.Sprintf("-device vhost-user-fs-pci,tag=%s,num-request-queues=%d,"+
 			"queue-size=1024, or %s", wire.FsTag, w.queues-1, options)
 	}
-	w.log.Warnf("no driver of the guest's has taken the device in %v: "+
-		"is the guest package installed there, "+
-		"and are these in QEMU's command line: %s? The guest kernel's log says more",
-		after, options)
+	w.lacking = &Trouble{
+		Found: fmt.Sprintf("no driver of the guest's has taken the device in %v", after),
+		Fix: "install the guest package there, and have these in QEMU's command line: " + options +
+			"; the guest kernel's log says more",
+	}
+	w.lacking.say(w.log)
 }

@@ -49,6 +49,38 @@ const (
 	fs  = all &^ vhostuser.ProtocolConfig
 )
 
+// TestTrouble is told as long as it holds.
+func TestTrouble(t *testing.T) {
+	w, said := newWatch(t, Times{Settle: never, Driver: time.Millisecond})
+	if got := w.Trouble(); len(got) > 1 {
+		t.Errorf("%+v", got)
+	}
+	w.Saw(vhostuser.Shown{Protocol: fs, Chosen: true, Queues: 2, Read: true})
+	for len(w.Trouble()) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	got := w.Trouble()
+	if !strings.Contains(got[0].Found, "fewer queues") ||
+		!strings.Contains(got[0].Fix, "num-request-queues=16") ||
+		!strings.Contains(got[1].Found, "no driver") ||
+		!strings.Contains(got[1].Fix, "install the guest package") {
+		t.Errorf("%+v", got)
+	}
+	for _, line := range got {
+		if all := strings.Join(said.all(), "\n"); !strings.Contains(all, line.Found+": ") {
+			t.Errorf("%q isn't logged: %s", line.Found, all)
+		}
+	}
+	if w.Greeted(); len(w.Trouble()) != 1 {
+		t.Errorf("with a driver: %+v", w.Trouble())
+	}
+	w.Saw(vhostuser.Shown{Protocol: fs, Chosen: true, Queues: 2, Read: true, Unshared: true})
+	if got = w.Trouble(); len(got) != 2 || !strings.Contains(got[0].Found, "not shared") ||
+		!strings.Contains(got[0].Fix, "share=on") {
+		t.Errorf("memory that isn't shared: %+v", got)
+	}
+}
+
 // TestWatch shows front ends that fit, and some that don't: of these there is one line with the
 // option to change.
 func TestWatch(t *testing.T) {

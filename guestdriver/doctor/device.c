@@ -99,6 +99,38 @@ static bool on_pci_alone(void)
 	return alone;
 }
 
+/* What the driver says in the kernel's log where it doesn't take a device, and what mends that. */
+static const struct {
+	const char *says, *fix;
+} complaints[] = {
+	{ "no request queues",
+	  "-device vhost-user-fs-pci,...,num-request-queues=16 (on the host)" },
+	{ "not told config_size", "-device ...,config_size=256 (on the host)" },
+	{ "protocol version", "apt-get install ./paracuda-guest_VERSION_amd64.deb (the host's)" },
+	{ "does not answer", "paracuda doctor (on the host)" },
+	{ "refuses this driver", "paracuda doctor (on the host)" },
+};
+
+/* The driver hasn't taken a device. Users other than root may not read why. */
+static void explain_refusal(struct finding *f, const char *name)
+{
+	char line[256];
+
+	setenv("PARACUDA_NAME", name, 1);
+	first_line("dmesg 2>/dev/null | sed -n \"s/^.* $PARACUDA_NAME: //p\" |"
+		   " grep -v 'taken over' | tail -n 1",
+		   line, sizeof(line));
+	if (!line[0]) {
+		bad(f, "dmesg | grep paracuda",
+		    "the driver paracuda hasn't taken %s: the kernel's log says why", name);
+		return;
+	}
+	bad(f, "dmesg | grep paracuda", "the driver paracuda hasn't taken %s: %s", name, line);
+	for (size_t i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++)
+		if (strstr(line, complaints[i].says))
+			fixed_by(f, "%s", complaints[i].fix);
+}
+
 void check_device(struct finding *f)
 {
 	struct seen seen = look_at_virtio();
@@ -112,8 +144,7 @@ void check_device(struct finding *f)
 	else if (!exists(at("/sys/module/paracuda").text))
 		bad(f, "modprobe paracuda", "%s has no driver: paracuda isn't loaded", seen.name);
 	else
-		bad(f, "dmesg | grep paracuda",
-		    "the driver paracuda hasn't taken %s: the kernel's log says why", seen.name);
+		explain_refusal(f, seen.name);
 }
 
 void check_node(struct finding *f)

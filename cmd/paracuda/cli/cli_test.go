@@ -67,7 +67,8 @@ func TestLostOutput(t *testing.T) {
 // TestNames are of lines like those of /etc/group alone.
 func TestNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "group")
-	if err := os.WriteFile(file, []byte("root:x:0:\n# no group\nkvm:x:9:a,b\n"), 0o644); err != nil {
+	text := "root:x:0:\n# no group\nkvm:x:9:a,b\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got := names(file); !slices.Equal(got, []string{"root", "kvm"}) || names(file+"x") != nil {

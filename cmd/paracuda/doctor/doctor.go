@@ -119,6 +119,7 @@ func Checks(h *Host, s *Subject) []Check {
 		one("driver", h.driver),
 		one("library", h.library),
 		{"nodes", h.nodes},
+		one("hmm", h.hmm),
 		one("mappings", h.mappings),
 		one("locked-memory", h.lockedMemory),
 		one("descriptors", h.descriptors),

@@ -97,6 +97,26 @@ func (h *Host) library(context.Context) Finding {
 		"apt-get install libcuda1")
 }
 
+// hmmOff has the driver's module loaded without HMM.
+const hmmOff = "echo options nvidia_uvm uvm_disable_hmm=1 >/etc/modprobe.d/paracuda.conf && " +
+	"rmmod nvidia_uvm && modprobe nvidia_uvm"
+
+// hmm looks whether kernels may reach all memory of the process that launches them. Only the open
+// modules have that.
+func (h *Host) hmm(context.Context) Finding {
+	switch h.word(h.path("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm")) {
+	case "":
+		return good("NVIDIA's driver has none, or isn't loaded")
+	case "Y", "1":
+		return good("it is off (nvidia_uvm's uvm_disable_hmm)")
+	}
+	if !strings.Contains(h.text(h.path("/proc/driver/nvidia/version")), "Open Kernel Module") {
+		return good("NVIDIA's driver has it with its open modules alone")
+	}
+	return warn("it isn't switched off: where the kernel has it, workers refuse the GPU, since "+
+		"guests' kernels would reach the workers' own memory", hmmOff)
+}
+
 // nodes looks whether device processes may open the driver's device nodes.
 func (h *Host) nodes(context.Context) []Finding {
 	if h.loaded() == "" && !h.exists("/dev/nvidiactl") {

@@ -3,6 +3,8 @@
 package doctor
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -83,6 +85,34 @@ func TestLibrary(t *testing.T) {
 			want(t, h.library(t.Context()), tt.level, tt.found, tt.fix)
 		})
 	}
+}
+
+// TestHMM: it is on, off, or not there.
+func TestHMM(t *testing.T) {
+	set := func(text string) files {
+		return files{"/sys/module/nvidia_uvm/parameters/uvm_disable_hmm": text}
+	}
+	for _, tt := range []struct {
+		name       string
+		files      files
+		level      Level
+		found, fix string
+	}{
+		{"no module", join(anOpenDriver), OK, "isn't loaded", ""},
+		{"off", join(anOpenDriver, set("Y\n")), OK, "it is off", ""},
+		{"closed", join(aDriver, set("N\n")), OK, "open modules alone", ""},
+		{"on", join(anOpenDriver, set("N\n")), Warning, "isn't switched off",
+			"uvm_disable_hmm=1 >/etc/modprobe.d/paracuda.conf"},
+	} {
+		h := healthy(put(t, tt.files))
+		t.Run(tt.name, func(t *testing.T) {
+			want(t, h.hmm(t.Context()), tt.level, tt.found, tt.fix)
+		})
+	}
+	refused := func(context.Context) (string, error) {
+		return "", errors.New("GPU refused: turn HMM off with uvm_disable_hmm=1")
+	}
+	want(t, compute(t.Context(), refused), Problem, "GPU refused", "rmmod nvidia_uvm")
 }
 
 // TestNodes looks at nodes that aren't there, and at ones that aren't for all.

@@ -138,18 +138,35 @@ func (h *Host) listener(file string) Finding {
 func (h *Host) vmSockets() []Finding {
 	files, all := h.some(vmControls, "no VM's service runs, or this user doesn't see it")
 	for _, file := range files {
-		all = append(all, h.vmSocket(file))
+		all = append(all, vmSocket(file)...)
 	}
 	return all
 }
 
-func (h *Host) vmSocket(file string) Finding {
+// mostTrouble bounds what is believed of one device process.
+const mostTrouble = 10
+
+// vmSocket asks one, which also knows what keeps its VM's driver from the device: how many queues
+// QEMU gives it, whether it shares the VM's memory, whether a driver has come.
+func vmSocket(file string) (all []Finding) {
 	name := plain(filepath.Base(filepath.Dir(file)))
 	a, err := admin.Ask(file, admin.Request{Stats: true})
+	if err != nil {
+		return []Finding{mute(name, err)}
+	}
+	for _, t := range a.Trouble[:min(len(a.Trouble), mostTrouble)] {
+		all = append(all, bad("VM "+name+": "+plain(t.Found), plain(t.Fix)))
+	}
+	if all == nil {
+		all = []Finding{good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, plain(a.GPU),
+			len(a.Programs)))}
+	}
+	return all
+}
+
+// mute is what is wrong with a device process that doesn't answer.
+func mute(name string, err error) Finding {
 	switch {
-	case err == nil:
-		return good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, plain(a.GPU),
-			len(a.Programs)))
 	case errors.Is(err, unix.EACCES):
 		return warn("VM "+name+": this user may not ask it", "usermod -aG paracuda $USER")
 	case errors.Is(err, unix.ECONNREFUSED):
@@ -180,7 +197,11 @@ func (h *Host) processes(context.Context) []Finding {
 // compute has the GPU work.
 func compute(ctx context.Context, do func(context.Context) (string, error)) Finding {
 	gpu, err := do(ctx)
-	if err != nil {
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "uvm_disable_hmm"):
+		return bad(plain(err.Error()), hmmOff)
+	default:
 		return bad(plain(err.Error()), "paracuda probe")
 	}
 	return good("right, on " + plain(gpu))

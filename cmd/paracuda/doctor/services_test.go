@@ -164,6 +164,16 @@ func TestVMSockets(t *testing.T) {
 			_ = json.NewEncoder(c).Encode(admin.Answer{GPU: "soft\x1b"})
 		}
 	}
+	troubled := func(c *net.UnixConn) {
+		defer c.Close()
+		var r admin.Request
+		if json.NewDecoder(c).Decode(&r) == nil {
+			_ = json.NewEncoder(c).Encode(admin.Answer{GPU: "soft", Trouble: []admin.Trouble{
+				{Found: "fewer queues\x1b", Fix: "num-request-queues=16"},
+				{Found: "no driver", Fix: "install it"}}})
+		}
+	}
+	serve(t, "unix", control("e-trouble"), troubled)
 	serve(t, "unix", control("a-lives"), answer)
 	serve(t, "unix", control("c-private"), answer)
 	serve(t, "unix", control("d-odd"), func(c *net.UnixConn) {
@@ -180,14 +190,14 @@ func TestVMSockets(t *testing.T) {
 	if err := os.Chmod(control("c-private"), 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"a-lives", "d-odd", "b-ended"} {
+	for _, name := range []string{"a-lives", "d-odd", "b-ended", "e-trouble"} {
 		if err := os.Chmod(control(name), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	asNobody(func() {
 		all := h.vmSockets()
-		if len(all) != 4 {
+		if len(all) != 6 {
 			t.Fatalf("%+v", all)
 		}
 		want(t, all[0], OK, "VM a-lives has GPU soft? and 0 programs", "")
@@ -195,6 +205,8 @@ func TestVMSockets(t *testing.T) {
 			"systemctl restart paracuda@b-ended.socket")
 		want(t, all[2], Warning, "c-private: this user may not", "usermod -aG paracuda")
 		want(t, all[3], Problem, "VM d-odd: ", "journalctl -u paracuda@d-odd")
+		want(t, all[4], Problem, "VM e-trouble: fewer queues?", "num-request-queues=16")
+		want(t, all[5], Problem, "VM e-trouble: no driver", "install it")
 	})
 	if all := healthy(t.TempDir()).vmSockets(); len(all) != 1 || all[0].Level != OK {
 		t.Errorf("%+v", all)

@@ -63,6 +63,9 @@ func printStats(a *admin.Answer) {
 	fmt.Fprintln(cli.Stdout, "gpu:", a.GPU)
 	printState(a.State)
 	printMovable(a)
+	for _, t := range a.Trouble {
+		fmt.Fprintf(cli.Stdout, "trouble: %s: %s\n", Plain(t.Found), Plain(t.Fix))
+	}
 	fmt.Fprintln(cli.Stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
 		fmt.Fprintf(cli.Stdout, "  %s=%s\n", key, a.Policies[key])

@@ -53,6 +53,7 @@ type Answer struct {
 	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
 	Written  bool              `json:"written,omitempty"`  // the file is: keep it
 	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
+	Trouble  []Trouble         `json:"trouble,omitempty"`  // of the VM's with its device
 	Version  string            `json:"version,omitempty"`  // of the device process
 	PID      int               `json:"pid,omitempty"`      // its number
 }
@@ -65,6 +66,12 @@ type Program struct {
 	Stats   map[string]uint64 `json:"stats"`
 	Memory  map[string]uint64 `json:"memory,omitempty"` // of all GPUs together, by kind
 	Fixed   map[string]uint64 `json:"fixed,omitempty"`  // what can't be made anew elsewhere
+}
+
+// Trouble is what keeps the guest's driver from the device, and what mends that.
+type Trouble struct {
+	Found string `json:"found"`
+	Fix   string `json:"fix"`
 }
 
 // Movable is whether a VM can be saved or migrated now, as far as its GPU is concerned.
@@ -88,6 +95,8 @@ type VM struct {
 	Set   func(text string) error
 	Holds func(text string) string // since when a setting holds that was changed
 	Stats func() Answer
+	// Trouble is what Stats doesn't know of the VM; nil: nobody looks for it.
+	Trouble func() []Trouble
 	// MayChange says why nobody may suspend and resume it now.
 	MayChange       func() error
 	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
@@ -144,6 +153,9 @@ func (v *VM) answer(c net.Conn) {
 		}
 	case r.Stats:
 		a = v.Stats()
+		if v.Trouble != nil {
+			a.Trouble = v.Trouble()
+		}
 	case r.Version:
 		a.Version, a.PID = v.Version, os.Getpid()
 	case r.Replace && v.Replace == nil:
