@@ -28,7 +28,8 @@ func (m *monitor) isOurs(path, kind string) bool {
 	var id int
 	switch kind {
 	case "child<" + carriers[FS].driver + ">":
-		return m.property(path, "tag", &tag) == nil && tag == wire.FsTag
+		return m.property(path, "tag", &tag) == nil &&
+			(tag == wire.FsTag || strings.HasPrefix(tag, wire.FsTag+":"))
 	case "child<" + carriers[Generic].driver + ">":
 		return m.property(path, "virtio-id", &id) == nil && id == wire.VirtioIdStock
 	}

@@ -19,8 +19,9 @@ func (f *fakeQEMU) give(where map[string]map[string]any, name, chardev, tag stri
 func TestAttachLooksAtOthers(t *testing.T) {
 	f := newFake(t)
 	f.give(f.devices, "gpu0", "gpu", "paracuda", true)
-	f.give(f.devices, "gpu1", "other", "paracuda", false)
+	f.give(f.devices, "gpu1", "other", "paracuda:second", false)
 	f.give(f.devices, "disk", "disk-socket", "host", true)
+	f.give(f.devices, "files", "files-socket", "paracudas", true)
 	f.devices["old"] = map[string]any{"driver": "vhost-user-test-device-pci", "virtio-id": 37,
 		"chardev": "old-socket"}
 	f.chardevs["old-socket"], f.dead["old-socket"] = true, true
@@ -38,7 +39,8 @@ func TestAttachLooksAtOthers(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 	if f.devices["gpu0"] != nil || f.chardevs["gpu"] || f.devices["gpu1"] == nil ||
-		f.devices["disk"] == nil || f.devices["paracuda0"] == nil {
+		f.devices["disk"] == nil || f.devices["files"] == nil ||
+		f.devices["paracuda0"] == nil {
 		t.Errorf("devices %v, chardevs %v", f.devices, f.chardevs)
 	}
 }

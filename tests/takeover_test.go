@@ -31,9 +31,46 @@ until [ "$(who)" = paracuda ] && [ -e /dev/paracuda ]; do sleep 0.1; done
 // gets it later, likewise.
 func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	boots(t)
+	needsUML(t)
+	for _, tag := range []string{wire.FsTag, wire.FsTag + ":second"} {
+		t.Run(tag, func(t *testing.T) {
+			console := bindsFileSystem(t, tag, takenScript, "/dev/paracuda",
+				"paracuda\nparacuda\n")
+			for _, line := range []string{"virtiofs virtio0: discovered new tag: " + tag,
+				"virtio0: taken over from virtiofs"} {
+				if strings.Count(console, line) != 2 {
+					t.Errorf("%q isn't on the console twice:%s", line, tail(console))
+				}
+			}
+		})
+	}
+}
+
+// leftScript says which driver has the device, when ours had time to take it.
+const leftScript = `sleep 1; basename "$(readlink /sys/bus/virtio/devices/virtio0/driver)"`
+
+// TestLeftToVirtiofs: a device whose tag only begins as ours is another one's.
+func TestLeftToVirtiofs(t *testing.T) {
+	boots(t)
+	needsUML(t)
+	console := bindsFileSystem(t, wire.FsTag+"s", leftScript, "", "virtiofs\n")
+	if strings.Contains(console, "taken over") {
+		t.Errorf("it was taken:%s", tail(console))
+	}
+}
+
+func needsUML(t *testing.T) {
+	t.Helper()
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out")
 	}
+}
+
+// bindsFileSystem boots the newest kernel with a device that has such a tag, waits for a file of
+// the guest's, if one is named, runs a script there, which prints what is wanted, and returns what
+// is on the console.
+func bindsFileSystem(t *testing.T, tag, script, file, want string) string {
+	t.Helper()
 	assets, dir := vm.FindAssets(), t.TempDir()
 	driver, err := assets.Driver(vm.UML, "")
 	if err != nil {
@@ -44,26 +81,21 @@ func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, console bytes.Buffer
-	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c", takenScript,
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c", script,
 		filepath.Join(programs, follower)}, Dir: root, Stdout: &stdout, Stderr: &console,
-		Console: &console, Verbose: true, DeviceSocket: asFileSystem(t, device),
-		VirtioID: wire.VirtioIdFs, WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver},
+		Console: &console, Verbose: true, DeviceSocket: asFileSystem(t, device, tag),
+		VirtioID: wire.VirtioIdFs, WaitDevice: file, Modules: []vm.Module{driver},
 		LibDir: assets.LibDir(), Assets: assets})
-	if err != nil || r.ExitCode != 0 || stdout.String() != "paracuda\nparacuda\n" {
+	if err != nil || r.ExitCode != 0 || stdout.String() != want {
 		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
 			tail(console.String()))
 	}
-	for _, line := range []string{"virtiofs virtio0: discovered new tag: paracuda",
-		"virtio0: taken over from virtiofs"} {
-		if strings.Count(console.String(), line) != 2 {
-			t.Errorf("%q isn't on the console twice:%s", line, tail(console.String()))
-		}
-	}
+	return console.String()
 }
 
 // asFileSystem stands between a front end and a device, and gives it the configuration space of a
-// file system with Paracuda's tag, as QEMU does by itself.
-func asFileSystem(t *testing.T, device string) string {
+// file system with a tag, as QEMU does by itself.
+func asFileSystem(t *testing.T, device, tag string) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "fs")
 	listener, err := vhostuser.Listen(socket)
@@ -84,7 +116,9 @@ func asFileSystem(t *testing.T, device string) string {
 		}
 		f, b := vhostuser.NewConn(front, time.Minute), vhostuser.NewConn(back, time.Minute)
 		go relay(b, f, nil)
-		relay(f, b, fileSystemConfig)
+		relay(f, b, func(m *vhostuser.Message) *vhostuser.Message {
+			return fileSystemConfig(m, tag)
+		})
 	}()
 	return socket
 }
@@ -114,12 +148,12 @@ func relay(from, to *vhostuser.Conn, answer func(*vhostuser.Message) *vhostuser.
 }
 
 // fileSystemConfig answers GET_CONFIG with a tag and a number of queues.
-func fileSystemConfig(m *vhostuser.Message) *vhostuser.Message {
+func fileSystemConfig(m *vhostuser.Message, tag string) *vhostuser.Message {
 	if m.Request != vhostuser.GetConfig || len(m.Payload) < 12 {
 		return nil
 	}
 	space := make([]byte, 36, 4096)
-	copy(space, wire.FsTag)
+	copy(space, tag)
 	space = binary.LittleEndian.AppendUint32(space, 16)[:cap(space)]
 	e := binary.NativeEndian
 	from, size := e.Uint32(m.Payload), e.Uint32(m.Payload[4:])

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +55,7 @@ const mountScript = `mkdir -p /tmp/shared && mount -t virtiofs beside /tmp/share
 // TestVirtiofsInUML is the same in the newest kernel, which runs as User Mode Linux.
 func TestVirtiofsInUML(t *testing.T) {
 	boots(t)
-	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
-		skip(t, "PARACUDA_VM leaves User Mode Linux out")
-	}
+	needsUML(t)
 	program := build(t, "tests/guests/call.c", "-ldl")
 	assets, dir := vm.FindAssets(), t.TempDir()
 	driver, err := assets.Driver(vm.UML, "")
