@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -55,6 +56,22 @@ func TestOptionsAreExplained(t *testing.T) {
 				t.Errorf("reference.md doesn't explain --%s of %s", option[1], name)
 			}
 		}
+	}
+}
+
+// TestPages has mandoc read the manual pages that are written by hand, as TestManualIsWellFormed of
+// cmd/paracuda has it read the others.
+func TestPages(t *testing.T) {
+	if _, err := exec.LookPath("mandoc"); err != nil {
+		skip(t, "no mandoc here: run scripts/apt-deps")
+	}
+	pages := sources(t, "*.1")
+	if len(pages) < 2 {
+		t.Fatalf("found %q", pages)
+	}
+	r := command(t, time.Minute, root, append([]string{"mandoc", "-T", "lint"}, pages...)...)
+	if r.exit != 0 || r.stdout+r.stderr != "" {
+		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 	}
 }
 

@@ -54,6 +54,34 @@ func TestRelease(t *testing.T) {
 		one(t, first, "guest_"+version+"_amd64.deb"))
 }
 
+// TestReleaseHasItsChanges: no release is made of a tag whose version has no section in the
+// changes, which have one for each version.
+func TestReleaseHasItsChanges(t *testing.T) {
+	heading := regexp.MustCompile(`^(Unreleased|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d)$`)
+	for line := range strings.Lines(string(read(t, "CHANGELOG.md"))) {
+		if h, is := strings.CutPrefix(line, "## "); is &&
+			!heading.MatchString(strings.TrimSpace(h)) {
+			t.Errorf("CHANGELOG.md: a section %q", h)
+		}
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	for _, line := range [][]string{{"git", "clone", "-q", "--shared", root, clone},
+		{"git", "-C", clone, "tag", "v99.8.7"}} {
+		if r := command(t, time.Minute, root, line...); r.exit != 0 {
+			skip(t, "this is no clone of the repository: %s", r.stderr)
+		}
+	}
+	for _, file := range []string{"scripts/release", "scripts/lib.sh"} { // as they are now
+		if r := command(t, time.Minute, root, "cp", file, filepath.Join(clone, file)); r.exit != 0 {
+			t.Fatal(r.stderr)
+		}
+	}
+	r := command(t, time.Minute, clone, "scripts/release", filepath.Join(clone, "out"))
+	if r.exit == 0 || !strings.Contains(r.stderr, `CHANGELOG.md has no section "## 99.8.7"`) {
+		t.Errorf("exit code %d, %q", r.exit, r.stderr)
+	}
+}
+
 func makeRelease(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "release")

@@ -131,7 +131,8 @@ func TestNoKVM(t *testing.T) {
 	if found, vms := trial.choose(t); found != TCG || vms != 0 {
 		t.Errorf("found %s after %d VMs", found, vms)
 	}
-	if want := "KVM does not work here (open /nowhere/kvm: no such file or directory): " +
+	if want := "KVM does not work here (open /nowhere/kvm: no such file or directory: " +
+		"modprobe -a kvm_intel kvm_amd): " +
 		"using TCG, which is slower"; len(*said) != 1 || (*said)[0] != want {
 		t.Errorf("it said %q, not %q", *said, want)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
+	"github.com/paracuda/paracuda/internal/mend"
 )
 
 // sandboxFlag says whether the processes of a VM are kept in a sandbox.
@@ -153,6 +154,10 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 	if err != nil {
 		return err
 	}
+	if !sandbox.HasLandlock() {
+		log.Info("this process, workers and mover keep the right to open files: " + mend.Landlock +
+			", or with lsm=landlock,... on its command line")
+	}
 	return filter(sandbox.Device, sandbox.Files{})
 }
 
@@ -164,7 +169,10 @@ func filter(role sandbox.Role, files sandbox.Files) error {
 	if err := sandbox.OnlyFiles(files); err != nil {
 		return err
 	}
-	return sandbox.Filter(role)
+	if err := sandbox.Filter(role); err != nil {
+		return fmt.Errorf("%w: %s", err, mend.Seccomp)
+	}
+	return nil
 }
 
 // confined is what a child may do when it is ready, by the GPU that it uses.

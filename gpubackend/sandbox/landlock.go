@@ -14,6 +14,12 @@ import (
 // all threads, those that libraries have made as well.
 var landlocked = landlock.V5.BestEffort()
 
+// HasLandlock says whether the kernel lets a process give files up: else OnlyFiles does nothing.
+func HasLandlock() bool {
+	version, err := ll.LandlockGetABIVersion()
+	return err == nil && version > 0
+}
+
 // Files are what a process may go on opening, by absolute paths. Those that aren't there are left
 // out.
 type Files struct {

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/paracuda/paracuda/internal/mend"
 )
 
 // userNamespaces looks whether a device process of an ordinary user's can keep its VM's processes
@@ -15,14 +17,8 @@ func (h *Host) userNamespaces(context.Context) Finding {
 	if err == nil {
 		return good("processes can have one of their own")
 	}
-	fix := "sysctl -w user.max_user_namespaces=65536"
-	switch {
-	case h.word(h.path("/proc/sys/kernel/unprivileged_userns_clone")) == "0":
-		fix = "sysctl -w kernel.unprivileged_userns_clone=1"
-	case h.word(h.path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")) == "1":
-		fix = "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
-	}
-	return warn(fmt.Sprintf("workers on the software GPU have none: %v", err), fix)
+	return warn(fmt.Sprintf("workers on the software GPU have none: %v", err),
+		mend.UserNamespaces(h.Root))
 }
 
 // landlock looks whether the kernel lets a process give its files up.
@@ -34,8 +30,7 @@ func (h *Host) landlock(context.Context) Finding {
 		return warn("not active: workers keep the right to open files",
 			"add lsm=landlock,"+security+" to the kernel's command line")
 	}
-	return warn("the kernel has none: workers keep the right to open files",
-		"install a kernel of 5.13 or later with Landlock")
+	return warn("the kernel has none: workers keep the right to open files", mend.Landlock)
 }
 
 // seccomp looks whether the kernel can end a process for a system call.
@@ -45,5 +40,5 @@ func (h *Host) seccomp(context.Context) Finding {
 		return good("system calls can be filtered")
 	}
 	return bad("system calls can't be filtered: workers on the software GPU don't start",
-		"install a kernel with CONFIG_SECCOMP_FILTER, or use --sandbox off")
+		mend.Seccomp)
 }

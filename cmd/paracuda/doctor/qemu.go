@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/paracuda/paracuda/internal/mend"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -64,12 +65,11 @@ func (h *Host) kvm(context.Context) Finding {
 		}
 		return good(device + " can be used")
 	case errors.Is(err, fs.ErrNotExist):
-		return warn("no "+device+": VMs run emulated, many times slower",
-			"modprobe -a kvm_intel kvm_amd")
+		return warn("no "+device+": VMs run emulated, many times slower", mend.KVM(err))
 	case errors.Is(err, fs.ErrPermission):
-		return bad("no permission for "+device, "usermod -aG kvm $USER")
+		return bad("no permission for "+device, mend.KVM(err))
 	}
-	return bad(err.Error(), "modprobe -a kvm_intel kvm_amd")
+	return bad(err.Error(), mend.KVM(err))
 }
 
 // sharedMemory looks whether memory can be shared as guest RAM is.
