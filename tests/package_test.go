@@ -54,6 +54,7 @@ const runningKernel = "6.1.0-50-cloud-amd64"
 // What the package's scripts call. The driver is loaded while sys/module/paracuda is there.
 var fakeTools = map[string]string{
 	"uname":    "echo " + runningKernel,
+	"udevadm":  "exit 1",
 	"ischroot": "[ -e \"$DPKG_ROOT/chroot\" ]",
 	"modinfo":  "echo NEW",
 	"paracuda-cdi": `

@@ -149,16 +149,21 @@ static int paracuda_bound(struct notifier_block *block, unsigned long action, vo
 
 static struct notifier_block paracuda_bound_block = { .notifier_call = paracuda_bound };
 
-/* From now on our devices come to this driver, which is registered, whoever has them first. */
+/*
+ * From now on our devices come to this driver, which is registered, whoever has them first. Those
+ * that are there have come to it when this returns.
+ */
 int paracuda_take_over_begin(struct device_driver *driver)
 {
 	int err;
 
 	paracuda_taker = driver;
 	err = bus_register_notifier(driver->bus, &paracuda_bound_block);
-	if (!err)
-		queue_work(paracuda_wq, &paracuda_take_over_work);
-	return err;
+	if (err)
+		return err;
+	queue_work(paracuda_wq, &paracuda_take_over_work);
+	flush_work(&paracuda_take_over_work);
+	return 0;
 }
 
 void paracuda_take_over_end(void)
