@@ -16,7 +16,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
 	lint unit system stress stress-device stress-faults migrations test nightly unit-long \
-	walk-host-package walk-operator walk-kernels walk-secure-boot \
+	walk-host-package walk-operator walk-kernels walk-secure-boot walk-systems \
 	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
@@ -218,7 +218,7 @@ nightly: ## run all tests, and what takes hours
 	$(MAKE) unit-long
 	scripts/cover gpubackend
 	$(MAKE) stress migrations stress-device stress-faults
-	$(MAKE) debug-kernel walk-host-package
+	$(MAKE) debug-kernel walk-host-package walk-systems
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 
 demo: ## show an unmodified CUDA program running in a QEMU VM
@@ -241,6 +241,9 @@ walk-host-package: binary ## install, use, upgrade and remove that package in a 
 walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
 	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
 		-run '^TestOperatorsWalk$$' .
+
+walk-systems: ## do what a newcomer does in fresh systems: GOAL, or demo (minutes each)
+	tests/walk/systems
 
 walk-secure-boot: guest-package ## have a kernel under Secure Boot load the driver (minutes)
 	tests/walk/secure-boot

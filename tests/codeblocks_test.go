@@ -13,19 +13,18 @@ import (
 // its first line: who executes it, a file of tests that takes it from the document, or why nobody
 // does.
 var codeBlocks = []struct{ file, first, by, why string }{
-	{"README.md", "make demo", "", "TestDemo does the same"},
+	{"README.md", "make demo", "tests/walk/systems", ""},
 	{"README.md", "bin/paracuda run --report", "tests/run_test.go", ""},
 	{"README.md", "make build install guest-package", "", "TestInstall installs, and " +
 		"TestReadmeIsRecoverable compares QEMU's options with those that the tests have"},
 	{"README.md", "apt-get install linux-headers", "", "the walk's block of docs/guest.md does it"},
 	{"README.md", "paracuda attach", "tests/attach_test.go", ""},
-	{"docs/containers.md", "podman run --rm --device", "", "IMAGE and PROGRAM stand for others; " +
-		"the next blocks are the same with an image"},
+	{"docs/containers.md", "podman run --rm --device", "tests/containers_test.go", ""},
 	{"docs/containers.md", "mkdir image", "tests/containers_test.go", ""},
 	{"docs/containers.md", "paracuda-cdi /etc/cdi", "tests/containers_test.go", ""},
 	{"docs/containers.md", "{\"features\"", "", "is for Docker, whose daemon doesn't run where " +
 		"tests do"},
-	{"docs/containers.md", "lib=/usr/lib", "", "TestContainers has engines with CDI alone"},
+	{"docs/containers.md", "lib=/usr/lib", "tests/containers_test.go", ""},
 	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
 	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
 	{"docs/front-ends.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
@@ -65,8 +64,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/sharing.md", "paracuda set --vm training weight", "tests/sharingdocs_test.go", ""},
 	{"docs/sharing.md", "paracuda top", "tests/sharingdocs_test.go", ""},
 	{"docs/suspend.md", "paracuda suspend /run", "tests/walk/operator-host", ""},
-	{"docs/suspend.md", "paracuda suspend --to", "", "TestSuspendedToAFile does it with a " +
-		"program that has memory"},
+	{"docs/suspend.md", "paracuda suspend --to", "tests/suspend_test.go", ""},
 	{"docs/suspend.md", "paracuda device --from", "", "needs two hosts; TestMovedInAFile " +
 		"does it between two QEMUs of one"},
 	{"docs/suspend.md", "paracuda device --socket-path /run/there", "", "needs two hosts; " +

@@ -137,7 +137,32 @@ func suspendedToAFile(t *testing.T, program string) {
 			p.must(t, "resume", "--from", file)
 			p.commands(t, 300)
 		}
+		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda suspend --to"))
+		p.commands(t, 300)
 	})
+}
+
+// figures are what differs of what commands print.
+var figures = regexp.MustCompile(`[\d.]+(ms|s)?`)
+
+// asDocumented executes the commands of a code block, and compares what they print with the lines
+// that stand below each.
+func (p *policyRig) asDocumented(t *testing.T, block string) {
+	t.Helper()
+	own := strings.NewReplacer("/var/tmp/training.state", filepath.Join(t.TempDir(), "state"),
+		"/run/paracuda/training/control.sock", p.socket)
+	lines := strings.Split(strings.TrimSpace(own.Replace(block)), "\n")
+	for i := 0; i < len(lines); i += 2 {
+		args := strings.Fields(lines[i])
+		if len(args) < 2 || args[0] != "paracuda" || i+1 == len(lines) {
+			t.Fatalf("%q is no command with what it prints", lines[i:])
+		}
+		out := p.must(t, args[1], args[2:len(args)-1]...)
+		if figures.ReplaceAllString(strings.TrimSpace(out), "N") !=
+			figures.ReplaceAllString(lines[i+1], "N") {
+			t.Errorf("%s printed %q, and the page has %q", lines[i], out, lines[i+1])
+		}
+	}
 }
 
 // damaged has a copy of a file refused in which a bit is another.
