@@ -77,7 +77,7 @@ func TestRunOnFake(t *testing.T) {
 // TestRunOnGPU is the self-check on the host's GPU, where there is one.
 func TestRunOnGPU(t *testing.T) {
 	if err := cuda.Available(); err != nil {
-		t.Skip(err)
+		t.Skipf("%v: `make gpu-bundle` makes a selfcheck that runs this on a host with a GPU", err)
 	}
 	run(t, Config{StartMover: func() (*handover.Conn, error) {
 		return startMover(cuda.DefaultLibrary)
