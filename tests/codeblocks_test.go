@@ -25,9 +25,9 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/containers.md", "{\"features\"", "", "is for Docker, whose daemon doesn't run where " +
 		"tests do"},
 	{"docs/containers.md", "lib=/usr/lib", "tests/containers_test.go", ""},
-	{"docs/front-ends.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
-	{"docs/front-ends.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
-	{"docs/front-ends.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
+	{"docs/libvirt.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
+	{"docs/libvirt.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
+	{"docs/libvirt.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
 	{"docs/guest.md", "paracuda-doctor ", "tests/guestdoctor_test.go", ""},
 	{"docs/guest.md", "apt-get install linux-headers-KERNEL", "", "tests/walk/kernels does the " +
 		"same in systems of each kind"},

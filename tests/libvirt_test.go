@@ -17,7 +17,7 @@ func TestLibvirtDomain(t *testing.T) {
 	if _, err := exec.LookPath("virt-xml-validate"); err != nil {
 		skip(t, "there is no virt-xml-validate: install libvirt-clients and libxml2-utils")
 	}
-	text := codeBlock(t, "docs/front-ends.md", "<domain type='kvm'")
+	text := codeBlock(t, "docs/libvirt.md", "<domain type='kvm'")
 	for _, tt := range []struct {
 		name, text string
 		exit       int
