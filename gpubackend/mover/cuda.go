@@ -11,7 +11,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
 //go:embed copy_runs.ptx
@@ -63,31 +65,36 @@ func newCUDAEngine(
 	c *Config, p *handover.Policy, accounts *ledger.Process,
 ) (*cudaEngine, error) {
 	d, err := cuda.NewDevice(cuda.Options{Library: c.Library, AllowPageable: p.AllowPageable,
-		Log: c.Log})
+		PCI: c.PCI, Log: c.Log})
 	if err != nil {
 		return nil, err
 	}
 	e := &cudaEngine{device: d, threshold: c.Threshold, batch: copies.NewBatch(batched)}
 	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
-	if err := e.open(c.Device, accounts); err != nil {
+	if err := e.open(c, accounts); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *cudaEngine) open(device int, accounts *ledger.Process) error {
+func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
 	s, r := e.device.Open(nil)
 	if r != gpubackend.Success {
 		return fmt.Errorf("open the GPU: %w", r.Err())
 	}
-	e.accounts, e.lanes = accounts, make([]*lane, max(len(s.Device), device+1))
+	e.accounts, e.lanes = accounts, make([]*lane, max(len(s.Device), c.Device+1))
+	places := make([]pcie.Address, len(s.Device))
 	for i := range s.Device {
 		e.ids = append(e.ids, ledger.ID(s.Device[i].Uuid))
+		places[i] = hostgpus.Described(&s.Device[i]).Place
 	}
-	var err error
-	if e.first, err = e.openLane(device); err != nil {
+	err := stayNear(c.PCI, places) // before contexts are made, whose threads stay there, too
+	if err != nil {
+		e.warn("stay near the GPU", err)
+	}
+	if e.first, err = e.openLane(c.Device); err != nil {
 		return err
 	}
 	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)

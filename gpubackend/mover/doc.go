@@ -49,7 +49,8 @@
 // scattered ones with a kernel that takes a list of runs. From 256 KiB on a run is long: the copy
 // engines come to 52 GB/s there if the runs of a request are queued together, and to less than the
 // kernel's 43 to 49 GB/s where they are short, while the kernel shares the GPU with what computes
-// on it. It polls for completion.
+// on it. It polls for completion, on the processors of the GPUs' NUMA nodes: with GPUs of two
+// nodes on those of both, as one process, in which guest RAM is registered once, serves all of them.
 //
 // # Files
 //
@@ -60,4 +61,5 @@
 //	guest memory       memory.go guard.go (faults)
 //	engines            engine.go (jobs, regions) soft.go
 //	                   cuda.go lanes.go (what a GPU has) register.go (with CUDA)
+//	                   near.go (on which processors)
 package mover

@@ -5,6 +5,7 @@ package mover
 import (
 	"bytes"
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -37,6 +38,8 @@ func ofGPU(t *testing.T, name string, n int) (mem []byte, fd int) {
 
 // TestGPUOfItsOwn: memory is copied by the GPU that it is of, which has a context from then on.
 func TestGPUOfItsOwn(t *testing.T) {
+	runtime.LockOSThread() // to which a context is current
+	defer runtime.UnlockOSThread()
 	t.Setenv("FAKE_DEVICES", "2")
 	log := logrus.New()
 	log.SetOutput(io.Discard)

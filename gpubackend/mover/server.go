@@ -30,6 +30,8 @@ type Config struct {
 	Device int
 	// Library is the CUDA driver's library; empty is the usual one.
 	Library string
+	// PCI is the folder in which PCI devices are looked up; empty is the usual one.
+	PCI string
 	// Threshold is the length from which a run goes to the copy engines; 0 is DefaultThreshold.
 	Threshold uint64
 	// Registered is how much guest memory is registered at a time; 0 is DefaultRegistered.
