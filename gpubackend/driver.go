@@ -45,10 +45,10 @@ type Opening interface {
 	// Open initialises the device for a process with the given environment ("NAME=value") and
 	// describes it.
 	Open(env []string) (*Snapshot, Result)
-	// Warm does ahead of Open, and at most once, what Open and the first use of the primary context
-	// take long for. It is for a process that sets no variables. After an error the device is of no
-	// use.
-	Warm() Result
+	// Warm does ahead of Open, and at most once, what Open and the first use of a GPU's primary
+	// context take long for. It is for a process that sets no variables. After an error the device
+	// is of no use.
+	Warm(gpu int) Result
 	// Suits says whether Open can have env. A device that is warm can't if env would have changed
 	// it: then the process with that environment needs a device in a process of its own.
 	Suits(env []string) bool

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 )
@@ -45,6 +47,28 @@ func TestWarmWorkers(t *testing.T) {
 						counted.WarmStarts)
 				}
 			})
+		}
+	})
+}
+
+// TestWarmWorkersOfEachGPU: a program gets a worker that is warm for the GPU that it uses first.
+func TestWarmWorkersOfEachGPU(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		program := filepath.Join(programs, follower)
+		script := "for i in 1 0 GPU-none 7 1,0; do CUDA_VISIBLE_DEVICES=$i " + program +
+			"; done; exec " + program
+		r := vm.run(t, vm.limit, "--gpu", "soft:2", "--set", "warm-workers=1", "--log-level",
+			"debug", "--", "sh", "-c", script)
+		var homes []string
+		for _, m := range regexp.MustCompile(`channel is open.* warm_gpu=(\d)`).
+			FindAllStringSubmatch(r.stderr, -1) {
+			homes = append(homes, m[1])
+		}
+		if want := []string{"1", "0", "0", "0", "1", "0"}; r.exit != 0 ||
+			!slices.Equal(homes, want) {
+			t.Errorf("exit code %d, warm workers of GPUs %v, want %v: %s%s", r.exit, homes, want,
+				tail(r.stdout), tail(r.stderr))
 		}
 	})
 }

@@ -120,7 +120,7 @@ func (o *deviceOptions) options(c *cobra.Command) {
 		strings.Join(cgroup.Names(), ", ")+" (may be repeated)", o.bounds.Set)
 	f.Func("set", "set a policy of the VM, as `KEY=VALUE` (see below; may be repeated)", o.set)
 	f.Func("warm-workers",
-		"keep `N` workers ready for the programs to come: as --set warm-workers=N",
+		"keep `N` workers ready on each GPU for the programs to come: as --set warm-workers=N",
 		func(n string) error { return o.set("warm-workers=" + n) })
 }
 

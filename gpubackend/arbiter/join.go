@@ -112,7 +112,7 @@ func (a *Arbiter) leave(m *member) {
 		delete(a.loop.members, m.id)
 		a.loop.scheduler.Leave(a.loop.clock.now(), m.id)
 		a.loop.moveOut(a.loop.clock.now(), m)
-		a.loop.grant(m.home())
+		a.loop.grant(m)
 		m.page.Set(gate.Unshared) // the last that this arbiter writes there
 		m.page.Close()
 		a.loop.apply()

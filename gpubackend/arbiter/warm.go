@@ -13,6 +13,9 @@ import (
 // on a host the arbiter decides (package grants): device processes say how many they would keep,
 // and are told how many they may.
 
+// A VM has as many on each of its GPUs: where it has several, as many as it is granted on all of
+// them.
+
 // DefaultWarm is how many warm workers a GPU's VMs may have together, unless somebody says
 // otherwise: on an H100 their contexts take a tenth of its memory.
 const DefaultWarm = 16
@@ -20,21 +23,17 @@ const DefaultWarm = 16
 // MaxWarm is the most that can be said.
 const MaxWarm = 1024
 
-// ready is a member's part in the warm workers.
+// ready is a member's part in the warm workers, of which it wants so many on each of its GPUs.
 type ready struct {
 	want    int
 	used    time.Duration
-	granted int
-	news    chan struct{} // has something when another number is granted
+	on      map[string]int // how many it is granted, by GPU
+	granted int            // the least of these
+	news    chan struct{}  // has something when another number is granted
 }
 
-// home is the GPU on which its warm workers have their contexts.
-func (m *member) home() string {
-	if len(m.gpus) == 0 {
-		return ""
-	}
-	return m.gpus[0].Name
-}
+// isOn says whether the member has a GPU. One that tells of none has the one without a name.
+func (m *member) isOn(gpu string) bool { return m.has(gpu) || len(m.gpus) == 0 && gpu == "" }
 
 // wants takes what a device process says of its VM's warm workers.
 func (l *loop) wants(m *member, w *link.Warm) {
@@ -44,30 +43,53 @@ func (l *loop) wants(m *member, w *link.Warm) {
 		return
 	}
 	m.ready.want, m.ready.used = want, used
-	l.grant(m.home())
+	l.grant(m)
 }
 
-// grant says anew how many warm workers the VMs of a GPU may keep.
-func (l *loop) grant(gpu string) {
+// grant says anew how many warm workers the VMs may keep that share GPUs with a member, which may
+// be one that has left.
+func (l *loop) grant(m *member) {
+	if len(m.gpus) == 0 {
+		l.grantOn("")
+	}
+	for i := range m.gpus {
+		l.grantOn(m.gpus[i].Name)
+	}
+}
+
+// grantOn is the same for one GPU.
+func (l *loop) grantOn(gpu string) {
 	var members []*member
 	var vms []grants.VM
 	for _, m := range l.members {
-		if m.home() == gpu {
+		if m.isOn(gpu) {
 			members = append(members, m)
 			vms = append(vms, grants.VM{Want: m.ready.want, Used: m.ready.used,
-				Has: m.ready.granted})
+				Has: m.ready.on[gpu]})
 		}
 	}
 	for i, n := range grants.Of(l.warm, vms) {
-		r := &members[i].ready
-		if r.granted == n {
-			continue
-		}
-		r.granted = n
-		select {
-		case r.news <- struct{}{}:
-		default:
-		}
+		members[i].ready.grant(gpu, n, max(1, len(members[i].gpus)))
+	}
+}
+
+// grant grants so many on one of so many GPUs.
+func (r *ready) grant(gpu string, n, gpus int) {
+	if r.on == nil {
+		r.on = map[string]int{}
+	}
+	r.on[gpu] = n
+	least := n
+	for _, on := range r.on {
+		least = min(least, on)
+	}
+	if len(r.on) < gpus || least == r.granted {
+		return
+	}
+	r.granted = least
+	select {
+	case r.news <- struct{}{}:
+	default:
 	}
 }
 

@@ -75,3 +75,32 @@ func TestWarmWorkersAreBounded(t *testing.T) {
 		t.Errorf("%d for a VM that wants more than there are", n)
 	}
 }
+
+// TestWarmWorkersOfSeveralGPUs: a VM has as many on each of its GPUs, where others have some as
+// well, and gets what they leave.
+func TestWarmWorkersOfSeveralGPUs(t *testing.T) {
+	r := newRig(t, nil)
+	two := []link.GPU{{Name: "first"}, {Name: "second"}}
+	now := Now()
+	c := r.joinOn("both", 0, two, nil)
+	if n := r.wantWarm(c, 2*DefaultWarm, now); n != DefaultWarm {
+		t.Errorf("%d on GPUs of its own", n)
+	}
+	other := r.joinOn("other", 0, two[1:], nil)
+	if n := r.wantWarm(other, DefaultWarm, now); n != DefaultWarm/2 {
+		t.Errorf("%d on a GPU that another VM has, too", n)
+	}
+	if n := r.wantWarm(c, DefaultWarm, now); n != DefaultWarm/2 {
+		t.Errorf("%d, as the first GPU has room for more", n)
+	}
+	third := r.joinOn("third", 0, two[:1], nil)
+	if n := r.wantWarm(third, DefaultWarm-1, now+time.Hour); n != DefaultWarm/2 {
+		t.Errorf("%d on the first GPU", n)
+	}
+	other.Close()
+	third.Close()
+	r.await("it has them again", func() bool {
+		vms := r.list()
+		return len(vms) == 1 && vms[0].Warm == DefaultWarm
+	})
+}

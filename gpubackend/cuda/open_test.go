@@ -66,7 +66,7 @@ func TestOpenDescribesLinks(t *testing.T) {
 	write("max_link_speed", "32.0 GT/s PCIe\n")
 	write("max_link_width", "16\n")
 	d := loadDevice(t, Options{PCI: folder})
-	must(t, "warm", d.Warm())
+	must(t, "warm", d.Warm(0))
 	write("current_link_speed", "16.0 GT/s PCIe\n")
 	s, r := d.Open(nil)
 	must(t, "open", r)

@@ -7,14 +7,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
 )
 
-// Warm implements gpubackend.Driver. Nearly all time goes into cuInit and the first GPU's primary
-// context, which is retained ahead of use. An idle one takes several hundred MiB of device memory.
-func (d *Device) Warm() gpubackend.Result {
+// Warm implements gpubackend.Driver. Nearly all time goes into cuInit and a GPU's primary context,
+// which is retained ahead of use. An idle one takes several hundred MiB of device memory.
+func (d *Device) Warm(gpu int) gpubackend.Result {
 	s, r := d.Open(nil)
 	if r != gpubackend.Success {
 		return r
 	}
-	if r = d.WarmUp(0); r == gpubackend.Success {
+	if gpu < 0 || gpu >= len(s.Device) {
+		return gpubackend.InvalidDevice
+	}
+	if r = d.WarmUp(gpu); r == gpubackend.Success {
 		d.snapshot = s
 	}
 	return r

@@ -23,7 +23,7 @@ func loadWarm(t *testing.T, host ...string) *Device {
 		os.Setenv(host[i], host[i+1])
 	}
 	d := loadDevice(t, Options{})
-	must(t, "warm", d.Warm())
+	must(t, "warm", d.Warm(0))
 	return d
 }
 

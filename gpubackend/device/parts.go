@@ -43,7 +43,7 @@ func New(c Config) *Device {
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
 		ram: ram.New(c.Log), exports: exports.New(proclimit.Files())}
 	policy := &c.Settings.Policy
-	d.faults = faults.New(policy.SoftGPUs, policy.Known(), c.Log)
+	d.faults = faults.New(gpusOf(policy), policy.Known(), c.Log)
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
 	d.joinSettings(starts)
 	d.joinMemory()
@@ -187,9 +187,10 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 		Guard:    d.guard, Run: d.run, Log: d.log,
 	})
 	d.ahead = ahead.New(ahead.Config{
-		GPU: c.GPU, Settings: d.settings, Workers: d.workers, Accounts: d.accounts,
-		Used: func() bool { return d.accounts.Serving() || d.channels.Used() },
-		Held: d.suspension.Held, StopMover: d.movers.BeginStop, Starts: starts, Clock: c.Clock,
+		GPU: c.GPU, GPUs: gpusOf(&c.Settings.Policy), Settings: d.settings, Workers: d.workers,
+		Accounts: d.accounts,
+		Used:     func() bool { return d.accounts.Serving() || d.channels.Used() },
+		Held:     d.suspension.Held, StopMover: d.movers.BeginStop, Starts: starts, Clock: c.Clock,
 		Start: t.Start, Answer: t.Answer, Guard: d.guard, Run: d.run, Log: d.log,
 	})
 	d.opening = opening.New(opening.Config{
@@ -272,6 +273,9 @@ func programs(serving []*workers.Worker, a *accounts.Accounts) (list []admin.Pro
 	}
 	return list
 }
+
+// gpusOf is how many GPUs the VM has.
+func gpusOf(p *handover.Policy) int { return max(1, p.SoftGPUs, len(p.Known())) }
 
 // newAccounts makes what knows what the VM's processes take of the GPU.
 func newAccounts(

@@ -73,9 +73,9 @@ type picky struct {
 
 const coldVariable = "CUDA_TEST_COLD=1"
 
-func (d *picky) Warm() gpubackend.Result {
+func (d *picky) Warm(gpu int) gpubackend.Result {
 	d.warm = true
-	return d.Device.Warm()
+	return d.Device.Warm(gpu)
 }
 
 func (d *picky) Suits(env []string) bool {

@@ -104,6 +104,7 @@ type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
 	GPU     string   `json:"gpu,omitempty"`
+	Home    int      `json:"home,omitempty"` // the GPU for which a worker is to be warm
 	Channel int      `json:"channel"`
 	PID     int32    `json:"pid,omitempty"`
 	Comm    string   `json:"comm,omitempty"`

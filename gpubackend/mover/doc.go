@@ -50,7 +50,7 @@
 // engines come to 52 GB/s there if the runs of a request are queued together, and to less than the
 // kernel's 43 to 49 GB/s where they are short, while the kernel shares the GPU with what computes
 // on it. It polls for completion, on the processors of the GPUs' NUMA nodes: with GPUs of two
-// nodes on those of both, as one process, in which guest RAM is registered once, serves all of them.
+// nodes on those of both, as one process, in which guest RAM is registered once, serves all.
 //
 // # Files
 //

@@ -75,19 +75,20 @@ func TestStayNear(t *testing.T) {
 	a, b := pcie.Address{Bus: 1}, pcie.Address{Bus: 2}
 	type lists map[pcie.Address]string
 	const others = 1023 // no host of a test has as many
+	begin, end := fmt.Sprint(first), fmt.Sprint(last)
 	for name, tt := range map[string]struct {
 		gpus  []pcie.Address
 		lists lists
 		want  []int // nil: no change
 	}{
-		"the last":   {[]pcie.Address{a}, lists{a: fmt.Sprint(last)}, []int{last}},
-		"the first":  {[]pcie.Address{b}, lists{a: fmt.Sprint(last), b: fmt.Sprint(first)}, []int{first}},
-		"two nodes":  {[]pcie.Address{a, b}, lists{a: fmt.Sprint(last), b: fmt.Sprint(first)}, []int{first, last}},
+		"the last":   {[]pcie.Address{a}, lists{a: end}, []int{last}},
+		"the first":  {[]pcie.Address{b}, lists{a: end, b: begin}, []int{first}},
+		"two nodes":  {[]pcie.Address{a, b}, lists{a: end, b: begin}, []int{first, last}},
 		"one node":   {[]pcie.Address{a}, lists{a: fmt.Sprintf("0-%d", others-1)}, nil},
 		"not his":    {[]pcie.Address{a}, lists{a: fmt.Sprint(others)}, nil},
-		"partly his": {[]pcie.Address{a}, lists{a: fmt.Sprintf("%d,%d", last, others)}, []int{last}},
+		"partly his": {[]pcie.Address{a}, lists{a: end + fmt.Sprint(",", others)}, []int{last}},
 		"unknown":    {[]pcie.Address{a}, nil, nil},
-		"one is":     {[]pcie.Address{a, b}, lists{a: fmt.Sprint(last)}, nil},
+		"one is":     {[]pcie.Address{a, b}, lists{a: end}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := plug(t, tt.lists)

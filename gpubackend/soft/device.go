@@ -275,8 +275,11 @@ func (d *Device) snapshot() *gpubackend.Snapshot {
 }
 
 // Warm implements gpubackend.Driver.
-func (d *Device) Warm() gpubackend.Result {
-	_, result := d.Open(nil)
+func (d *Device) Warm(gpu int) gpubackend.Result {
+	s, result := d.Open(nil)
+	if result == gpubackend.Success && (gpu < 0 || gpu >= len(s.Device)) {
+		result = gpubackend.InvalidDevice
+	}
 	d.warm = result == gpubackend.Success
 	return result
 }

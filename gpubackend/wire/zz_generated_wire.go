@@ -129,7 +129,7 @@ const (
 // ControlRequest is struct control_request of wire.def.
 type ControlRequest struct {
 	Type    uint32    // control
-	Number  uint32    // HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
+	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as it says, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
 	Comm    [16]uint8 // OPEN: its name, for statistics

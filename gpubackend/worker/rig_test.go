@@ -49,8 +49,8 @@ type fakeDriver struct {
 func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
 	return &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, 1)}, gpubackend.Success
 }
-func (f *fakeDriver) Warm() gpubackend.Result { return gpubackend.Success }
-func (f *fakeDriver) Suits([]string) bool     { return !f.unsuited }
+func (f *fakeDriver) Warm(int) gpubackend.Result { return gpubackend.Success }
+func (f *fakeDriver) Suits([]string) bool        { return !f.unsuited }
 func (f *fakeDriver) SetCurrent(c gpubackend.Context) gpubackend.Result {
 	f.context = c
 	return gpubackend.Success

@@ -51,7 +51,7 @@ func newWarm(
 	if err != nil {
 		return nil, err
 	}
-	if err := driver.Warm().Err(); err != nil {
+	if err := driver.Warm(m.Home).Err(); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
 	return driver, nil

@@ -26,7 +26,10 @@
  */
 struct paracuda_ioctl_open {
 	__u32 version;
-	__u32 channel;		/* out */
+	/* in: the GPU that the program uses first, by CUDA_VISIBLE_DEVICES, or 0;
+	 * out: the channel
+	 */
+	__u32 channel;
 	__u64 arena_bytes;	/* out */
 };
 

@@ -68,8 +68,9 @@ enum paracuda_control {
 
 struct paracuda_control_request {
 	__u32 type; /* control */
-	/* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE:
-	 * the handle; SETTINGS: the sequence that the driver knows */
+	/* HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as it
+	 * says, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle;
+	 * SETTINGS: the sequence that the driver knows */
 	__u32 number;
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */

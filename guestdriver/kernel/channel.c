@@ -283,8 +283,8 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	return ch;
 }
 
-/* Asks the host for a worker, and waits for it. */
-static int paracuda_open_host(struct paracuda_channel *ch)
+/* Asks the host for a worker, for a program that uses this GPU first, and waits for it. */
+static int paracuda_open_host(struct paracuda_channel *ch, u32 gpu)
 {
 	struct paracuda_device *dev = ch->dev;
 	struct paracuda_request *req = &ch->open;
@@ -293,6 +293,7 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 
 	BUILD_BUG_ON(sizeof(req->out.comm) < TASK_COMM_LEN);
 	req->out.type = PARACUDA_CONTROL_OPEN;
+	req->out.number = gpu;
 	req->out.channel = ch->queue->index;
 	req->out.pid = task_tgid_nr(current);
 	get_task_comm(comm, current->group_leader);
@@ -308,7 +309,7 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 
 /* Returns a channel with a worker and a reference to it. */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
-					       unsigned long arena_bytes)
+					       unsigned long arena_bytes, u32 gpu)
 {
 	struct paracuda_channel *ch;
 	int err;
@@ -320,7 +321,7 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	if (err)
 		goto put;
 
-	err = paracuda_open_host(ch);
+	err = paracuda_open_host(ch, gpu);
 	if (!err)
 		err = paracuda_channel_start(ch);
 	if (err == -EIO)

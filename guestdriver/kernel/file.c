@@ -69,7 +69,7 @@ static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_
 		return -EEXIST;
 
 	paracuda_settings_get(pf->dev, &settings);
-	ch = paracuda_channel_open(pf->dev, settings.arena_bytes);
+	ch = paracuda_channel_open(pf->dev, settings.arena_bytes, arg.channel);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
 

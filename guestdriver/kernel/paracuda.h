@@ -359,7 +359,7 @@ void paracuda_unplace(struct paracuda_device *dev);
 
 /* channel.c */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
-					       unsigned long arena_bytes);
+					       unsigned long arena_bytes, u32 gpu);
 void paracuda_channel_close(struct paracuda_channel *ch);
 void paracuda_channel_put(struct paracuda_channel *ch);
 bool paracuda_channel_enter(struct paracuda_channel *ch);

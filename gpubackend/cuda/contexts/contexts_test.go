@@ -155,7 +155,8 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestWarmUpIsUsedOnce, or given up when the process makes a context of its own.
+// TestWarmUpIsUsedOnce, or given up when the process makes a context of its own, or one of another
+// GPU first: of a GPU that it doesn't use it has nothing.
 func TestWarmUpIsUsedOnce(t *testing.T) {
 	for _, test := range []struct {
 		first func(x *Contexts)
@@ -164,6 +165,8 @@ func TestWarmUpIsUsedOnce(t *testing.T) {
 		{func(x *Contexts) { x.DevicePrimaryCtxRetain(0) }, "began 110, ready 110, retain 10"},
 		{func(x *Contexts) { x.CtxCreate(0, 0) },
 			"release 10, create, began 201, ready 201, retain 10, began 110, ready 110"},
+		{func(x *Contexts) { x.DevicePrimaryCtxRetain(1) },
+			"release 10, retain 11, began 111, ready 111, retain 10, began 110, ready 110"},
 		{func(x *Contexts) { x.DevicePrimaryCtxReset(0) },
 			"release 10, reset 10, retain 10, began 110, ready 110"},
 	} {

@@ -13,6 +13,9 @@ func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuba
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
+	if _, ok := x.ahead[i]; !ok {
+		x.cool()
+	}
 	var counts uint64
 	if c := x.Primary(i); c == nil || c.retained == 0 {
 		if counts, ok = x.take(i); !ok {
@@ -212,7 +215,7 @@ func (x *Contexts) retain(gpu int) (gpubackend.Context, gpubackend.Result) {
 	return x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
 }
 
-// cool gives up the contexts of WarmUp, which a process that makes its own doesn't use.
+// cool gives up the contexts of WarmUp, which a process that begins with another one doesn't use.
 func (x *Contexts) cool() {
 	for gpu, a := range x.ahead {
 		x.calls.DevicePrimaryCtxRelease(x.gpus.At(gpu).Native)

@@ -7,6 +7,10 @@
 // so that a change of memory, a pause or another driver in the same VM doesn't concern them. A
 // policy does: they are started anew.
 //
+// Each GPU of the VM has warm workers of its own, with a context there. A program gets one of the
+// GPU that it says it uses first, or if there is none one of another GPU, which has initialised the
+// driver at least, and gives up the context that it doesn't need.
+//
 // A VM whose programs don't use the GPU holds none of its memory: the mover and the warm workers,
 // each with a context, come with the driver or a program, and go setting idle-time after the last
 // program, or the driver's start (package idle). The first program of an idle VM therefore begins
@@ -47,6 +51,7 @@ import (
 // Config is what an Ahead needs of its VM.
 type Config struct {
 	GPU      string
+	GPUs     int // of the VM; 0: one
 	Settings *settings.VM
 	Workers  *workers.Workers
 	Accounts *accounts.Accounts
@@ -69,12 +74,12 @@ type Config struct {
 // Ahead is what a VM holds.
 type Ahead struct {
 	config Config
-	pool   *warm.Pool[*workers.Worker] // has a lock of its own
+	pools  []*warm.Pool[*workers.Worker] // by GPU; each has a lock of its own
 
 	news chan struct{} // has something when the VM wants another number of warm workers
 
 	mu     sync.Mutex
-	bound  int      // of warm workers; guarded by mu, as is what follows
+	bound  int      // of warm workers of each GPU; guarded by mu, as is what follows
 	want   int      // how many there would be without
 	begun  uint64   // when a program began last, by the host's monotonic clock, in ns; 0: none did
 	driver bool     // there is one, for whose programs workers are kept warm; guarded by mu
@@ -86,12 +91,14 @@ func New(c Config) *Ahead {
 	a := &Ahead{config: c, bound: Any, news: make(chan struct{}, 1)}
 	a.idle = idle.New(c.Settings.Now().Settings.IdleTime,
 		func() { c.Guard("an idle VM", a.EndIdle) })
-	a.pool = warm.New(warm.Config[*workers.Worker]{
-		Start: a.start, Kill: (*workers.Worker).Kill,
-		Patience: c.Answer, Pace: c.Starts, Log: c.Log,
-		Go:    func(f func()) { c.Run("a warm worker", f) },
-		Later: a.later,
-	})
+	for gpu := range max(1, c.GPUs) {
+		a.pools = append(a.pools, warm.New(warm.Config[*workers.Worker]{
+			Start: func() (*workers.Worker, func() error, error) { return a.start(gpu) },
+			Kill:  (*workers.Worker).Kill, Patience: c.Answer, Pace: c.Starts, Log: c.Log,
+			Go:    func(f func()) { c.Run("a warm worker", f) },
+			Later: a.later,
+		}))
+	}
 	return a
 }
 
@@ -105,10 +112,10 @@ func (a *Ahead) later(wait time.Duration, due func()) {
 	})
 }
 
-// start starts a worker ahead of use. What it returns has it initialise the GPU, with an entry of
-// the ledger.
-func (a *Ahead) start() (*workers.Worker, func() error, error) {
-	w, err := a.config.Workers.Start(a.config.Settings.Now().Policy, true)
+// start starts a worker ahead of use. What it returns has it initialise a GPU, with an entry of the
+// ledger.
+func (a *Ahead) start(gpu int) (*workers.Worker, func() error, error) {
+	w, err := a.config.Workers.Start(a.config.Settings.Now().Policy, gpu)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,18 +125,21 @@ func (a *Ahead) start() (*workers.Worker, func() error, error) {
 	}
 	return w, func() error {
 		policy := w.Policy
-		m := &handover.Message{Kind: handover.KindWarm, GPU: a.config.GPU, Policy: &policy}
+		m := &handover.Message{Kind: handover.KindWarm, GPU: a.config.GPU, Home: gpu,
+			Policy: &policy}
 		fds := a.config.Accounts.Pass(m, nil, w)
 		return w.Conn().Request(m, fds, handover.KindReady, a.config.Start)
 	}, nil
 }
 
-// wanted is how many workers to keep warm now. The lock is held.
+// wanted is how many workers to keep warm now on each GPU. The lock is held.
 func (a *Ahead) wanted() int {
 	if !a.driver || a.config.Held() || !a.idle.Keeps() {
 		return 0
 	}
-	return a.config.Settings.WarmTarget()
+	n := a.config.Settings.WarmTarget()
+	most := int(a.config.Settings.Told().Channels) / len(a.pools) // of all that programs can have
+	return min(n, max(1, most))
 }
 
 // refill starts as many warm workers as are missing, and ends those that are too many. The lock is
@@ -142,7 +152,14 @@ func (a *Ahead) refill() {
 		default:
 		}
 	}
-	a.pool.Keep(min(a.want, a.bound))
+	a.keep(min(a.want, a.bound))
+}
+
+// keep has each GPU have so many.
+func (a *Ahead) keep(n int) {
+	for _, p := range a.pools {
+		p.Keep(n)
+	}
 }
 
 // Refill starts as many warm workers as are missing, and ends those that are too many.
@@ -198,7 +215,7 @@ func (a *Ahead) Changed(before, now *settings.Now) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Policy != before.Policy {
-		a.pool.Keep(0) // they were started with the old one
+		a.keep(0) // they were started with the old one
 	}
 	a.idle.SetTime(now.Settings.IdleTime)
 	a.refill()
@@ -230,11 +247,20 @@ func (a *Ahead) beginEnd() (stop func()) {
 }
 
 // Empty ends the warm workers.
-func (a *Ahead) Empty() { a.pool.Keep(0) }
+func (a *Ahead) Empty() { a.keep(0) }
 
-// Take takes a warm worker, and waits for one that is soon to be; nil: there is none.
-func (a *Ahead) Take(quit <-chan struct{}) *workers.Worker {
-	w, ok := a.pool.Take(quit)
+// Take takes a warm worker for a program that uses a GPU first, any number, and waits for one that
+// is soon to be; nil: there is none.
+func (a *Ahead) Take(gpu uint32, quit <-chan struct{}) *workers.Worker {
+	if gpu >= uint32(len(a.pools)) {
+		gpu = 0
+	}
+	w, ok := a.pools[gpu].Take(quit)
+	for i := 0; !ok && i < len(a.pools); i++ {
+		if i != int(gpu) {
+			w, ok = a.pools[i].Take(quit)
+		}
+	}
 	if !ok {
 		return nil
 	}
@@ -250,14 +276,25 @@ func (a *Ahead) PutBack(w *workers.Worker) {
 	if w == nil {
 		return
 	}
-	a.pool.PutBack(w)
+	pool := a.pools[w.Home]
+	pool.PutBack(w)
 	if w.Ended() { // perhaps before: then nobody else says that it is lost
-		a.pool.Lost(w, nil)
+		pool.Lost(w, nil)
 	}
 }
 
 // Lost is told that a worker has ended which has no channel.
-func (a *Ahead) Lost(w *workers.Worker, err error) { a.pool.Lost(w, err) }
+func (a *Ahead) Lost(w *workers.Worker, err error) {
+	if w.Ahead {
+		a.pools[w.Home].Lost(w, err)
+	}
+}
 
-// Kept are the warm workers, oldest first, and how many of them are ready.
-func (a *Ahead) Kept() (all []*workers.Worker, ready int) { return a.pool.Kept() }
+// Kept are the warm workers, those of each GPU oldest first, and how many of them are ready.
+func (a *Ahead) Kept() (all []*workers.Worker, ready int) {
+	for _, p := range a.pools {
+		kept, n := p.Kept()
+		all, ready = append(all, kept...), ready+n
+	}
+	return all, ready
+}

@@ -37,6 +37,11 @@ type rig struct {
 
 func newRig(t *testing.T, gpu string, set ...string) *rig {
 	t.Helper()
+	return newRigOf(t, 1, gpu, set...)
+}
+
+func newRigOf(t *testing.T, gpus int, gpu string, set ...string) *rig {
+	t.Helper()
 	r := &rig{t: t}
 	s := settings.Default()
 	for _, text := range set {
@@ -73,7 +78,7 @@ func newRig(t *testing.T, gpu string, set ...string) *rig {
 		Guard:  guard, Run: run, Log: log,
 	})
 	r.Ahead = New(Config{
-		GPU: gpu, Settings: r.settings, Workers: made, Accounts: sums,
+		GPU: gpu, GPUs: gpus, Settings: r.settings, Workers: made, Accounts: sums,
 		Used: r.used.Load, Held: r.held.Load,
 		StopMover: func() func() { return func() { r.stopped.Add(1) } },
 		Starts:    pace.New(0, 16, pace.Real), Clock: pace.Real,
@@ -173,12 +178,12 @@ func TestOthersThanBefore(t *testing.T) {
 // TestTakenAndPutBack: the oldest is taken, and is the oldest again; but not if it is dead.
 func TestTakenAndPutBack(t *testing.T) {
 	r := newRig(t, "soft", "warm-workers=2")
-	if w := r.Take(nil); w != nil {
+	if w := r.Take(0, nil); w != nil {
 		t.Fatal("there is one")
 	}
 	r.DriverCame()
 	all := r.mustKeep(2)
-	w := r.Take(nil)
+	w := r.Take(0, nil)
 	if w != all[0] {
 		t.Fatal("another one is taken")
 	}
@@ -187,7 +192,7 @@ func TestTakenAndPutBack(t *testing.T) {
 	if again := r.mustKeep(2); again[0] != w {
 		t.Fatal("it isn't the oldest")
 	}
-	w = r.Take(nil)
+	w = r.Take(0, nil)
 	w.Kill()
 	<-w.Gone()
 	r.PutBack(w)
@@ -242,4 +247,66 @@ func TestBound(t *testing.T) {
 	}
 	r.Bound(Any)
 	kept(3)
+}
+
+// TestEachGPU has warm workers of its own. A program gets one of the GPU that it says, or one of
+// another rather than none.
+func TestEachGPU(t *testing.T) {
+	r := newRigOf(t, 3, "cuda")
+	r.DriverCame()
+	homes := func() (list []int) {
+		for _, w := range r.mustKeep(3) {
+			list = append(list, w.Home)
+		}
+		return list
+	}
+	if got := homes(); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Fatalf("warm on GPUs %v", got)
+	}
+	for _, x := range []struct {
+		gpu  uint32
+		home int
+	}{{1, 1}, {2, 2}, {0, 0}, {3, 0}, {1 << 31, 0}, {^uint32(0), 0}} {
+		w := r.Take(x.gpu, nil)
+		if w == nil || w.Home != x.home {
+			t.Fatalf("GPU %d: %+v", x.gpu, w)
+		}
+		w.Kill()
+		r.Refill()
+		homes()
+	}
+	var taken []int
+	for range 3 {
+		w := r.Take(1, nil)
+		taken = append(taken, w.Home)
+		w.Kill()
+	}
+	if !slices.Equal(taken, []int{1, 0, 2}) || r.Take(1, nil) != nil {
+		t.Errorf("taken for GPU 1: %v", taken)
+	}
+	r.Refill()
+	homes()
+	w := r.Take(2, nil)
+	r.PutBack(w)
+	if kept := r.mustKeep(3); kept[2] != w {
+		t.Error("it is put back elsewhere")
+	}
+	r.Bound(0)
+	r.mustKeep(0)
+	r.Bound(1)
+	homes()
+	r.set("warm-workers=2")
+	r.mustKeep(3)
+	r.Bound(Any)
+	r.mustKeep(6)
+}
+
+// TestEachGPUOfFewChannels: all together no more than programs could have, but one of each.
+func TestEachGPUOfFewChannels(t *testing.T) {
+	r := newRigOf(t, 2, "cuda", "channels=4", "warm-workers=4")
+	r.DriverCame()
+	r.mustKeep(4)
+	r = newRigOf(t, 2, "cuda", "channels=1")
+	r.DriverCame()
+	r.mustKeep(2)
 }

@@ -14,7 +14,7 @@ import (
 // Any says that nobody bounds the warm workers.
 const Any = math.MaxInt
 
-// Bound bounds how many workers are kept warm, whatever the VM's owner wants.
+// Bound bounds how many workers are kept warm on each GPU, whatever the VM's owner wants.
 func (a *Ahead) Bound(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -24,8 +24,8 @@ func (a *Ahead) Bound(n int) {
 	}
 }
 
-// Wants is how many workers would be kept warm if nobody bounded them, and when a program began
-// last, in ns of the host's monotonic clock; 0: none did.
+// Wants is how many workers would be kept warm on each GPU if nobody bounded them, and when a
+// program began last, in ns of the host's monotonic clock; 0: none did.
 func (a *Ahead) Wants() (workers int, begun uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

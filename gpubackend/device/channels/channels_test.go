@@ -313,7 +313,7 @@ func TestSavedPrograms(t *testing.T) {
 	}
 	r.saved.Forget(1)
 	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (_ *workers.Worker, err error) {
-		if w, err = r.workers.Start(handover.Policy{}, false); err != nil {
+		if w, err = r.workers.Start(handover.Policy{}, workers.Cold); err != nil {
 			return nil, err
 		}
 		m, _ := l.Start(w, true)

@@ -241,7 +241,11 @@ func (r *rig) begin(channel int, ahead bool) *workers.Worker {
 	r.t.Helper()
 	w, err := r.Lend(channel, workers.Program{PID: 9, Name: "prog"},
 		func(l *Loan) (*workers.Worker, error) {
-			w, err := r.workers.Start(handover.Policy{}, ahead)
+			home := workers.Cold
+			if ahead {
+				home = 0
+			}
+			w, err := r.workers.Start(handover.Policy{}, home)
 			if err != nil {
 				return nil, err
 			}

@@ -23,7 +23,7 @@ func TestWorkerOfAnEarlierProcess(t *testing.T) {
 			r.script = r.noting
 			r.strangers.Expect(true)
 			p := workers.Program{PID: 9, Name: "prog"}
-			w, err := r.workers.Start(handover.Policy{}, false)
+			w, err := r.workers.Start(handover.Policy{}, workers.Cold)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestOpenedByAnEarlierProcess(t *testing.T) {
 	r := newRig(t)
 	r.strangers.Expect(true)
 	p := workers.Program{PID: 9, Name: "prog"}
-	w, err := r.workers.Start(handover.Policy{}, false)
+	w, err := r.workers.Start(handover.Policy{}, workers.Cold)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,6 +73,9 @@ type Asking struct {
 	// closed when the control queue stops: nothing that can be left is waited for any more
 	Quit    <-chan struct{}
 	Dropped <-chan struct{} // closed when its driver is gone
+	// the VM's GPU that a program for which a channel is to be opened uses first, as far as it
+	// says; any number
+	GPU uint32
 }
 
 // serving serves queue 0 from a start to the next stop. Its goroutine owns the queue; requests that
@@ -308,7 +311,7 @@ func (c *serving) obey(
 	case !c.hello || r.Channel >= c.Channels:
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
-		ask := Asking{c.quit, c.dropped}
+		ask := Asking{c.quit, c.dropped, r.Number}
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
 		return func(out *wire.ControlResponse) {
 			out.Status = c.OpenChannel(channel, r.Pid, comm, ask)

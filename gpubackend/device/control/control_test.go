@@ -55,8 +55,8 @@ func newRig(t *testing.T) *rig {
 	r.config = Config{
 		Greet: func() {},
 		OpenChannel: func(_ int, pid int32, comm string, a Asking) uint32 {
-			if pid != 9 || comm != "program" {
-				t.Errorf("%q (pid %d) opens a channel", comm, pid)
+			if pid != 9 || comm != "program" || a.GPU != 1<<31 {
+				t.Errorf("%q (pid %d) opens a channel for GPU %d", comm, pid, a.GPU)
 			}
 			r.opened <- a
 			return <-r.open
@@ -158,7 +158,7 @@ func (r *rig) hello() {
 	}
 }
 
-var openChannel = wire.ControlRequest{Type: wire.ControlOpen, Channel: 1, Pid: 9}
+var openChannel = wire.ControlRequest{Type: wire.ControlOpen, Channel: 1, Pid: 9, Number: 1 << 31}
 
 // TestRequests: nothing is done before a driver of this version has greeted.
 func TestRequests(t *testing.T) {

@@ -20,6 +20,7 @@ type beginning struct {
 	workers.Program
 	channel int
 	warm    bool                       // a warm one will do
+	gpu     uint32                     // that it uses first, as far as it says
 	quit    <-chan struct{}            // nobody waits for it any more
 	may     func(*channels.Loan) error // says why not, if it is so by now
 	saved   *saving.Source             // what it goes on from; nil for most
@@ -37,7 +38,7 @@ func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
 	for range tries {
 		var warm *workers.Worker
 		if useWarm {
-			warm = o.Ahead.Take(b.quit)
+			warm = o.Ahead.Take(b.gpu, b.quit)
 		}
 		if warm == nil && !o.awaitTurn(b) {
 			return nil, errQuit
@@ -137,7 +138,7 @@ func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
 		warm.Kill()
 		o.Starts.Take()
 	}
-	return o.Workers.Start(policy, false)
+	return o.Workers.Start(policy, workers.Cold)
 }
 
 // message is what a worker needs, and the files of it.

@@ -113,7 +113,8 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 		}
 		return nil
 	}
-	_, err := o.begin(&beginning{channel: index, Program: p, warm: true, quit: a.Quit, may: may})
+	w, err := o.begin(&beginning{channel: index, Program: p, warm: true, gpu: a.GPU, quit: a.Quit,
+		may: may})
 	o.Ahead.Refill()
 	log = log.WithFields(logrus.Fields{"program": name, "guest_pid": pid})
 	switch {
@@ -127,7 +128,11 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 		log.WithError(err).Error("start a worker")
 		return wire.StatusNoWorker
 	}
-	log.WithField("took", time.Since(begin)).Debug("channel is open")
+	log = log.WithField("took", time.Since(begin))
+	if w.Ahead {
+		log = log.WithField("warm_gpu", w.Home)
+	}
+	log.Debug("channel is open")
 	return wire.StatusOk
 }
 

@@ -132,7 +132,7 @@ func (r *rig) worker(c *childtest.Child) {
 // serving is a worker that serves a program.
 func (r *rig) serving() *workers.Worker {
 	r.t.Helper()
-	w, err := r.workers.Start(handover.Policy{}, false)
+	w, err := r.workers.Start(handover.Policy{}, workers.Cold)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestNoMover(t *testing.T) {
 	if !r.copies(w) {
 		t.Fatal("it doesn't get the next mover")
 	}
-	idle, err := r.workers.Start(handover.Policy{}, true)
+	idle, err := r.workers.Start(handover.Policy{}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

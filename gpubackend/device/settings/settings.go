@@ -162,8 +162,8 @@ var keys = append([]setting{
 	{"channels", "N", "guest processes at a time",
 		number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
 	{"warm-workers", "N",
-		"workers kept ready for the programs to come, each with an idle CUDA context " +
-			"(default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+		"workers kept ready on each GPU for the programs to come, each with an idle CUDA " +
+			"context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
 	{"idle-time", "TIME",
 		"how long after its last program, or its driver's start, the VM keeps what it has of the " +
 			"GPU: warm workers and the mover (never: it keeps them)",

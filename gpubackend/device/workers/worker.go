@@ -18,6 +18,7 @@ import (
 type Worker struct {
 	Policy handover.Policy // with which it was started
 	Ahead  bool            // it was started ahead of use
+	Home   int             // the GPU for which it was warm then, if that is known
 	Offers exports.Worker  // what it offers others
 
 	config *Config

@@ -76,9 +76,12 @@ type Program struct {
 // String is a program as it is told of.
 func (p Program) String() string { return fmt.Sprintf("%s (pid %d)", p.Name, p.PID) }
 
-// Start starts a worker's process with such a policy, which serves nobody yet. ahead says that it
-// is started ahead of use.
-func (x *Workers) Start(policy handover.Policy, ahead bool) (*Worker, error) {
+// Cold is the home of a worker that isn't started ahead of use.
+const Cold = -1
+
+// Start starts a worker's process with such a policy, which serves nobody yet. home is the GPU for
+// which it is started ahead of use, or Cold.
+func (x *Workers) Start(policy handover.Policy, home int) (*Worker, error) {
 	state, err := handover.NewState()
 	if err != nil {
 		return nil, err
@@ -105,7 +108,8 @@ func (x *Workers) Start(policy handover.Policy, ahead bool) (*Worker, error) {
 	}
 	started = true
 	w := &Worker{
-		Policy: policy, Ahead: ahead, config: &x.config, proc: proc, state: state, channel: -1,
+		Policy: policy, Ahead: home != Cold, Home: home, config: &x.config, proc: proc,
+		state: state, channel: -1,
 		began: make(chan struct{}), exited: make(chan struct{}), gone: make(chan struct{}),
 	}
 	w.log.Store(x.config.Log)

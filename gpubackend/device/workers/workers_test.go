@@ -126,7 +126,7 @@ func newHastyRig(t *testing.T, script func(*childtest.Child)) *rig {
 // worker is one that serves a program.
 func (r *rig) worker() *Worker {
 	r.t.Helper()
-	w, err := r.Start(handover.Policy{SoftWorkers: 3}, true)
+	w, err := r.Start(handover.Policy{SoftWorkers: 3}, 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestLife(t *testing.T) {
 func TestNoProcess(t *testing.T) {
 	r := newRig(t, childtest.Polite)
 	r.fails = errors.New("no")
-	if _, err := r.Start(handover.Policy{}, false); !errors.Is(err, r.fails) {
+	if _, err := r.Start(handover.Policy{}, Cold); !errors.Is(err, r.fails) {
 		t.Fatal(err)
 	}
 	if got := r.noted(); got != nil {

@@ -36,6 +36,12 @@ CUresult devices_load(const void *snapshot, size_t bytes);
 CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
 			 unsigned n, unsigned *visible, unsigned *number);
 
+/*
+ * The device that such a list names first, as far as that can be known before they are described:
+ * 0 for a UUID.
+ */
+unsigned devices_first(const char *list);
+
 /* Whether CUDA_DEVICE_ORDER is one that CUDA knows: the order itself is the host's. */
 CUresult device_order(const char *order);
 

@@ -17,6 +17,20 @@ static void uuid_text(const uint8_t *u, char *text, size_t size)
 		 u[14], u[15]);
 }
 
+/* The number that one entry is, or -1. */
+static long ordinal(const char *entry, size_t length)
+{
+	char text[64], *end;
+	long number;
+
+	if (!length || length >= sizeof(text))
+		return -1;
+	memcpy(text, entry, length);
+	text[length] = 0;
+	number = strtol(text, &end, 10);
+	return end != text ? number : -1;
+}
+
 /*
  * The device that one entry names, or -1. A UUID may be cut short as long as it names one device
  * only, and what follows a whole one counts for nothing.
@@ -26,6 +40,7 @@ static int find(const char *entry, size_t length, const struct paracuda_snapshot
 {
 	char text[64];
 	int found = -1;
+	long number;
 
 	if (length >= 4 && !strncasecmp(entry, "GPU-", 4)) {
 		for (unsigned i = 0; i < n; i++) {
@@ -38,17 +53,19 @@ static int find(const char *entry, size_t length, const struct paracuda_snapshot
 		}
 		return found;
 	}
-	if (length && length < sizeof(text)) {
-		char *end;
-		long ordinal;
+	number = ordinal(entry, length);
+	return number >= 0 && (unsigned long)number < n ? (int)number : -1;
+}
 
-		memcpy(text, entry, length);
-		text[length] = 0;
-		ordinal = strtol(text, &end, 10);
-		if (end != text && ordinal >= 0 && (unsigned long)ordinal < n)
-			return (int)ordinal;
+unsigned devices_first(const char *list)
+{
+	long number = -1;
+
+	if (list) {
+		list += strspn(list, " \t");
+		number = ordinal(list, strcspn(list, ","));
 	}
-	return -1;
+	return number > 0 && number < DEVICES_MAX ? (unsigned)number : 0;
 }
 
 CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,

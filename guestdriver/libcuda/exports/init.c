@@ -132,7 +132,7 @@ static CUresult start(void)
 	if (state.greeted)
 		return state.greeting;
 	hooks_set();
-	error = channel_open();
+	error = channel_open(devices_first(getenv("CUDA_VISIBLE_DEVICES")));
 	if (error)
 		return explain(error);
 	thread_self();

@@ -158,6 +158,7 @@ static int fake_open(struct paracuda_ioctl_open *args, void **at)
 		return fake.open_error;
 	if (args->version != PARACUDA_VERSION)
 		return EPROTO;
+	fake.first_gpu = args->channel;
 	fd = memfd_create("arena", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, ARENA_BYTES))
 		return errno;

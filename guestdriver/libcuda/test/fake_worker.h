@@ -13,6 +13,7 @@
 struct fake {
 	/* Read by the worker, set by tests. */
 	int open_error;
+	unsigned first_gpu; /* that the library named when it opened */
 	int export_error; /* errno of the driver's EXPORT */
 	uint32_t import_device; /* of what is imported */
 	int post_error; /* atomic: what async_error says for the next command without REPLY */

@@ -101,6 +101,7 @@ static void devices_and_contexts(void)
 	CHECK_IS(0, cuInit(0));
 	CHECK(memmem(fake.environment, fake.environment_bytes, "CUDA_TEST=yes", 14));
 	CHECK(!memmem(fake.environment, fake.environment_bytes, "VISIBLE", 7));
+	CHECK_IS(1, fake.first_gpu);
 	CHECK_IS(0, cuDeviceGetCount(&n));
 	CHECK_IS(2, n);
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 2));

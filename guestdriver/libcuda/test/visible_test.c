@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA_VISIBLE_DEVICES in all forms, as CUDA's programming guide says and driver 580 does. */
+#define _GNU_SOURCE
+#include <string.h>
 
 #include "check.h"
 #include "devices/device.h"
@@ -62,6 +64,16 @@ int main(void)
 		CHECK_IS(wants[i].count, count);
 		for (unsigned k = 0; k < count; k++)
 			CHECK_IS(wants[i].gpu[k], gpu[k]);
+		/* What is said before the devices are known is right, or 0 for a UUID. */
+		if (count && wants[i].list && !strcasestr(wants[i].list, "GPU-"))
+			CHECK_IS(gpu[0], devices_first(wants[i].list));
 	}
+	CHECK_IS(0, devices_first(NULL));
+	CHECK_IS(0, devices_first(""));
+	CHECK_IS(0, devices_first("-1"));
+	CHECK_IS(0, devices_first("GPU-01"));
+	CHECK_IS(63, devices_first(" 63 ,0"));
+	CHECK_IS(0, devices_first("64"));
+	CHECK_IS(0, devices_first("99999999999999999999"));
 	return 0;
 }

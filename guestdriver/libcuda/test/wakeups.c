@@ -255,7 +255,7 @@ int main(int argc, char **argv)
 	control = mmap(NULL, sizeof(*control), PROT_READ | PROT_WRITE, MAP_SHARED, 5, 0);
 	CHECK(control != MAP_FAILED);
 	transport = &racing;
-	CHECK_IS(0, channel_open());
+	CHECK_IS(0, channel_open(0));
 	/* Alone a thread has nobody who makes good what it lost; several contend for the ring. */
 	run(1, rounds / 4 * 3);
 	run(THREADS, rounds / 4 + rounds % 4);

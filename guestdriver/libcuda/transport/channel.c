@@ -25,9 +25,9 @@ enum { SLOT_WORDS = sizeof(((struct paracuda_slot *)0)->word) / sizeof(uint64_t)
 
 _Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
 
-int channel_open(void)
+int channel_open(unsigned int gpu)
 {
-	struct paracuda_ioctl_open args = { .version = PARACUDA_VERSION };
+	struct paracuda_ioctl_open args = { .version = PARACUDA_VERSION, .channel = gpu };
 	void *arena = NULL;
 	int error = transport->open(&args, &arena);
 

@@ -15,8 +15,8 @@
  */
 void channel_await_all(bool begin);
 
-/* Opens the channel. Returns 0 or an errno. */
-int channel_open(void);
+/* Opens the channel of a process that uses this device first. Returns 0 or an errno. */
+int channel_open(unsigned int gpu);
 
 /* A call whose answer is awaited. */
 struct ticket {
