@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// attacksByDay are those of tests/bench/attacks that don't take long: by a guest, by who lies to
+// the arbiter, by one of a name that is taken, and on the arbiter itself.
+var attacksByDay = []string{"endless", "turn-without-end", "same-name", "killed-arbiter"}
+
+// TestAttacks attacks the shares of two VMs of the software GPU. A GPU's host runs the same script.
+// What each must find is in the script: the shares, that the VMs go on, and their memory as it was.
+func TestAttacks(t *testing.T) {
+	boots(t)
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
+		skip(t, "PARACUDA_VM leaves User Mode Linux out")
+	}
+	dir := logDir(t)
+	args := []string{filepath.Join(root, "tests/bench/attacks"), "--gpu", "soft", "--windows", "4",
+		"--out", dir}
+	limit := 20 * time.Minute
+	switch {
+	case !atNight:
+		t.Logf("by day %v; make nightly makes all", attacksByDay)
+		args, limit = append(append(args, "--only"), attacksByDay...), 6*time.Minute
+	case os.Getuid() != 0:
+		t.Log("left out: hidden-work, for which one has to be root")
+		args = append(args, "--without", "hidden-work")
+	}
+	cmd := exec.Command(python(t), args...)
+	cmd.Env, cmd.Dir, cmd.WaitDelay = builderOf(compiler()), root, 10*time.Second
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := time.AfterFunc(limit, func() { _ = cmd.Process.Signal(os.Interrupt) })
+	defer stop.Stop()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v:%s", err, tail(out.String()))
+	}
+}
