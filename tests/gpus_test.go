@@ -16,7 +16,7 @@ import (
 func TestNamedGPUs(t *testing.T) {
 	boots(t)
 	out, err := exec.Command(python(t), "bundle/gpus", "soft").CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 5\n") {
+	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 6\n") {
 		t.Errorf("%v: %s", err, out)
 	}
 }
@@ -44,20 +44,25 @@ func TestJoinedGPUs(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		smi := filepath.Join(nvmlTools(t), "nvidia-smi")
 		for _, run := range []struct {
-			args string
-			want *regexp.Regexp
+			gpus, args string
+			want       *regexp.Regexp
 		}{
-			{"topo -m",
+			{"soft:3", "topo -m",
 				regexp.MustCompile(`(?m)^GPU0\s+X\s+NV6\s+NV6\s.*\nGPU1\s+NV6\s+X\s+NV6\s`)},
-			{"topo -p2p n", regexp.MustCompile(`(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`)},
-			{"nvlink -s", regexp.MustCompile(`(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`)},
-			{"nvlink -p", regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:0[12]:0[01]\.0\n`)},
+			{"soft:3", "topo -p2p n", regexp.MustCompile(`(?m)^ GPU0\s+X\s+OK\s+OK\s*\n`)},
+			{"soft:3", "nvlink -s",
+				regexp.MustCompile(`(?m)^GPU 2: (.*\n){12}\t Link 11: 26\.562 GB/s$`)},
+			{"soft:3", "nvlink -p",
+				regexp.MustCompile(`^GPU 0: .*\n\t Link 0: 00000000:0[12]:0[01]\.0\n`)},
+			{"soft:8", "topo -m", regexp.MustCompile(`(?m)^GPU7(\s+NV2){7}\s+X\s`)},
+			{"soft:8", "topo -p2p a", regexp.MustCompile(`(?m)^ GPU7(\s+OK){7}\s+X\s*\n`)},
+			{"soft:8", "topo -p2p r", regexp.MustCompile(`(?m)^ GPU0\s+X(\s+OK){7}\s*\n`)},
 		} {
-			r := vm.run(t, vm.limit, append([]string{"--gpu", "soft:3", "--", smi},
+			r := vm.run(t, vm.limit, append([]string{"--gpu", run.gpus, "--", smi},
 				strings.Fields(run.args)...)...)
 			if r.exit != 0 || r.stderr != "" || !run.want.MatchString(r.stdout) {
-				t.Errorf("nvidia-smi %s: exit code %d, output %s%s", run.args, r.exit,
-					tail(r.stdout), tail(r.stderr))
+				t.Errorf("%s, nvidia-smi %s: exit code %d, output %s%s", run.gpus, run.args,
+					r.exit, tail(r.stdout), tail(r.stderr))
 			}
 		}
 	})

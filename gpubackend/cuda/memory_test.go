@@ -11,7 +11,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -116,7 +115,7 @@ func TestStagingIsShared(t *testing.T) {
 	addr, fd, r := d.Staging(3 << 20)
 	must(t, "staging", r)
 	defer unix.Close(fd)
-	if addr < devmem.Base || addr >= devmem.Base+memory.WindowBytes {
+	if addr < devmem.Base || addr >= devmem.Base+devmem.Window {
 		t.Errorf("address %#x", addr)
 	}
 	other, err := d.Import(fd, 3<<20)

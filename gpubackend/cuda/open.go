@@ -9,7 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
-	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -62,7 +61,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	s.DriverVersion = min(d.DriverVersion(), driver.MaxVersion)
 	s.Devices = uint32(n)
 	s.WindowBase = base
-	s.WindowBytes = uint64(n) * memory.WindowBytes
+	s.WindowBytes = uint64(n) * d.memoryRoom.WindowBytes()
 	return s, gpubackend.Success
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
-	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
@@ -26,7 +25,7 @@ func TestOpenDescribesDevices(t *testing.T) {
 	if s.Devices != 2 || len(s.Device) != 2 || s.DriverVersion != driver.MaxVersion {
 		t.Errorf("%d devices, version %d", s.Devices, s.DriverVersion)
 	}
-	if s.WindowBase != devmem.Base || s.WindowBytes != 2*memory.WindowBytes {
+	if s.WindowBase != devmem.Base || s.WindowBytes != 2*devmem.Window {
 		t.Errorf("window %#x+%#x", s.WindowBase, s.WindowBytes)
 	}
 	v := &s.Device[1]

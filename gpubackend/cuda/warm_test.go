@@ -8,7 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
 // loadWarm loads the fake in a process with no CUDA variables but host's, and warms it.
@@ -39,7 +39,7 @@ func TestWarmIsUsedOnce(t *testing.T) {
 	init, retain, release := primaryCalls(d)
 	s, r := d.Open(nil)
 	must(t, "open", r)
-	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBytes != memory.WindowBytes {
+	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBytes != devmem.Window {
 		t.Errorf("snapshot of %d devices, window of %d bytes", s.Devices, s.WindowBytes)
 	}
 	c, r := d.DevicePrimaryCtxRetain(0)

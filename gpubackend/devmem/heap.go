@@ -23,7 +23,7 @@ var (
 
 const (
 	// Base and Window are the usual window of addresses: no address space layout of Linux or of the
-	// CUDA driver uses it.
+	// CUDA driver uses it. Those of several GPUs follow one another (WindowOf).
 	Base   = 0x500000000000
 	Window = 1 << 40
 	// Granularity is what segments are multiples of, that of cuMemCreate.
@@ -35,6 +35,19 @@ const (
 	SharedSegment = 32 << 20
 	LargestShared = 8 << 20
 )
+
+// roomy is for how many GPUs there are whole windows: behind the fifth may be the process's own
+// program.
+const roomy = 4
+
+// WindowOf is the window of each of so many GPUs, a power of two: 512 GiB from five on.
+func WindowOf(gpus int) uint64 {
+	window := uint64(Window)
+	for ; gpus > roomy; gpus = (gpus + 1) / 2 {
+		window /= 2
+	}
+	return window
+}
 
 // Backing puts memory under addresses.
 type Backing interface {

@@ -54,7 +54,7 @@ func TestMostFree(t *testing.T) {
 // TestAutoSoft: software GPUs stand in for those of a host that has none.
 func TestAutoSoft(t *testing.T) {
 	for text, want := range map[string]string{
-		"auto": "", "soft:4": "", "auto:4": "", "auto:4,memory=2G": "", "auto:5": "4 are the most",
+		"auto": "", "soft:8": "", "auto:8": "", "auto:8,memory=2G": "", "auto:9": "8 are the most",
 		"auto:1,memory=3G": "soft-memory",
 	} {
 		c, err := Parse(text)

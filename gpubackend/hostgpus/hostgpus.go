@@ -28,9 +28,8 @@ const (
 // Most is how many GPUs a VM may have: those for which its ledger has room.
 const Most = ledger.GPUs
 
-// MostSoft is how many software GPUs a VM may have. Each takes a window of addresses
-// (devmem.Window), and behind the fifth may be the worker's own program.
-const MostSoft = 4
+// MostSoft is how many software GPUs a VM may have: as many as the largest hosts have of real ones.
+const MostSoft = 8
 
 // entriesMost bounds what is said of them.
 const entriesMost = 64

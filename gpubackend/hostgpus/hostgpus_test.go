@@ -51,8 +51,8 @@ func TestRefusal(t *testing.T) {
 		"soft:":              "want soft, or soft:N",
 		"soft:-1":            "want soft, or soft:N",
 		"soft:x":             "want soft, or soft:N",
-		"soft:5":             "1 to 4",
-		"soft:65537":         "1 to 4",
+		"soft:9":             "1 to 8",
+		"soft:65537":         "1 to 8",
 		"cuda:":              "want its index",
 		"cuda:0,":            "want its index",
 		"cuda:-1":            "want its index",
@@ -87,7 +87,7 @@ func TestRefusal(t *testing.T) {
 
 // TestSoftGPUs: as many as are asked for.
 func TestSoftGPUs(t *testing.T) {
-	for text, want := range map[string]int{"soft": 1, "soft:1": 1, "soft:2": 2, "soft:4": 4} {
+	for text, want := range map[string]int{"soft": 1, "soft:1": 1, "soft:2": 2, "soft:8": 8} {
 		if c, err := Parse(text); err != nil || c.SoftGPUs() != want || c.Kind != Soft {
 			t.Errorf("%s: %+v, %v", text, c, err)
 		}

@@ -68,7 +68,7 @@ func (o Options) withDefaults() Options {
 		o.Base = devmem.Base
 	}
 	if o.Window == 0 {
-		o.Window = devmem.Window
+		o.Window = devmem.WindowOf(o.GPUs)
 	}
 	if o.Multiprocessors <= 0 {
 		o.Multiprocessors = runtime.GOMAXPROCS(0)

@@ -73,6 +73,7 @@ type Memory struct {
 	options  Options
 
 	heaps    []heap
+	window   uint64                        // of each
 	shares   map[[2]int]int                // how often a GPU was given another's memory
 	owners   map[uint64]*contexts.Context  // of what was allocated
 	freed    map[*contexts.Context][]freed // by the context that freed it

@@ -159,7 +159,7 @@ func newRoom(t *testing.T) *room {
 	r.Connect(r.fake, r.fake)
 	base, result := r.Open()
 	if result != gpubackend.Success || base != devmem.Base ||
-		!ranges.InWindow(base+2*WindowBytes-1) {
+		!ranges.InWindow(base+2*devmem.Window-1) {
 		t.Fatalf("open: %d, window at %#x", result, base)
 	}
 	t.Cleanup(r.Close)

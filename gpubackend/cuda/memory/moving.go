@@ -108,7 +108,7 @@ func (m *Memory) EndCopies() {
 // gpuAt is the GPU that an address of the window is of, or -1.
 func (m *Memory) gpuAt(addr uint64) int {
 	for i := range m.heaps {
-		if addr-m.heaps[i].base < WindowBytes {
+		if addr-m.heaps[i].base < m.window {
 			return i
 		}
 	}

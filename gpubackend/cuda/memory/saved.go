@@ -61,7 +61,7 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 // not have it.
 func (m *Memory) Elsewhere() bool {
 	for i := range m.heaps {
-		if m.heaps[i].base != devmem.Base+uint64(i)*WindowBytes {
+		if m.heaps[i].base != devmem.Base+uint64(i)*m.window {
 			return true
 		}
 	}

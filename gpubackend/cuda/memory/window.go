@@ -11,9 +11,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// WindowBytes is the part of the window that each GPU has.
-const WindowBytes = devmem.Window
-
 // heap is the memory of one GPU in the window.
 type heap struct {
 	*devmem.Heap
@@ -24,7 +21,8 @@ type heap struct {
 // Open reserves addresses for the memory of all GPUs and gives each its heap. It returns the base.
 func (m *Memory) Open() (uint64, gpubackend.Result) {
 	n := m.gpus.Len()
-	base, r := m.calls.MemAddressReserve(uint64(n)*WindowBytes, devmem.Base)
+	m.window = devmem.WindowOf(n)
+	base, r := m.calls.MemAddressReserve(uint64(n)*m.window, devmem.Base)
 	if r != gpubackend.Success {
 		return 0, r
 	}
@@ -33,12 +31,12 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 	}
 	for i := range n {
 		h := heap{
-			base: base + uint64(i)*WindowBytes,
+			base: base + uint64(i)*m.window,
 			backing: &backing{calls: m.calls, device: m.gpus.At(i).Native, exported: -1,
 				imported: -1, foreign: make(map[uint64]bool)},
 		}
 		var err error
-		if h.Heap, err = devmem.New(h.base, WindowBytes, m.gpus.At(i).Total,
+		if h.Heap, err = devmem.New(h.base, m.window, m.gpus.At(i).Total,
 			h.backing); err != nil {
 			m.options.Log.WithError(err).Error("device memory")
 			return 0, gpubackend.OutOfMemory
@@ -47,15 +45,18 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 		h.Count(m.options.Accounts.Account(m.gpus.At(i).ID))
 		m.heaps = append(m.heaps, h)
 	}
-	m.ranges.SetWindow(base, WindowBytes, n)
+	m.ranges.SetWindow(base, m.window, n)
 	return base, gpubackend.Success
 }
+
+// WindowBytes is the part of the window that each GPU has, once it is open.
+func (m *Memory) WindowBytes() uint64 { return m.window }
 
 // Close gives all of it back. No work may be in flight.
 func (m *Memory) Close() {
 	for i := range m.heaps {
 		m.heaps[i].Close()
-		m.calls.MemAddressFree(m.heaps[i].base, WindowBytes)
+		m.calls.MemAddressFree(m.heaps[i].base, m.window)
 	}
 	m.heaps = nil
 }

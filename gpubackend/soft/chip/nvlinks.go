@@ -10,7 +10,8 @@ import (
 // Several GPUs are joined as a GPU of this kind can be: each two by links of their own. There are
 // no such links, and nothing is sent over them; what reads of them has something to read.
 const (
-	linksOfPair      = 6
+	linksOfPair      = 6        // or as many as a GPU has for each
+	linksOfGPU       = 18       // at most
 	linkVersion      = 6        // NVML's number of NVLink 4
 	linkSpeed        = 26562    // MB/s
 	linkCapabilities = 0b100101 // peers, and their atomic operations; valid
@@ -22,9 +23,10 @@ func joined(devices []wire.SnapshotDevice) []hostgpus.GPU {
 	for i := range devices {
 		all[i] = hostgpus.Described(&devices[i])
 	}
+	each := min(linksOfPair, linksOfGPU/max(1, len(all)-1))
 	for i := range all {
 		for j := range all {
-			for range linksOfPair {
+			for range each {
 				if i != j {
 					all[i].NVLinks = append(all[i].NVLinks, hostgpus.NVLink{
 						Version: linkVersion, Capabilities: linkCapabilities, Speed: linkSpeed,
