@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -56,36 +55,4 @@ func (c *callReads) channels(t *testing.T) (n int) {
 		}
 	}
 	return n
-}
-
-// TestWakeUpsOfMainLoop counts what passes through QEMU's main loop from the start of a VM to its
-// end. While threads poll that is nothing, whatever the accelerator (but for a thread that gives up
-// its processor to another, and sleeps after all). Those that sleep are woken through it under TCG,
-// and not under KVM.
-func TestWakeUpsOfMainLoop(t *testing.T) {
-	needsQEMU(t)
-	program := build(t, "tests/guests/interrupts.c", "-ldl")
-	for _, spin := range []string{"1s", "0"} {
-		t.Run("spin-guest="+spin, func(t *testing.T) {
-			reads := countCallReads(t, qemuProgram(t, "11"), "gpu.sock")
-			r := execute(t, within(4*time.Minute), root, "env", "PARACUDA_QEMU="+reads.program,
-				paracuda, "run", "--gpu", "soft", "--cpus", "2", "--set", "spin-guest="+spin,
-				"--report", "--", program)
-			raised := 0
-			for _, round := range readRounds(t, r, 600) {
-				raised += round.all
-			}
-			n, tcg := reads.channels(t), strings.Contains(r.stderr, "(TCG)")
-			t.Logf("1200 calls raised %d interrupts, %d wake-ups of the main loop; TCG: %v", raised,
-				n, tcg)
-			switch {
-			case spin != "0" && n > 1200/20:
-				t.Errorf("%d wake-ups of the main loop while threads poll", n)
-			case spin == "0" && tcg && n < raised/2:
-				t.Errorf("%d wake-ups were counted for %d interrupts under TCG", n, raised)
-			case !tcg && n != 0:
-				t.Errorf("%d wake-ups of the main loop under KVM", n)
-			}
-		})
-	}
 }
