@@ -208,3 +208,65 @@ func TestSwapIsForOneGPU(t *testing.T) {
 		t.Error("what was refused holds")
 	}
 }
+
+// configure has the configuration say one thing of a VM.
+func (r *rig) configure(vm, key, value string) string {
+	r.Helper()
+	var p policy.Policy
+	if err := p.Set(key, value); err != nil {
+		return err.Error()
+	}
+	if err := r.a.SetTable(&policy.Table{VMs: map[string]policy.Policy{vm: p}}); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// mustHold says that a VM has a policy, and that its device process is told so.
+func (r *rig) mustHold(vm string, c *link.Conn, key, value string) {
+	r.Helper()
+	if now := r.vm(vm).Policy[key]; now != value {
+		r.Errorf("%s is %q, want %q", key, now, value)
+	}
+	for a := r.next(c); a.Terms == nil || a.Terms.Policy[key] != value &&
+		a.Terms.Bounds[key] != value; a = r.next(c) {
+	}
+}
+
+// TestEachPolicy can be changed by the VM's name while the VM runs, and by a configuration that
+// names it; a value out of its bounds changes nothing, and the others stay.
+func TestEachPolicy(t *testing.T) {
+	r := newRig(t, nil)
+	_, c, a := r.askJoin("vm", []link.GPU{{Name: "gpu", Memory: 80 << 30}}, nil)
+	if a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	before := r.vm("vm").Policy
+	for _, x := range []struct{ key, set, configured, bad string }{
+		{"weight", "7", "8", "10001"},
+		{"time-limit", "30", "40", "101"},
+		{"class", "latency", "batch", "best"},
+		{"turn", "2ms", "3ms", "2s"},
+		{"memory", "8G", "9G", "8GB"},
+		{"memory-guarantee", "2G", "3G", "-1"},
+		{"processes", "5", "6", "65"},
+	} {
+		if e := r.set("vm", map[string]string{x.key: x.bad}); e == "" || strings.Contains(e, "\n") {
+			t.Errorf("%s=%s: %q, want one line", x.key, x.bad, e)
+		}
+		if e := r.set("vm", map[string]string{x.key: x.set}); e != "" {
+			t.Error(e)
+		}
+		r.mustHold("vm", c, x.key, x.set)
+		if e := r.configure("vm", x.key, x.configured); e != "" {
+			t.Error(e)
+		}
+		r.mustHold("vm", c, x.key, x.configured)
+		if err := r.a.SetTable(&policy.Table{}); err != nil {
+			t.Fatal(err)
+		}
+		if now := r.vm("vm").Policy; !maps.Equal(now, before) {
+			t.Errorf("after %s: %v, want %v", x.key, now, before)
+		}
+	}
+}
