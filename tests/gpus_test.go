@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // TestNamedGPUs runs the script that tries each way to name GPUs, with the software GPU: a GPU's
@@ -36,6 +38,48 @@ func TestTwoGPUs(t *testing.T) {
 			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
 		}
 	})
+}
+
+// TestGangsTakeTurns: kernels of two GPUs that wait for one another have their turns together,
+// beside VMs that work on the one GPU and on both.
+func TestGangsTakeTurns(t *testing.T) {
+	boots(t)
+	h := newSharedHost(t)
+	first := h.vm("first", nil, "2000", "40")
+	h.works(first, "first")
+	vm := frontEnds[slices.IndexFunc(frontEnds, func(f frontEnd) bool { return f.name == "uml" })]
+	gangs := slices.DeleteFunc(readPrograms(t), func(p program) bool {
+		return p.id() != "peergangs" && p.id() != "peerprocesses"
+	})
+	if len(gangs) != 2 {
+		t.Fatalf("programs.txt has %d of them", len(gangs))
+	}
+	var all sync.WaitGroup
+	for _, name := range []string{"both", "both-too"} {
+		all.Go(func() {
+			var jobs []job
+			for _, p := range gangs {
+				jobs = append(jobs, job{p.id(), vm.limit,
+					append([]string{filepath.Join(programs, p.file)}, p.args...)})
+			}
+			got := vm.batch(t, jobs, "--gpu", "soft:2", "--arbiter", h.socket, "--name", name)
+			for _, p := range gangs {
+				p.check(t, got, p.id())
+			}
+		})
+	}
+	began, turns := h.vms()["first"].Figures.Counters["launches"], uint64(0)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all.Wait()
+	}()
+	for !awaits(done, 100*time.Millisecond) {
+		turns = max(turns, h.vms()["both"].Turns)
+	}
+	if n := h.vms()["first"].Figures.Counters["launches"]; n <= began || turns == 0 {
+		t.Errorf("the VM on one GPU has had %d launches, the gangs had %d turns", n-began, turns)
+	}
 }
 
 // TestJoinedGPUs: NVIDIA's tool prints how a VM's GPUs are joined.

@@ -99,6 +99,7 @@ func (h *sharedHost) start() {
 type vmFigures struct {
 	Name    string  `json:"name"`
 	Held    float64 `json:"held_ns"`
+	Turns   uint64  `json:"turns"`
 	Swaps   uint64  `json:"swaps"`
 	Figures struct {
 		Memory    map[string]uint64 `json:"memory"`
