@@ -3,6 +3,8 @@
 package tests
 
 import (
+	"encoding/xml"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -80,6 +82,52 @@ func TestGangsTakeTurns(t *testing.T) {
 	if n := h.vms()["first"].Figures.Counters["launches"]; n <= began || turns == 0 {
 		t.Errorf("the VM on one GPU has had %d launches, the gangs had %d turns", n-began, turns)
 	}
+}
+
+// TestTopologyOfNCCL has the service of the guest package write how GPUs are joined, with places of
+// its own.
+func TestTopologyOfNCCL(t *testing.T) {
+	t.Parallel()
+	service, err := os.ReadFile(filepath.Join(root, "guestdriver/packaging/debian/service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := regexp.MustCompile(`(?m)^ExecStart=-/bin/sh -c '(.* topology .*)'$`).
+		FindSubmatch(service)
+	if writes == nil {
+		t.Fatal("the service writes no topology")
+	}
+	script := "mkdir /tmp/topology; " + strings.NewReplacer(
+		"/run/nvidia-topologyd", "/tmp/topology",
+		"/usr/lib/x86_64-linux-gnu", filepath.Join(root, "build/guest/lib"),
+	).Replace(string(writes[1])) + "; cat /tmp/topology/virtualTopology.xml"
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		r := vm.run(t, vm.limit, "--gpu", "soft:3", "--", "sh", "-c", script)
+		var got struct {
+			GPUs []struct {
+				Bus   string `xml:"busid,attr"`
+				Links []struct {
+					Target string `xml:"target,attr"`
+					Count  int    `xml:"count,attr"`
+				} `xml:"gpu>nvlink"`
+			} `xml:"cpu>pci"`
+		}
+		if err := xml.Unmarshal([]byte(r.stdout), &got); err != nil || r.exit != 0 ||
+			len(got.GPUs) != 3 {
+			t.Fatalf("exit code %d, %v:%s%s", r.exit, err, tail(r.stdout), tail(r.stderr))
+		}
+		for _, g := range got.GPUs {
+			others := map[string]int{}
+			for _, l := range g.Links {
+				others[l.Target] += l.Count
+			}
+			for _, other := range got.GPUs {
+				if n := others[other.Bus]; n > 0 != (other.Bus != g.Bus) {
+					t.Errorf("%d links from %s to %s", n, g.Bus, other.Bus)
+				}
+			}
+		}
+	})
 }
 
 // TestJoinedGPUs: NVIDIA's tool prints how a VM's GPUs are joined.
