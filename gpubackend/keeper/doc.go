@@ -25,6 +25,9 @@
 // often are not replaced any more: then the descriptors are closed and Run says so. What a child
 // keeps, it could have held itself: the keeper gives it to nobody but the next child.
 //
+// A keeper that has no room for a descriptor keeps nothing any more: the child goes on, and is the
+// last. What a start takes is always there.
+//
 // # Concurrency
 //
 // Run owns the descriptors. Replace and Last may be called from anywhere, as may the methods of a

@@ -67,8 +67,10 @@ type Keeper struct {
 	Config
 	held    map[uint32]int
 	crashes []time.Time // of late
+	spares  spares
 
 	mu       sync.Mutex
+	lacks    bool  // a descriptor couldn't be kept: this child is the last; guarded by mu
 	child    Child // guarded by mu; nil: there is none
 	replaced bool  // the child was ended by Replace; guarded by mu
 	last     bool  // no other child follows; guarded by mu
@@ -88,6 +90,7 @@ func New(c Config) *Keeper {
 // error; the child is killed), or they crash too often (ErrCrashes). Then nothing is kept any more.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.dropAll()
+	defer k.spares.give()
 	for {
 		err := k.one(ctx)
 		switch {
@@ -105,8 +108,13 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Replace ends the child, which isn't a crash: another one goes on.
+// Replace ends the child, which isn't a crash: another one goes on, unless something of this one's
+// couldn't be kept.
 func (k *Keeper) Replace() {
+	if k.isLacking() {
+		k.Log.Error("the process isn't replaced: what it has couldn't be kept for the next one")
+		return
+	}
 	if k.Replacing != nil {
 		k.Replacing()
 	}
@@ -123,6 +131,25 @@ func (k *Keeper) Last() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last = true
+}
+
+// lack notes that there is no room for a descriptor. All or nothing is kept: with a part the next
+// child couldn't go on.
+func (k *Keeper) lack() {
+	k.dropAll()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.lacks {
+		k.lacks = true
+		k.Log.Error("there are no descriptors left to keep what the process has: it goes on, " +
+			"but no other follows when it ends")
+	}
+}
+
+func (k *Keeper) isLacking() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.lacks
 }
 
 func (k *Keeper) isLast() bool {
@@ -175,6 +202,7 @@ func orEnded(how error) error { return cmp.Or(how, errEnded) }
 
 // one starts a child, gives it what is kept, obeys it, and returns how it ended.
 func (k *Keeper) one(ctx context.Context) error {
+	k.spares.give()
 	conn, remote, err := pair()
 	if err != nil {
 		return err
@@ -186,6 +214,7 @@ func (k *Keeper) one(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start the process: %w", err)
 	}
+	k.spares.take()
 	k.setChild(child)
 	stop := context.AfterFunc(ctx, child.Kill)
 	defer stop()
@@ -223,6 +252,8 @@ func (k *Keeper) serve(conn *net.UnixConn) error {
 			err = k.obey(m)
 		}
 		switch {
+		case errors.Is(err, errNoRoom):
+			k.lack()
 		case errors.Is(err, errMessage):
 			return err
 		case err != nil:
@@ -240,6 +271,9 @@ func (k *Keeper) drain(conn *net.UnixConn) error {
 			return nil
 		case errors.Is(err, unix.ECONNRESET): // it didn't read all that it was sent
 			continue
+		case errors.Is(err, errNoRoom):
+			k.lack()
+			continue
 		}
 		if err == nil {
 			err = k.obey(m)
@@ -255,6 +289,10 @@ func (k *Keeper) drain(conn *net.UnixConn) error {
 func (k *Keeper) obey(m message) error {
 	switch m.kind {
 	case keep:
+		if k.isLacking() {
+			handover.CloseFiles([]int{m.fd})
+			return nil
+		}
 		old, is := k.held[m.number]
 		if !is && len(k.held) == MaxKept {
 			handover.CloseFiles([]int{m.fd})

@@ -363,3 +363,55 @@ func TestKeptIsBounded(t *testing.T) {
 		t.Errorf("%d are kept", len(k.held))
 	}
 }
+
+// undead is a child that can't be killed.
+type undead struct{ t *testing.T }
+
+func (u undead) Kill()     { u.t.Error("it is killed, and nothing would go on") }
+func (undead) Wait() error { return nil }
+
+// TestNoRoom: once a descriptor couldn't be kept nothing is, and the child that there is stays.
+func TestNoRoom(t *testing.T) {
+	t.Parallel()
+	if _, err := parse([]byte("\x03\x00\x00\x00\x00\x00\x00\x00"), nil,
+		unix.MSG_CTRUNC); !errors.Is(err, errNoRoom) {
+		t.Errorf("a descriptor was lost: %v", err)
+	}
+	var said bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&said)
+	k := New(Config{Log: log})
+	k.setChild(undead{t})
+	for number := range uint32(2) {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.obey(message{keep, number, fd}); err != nil || len(k.held) != 1-int(number) {
+			t.Errorf("message %d: %v are kept, %v", number, k.held, err)
+		}
+		k.lack()
+		if len(k.held) != 0 {
+			t.Errorf("%v are kept", k.held)
+		}
+	}
+	k.Replace()
+	if n := strings.Count(said.String(), "level=error"); n != 2 {
+		t.Errorf("the log:\n%s", &said)
+	}
+}
+
+// TestSpares: there are so many, however often they are taken. The package's tests leave none.
+func TestSpares(t *testing.T) {
+	t.Parallel()
+	var s spares
+	s.take()
+	s.take()
+	if len(s) != forStart {
+		t.Errorf("%d are spare", len(s))
+	}
+	s.give()
+	if s.give(); len(s) != 0 {
+		t.Errorf("%d are spare", len(s))
+	}
+}

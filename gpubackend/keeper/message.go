@@ -31,7 +31,11 @@ const (
 
 const messageBytes = 8
 
-var errMessage = errors.New("not a message of the keeper's")
+var (
+	errMessage = errors.New("not a message of the keeper's")
+	// errNoRoom says that a message's descriptor is lost, since this process may have no more.
+	errNoRoom = errors.New("no room for a descriptor")
+)
 
 // message is one of doc.go. The descriptor is -1 if there is none.
 type message struct {
@@ -88,6 +92,9 @@ func receiveNow(c *net.UnixConn) (m message, err error) {
 // parse takes no message that send doesn't make.
 func parse(b, oob []byte, flags int) (message, error) {
 	m := message{fd: -1}
+	if len(oob) == 0 && flags&unix.MSG_CTRUNC != 0 {
+		return m, errNoRoom
+	}
 	fds, err := handover.FilesOf(oob)
 	if err == nil && (len(b) != messageBytes || len(fds) > 1 ||
 		flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0) {

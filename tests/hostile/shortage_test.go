@@ -20,8 +20,7 @@ import (
 )
 
 // shortage is something that a process can lack: it gets nothing more than it has already. Left out
-// is what ends the device for good: descriptors that the keeper lacks, memory or threads that the
-// starter process does.
+// is what ends the device for good: memory or threads that the starter process lacks.
 type shortage struct {
 	name          string
 	limit, option string                 // as the kernel calls it, and prlimit
@@ -33,7 +32,7 @@ var shortages = []shortage{
 	{"descriptors", "Max open files", "nofile", func(p process) uint64 {
 		list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
 		return uint64(len(list))
-	}, []string{"device", "starter", "mover", "worker"}},
+	}, []string{"keeper", "device", "starter", "mover", "worker"}},
 	{"memory", "Max address space", "as", func(p process) uint64 {
 		var pages uint64
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.pid))
