@@ -21,7 +21,7 @@ func TestCasesAreCounted(t *testing.T) {
 	for _, a := range everyOp() {
 		each[a.name] = true
 	}
-	for _, a := range attacks() {
+	for _, a := range append(attacks(), workerAttacks()...) {
 		if names[a.name] {
 			t.Errorf("there are two cases %q", a.name)
 		}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package takenover
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// The report of a deed: at Report in the guest's memory, a word that is Begun and then Ended, the
+// number of bytes of what it reached, and these.
+const (
+	Report      = 0x1000
+	ReportBytes = 512
+	Begun       = 0x11111111
+	Ended       = 0x22222222
+)
+
+// Deed is one thing that a worker does.
+type Deed struct {
+	Kind, Name string
+	// Early ones are done in place of saying that the worker is ready, and end it.
+	Early bool
+	// Deaf ones don't obey when the device process tells the worker to stop.
+	Deaf bool
+	// Lies are told about device memory: the VM's programs may lack some until they are put right.
+	Lies bool
+	// do does it, and says what it reached that it must not reach; "": nothing.
+	do func(w *worker) string
+}
+
+// Deeds are all that there are.
+func Deeds() (list []Deed) {
+	for _, part := range [][]Deed{
+		messages(), early(), copies(), pages(), queue(), calls(), resources(),
+	} {
+		list = append(list, part...)
+	}
+	return list
+}
+
+// Name is that of a guest process whose worker does the deed of this number.
+func Name(deed int) (comm [16]byte) {
+	copy(comm[:], fmt.Sprintf("bad:%d", deed))
+	return comm
+}
+
+var asked = regexp.MustCompile(`"comm":"bad:(\d+)"`)
+
+// Asked looks at the first message of a worker's control connection, and leaves it there: which
+// deed the worker is to do, if any.
+func Asked(fd int) (deed int, is bool) {
+	b := make([]byte, 1<<17)
+	for {
+		n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, false
+		}
+		found := asked.FindSubmatch(b[:n])
+		if found == nil {
+			return 0, false
+		}
+		deed, err = strconv.Atoi(string(found[1]))
+		return deed, err == nil && deed < len(Deeds())
+	}
+}
+
+// worker is what a worker has.
+type worker struct {
+	fd      int // its control connection
+	control *handover.Conn
+	start   *handover.Message
+	files   handover.Named
+	ram     []byte // the guest's, from address 0
+	in      chan received
+}
+
+type received struct {
+	message *handover.Message
+	files   []int
+}
+
+// Do does a deed, by way of the control connection fd. Confine is what a worker gives up before it
+// serves anybody. It doesn't return.
+func Do(deed, fd int, confine func() error) {
+	d := Deeds()[deed]
+	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
+	w := &worker{control: control, in: make(chan received, 64)}
+	if err == nil {
+		control.WithFD(func(fd int) { w.fd = fd })
+		err = w.begin()
+	}
+	if err == nil {
+		err = confine()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "taken over:", err)
+		os.Exit(1)
+	}
+	if !d.Early {
+		w.tell(handover.KindReady)
+		go w.listen(d.Deaf)
+	}
+	w.report(Begun, "")
+	w.report(Ended, d.do(w))
+	if d.Early {
+		end()
+	}
+	select {}
+}
+
+// begin takes what the first message brings.
+func (w *worker) begin() error {
+	m, fds, err := w.control.Receive()
+	if err != nil {
+		return err
+	}
+	w.start, w.files = m, m.Name(fds)
+	if len(w.files.Memory) == 0 || len(m.Memory) == 0 || m.Memory[0].GuestAddr != 0 {
+		return fmt.Errorf("memory %v in %d files", m.Memory, len(w.files.Memory))
+	}
+	w.ram, err = unix.Mmap(w.files.Memory[0], 0, int(m.Memory[0].Size),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return err
+}
+
+// report writes to the guest's memory.
+func (w *worker) report(state uint32, reached string) {
+	at := w.ram[Report:]
+	n := copy(at[8:ReportBytes], reached)
+	binary.LittleEndian.PutUint32(at[4:], uint32(n))
+	binary.LittleEndian.PutUint32(at, state)
+}
+
+// listen passes on what the device process says, and obeys when it is to stop.
+func (w *worker) listen(deaf bool) {
+	for {
+		m, fds, err := w.control.Receive()
+		if err != nil {
+			if deaf {
+				return
+			}
+			end()
+		}
+		if m.Kind == handover.KindStop && !deaf {
+			w.tell(handover.KindStopped)
+			end()
+		}
+		select {
+		case w.in <- received{m, fds}:
+		default:
+			handover.CloseFiles(fds)
+		}
+	}
+}
+
+// end ends the process without anything that its sandbox forbids.
+func end() { syscall.Exit(0) }
+
+// tell sends a message that has nothing but a kind.
+func (w *worker) tell(k handover.Kind) { w.say(&handover.Message{Kind: k}) }
+
+// say sends a message, if the other side still listens.
+func (w *worker) say(m *handover.Message, files ...int) { _ = w.control.Send(m, files) }
+
+// raw sends any bytes with any files, and doesn't wait for room.
+func (w *worker) raw(b []byte, files ...int) error {
+	var rights []byte
+	if len(files) > 0 {
+		rights = unix.UnixRights(files...)
+	}
+	return unix.Sendmsg(w.fd, b, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
+
+// await waits for a message of a kind.
+func (w *worker) await(k handover.Kind) (m *handover.Message, files []int) {
+	late := time.After(5 * time.Second)
+	for {
+		select {
+		case r := <-w.in:
+			if r.message.Kind == k {
+				return r.message, r.files
+			}
+			handover.CloseFiles(r.files)
+		case <-late:
+			return nil, nil
+		}
+	}
+}

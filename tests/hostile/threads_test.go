@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// mostThreads are those of a process that serves a guest, on a host of few processors: the Go
+// runtime's, one for each processor that computes or copies, and some that wait.
+const mostThreads = 32
+
+// threads are how many a process has.
+func (p process) threads() int {
+	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+	return len(list)
+}
+
+// TestThreadsAreBounded: whatever a program makes, the host's processes have no more threads.
+func TestThreadsAreBounded(t *testing.T) {
+	g := started(t)
+	c := g.channels[victim]
+	if err := c.compute(1); err != nil {
+		t.Fatal(err)
+	}
+	address, err := c.must(gpubackend.OpMemAlloc, 2<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]int{}
+	for name, each := range map[string]struct {
+		times int
+		make  func() (gpubackend.Result, error)
+	}{
+		"streams with work": {2000, func() (gpubackend.Result, error) {
+			r, out, err := c.call(gpubackend.OpStreamCreateWithPriority, 1, 0)
+			if err == nil && r == gpubackend.Success {
+				err = c.send(gpubackend.OpMemsetD8Async, address, 1, 1<<20, out[0])
+			}
+			return r, err
+		}},
+		"events": {2000, func() (gpubackend.Result, error) {
+			r, _, err := c.call(gpubackend.OpEventCreate, 2)
+			return r, err
+		}},
+		"events that are offered": {200, func() (gpubackend.Result, error) {
+			r, out, err := c.call(gpubackend.OpEventCreate, 6)
+			if err == nil && r == gpubackend.Success {
+				r, _, err = c.call(gpubackend.OpIpcGetEventHandle, out[0])
+			}
+			return r, err
+		}},
+		"memory that is offered": {40, func() (gpubackend.Result, error) {
+			r, out, err := c.call(gpubackend.OpMemAlloc, 1<<20)
+			if err == nil && r == gpubackend.Success {
+				r, _, err = c.call(gpubackend.OpIpcGetMemHandle, out[0])
+			}
+			return r, err
+		}},
+		"copies": {300, func() (gpubackend.Result, error) {
+			r, _, err := c.call(gpubackend.OpCopyHtoD, address, onMap(20, 0), 4096, 4096, 0, 0)
+			return r, err
+		}},
+	} {
+		for range each.times {
+			r, err := each.make()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if r == gpubackend.Success {
+				made[name]++
+			}
+		}
+		if made[name] == 0 {
+			t.Errorf("there are no %s", name)
+		}
+	}
+	context := c.context
+	for range 64 {
+		if _, _, err := c.call(gpubackend.OpCtxCreate, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.context = context
+	for _, p := range g.processes(t) {
+		n := p.threads()
+		if t.Logf("the %s has %d threads", p.role, n); n > mostThreads {
+			t.Errorf("the %s has %d threads after %v", p.role, n, made)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/tests/hostile/takenover"
+)
+
+// buildTakenOver makes the host's program whose workers may be taken over, once for all tests.
+var buildTakenOver = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(buildDir, "takenover")
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
+		filepath.Join(here, "../../cmd/paracuda/main.go"): filepath.Join(here,
+			"takenover/main.go.overlay"),
+	}})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(buildDir, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("go", "build", "-overlay", file, "-o", path,
+		"../../cmd/paracuda").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// workerAttacks are the deeds of a worker that was taken over.
+func workerAttacks() (list []attack) {
+	for i, d := range takenover.Deeds() {
+		list = append(list, attack{"worker's " + d.Kind + ": " + d.Name, 23,
+			func(_ *guest, c *channel) error { return c.takenOver(i, d) }})
+	}
+	return list
+}
+
+// takenOver opens the channel with a worker that does a deed, waits until it is done or the worker
+// has ended, and closes it again.
+func (c *channel) takenOver(number int, d takenover.Deed) error {
+	if c.open {
+		if err := c.drop(); err != nil {
+			return err
+		}
+	}
+	g := c.g
+	g.renew(1 + c.index)
+	g.memory.Write(takenover.Report, make([]byte, takenover.ReportBytes))
+	status, err := g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index),
+		Pid: 1, Comm: takenover.Name(number)})
+	if err != nil {
+		return fmt.Errorf("OPEN: %w", err)
+	}
+	reached := c.done()
+	if status == wire.StatusOk {
+		err = c.drop()
+	}
+	if d.Lies {
+		err = errors.Join(err, c.putRight())
+	}
+	return errors.Join(reached, err)
+}
+
+// putRight waits until programs have the device memory again that a worker lied about.
+func (c *channel) putRight() (err error) {
+	for end := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
+		if err = c.g.channels[witness].compute(1); err == nil {
+			err = c.recover(1)
+		}
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// done waits for the end of a deed, or of the worker that does it: one less than there are
+// channels is left. It says what was reached.
+func (c *channel) done() error {
+	memory := c.g.memory
+	begun := false
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		b := memory.Read(takenover.Report, takenover.ReportBytes)
+		switch binary.LittleEndian.Uint32(b) {
+		case takenover.Begun:
+			begun = true
+		case takenover.Ended:
+			n := min(binary.LittleEndian.Uint32(b[4:]), takenover.ReportBytes-8)
+			if n > 0 {
+				return errors.New(string(b[8 : 8+n]))
+			}
+			return nil
+		}
+		if begun && len(c.g.workers()) < len(c.g.channels) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the deed: begun %t: %w", begun, errSilent)
+}
+
+// socketOf is the path of the front end's socket on a command line.
+func socketOf(c *exec.Cmd) string { return c.Args[slices.Index(c.Args, "--socket-path")+1] }
+
+// workers are those that there are, by their numbers.
+func (g *guest) workers() (list []int) {
+	for _, pid := range family(g.process.Process.Pid) {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if fields := strings.Split(string(text), "\x00"); len(fields) > 1 && fields[1] == "worker" {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// TestHostileWorker: a worker that was taken over does one thing after the other, in its sandbox,
+// to device process, mover and host. It reaches nothing, the device process lives, another channel
+// doesn't notice, and its own has a good worker afterwards.
+func TestHostileWorker(t *testing.T) {
+	program, err := buildTakenOver()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", takenover.HostSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	g := newGuestBy(t, func(c *exec.Cmd) {
+		c.Path, c.Args[0] = program, program
+		c.Args = append(c.Args, "--pass-env", takenover.SocketVariable)
+		c.Env = append(os.Environ(), takenover.SocketVariable+"="+socketOf(c))
+	}).opened(t)
+	var files int
+	for i, a := range workerAttacks() {
+		start := time.Now()
+		v, err := g.run(a, byte(i))
+		if files == 0 && strings.HasPrefix(a.name, "worker's mover") {
+			files = g.files() // all processes of a VM are there
+		}
+		if v != pass {
+			t.Errorf("%s: %s: %v", a.name, v, err)
+		}
+		if took := time.Since(start).Seconds(); took > 2 {
+			t.Logf("%s takes %.1f s", a.name, took)
+		}
+		if !g.alive() {
+			break
+		}
+	}
+	g.said(t)
+	for end := time.Now().Add(patience); g.files() > files+8; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors, %d before", g.files(), files)
+		}
+	}
+}
