@@ -19,7 +19,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 	walk-host-package walk-operator walk-kernels walk-secure-boot walk-systems \
 	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
-	bench-copy bench-launch bench-memory bench-share bench-start bench-state \
+	bench-copy bench-launch bench-memory bench-sandbox bench-share bench-start bench-state \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
 	unit-go unit-cover unit-driver unit-library system-programs system-hostile system-wakeups \
@@ -200,7 +200,8 @@ FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings
 	gpubackend/worker/FuzzCommands \
 	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
 
-fuzz-short: ## fuzz a few targets with some thousand inputs
+fuzz-short: ## fuzz each target with some hundred inputs, and a few with some thousand
+	scripts/fuzz 400x
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 
 # Where there is little memory no VM runs beside the linker.
@@ -290,6 +291,9 @@ bench-share: build ## measure how VMs share a GPU, native and in guests
 bench-state: build ## measure how long device memory takes to move out and in, and a replacement
 	tests/bench/state
 	tests/bench/state --replace --rounds 20
+
+bench-sandbox: build ## measure what the sandbox costs: launches, copies, starts
+	tests/bench/sandbox
 
 bench-memory: build ## measure what programs in a guest take of the host's memory
 	tests/bench/bench memory
