@@ -120,6 +120,29 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// TestAppArmor has AppArmor's own parser read the package's rules, in a profile such as libvirt
+// makes for a VM, and the same with a mistake.
+func TestAppArmor(t *testing.T) {
+	parser := cached("apparmor/apparmor_parser")
+	if _, err := os.Stat(parser); err != nil {
+		skip(t, "no parser of AppArmor's here: run scripts/fetch-apparmor: %v", err)
+	}
+	for rule, exit := range map[string]int{"": 0, "  /run/x rwz,\n": 1} {
+		profile := filepath.Join(t.TempDir(), "profile")
+		text := "profile libvirt-vm {\n  include \"" + root + "/packaging/etc/apparmor\"\n" +
+			rule + "}\n"
+		if err := os.WriteFile(profile, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// Compiled, and written to standard output instead of to the kernel.
+		r := command(t, time.Minute, root, parser, "--skip-kernel-load", "--skip-cache", "--stdout",
+			profile)
+		if r.exit != exit || exit == 0 && !strings.Contains(r.stdout, "libvirt-vm") {
+			t.Errorf("with %q: exit code %d, %d bytes: %s", rule, r.exit, len(r.stdout), r.stderr)
+		}
+	}
+}
+
 // mostExposed is what systemd-analyze may find of a service at most: 10 is one that is protected
 // from nothing. With systemd 252 it finds 2.5 and 2.2; later ones look at more.
 var mostExposed = map[string]float64{"paracuda@vm.service": 3.5, "paracuda-arbiter.service": 3.2}
