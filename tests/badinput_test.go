@@ -36,6 +36,12 @@ func badInput(t *testing.T) []oneLine {
 	if err := os.WriteFile(old, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	bare := filepath.Join(dir, "bare")
+	text = "#!/bin/sh\n[ \"$*\" = --version ] && exec echo 'QEMU emulator version 9.2.0'\n" +
+		"echo \"qemu: 'vhost-user-fs-pci' is not a valid device model name\" >&2\nexit 1\n"
+	if err := os.WriteFile(bare, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	plain := filepath.Join(logDir(t), "no-program")
 	if err := os.WriteFile(plain, []byte("no program"), 0o644); err != nil {
 		t.Fatal(err)
@@ -57,12 +63,12 @@ func badInput(t *testing.T) []oneLine {
 		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
 			message: `gone`},
 		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--domain`, exit: 2},
-	}, badRuns(old, gone, plain)...)
+	}, badRuns(old, bare, gone, plain)...)
 }
 
 // badRuns are command lines of "paracuda run" with something wrong: a QEMU that
-// is too old, a file that isn't there, one that is no program.
-func badRuns(oldQEMU, gone, plain string) []oneLine {
+// is too old or lacks a device, a file that isn't there, one that is no program.
+func badRuns(oldQEMU, bare, gone, plain string) []oneLine {
 	run := func(args ...string) []string {
 		return append([]string{"run", "--gpu", "soft"}, args...)
 	}
@@ -88,6 +94,9 @@ func badRuns(oldQEMU, gone, plain string) []oneLine {
 		{name: "not executable", args: uml("--", plain), message: `no-program`, exit: 126},
 		{name: "old QEMU", args: run("--vm", "qemu", "--", "true"),
 			env: []string{"PARACUDA_QEMU=" + oldQEMU}, message: `QEMU 6\.2.*too old.*7\.2`},
+		{name: "QEMU without the device", args: run("--vm", "qemu", "--log-level", "error", "--",
+			"true"), env: []string{"PARACUDA_QEMU=" + bare},
+			message: `has no vhost-user-fs-pci.*apt-get install qemu-system-x86`, exit: 1},
 		{name: "no QEMU", args: run("--vm", "qemu", "--", "true"),
 			env: []string{"PARACUDA_QEMU=" + gone}, message: `QEMU.*gone`},
 	}

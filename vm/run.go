@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -104,6 +105,10 @@ func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, e
 		return Result{}, fmt.Errorf("run a program in a VM: %w", ctx.Err())
 	}
 	if errors.Is(err, errNoExit) {
+		if device := notBuiltIn(m.log.last()); device != "" {
+			return Result{}, fmt.Errorf("this QEMU has no %s: it was built without it: "+
+				"apt-get install qemu-system-x86, or name another by PARACUDA_QEMU", device)
+		}
 		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
 	}
 	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed,
@@ -125,4 +130,14 @@ func linkPair() (net.Conn, *os.File, error) {
 		return nil, nil, fmt.Errorf("make the link to the VM: %w", err)
 	}
 	return host, guest, nil
+}
+
+// notBuiltIn is the device that QEMU says it doesn't have.
+var notBuiltInText = regexp.MustCompile(`'([a-z0-9-]+)' is not a valid device model name`)
+
+func notBuiltIn(said string) string {
+	if m := notBuiltInText.FindStringSubmatch(said); m != nil {
+		return m[1]
+	}
+	return ""
 }
