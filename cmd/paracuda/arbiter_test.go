@@ -8,11 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 )
@@ -212,6 +215,50 @@ func TestArbiterIsConfined(t *testing.T) {
 	p = startArbiter(t, path, "--sandbox", "off")
 	p.says("--sandbox=off")
 	p.has("Seccomp:\t0")
+}
+
+// TestArbiterIsAskedByOtherUsers, as it is by services: its filter lets it answer.
+func TestArbiterIsAskedByOtherUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user: make test runs this as root")
+	}
+	dir, err := os.MkdirTemp("", "arbiter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	p := startArbiter(t, filepath.Join(dir, "arbiter.sock"))
+	for file, mode := range map[string]os.FileMode{dir: 0o755, p.path: 0o666} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		err := asUser(65534, func() error { _, err := client.List(p.path); return err })
+		if err != nil {
+			t.Fatalf("%v\n%s", err, p.log)
+		}
+	}
+	select {
+	case err := <-p.done:
+		t.Errorf("it has ended: %v\n%s", err, p.log)
+	default:
+	}
+}
+
+// asUser calls f on a thread that is another user's.
+func asUser(user uintptr, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and ends with the goroutine
+		const same = ^uintptr(0)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, user, same); errno != 0 {
+			done <- errno
+			return
+		}
+		done <- f()
+	}()
+	return <-done
 }
 
 // has looks for lines in what /proc says of it.
