@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,12 +19,13 @@ var attacksByDay = []string{"endless", "turn-without-end", "same-name", "killed-
 // TestAttacks attacks the shares of two VMs of the software GPU. A GPU's host runs the same script.
 // What each must find is in the script: the shares, that the VMs go on, and their memory as it was.
 func TestAttacks(t *testing.T) {
-	boots(t)
+	notShort(t) // and beside no other test: its VMs are three, which keep the processors busy
+	progress(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out")
 	}
 	dir := logDir(t)
-	args := []string{filepath.Join(root, "tests/bench/attacks"), "--gpu", "soft", "--windows", "4",
+	args := []string{filepath.Join(root, "tests/bench/attacks"), "--gpu", "soft", "--windows", "8",
 		"--out", dir}
 	limit := 20 * time.Minute
 	switch {
@@ -41,8 +43,9 @@ func TestAttacks(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop := time.AfterFunc(limit, func() { _ = cmd.Process.Signal(os.Interrupt) })
-	defer stop.Stop()
+	ctx, over := context.WithCancel(t.Context())
+	defer over()
+	go patienceOf(limit).end(ctx, func() { _ = cmd.Process.Signal(os.Interrupt) })
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v:%s", err, tail(out.String()))
 	}
