@@ -112,18 +112,21 @@ func (x *Settings) Encode(b []byte) {
 const (
 	ConfigFlagAddressMapping = 1 // payloads are passed by reference
 	ConfigFlagGraphReplay    = 2 // repeated batches may be replayed as CUDA graphs
+	ConfigFlagGoesAway       = 4 // the device will be unplugged, and be back: the driver says AWAY when it is ready for that
 )
 
 // Control queue: one request (device-readable), one response (device-writable) a chain.
 const (
-	ControlHello    = 1 // the driver's version; must be first
-	ControlOpen     = 2 // start a worker for a channel
-	ControlClose    = 3 // stop it; when this completes every chain of the channel has been returned
-	ControlExport   = 4 // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
-	ControlImport   = 5 // the channel's worker is given the object of a handle
-	ControlRelease  = 6 // nothing in the guest refers to a handle any more
-	ControlSettings = 7 // answered once the settings' sequence is not that of the request
-	ControlPing     = 8 // answered at once: a sign of life
+	ControlHello    = 1  // the driver's version; must be first
+	ControlOpen     = 2  // start a worker for a channel
+	ControlClose    = 3  // stop it; when this completes every chain of the channel has been returned
+	ControlExport   = 4  // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
+	ControlImport   = 5  // the channel's worker is given the object of a handle
+	ControlRelease  = 6  // nothing in the guest refers to a handle any more
+	ControlSettings = 7  // answered once the settings' sequence is not that of the request
+	ControlPing     = 8  // answered at once: a sign of life
+	ControlAway     = 9  // the driver keeps its programs while the device is away
+	ControlBack     = 10 // the device is: what programs had in its queues was made available again
 )
 
 // ControlRequest is struct control_request of wire.def.
@@ -132,7 +135,7 @@ type ControlRequest struct {
 	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as it says, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics
+	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: by which the VM is known again
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -170,7 +173,7 @@ func (x *ControlRequest) Encode(b []byte) {
 // ControlResponse is struct control_response of wire.def.
 type ControlResponse struct {
 	Status uint32 // status
-	Number uint32 // HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object
+	Number uint32 // HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object; AWAY: for how many seconds programs wait
 }
 
 // ControlResponseSize is the size of ControlResponse on the wire.
@@ -204,7 +207,7 @@ const (
 	StatusBusy       = 3 // channel is open already
 	StatusNoWorker   = 4 // the worker did not start: see the host's log
 	StatusNoDevice   = 5 // the host has no GPU to give
-	StatusNoObject   = 6 // EXPORT, IMPORT, RELEASE: there is no such object or handle
+	StatusNoObject   = 6 // EXPORT, IMPORT, RELEASE: there is no such object or handle; BACK: the device waits for another VM, or none
 	StatusLimit      = 7 // EXPORT, IMPORT: too many handles, or too much memory that they hold
 )
 

@@ -48,6 +48,9 @@ struct paracuda_settings {
 enum paracuda_config_flag {
 	PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING = 1, /* payloads are passed by reference */
 	PARACUDA_CONFIG_FLAG_GRAPH_REPLAY = 2, /* repeated batches may be replayed as CUDA graphs */
+	/* the device will be unplugged, and be back: the driver says AWAY when it is ready for that
+	 * */
+	PARACUDA_CONFIG_FLAG_GOES_AWAY = 4,
 };
 
 /* Control queue: one request (device-readable), one response (device-writable) a chain. */
@@ -64,6 +67,9 @@ enum paracuda_control {
 	/* answered once the settings' sequence is not that of the request */
 	PARACUDA_CONTROL_SETTINGS = 7,
 	PARACUDA_CONTROL_PING = 8, /* answered at once: a sign of life */
+	PARACUDA_CONTROL_AWAY = 9, /* the driver keeps its programs while the device is away */
+	/* the device is: what programs had in its queues was made available again */
+	PARACUDA_CONTROL_BACK = 10,
 };
 
 struct paracuda_control_request {
@@ -74,13 +80,15 @@ struct paracuda_control_request {
 	__u32 number;
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
-	__u8 comm[16]; /* OPEN: its name, for statistics */
+	/* OPEN: its name, for statistics; AWAY, BACK: by which the VM is known again */
+	__u8 comm[16];
 };
 #define PARACUDA_SIZEOF_CONTROL_REQUEST 32
 
 struct paracuda_control_response {
 	__u32 status; /* status */
-	/* HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object */
+	/* HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object;
+	 * AWAY: for how many seconds programs wait */
 	__u32 number;
 };
 #define PARACUDA_SIZEOF_CONTROL_RESPONSE 8
@@ -92,7 +100,8 @@ enum paracuda_status {
 	PARACUDA_STATUS_BUSY = 3, /* channel is open already */
 	PARACUDA_STATUS_NO_WORKER = 4, /* the worker did not start: see the host's log */
 	PARACUDA_STATUS_NO_DEVICE = 5, /* the host has no GPU to give */
-	/* EXPORT, IMPORT, RELEASE: there is no such object or handle */
+	/* EXPORT, IMPORT, RELEASE: there is no such object or handle; BACK: the device waits for
+	 * another VM, or none */
 	PARACUDA_STATUS_NO_OBJECT = 6,
 	/* EXPORT, IMPORT: too many handles, or too much memory that they hold */
 	PARACUDA_STATUS_LIMIT = 7,

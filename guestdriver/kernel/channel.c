@@ -148,6 +148,12 @@ static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
 	wake_up_all(&dev->wait);
 }
 
+/* Waits until the device is stopped, or has been since that era. */
+static void paracuda_await_stop(struct paracuda_device *dev, unsigned int era)
+{
+	wait_event_idle(dev->wait, READ_ONCE(dev->stopped) || READ_ONCE(dev->era) != era);
+}
+
 /* Sends CLOSE and waits for the answer, or for the stop of the device. True: the host is done. */
 static bool paracuda_close_host(struct paracuda_channel *ch)
 {
@@ -177,7 +183,7 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
-	unsigned int lost = 0;
+	unsigned int lost = 0, era = READ_ONCE(dev->era);
 	bool stopping;
 	int idx;
 
@@ -196,7 +202,7 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	srcu_read_unlock(&dev->srcu, idx);
 
 	if (stopping)
-		wait_event_idle(dev->wait, READ_ONCE(dev->stopped));
+		paracuda_await_stop(dev, era);
 	if (lost)
 		dev_err(&dev->vdev->dev,
 			"channel %u: device kept %u chains at CLOSE: channel given up\n",
@@ -204,22 +210,40 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	return lost;
 }
 
+/* Has the host let go of a channel. Whether its queue can't be used again. */
+static bool paracuda_close_all(struct paracuda_channel *ch)
+{
+	struct paracuda_device *dev = ch->dev;
+	unsigned int era;
+	bool stopped;
+
+	/* Whether a device that has come is this one is decided first. */
+	mutex_lock(&dev->coming);
+	era = READ_ONCE(dev->era);
+	stopped = READ_ONCE(dev->stopped);
+	mutex_unlock(&dev->coming);
+	if (stopped || !paracuda_is_open(ch))
+		return false;
+	if (paracuda_close_host(ch))
+		return paracuda_clean_queue(ch);
+	/*
+	 * Only a reset makes sure that the host touches nothing. A device that goes away is stopped
+	 * anyhow, and isn't given again what is dead.
+	 */
+	if (!READ_ONCE(dev->away) && READ_ONCE(dev->era) == era)
+		paracuda_fail(dev);
+	paracuda_await_stop(dev, era);
+	return false;
+}
+
 /* Ends a channel that nobody in the guest uses any more. */
 static void paracuda_channel_finish(struct work_struct *work)
 {
 	struct paracuda_channel *ch = container_of(work, struct paracuda_channel, finish);
 	struct paracuda_device *dev = ch->dev;
-	bool retire = false;
+	bool retire = paracuda_close_all(ch);
 
-	if (paracuda_is_open(ch)) {
-		if (paracuda_close_host(ch)) {
-			retire = paracuda_clean_queue(ch);
-		} else {
-			/* Only a reset makes sure that the host touches nothing. */
-			paracuda_fail(dev);
-			wait_event_idle(dev->wait, READ_ONCE(dev->stopped));
-		}
-	}
+	paracuda_channel_abandon(ch);
 	paracuda_unclaim(ch, retire);
 	cancel_delayed_work_sync(&ch->poll);
 	paracuda_map_collect(ch, ULONG_MAX);
@@ -273,6 +297,7 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	init_waitqueue_head(&ch->wait);
 	INIT_LIST_HEAD(&ch->kept);
 	INIT_LIST_HEAD(&ch->returned);
+	INIT_LIST_HEAD(&ch->parked);
 
 	if (paracuda_arena_alloc(&ch->arena, arena_bytes) ||
 	    paracuda_arena_chain(&ch->arena, &ch->arena_chain)) {
@@ -314,6 +339,9 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	struct paracuda_channel *ch;
 	int err;
 
+	err = paracuda_await_settled(dev);
+	if (err)
+		return ERR_PTR(err);
 	ch = paracuda_channel_alloc(dev, arena_bytes);
 	if (IS_ERR(ch))
 		return ch;

@@ -127,6 +127,7 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 		err = virtqueue_add_sgs(vq, sgs, 1, 1, req, GFP_ATOMIC);
 	if (!err) {
 		req->posted = true;
+		req->era = READ_ONCE(dev->era);
 		if (req != &dev->watch) {	/* which may take for ever */
 			dev->asked++;
 			queue_delayed_work(paracuda_wq, &dev->control_poll, PARACUDA_CONTROL_POLL);
@@ -165,9 +166,16 @@ static int paracuda_control_insist(struct paracuda_device *dev, struct paracuda_
 	return err;
 }
 
+/* Whether there will be no answer to what was sent: the device has been stopped since. */
+static bool paracuda_forgotten(struct paracuda_device *dev, const struct paracuda_request *req)
+{
+	return READ_ONCE(dev->era) != req->era;
+}
+
 /*
  * Sends a request for a process and waits for the answer, as long as timeout and until *over, a
- * part of dev. 0: it is there; -EINTR: the process is killed; -ENODEV: it is over; -ETIMEDOUT.
+ * part of dev. 0: it is there; -EINTR: the process is killed; -ENODEV: it is over, or the device
+ * was stopped; -ETIMEDOUT.
  */
 int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *req,
 			 const bool *over, long timeout)
@@ -178,8 +186,8 @@ int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *r
 	err = paracuda_control_insist(dev, req, true);
 	if (err)
 		return err;
-	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(*over),
-					   timeout);
+	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(*over) ||
+					   paracuda_forgotten(dev, req), timeout);
 	if (left < 0)
 		return -EINTR;
 	if (paracuda_answered(req))
@@ -190,7 +198,7 @@ int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *r
 /* Waits for the answer to what was sent, or for the stop of the device. Whether there is one. */
 bool paracuda_control_await(struct paracuda_device *dev, struct paracuda_request *req)
 {
-	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
+	wait_event_idle(dev->wait, paracuda_answered(req) || paracuda_forgotten(dev, req));
 	return paracuda_answered(req);
 }
 

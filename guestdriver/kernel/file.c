@@ -120,6 +120,29 @@ static long paracuda_ioctl_channel(struct paracuda_channel *ch, unsigned int cmd
 	}
 }
 
+/*
+ * Those that need the device wait while it is away, and are made again if it went away meanwhile.
+ * The others do no more than look at memory that the worker writes, or is going to read.
+ */
+static long paracuda_ioctl_lasting(struct paracuda_channel *ch, unsigned int cmd,
+				   void __user *user)
+{
+	struct paracuda_device *dev = ch->dev;
+	unsigned int era;
+	long err;
+
+	if (cmd != PARACUDA_IOC_MAP && cmd != PARACUDA_IOC_EXPORT && cmd != PARACUDA_IOC_IMPORT)
+		return paracuda_ioctl_channel(ch, cmd, user);
+	do {
+		era = READ_ONCE(dev->era);
+		err = paracuda_await_present(dev);
+		if (err)
+			return err;
+		err = paracuda_ioctl_channel(ch, cmd, user);
+	} while (paracuda_missed(dev, era, err));
+	return err;
+}
+
 static long paracuda_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct paracuda_file *pf = file->private_data;
@@ -138,7 +161,7 @@ static long paracuda_ioctl(struct file *file, unsigned int cmd, unsigned long ar
 	ch = paracuda_file_enter(file);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
-	err = paracuda_ioctl_channel(ch, cmd, user);
+	err = paracuda_ioctl_lasting(ch, cmd, user);
 	paracuda_channel_leave(ch);
 	return err;
 }

@@ -9,157 +9,6 @@
 
 #include "paracuda.h"
 
-/* Gives the queues their virtqueues, or takes them away. */
-static void paracuda_set_queues(struct paracuda_device *dev, bool on)
-{
-	struct paracuda_queue *q;
-	unsigned int i;
-
-	spin_lock_irq(&dev->control_lock);
-	dev->control = on ? dev->vqs[0] : NULL;
-	dev->asked = 0;
-	spin_unlock_irq(&dev->control_lock);
-	for (i = 0; i < dev->channels; i++) {
-		q = &dev->queues[i];
-		spin_lock_irq(&q->lock);
-		WRITE_ONCE(q->vq, on ? dev->vqs[1 + i] : NULL);
-		spin_unlock_irq(&q->lock);
-	}
-}
-
-/* Takes every chain back, before the queues end. */
-static void paracuda_detach(struct paracuda_device *dev)
-{
-	struct paracuda_queue *q;
-	unsigned int i;
-
-	for (i = 0; i < dev->channels; i++) {
-		q = &dev->queues[i];
-		spin_lock_irq(&q->lock);
-		paracuda_queue_detach(q, dev->vqs[1 + i]);
-		spin_unlock_irq(&q->lock);
-	}
-	while (virtqueue_detach_unused_buf(dev->vqs[0]))
-		;
-}
-
-/* Lets go of the pages of all maps: nobody else uses them any more. */
-static void paracuda_release(struct paracuda_device *dev)
-{
-	struct paracuda_queue *q;
-	unsigned int i;
-
-	for (i = 0; i < dev->channels; i++) {
-		q = &dev->queues[i];
-		spin_lock_irq(&q->lock);
-		paracuda_queue_release(q);
-		spin_unlock_irq(&q->lock);
-	}
-}
-
-/*
- * Makes sure that the host touches nothing of the guest any more, and gives every chain back. Not
- * before del_vqs(): with some transports it is that which stops the host, not the reset.
- */
-static void paracuda_stop(struct paracuda_device *dev)
-{
-	mutex_lock(&dev->stop_lock);
-	if (!dev->stopped) {
-		paracuda_set_queues(dev, false);
-		synchronize_srcu(&dev->srcu);
-		paracuda_unplace(dev);
-		virtio_reset_device(dev->vdev);
-		paracuda_detach(dev);
-		dev->vdev->config->del_vqs(dev->vdev);
-		paracuda_release(dev);
-		WRITE_ONCE(dev->stopped, true);
-	}
-	mutex_unlock(&dev->stop_lock);
-	wake_up_all(&dev->wait);
-}
-
-/* Starts the control queue and at most so many channels. */
-static int paracuda_start_queues(struct paracuda_device *dev, unsigned int channels)
-{
-	int n;
-
-	mutex_lock(&dev->stop_lock);
-	n = paracuda_find_channels(dev, channels);
-	if (n >= 0) {
-		dev->channels = n;
-		WRITE_ONCE(dev->stopped, false);
-		paracuda_set_queues(dev, true);
-		virtio_device_ready(dev->vdev);
-	}
-	mutex_unlock(&dev->stop_lock);
-	return n < 0 ? n : 0;
-}
-
-static int paracuda_start(struct paracuda_device *dev, unsigned int channels)
-{
-	int err;
-
-	err = paracuda_start_queues(dev, channels);
-	if (err)
-		return err;
-	err = paracuda_hello(dev);
-	if (err)
-		paracuda_stop(dev);
-	else
-		paracuda_beat_start(dev);
-	return err;
-}
-
-/*
- * Asks the device how many channels it has, by its control queue alone: queues can't be added to
- * those of a device that runs, so it is set up again after this.
- */
-static int paracuda_ask_channels(struct paracuda_device *dev, unsigned int *channels)
-{
-	int err;
-
-	err = paracuda_start_queues(dev, 0);
-	if (err)
-		return err;
-	err = paracuda_hello(dev);
-	paracuda_stop(dev);
-	if (err)
-		return err;
-	*channels = dev->settings.channels;
-	return paracuda_negotiate(dev->vdev);
-}
-
-/* Starts a device that is new and has queues for so many channels; 0: as many as it says. */
-static int paracuda_begin(struct paracuda_device *dev, unsigned int channels)
-{
-	int err = 0;
-
-	if (!channels)
-		err = paracuda_ask_channels(dev, &channels);
-	if (!err)
-		err = paracuda_start(dev, channels);
-	if (err)
-		return err;
-	/* Queues beyond what the host serves stay unused. */
-	dev->channels = min(dev->channels, dev->settings.channels);
-	paracuda_settings_watch(dev);
-	return 0;
-}
-
-/* No more channels; those that are open begin to close. */
-static void paracuda_shut(struct paracuda_device *dev)
-{
-	unsigned int i;
-
-	mutex_lock(&dev->lock);
-	WRITE_ONCE(dev->gone, true);
-	for (i = 0; i < dev->channels; i++)
-		if (dev->queues[i].channel)
-			paracuda_channel_close(dev->queues[i].channel);
-	mutex_unlock(&dev->lock);
-	wake_up_all(&dev->wait);
-}
-
 static void paracuda_fail_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, fail_work);
@@ -168,15 +17,6 @@ static void paracuda_fail_work(struct work_struct *work)
 	paracuda_shut(dev);
 	paracuda_stop(dev);
 	paracuda_nodes_settle();
-}
-
-/* From when this returns fail_work neither runs nor will. */
-static void paracuda_fail_no_more(struct paracuda_device *dev)
-{
-	spin_lock_irq(&dev->fail_lock);
-	WRITE_ONCE(dev->failed, true);
-	spin_unlock_irq(&dev->fail_lock);
-	cancel_work_sync(&dev->fail_work);
 }
 
 /* The host raises an interrupt for the device as a whole when it can't go on. */
@@ -216,6 +56,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	dev->stopped = true;
 	mutex_init(&dev->lock);
 	mutex_init(&dev->stop_lock);
+	mutex_init(&dev->coming);
 	spin_lock_init(&dev->control_lock);
 	spin_lock_init(&dev->settings_lock);
 	init_waitqueue_head(&dev->wait);
@@ -224,6 +65,8 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	INIT_WORK(&dev->status_work, paracuda_status_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
 	INIT_DELAYED_WORK(&dev->beat, paracuda_beat_work);
+	INIT_DELAYED_WORK(&dev->over, paracuda_away_over);
+	INIT_LIST_HEAD(&dev->absent);
 	spin_lock_init(&dev->fail_lock);
 	spin_lock_init(&dev->bounds_lock);
 	spin_lock_init(&dev->drop_lock);
@@ -237,22 +80,6 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 		INIT_LIST_HEAD(&dev->queues[i].detached);
 	}
 	return dev;
-}
-
-static bool paracuda_idle(struct paracuda_device *dev)
-{
-	return !atomic_read(&dev->busy);
-}
-
-/* Stops the device for good: no work of it is left when this returns. */
-static void paracuda_end(struct paracuda_device *dev)
-{
-	paracuda_fail_no_more(dev);
-	paracuda_stop(dev);
-	cancel_delayed_work_sync(&dev->control_poll);
-	cancel_work_sync(&dev->settings_work);
-	paracuda_beat_stop(dev);
-	wait_event(dev->wait, paracuda_idle(dev));
 }
 
 /*
@@ -270,20 +97,11 @@ static int paracuda_reboot(struct notifier_block *block, unsigned long action, v
 	return NOTIFY_DONE;
 }
 
-static int paracuda_probe(struct virtio_device *vdev)
+/* A device that isn't one that was away. */
+static int paracuda_probe_new(struct virtio_device *vdev, unsigned int channels)
 {
 	struct paracuda_device *dev;
-	unsigned int channels;
 	int err;
-
-	err = paracuda_identify(vdev, &channels);
-	if (err)
-		return err;
-	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1) ||
-	    !virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
-		dev_err(&vdev->dev, "device lacks VERSION_1 or INDIRECT_DESC\n");
-		return -ENODEV;
-	}
 
 	dev = paracuda_device_alloc(vdev);
 	if (!dev)
@@ -305,13 +123,41 @@ static int paracuda_probe(struct virtio_device *vdev)
 	return 0;
 }
 
+static int paracuda_probe(struct virtio_device *vdev)
+{
+	struct paracuda_device *dev;
+	unsigned int channels;
+	int err, back;
+
+	err = paracuda_identify(vdev, &channels);
+	if (err)
+		return err;
+	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1) ||
+	    !virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
+		dev_err(&vdev->dev, "device lacks VERSION_1 or INDIRECT_DESC\n");
+		return -ENODEV;
+	}
+	back = paracuda_come_back(vdev, channels);
+	if (back < 0)
+		return back;
+	if (!back)
+		return paracuda_probe_new(vdev, channels);
+	dev = vdev->priv;
+	register_reboot_notifier(&dev->reboot);
+	return 0;
+}
+
 static void paracuda_remove(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
 	unregister_reboot_notifier(&dev->reboot);
-	paracuda_node_remove(dev);
 	cancel_work_sync(&dev->status_work);
+	if (paracuda_go_away(dev)) {
+		vdev->priv = NULL;
+		return;
+	}
+	paracuda_node_remove(dev);
 	paracuda_shut(dev);
 
 	/* An orderly end first, if the device is there still. */
@@ -361,7 +207,7 @@ static int paracuda_restore(struct virtio_device *vdev)
 	WRITE_ONCE(dev->leaving, false);
 	err = paracuda_start(dev, dev->channels);
 	if (!err)
-		paracuda_settings_watch(dev);
+		paracuda_serves(dev);
 	return err;
 }
 #endif
@@ -415,6 +261,7 @@ static void __exit paracuda_exit(void)
 {
 	paracuda_take_over_end();
 	unregister_virtio_driver(&paracuda_driver);
+	paracuda_away_end();
 	destroy_workqueue(paracuda_wq);
 }
 module_exit(paracuda_exit);

@@ -27,14 +27,13 @@ static void paracuda_node_make(struct paracuda_device *dev, int number)
 	dev->misc.name = dev->name;
 	dev->misc.mode = 0666;
 	dev->misc.fops = &paracuda_fops;
-	dev->misc.parent = &dev->vdev->dev;
 	err = misc_register(&dev->misc);
 	if (err) {
-		dev_err(&dev->vdev->dev, "no /dev/%s: %d\n", dev->name, err);
+		dev_err(dev->misc.parent, "no /dev/%s: %d\n", dev->name, err);
 		return;
 	}
 	dev->number = number;
-	dev_info(&dev->vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name,
+	dev_info(dev->misc.parent, "/dev/%s: %u channels, arena of %u KiB\n", dev->name,
 		 dev->channels, dev->settings.arena_bytes >> 10);
 }
 
@@ -81,6 +80,7 @@ int paracuda_node_add(struct paracuda_device *dev)
 
 	mutex_lock(&nodes_lock);
 	dev->number = -1;
+	dev->misc.parent = &dev->vdev->dev;
 	list_add_tail(&dev->node, &nodes);
 	paracuda_nodes_number();
 	if (dev->number < 0) {
@@ -89,6 +89,21 @@ int paracuda_node_add(struct paracuda_device *dev)
 	}
 	mutex_unlock(&nodes_lock);
 	return err;
+}
+
+/* A device keeps its name while it is away: its node has no parent then, and later another one. */
+void paracuda_node_part(struct paracuda_device *dev, struct device *parent)
+{
+	int err = 0;
+
+	mutex_lock(&nodes_lock);
+	dev->misc.parent = parent;
+	if (dev->number >= 0)
+		err = device_move(dev->misc.this_device, parent, DPM_ORDER_NONE);
+	mutex_unlock(&nodes_lock);
+	if (err)
+		pr_warn("paracuda: /dev/%s is not where its device is in sysfs: %d\n", dev->name,
+			err);
 }
 
 void paracuda_node_remove(struct paracuda_device *dev)

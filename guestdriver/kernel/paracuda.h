@@ -40,6 +40,9 @@
 #define PARACUDA_REBOOT_TIMEOUT	(HZ / 5)
 /* How long the device may take to give back what it has of the control queue. */
 #define PARACUDA_LEAVE_TIMEOUT	HZ
+/* How long the device may take to hear that it may go away, and how long it may be away at most. */
+#define PARACUDA_AWAY_TIMEOUT	(5 * HZ)
+#define PARACUDA_PATIENCE_MAX	86400U
 /* How often returned ONESHOT maps are looked for while nobody asks. */
 #define PARACUDA_POLL_MS	15
 /* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
@@ -69,6 +72,7 @@ struct paracuda_request {
 	struct paracuda_control_response in;
 	struct paracuda_settings settings;	/* behind in: HELLO, SETTINGS */
 	bool posted;
+	unsigned int era;	/* of the device, in which it was */
 	bool answered;		/* released after status and number */
 	u32 status;
 	u32 number;
@@ -76,7 +80,7 @@ struct paracuda_request {
 
 /* A chain on a channel queue: the virtqueue's token for it. */
 struct paracuda_token {
-	struct list_head node;			/* in channel->returned or channel->kept */
+	struct list_head node;			/* in channel->returned, kept or parked */
 	struct rcu_head rcu;
 	u32 type;
 	u32 flags;				/* MAP: enum paracuda_map_flag */
@@ -84,6 +88,7 @@ struct paracuda_token {
 	unsigned long pinned;			/* MAP: pages */
 	bool held;				/* MAP: by references (hold.c) */
 	bool kept;				/* MAP: in channel->kept; under queue->lock */
+	bool again;				/* it is made available before programs go on */
 	unsigned int runs;
 	unsigned int lists;
 	struct paracuda_chain_header header;	/* device-readable */
@@ -145,6 +150,7 @@ struct paracuda_device {
 
 	struct mutex stop_lock;		/* starting and stopping */
 	bool stopped;			/* the host touches nothing any more */
+	unsigned int era;		/* under stop_lock: another after each start and stop */
 	spinlock_t fail_lock;		/* failed is written; taken in interrupts */
 	bool failed;			/* fail_work was queued or is not wanted */
 	struct work_struct fail_work;
@@ -160,6 +166,15 @@ struct paracuda_device {
 	unsigned int missed;
 	bool leaving;			/* nothing is asked of the device any more */
 	struct paracuda_request farewell;	/* leave.c */
+
+	bool going;			/* present.c, as what follows: it will be away */
+	u32 patience;			/* for how many s programs wait then; 0: not at all */
+	u8 key[16];			/* by which it knows this VM again */
+	struct paracuda_request part;	/* AWAY or BACK */
+	bool away;			/* away.c, as what follows: it is, and will be back */
+	struct mutex coming;		/* while it is found out whether it is back */
+	struct list_head absent;
+	struct delayed_work over;
 
 	spinlock_t settings_lock;	/* settings; not taken in interrupts */
 	struct paracuda_settings settings;	/* under settings_lock */
@@ -223,6 +238,7 @@ struct paracuda_channel {
 	unsigned int sleepers;
 	struct list_head kept;		/* maps whose chains are back, but not their pages */
 	struct list_head returned;	/* maps to be released */
+	struct list_head parked;	/* maps for the device when it is back */
 	struct paracuda_token arena_chain;
 	struct paracuda_token event;
 	struct paracuda_event_record event_record;	/* device-writable */
@@ -298,6 +314,13 @@ static inline bool paracuda_answered(const struct paracuda_request *req)
 	return smp_load_acquire(&req->answered);
 }
 
+/* present.c */
+bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err);
+int paracuda_await_present(struct paracuda_device *dev);
+int paracuda_await_settled(struct paracuda_device *dev);
+void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_settings *settings);
+int paracuda_say_back(struct paracuda_device *dev);
+
 /* settings.c */
 int paracuda_hello(struct paracuda_device *dev);
 void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings *settings);
@@ -341,6 +364,7 @@ static inline void paracuda_let_go(struct page *page, unsigned long count, bool 
 
 /* queue.c */
 int paracuda_channel_error(struct paracuda_channel *ch);
+void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps);
 void paracuda_queue_done(struct virtqueue *vq);
 void paracuda_channel_die(struct paracuda_channel *ch);
 void paracuda_channel_poll(struct work_struct *work);
@@ -352,6 +376,11 @@ int paracuda_channel_kick(struct paracuda_channel *ch);
 void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
 void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
 void paracuda_queue_release(struct paracuda_queue *q);
+
+/* park.c */
+void paracuda_queue_park(struct paracuda_queue *q, struct virtqueue *vq);
+int paracuda_channel_again(struct paracuda_channel *ch);
+void paracuda_channel_abandon(struct paracuda_channel *ch);
 
 /* place.c */
 void paracuda_place(struct paracuda_channel *ch);
@@ -405,6 +434,7 @@ extern const struct file_operations paracuda_fops;
 
 /* node.c */
 int paracuda_node_add(struct paracuda_device *dev);
+void paracuda_node_part(struct paracuda_device *dev, struct device *parent);
 void paracuda_node_remove(struct paracuda_device *dev);
 void paracuda_nodes_settle(void);
 
@@ -416,5 +446,21 @@ int paracuda_negotiate(struct virtio_device *vdev);
 int paracuda_identify(struct virtio_device *vdev, unsigned int *channels);
 int paracuda_take_over_begin(struct device_driver *driver);
 void paracuda_take_over_end(void);
+
+/* start.c */
+void paracuda_set_channels(struct paracuda_device *dev, bool on);
+void paracuda_stop(struct paracuda_device *dev);
+int paracuda_start(struct paracuda_device *dev, unsigned int channels);
+void paracuda_serves(struct paracuda_device *dev);
+int paracuda_begin(struct paracuda_device *dev, unsigned int channels);
+void paracuda_shut(struct paracuda_device *dev);
+bool paracuda_idle(struct paracuda_device *dev);
+void paracuda_end(struct paracuda_device *dev);
+
+/* away.c */
+bool paracuda_go_away(struct paracuda_device *dev);
+void paracuda_away_over(struct work_struct *work);
+void paracuda_away_end(void);
+int paracuda_come_back(struct virtio_device *vdev, unsigned int channels);
 
 #endif

@@ -87,7 +87,7 @@ static void paracuda_take_kept(struct paracuda_channel *ch, u32 id, struct list_
 }
 
 /* The worker has let go of everything. Under queue->lock. */
-static void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps)
+void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps)
 {
 	struct paracuda_token *map;
 
@@ -362,7 +362,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irq(&q->lock);
-	vq = q->vq;
+	vq = READ_ONCE(dev->away) && !chain->again ? NULL : q->vq;
 	if (vq) {
 		busy = ch->flying;
 		err = paracuda_post_locked(ch, vq, chain, sg, out, in);

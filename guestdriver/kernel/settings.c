@@ -117,5 +117,6 @@ void paracuda_settings_work(struct work_struct *work)
 		if (dev->queues[i].channel)
 			paracuda_settings_publish(dev->queues[i].channel, &settings);
 	mutex_unlock(&dev->lock);
+	paracuda_heed_going(dev, &settings);
 	paracuda_settings_watch(dev);
 }

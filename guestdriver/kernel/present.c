@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What waits while a device is away: it was unplugged, and will be back (away.c). Its owner says so
+ * beforehand, and has its programs' state saved: from then on no program begins to use it. The
+ * driver says that it knows, with a key by which the device knows the VM again.
+ */
+
+#include <linux/random.h>
+#include <linux/sched/signal.h>
+
+#include "paracuda.h"
+
+/* Whether a call has missed the device: it failed for that it went away, and may be made again. */
+bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err)
+{
+	if (err != -ENODEV && err != -EAGAIN)
+		return false;
+	return !READ_ONCE(dev->gone) && (READ_ONCE(dev->away) || READ_ONCE(dev->era) != era);
+}
+
+static int paracuda_present_errno(struct paracuda_device *dev, int killed)
+{
+	if (killed)
+		return -EINTR;
+	return READ_ONCE(dev->gone) ? -ENODEV : 0;
+}
+
+/* Waits until the device isn't away. -EINTR: the process is killed; -ENODEV: it won't be back. */
+int paracuda_await_present(struct paracuda_device *dev)
+{
+	if (!READ_ONCE(dev->away))
+		return 0;
+	return paracuda_present_errno(dev, wait_event_killable(dev->wait, !READ_ONCE(dev->away) ||
+							       READ_ONCE(dev->gone)));
+}
+
+/* The same for a program that begins: not while the device is about to go away, either. */
+int paracuda_await_settled(struct paracuda_device *dev)
+{
+	int killed = wait_event_killable(dev->wait, READ_ONCE(dev->gone) ||
+					 !(READ_ONCE(dev->going) || READ_ONCE(dev->away)));
+
+	return paracuda_present_errno(dev, killed);
+}
+
+/* Tells the device that it may go away, and by what it knows this VM again. */
+static void paracuda_say_away(struct paracuda_device *dev)
+{
+	struct paracuda_request *req = &dev->part;
+
+	if (req->posted && !paracuda_answered(req) && req->era == READ_ONCE(dev->era))
+		return;
+	get_random_bytes(dev->key, sizeof(dev->key));
+	memset(req, 0, sizeof(*req));
+	req->out.type = PARACUDA_CONTROL_AWAY;
+	BUILD_BUG_ON(sizeof(req->out.comm) != sizeof(dev->key));
+	memcpy(req->out.comm, dev->key, sizeof(dev->key));
+	if (!paracuda_control_ask(dev, req, &dev->gone, PARACUDA_AWAY_TIMEOUT) &&
+	    req->status == PARACUDA_STATUS_OK)
+		WRITE_ONCE(dev->patience, min_t(u32, req->number, PARACUDA_PATIENCE_MAX));
+}
+
+/* The settings say whether the device is about to go away. May sleep. */
+void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_settings *settings)
+{
+	bool going = settings->flags & PARACUDA_CONFIG_FLAG_GOES_AWAY;
+
+	if (going == READ_ONCE(dev->going))
+		return;
+	WRITE_ONCE(dev->patience, 0);
+	WRITE_ONCE(dev->going, going);
+	if (going)
+		paracuda_say_away(dev);
+	else
+		wake_up_all(&dev->wait);
+}
+
+/* Says that it is back: it must have waited for this VM. */
+int paracuda_say_back(struct paracuda_device *dev)
+{
+	struct paracuda_request *req = &dev->part;
+	int err;
+
+	memset(req, 0, sizeof(*req));
+	req->out.type = PARACUDA_CONTROL_BACK;
+	memcpy(req->out.comm, dev->key, sizeof(dev->key));
+	err = paracuda_control_ask(dev, req, &dev->failed, PARACUDA_HELLO_TIMEOUT);
+	return err ? err : paracuda_status_errno(req->status);
+}
