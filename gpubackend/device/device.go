@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
 	"github.com/paracuda/paracuda/gpubackend/device/await"
+	"github.com/paracuda/paracuda/gpubackend/device/away"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/faults"
@@ -143,6 +144,7 @@ type Device struct {
 	objects    objects.Objects
 	figures    *figures.VM // what is told of it
 	infile     *infile.VM  // has it go on in another process, or elsewhere, from a file
+	away       *away.Away  // has its driver be ready for the device to be away
 }
 
 // NumQueues implements vhostuser.Device.

@@ -3,11 +3,16 @@
 package device
 
 import (
+	"fmt"
 	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
+	"github.com/paracuda/paracuda/gpubackend/device/saving"
 )
 
 // ServeAdmin answers the owner of the VM on a control socket until it is closed.
@@ -16,8 +21,26 @@ func (d *Device) ServeAdmin(l net.Listener) {
 		Set: d.Set, Holds: d.settings.Holds, Stats: d.figures.Owner, MayChange: d.place.MayChange,
 		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
 		Trouble: d.config.Trouble, Version: d.config.Build, Replace: d.config.Replace,
-		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, Guard: d.guard, Log: d.log,
+		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, MayGo: d.away.Prepare,
+		Expect: d.expect, Guard: d.guard, Log: d.log,
 	}).Serve(l)
+}
+
+// expect takes the file of a VM that was away, which the caller closes.
+func (d *Device) expect(f *os.File) error {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("keep the file: %w", err)
+	}
+	own := os.NewFile(uintptr(fd), "state")
+	file, err := saving.OpenFile(own, d.config.GPU, d.config.Build)
+	if err == nil {
+		err = d.infile.Expect(file)
+	}
+	if err != nil {
+		own.Close()
+	}
+	return err
 }
 
 // Figures are what an arbiter is told of the VM now and then.

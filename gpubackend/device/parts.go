@@ -3,6 +3,7 @@
 package device
 
 import (
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/ahead"
+	"github.com/paracuda/paracuda/gpubackend/device/away"
 	"github.com/paracuda/paracuda/gpubackend/device/channels"
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/faults"
@@ -100,6 +102,7 @@ func (d *Device) joinMemory() {
 			return d.serving.Suspended()
 		},
 		GoOn: func() {
+			d.away.Stay()
 			d.serving.GoOn()
 			d.ahead.Refill()
 		},
@@ -114,8 +117,17 @@ func (d *Device) joinMemory() {
 		},
 		Stays: d.accounts.Sum,
 	})
+	d.away = away.New(away.Config{
+		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
+		Stays: func() error {
+			if n, _ := d.exports.Held(); n > 0 {
+				return errors.New("programs in it hold descriptors of GPU memory: end them first")
+			}
+			return nil
+		},
+	})
 	d.saving = saving.New(saving.Config{
-		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension,
+		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
 		Channels: int(d.settings.Told().Channels), Run: d.run,
 		Serving: func() []saving.Served { return served(d.channels.Serving()) },
 		Leave: func(s saving.Served, saved func()) {
@@ -218,6 +230,10 @@ func (d *Device) joinFrontEnd() {
 			d.channels.Close(channel)
 			return wire.StatusOk
 		},
+		MayGo: d.away.Heard,
+		IsBack: func(key [away.KeyBytes]byte) uint32 {
+			return d.infile.Back(away.Known(key))
+		},
 		ExportObject: d.objects.Export, ImportObject: d.objects.Import, Exports: d.exports,
 		Channels: uint32(d.channels.Len()), Version: c.Version, Generation: c.Generation,
 		Told: d.settings.Told, Parked: &d.parked, Exit: c.Timeouts.Exit, Remains: c.Remains,
@@ -225,7 +241,11 @@ func (d *Device) joinFrontEnd() {
 	})
 	d.infile = infile.New(infile.Config{
 		Programs: d.saving, Channels: d.channels.Filed(), Suspension: d.suspension, From: c.From,
-		Forget: d.forget, Empty: d.ahead.Empty, Run: d.run, Log: d.log,
+		Forget: d.forget, Empty: d.ahead.Empty, Goes: d.away.Goes, Used: d.channels.Used,
+		Reclaim: func(channel int) {
+			d.channels.Reclaim(channel, func() bool { return true })
+		},
+		Run: d.run, Log: d.log,
 	})
 	d.saved = savedstate.Of(savedstate.Config{
 		Version: c.Version, Control: d.control, Greeting: d.strangers, Settings: d.settings,

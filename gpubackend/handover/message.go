@@ -184,6 +184,8 @@ type Queue struct {
 	EventIdx          bool
 	Indirect          bool
 	InFlight          []uint16
+	// of one that starts from a record: what the record has in flight is made available anew
+	Anew bool `json:",omitempty"`
 }
 
 // Region is a range of guest memory in file File of the message.

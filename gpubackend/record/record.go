@@ -76,7 +76,7 @@ var ErrRecord = errors.New("the record")
 type Header struct {
 	GPU     string // the kind of GPU, at most 128 bytes
 	Version string // of Paracuda, at most 64 bytes
-	VM      string // its name, at most 64 bytes
+	VM      string // by what it is known again, at most 64 bytes; "" for most
 	Saved   time.Time
 }
 

@@ -84,6 +84,6 @@ int paracuda_say_back(struct paracuda_device *dev)
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_BACK;
 	memcpy(req->out.comm, dev->key, sizeof(dev->key));
-	err = paracuda_control_ask(dev, req, &dev->failed, PARACUDA_HELLO_TIMEOUT);
+	err = paracuda_control_ask(dev, req, &dev->failed, paracuda_answer_timeout());
 	return err ? err : paracuda_status_errno(req->status);
 }

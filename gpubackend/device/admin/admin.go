@@ -33,8 +33,12 @@ type Request struct {
 	Resume  bool   `json:"resume,omitempty"`  // and in again
 	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
 	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
-	Replace bool   `json:"replace,omitempty"` // have another device process go on
-	Version bool   `json:"version,omitempty"` // ask which one this is
+	// with Suspend and File: the device will be away, and programs wait so long for its return
+	Away time.Duration `json:"away,omitempty"`
+	// the VM that was suspended to the file that comes along may be back soon
+	Expect  bool `json:"expect,omitempty"`
+	Replace bool `json:"replace,omitempty"` // have another device process go on
+	Version bool `json:"version,omitempty"` // ask which one this is
 }
 
 // Answer is one line of JSON back. Before it come others while a request goes on that takes long:
@@ -104,6 +108,10 @@ type VM struct {
 	SuspendTo func(f io.Writer, keep func() error, tell func(suspend.Progress)) (
 		suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
+	// MayGo has the driver be ready for the device to be away, for so long, after SuspendTo. Expect
+	// takes a file, by which a VM will be known that was away. It is closed when Expect returns.
+	MayGo  func(patience time.Duration) error
+	Expect func(f *os.File) error
 	// Version is of the device process, and Replace has another one take its place, after which
 	// this one is killed; nil: none can.
 	Version string
@@ -165,6 +173,13 @@ func (v *VM) answer(c net.Conn) {
 		if err := v.Replace(); err != nil { // the answer may not come
 			a.Error = err.Error()
 		}
+	case r.Expect:
+		if file == nil {
+			a.Error = errNoFile.Error()
+		} else if err := v.expect(file, c); err != nil {
+			a.Error = err.Error()
+		}
+		renew()
 	case r.Suspend || r.Resume:
 		tell := func(p suspend.Progress) {
 			renew()
@@ -190,7 +205,7 @@ func (v *VM) suspendOrResume(
 	var err error
 	switch {
 	case r.File && file == nil:
-		err = errors.New("there is no file")
+		err = errNoFile
 	case r.File:
 		m, err = withFile()
 	case r.Resume:

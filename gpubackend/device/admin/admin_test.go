@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -28,6 +29,9 @@ type fake struct {
 	kept  error // what keep said
 	mine  error // why it may not be suspended
 	state string
+
+	patience time.Duration // for which it was told to be ready to be away
+	expected string        // what the file had that it was given
 }
 
 // serve has a fake answer on a socket.
@@ -68,7 +72,24 @@ func serve(t *testing.T) (*fake, string) {
 			f.state = string(b)
 			return moved, err
 		},
-		Guard: func(_ string, part func()) bool {
+		MayGo: func(patience time.Duration) error {
+			if f.patience = patience; patience > time.Hour {
+				return errors.New("that is too long")
+			}
+			return nil
+		},
+		Expect: func(file *os.File) error {
+			b, err := io.ReadAll(io.NewSectionReader(file, 0, 5))
+			if f.expected = string(b); f.expected == "wrong" {
+				err = errors.New("not a VM's")
+			}
+			return err
+		},
+		Guard: func(name string, part func()) bool {
+			if name == "a file" { // beside the one that waits for it
+				part()
+				return true
+			}
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			part()
@@ -124,6 +145,49 @@ func TestRequests(t *testing.T) {
 	}
 	if _, err := Ask(filepath.Join(t.TempDir(), "none"), Request{}); err == nil {
 		t.Error("nobody answered")
+	}
+}
+
+// TestAway: the driver is made ready for it before anything is written, and the file that comes
+// along later is read.
+func TestAway(t *testing.T) {
+	f, path := serve(t)
+	quiet := func(suspend.Progress) {}
+	file, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	kept := 0
+	keep := func() error { kept++; return nil }
+	request := Request{Suspend: true, File: true, Away: 2 * time.Hour}
+	if _, err := AskWithFile(path, request, file, keep, quiet); err == nil ||
+		err.Error() != "that is too long" || kept != 0 {
+		t.Errorf("%v, kept %d files", err, kept)
+	}
+	request.Away = time.Minute
+	a, err := AskWithFile(path, request, file, keep, quiet)
+	if err != nil || a.Moved.Bytes != 5 || kept != 1 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	expect := Request{Expect: true, File: true}
+	if _, err := AskWithFile(path, expect, file, nil, quiet); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	if f.patience != time.Minute || f.expected != "state" {
+		t.Errorf("told %v, expects %q", f.patience, f.expected)
+	}
+	f.mu.Unlock()
+	if _, err := file.WriteAt([]byte("wrong"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := AskWithFile(path, expect, file, nil, quiet); err == nil ||
+		err.Error() != "not a VM's" {
+		t.Errorf("%v", err)
+	}
+	if _, err := Ask(path, Request{Expect: true}); !errors.As(err, new(refusal)) {
+		t.Errorf("without a file: %v", err)
 	}
 }
 

@@ -23,6 +23,9 @@ import (
 // none. Where it writes one, it says so (Answer.Written), and waits for a second request, Kept,
 // from whoever has put the file on the disk and given it its name. Without that nothing is changed.
 
+// errNoFile says that none came along.
+var errNoFile = errors.New("there is no file")
+
 // errNotKept says that nobody kept the file.
 var errNotKept = errors.New("the file wasn't kept")
 
@@ -68,16 +71,55 @@ const maxFiles = 4
 func (v *VM) withFile(
 	r Request, f *os.File, rest *bufio.Reader, c net.Conn, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
+	if err := regular(f); err != nil {
+		return suspend.Moved{}, err
+	}
+	if r.Resume {
+		return v.ResumeFrom(f, tell)
+	}
+	if r.Away != 0 {
+		if err := v.MayGo(r.Away); err != nil {
+			return suspend.Moved{}, err
+		}
+	}
+	return v.SuspendTo(f, func() error { return awaitKept(c, rest) }, tell)
+}
+
+// regular says why a file isn't one.
+func regular(f *os.File) error {
 	var info unix.Stat_t
 	switch err := unix.Fstat(int(f.Fd()), &info); {
 	case err != nil:
-		return suspend.Moved{}, fmt.Errorf("look at the file: %w", err)
+		return fmt.Errorf("look at the file: %w", err)
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return suspend.Moved{}, errors.New("the file isn't a regular one")
-	case r.Resume:
-		return v.ResumeFrom(f, tell)
+		return errors.New("the file isn't a regular one")
 	}
-	return v.SuspendTo(f, func() error { return awaitKept(c, rest) }, tell)
+	return nil
+}
+
+// expect takes the file of a VM that was away. It is read as a whole, which may take long: whoever
+// asks is told now and then that it goes on.
+func (v *VM) expect(f *os.File, c net.Conn) error {
+	if err := regular(f); err != nil {
+		return err
+	}
+	_ = c.SetDeadline(time.Time{})
+	ended := make(chan error, 1)
+	go v.Guard("a file", func() {
+		err := errors.New("a fault: the log has it")
+		defer func() { ended <- err }()
+		err = v.Expect(f)
+	})
+	ticker := time.NewTicker(adminTimeout / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-ticker.C:
+			_ = json.NewEncoder(c).Encode(&Answer{Progress: &suspend.Progress{}})
+		}
+	}
 }
 
 // awaitKept says that the file is written, and waits until it is kept. That may take as long as a

@@ -316,7 +316,7 @@ func TestSavedPrograms(t *testing.T) {
 		if w, err = r.workers.Start(handover.Policy{}, workers.Cold); err != nil {
 			return nil, err
 		}
-		m, _ := l.Start(w, true)
+		m, _ := l.Start(w, true, false)
 		if !m.Saved || !slices.Equal(m.Queue.InFlight, []uint16{head}) || l.Taken() != 1 {
 			t.Errorf("%+v, %d are taken", m.Queue, l.Taken())
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Filed is a Table as who has a VM go on from a file knows it: the queues of programs that are in
@@ -32,6 +33,16 @@ func (f Filed) Comes(index int, base uint16, held []uint16) {
 	f.table.mu.Lock()
 	defer f.table.mu.Unlock()
 	f.table.list[index].queue.Comes(base, held)
+}
+
+// Offered says whether a queue that runs has chains that nobody has taken.
+func (f Filed) Offered(index int) (offered bool) {
+	f.table.mu.Lock()
+	defer f.table.mu.Unlock()
+	f.table.config.RAM.Use(func(mem *guestmem.Memory) {
+		offered = mem != nil && f.table.list[index].queue.Offered(mem)
+	})
+	return offered
 }
 
 // Run says whether all queues run of programs that are in a file.

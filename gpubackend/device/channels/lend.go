@@ -34,14 +34,15 @@ func (l *Loan) Cold() *workers.Program { return l.c.cold }
 func (l *Loan) Taken() uint32 { return l.t.taken() }
 
 // Start begins the message with which a worker gets the queue, and is told where it notes what it
-// takes of it. saved says that it goes on for a worker that is gone, with what that held. From now
-// on it counts as one that may have touched the guest's pages.
-func (l *Loan) Start(w *workers.Worker, saved bool) (*handover.Message, []int) {
+// takes of it. saved says that it goes on for a worker that is gone, with what that held, or with
+// anew what the driver has made available once more. From now on it counts as one that may have
+// touched the guest's pages.
+func (l *Loan) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []int) {
 	w.Serve(l.c.index, l.program)
 	l.told = w
 	m, fds := l.c.queue.Message(handover.KindStart, nil)
 	if saved {
-		m.Saved, m.Queue.InFlight = true, l.c.queue.Held()
+		m.Saved, m.Queue.InFlight, m.Queue.Anew = true, l.c.queue.Held(), anew
 	}
 	m.Channel, m.Files.State = l.c.index, true
 	w.State(func(s *handover.State) { // which isn't closed before Ended has been here

@@ -249,7 +249,7 @@ func (r *rig) begin(channel int, ahead bool) *workers.Worker {
 			if err != nil {
 				return nil, err
 			}
-			m, fds := l.Start(w, false)
+			m, fds := l.Start(w, false, false)
 			return w, w.Conn().Tell(m, fds)
 		})
 	if err != nil {

@@ -50,6 +50,10 @@ type Config struct {
 	ExportObject func(channel int, number uint32) (handle, status uint32)
 	ImportObject func(channel int, handle uint32) (number, status uint32)
 	Exports      *exports.Exports
+	// MayGo is told that the driver is ready for the device to be away, and by what it is known
+	// again; ok says whether it was asked. IsBack is told that it is.
+	MayGo  func(key [16]byte) (seconds uint32, ok bool)
+	IsBack func(key [16]byte) (status uint32)
 
 	// Expect is told with each start whether our driver has greeted before, and Again if it had
 	// greeted the device process before this one.
@@ -306,6 +310,13 @@ func (c *serving) obey(
 		}
 	case c.hello && r.Type == wire.ControlPing:
 		return nil
+	case c.hello && r.Type == wire.ControlAway:
+		ok := false
+		if out.Number, ok = c.MayGo(r.Comm); !ok {
+			out.Number, out.Status = 0, wire.StatusBadRequest
+		}
+	case c.hello && r.Type == wire.ControlBack:
+		return func(out *wire.ControlResponse) { out.Status = c.IsBack(r.Comm) }
 	case c.hello && r.Type == wire.ControlRelease:
 		return func(out *wire.ControlResponse) { out.Status = c.Exports.Release(r.Number) }
 	case !c.hello || r.Channel >= c.Channels:

@@ -68,6 +68,13 @@ func newRig(t *testing.T) *rig {
 		ImportObject: func(channel int, n uint32) (uint32, uint32) {
 			return 0, wire.StatusNoObject
 		},
+		MayGo: func(key [16]byte) (uint32, bool) { return 60, key[0] == 1 },
+		IsBack: func(key [16]byte) uint32 {
+			if key[0] != 1 {
+				return wire.StatusNoObject
+			}
+			return wire.StatusOk
+		},
 		Exports: exports.New(16), Channels: 3, Version: 5, Generation: 6, Told: r.told.Load,
 		Parked: &r.parked, Exit: soon, Log: logrus.NewEntry(log),
 		Guard: func(_ string, f func()) (done bool) {
@@ -115,7 +122,9 @@ func (r *rig) stop() (uint16, *unanswered) {
 // post makes a request available, and returns where its response will be.
 func (r *rig) post(q wire.ControlRequest) (response uint64) {
 	r.t.Helper()
-	copy(q.Comm[:], "program")
+	if q.Comm[0] == 0 {
+		copy(q.Comm[:], "program")
+	}
 	at := r.at + uint64(r.posted%8)*512
 	r.posted++
 	var b [wire.ControlRequestSize]byte
@@ -160,6 +169,9 @@ func (r *rig) hello() {
 
 var openChannel = wire.ControlRequest{Type: wire.ControlOpen, Channel: 1, Pid: 9, Number: 1 << 31}
 
+// key is that of a VM whose device is going to be away.
+var key = [16]byte{1}
+
 // TestRequests: nothing is done before a driver of this version has greeted.
 func TestRequests(t *testing.T) {
 	r := newRig(t)
@@ -173,6 +185,8 @@ func TestRequests(t *testing.T) {
 		greet   bool
 	}{
 		{wire.ControlRequest{Type: wire.ControlPing}, wire.StatusBadRequest, 0, false},
+		{wire.ControlRequest{Type: wire.ControlAway}, wire.StatusBadRequest, 0, false},
+		{wire.ControlRequest{Type: wire.ControlBack, Comm: key}, wire.StatusBadRequest, 0, false},
 		{openChannel, wire.StatusBadRequest, 0, false},
 		{wire.ControlRequest{Type: wire.ControlHello, Number: 4}, wire.StatusBadVersion, 0, false},
 		{wire.ControlRequest{Type: wire.ControlPing}, wire.StatusOk, 0, true},
@@ -180,6 +194,10 @@ func TestRequests(t *testing.T) {
 		{wire.ControlRequest{Type: wire.ControlExport, Number: 1}, wire.StatusOk, 101, false},
 		{wire.ControlRequest{Type: wire.ControlImport}, wire.StatusNoObject, 0, false},
 		{wire.ControlRequest{Type: wire.ControlRelease, Number: 1}, wire.StatusNoObject, 0, false},
+		{wire.ControlRequest{Type: wire.ControlAway}, wire.StatusBadRequest, 0, false},
+		{wire.ControlRequest{Type: wire.ControlAway, Comm: key}, wire.StatusOk, 60, false},
+		{wire.ControlRequest{Type: wire.ControlBack}, wire.StatusNoObject, 0, false},
+		{wire.ControlRequest{Type: wire.ControlBack, Comm: key}, wire.StatusOk, 0, false},
 		{wire.ControlRequest{Type: 0xffff}, wire.StatusBadRequest, 0, false},
 		{wire.ControlRequest{Type: wire.ControlClose}, wire.StatusNoWorker, 0, false}, // a fault
 	} {

@@ -6,10 +6,14 @@
 // (package savedstate). The file is known by its sum. With Config.From the VM goes on as soon as
 // its queues run.
 //
+// A VM whose device was away has nothing but the file, and its driver: by the key that both have
+// it is known again, and its queues begin anew, with what they had before (Back).
+//
 // # Who owns what
 //
 // Package saving knows which programs are in the file, and package channels where their queues
-// stand. A VM here owns nothing but whether it has gone on from Config.From.
+// stand. A VM here owns nothing but the file that it may go on from, whether it has, and a lock,
+// under which it calls nobody.
 //
 // # Who may lie
 //
@@ -20,6 +24,7 @@ package infile
 import (
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -45,6 +50,8 @@ type Channels interface {
 	Standing(channel int) (base uint16, held []uint16)
 	Comes(channel int, base uint16, held []uint16)
 	Run() bool
+	// Offered says whether the driver has made something available that nobody has taken.
+	Offered(channel int) bool
 	// LeftBy is told what the worker of a program that is in a file has noted of its queue.
 	LeftBy(channel int, state *handover.State)
 }
@@ -62,8 +69,13 @@ type Config struct {
 	Channels   Channels
 	Suspension Suspension
 	From       *saving.File // of which it goes on by itself, if it is that one; nil: none
-	Forget     func()       // ends all that the device has of the guest that it served until now
-	Empty      func()       // ends the warm workers
+	// Used says whether a program has a worker, or is about to; Reclaim gives back what a channel
+	// without one was offered.
+	Used    func() bool
+	Reclaim func(channel int)
+	Goes    func() // the driver was told that the device is going to be away
+	Forget  func() // ends all that the device has of the guest that it served until now
+	Empty   func() // ends the warm workers
 	// Run runs a part on a goroutine of its own.
 	Run func(part string, f func())
 	Log *logrus.Entry
@@ -73,6 +85,9 @@ type Config struct {
 type VM struct {
 	config Config
 	over   atomic.Bool // Config.From was gone on from, or never will be
+
+	mu       sync.Mutex
+	expected *saving.File // of a VM that was away; nil: none; guarded by mu
 }
 
 // New is for a VM.
@@ -104,6 +119,9 @@ func (v *VM) TakeOver(known []byte, left *takeover.Left, ended func(takeover.Wor
 		return
 	}
 	v.config.Programs.TakeUp(f)
+	if f.Away {
+		v.config.Goes()
+	}
 	workers := left.Workers
 	left.Workers = nil
 	for _, x := range workers {
@@ -170,6 +188,11 @@ func (v *VM) Started() {
 	if v.over.Swap(true) {
 		return
 	}
+	v.goOn(from)
+}
+
+// goOn has the VM go on from a file.
+func (v *VM) goOn(from *saving.File) {
 	v.config.Run("going on from a file", func() {
 		if _, err := v.config.Programs.Load(from.From, func(suspend.Progress) {}); err != nil {
 			v.config.Log.WithError(err).Error(
@@ -180,7 +203,11 @@ func (v *VM) Started() {
 
 // Unused says that the file of Config.From isn't the VM's, unless it is.
 func (v *VM) Unused() {
-	if v.config.From != nil && !v.config.Suspension.Status().Saved && !v.over.Swap(true) {
+	from := v.config.From
+	if from == nil || from.VM != "" { // a VM that was away says that it is the file's (Back)
+		return
+	}
+	if !v.config.Suspension.Status().Saved && !v.over.Swap(true) {
 		v.config.Log.Warn("the VM doesn't go on from the file of --from: its programs aren't in it")
 	}
 }

@@ -24,12 +24,14 @@ import (
 
 // fake is the rest of a VM, and notes what it is told.
 type fake struct {
-	file   *saving.InFile
-	run    bool // all queues of programs in the file
-	status suspend.Status
-	fails  error // of TakeFile
-	did    []string
-	log    bytes.Buffer
+	file    *saving.InFile
+	run     bool // all queues of programs in the file
+	status  suspend.Status
+	fails   error // of TakeFile
+	used    bool  // a program has a worker
+	offered []int // channels whose drivers have made something available
+	did     []string
+	log     bytes.Buffer
 }
 
 func (f *fake) note(format string, a ...any) { f.did = append(f.did, fmt.Sprintf(format, a...)) }
@@ -55,6 +57,7 @@ func (f *fake) Comes(channel int, base uint16, held []uint16) {
 	f.note("channel %d at %d with %v", channel, base, held)
 }
 func (f *fake) Run() bool                             { return f.run }
+func (f *fake) Offered(channel int) bool              { return slices.Contains(f.offered, channel) }
 func (f *fake) LeftBy(channel int, _ *handover.State) { f.note("left by %d", channel) }
 func (f *fake) TakeFile() error {
 	f.note("take file")
@@ -69,7 +72,9 @@ func (f *fake) vm(from *saving.File) *VM {
 	return New(Config{
 		Programs: f, Channels: f, Suspension: f, From: from,
 		Forget: func() { f.note("forget") }, Empty: func() { f.note("empty") },
-		Run: func(_ string, run func()) { run() }, Log: logrus.NewEntry(log),
+		Used: func() bool { return f.used }, Goes: func() { f.note("goes") },
+		Reclaim: func(channel int) { f.note("reclaim %d", channel) },
+		Run:     func(_ string, run func()) { run() }, Log: logrus.NewEntry(log),
 	})
 }
 

@@ -24,6 +24,7 @@ type beginning struct {
 	quit    <-chan struct{}            // nobody waits for it any more
 	may     func(*channels.Loan) error // says why not, if it is so by now
 	saved   *saving.Source             // what it goes on from; nil for most
+	anew    bool                       // and what that held is made available once more
 	// it comes before the guest's memory and its queue: the worker gets both with resume
 	arrives bool
 }
@@ -151,7 +152,7 @@ func (o *Opening) message(
 		m, fds = l.StartBare(w)
 		mem = nil
 	} else {
-		m, fds = l.Start(w, b.saved != nil)
+		m, fds = l.Start(w, b.saved != nil, b.anew)
 	}
 	policy := o.Settings.Now().Policy
 	m.GPU, m.PID, m.Comm, m.Policy = o.GPU, b.PID, b.Name, &policy

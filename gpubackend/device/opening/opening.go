@@ -184,7 +184,7 @@ func (o *Opening) Resume(
 		return nil, errLeft
 	}
 	o.Starts.Take()
-	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, may: may,
+	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, anew: p.Anew, may: may,
 		Program: workers.Program{PID: p.PID, Name: p.Name}})
 	if err != nil {
 		return nil, err

@@ -228,6 +228,13 @@ func (q *Queue) GiveBack(mem *guestmem.Memory) {
 	q.unsure = false
 }
 
+// Offered says whether the queue runs, and has chains that nobody has taken.
+func (q *Queue) Offered(mem *guestmem.Memory) bool {
+	var index [2]byte
+	return q.lease != nil && mem.Read(index[:], q.lease.queue.Avail+availIndex) == nil &&
+		binary.LittleEndian.Uint16(index[:]) != q.base
+}
+
 // popAll takes the chains that are available, at most n, and appends their heads.
 func popAll(q *virtqueue.Queue, n int, heads []uint16) []uint16 {
 	for range n {
@@ -244,5 +251,8 @@ func popAll(q *virtqueue.Queue, n int, heads []uint16) []uint16 {
 	return heads
 }
 
-// usedIndex is where the index is in a used ring.
-const usedIndex = 2
+// usedIndex is where the index is in a used ring, and availIndex in an avail ring.
+const (
+	usedIndex  = 2
+	availIndex = 2
+)

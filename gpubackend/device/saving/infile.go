@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -20,6 +21,7 @@ import (
 // next one behind the same front end, or the one to which that has moved the VM.
 type InFile struct {
 	Sum      uint32 // by which the file is known
+	Away     bool   `json:",omitempty"` // the VM's device is going to be away
 	Programs []Filed
 }
 
@@ -30,6 +32,7 @@ type Filed struct {
 	Name    string
 	Number  int    // among those in the file
 	Bytes   uint64 // of device memory
+	Anew    bool   `json:",omitempty"` // its chains were made available anew
 	// Base and Held are where its queue stands, if the VM moves: its next avail index, and the
 	// heads that its worker has left in flight.
 	Base uint16   `json:",omitempty"`
@@ -77,10 +80,10 @@ func DecodeInFile(b []byte, channels int) (*InFile, error) {
 func (s *Saving) InFile() *InFile {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := &InFile{Sum: s.sum}
+	f := &InFile{Sum: s.sum, Away: s.away}
 	add := func(p *Program) {
 		f.Programs = append(f.Programs, Filed{Channel: p.Channel, PID: p.PID, Name: p.Name,
-			Number: p.number, Bytes: p.bytes})
+			Number: p.number, Bytes: p.bytes, Anew: p.Anew})
 	}
 	for _, p := range s.saved {
 		add(p)
@@ -101,10 +104,10 @@ func (s *Saving) InFile() *InFile {
 // a worker.
 func (s *Saving) TakeUp(f *InFile) {
 	s.mu.Lock()
-	s.sum, s.saved = f.Sum, map[int]*Program{}
+	s.sum, s.away, s.saved = f.Sum, f.Away, map[int]*Program{}
 	for _, x := range f.Programs {
 		s.saved[x.Channel] = &Program{Channel: x.Channel, PID: x.PID, Name: x.Name,
-			number: x.Number, bytes: x.Bytes}
+			Anew: x.Anew, number: x.Number, bytes: x.Bytes}
 	}
 	s.mu.Unlock()
 	s.noted()
@@ -119,8 +122,10 @@ func (s *Saving) noted() {
 
 // File is one that a VM may go on from. It was whole when it was opened.
 type File struct {
-	From io.ReaderAt
-	Sum  uint32
+	From     io.ReaderAt
+	Sum      uint32
+	VM       string // by what a VM is known whose device was away; "": it wasn't
+	Programs []Filed
 }
 
 // OpenFile reads a file, and says why no VM with a GPU of that kind and this version can go on from
@@ -130,7 +135,20 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{from, summary.Sum}, nil
+	r, err := savedvm.Open(all(from))
+	if err != nil {
+		return nil, err
+	}
+	f := &File{From: from, Sum: summary.Sum, VM: summary.Header.VM}
+	for i, p := range r.Programs {
+		f.Programs = append(f.Programs, Filed{Channel: p.Channel, PID: p.PID, Name: p.Name,
+			Number: i, Bytes: p.Bytes})
+	}
+	if len(f.Programs) > 0 {
+		known := InFile{Programs: f.Programs}
+		_, err = DecodeInFile(known.Encode(), wire.MaxChannels)
+	}
+	return f, err
 }
 
 func checkFile(from io.ReaderAt, gpu, build string) (record.Summary, error) {

@@ -25,11 +25,18 @@ func (s *Saving) save(f io.Writer, keep func() error) error {
 	if err != nil {
 		return err
 	}
-	if err := keep(); err != nil {
+	away := s.config.Known() != ""
+	if away { // a program that isn't in the file would be lost
+		err = s.others(list)
+	}
+	if err == nil {
+		err = keep()
+	}
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.sum = sum
+	s.sum, s.away = sum, away
 	for _, x := range list {
 		s.ending = append(s.ending, x.Program)
 	}
@@ -67,14 +74,22 @@ func (s *Saving) write(to io.Writer, list []leaving) (sum uint32, err error) {
 func (s *Saving) Copy(to io.Writer) error {
 	return s.config.Suspension.Copy(func() error {
 		list := s.leaving()
-		for _, x := range s.config.Serving() {
-			if !slices.ContainsFunc(list, func(y leaving) bool { return y.Channel == x.Channel }) {
-				return fmt.Errorf("%s (pid %d) begins just now to use the GPU", x.Name, x.PID)
-			}
+		if err := s.others(list); err != nil {
+			return err
 		}
 		_, err := s.write(to, list)
 		return err
 	})
+}
+
+// others says which program has a worker and isn't among those that are written.
+func (s *Saving) others(list []leaving) error {
+	for _, x := range s.config.Serving() {
+		if !slices.ContainsFunc(list, func(y leaving) bool { return y.Channel == x.Channel }) {
+			return fmt.Errorf("%s (pid %d) begins just now to use the GPU", x.Name, x.PID)
+		}
+	}
+	return nil
 }
 
 // leaving are the programs whose workers were drained: one that started since has nothing to save.

@@ -107,6 +107,8 @@ type Config struct {
 	// Arrive starts a worker for a program that comes through a stream, in its channel, whose queue
 	// doesn't run yet, and returns when it has the program, or can't.
 	Arrive func(p *Program, from Source) (Worker, error)
+	// Known is by what the VM is known again when its device has been away; "": it doesn't go.
+	Known func() string
 	// Resumed is told that a channel's program isn't saved any more, but begins again.
 	Resumed func(channel int)
 	// Noted is called when InFile says something else than before; nil: nobody wants to know. The
@@ -121,6 +123,7 @@ type Program struct {
 	Channel int
 	PID     int32
 	Name    string
+	Anew    bool // what its worker held was made available anew: its device was away
 
 	number int    // among those in the file
 	bytes  uint64 // of device memory
@@ -134,6 +137,7 @@ type Saving struct {
 
 	mu    sync.Mutex
 	sum   uint32           // of the file, 0 before there was one; guarded by mu, as is what follows
+	away  bool             // the VM's device is going to be away
 	saved map[int]*Program // by channel
 	// programs that are in the file that was just kept, and whose workers are to end
 	ending []*Program
@@ -187,7 +191,7 @@ func (s *Saving) find(number int, in savedvm.Program) *Program {
 
 // header is that of the VM's records.
 func (s *Saving) header() record.Header {
-	return record.Header{GPU: s.config.GPU, Version: s.config.Build}
+	return record.Header{GPU: s.config.GPU, Version: s.config.Build, VM: s.config.Known()}
 }
 
 // Save suspends the VM to a file. keep is called when all is written, and says whether the file is

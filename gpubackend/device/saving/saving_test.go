@@ -80,6 +80,7 @@ type fakeVM struct {
 	*Saving
 	t          testing.TB
 	suspension *suspend.Suspension
+	known      string           // by what it is known again
 	resumed    []int            // channels whose programs aren't saved any more
 	fails      map[string]error // of workers that begin, by their programs
 
@@ -114,6 +115,7 @@ func newVM(t testing.TB, programs ...string) *fakeVM {
 	v.Saving = New(Config{
 		GPU: "soft", Build: "1", Channels: len(v.workers), Suspension: v.suspension,
 		Serving: v.serving, Leave: v.leave, Begin: v.begin,
+		Known:   func() string { return v.known },
 		Resumed: func(channel int) { v.resumed = append(v.resumed, channel) },
 		Arrive: func(p *Program, from Source) (Worker, error) {
 			return v.begin(p, from, func() bool { return true })
@@ -287,6 +289,46 @@ func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.mustRun("1other", "2c")
+}
+
+// TestKnownAgain: the file of a VM whose device will be away says by what it is known again, and
+// which programs are in there; one that isn't in there is in the way.
+func TestKnownAgain(t *testing.T) {
+	v := newVM(t, "a", "", "c")
+	v.known = "key"
+	b := v.mustSave()
+	f, err := OpenFile(bytes.NewReader(b), "soft", "1")
+	if err != nil || f.VM != "key" || f.Sum != v.InFile().Sum || !v.InFile().Away {
+		t.Fatalf("%+v, %v, in the file: %+v", f, err, v.InFile())
+	}
+	if !slices.Equal(channelsOf(f.Programs), []int{0, 2}) {
+		t.Errorf("%+v", f.Programs)
+	}
+	if _, err := v.Load(bytes.NewReader(b), silent); err != nil {
+		t.Fatal(err)
+	}
+	hold := v.suspension.Hold
+	v.suspension.Hold = func() []suspend.Worker { // one begins when the others are drained
+		list := hold()
+		v.mu.Lock()
+		v.workers[1] = &fakeWorker{text: "b"}
+		v.mu.Unlock()
+		return list
+	}
+	mustNot := func() error { t.Error("kept"); return nil }
+	if _, err := v.Save(io.Discard, mustNot, silent); err == nil ||
+		!strings.Contains(err.Error(), "b (pid 11) begins just now") {
+		t.Fatalf("%v", err)
+	}
+	v.mustRun("0a", "1b", "2c")
+}
+
+// channelsOf are those of programs.
+func channelsOf(list []Filed) (channels []int) {
+	for _, p := range list {
+		channels = append(channels, p.Channel)
+	}
+	return channels
 }
 
 // TestFilesOfOthers are refused before anything begins.

@@ -37,6 +37,7 @@ type VM struct {
 	shares *shares
 	now    atomic.Pointer[Now]
 	mu     sync.Mutex // of changes
+	flags  uint32     // that the guest is told beside the settings' own; guarded by mu
 }
 
 // NewVM are those of a VM that starts with such settings.
@@ -99,6 +100,21 @@ func (v *VM) Follow(sequence uint32) {
 	v.become(before, &next)
 }
 
+// GoesAway has the guest told whether its device is going to be away.
+func (v *VM) GoesAway(goes bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	before := v.Now()
+	next := *before
+	next.Space.Flags &^= v.flags
+	if v.flags = 0; goes {
+		v.flags = wire.ConfigFlagGoesAway
+	}
+	next.Space.Flags |= v.flags
+	next.Space.Sequence++
+	v.become(before, &next)
+}
+
 // become makes other settings hold. The lock of changes is held.
 func (v *VM) become(before, next *Now) {
 	v.now.Store(next)
@@ -127,6 +143,7 @@ func (v *VM) set(text string) error {
 		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device",
 			ErrSetting, text)
 	}
+	next.Space.Flags |= v.flags
 	next.Space.Sequence = before.Space.Sequence + 1
 	v.become(before, next)
 	return nil

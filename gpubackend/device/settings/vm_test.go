@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // running are the settings of a VM, and what was done with them.
@@ -77,6 +79,25 @@ func TestSequenceFollows(t *testing.T) {
 	}
 	if n := newRunning("soft", 0, nil).Told().Sequence; n != 0 {
 		t.Fatalf("sequence %d of a VM that was told nothing", n)
+	}
+}
+
+// TestGoesAway: the guest is told whether its device will be away, whatever else changes.
+func TestGoesAway(t *testing.T) {
+	r := newRunning("soft", 0, nil)
+	flags := r.Told().Flags
+	for i, goes := range []bool{true, true, false, true} {
+		r.GoesAway(goes)
+		if err := r.Set(fmt.Sprintf("batch-commands=%d", 2+i)); err != nil {
+			t.Fatal(err)
+		}
+		want := flags
+		if goes {
+			want |= wire.ConfigFlagGoesAway
+		}
+		if s := r.Told(); s.Flags != want || s.Sequence != uint32(2*i+2) {
+			t.Errorf("%t: the guest is told %+v", goes, s)
+		}
 	}
 }
 

@@ -108,12 +108,15 @@ func (q *Queue) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, e
 }
 
 func (q *Queue) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
-	if q.arena != nil {
+	if q.arena != nil && !q.anew.takesArena() {
 		return fmt.Errorf("a second arena, of %d bytes, on a channel that has one", h.Bytes)
 	}
 	runs, err := q.readRuns(c, h)
 	if err != nil {
 		return err
+	}
+	if q.anew.takesArena() {
+		return q.arenaAgain(runs)
 	}
 	a, err := q.mapArena(runs)
 	if err != nil {
@@ -166,12 +169,15 @@ func (q *Queue) FilesOf(runs []wire.Run) (files []guestmem.Run, err error) {
 const pageSize = 4096
 
 func (q *Queue) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
-	if q.maps[h.Id] != nil {
+	if q.maps[h.Id] != nil && !q.anew.takesMap(h.Id) {
 		return fmt.Errorf("map %d is in flight already", h.Id)
 	}
 	runs, err := q.readRuns(c, h)
 	if err != nil {
 		return err
+	}
+	if q.anew.takesMap(h.Id) {
+		return q.mapAgain(c.Head(), h, runs)
 	}
 	m := &maps.Map{
 		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset),

@@ -29,6 +29,7 @@
 //	kept.go    maps whose chains went back at once
 //	lists.go   lists of runs, used again
 //	saved.go   what goes to a file, and comes from one
+//	anew.go    what was saved comes once more, in a queue that begins anew
 package queue
 
 import (
@@ -77,6 +78,7 @@ type Queue struct {
 	kept   kept
 	lists  lists
 	owed   *saved.Queue // goes on when there are a ring and the guest's memory; nil for most
+	anew   *anew        // what comes once more; nil but while it does
 }
 
 // New has neither ring nor memory yet.

@@ -60,9 +60,6 @@ func (q *Queue) Restore(s *saved.Queue) error {
 			return err
 		}
 	}
-	for _, e := range s.Events {
-		q.events = append(q.events, event{e.Head, e.Record})
-	}
 	if err := q.restoreMaps(s.Maps); err != nil {
 		return err
 	}
@@ -71,6 +68,22 @@ func (q *Queue) Restore(s *saved.Queue) error {
 			len(s.Gone))
 	}
 	q.due, q.kept.maps, q.kept.gone = s.Due, s.KeptMaps, s.Gone
+	if !q.where.Anew {
+		if err := q.restoreRing(s); err != nil {
+			return err
+		}
+	}
+	if q.owed = s; q.ring == nil {
+		return nil
+	}
+	return q.begin()
+}
+
+// restoreRing takes over what is in flight.
+func (q *Queue) restoreRing(s *saved.Queue) error {
+	for _, e := range s.Events {
+		q.events = append(q.events, event{e.Head, e.Record})
+	}
 	for _, head := range s.InFlight {
 		if head >= virtqueue.MaxSize {
 			return fmt.Errorf("%w: head %d is in flight", saved.ErrRecord, head)
@@ -78,10 +91,7 @@ func (q *Queue) Restore(s *saved.Queue) error {
 		q.config.State.Take(head, s.Base)
 	}
 	q.config.State.SetBase(s.Base)
-	if q.owed = s; q.ring == nil {
-		return nil
-	}
-	return q.begin()
+	return nil
 }
 
 // begin goes on with the queue, and with the arena in the guest's memory, as they were saved.
@@ -90,7 +100,7 @@ func (q *Queue) begin() error {
 	has := q.ring.AppendInFlight(nil)
 	slices.Sort(has)
 	slices.Sort(s.InFlight)
-	if s.Base != q.ring.Base() || !slices.Equal(s.InFlight, has) {
+	if !q.where.Anew && (s.Base != q.ring.Base() || !slices.Equal(s.InFlight, has)) {
 		return fmt.Errorf("%w: the queue is elsewhere", saved.ErrRecord)
 	}
 	for _, m := range q.maps { // of which memory that stood in knew nothing
@@ -107,7 +117,9 @@ func (q *Queue) begin() error {
 	}
 	a.GoOn(s.Position)
 	q.Use(a)
-	q.owed = nil
+	if q.owed = nil; q.where.Anew {
+		return q.takeAnew()
+	}
 	return nil
 }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package away
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestPrepare: the driver is told, and what it answers is the key until the device stays.
+func TestPrepare(t *testing.T) {
+	key := [KeyBytes]byte{1, 15: 2}
+	var told []bool
+	var a *Away
+	var seconds uint32
+	a = New(Config{Stays: func() error { return nil }, Answer: time.Minute, Tell: func(goes bool) {
+		told = append(told, goes)
+		if !goes {
+			return
+		}
+		if _, ok := a.Heard([KeyBytes]byte{}); ok {
+			t.Error("no key is one")
+		}
+		seconds, _ = a.Heard(key)
+	}})
+	if _, ok := a.Heard(key); ok {
+		t.Error("a driver that wasn't asked has answered")
+	}
+	if err := a.Prepare(90 * time.Second); err != nil || seconds != 90 {
+		t.Fatalf("%v, %d s", err, seconds)
+	}
+	const want = "01000000000000000000000000000002"
+	if a.Key() != want || Known(key) != want {
+		t.Errorf("key %q", a.Key())
+	}
+	if _, ok := a.Heard([KeyBytes]byte{3}); ok || a.Key() != want {
+		t.Error("the driver has another key now")
+	}
+	if err := a.Prepare(time.Second); !errors.Is(err, errGoes) {
+		t.Errorf("prepared twice: %v", err)
+	}
+	a.Stay()
+	a.Stay()
+	if a.Key() != "" || !slices.Equal(told, []bool{true, false}) {
+		t.Errorf("key %q, the driver was told %v", a.Key(), told)
+	}
+	if err := a.Prepare(0); err != nil || seconds != 1 {
+		t.Errorf("%v, %d s", err, seconds)
+	}
+}
+
+// TestNotPrepared: a device that can't be away isn't announced to be, and one whose driver doesn't
+// answer stays.
+func TestNotPrepared(t *testing.T) {
+	no := errors.New("no")
+	why := no
+	var told []bool
+	a := New(Config{Stays: func() error { return why }, Answer: time.Millisecond,
+		Tell: func(goes bool) { told = append(told, goes) }})
+	if err := a.Prepare(time.Second); !errors.Is(err, no) || told != nil {
+		t.Fatalf("%v, told %v", err, told)
+	}
+	why = nil
+	if err := a.Prepare(time.Second); !errors.Is(err, errAnswer) ||
+		!slices.Equal(told, []bool{true, false}) {
+		t.Fatalf("%v, told %v", err, told)
+	}
+	if _, ok := a.Heard([KeyBytes]byte{1}); ok || a.Key() != "" {
+		t.Error("an answer that came too late counts")
+	}
+	a.Goes() // as the process before this one has told it
+	if _, ok := a.Heard([KeyBytes]byte{1}); ok {
+		t.Error("nobody waits for an answer")
+	}
+	if a.Stay(); !slices.Equal(told, []bool{true, false, true, false}) {
+		t.Errorf("told %v", told)
+	}
+}
