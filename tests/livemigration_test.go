@@ -168,13 +168,19 @@ func newMoving(t *testing.T, version, image string, more ...string) *moving {
 // start starts the next QEMU and its device process.
 func (m *moving) start(more ...string) {
 	m.t.Helper()
+	m.g = startMachine(m.t, m.program, m.serve(), fmt.Sprintf("moving-%d-console", m.places),
+		m.image, more...)
+}
+
+// serve starts the next device process, and says where its socket is.
+func (m *moving) serve() (socket string) {
+	m.t.Helper()
 	m.places++
-	name := fmt.Sprint("moving-", m.places)
-	socket := filepath.Join(m.dir, name)
+	socket = filepath.Join(m.dir, fmt.Sprint("moving-", m.places))
 	_ = os.Remove(socket)
 	m.before, m.control = m.control, socket+".control"
 	m.device = serve(m.t, socket, append(m.options, "--control", m.control)...)
-	m.g = startMachine(m.t, m.program, socket, name+"-console", m.image, more...)
+	return socket
 }
 
 // leave ends what is left where the VM was.

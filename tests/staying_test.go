@@ -29,8 +29,8 @@ type staying struct {
 	kill                  func() // ends QEMU
 }
 
-// startMachine boots one that has a device and a root file system, and says where its console's log
-// is. What comes after are options of QEMU's.
+// startMachine boots one that has a root file system and a device, "" for none, and says where its
+// console's log is. What comes after are options of QEMU's.
 func startMachine(t *testing.T, program, device, console, root string, more ...string) *staying {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,9 +46,11 @@ func startMachine(t *testing.T, program, device, console, root string, more ...s
 		// Without what takes an emulated processor long, as vm has it.
 		Append: "console=ttyS0 mitigations=off tsc=reliable no_timer_check cryptomgr.notests" +
 			" audit=0 apparmor=0 8250.nr_uarts=1 quiet",
-		QMP:     g.socket,
-		Serial:  "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console,
-		Devices: []qemu.Device{{Socket: device}}}
+		QMP:    g.socket,
+		Serial: "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console}
+	if device != "" {
+		m.Devices = []qemu.Device{{Socket: device}}
+	}
 	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
 	args = append(args, more...)
 	if err := os.RemoveAll(g.console); err != nil { // of an earlier run

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/manual"
 	"github.com/paracuda/paracuda/cmd/paracuda/plug"
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
+	"github.com/paracuda/paracuda/cmd/paracuda/suspension"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/turns"
@@ -24,7 +25,7 @@ func commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": plug.Attach, "detach": plug.Detach, "set": setCommand,
-		"suspend": suspendCommand, "resume": resumeCommand,
+		"suspend": suspension.Suspend, "resume": suspension.Resume,
 		"stats": show.Stats, "top": show.Top, "ps": show.Ps, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.

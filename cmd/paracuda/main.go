@@ -17,7 +17,7 @@
 //	                   replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
-//	VMs                run.go progress.go suspend.go (and resume)
+//	VMs                run.go progress.go
 //
 //	cli                arguments, exit codes and outputs, which commands share
 //	manual             --help and manual pages
@@ -25,6 +25,7 @@
 //	doctor, compute    what is wrong with the host
 //	policyfile         what set --save writes
 //	plug               attach and detach
+//	suspension         suspend and resume
 //	show               what stats, ps and top print
 package main
 

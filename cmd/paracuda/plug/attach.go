@@ -31,14 +31,17 @@ const carrierHelp = "`NAME` of QEMU's device that carries the queues: " +
 
 // attachOptions are the flags of `paracuda attach`.
 type attachOptions struct {
-	vm     target
-	device qemu.Device
-	wait   time.Duration
+	vm            target
+	device        qemu.Device
+	wait          time.Duration
+	from, control string
 }
 
 const attachText = `Plugs the GPU that paracuda device serves on a socket into a running VM,
 by QMP or through libvirt. A GPU of the same id is taken out first: the way back after its device
-process has ended.`
+process has ended.
+With --from, the VM's programs go on that have waited since paracuda detach --suspend, here or where
+the VM was moved from.`
 
 // target is the running VM that attach and detach are given.
 type target struct{ qmp, domain, uri string }
@@ -85,6 +88,26 @@ func (v *target) of(command string) (qemu.Target, error) {
 	return qemu.QMP(v.qmp), cli.CheckSocket("--qmp", v.qmp)
 }
 
+// vmControl is where the host package's services have a VM's control socket.
+func vmControl(name string) string { return "/run/paracuda/" + name + "/control.sock" }
+
+// controlOption adds --control to a command.
+func controlOption(c *cobra.Command, control *string) {
+	c.Flags().StringVar(control, "control", "",
+		"control `SOCKET` of paracuda device (default with --domain: "+vmControl("NAME")+")")
+}
+
+// controlOf is the control socket of the VM's device, for an option that needs it.
+func (v *target) controlOf(command, option, control string) (string, error) {
+	switch {
+	case control != "":
+		return control, nil
+	case v.domain != "":
+		return vmControl(v.domain), nil
+	}
+	return "", cli.Usagef("%s: --%s needs --control SOCKET", command, option)
+}
+
 // vmSocket is where the host package's services have a VM's GPU.
 func vmSocket(name string) string { return "/run/paracuda/" + name + ".sock" }
 
@@ -108,6 +131,9 @@ func Attach() *cobra.Command {
 		" if there is one, or else a free one)")
 	f.IntVar(&o.device.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
 	CarrierOption(c, &o.device.Carrier)
+	f.StringVar(&o.from, "from", "", "`FILE` of paracuda detach --suspend, from which the VM's "+
+		"programs go on")
+	controlOption(c, &o.control)
 	f.DurationVar(&o.wait, "wait", 30*time.Second,
 		"wait for so long a `TIME` for the guest's driver to start (0: not at all)")
 	return c
@@ -122,28 +148,38 @@ func CarrierOption(c *cobra.Command, carrier *qemu.Carrier) {
 	cli.Complete(c, "carrier", cli.Words("fs", "generic"))
 }
 
+// complete says where the device is.
+func (o *attachOptions) complete() (d qemu.Device, err error) {
+	d = o.device
+	if d.Socket == "" && o.vm.domain != "" {
+		d.Socket = vmSocket(o.vm.domain)
+	}
+	if d.Socket == "" {
+		return d, cli.Usagef("attach: want --device SOCKET")
+	}
+	if d.Socket, err = filepath.Abs(d.Socket); err != nil {
+		return d, err
+	}
+	return d, cli.CheckSocket("--device", d.Socket)
+}
+
 func (o *attachOptions) run() error {
-	if o.wait < 0 {
-		return cli.Usagef("attach: --wait %v: want 0 or more", o.wait)
+	if o.wait < 0 || o.wait == 0 && o.from != "" {
+		return cli.Usagef("attach: --wait %v: want 0 or more, and with --from more", o.wait)
 	}
 	vm, err := o.vm.of("attach")
 	if err != nil {
 		return err
 	}
-	d := o.device
-	if d.Socket == "" && o.vm.domain != "" {
-		d.Socket = vmSocket(o.vm.domain)
-	}
-	if d.Socket == "" {
-		return cli.Usagef("attach: want --device SOCKET")
-	}
-	path, err := filepath.Abs(d.Socket)
+	d, err := o.complete()
 	if err != nil {
 		return err
 	}
-	d.Socket = path
-	if err := cli.CheckSocket("--device", d.Socket); err != nil {
-		return err
+	r := returning{path: o.from, wait: o.wait}
+	if o.from != "" {
+		if r.control, err = o.vm.controlOf("attach", "from", o.control); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -151,6 +187,9 @@ func (o *attachOptions) run() error {
 	defer cancel()
 	if err := frontend.CheckFree(d.Socket); err != nil {
 		return fmt.Errorf("attach: %s: %w", d.Socket, err)
+	}
+	if err := r.expect(); err != nil {
+		return err
 	}
 	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
 	if err := qemu.Attach(ctx, vm, d, qemu.Options{Say: say}); err != nil || o.wait == 0 {
@@ -160,5 +199,5 @@ func (o *attachOptions) run() error {
 		return fmt.Errorf("attach: the device is plugged in, but %w: is the "+
 			"guest package installed there? The guest kernel's log says more", err)
 	}
-	return nil
+	return r.goOn(ctx)
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package suspension has the commands that suspend and resume a VM: in the host's memory, or to a
+// file and from it. The device process does it; these read command lines, make the file and open
+// it, and say how far it is.
+package suspension
 
 import (
 	"fmt"
@@ -37,26 +40,28 @@ With --from, workers are made from FILE, to which the VM was suspended last, by 
 or by another. FILE stays, and is of no use any more, except to a snapshot that QEMU took of the VM
 meanwhile.`
 
-func suspendCommand() *cobra.Command {
+// Suspend is `paracuda suspend`.
+func Suspend() *cobra.Command {
 	c, path := changeCommand("suspend", "move a VM's device memory out, to the host's memory",
 		suspendText, "to", "a file that gets all that the programs have on the GPU")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
 			return change("suspend", args[0], admin.Request{Suspend: true}, terminal())
 		}
-		return suspendTo(args[0], *path, terminal())
+		return To(args[0], *path, 0)
 	}
 	return c
 }
 
-func resumeCommand() *cobra.Command {
+// Resume is `paracuda resume`.
+func Resume() *cobra.Command {
 	c, path := changeCommand("resume", "move a suspended VM's device memory in again", resumeText,
 		"from", "the file to which the VM was suspended")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
 			return change("resume", args[0], admin.Request{Resume: true}, terminal())
 		}
-		return resumeFrom(args[0], *path, terminal())
+		return From(args[0], *path)
 	}
 	return c
 }
@@ -94,29 +99,30 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 	})
 }
 
-// suspendTo suspends a VM to a file, which has its name only if all of it is on the disk.
-func suspendTo(socket, path string, show io.Writer) error {
+// To suspends a VM to a file, which has its name only if all of it is on the disk. If its
+// device is to be away after that, programs wait so long for its return.
+func To(socket, path string, away time.Duration) error {
 	f, err := record.Create(path)
 	if err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
 	defer f.Close()
-	r := admin.Request{Suspend: true, File: true}
-	return report("suspend", socket, r, show,
+	r := admin.Request{Suspend: true, File: true, Away: away}
+	return report("suspend", socket, r, terminal(),
 		func(tell func(suspend.Progress)) (*admin.Answer, error) {
 			return admin.AskWithFile(socket, r, f.File, f.Keep, tell)
 		})
 }
 
-// resumeFrom resumes a VM from a file.
-func resumeFrom(socket, path string, show io.Writer) error {
+// From resumes a VM from a file.
+func From(socket, path string) error {
 	f, err := record.Open(path)
 	if err != nil {
 		return fmt.Errorf("resume: %w", err)
 	}
 	defer f.Close()
 	r := admin.Request{Resume: true, File: true}
-	return report("resume", socket, r, show,
+	return report("resume", socket, r, terminal(),
 		func(tell func(suspend.Progress)) (*admin.Answer, error) {
 			return admin.AskWithFile(socket, r, f, nil, tell)
 		})

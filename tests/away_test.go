@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/vm"
+)
+
+// TestDeviceIsAway takes the device out of a VM whose programs compute all the time, and plugs
+// another one in: in the same QEMU, and in one to which the VM was migrated meanwhile. The programs
+// wait, and none fails; they find what they had, and /dev/paracuda is there all the while.
+func TestDeviceIsAway(t *testing.T) {
+	needsReleases(t)
+	image := keepingRoot(t)
+	inReleases(t, migrators, "10.0", func(t *testing.T, version string) {
+		m := newMoving(t, version, image)
+		for i := range times(2, 5) {
+			file := m.detach(fmt.Sprint("file-", i), "1h")
+			if i%2 == 0 {
+				m.attach(m.serve(), "--from", file, "--control", m.control)
+			} else { // by itself
+				m.options = []string{"--from", file}
+				m.attach(m.serve())
+				m.options = nil
+			}
+			m.compute()
+
+			file = m.detach(fmt.Sprint("moved-", i), "1h")
+			m.withoutDevice()
+			m.attach(m.serve(), "--from", file, "--control", m.control)
+			m.compute()
+		}
+		m.stays()
+	})
+}
+
+// TestDeviceStaysAway: programs don't wait for longer than they are told to, and fail then. Until
+// that, another device is another one, which is there for other programs.
+func TestDeviceStaysAway(t *testing.T) {
+	needsQEMU(t)
+	m := newMoving(t, migrators[0], keepingRoot(t))
+	m.detach("file", "20s")
+	m.attach(m.serve())
+	m.g.expect("has not come back: its programs lose it", 1)
+	m.g.expect("has ended", len(keepers))
+	m.g.usesGPU()
+}
+
+// detach takes the device out of the VM, with what its programs have in a new file.
+func (m *moving) detach(name, patience string) (file string) {
+	m.t.Helper()
+	file = filepath.Join(m.dir, name)
+	for tries := 0; ; tries++ {
+		r := command(m.t, 2*time.Minute, root, paracuda, "detach", "--qmp", m.g.socket,
+			"--suspend", file, "--control", m.control, "--patience", patience)
+		if r.exit == 0 {
+			break
+		}
+		if !strings.Contains(r.stderr, "a host function is to run") || tries == 50 {
+			log, _ := os.ReadFile(m.device.log)
+			m.t.Fatalf("detach: exit code %d:%s%s", r.exit, tail(r.stderr), tail(string(log)))
+		}
+	}
+	m.device.kill()
+	return file
+}
+
+// attach plugs in another one.
+func (m *moving) attach(socket string, options ...string) {
+	m.t.Helper()
+	r := command(m.t, 2*time.Minute, root, append([]string{paracuda, "attach", "--qmp", m.g.socket,
+		"--device", socket}, options...)...)
+	if r.exit != 0 {
+		log, _ := os.ReadFile(m.device.log)
+		console, _ := os.ReadFile(m.g.console)
+		m.t.Fatalf("attach: exit code %d:%s%s%s", r.exit, tail(r.stderr), tail(string(log)),
+			tail(string(console)))
+	}
+}
+
+// withoutDevice moves the VM to another QEMU while it has no device.
+func (m *moving) withoutDevice() {
+	m.t.Helper()
+	m.stays()
+	old := m.g
+	line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+	m.g = startMachine(m.t, m.program, "", fmt.Sprintf("moved-%d-console", m.places), m.image,
+		"-incoming", line)
+	m.g.answers()
+	if !m.send(old, m.device, line) {
+		m.t.Fatal("a VM without a device isn't moved")
+	}
+	old.kill()
+	<-old.gone
+	m.g.runs()
+}
+
+// stays sees that the VM's device had its name all the time.
+func (m *moving) stays() {
+	m.t.Helper()
+	if console, _ := os.ReadFile(m.g.console); strings.Contains(string(console), "no device") {
+		m.t.Errorf("the VM was without a device:\n%s", tail(string(console)))
+	}
+}
+
+// unbinding is a guest in which the driver's device is unbound while two programs use it and it is
+// going to be away, and bound again. One of them is killed meanwhile. Programs that begin wait.
+const unbinding = `
+"$0" 0 & stays=$!
+"$0" 0 & goes=$!
+while timeout -s KILL 5 "$1" >/dev/null; do sleep 0.2; done
+sleep 2
+cd /sys/bus/virtio/drivers/paracuda && device=$(echo virtio*) && echo "$device" >unbind || exit 1
+[ -e /dev/paracuda ] || exit 2
+kill -KILL $goes
+timeout -s KILL 2 "$1" && exit 3
+echo "$device" >bind && echo bound || exit 4
+"$1" >/dev/null || exit 5
+sleep 3
+kill $stays || exit 6
+dmesg`
+
+// TestDriverIsUnbound unbinds and binds the driver's device while it is going to be away, under an
+// ordinary kernel, and at night one that looks for faults, too.
+func TestDriverIsUnbound(t *testing.T) {
+	t.Parallel()
+	kernels := []string{"7.2", "7.2-debug"}
+	for _, kernel := range kernels[:times(1, 2)] {
+		t.Run(kernel, func(t *testing.T) {
+			boots(t)
+			if _, err := vm.FindAssets().Release(vm.UML, kernel); err != nil {
+				skip(t, "no such kernel here: %v", err)
+			}
+			isUnbound(t, kernel)
+		})
+	}
+}
+
+func isUnbound(t *testing.T, kernel string) {
+	dir := t.TempDir()
+	control := filepath.Join(dir, "control")
+	g := startSaying(t, paracuda, "run", "--vm", "uml", "--kernel", kernel, "--gpu", "soft",
+		"--mem", "1G", "--set", "channels=8", "--control", control, "--", "sh", "-c", unbinding,
+		filepath.Join(programs, "keeps"), filepath.Join(programs, "vectoradd"))
+	both := func() bool {
+		a, err := admin.Ask(control, admin.Request{Stats: true})
+		if err != nil {
+			return false
+		}
+		n := 0
+		for _, p := range a.Programs {
+			if p.Name == "keeps" && p.Stats["commands"] > 500 {
+				n++
+			}
+		}
+		return n == 2
+	}
+	g.await(both)
+	path := filepath.Join(dir, "state")
+	quiet := func(suspend.Progress) {}
+	for try := 0; ; try++ {
+		f, err := record.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = admin.AskWithFile(control, admin.Request{Suspend: true, File: true,
+			Away: time.Minute}, f.File, f.Keep, quiet)
+		f.Close()
+		if err == nil {
+			break
+		}
+		if try == 20 || !strings.Contains(err.Error(), "begins just now") {
+			t.Fatal(err)
+		}
+	}
+	f, err := record.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := admin.AskWithFile(control, admin.Request{Expect: true, File: true}, f, nil,
+		quiet); err != nil {
+		t.Fatal(err)
+	}
+	g.says("bound")
+	m, err := admin.AskWithFile(control, admin.Request{Resume: true, File: true}, f, nil, quiet)
+	if err != nil || m.Moved.Bytes == 0 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	kernelSays := g.ends()
+	for _, line := range []string{"is away", "is back"} {
+		if !strings.Contains(kernelSays, line) {
+			t.Errorf("the kernel doesn't say %q:%s", line, tail(kernelSays))
+		}
+	}
+	_, kernelSays, _ = strings.Cut(kernelSays, moduleLine)
+	if found := kernelFault.FindAllString(kernelSays, 5); found != nil {
+		t.Errorf("the kernel has found faults:\n%s\n%s", strings.Join(found, "\n"),
+			tail(kernelSays))
+	}
+}
+
+// saying is a command that says lines.
+type saying struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines *bufio.Reader
+	log   strings.Builder
+}
+
+func startSaying(t *testing.T, words ...string) *saying {
+	t.Helper()
+	g := &saying{t: t, cmd: exec.Command(words[0], words[1:]...)}
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	g.cmd.Stderr = &g.log
+	out, err := g.cmd.StdoutPipe()
+	if err == nil {
+		err = g.cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.lines = bufio.NewReader(out)
+	t.Cleanup(func() {
+		if g.cmd.ProcessState == nil {
+			_ = g.cmd.Process.Signal(syscall.SIGTERM)
+			_ = g.cmd.Wait()
+		}
+	})
+	return g
+}
+
+// await waits for something.
+func (g *saying) await(come func() bool) {
+	g.t.Helper()
+	for w := patienceOf(2 * time.Minute); !come(); time.Sleep(50 * time.Millisecond) {
+		if w.over() {
+			g.t.Fatal("it doesn't come")
+		}
+	}
+}
+
+// says waits for a line.
+func (g *saying) says(want string) {
+	g.t.Helper()
+	for {
+		line, err := g.lines.ReadString('\n')
+		if err != nil {
+			err = errors.Join(err, g.cmd.Wait())
+			g.t.Fatalf("it ended before it said %q: %v%s", want, err, tail(g.log.String()))
+		}
+		if strings.TrimSpace(line) == want {
+			return
+		}
+	}
+}
+
+// ends waits for its end, which must be a good one, and returns the rest of what it said.
+func (g *saying) ends() string {
+	g.t.Helper()
+	rest, err := io.ReadAll(g.lines)
+	if err = errors.Join(err, g.cmd.Wait()); err != nil {
+		g.t.Fatalf("%v%s%s", err, tail(string(rest)), tail(g.log.String()))
+	}
+	return string(rest)
+}
