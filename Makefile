@@ -158,15 +158,17 @@ system-programs:
 	$(GO) test -C tests -vet=off -count=1 -timeout $(or $(SYSTEM_TIMEOUT),40m) -parallel $(VMS)
 
 system-hostile:
-	PARACUDA=$(CURDIR)/bin/paracuda $(GO) test -vet=off -count=1 -timeout 25m ./tests/hostile
+	PARACUDA=$(CURDIR)/bin/paracuda $(GO) run $(GOTESTSUM) --format pkgname -- \
+		-vet=off -count=1 -timeout 25m ./tests/hostile
 
 # Without the race detector, with which unit-go runs it, other things come together.
 system-wakeups:
-	PARACUDA_RACE_ROUNDS=20000 $(GO) test -vet=off -count=1 -timeout 25m \
-		-run TestNoWakeupIsLost ./gpubackend/worker
+	PARACUDA_RACE_ROUNDS=20000 $(GO) run $(GOTESTSUM) --format pkgname -- \
+		-vet=off -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
 
 system-vm:
-	$(GO) test -vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
+	$(GO) run $(GOTESTSUM) --format pkgname -- \
+		-vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
 
 # With PARACUDA_RANDOM requests at random.
 debug-kernel: build ## try the guest driver under KASAN, lockdep and kmemleak (minutes)
