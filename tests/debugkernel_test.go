@@ -20,6 +20,10 @@ var kernelFault = regexp.MustCompile(`(?m)^.*(BUG:|WARNING:|KASAN|UBSAN|ODEBUG|D
 	`|possible (circular|recursive)|inconsistent lock state|suspicious RCU|INFO: |Oops` +
 	`|sleeping function called|refcount_t|corrupt).*$`)
 
+// Where memory is made short, the kernel also says "VM_FAULT_OOM leaked out to the #PF handler": it
+// had none for a page of the test program's own, and tries again. The driver handles no such fault:
+// all that it maps it maps at once.
+
 // moduleLine is what a kernel says when it loads the guest driver. What it has found before that is
 // its own: User Mode Linux uses RCU where lockdep doesn't like it, while it starts processors.
 const moduleLine = "paracuda: loading out-of-tree module taints kernel"
