@@ -47,6 +47,8 @@ filters cost most calls nothing, and 30 ns those whose arguments are looked at (
 	for _, g := range groups {
 		list(&b, &g)
 	}
+	fmt.Fprintf(&b, "- **calls of later kernels** (ENOSYS): those with the numbers %d to %d\n",
+		firstLater, lastLater)
 	return b.String()
 }
 

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/seccomp"
 
@@ -193,7 +195,14 @@ var groups = []group{
 			{"lsm_get_self_attr", unix.SYS_LSM_GET_SELF_ATTR},
 			{"map_shadow_stack", unix.SYS_MAP_SHADOW_STACK},
 			{"rt_sigqueueinfo", unix.SYS_RT_SIGQUEUEINFO},
-			{"rt_tgsigqueueinfo", unix.SYS_RT_TGSIGQUEUEINFO},
+			{"rt_tgsigqueueinfo", unix.SYS_RT_TGSIGQUEUEINFO}, {"sync", unix.SYS_SYNC},
+			{"syncfs", unix.SYS_SYNCFS}, {"sync_file_range", unix.SYS_SYNC_FILE_RANGE},
+			{"utime", unix.SYS_UTIME}, {"utimes", unix.SYS_UTIMES},
+			{"futimesat", unix.SYS_FUTIMESAT}, {"pkey_alloc", unix.SYS_PKEY_ALLOC},
+			{"pkey_free", unix.SYS_PKEY_FREE}, {"pkey_mprotect", unix.SYS_PKEY_MPROTECT},
+			{"name_to_handle_at", unix.SYS_NAME_TO_HANDLE_AT}, {"tee", unix.SYS_TEE},
+			{"vmsplice", unix.SYS_VMSPLICE}, {"cachestat", unix.SYS_CACHESTAT},
+			{"lsm_list_modules", unix.SYS_LSM_LIST_MODULES},
 		},
 	},
 	{
@@ -241,6 +250,10 @@ var groups = []group{
 	}},
 }
 
+// The numbers that later kernels have calls for, or will. What a library tries there it can do
+// without, as it can on an older kernel.
+const firstLater, lastLater = unix.SYS_MSEAL + 1, 511
+
 // all are the calls of all roles.
 func all() []call {
 	list := calls[:len(calls):len(calls)]
@@ -251,6 +264,12 @@ func all() []call {
 				answer: g.answer,
 			})
 		}
+	}
+	for n := uintptr(firstLater); n <= lastLater; n++ {
+		list = append(list, call{
+			number: n, name: fmt.Sprint(n), roles: parents, why: "of later kernels",
+			answer: unix.ENOSYS,
+		})
 	}
 	return list
 }
