@@ -116,6 +116,10 @@ func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs
 // TestArraysSuspendedToAFile does so with arrays, textures and surfaces.
 func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays") }
 
+// TestObjectsSuspendedToAFile does so with variables and functions of code, managed and registered
+// memory, streams, times between events, a pool, a limit, and threads with streams of their own.
+func TestObjectsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsobjects") }
+
 func suspendedToAFile(t *testing.T, program string) {
 	t.Helper()
 	t.Parallel()

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of many kinds that are used round after round: as many as the argument says, 0 for no
+// end. Variables and constants of code, a table of virtual functions, a pointer to a function,
+// managed and registered memory, streams of two priorities, times between events, a pool with a
+// threshold, a limit, and a thread with a default stream of its own. All are compared each round.
+#include "check.h"
+#include <cuda.h>
+#include <cstdint>
+#include <sys/mman.h>
+#include <thread>
+#include <vector>
+
+const int words = 64;
+
+__device__ uint32_t variable[words];
+__constant__ uint32_t factor;
+__device__ uint32_t add(uint32_t a, uint32_t b) { return a + b; }
+typedef uint32_t (*Function)(uint32_t, uint32_t);
+__device__ Function function = add;
+
+struct Shape {
+    __device__ virtual uint32_t area(uint32_t n) const = 0;
+};
+struct Square : Shape {
+    __device__ uint32_t area(uint32_t n) const override { return n * n; }
+};
+
+__global__ void make(Shape **at) { *at = new (at + 1) Square; }
+
+__global__ void step(uint32_t *p, uint32_t round) {
+    p[threadIdx.x] = p[threadIdx.x] * factor + round + threadIdx.x;
+}
+
+__global__ void stepVariable(uint32_t round) {
+    variable[threadIdx.x] = variable[threadIdx.x] * factor + round + threadIdx.x;
+}
+
+__global__ void call(uint32_t *out, Shape **shape, Function *f, uint32_t n) {
+    out[0] = (*shape)->area(n);
+    out[1] = (*f)(n, 7);
+}
+
+struct Oracle {
+    uint32_t word[words];
+    void step(uint32_t round) {
+        for (int k = 0; k < words; k++) word[k] = word[k] * 1664525u + round + k;
+    }
+};
+
+// thread computes in its own default stream, and says how many rounds it has seen right.
+static void thread(int rounds, int *right) {
+    uint32_t *p, has[words];
+    Oracle want = {};
+    CHECK(cudaMalloc(&p, sizeof has));
+    CHECK(cudaMemsetAsync(p, 0, sizeof has, cudaStreamPerThread));
+    for (int i = 0; i < rounds || !rounds; i++) {
+        step<<<1, words, 0, cudaStreamPerThread>>>(p, i);
+        want.step(i);
+        CHECK(cudaMemcpyAsync(has, p, sizeof has, cudaMemcpyDeviceToHost, cudaStreamPerThread));
+        CHECK(cudaStreamSynchronize(cudaStreamPerThread));
+        for (int k = 0; k < words; k++) REQUIRE(has[k] == want.word[k]);
+        *right = i + 1;
+    }
+}
+
+static void compare(const uint32_t *has, const Oracle &want) {
+    for (int k = 0; k < words; k++) REQUIRE(has[k] == want.word[k]);
+}
+
+int main(int, char **argv) {
+    const int rounds = atoi(argv[1]);
+    const size_t bytes = words * sizeof(uint32_t), stack = 4096, threshold = 3 << 20;
+    int right = 0;
+
+    CHECK(cudaDeviceSetLimit(cudaLimitStackSize, stack));
+    const uint32_t f = 1664525u;
+    CHECK(cudaMemcpyToSymbol(factor, &f, sizeof f));
+    std::thread other(thread, rounds, &right);
+
+    uint32_t *managed, *pooled, *called, has[words];
+    CHECK(cudaMallocManaged(&managed, bytes));
+    memset(managed, 0, bytes);
+    auto *registered = static_cast<uint32_t *>(mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE,
+                                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    CHECK(cudaHostRegister(registered, 1 << 20, cudaHostRegisterDefault));
+    uint32_t *seen;
+    CHECK(cudaHostGetDevicePointer(&seen, registered, 0));
+
+    int least, greatest;
+    CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    cudaStream_t low, high;
+    CHECK(cudaStreamCreateWithPriority(&low, cudaStreamNonBlocking, least));
+    CHECK(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, greatest));
+    cudaEvent_t begin, end;
+    CHECK(cudaEventCreate(&begin));
+    CHECK(cudaEventCreate(&end));
+    CHECK(cudaEventRecord(begin, low));
+    CHECK(cudaEventRecord(end, low));
+    CHECK(cudaStreamSynchronize(low));
+    float before, now;
+    CHECK(cudaEventElapsedTime(&before, begin, end));
+
+    cudaMemPoolProps props = {};
+    props.allocType = cudaMemAllocationTypePinned;
+    props.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool;
+    CHECK(cudaMemPoolCreate(&pool, &props));
+    uint64_t value = threshold;
+    CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &value));
+    CHECK(cudaMallocFromPoolAsync(&pooled, bytes, pool, high));
+    CHECK(cudaMemsetAsync(pooled, 0, bytes, high));
+
+    Shape **shape;
+    Function *pointer;
+    CHECK(cudaMalloc(&called, 2 * sizeof *called));
+    CHECK(cudaMalloc(&shape, 64));
+    CHECK(cudaGetSymbolAddress(reinterpret_cast<void **>(&pointer), function));
+    make<<<1, 1>>>(shape);
+    CHECK(cudaDeviceSynchronize());
+
+    Oracle want = {};
+    int i;
+    for (i = 0; i < rounds || !rounds; i++) {
+        want.step(i);
+        stepVariable<<<1, words, 0, low>>>(i);
+        step<<<1, words, 0, high>>>(managed, i);
+        step<<<1, words, 0, high>>>(seen, i);
+        step<<<1, words, 0, high>>>(pooled, i);
+        call<<<1, 1, 0, low>>>(called, shape, pointer, i);
+        CHECK(cudaGetLastError());
+        CHECK(cudaStreamSynchronize(low));
+        CHECK(cudaStreamSynchronize(high));
+        CHECK(cudaMemcpyFromSymbol(has, variable, bytes));
+        compare(has, want);
+        compare(managed, want);
+        compare(registered, want);
+        CHECK(cudaMemcpy(has, pooled, bytes, cudaMemcpyDeviceToHost));
+        compare(has, want);
+        CHECK(cudaMemcpy(has, called, 2 * sizeof *called, cudaMemcpyDeviceToHost));
+        REQUIRE(has[0] == uint32_t(i) * i && has[1] == uint32_t(i) + 7);
+
+        CHECK(cudaEventElapsedTime(&now, begin, end));
+        REQUIRE(now == before);
+        int priority;
+        CHECK(cudaStreamGetPriority(high, &priority));
+        REQUIRE(priority == greatest);
+        size_t limit;
+        CHECK(cudaDeviceGetLimit(&limit, cudaLimitStackSize));
+        REQUIRE(limit == stack);
+        CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &value));
+        REQUIRE(value == threshold);
+        REQUIRE(cudaMemcpy(has, nullptr, bytes, cudaMemcpyDeviceToHost) != cudaSuccess);
+        REQUIRE(cudaGetLastError() != cudaSuccess && cudaGetLastError() == cudaSuccess);
+    }
+    other.join();
+    REQUIRE(right == rounds);
+    printf("%d rounds of variables, functions, memory, streams, events, a pool and a limit\n", i);
+}
