@@ -15,7 +15,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
-	lint unit system stress stress-device stress-faults migrations test nightly unit-long \
+	lint unit system stress stress-device stress-faults stress-suspends migrations \
+	test nightly unit-long \
 	walk-host-package walk-operator walk-kernels walk-secure-boot walk-systems \
 	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
@@ -193,6 +194,10 @@ stress-faults: build ## kill and stop processes of VMs at random moments, a thou
 	PARACUDA_FAULTS=1000 $(GO) test -C tests -count=1 -timeout 6h -v \
 		-run 'TestFaultsAtAnyMoment$$' .
 
+stress-suspends: build ## suspend and resume a VM whose program computes, a thousand times
+	PARACUDA_SUSPENDS=1000 $(GO) test -C tests -count=1 -timeout 3h -v \
+		-run 'TestManySuspends$$' .
+
 fuzz: ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
@@ -220,7 +225,7 @@ nightly: ## run all tests, and what takes hours
 	$(MAKE) test SYSTEM_TIMEOUT=3h
 	$(MAKE) unit-long
 	scripts/cover gpubackend
-	$(MAKE) stress migrations stress-device stress-faults
+	$(MAKE) stress migrations stress-device stress-faults stress-suspends
 	$(MAKE) debug-kernel walk-host-package walk-systems
 	$(MAKE) fuzz FUZZTIME=$(or $(FUZZTIME),10m)
 
