@@ -24,6 +24,34 @@ func TestFreeGateCountsNothing(t *testing.T) {
 	}
 }
 
+// TestFreeGateCostsOneRead: launches that are waited for, one after the other, have a worker look
+// at the gate's word for each batch, and nothing else: neither clock nor driver, nor is anything
+// written to the page or the bell rung.
+func TestFreeGateCostsOneRead(t *testing.T) {
+	r := newRig(t, gate.Unshared)
+	door := NewDoor(r.Admission, nil)
+	for range 100 {
+		if door.Begin() || door.Ripe() || door.Stopped() {
+			t.Fatal("a free gate holds something back")
+		}
+		door.Executed()
+		for i := range 5 { // turns of the loop while the call waits
+			now := r.gpu.now.Add(time.Duration(i) * 5 * time.Microsecond)
+			door.Watch(Quiet{Now: now, Since: r.gpu.now, Idle: now.Sub(r.gpu.now), Spin: ms,
+				Waits: true})
+		}
+		r.gpu.now = r.gpu.now.Add(30 * time.Microsecond)
+	}
+	waiting, inFlight := r.page.Demand()
+	if r.looked != 1 || r.asked != 0 || r.gpu.records != 0 || waiting || inFlight || r.rang() {
+		t.Errorf("the clock is read %d times, the driver asked %d times, %d fences; waiting %v, "+
+			"in flight %v", r.looked, r.asked, r.gpu.records, waiting, inFlight)
+	}
+	if r.time < 99*30*time.Microsecond || r.time > 100*30*time.Microsecond {
+		t.Errorf("%v of GPU time", r.time)
+	}
+}
+
 // TestClosedGateStopsTheRing, which goes on when it opens; the arbiter learns both.
 func TestClosedGateStopsTheRing(t *testing.T) {
 	r := newRig(t, gate.State{Attend: true, InFlight: 2 * ms})

@@ -64,11 +64,12 @@ func (g *gpu) run(s gpubackend.Stream, long time.Duration) {
 // rig is an Admission at a gate, with such a device.
 type rig struct {
 	*Admission
-	gpu       gpu
-	page      *gate.Page
-	bell      int
-	capturing bool
-	time      time.Duration // of the GPU, as it was counted
+	gpu           gpu
+	page          *gate.Page
+	bell          int
+	capturing     bool
+	time          time.Duration // of the GPU, as it was counted
+	asked, looked int           // how often the driver was asked, and the clock read
 }
 
 const entry = 5
@@ -85,8 +86,16 @@ func newRig(t testing.TB, s gate.State) *rig {
 	r.gpu = gpu{now: time.Unix(1000, 0), ends: map[gpubackend.Stream]time.Time{}}
 	r.Admission = New(Config{
 		Gate: p.Worker(entry), Fences: fences.New(&r.gpu, &r.gpu), Contexts: &r.gpu,
-		Capturing: func() bool { return r.capturing }, Idle: r.gpu.idle,
-		Count: func(d time.Duration) { r.time += d }, Now: func() time.Time { return r.gpu.now },
+		Capturing: func() bool { return r.capturing },
+		Idle: func() bool {
+			r.asked++
+			return r.gpu.idle()
+		},
+		Count: func(d time.Duration) { r.time += d },
+		Now: func() time.Time {
+			r.looked++
+			return r.gpu.now
+		},
 	})
 	return r
 }
