@@ -183,8 +183,8 @@ stress: ## race library and worker for wake-ups, a million rounds
 		./gpubackend/worker
 
 migrations: ## migrate a VM whose programs compute 100 times, with each release of QEMU that can
-	PARACUDA_NIGHTLY=1 PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 120m -v \
-		-parallel 2 -run 'TestLiveMigration$$'
+	PARACUDA_NIGHTLY=1 PARACUDA_MIGRATIONS=100 $(GO) test -C tests -count=1 -timeout 240m -v \
+		-parallel 2 -run 'TestLiveMigration$$|TestDeviceIsAway$$'
 
 stress-device: build ## kill a VM's device process under load, a thousand times each way
 	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \

@@ -26,10 +26,10 @@ import (
 // wait, and none fails; they find what they had, and /dev/paracuda is there all the while.
 func TestDeviceIsAway(t *testing.T) {
 	needsReleases(t)
-	image := keepingRoot(t)
+	rounds, image := migrations(t, 2, 5), keepingRoot(t)
 	inReleases(t, migrators, "10.0", func(t *testing.T, version string) {
 		m := newMoving(t, version, image)
-		for i := range times(2, 5) {
+		for i := range rounds {
 			file := m.detach(fmt.Sprint("file-", i), "1h")
 			if i%2 == 0 {
 				m.attach(m.serve(), "--from", file, "--control", m.control)
@@ -47,6 +47,28 @@ func TestDeviceIsAway(t *testing.T) {
 		}
 		m.stays()
 	})
+}
+
+// TestGenericDeviceIsAway does so behind a carrier with which QEMU migrates no VM.
+func TestGenericDeviceIsAway(t *testing.T) {
+	needsQEMU(t)
+	m := &moving{t: t, program: qemuProgram(t, "11"), image: keepingRoot(t), dir: t.TempDir()}
+	m.g = startMachine(t, m.program, "", "generic-console", m.image)
+	m.g.answers()
+	generic := []string{"--carrier", "generic", "--wait", "2m"}
+	m.attach(m.serve(), generic...)
+	m.g.expect("guest: device", 1)
+	m.g.tell("keep")
+	m.compute()
+	answer := m.g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
+	if !strings.Contains(answer, "blocked by non-migratable device") {
+		t.Fatalf("QEMU migrates the VM with its device: %s", answer)
+	}
+	file := m.detach("file", "1h")
+	m.withoutDevice()
+	m.attach(m.serve(), append(generic, "--from", file, "--control", m.control)...)
+	m.compute()
+	m.stays()
 }
 
 // TestDeviceStaysAway: programs don't wait for longer than they are told to, and fail then. Until

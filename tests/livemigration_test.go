@@ -18,13 +18,14 @@ import (
 )
 
 // keepers are programs that compute in what they keep on the GPU, and compare it, without end: in
-// memory of all kinds, in graphs, and in arrays, textures and surfaces.
-var keepers = []string{"keeps", "keepsgraphs", "keepsarrays"}
+// memory of all kinds, in graphs, in arrays, textures and surfaces, and in other objects.
+var keepers = []string{"keeps", "keepsgraphs", "keepsarrays", "keepsobjects"}
 
-// migrations is how often TestLiveMigration moves the VM: `make migrations` does so more often.
-func migrations(t *testing.T) int {
+// migrations is how often a test moves its VM, by day and at night: `make migrations` does so more
+// often.
+func migrations(t *testing.T, byDay, night int) int {
 	t.Helper()
-	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), fmt.Sprint(times(3, 8)))
+	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), fmt.Sprint(times(byDay, night)))
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		t.Fatalf("PARACUDA_MIGRATIONS is %q", text)
@@ -36,7 +37,7 @@ func migrations(t *testing.T) int {
 // and again, while programs in it compute all the time: live, and now and then by way of a file.
 func TestLiveMigration(t *testing.T) {
 	needsReleases(t)
-	rounds, image := migrations(t), keepingRoot(t)
+	rounds, image := migrations(t, 3, 8), keepingRoot(t)
 	inReleases(t, migrators, "11", func(t *testing.T, version string) {
 		m := newMoving(t, version, image)
 		for i := range rounds {
