@@ -27,8 +27,9 @@ const (
 	arenaBytes = 4 << 20
 	queueSize  = 64
 	patience   = 10 * time.Second
-	victim     = 0 // the channel that is attacked
-	witness    = 1 // the one that must not notice
+	starts     = time.Minute // for a device process where all is emulated
+	victim     = 0           // the channel that is attacked
+	witness    = 1           // the one that must not notice
 )
 
 // guest is a VM's whole side: front end, kernel and libraries.
@@ -146,7 +147,7 @@ func (g *guest) connect() {
 
 func dial(t *testing.T, socket string) *net.UnixConn {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(starts); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("unix", socket)
 		if err == nil {
 			return c.(*net.UnixConn)
