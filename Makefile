@@ -16,8 +16,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
 	lint unit system stress stress-device stress-faults stress-suspends migrations \
-	test nightly unit-long \
-	walk-host-package walk-operator walk-kernels walk-secure-boot walk-systems \
+	test nightly unit-long walk-systems \
+	walk-host-package walk-operator walk-operator-short walk-kernels walk-secure-boot \
 	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-sandbox bench-share bench-start bench-state \
@@ -222,7 +222,7 @@ test: ## run all tests, after fetching and building what they need
 # migrations, releases, the walks, coverage, stress, fuzzing.
 nightly: export PARACUDA_NIGHTLY = 1
 nightly: ## run all tests, and what takes hours
-	$(MAKE) test SYSTEM_TIMEOUT=3h
+	$(MAKE) test SYSTEM_TIMEOUT=4h
 	$(MAKE) unit-long
 	scripts/cover gpubackend
 	$(MAKE) stress migrations stress-device stress-faults stress-suspends
@@ -246,9 +246,13 @@ vm-package: binary guest modules ## build the package with which paracuda run wo
 walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
 
-walk-operator: build ## walk an operator's way with libvirt, two VMs and Prometheus (minutes)
-	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
+walk-operator: build ## walk an operator's way with libvirt, two Debians, Prometheus (an hour)
+	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 150m -v \
 		-run '^TestOperatorsWalk$$' .
+
+walk-operator-short: build ## the same with VMs that have only a driver and programs (minutes)
+	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 40m -v \
+		-run '^TestOperatorsShortWalk$$' .
 
 walk-systems: ## do what a newcomer does in fresh systems: GOAL, or demo (minutes each)
 	tests/walk/systems

@@ -22,19 +22,18 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/containers.md", "podman run --rm --device", "tests/containers_test.go", ""},
 	{"docs/containers.md", "mkdir image", "tests/containers_test.go", ""},
 	{"docs/containers.md", "paracuda-cdi /etc/cdi", "tests/containers_test.go", ""},
-	{"docs/containers.md", "{\"features\"", "", "is for Docker, whose daemon doesn't run where " +
-		"tests do"},
+	{"docs/containers.md", "{\"features\"", "tests/walk/operator-debian", ""},
+	{"docs/containers.md", "tar -C image -c . | docker", "tests/walk/operator-debian", ""},
 	{"docs/containers.md", "lib=/usr/lib", "tests/containers_test.go", ""},
 	{"docs/libvirt.md", "<domain type='kvm'", "tests/walk/operator-domain", ""},
 	{"docs/libvirt.md", "paracuda detach --domain", "tests/walk/operator-host", ""},
 	{"docs/libvirt.md", "virsh qemu-monitor-command", "tests/walk/operator-host", ""},
 	{"docs/guest.md", "paracuda-doctor ", "tests/guestdoctor_test.go", ""},
-	{"docs/guest.md", "apt-get install linux-headers-KERNEL", "", "tests/walk/kernels does the " +
-		"same in systems of each kind"},
-	{"docs/guest.md", "apt-get install ./paracuda-guest", "", "the same"},
-	{"docs/guest.md", "genisoimage ", "", "the block above needs what this makes"},
-	{"docs/guest.md", "#cloud-config", "", "needs a VM with systemd and cloud-init, which takes " +
-		"too long where VMs are emulated"},
+	{"docs/guest.md", "apt-get install linux-headers-KERNEL", "tests/walk/operator", ""},
+	{"docs/guest.md", "apt-get install ./paracuda-guest", "", "the block for cloud-init " +
+		"installs both, and tests/walk/kernels, too"},
+	{"docs/guest.md", "#cloud-config", "tests/walk/operator-debian", ""},
+	{"docs/guest.md", "genisoimage ", "tests/walk/operator-debian", ""},
 	{"docs/guest.md", "LD_PRELOAD=libparacuda-cupti.so", "", "needs PyTorch: tests/frameworks " +
 		"runs it on a GPU host"},
 	{"docs/host.md", "make build host-package", "tests/walk/operator-host", ""},
@@ -73,8 +72,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 		"TestMigration does it between two QEMUs of one"},
 	{"docs/suspend.md", "movable: no", "", "is what a command prints"},
 	{"docs/upgrade.md", "apt-get install ./paracuda-host", "tests/walk/operator-host", ""},
-	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "", "the same; " +
-		"TestPackageIsConfigured runs the package's scripts"},
+	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "tests/walk/operator-debian", ""},
 }
 
 // notForUsers are documents whose blocks are drawings and formats.

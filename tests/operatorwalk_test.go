@@ -13,10 +13,36 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestOperatorsWalk goes an operator's way with the host package, with Debian 13's own systemd,
-// libvirt, QEMU and Prometheus, and two VMs that have nothing but a driver and programs.
+// TestOperatorsWalk goes an operator's way with both packages, with Debian 13's own systemd,
+// libvirt, QEMU and Prometheus, and two VMs that are Debian 13 with systemd, cloud-init, podman and
+// Docker.
 func TestOperatorsWalk(t *testing.T) {
+	needsNight(t, "TestHostPackage, TestPackageIsConfigured and TestContainers look at its parts")
+	canWalk(t)
+	guestPackage(t)
+	dir := t.TempDir()
+	for _, file := range []string{filepath.Join(programs, "vectoradd"),
+		build(t, "tests/guests/call.c", "-ldl")} {
+		copyOf(t, file, dir)
+	}
+	walk(t, 2*time.Hour, "debian", dir)
+}
+
+// TestOperatorsShortWalk is the same with two VMs that have nothing but a driver and programs.
+func TestOperatorsShortWalk(t *testing.T) {
 	needsNight(t, "TestHostPackage, TestInstall, TestUnits and TestPrometheus look at its parts")
+	canWalk(t)
+	needsQEMU(t)
+	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	walk(t, 20*time.Minute, "bare", filepath.Join(kernel, "vmlinuz"), gpuRoot(t))
+}
+
+// canWalk skips a test where no walk can be made, and builds the host package.
+func canWalk(t *testing.T) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		skip(t, "only root can boot a Debian in a container")
 	}
@@ -30,14 +56,13 @@ func TestOperatorsWalk(t *testing.T) {
 		skip(t, "systemd can't run in a container here: no namespaces, or no control groups of "+
 			"version 2: %s", alone.stderr)
 	}
-	needsQEMU(t)
 	hostPackage(t)
-	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := command(t, 20*time.Minute, root, "tests/walk/operator",
-		filepath.Join(kernel, "vmlinuz"), gpuRoot(t))
+}
+
+// walk makes the walk with VMs of a kind.
+func walk(t *testing.T, limit time.Duration, args ...string) {
+	t.Helper()
+	r := command(t, limit, root, append([]string{"tests/walk/operator"}, args...)...)
 	if r.exit != 0 || !strings.Contains(r.stdout, "\nwalk: all is well\n") {
 		t.Errorf("exit code %d:\n%s\n%s", r.exit, r.stdout, tail(r.stderr))
 	}
