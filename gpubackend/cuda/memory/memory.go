@@ -79,8 +79,8 @@ type Memory struct {
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
 
-	restoring *layout.Restoring // the heaps, while they are made what others were
-	pumps     map[*contexts.Context]*pump
+	restorer layout.Restorer // of the heaps, while they are made what others were
+	pumps    map[*contexts.Context]*pump
 }
 
 // New returns memory that has none before Open.

@@ -25,19 +25,12 @@ func (m *Memory) allHeaps() (list []*devmem.Heap) {
 func (m *Memory) SaveLayout(to io.Writer) error { return layout.Save(m.allHeaps(), to) }
 
 // RestoreLayout implements gpubackend.Driver. There is no context yet: memory needs none.
-func (m *Memory) RestoreLayout(from io.Reader) (err error) {
-	m.restoring, err = layout.Restore(m.allHeaps(), m.heapAt, from)
-	return err
+func (m *Memory) RestoreLayout(from io.Reader) error {
+	return m.restorer.Begin(m.allHeaps(), m.heapAt, from)
 }
 
 // LayoutRestored implements gpubackend.Driver.
-func (m *Memory) LayoutRestored() error {
-	if err := m.restoring.Done(); err != nil {
-		return err
-	}
-	m.restoring = nil
-	return nil
-}
+func (m *Memory) LayoutRestored() error { return m.restorer.End() }
 
 // Allocated implements gpubackend.Driver.
 func (m *Memory) Allocated() (list []gpubackend.Allocation) {
@@ -50,7 +43,7 @@ func (m *Memory) Allocated() (list []gpubackend.Allocation) {
 
 // TakeAllocation implements gpubackend.Driver.
 func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
-	if m.restoring.Next(a.Address) != nil {
+	if m.restorer.Next(a.Address) != nil {
 		return gpubackend.InvalidValue
 	}
 	_, r := m.MemAlloc(a.Bytes)
@@ -69,15 +62,4 @@ func (m *Memory) Elsewhere() bool {
 }
 
 // Strange is how many allocations there are that are neither of MemAlloc nor the mover's.
-func (m *Memory) Strange() int {
-	all := -len(m.owners)
-	for _, h := range m.allHeaps() {
-		all += h.Len()
-		for _, s := range h.Segments() {
-			if layout.LeftOut(s.Kind) {
-				all--
-			}
-		}
-	}
-	return all
-}
+func (m *Memory) Strange() int { return layout.Allocations(m.allHeaps()) - len(m.owners) }

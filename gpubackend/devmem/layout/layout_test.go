@@ -66,14 +66,14 @@ func TestMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := newGPUs(t)
-	r, err := Restore(to.heaps, to.of, bytes.NewReader(b.Bytes()))
-	if err != nil {
+	var r Restorer
+	if err := r.Begin(to.heaps, to.of, bytes.NewReader(b.Bytes())); err != nil {
 		t.Fatal(err)
 	}
 	if len(to.mapped) != len(from.mapped)-2 {
 		t.Errorf("%v is mapped, before %v", to.mapped, from.mapped)
 	}
-	if err := r.Done(); !errors.Is(err, devmem.ErrSaved) {
+	if err := r.End(); !errors.Is(err, devmem.ErrSaved) {
 		t.Errorf("nothing was asked for: %v", err)
 	}
 	for addr, bytes := range want {
@@ -84,8 +84,14 @@ func TestMadeAgain(t *testing.T) {
 			t.Errorf("%d bytes are at %#x, not %#x: %v", bytes, at, addr, err)
 		}
 	}
-	if err := r.Done(); err != nil {
+	if has, had := Allocations(to.heaps), Allocations(from.heaps); has != had || has != len(want) {
+		t.Errorf("%d allocations, before %d, want %d", has, had, len(want))
+	}
+	if err := r.End(); err != nil {
 		t.Error(err)
+	}
+	if r.Next(devmem.Base) == nil {
+		t.Error("it goes on after its end")
 	}
 	if _, err := to.heaps[0].Alloc(1); err != nil {
 		t.Error(err)
@@ -112,8 +118,8 @@ func TestStrangeLayouts(t *testing.T) {
 	if _, err := Restore(one.heaps[:1], one.of, &b); !errors.Is(err, ErrLayout) {
 		t.Errorf("for one GPU: %v", err)
 	}
-	var none *Restoring
-	if err := none.Next(devmem.Base); !errors.Is(err, ErrLayout) || none.Done() != nil {
+	var none Restorer
+	if err := none.Next(devmem.Base); !errors.Is(err, ErrLayout) || none.End() != nil {
 		t.Errorf("nothing is restored: %v", err)
 	}
 }

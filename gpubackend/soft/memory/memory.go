@@ -49,7 +49,7 @@ type Memory struct {
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
 	shares      map[[2]int]int        // how often a GPU was given another's memory
-	restoring   *layout.Restoring     // the heaps, while they are made what others were
+	restorer    layout.Restorer       // of the heaps, while they are made what others were
 }
 
 // New returns the memory of a device that isn't open: there is none.

@@ -16,19 +16,12 @@ func (m *Memory) SaveLayout(to io.Writer) error {
 }
 
 // RestoreLayout implements gpubackend.Driver.
-func (m *Memory) RestoreLayout(from io.Reader) (err error) {
-	m.restoring, err = layout.Restore(m.space.Heaps(), m.space.HeapOf, from)
-	return err
+func (m *Memory) RestoreLayout(from io.Reader) error {
+	return m.restorer.Begin(m.space.Heaps(), m.space.HeapOf, from)
 }
 
 // LayoutRestored implements gpubackend.Driver.
-func (m *Memory) LayoutRestored() error {
-	if err := m.restoring.Done(); err != nil {
-		return err
-	}
-	m.restoring = nil
-	return nil
-}
+func (m *Memory) LayoutRestored() error { return m.restorer.End() }
 
 // Allocated implements gpubackend.Driver.
 func (m *Memory) Allocated() (list []gpubackend.Allocation) {
@@ -49,19 +42,10 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 }
 
 // PlaceNext says where the next allocation is that is made while the layout is restored.
-func (m *Memory) PlaceNext(addr uint64) error { return m.restoring.Next(addr) }
+func (m *Memory) PlaceNext(addr uint64) error { return m.restorer.Next(addr) }
 
 // Strange is how many allocations there are that aren't of MemAlloc, the mover's or so many others.
 func (m *Memory) Strange(others int) int {
 	m.Reclaim()
-	all := -len(m.allocations) - others
-	for _, h := range m.space.Heaps() {
-		all += h.Len()
-		for _, s := range h.Segments() {
-			if layout.LeftOut(s.Kind) {
-				all--
-			}
-		}
-	}
-	return all
+	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - others
 }
