@@ -49,6 +49,7 @@ struct random_thread {
 	__u64 state;
 	int scratch;			/* a file between it and memory that may be gone */
 	int faults;			/* this thread's fail-nth; -1: none */
+	int lacks;			/* an allocation of the next request is to fail */
 };
 
 /* SplitMix64. */
@@ -104,10 +105,14 @@ static __u64 any_length(struct random_thread *r)
 	return one_in(r, 8) ? any_number(r) : 1 + below(r, one_in(r, 2) ? 3 * page : MIB);
 }
 
-/* An argument of a request: a good one, or an address where it is wholly or partly not there. */
+/*
+ * An argument of a request: a good one, or an address where it is wholly or partly not there. The
+ * latter not where memory is short: User Mode Linux faults by itself when it has none for a page
+ * table under what it copies from (maybe_map() of arch/um follows a pointer that isn't there).
+ */
 static void *any_argument(struct random_thread *r, void *good)
 {
-	return one_in(r, 16) ? (void *)(unsigned long)any_address(r) : good;
+	return !r->lacks && one_in(r, 16) ? (void *)(unsigned long)any_address(r) : good;
 }
 
 static int any_file(struct random_thread *r)

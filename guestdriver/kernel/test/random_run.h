@@ -35,12 +35,14 @@ static void *random_thread(void *arg)
 	r->faults = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
 	for (;;) {
 		enum random_action a = random_choice(r);
-		int short_of_memory = r->faults >= 0 && one_in(r, 4), rc;
+		int rc;
 
-		if (short_of_memory)
+		/* A command is copied to where there may be nothing, and is no request. */
+		r->lacks = r->faults >= 0 && a != RANDOM_COMMAND && one_in(r, 4);
+		if (r->lacks)
 			random_fault(r, 1 + below(r, 40));
 		rc = act(r, a);
-		if (short_of_memory && random_fault(r, 0))
+		if (r->lacks && random_fault(r, 0))
 			__atomic_fetch_add(&random_counts->faults, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&mine.requests, 1, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&random_counts->all, 1, __ATOMIC_RELAXED);
