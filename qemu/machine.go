@@ -24,16 +24,16 @@ type Machine struct {
 	CPUs    int
 	Kernel  string
 	Initrd  string
-	Append  string  // kernel command line
-	QMP     string  // socket to listen on for QMP, if any
-	Serial  string  // what the first serial line is: a chardev's options, its id being "serial"
-	Link    Stream  // a virtio port, /dev/vport0p1 in the guest
-	Files   []Files // directories shared by virtiofs
+	Append  string     // kernel command line
+	QMP     string     // socket to listen on for QMP, if any
+	Serial  string     // what the first serial line is: a chardev's options, its id being "serial"
+	Link    SerialPort // a virtio port, /dev/vport0p1 in the guest
+	Files   []Files    // directories shared by virtiofs
 	Devices []Device
 }
 
-// Stream is a virtio port whose host end is an open socket.
-type Stream struct {
+// SerialPort is a virtio port whose host end is an open socket.
+type SerialPort struct {
 	FD   int // 0 if there is no port
 	Name string
 }
@@ -90,7 +90,7 @@ func cpu(accel string) string {
 	return "max"
 }
 
-func (s Stream) args() []string {
+func (s SerialPort) args() []string {
 	if s.FD == 0 {
 		return nil
 	}

@@ -38,7 +38,7 @@ func TestMachineUnderKVMHasTheHostsProcessor(t *testing.T) {
 
 func TestMachineWithEverything(t *testing.T) {
 	m := Machine{
-		QMP: "/q,s", Serial: "stdio,id=serial", Link: Stream{FD: 3, Name: "l"},
+		QMP: "/q,s", Serial: "stdio,id=serial", Link: SerialPort{FD: 3, Name: "l"},
 		Files: []Files{{Socket: "/f", Tag: "host"}}, Devices: []Device{{Socket: "/d"}},
 	}
 	args := m.Args()

@@ -71,13 +71,13 @@ type Target interface {
 // QMP is the QEMU that has this socket for QMP.
 type QMP string
 
-// Domain is the QEMU of a domain of libvirt's.
-type Domain struct {
+// LibvirtDomain is the QEMU of a domain of libvirt's.
+type LibvirtDomain struct {
 	URI  string // of libvirt's daemon; "": the default one
 	Name string
 }
 
-func (d Domain) connect(ctx context.Context) (*monitor, error) {
+func (d LibvirtDomain) connect(ctx context.Context) (*monitor, error) {
 	uri := d.URI
 	if uri == "" {
 		uri = domain.DefaultURI()

@@ -72,7 +72,7 @@ type Config struct {
 	// writes in the current directory, the home directory and /tmp ends with the VM;
 	// elsewhere it can't.
 	Write  []string
-	placed []place
+	placed []ownDir
 
 	QMPSocket string    // where QEMU takes QMP connections, if anywhere
 	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; found by trial

@@ -48,7 +48,7 @@ type jobText struct {
 	err  error
 }
 
-func (b *jobText) place(p place) {
+func (b *jobText) place(p ownDir) {
 	if !p.keep {
 		b.add("layer", p.dir)
 		return

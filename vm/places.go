@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// place is a directory that the program can write to.
-type place struct {
+// ownDir is a directory that the program can write to.
+type ownDir struct {
 	dir  string // without symbolic links
 	keep bool   // the host keeps what is written there; else it ends with the VM
 	tag  string // of a kept one in QEMU: the virtiofs that it comes by
@@ -26,7 +26,7 @@ const (
 // places are the directories that the program can write to, parents first: those
 // that the caller named, and in layers that end with the VM /tmp, the home
 // directory and the current one.
-func (c *Config) places() ([]place, error) {
+func (c *Config) places() ([]ownDir, error) {
 	kept, err := keptPlaces(c.Kind, c.Write)
 	if err != nil {
 		return nil, err
@@ -42,17 +42,17 @@ func (c *Config) places() ([]place, error) {
 	}
 	all := kept
 	for _, dir := range layers {
-		if !slices.ContainsFunc(all, func(p place) bool { return p.dir == dir }) {
-			all = append(all, place{dir: dir})
+		if !slices.ContainsFunc(all, func(p ownDir) bool { return p.dir == dir }) {
+			all = append(all, ownDir{dir: dir})
 		}
 	}
-	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(all, func(a, b ownDir) int { return strings.Compare(a.dir, b.dir) })
 	return all, nil
 }
 
 // keptPlaces are the directories whose writes the host keeps.
-func keptPlaces(kind Kind, dirs []string) ([]place, error) {
-	var kept []place
+func keptPlaces(kind Kind, dirs []string) ([]ownDir, error) {
+	var kept []ownDir
 	for _, dir := range dirs {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil {
@@ -66,8 +66,8 @@ func keptPlaces(kind Kind, dirs []string) ([]place, error) {
 				return nil, fmt.Errorf("write below %s: the VM has %s itself", dir, own)
 			}
 		}
-		if !slices.ContainsFunc(kept, func(p place) bool { return p.dir == real }) {
-			kept = append(kept, place{dir: real, keep: true})
+		if !slices.ContainsFunc(kept, func(p ownDir) bool { return p.dir == real }) {
+			kept = append(kept, ownDir{dir: real, keep: true})
 		}
 	}
 	if len(kept) > mostKept {

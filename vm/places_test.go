@@ -26,8 +26,8 @@ func TestPlaces(t *testing.T) {
 		c := Config{Kind: kind, Env: []string{"HOME=" + in("home/u")}, Dir: in("data/link"),
 			Write: []string{in("kept"), in("kept/.")}}
 		got, err := c.places()
-		got = slices.DeleteFunc(got, func(p place) bool { return !strings.HasPrefix(p.dir, dir) })
-		want := []place{{dir: in("home/u")}, {dir: in("home/u/work")},
+		got = slices.DeleteFunc(got, func(p ownDir) bool { return !strings.HasPrefix(p.dir, dir) })
+		want := []ownDir{{dir: in("home/u")}, {dir: in("home/u/work")},
 			{dir: in("kept"), keep: true, tag: tag}}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %+v, %v, not %+v", kind, got, err, want)
@@ -35,7 +35,7 @@ func TestPlaces(t *testing.T) {
 		c.Write = []string{in("data/link")}
 		got, err = c.places()
 		if err != nil ||
-			!slices.Contains(got, place{dir: in("home/u/work"), keep: true, tag: tag}) {
+			!slices.Contains(got, ownDir{dir: in("home/u/work"), keep: true, tag: tag}) {
 			t.Errorf("%s: a directory that is kept has a layer: %+v, %v", kind, got, err)
 		}
 	}

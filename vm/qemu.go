@@ -78,7 +78,7 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 		Kernel: kernelImage(kernelDir), Initrd: initrd, Append: qemuAppend(c),
 		QMP:    c.QMPSocket,
 		Serial: "stdio,id=serial,signal=off",
-		Link:   qemu.Stream{FD: linkFD, Name: "org.paracuda.link"},
+		Link:   qemu.SerialPort{FD: linkFD, Name: "org.paracuda.link"},
 		Files:  []qemu.Files{{Socket: filepath.Join(dir, "files"), Tag: filesTag}},
 	}
 	for _, p := range c.placed {

@@ -67,7 +67,7 @@ func (g fakeInit) exit(code uint32) {
 func TestSessionSendsTheJob(t *testing.T) {
 	c := Config{Kind: UML, Program: "prog", Args: []string{"a b", "", "c\nd"}, Dir: "/d",
 		Env: []string{"X=1"}, Modules: []Module{{"m.ko", "p=1"}}, WaitDevice: "/dev/paracuda",
-		placed: []place{{dir: "/l"}, {dir: "/w", keep: true}, {dir: "/v", keep: true, tag: "t"}}}
+		placed: []ownDir{{dir: "/l"}, {dir: "/w", keep: true}, {dir: "/v", keep: true, tag: "t"}}}
 	var got []byte
 	code, err := play(t, c, func(g fakeInit) {
 		got = g.takeJob()

@@ -126,7 +126,7 @@ func (b *before) ledger() (*ledger.Page, error) {
 // gate is the page by which workers learn whether it is their VM's turn.
 func (b *before) gate() (*gate.Page, error) {
 	var fds []int
-	for p := range remains.Place(remains.GateFiles) {
+	for p := range remains.Purpose(remains.GateFiles) {
 		if fd, left := b.remains.Take(remains.Gate + p); left {
 			fds = append(fds, fd)
 		}
@@ -141,7 +141,7 @@ func (b *before) gate() (*gate.Page, error) {
 	}
 	memory, bell, opened := page.FDs()
 	for i, fd := range []int{memory, bell, opened} {
-		b.remains.Keep(remains.Gate+remains.Place(i), fd)
+		b.remains.Keep(remains.Gate+remains.Purpose(i), fd)
 	}
 	return page, nil
 }
@@ -197,7 +197,7 @@ func (b *before) conn() *net.UnixConn {
 }
 
 // listener is the one that was left at a place; nil: none was.
-func (b *before) listener(p remains.Place) (*net.UnixListener, error) {
+func (b *before) listener(p remains.Purpose) (*net.UnixListener, error) {
 	fd, left := b.remains.Take(p)
 	if !left {
 		return nil, nil
@@ -209,10 +209,10 @@ func (b *before) listener(p remains.Place) (*net.UnixListener, error) {
 	return l, nil
 }
 
-func (b *before) keep(p remains.Place, l *net.UnixListener) { keepFile(b.remains, p, l) }
+func (b *before) keep(p remains.Purpose, l *net.UnixListener) { keepFile(b.remains, p, l) }
 
 // keepFile has what a connection or a file is made of kept.
-func keepFile(r *remains.Remains, p remains.Place, file syscall.Conn) {
+func keepFile(r *remains.Remains, p remains.Purpose, file syscall.Conn) {
 	if r == nil {
 		return
 	}

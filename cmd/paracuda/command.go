@@ -58,7 +58,7 @@ func lists(c *cobra.Command) []manual.List {
 	return show.Lists(c.Name())
 }
 
-func keys(all []turns.Key) (items []manual.Item) {
+func keys(all []turns.Setting) (items []manual.Item) {
 	for _, k := range all {
 		items = append(items, manual.Item(k))
 	}

@@ -63,7 +63,7 @@ func setArguments(
 }
 
 // settingsOf are the keys, or, once one is typed, the values that can be told apart.
-func settingsOf(keys []turns.Key, typed string) ([]string, cobra.ShellCompDirective) {
+func settingsOf(keys []turns.Setting, typed string) ([]string, cobra.ShellCompDirective) {
 	name, _, named := strings.Cut(typed, "=")
 	var offers []string
 	for _, k := range keys {

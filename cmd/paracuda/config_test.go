@@ -56,7 +56,7 @@ batch-commands = 9
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.gpu != "soft" || o.name != "vm-1" || o.access != (access{"kvm", 0o660}) ||
+	if o.gpu != "soft" || o.name != "vm-1" || o.access != (socketAccess{"kvm", 0o660}) ||
 		bool(o.sandbox) ||
 		o.logs.Level != "error" || !slices.Equal(o.passEnv, []string{"A", "B"}) {
 		t.Errorf("%+v", o)

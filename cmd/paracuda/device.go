@@ -34,7 +34,7 @@ type deviceOptions struct {
 	from                               string // a file that the VM is to go on from
 	replace                            bool
 	kept, keptControl                  int               // what the keeper passes on; -1: nothing
-	access                             access            // to socket
+	access                             socketAccess      // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
 	sandbox                            sandboxFlag
 	passEnv                            []string

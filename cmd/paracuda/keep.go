@@ -51,7 +51,7 @@ func (o *deviceOptions) keep() error {
 	if err := sandbox.Filter(sandbox.Keeper); err != nil {
 		return err
 	}
-	c := &kept{args: args, sockets: sockets, log: log, path: pathOf()}
+	c := &deviceChild{args: args, sockets: sockets, log: log, path: pathOf()}
 	defer c.closeSockets()
 	k := keeper.New(keeper.Config{Start: c.start, Log: log, Ready: c.ready, Replacing: c.renew})
 	signals := make(chan os.Signal, 2)
@@ -88,7 +88,7 @@ func confineKeeper() error {
 
 // wasEnded says whether that is how a device process ended which was told to before it could
 // listen, or after it was killed to be replaced.
-func (c *kept) wasEnded(how error) bool {
+func (c *deviceChild) wasEnded(how error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var exit *exec.ExitError
@@ -111,8 +111,8 @@ func told(err error) error {
 	return fmt.Errorf("the device process: %w", err)
 }
 
-// kept is the device process, or the one after it.
-type kept struct {
+// deviceChild is the device process, or the one after it.
+type deviceChild struct {
 	args    []string
 	sockets []*os.File // that the first one inherits
 	log     *logrus.Entry
@@ -136,7 +136,7 @@ func pathOf() string {
 }
 
 // ready is told that a device process serves.
-func (c *kept) ready() {
+func (c *deviceChild) ready() {
 	c.mu.Lock()
 	c.serves = true
 	c.mu.Unlock()
@@ -150,14 +150,14 @@ func (c *kept) ready() {
 }
 
 // renew has the next device process be the program that lies by then where this one lay.
-func (c *kept) renew() {
+func (c *deviceChild) renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.renewed, c.serves = true, true
 }
 
 // program is what the next device process executes: another version only as long as that serves.
-func (c *kept) program() string {
+func (c *deviceChild) program() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.renewed && !c.serves {
@@ -173,14 +173,14 @@ func (c *kept) program() string {
 
 // run has one device process follow the other on a thread that lives as long: the kernel ends the
 // device process with it.
-func (c *kept) run(k *keeper.Keeper) error {
+func (c *deviceChild) run(k *keeper.Keeper) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	return k.Run(context.Background())
 }
 
 // start implements keeper.Config.
-func (c *kept) start(control *os.File) (keeper.Child, error) {
+func (c *deviceChild) start(control *os.File) (keeper.Child, error) {
 	cmd := exec.Command(c.program(), append([]string{"device"}, c.args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
@@ -199,7 +199,7 @@ func (c *kept) start(control *os.File) (keeper.Child, error) {
 }
 
 // end asks the device process to end.
-func (c *kept) end() {
+func (c *deviceChild) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending = true; c.now != nil {
@@ -207,7 +207,7 @@ func (c *kept) end() {
 	}
 }
 
-func (c *kept) closeSockets() {
+func (c *deviceChild) closeSockets() {
 	for _, f := range c.sockets {
 		f.Close()
 	}

@@ -86,7 +86,7 @@ type probed struct {
 	// VMs are those that have one of them, as their arbiter knows it.
 	VMs []show.Tenant `json:"vms,omitempty"`
 	// Xids are what the kernel's log has of broken ones.
-	Xids []xid.Event `json:"xids,omitempty"`
+	Xids []xid.Message `json:"xids,omitempty"`
 }
 
 // lister tells the GPUs of a kind.
@@ -96,7 +96,7 @@ type lister func() ([]hostgpus.GPU, error)
 type sources struct {
 	cuda, soft lister
 	vms        []link.VM
-	xids       []xid.Event
+	xids       []xid.Message
 }
 
 // probeAll prints what each kind of GPU has. One that can be used is enough.
@@ -162,12 +162,12 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 		if links := linksOf(p.GPUs, g); links != "" {
 			fmt.Fprintf(w, "    NVLinks: %s\n", links)
 		}
-		printXids(w, p.Xids, func(e *xid.Event) bool { return e.GPU == g.Place })
+		printXids(w, p.Xids, func(e *xid.Message) bool { return e.GPU == g.Place })
 		show.PrintTenants(w, func(name string) bool {
 			return name == g.UUID || kind == gpuSoft && i == 0 // each VM has its own of these
 		}, p.VMs)
 	}
-	printXids(w, p.Xids, func(e *xid.Event) bool {
+	printXids(w, p.Xids, func(e *xid.Message) bool {
 		return !slices.ContainsFunc(p.GPUs, func(g hostgpus.GPU) bool { return g.Place == e.GPU })
 	})
 }
@@ -176,8 +176,8 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 const lastXids = 5
 
 // printXids prints the last messages of those that are meant.
-func printXids(w io.Writer, all []xid.Event, meant func(*xid.Event) bool) {
-	var list []*xid.Event
+func printXids(w io.Writer, all []xid.Message, meant func(*xid.Message) bool) {
+	var list []*xid.Message
 	for i := range all {
 		if meant(&all[i]) {
 			list = append(list, &all[i])

@@ -44,7 +44,7 @@ func TestProbe(t *testing.T) {
 			}},
 		{Name: "s", GPUs: []link.GPU{{Name: "soft"}, {Name: "soft-1"}}},
 	}
-	xids := []xid.Event{
+	xids := []xid.Message{
 		{GPU: pcie.Address{Bus: 0x65}, Number: 79, Text: "gone", Since: time.Minute},
 		{GPU: pcie.Address{Bus: 0x99}, Number: 48, Text: "DBE"},
 	}

@@ -171,12 +171,12 @@ func (s *server) trouble() (all []admin.Trouble) {
 // second; but one whose VM fails to start, as for a mistake on its command line, is not the VM's
 // end.
 func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
-	door, conn, err := o.entrance(s)
+	seat, conn, err := o.entrance(s)
 	if err != nil {
 		return err
 	}
-	if door != nil {
-		defer door.Close()
+	if seat != nil {
+		defer seat.Close()
 		if conn == nil {
 			if err := s.ready(); err != nil {
 				return err
@@ -186,18 +186,18 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	if err := o.confineSelf(s.log); err != nil {
 		return err
 	}
-	if door == nil {
+	if seat == nil {
 		_, err := s.serve(ctx, conn)
 		return err
 	}
 	for {
 		if conn == nil {
 			s.say("waits for a front end")
-			if conn, err = door.Next(ctx); err != nil {
+			if conn, err = seat.Next(ctx); err != nil {
 				return err
 			}
 		} else {
-			door.Serves(conn)
+			seat.Serves(conn)
 		}
 		used, err := s.serve(ctx, conn)
 		if used || ctx.Err() != nil {
@@ -219,14 +219,14 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 
 // entrance is the socket that front ends connect to, and the one connection that was inherited, or
 // that the process before this one had.
-func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, error) {
+func (o *deviceOptions) entrance(s *server) (*frontend.Seat, *net.UnixConn, error) {
 	conn, had := s.before.conn(), s.before.facts != nil
 	listener, err := s.before.listener(remains.Door)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case listener != nil:
-		return frontend.NewDoor(listener, s.log, s.hasDriver), conn, nil
+		return frontend.NewSeat(listener, s.log, s.hasDriver), conn, nil
 	case had && conn != nil:
 		return nil, conn, nil
 	}
@@ -242,7 +242,7 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, erro
 		return nil, nil, err
 	}
 	s.before.keep(remains.Door, listener)
-	return frontend.NewDoor(listener, s.log, s.hasDriver), nil, nil
+	return frontend.NewSeat(listener, s.log, s.hasDriver), nil, nil
 }
 
 // greeted is called when our driver has the device.

@@ -46,7 +46,7 @@ func (o *deviceOptions) openControl() (*net.UnixListener, error) {
 	if o.control == "" {
 		return o.controlSocket, nil
 	}
-	return listen("--control", o.control, access{})
+	return listen("--control", o.control, socketAccess{})
 }
 
 // sayReady tells systemd that front ends can connect, if it wants to know (sd_notify(3)).

@@ -24,7 +24,7 @@ func TestSocketsAccess(t *testing.T) {
 		group, mode string
 		want        fs.FileMode
 	}{{mode: "0600", want: 0o600}, {group: group, want: 0o660}, {group, "0666", 0o666}} {
-		a := access{group: tt.group}
+		a := socketAccess{group: tt.group}
 		if tt.mode != "" {
 			if err := a.setMode(tt.mode); err != nil {
 				t.Fatal(err)
@@ -47,14 +47,14 @@ func TestSocketsAccess(t *testing.T) {
 }
 
 func TestSocketsAccessIsWrong(t *testing.T) {
-	var a access
+	var a socketAccess
 	for _, mode := range []string{"", "rw", "0", "1777", "0888", "-1"} {
 		if err := a.setMode(mode); err == nil || a.mode != 0 {
 			t.Errorf("mode %q: %v, %v", mode, a.mode, err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	_, err := listen("--socket-path", path, access{group: "no-such-group"})
+	_, err := listen("--socket-path", path, socketAccess{group: "no-such-group"})
 	if err == nil ||
 		!strings.Contains(err.Error(), "--socket-group no-such-group: the host has no") {
 		t.Errorf("error %v", err)

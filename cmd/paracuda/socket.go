@@ -16,14 +16,14 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// access says who may connect to a socket besides its owner.
-type access struct {
+// socketAccess says who may connect to a socket besides its owner.
+type socketAccess struct {
 	group string
 	mode  fs.FileMode // 0: as the umask has it
 }
 
 // setMode reads --socket-mode.
-func (a *access) setMode(text string) error {
+func (a *socketAccess) setMode(text string) error {
 	mode, err := strconv.ParseUint(text, 8, 32)
 	if err != nil || mode == 0 || mode > 0o777 {
 		return fmt.Errorf("want an octal mode such as 0660, not %q", text)
@@ -33,7 +33,7 @@ func (a *access) setMode(text string) error {
 }
 
 // give gives a socket to those.
-func (a *access) give(path string) error {
+func (a *socketAccess) give(path string) error {
 	g, err := socket.FindGroup(a.group)
 	if err != nil {
 		return fmt.Errorf("--socket-group %w", err)
@@ -55,7 +55,7 @@ func (a *access) give(path string) error {
 }
 
 // listen makes the socket that an option names.
-func listen(option, path string, a access) (*net.UnixListener, error) {
+func listen(option, path string, a socketAccess) (*net.UnixListener, error) {
 	if err := cli.CheckSocket(option, path); err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func runWorker(o *childOptions) error {
 
 func newDriver(
 	gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
-	capture *output.Capture, log *logrus.Entry,
+	capture *output.Redirect, log *logrus.Entry,
 ) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
@@ -134,7 +134,7 @@ func newDriver(
 
 // cudaOptions has the driver log where the worker does: standard error is its kernels', which the
 // guest reads.
-func cudaOptions(p handover.Policy, capture *output.Capture, log *logrus.Entry) cuda.Options {
+func cudaOptions(p handover.Policy, capture *output.Redirect, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
 		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
 		Known: p.Known(),

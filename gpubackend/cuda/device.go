@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/code"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
@@ -22,7 +23,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/limits"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/cuda/output"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cuda/sharing"
 	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
 	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
@@ -53,7 +53,7 @@ type Options struct {
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
 	HostMemory *budget.Budget
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
-	Capture *output.Capture
+	Capture *output.Redirect
 	// Log receives what a Result can't say; nil is the standard logger.
 	Log *logrus.Entry
 }
@@ -105,7 +105,7 @@ type Device struct {
 	options  Options
 	log      *logrus.Entry
 	gpus     *gpus.List
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	output   *output.Output
 	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
 }
@@ -154,7 +154,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	d := &Device{passed: passed{calls}, options: o, log: o.Log, gpus: &gpus.List{}}
 	x := contexts.New(calls.Contexts, d.gpus)
 	d.contextRoom = x
-	d.ranges = reach.New(calls.Memory, x)
+	d.ranges = copyable.New(calls.Memory, x)
 	d.output = output.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
 	d.memoryRoom = memory.New(calls, x, d.gpus, d.ranges, memory.Options{
 		Limit: o.MemoryLimit, Accounts: o.Accounts, Host: o.HostMemory, Log: o.Log,

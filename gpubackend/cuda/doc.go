@@ -11,12 +11,12 @@
 //
 //	driver      the binding of the library: one method for each function; cgo ends here
 //	cmem        memory of C, for structures that the driver is given
-//	hostfunc    functions of Go that streams wait for
+//	hostfuncs   functions of Go that streams wait for
 //
 //	gpus        what is known of the GPUs
 //	activity    which streams of a context may have work in flight
 //	contexts    the contexts, which is current, and who is told when they come and go
-//	reach       which addresses the guest may have copied and filled
+//	copyable    which addresses the guest may have copied and filled
 //	output      whether kernels print, and what
 //	environment the variables that the driver reads
 //

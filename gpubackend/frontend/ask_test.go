@@ -30,8 +30,8 @@ func TestAskForTheDriver(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(said)
 	var driver atomic.Bool
-	door := NewDoor(l, log, driver.Load)
-	defer door.Close()
+	seat := NewSeat(l, log, driver.Load)
+	defer seat.Close()
 	dial := func() *net.UnixConn {
 		t.Helper()
 		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
@@ -45,7 +45,7 @@ func TestAskForTheDriver(t *testing.T) {
 		t.Errorf("nobody is served: %v", err)
 	}
 	first := dial()
-	conn, err := door.Next(t.Context())
+	conn, err := seat.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestAskForTheDriver(t *testing.T) {
 	}
 	_ = first.Close()
 	next := dial()
-	c, err := door.Next(t.Context())
+	c, err := seat.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

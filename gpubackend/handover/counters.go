@@ -38,21 +38,21 @@ const (
 	counters
 )
 
-// Unit is what a counter counts.
-type Unit int
+// Measure is what a counter counts.
+type Measure int
 
 // The units.
 const (
-	Times Unit = iota
+	Times Measure = iota
 	Bytes
 	Nanoseconds
 )
 
 // Described is a counter for people: its name, as JSON has it, too, its unit, and what it counts.
 var Described = [counters]struct {
-	Name string
-	Unit Unit
-	Help string
+	Name    string
+	Measure Measure
+	Help    string
 }{
 	Commands:    {"commands", Times, "commands that workers executed"},
 	Batches:     {"batches", Times, "groups of commands that were executed together"},

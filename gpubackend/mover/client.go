@@ -195,7 +195,7 @@ func (c *Client) publish() {
 
 // Poll appends the copies that have ended to dst. Without any it costs two loads. The error says
 // that the mover is gone.
-func (c *Client) Poll(dst []moves.Moved) ([]moves.Moved, error) {
+func (c *Client) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 	if c.err != nil {
 		return dst, c.err
 	}
@@ -238,7 +238,7 @@ func (c *Client) missing() bool {
 	return false
 }
 
-func (c *Client) ended(dst []moves.Moved, sequence uint64, s status) []moves.Moved {
+func (c *Client) ended(dst []moves.Completion, sequence uint64, s status) []moves.Completion {
 	op := c.requests[sequence]
 	if op == nil {
 		return dst
@@ -250,7 +250,7 @@ func (c *Client) ended(dst []moves.Moved, sequence uint64, s status) []moves.Mov
 	if op.left--; op.left > 0 {
 		return dst
 	}
-	return append(dst, moves.Moved{ID: op.id, Err: op.err})
+	return append(dst, moves.Completion{ID: op.id, Err: op.err})
 }
 
 // retry writes waiting records while there is room.

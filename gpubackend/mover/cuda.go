@@ -37,8 +37,8 @@ const (
 // cudaEngine copies with the VM's GPUs, each for what is in its own memory.
 type cudaEngine struct {
 	device     *cuda.Device
-	lanes      []*lane // one for each GPU; nil: nothing was lent of it
-	first      *lane   // which there is from the start
+	gpus       []*gpuJobs // one for each GPU; nil: nothing was lent of it
+	first      *gpuJobs   // which there is from the start
 	accounts   *ledger.Process
 	ids        []uint64 // of the GPUs, in a ledger
 	threshold  uint64
@@ -56,7 +56,7 @@ type cudaEngine struct {
 // cudaStaging is a worker's device memory, mapped here.
 type cudaStaging struct {
 	address, bytes uint64
-	lane           *lane // of its GPU
+	on             *gpuJobs // of its GPU
 }
 
 func (s cudaStaging) size() uint64 { return s.bytes }
@@ -84,7 +84,7 @@ func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
 	if r != gpubackend.Success {
 		return fmt.Errorf("open the GPU: %w", r.Err())
 	}
-	e.accounts, e.lanes = accounts, make([]*lane, max(len(s.Device), c.Device+1))
+	e.accounts, e.gpus = accounts, make([]*gpuJobs, max(len(s.Device), c.Device+1))
 	places := make([]pcie.Address, len(s.Device))
 	for i := range s.Device {
 		e.ids = append(e.ids, ledger.ID(s.Device[i].Uuid))
@@ -94,7 +94,7 @@ func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
 	if err != nil {
 		e.warn("stay near the GPU", err)
 	}
-	if e.first, err = e.openLane(c.Device); err != nil {
+	if e.first, err = e.openGPU(c.Device); err != nil {
 		return err
 	}
 	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)
@@ -105,7 +105,7 @@ func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	if start != 0 {
 		return nil, fmt.Errorf("device memory from %#x on in its file: %w", start, errProtocol)
 	}
-	l := e.laneOf(fd)
+	l := e.gpuOf(fd)
 	if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
 		return nil, fmt.Errorf("take memory: %w", r.Err())
 	}
@@ -118,7 +118,7 @@ func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
 
 func (e *cudaEngine) detach(s staging) {
 	m := s.(cudaStaging)
-	e.device.SetCurrent(m.lane.context) // else the next call says why
+	e.device.SetCurrent(m.on.context) // else the next call says why
 	if err := e.device.Unimport(m.address); err != nil {
 		e.warn("return staging memory", err)
 	}
@@ -126,7 +126,7 @@ func (e *cudaEngine) detach(s staging) {
 
 // start queues a job's copies on a stream of its own, and an event after them.
 func (e *cudaEngine) start(j *job) bool {
-	l := j.staging.staging.(cudaStaging).lane
+	l := j.staging.staging.(cudaStaging).on
 	s := l.free()
 	if s == nil {
 		return false
@@ -262,7 +262,7 @@ func (e *cudaEngine) launch(s *flight) gpubackend.Result {
 	binary.LittleEndian.PutUint64(e.parameters[0:], s.listAt)
 	binary.LittleEndian.PutUint64(e.parameters[8:], uint64(s.n))
 	return e.device.Launch(&gpubackend.Launch{
-		Function:   s.lane.function,
+		Function:   s.on.function,
 		Grid:       [3]uint32{uint32(min((s.n+warps-1)/warps, blocks)), 1, 1},
 		Block:      [3]uint32{threads, 1, 1},
 		Stream:     s.stream,
@@ -293,14 +293,14 @@ func (e *cudaEngine) poll(ended func(*job)) {
 	}
 	clear(e.inline)
 	e.inline = e.inline[:0]
-	for _, l := range e.lanes {
+	for _, l := range e.gpus {
 		if l == nil || l.flying == 0 {
 			continue
 		}
 		if r := e.device.SetCurrent(l.context); r != gpubackend.Success {
 			e.fail(r)
 		}
-		e.pollLane(l, ended)
+		e.pollGPU(l, ended)
 	}
 }
 
@@ -319,7 +319,7 @@ func (e *cudaEngine) fail(r gpubackend.Result) {
 }
 
 func (e *cudaEngine) busy() bool {
-	for _, l := range e.lanes {
+	for _, l := range e.gpus {
 		if l != nil && l.flying > 0 {
 			return true
 		}

@@ -60,6 +60,6 @@
 //	what both share    ring.go message.go status.go wake.go words_unsafe.go
 //	guest memory       memory.go guard.go (faults)
 //	engines            engine.go (jobs, regions) soft.go
-//	                   cuda.go lanes.go (what a GPU has) register.go (with CUDA)
+//	                   cuda.go gpus.go (what a GPU has) register.go (with CUDA)
 //	                   near.go (on which processors)
 package mover

@@ -189,7 +189,7 @@ func TestFilesOfTasksThatNobodyDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &server{engine: newSoftEngine(1, waker), memory: &memory{}, wake: wake, waker: waker,
-		tasks: make(chan task, 1), over: make(chan struct{})}
+		tasks: make(chan errand, 1), over: make(chan struct{})}
 	var files [2][2]int
 	for i := range files {
 		if err := unix.Pipe2(files[i][:], unix.O_CLOEXEC); err != nil {

@@ -165,9 +165,9 @@ func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
 }
 
 // finish polls, sleeping in between, until n copies have ended.
-func finish(tb testing.TB, c *Client, n int) []moves.Moved {
+func finish(tb testing.TB, c *Client, n int) []moves.Completion {
 	tb.Helper()
-	var moved []moves.Moved
+	var moved []moves.Completion
 	deadline := time.Now().Add(patience)
 	for len(moved) < n {
 		var err error
@@ -420,7 +420,7 @@ func TestBadAttach(t *testing.T) {
 // to be collected.
 func TestIdleRoundsDoNotAllocate(t *testing.T) {
 	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0),
-		tasks: make(chan task, 1)}
+		tasks: make(chan errand, 1)}
 	s.ended = s.end
 	if n := testing.AllocsPerRun(100, func() { s.work() }); n != 0 {
 		t.Errorf("%v allocations a round", n)

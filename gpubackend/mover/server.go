@@ -63,7 +63,7 @@ type server struct {
 	memory *memory
 	quota  *quota
 	conns  []*conn
-	tasks  chan task
+	tasks  chan errand
 	over   chan struct{}  // closed when the loop is: nobody does tasks any more
 	reader sync.WaitGroup // goroutines that read sockets, and so may use waker
 	wake   int            // readable when another goroutine has used waker
@@ -140,7 +140,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		c.Mappings = proclimit.Mappings()
 	}
 	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings),
-		tasks: make(chan task, 16), over: make(chan struct{})}
+		tasks: make(chan errand, 16), over: make(chan struct{})}
 	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {
@@ -207,9 +207,9 @@ func (s *server) close() {
 	// The descriptors of wake stay until the last goroutine has ended that reads a socket.
 }
 
-// task is something for the loop to do. The files are run's, and are closed if it never comes to
+// errand is something for the loop to do. The files are run's, and are closed if it never comes to
 // that.
-type task struct {
+type errand struct {
 	run func()
 	fds []int
 }
@@ -217,7 +217,7 @@ type task struct {
 // do has the loop run f, and says whether there is one still.
 func (s *server) do(fds []int, f func()) bool {
 	select {
-	case s.tasks <- task{f, fds}:
+	case s.tasks <- errand{f, fds}:
 		notify(s.waker)
 		return true
 	case <-s.over:

@@ -27,7 +27,7 @@ type Mover interface {
 	// Start starts a copy. It doesn't wait.
 	Start(m *Move) error
 	// Poll appends the copies that have ended.
-	Poll(dst []Moved) ([]Moved, error)
+	Poll(dst []Completion) ([]Completion, error)
 	// FD is readable when Poll has something to tell.
 	FD() int
 	// Close ends the connection.
@@ -43,8 +43,8 @@ type Move struct {
 	Runs     []wire.Run
 }
 
-// Moved is the end of a copy.
-type Moved struct {
+// Completion is the end of a copy.
+type Completion struct {
 	ID  uint64
 	Err error
 }

@@ -17,7 +17,7 @@ type Reader struct {
 
 	from    io.Reader
 	sum     sum
-	order   order
+	order   sectionOrder
 	left    uint64 // bytes of the section that aren't in stretch yet
 	stretch []byte // what has been read, and compared with its checksum
 	space   []byte // for stretch
@@ -74,7 +74,7 @@ func (r *Reader) Next() (s Section, err error) {
 	if err := r.fill(b); err != nil {
 		return s, err
 	}
-	var x mark
+	var x title
 	if err := r.compare(b, &x); err != nil {
 		return s, err
 	}

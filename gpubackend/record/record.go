@@ -19,9 +19,9 @@
 //	the last section, named "end", which is program 0's: how many sections were before it, and how
 //	many bytes they have
 //
-// A section has a header of 48 bytes, of the type mark, and then its content, in stretches of 1 MiB
-// and a last one with the rest, each followed by 4 bytes of checksum. A section without content has
-// no stretch.
+// A section has a header of 48 bytes, of the type title, and then its content, in stretches
+// of 1 MiB and a last one with the rest, each followed by 4 bytes of checksum. A section without
+// content has no stretch.
 //
 // Each checksum is the CRC-32C of all of the record before it, checksums left out. So stretches and
 // sections that were changed, left out, repeated, put in another order or taken from another record
@@ -92,8 +92,8 @@ type head struct {
 	Zero    [36]byte
 }
 
-// mark is the header of a section, without its checksum.
-type mark struct {
+// title is the header of a section, without its checksum.
+type title struct {
 	Bytes   uint64
 	Program uint32
 	Name    [32]byte
@@ -177,7 +177,7 @@ func named(name string) bool {
 			return false
 		}
 	}
-	return name != "" && len(name) <= len(mark{}.Name)
+	return name != "" && len(name) <= len(title{}.Name)
 }
 
 // sum is the checksum of all of a record so far.
@@ -189,14 +189,14 @@ func (s *sum) add(p []byte) { *s = sum(crc32.Update(uint32(*s), castagnoli, p)) 
 
 func (s sum) bytes() []byte { return binary.LittleEndian.AppendUint32(nil, uint32(s)) }
 
-// order watches the sections of a record go by: what holds of all of them together.
-type order struct {
+// sectionOrder watches the sections of a record go by: what holds of all of them together.
+type sectionOrder struct {
 	sections, bytes uint64
 	program         uint32
 }
 
 // next says what is wrong with a section that comes next.
-func (o *order) next(s Section) error {
+func (o *sectionOrder) next(s Section) error {
 	switch {
 	case !named(s.Name):
 		return fmt.Errorf("has a section with a name that none may have")

@@ -206,7 +206,7 @@ func TestBlocksInAnotherOrder(t *testing.T) {
 }
 
 // hostile is a record with good checksums that says what it likes.
-func hostile(x head, marks ...mark) []byte {
+func hostile(x head, marks ...title) []byte {
 	var s sum
 	var b []byte
 	add := func(x any) {
@@ -231,12 +231,12 @@ func nameOf(s string) (name [32]byte) {
 // TestHostile: what is wrong is said, although all checksums are right, and nothing is allocated
 // for what a record claims.
 func TestHostile(t *testing.T) {
-	marked := func(program uint32, bytes uint64, name string) mark {
-		return mark{Program: program, Bytes: bytes, Name: nameOf(name)}
+	marked := func(program uint32, bytes uint64, name string) title {
+		return title{Program: program, Bytes: bytes, Name: nameOf(name)}
 	}
 	for name, test := range map[string]struct {
 		head  func(*head)
-		marks []mark
+		marks []title
 		want  string
 	}{
 		"too new":    {head: func(h *head) { h.Format++ }, want: "format 2"},
@@ -246,18 +246,18 @@ func TestHostile(t *testing.T) {
 		"a terminal": {head: func(h *head) { h.VM[0] = 27 }, want: "isn't printable"},
 		"not UTF-8":  {head: func(h *head) { h.GPU[0] = 0xff }, want: "isn't printable"},
 		"a hole":     {head: func(h *head) { h.Version[3] = 'a' }, want: "isn't printable"},
-		"no name":    {marks: []mark{{}}, want: "a name that none may have"},
-		"a bad name": {marks: []mark{marked(0, 0, "../x")}, want: "a name that none may have"},
-		"a gap":      {marks: []mark{marked(2, 0, "x")}, want: "behind one of"},
+		"no name":    {marks: []title{{}}, want: "a name that none may have"},
+		"a bad name": {marks: []title{marked(0, 0, "../x")}, want: "a name that none may have"},
+		"a gap":      {marks: []title{marked(2, 0, "x")}, want: "behind one of"},
 		"backwards": {
-			marks: []mark{marked(1, 0, "x"), marked(0, 0, "x")}, want: "behind one",
+			marks: []title{marked(1, 0, "x"), marked(0, 0, "x")}, want: "behind one",
 		},
-		"programs":    {marks: []mark{marked(MaxPrograms+1, 0, "x")}, want: "than 1024 programs"},
-		"bytes":       {marks: []mark{marked(0, 1<<62+1, "x")}, want: "too many bytes"},
-		"more bytes":  {marks: []mark{marked(0, 1<<62, "x")}, want: "cut short"},
-		"end of one":  {marks: []mark{marked(1, 0, endName)}, want: "an end that"},
-		"long end":    {marks: []mark{marked(0, 17, endName)}, want: "an end that"},
-		"unknown one": {marks: []mark{marked(0, 0, "novel")}, want: `"novel" of program 0: no`},
+		"programs":    {marks: []title{marked(MaxPrograms+1, 0, "x")}, want: "than 1024 programs"},
+		"bytes":       {marks: []title{marked(0, 1<<62+1, "x")}, want: "too many bytes"},
+		"more bytes":  {marks: []title{marked(0, 1<<62, "x")}, want: "cut short"},
+		"end of one":  {marks: []title{marked(1, 0, endName)}, want: "an end that"},
+		"long end":    {marks: []title{marked(0, 17, endName)}, want: "an end that"},
+		"unknown one": {marks: []title{marked(0, 0, "novel")}, want: `"novel" of program 0: no`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := goodHead()
@@ -279,7 +279,8 @@ func TestHostile(t *testing.T) {
 
 // TestWrongEnd: an end that counts other sections is none.
 func TestWrongEnd(t *testing.T) {
-	b := hostile(goodHead(), mark{Name: nameOf("x")}, mark{Bytes: endBytes, Name: nameOf(endName)})
+	b := hostile(goodHead(), title{Name: nameOf("x")},
+		title{Bytes: endBytes, Name: nameOf(endName)})
 	for sections, good := range map[uint64]bool{1: true, 2: false} {
 		var s sum
 		s.add(b[:headBytes-sumBytes])
@@ -366,7 +367,7 @@ func FuzzRecord(f *testing.F) {
 	f.Add(written(f, []part{
 		{Section{0, "vm", 3}, []byte("abc")}, {Section{1, "memory", 0}, nil},
 	}, 1))
-	f.Add(hostile(goodHead(), mark{Bytes: 1 << 40, Name: nameOf("memory")}))
+	f.Add(hostile(goodHead(), title{Bytes: 1 << 40, Name: nameOf("memory")}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		list, h, err := readAll(bytes.NewReader(b))
 		if _, checked := Check(bytes.NewReader(b), anything); err != nil && checked == nil {

@@ -13,7 +13,7 @@ import (
 type Writer struct {
 	to      io.Writer
 	sum     sum
-	order   order
+	order   sectionOrder
 	left    uint64 // bytes of the section that are still to come
 	stretch int    // bytes of its stretch that have come
 	ended   bool
@@ -46,7 +46,7 @@ func (w *Writer) Begin(s Section) error {
 }
 
 func (w *Writer) mark(s Section) error {
-	x := mark{Bytes: s.Bytes, Program: s.Program}
+	x := title{Bytes: s.Bytes, Program: s.Program}
 	copy(x.Name[:], s.Name)
 	w.left, w.stretch = s.Bytes, 0
 	return w.summed(&x)

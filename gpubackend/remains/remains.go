@@ -42,29 +42,29 @@ type Store interface {
 	DropOwn(number uint32) error
 }
 
-// Place is what a descriptor is for.
-type Place uint32
+// Purpose is what a descriptor is for.
+type Purpose uint32
 
 // The places.
 const (
-	facts    Place = iota
-	Starter        // the connection to the starter process
-	ChildLog       // what the children write to the log, to be read
-	Door           // the socket that front ends connect to
-	Admin          // the socket of set and stats
-	Control        // the record of what is in flight in the control queue
-	Roster         // which children serve the VM
-	Mover          // the connection to the mover
-	Ledger         // in which children count device memory
-	Gate           // that tells workers whether it is their VM's turn: GateFiles of them
+	facts    Purpose = iota
+	Starter          // the connection to the starter process
+	ChildLog         // what the children write to the log, to be read
+	Door             // the socket that front ends connect to
+	Admin            // the socket of set and stats
+	Control          // the record of what is in flight in the control queue
+	Roster           // which children serve the VM
+	Mover            // the connection to the mover
+	Ledger           // in which children count device memory
+	Gate             // that tells workers whether it is their VM's turn: GateFiles of them
 
 	Objects = Gate + GateFiles // what programs have exported
 
-	states  Place = 64
-	records Place = states + wire.MaxChannels
-	workers Place = records + wire.MaxChannels
-	objects Place = workers + wire.MaxChannels
-	end     Place = objects + mostObjects
+	states  Purpose = 64
+	records Purpose = states + wire.MaxChannels
+	workers Purpose = records + wire.MaxChannels
+	objects Purpose = workers + wire.MaxChannels
+	end     Purpose = objects + mostObjects
 )
 
 const mostObjects = 256
@@ -73,17 +73,17 @@ const mostObjects = 256
 const GateFiles = handover.GateFiles
 
 // State is the place of what a channel's worker noted of its queue.
-func State(channel int) Place { return states + Place(channel) }
+func State(channel int) Purpose { return states + Purpose(channel) }
 
 // Record is the place of what is in flight in the queue of a channel without a worker.
-func Record(channel int) Place { return records + Place(channel) }
+func Record(channel int) Purpose { return records + Purpose(channel) }
 
 // Worker is the place of the connection to a channel's worker.
-func Worker(channel int) Place { return workers + Place(channel) }
+func Worker(channel int) Purpose { return workers + Purpose(channel) }
 
 // Object is the place of the file of something that programs have exported, by its number below
 // 256.
-func Object(number int) Place { return objects + Place(number) }
+func Object(number int) Purpose { return objects + Purpose(number) }
 
 // ErrFacts marks facts that can't be gone by.
 var ErrFacts = errors.New("bad facts of a process before this one")
@@ -131,7 +131,7 @@ type Remains struct {
 	store Store
 
 	mu    sync.Mutex
-	left  map[Place]int // guarded by mu, as is what follows
+	left  map[Purpose]int // guarded by mu, as is what follows
 	file  *checkpoint.File
 	facts Facts
 	err   error
@@ -139,9 +139,9 @@ type Remains struct {
 
 // New takes what the process before this one has left, if there was one: its facts, or nil.
 func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
-	r := &Remains{store: store, left: map[Place]int{}}
+	r := &Remains{store: store, left: map[Purpose]int{}}
 	for number, fd := range left {
-		if p := Place(number); p < end {
+		if p := Purpose(number); p < end {
 			r.left[p] = fd
 		} else {
 			handover.CloseFiles([]int{fd})
@@ -306,14 +306,14 @@ func (r *Remains) Changed(text string) {
 }
 
 // Keep has a descriptor kept, in place of what its place had. It stays the caller's.
-func (r *Remains) Keep(p Place, fd int) {
+func (r *Remains) Keep(p Purpose, fd int) {
 	if r != nil {
 		r.fail(r.store.KeepOwn(uint32(p), fd))
 	}
 }
 
 // Drop ends that.
-func (r *Remains) Drop(p Place) {
+func (r *Remains) Drop(p Purpose) {
 	if r != nil {
 		r.fail(r.store.DropOwn(uint32(p)))
 	}
@@ -339,7 +339,7 @@ func (r *Remains) Err() error {
 
 // Take gives what the process before this one has left at a place, once. It is the caller's, and
 // stays kept until it is dropped or replaced.
-func (r *Remains) Take(p Place) (fd int, left bool) {
+func (r *Remains) Take(p Purpose) (fd int, left bool) {
 	if r == nil {
 		return -1, false
 	}

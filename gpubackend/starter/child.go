@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// command is a child that is a program.
-type command struct {
+// childProgram is a child that is a program.
+type childProgram struct {
 	*exec.Cmd
 	fd int
 }
 
 // Execute starts a program as a child, by what starts it.
 func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
-	child := command{Cmd: c, fd: -1}
+	child := childProgram{Cmd: c, fd: -1}
 	if c.SysProcAttr == nil {
 		c.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -26,12 +26,12 @@ func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
 	return child, err
 }
 
-func (c command) PID() int        { return c.Process.Pid }
-func (c command) Descriptor() int { return c.fd }
+func (c childProgram) PID() int        { return c.Process.Pid }
+func (c childProgram) Descriptor() int { return c.fd }
 
 // Wait returns when the child is gone, with how it ended. It says what to do about a filter of
 // system calls that ended it.
-func (c command) Wait() error {
+func (c childProgram) Wait() error {
 	err := c.Cmd.Wait()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -75,10 +75,10 @@ type Status struct {
 // Suspension moves a VM's device memory out and in. All methods may be called at any time.
 type Suspension struct {
 	Config
-	machine Machine
-	held    atomic.Bool
-	saved   atomic.Bool // to a file: nothing is left in workers
-	drains  uint64      // how often workers were told to drain; of the change that is under way
+	states States
+	held   atomic.Bool
+	saved  atomic.Bool // to a file: nothing is left in workers
+	drains uint64      // how often workers were told to drain; of the change that is under way
 
 	mu      sync.Mutex
 	drained map[Worker]uint64 // by the last change, and how much each has to move
@@ -114,16 +114,16 @@ const progressPause = 250 * time.Millisecond
 func (s *Suspension) Held() bool { return s.held.Load() }
 
 // State is the VM's.
-func (s *Suspension) State() State { return s.machine.State() }
+func (s *Suspension) State() State { return s.states.State() }
 
 // Idle is closed when no change is under way.
-func (s *Suspension) Idle() <-chan struct{} { return s.machine.Idle() }
+func (s *Suspension) Idle() <-chan struct{} { return s.states.Idle() }
 
 // Status is what is told of the VM.
 func (s *Suspension) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{State: s.machine.State(), Image: sum(s.out), Saved: s.saved.Load()}
+	return Status{State: s.states.State(), Image: sum(s.out), Saved: s.saved.Load()}
 }
 
 // Forget is told of a worker that has ended.
@@ -175,11 +175,11 @@ func (s *Suspension) change(
 ) (m Moved, err error) {
 	s.awaitRejoined()
 	begin := time.Now()
-	if err := s.machine.Begin(to); err != nil {
+	if err := s.states.Begin(to); err != nil {
 		return m, err
 	}
 	done := false
-	defer func() { s.machine.End(done) }()
+	defer func() { s.states.End(done) }()
 	m, err = work(p)
 	done = err == nil || errors.Is(err, errStranded) // what is out is out: that is suspended
 	if err != nil {

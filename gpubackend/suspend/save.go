@@ -45,10 +45,10 @@ func (s *Suspension) Save(
 // Copy has save write all that workers have, wherever their memory is, and lets them go on,
 // whatever comes of it: nothing is moved.
 func (s *Suspension) Copy(save func() error) error {
-	if err := s.machine.Begin(Suspending); err != nil {
+	if err := s.states.Begin(Suspending); err != nil {
 		return err
 	}
-	defer s.machine.End(false)
+	defer s.states.End(false)
 	defer s.letGo()
 	if _, err := s.drainAll(true); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (s *Suspension) Load(
 // TakeFile has a VM be suspended to a file: as another process did with it, or because its front
 // end has put it back to such a state. It has no workers whose memory is out.
 func (s *Suspension) TakeFile() error {
-	if err := s.machine.take(); err != nil {
+	if err := s.states.take(); err != nil {
 		return err
 	}
 	s.held.Store(true)

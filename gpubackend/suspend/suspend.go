@@ -46,21 +46,21 @@ const (
 // ErrState is the error for a change that doesn't suit the state.
 var ErrState = errors.New("nothing is changed")
 
-// Machine is the state of a VM. The zero value is one that runs.
-type Machine struct {
+// States is the state of a VM. The zero value is one that runs.
+type States struct {
 	mu    sync.Mutex
 	state State         // "" is running
 	idle  chan struct{} // of the change that is under way: closed at its end
 }
 
 // State is the present one.
-func (m *Machine) State() State {
+func (m *States) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now()
 }
 
-func (m *Machine) now() State {
+func (m *States) now() State {
 	if m.state == "" {
 		return Running
 	}
@@ -68,7 +68,7 @@ func (m *Machine) now() State {
 }
 
 // Begin begins to suspend or to resume, which End ends.
-func (m *Machine) Begin(to State) error {
+func (m *States) Begin(to State) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	from := Running
@@ -83,7 +83,7 @@ func (m *Machine) Begin(to State) error {
 }
 
 // strand makes a VM that runs one that is suspended.
-func (m *Machine) strand() {
+func (m *States) strand() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now() == Running {
@@ -92,7 +92,7 @@ func (m *Machine) strand() {
 }
 
 // take makes a VM to which no change is made one that is suspended.
-func (m *Machine) take() error {
+func (m *States) take() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := m.now(); now != Running && now != Suspended {
@@ -103,7 +103,7 @@ func (m *Machine) take() error {
 }
 
 // End ends a change: in what follows it, or, if it failed, in what was before.
-func (m *Machine) End(done bool) {
+func (m *States) End(done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if suspends := m.state == Suspending; suspends == done {
@@ -116,7 +116,7 @@ func (m *Machine) End(done bool) {
 }
 
 // Idle is closed when no change is under way.
-func (m *Machine) Idle() <-chan struct{} {
+func (m *States) Idle() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.idle != nil {

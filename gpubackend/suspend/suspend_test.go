@@ -26,7 +26,7 @@ func TestMachine(t *testing.T) {
 		{Resuming, Resuming, "the VM is resuming: nothing is changed", false, Resuming},
 		{Resuming, Suspending, "the VM is resuming: nothing is changed", false, Resuming},
 	} {
-		m := &Machine{state: test.state}
+		m := &States{state: test.state}
 		err := m.Begin(test.to)
 		if test.refused != "" {
 			if !errors.Is(err, ErrState) || err.Error() != test.refused || m.State() != test.then {
@@ -44,7 +44,7 @@ func TestMachine(t *testing.T) {
 			t.Errorf("%s to %s ends (%v) in %s", test.state, test.to, test.done, m.State())
 		}
 	}
-	if s := (&Machine{}).State(); s != Running {
+	if s := (&States{}).State(); s != Running {
 		t.Errorf("the first state is %q", s)
 	}
 }
@@ -65,7 +65,7 @@ func TestTakeFile(t *testing.T) {
 	} {
 		noted := false
 		s := New(Config{Note: func(suspended bool) { noted = suspended }})
-		s.machine.state = state
+		s.states.state = state
 		err := s.TakeFile()
 		if x := s.Status(); can && (err != nil || !noted || !s.Held() ||
 			x.State != Suspended || !x.Saved) || !can && (!errors.Is(err, ErrState) ||

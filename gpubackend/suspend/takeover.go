@@ -23,7 +23,7 @@ func (s *Suspension) TakeOver(suspended bool, workers int) {
 	defer s.mu.Unlock()
 	if suspended {
 		s.held.Store(true)
-		s.machine.state = Suspended
+		s.states.state = Suspended
 	}
 	if s.missing = workers; workers > 0 {
 		s.rejoined = make(chan struct{})
@@ -69,7 +69,7 @@ func (s *Suspension) strand(w Worker, bytes uint64, why error) {
 		Error("another device process has the VM, which was to run")
 	_ = s.note(w, bytes, nil)
 	s.held.Store(true)
-	s.machine.strand()
+	s.states.strand()
 	s.tellNote(true)
 }
 

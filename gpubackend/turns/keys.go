@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Key is one setting of a policy.
-type Key struct{ Name, Value, Help string }
+// Setting is one setting of a policy.
+type Setting struct{ Name, Value, Help string }
 
-// Keys are the settings of a policy, as Policy.Set takes them.
-var Keys = []Key{
+// Settings are the settings of a policy, as Policy.Set takes them.
+var Settings = []Setting{
 	{"weight", "N", fmt.Sprintf(
 		"share of the GPU's time among VMs that have work, %d to %d (default: %d)",
 		MinWeight, MaxWeight, DefaultWeight)},

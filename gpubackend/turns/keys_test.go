@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("turn=auto: %+v, %v", p, err)
 	}
 	var names []string
-	for _, k := range Keys {
+	for _, k := range Settings {
 		names = append(names, k.Name)
 	}
 	slices.Sort(names)

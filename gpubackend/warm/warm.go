@@ -48,12 +48,12 @@ type Pool[P comparable] struct {
 	config Config[P]
 
 	mu      sync.Mutex
-	kept    []*member[P] // oldest first
-	waiting bool         // Later has been asked
+	kept    []*spare[P] // oldest first
+	waiting bool        // Later has been asked
 }
 
-// member is a process of a pool.
-type member[P comparable] struct {
+// spare is a process of a pool.
+type spare[P comparable] struct {
 	process P
 	done    chan struct{} // closed when it is ready, or can't be
 	failure error         // why it can't; set before done is closed
@@ -81,7 +81,7 @@ func (p *Pool[P]) Keep(want int) {
 			p.config.Log.WithError(err).Warn("start a worker ahead of use")
 			return
 		}
-		m := &member[P]{process: process, done: make(chan struct{})}
+		m := &spare[P]{process: process, done: make(chan struct{})}
 		p.kept = append(p.kept, m)
 		p.config.Go(func() { p.prepare(m, ready) })
 	}
@@ -101,7 +101,7 @@ func (p *Pool[P]) later(wait time.Duration) {
 }
 
 // prepare has a process make itself ready.
-func (p *Pool[P]) prepare(m *member[P], ready func() error) {
+func (p *Pool[P]) prepare(m *spare[P], ready func() error) {
 	err := errors.New("it wasn't made ready")
 	defer func() { // also if ready panics
 		if err != nil {
@@ -125,7 +125,7 @@ func (p *Pool[P]) Lost(process P, err error) {
 
 // drop is Lost with the lock. One that isn't kept any more was ended on purpose, or is taken.
 func (p *Pool[P]) drop(process P, err error) {
-	i := slices.IndexFunc(p.kept, func(m *member[P]) bool { return m.process == process })
+	i := slices.IndexFunc(p.kept, func(m *spare[P]) bool { return m.process == process })
 	if i < 0 {
 		return
 	}
@@ -158,7 +158,7 @@ func (p *Pool[P]) Take(quit <-chan struct{}) (process P, ok bool) {
 }
 
 // usable says whether a process that was taken is ready. Otherwise it is ended.
-func (p *Pool[P]) usable(m *member[P]) bool {
+func (p *Pool[P]) usable(m *spare[P]) bool {
 	select {
 	case <-m.done:
 		if m.failure == nil {
@@ -177,7 +177,7 @@ func (p *Pool[P]) usable(m *member[P]) bool {
 func (p *Pool[P]) PutBack(process P) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := &member[P]{process: process, done: make(chan struct{})}
+	m := &spare[P]{process: process, done: make(chan struct{})}
 	close(m.done)
 	p.kept = slices.Insert(p.kept, 0, m)
 }

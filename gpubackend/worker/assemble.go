@@ -23,7 +23,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
 	"github.com/paracuda/paracuda/gpubackend/worker/hello"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
-	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/launches"
@@ -34,6 +33,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
+	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
@@ -48,7 +48,7 @@ type rooms struct {
 	streams  *streams.Streams
 	kernels  *code.Kernels
 	maps     *maps.Maps
-	places   *addresses.Places
+	places   *addresses.Quota
 	exports  *exports.Exports
 
 	functions  *functions.Functions
@@ -69,7 +69,7 @@ type rooms struct {
 	batches    *batches.Batches
 	shortage   *shortage.Shortage
 	faults     *faults.Faults
-	holding    *holding.Holding
+	standstill *standstill.Halt
 	suspension *suspension.Suspension
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
@@ -195,7 +195,7 @@ func (w *Worker) makeCopies() {
 		Streams: w.streams, Maps: w.maps, NeedMover: w.needMover,
 		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
-		May:         func() bool { return !w.holding.Drains() && w.door.May() },
+		May:         func() bool { return !w.standstill.Drains() && w.door.May() },
 		WhenDone:    w.waiting.WhenDone, Await: w.waiting.Await, AtAddress: w.hostMemory.AtAddress,
 		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,

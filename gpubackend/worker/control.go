@@ -43,21 +43,21 @@ func (w *Worker) obey(r inbox.Received) error {
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
 	case handover.KindPause:
-		return w.holding.Pause(r.Message.Grace)
+		return w.standstill.Pause(r.Message.Grace)
 	case handover.KindResume:
-		if w.holding.Resume() {
+		if w.standstill.Resume() {
 			return w.resume(r)
 		}
 	case handover.KindDrain:
-		return w.holding.Drain(r.Message)
+		return w.standstill.Drain(r.Message)
 	case handover.KindMoveOut:
-		return w.holding.MoveOut(r.Message.Bytes)
+		return w.standstill.MoveOut(r.Message.Bytes)
 	case handover.KindMoveIn:
-		return w.holding.MoveIn()
+		return w.standstill.MoveIn()
 	case handover.KindSave:
-		return w.holding.Save(n.Object)
+		return w.standstill.Save(n.Object)
 	case handover.KindGoOn:
-		return w.holding.GoOn()
+		return w.standstill.GoOn()
 	case handover.KindTakeOver:
 		return w.takeOver(r.Message)
 	case handover.KindRoom:

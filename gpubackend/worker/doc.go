@@ -24,7 +24,7 @@
 //	call               a command while it is executed, and the table of handlers
 //	hello              opens the device, and tells the guest process of the GPUs
 //	sleeping           what the loop does when there is nothing to do; eventfd
-//	holding            the worker stands still: its queue, or its memory, is another's
+//	standstill         the worker stands still: its queue, or its memory, is another's
 //	inbox              messages of the device process
 //	shortage           commands that lack device memory for now
 //	faults             answers of a GPU that is broken, or gone

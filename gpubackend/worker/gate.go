@@ -32,7 +32,7 @@ func (w *Worker) makeBatches() {
 		a = admission.New(admission.Config{
 			Gate: w.gate.Worker(w.gateEntry), Fences: w.fences, Contexts: w.contexts,
 			Capturing: func() bool { return w.graphs.Captures() > 0 },
-			Idle:      func() bool { return !w.launcher.Collected() && w.holding.StandsStill() },
+			Idle:      func() bool { return !w.launcher.Collected() && w.standstill.StandsStill() },
 			Count:     func(d time.Duration) { w.state.Count(handover.GPUTime, uint64(d)) },
 			Now:       time.Now,
 		})

@@ -49,7 +49,7 @@ const resting = 10 * time.Microsecond
 
 // watch is what the worker does at the gate when it has had nothing to do for so long.
 func (r *rig) watch(now, since time.Time, idle, spin time.Duration) {
-	r.door.Watch(admission.Quiet{Now: now, Since: since, Idle: idle, Spin: spin,
+	r.door.Watch(admission.Pause{Now: now, Since: since, Idle: idle, Spin: spin,
 		Waits: r.waiting.Len() > 0, Held: r.heldBack()})
 }
 

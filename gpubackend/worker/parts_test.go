@@ -32,7 +32,7 @@ func (stagingDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 type fakeMover struct {
 	started  []uint64
 	moves    []moves.Move
-	ended    []moves.Moved
+	ended    []moves.Completion
 	attached []uint64 // bytes
 	detached []uint32
 	refuses  error
@@ -50,7 +50,7 @@ func (m *fakeMover) Start(x *moves.Move) error {
 	m.started, m.moves = append(m.started, x.ID), append(m.moves, *x)
 	return nil
 }
-func (m *fakeMover) Poll(dst []moves.Moved) ([]moves.Moved, error) {
+func (m *fakeMover) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 	dst = append(dst, m.ended...)
 	m.ended = nil
 	return dst, nil
@@ -60,7 +60,7 @@ func (m *fakeMover) Close() error { return nil }
 
 // end ends the oldest copy that goes on.
 func (m *fakeMover) end(err error) {
-	m.ended = append(m.ended, moves.Moved{ID: m.started[0], Err: err})
+	m.ended = append(m.ended, moves.Completion{ID: m.started[0], Err: err})
 	m.started = m.started[1:]
 }
 

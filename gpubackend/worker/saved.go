@@ -8,8 +8,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
-	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
+	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 )
 
 // A worker that is drained writes all that its program has, as a record of one program, whether its
@@ -54,7 +54,7 @@ func (w *Worker) callsWait() error {
 	case w.shortage.Waits():
 		return errRoom
 	case w.waiting.Len() > 0:
-		return holding.ErrWorks
+		return standstill.ErrWorks
 	}
 	return nil
 }

@@ -24,14 +24,14 @@ func TestStandstillAwaitsTheMover(t *testing.T) {
 			t.Fatalf("%s: %d copies are on their way", op.Name(), len(m.started))
 		}
 		for i := range copies.StagedChunks {
-			if r.holding.StandsStill() {
+			if r.standstill.StandsStill() {
 				t.Fatalf("%s: stands still with %d of %d copies over", op.Name(), i,
 					copies.StagedChunks)
 			}
 			m.end(nil)
 		}
-		r.holding.StandsStill() // a step on the device follows the mover's
-		if !r.holding.StandsStill() || len(m.started) != 0 || r.slot().Done != 0 {
+		r.standstill.StandsStill() // a step on the device follows the mover's
+		if !r.standstill.StandsStill() || len(m.started) != 0 || r.slot().Done != 0 {
 			t.Fatalf("%s: %d copies were begun, answered %d", op.Name(), len(m.started),
 				r.slot().Done)
 		}
@@ -60,11 +60,11 @@ func TestStandstillOfAllContexts(t *testing.T) {
 	r := newRig(t)
 	r.objects.Add(object.Context, 7, 0)
 	r.use(busyContext{r.driver, 7})
-	if r.holding.StandsStill() {
+	if r.standstill.StandsStill() {
 		t.Fatal("stands still with a busy context")
 	}
 	r.use(busyContext{r.driver, 8})
-	if !r.holding.StandsStill() {
+	if !r.standstill.StandsStill() {
 		t.Fatal("doesn't stand still, with nothing to do")
 	}
 }

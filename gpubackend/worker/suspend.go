@@ -4,8 +4,8 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 )
 
@@ -18,7 +18,7 @@ func (w *Worker) makeHolding() {
 		},
 	})
 	w.makeSaving()
-	w.holding = holding.New(holding.Config{
+	w.standstill = standstill.New(standstill.Config{
 		Driver: w.driver, Contexts: w.contexts, Objects: &w.objects, Copies: w.copies,
 		Calls: w.waiting, HostFuncs: w.hostFuncs, Launcher: w.launcher, Graphs: w.graphs,
 		Gate: w.door, Memory: w.suspension, Program: w.saving, Sleeper: w.sleeping,

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/eventfd"
-	"github.com/paracuda/paracuda/gpubackend/worker/holding"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 )
 
 // connect gives the worker a device process, which the test is.
@@ -86,8 +86,8 @@ func TestMovingMemory(t *testing.T) {
 	if string(r.driver.memory) != "content of some device memory" || r.driver.away {
 		t.Errorf("memory has %q", r.driver.memory)
 	}
-	if len(r.messages) > 0 || !r.holding.Free() {
-		t.Errorf("%d messages are left, free %v", len(r.messages), r.holding.Free())
+	if len(r.messages) > 0 || !r.standstill.Free() {
+		t.Errorf("%d messages are left, free %v", len(r.messages), r.standstill.Free())
 	}
 }
 
@@ -103,9 +103,9 @@ func TestDrainEnds(t *testing.T) {
 	if err := r.handle(<-r.messages); err != nil {
 		t.Fatal(err)
 	}
-	if m := answerOf(t, device); m.Error != holding.ErrWorks.Error() || m.Turn != 1 ||
-		!r.holding.Free() {
-		t.Fatalf("%+v, free %v", m, r.holding.Free())
+	if m := answerOf(t, device); m.Error != standstill.ErrWorks.Error() || m.Turn != 1 ||
+		!r.standstill.Free() {
+		t.Fatalf("%+v, free %v", m, r.standstill.Free())
 	}
 	// told to go on before that, it doesn't answer
 	r.say(handover.Message{Kind: handover.KindDrain, Grace: time.Hour, Turn: 2})
@@ -113,8 +113,8 @@ func TestDrainEnds(t *testing.T) {
 	if err := r.handle(<-r.messages); err != nil {
 		t.Fatal(err)
 	}
-	if m := answerOf(t, device); m.Error == "" || m.Turn != 2 || !r.holding.Free() {
-		t.Fatalf("%+v, free %v", m, r.holding.Free())
+	if m := answerOf(t, device); m.Error == "" || m.Turn != 2 || !r.standstill.Free() {
+		t.Fatalf("%+v, free %v", m, r.standstill.Free())
 	}
 }
 
@@ -128,7 +128,7 @@ func TestCopyAfterRecall(t *testing.T) {
 	if len(m.attached) != 1 || len(m.started) != 0 {
 		t.Fatalf("lent %v, %d copies started", m.attached, len(m.started))
 	}
-	if !r.holding.StandsStill() {
+	if !r.standstill.StandsStill() {
 		t.Fatal("it doesn't stand still")
 	}
 	r.copies.Recall()
@@ -182,7 +182,7 @@ func TestHeldWaitsForAKick(t *testing.T) {
 	}
 	r.say(handover.Message{Kind: handover.KindGoOn})
 	r.files.Wake()
-	if err := <-ended; err != nil || !r.holding.Free() || atomic.LoadUint32(sleeping) != 0 {
-		t.Errorf("%v, free %v", err, r.holding.Free())
+	if err := <-ended; err != nil || !r.standstill.Free() || atomic.LoadUint32(sleeping) != 0 {
+		t.Errorf("%v, free %v", err, r.standstill.Free())
 	}
 }

@@ -12,7 +12,7 @@ import "github.com/paracuda/paracuda/gpubackend/handover"
 
 // takeOver tells another device process where the worker stands.
 func (w *Worker) takeOver(m *handover.Message) error {
-	paused, still := w.holding.TakeOver()
+	paused, still := w.standstill.TakeOver()
 	w.shortage.Answered(false) // a command that lacks room is tried, and asks, again
 	answer := &handover.Message{Kind: handover.KindStands, Turn: m.Turn}
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,

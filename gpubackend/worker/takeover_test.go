@@ -49,8 +49,8 @@ func TestTakeOverOfOneThatRuns(t *testing.T) {
 	r.say(takeOver(5))
 	r.handled(t)
 	stands(t, device, 5, handover.Standing{})
-	if r.shortage.Waits() || !r.holding.Free() {
-		t.Errorf("lacks room %v, free %v", r.shortage.Waits(), r.holding.Free())
+	if r.shortage.Waits() || !r.standstill.Free() {
+		t.Errorf("lacks room %v, free %v", r.shortage.Waits(), r.standstill.Free())
 	}
 }
 
@@ -70,7 +70,7 @@ func TestTakeOverInAPause(t *testing.T) {
 	for turn := range uint64(3) {
 		stands(t, device, turn, handover.Standing{})
 	}
-	if !r.holding.Free() {
+	if !r.standstill.Free() {
 		t.Error("it is held still")
 	}
 	// Within one that is given up comes another.
@@ -104,7 +104,7 @@ func TestTakeOverInADrain(t *testing.T) {
 	r.say(takeOver(4))
 	r.handled(t)
 	stands(t, device, 4, handover.Standing{})
-	if !r.holding.Free() {
+	if !r.standstill.Free() {
 		t.Fatal("it is held still")
 	}
 	r.use(idle)

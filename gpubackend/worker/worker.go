@@ -120,7 +120,7 @@ func Run(c Config) error {
 	in := &inbox.Inbox{Conn: w.control, AtOnce: w.atOnce, To: w.messages, Wake: w.files.Wake}
 	go in.Read()
 	sleeping.Sharply()
-	if err = w.holding.Start(m.Held, m.Queue == nil); err == nil {
+	if err = w.standstill.Start(m.Held, m.Queue == nil); err == nil {
 		err = w.loop()
 	}
 	switch {

@@ -24,15 +24,15 @@ import (
 // Log is where the kernel's messages are read.
 const Log = "/dev/kmsg"
 
-// Event is a message.
-type Event struct {
+// Message is a message.
+type Message struct {
 	GPU    pcie.Address
 	Number int
 	Text   string        // what it says, without the program's name
 	Since  time.Duration // since the host was started
 }
 
-func (e *Event) String() string { return fmt.Sprintf("Xid %d: %s", e.Number, e.Text) }
+func (e *Message) String() string { return fmt.Sprintf("Xid %d: %s", e.Number, e.Text) }
 
 // Bounds.
 const (
@@ -52,13 +52,13 @@ var message = regexp.MustCompile(`^NVRM: Xid \(PCI:` +
 var names = regexp.MustCompile(`^(?:pid=(?:'[^']*'|[^,]*), (?:name=[^,]*, )?)?`)
 
 // Read returns the last messages in a kernel's log.
-func Read(path string) ([]Event, error) {
+func Read(path string) ([]Message, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
-	var all []Event
+	var all []Message
 	record := make([]byte, 1<<13) // each read gives one
 	for range mostRecords {
 		n, err := unix.Read(fd, record)
@@ -81,7 +81,7 @@ func Read(path string) ([]Event, error) {
 }
 
 // parse reads a record: "PRIORITY,SEQUENCE,MICROSECONDS,...;TEXT".
-func parse(line string) (e Event, ok bool) {
+func parse(line string) (e Message, ok bool) {
 	head, text, found := strings.Cut(line, ";")
 	if !found {
 		return e, false

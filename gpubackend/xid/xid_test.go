@@ -32,7 +32,7 @@ NVRM: Xid (PCI:0000:65:00): 79, without a head
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Event{
+	want := []Message{
 		{pcie.Address{Bus: 0x65}, 79, "GPU has fallen off the bus.", 7 * time.Second},
 		{pcie.Address{Domain: 1, Bus: 0xc1}, 48, "DBE (double bit error)?[2J",
 			7*time.Second + time.Microsecond},

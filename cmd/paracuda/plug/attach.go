@@ -81,7 +81,7 @@ func (v *target) of(command string) (qemu.Target, error) {
 	case (v.qmp == "") == (v.domain == ""):
 		return nil, cli.Usagef("%s: want --qmp SOCKET or --domain NAME", command)
 	case v.domain != "":
-		return qemu.Domain{URI: v.uri, Name: v.domain}, nil
+		return qemu.LibvirtDomain{URI: v.uri, Name: v.domain}, nil
 	case v.uri != "":
 		return nil, cli.Usagef("%s: --connect is for --domain", command)
 	}

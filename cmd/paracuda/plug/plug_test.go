@@ -32,7 +32,7 @@ func TestTarget(t *testing.T) {
 		}
 	}
 	got, err := (&target{domain: "d", uri: "u"}).of("x")
-	if err != nil || got != (qemu.Domain{URI: "u", Name: "d"}) {
+	if err != nil || got != (qemu.LibvirtDomain{URI: "u", Name: "d"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

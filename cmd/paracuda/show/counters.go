@@ -81,9 +81,9 @@ func inUnits(name string, n uint64) string {
 		c := &handover.Described[i]
 		switch {
 		case c.Name != name:
-		case c.Unit == handover.Bytes:
+		case c.Measure == handover.Bytes:
 			return roughly(n)
-		case c.Unit == handover.Nanoseconds:
+		case c.Measure == handover.Nanoseconds:
 			return nanoseconds(n)
 		}
 	}

@@ -48,7 +48,7 @@ func TestAllIsExplained(t *testing.T) {
 		case strings.HasPrefix(c.Name, "bytes_"):
 			unit = handover.Bytes
 		}
-		if c.Name == "" || c.Help == "" || c.Unit != unit {
+		if c.Name == "" || c.Help == "" || c.Measure != unit {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -27,22 +27,22 @@ func (b *bounded) Accept() (net.Conn, error) {
 		}
 		select {
 		case b.room <- struct{}{}:
-			return &counted{Conn: c, leave: func() { <-b.room }}, nil
+			return &boundedConn{Conn: c, leave: func() { <-b.room }}, nil
 		default:
 			c.Close()
 		}
 	}
 }
 
-// counted is a connection that leaves its room when it is closed.
-type counted struct {
+// boundedConn is a connection that leaves its room when it is closed.
+type boundedConn struct {
 	net.Conn
 	once  sync.Once
 	leave func()
 }
 
 // Close implements net.Conn.
-func (c *counted) Close() error {
+func (c *boundedConn) Close() error {
 	c.once.Do(c.leave)
 	return c.Conn.Close()
 }

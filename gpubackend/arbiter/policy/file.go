@@ -179,7 +179,7 @@ func (s *setting) UnmarshalTOML(value any) error {
 	case string, int64:
 		return s.policy.set(s.key, fmt.Sprint(value))
 	}
-	if !slices.ContainsFunc(Keys, func(k turns.Key) bool { return k.Name == s.key }) {
+	if !slices.ContainsFunc(Keys, func(k turns.Setting) bool { return k.Name == s.key }) {
 		return fmt.Errorf("%.40q: %w", s.key, ErrKey)
 	}
 	return fmt.Errorf("%s: want a number or a string", s.key)

@@ -58,7 +58,7 @@ type Policy struct {
 }
 
 // Keys are all settings, as Set takes them.
-var Keys = slices.Concat(turns.Keys, []turns.Key{
+var Keys = slices.Concat(turns.Settings, []turns.Setting{
 	{Name: Memory, Value: "SIZE", Help: "memory of the GPU that the VM may have"},
 	{Name: Guarantee, Value: "SIZE", Help: "memory of the GPU that is kept for it"},
 	{Name: Mode, Value: "off|swap", Help: "whether the VM takes turns with the GPU's memory"},
@@ -69,7 +69,7 @@ var Keys = slices.Concat(turns.Keys, []turns.Key{
 
 // IsTime says whether a key is of a VM's share of time.
 func IsTime(key string) bool {
-	return slices.ContainsFunc(turns.Keys, func(k turns.Key) bool { return k.Name == key })
+	return slices.ContainsFunc(turns.Settings, func(k turns.Setting) bool { return k.Name == key })
 }
 
 // ErrKey is returned for a setting that doesn't exist.

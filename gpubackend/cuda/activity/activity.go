@@ -17,7 +17,7 @@ type Activity struct {
 	recent  bool
 
 	announced []Announcement // on their way: one for each thread that waits
-	quiet     [4]quiet       // the latest that arrived
+	quiet     [4]announced   // the latest that arrived
 	quieted   int
 }
 

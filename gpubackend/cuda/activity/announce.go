@@ -42,21 +42,21 @@ func (a *Activity) Arrive(addr uint64, value uint32) bool {
 		return false
 	}
 	a.Done(n.Stream)
-	a.quiet[a.quieted%len(a.quiet)] = quiet{n.Stream, true}
+	a.quiet[a.quieted%len(a.quiet)] = announced{n.Stream, true}
 	a.quieted++
 	return true
 }
 
-// quiet is a stream whose end was announced. The driver may say for a moment that it is not ready:
-// the announcement is followed by the driver's own mark.
-type quiet struct {
+// announced is a stream whose end was announced. The driver may say for a moment that it is not
+// ready: the announcement is followed by the driver's own mark.
+type announced struct {
 	stream gpubackend.Stream
 	valid  bool
 }
 
 // IsQuiet says whether s had no work since its end was announced.
 func (a *Activity) IsQuiet(s gpubackend.Stream) bool {
-	return slices.Contains(a.quiet[:], quiet{Unified(s), true})
+	return slices.Contains(a.quiet[:], announced{Unified(s), true})
 }
 
 // disturb notes work behind announcements. The legacy stream waits for others' work, too.

@@ -9,10 +9,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 )
 
 // Calls is what is used of the driver.
@@ -83,7 +83,7 @@ type Options struct {
 type Rooms struct {
 	Contexts *contexts.Contexts
 	GPUs     *gpus.List
-	Ranges   *reach.Ranges
+	Ranges   *copyable.Ranges
 	Memory   Memory
 	Charges  *memory.Charges // of modules
 	Host     HostMemory
@@ -97,7 +97,7 @@ type Code struct {
 	calls    Calls
 	contexts *contexts.Contexts
 	gpus     *gpus.List
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	memory   Memory
 	charges  *memory.Charges
 	host     HostMemory

@@ -17,9 +17,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -137,7 +137,7 @@ func newCode(host *budget.Budget) (*Code, *contexts.Contexts, *fake) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	x = New(f, Rooms{
-		Contexts: all, GPUs: list, Ranges: reach.New(f, all), Memory: f,
+		Contexts: all, GPUs: list, Ranges: copyable.New(f, all), Memory: f,
 		Charges: memory.NewCharges(f, all), Host: f,
 		Prints: f, CopyOut: func([]byte, uint64) gpubackend.Result { return gpubackend.Unknown },
 		Ending: func() { f.ending++ },

@@ -6,7 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
@@ -158,7 +158,7 @@ func (x *Code) plainGlobal(
 	if r == gpubackend.Success && managed != 0 {
 		return 0, 0, x.overlooked(name)
 	}
-	x.ranges.OfGPUs.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
+	x.ranges.OfGPUs.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: true})
 	return addr, bytes, gpubackend.Success
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -42,12 +42,12 @@ type Copies struct {
 	calls    Calls
 	queues   Streams
 	contexts *contexts.Contexts
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	streams  map[*contexts.Context]gpubackend.Stream // of ownStream, from the first on
 }
 
 // New returns copies of what ranges hold.
-func New(calls Calls, x *contexts.Contexts, ranges *reach.Ranges, queues Streams) *Copies {
+func New(calls Calls, x *contexts.Contexts, ranges *copyable.Ranges, queues Streams) *Copies {
 	return &Copies{
 		calls: calls, queues: queues, contexts: x, ranges: ranges,
 		streams: make(map[*contexts.Context]gpubackend.Stream),
@@ -63,7 +63,7 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	if r != gpubackend.Success {
 		return r
 	}
-	if to == reach.Graph || from == reach.Graph {
+	if to == copyable.Graph || from == copyable.Graph {
 		return x.typedCopy(to, from)(dst, src, bytes, s)
 	}
 	if of, apart := x.ranges.Apart(dst, src); apart {
@@ -79,12 +79,12 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 
 // typedCopy is the function that says of both sides what they are.
 func (x *Copies) typedCopy(
-	to, from reach.Side,
+	to, from copyable.Side,
 ) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	switch {
-	case from == reach.Host:
+	case from == copyable.Host:
 		return x.calls.MemcpyHtoDAsync
-	case to == reach.Host:
+	case to == copyable.Host:
 		return x.calls.MemcpyDtoHAsync
 	}
 	return x.calls.MemcpyDtoDAsync
@@ -179,7 +179,7 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 
 // planes queues a box on one GPU.
 func (x *Copies) planes(
-	rows *gpubackend.Box, to, from reach.Side, s gpubackend.Stream,
+	rows *gpubackend.Box, to, from copyable.Side, s gpubackend.Stream,
 ) gpubackend.Result {
 	if rows.Depth > 1 && wholeRows(rows) {
 		return x.copy3D(rows, to, from, s)
@@ -199,7 +199,7 @@ func wholeRows(b *gpubackend.Box) bool {
 }
 
 func (x *Copies) copy2D(
-	b *gpubackend.Box, z uint64, to, from reach.Side, s gpubackend.Stream,
+	b *gpubackend.Box, z uint64, to, from copyable.Side, s gpubackend.Stream,
 ) gpubackend.Result {
 	structure := cmem.Allocate(cudaabi.Memcpy2DSize)
 	defer structure.Free()
@@ -217,7 +217,7 @@ func (x *Copies) copy2D(
 }
 
 func (x *Copies) copy3D(
-	b *gpubackend.Box, to, from reach.Side, s gpubackend.Stream,
+	b *gpubackend.Box, to, from copyable.Side, s gpubackend.Stream,
 ) gpubackend.Result {
 	m := cmem.Allocate(cudaabi.Memcpy3DSize)
 	defer m.Free()
@@ -226,7 +226,7 @@ func (x *Copies) copy3D(
 }
 
 // Put3D writes a CUDA_MEMCPY3D. Slices are whole numbers of rows.
-func Put3D(m cudaabi.Memcpy3D, b *gpubackend.Box, to, from reach.Side) {
+func Put3D(m cudaabi.Memcpy3D, b *gpubackend.Box, to, from copyable.Side) {
 	src, dst := m.Src(), m.Dst()
 	src.SetMemoryType(from.MemoryType())
 	src.SetDevice(b.Src)

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -110,10 +110,10 @@ const (
 func newCopies() (*Copies, *fake) {
 	f := &fake{}
 	x, _ := contextstest.New(nil)
-	ranges := reach.New(f, x)
+	ranges := copyable.New(f, x)
 	ranges.SetWindow(device, 1<<20, 2)
-	ranges.Host.Put(reach.Span{Base: host, Bytes: 4096, Writable: true})
-	ranges.OfGPUs.Put(reach.Span{Base: ofGraph, Bytes: 4096, Writable: true})
+	ranges.Host.Put(copyable.Span{Base: host, Bytes: 4096, Writable: true})
+	ranges.OfGPUs.Put(copyable.Span{Base: ofGraph, Bytes: 4096, Writable: true})
 	return New(f, x, ranges, f), f
 }
 

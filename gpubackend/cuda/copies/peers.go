@@ -5,7 +5,7 @@ package copies
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -30,7 +30,7 @@ func (x *Copies) MemcpyPeerAsync(
 	switch {
 	case r != gpubackend.Success:
 		return r
-	case there == reach.Host || here == reach.Host:
+	case there == copyable.Host || here == copyable.Host:
 		return x.Copy(dst, src, bytes, s)
 	}
 	return x.calls.MemcpyPeerAsync(dst, to, src, from, bytes, s)
@@ -74,7 +74,7 @@ func (x *Copies) peerBox(b *gpubackend.Box, of [2]int, s gpubackend.Stream) gpub
 	}
 	for z := uint64(0); z < b.Depth; z += planes.Depth {
 		planes.Dst, planes.Src = b.Dst+z*b.DstSlice, b.Src+z*b.SrcSlice
-		Put3D(cudaabi.Memcpy3D(structure.Bytes()), &planes, reach.Device, reach.Device)
+		Put3D(cudaabi.Memcpy3D(structure.Bytes()), &planes, copyable.Device, copyable.Device)
 		m.SetDstContext(uint64(ends[0]))
 		m.SetSrcContext(uint64(ends[1]))
 		if r := x.calls.Memcpy3DPeerAsync(structure, s); r != gpubackend.Success {

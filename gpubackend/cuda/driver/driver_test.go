@@ -159,9 +159,9 @@ func TestPack(t *testing.T) {
 
 func filled(i, n int) []byte { return bytes.Repeat([]byte{byte(i + 1)}, n) }
 
-func TestChain(t *testing.T) {
+func TestSeries(t *testing.T) {
 	d := drivertest.Open(t)
-	if !d.CanChain() {
+	if !d.CanMakeSeries() {
 		t.Fatal("the driver has no graphs")
 	}
 	l := gpubackend.Launch{
@@ -170,14 +170,14 @@ func TestChain(t *testing.T) {
 	}
 	list := []gpubackend.Launch{l, l, l}
 	d.Pack(list)
-	c := d.BuildChain(len(list))
+	c := d.BuildSeries(len(list))
 	if c == nil {
-		t.Fatal("no chain")
+		t.Fatal("no series")
 	}
-	defer d.FreeChain(c)
+	defer d.FreeSeries(c)
 	launches, patches := drivertest.Count("cuGraphLaunch"),
 		drivertest.Count("cuGraphExecKernelNodeSetParams_v2")
-	must(t, "launch", d.LaunchChain(c, []byte{0, 1, 0}))
+	must(t, "launch", d.LaunchSeries(c, []byte{0, 1, 0}))
 	if n := drivertest.Count("cuGraphLaunch") - launches; n != 1 {
 		t.Errorf("%d launches", n)
 	}

@@ -34,7 +34,7 @@ type library struct {
 	started  bool // cuInit was called
 	name     cmem.Memory
 	scratch  scratch
-	chains   chainFunctions
+	series   seriesFunctions
 	work     Work // nil for none
 }
 
@@ -87,7 +87,7 @@ func (l *library) Close() {
 	l.frame = nil
 	l.name.Free()
 	l.scratch.free()
-	l.chains.memory.Free()
+	l.series.memory.Free()
 	l.function = [symbols]unsafe.Pointer{}
 }
 

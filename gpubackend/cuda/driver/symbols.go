@@ -70,14 +70,14 @@ const (
 	symMemRetain
 	symGetExportTable
 
-	// Of the binding's own graphs, in the order that CanChain relies on.
-	symChainCreate
-	symChainAddKernel
-	symChainInstantiate
-	symChainSetParams
-	symChainLaunch
-	symChainExecDestroy
-	symChainDestroy
+	// Of the binding's own graphs, in the order that CanMakeSeries relies on.
+	symSeriesCreate
+	symSeriesAddKernel
+	symSeriesInstantiate
+	symSeriesSetParams
+	symSeriesLaunch
+	symSeriesExecDestroy
+	symSeriesDestroy
 
 	symAnnounce
 
@@ -202,14 +202,14 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemRetain - generatedSymbols:                        "cuMemRetainAllocationHandle",
 	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
 
-	symChainCreate - generatedSymbols:      "cuGraphCreate",
-	symChainAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",
-	symChainInstantiate - generatedSymbols: "cuGraphInstantiateWithFlags",
-	symChainSetParams - generatedSymbols:   "cuGraphExecKernelNodeSetParams_v2",
-	symChainLaunch - generatedSymbols:      "cuGraphLaunch",
-	symChainExecDestroy - generatedSymbols: "cuGraphExecDestroy",
-	symChainDestroy - generatedSymbols:     "cuGraphDestroy",
-	symAnnounce - generatedSymbols:         "cuStreamWriteValue32_v2",
+	symSeriesCreate - generatedSymbols:      "cuGraphCreate",
+	symSeriesAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",
+	symSeriesInstantiate - generatedSymbols: "cuGraphInstantiateWithFlags",
+	symSeriesSetParams - generatedSymbols:   "cuGraphExecKernelNodeSetParams_v2",
+	symSeriesLaunch - generatedSymbols:      "cuGraphLaunch",
+	symSeriesExecDestroy - generatedSymbols: "cuGraphExecDestroy",
+	symSeriesDestroy - generatedSymbols:     "cuGraphDestroy",
+	symAnnounce - generatedSymbols:          "cuStreamWriteValue32_v2",
 
 	symStreamIsCapturing - generatedSymbols:               "cuStreamIsCapturing",
 	symStreamBeginCaptureToGraph - generatedSymbols:       "cuStreamBeginCaptureToGraph",

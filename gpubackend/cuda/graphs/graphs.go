@@ -6,8 +6,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -68,7 +68,7 @@ type Graphs struct {
 	calls    Calls
 	contexts *contexts.Contexts
 	gpus     *gpus.List
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	memory   Memory
 	needs    Needs
 
@@ -79,7 +79,7 @@ type Graphs struct {
 
 // New returns graphs of which none allocates.
 func New(
-	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, memory Memory,
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges, memory Memory,
 	needs Needs,
 ) *Graphs {
 	return &Graphs{

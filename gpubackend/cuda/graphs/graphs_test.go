@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -139,7 +139,7 @@ func (c *counter) Reclaim() bool {
 func newGraphs(limit uint64) (*Graphs, *fake, *counter) {
 	f, c := &fake{nodes: map[gpubackend.Graph][]gpubackend.Node{}}, &counter{limit: limit}
 	x, list := contextstest.New(nil)
-	ranges := reach.New(f, x)
+	ranges := copyable.New(f, x)
 	ranges.SetWindow(1<<40, 1<<30, 1)
 	f.room = New(f, x, list, ranges, c, Needs{
 		HostNode: func(token uint64, _ gpubackend.HostCall) (function, data uint64,

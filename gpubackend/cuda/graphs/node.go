@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -39,7 +39,7 @@ func (x *Graphs) GraphAddNode(
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
 		address = cudaabi.GraphNodeParams(m.Bytes()).Alloc().Dptr()
-		x.ranges.OfGPUs.Put(reach.Span{Base: address, Bytes: n.Bytes, Writable: true})
+		x.ranges.OfGPUs.Put(copyable.Span{Base: address, Bytes: n.Bytes, Writable: true})
 	case gpubackend.NodeConditional:
 		at := cudaabi.GraphNodeParams(m.Bytes()).Conditional().PhGraphOut()
 		for _, b := range cmem.WordsAt(at, n.Bodies) {

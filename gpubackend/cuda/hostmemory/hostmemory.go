@@ -13,8 +13,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 )
 
 // Calls is what is used of the driver.
@@ -29,7 +29,7 @@ type HostMemory struct {
 	calls      Calls
 	contexts   *contexts.Contexts
 	gpus       *gpus.List
-	ranges     *reach.Ranges
+	ranges     *copyable.Ranges
 	capturing  func() bool
 	log        *logrus.Entry
 	registered map[uint64]registration
@@ -39,7 +39,8 @@ type HostMemory struct {
 // New returns host memory of which nothing is registered. capturing says whether any stream
 // captures: then nobody may wait.
 func New(
-	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, capturing func() bool,
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges,
+	capturing func() bool,
 	log *logrus.Entry,
 ) *HostMemory {
 	return &HostMemory{
@@ -72,7 +73,7 @@ func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.
 	}
 	h.lends = h.lends || m.lent
 	h.registered[addr] = m
-	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: writable})
+	h.ranges.Host.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: writable})
 	return gpubackend.Success
 }
 
@@ -154,6 +155,6 @@ func (h *HostMemory) unregister(addr uint64) gpubackend.Result {
 // registration would have to give way to another, and a graph that was made with the first faults
 // when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
 func (h *HostMemory) HostPageable(addr, bytes uint64) gpubackend.Result {
-	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
+	h.ranges.Host.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: true})
 	return gpubackend.Success
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 )
 
 // fake is a driver that keeps what is registered.
@@ -64,7 +64,7 @@ func newRoom() *room {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.x = x
-	r.HostMemory = New(r.fake, x, list, reach.New(nil, x), func() bool { return r.capturing },
+	r.HostMemory = New(r.fake, x, list, copyable.New(nil, x), func() bool { return r.capturing },
 		logrus.NewEntry(log))
 	return r
 }

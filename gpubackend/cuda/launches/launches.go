@@ -19,7 +19,7 @@ type Calls interface {
 	Pack(ls []gpubackend.Launch) int
 	Submit(n int) (done int, r gpubackend.Result)
 	Touch(s gpubackend.Stream)
-	Chains
+	SeriesCalls
 }
 
 // Launches queues kernels.
@@ -36,8 +36,8 @@ func New(calls Calls, x *contexts.Contexts, capturing func() bool, replay bool) 
 	return &Launches{
 		calls: calls, contexts: x, capturing: capturing,
 		replays: replays{
-			chains: calls, never: !replay || !calls.CanChain(),
-			cache: launches.Cache[*driver.Chain]{Free: calls.FreeChain},
+			calls: calls, never: !replay || !calls.CanMakeSeries(),
+			cache: launches.Cache[*driver.Series]{Free: calls.FreeSeries},
 		},
 	}
 }

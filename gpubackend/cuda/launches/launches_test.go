@@ -20,10 +20,10 @@ type fake struct {
 	offsets    int // asked for
 	touched    []gpubackend.Stream
 
-	plain, chained, patched int // launches
-	built, freed            int // chains
-	noChains, broken        bool
-	fail                    int // number of the plain launch that fails, from 1
+	plain, replayed, patched int // launches
+	built, freed             int // series
+	noSeries, broken         bool
+	fail                     int // number of the plain launch that fails, from 1
 }
 
 func (f *fake) Attributes(from []byte) []byte { return f.attributes[:copy(f.attributes[:], from)] }
@@ -61,28 +61,28 @@ func (f *fake) Submit(n int) (int, gpubackend.Result) {
 }
 
 func (f *fake) Touch(s gpubackend.Stream) { f.touched = append(f.touched, s) }
-func (f *fake) CanChain() bool            { return true }
+func (f *fake) CanMakeSeries() bool       { return true }
 
-func (f *fake) BuildChain(int) *driver.Chain {
-	if f.noChains {
+func (f *fake) BuildSeries(int) *driver.Series {
+	if f.noSeries {
 		return nil
 	}
 	f.built++
-	return &driver.Chain{}
+	return &driver.Series{}
 }
 
-func (f *fake) LaunchChain(_ *driver.Chain, changed []byte) gpubackend.Result {
+func (f *fake) LaunchSeries(_ *driver.Series, changed []byte) gpubackend.Result {
 	if f.broken {
 		return gpubackend.InvalidValue
 	}
-	f.chained += len(changed)
+	f.replayed += len(changed)
 	for _, c := range changed {
 		f.patched += int(c)
 	}
 	return gpubackend.Success
 }
 
-func (f *fake) FreeChain(*driver.Chain) { f.freed++ }
+func (f *fake) FreeSeries(*driver.Series) { f.freed++ }
 
 func newLaunches(f *fake, capturing *bool) *Launches {
 	x, _ := contextstest.New(nil)
@@ -105,14 +105,14 @@ func batch(n int, other ...int) []gpubackend.Launch {
 // differ.
 func TestReplays(t *testing.T) {
 	for _, test := range []struct {
-		name                    string
-		prepare                 func(x *Launches, f *fake)
-		plain, chained, patched int
-		built, freed            int
+		name                     string
+		prepare                  func(x *Launches, f *fake)
+		plain, replayed, patched int
+		built, freed             int
 	}{
 		{"as they come", func(*Launches, *fake) {}, 32, 64, 3, 1, 0},
 		{"references are used", func(x *Launches, _ *fake) { x.EndReplays() }, 96, 0, 0, 0, 0},
-		{"no graph can be made", func(_ *Launches, f *fake) { f.noChains = true }, 96, 0, 0, 0, 0},
+		{"no graph can be made", func(_ *Launches, f *fake) { f.noSeries = true }, 96, 0, 0, 0, 0},
 		{"graphs can't be patched", func(_ *Launches, f *fake) { f.broken = true }, 96, 0, 0, 2, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestReplays(t *testing.T) {
 					t.Fatalf("%d queued, result %d", n, r)
 				}
 			}
-			if f.plain != test.plain || f.chained != test.chained || f.patched != test.patched {
-				t.Errorf("%d plain, %d replayed, %d patched", f.plain, f.chained, f.patched)
+			if f.plain != test.plain || f.replayed != test.replayed || f.patched != test.patched {
+				t.Errorf("%d plain, %d replayed, %d patched", f.plain, f.replayed, f.patched)
 			}
 			if f.built != test.built || f.freed != test.freed {
 				t.Errorf("%d graphs made, %d freed", f.built, f.freed)

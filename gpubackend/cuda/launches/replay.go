@@ -10,25 +10,25 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
-// Chains are graphs of launches that were packed.
-type Chains interface {
+// SeriesCalls are graphs of launches that were packed.
+type SeriesCalls interface {
 	Pack(ls []gpubackend.Launch) int
 	Packed() []byte
-	CanChain() bool
-	BuildChain(n int) *driver.Chain
-	LaunchChain(c *driver.Chain, changed []byte) gpubackend.Result
-	FreeChain(c *driver.Chain)
+	CanMakeSeries() bool
+	BuildSeries(n int) *driver.Series
+	LaunchSeries(c *driver.Series, changed []byte) gpubackend.Result
+	FreeSeries(c *driver.Series)
 }
 
 // replays are the graphs of the current context's launches that come again: the policy is that of
-// gpubackend/launches. The driver submits a chain of kernel nodes at once, after the parameters
+// gpubackend/launches. The driver submits a series of kernel nodes at once, after the parameters
 // that differ have been patched.
 type replays struct {
-	chains  Chains
+	calls   SeriesCalls
 	never   bool // the driver can't, or nobody wants it
 	off     bool // no graph could be made
 	context gpubackend.Context
-	cache   launches.Cache[*driver.Chain]
+	cache   launches.Cache[*driver.Series]
 	changed [launches.MaxBatch]byte
 }
 
@@ -77,7 +77,7 @@ func (x *Launches) EndReplays() { x.replays.never = true }
 // launch launches a sequence that was chosen as a graph, building it first if need be. false: it
 // was not launched, do it plainly.
 func (r *replays) launch(ls []gpubackend.Launch) bool {
-	if r.chains.Pack(ls) < len(ls) {
+	if r.calls.Pack(ls) < len(ls) {
 		return false
 	}
 	s := r.cache.Find(ls)
@@ -86,7 +86,7 @@ func (r *replays) launch(ls []gpubackend.Launch) bool {
 			return false
 		}
 	}
-	if r.chains.LaunchChain(s.Graph, r.patch(s, ls)) != gpubackend.Success {
+	if r.calls.LaunchSeries(s.Graph, r.patch(s, ls)) != gpubackend.Success {
 		// A node that can't be patched: the graph is of no use, and the launches' own results tell
 		// why.
 		r.cache.Remove(ls)
@@ -97,8 +97,8 @@ func (r *replays) launch(ls []gpubackend.Launch) bool {
 
 // patch says of which launches the parameters differ from those of the graph's nodes, which get
 // them.
-func (r *replays) patch(s *launches.Sequence[*driver.Chain], ls []gpubackend.Launch) []byte {
-	changed, packed := r.changed[:len(ls)], r.chains.Packed()
+func (r *replays) patch(s *launches.Sequence[*driver.Series], ls []gpubackend.Launch) []byte {
+	changed, packed := r.changed[:len(ls)], r.calls.Packed()
 	at := 0
 	for i := range ls {
 		n := driver.Padded(len(ls[i].Parameters))
@@ -113,11 +113,11 @@ func (r *replays) patch(s *launches.Sequence[*driver.Chain], ls []gpubackend.Lau
 }
 
 // build makes the graph of launches that are packed. nil: they can't be a graph.
-func (r *replays) build(ls []gpubackend.Launch) *launches.Sequence[*driver.Chain] {
-	g := r.chains.BuildChain(len(ls))
+func (r *replays) build(ls []gpubackend.Launch) *launches.Sequence[*driver.Series] {
+	g := r.calls.BuildSeries(len(ls))
 	if g == nil {
 		r.off = r.cache.Len() == 0
 		return nil
 	}
-	return r.cache.Add(ls, g, append([]byte(nil), r.chains.Packed()...))
+	return r.cache.Add(ls, g, append([]byte(nil), r.calls.Packed()...))
 }

@@ -4,27 +4,27 @@ package memory
 
 import "github.com/paracuda/paracuda/gpubackend/ledger"
 
-// Share is memory as others count what they take of it, of one kind.
-type Share struct {
+// OfKind is memory as others count what they take of it, of one kind.
+type OfKind struct {
 	*Memory
 	kind ledger.Kind
 }
 
 // As is memory for what is of a kind.
-func (m *Memory) As(k ledger.Kind) Share { return Share{m, k} }
+func (m *Memory) As(k ledger.Kind) OfKind { return OfKind{m, k} }
 
 // Charge counts memory of a GPU that others take, if there is room, waiting for what was freed.
-func (s Share) Charge(gpu int, bytes uint64) bool {
+func (s OfKind) Charge(gpu int, bytes uint64) bool {
 	return s.ChargeNow(gpu, bytes) || s.contexts.Usable() && s.Reclaim() && s.ChargeNow(gpu, bytes)
 }
 
 // ChargeNow counts memory if there is room.
-func (s Share) ChargeNow(gpu int, bytes uint64) bool {
+func (s OfKind) ChargeNow(gpu int, bytes uint64) bool {
 	return s.heaps[gpu].Charge(s.kind, bytes) == nil
 }
 
 // HasRoom says whether Charge would.
-func (s Share) HasRoom(gpu int, bytes uint64) bool {
+func (s OfKind) HasRoom(gpu int, bytes uint64) bool {
 	if !s.Charge(gpu, bytes) {
 		return false
 	}
@@ -33,7 +33,7 @@ func (s Share) HasRoom(gpu int, bytes uint64) bool {
 }
 
 // HasRoomNow says whether ChargeNow would.
-func (s Share) HasRoomNow(gpu int, bytes uint64) bool {
+func (s OfKind) HasRoomNow(gpu int, bytes uint64) bool {
 	if !s.ChargeNow(gpu, bytes) {
 		return false
 	}
@@ -42,10 +42,10 @@ func (s Share) HasRoomNow(gpu int, bytes uint64) bool {
 }
 
 // Uncharge gives back what was counted.
-func (s Share) Uncharge(gpu int, bytes uint64) { s.heaps[gpu].Uncharge(s.kind, bytes) }
+func (s OfKind) Uncharge(gpu int, bytes uint64) { s.heaps[gpu].Uncharge(s.kind, bytes) }
 
 // Recharge counts now instead of had, whether or not there is room.
-func (s Share) Recharge(gpu int, had, now uint64) { s.heaps[gpu].Recharge(s.kind, had, now) }
+func (s OfKind) Recharge(gpu int, had, now uint64) { s.heaps[gpu].Recharge(s.kind, had, now) }
 
 // ContextBytes is what a context counts for until one has been measured: an H100's takes 526 MiB.
 const ContextBytes = 526 << 20

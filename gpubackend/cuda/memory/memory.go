@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -67,7 +67,7 @@ type Memory struct {
 	calls    Calls
 	contexts *contexts.Contexts
 	gpus     *gpus.List
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	streams  Streams
 	graphs   Graphs
 	options  Options
@@ -85,7 +85,7 @@ type Memory struct {
 
 // New returns memory that has none before Open.
 func New(
-	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, o Options,
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges, o Options,
 ) *Memory {
 	return &Memory{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
@@ -153,7 +153,7 @@ func newRoom(t *testing.T) *room {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	ranges := reach.New(r.fake, x)
+	ranges := copyable.New(r.fake, x)
 	r.x = x
 	r.Memory = New(r.fake, x, list, ranges, Options{Limit: 64 << 20, Log: logrus.NewEntry(log)})
 	r.Connect(r.fake, r.fake)

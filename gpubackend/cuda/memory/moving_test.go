@@ -150,9 +150,9 @@ func pumped(t *testing.T, e *engine, f func(*pump) gpubackend.Result) {
 
 // TestPumpFails: whichever copy fails, the error gets out, and nothing is left.
 func TestPumpFails(t *testing.T) {
-	const copies = lanes + 2
-	list := []gpubackend.Piece{{Address: devmem.Base, Bytes: copies * laneBytes}}
-	image := make([]byte, copies*laneBytes)
+	const copies = parcels + 2
+	list := []gpubackend.Piece{{Address: devmem.Base, Bytes: copies * parcelBytes}}
+	image := make([]byte, copies*parcelBytes)
 	for at := range copies {
 		for _, f := range []func(*pump) gpubackend.Result{
 			func(p *pump) gpubackend.Result { return p.out(list, image) },

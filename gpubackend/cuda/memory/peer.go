@@ -7,7 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -64,7 +64,7 @@ func (m *Memory) HostMemory(bytes int) ([]byte, uint64, error) {
 	if r != gpubackend.Success {
 		return nil, 0, fmt.Errorf("allocate %d bytes of pinned memory: %w", bytes, r.Err())
 	}
-	m.ranges.Host.Put(reach.Span{Base: addr, Bytes: uint64(bytes), Writable: true})
+	m.ranges.Host.Put(copyable.Span{Base: addr, Bytes: uint64(bytes), Writable: true})
 	return cmem.At(addr, bytes), addr, nil
 }
 

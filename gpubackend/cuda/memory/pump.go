@@ -12,28 +12,28 @@ import (
 )
 
 // A pump copies between device memory and host memory that isn't pinned, through pinned buffers. A
-// buffer and a stream are a lane. While the GPU copies in one lane, threads of the CPU copy in
+// buffer and a stream are a parcel. While the GPU copies in one parcel, threads of the CPU copy in
 // others: one thread alone is slower than the link, above all where the host memory has no pages
 // yet.
 type pump struct {
-	calls Calls
-	work  *activity.Activity // of the context
-	lanes []*lane
+	calls   Calls
+	work    *activity.Activity // of the context
+	parcels []*parcel
 }
 
-// Pinned memory takes 0.5 ms a MiB to make, which a suspend of little memory notices: the lanes are
-// short, and many.
+// Pinned memory takes 0.5 ms a MiB to make, which a suspend of little memory notices: the parcels
+// are short, and many.
 const (
-	lanes     = 8
-	laneBytes = 4 << 20
-	// threads is how many copy for a lane at a time.
+	parcels     = 8
+	parcelBytes = 4 << 20
+	// threads is how many copy for a parcel at a time.
 	threads = 2
-	// ahead is how many lanes are filled before the GPU takes the first.
+	// ahead is how many parcels are filled before the GPU takes the first.
 	ahead = 6
 )
 
-// lane is a buffer, and what is in it: a part of device memory, and of an image.
-type lane struct {
+// parcel is a buffer, and what is in it: a part of device memory, and of an image.
+type parcel struct {
 	stream  gpubackend.Stream
 	address uint64
 	buffer  []byte
@@ -51,13 +51,13 @@ type part struct {
 // closed.
 func newPump(calls Calls, work *activity.Activity) (*pump, gpubackend.Result) {
 	p := &pump{calls: calls, work: work}
-	for range lanes {
-		address, r := calls.MemHostAlloc(laneBytes)
+	for range parcels {
+		address, r := calls.MemHostAlloc(parcelBytes)
 		if r != gpubackend.Success {
 			return p, r
 		}
-		l := &lane{address: address, buffer: cmem.At(address, laneBytes)}
-		p.lanes = append(p.lanes, l)
+		l := &parcel{address: address, buffer: cmem.At(address, parcelBytes)}
+		p.parcels = append(p.parcels, l)
 		// It doesn't wait for streams of the guest's, nor they for it.
 		l.stream, r = calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
 		if r != gpubackend.Success {
@@ -70,7 +70,7 @@ func newPump(calls Calls, work *activity.Activity) (*pump, gpubackend.Result) {
 // close ends copies of the CPU's and frees everything. The driver's calls have noted the streams as
 // those with work: nobody may ask these once they are gone.
 func (p *pump) close() {
-	for _, l := range p.lanes {
+	for _, l := range p.parcels {
 		l.copying.Wait()
 		if l.stream != 0 {
 			p.calls.StreamSynchronize(l.stream)
@@ -81,11 +81,11 @@ func (p *pump) close() {
 	}
 }
 
-// parts cuts pieces, and the image of them, into what fits in a lane.
+// parts cuts pieces, and the image of them, into what fits in a parcel.
 func parts(list []gpubackend.Piece, image []byte) (all []part) {
 	for _, piece := range list {
 		for done := uint64(0); done < piece.Bytes; {
-			n := min(piece.Bytes-done, laneBytes)
+			n := min(piece.Bytes-done, parcelBytes)
 			all = append(all, part{piece.Address + done, image[:n]})
 			image = image[n:]
 			done += n
@@ -99,7 +99,7 @@ func (p *pump) out(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	all := parts(list, image)
 	for i := range len(all) + 1 {
 		if i < len(all) {
-			l := p.lanes[i%lanes]
+			l := p.parcels[i%parcels]
 			l.copying.Wait()
 			l.part = all[i]
 			if r := p.calls.MemcpyDtoHAsync(l.address, l.part.device, uint64(len(l.part.image)),
@@ -108,14 +108,14 @@ func (p *pump) out(list []gpubackend.Piece, image []byte) gpubackend.Result {
 			}
 		}
 		if i > 0 { // the one before, while this one is copied
-			l := p.lanes[(i-1)%lanes]
+			l := p.parcels[(i-1)%parcels]
 			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 				return r
 			}
 			l.copy(l.part.image, l.buffer)
 		}
 	}
-	for _, l := range p.lanes {
+	for _, l := range p.parcels {
 		l.copying.Wait()
 	}
 	return gpubackend.Success
@@ -126,7 +126,7 @@ func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	all := parts(list, image)
 	for i := range len(all) + ahead {
 		if i < len(all) {
-			l := p.lanes[i%lanes]
+			l := p.parcels[i%parcels]
 			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 				return r
 			}
@@ -134,7 +134,7 @@ func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
 			l.copy(l.buffer, l.part.image)
 		}
 		if i >= ahead {
-			l := p.lanes[(i-ahead)%lanes]
+			l := p.parcels[(i-ahead)%parcels]
 			l.copying.Wait()
 			if r := p.calls.MemcpyHtoDAsync(l.part.device, l.address, uint64(len(l.part.image)),
 				l.stream); r != gpubackend.Success {
@@ -142,7 +142,7 @@ func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
 			}
 		}
 	}
-	for _, l := range p.lanes {
+	for _, l := range p.parcels {
 		if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 			return r
 		}
@@ -151,7 +151,7 @@ func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
 }
 
 // copy begins to copy bytes with several threads: as many as the shorter has.
-func (l *lane) copy(dst, src []byte) {
+func (l *parcel) copy(dst, src []byte) {
 	n := min(len(dst), len(src))
 	size := (n + threads - 1) / threads
 	for from := 0; from < n; from += size {

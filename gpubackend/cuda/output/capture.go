@@ -11,10 +11,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Capture takes what is written to this process's file descriptors 1 and 2, which is where the
+// Redirect takes what is written to this process's file descriptors 1 and 2, which is where the
 // driver prints. They become files in memory, not pipes: the driver prints while the one thread
 // that could empty a pipe waits for it.
-type Capture struct {
+type Redirect struct {
 	file  [2]*os.File
 	taken [2]int64
 	log   *os.File
@@ -27,12 +27,12 @@ const captureKept = 1 << 20
 const maxOutput = 1 << 20
 
 // NewCapture redirects the process's output for good. Call it once, before anything else writes.
-func NewCapture() (*Capture, error) {
+func NewCapture() (*Redirect, error) {
 	log, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("capture output: %w", err)
 	}
-	c := &Capture{log: os.NewFile(uintptr(log), "stderr")}
+	c := &Redirect{log: os.NewFile(uintptr(log), "stderr")}
 	for i := range c.file {
 		fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
 		if err != nil {
@@ -52,10 +52,10 @@ func NewCapture() (*Capture, error) {
 }
 
 // Log is what was standard error: for the process's own messages (and debug.SetCrashOutput).
-func (c *Capture) Log() *os.File { return c.log }
+func (c *Redirect) Log() *os.File { return c.log }
 
 // Take returns what was written since the last call.
-func (c *Capture) Take() []gpubackend.Output {
+func (c *Redirect) Take() []gpubackend.Output {
 	var out []gpubackend.Output
 	for i, f := range c.file {
 		info, err := f.Stat()

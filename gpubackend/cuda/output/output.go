@@ -10,7 +10,7 @@ import (
 // Output knows whether code that was loaded may print, and has what it printed.
 type Output struct {
 	kinds   Kinds // of all images
-	capture *Capture
+	capture *Redirect
 	runs    func(major int) bool
 	memory  *budget.Budget
 	flush   func()
@@ -19,7 +19,9 @@ type Output struct {
 // New returns the output of no code. runs says whether a GPU has a major compute capability, memory
 // bounds what is unpacked to look into code, and flush has the C library write what it has
 // buffered. Without a capture nothing is taken.
-func New(capture *Capture, runs func(major int) bool, memory *budget.Budget, flush func()) *Output {
+func New(
+	capture *Redirect, runs func(major int) bool, memory *budget.Budget, flush func(),
+) *Output {
 	return &Output{capture: capture, runs: runs, memory: memory, flush: flush}
 }
 

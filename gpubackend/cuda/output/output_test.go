@@ -9,9 +9,9 @@ import (
 )
 
 // captured is a Capture of files that nobody's output goes to.
-func captured(t *testing.T) *Capture {
+func captured(t *testing.T) *Redirect {
 	t.Helper()
-	c := &Capture{}
+	c := &Redirect{}
 	for i := range c.file {
 		f, err := os.Create(filepath.Join(t.TempDir(), "output"))
 		if err != nil {

@@ -156,7 +156,7 @@ func (s *session) move(m *moves.Move) error {
 	if err := s.client.Start(m); err != nil {
 		return err
 	}
-	var moved []moves.Moved
+	var moved []moves.Completion
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		var err error
 		if moved, err = s.client.Poll(moved[:0]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 )
 
 // Calls is what is used of the driver.
@@ -35,7 +35,7 @@ type Calls interface {
 type Textures struct {
 	calls    Calls
 	contexts *contexts.Contexts
-	ranges   *reach.Ranges
+	ranges   *copyable.Ranges
 	charges  *memory.Charges
 	host     *budget.Budget
 	referred func()
@@ -47,7 +47,7 @@ type Textures struct {
 // memory. referred is called when a module's texture or surface reference was asked for: kernels
 // may use it from then on.
 func New(
-	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, charges *memory.Charges,
+	calls Calls, x *contexts.Contexts, ranges *copyable.Ranges, charges *memory.Charges,
 	host *budget.Budget, referred func(),
 ) *Textures {
 	return &Textures{

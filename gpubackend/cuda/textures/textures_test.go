@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -83,7 +83,7 @@ func newTextures(host *budget.Budget, referred func()) (*Textures, *contexts.Con
 	f := &fake{bound: 1 << 20}
 	var x *Textures
 	all, _ := contextstest.New(func(c *contexts.Context) { x.Ended(c) })
-	ranges := reach.New(f, all)
+	ranges := copyable.New(f, all)
 	ranges.SetWindow(1<<40, 1<<20, 1)
 	x = New(f, all, ranges, memory.NewCharges(f, all), host, referred)
 	return x, all, f

@@ -71,7 +71,7 @@ func (q *Queue) takeState() *handover.State {
 
 // DropLeft ends the keeping of a queue that a driver begins anew.
 func (q *Queue) DropLeft() {
-	for _, p := range []remains.Place{remains.State(q.index), remains.Record(q.index)} {
+	for _, p := range []remains.Purpose{remains.State(q.index), remains.Record(q.index)} {
 		if fd, left := q.remains.Take(p); left {
 			unix.Close(fd)
 		}
@@ -96,7 +96,7 @@ func (q *Queue) recordReturn() {
 
 // newRecord makes a record and has it kept; nil: it can't.
 func newRecord(
-	size uint16, r *remains.Remains, p remains.Place, log *logrus.Entry,
+	size uint16, r *remains.Remains, p remains.Purpose, log *logrus.Entry,
 ) *inflight.Region {
 	fd, err := inflight.Create(shapeOf(size))
 	if err != nil {

@@ -200,17 +200,17 @@ func (s *Saving) Save(
 	f io.Writer, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
 	return s.config.Suspension.Save(func(wrote func(uint64)) error {
-		return s.save(&counted{f, wrote}, keep)
+		return s.save(&counting{f, wrote}, keep)
 	}, tell)
 }
 
-// counted tells how much is written.
-type counted struct {
+// counting tells how much is written.
+type counting struct {
 	io.Writer
 	wrote func(bytes uint64)
 }
 
-func (c *counted) Write(b []byte) (int, error) {
+func (c *counting) Write(b []byte) (int, error) {
 	n, err := c.Writer.Write(b)
 	c.wrote(uint64(n))
 	return n, err

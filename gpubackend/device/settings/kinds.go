@@ -16,8 +16,8 @@ import (
 
 // The kinds of values that keys have.
 
-func number(least, most uint64, field func(*Settings) *uint32) access {
-	return access{
+func number(least, most uint64, field func(*Settings) *uint32) reading {
+	return reading{
 		set: func(s *Settings, v string) error {
 			n, err := strconv.ParseUint(v, 10, 32)
 			if err != nil || n < least || n > most {
@@ -30,8 +30,8 @@ func number(least, most uint64, field func(*Settings) *uint32) access {
 	}
 }
 
-func size(least, most uint64, field func(*Settings) *uint32) access {
-	return access{
+func size(least, most uint64, field func(*Settings) *uint32) reading {
+	return reading{
 		set: func(s *Settings, v string) error {
 			n, err := sizes.Parse(v)
 			if err != nil || n < least || n > most {
@@ -44,8 +44,8 @@ func size(least, most uint64, field func(*Settings) *uint32) access {
 	}
 }
 
-func size64(least, most uint64, field func(*Settings) *uint64) access {
-	return access{
+func size64(least, most uint64, field func(*Settings) *uint64) reading {
+	return reading{
 		set: func(s *Settings, v string) error {
 			n, err := sizes.Parse(v)
 			if err != nil || n < least || n > most {
@@ -64,8 +64,8 @@ func parseTime(v string, least, most time.Duration) (d time.Duration, ok bool) {
 	return d, err == nil && least <= d && d <= most
 }
 
-func duration(field func(*Settings) *uint32) access {
-	return access{
+func duration(field func(*Settings) *uint32) reading {
+	return reading{
 		set: func(s *Settings, v string) error {
 			d, ok := parseTime(v, 0, time.Second)
 			if !ok {
@@ -78,8 +78,8 @@ func duration(field func(*Settings) *uint32) access {
 	}
 }
 
-func flag(bit uint32) access {
-	return access{
+func flag(bit uint32) reading {
+	return reading{
 		set: func(s *Settings, v string) error {
 			on, err := onOff(v)
 			if s.Space.Flags &^= bit; on {

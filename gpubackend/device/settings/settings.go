@@ -130,11 +130,11 @@ func spinGuest() uint32 {
 // setting is one key.
 type setting struct {
 	key, value, help string
-	access
+	reading
 }
 
-// access reads the value of a key, and says what it is.
-type access struct {
+// reading reads the value of a key, and says what it is.
+type reading struct {
 	set func(*Settings, string) error
 	get func(*Settings) string
 }
@@ -163,11 +163,11 @@ var keys = append([]setting{
 		number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
 	{"warm-workers", "N",
 		"workers kept ready on each GPU for the programs to come, each with an idle CUDA " +
-			"context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+			"context (default: 1, on the software GPU 0)", reading{setWarm, getWarm}},
 	{"idle-time", "TIME",
 		"how long after its last program, or its driver's start, the VM keeps what it has of the " +
 			"GPU: warm workers and the mover (never: it keeps them)",
-		access{setIdle, getIdle}},
+		reading{setIdle, getIdle}},
 	{"starts", "N",
 		"programs that may begin to use the GPU in a second, in the long run; " +
 			"others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {
@@ -175,7 +175,7 @@ var keys = append([]setting{
 		})},
 	{"stop-grace", "TIME",
 		"how long programs' work may go on when the VM stops or is reset; " +
-			"a program whose work takes longer is ended", access{setGrace, getGrace}},
+			"a program whose work takes longer is ended", reading{setGrace, getGrace}},
 	{"suspend-memory", "SIZE",
 		"the host's memory that the suspended VM's device memory takes at most (0: what is " +
 			"available)",
@@ -193,24 +193,24 @@ var keys = append([]setting{
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Guarantee })},
 	{"memory-mode", "off|swap",
 		"swap: the VM takes turns with the GPU's memory, where an arbiter shares it: its memory " +
-			"is moved out to the host's meanwhile", access{setMode, getMode}},
+			"is moved out to the host's meanwhile", reading{setMode, getMode}},
 	{"exclusive", "on|off",
 		"on: the VM has its GPUs alone: an arbiter lets no other VM have one of them",
-		access{setExclusive, getExclusive}},
+		reading{setExclusive, getExclusive}},
 	{"processes", "N",
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},
 	{"host-memory", "SIZE",
 		"the host's memory that a guest process's images, code, kernels on the software GPU and " +
 			"handles take at most (0: 8G, on the software GPU 1G)",
-		access{setHostMemory, getHostMemory}},
+		reading{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU",
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"soft-lost", "off|N", "software GPU N is off the bus, for tests of what programs do then",
-		access{setSoftLost, getSoftLost}},
+		reading{setSoftLost, getSoftLost}},
 	{"allow-pageable-access", "on|off",
 		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then " +
-			"reach the worker's own", access{setPageable, getPageable}},
+			"reach the worker's own", reading{setPageable, getPageable}},
 }, timeSettings()...)
 
 // Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does
@@ -257,11 +257,11 @@ func (s *Settings) Build() (wire.Settings, handover.Policy) {
 }
 
 // Keys are the settings, as Settings.Set takes them, with their defaults.
-func Keys() []turns.Key {
+func Keys() []turns.Setting {
 	defaults := Default()
-	list := make([]turns.Key, len(keys))
+	list := make([]turns.Setting, len(keys))
 	for i, x := range keys {
-		list[i] = turns.Key{Name: x.key, Value: x.value, Help: x.help}
+		list[i] = turns.Setting{Name: x.key, Value: x.value, Help: x.help}
 		if !strings.Contains(x.help, "(default: ") {
 			list[i].Help += " (default: " + x.get(&defaults) + ")"
 		}

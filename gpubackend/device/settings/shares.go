@@ -28,8 +28,8 @@ type Sharer interface {
 
 // timeSettings are the VM's share of the GPU's time, which an arbiter gives it.
 func timeSettings() (list []setting) {
-	for _, k := range turns.Keys {
-		list = append(list, setting{k.Name, k.Value, k.Help, access{
+	for _, k := range turns.Settings {
+		list = append(list, setting{k.Name, k.Value, k.Help, reading{
 			set: func(s *Settings, v string) error { return errors.Unwrap(s.Time.Set(k.Name, v)) },
 			get: func(s *Settings) string { return s.Time.Values()[k.Name] },
 		}})
@@ -51,12 +51,12 @@ func (s *Settings) Wishes() map[string]string {
 
 // isShared says whether a setting concerns other VMs.
 func isShared(key string) bool {
-	return slices.ContainsFunc(policy.Keys, func(k turns.Key) bool { return k.Name == key })
+	return slices.ContainsFunc(policy.Keys, func(k turns.Setting) bool { return k.Name == key })
 }
 
-// shares is the part of the settings that an arbiter has a say in. What it calls may take locks, of
-// which therefore none is held for a call of its methods, but for holds and turns.
-type shares struct {
+// arbitrated is the part of the settings that an arbiter has a say in. What it calls may take
+// locks, of which therefore none is held for a call of its methods, but for holds and turns.
+type arbitrated struct {
 	sharer   Sharer                  // nil: there is never an arbiter
 	set      func(text string) error // changes a setting, whatever an arbiter says of it
 	settings func() Settings         // that hold
@@ -65,12 +65,12 @@ type shares struct {
 	owned map[string]string // the owner's, where an arbiter has set others
 }
 
-func newShares(sharer Sharer, set func(string) error, settings func() Settings) *shares {
-	return &shares{sharer: sharer, set: set, settings: settings, owned: map[string]string{}}
+func newShares(sharer Sharer, set func(string) error, settings func() Settings) *arbitrated {
+	return &arbitrated{sharer: sharer, set: set, settings: settings, owned: map[string]string{}}
 }
 
 // change changes a setting for the owner: one that concerns other VMs as the arbiter lets him.
-func (x *shares) change(text string) error {
+func (x *arbitrated) change(text string) error {
 	if key, _, _ := strings.Cut(text, "="); isShared(key) {
 		return x.setShared(key, text)
 	}
@@ -78,7 +78,7 @@ func (x *shares) change(text string) error {
 }
 
 // setShared changes a setting that the arbiter has a say in.
-func (x *shares) setShared(key, text string) error {
+func (x *arbitrated) setShared(key, text string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, ok := x.owned[key]; ok {
@@ -105,7 +105,7 @@ func (x *shares) setShared(key, text string) error {
 
 // bound makes settings hold that the arbiter's operator has set, in place of the owner's. Those
 // that were set so before, and aren't any more, are again as the owner has them.
-func (x *shares) bound(bounds map[string]string) error {
+func (x *arbitrated) bound(bounds map[string]string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var errs []error
@@ -130,7 +130,7 @@ func (x *shares) bound(bounds map[string]string) error {
 }
 
 // holds says since when a setting holds that was changed.
-func (x *shares) holds(text string) string {
+func (x *arbitrated) holds(text string) string {
 	key, _, _ := strings.Cut(text, "=")
 	if !policy.IsTime(key) && key != policy.Mode && key != policy.Exclusive {
 		return holdsSince(text)
@@ -142,7 +142,7 @@ func (x *shares) holds(text string) string {
 }
 
 // turns are what the arbiter tells of the VM; nil: nothing.
-func (x *shares) turns() *link.VM {
+func (x *arbitrated) turns() *link.VM {
 	if x.sharer == nil {
 		return nil
 	}

@@ -28,14 +28,14 @@ func (f *fakeArbiter) VM() *link.VM { return &link.VM{} }
 
 // owner is settings that shares are of.
 type owner struct {
-	*shares
+	*arbitrated
 	settings Settings
 	refuses  error // of the device
 }
 
 func newOwner(sharer Sharer) *owner {
 	o := &owner{settings: Default()}
-	o.shares = newShares(sharer, func(text string) error {
+	o.arbitrated = newShares(sharer, func(text string) error {
 		if o.refuses != nil {
 			return o.refuses
 		}

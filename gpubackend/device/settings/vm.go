@@ -34,7 +34,7 @@ type Now struct {
 // VM are the settings of a VM that runs.
 type VM struct {
 	config Config
-	shares *shares
+	shares *arbitrated
 	now    atomic.Pointer[Now]
 	mu     sync.Mutex // of changes
 	flags  uint32     // that the guest is told beside the settings' own; guarded by mu

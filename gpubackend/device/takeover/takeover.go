@@ -64,7 +64,7 @@ type Notes struct {
 	objects objects
 
 	mu     sync.Mutex
-	places map[remains.Place]uint32 // whose connection is kept there, by number; guarded by mu
+	places map[remains.Purpose]uint32 // whose connection is kept there, by number; guarded by mu
 }
 
 // Open takes the list of the process before this one. Without remains there are no Notes.
@@ -77,7 +77,7 @@ func Open(r *remains.Remains) (*Notes, error) {
 		return nil, err
 	}
 	return &Notes{remains: r, roster: list, before: before,
-		places: map[remains.Place]uint32{}}, nil
+		places: map[remains.Purpose]uint32{}}, nil
 }
 
 // Close ends the noting.
@@ -172,7 +172,7 @@ func (n *Notes) forget(c roster.Child) {
 }
 
 // placeOf is where a child's connection is kept.
-func placeOf(c roster.Child) remains.Place {
+func placeOf(c roster.Child) remains.Purpose {
 	if c.Role == roster.Mover {
 		return remains.Mover
 	}

@@ -179,7 +179,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("%+v", left)
 	}
 	p.end()
-	if got := places(s); !slices.Equal(got, []remains.Place{0, remains.Roster, remains.State(1),
+	if got := places(s); !slices.Equal(got, []remains.Purpose{0, remains.Roster, remains.State(1),
 		remains.State(2), remains.State(3)}) {
 		t.Errorf("%v are kept", got)
 	}
@@ -188,11 +188,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func places(s keepertest.Store) (all []remains.Place) {
+func places(s keepertest.Store) (all []remains.Purpose) {
 	for number := range s {
-		all = append(all, remains.Place(number))
+		all = append(all, remains.Purpose(number))
 	}
-	slices.SortFunc(all, func(a, b remains.Place) int { return cmp.Compare(a, b) })
+	slices.SortFunc(all, func(a, b remains.Purpose) int { return cmp.Compare(a, b) })
 	return all
 }
 

@@ -10,34 +10,34 @@ import (
 // maxCoordinate keeps sums and products of coordinates from overflowing.
 const maxCoordinate = 1 << 40
 
-// place is where a box is in memory: its first byte, and the distances of rows and planes.
-type place struct{ at, pitch, slice uint64 }
+// boxAt is where a box is in memory: its first byte, and the distances of rows and planes.
+type boxAt struct{ at, pitch, slice uint64 }
 
 // placeOf finds one side of a copy of a box of that size. A box must lie in its array.
 func (c *Copies) placeOf(
 	side cudaabi.Memcpy3DSide, width, height, depth uint64,
-) (place, gpubackend.Result) {
+) (boxAt, gpubackend.Result) {
 	x, y, z := side.XInBytes(), side.Y(), side.Z()
 	if x > maxCoordinate || y > maxCoordinate || z > maxCoordinate {
-		return place{}, gpubackend.InvalidValue
+		return boxAt{}, gpubackend.InvalidValue
 	}
 	if side.MemoryType() != cudaabi.MemoryTypeArray {
 		pitch, rows := side.Pitch(), side.Height()
 		if pitch > maxCoordinate || rows > 1<<20 {
-			return place{}, gpubackend.InvalidValue
+			return boxAt{}, gpubackend.InvalidValue
 		}
 		slice := pitch * rows
-		return place{side.Device() + z*slice + y*pitch + x, pitch, slice}, gpubackend.Success
+		return boxAt{side.Device() + z*slice + y*pitch + x, pitch, slice}, gpubackend.Success
 	}
 	a, result := c.options.Textures.Array(gpubackend.Array(side.Array()))
 	if result != gpubackend.Success {
-		return place{}, result
+		return boxAt{}, result
 	}
 	m := &a.Image
 	if x+width > m.Pitch || y+height > uint64(m.Height) || z+depth > uint64(m.Depth) {
-		return place{}, gpubackend.InvalidValue
+		return boxAt{}, gpubackend.InvalidValue
 	}
-	return place{m.Base + z*m.Slice + y*m.Pitch + x, m.Pitch, m.Slice}, gpubackend.Success
+	return boxAt{m.Base + z*m.Slice + y*m.Pitch + x, m.Pitch, m.Slice}, gpubackend.Success
 }
 
 // CopyArray implements gpubackend.Driver. Captured, it becomes a copy of the memory that the array

@@ -43,28 +43,28 @@ func (c *Copies) Held() uint64 { return c.held.Held() }
 
 // CheckCopy refuses a copy of a graph that couldn't be run.
 func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
-	m, result := copyMovement(&n.Copy)
+	m, result := copyOf(&n.Copy)
 	if result != gpubackend.Success {
 		return result
 	}
-	return c.checkMovement(&m)
+	return c.check(&m)
 }
 
 // CheckFill refuses a fill of a graph that couldn't be run. Of one at address 0 it is seen when the
 // graph runs, as the driver takes it in a capture.
 func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
-	m, result := fillMovement(&n.Fill)
+	m, result := fillOf(&n.Fill)
 	if result != gpubackend.Success || n.Fill.Dst == 0 {
 		return result
 	}
-	return c.checkMovement(&m)
+	return c.check(&m)
 }
 
 // PrepareCopy prepares a copy of a graph.
 func (c *Copies) PrepareCopy(
 	n *gpubackend.Node, ctx *contexts.Context,
 ) (func() *scheduler.Task, gpubackend.Result) {
-	m, result := copyMovement(&n.Copy)
+	m, result := copyOf(&n.Copy)
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
 }
 
@@ -72,7 +72,7 @@ func (c *Copies) PrepareCopy(
 func (c *Copies) PrepareFill(
 	n *gpubackend.Node, ctx *contexts.Context,
 ) (func() *scheduler.Task, gpubackend.Result) {
-	m, result := fillMovement(&n.Fill)
+	m, result := fillOf(&n.Fill)
 	if result == gpubackend.Success && n.Fill.Dst != 0 && !c.fills(ctx, &m) {
 		result = gpubackend.InvalidValue
 	}
@@ -85,14 +85,14 @@ type span struct {
 	write       bool
 }
 
-// movement is a copy or a fill: what it touches, and how it is done.
-type movement struct {
+// copyOrFill is one of the two: what it touches, and how it is done.
+type copyOrFill struct {
 	spans []span
 	run   func()
 }
 
-// checkMovement checks it against what there is now.
-func (c *Copies) checkMovement(m *movement) gpubackend.Result {
+// check checks it against what there is now.
+func (c *Copies) check(m *copyOrFill) gpubackend.Result {
 	for _, p := range m.spans {
 		if !c.options.Memory.Reaches(p.addr, p.bytes, p.write) {
 			return gpubackend.InvalidValue
@@ -101,9 +101,9 @@ func (c *Copies) checkMovement(m *movement) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// moveTask makes the task of a movement, which checks again when it begins, since registered memory
-// may be gone by then.
-func (c *Copies) moveTask(ctx *contexts.Context, m movement) *scheduler.Task {
+// moveTask makes the task of a copy or fill, which checks again when it begins, since registered
+// memory may be gone by then.
+func (c *Copies) moveTask(ctx *contexts.Context, m copyOrFill) *scheduler.Task {
 	total := uint64(0)
 	for _, p := range m.spans {
 		total += p.bytes
@@ -121,9 +121,9 @@ func (c *Copies) moveTask(ctx *contexts.Context, m movement) *scheduler.Task {
 	return t
 }
 
-// transfer queues a movement in a stream.
-func (c *Copies) transfer(s *streams.Stream, m movement) gpubackend.Result {
-	if result := c.checkMovement(&m); result != gpubackend.Success {
+// transfer queues a copy or fill in a stream.
+func (c *Copies) transfer(s *streams.Stream, m copyOrFill) gpubackend.Result {
+	if result := c.check(&m); result != gpubackend.Success {
 		return result
 	}
 	c.options.Streams.Enqueue(s, c.moveTask(s.Context(), m))

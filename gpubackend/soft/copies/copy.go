@@ -26,7 +26,7 @@ func (c *Copies) Copy(dst, src, n uint64, h gpubackend.Stream) gpubackend.Result
 			},
 		})
 	}
-	return c.transfer(s, movement{
+	return c.transfer(s, copyOrFill{
 		[]span{{dst, n, true}, {src, n, false}},
 		func() { copy(space.Bytes(dst, n), space.Bytes(src, n)) },
 	})
@@ -107,25 +107,25 @@ func (c *Copies) CopyBox(b *gpubackend.Box, h gpubackend.Stream) gpubackend.Resu
 	if s.Recording() {
 		return c.options.Streams.Record(s, &gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: *b})
 	}
-	m, result := copyMovement(b)
+	m, result := copyOf(b)
 	if result != gpubackend.Success {
 		return result
 	}
 	return c.transfer(s, m)
 }
 
-// copyMovement is a copy of rows.
-func copyMovement(b *gpubackend.Box) (movement, gpubackend.Result) {
+// copyOf is a copy of rows.
+func copyOf(b *gpubackend.Box) (copyOrFill, gpubackend.Result) {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
-		return movement{}, gpubackend.InvalidValue
+		return copyOrFill{}, gpubackend.InvalidValue
 	}
 	dst, ok := extent(b.Width, b.Height, b.Depth, b.DstPitch, b.DstSlice)
 	src, ok2 := extent(b.Width, b.Height, b.Depth, b.SrcPitch, b.SrcSlice)
 	if !ok || !ok2 {
-		return movement{}, gpubackend.InvalidValue
+		return copyOrFill{}, gpubackend.InvalidValue
 	}
 	box := *b
-	return movement{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }},
+	return copyOrFill{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }},
 		gpubackend.Success
 }
 

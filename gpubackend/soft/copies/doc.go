@@ -6,6 +6,6 @@
 // begins, since registered memory may be gone by then. A source that waits for its stream is kept
 // as a copy; what all of these take is bounded.
 //
-// Files: copies.go (the room, movements and what they touch), copy.go, fill.go, array.go (copies
+// Files: copies.go (the room, what copies and fills touch), copy.go, fill.go, array.go (copies
 // whose sides are arrays).
 package copies

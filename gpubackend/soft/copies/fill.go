@@ -23,7 +23,7 @@ func (c *Copies) fill(
 	if s.Recording() {
 		return c.options.Streams.Record(s, &gpubackend.Node{Type: gpubackend.NodeMemset, Fill: f})
 	}
-	m, result := fillMovement(&f)
+	m, result := fillOf(&f)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -34,24 +34,24 @@ func (c *Copies) fill(
 }
 
 // fills says whether a fill of a context's is to memory that its GPU reaches. Copies go everywhere.
-func (c *Copies) fills(ctx *contexts.Context, m *movement) bool {
+func (c *Copies) fills(ctx *contexts.Context, m *copyOrFill) bool {
 	to := m.spans[0]
 	return c.options.Memory.Space().View(ctx.GPU).Covers(to.addr, to.bytes, true)
 }
 
-// fillMovement is a memset. The size of an element is one that a register has.
-func fillMovement(f *gpubackend.Fill) (movement, gpubackend.Result) {
+// fillOf is a memset. The size of an element is one that a register has.
+func fillOf(f *gpubackend.Fill) (copyOrFill, gpubackend.Result) {
 	dst, pitch, element := f.Dst, f.Pitch, f.Element
 	if element == 0 || element > 8 || element&(element-1) != 0 || f.Width == 0 || f.Height == 0 ||
 		f.Width > 1<<62/element || dst%element != 0 || f.Height > 1 && pitch%element != 0 {
-		return movement{}, gpubackend.InvalidValue
+		return copyOrFill{}, gpubackend.InvalidValue
 	}
 	row, height, value := f.Width*element, f.Height, f.Value
 	total, ok := extent(row, height, 1, pitch, 0)
 	if !ok {
-		return movement{}, gpubackend.InvalidValue
+		return copyOrFill{}, gpubackend.InvalidValue
 	}
-	return movement{[]span{{dst, total, true}}, func() {
+	return copyOrFill{[]span{{dst, total, true}}, func() {
 		if height > 1 && pitch == row {
 			row, height = total, 1
 		}

@@ -46,16 +46,16 @@ type Texture struct {
 	Level   []Reg // level of detail, or none
 	Slopes  []Reg // how the coordinates change in x, then in y, or none
 	Channel int   // that tld4 gathers
-	Edge    Edge
+	Beyond  Beyond
 	Size    uint8 // bytes of an element of a surface access
 }
 
-// Edge says what a surface access beyond the edges does.
-type Edge uint8
+// Beyond says what a surface access beyond the edges does.
+type Beyond uint8
 
 const (
-	EdgeTrap Edge = iota
-	EdgeClamp
+	BeyondTrap Beyond = iota
+	BeyondClamp
 	edgeZero
 )
 
@@ -265,7 +265,7 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	op := &Texture{geometry: g, Size: uint8(t.Size())}
-	if op.Edge, err = m.edge(); err != nil {
+	if op.Beyond, err = m.edge(); err != nil {
 		return err
 	}
 	store := in.Op == "sust"
@@ -286,12 +286,12 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 // edge takes what happens beyond the edges.
-func (m *modifiers) edge() (Edge, error) {
+func (m *modifiers) edge() (Beyond, error) {
 	switch m.oneOf("trap", "clamp", "zero") {
 	case "trap":
-		return EdgeTrap, nil
+		return BeyondTrap, nil
 	case "clamp":
-		return EdgeClamp, nil
+		return BeyondClamp, nil
 	case "zero":
 		return edgeZero, nil
 	}

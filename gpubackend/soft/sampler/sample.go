@@ -33,7 +33,7 @@ func (t *Texture) interpolates() bool {
 }
 
 // fetch returns the texel at a place inside the image.
-func (t *Texture) fetch(m *Image, x, y, z int) Texel {
+func (t *Texture) fetch(m *Texels, x, y, z int) Texel {
 	size := t.Format.Bytes()
 	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch +
 		uint64(x)*size*uint64(t.Channels))
@@ -212,7 +212,7 @@ func (t *Texture) axis(x float32, n uint32, dim int, linear bool) (a axis) {
 
 // axes finds those of all dimensions. In fewer than three, the last is the plane; a smaller level
 // may have fewer.
-func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool) (axes [3]axis) {
+func (t *Texture) axes(m *Texels, dims int, at [3]float32, plane int, linear bool) (axes [3]axis) {
 	axes[0] = t.axis(at[0], m.Width, 0, linear)
 	axes[1] = axis{in: [2]bool{true}, weight: [2]float32{1}}
 	axes[2] = axis{i: [2]int{min(plane, int(m.Depth)-1)}, in: [2]bool{true}, weight: [2]float32{1}}
@@ -227,7 +227,7 @@ func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool
 
 // sampleImage samples one level in one to three dimensions; in fewer than three, of the given
 // plane.
-func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) Texel {
+func (t *Texture) sampleImage(m *Texels, dims int, at [3]float32, plane int) Texel {
 	linear := t.Linear && t.interpolates()
 	axes := t.axes(m, dims, at, plane, linear)
 	if !linear {
@@ -249,7 +249,7 @@ func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) Texe
 }
 
 // corner returns a texel of those that a sample reads: bit d of n says which in dimension d.
-func (t *Texture) corner(m *Image, axes *[3]axis, n int) Texel {
+func (t *Texture) corner(m *Texels, axes *[3]axis, n int) Texel {
 	x, y, z := n&1, n>>1&1, n>>2
 	if !axes[0].in[x] || !axes[1].in[y] || !axes[2].in[z] {
 		return t.border()

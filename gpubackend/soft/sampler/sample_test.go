@@ -8,16 +8,16 @@ import (
 )
 
 // row puts texels into memory, in a row.
-func row[T any](texels []T, bytes uint64) Image {
+func row[T any](texels []T, bytes uint64) Texels {
 	n := uint64(len(texels))
-	return Image{Base: put(texels), Width: uint32(n), Height: 1, Depth: 1, Pitch: n * bytes,
+	return Texels{Base: put(texels), Width: uint32(n), Height: 1, Depth: 1, Pitch: n * bytes,
 		Slice: n * bytes}
 }
 
 // TestAddressModes reads beyond the edges of four texels: 0, 10, 20, 30.
 func TestAddressModes(t *testing.T) {
 	t.Parallel()
-	levels := []Image{row([]float32{0, 10, 20, 30}, 4)}
+	levels := []Texels{row([]float32{0, 10, 20, 30}, 4)}
 	inf := float32(math.Inf(1))
 	nan := float32(math.NaN())
 	tests := []struct {
@@ -69,7 +69,7 @@ func TestAddressModes(t *testing.T) {
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	texture := &Texture{Format: FormatFloat, Channels: 1,
-		Levels: []Image{row([]float32{0, 1}, 4)}, Linear: true}
+		Levels: []Texels{row([]float32{0, 1}, 4)}, Linear: true}
 	for i := range 1001 {
 		x := 0.5 + float32(i)/1000
 		got := math.Float32frombits(texture.Sample(0, 1, [3]float32{x}, 0)[0])
@@ -111,7 +111,7 @@ func TestFormats(t *testing.T) {
 	}
 	for _, test := range tests {
 		texture := &Texture{
-			Format: test.format, Channels: 1, Levels: []Image{row(test.bytes, 1)},
+			Format: test.format, Channels: 1, Levels: []Texels{row(test.bytes, 1)},
 			ReadAsInteger: test.integers, SRGB: test.srgb,
 		}
 		if v := texture.Fetch(0, 0, 0, 0); v[0] != test.want {
@@ -128,7 +128,7 @@ func TestLevels(t *testing.T) {
 	t.Parallel()
 	texture := Texture{
 		Format: FormatFloat, Channels: 1,
-		Levels: []Image{row([]float32{8, 8}, 4), row([]float32{100}, 4)}, MaxLevel: 5,
+		Levels: []Texels{row([]float32{8, 8}, 4), row([]float32{100}, 4)}, MaxLevel: 5,
 	}
 	between := texture
 	between.LinearLevels = true
@@ -159,9 +159,9 @@ func TestLevels(t *testing.T) {
 // TestCube looks along the axes: each face holds its number.
 func TestCube(t *testing.T) {
 	t.Parallel()
-	faces := Image{Base: put([]float32{0, 1, 2, 3, 4, 5}), Width: 1, Height: 1, Depth: 6,
+	faces := Texels{Base: put([]float32{0, 1, 2, 3, 4, 5}), Width: 1, Height: 1, Depth: 6,
 		Pitch: 4, Slice: 4}
-	texture := &Texture{Format: FormatFloat, Channels: 1, Levels: []Image{faces}}
+	texture := &Texture{Format: FormatFloat, Channels: 1, Levels: []Texels{faces}}
 	for want, at := range [][3]float32{{2, 1, 0}, {-2, 0, 1}, {1, 2, 0}, {0, -2, 1}, {1, 0, 2},
 		{0, 1, -2}} {
 		if got := math.Float32frombits(texture.Cube(0, at, 0)[0]); got != float32(want) {
@@ -171,9 +171,9 @@ func TestCube(t *testing.T) {
 }
 
 func BenchmarkSample(b *testing.B) {
-	image := Image{Base: put(make([]float32, 64*64)), Width: 64, Height: 64, Depth: 1,
+	image := Texels{Base: put(make([]float32, 64*64)), Width: 64, Height: 64, Depth: 1,
 		Pitch: 256, Slice: 64 * 256}
-	t := &Texture{Format: FormatFloat, Channels: 1, Linear: true, Levels: []Image{image}}
+	t := &Texture{Format: FormatFloat, Channels: 1, Linear: true, Levels: []Texels{image}}
 	for i := range b.N {
 		t.Sample(0, 2, [3]float32{float32(i%64) + 0.3, 5.7}, 0)
 	}

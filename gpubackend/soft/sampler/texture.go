@@ -41,16 +41,16 @@ const (
 	AddressBorder
 )
 
-// An Image is a grid of texels in device memory: rows, Pitch bytes apart, in planes, Slice bytes
+// Texels is a grid of them in device memory: rows, Pitch bytes apart, in planes, Slice bytes
 // apart.
-type Image struct {
+type Texels struct {
 	Base                 uint64
 	Width, Height, Depth uint32 // Depth also counts layers and faces; none is 0
 	Pitch, Slice         uint64
 }
 
 // Extent is the size in bytes of the range that holds all texels.
-func (m *Image) Extent(texel uint64) uint64 {
+func (m *Texels) Extent(texel uint64) uint64 {
 	return uint64(m.Depth-1)*m.Slice + uint64(m.Height-1)*m.Pitch + uint64(m.Width)*texel
 }
 
@@ -58,8 +58,8 @@ func (m *Image) Extent(texel uint64) uint64 {
 // it.
 type Texture struct {
 	Format   Format
-	Channels uint32  // 1, 2 or 4
-	Levels   []Image // from the largest on, at least one
+	Channels uint32   // 1, 2 or 4
+	Levels   []Texels // from the largest on, at least one
 	Layered  bool
 
 	// ReadAsInteger keeps 8- and 16-bit integers from becoming fractions of their largest value.
@@ -80,16 +80,16 @@ type Texture struct {
 func (t *Texture) TexelBytes() uint64 { return t.Format.Bytes() * uint64(t.Channels) }
 
 // Size is the largest image, or an empty one.
-func (t *Texture) Size() Image {
+func (t *Texture) Size() Texels {
 	if len(t.Levels) == 0 {
-		return Image{}
+		return Texels{}
 	}
 	return t.Levels[0]
 }
 
 // A Surface is what kernels read and write by surface instructions.
 type Surface struct {
-	Image
+	Texels
 	Layered bool
 	Texel   uint64 // bytes
 }

@@ -14,7 +14,7 @@ import (
 
 // block is a thread block at work. It belongs to one goroutine.
 type block struct {
-	worker *worker
+	runner *runner
 	run    *launchRun
 	id     Dim
 	sm     uint32
@@ -40,8 +40,8 @@ type barrier struct {
 
 // newBlock makes a block whose memory and warps serve one grid block after the
 // other.
-func (k *worker) newBlock() *block {
-	b := &block{worker: k, run: k.run}
+func (k *runner) newBlock() *block {
+	b := &block{runner: k, run: k.run}
 	threads := k.run.Block.Count()
 	b.shared, b.sharedBase = loadstore.NewBytes(k.run.sharedSize)
 	for i := range uint32((threads + lanes.Count - 1) / lanes.Count) {
@@ -56,7 +56,7 @@ func (k *worker) newBlock() *block {
 // start makes the block ready to execute the grid's block id.
 func (b *block) start(id Dim, number uint64) {
 	b.id = id
-	b.worker.freeFrames()
+	b.runner.freeFrames()
 	b.sm = b.run.firstSM + uint32(number%uint64(b.run.usedSMs))
 	b.barriers = [barriers]barrier{}
 	b.clearReserved()
@@ -72,7 +72,7 @@ func (b *block) start(id Dim, number uint64) {
 		root := w.root
 		fresh := root == nil
 		if fresh {
-			root = b.worker.newFrame(b.run.fn)
+			root = b.runner.newFrame(b.run.fn)
 			w.root = root
 			w.needLocal(b.run.fn.LocalSize)
 		}
@@ -101,7 +101,7 @@ func (b *block) execute() *Fault {
 			}
 		}
 		if b.run.Cooperative {
-			b.worker.rest()
+			b.runner.rest()
 		}
 		if !progress && !b.force() {
 			return b.deadlock()

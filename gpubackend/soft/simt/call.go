@@ -33,7 +33,7 @@ type frame struct {
 const maxDepth = 1 << 14
 
 // newFrame returns a frame for fn with its constants filled in.
-func (k *worker) newFrame(fn *decoded.Function) *frame {
+func (k *runner) newFrame(fn *decoded.Function) *frame {
 	f := &frame{fn: fn}
 	f.slab, f.Registers = lanes.NewRegisters(int(fn.FrameSize))
 	*f.Pred(decoded.TrueReg) = lanes.All
@@ -128,7 +128,7 @@ func (w *warp) enterFunction(fn *decoded.Function, site *decoded.CallSite, m uin
 	}
 	var f *frame
 	if w.needLocal(local + fn.LocalSize) {
-		f = w.block.worker.callFrame(fn)
+		f = w.block.runner.callFrame(fn)
 	}
 	if f == nil {
 		w.failAt(lanes.First(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d",
@@ -160,7 +160,7 @@ func (w *warp) ret(m uint32) bool {
 	}
 	w.push(split{pc: f.back, mask: m, frame: f.parent})
 	if f.live &^= m; f.live&^w.dead == 0 {
-		w.block.worker.freeFrame(f)
+		w.block.runner.freeFrame(f)
 	}
 	return false
 }
@@ -180,7 +180,7 @@ func (w *warp) needLocal(size uint64) bool {
 		return true
 	}
 	stride := localStride(size)
-	if !w.block.worker.takeLocal(w, stride) {
+	if !w.block.runner.takeLocal(w, stride) {
 		return false
 	}
 	slab, base := loadstore.NewBytes(stride * lanes.Count)

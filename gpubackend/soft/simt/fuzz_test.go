@@ -123,7 +123,7 @@ func (o *someObjects) Surface(number uint64) *sampler.Surface {
 // fuzzObjects use 512 bytes at base: a volume with two levels, of which the second has fewer
 // planes.
 func fuzzObjects(base uint64) *someObjects {
-	levels := []sampler.Image{
+	levels := []sampler.Texels{
 		{Base: base, Width: 4, Height: 4, Depth: 4, Pitch: 16, Slice: 64},
 		{Base: base + 256, Width: 2, Height: 2, Depth: 2, Pitch: 8, Slice: 16},
 	}
@@ -131,6 +131,6 @@ func fuzzObjects(base uint64) *someObjects {
 		&sampler.Texture{Format: sampler.FormatFloat, Channels: 1, Levels: levels, Linear: true,
 			LinearLevels: true,
 			MaxLevel:     9, LevelBias: 0.25},
-		&sampler.Surface{Image: levels[0], Texel: 4},
+		&sampler.Surface{Texels: levels[0], Texel: 4},
 	}
 }

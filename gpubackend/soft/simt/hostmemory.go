@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
-// What a launch takes of the host's memory: for each worker a block with its warps and the kernel's
+// What a launch takes of the host's memory: for each runner a block with its warps and the kernel's
 // own registers and local memory, from the start; then registers and local memory of calls, as
 // these get deeper. All of it is given back at the end.
 
@@ -21,31 +21,31 @@ var (
 // slabBytes is what lanes.NewSlab takes beside the size.
 const slabBytes = lanes.SlabAlign + 8
 
-// admit takes memory for workers and returns their number: one at least, or none where there is no
+// admit takes memory for runners and returns their number: one at least, or none where there is no
 // memory for that. More of them leave half of what the process may have to other launches; where
 // blocks must run together, there are all or none.
-func (r *launchRun) admit() (workers int) {
-	r.workerBytes = HostBytes(r.Kernel, r.Block.Count(), uint64(r.SharedBytes))
+func (r *launchRun) admit() (runners int) {
+	r.runnerBytes = HostBytes(r.Kernel, r.Block.Count(), uint64(r.SharedBytes))
 	spare := r.HostMemory.Limit() / 2
-	for workers < r.Workers {
-		more := workers > 0 && !r.Cooperative
-		if more && !r.HostMemory.Room(r.workerBytes+spare) ||
-			r.HostMemory.Take(r.workerBytes) != nil {
+	for runners < r.Workers {
+		more := runners > 0 && !r.Cooperative
+		if more && !r.HostMemory.Room(r.runnerBytes+spare) ||
+			r.HostMemory.Take(r.runnerBytes) != nil {
 			break
 		}
-		workers++
+		runners++
 	}
-	if r.Cooperative && workers < r.Workers {
-		r.HostMemory.Give(uint64(workers) * r.workerBytes)
+	if r.Cooperative && runners < r.Workers {
+		r.HostMemory.Give(uint64(runners) * r.runnerBytes)
 		return 0
 	}
-	return workers
+	return runners
 }
 
-// leave gives back what a worker has.
-func (k *worker) leave() {
+// leave gives back what a runner has.
+func (k *runner) leave() {
 	k.memory.Close()
-	k.run.HostMemory.Give(k.run.workerBytes)
+	k.run.HostMemory.Give(k.run.runnerBytes)
 }
 
 // HostBytes is what a launch takes of the host's memory at least: with one block at a time.
@@ -81,7 +81,7 @@ func localStride(size uint64) uint64 {
 }
 
 // callFrame returns a frame for a call, nil where there is no memory.
-func (k *worker) callFrame(fn *decoded.Function) *frame {
+func (k *runner) callFrame(fn *decoded.Function) *frame {
 	if pool := k.frames[fn.Index]; len(pool) > 0 {
 		f := pool[len(pool)-1]
 		k.frames[fn.Index] = pool[:len(pool)-1]
@@ -99,14 +99,14 @@ func (k *worker) callFrame(fn *decoded.Function) *frame {
 }
 
 // freeFrame keeps a frame for the next call of its function.
-func (k *worker) freeFrame(f *frame) {
+func (k *runner) freeFrame(f *frame) {
 	f.free = true
 	k.used--
 	k.frames[f.fn.Index] = append(k.frames[f.fn.Index], f)
 }
 
 // freeFrames keeps the frames of calls that never returned, since their threads ended in them.
-func (k *worker) freeFrames() {
+func (k *runner) freeFrames() {
 	if k.used == 0 {
 		return
 	}
@@ -119,7 +119,7 @@ func (k *worker) freeFrames() {
 
 // takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the
 // first was taken at the start.
-func (k *worker) takeLocal(w *warp, stride uint64) bool {
+func (k *runner) takeLocal(w *warp, stride uint64) bool {
 	if w.LocalStride == 0 && stride == localStride(k.run.fn.LocalSize) && k.run.fn.LocalSize > 0 {
 		return true
 	}

@@ -78,7 +78,7 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	}
 }
 
-// TestFewerBlocksAtATime: a launch has one worker at least, and others as long as half of the
+// TestFewerBlocksAtATime: a launch has one runner at least, and others as long as half of the
 // memory is left to other launches; blocks that must run together have all or none.
 func TestFewerBlocksAtATime(t *testing.T) {
 	d := newDevice(t, 4<<20)
@@ -89,7 +89,7 @@ func TestFewerBlocksAtATime(t *testing.T) {
 	for _, x := range []struct {
 		memory      uint64
 		cooperative bool
-		workers     int
+		runners     int
 	}{{16 * one, false, 8}, {8 * one, false, 4}, {3 * one, false, 1}, {one, false, 1},
 		{one - 1, false, 0}, {8 * one, true, 8}, {8*one - 1, true, 0}} {
 		l.HostMemory, l.Cooperative = budget.New(x.memory), x.cooperative
@@ -97,9 +97,9 @@ func TestFewerBlocksAtATime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		workers := r.admit()
-		if workers != x.workers || l.HostMemory.Used() != uint64(x.workers)*one {
-			t.Errorf("%+v: %d workers, %d bytes are counted", x, workers, l.HostMemory.Used())
+		runners := r.admit()
+		if runners != x.runners || l.HostMemory.Used() != uint64(x.runners)*one {
+			t.Errorf("%+v: %d runners, %d bytes are counted", x, runners, l.HostMemory.Used())
 		}
 	}
 	l.HostMemory, l.Cooperative = budget.New(one-1), false

@@ -52,7 +52,7 @@ type launchRun struct {
 	workspace     []uint64
 	workspaceBase uintptr
 	blocks        uint64
-	workerBytes   uint64 // of the host's memory, that a worker begins with
+	runnerBytes   uint64 // of the host's memory, that a runner begins with
 	next          atomic.Uint64
 	stop          atomic.Bool
 
@@ -63,8 +63,8 @@ type launchRun struct {
 	total  Stats
 }
 
-// worker executes blocks on one goroutine.
-type worker struct {
+// runner executes blocks on one goroutine.
+type runner struct {
 	run   *launchRun
 	cache loadstore.Cache
 	// frames are those of calls that are free, by function; made are all, and used says how many
@@ -83,13 +83,13 @@ func (l *Launch) run(ctx context.Context) error {
 	}
 	stopped := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer stopped()
-	workers := r.admit()
-	if workers == 0 {
+	runners := r.admit()
+	if runners == 0 {
 		return &Fault{Code: cudaabi.ErrorOutOfMemory, Starved: true,
 			Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
 	}
 	var wg sync.WaitGroup
-	for range workers {
+	for range runners {
 		wg.Go(r.work)
 	}
 	wg.Wait()
@@ -203,7 +203,7 @@ func (l *Launch) checkDims() error {
 
 // work executes blocks until none is left.
 func (r *launchRun) work() {
-	k := &worker{run: r, frames: make([][]*frame, len(r.prog.Decoded))}
+	k := &runner{run: r, frames: make([][]*frame, len(r.prog.Decoded))}
 	k.memory.Begin(r.HostMemory)
 	defer k.leave()
 	// Memory that is unmapped while a kernel uses it faults that kernel only.
@@ -275,4 +275,4 @@ func (r *launchRun) addressOfVar(v *ptx.Variable) uint64 {
 }
 
 // rest lets other goroutines run, whose blocks this one may wait for.
-func (k *worker) rest() { runtime.Gosched() }
+func (k *runner) rest() { runtime.Gosched() }

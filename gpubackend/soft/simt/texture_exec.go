@@ -238,7 +238,7 @@ func (w *warp) locateSurface(in *decoded.Inst, n int64, m uint32, p *loadstore.A
 			return false
 		case inside:
 			p[i] = uintptr(s.Base + off)
-		case op.Edge == decoded.EdgeTrap:
+		case op.Beyond == decoded.BeyondTrap:
 			w.failAt(i, cudaabi.ErrorLaunchFailed, "surface access beyond the edges")
 			return false
 		}
@@ -261,7 +261,7 @@ func locateOf(
 		at[2] = int64(int32(c[0][lane]))
 	}
 	for d := range at {
-		if op.Edge == decoded.EdgeClamp {
+		if op.Beyond == decoded.BeyondClamp {
 			at[d] = max(min(at[d], limits[d]), 0)
 		}
 		if at[d] < 0 || at[d] > limits[d] {

@@ -68,7 +68,7 @@ func diagonal(d *device) *sampler.Texture {
 	}
 	return &sampler.Texture{
 		Format: sampler.FormatFloat, Channels: 1,
-		Levels: []sampler.Image{{Base: put(d, texels), Width: 4, Height: 4, Depth: 1, Pitch: 16,
+		Levels: []sampler.Texels{{Base: put(d, texels), Width: 4, Height: 4, Depth: 1, Pitch: 16,
 			Slice: 64}},
 	}
 }
@@ -78,7 +78,7 @@ func TestTextureOfKernel(t *testing.T) {
 	d := newTextureTest(t)
 	texture := diagonal(d)
 	gone := *texture
-	gone.Levels = []sampler.Image{{Base: 1 << 40, Width: 4, Height: 4, Depth: 1, Pitch: 16,
+	gone.Levels = []sampler.Texels{{Base: 1 << 40, Width: 4, Height: 4, Depth: 1, Pitch: 16,
 		Slice: 64}}
 	for _, test := range []struct {
 		name     string
@@ -118,7 +118,7 @@ func TestSurfaceOfKernel(t *testing.T) {
 	t.Parallel()
 	d := newTextureTest(t)
 	base := put(d, []uint32{10, 20, 30, 40})
-	board := &sampler.Surface{Image: sampler.Image{Base: base, Width: 4, Height: 1, Depth: 1,
+	board := &sampler.Surface{Texels: sampler.Texels{Base: base, Width: 4, Height: 1, Depth: 1,
 		Pitch: 16, Slice: 16},
 		Texel: 4}
 	for _, test := range []struct {

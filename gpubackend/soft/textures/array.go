@@ -46,7 +46,7 @@ type array struct {
 	Context *contexts.Context
 	handle  uint64
 	desc    arrayDesc
-	Image   sampler.Image
+	Image   sampler.Texels
 	levels  *mipmappedArray // that it is a level of, nil if none
 }
 
@@ -103,10 +103,10 @@ func (a *arrayDesc) fits() bool {
 func (a *arrayDesc) texel() uint64 { return a.format.Bytes() * uint64(a.channels) }
 
 // image lays the texels out from base on. The sizes have been checked: no product overflows.
-func (a *arrayDesc) image(base uint64) (image sampler.Image, bytes uint64) {
+func (a *arrayDesc) image(base uint64) (image sampler.Texels, bytes uint64) {
 	height, depth := max(a.height, 1), max(a.depth, 1)
 	pitch := a.width * a.texel()
-	return sampler.Image{
+	return sampler.Texels{
 		Base: base, Width: uint32(a.width), Height: uint32(height), Depth: uint32(depth),
 		Pitch: pitch, Slice: pitch * height,
 	}, pitch * height * depth

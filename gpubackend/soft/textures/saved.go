@@ -61,7 +61,7 @@ func (x *Textures) Dangling() (dangling bool) {
 			t := o.texture
 			dangling = !x.reaches(&t.Levels[0], t.Format.Bytes()*uint64(t.Channels))
 		case o.surface != nil:
-			dangling = !x.reaches(&o.surface.Image, o.surface.Texel)
+			dangling = !x.reaches(&o.surface.Texels, o.surface.Texel)
 		}
 		return !dangling
 	})
@@ -69,7 +69,7 @@ func (x *Textures) Dangling() (dangling bool) {
 }
 
 // reaches says whether an image lies in memory.
-func (x *Textures) reaches(i *sampler.Image, texel uint64) bool {
+func (x *Textures) reaches(i *sampler.Texels, texel uint64) bool {
 	bytes := uint64(i.Depth-1)*i.Slice + uint64(i.Height-1)*i.Pitch + uint64(i.Width)*texel
 	return x.options.Memory.Reaches(i.Base, bytes, false)
 }

@@ -105,7 +105,7 @@ func (x *Textures) dropObjects(c *contexts.Context) {
 
 // source is what a texture reads: images, and what is in them.
 type source struct {
-	levels   []sampler.Image
+	levels   []sampler.Texels
 	format   sampler.Format
 	channels uint32
 	layered  bool
@@ -115,7 +115,7 @@ type source struct {
 func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
 
 func arraySource(a *array) source {
-	return source{[]sampler.Image{a.Image}, a.desc.format, a.desc.channels,
+	return source{[]sampler.Texels{a.Image}, a.desc.format, a.desc.channels,
 		a.desc.flags&cudaabi.Array3DLayered != 0, true}
 }
 
@@ -151,7 +151,8 @@ func (x *Textures) linearSource(
 		!x.options.Memory.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
-	s.levels = []sampler.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes,
+	s.levels = []sampler.Texels{{
+		Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes,
 		Slice: bytes}}
 	return s, gpubackend.Success
 }
@@ -171,7 +172,7 @@ func (x *Textures) pitchSource(
 		!x.options.Memory.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
-	s.levels = []sampler.Image{{
+	s.levels = []sampler.Texels{{
 		Base: addr, Width: uint32(width), Height: uint32(height), Depth: 1, Pitch: pitch,
 		Slice: pitch * height,
 	}}
@@ -298,7 +299,7 @@ func surfaceOf(a *array) (*sampler.Surface, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	layered := a.desc.flags&cudaabi.Array3DLayered != 0
-	return &sampler.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()},
+	return &sampler.Surface{Texels: a.Image, Layered: layered, Texel: a.desc.texel()},
 		gpubackend.Success
 }
 

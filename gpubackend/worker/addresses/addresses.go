@@ -4,23 +4,23 @@
 // it have. A process can have so many only, and one that gets no more of them ends. Scattered pages
 // of a guest take one for each run, what it reserves and maps one or two each.
 //
-// The worker's loop owns a Places. Every part that maps something for the guest takes its places
+// The worker's loop owns a Quota. Every part that maps something for the guest takes its places
 // before and gives them back when it has unmapped it.
 package addresses
 
 import "github.com/paracuda/paracuda/gpubackend/proclimit"
 
-// Places is how many mappings the guest process has in this one, and may have.
-type Places struct{ used, most int }
+// Quota is how many mappings the guest process has in this one, and may have.
+type Quota struct{ used, most int }
 
 // NewPlaces leaves a quarter of what a process may have to other uses.
-func NewPlaces() *Places { return PlacesFor(proclimit.Mappings() / 4 * 3) }
+func NewPlaces() *Quota { return PlacesFor(proclimit.Mappings() / 4 * 3) }
 
-// PlacesFor returns a Places of that many mappings.
-func PlacesFor(most int) *Places { return &Places{most: most} }
+// PlacesFor returns a Quota of that many mappings.
+func PlacesFor(most int) *Quota { return &Quota{most: most} }
 
 // Take counts n mappings, unless that is too many.
-func (p *Places) Take(n int) bool {
+func (p *Quota) Take(n int) bool {
 	if n > p.most-p.used {
 		return false
 	}
@@ -29,13 +29,13 @@ func (p *Places) Take(n int) bool {
 }
 
 // Give takes back what Take counted.
-func (p *Places) Give(n int) { p.used -= n }
+func (p *Quota) Give(n int) { p.used -= n }
 
 // Used is how many are counted, and Most how many there may be.
-func (p *Places) Used() int { return p.used }
+func (p *Quota) Used() int { return p.used }
 
 // Most is how many mappings there may be.
-func (p *Places) Most() int { return p.most }
+func (p *Quota) Most() int { return p.most }
 
 // What mappings of the guest's own virtual memory management take: what lies in a reservation parts
 // it.

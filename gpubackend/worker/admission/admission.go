@@ -36,21 +36,21 @@ type Config struct {
 	Now   func() time.Time
 }
 
-// Answer says whether a command is executed now.
-type Answer uint8
+// Verdict says whether a command is executed now.
+type Verdict uint8
 
 // The answers. All but Pass stop the ring.
 const (
-	Pass   Answer = iota
-	Closed        // the gate is
-	Full          // the stream has enough to do
+	Pass   Verdict = iota
+	Closed         // the gate is
+	Full           // the stream has enough to do
 )
 
 // Admission is a worker at its gate.
 type Admission struct {
 	Config
-	gated   bool   // the gate wasn't free when a batch began last
-	stopped Answer // why the ring, or a copy, has stopped since
+	gated   bool    // the gate wasn't free when a batch began last
+	stopped Verdict // why the ring, or a copy, has stopped since
 	queues
 
 	unfinished bool      // work may be on the GPU
@@ -88,7 +88,7 @@ func (a *Admission) Gated() bool { return a.gated }
 func (a *Admission) Open() bool { return a.Gate.State().Open }
 
 // Stopped says why the ring has stopped since Begin.
-func (a *Admission) Stopped() Answer { return a.stopped }
+func (a *Admission) Stopped() Verdict { return a.stopped }
 
 // InFlight says whether the arbiter waits for the worker's work.
 func (a *Admission) InFlight() bool { return a.gated && a.Gate.InFlight() }
@@ -97,7 +97,7 @@ func (a *Admission) InFlight() bool { return a.gated && a.Gate.InFlight() }
 func (a *Admission) Unfinished() bool { return a.unfinished }
 
 // Admit says whether a command that gives a stream work may be executed.
-func (a *Admission) Admit(s Stream, k Kind) Answer {
+func (a *Admission) Admit(s Stream, k Kind) Verdict {
 	if a.enter() && a.takes(s, k) {
 		return Pass
 	}

@@ -148,7 +148,7 @@ func TestGateBecomesFree(t *testing.T) {
 		r.pass(time.Second)
 	}
 	if r.InFlight() || r.flying != 0 || len(r.gpu.events) > 2*maxUnits {
-		t.Errorf("%d units, %d events", r.flying, len(r.gpu.events))
+		t.Errorf("%d stretches, %d events", r.flying, len(r.gpu.events))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestStandstill(t *testing.T) {
 	r.Standstill()
 	waiting, inFlight := r.page.Demand()
 	if waiting || inFlight || r.Unfinished() || r.flying != 0 {
-		t.Errorf("waiting %v, in flight %v, %d units", waiting, inFlight, r.flying)
+		t.Errorf("waiting %v, in flight %v, %d stretches", waiting, inFlight, r.flying)
 	}
 }
 

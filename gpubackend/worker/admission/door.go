@@ -113,8 +113,8 @@ func (d *Door) Standstill() {
 	}
 }
 
-// Quiet is what a worker knows that has nothing to do.
-type Quiet struct {
+// Pause is what a worker knows that has nothing to do.
+type Pause struct {
 	Now   time.Time
 	Since time.Time     // nothing has happened
 	Idle  time.Duration // which is so long
@@ -129,7 +129,7 @@ const restAfter = 10 * time.Microsecond
 
 // Watch tells the arbiter when work has ended, while there is nothing else to do. A worker at a
 // free gate asks the driver only before it sleeps.
-func (d *Door) Watch(q Quiet) {
+func (d *Door) Watch(q Pause) {
 	a := d.admission
 	switch {
 	case a == nil:

@@ -34,7 +34,7 @@ func TestNoGate(t *testing.T) {
 	d.Submitted()
 	d.Executed()
 	d.Standstill()
-	d.Watch(Quiet{Now: time.Now(), Idle: time.Hour})
+	d.Watch(Pause{Now: time.Now(), Idle: time.Hour})
 	for name, got := range map[string]bool{
 		"gated": d.Begin(), "ripe": d.Ripe(), "stopped": d.Stopped(), "closed": d.Closed(),
 		"opens soon": d.Soon(), "in flight": d.InFlight(), "unfinished": d.Unfinished(),
@@ -104,17 +104,17 @@ func TestWatch(t *testing.T) {
 	shut.Open = false
 	for name, x := range map[string]struct {
 		state gate.State
-		q     Quiet
+		q     Pause
 		told  bool
 	}{
-		"in a turn":              {ajar, Quiet{Idle: restAfter - 1, Spin: time.Second}, false},
-		"after a rest":           {ajar, Quiet{Idle: restAfter, Spin: time.Second}, true},
-		"without polling":        {ajar, Quiet{}, true},
-		"held":                   {ajar, Quiet{Spin: time.Second, Held: true}, true},
-		"after its turn":         {shut, Quiet{Spin: time.Second}, true},
-		"free, polling":          {free, Quiet{Idle: time.Second - 1, Spin: time.Second}, false},
-		"free, before it sleeps": {free, Quiet{Idle: time.Second, Spin: time.Second}, true},
-		"free, with a call":      {free, Quiet{Idle: time.Second, Waits: true}, false},
+		"in a turn":              {ajar, Pause{Idle: restAfter - 1, Spin: time.Second}, false},
+		"after a rest":           {ajar, Pause{Idle: restAfter, Spin: time.Second}, true},
+		"without polling":        {ajar, Pause{}, true},
+		"held":                   {ajar, Pause{Spin: time.Second, Held: true}, true},
+		"after its turn":         {shut, Pause{Spin: time.Second}, true},
+		"free, polling":          {free, Pause{Idle: time.Second - 1, Spin: time.Second}, false},
+		"free, before it sleeps": {free, Pause{Idle: time.Second, Spin: time.Second}, true},
+		"free, with a call":      {free, Pause{Idle: time.Second, Waits: true}, false},
 	} {
 		r := newRig(t, x.state)
 		d := NewDoor(r.Admission, known{})

@@ -16,7 +16,7 @@ func TestInFlightIsBounded(t *testing.T) {
 		long     time.Duration
 		min, max int
 	}{
-		{"tiny: by the number of units", 10 * time.Microsecond, maxUnits, maxUnits},
+		{"tiny: by the number of stretches", 10 * time.Microsecond, maxUnits, maxUnits},
 		{"short: by time", 400 * time.Microsecond, 4, 6},
 		{"half of what a stream may have: two", 1500 * time.Microsecond, minSubmissions,
 			minSubmissions},
@@ -36,7 +36,7 @@ func TestInFlightIsBounded(t *testing.T) {
 				t.Errorf("%d launches in another stream: the bound is for each", n)
 			}
 			if r.pass(time.Second); r.flying != 0 || r.InFlight() {
-				t.Errorf("%d units are in flight for ever", r.flying)
+				t.Errorf("%d stretches are in flight for ever", r.flying)
 			}
 		})
 	}

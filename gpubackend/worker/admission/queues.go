@@ -39,12 +39,12 @@ type queues struct {
 	estimates estimates
 	all       map[Stream]*queue
 	opened    []*queue // with admitted work that the device doesn't have yet
-	active    []*queue // with units
-	flying    int      // units
+	active    []*queue // with stretches
+	flying    int      // stretches
 	extra     int      // so many submissions pass although streams are full
 	lates     int      // how often in a row that was so
 	progress  time.Time
-	spare     [][]prediction // of units that have ended
+	spare     [][]prediction // of stretches that have ended
 }
 
 func newQueues() queues { return queues{all: map[Stream]*queue{}} }
@@ -52,15 +52,15 @@ func newQueues() queues { return queues{all: map[Stream]*queue{}} }
 // queue is what one stream has to do.
 type queue struct {
 	stream      Stream
-	open        unit // admitted, and not marked by a fence yet
-	units       []unit
+	open        stretch // admitted, and not marked by a fence yet
+	stretches   []stretch
 	submissions int           // of all these
 	predicted   time.Duration // for them
-	passed      time.Time     // when a unit was last seen to have ended
+	passed      time.Time     // when a stretch was last seen to have ended
 }
 
-// unit is work between two fences.
-type unit struct {
+// stretch is work between two fences.
+type stretch struct {
 	fence       fences.Fence
 	begun       time.Time
 	predictions []prediction
@@ -68,7 +68,7 @@ type unit struct {
 	predicted   time.Duration
 }
 
-// prediction is that for submissions of one kind, one after the other, in a unit.
+// prediction is that for submissions of one kind, one after the other, in a stretch.
 type prediction struct {
 	*estimate
 	predicted time.Duration // for each of them
@@ -103,7 +103,7 @@ func (q *queue) full(bound time.Duration, e *estimate) bool {
 		return true
 	}
 	return q.submissions >= minSubmissions &&
-		(q.predicted+e.took > bound || len(q.units) >= maxUnits)
+		(q.predicted+e.took > bound || len(q.stretches) >= maxUnits)
 }
 
 // late says whether nothing has ended for so long that work behind the stop may be waited for.
@@ -149,7 +149,7 @@ func (s *queues) close(c *Config) {
 	capturing, now := c.Capturing(), c.Now()
 	for _, q := range s.opened {
 		u := q.open
-		q.open = unit{}
+		q.open = stretch{}
 		result := gpubackend.NotReady
 		if !capturing {
 			if result = c.Contexts.Set(q.stream.Context, true); result == gpubackend.Success {
@@ -160,31 +160,31 @@ func (s *queues) close(c *Config) {
 			q.drop(&u)
 			continue
 		}
-		if len(q.units) == 0 {
+		if len(q.stretches) == 0 {
 			s.active = append(s.active, q)
 		}
 		if s.flying == 0 {
 			s.progress = now
 		}
 		u.begun = now
-		q.units = append(q.units, u)
+		q.stretches = append(q.stretches, u)
 		s.flying++
 	}
 	s.opened = s.opened[:0]
 }
 
-// drop forgets a unit of a queue's.
-func (q *queue) drop(u *unit) {
+// drop forgets a stretch of a queue's.
+func (q *queue) drop(u *stretch) {
 	q.submissions -= u.submissions
 	q.predicted -= u.predicted
 }
 
-// poll looks which units have ended.
+// poll looks which stretches have ended.
 func (s *queues) poll(f Fences, now time.Time) {
 	kept := s.active[:0]
 	for _, q := range s.active {
 		n := 0
-		for n < len(q.units) && f.Passed(q.units[n].fence) != gpubackend.NotReady {
+		for n < len(q.stretches) && f.Passed(q.stretches[n].fence) != gpubackend.NotReady {
 			n++
 		}
 		if n > 0 {
@@ -192,7 +192,7 @@ func (s *queues) poll(f Fences, now time.Time) {
 			s.flying -= n
 			s.end(q, n, now)
 		}
-		if len(q.units) > 0 {
+		if len(q.stretches) > 0 {
 			kept = append(kept, q)
 		}
 	}
@@ -200,20 +200,21 @@ func (s *queues) poll(f Fences, now time.Time) {
 	s.active = kept
 }
 
-// end takes off a queue's first n units, which have ended by now, and learns how long they took.
+// end takes off a queue's first n stretches, which have ended by now, and learns how long they
+// took.
 func (s *queues) end(q *queue, n int, now time.Time) {
-	begun := q.units[0].begun
+	begun := q.stretches[0].begun
 	if q.passed.After(begun) {
 		begun = q.passed
 	}
 	q.passed = now
 	var predicted time.Duration
-	for i := range q.units[:n] {
-		predicted += q.units[i].predicted
+	for i := range q.stretches[:n] {
+		predicted += q.stretches[i].predicted
 	}
 	wrong := float64(now.Sub(begun)) / float64(predicted)
-	for i := range q.units[:n] {
-		u := &q.units[i]
+	for i := range q.stretches[:n] {
+		u := &q.stretches[i]
 		for _, p := range u.predictions {
 			p.learn(time.Duration(float64(p.predicted) * wrong))
 		}
@@ -222,16 +223,16 @@ func (s *queues) end(q *queue, n int, now time.Time) {
 			s.spare = append(s.spare, u.predictions[:0])
 		}
 	}
-	left := copy(q.units, q.units[n:])
-	clear(q.units[left:])
-	q.units = q.units[:left]
+	left := copy(q.stretches, q.stretches[n:])
+	clear(q.stretches[left:])
+	q.stretches = q.stretches[:left]
 }
 
 // forget forgets all that is on the GPU: nobody counts it any more.
 func (s *queues) forget(f Fences) {
 	for _, q := range s.active {
-		for i := range q.units {
-			f.Drop(q.units[i].fence)
+		for i := range q.stretches {
+			f.Drop(q.stretches[i].fence)
 		}
 	}
 	clear(s.all)

@@ -108,7 +108,7 @@ func (r *rig) rang() bool {
 }
 
 // launch has the worker launch a kernel of a function that takes so long, in a batch of its own.
-func (r *rig) launch(s gpubackend.Stream, function uint64, long time.Duration) Answer {
+func (r *rig) launch(s gpubackend.Stream, function uint64, long time.Duration) Verdict {
 	if r.Begin() {
 		if answer := r.Admit(stream(s), kernel(function)); answer != Pass {
 			r.Submitted()

@@ -46,7 +46,7 @@ type chunks struct {
 	all    [StagedChunks + directChunks]chunk
 	flying int        // that aren't free
 	runs   []wire.Run // of the chunk that is started
-	moved  []moves.Moved
+	moved  []moves.Completion
 }
 
 // take returns a free chunk, or nil if none is free.
@@ -194,7 +194,7 @@ func (t *Copies) Poll() {
 }
 
 // moved handles the end of the mover's step.
-func (t *Copies) moved(m moves.Moved) {
+func (t *Copies) moved(m moves.Completion) {
 	all := &t.chunks.all
 	if m.ID >= uint64(len(all)) || all[m.ID].state != chunkMoving {
 		return

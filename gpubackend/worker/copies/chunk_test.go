@@ -116,7 +116,7 @@ func (d *fakeDevice) EventQuery(e gpubackend.Event) gpubackend.Result {
 type fakeMover struct {
 	closed int
 	d      *fakeDevice
-	ended  []moves.Moved
+	ended  []moves.Completion
 }
 
 func (m *fakeMover) Attach(_ int, start, _ uint64) (uint32, error) {
@@ -131,7 +131,7 @@ func (m *fakeMover) Start(x *moves.Move) error {
 	m.d.moving = append(m.d.moving, c)
 	return nil
 }
-func (m *fakeMover) Poll(dst []moves.Moved) ([]moves.Moved, error) {
+func (m *fakeMover) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 	dst = append(dst, m.ended...)
 	m.ended = nil
 	return dst, m.d.mover
@@ -156,7 +156,7 @@ func (m *fakeMover) end(i int, err error) {
 		}
 		at += r.Bytes
 	}
-	m.ended = append(m.ended, moves.Moved{ID: x.ID, Err: err})
+	m.ended = append(m.ended, moves.Completion{ID: x.ID, Err: err})
 }
 
 // fakeMaps has one map, of all guest memory.

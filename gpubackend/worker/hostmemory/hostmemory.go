@@ -32,7 +32,7 @@ type Maps interface {
 type Config struct {
 	Driver Driver
 	Maps   Maps
-	Places *addresses.Places
+	Places *addresses.Quota
 	// Files gives the files behind whole pages of guest memory.
 	Files func(runs []wire.Run) ([]guestmem.Run, error)
 	// WhenIdle has a call answered with what then returns, when the work of its context is done.

@@ -48,7 +48,7 @@ type Exports interface {
 type Config struct {
 	Driver  Driver
 	Objects *object.Table
-	Places  *addresses.Places
+	Places  *addresses.Quota
 	Exports Exports
 	// WhenIdle has a call answered with what then returns, when the work of its context is done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result

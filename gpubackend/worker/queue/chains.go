@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// event is an EVENT chain: its head and where its record goes.
-type event struct {
+// eventChain is an EVENT chain: its head and where its record goes.
+type eventChain struct {
 	head   uint16
 	record uint64
 }
@@ -72,7 +72,7 @@ func (q *Queue) takeChain(c *virtqueue.Chain) error {
 			return fmt.Errorf("EVENT chain with %d bytes to write: want the %d of a record, "+
 				"together", c.WriteLen(), wire.EventRecordSize)
 		}
-		q.events = append(q.events, event{c.Head(), c.Writable()[0].Addr})
+		q.events = append(q.events, eventChain{c.Head(), c.Writable()[0].Addr})
 		return nil
 	case wire.ChainMap:
 		return q.takeMap(c, &h)

@@ -71,9 +71,9 @@ type Queue struct {
 	where  handover.Queue // the ring is
 	call   int
 	arena  *arena.Arena
-	runs   []wire.Run // the arena's
-	events []event    // EVENT chains
-	due    bool       // an EVENT is
+	runs   []wire.Run   // the arena's
+	events []eventChain // EVENT chains
+	due    bool         // an EVENT is
 	maps   map[uint32]*maps.Map
 	kept   kept
 	lists  lists

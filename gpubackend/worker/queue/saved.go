@@ -41,7 +41,7 @@ func (q *Queue) Saved() *saved.Queue {
 		Position: q.arena.Position(), Due: q.due, KeptMaps: q.kept.maps, Gone: q.kept.gone,
 	}
 	for _, e := range q.events {
-		s.Events = append(s.Events, saved.Event{Head: e.head, Record: e.record})
+		s.Events = append(s.Events, saved.EventChain{Head: e.head, Record: e.record})
 	}
 	for _, m := range q.maps {
 		s.Maps = append(s.Maps, saved.Map{ID: m.ID, Head: m.Head, Bytes: m.Bytes,
@@ -82,7 +82,7 @@ func (q *Queue) Restore(s *saved.Queue) error {
 // restoreRing takes over what is in flight.
 func (q *Queue) restoreRing(s *saved.Queue) error {
 	for _, e := range s.Events {
-		q.events = append(q.events, event{e.Head, e.Record})
+		q.events = append(q.events, eventChain{e.Head, e.Record})
 	}
 	for _, head := range s.InFlight {
 		if head >= virtqueue.MaxSize {

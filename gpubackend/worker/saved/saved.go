@@ -27,8 +27,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 )
 
-// Event is an EVENT chain of the guest's.
-type Event struct {
+// EventChain is an EVENT chain of the guest's.
+type EventChain struct {
 	Head   uint16
 	Record uint64
 }
@@ -51,7 +51,7 @@ type Queue struct {
 	InFlight []uint16
 	Arena    []wire.Run // where it is in guest memory
 	Position arena.Position
-	Events   []Event
+	Events   []EventChain
 	Due      bool // the guest's threads are to be woken
 	Maps     []Map
 	KeptMaps int
@@ -88,7 +88,7 @@ type State struct {
 	Pinned      hostmemory.Saved
 	Graphs      graphs.Saved
 	Arrays      []Array
-	Textures    []textures.Saved
+	Textures    []textures.SavedObject
 	Pieces      []gpubackend.Piece
 }
 

@@ -113,8 +113,8 @@ type Graphs interface {
 // Textures are texture and surface objects.
 type Textures interface {
 	Fixed() int
-	Save() ([]textures.Saved, error)
-	Restore(list []textures.Saved, current func(context uint64) gpubackend.Result) error
+	Save() ([]textures.SavedObject, error)
+	Restore(list []textures.SavedObject, current func(context uint64) gpubackend.Result) error
 }
 
 // Memory is virtual memory.

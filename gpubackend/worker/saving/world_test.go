@@ -124,7 +124,7 @@ type (
 		err error
 	}
 	fakeTextures struct {
-		s     []textures.Saved
+		s     []textures.SavedObject
 		fixed int
 		err   error
 	}
@@ -172,7 +172,7 @@ func (p *fakePools) Shared() (int, int)            { return p.shared, p.shared }
 func (g *fakeGraphs) Saves() int                   { return 0 }
 func (g *fakeGraphs) Save() (*graphs.Saved, error) { return &g.s, g.err }
 func (t *fakeTextures) Fixed() int                 { return t.fixed }
-func (t *fakeTextures) Save() ([]textures.Saved, error) {
+func (t *fakeTextures) Save() ([]textures.SavedObject, error) {
 	return t.s, t.err
 }
 func (m *fakeMemory) Virtual() int                      { return m.virtual }
@@ -230,7 +230,9 @@ func (g *fakeGraphs) Restore(s *graphs.Saved, _ *graphs.Restoring) error {
 	return g.err
 }
 
-func (t *fakeTextures) Restore(list []textures.Saved, _ func(uint64) gpubackend.Result) error {
+func (t *fakeTextures) Restore(
+	list []textures.SavedObject, _ func(uint64) gpubackend.Result,
+) error {
 	t.s = list
 	return t.err
 }
@@ -303,7 +305,7 @@ func newProgram(t *testing.T) *world {
 	w.memory.reserved = []addresses.Range{{Base: 1 << 45, Bytes: 4096}}
 	w.pools.s = pools.Saved{Defaults: map[uint64]uint64{0: 1}}
 	w.graphs.s = graphs.Saved{Execs: []graphs.SavedExec{{Handle: 77}}}
-	w.textures.s = []textures.Saved{{Number: 5}}
+	w.textures.s = []textures.SavedObject{{Number: 5}}
 	w.hostMemory.s = hostmemory.Saved{Ranges: []hostmemory.SavedRange{{Map: 3}}}
 	w.onDevice.list = []gpubackend.Piece{{Address: 1 << 44, Bytes: 5}}
 	w.onDevice.b = []byte("bytes")

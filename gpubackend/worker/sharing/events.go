@@ -30,7 +30,7 @@ func (s *Sharing) shareEvent(c *call.Call, a command.IpcGetEventHandle) gpubacke
 	return gpubackend.Success
 }
 
-func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubackend.Result) {
+func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*offering, gpubackend.Result) {
 	if len(s.events) >= maxEvents {
 		return nil, gpubackend.OutOfMemory
 	}
@@ -43,7 +43,7 @@ func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*share, gpuback
 		s.Log.WithError(err).Warn("share an event")
 		return nil, gpubackend.OutOfMemory
 	}
-	x := &share{offer: offer, context: s.Objects.Parent(handle)}
+	x := &offering{offer: offer, context: s.Objects.Parent(handle)}
 	s.events[handle] = x
 	return x, gpubackend.Success
 }

@@ -44,10 +44,10 @@ type Config struct {
 // Sharing is device memory and events that processes of the guest share.
 type Sharing struct {
 	Config
-	offered map[uint64]*share // memory by the address of the allocation
-	mapped  map[uint64]uint64 // memory of others: the context, by address
-	events  map[uint64]*share // events by handle
-	opened  map[uint64]uint64 // events of others: the context, by handle
+	offered map[uint64]*offering // memory by the address of the allocation
+	mapped  map[uint64]uint64    // memory of others: the context, by address
+	events  map[uint64]*offering // events by handle
+	opened  map[uint64]uint64    // events of others: the context, by handle
 }
 
 // These bound the sockets and goroutines that a guest can make a worker have.
@@ -56,8 +56,8 @@ const (
 	maxEvents = 1 << 10
 )
 
-// share is something that is offered.
-type share struct {
+// offering is something that is offered.
+type offering struct {
 	gpubackend.Shared
 	offer   *offers.Offer
 	context uint64
@@ -66,8 +66,8 @@ type share struct {
 // New returns a Sharing that offers nothing.
 func New(c Config) *Sharing {
 	return &Sharing{
-		Config: c, offered: map[uint64]*share{}, mapped: map[uint64]uint64{},
-		events: map[uint64]*share{}, opened: map[uint64]uint64{},
+		Config: c, offered: map[uint64]*offering{}, mapped: map[uint64]uint64{},
+		events: map[uint64]*offering{}, opened: map[uint64]uint64{},
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *Sharing) Handlers() call.Handlers {
 }
 
 // own says whether this process offers something under a name itself.
-func own(shares map[uint64]*share, name [offers.SecretBytes]byte) bool {
+func own(shares map[uint64]*offering, name [offers.SecretBytes]byte) bool {
 	for _, x := range shares {
 		if x.offer != nil && x.offer.Secret() == name {
 			return true
@@ -110,7 +110,7 @@ func (s *Sharing) shareMemory(c *call.Call, a command.IpcGetMemHandle) gpubacken
 	return gpubackend.Success
 }
 
-func (s *Sharing) offerMemory(address uint64) (*share, gpubackend.Result) {
+func (s *Sharing) offerMemory(address uint64) (*offering, gpubackend.Result) {
 	if len(s.offered) >= maxMemory {
 		return nil, gpubackend.OutOfMemory
 	}
@@ -128,7 +128,7 @@ func (s *Sharing) offerMemory(address uint64) (*share, gpubackend.Result) {
 		s.Log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
 	}
-	x := &share{Shared: shared, offer: offer, context: s.Contexts.HomeOfCurrent()}
+	x := &offering{Shared: shared, offer: offer, context: s.Contexts.HomeOfCurrent()}
 	s.offered[address] = x
 	return x, gpubackend.Success
 }

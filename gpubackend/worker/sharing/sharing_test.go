@@ -162,7 +162,7 @@ func TestEventsGoFromOneToAnother(t *testing.T) {
 func TestSharedMemoryIsBounded(t *testing.T) {
 	r := newRig()
 	for i := range uint64(maxMemory) {
-		r.offered[i] = &share{}
+		r.offered[i] = &offering{}
 	}
 	r.do(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetMemHandle, 8192)
 }
@@ -170,7 +170,7 @@ func TestSharedMemoryIsBounded(t *testing.T) {
 func TestSharedEventsAreBounded(t *testing.T) {
 	r := newRig()
 	for i := range uint64(maxEvents) {
-		r.events[i] = &share{}
+		r.events[i] = &offering{}
 	}
 	r.do(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetEventHandle,
 		r.objects.Add(object.Event, 6, 0))

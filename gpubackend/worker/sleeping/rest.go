@@ -31,7 +31,7 @@ type Gate interface {
 	// Unfinished says whether work may be on the GPU.
 	Unfinished() bool
 	// Watch is called while there is nothing to do.
-	Watch(q admission.Quiet)
+	Watch(q admission.Pause)
 	// WaitFD is readable when the gate opens, if the worker waits for that; -1: it doesn't.
 	WaitFD() int
 }
@@ -132,7 +132,7 @@ func (s *Sleeping) Rest() error {
 	if idle >= min(spin, settleAfter) {
 		s.Calls.Settle()
 	}
-	s.Gate.Watch(admission.Quiet{Now: now, Since: s.quiet.since, Idle: idle, Spin: spin,
+	s.Gate.Watch(admission.Pause{Now: now, Since: s.quiet.since, Idle: idle, Spin: spin,
 		Waits: waits, Held: s.Held()})
 	switch {
 	case idle < spin, s.quiet.due(spin), s.Gate.Soon(),

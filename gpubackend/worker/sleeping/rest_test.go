@@ -40,7 +40,7 @@ type rig struct {
 	counts    map[handover.Counter]uint64
 
 	soon, inFlight, unfinished bool
-	watched                    []admission.Quiet
+	watched                    []admission.Pause
 	fd                         int
 }
 
@@ -66,7 +66,7 @@ func (q queue) DisableKick()                      { q.kicks--; q.slept = true }
 func (g gate) Soon() bool                         { return g.soon }
 func (g gate) InFlight() bool                     { return g.inFlight }
 func (g gate) Unfinished() bool                   { return g.unfinished }
-func (g gate) Watch(q admission.Quiet)            { g.watched = append(g.watched, q) }
+func (g gate) Watch(q admission.Pause)            { g.watched = append(g.watched, q) }
 func (g gate) WaitFD() int                        { return g.fd }
 func (m mover) FD() int                           { return m.fd }
 

@@ -15,8 +15,8 @@ import (
 // maxKept bounds the textures and surfaces that can be made again.
 const maxKept = 1 << 16
 
-// Saved is a texture, or a surface: that has no sampling.
-type Saved struct {
+// SavedObject is a texture, or a surface: that has no sampling.
+type SavedObject struct {
 	Number   uint64 // the device's, which the guest and its kernels have
 	Context  uint64 // handle
 	Resource []byte // CUDA_RESOURCE_DESC, with the guest's handle of an array
@@ -27,20 +27,22 @@ type Saved struct {
 var errSaved = errors.New("a saved texture")
 
 // Save returns all textures and surfaces. There are none that weren't kept.
-func (t *Textures) Save() ([]Saved, error) {
-	list := make([]Saved, 0, len(t.kept))
+func (t *Textures) Save() ([]SavedObject, error) {
+	list := make([]SavedObject, 0, len(t.kept))
 	for _, x := range t.kept {
 		if _, result := t.native(x.Resource); result != gpubackend.Success {
 			return nil, errors.New("the array of a texture or surface is gone")
 		}
 		list = append(list, *x)
 	}
-	slices.SortFunc(list, func(a, b Saved) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(list, func(a, b SavedObject) int { return cmp.Compare(a.Number, b.Number) })
 	return list, nil
 }
 
 // Restore makes them again. All else is there already; current makes a context current.
-func (t *Textures) Restore(list []Saved, current func(context uint64) gpubackend.Result) error {
+func (t *Textures) Restore(
+	list []SavedObject, current func(context uint64) gpubackend.Result,
+) error {
 	for i := range list {
 		x := &list[i]
 		if len(x.Resource) != cudaabi.ResourceDescSize || t.kept[x.Number] != nil ||
@@ -69,7 +71,7 @@ func (t *Textures) Restore(list []Saved, current func(context uint64) gpubackend
 func sized(b []byte, size int) bool { return len(b) == 0 || len(b) == size }
 
 // create makes a texture or surface in the current context.
-func (t *Textures) create(x *Saved) (uint64, gpubackend.Result) {
+func (t *Textures) create(x *SavedObject) (uint64, gpubackend.Result) {
 	resource, result := t.native(x.Resource)
 	if result != gpubackend.Success {
 		return 0, result

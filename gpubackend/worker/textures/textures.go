@@ -44,14 +44,14 @@ type Config struct {
 // Textures makes textures and surfaces and copies arrays.
 type Textures struct {
 	Config
-	made map[uint64]int    // textures and surfaces, by their contexts
-	all  int               // of them together
-	kept map[uint64]*Saved // those that can be made again, by number
+	made map[uint64]int          // textures and surfaces, by their contexts
+	all  int                     // of them together
+	kept map[uint64]*SavedObject // those that can be made again, by number
 }
 
 // New returns a Textures.
 func New(c Config) *Textures {
-	return &Textures{Config: c, made: map[uint64]int{}, kept: map[uint64]*Saved{}}
+	return &Textures{Config: c, made: map[uint64]int{}, kept: map[uint64]*SavedObject{}}
 }
 
 // Fixed is how many textures and surfaces there are that can't be made again.
@@ -115,7 +115,9 @@ func (t *Textures) destroy(
 }
 
 // count counts one more, if it was made, and keeps how.
-func (t *Textures) count(x *Saved, number uint64, result gpubackend.Result) gpubackend.Result {
+func (t *Textures) count(
+	x *SavedObject, number uint64, result gpubackend.Result,
+) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
@@ -152,7 +154,7 @@ func (t *Textures) native(guests []byte) (b []byte, result gpubackend.Result) {
 
 // createTexture makes a texture.
 func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubackend.Result {
-	x := &Saved{Context: t.Home(c.Context)}
+	x := &SavedObject{Context: t.Home(c.Context)}
 	var result gpubackend.Result
 	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
 		return result
@@ -183,7 +185,7 @@ func flagsKnown(sampling []byte) bool {
 
 // createSurface makes a surface.
 func (t *Textures) createSurface(c *call.Call, a command.SurfObjectCreate) gpubackend.Result {
-	x := &Saved{Context: t.Home(c.Context)}
+	x := &SavedObject{Context: t.Home(c.Context)}
 	var result gpubackend.Result
 	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
 		return result

@@ -38,7 +38,7 @@ func (d *Watchdog) Turn() { d.turns.Add(1) }
 
 // watch runs until quit is closed. Each stall is reported once.
 func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report func()) {
-	l := looks{last: d.turns.Load()}
+	l := tally{last: d.turns.Load()}
 	for {
 		select {
 		case <-ticks:
@@ -51,14 +51,14 @@ func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report fu
 	}
 }
 
-// looks is what was seen of the loop.
-type looks struct {
+// tally is what was seen of the loop.
+type tally struct {
 	last  uint64 // turn
 	still int    // looks since it was seen to move or to sleep
 }
 
 // look says whether the loop has just been still for too long.
-func (d *Watchdog) look(l *looks) (stalled bool) {
+func (d *Watchdog) look(l *tally) (stalled bool) {
 	if now := d.turns.Load(); now != l.last || d.Asleep.Load() {
 		l.last, l.still = now, 0
 		return false

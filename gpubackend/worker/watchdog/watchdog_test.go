@@ -9,7 +9,7 @@ import (
 
 func TestWatchdog(t *testing.T) {
 	var d Watchdog
-	var l looks
+	var l tally
 	reports := 0
 	look := func(n int) {
 		for range n {

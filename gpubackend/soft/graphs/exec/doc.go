@@ -7,8 +7,9 @@
 // that does such work (Options.Prepare). A conditional node submits the tasks of its bodies when
 // its turn comes, from the goroutine that it runs on.
 //
-// Files: exec.go (the room, instantiating), plan.go (the order of the steps), launch.go, choice.go
-// (conditional nodes), update.go, saved.go (for another device).
+// Files: exec.go (the room, instantiating), plan.go (the order of the steps), launch.go,
+// conditional.go (conditional nodes), update.go, saved.go (for another device).
 //
-// An Exec belongs to one goroutine, but for choices, which touch nothing but tasks and conditions.
+// An Exec belongs to one goroutine, but for conditional nodes, which touch nothing but tasks and
+// conditions.
 package exec

@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// lane is what jobs of a GPU have.
-type lane struct {
+// gpuJobs is what jobs of a GPU have.
+type gpuJobs struct {
 	context  gpubackend.Context
 	function gpubackend.Function
 	flights  [cudaJobs]flight
@@ -21,7 +21,7 @@ type lane struct {
 
 // flight is what a job on its way has.
 type flight struct {
-	lane   *lane
+	on     *gpuJobs
 	job    *job
 	stream gpubackend.Stream
 	event  gpubackend.Event
@@ -30,12 +30,12 @@ type flight struct {
 	n      int // entries of the list
 }
 
-// openLane makes what a GPU needs to copy.
-func (e *cudaEngine) openLane(gpu int) (*lane, error) {
+// openGPU makes what a GPU needs to copy.
+func (e *cudaEngine) openGPU(gpu int) (*gpuJobs, error) {
 	if gpu < len(e.ids) {
 		countContext(e.accounts, e.ids[gpu])
 	}
-	l := &lane{}
+	l := &gpuJobs{}
 	var r gpubackend.Result
 	if l.context, r = e.device.DevicePrimaryCtxRetain(uint64(gpu)); r == gpubackend.Success {
 		r = e.device.SetCurrent(l.context)
@@ -51,32 +51,32 @@ func (e *cudaEngine) openLane(gpu int) (*lane, error) {
 		return nil, fmt.Errorf("load the copying kernel: %w", r.Err())
 	}
 	for i := range l.flights {
-		l.flights[i].lane = l
+		l.flights[i].on = l
 		if err := e.openFlight(&l.flights[i]); err != nil {
 			return nil, err
 		}
 	}
-	e.lanes[gpu] = l
+	e.gpus[gpu] = l
 	return l, nil
 }
 
-// laneOf is that of the GPU whose memory a file is: the first one's where that can't be told, or
+// gpuOf is that of the GPU whose memory a file is: the first one's where that can't be told, or
 // can't be had. Then it copies by way of that GPU, if it reaches the other one's memory.
-func (e *cudaEngine) laneOf(fd int) *lane {
-	if len(e.lanes) == 1 {
+func (e *cudaEngine) gpuOf(fd int) *gpuJobs {
+	if len(e.gpus) == 1 {
 		return e.first
 	}
 	gpu, ok := e.device.Whose(fd)
 	if !ok {
 		return e.first
 	}
-	if e.lanes[gpu] == nil {
-		if _, err := e.openLane(gpu); err != nil {
+	if e.gpus[gpu] == nil {
+		if _, err := e.openGPU(gpu); err != nil {
 			e.warn("copy by another GPU", err)
-			e.lanes[gpu] = e.first
+			e.gpus[gpu] = e.first
 		}
 	}
-	return e.lanes[gpu]
+	return e.gpus[gpu]
 }
 
 // countContext counts the mover's own context. It isn't refused: a VM without a mover can't copy.
@@ -99,7 +99,7 @@ func (e *cudaEngine) openFlight(s *flight) (err error) {
 	return err
 }
 
-func (l *lane) free() *flight {
+func (l *gpuJobs) free() *flight {
 	for i := range l.flights {
 		if l.flights[i].job == nil {
 			return &l.flights[i]
@@ -108,7 +108,7 @@ func (l *lane) free() *flight {
 	return nil
 }
 
-func (e *cudaEngine) pollLane(l *lane, ended func(*job)) {
+func (e *cudaEngine) pollGPU(l *gpuJobs, ended func(*job)) {
 	for i := range l.flights {
 		s := &l.flights[i]
 		if s.job == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reach
+package standstill
 
 import (
 	"os"

@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -223,7 +223,7 @@ func TestGuestsMemoryIsInReach(t *testing.T) {
 func TestGraphMemoryIsOfTheDevice(t *testing.T) {
 	d := newDevice(t, Options{})
 	memory := page(t)
-	d.ranges.OfGPUs.Put(reach.Span{Base: cmem.AddressOf(memory), Bytes: 4096, Writable: true})
+	d.ranges.OfGPUs.Put(copyable.Span{Base: cmem.AddressOf(memory), Bytes: 4096, Writable: true})
 	shown := page(t)
 	register(t, d, shown, true)
 	before := drivertest.Count("cuMemcpyHtoDAsync_v2")

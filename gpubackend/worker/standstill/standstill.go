@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holding has the worker stand still while others use what is the guest's: while its queue
-// is the device process's, and while its device memory is moved out and in, or written to a record.
+// Package standstill has the worker stand still while others use what is the guest's: while its
+// queue is the device process's, and while its device memory is moved out and in, or written to a
+// record.
 //
-//	holding.go   why the worker takes no commands, and until when
-//	drain.go     what was begun ends, so that memory can be moved
-//	pause.go     what was begun ends, so that the guest's memory can be left alone
-//	move.go      moves memory, and has the program saved
+//	standstill.go why the worker takes no commands, and until when
+//	drain.go      what was begun ends, so that memory can be moved
+//	pause.go      what was begun ends, so that the guest's memory can be left alone
+//	move.go       moves memory, and has the program saved
 //
 // # What stands still
 //
@@ -17,16 +18,16 @@
 //
 // # Who owns what
 //
-// The worker's loop owns a Holding, and gives it the messages that are meant for it. While the
-// worker is held, Holding reads the messages itself, and has each obeyed: the loop is in one of its
-// calls then.
+// The worker's loop owns a Halt, and gives it the messages that are meant for it. While the
+// worker is held, it reads the messages itself, and has each obeyed: the loop is in one of
+// its calls then.
 //
 // # Who may lie
 //
 // The device process is believed. One that has died may have asked for a pause or a drain that
 // still waits for work to end: that is given up when the next one takes over, and answered to
 // nobody.
-package holding
+package standstill
 
 import (
 	"errors"
@@ -42,7 +43,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 )
 
-// Driver is what a Holding uses of gpubackend.Driver.
+// Driver is what a Halt uses of gpubackend.Driver.
 type Driver interface {
 	ContextQuery() gpubackend.Result
 	// AwaitsHost says whether all that goes on waits for a host function.
@@ -99,7 +100,7 @@ type Sleeper interface {
 	AwaitKick() (commands bool, err error)
 }
 
-// Config is what a Holding needs.
+// Config is what a Halt needs.
 type Config struct {
 	Driver    Driver
 	Contexts  Contexts
@@ -133,8 +134,8 @@ type Config struct {
 	Begin, Paused func()
 }
 
-// Holding is why the worker takes no commands.
-type Holding struct {
+// Halt is why the worker takes no commands.
+type Halt struct {
 	Config
 	hold
 }
@@ -151,20 +152,20 @@ type hold struct {
 	masters uint64 // how many device processes have taken the worker over
 }
 
-// New returns a Holding of a worker that isn't held.
-func New(c Config) *Holding { return &Holding{Config: c} }
+// New returns a Halt of a worker that isn't held.
+func New(c Config) *Halt { return &Halt{Config: c} }
 
 // Free says whether there is no reason to take no commands.
-func (h *Holding) Free() bool {
+func (h *Halt) Free() bool {
 	return h.hold == hold{masters: h.masters}
 }
 
 // Drains says whether what was begun is to end, and nothing else to be begun.
-func (h *Holding) Drains() bool { return h.drains }
+func (h *Halt) Drains() bool { return h.drains }
 
 // Start waits, where the worker starts while its VM is suspended, or paused: then it gets its queue
 // and the guest's memory later.
-func (h *Holding) Start(held, paused bool) error {
+func (h *Halt) Start(held, paused bool) error {
 	h.paused = paused
 	if h.still = held; held {
 		h.tellWork()
@@ -173,7 +174,7 @@ func (h *Holding) Start(held, paused bool) error {
 }
 
 // whileHeld obeys the device process, and does nothing else until it may go on.
-func (h *Holding) whileHeld() error {
+func (h *Halt) whileHeld() error {
 	if h.waits {
 		return nil // the one that runs goes on
 	}
@@ -200,7 +201,7 @@ func (h *Holding) whileHeld() error {
 
 // awaitWork waits until the program of a worker that is held has work, which the device process
 // doesn't know of, and tells it; or until there is a message.
-func (h *Holding) awaitWork() error {
+func (h *Halt) awaitWork() error {
 	work, err := h.Sleeper.AwaitKick()
 	if work {
 		h.tellWork()
@@ -209,18 +210,18 @@ func (h *Holding) awaitWork() error {
 }
 
 // tellWork tells the device process.
-func (h *Holding) tellWork() {
+func (h *Halt) tellWork() {
 	h.told = h.Send(&handover.Message{Kind: handover.KindWake}) == nil
 }
 
 // Resume says that the queue is the worker's again. It wasn't if that is false.
-func (h *Holding) Resume() (paused bool) {
+func (h *Halt) Resume() (paused bool) {
 	paused, h.paused = h.paused, false
 	return paused
 }
 
 // GoOn has commands taken again. A worker that drains stops doing so.
-func (h *Holding) GoOn() error {
+func (h *Halt) GoOn() error {
 	if err := h.Memory.End(); err != nil {
 		return fmt.Errorf("device process: go on: %w", err)
 	}
@@ -230,7 +231,7 @@ func (h *Holding) GoOn() error {
 
 // TakeOver says how the worker is held to another device process, which asks again for what the one
 // before has asked for.
-func (h *Holding) TakeOver() (paused, still bool) {
+func (h *Halt) TakeOver() (paused, still bool) {
 	h.masters++
 	h.drains, h.told = false, false // it may not have been told of work
 	return h.paused, h.still
@@ -246,7 +247,7 @@ type looks struct {
 func newLooks() *looks { return &looks{time.Now(), time.NewTimer(0)} }
 
 // next waits until the next look.
-func (h *Holding) next(l *looks) error {
+func (h *Halt) next(l *looks) error {
 	l.timer.Reset(sleeping.Pause(time.Since(l.begin)))
 	select {
 	case r := <-h.Messages():
@@ -265,7 +266,7 @@ var errCaptures = errors.New("it captures a graph")
 // StandsStill says whether nothing that was begun for the guest goes on: no chunk of a copy is on
 // its way, and every context is idle. Of a copy in several chunks the rest is begun after the
 // pause.
-func (h *Holding) StandsStill() bool {
+func (h *Halt) StandsStill() bool {
 	h.Copies.Poll()
 	if h.Copies.Active() {
 		return false
@@ -280,7 +281,7 @@ func (h *Holding) StandsStill() bool {
 }
 
 // advance has host functions go on, which obeying a message holds.
-func (h *Holding) advance() {
+func (h *Halt) advance() {
 	h.HostFuncs.LetGo()
 	h.HostFuncs.Advance()
 	h.HostFuncs.Hold()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package holding
+package standstill
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
 
-// world is what a Holding has the worker do. It notes in which order.
+// world is what a Halt has the worker do. It notes in which order.
 type world struct {
-	*Holding
+	*Halt
 	t        *testing.T
 	objects  object.Table
 	messages chan inbox.Received
@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, messages: make(chan inbox.Received, 16)}
 	w.objects.Add(object.Context, 1, 0)
-	w.Holding = New(Config{
+	w.Halt = New(Config{
 		Driver: device{w}, Contexts: device{w}, Objects: &w.objects, Copies: copies{w},
 		Calls: calls{w}, HostFuncs: w, Launcher: w, Graphs: w, Gate: w, Memory: memory{w},
 		Program: program{w}, Sleeper: w,
@@ -128,7 +128,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// obey gives a message to the Holding, as the worker does.
+// obey gives a message to the Halt, as the worker does.
 func (w *world) obey(r inbox.Received) error {
 	if r.Err != nil {
 		return r.Err

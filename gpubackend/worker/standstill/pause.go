@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package holding
+package standstill
 
 import (
 	"time"
@@ -16,7 +16,7 @@ import (
 //
 // Calls that wait are answered as well, as far as that comes in half of the time: a VM that pauses
 // may be about to be saved, and what would have to be answered then can't be.
-func (h *Holding) Pause(grace time.Duration) error {
+func (h *Halt) Pause(grace time.Duration) error {
 	h.Launcher.Flush()
 	asked := h.masters
 	if err := h.awaitStandstill(grace / 2); err != nil || asked != h.masters {
@@ -33,7 +33,7 @@ func (h *Holding) Pause(grace time.Duration) error {
 
 // awaitStandstill obeys messages until nothing is under way any more, and for so long calls that
 // wait, or until another device process has taken over: it asks again.
-func (h *Holding) awaitStandstill(answering time.Duration) error {
+func (h *Halt) awaitStandstill(answering time.Duration) error {
 	l := newLooks()
 	defer l.timer.Stop()
 	in, asked := answers{until: time.Now().Add(answering)}, h.masters
@@ -48,7 +48,7 @@ func (h *Holding) awaitStandstill(answering time.Duration) error {
 
 // mayPause says whether the worker stands still, or goes on only when the guest has run host
 // functions: those that it is known to have run are over.
-func (h *Holding) mayPause() bool {
+func (h *Halt) mayPause() bool {
 	h.advance()
 	return h.StandsStill() || !h.Copies.Active() && h.Driver.AwaitsHost()
 }
@@ -65,7 +65,7 @@ const maxLooks = 2 * waiting.FailurePolls
 
 // answersMore answers calls whose work is done, begins the next part of copies, and says whether
 // more may come of it. Where device memory may be out nothing is begun.
-func (h *Holding) answersMore(in *answers) bool {
+func (h *Halt) answersMore(in *answers) bool {
 	if h.Calls.Len() == 0 || h.still || in.looks == maxLooks || time.Now().After(in.until) {
 		return false
 	}

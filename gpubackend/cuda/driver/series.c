@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "chain.h"
+#include "series.h"
 
 typedef uint64_t w;
 
@@ -27,7 +27,7 @@ static void params(CUDA_KERNEL_NODE_PARAMS *p, const struct pc_launch *l, void *
 	};
 }
 
-static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *l,
+static int32_t add(const struct pc_series_api *api, struct pc_series *g, const struct pc_launch *l,
 		   int32_t i)
 {
 	CUDA_KERNEL_NODE_PARAMS p;
@@ -40,8 +40,8 @@ static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const str
 		&g->node[i], g->graph, i ? &g->node[i - 1] : NULL, i ? 1 : 0, &p);
 }
 
-int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g,
-		       const struct pc_launch *launch, int32_t n)
+int32_t pc_series_build(const struct pc_series_api *api, struct pc_series *g,
+			const struct pc_launch *launch, int32_t n)
 {
 	int32_t result = ((int32_t(*)(w *, uint32_t))api->create)(&g->graph, 0);
 
@@ -60,8 +60,8 @@ int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g,
 	return 0;
 }
 
-int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g,
-			const struct pc_launch *launch, const uint8_t *changed)
+int32_t pc_series_launch(const struct pc_series_api *api, const struct pc_series *g,
+			 const struct pc_launch *launch, const uint8_t *changed)
 {
 	for (int32_t i = 0; i < g->n; i++) {
 		CUDA_KERNEL_NODE_PARAMS p;
@@ -80,7 +80,7 @@ int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g
 	return ((int32_t(*)(w, w))api->launch)(g->exec, launch[0].stream);
 }
 
-void pc_chain_free(const struct pc_chain_api *api, struct pc_chain *g)
+void pc_series_free(const struct pc_series_api *api, struct pc_series *g)
 {
 	((int32_t(*)(w))api->exec_destroy)(g->exec);
 	((int32_t(*)(w))api->destroy)(g->graph);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package holding
+package standstill
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 )
 
 // Drain ends what was begun, in the time that the message gives it, and then waits.
-func (h *Holding) Drain(m *handover.Message) error {
+func (h *Halt) Drain(m *handover.Message) error {
 	answer, asked := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}, h.masters
 	why, err := h.drain(m)
 	if err != nil || asked != h.masters {
@@ -28,7 +28,7 @@ func (h *Holding) Drain(m *handover.Message) error {
 }
 
 // drain says why the worker isn't drained. It isn't where another device process has taken over.
-func (h *Holding) drain(m *handover.Message) (why, err error) {
+func (h *Halt) drain(m *handover.Message) (why, err error) {
 	if h.still {
 		if m.Whole {
 			why = h.Program.Unsavable()
@@ -54,7 +54,7 @@ func (h *Holding) drain(m *handover.Message) (why, err error) {
 
 // awaitDrained serves all but the ring until nothing is under way, and says why that doesn't come
 // until a time. A capture goes on until its end is in the ring.
-func (h *Holding) awaitDrained(until time.Time) (why, err error) {
+func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 	l := newLooks()
 	defer l.timer.Stop()
 	h.Launcher.Flush()
@@ -73,7 +73,7 @@ func (h *Holding) awaitDrained(until time.Time) (why, err error) {
 }
 
 // drainOnce serves all once, and says what is still under way; nil: nothing is.
-func (h *Holding) drainOnce() (why, err error) {
+func (h *Halt) drainOnce() (why, err error) {
 	if !h.paused { // the queue is the worker's
 		if err := h.serveOnce(); err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func (h *Holding) drainOnce() (why, err error) {
 }
 
 // serveOnce does what the loop does, but takes commands only as long as a graph is captured.
-func (h *Holding) serveOnce() error {
+func (h *Halt) serveOnce() error {
 	if h.Graphs.Captures() > 0 {
 		if err := h.Execute(); err != nil {
 			return err

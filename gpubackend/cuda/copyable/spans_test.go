@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package reach
+package copyable
 
 import (
 	"math/rand/v2"

@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// choice is one run of a conditional node. Its task calls on nobody outside, but like that of a
-// host function is over only when it is released: by the task that comes after the last run of a
+// conditional is one run of a conditional node. Its task calls on nobody outside, but like that of
+// a host function is over only when it is released: by the task that comes after the last run of a
 // body.
-type choice struct {
+type conditional struct {
 	scheduler *scheduler.Scheduler
 	ctx       *contexts.Context
 	condition *graphs.Condition
@@ -31,7 +31,7 @@ type body struct {
 // chooser prepares a conditional node and its bodies.
 func (x *Exec) chooser(e *executable, s *step) (maker, gpubackend.Result) {
 	n := s.node
-	c := choice{scheduler: x.options.Scheduler, ctx: n.Context, condition: n.Condition,
+	c := conditional{scheduler: x.options.Scheduler, ctx: n.Context, condition: n.Condition,
 		kind: n.What.Kind}
 	for _, steps := range s.bodies {
 		b := body{steps: steps}
@@ -53,7 +53,7 @@ func (x *Exec) chooser(e *executable, s *step) (maker, gpubackend.Result) {
 }
 
 // begin runs the body that the condition asks for.
-func (c *choice) begin() {
+func (c *conditional) begin() {
 	value := uint64(c.condition.Value.Load())
 	chosen := value
 	if c.kind != cudaabi.GraphCondSwitch {
@@ -70,7 +70,7 @@ func (c *choice) begin() {
 }
 
 // run submits a body, and after it what decides how to go on.
-func (c *choice) run(b *body) {
+func (c *conditional) run(b *body) {
 	tasks := make([]*scheduler.Task, len(b.steps))
 	for i := range b.steps {
 		tasks[i] = b.make[i]()
@@ -84,8 +84,8 @@ func (c *choice) run(b *body) {
 	c.scheduler.Submit(&scheduler.Task{Class: scheduler.Memory, Run: c.ended}, tasks)
 }
 
-// ended runs the body of a loop again, or ends the choice.
-func (c *choice) ended() {
+// ended runs the body of a loop again, or ends the node.
+func (c *conditional) ended() {
 	if c.kind == cudaabi.GraphCondWhile && c.condition.Value.Load() != 0 && !c.over() {
 		c.run(&c.bodies[0])
 		return
@@ -93,8 +93,8 @@ func (c *choice) ended() {
 	c.scheduler.Release(c.task)
 }
 
-// over says whether the context has failed, or nobody waits for the choice any more.
-func (c *choice) over() bool {
+// over says whether the context has failed, or nobody waits for it any more.
+func (c *conditional) over() bool {
 	return c.scheduler.GivenUp(c.task)
 }
 

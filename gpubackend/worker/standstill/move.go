@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package holding
+package standstill
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // MoveOut moves so many bytes of device memory to a new image; without any, all to that which is
 // there.
-func (h *Holding) MoveOut(bytes uint64) error {
+func (h *Halt) MoveOut(bytes uint64) error {
 	return h.whileStill(handover.KindMovedOut, func() error {
 		if bytes > 0 {
 			return h.Memory.MoveOut(bytes)
@@ -21,10 +21,10 @@ func (h *Holding) MoveOut(bytes uint64) error {
 }
 
 // MoveIn moves it in again.
-func (h *Holding) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
+func (h *Halt) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
 
 // Save writes the program to a pipe.
-func (h *Holding) Save(fd int) error {
+func (h *Halt) Save(fd int) error {
 	var f *os.File
 	if fd >= 0 {
 		f = os.NewFile(uintptr(fd), "record")
@@ -39,7 +39,7 @@ func (h *Holding) Save(fd int) error {
 }
 
 // whileStill does what needs a worker that stands still, and answers.
-func (h *Holding) whileStill(kind handover.Kind, do func() error) error {
+func (h *Halt) whileStill(kind handover.Kind, do func() error) error {
 	answer, err := &handover.Message{Kind: kind}, ErrWorks
 	if h.still {
 		err = do()

@@ -17,9 +17,9 @@ import (
 // which passes.
 const acceptPause = time.Second
 
-// Door lets one front end in at a time. It takes the others' connections too, and ends them at
+// Seat is for one front end at a time. It takes the others' connections too, and ends them at
 // once: a front end whose connection waited would wait with it.
-type Door struct {
+type Seat struct {
 	listener *net.UnixListener
 	log      logrus.FieldLogger
 	driver   func() bool // whether the guest's driver has the device
@@ -32,30 +32,30 @@ type Door struct {
 	serving *net.UnixConn // guarded by mu; nil: nobody
 }
 
-// NewDoor opens one; it closes the listener with itself. driver answers those who ask.
-func NewDoor(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *Door {
-	d := &Door{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn),
+// NewSeat opens one; it closes the listener with itself. driver answers those who ask.
+func NewSeat(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *Seat {
+	s := &Seat{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn),
 		taken: make(chan struct{}), done: make(chan struct{})}
-	go d.accept()
-	return d
+	go s.accept()
+	return s
 }
 
-// Close closes the door, and removes its socket if it was made for it.
-func (d *Door) Close() {
-	d.once.Do(func() {
-		close(d.done)
-		_ = d.listener.Close()
+// Close ends it, and removes its socket if it was made for it.
+func (s *Seat) Close() {
+	s.once.Do(func() {
+		close(s.done)
+		_ = s.listener.Close()
 	})
 }
 
 // Next waits for a front end. Until Next is called again there is no other, unless this one hangs
 // up.
-func (d *Door) Next(ctx context.Context) (*net.UnixConn, error) {
-	d.serve(nil)
+func (s *Seat) Next(ctx context.Context) (*net.UnixConn, error) {
+	s.serve(nil)
 	select {
-	case c := <-d.in:
-		d.serve(c)
-		d.taken <- struct{}{}
+	case c := <-s.in:
+		s.serve(c)
+		s.taken <- struct{}{}
 		return c, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -63,39 +63,39 @@ func (d *Door) Next(ctx context.Context) (*net.UnixConn, error) {
 }
 
 // Serves tells of a front end that is there without having come in by Next.
-func (d *Door) Serves(c *net.UnixConn) { d.serve(c) }
+func (s *Seat) Serves(c *net.UnixConn) { s.serve(c) }
 
-func (d *Door) serve(c *net.UnixConn) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.serving = c
+func (s *Seat) serve(c *net.UnixConn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serving = c
 }
 
 // busy says whether a front end is there.
-func (d *Door) busy() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.serving != nil && !HungUp(d.serving)
+func (s *Seat) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serving != nil && !HungUp(s.serving)
 }
 
-func (d *Door) accept() {
+func (s *Seat) accept() {
 	for {
-		c, err := d.listener.AcceptUnix()
+		c, err := s.listener.AcceptUnix()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			d.log.WithError(err).Warn("take a connection to the socket")
+			s.log.WithError(err).Warn("take a connection to the socket")
 			select {
-			case <-d.done:
+			case <-s.done:
 				return
 			case <-time.After(acceptPause):
 			}
-		case d.busy():
-			d.turnAway(c)
+		case s.busy():
+			s.turnAway(c)
 		case asked(c, free):
 			_ = c.Close()
-		case !d.let(c):
+		case !s.let(c):
 			return
 		}
 	}
@@ -103,25 +103,25 @@ func (d *Door) accept() {
 
 // turnAway ends a connection that comes while a front end is served, after an answer if it only
 // asks something.
-func (d *Door) turnAway(c *net.UnixConn) {
+func (s *Seat) turnAway(c *net.UnixConn) {
 	defer c.Close()
 	now := served
-	if d.driver() {
+	if s.driver() {
 		now = driven
 	}
 	if !asked(c, now) {
-		d.log.Warn("a second front end has connected, and is refused: " +
+		s.log.Warn("a second front end has connected, and is refused: " +
 			"a device process serves one VM. Start another one, with a socket of its own")
 	}
 }
 
 // let hands a connection to Next.
-func (d *Door) let(c *net.UnixConn) bool {
+func (s *Seat) let(c *net.UnixConn) bool {
 	select {
-	case d.in <- c:
-		<-d.taken
+	case s.in <- c:
+		<-s.taken
 		return true
-	case <-d.done:
+	case <-s.done:
 		_ = c.Close()
 		return false
 	}

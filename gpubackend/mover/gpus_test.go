@@ -52,8 +52,8 @@ func TestGPUOfItsOwn(t *testing.T) {
 	}
 	defer e.close()
 	contexts := func(gpu int) uint64 { return accounts.Account(e.ids[gpu]).Held(ledger.Contexts) }
-	if e.lanes[1] != nil || contexts(0) == 0 || contexts(1) != 0 {
-		t.Errorf("from the start: lanes %v, contexts %d and %d", e.lanes, contexts(0), contexts(1))
+	if e.gpus[1] != nil || contexts(0) == 0 || contexts(1) != 0 {
+		t.Errorf("from the start: GPUs %v, contexts %d and %d", e.gpus, contexts(0), contexts(1))
 	}
 	for _, test := range []struct {
 		name string
@@ -64,9 +64,9 @@ func TestGPUOfItsOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := s.(cudaStaging).lane; l == nil || l != e.lanes[test.gpu] ||
-			e.lanes[0] == e.lanes[1] {
-			t.Errorf("%s is copied by lane %p of %v", test.name, l, e.lanes)
+		if l := s.(cudaStaging).on; l == nil || l != e.gpus[test.gpu] ||
+			e.gpus[0] == e.gpus[1] {
+			t.Errorf("%s is copied by %p of %v", test.name, l, e.gpus)
 		}
 		e.detach(s)
 	}
