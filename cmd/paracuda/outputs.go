@@ -19,6 +19,7 @@ type outputs struct {
 	trace   *os.File // or nil
 	traced  cli.Noted
 	control *net.UnixListener // or nil
+	closed  bool
 }
 
 func (o *deviceOptions) open(b *before) (out *outputs, err error) {
@@ -48,8 +49,12 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 	return out, err
 }
 
-// close says what could not be written.
+// close says, once, what could not be written.
 func (out *outputs) close() (err error) {
+	if out.closed {
+		return nil
+	}
+	out.closed = true
 	if out.trace != nil {
 		if err = errors.Join(out.traced.Failed(), out.trace.Close()); err != nil {
 			err = fmt.Errorf("--trace: %w", err)

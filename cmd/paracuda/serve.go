@@ -63,62 +63,77 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	stderr, endStderr, err := newChildLog(os.Stderr, log, before.remains)
-	if err != nil {
-		return errors.Join(err, out.close())
+	s := &server{gpu: gpu, log: log, options: vhostuser.Options{Log: log}, before: before,
+		ending: ending{limit: endLimit, look: endLook, done: done}}
+	if out.trace != nil {
+		s.options.Trace = &out.traced
 	}
-	home, err := o.household(gpu, stderr, log, before.remains)
+	err = o.serveWithChildren(ctx, s, out, endLog)
+	return errors.Join(err, out.close())
+}
+
+// serveWithChildren starts the processes that serve the VM with this one, and ends them.
+func (o *deviceOptions) serveWithChildren(
+	ctx context.Context, s *server, out *outputs, endLog func(),
+) error {
+	stderr, endStderr, err := newChildLog(os.Stderr, s.log, s.before.remains)
+	if err != nil {
+		return err
+	}
+	home, err := o.household(s.gpu, stderr, s.log, s.before.remains)
 	if err != nil {
 		endStderr()
-		return errors.Join(err, out.close())
+		return err
 	}
 	endChildren := sync.OnceFunc(func() {
-		if !before.left() {
+		if !s.before.left() {
 			home.end()
 		}
 		endStderr()
 	})
 	defer endChildren()
-	s := &server{
-		gpu: gpu, log: log, options: vhostuser.Options{Log: log}, before: before,
-		ending: ending{endLimit, endLook, giveUp(log, func() {
-			before.close()
-			endChildren()
-			endLog()
-		}), done},
-	}
-	if out.trace != nil {
-		s.options.Trace = &out.traced
-	}
-	shared, err := o.newSharing(log, home.connect, before.gate)
+	s.ending.exit = giveUp(s.log, func() {
+		s.before.close()
+		endChildren()
+		endLog()
+	})
+	shared, err := o.newSharing(s.log, home.connect, s.before.gate)
 	if err != nil {
-		return errors.Join(err, out.close())
+		return err
 	}
 	defer shared.close()
-	page, err := before.ledger()
-	if err != nil {
-		return errors.Join(err, out.close())
+	if err := o.makeDevice(s, home, shared); err != nil {
+		return err
 	}
-	c := o.deviceConfig(gpu, before, log)
-	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
-	c.Trouble = s.trouble
-	if c.From, err = o.openFrom(before, gpu, log); err != nil {
-		return errors.Join(err, out.close())
-	}
-	c.Left = before.notes.Find(home.left, int(o.settings.Space.Channels), log)
-	c.Gate, c.Sharer = shared.page, shared.sharer()
-	s.dev = device.New(c)
-	if err := shared.join(s.dev, gpu, before.facts != nil); err != nil {
-		return errors.Join(err, out.close())
-	}
-	o.chosen.released()
 	if out.control != nil {
 		go s.dev.ServeAdmin(out.control)
 	}
 	if err = o.serveVM(ctx, s); errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, o.writeStats(out.stats, s.dev, gpu, log), out.close())
+	return errors.Join(err, o.writeStats(out.stats, s.dev, s.gpu, s.log), out.close())
+}
+
+// makeDevice makes the device, and has it share the GPUs with other VMs.
+func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) error {
+	page, err := s.before.ledger()
+	if err != nil {
+		return err
+	}
+	c := o.deviceConfig(s.gpu, s.before, s.log)
+	c.Ledger, c.Usage, c.Spawn, c.Greeted = page, home.memory, home, s.greeted
+	c.Trouble = s.trouble
+	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
+		return err
+	}
+	c.Left = s.before.notes.Find(home.left, int(o.settings.Space.Channels), s.log)
+	c.Gate, c.Sharer = shared.page, shared.sharer()
+	s.dev = device.New(c)
+	if err := shared.join(s.dev, s.gpu, s.before.facts != nil); err != nil {
+		return err
+	}
+	o.chosen.released()
+	return nil
 }
 
 // settleIn leaves what this process has inherited by accident, and enters its control group.

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/code"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/copies"
+	"github.com/paracuda/paracuda/gpubackend/worker/endings"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/faults"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
@@ -29,6 +30,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/protocol"
+	"github.com/paracuda/paracuda/gpubackend/worker/reach"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
@@ -71,6 +74,8 @@ type rooms struct {
 	faults     *faults.Faults
 	standstill *standstill.Halt
 	suspension *suspension.Suspension
+	reach      *reach.Reach
+	protocol   *protocol.Protocol
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
 }
@@ -88,12 +93,10 @@ func (w *Worker) assemble() {
 	w.shortage = shortage.New(shortage.Config{
 		Lacks: w.accounts.Short,
 		Ask: func(bytes uint64) error {
-			return w.control.Send(&handover.Message{Kind: handover.KindRoom, Bytes: bytes}, nil)
+			return w.send(&handover.Message{Kind: handover.KindRoom, Bytes: bytes})
 		},
 	})
-	w.faults = faults.New(w.currentGPU, func(m *handover.Message) error {
-		return w.control.Send(m, nil)
-	})
+	w.faults = faults.New(func() int { return currentGPU(w.driver) }, w.send)
 	w.makeCommon()
 	w.makeBatches()
 	w.makeWaiting()
@@ -105,9 +108,9 @@ func (w *Worker) assemble() {
 	w.buildTable()
 }
 
-// currentGPU is the GPU of the current context.
-func (w *Worker) currentGPU() int {
-	if d, ok := w.driver.(interface{ CurrentGPU() int }); ok {
+// currentGPU is the GPU of a driver's current context.
+func currentGPU(driver gpubackend.Driver) int {
+	if d, ok := driver.(interface{ CurrentGPU() int }); ok {
 		return d.CurrentGPU()
 	}
 	return 0
@@ -118,7 +121,7 @@ func (w *Worker) makeCommon() {
 	w.hello = hello.New(hello.Config{
 		Driver: w.driver, Accounts: w.accounts,
 		First:  func() bool { return w.arena.Executed() == 0 },
-		Opened: w.countStart,
+		Opened: func() { countStart(w.state, w.warm) },
 	})
 	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
 	w.fences = fences.New(w.driver, w.contexts)
@@ -190,9 +193,10 @@ func (w *Worker) makeWork() {
 
 // makeCopies makes the copies, which use most of the others.
 func (w *Worker) makeCopies() {
+	w.reach = &reach.Reach{Dial: w.dial, Send: w.send}
 	w.copies = copies.New(copies.Config{
 		Driver: w.driver, Contexts: w.contexts, Fences: w.fences,
-		Streams: w.streams, Maps: w.maps, NeedMover: w.needMover,
+		Streams: w.streams, Maps: w.maps, NeedMover: w.reach.Need,
 		Arena:       func() copies.Arena { return w.arena },
 		Synchronize: w.waiting.Synchronize,
 		May:         func() bool { return !w.standstill.Drains() && w.door.May() },
@@ -202,6 +206,7 @@ func (w *Worker) makeCopies() {
 		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
 	})
+	w.reach.Copies = w.copies
 }
 
 // makeSleeping makes what the loop does when there is nothing to do.
@@ -218,20 +223,26 @@ func (w *Worker) makeSleeping() {
 	})
 }
 
-// buildTable makes the table of handlers of what the core and the rooms register. Of several steps
+// buildTable makes the table of handlers of what the rooms register. Of several steps
 // around one handler the one that is added last comes first.
 func (w *Worker) buildTable() {
 	w.table = call.Table{}
-	w.table.Add(w.core())
+	w.protocol = protocol.New(protocol.Config{
+		Maps: w.maps, Holds: w.hostMemory.Holds, EndThread: w.streams.EndThread, Log: w.log,
+	})
 	for _, room := range []interface{ Handlers() call.Handlers }{
-		w.hello, w.waiting, w.functions, w.launcher, w.copies, w.hostMemory, w.hostFuncs,
-		w.memory, w.pools, w.sharing, w.greens, w.textures,
+		w.protocol, w.hello, w.waiting, w.functions, w.launcher, w.copies, w.hostMemory,
+		w.hostFuncs, w.memory, w.pools, w.sharing, w.greens, w.textures,
 	} {
 		w.table.Add(room.Handlers())
 	}
-	w.table.Wrap(w.steps())
-	for _, room := range []interface{ Steps() call.Steps }{w.waiting, w.kernels, w.graphs, w.pools,
-		w.sharing, w.textures} {
+	ends := &endings.Endings{
+		Contexts: w.contexts, Streams: w.streams, Objects: &w.objects, Greens: w.greens,
+		Rooms: []endings.Room{w.kernels, w.pools, w.sharing, w.fences, w.textures},
+	}
+	for _, room := range []interface{ Steps() call.Steps }{
+		ends, w.waiting, w.kernels, w.graphs, w.pools, w.sharing, w.textures,
+	} {
 		w.table.Wrap(room.Steps())
 	}
 	if w.history != nil {

@@ -109,7 +109,7 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 	h := w.table.Find(c.Op)
 	switch {
 	case h == nil:
-		w.logUnknown(c.Op)
+		w.protocol.Unknown(c.Op)
 		return gpubackend.NotSupported
 	case c.Command.N < h.Words:
 		return gpubackend.InvalidValue
@@ -124,15 +124,6 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 		return result
 	}
 	return h.Run(c)
-}
-
-// logUnknown says once of each function that it isn't there.
-func (w *Worker) logUnknown(op gpubackend.Op) {
-	if w.unknown[op] || len(w.unknown) > 1000 {
-		return
-	}
-	w.unknown[op] = true
-	w.log.WithField("function", op.Name()).Warn("guest called a function that is not implemented")
 }
 
 // finish gives the guest a result: in its slot if it waits, else as an asynchronous error.

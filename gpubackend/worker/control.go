@@ -7,16 +7,24 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/dirty"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 )
 
+// send sends the device process a message without files.
+func (w *Worker) send(m *handover.Message) error { return w.control.Send(m, nil) }
+
 // atOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
-func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
+func atOnce(
+	e *exports.Exports, d *dirty.Pages, m *handover.Message, fds []int,
+) *handover.Message {
 	switch m.Kind {
 	case handover.KindImport:
-		return w.exports.Accept(m, fds)
+		return e.Accept(m, fds)
 	case handover.KindLog:
-		return w.dirty.Obey(m, m.Name(fds).Log)
+		return d.Obey(m, m.Name(fds).Log)
 	case handover.KindSync:
 		return &handover.Message{Kind: handover.KindSynced}
 	}
@@ -38,9 +46,10 @@ func (w *Worker) obey(r inbox.Received) error {
 	n := r.Message.Name(r.Files)
 	switch r.Message.Kind {
 	case handover.KindStop:
-		w.quiesce()
+		w.driver.Close() // running work is abandoned with it
+		w.driver = nil
 		w.dirty.MarkHeld()
-		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
+		_ = w.send(&handover.Message{Kind: handover.KindStopped})
 		return errStopped
 	case handover.KindPause:
 		return w.standstill.Pause(r.Message.Grace)
@@ -64,9 +73,10 @@ func (w *Worker) obey(r inbox.Received) error {
 		w.shortage.Answered(r.Message.Error != "")
 		return nil
 	case handover.KindMover:
-		return w.takeMover(r.Message, n.Conn)
+		w.reach.Take(r.Message, n.Conn)
+		return nil
 	case handover.KindRelease:
-		return w.releaseMover()
+		return w.reach.Release()
 	case handover.KindCall:
 		w.queue.SetCall(n.Call)
 		return nil
@@ -81,10 +91,10 @@ func (w *Worker) obey(r inbox.Received) error {
 		return nil
 	case handover.KindMemory:
 		answer := &handover.Message{Kind: handover.KindDone}
-		if err := w.replaceMemory(r.Message, n.Memory); err != nil {
+		if err := moveQueue(w.queue, r.Message, n.Memory); err != nil {
 			answer.Error = err.Error()
 		}
-		return w.control.Send(answer, nil)
+		return w.send(answer)
 	}
 	return fmt.Errorf("device process: unexpected message %q", r.Message.Kind)
 }
@@ -96,7 +106,7 @@ func (w *Worker) resume(r inbox.Received) error {
 		return errors.New("device process: resume without a queue")
 	}
 	if len(r.Message.Memory) > 0 {
-		if err := w.replaceMemory(r.Message, n.Memory); err != nil {
+		if err := moveQueue(w.queue, r.Message, n.Memory); err != nil {
 			return err
 		}
 	}
@@ -114,18 +124,12 @@ func (w *Worker) resume(r inbox.Received) error {
 	return nil
 }
 
-// replaceMemory moves the queue to a new memory table. What is mapped already (the arena, pinned
+// moveQueue moves the queue to a new memory table. What is mapped already (the arena, pinned
 // pages) has mappings of its own and stays.
-func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
+func moveQueue(q *queue.Queue, m *handover.Message, files []int) error {
 	mem, err := m.Map(files)
 	if err != nil {
 		return fmt.Errorf("map guest memory: %w", err)
 	}
-	return w.queue.Move(mem)
-}
-
-// quiesce ends all use of guest memory: running work is abandoned with the driver.
-func (w *Worker) quiesce() {
-	w.driver.Close()
-	w.driver = nil
+	return q.Move(mem)
 }

@@ -12,7 +12,7 @@
 // table, never has the worker, and is tested alone.
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
-//	ring               commands.go protocol.go (the core's own commands)
+//	ring               commands.go
 //	device process     control.go takeover.go (another one)
 //	standing still     suspend.go
 //	saved to a file    saved.go
@@ -36,13 +36,15 @@
 //	fences             points in streams
 //	maps               pinned pages that commands name, and their uses
 //	addresses          mappings of the address space, counted
+//	endings            what goes with a context that ends
+//	protocol           commands that are steps of the protocol itself
 //	known              what structures of the guest's may hold
 //
 //	functions          generated: functions that need nothing of the worker's own
 //	admission          when the GPU is given work
 //	launches           launches, collected (policy: gpubackend/launches)
 //	copies             copies, by the driver and by the mover (gpubackend/moves), for which the
-//	                   first one asks (reach.go)
+//	                   first one asks; reach: how the worker gets the mover
 //	hostmemory         memory of the guest at its own addresses
 //	hostfuncs          host functions
 //	memory             virtual memory management

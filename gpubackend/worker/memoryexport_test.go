@@ -65,7 +65,7 @@ func hand(t *testing.T, r *rig, o handover.Object, fd int) (refused string) {
 		}
 		m.Files.Object, fds = true, []int{own}
 	}
-	return r.atOnce(m, fds).Error
+	return atOnce(r.exports, &r.dirty, m, fds).Error
 }
 
 const piece = gpubackend.Granularity

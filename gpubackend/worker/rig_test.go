@@ -153,7 +153,7 @@ func newRig(t testing.TB) *rig {
 	r.Worker = &Worker{
 		watchdog: &watchdog.Watchdog{},
 		log:      logrus.NewEntry(log), driver: r.driver, state: state,
-		unknown: map[gpubackend.Op]bool{}, images: new(atomic.Uint64),
+		images: new(atomic.Uint64),
 		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
 	if r.kick, err = eventfd.New(); err != nil {

@@ -9,7 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
+	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
+	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
 // A worker that is drained writes all that its program has, as a record of one program, whether its
@@ -30,7 +32,8 @@ func (w *Worker) makeSaving() {
 		Contexts: w.contexts, Hello: w.hello, Queue: w.queue, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
 		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
-		Host: w.host, Waits: w.callsWait, Run: w.dispatch,
+		Host: w.host, Run: w.dispatch,
+		Waits: func() error { return callsWait(w.shortage, w.waiting) },
 	}
 	if w.driver.Saves() {
 		most := uint64(historyMost)
@@ -49,24 +52,24 @@ func (w *Worker) makeSaving() {
 var errRoom = errors.New("a call waits for device memory")
 
 // callsWait says why a call is in the way of saving.
-func (w *Worker) callsWait() error {
+func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 	switch {
-	case w.shortage.Waits():
+	case s.Waits():
 		return errRoom
-	case w.waiting.Len() > 0:
+	case calls.Len() > 0:
 		return standstill.ErrWorks
 	}
 	return nil
 }
 
-// restoreFrom makes the worker, which has done nothing yet, what was written to a file.
-func (w *Worker) restoreFrom(fd int) error {
+// restoreFrom makes a worker, which has done nothing yet, what was written to a file.
+func restoreFrom(s *saving.Saving, fd int) error {
 	if fd < 0 {
 		return errors.New("there is no file")
 	}
 	f := os.NewFile(uintptr(fd), "record")
 	defer f.Close()
-	return w.saving.Restore(f)
+	return s.Restore(f)
 }
 
 // tellFixed tells the device process what keeps the program where it is. The loop calls it where it

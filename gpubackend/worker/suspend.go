@@ -3,7 +3,6 @@
 package worker
 
 import (
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
@@ -22,7 +21,7 @@ func (w *Worker) makeHolding() {
 		Driver: w.driver, Contexts: w.contexts, Objects: &w.objects, Copies: w.copies,
 		Calls: w.waiting, HostFuncs: w.hostFuncs, Launcher: w.launcher, Graphs: w.graphs,
 		Gate: w.door, Memory: w.suspension, Program: w.saving, Sleeper: w.sleeping,
-		Send:     func(m *handover.Message) error { return w.control.Send(m, nil) },
+		Send:     w.send,
 		Messages: func() <-chan inbox.Received { return w.messages },
 		Obey:     w.obey, Poll: w.pollWaiters,
 		Execute: func() error {

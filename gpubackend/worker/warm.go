@@ -57,9 +57,9 @@ func newWarm(
 	return driver, nil
 }
 
-func (w *Worker) countStart() {
-	w.state.Count(handover.Starts, 1)
-	if w.warm {
-		w.state.Count(handover.WarmStarts, 1)
+func countStart(state *handover.State, warm bool) {
+	state.Count(handover.Starts, 1)
+	if warm {
+		state.Count(handover.WarmStarts, 1)
 	}
 }

@@ -56,7 +56,6 @@ type Worker struct {
 	current  call.Call
 	buffers  call.Buffers
 	watchdog *watchdog.Watchdog
-	unknown  map[gpubackend.Op]bool
 
 	rooms
 }
@@ -108,7 +107,7 @@ func Run(c Config) error {
 	defer w.close()
 	defer w.dirty.Close()
 	if m.Saved {
-		if err := w.restoreFrom(m.Name(fds).Object); err != nil {
+		if err := restoreFrom(w.saving, m.Name(fds).Object); err != nil {
 			err = fmt.Errorf("take up what was saved: %w", err)
 			_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 			return err
@@ -117,7 +116,10 @@ func Run(c Config) error {
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}
-	in := &inbox.Inbox{Conn: w.control, AtOnce: w.atOnce, To: w.messages, Wake: w.files.Wake}
+	in := &inbox.Inbox{Conn: w.control, To: w.messages, Wake: w.files.Wake,
+		AtOnce: func(m *handover.Message, fds []int) *handover.Message {
+			return atOnce(w.exports, &w.dirty, m, fds)
+		}}
 	go in.Read()
 	sleeping.Sharply()
 	if err = w.standstill.Start(m.Held, m.Queue == nil); err == nil {
@@ -148,7 +150,6 @@ func newWorker(
 		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
 			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan inbox.Received, 1),
-		unknown: map[gpubackend.Op]bool{},
 	}
 	dog.Log(w.log)
 	w.log.Debug("serves a program")

@@ -37,7 +37,7 @@ func TestFreeGateCostsOneRead(t *testing.T) {
 		door.Executed()
 		for i := range 5 { // turns of the loop while the call waits
 			now := r.gpu.now.Add(time.Duration(i) * 5 * time.Microsecond)
-			door.Watch(Quiet{Now: now, Since: r.gpu.now, Idle: now.Sub(r.gpu.now), Spin: ms,
+			door.Watch(Pause{Now: now, Since: r.gpu.now, Idle: now.Sub(r.gpu.now), Spin: ms,
 				Waits: true})
 		}
 		r.gpu.now = r.gpu.now.Add(30 * time.Microsecond)

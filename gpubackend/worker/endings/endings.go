@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package endings is what goes with a context that ends: its objects, its threads' default streams,
+// and what rooms have for it. It also notes which context is a device's primary one, which ends by
+// the device's number.
+//
+// The worker's loop owns an Endings. Handles are the guest's, and may name nothing: then the device
+// refuses, and nothing is forgotten but streams that the guest's threads get again.
+package endings
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// Contexts are the contexts of the guest process.
+type Contexts interface {
+	Primary(device uint64) (handle uint64, retained bool)
+	Retained(device, handle uint64)
+	// LeaveGreen is called before a context ends, Ended when it has, or couldn't.
+	LeaveGreen()
+	Ended(handle uint64)
+}
+
+// Room is one that has something for a context.
+type Room interface{ Forget(context uint64) }
+
+// Endings are those of a guest process's contexts.
+type Endings struct {
+	Contexts Contexts
+	Streams  Room // the threads' default streams, which end before the context
+	Objects  interface{ RemoveChildren(parent uint64) }
+	Rooms    []Room // forget when the context has ended, in this order
+	Greens   interface{ Settle() }
+}
+
+// Steps are around the commands that end contexts, and the one that retains a primary one.
+func (e *Endings) Steps() call.Steps {
+	return call.Steps{
+		gpubackend.OpCtxDestroy: call.Around(command.DecodeCtxDestroy, e.destroy),
+		gpubackend.OpDevicePrimaryCtxReset: call.Around(
+			command.DecodeDevicePrimaryCtxReset, e.resetPrimary),
+		gpubackend.OpDevicePrimaryCtxRelease: call.Around(
+			command.DecodeDevicePrimaryCtxRelease, e.releasePrimary),
+		gpubackend.OpDevicePrimaryCtxRetain: call.Around(
+			command.DecodeDevicePrimaryCtxRetain, e.retainPrimary),
+	}
+}
+
+func (e *Endings) destroy(
+	c *call.Call, a command.CtxDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	return e.end(c, a.Ctx, run)
+}
+
+// releasePrimary and resetPrimary end a device's primary context, which keeps its handle.
+func (e *Endings) releasePrimary(
+	c *call.Call, a command.DevicePrimaryCtxRelease, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	handle, _ := e.Contexts.Primary(a.Dev)
+	return e.end(c, handle, run)
+}
+
+func (e *Endings) resetPrimary(
+	c *call.Call, a command.DevicePrimaryCtxReset, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	handle, _ := e.Contexts.Primary(a.Dev)
+	return e.end(c, handle, run)
+}
+
+// end runs the end of a context and forgets what was in it.
+func (e *Endings) end(
+	c *call.Call, handle uint64, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	e.Streams.Forget(handle)
+	e.Contexts.LeaveGreen()
+	result := run(c)
+	if result == gpubackend.Success {
+		e.Objects.RemoveChildren(handle)
+		for _, room := range e.Rooms {
+			room.Forget(handle)
+		}
+		e.Greens.Settle()
+	}
+	e.Contexts.Ended(handle)
+	return result
+}
+
+// retainPrimary remembers which context is whose device's primary one.
+func (e *Endings) retainPrimary(
+	c *call.Call, a command.DevicePrimaryCtxRetain, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	result := run(c)
+	if answer, ok := command.DecodeDevicePrimaryCtxRetainAnswer(c.Answers()); ok &&
+		result == gpubackend.Success {
+		e.Contexts.Retained(a.Dev, answer.Pctx)
+	}
+	return result
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package reach gets a worker the mover: it asks the device process for a connection when the first
+// copy needs one, and gives it up when it is told to.
+//
+// The worker's loop owns a Reach. The device process is believed; one that has taken over from
+// another one may answer what was asked of that, too, so that a connection comes twice.
+package reach
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
+)
+
+// Copies are those that need the mover.
+type Copies interface {
+	Reaches() bool
+	Connect(moves.Mover)
+	Refused(why error)
+	// Release gives up the connection, and says whether no copy needs it.
+	Release() bool
+}
+
+// Reach is a worker's way to the mover.
+type Reach struct {
+	Copies Copies
+	Dial   func(fd int) (moves.Mover, error)
+	Send   func(*handover.Message) error
+}
+
+// Need asks the device process for a connection to the mover. That the question can't be sent the
+// loop sees as the end of the connection.
+func (r *Reach) Need() { _ = r.Send(&handover.Message{Kind: handover.KindMover}) }
+
+// Take takes the answer: a connection to the mover, which is ready, or why there is none.
+func (r *Reach) Take(m *handover.Message, fd int) {
+	if fd < 0 {
+		r.Copies.Refused(errors.New(m.Error))
+		return
+	}
+	if r.Copies.Reaches() {
+		handover.CloseFiles([]int{fd}) // it was asked for twice
+		return
+	}
+	mover, err := r.Dial(fd)
+	if err != nil {
+		r.Copies.Refused(fmt.Errorf("connect to the mover: %w", err))
+		return
+	}
+	r.Copies.Connect(mover)
+}
+
+// Release gives up the connection, and says so, unless a copy needs it.
+func (r *Reach) Release() error {
+	if !r.Copies.Release() {
+		return nil
+	}
+	return r.Send(&handover.Message{Kind: handover.KindRelease})
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
+)
+
+// copies note what they are told.
+type copies struct {
+	reaches, needs bool
+	connected      int
+	refused        error
+}
+
+func (c *copies) Reaches() bool       { return c.reaches }
+func (c *copies) Connect(moves.Mover) { c.connected++ }
+func (c *copies) Refused(why error)   { c.refused = why }
+func (c *copies) Release() bool       { return !c.needs }
+
+// way is a Reach to those copies that notes what it sends, and whose connections fail with err.
+func way(c *copies, err error) (r *Reach, sent *[]handover.Kind) {
+	sent = &[]handover.Kind{}
+	return &Reach{
+		Copies: c, Dial: func(int) (moves.Mover, error) { return nil, err },
+		Send: func(m *handover.Message) error {
+			*sent = append(*sent, m.Kind)
+			return nil
+		},
+	}, sent
+}
+
+// TestTake: an answer connects, or says why not, once.
+func TestTake(t *testing.T) {
+	broken := errors.New("broken")
+	c := &copies{}
+	r, sent := way(c, nil)
+	r.Need()
+	if r.Take(&handover.Message{Error: "no GPU"}, -1); c.refused == nil ||
+		c.refused.Error() != "no GPU" {
+		t.Errorf("no mover: %v", c.refused)
+	}
+	if r.Take(&handover.Message{}, 1000); c.connected != 1 {
+		t.Errorf("connected %d times", c.connected)
+	}
+	if !slices.Equal(*sent, []handover.Kind{handover.KindMover}) {
+		t.Errorf("sent %v", *sent)
+	}
+	r, _ = way(c, broken)
+	if r.Take(&handover.Message{}, 1000); !errors.Is(c.refused, broken) || c.connected != 1 {
+		t.Errorf("a broken connection: %v", c.refused)
+	}
+}
+
+// TestTakenTwice: a second connection is closed.
+func TestTakenTwice(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := &copies{reaches: true}
+	r, _ := way(c, nil)
+	r.Take(&handover.Message{}, int(f.Fd()))
+	if _, err := f.Stat(); err == nil || c.connected != 0 || c.refused != nil {
+		t.Errorf("%v; connected %d times, refused %v", err, c.connected, c.refused)
+	}
+}
+
+// TestRelease says so only where nothing needs the mover.
+func TestRelease(t *testing.T) {
+	for needs, want := range map[bool]int{true: 0, false: 1} {
+		r, sent := way(&copies{needs: needs}, nil)
+		if err := r.Release(); err != nil || len(*sent) != want {
+			t.Errorf("needed %v: %v, sent %v", needs, err, *sent)
+		}
+	}
+}
