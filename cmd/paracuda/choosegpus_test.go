@@ -4,17 +4,12 @@ package main
 
 import (
 	"errors"
-	"io"
-	"net"
 	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
-	"github.com/paracuda/paracuda/gpubackend/arbiter"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/arbitertest"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
-	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
@@ -22,23 +17,8 @@ import (
 // serveArbiter serves an arbiter, and returns where.
 func serveArbiter(t *testing.T) (path string) {
 	t.Helper()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	a, err := arbiter.New(arbiter.Config{Log: logrus.NewEntry(log)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	path = filepath.Join(t.TempDir(), "arbiter")
-	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = a.Serve(l)
-	}()
-	t.Cleanup(func() { l.Close(); <-served; a.Close() })
+	t.Cleanup(arbitertest.Serve(t, path))
 	return path
 }
 

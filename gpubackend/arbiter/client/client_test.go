@@ -16,7 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/arbiter"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/arbitertest"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
@@ -25,25 +25,6 @@ func quiet() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	return logrus.NewEntry(l)
-}
-
-// start serves an arbiter at a path.
-func start(t *testing.T, path string) (stop func()) {
-	t.Helper()
-	a, err := arbiter.New(arbiter.Config{Log: quiet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = a.Serve(l)
-	}()
-	return func() { l.Close(); <-served; a.Close() }
 }
 
 func config(t *testing.T, path, name string) Config {
@@ -77,7 +58,7 @@ func TestRunsWithoutAndFindsAnArbiter(t *testing.T) {
 	if x.Joined() || a.Page.State() != gate.Unshared {
 		t.Errorf("without an arbiter the gate is %+v", a.Page.State())
 	}
-	stop := start(t, path)
+	stop := arbitertest.Serve(t, path)
 	y, err := New(b)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +69,7 @@ func TestRunsWithoutAndFindsAnArbiter(t *testing.T) {
 	await(t, "both run without", func() bool {
 		return a.Page.State().Free && b.Page.State().Free
 	})
-	defer start(t, path)()
+	defer arbitertest.Serve(t, path)()
 	await(t, "both share again", func() bool {
 		return !a.Page.State().Free && !b.Page.State().Free
 	})
@@ -104,7 +85,7 @@ func TestRequiredArbiter(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "arbiter")
-	defer start(t, path)()
+	defer arbitertest.Serve(t, path)()
 	x, err := New(config(t, path, "a"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +183,7 @@ func TestOtherVersion(t *testing.T) {
 
 func TestNoPermission(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "arbiter")
-	defer start(t, path)()
+	defer arbitertest.Serve(t, path)()
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -53,13 +53,7 @@ func newRigOf(t *testing.T, gpus int, gpu string, set ...string) *rig {
 	text.SetOutput(io.Discard)
 	log := logrus.NewEntry(text)
 	guard := func(_ string, f func()) bool { f(); return true }
-	run := func(_ string, f func()) {
-		r.running.Add(1)
-		go func() {
-			defer r.running.Done()
-			f()
-		}()
-	}
+	run := func(_ string, f func()) { r.running.Go(f) }
 	r.settings = settings.NewVM(s, settings.Config{GPU: gpu, Kept: func(string) {},
 		Changed: func(before, now *settings.Now) { r.Changed(before, now) }})
 	sums := accounts.New(accounts.Config{Log: log, Guard: guard,

@@ -35,6 +35,15 @@ func (c *Crowd) Done() {
 	}
 }
 
+// Go has f go on beside its caller, and counts it.
+func (c *Crowd) Go(f func()) {
+	c.Add(1)
+	go func() {
+		defer c.Done()
+		f()
+	}()
+}
+
 // Gone is closed when nothing of what goes on now does any more.
 func (c *Crowd) Gone() <-chan struct{} {
 	c.mu.Lock()

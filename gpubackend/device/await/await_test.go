@@ -7,6 +7,19 @@ import (
 	"time"
 )
 
+// TestGo: what was begun is waited for.
+func TestGo(t *testing.T) {
+	var c Crowd
+	end := make(chan struct{})
+	c.Go(func() { <-end })
+	all := c.Gone()
+	if Closed(all) {
+		t.Error("it is over before its end")
+	}
+	close(end)
+	<-all
+}
+
 func TestCrowd(t *testing.T) {
 	var c Crowd
 	if !Closed(c.Gone()) {

@@ -123,13 +123,7 @@ func newRig(t *testing.T) *rig {
 		},
 		Exited: func(*workers.Worker) {},
 		Ended:  r.Ended, Guard: guard, Log: log,
-		Run: func(_ string, f func()) {
-			r.running.Add(1)
-			go func() {
-				defer r.running.Done()
-				f()
-			}()
-		},
+		Run: func(_ string, f func()) { r.running.Go(f) },
 	})
 	for range 2 {
 		r.drivers = append(r.drivers, virtqueuetest.NewDriver(r.guest, 8, false))

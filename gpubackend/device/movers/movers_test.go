@@ -108,13 +108,7 @@ func newVM(t *testing.T) *vm {
 	log.SetOutput(io.Discard)
 	v.Movers = New(Config{
 		Spawn: v.spawn, Log: logrus.NewEntry(log),
-		Go: func(_ string, f func()) {
-			v.running.Add(1)
-			go func() {
-				defer v.running.Done()
-				f()
-			}()
-		},
+		Go:       func(_ string, f func()) { v.running.Go(f) },
 		Unmarked: func() { v.unmarked.Add(1) },
 		Ended:    func() { v.ended.Add(1) },
 		Serves:   func(child.Process, *child.Conn) { v.serving.Add(1) },

@@ -77,13 +77,7 @@ func newRig(t *testing.T, set ...string) *rig {
 		Answer: 50 * time.Millisecond, Starts: pace.New(0, Burst, pace.Real),
 		Held:  func() bool { return false },
 		Saved: func(int) bool { return false },
-		Run: func(_ string, f func()) {
-			r.running.Add(1)
-			go func() {
-				defer r.running.Done()
-				f()
-			}()
-		}}
+		Run:   func(_ string, f func()) { r.running.Go(f) }}
 	guest := virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})
 	guest.Alloc(4096, 4096)
 	r.driver = virtqueuetest.NewDriver(guest, 8, false)

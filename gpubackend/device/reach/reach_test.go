@@ -45,13 +45,7 @@ func newRig(t *testing.T) *rig {
 	text.SetOutput(io.Discard)
 	log := logrus.NewEntry(text)
 	guard := func(_ string, f func()) bool { f(); return true }
-	run := func(_ string, f func()) {
-		r.running.Add(1)
-		go func() {
-			defer r.running.Done()
-			f()
-		}()
-	}
+	run := func(_ string, f func()) { r.running.Go(f) }
 	r.moves = movers.New(movers.Config{
 		Spawn: func(control *os.File) (child.Process, error) {
 			return childtest.Start(control, r.mover)

@@ -99,14 +99,8 @@ func newRig(t *testing.T, script func(*childtest.Child)) *rig {
 			r.note("ended")
 		},
 		Guard: guard,
-		Run: func(_ string, f func()) {
-			r.running.Add(1)
-			go func() {
-				defer r.running.Done()
-				f()
-			}()
-		},
-		Log: logrus.NewEntry(log),
+		Run:   func(_ string, f func()) { r.running.Go(f) },
+		Log:   logrus.NewEntry(log),
 	})
 	t.Cleanup(func() {
 		if !await.Within(soon, r.running.Gone()) {
