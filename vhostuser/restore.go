@@ -90,7 +90,7 @@ func (s *Session) take(p *Snapshot) error {
 func (s *Session) checkRing(i int, r *RingSnapshot) error {
 	switch {
 	case r.Size > virtqueue.MaxSize || r.Size&(r.Size-1) != 0:
-		return fmt.Errorf("%d entries", r.Size)
+		return fmt.Errorf("%d entries, want a power of two up to %d", r.Size, virtqueue.MaxSize)
 	case r.Enabled && !r.HasEnabled:
 		return errors.New("enabled by nobody")
 	case !r.HasAddr && r.Addr != (VringAddr{}):

@@ -22,10 +22,14 @@ func newWake() (mine, its int, err error) {
 // notify wakes the other end. When there is no room for a byte it is awake already.
 func notify(fd int) { _ = unix.Sendto(fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil) }
 
+// drains is how often what has come is taken at a time: whoever sends without end doesn't hold the
+// reader.
+const drains = 16
+
 // drain takes what has come, within bounds. It says false when the other end is closed.
 func drain(fd int) bool {
 	var b [1024]byte
-	for range 16 {
+	for range drains {
 		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT)
 		if err != nil {
 			return true

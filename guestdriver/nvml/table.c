@@ -85,7 +85,7 @@ static void say_unknown(const uint8_t *id)
 	if (!log || strcmp(log, "stderr"))
 		return;
 	fputs("paracuda: no NVML export table ", stderr);
-	for (int i = 0; i < 16; i++)
+	for (size_t i = 0; i < sizeof(table_id); i++)
 		fprintf(stderr, "%02x", id[i]);
 	fputc('\n', stderr);
 }

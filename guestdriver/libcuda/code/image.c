@@ -110,10 +110,13 @@ static size_t archive_bytes(const uint8_t *at, size_t limit)
 	return end;
 }
 
+/* As many bytes of an image tell whether it is text. */
+enum { TEXT_HEAD = 64 };
+
 /* Whether it begins as text does: the assembler takes comments, white space and directives. */
 static bool is_text(const uint8_t *at, size_t limit)
 {
-	for (size_t i = 0; i < limit && i < 64; i++) {
+	for (size_t i = 0; i < limit && i < TEXT_HEAD; i++) {
 		uint8_t c = at[i];
 
 		if (!c)
