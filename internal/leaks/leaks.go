@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long what is ending may take.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // Tests are a package's, a *testing.M.
 type Tests interface{ Run() (code int) }
