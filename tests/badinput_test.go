@@ -14,7 +14,7 @@ import (
 )
 
 // oneLine is how a command line that can't be carried out must be answered:
-// in one line, which names the mend, and soon.
+// in one line, which names the fix, and soon.
 type oneLine struct {
 	name    string
 	args    []string

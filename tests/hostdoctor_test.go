@@ -38,7 +38,7 @@ sh -e /tmp/fixes >/dev/null
 look --json
 `
 
-// TestHostDoctorInBrokenHost: the doctor finds what is broken, and its commands mend it.
+// TestHostDoctorInBrokenHost: the doctor finds what is broken, and its commands fix it.
 func TestHostDoctorInBrokenHost(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -90,7 +90,7 @@ func TestHostDoctorInBrokenHost(t *testing.T) {
 	for _, f := range found[2] {
 		if f.Check == "vm-socket" && f.Level != "ok" ||
 			f.Check == "nodes" && strings.Contains(f.Found, "nvidiactl") {
-			t.Errorf("mended, it is found again: %+v", f)
+			t.Errorf("fixed, it is found again: %+v", f)
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (s *Session) ConfigChanged() error {
 	case err == unix.EAGAIN:
 		return nil
 	case err == nil && n < HeaderSize:
-		// Half a message can't be mended; what follows it would be misread.
+		// Half a message can't be fixed; what follows it would be misread.
 		err = fmt.Errorf("%w: wrote %d bytes", ErrStream, n)
 		fallthrough
 	case err != nil:

@@ -14,7 +14,7 @@ var (
 	// ErrStream marks a stream whose messages can't be told apart any more. It ends the session.
 	ErrStream = errors.New("message stream is broken")
 
-	// ErrNotShared says that the guest's memory can't be reached, and how to mend that.
+	// ErrNotShared says that the guest's memory can't be reached, and how to fix that.
 	ErrNotShared = errors.New("guest memory is not shared: " +
 		"start QEMU with -object memory-backend-memfd,id=mem,size=SIZE,share=on " +
 		"-machine memory-backend=mem")

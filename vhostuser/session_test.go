@@ -359,7 +359,7 @@ func TestNotSharedMemory(t *testing.T) {
 	}
 	r.sync()
 	if got := log.String(); !strings.Contains(got, "share=on") {
-		t.Errorf("the log doesn't name the mend: %s", got)
+		t.Errorf("the log doesn't name the fix: %s", got)
 	}
 	r.AddMemory(g)
 	r.sync()

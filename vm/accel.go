@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -73,7 +73,7 @@ func (t *trial) accelerator(ctx context.Context) string {
 // possible says why KVM can't work, as far as can be seen without a boot.
 func (t *trial) possible() error {
 	if err := writable(t.device); err != nil {
-		return fmt.Errorf("%w: %s", err, mend.KVM(err))
+		return fmt.Errorf("%w: %s", err, fix.KVM(err))
 	}
 	cpuinfo, err := os.Open(t.cpuinfo)
 	if err != nil {

@@ -93,10 +93,10 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// need returns the file if it exists, or else an error that names the mend.
-func need(what, file, mend string) (string, error) {
+// need returns the file if it exists, or else an error that names the fix.
+func need(what, file, fix string) (string, error) {
 	if !exists(file) {
-		return "", fmt.Errorf("find %s: there is no %s: %s", what, file, mend)
+		return "", fmt.Errorf("find %s: there is no %s: %s", what, file, fix)
 	}
 	return file, nil
 }

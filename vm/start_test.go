@@ -146,7 +146,7 @@ func TestDriverOfAKernel(t *testing.T) {
 	}
 }
 
-// TestInstalledAlone has no source tree near it: the mend must be one that can be followed there.
+// TestInstalledAlone has no source tree near it: the fix must be one that can be followed there.
 func TestInstalledAlone(t *testing.T) {
 	t.Setenv("PARACUDA_BUILD", "")
 	t.Setenv("PARACUDA_CACHE", t.TempDir())

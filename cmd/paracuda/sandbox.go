@@ -21,7 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // sandboxFlag says whether the processes of a VM are kept in a sandbox.
@@ -155,7 +155,7 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 		return err
 	}
 	if !sandbox.HasLandlock() {
-		log.Info("this process, workers and mover keep the right to open files: " + mend.Landlock +
+		log.Info("this process, workers and mover keep the right to open files: " + fix.Landlock +
 			", or with lsm=landlock,... on its command line")
 	}
 	return filter(sandbox.Device, sandbox.Files{})
@@ -170,7 +170,7 @@ func filter(role sandbox.Role, files sandbox.Files) error {
 		return err
 	}
 	if err := sandbox.Filter(role); err != nil {
-		return fmt.Errorf("%w: %s", err, mend.Seccomp)
+		return fmt.Errorf("%w: %s", err, fix.Seccomp)
 	}
 	return nil
 }

@@ -225,7 +225,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 		if err != nil {
 			s.log.WithError(err).Warn("the connection broke")
 			s.broken.Store(&admin.Trouble{Found: "the connection to QEMU broke: " + err.Error(),
-				Fix: "mend that in QEMU's command line, and start the VM again"})
+				Fix: "change that in QEMU's command line, and start the VM again"})
 		}
 		s.log.Warn("the front end is gone, and no driver of its guest's had taken the device: " +
 			"did the VM fail to start? The device is there for the next one")

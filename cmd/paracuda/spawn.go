@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/sandbox/ownroot"
 	"github.com/paracuda/paracuda/gpubackend/starter"
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // children starts the processes of a VM.
@@ -54,7 +54,7 @@ func (s spawner) Usage(control *os.File) (device.Process, error) {
 func (s spawner) spawn(r starter.Role, control *os.File) (device.Process, error) {
 	c := s.command(r, control)
 	if err := s.how.runs(r)(c); err != nil {
-		return nil, fmt.Errorf("start a %s: %w", r, mend.Start(err))
+		return nil, fmt.Errorf("start a %s: %w", r, fix.Start(err))
 	}
 	s.rank(r, c)
 	return child{c}, nil
@@ -67,7 +67,7 @@ func (s spawner) start(r starter.Role, control *os.File) (starter.Child, error) 
 	if err == nil {
 		s.rank(r, c)
 	}
-	return child, mend.Start(err)
+	return child, fix.Start(err)
 }
 
 // command is what a role executes. All lay out their address spaces alike, though only workers need

@@ -25,7 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 	"github.com/paracuda/paracuda/gpubackend/starter"
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // starterConfig is what the device process tells the starter process, as its argument.
@@ -206,7 +206,7 @@ func startStarter(
 	err = startForGood(c)
 	if err != nil && c.SysProcAttr.Cloneflags != 0 {
 		log.WithError(err).Info("workers and mover have no user namespace of their own: for one, " +
-			mend.UserNamespaces("/"))
+			fix.UserNamespaces("/"))
 		c = command(&syscall.SysProcAttr{})
 		err = startForGood(c)
 	}

@@ -40,7 +40,7 @@ type Watch struct {
 	driver  *time.Timer
 }
 
-// Trouble is what keeps the guest's driver from the device, or from all of it, and what mends that.
+// Trouble is what keeps the guest's driver from the device, or from all of it, and what fixes that.
 type Trouble struct{ Found, Fix string }
 
 // shared are QEMU's options for memory that it shares.

@@ -99,7 +99,7 @@ static bool on_pci_alone(void)
 	return alone;
 }
 
-/* What the driver says in the kernel's log where it doesn't take a device, and what mends that. */
+/* What the driver says in the kernel's log where it doesn't take a device, and what fixes that. */
 static const struct {
 	const char *says, *fix;
 } complaints[] = {

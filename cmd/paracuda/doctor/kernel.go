@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // userNamespaces looks whether a device process of an ordinary user's can keep its VM's processes
@@ -18,7 +18,7 @@ func (h *Host) userNamespaces(context.Context) Finding {
 		return good("processes can have one of their own")
 	}
 	return warn(fmt.Sprintf("workers on the software GPU have none: %v", err),
-		mend.UserNamespaces(h.Root))
+		fix.UserNamespaces(h.Root))
 }
 
 // landlock looks whether the kernel lets a process give its files up.
@@ -30,7 +30,7 @@ func (h *Host) landlock(context.Context) Finding {
 		return warn("not active: workers keep the right to open files",
 			"add lsm=landlock,"+security+" to the kernel's command line")
 	}
-	return warn("the kernel has none: workers keep the right to open files", mend.Landlock)
+	return warn("the kernel has none: workers keep the right to open files", fix.Landlock)
 }
 
 // seccomp looks whether the kernel can end a process for a system call.
@@ -40,5 +40,5 @@ func (h *Host) seccomp(context.Context) Finding {
 		return good("system calls can be filtered")
 	}
 	return bad("system calls can't be filtered: workers on the software GPU don't start",
-		mend.Seccomp)
+		fix.Seccomp)
 }

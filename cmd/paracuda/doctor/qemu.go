@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/paracuda/paracuda/internal/mend"
+	"github.com/paracuda/paracuda/internal/fix"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -65,11 +65,11 @@ func (h *Host) kvm(context.Context) Finding {
 		}
 		return good(device + " can be used")
 	case errors.Is(err, fs.ErrNotExist):
-		return warn("no "+device+": VMs run emulated, many times slower", mend.KVM(err))
+		return warn("no "+device+": VMs run emulated, many times slower", fix.KVM(err))
 	case errors.Is(err, fs.ErrPermission):
-		return bad("no permission for "+device, mend.KVM(err))
+		return bad("no permission for "+device, fix.KVM(err))
 	}
-	return bad(err.Error(), mend.KVM(err))
+	return bad(err.Error(), fix.KVM(err))
 }
 
 // sharedMemory looks whether memory can be shared as guest RAM is.

@@ -43,7 +43,7 @@ var statsLines = []manual.Item{
 	{Name: "state", Help: "whether the VM is suspended"},
 	{Name: "movable", Help: "whether it could be saved or migrated now, or why not"},
 	{Name: "fixed", Help: "what a program has that can't be made anew elsewhere"},
-	{Name: "trouble", Help: "what keeps the guest's driver from the device, and what mends that"},
+	{Name: "trouble", Help: "what keeps the guest's driver from the device, and what fixes that"},
 	{Name: "policies", Help: "those that hold: paracuda device --help explains them"},
 	{Name: "turns", Help: "turns on the GPU; the time that it was charged for (held), that it " +
 		"had work and no turn (waited), and by which it is ahead of its share (debt); turns " +

@@ -72,7 +72,7 @@ type Program struct {
 	Fixed   map[string]uint64 `json:"fixed,omitempty"`  // what can't be made anew elsewhere
 }
 
-// Trouble is what keeps the guest's driver from the device, and what mends that.
+// Trouble is what keeps the guest's driver from the device, and what fixes that.
 type Trouble struct {
 	Found string `json:"found"`
 	Fix   string `json:"fix"`

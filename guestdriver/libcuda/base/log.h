@@ -6,7 +6,7 @@
 /* Writes one line to the log, if there is one. */
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes one line to standard error whatever PARACUDA_LOG says: for what a user must mend. */
+/* Writes one line to standard error whatever PARACUDA_LOG says: for what a user must fix. */
 void log_user(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

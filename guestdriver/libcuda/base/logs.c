@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What programs get to see of this library's messages. It says little: that a function isn't there,
- * and what its user must mend. Errors that a result tells are not among its messages.
+ * and what its user must fix. Errors that a result tells are not among its messages.
  */
 #define _GNU_SOURCE
 #include "base/logs.h"

@@ -36,13 +36,13 @@ static CUresult init_refused(int error, char *said, size_t room)
 	return result;
 }
 
-/* What keeps a program from the device is said in one line that names the mend, and said once. */
+/* What keeps a program from the device is said in one line that names the fix, and said once. */
 static void refusals(void)
 {
 	static const struct {
 		int error;
 		CUresult result;
-		const char *mend; /* NULL: nothing is said, as where there is no GPU */
+		const char *fix; /* NULL: nothing is said, as where there is no GPU */
 	} cases[] = {
 		{ ENOENT, CUDA_ERROR_NO_DEVICE, NULL },
 		{ ENXIO, CUDA_ERROR_NO_DEVICE, "the host has no GPU" },
@@ -57,11 +57,11 @@ static void refusals(void)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		CHECK_IS(cases[i].result, init_refused(cases[i].error, said, sizeof(said)));
-		if (cases[i].mend) {
-			CHECK(strstr(said, cases[i].mend));
+		if (cases[i].fix) {
+			CHECK(strstr(said, cases[i].fix));
 			CHECK(strchr(said, '\n') == said + strlen(said) - 1);
 		}
-		if (!cases[i].mend)
+		if (!cases[i].fix)
 			CHECK(!*said);
 		CHECK_IS(cases[i].result, init_refused(cases[i].error, said, sizeof(said)));
 		CHECK(!*said);

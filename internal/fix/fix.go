@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mend names what mends a host that lacks something: the command, or the setting. paracuda
+// Package fix names what fixes a host that lacks something: the command, or the setting. paracuda
 // doctor names the same, and so does the line that says what didn't work where it was tried. It
 // reads files of the kernel's, which are believed, and changes nothing.
-package mend
+package fix
 
 import (
 	"errors"
@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What mends bounds.
+// What fixes bounds.
 const (
 	Processes = "raise the bound on processes: ulimit -u, TasksMax= of the service, " +
 		"sysctl kernel.pid_max"
 	Descriptors = "raise the bound on open files: ulimit -n, LimitNOFILE= of the service"
 )
 
-// What mends a kernel.
+// What fixes a kernel.
 const (
 	Seccomp  = "install a kernel with CONFIG_SECCOMP_FILTER, or use --sandbox off"
 	Landlock = "install a kernel of 5.13 or later with Landlock"
 )
 
-// KVM mends that its device can't be opened.
+// KVM is the fix where its device can't be opened.
 func KVM(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return "usermod -aG kvm $USER"
@@ -37,7 +37,8 @@ func KVM(err error) string {
 	return "modprobe -a kvm_intel kvm_amd"
 }
 
-// UserNamespaces mends that ordinary users can't have them, on the host whose files are below root.
+// UserNamespaces is the fix where ordinary users can't have them, on the host whose files are below
+// root.
 func UserNamespaces(root string) string {
 	is := func(name, value string) bool {
 		text, err := os.ReadFile(filepath.Join(root, "/proc/sys/kernel", name))
@@ -52,7 +53,7 @@ func UserNamespaces(root string) string {
 	return "sysctl -w user.max_user_namespaces=65536"
 }
 
-// Start adds to an error of starting a process what mends that there are too many of something.
+// Start adds to an error of starting a process what fixes that there are too many of something.
 func Start(err error) error {
 	switch {
 	case errors.Is(err, unix.EAGAIN):
