@@ -3,13 +3,10 @@
 package device
 
 import (
-	"io"
-	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 // onLibrary is a VM whose program uses a driver's library, which is a fake.
@@ -85,21 +82,12 @@ func TestSavedToAFileByLibrary(t *testing.T) {
 func TestNotSavedByLibrary(t *testing.T) {
 	s, _ := onLibrary(t)
 	s.allocate(5 << 20)
-	mustNot := func(text string) {
-		t.Helper()
-		_, err := s.dev.saving.Save(io.Discard, func() error { return nil }, noProgress)
-		if err == nil || !strings.Contains(err.Error(), text) ||
-			s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
-			t.Fatalf("%q: %v, %+v", text, err, s.dev.suspension.Status())
-		}
-		s.mustHold()
-	}
 	image, size := s.text(0, plainPTX+".global .u32 counter;\n")
 	m := s.do(gpubackend.OpModuleLoadData, image, size, noBuffer, 0, noBuffer, 0, noBuffer, 0)
-	mustNot(`its code has variables, such as "counter"`)
+	s.mustNotSave(nil, `its code has variables, such as "counter"`)
 	s.do(gpubackend.OpModuleUnload, m)
 	g := s.do(gpubackend.OpGraphCreate, 0)
-	mustNot("graphs")
+	s.mustNotSave(nil, "graphs")
 	s.do(gpubackend.OpGraphDestroy, g)
 	s.resumeFrom(s.saveTo())
 	s.mustHold()

@@ -184,18 +184,9 @@ func TestNotSaved(t *testing.T) {
 	s.allocate(5 << 20)
 	no := errors.New("no")
 	linker := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
-	mustNot := func(keep error, text string) {
-		t.Helper()
-		_, err := s.dev.saving.Save(io.Discard, func() error { return keep }, noProgress)
-		if err == nil || !strings.Contains(err.Error(), text) ||
-			s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
-			t.Fatalf("%s: %v, %+v", text, err, s.dev.suspension.Status())
-		}
-		s.mustHold()
-	}
-	mustNot(nil, "linkers")
+	s.mustNotSave(nil, "linkers")
 	s.do(gpubackend.OpLinkDestroy, linker)
-	mustNot(no, "no")
+	s.mustNotSave(no, "no")
 	for most := range 5 { // a disk that is full sooner or later
 		_, err := s.dev.saving.Save(&fullDisk{most << 20}, func() error { return nil }, noProgress)
 		if !errors.Is(err, unix.ENOSPC) || s.dev.suspension.State() != suspend.Running {
@@ -210,6 +201,17 @@ func TestNotSaved(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cuDevicePrimaryCtxReset") {
 		t.Fatalf("%v", err)
 	}
+}
+
+// mustNotSave: the VM isn't saved, for that reason, and goes on. keep is what becomes of the file.
+func (s *suspended) mustNotSave(keep error, text string) {
+	s.t.Helper()
+	_, err := s.dev.saving.Save(io.Discard, func() error { return keep }, noProgress)
+	if err == nil || !strings.Contains(err.Error(), text) ||
+		s.dev.suspension.State() != suspend.Running || s.workers() != 1 {
+		s.t.Fatalf("%s: %v, %+v", text, err, s.dev.suspension.Status())
+	}
+	s.mustHold()
 }
 
 // fullDisk takes so many bytes.
