@@ -246,7 +246,7 @@ vm-package: binary guest modules ## build the package with which paracuda run wo
 walk-host-package: binary ## install, use, upgrade and remove that package in a VM (minutes)
 	tests/walk/host-package
 
-walk-operator: build ## walk an operator's way with libvirt, two Debians, Prometheus (an hour)
+walk-operator: build ## walk an operator's way with libvirt, two Debians, Prometheus (minutes)
 	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 150m -v \
 		-run '^TestOperatorsWalk$$' .
 
