@@ -123,7 +123,7 @@ func FuzzSession(f *testing.F) {
 		}
 		dev := NewTracking(NewDevice(t, 2))
 		front, back := Pair(t)
-		s, err := vhostuser.New(back, dev, vhostuser.Options{Timeout: time.Minute})
+		s, err := vhostuser.New(back, dev, vhostuser.Options{Timeout: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
