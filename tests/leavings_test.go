@@ -73,7 +73,7 @@ func looksBehind(n ast.Node) (looks bool) {
 }
 
 // wholeProcesses have functions that are a process each, and own what they make until that ends.
-var wholeProcesses = []string{"cmd/paracuda"}
+var wholeProcesses = []string{"cmd/paracuda", "tests/hostile/takenover"}
 
 // TestLeavingsAreLookedFor: a package that makes goroutines, descriptors, mappings or processes has
 // a TestMain that fails if one is left (internal/leaks). Packages that are only for the tests of

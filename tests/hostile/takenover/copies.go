@@ -8,7 +8,6 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -127,12 +126,6 @@ func (m *mover) attach(file int, start uint32, size uint64) bool {
 	m.say(attachKind, start, size, file)
 	value, is := m.answer()
 	return is && value == 0
-}
-
-// word is one of the ring's.
-func (m *mover) word(at int) *uint32 {
-	// SAFETY: at is in the ring's mapping, which stays, and a multiple of four.
-	return (*uint32)(unsafe.Pointer(&m.ring[at]))
 }
 
 // publish says that the ring has so many bytes of requests.
