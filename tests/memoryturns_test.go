@@ -39,6 +39,21 @@ func launches(t *testing.T, control string) uint64 {
 	return a.Stats["launches"]
 }
 
+// tell logs what can be known of the arbiter and the VMs.
+func (h *sharedHost) tell(vms map[string]*background, controls map[string]string) {
+	h.T.Helper()
+	show := func(args ...string) {
+		r := command(h.T, time.Minute, root, append([]string{paracuda}, args...)...)
+		h.T.Logf("%s:\n%s%s", strings.Join(args, " "), r.stdout, r.stderr)
+	}
+	show("top", "--arbiter", h.socket, "--json")
+	h.T.Logf("the arbiter:%s", tail(h.said()))
+	for name, control := range controls {
+		show("stats", control)
+		h.T.Logf("VM %s:%s", name, tail(vms[name].said()))
+	}
+}
+
 // TestMemoryInTurns: both compute, turn by turn, also with an arbiter that is killed, without one,
 // and with the next one.
 func TestMemoryInTurns(t *testing.T) {
@@ -48,6 +63,11 @@ func TestMemoryInTurns(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		vms[name], controls[name] = h.keeper(name, "memory-mode=swap")
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			h.tell(vms, controls)
+		}
+	})
 	alive := func() {
 		t.Helper()
 		for name, b := range vms {

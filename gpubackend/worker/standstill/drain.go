@@ -84,9 +84,15 @@ func (h *Halt) drainOnce() (why, err error) {
 		return errCaptures, nil
 	case !h.StandsStill(), h.whole && h.Calls.Len() > 0:
 		return ErrWorks, nil
+	case !h.paused && h.answersLate():
+		return ErrWorks, h.TakeChains()
 	}
 	return nil, nil
 }
+
+// answersLate answers calls whose work has ended since they were looked at, and says whether there
+// were any: while the worker is held, nobody would.
+func (h *Halt) answersLate() bool { return h.Calls.Len() > 0 && h.Poll() }
 
 // serveOnce does what the loop does, but takes commands only as long as a graph is captured.
 func (h *Halt) serveOnce() error {

@@ -200,8 +200,13 @@ func (h *Halt) whileHeld() error {
 }
 
 // awaitWork waits until the program of a worker that is held has work, which the device process
-// doesn't know of, and tells it; or until there is a message.
+// doesn't know of, and tells it; or until there is a message. A call that waits is work: of a copy
+// the rest is to be begun, say.
 func (h *Halt) awaitWork() error {
+	if h.Calls.Len() > 0 {
+		h.tellWork()
+		return nil
+	}
 	work, err := h.Sleeper.AwaitKick()
 	if work {
 		h.tellWork()

@@ -34,6 +34,7 @@ type world struct {
 	copying    bool
 	calls      int // that wait
 	answers    int // of them in the next polls
+	late       int // of them whose work ends when the device is found idle
 	captures   int
 	held       bool // host functions
 	unsavable  error
@@ -59,6 +60,7 @@ func (d device) Set(uint64, bool) gpubackend.Result { return gpubackend.Success 
 func (d device) AwaitsHost() bool                   { return d.awaitsHost }
 func (d device) ContextQuery() gpubackend.Result {
 	if d.turns >= d.readyAfter {
+		d.answers, d.late = d.answers+d.late, 0
 		return gpubackend.Success
 	}
 	return d.ready
@@ -109,7 +111,13 @@ func newWorld(t *testing.T) *world {
 		Driver: device{w}, Contexts: device{w}, Objects: &w.objects, Copies: copies{w},
 		Calls: calls{w}, HostFuncs: w, Launcher: w, Graphs: w, Gate: w, Memory: memory{w},
 		Program: program{w}, Sleeper: w,
-		Send:     func(m *handover.Message) error { w.sent = append(w.sent, *m); return nil },
+		Send: func(m *handover.Message) error {
+			w.sent = append(w.sent, *m)
+			if w.goOn && w.calls > 0 && m.Kind == handover.KindWake {
+				w.say(handover.KindGoOn, 0) // it isn't asked whether there are commands
+			}
+			return nil
+		},
 		Messages: func() <-chan inbox.Received { return w.messages },
 		Obey:     w.obey,
 		Poll: func() bool {
@@ -351,6 +359,33 @@ func TestPauseWhileMemoryIsOut(t *testing.T) {
 	}
 	if w.answers != 1 || w.calls != 1 || !w.Free() {
 		t.Errorf("%d answers are left, %d calls wait, free %v", w.answers, w.calls, w.Free())
+	}
+}
+
+// TestCallsOfTheHeld: a call is answered whose work ends when the worker is about to be held, and
+// the guest is told of it. One that still waits is work.
+func TestCallsOfTheHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		late int
+		sent []string
+		did  []string
+	}{
+		"over":    {1, []string{"drained"}, []string{"chains", "chains", "chains", "await"}},
+		"waiting": {0, []string{"drained", "wake"}, []string{"chains"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.calls, w.late, w.goOn = 1, c.late, true
+			if err := w.Drain(&handover.Message{Grace: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+			did := slices.DeleteFunc(slices.Clone(w.did), func(s string) bool {
+				return s != "chains" && s != "await"
+			})
+			if !slices.Equal(w.kinds(), c.sent) || !slices.Equal(did, c.did) {
+				t.Errorf("sent %v, did %v", w.kinds(), w.did)
+			}
+		})
 	}
 }
 
