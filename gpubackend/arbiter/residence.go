@@ -120,6 +120,7 @@ func (l *loop) placed(m *member, p *link.Place) {
 		}
 		r.told = m.holding(now)
 		s.Moved(now, id, p.Out == r.order.Out)
+		s.Found(now, id, p.Out) // if that came too late to count
 	default:
 		s.Found(now, id, p.Out)
 	}
@@ -170,22 +171,24 @@ func (l *loop) carry() {
 	}
 }
 
+// next is a number above the last one, and above those of an earlier arbiter.
+func next(last uint64) uint64 { return max(last+1, uint64(Now())) }
+
 // take makes an order one for a device process.
 func (r *residence) take(o residency.Order) {
 	switch o.Kind {
 	case residency.Out, residency.In:
-		// Serials are of no earlier arbiter's.
-		r.order.Serial = max(r.order.Serial+1, uint64(Now()))
+		r.order.Serial = next(r.order.Serial)
 		r.order.Out, r.moving = o.Kind == residency.Out, true
 		if o.Kind == residency.In {
 			r.order.Room = o.Bytes
-			r.order.Grants++
+			r.order.Grants = next(r.order.Grants)
 		}
 	case residency.Grant:
 		r.order.Room = o.Bytes
-		r.order.Grants++
+		r.order.Grants = next(r.order.Grants)
 	case residency.Deny:
-		r.order.Denials++
+		r.order.Denials = next(r.order.Denials)
 	}
 	select {
 	case r.news <- struct{}{}:

@@ -10,7 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// Ordered takes an order of the arbiter's. It doesn't wait until it is obeyed.
+// Ordered takes an order of the arbiter's, which holds instead of the one before; the zero Order
+// says that nothing is ordered any more. It doesn't wait until it is obeyed.
 func (v *VM) Ordered(o *link.Order) {
 	v.mu.Lock()
 	before := v.order
@@ -19,9 +20,9 @@ func (v *VM) Ordered(o *link.Order) {
 	v.beginObeying()
 	v.mu.Unlock()
 	switch {
-	case o.Denials != before.Denials:
+	case o.Denials > before.Denials:
 		v.tryAgain("the arbiter has no room for it")
-	case o.Grants != before.Grants:
+	case o.Grants > before.Grants:
 		v.tryAgain("")
 	}
 }
@@ -29,10 +30,15 @@ func (v *VM) Ordered(o *link.Order) {
 // beginObeying has an order obeyed that isn't yet. One that comes while no arbiter beats waits
 // until it does. mu is held.
 func (v *VM) beginObeying() {
-	if s := v.order.Serial; s != 0 && s != v.obeyed && !v.obeying && !v.alone {
+	if v.due() && !v.obeying {
 		v.obeying = true
 		go v.config.Guard("an order of the arbiter's", v.obey)
 	}
+}
+
+// due says whether there is an order to obey. mu is held.
+func (v *VM) due() bool {
+	return v.order.Serial != 0 && v.order.Serial != v.obeyed && !v.alone
 }
 
 // setRoom has the room hold that the arbiter has ordered. mu is held.
@@ -49,23 +55,25 @@ func (v *VM) obey() {
 	for {
 		v.mu.Lock()
 		o := v.order
-		if v.obeying = o.Serial != v.obeyed && !v.alone; !v.obeying {
+		if v.obeying = v.due(); !v.obeying {
 			v.mu.Unlock()
 			return
 		}
 		v.mu.Unlock()
+		v.moves.Lock()
 		_ = v.moveTo(o.Out)
 		v.mu.Lock()
 		v.obeyed = o.Serial
 		v.mu.Unlock()
+		v.moves.Unlock()
 		v.tell()
 	}
 }
 
-// moveTo suspends the VM or resumes it, if it isn't so.
+// moveTo suspends the VM or resumes it, if it isn't so. moves is held, mu isn't.
 func (v *VM) moveTo(out bool) error {
 	v.mu.Lock()
-	if v.out == out || v.moving {
+	if v.out == out {
 		v.mu.Unlock()
 		return nil
 	}
@@ -121,8 +129,10 @@ func (v *VM) Alone(alone bool) {
 
 // comeBack resumes a VM that is out, unless there is an arbiter again, and tries again if it can't.
 func (v *VM) comeBack() {
+	v.moves.Lock() // an order may be under way that was begun before
+	defer v.moves.Unlock()
 	v.mu.Lock()
-	due := v.alone && (v.out || v.moving)
+	due := v.lost()
 	v.mu.Unlock()
 	if !due {
 		return
@@ -131,9 +141,13 @@ func (v *VM) comeBack() {
 	if err := v.moveTo(false); err != nil {
 		v.config.Log.WithError(err).Warnf("it can't: it tries again in %v", returnAgain)
 	}
+	v.tell() // one that is here by now believes that the VM is out
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.alone && (v.out || v.moving) {
+	if v.lost() {
 		v.back.Reset(returnAgain)
 	}
 }
+
+// lost says whether the VM is out, and nobody is there to order it in. mu is held.
+func (v *VM) lost() bool { return v.alone && v.out }

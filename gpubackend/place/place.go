@@ -81,6 +81,7 @@ type Config struct {
 // VM is where a VM's memory is, and is to be.
 type VM struct {
 	config Config
+	moves  sync.Mutex // is held while the VM is moved, and taken before mu
 
 	mu      sync.Mutex
 	order   link.Order
@@ -88,7 +89,7 @@ type VM struct {
 	obeying bool   // obey runs
 	moving  bool   // an order is under way
 	out     bool   // the VM is suspended by order
-	work    bool   // although it has some
+	work    bool   // it has had some since it was last ordered out
 	alone   bool   // the arbiter is away
 	back    *time.Timer
 	lacking map[Worker]uint64 // bytes that workers lack room for
@@ -181,7 +182,7 @@ func (v *VM) Place() *link.Place {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	p.Out, p.Work, p.Serial = v.out, v.work || lack > 0, v.obeyed
+	p.Out, p.Work, p.Serial = v.out, v.out && v.work || lack > 0, v.obeyed
 	p.Stopped = status.State != suspend.Running && !v.out && !v.moving
 	return &p
 }

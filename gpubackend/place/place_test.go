@@ -27,9 +27,13 @@ type fakeSuspension struct {
 	fails int
 	err   error
 	moves int
+	pause func() // is called at the beginning of each move; may be nil
 }
 
 func (f *fakeSuspension) move(to suspend.State) (m suspend.Moved, err error) {
+	if f.pause != nil {
+		f.pause()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.moves++
@@ -162,6 +166,11 @@ func TestLacks(t *testing.T) {
 	if p := r.Place(); p.Want != 0 {
 		t.Errorf("all were answered: %+v", p)
 	}
+	r.Lacks(b, 10)
+	r.Ordered(&link.Order{})
+	if len(b.told) != 0 {
+		t.Errorf("told %q of what another arbiter hasn't said", b.told)
+	}
 }
 
 // TestOrders: the VM is moved as ordered, each order once, and its owner can't come in between.
@@ -219,6 +228,7 @@ func TestAlone(t *testing.T) {
 			t.Fatal("it doesn't come back")
 		}
 	}
+	r.until("an arbiter is told", func(p *link.Place) bool { return !p.Out })
 	r.order.Serial++
 	r.Ordered(&r.order) // of an arbiter that hasn't beaten yet
 	if p := r.Place(); p.Out {
@@ -229,6 +239,32 @@ func TestAlone(t *testing.T) {
 		t.Errorf("workers may have %d bytes, want 7", r.room)
 	}
 	r.until("it is out", func(p *link.Place) bool { return p.Out })
+}
+
+// TestOrderedWhileComingBack: an order that comes while the VM comes back by itself is obeyed when
+// it is back. What is told is true.
+func TestOrderedWhileComingBack(t *testing.T) {
+	r := newRig(t)
+	r.move(true)
+	begun, goOn := make(chan bool, 2), make(chan bool)
+	r.suspension.pause = func() {
+		begun <- true
+		<-goOn
+	}
+	r.Alone(true)
+	<-begun
+	r.Alone(false)
+	r.order.Serial++
+	r.Ordered(&r.order)
+	goOn <- true
+	<-begun
+	if p := r.Place(); p.Out || p.Serial == r.order.Serial {
+		t.Errorf("it is back: %+v", p)
+	}
+	close(goOn)
+	r.until("it is out by order", func(p *link.Place) bool {
+		return p.Out && p.Serial == r.order.Serial
+	})
 }
 
 // TestOutliveTheProcess: a VM that another process has moved out by order is out, and comes back by

@@ -20,8 +20,8 @@ const (
 	Pace = 10
 	// MinTurn is for how long at least a VM is in that has something to do.
 	MinTurn = 200 * time.Millisecond
-	// MinRest is for how long at least a VM isn't moved that could not be.
-	MinRest = time.Second
+	// MinRest is for how long at least a VM isn't moved that could not be, and MaxRest at most.
+	MinRest, MaxRest = time.Second, time.Minute
 	// OrderLimit is how long a VM may take to move, and a second more for each slowest bytes.
 	OrderLimit = 2 * time.Minute
 	slowest    = 100 << 20
@@ -250,7 +250,7 @@ func (s *Scheduler) Found(now Time, id ID, isOut bool) {
 // failed takes an order back.
 func (s *Scheduler) failed(v *vm) {
 	v.stats.Failures++
-	v.resting = s.now + max(MinRest, Pace*(s.now-s.since))
+	v.resting = s.now + min(max(MinRest, Pace*(s.now-s.since)), MaxRest)
 	switch v.phase {
 	case leaving:
 		v.phase = in

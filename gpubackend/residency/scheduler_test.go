@@ -116,6 +116,21 @@ func TestBusyVictim(t *testing.T) {
 	}
 }
 
+// TestNoWayBack: a VM that would find no room again, since what stays of others has grown, isn't
+// moved out. Who wants its memory is denied it.
+func TestNoWayBack(t *testing.T) {
+	h := newHost(t, gpu)
+	a := h.join(&tenant{policy: swaps(1), bytes: gpu * 95 / 100})
+	h.run(time.Second)
+	h.lied = true
+	b := h.join(&tenant{policy: swaps(1), bytes: gpu * 4 / 10, stays: gpu / 10})
+	b.have = b.stays
+	h.run(10 * time.Second)
+	if a.outs != 0 || a.longest != 0 || b.denied == 0 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
 // TestIdle: a VM with nothing to do makes room, and isn't brought back for nothing.
 func TestIdle(t *testing.T) {
 	h := newHost(t, gpu)

@@ -148,7 +148,7 @@ func (s *Scheduler) relieve() bool {
 }
 
 // serve makes room for the VM that is next, now or later. It says whether others have to wait for
-// that.
+// that. One that takes turns gets no room from a VM that could never come back.
 func (s *Scheduler) serve(v *vm) bool {
 	if s.now < v.resting {
 		s.again = min(s.again, v.resting)
@@ -163,12 +163,14 @@ func (s *Scheduler) serve(v *vm) bool {
 		s.enter(v)
 		return true
 	}
-	others := func(w *vm) bool { return w != v && w.mayLeave(s.now) }
+	others := func(w *vm) bool {
+		return w != v && w.mayLeave(s.now) && (s.everFits(w) || !v.policy.moves())
+	}
 	if _, enough := s.choose(lacks, others); !enough {
 		s.refuse(v)
 		return false
 	}
-	victims, enough := s.choose(lacks, func(w *vm) bool { return w.yields(s.now, v) })
+	victims, enough := s.choose(lacks, func(w *vm) bool { return others(w) && w.yields(s.now, v) })
 	switch {
 	case s.now < s.quiet:
 		s.again = min(s.again, s.quiet)

@@ -72,10 +72,9 @@ func (v *vm) mayLeave(now Time) bool {
 	return v.policy.moves() && v.phase == in && now >= v.resting && !v.told.Stopped
 }
 
-// yields says whether the VM is to make room for another one now.
+// yields says whether the VM, if it can, is to make room for another one now.
 func (v *vm) yields(now Time, to *vm) bool {
-	return v != to && v.mayLeave(now) &&
-		(v.idle() || v.charged > to.charged && now >= v.entered+MinTurn)
+	return v.idle() || v.charged > to.charged && now >= v.entered+MinTurn
 }
 
 // charge charges the VM for the time that it was in, while others waited.

@@ -121,6 +121,13 @@ func (x *Client) Stay(p *link.Place) {
 	x.send(&link.Request{Version: link.Version, Kind: link.Stay, Place: p})
 }
 
+// stay tells where it is now.
+func (x *Client) stay() {
+	if x.config.Place != nil {
+		x.Stay(x.config.Place())
+	}
+}
+
 // Set asks for another policy, from now on. An arbiter that refuses is an error: then the policy is
 // as it was. Without an arbiter it is asked for when there is one.
 func (x *Client) Set(policy map[string]string) error {
@@ -294,6 +301,7 @@ func (x *Client) take(conn *link.Conn) {
 		conn.Close()
 	}
 	x.mu.Unlock()
+	x.stay() // what has changed since the VM was introduced
 	stop := x.watch(func(beats bool) {
 		x.alone(!beats)
 		if beats {
@@ -310,6 +318,9 @@ func (x *Client) take(conn *link.Conn) {
 	conn.Close()
 	if !x.closed() {
 		x.alone(true)
+		if x.config.Order != nil {
+			x.config.Order(&link.Order{}) // what was ordered ends with who ordered it
+		}
 		x.say("the arbiter has ended: the GPU is not shared until there is one again")
 	}
 }

@@ -72,8 +72,8 @@ type Order struct {
 	Serial  uint64 `json:"serial"` // is another one when the VM is to move
 	Out     bool   `json:"out,omitempty"`
 	Room    uint64 `json:"room,omitempty"`    // that the VM may have on the GPU; 0: any
-	Grants  uint64 `json:"grants,omitempty"`  // counts how often it was granted what it wants
-	Denials uint64 `json:"denials,omitempty"` // counts how often it was not
+	Grants  uint64 `json:"grants,omitempty"`  // is higher when it was granted what it wants
+	Denials uint64 `json:"denials,omitempty"` // is higher when it was not
 }
 
 // Answer is an arbiter's. A device process is also sent one when its VM's terms have changed.
