@@ -15,8 +15,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: count-hostile cover debug-kernel fuzz fuzz-short help build deps deps-demo generate \
-	lint unit system stress stress-device stress-faults stress-suspends migrations \
-	test nightly unit-long walk-systems \
+	lint unit system stress stress-device stress-faults stress-suspends suspend-programs \
+	migrations test nightly unit-long walk-systems \
 	walk-host-package walk-operator walk-operator-short walk-kernels walk-secure-boot \
 	demo install host-package vm-package guest-package release \
 	soft-bundle soft-image gpu-bundle gpu-bundle-qemu clean \
@@ -187,8 +187,8 @@ migrations: ## migrate a VM whose programs compute 100 times, with each release 
 		-parallel 2 -run 'TestLiveMigration$$|TestDeviceIsAway$$'
 
 stress-device: build ## kill a VM's device process under load, a thousand times each way
-	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 3h -v \
-		-run 'TestDeviceProcessIsKilledUnderLoad|TestKilledInAChange' .
+	PARACUDA_KILLS=1000 PARACUDA_VM=uml $(GO) test -C tests -count=1 -timeout 4h -v \
+		-run 'TestDeviceProcessIsKilledUnderLoad|KilledInAChange' .
 
 stress-faults: build ## kill and stop processes of VMs at random moments, a thousand times
 	PARACUDA_FAULTS=1000 $(GO) test -C tests -count=1 -timeout 6h -v \
@@ -197,6 +197,10 @@ stress-faults: build ## kill and stop processes of VMs at random moments, a thou
 stress-suspends: build ## suspend and resume a VM whose program computes, a thousand times
 	PARACUDA_SUSPENDS=1000 $(GO) test -C tests -count=1 -timeout 3h -v \
 		-run 'TestManySuspends$$' .
+
+suspend-programs: build ## suspend and resume VMs in the middle of each test program
+	PARACUDA_NIGHTLY=1 $(GO) test -C tests -count=1 -timeout 4h -v \
+		-run 'TestProgramsSuspended$$' .
 
 fuzz: ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)

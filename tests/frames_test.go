@@ -22,34 +22,46 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// parseFrames reads what the runner printed. Lines between frames are the
-// VM's own and are passed over.
+// parseFrames reads what the runner printed.
 func parseFrames(r io.Reader) (map[string]outcome, error) {
-	in := bufio.NewReader(r)
+	frames := frameReader{bufio.NewReader(r)}
 	got := map[string]outcome{}
 	for {
-		line, err := in.ReadString('\n')
-		if err == io.EOF {
+		id, o, err := frames.next()
+		switch {
+		case err == io.EOF:
 			return got, nil
-		}
-		if err != nil {
+		case err != nil:
 			return got, err
 		}
-		var id string
+		got[id] = o
+	}
+}
+
+// frameReader reads what the runner prints. Lines between frames are the VM's own and are passed
+// over.
+type frameReader struct{ in *bufio.Reader }
+
+// next is a program that begins, which is lost if nothing follows, or what one gave.
+func (r frameReader) next() (id string, o outcome, err error) {
+	for {
+		line, err := r.in.ReadString('\n')
+		if err != nil {
+			return "", o, err
+		}
 		if n, _ := fmt.Sscanf(line, "@run %s", &id); n == 1 {
-			got[id] = outcome{lost: true}
-			continue
+			return id, outcome{lost: true}, nil
 		}
 		var exit, ms, out, errs int
 		if n, _ := fmt.Sscanf(line, "@end %s %d %d %d %d", &id, &exit, &ms, &out, &errs); n != 5 {
 			continue
 		}
 		text := make([]byte, out+errs)
-		if _, err := io.ReadFull(in, text); err != nil {
-			return got, fmt.Errorf("read the output of %s: %w", id, err)
+		if _, err := io.ReadFull(r.in, text); err != nil {
+			return "", o, fmt.Errorf("read the output of %s: %w", id, err)
 		}
-		got[id] = outcome{exit: exit, took: time.Duration(ms) * time.Millisecond,
-			stdout: string(text[:out]), stderr: string(text[out:])}
+		return id, outcome{exit: exit, took: time.Duration(ms) * time.Millisecond,
+			stdout: string(text[:out]), stderr: string(text[out:])}, nil
 	}
 }
 

@@ -3,6 +3,7 @@
 package saving
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,18 +11,19 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
 // leaving is a program that is being written, and its worker.
 type leaving struct {
 	*Program
 	served Served
+	ended  bool // meanwhile
 }
 
 // save writes the VM, and ends its workers if the file is kept.
-func (s *Saving) save(f io.Writer, keep func() error) error {
-	list := s.leaving()
-	sum, err := s.write(f, list)
+func (s *Saving) save(f io.Writer, wrote func(bytes uint64), keep func() error) error {
+	sum, list, err := s.writeAll(f, wrote)
 	if err != nil {
 		return err
 	}
@@ -55,13 +57,52 @@ func (s *Saving) save(f io.Writer, keep func() error) error {
 	return nil
 }
 
+// writeAll has the programs written to a file, which is begun anew without those that end
+// meanwhile.
+func (s *Saving) writeAll(f io.Writer, wrote func(bytes uint64)) (
+	sum uint32, list []*leaving, err error,
+) {
+	for list = s.leaving(); ; {
+		sum, err = s.write(&counting{f, wrote}, list)
+		if !errors.Is(err, suspend.ErrEnded) {
+			return sum, list, err
+		}
+		rest := slices.DeleteFunc(list, func(x *leaving) bool { return x.ended })
+		if len(rest) == len(list) {
+			return 0, nil, err
+		}
+		if list = rest; anew(f) != nil {
+			return 0, nil, err
+		}
+		for i, x := range list {
+			x.number = i
+		}
+	}
+}
+
+// counting tells how much is written.
+type counting struct {
+	io.Writer
+	wrote func(bytes uint64)
+}
+
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.wrote(uint64(n))
+	return n, err
+}
+
 // write has their workers write the programs.
-func (s *Saving) write(to io.Writer, list []leaving) (sum uint32, err error) {
+func (s *Saving) write(to io.Writer, list []*leaving) (sum uint32, err error) {
 	var sources []savedvm.Source
 	for _, x := range list {
 		sources = append(sources, savedvm.Source{
 			Program: savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes},
-			Save:    func(to *os.File) error { return x.served.Worker.Save(to, x.bytes) },
+			Save: func(to *os.File) error {
+				err := x.served.Worker.Save(to, x.bytes)
+				x.ended = errors.Is(err, suspend.ErrEnded)
+				return err
+			},
 		})
 	}
 	h := s.header()
@@ -83,9 +124,9 @@ func (s *Saving) Copy(to io.Writer) error {
 }
 
 // others says which program has a worker and isn't among those that are written.
-func (s *Saving) others(list []leaving) error {
+func (s *Saving) others(list []*leaving) error {
 	for _, x := range s.config.Serving() {
-		if !slices.ContainsFunc(list, func(y leaving) bool { return y.Channel == x.Channel }) {
+		if !slices.ContainsFunc(list, func(y *leaving) bool { return y.Channel == x.Channel }) {
 			return fmt.Errorf("%s (pid %d) begins just now to use the GPU", x.Name, x.PID)
 		}
 	}
@@ -93,13 +134,13 @@ func (s *Saving) others(list []leaving) error {
 }
 
 // leaving are the programs whose workers were drained: one that started since has nothing to save.
-func (s *Saving) leaving() (list []leaving) {
+func (s *Saving) leaving() (list []*leaving) {
 	for _, x := range s.config.Serving() {
 		bytes, ok := s.config.Suspension.Drained(x.Worker)
 		if !ok {
 			continue
 		}
-		list = append(list, leaving{served: x, Program: &Program{
+		list = append(list, &leaving{served: x, Program: &Program{
 			Channel: x.Channel, PID: x.PID, Name: x.Name, number: len(list), bytes: bytes,
 		}})
 	}

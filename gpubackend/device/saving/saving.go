@@ -14,8 +14,8 @@
 // when it calls Saved, Has, InFile and Forget. What Config has is called without that lock.
 //
 //	Save  each worker writes its program to a socket, whose device memory stays where it is, and
-//	      package savedvm what they write to the file; when the file is kept the workers end, and
-//	      their programs are in the file (Leave)
+//	      package savedvm what they write to the file, which is begun anew if one ends; when the
+//	      file is kept the workers end, and their programs are in the file (Leave)
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
 //
@@ -42,7 +42,8 @@
 //
 // # Files
 //
-// saving.go (which programs are saved), save.go (to a file or a stream), load.go (from a file),
+// saving.go (which programs are saved), save.go (to a file or a stream), file.go (what can be
+// written anew), load.go (from a file),
 // infile.go (what other processes need to know of a file), arrive.go (from a stream).
 package saving
 
@@ -60,7 +61,8 @@ import (
 // Worker is the worker of a program. It is told apart by being another one.
 type Worker interface {
 	suspend.Worker
-	// Save has it write all that its program has, which is so much device memory.
+	// Save has it write all that its program has, which is so much device memory. Its error wraps
+	// suspend.ErrEnded if it has ended, or is about to.
 	Save(to *os.File, bytes uint64) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
@@ -195,25 +197,16 @@ func (s *Saving) header() record.Header {
 }
 
 // Save suspends the VM to a file. keep is called when all is written, and says whether the file is
-// kept: after that, and not before, the workers end.
+// kept: after that, and not before, the workers end. A file is written from its beginning.
 func (s *Saving) Save(
 	f io.Writer, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
+	if file, ok := f.(*os.File); ok {
+		f = &rewritable{File: file}
+	}
 	return s.config.Suspension.Save(func(wrote func(uint64)) error {
-		return s.save(&counting{f, wrote}, keep)
+		return s.save(f, wrote, keep)
 	}, tell)
-}
-
-// counting tells how much is written.
-type counting struct {
-	io.Writer
-	wrote func(bytes uint64)
-}
-
-func (c *counting) Write(b []byte) (int, error) {
-	n, err := c.Writer.Write(b)
-	c.wrote(uint64(n))
-	return n, err
 }
 
 // Load resumes the VM with workers that are made from a file.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -289,6 +290,33 @@ func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.mustRun("1other", "2c")
+}
+
+// TestWorkerEndsBeforeItIsSaved: the file is begun anew without the program; what can't be begun
+// anew isn't kept.
+func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
+	v := newVM(t, "a", "b", "c")
+	v.workers[1].fails = fmt.Errorf("save: %w", suspend.ErrEnded)
+	if _, err := v.Save(io.Discard, kept, silent); !errors.Is(err, suspend.ErrEnded) {
+		t.Fatalf("%v", err)
+	}
+	v.mustRun("0a", "1b", "2c")
+	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := v.Save(f, kept, silent); err != nil {
+		t.Fatal(err)
+	}
+	if got := v.savedChannels(); !slices.Equal(got, []int{0, 2}) {
+		t.Fatalf("channels %v are saved", got)
+	}
+	v.workers[1] = nil
+	if _, err := v.Load(f, silent); err != nil {
+		t.Fatal(err)
+	}
+	v.mustRun("0a", "2c")
 }
 
 // TestKnownAgain: the file of a VM whose device will be away says by what it is known again, and

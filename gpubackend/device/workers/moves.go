@@ -21,6 +21,10 @@ func MovingTakes(bytes uint64) time.Duration {
 	return time.Duration(bytes/slowest) * time.Second
 }
 
+// patience is how many times longer than for any other answer a worker is waited for that moves
+// memory: it may be waiting for a processor and for the host's memory, and is killed at the end.
+const patience = 3
+
 // Drain implements suspend.Worker. One that starts is waited for.
 func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
 	<-w.began
@@ -53,7 +57,7 @@ func (w *Worker) MoveIn(bytes uint64) error {
 
 // move has the worker move its memory. One that hangs is killed: nobody knows what it has done.
 func (w *Worker) move(bytes uint64, m *handover.Message, want handover.Kind) error {
-	err := w.conn.Request(m, nil, want, w.config.Limits.Answer+MovingTakes(bytes))
+	err := w.conn.Request(m, nil, want, patience*w.config.Limits.Answer+MovingTakes(bytes))
 	switch {
 	case err == nil:
 		return nil
@@ -87,8 +91,12 @@ func (w *Worker) TryAgain(why string) {
 // Save implements saving.Worker.
 func (w *Worker) Save(to *os.File, bytes uint64) error {
 	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
-	return w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
+	err := w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
 		w.config.Limits.Answer+RecordTakes(bytes))
+	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {
+		return suspend.ErrEnded
+	}
+	return err
 }
 
 // slowestRecord is how many bytes of a record pass in a second at the least, where it may go to a

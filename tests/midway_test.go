@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestProgramsSuspended runs programs while their VM is suspended and resumed at random moments, in
+// the host's memory and to files: each is right. By day these are a few, at night all
+// (make suspend-programs). PARACUDA_SEED repeats a choice, PARACUDA_ONLY names programs.
+func TestProgramsSuspended(t *testing.T) {
+	t.Parallel()
+	seed := seedOf(t)
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		chosen := toSuspend(t, vm, rand.New(rand.NewPCG(seed, uint64(len(vm.name)))))
+		fmt.Printf("%s: PARACUDA_SEED=%d: %s\n", t.Name(), seed, idsOf(chosen))
+		var m *midRig
+		for _, p := range chosen {
+			if m == nil {
+				m = newMidRig(t, vm, seed)
+			}
+			if !t.Run(p.id(), func(t *testing.T) { m.of(t).suspends(p) }) {
+				m.end() // whatever it is in now
+				m = nil
+			}
+		}
+		if m != nil {
+			m.of(t).end()
+		}
+	})
+}
+
+// seedOf is what random choices begin with.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("PARACUDA_SEED"),
+		fmt.Sprint(time.Now().UnixNano())), 10, 64)
+	if err != nil {
+		t.Fatalf("PARACUDA_SEED: %v", err)
+	}
+	return seed
+}
+
+// suspendedByDay is how many programs are suspended in each front end by day.
+const suspendedByDay = 5
+
+// toSuspend are the programs that a VM runs: all at night, and some by day, none of which takes
+// long.
+func toSuspend(t *testing.T, vm frontEnd, random *rand.Rand) []program {
+	t.Helper()
+	slow := func(p program) bool { return p.has("slow") || p.has("uml") || p.has("qemu") }
+	all := slices.DeleteFunc(readPrograms(t), func(p program) bool {
+		return p.has("gpu") || p.has("older") || p.has("two") || !atNight && slow(p)
+	})
+	if only := os.Getenv("PARACUDA_ONLY"); only != "" {
+		return slices.DeleteFunc(all,
+			func(p program) bool { return !slices.Contains(strings.Split(only, ","), p.id()) })
+	}
+	if atNight {
+		return all
+	}
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:suspendedByDay]
+}
+
+func idsOf(all []program) string {
+	var ids []string
+	for _, p := range all {
+		ids = append(ids, p.id())
+	}
+	return strings.Join(ids, ",")
+}
+
+// enough is how often a program is to have been in the middle when its VM was suspended in either
+// way. It is run a few times for that.
+const enough = 2
+
+// met is how often a program was in the middle when its VM was suspended, and what stood against
+// it.
+type met struct {
+	light, full int
+	against     map[string]int
+}
+
+// done says whether that is enough.
+func (m *met) done() bool { return m.light >= enough && m.full+len(m.against) >= enough }
+
+func (m *met) String() string {
+	text := fmt.Sprintf("%d times in memory, %d in a file", m.light, m.full)
+	for why, n := range m.against {
+		text += fmt.Sprintf("; %d: %s", n, why)
+	}
+	return text
+}
+
+// suspends runs a program until its VM was suspended often enough in the middle of it. Whatever is
+// suspended when, each run is right, and after a failure that it provokes another program.
+func (m *midRig) suspends(p program) {
+	m.Helper()
+	check := func(o outcome) { p.check(m.T, map[string]outcome{p.id(): o}, p.id()) }
+	first := m.through(p, nil)
+	check(first)
+	was := &met{against: map[string]int{}}
+	for i := 0; i < times(3, 8) && !was.done() && !m.Failed(); i++ {
+		check(m.disturbed(p, first.took, was))
+	}
+	if p.has("failure") {
+		next := wellFormed(m.T)
+		next.check(m.T, map[string]outcome{next.id(): m.through(next, nil)}, next.id())
+	}
+	m.Logf("it was suspended %v", was)
+	if !m.Failed() && was.light+was.full+len(was.against) == 0 {
+		fmt.Printf("%s: it was never in the middle when its VM was suspended\n", m.Name())
+	}
+}

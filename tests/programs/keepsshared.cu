@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two processes that share memory in three ways, by a handle, by a pool and by a descriptor, and
+// take turns with it, ordered by events that they share: as many rounds as the argument says, 0 for
+// no end. The other process opens the memory anew now and then. What both have computed is compared
+// each round.
+#include "driver.h"
+#include "processes.h"
+#include <vector>
+
+static const unsigned words = 64, ways = 3;
+static const CUmemAllocationHandleType posix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+static __global__ void step(uint32_t *p, uint32_t add) {
+    p[threadIdx.x] = p[threadIdx.x] * 1664525u + add + threadIdx.x;
+}
+
+struct Handles {
+    CUipcMemHandle memory;
+    CUipcEventHandle mine, yours;
+    CUmemPoolPtrExportData pooled;
+    size_t bytes; // of what the descriptor names
+    int rounds;
+};
+
+// Place is what a process has of the memory, and of the events.
+struct Place {
+    CUdeviceptr at[ways];
+    CUevent mine, yours;
+    CUstream stream;
+
+    // turn waits for the other process's work, and computes.
+    void turn(bool waits, uint32_t add) {
+        if (waits) CHECKCU(cuStreamWaitEvent(stream, yours, 0));
+        for (CUdeviceptr p : at) step<<<1, words, 0, stream>>>((uint32_t *)p, add);
+        CHECK(cudaGetLastError());
+        CHECKCU(cuEventRecord(mine, stream));
+    }
+};
+
+// map has what a descriptor names at an address of this process.
+static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t bytes, CUdevice device) {
+    CUmemAccessDesc access = {};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CUdeviceptr p;
+    CHECKCU(cuMemAddressReserve(&p, bytes, 0, 0, 0));
+    CHECKCU(cuMemMap(p, bytes, 0, handle, 0));
+    CHECKCU(cuMemSetAccess(p, bytes, &access, 1));
+    CHECKCU(cuMemRelease(handle));
+    return p;
+}
+
+static void other(Peer first) {
+    const CUdevice device = openDevice();
+    Handles h;
+    const int descriptor = first.receive(h);
+    char word;
+    const int pool = first.receive(word);
+    Place p;
+    CHECKCU(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
+    CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    CHECKCU(cuIpcOpenEventHandle(&p.yours, h.mine));
+    CHECKCU(cuIpcOpenEventHandle(&p.mine, h.yours));
+    CUmemoryPool imported;
+    CHECKCU(cuMemPoolImportFromShareableHandle(&imported, (void *)(intptr_t)pool, posix, 0));
+    CHECKCU(cuMemPoolImportPointer(&p.at[1], imported, &h.pooled));
+    CUmemGenericAllocationHandle handle;
+    CHECKCU(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)descriptor, posix));
+    p.at[2] = map(handle, h.bytes, device);
+    for (int i = 0; i < h.rounds || !h.rounds; i++) {
+        first.hear('t');
+        p.turn(true, 2 * i + 1);
+        if (i % 8 == 7) {
+            CHECKCU(cuStreamSynchronize(p.stream));
+            CHECKCU(cuIpcCloseMemHandle(p.at[0]));
+            CHECKCU(cuIpcOpenMemHandle(&p.at[0], h.memory, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+        }
+        first.say('t');
+    }
+    CHECKCU(cuStreamSynchronize(p.stream));
+}
+
+int main(int, char **argv) {
+    const int rounds = atoi(argv[1]);
+    Peer peer = start(other);
+    const CUdevice device = openDevice();
+    Handles h = {};
+    h.rounds = rounds;
+    Place p;
+    CHECKCU(cuStreamCreate(&p.stream, CU_STREAM_NON_BLOCKING));
+
+    CHECKCU(cuMemAlloc(&p.at[0], words * 4));
+    CHECKCU(cuIpcGetMemHandle(&h.memory, p.at[0]));
+    const unsigned flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+    CHECKCU(cuEventCreate(&p.mine, flags));
+    CHECKCU(cuEventCreate(&p.yours, flags));
+    CHECKCU(cuIpcGetEventHandle(&h.mine, p.mine));
+    CHECKCU(cuIpcGetEventHandle(&h.yours, p.yours));
+
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.handleTypes = posix;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = device;
+    CUmemoryPool pool;
+    int poolDescriptor = -1, descriptor = -1;
+    CHECKCU(cuMemPoolCreate(&pool, &props));
+    CHECKCU(cuMemAllocFromPoolAsync(&p.at[1], words * 4, pool, p.stream));
+    CHECKCU(cuStreamSynchronize(p.stream));
+    CHECKCU(cuMemPoolExportToShareableHandle(&poolDescriptor, pool, posix, 0));
+    CHECKCU(cuMemPoolExportPointer(&h.pooled, p.at[1]));
+
+    CUmemAllocationProp prop = {};
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.requestedHandleTypes = posix;
+    prop.location = props.location;
+    CUmemGenericAllocationHandle handle;
+    CHECKCU(cuMemGetAllocationGranularity(&h.bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECKCU(cuMemCreate(&handle, h.bytes, &prop, 0));
+    CHECKCU(cuMemExportToShareableHandle(&descriptor, handle, posix, 0));
+    p.at[2] = map(handle, h.bytes, device);
+    for (CUdeviceptr at : p.at) CHECKCU(cuMemsetD8(at, 0, words * 4));
+    CHECKCU(cuCtxSynchronize());
+    peer.send(h, descriptor);
+    peer.send('p', poolDescriptor);
+
+    uint32_t want[words] = {}, has[ways][words];
+    int i;
+    for (i = 0; i < rounds || !rounds; i++) {
+        p.turn(i > 0, 2 * i);
+        peer.say('t');
+        peer.hear('t');
+        CHECKCU(cuStreamWaitEvent(p.stream, p.yours, 0));
+        for (unsigned k = 0; k < ways; k++)
+            CHECKCU(cuMemcpyDtoHAsync(has[k], p.at[k], sizeof has[k], p.stream));
+        CHECKCU(cuStreamSynchronize(p.stream));
+        for (unsigned turn = 0; turn < 2; turn++)
+            for (unsigned k = 0; k < words; k++) want[k] = want[k] * 1664525u + 2 * i + turn + k;
+        for (auto &h : has) REQUIRE(memcmp(h, want, sizeof want) == 0);
+    }
+    peer.end();
+    printf("%d rounds of two processes\n", i);
+    return 0;
+}

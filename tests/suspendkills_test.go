@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// keepsAgain runs a program again and again, as it may lose its GPU. It ends when that has seen
+// something wrong.
+const keepsAgain = `while :; do
+	"$0" 0 2>/tmp/said
+	grep "not so" /tmp/said && exit 1
+done`
+
+// inAChange are processes that are killed in the middle of a change. A program may fail that has
+// lost its worker or its mover, and no other.
+var inAChange = []string{"the command", "device", "worker", "mover"}
+
+// TestAnythingKilledInAChange kills each process that takes part in suspend and resume in the
+// middle of it, in the host's memory, to files and from them. The VM is in the old state or in the
+// new one then, in which it can be brought to the other; a program computes, and finds what it had.
+func TestAnythingKilledInAChange(t *testing.T) {
+	boots(t)
+	r := startKeptOf(t, frontEnds[0], "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
+	c := &changing{keptRig: r, dir: t.TempDir(), seen: map[string]int{}}
+	for i := range keptRounds(t, 24) {
+		c.round(t, i, inAChange[i%len(inAChange)])
+	}
+	t.Logf("%v", c.seen)
+	c.run(t, "at the end")
+	until(t, time.Minute, "one worker is left",
+		func() bool { return len(ofRole(r.starter, "worker")) == 1 })
+}
+
+// changing is a VM that is suspended and resumed.
+type changing struct {
+	*keptRig
+	dir  string
+	file string // to which it was suspended last
+	seen map[string]int
+}
+
+// inFile says whether the VM is in a file.
+func (c *changing) inFile(t *testing.T) bool {
+	t.Helper()
+	c.state(t)
+	a := c.ask(t)
+	return a != nil && a.State != nil && a.State.Saved
+}
+
+// round begins a change and kills something in the middle of it.
+func (c *changing) round(t *testing.T, i int, victim string) {
+	t.Helper()
+	words := c.change(t, i)
+	cmd := exec.Command(paracuda, append(words, c.socket)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(rand.N(120 * time.Millisecond))
+	switch victim {
+	case "the command":
+		_ = cmd.Process.Kill()
+	case "device":
+		c.kill()
+	default:
+		for _, pid := range ofRole(c.starter, victim) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	_ = cmd.Wait() // it may have failed
+	name := fmt.Sprintf("%s without %s", words[0], victim)
+	switch now := c.state(t); {
+	case now == "running":
+		c.seen[name+": running"]++
+		c.computes(t, name)
+	case c.inFile(t):
+		c.seen[name+": in a file"]++
+		if _, err := os.Stat(c.file); err != nil {
+			t.Fatalf("%s: the VM is in a file that isn't there: %v", name, err)
+		}
+	default:
+		c.seen[name+": suspended"]++
+	}
+	if i%3 == 2 {
+		c.run(t, name)
+	}
+}
+
+// change is a command that does what the VM's state allows.
+func (c *changing) change(t *testing.T, i int) (words []string) {
+	t.Helper()
+	switch {
+	case c.inFile(t):
+		return []string{"resume", "--from", c.file}
+	case c.state(t) == "suspended":
+		return []string{"resume"}
+	case rand.IntN(2) == 0:
+		return []string{"suspend"}
+	}
+	c.file = filepath.Join(c.dir, fmt.Sprint(i))
+	return []string{"suspend", "--to", c.file}
+}
+
+// run has the VM run, in which a program computes then.
+func (c *changing) run(t *testing.T, when string) {
+	t.Helper()
+	until(t, time.Minute, when+": the VM runs", func() bool {
+		if c.state(t) == "running" {
+			return true
+		}
+		words := []string{paracuda, "resume", c.socket}
+		if c.inFile(t) {
+			words = []string{paracuda, "resume", "--from", c.file, c.socket}
+		}
+		r := command(t, time.Minute, root, words...)
+		// a command that was killed may have begun what goes on, and the last program may end
+		if r.exit != 0 && !strings.Contains(r.stderr, "the VM is ") &&
+			!strings.Contains(r.stderr, "wasn't suspended to a file") {
+			t.Fatalf("%s: exit code %d:%s", when, r.exit, tail(r.stderr))
+		}
+		return r.exit == 0
+	})
+	c.computes(t, when)
+}
+
+// computes waits until a program, this one or the next, has computed for a while.
+func (c *changing) computes(t *testing.T, when string) {
+	t.Helper()
+	begin := map[int32]uint64{}
+	until(t, c.limit, when+": a program computes", func() bool {
+		c.alive(t)
+		a := c.ask(t)
+		if a == nil {
+			return false
+		}
+		for _, p := range a.Programs {
+			n, was := p.Stats["commands"], begin[p.PID]
+			if was > 0 && n > was+100 {
+				return true
+			}
+			if was == 0 {
+				begin[p.PID] = n
+			}
+		}
+		return false
+	})
+}
