@@ -227,6 +227,9 @@ func TestArbiterIsAskedByOtherUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
+	// The arbiter ends with the thread that starts it, which asUser's is not to be.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	p := startArbiter(t, filepath.Join(dir, "arbiter.sock"))
 	for file, mode := range map[string]os.FileMode{dir: 0o755, p.path: 0o666} {
 		if err := os.Chmod(file, mode); err != nil {
