@@ -4,14 +4,21 @@ package tests
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/vm"
 )
 
 // brokenHost breaks a host in all ways that a VM's kernel allows, and has the doctor look at it.
-// Then it executes those of the doctor's fixes that need nobody else, and has it look again.
+// Then it executes those of the doctor's fixes that need nobody else, and has it look again: as a
+// user who may have few processes, as one who may not use KVM, and as root.
 const brokenHost = `
 d=$1
+mount -t securityfs securityfs /sys/kernel/security
 mount -t tmpfs run /run
 mount -t tmpfs etc /mnt && mkdir -p /mnt/up/paracuda/vms /mnt/work
 echo 'colour = "red"' >/mnt/up/paracuda/vms/a.conf
@@ -30,50 +37,62 @@ until [ -e /run/paracuda/ended/control.sock ] && [ -e /run/paracuda/arbiter.sock
 do sleep 0.1; done
 rm /tmp/old/paracuda; kill -KILL $device; kill -STOP $arbiter; chmod 700 /run/paracuda/ended.sock
 look() { "$d" doctor --gpu soft --qemu /nowhere "$@"; }
-(ulimit -n 1024; ulimit -l 64; look --json)
+(ulimit -n 1024; look --json)
 look | sed -n 's/^ *fix: //p' | grep -e '^sysctl' -e '^chmod' -e '^rm ' >/tmp/fixes
 kill -KILL $arbiter
 sh -e /tmp/fixes >/dev/null
 (ulimit -u 200; look --json)
+modules=$2/kernel
+insmod $modules/virt/lib/irqbypass.ko && insmod $modules/arch/x86/kvm/kvm.ko &&
+	{ insmod $modules/arch/x86/kvm/kvm-amd.ko || insmod $modules/arch/x86/kvm/kvm-intel.ko; }
+[ -e /dev/kvm ] || mknod /dev/kvm c 10 232
+chmod 600 /dev/kvm
+cp "$d" /tmp/
+(d=/tmp/paracuda; nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+	look() { nobody "$d" doctor --gpu soft --qemu /nowhere "$@"; }; look --json)
 look --json
 `
 
+// withoutLandlock is a QEMU that boots a Linux without it.
+func withoutLandlock(t *testing.T) string {
+	t.Helper()
+	program, err := vm.FindAssets().QEMU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "qemu")
+	text := "#!/bin/bash\nall=()\nfor a; do\n\tcase $a in\n\tconsole=*) " +
+		"a=\"lsm=capability,yama $a\" ;;\n\tesac\n\tall+=(\"$a\")\ndone\n" +
+		"exec '" + program + "' \"${all[@]}\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // TestHostDoctorInBrokenHost: the doctor finds what is broken, and its commands fix it.
 func TestHostDoctorInBrokenHost(t *testing.T) {
-	boots(t)
-	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		skip(t, "PARACUDA_VM leaves QEMU out, whose guest's kernel has all that is broken here")
+	needsQEMU(t) // its guest's kernel has all that is broken here
+	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.12")
+	if err != nil {
+		t.Fatal(err)
 	}
-	vm := frontEnds[1]
-	r := vm.run(t, 3*vm.limit, "--kernel", "6.12", "--", "bash", "-c", brokenHost, "bash", paracuda)
-	var found [3][]finding
-	said := json.NewDecoder(strings.NewReader(r.stdout))
-	for i := range found {
-		var one struct{ Findings []finding }
-		if err := said.Decode(&one); err != nil {
-			t.Fatalf("look %d: %v:%s%s", i, err, tail(r.stdout), tail(r.stderr))
-		}
-		found[i] = one.Findings
-	}
+	q := frontEnds[1]
+	r := execute(t, within(q.boot+3*q.limit), root, "env", "PARACUDA_QEMU="+withoutLandlock(t),
+		paracuda, "run", "--gpu", "soft", "--kernel", "6.12", "--", "bash", "-c", brokenHost,
+		"bash", paracuda, filepath.Join(kernel, "modules"))
+	found := looks(t, r, 4)
 	has := func(look int, check, level, text string) {
 		t.Helper()
-		var said []finding
-		for _, f := range found[look] {
-			if f.Check == check && f.Level == level && strings.Contains(f.Found, text) {
-				return
-			}
-			if f.Check == check {
-				said = append(said, f)
-			}
-		}
-		t.Errorf("look %d: %+v, want %s with %q", look, said, level, text)
+		wantLook(t, found[look], check, level, text)
 	}
 	for _, w := range [][3]string{
 		{"processes", "warning", "was replaced"}, {"qemu", "problem", "/nowhere"},
 		{"kvm", "warning", "no /dev/kvm"}, {"nodes", "warning", "/dev/nvidiactl"},
 		{"nodes", "problem", "no /dev/nvidia-uvm"},
-		{"mappings", "warning", "1000"}, {"locked-memory", "warning", "65536"},
-		{"descriptors", "warning", "1024"}, {"processes-limit", "warning", "pid_max is 400"},
+		{"mappings", "warning", "1000"},
+		{"landlock", "warning", "not supported"}, {"descriptors", "warning", "1024"},
+		{"processes-limit", "warning", "pid_max is 400"},
 		{"user-namespaces", "warning", "have none"}, {"arbiter", "problem", "answer"},
 		{"arbiter-config", "problem", "line 2"}, {"vm-config", "problem", "colour"},
 		{"vm-socket", "problem", "file.sock is no socket"},
@@ -82,15 +101,102 @@ func TestHostDoctorInBrokenHost(t *testing.T) {
 		has(0, w[0], w[1], w[2])
 	}
 	has(1, "processes-limit", "warning", "200")
+	has(2, "kvm", "problem", "no permission for /dev/kvm")
 	for _, check := range []string{"mappings", "processes-limit", "user-namespaces",
 		"computation"} {
-		has(2, check, "ok", "")
+		has(3, check, "ok", "")
 	}
-	has(2, "arbiter", "warning", "none runs")
-	for _, f := range found[2] {
-		if f.Check == "vm-socket" && f.Level != "ok" ||
+	has(3, "arbiter", "warning", "none runs")
+	for _, f := range found[3] {
+		if f.Check == "vm-socket" && f.Level != "ok" || f.Check == "kvm" && f.Level == "problem" ||
 			f.Check == "nodes" && strings.Contains(f.Found, "nvidiactl") {
 			t.Errorf("fixed, it is found again: %+v", f)
 		}
+	}
+}
+
+// looks are what the doctor found, each time it was asked.
+func looks(t *testing.T, r result, n int) (found [][]finding) {
+	t.Helper()
+	said := json.NewDecoder(strings.NewReader(r.stdout))
+	for i := range n {
+		var one struct{ Findings []finding }
+		if err := said.Decode(&one); err != nil {
+			t.Fatalf("look %d: %v:%s%s", i, err, tail(r.stdout), tail(r.stderr))
+		}
+		found = append(found, one.Findings)
+	}
+	return found
+}
+
+// wantLook looks for a finding that says so, in what was found or in the fix.
+func wantLook(t *testing.T, found []finding, check, level, text string) {
+	t.Helper()
+	var said []finding
+	for _, f := range found {
+		if f.Check == check && f.Level == level &&
+			(strings.Contains(f.Found, text) || strings.Contains(f.Fix, text)) {
+			return
+		}
+		if f.Check == check {
+			said = append(said, f)
+		}
+	}
+	t.Errorf("%s: %+v, want %s with %q", check, said, level, text)
+}
+
+// TestHostDoctorInSmallKernels: kernels that were built without what the doctor looks for.
+func TestHostDoctorInSmallKernels(t *testing.T) {
+	boots(t)
+	needsUML(t)
+	uml := frontEnds[0]
+	for kernel, lacks := range map[string][][3]string{
+		"7.2": {{"landlock", "warning", "CONFIG_SECURITY_LANDLOCK"},
+			{"user-namespaces", "warning", "invalid argument"}},
+		"7.2-debug": {{"seccomp", "problem", "CONFIG_SECCOMP_FILTER"}},
+	} {
+		t.Run(kernel, func(t *testing.T) {
+			if _, err := vm.FindAssets().Release(vm.UML, kernel); err != nil {
+				skip(t, "no such kernel here: %v", err)
+			}
+			r := uml.run(t, uml.limit, "--kernel", kernel, "--mem", debugMemory(), "--", paracuda,
+				"doctor", "--gpu", "soft", "--qemu", "/nowhere", "--json")
+			for _, l := range lacks {
+				wantLook(t, looks(t, r, 1)[0], l[0], l[1], l[2])
+			}
+		})
+	}
+}
+
+// TestHostDoctorWhereCallsAreRefused: a container's filter refuses a system call. The doctor says
+// so, and so does the device process that needs it.
+func TestHostDoctorWhereCallsAreRefused(t *testing.T) {
+	notShort(t)
+	refuse := build(t, "tests/guests/refuse.c")
+	for call, want := range map[string][3]string{
+		"memfd_create":            {"shared-memory", "problem"},
+		"seccomp":                 {"seccomp", "problem"},
+		"landlock_create_ruleset": {"landlock", "warning", "log"},
+	} {
+		t.Run(call, func(t *testing.T) {
+			fix := "allow the system call " + call
+			r := command(t, time.Minute, root, refuse, call, paracuda, "doctor", "--gpu", "soft",
+				"--json")
+			wantLook(t, looks(t, r, 1)[0], want[0], want[1], fix)
+			socket := filepath.Join(t.TempDir(), "socket")
+			device := []string{refuse, call, paracuda, "device", "--gpu", "soft", "--arbiter",
+				"none", "--keeper", "off", "--log-level", "info", "--socket-path", socket}
+			if want[2] == "" {
+				if r := command(t, time.Minute, root, device...); r.exit != 1 ||
+					!strings.Contains(r.stderr, fix) {
+					t.Errorf("exit code %d:%s", r.exit, tail(r.stderr))
+				}
+				return
+			}
+			p := inBackground(t, device...)
+			until(t, time.Minute, "its log names the fix", func() bool {
+				return strings.Contains(p.said(), fix)
+			})
+		})
 	}
 }

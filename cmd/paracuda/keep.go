@@ -48,7 +48,7 @@ func (o *deviceOptions) keep() error {
 	if err != nil {
 		return err
 	}
-	if err := sandbox.Filter(sandbox.Keeper); err != nil {
+	if err := filterCalls(sandbox.Keeper); err != nil {
 		return err
 	}
 	c := &deviceChild{args: args, sockets: sockets, log: log, path: pathOf()}

@@ -6,7 +6,19 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/internal/fix"
 )
+
+// canShareMemory says what keeps this process, and those that it starts, from making memory that
+// others are given. All of them need it.
+func canShareMemory() error {
+	if err := proclimit.Memfd(); err != nil {
+		return fmt.Errorf("%w: %s", err, fix.Memfd("/", err))
+	}
+	return nil
+}
 
 // leaveNoCore keeps this process from leaving core dumps: a guest can end its worker as often as it
 // likes. The limit is 1 byte, less than any core has, since with 0 the kernel still starts a

@@ -154,9 +154,9 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 	if err != nil {
 		return err
 	}
-	if !sandbox.HasLandlock() {
-		log.Info("this process, workers and mover keep the right to open files: " + fix.Landlock +
-			", or with lsm=landlock,... on its command line")
+	if _, err := sandbox.Landlock(); err != nil {
+		log.WithError(err).Info("this process, workers and mover keep the right to open files: " +
+			fix.Landlock("/", err))
 	}
 	return filter(sandbox.Device, sandbox.Files{})
 }
@@ -169,8 +169,14 @@ func filter(role sandbox.Role, files sandbox.Files) error {
 	if err := sandbox.OnlyFiles(files); err != nil {
 		return err
 	}
+	return filterCalls(role)
+}
+
+// filterCalls has the kernel end this process when it makes a system call that its role doesn't
+// need.
+func filterCalls(role sandbox.Role) error {
 	if err := sandbox.Filter(role); err != nil {
-		return fmt.Errorf("%w: %s", err, fix.Seccomp)
+		return fmt.Errorf("%w: %s", err, fix.Seccomp("/"))
 	}
 	return nil
 }

@@ -136,9 +136,13 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 	return nil
 }
 
-// settleIn leaves what this process has inherited by accident, and enters its control group.
+// settleIn leaves what this process has inherited by accident, looks whether it can make memory,
+// and enters its control group.
 func (o *deviceOptions) settleIn() error {
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
+		return err
+	}
+	if err := canShareMemory(); err != nil {
 		return err
 	}
 	if o.cgroup == "" {

@@ -111,7 +111,7 @@ func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	if err := sandbox.NotDumpable(); err != nil {
 		return s, err
 	}
-	return s, sandbox.Filter(sandbox.StarterProcess)
+	return s, filterCalls(sandbox.StarterProcess)
 }
 
 // newStarter makes what starts workers and mover, in namespaces of their own as far as it may.

@@ -5,6 +5,7 @@
 package proclimit
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -31,6 +32,19 @@ func mappingsIn(path string) int {
 		return usualMappings
 	}
 	return n
+}
+
+// Memfd makes memory that other processes can be given, and gives it up again.
+func Memfd() error {
+	fd, err := unix.MemfdCreate("paracuda", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return fmt.Errorf("make memory that processes share: memfd_create: %w", err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 1<<20); err != nil {
+		return fmt.Errorf("make memory that processes share: ftruncate: %w", err)
+	}
+	return nil
 }
 
 // Files is how many files this process may have open.

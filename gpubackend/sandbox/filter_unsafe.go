@@ -31,3 +31,20 @@ func setFilter(flags uintptr, program []unix.SockFilter) error {
 	}
 	return nil
 }
+
+// CanFilter says why Filter can't succeed in this process, if the kernel or a filter around the
+// process keeps it from that. It changes nothing.
+func CanFilter() error {
+	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
+	// The kernel reads the action during the call, and keeps nothing that points here.
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0,
+		uintptr(unsafe.Pointer(&action))); errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	// There is no program at this address, which the kernel says once it would take one.
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_TSYNC, 0); errno != unix.EFAULT {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
+}

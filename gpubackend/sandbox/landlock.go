@@ -14,10 +14,13 @@ import (
 // all threads, those that libraries have made as well.
 var landlocked = landlock.V5.BestEffort()
 
-// HasLandlock says whether the kernel lets a process give files up: else OnlyFiles does nothing.
-func HasLandlock() bool {
-	version, err := ll.LandlockGetABIVersion()
-	return err == nil && version > 0
+// Landlock is the version of what lets a process give files up. With an error, OnlyFiles does
+// nothing.
+func Landlock() (version int, err error) {
+	if version, err = ll.LandlockGetABIVersion(); err != nil {
+		return 0, fmt.Errorf("landlock_create_ruleset: %w", err)
+	}
+	return version, nil
 }
 
 // Files are what a process may go on opening, by absolute paths. Those that aren't there are left

@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -10,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 func boundedRig(t *testing.T, most int) *pageableRig {
@@ -31,10 +34,16 @@ const oneUnit = gpubackend.Granularity
 func TestReservationsAreBounded(t *testing.T) {
 	const most = 8
 	r := boundedRig(t, most)
+	var said bytes.Buffer
+	r.log.Logger.SetOutput(&said)
+	r.places.WhenFull(r.sayFull)
 	for i := range most {
 		r.want(t, 0, gpubackend.OpMemAddressReserve, reservation(i), oneUnit)
 	}
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemAddressReserve, reservation(most), oneUnit)
+	if !strings.Contains(said.String(), fix.Mappings) {
+		t.Errorf("the log says %q, want what fixes it", said.String())
+	}
 	memory := r.want(t, 0, gpubackend.OpMemCreate, oneUnit, 0, 0)
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemMap, reservation(0), oneUnit, memory)
 	for i := range addresses.OfMapped {

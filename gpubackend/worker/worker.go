@@ -24,6 +24,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/queue"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 	"github.com/paracuda/paracuda/gpubackend/worker/watchdog"
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // Worker serves one channel.
@@ -136,6 +137,12 @@ func Run(c Config) error {
 	return err
 }
 
+// sayFull says why the program is told that memory is out.
+func (w *Worker) sayFull(most int) {
+	w.log.WithField("mappings", most).Warn("the program has pinned and reserved memory in as " +
+		"many pieces as this process may map: it is out of memory: " + fix.Mappings)
+}
+
 // newWorker takes a channel over. driver is nil unless it is warm.
 func newWorker(
 	c Config, m *handover.Message, fds []int, driver gpubackend.Driver, counts counted,
@@ -155,6 +162,7 @@ func newWorker(
 	w.log.Debug("serves a program")
 	w.objects.Memory = counts.host
 	w.places = addresses.NewPlaces()
+	w.places.WhenFull(w.sayFull)
 	var err error
 	if w.files, err = sleeping.NewFiles(n.Kick); err != nil {
 		return nil, err

@@ -2,7 +2,8 @@
 
 // Package fix names what fixes a host that lacks something: the command, or the setting. paracuda
 // doctor names the same, and so does the line that says what didn't work where it was tried. It
-// reads files of the kernel's, which are believed, and changes nothing.
+// reads files of the kernel's, which are believed, and changes nothing. What a kernel lacks, or was
+// told to leave out, is in kernel.go.
 package fix
 
 import (
@@ -23,11 +24,8 @@ const (
 	Descriptors = "raise the bound on open files: ulimit -n, LimitNOFILE= of the service"
 )
 
-// What fixes a kernel.
-const (
-	Seccomp  = "install a kernel with CONFIG_SECCOMP_FILTER, or use --sandbox off"
-	Landlock = "install a kernel of 5.13 or later with Landlock"
-)
+// Mappings fixes that a process may map so little at a time.
+const Mappings = "sysctl -w vm.max_map_count=262144"
 
 // KVM is the fix where its device can't be opened.
 func KVM(err error) string {

@@ -96,7 +96,8 @@ type Host struct {
 	Limit         func(resource int) (uint64, error) // that of this process (getrlimit)
 	Memfd         func() error                       // makes memory that processes can share
 	UserNamespace func() error                       // starts a process in one of its own
-	Landlock      func() int                         // its version in the kernel; 0: there is none
+	Landlock      func() (int, error)                // its version in the kernel
+	Filter        func() error                       // says whether system calls can be filtered
 }
 
 // Subject is what the program is, and what only it can do.
@@ -121,7 +122,6 @@ func Checks(h *Host, s *Subject) []Check {
 		{"nodes", h.nodes},
 		one("hmm", h.hmm),
 		one("mappings", h.mappings),
-		one("locked-memory", h.lockedMemory),
 		one("descriptors", h.descriptors),
 		one("processes-limit", h.processesLimit),
 		one("user-namespaces", h.userNamespaces),

@@ -49,7 +49,8 @@ func healthy(root string) *Host {
 		Limit:         func(int) (uint64, error) { return math.MaxUint64, nil },
 		Memfd:         func() error { return nil },
 		UserNamespace: func() error { return nil },
-		Landlock:      func() int { return 5 },
+		Landlock:      func() (int, error) { return 5, nil },
+		Filter:        func() error { return nil },
 	}
 }
 
@@ -64,12 +65,11 @@ func want(t *testing.T, f Finding, level Level, found, fix string) {
 
 // goodKernel is what the kernel says where nothing is wrong.
 var goodKernel = files{
-	"/proc/sys/vm/max_map_count":             "65530\n",
-	"/proc/sys/kernel/pid_max":               "4194304\n",
-	"/proc/self/cgroup":                      "1:other:/x\n0::/user\n",
-	"/sys/fs/cgroup/user/pids.max":           "max\n",
-	"/proc/sys/kernel/seccomp/actions_avail": "kill_process kill_thread trap\n",
-	"/proc/sys/kernel/osrelease":             "6.1.0\n",
+	"/proc/sys/vm/max_map_count":   "65530\n",
+	"/proc/sys/kernel/pid_max":     "4194304\n",
+	"/proc/self/cgroup":            "1:other:/x\n0::/user\n",
+	"/sys/fs/cgroup/user/pids.max": "max\n",
+	"/proc/sys/kernel/osrelease":   "6.1.0\n",
 }
 
 // with are those files and some others.
@@ -112,17 +112,14 @@ func TestKernel(t *testing.T) {
 		}, Problem, "busy", "modprobe"},
 		{"memfd", look((*Host).sharedMemory), nil, func(h *Host) {}, OK, "memfd", ""},
 		{"no memfd", look((*Host).sharedMemory), nil, func(h *Host) {
-			h.Memfd = func() error { return unix.EACCES }
-		}, Problem, "permission denied", "vm.memfd_noexec"},
+			h.Memfd = func() error { return unix.ENOSYS }
+		}, Problem, "not implemented", "CONFIG_MEMFD_CREATE"},
 		{"mappings", look((*Host).mappings), nil, func(h *Host) {}, OK, "65530", ""},
 		{"few mappings", look((*Host).mappings), files{"/proc/sys/vm/max_map_count": "1024\n"}, nil,
 			Warning, "1024", "sysctl -w vm.max_map_count"},
 		{"odd mappings", look((*Host).mappings), files{"/proc/sys/vm/max_map_count": "many\n"}, nil,
 			Warning, "many", "sysctl"},
-		{"locked", look((*Host).lockedMemory), nil, nil, OK, "unlimited", ""},
-		{"little locked", look((*Host).lockedMemory), nil, limited(unix.RLIMIT_MEMLOCK, 65536),
-			Warning, "65536", "ulimit -l"},
-		{"files", look((*Host).descriptors), nil, limited(unix.RLIMIT_MEMLOCK, 1), OK, "files", ""},
+		{"files", look((*Host).descriptors), nil, limited(unix.RLIMIT_NPROC, 1), OK, "files", ""},
 		{"few files", look((*Host).descriptors), nil, limited(unix.RLIMIT_NOFILE, 1024),
 			Warning, "1024", "ulimit -Hn"},
 		{"unknown files", look((*Host).descriptors), nil, func(h *Host) {
@@ -146,14 +143,17 @@ func TestKernel(t *testing.T) {
 			files{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1\n"}, noNamespace,
 			Warning, "no space", "apparmor_restrict_unprivileged_userns=0"},
 		{"Landlock", look((*Host).landlock), nil, nil, OK, "version 5", ""},
-		{"old kernel", look((*Host).landlock), nil, noLandlock, Warning, "has none", "5.13"},
+		{"old kernel", look((*Host).landlock), nil, func(h *Host) {
+			h.Landlock = func() (int, error) { return 0, unix.ENOSYS }
+		}, Warning, "not implemented", "5.13"},
 		{"no Landlock", look((*Host).landlock),
-			files{"/sys/kernel/security/lsm": "capability,yama"}, noLandlock,
-			Warning, "not active", "lsm=landlock,capability,yama"},
+			files{"/sys/kernel/security/lsm": "capability,yama"}, func(h *Host) {
+				h.Landlock = func() (int, error) { return 0, unix.EOPNOTSUPP }
+			}, Warning, "not supported", "lsm=landlock,capability,yama"},
 		{"seccomp", look((*Host).seccomp), nil, nil, OK, "can be filtered", ""},
-		{"no seccomp", look((*Host).seccomp),
-			files{"/proc/sys/kernel/seccomp/actions_avail": "trap\n"}, nil,
-			Problem, "can't be filtered", "SECCOMP"},
+		{"no seccomp", look((*Host).seccomp), nil, func(h *Host) {
+			h.Filter = func() error { return unix.ENOSYS }
+		}, Problem, "can't be filtered", "CONFIG_SECCOMP_FILTER"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := healthy(put(t, with(tt.files)))
@@ -181,8 +181,6 @@ func noNamespace(h *Host) {
 	h.UserNamespace = func() error { return errors.New("no space left on device") }
 }
 
-func noLandlock(h *Host) { h.Landlock = func() int { return 0 } }
-
 // TestMachine: what asks this machine does so without an error that isn't the machine's.
 func TestMachine(t *testing.T) {
 	h := Machine()
@@ -198,5 +196,7 @@ func TestMachine(t *testing.T) {
 	if err := h.Open("/nowhere"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	t.Logf("Landlock %d, user namespaces: %v", h.Landlock(), h.UserNamespace())
+	version, err := h.Landlock()
+	t.Logf("Landlock %d, %v; filters: %v; user namespaces: %v", version, err, h.Filter(),
+		h.UserNamespace())
 }

@@ -5,7 +5,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/paracuda/paracuda/internal/fix"
 )
@@ -23,22 +22,19 @@ func (h *Host) userNamespaces(context.Context) Finding {
 
 // landlock looks whether the kernel lets a process give its files up.
 func (h *Host) landlock(context.Context) Finding {
-	if n := h.Landlock(); n > 0 {
+	n, err := h.Landlock()
+	if err == nil {
 		return good(fmt.Sprintf("version %d", n))
 	}
-	if security := h.word(h.path("/sys/kernel/security/lsm")); security != "" {
-		return warn("not active: workers keep the right to open files",
-			"add lsm=landlock,"+security+" to the kernel's command line")
-	}
-	return warn("the kernel has none: workers keep the right to open files", fix.Landlock)
+	return warn(fmt.Sprintf("workers keep the right to open files: %v", err),
+		fix.Landlock(h.Root, err))
 }
 
 // seccomp looks whether the kernel can end a process for a system call.
 func (h *Host) seccomp(context.Context) Finding {
-	actions := h.word(h.path("/proc/sys/kernel/seccomp/actions_avail"))
-	if strings.Contains(actions, "kill_process") {
-		return good("system calls can be filtered")
+	if err := h.Filter(); err != nil {
+		return bad(fmt.Sprintf("no device process starts: its system calls can't be filtered: %v",
+			err), fix.Seccomp(h.Root))
 	}
-	return bad("system calls can't be filtered: workers on the software GPU don't start",
-		fix.Seccomp)
+	return good("system calls can be filtered")
 }

@@ -11,13 +11,14 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/fix"
 )
 
 // What a VM with 16 programs should have at least. The first is what Linux has by default: each run
 // of pinned pages takes a mapping of a worker's.
 const (
 	leastMappings  = 65530
-	leastLocked    = 8 << 20
 	leastFiles     = 4096
 	leastProcesses = 1024
 )
@@ -42,7 +43,7 @@ func (h *Host) mappings(context.Context) Finding {
 		return warn("vm.max_map_count isn't known: "+err.Error(), "sysctl vm.max_map_count")
 	case n < leastMappings:
 		return warn(fmt.Sprintf("vm.max_map_count is %d: programs can pin little memory", n),
-			"sysctl -w vm.max_map_count=262144")
+			fix.Mappings)
 	}
 	return good(fmt.Sprintf("vm.max_map_count is %d", n))
 }
@@ -65,11 +66,6 @@ func (h *Host) checkLimit(what string, resource int, least uint64, fix string) F
 		return warn(fmt.Sprintf("%s: %s for this user, less than %d", what, limit(n), least), fix)
 	}
 	return good(fmt.Sprintf("%s: %s for this user", what, limit(n)))
-}
-
-func (h *Host) lockedMemory(context.Context) Finding {
-	return h.checkLimit("bytes of locked memory", unix.RLIMIT_MEMLOCK, leastLocked,
-		"ulimit -l unlimited")
 }
 
 func (h *Host) descriptors(context.Context) Finding {

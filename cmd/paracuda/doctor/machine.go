@@ -8,17 +8,17 @@ import (
 	"os/exec"
 	"syscall"
 
-	landlock "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
 // Machine is the host that this process runs on.
 func Machine() *Host {
 	return &Host{
-		Open: openBoth, Limit: hardLimit, Memfd: makeMemfd, UserNamespace: tryUserNamespace,
-		Landlock: landlockVersion,
+		Open: openBoth, Limit: hardLimit, Memfd: proclimit.Memfd, UserNamespace: tryUserNamespace,
+		Landlock: sandbox.Landlock, Filter: sandbox.CanFilter,
 	}
 }
 
@@ -37,15 +37,6 @@ func hardLimit(resource int) (uint64, error) {
 	return l.Max, err
 }
 
-func makeMemfd() error {
-	fd, err := unix.MemfdCreate("paracuda doctor", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	return unix.Ftruncate(fd, 1<<20)
-}
-
 // tryUserNamespace starts a program in one, as device processes start the one that starts workers.
 func tryUserNamespace() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -54,12 +45,4 @@ func tryUserNamespace() error {
 	c.SysProcAttr = &syscall.SysProcAttr{}
 	sandbox.InUserNamespace(c.SysProcAttr)
 	return c.Run()
-}
-
-func landlockVersion() int {
-	n, err := landlock.LandlockGetABIVersion()
-	if err != nil {
-		return 0
-	}
-	return n
 }

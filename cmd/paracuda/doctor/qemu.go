@@ -75,8 +75,7 @@ func (h *Host) kvm(context.Context) Finding {
 // sharedMemory looks whether memory can be shared as guest RAM is.
 func (h *Host) sharedMemory(context.Context) Finding {
 	if err := h.Memfd(); err != nil {
-		return bad(fmt.Sprintf("no memory that processes share (memfd): %v", err),
-			"sysctl vm.memfd_noexec=0")
+		return bad("no device process starts: "+err.Error(), fix.Memfd(h.Root, err))
 	}
 	return good("memfd can be made")
 }

@@ -11,7 +11,10 @@ package addresses
 import "github.com/paracuda/paracuda/gpubackend/proclimit"
 
 // Quota is how many mappings the guest process has in this one, and may have.
-type Quota struct{ used, most int }
+type Quota struct {
+	used, most int
+	full       func(most int) // nil: nobody is to know, or knows
+}
 
 // NewPlaces leaves a quarter of what a process may have to other uses.
 func NewPlaces() *Quota { return PlacesFor(proclimit.Mappings() / 4 * 3) }
@@ -22,11 +25,18 @@ func PlacesFor(most int) *Quota { return &Quota{most: most} }
 // Take counts n mappings, unless that is too many.
 func (p *Quota) Take(n int) bool {
 	if n > p.most-p.used {
+		if p.full != nil {
+			p.full(p.most)
+			p.full = nil
+		}
 		return false
 	}
 	p.used += n
 	return true
 }
+
+// WhenFull has tell called the first time that there are too many.
+func (p *Quota) WhenFull(tell func(most int)) { p.full = tell }
 
 // Give takes back what Take counted.
 func (p *Quota) Give(n int) { p.used -= n }

@@ -10,6 +10,8 @@ import (
 
 func TestPlaces(t *testing.T) {
 	p := PlacesFor(5)
+	told := 0
+	p.WhenFull(func(most int) { told += most })
 	for i, tt := range []struct {
 		n    int
 		want bool
@@ -18,6 +20,9 @@ func TestPlaces(t *testing.T) {
 		if got := p.Take(tt.n); got != tt.want || p.Used() != tt.used {
 			t.Errorf("step %d: %v, %d used", i, got, p.Used())
 		}
+	}
+	if told != 5 {
+		t.Errorf("told %d, want once the bound", told)
 	}
 	if p.Give(5); p.Used() != 0 || !p.Take(5) {
 		t.Error("what was given back is lost")
