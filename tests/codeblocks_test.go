@@ -36,7 +36,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/guest.md", "genisoimage ", "tests/walk/operator-debian", ""},
 	{"docs/guest.md", "LD_PRELOAD=libparacuda-cupti.so", "", "needs PyTorch: tests/frameworks " +
 		"runs it on a GPU host"},
-	{"docs/host.md", "make build host-package", "tests/walk/operator-host", ""},
+	{"docs/host.md", "make host-package", "tests/walk/operator-host", ""},
 	{"docs/host.md", "gpu = \"auto\"", "tests/walk/operator-host", ""},
 	{"docs/host.md", "systemctl enable --now", "tests/walk/operator-host", ""},
 	{"docs/host.md", "systemctl status paracuda@training", "tests/walk/operator-host", ""},
