@@ -32,7 +32,7 @@ func TestDeviceIsAway(t *testing.T) {
 		for i := range rounds {
 			file := m.detach(fmt.Sprint("file-", i), "1h")
 			if i%2 == 0 {
-				m.attach(m.serve(), "--from", file, "--control", m.control)
+				m.attachFrom(file)
 			} else { // by itself
 				m.options = []string{"--from", file}
 				m.attach(m.serve())
@@ -42,11 +42,26 @@ func TestDeviceIsAway(t *testing.T) {
 
 			file = m.detach(fmt.Sprint("moved-", i), "1h")
 			m.withoutDevice()
-			m.attach(m.serve(), "--from", file, "--control", m.control)
+			m.attachFrom(file)
 			m.compute()
 		}
 		m.stays()
 	})
+}
+
+// documented is a command of the page on suspending, for this VM and this file.
+func (m *moving) documented(first, file, device string) []string {
+	m.t.Helper()
+	own := strings.NewReplacer("paracuda ", paracuda+" ", "/run/vm.qmp", m.g.socket,
+		"training.state", file, "/run/gpu.sock", device, "/run/gpu.control", m.control)
+	return []string{"sh", "-ec",
+		strings.TrimSpace(own.Replace(codeBlock(m.t, "docs/suspend.md", first))) + ` "$@"`, "sh"}
+}
+
+// attachFrom plugs in another one, with what the programs have in a file, as documented.
+func (m *moving) attachFrom(file string, options ...string) {
+	m.t.Helper()
+	m.plug(append(m.documented("paracuda attach", file, m.serve()), options...)...)
 }
 
 // TestGenericDeviceIsAway does so behind a carrier with which QEMU migrates no VM.
@@ -66,7 +81,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 	}
 	file := m.detach("file", "1h")
 	m.withoutDevice()
-	m.attach(m.serve(), append(generic, "--from", file, "--control", m.control)...)
+	m.attachFrom(file, generic...)
 	m.compute()
 	m.stays()
 }
@@ -88,8 +103,8 @@ func (m *moving) detach(name, patience string) (file string) {
 	m.t.Helper()
 	file = filepath.Join(m.dir, name)
 	for tries := 0; ; tries++ {
-		r := command(m.t, 2*time.Minute, root, paracuda, "detach", "--qmp", m.g.socket,
-			"--suspend", file, "--control", m.control, "--patience", patience)
+		r := command(m.t, 2*time.Minute, root, append(m.documented("paracuda detach", file, ""),
+			"--patience", patience)...)
 		if r.exit == 0 {
 			break
 		}
@@ -105,9 +120,14 @@ func (m *moving) detach(name, patience string) (file string) {
 // attach plugs in another one.
 func (m *moving) attach(socket string, options ...string) {
 	m.t.Helper()
-	r := command(m.t, 2*time.Minute, root, append([]string{paracuda, "attach", "--qmp", m.g.socket,
-		"--device", socket}, options...)...)
-	if r.exit != 0 {
+	m.plug(append([]string{paracuda, "attach", "--qmp", m.g.socket, "--device", socket},
+		options...)...)
+}
+
+// plug plugs one in by a command.
+func (m *moving) plug(words ...string) {
+	m.t.Helper()
+	if r := command(m.t, 2*time.Minute, root, words...); r.exit != 0 {
 		log, _ := os.ReadFile(m.device.log)
 		console, _ := os.ReadFile(m.g.console)
 		m.t.Fatalf("attach: exit code %d:%s%s%s", r.exit, tail(r.stderr), tail(string(log)),

@@ -64,12 +64,10 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/sharing.md", "paracuda top", "tests/sharingdocs_test.go", ""},
 	{"docs/suspend.md", "paracuda suspend /run", "tests/walk/operator-host", ""},
 	{"docs/suspend.md", "paracuda suspend --to", "tests/suspend_test.go", ""},
-	{"docs/suspend.md", "paracuda detach", "", "TestDeviceIsAway does it with programs"},
-	{"docs/suspend.md", "paracuda attach", "", "TestDeviceIsAway does it with programs"},
-	{"docs/suspend.md", "paracuda device --from", "", "needs two hosts; TestMovedInAFile " +
-		"does it between two QEMUs of one"},
-	{"docs/suspend.md", "paracuda device --socket-path /run/there", "", "needs two hosts; " +
-		"TestMigration does it between two QEMUs of one"},
+	{"docs/suspend.md", "paracuda detach", "tests/away_test.go", ""},
+	{"docs/suspend.md", "paracuda attach", "tests/away_test.go", ""},
+	{"docs/suspend.md", "paracuda device --from", "tests/twohosts_test.go", ""},
+	{"docs/suspend.md", "paracuda device --socket-path /run/there", "tests/twohosts_test.go", ""},
 	{"docs/suspend.md", "movable: no", "", "is what a command prints"},
 	{"docs/upgrade.md", "apt-get install ./paracuda-host", "tests/walk/operator-host", ""},
 	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "tests/walk/operator-debian", ""},

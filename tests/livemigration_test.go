@@ -194,12 +194,21 @@ func (m *moving) leave(g *staying, device *served) {
 // live moves the VM while it runs.
 func (m *moving) live() {
 	m.t.Helper()
+	m.liveBy(func() (string, string) {
+		line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+		return line, line
+	})
+}
+
+// liveBy does so by a line that is called one thing there and another here.
+func (m *moving) liveBy(line func() (there, here string)) {
+	m.t.Helper()
 	m.insist(func() bool {
 		g, device := m.g, m.device
-		line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
-		m.start("-incoming", line)
+		there, here := line()
+		m.start("-incoming", there)
 		m.g.answers()
-		if moved := m.send(g, device, line); !moved {
+		if moved := m.send(g, device, here); !moved {
 			m.leave(m.g, m.device)
 			m.g, m.device, m.control = g, device, m.before
 			return false
