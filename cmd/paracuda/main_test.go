@@ -3,10 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
@@ -22,7 +26,26 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Setenv(mainVariable, "1")
-	os.Exit(m.Run())
+	os.Exit(withoutGoroutines(m.Run()))
+}
+
+// patience is how long goroutines may take to end.
+const patience = 30 * time.Second
+
+// withoutGoroutines is the exit code of tests that have ended with code: a failure if they left a
+// goroutine, beside that which starts the starter process. What else they leave isn't looked for:
+// commands are a process each, and own descriptors, mappings and children until that ends.
+func withoutGoroutines(code int) int {
+	const starts = "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"
+	err := goleak.Find(goleak.IgnoreAnyFunction(starts))
+	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
+		err = goleak.Find(goleak.IgnoreAnyFunction(starts))
+	}
+	if err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "the tests leave goroutines:", err)
+		return 1
+	}
+	return code
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.
