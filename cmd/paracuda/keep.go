@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
@@ -73,9 +74,14 @@ func (o *deviceOptions) keep() error {
 	return told(err)
 }
 
-// confineKeeper takes from the keeper what it doesn't need. It keeps its capabilities: a device
-// process that it starts needs them to make the VM's namespaces, and gives them up by itself. Nor
-// does it give up files, for the same reason.
+// ofDevices are the capabilities that root's device processes need to start, and give up by
+// themselves: for the VM's namespaces, to look into workers, to open and make what other users'
+// folders have, sockets for instance, to give these to a group, and to give the rest up.
+var ofDevices = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_OVERRIDE,
+	unix.CAP_CHOWN, unix.CAP_SETPCAP}
+
+// confineKeeper takes from the keeper what device processes don't need. It doesn't give up files,
+// for which they have to be asked.
 func confineKeeper() error {
 	if err := leaveNoCore(); err != nil {
 		return err
@@ -83,7 +89,8 @@ func confineKeeper() error {
 	if err := sandbox.NotDumpable(); err != nil {
 		return err
 	}
-	return sandbox.NoNewPrivileges()
+	_, err := sandbox.PassOn(ofDevices...) // nor may others than root give up what they don't have
+	return err
 }
 
 // wasEnded says whether that is how a device process ended which was told to before it could

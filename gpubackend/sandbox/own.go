@@ -22,8 +22,8 @@ func onAll(number uintptr, args ...uintptr) error {
 }
 
 // forgo rules out new privileges, by prctl of one thread or of all. Missing names what it isn't
-// allowed to give up for programs that are executed.
-func forgo(prctl func(option int, a, b uintptr) error) (missing, err error) {
+// allowed to give up for programs that are executed, which may have those in mask.
+func forgo(prctl func(option int, a, b uintptr) error, mask [2]uint32) (missing, err error) {
 	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
 		return nil, fmt.Errorf("rule out new privileges: %w", err)
 	}
@@ -35,7 +35,7 @@ func forgo(prctl func(option int, a, b uintptr) error) (missing, err error) {
 		if err != nil { // there are no more
 			return nil, nil
 		}
-		if has == 0 {
+		if has == 0 || mask[number/32]&(1<<(number%32)) != 0 {
 			continue
 		}
 		if err := prctl(unix.PR_CAPBSET_DROP, number, 0); err != nil {
@@ -44,29 +44,39 @@ func forgo(prctl func(option int, a, b uintptr) error) (missing, err error) {
 	}
 }
 
-// NoNewPrivileges has this process, and those that it will start, get no rights by executing
-// programs.
-func NoNewPrivileges() error {
-	if err := onAll(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("rule out new privileges: %w", err)
+// forgoOnAll does so for all threads of this process.
+func forgoOnAll(mask [2]uint32) (missing, err error) {
+	return forgo(func(option int, a, b uintptr) error {
+		return onAll(unix.SYS_PRCTL, uintptr(option), a, b)
+	}, mask)
+}
+
+// masked has a bit for each of these capabilities.
+func masked(numbers []uint) (mask [2]uint32) {
+	for _, number := range numbers {
+		mask[number/32] |= 1 << (number % 32)
 	}
-	return nil
+	return mask
+}
+
+// PassOn takes all capabilities from this process, and from those that it will start, but these.
+// Those of root's have them from the start, as far as it has them; executing a program gives none.
+// Missing is as for KeepOnly.
+func PassOn(kept ...uint) (missing, err error) {
+	mask := masked(kept)
+	if missing, err = forgoOnAll(mask); err != nil {
+		return nil, err
+	}
+	return missing, limitCapabilities(mask)
 }
 
 // KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
 // ones. Missing names what it isn't allowed to give up for programs that it executes.
 func KeepOnly(kept ...uint) (missing, err error) {
-	missing, err = forgo(func(option int, a, b uintptr) error {
-		return onAll(unix.SYS_PRCTL, uintptr(option), a, b)
-	})
-	if err != nil {
+	if missing, err = forgoOnAll([2]uint32{}); err != nil {
 		return nil, err
 	}
-	var mask [2]uint32
-	for _, number := range kept {
-		mask[number/32] |= 1 << (number % 32)
-	}
-	return missing, limitCapabilities(mask)
+	return missing, limitCapabilities(masked(kept))
 }
 
 // limitCapabilities takes all capabilities from all threads that aren't in mask.

@@ -22,6 +22,7 @@ import (
 // ownDeeds are what a test's child does that is in no role.
 var ownDeeds = map[string]func() int{
 	"keep nothing": keepNothing, "no files": giveFilesUp, "only files": giveMostFilesUp,
+	"pass on": passOn, "say": say,
 	"listen": listen, "dial": dial,
 	"in a user namespace": inNamespace, "filter twice": filterTwice,
 }
@@ -34,6 +35,25 @@ func keepNothing() int {
 	}
 	return show("CapEff", "CapPrm", "CapInh", "NoNewPrivs")
 }
+
+// passOn keeps one capability, and executes a program.
+func passOn() int {
+	if missing, err := PassOn(unix.CAP_SYS_PTRACE); missing != nil || err != nil {
+		fmt.Println(missing, err)
+		return 1
+	}
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"=say")
+	out, err := c.CombinedOutput()
+	fmt.Printf("%s", out)
+	if err != nil {
+		fmt.Println(err)
+	}
+	return say()
+}
+
+// say prints what this process may do, and what it executes.
+func say() int { return show("CapEff", "CapPrm", "CapInh", "CapBnd", "NoNewPrivs") }
 
 // show prints these lines of what /proc has of each thread.
 func show(names ...string) int {
@@ -163,6 +183,30 @@ func TestKeepOnly(t *testing.T) {
 		_, value, _ := strings.Cut(line, ":\t")
 		if value != none && line != "NoNewPrivs:\t1" {
 			t.Error(line)
+		}
+	}
+}
+
+// TestPassOn: no thread has more than what is passed on, nor has a program that it executes, which
+// has that.
+func TestPassOn(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root has capabilities to pass on")
+	}
+	lines := strings.Split(strings.TrimSpace(run(t, "pass on", (*exec.Cmd).Start)), "\n")
+	if len(lines) < 2*5 {
+		t.Errorf("fewer than two processes: %q", lines)
+	}
+	for _, line := range lines {
+		want := "0000000000080000"
+		switch name, _, _ := strings.Cut(line, ":"); name {
+		case "CapInh":
+			want = none
+		case "NoNewPrivs":
+			want = "1"
+		}
+		if !strings.HasSuffix(line, ":\t"+want) {
+			t.Errorf("%q, want %s", line, want)
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (s *Starter) Start(c *exec.Cmd) error {
 func dropPrivileges() (missing, err error) {
 	missing, err = forgo(func(option int, a, b uintptr) error {
 		return unix.Prctl(option, a, b, 0, 0)
-	})
+	}, [2]uint32{})
 	if err != nil {
 		return nil, err
 	}
