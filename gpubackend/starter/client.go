@@ -20,8 +20,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// patience is how long the starter process may take for an answer.
-const patience = 10 * time.Second
+// patience is how long the starter process may take for an answer, on a host that has much to do:
+// as long as a guest waits for one. A process that has ended is known at once.
+const patience = 30 * time.Second
 
 var errGone = errors.New("the starter process is gone")
 
