@@ -3,10 +3,12 @@
 package device
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // onLibrary is a VM whose program uses a driver's library, which is a fake.
@@ -91,4 +93,63 @@ func TestNotSavedByLibrary(t *testing.T) {
 	s.do(gpubackend.OpGraphDestroy, g)
 	s.resumeFrom(s.saveTo())
 	s.mustHold()
+}
+
+// put has the program write a word, and get reads one.
+func (s *suspended) put(at uint64, word uint32) {
+	s.t.Helper()
+	s.guest.Write(s.arena+wire.Bulk, binary.LittleEndian.AppendUint32(nil, word))
+	s.do(gpubackend.OpCopyHtoD, at, inBulk, 4, 4, 0, 0)
+}
+
+func (s *suspended) get(at uint64) uint32 {
+	s.t.Helper()
+	s.guest.Write(s.arena+wire.Bulk, make([]byte, 4))
+	s.do(gpubackend.OpCopyDtoH, at, inBulk, 4, 4, 0, 0)
+	return binary.LittleEndian.Uint32(s.guest.Read(s.arena+wire.Bulk, 4))
+}
+
+// TestSuspendedByLibrary: memory of a program that uses a driver's library is moved out and in, in
+// the middle of the use of what the library keeps: a variable of code, an executable graph that
+// names the memory, and pinned memory.
+func TestSuspendedByLibrary(t *testing.T) {
+	s, _ := onLibrary(t)
+	s.allocate(5 << 20)
+	from, to := s.do(gpubackend.OpMemAlloc, 3<<20), s.do(gpubackend.OpMemAlloc, 3<<20)
+	image, size := s.text(0, plainPTX+".global .u32 counter;\n")
+	m := s.do(gpubackend.OpModuleLoadData, image, size, noBuffer, 0, noBuffer, 0, noBuffer, 0)
+	name, size := s.text(0, "counter")
+	counter := s.do(gpubackend.OpModuleGetGlobal, m, name, size)
+
+	stream := s.do(gpubackend.OpStreamCreateWithPriority, 1, 0)
+	s.do(gpubackend.OpStreamBeginCapture, stream, 2)
+	s.do(gpubackend.OpMemcpyDtoDAsync, to, from, 4, stream)
+	graph := s.do(gpubackend.OpStreamEndCapture, stream)
+	exec := s.do(gpubackend.OpGraphInstantiateWithFlags, graph, 0)
+	page := s.pin()
+
+	s.put(from, 99)
+	s.do(gpubackend.OpGraphLaunch, exec, stream)
+	s.do(gpubackend.OpStreamSynchronize, stream)
+	if n := s.get(to); n != 99 {
+		t.Fatalf("the graph has copied %d", n)
+	}
+	for n := range uint32(5) {
+		s.put(from, 100+n)
+		s.put(counter, 200+n)
+		before := inLedger(s.page)
+		moved := s.mustSuspend()
+		if moved.Bytes < 11<<20 || inLedger(s.page) != before-moved.Bytes {
+			t.Fatalf("%+v moved of %d bytes, %d stay", moved, before, inLedger(s.page))
+		}
+		s.mustResume()
+		s.do(gpubackend.OpGraphLaunch, exec, stream)
+		s.do(gpubackend.OpStreamSynchronize, stream)
+		if a, b := s.get(to), s.get(counter); a != 100+n || b != 200+n {
+			t.Fatalf("round %d: the graph has copied %d, the variable has %d", n, a, b)
+		}
+		s.mustHold()
+		s.mustReach(page)
+		s.mustNotSave(nil, "graph_execs, graphs")
+	}
 }

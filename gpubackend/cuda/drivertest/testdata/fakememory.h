@@ -253,8 +253,8 @@ API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st)
 API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st)
 {
 	IN_CONTEXT;
-	(void)st;
-	memmove(d, s, n);
+	if (!recorded(st, d, s, n))
+		memmove(d, s, n);
 	return CUDA_SUCCESS;
 }
 #ifndef NO_BATCHES // as before CUDA 13
