@@ -60,17 +60,17 @@ func (v *VM) obey() {
 			return
 		}
 		v.mu.Unlock()
-		v.moves.Lock()
+		v.moves <- struct{}{}
 		_ = v.moveTo(o.Out)
 		v.mu.Lock()
 		v.obeyed = o.Serial
 		v.mu.Unlock()
-		v.moves.Unlock()
+		<-v.moves
 		v.tell()
 	}
 }
 
-// moveTo suspends the VM or resumes it, if it isn't so. moves is held, mu isn't.
+// moveTo suspends the VM or resumes it, if it isn't so. moves has something, and mu isn't held.
 func (v *VM) moveTo(out bool) error {
 	v.mu.Lock()
 	if v.out == out {
@@ -129,8 +129,8 @@ func (v *VM) Alone(alone bool) {
 
 // comeBack resumes a VM that is out, unless there is an arbiter again, and tries again if it can't.
 func (v *VM) comeBack() {
-	v.moves.Lock() // an order may be under way that was begun before
-	defer v.moves.Unlock()
+	v.moves <- struct{}{} // an order may be under way that was begun before
+	defer func() { <-v.moves }()
 	v.mu.Lock()
 	due := v.lost()
 	v.mu.Unlock()

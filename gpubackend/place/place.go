@@ -81,7 +81,7 @@ type Config struct {
 // VM is where a VM's memory is, and is to be.
 type VM struct {
 	config Config
-	moves  sync.Mutex // is held while the VM is moved, and taken before mu
+	moves  chan struct{} // has something while the VM is moved; comes before mu
 
 	mu      sync.Mutex
 	order   link.Order
@@ -99,7 +99,7 @@ type VM struct {
 
 // New is a VM whose memory is on the GPU, unless it is out by order.
 func New(c Config) *VM {
-	return &VM{config: c, out: c.Out, lacking: map[Worker]uint64{}}
+	return &VM{config: c, out: c.Out, lacking: map[Worker]uint64{}, moves: make(chan struct{}, 1)}
 }
 
 // errTurns is the answer to who suspends or resumes a VM that is out already.
