@@ -138,7 +138,7 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 		Again: again,
 		GPUs:  s.options.shared(gpu), Room: s.options.chosen.room,
 		Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
-		Connect: s.connect,
+		Connect: s.socket(),
 		Place:   dev.Place().Place, Order: dev.Place().Ordered, Warm: dev.BoundWarm,
 		Alone: func(away bool) {
 			dev.Place().Alone(away)
@@ -163,6 +163,20 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	}
 	s.ended.Go(func() { s.tell(dev) })
 	return nil
+}
+
+// socket is the way to the arbiter; nil: the usual one.
+func (s *sharing) socket() func(path string) (link.Socket, error) {
+	if s.connect == nil {
+		return nil
+	}
+	return func(path string) (link.Socket, error) {
+		c, err := s.connect(path)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 }
 
 // shared are the GPUs that the VM uses, by names that all VMs have for them.

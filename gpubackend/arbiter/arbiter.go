@@ -61,6 +61,11 @@ func New(c Config) (*Arbiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the arbiter: %w", err)
 	}
+	return begin(c, l, ownThread), nil
+}
+
+// begin starts an arbiter whose loop hasn't begun, on a goroutine that is prepared for it.
+func begin(c Config, l *loop, prepare func()) *Arbiter {
 	if c.Table != nil {
 		l.table = c.Table
 	}
@@ -74,9 +79,10 @@ func New(c Config) (*Arbiter, error) {
 	}
 	go func() {
 		defer close(a.done)
+		prepare()
 		l.run()
 	}()
-	return a, nil
+	return a
 }
 
 // Close ends all connections and opens all gates.

@@ -28,6 +28,8 @@ type loop struct {
 	warm      int // workers that the VMs of a GPU may keep ready together
 
 	wake int // event descriptor: something is in asked
+	// poll is unix.Ppoll. Simulations have another one: their time isn't the host's.
+	poll func([]unix.PollFd, *unix.Timespec, *unix.Sigset_t) (int, error)
 
 	mu    sync.Mutex
 	asked []func()
@@ -45,8 +47,8 @@ func newLoop() (*loop, error) {
 	}
 	return &loop{
 		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
-		table: &policy.Table{}, wake: wake, memories: memories{}, warm: DefaultWarm,
-		claims: map[*claim]bool{},
+		table: &policy.Table{}, wake: wake, poll: unix.Ppoll, memories: memories{},
+		warm: DefaultWarm, claims: map[*claim]bool{},
 	}, nil
 }
 
@@ -74,10 +76,14 @@ func (l *loop) end() {
 	})
 }
 
-// run is the loop.
-func (l *loop) run() {
+// ownThread gives the goroutine that is to run a thread of its own, which is woken in time.
+func ownThread() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // or turns end 50 us late
+}
+
+// run is the loop.
+func (l *loop) run() {
 	for {
 		l.answer()
 		l.mu.Lock()
@@ -197,7 +203,7 @@ func (l *loop) sleep() {
 		l.order = append(l.order, m)
 	}
 	t := unix.NsecToTimespec(max(0, until-now).Nanoseconds())
-	if _, err := unix.Ppoll(l.polled, &t, nil); err != nil && err != unix.EINTR {
+	if _, err := l.poll(l.polled, &t, nil); err != nil && err != unix.EINTR {
 		time.Sleep(time.Millisecond) // without memory, say: not at full speed
 	}
 	if l.polled[0].Revents != 0 {

@@ -5,7 +5,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -47,7 +46,7 @@ type Config struct {
 	// Warm is told how many warm workers the VM may keep, from the goroutine that reads; nil: any.
 	Warm func(n int)
 	// Connect connects to a socket of link.Network, for a process that can't itself; nil: it can.
-	Connect func(path string) (*net.UnixConn, error)
+	Connect func(path string) (link.Socket, error)
 	Log     *logrus.Entry
 }
 

@@ -5,7 +5,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -55,7 +54,7 @@ func Paths(path string) []string {
 }
 
 // connector connects to a socket of link.Network; nil is the usual way.
-type connector func(path string) (*net.UnixConn, error)
+type connector func(path string) (link.Socket, error)
 
 func (f connector) dialAny(path string) (c *link.Conn, err error) {
 	if path != "" {

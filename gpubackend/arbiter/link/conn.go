@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,18 @@ const (
 // ErrMessage says that what came in isn't a message.
 var ErrMessage = errors.New("not a message of an arbiter's")
 
+// Socket carries messages, whole and in their order: a *net.UnixConn of Network.
+type Socket interface {
+	ReadMsgUnix(b, oob []byte) (n, oobn, flags int, from *net.UnixAddr, err error)
+	WriteMsgUnix(b, oob []byte, to *net.UnixAddr) (n, oobn int, err error)
+	SetDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+	SyscallConn() (syscall.RawConn, error)
+	Close() error
+}
+
 // Conn is one end of a connection. One goroutine receives, one sends.
-type Conn struct{ c *net.UnixConn }
+type Conn struct{ c Socket }
 
 // Dial connects to an arbiter.
 func Dial(path string, timeout time.Duration) (*Conn, error) {
@@ -37,10 +48,10 @@ func Dial(path string, timeout time.Duration) (*Conn, error) {
 }
 
 // New takes over a connection.
-func New(c *net.UnixConn) *Conn { return &Conn{c} }
+func New(c Socket) *Conn { return &Conn{c} }
 
 // Close ends the connection.
-func (c *Conn) Close() { c.c.Close() }
+func (c *Conn) Close() { _ = c.c.Close() }
 
 // Deadline bounds what is sent and received from now on.
 func (c *Conn) Deadline(t time.Time) { _ = c.c.SetDeadline(t) }

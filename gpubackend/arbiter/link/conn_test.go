@@ -69,7 +69,7 @@ func TestBadMessages(t *testing.T) {
 		"a list": "[]", "too long": `{"name":"` + strings.Repeat("x", maxBytes) + `"}`,
 	} {
 		client, server := pair(t)
-		if _, err := client.c.Write([]byte(text)); err != nil {
+		if _, _, err := client.c.WriteMsgUnix([]byte(text), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		var got Request
