@@ -69,6 +69,9 @@ func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 		if err := h.next(l); err != nil {
 			return nil, err
 		}
+		if !h.drains { // it goes on, though all may have ended since
+			return why, nil
+		}
 	}
 }
 

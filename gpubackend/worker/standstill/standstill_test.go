@@ -269,18 +269,22 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainIsGivenUp: a worker that is told to go on while it drains does, and says that it isn't
-// drained; one whose connection ends does, too.
+// TestDrainIsGivenUp: a worker that is told to go on while it drains does, also if its work has
+// ended just then, and says that it isn't drained; one whose connection ends does, too.
 func TestDrainIsGivenUp(t *testing.T) {
-	w := newWorld(t)
-	w.ready, w.readyAfter = gpubackend.NotReady, 1<<30
-	w.say(handover.KindGoOn, 0)
-	if err := w.Drain(&handover.Message{Grace: time.Hour}); err != nil {
-		t.Fatal(err)
+	var w *world
+	for _, after := range []int{1 << 30, 2} {
+		w = newWorld(t)
+		w.ready, w.readyAfter = gpubackend.NotReady, after
+		w.say(handover.KindGoOn, 0)
+		if err := w.Drain(&handover.Message{Grace: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		if w.sent[0].Error != ErrWorks.Error() || !w.Free() {
+			t.Errorf("%+v, free %v", w.sent[0], w.Free())
+		}
 	}
-	if w.sent[0].Error != ErrWorks.Error() || !w.Free() {
-		t.Errorf("%+v, free %v", w.sent[0], w.Free())
-	}
+	w.readyAfter = 1 << 30
 	w.messages <- inbox.Received{Err: io.EOF}
 	if err := w.Drain(&handover.Message{Grace: time.Hour}); !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
