@@ -7,8 +7,9 @@
 //
 // # Who owns what
 //
-// An Away owns the key, and has a lock, under which it calls nobody. Whoever prepares the VM for
-// it (Prepare) then has its programs written to a file, with the key (package saving). Package
+// An Away owns the key, and has a lock, under which it calls nobody. Another one has the driver be
+// told one thing after the other, so that what it hears last is what holds. Whoever prepares the VM
+// for it (Prepare) then has its programs written to a file, with the key (package saving). Package
 // infile has the VM go on when a driver with that key is back.
 //
 // # Who may lie
@@ -39,11 +40,13 @@ type Config struct {
 type Away struct {
 	config Config
 
+	telling sync.Mutex // held while the driver is told
+
 	mu       sync.Mutex
 	goes     bool          // the driver was told; guarded by mu, as is what follows
 	patience time.Duration // for which programs are to wait
 	key      string        // that the driver has answered; "": it hasn't
-	heard    chan struct{} // closed when it has
+	heard    chan struct{} // closed when it has, or can't any more
 }
 
 // New is for a VM whose device stays.
@@ -53,6 +56,7 @@ func New(c Config) *Away { return &Away{config: c} }
 const KeyBytes = 16
 
 var (
+	errStays  = errors.New("meanwhile the VM was resumed: try again")
 	errGoes   = errors.New("the driver was told so already: resume the VM first")
 	errAnswer = errors.New("the guest's driver doesn't answer: does the VM have a guest package " +
 		"of this version, and is its device plugged in?")
@@ -72,11 +76,14 @@ func (a *Away) Prepare(patience time.Duration) error {
 	heard := make(chan struct{})
 	a.goes, a.patience, a.key, a.heard = true, patience, "", heard
 	a.mu.Unlock()
-	a.config.Tell(true)
+	a.tell()
 	timer := time.NewTimer(a.config.Answer)
 	defer timer.Stop()
 	select {
 	case <-heard:
+		if a.Key() == "" {
+			return errStays
+		}
 		return nil
 	case <-timer.C:
 		a.Stay()
@@ -84,14 +91,27 @@ func (a *Away) Prepare(patience time.Duration) error {
 	}
 }
 
+// tell has the driver told what holds.
+func (a *Away) tell() {
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.mu.Lock()
+	goes := a.goes
+	a.mu.Unlock()
+	a.config.Tell(goes)
+}
+
 // Stay says that the device stays after all, or is back.
 func (a *Away) Stay() {
 	a.mu.Lock()
 	goes := a.goes
+	if a.heard != nil && a.key == "" {
+		close(a.heard)
+	}
 	a.goes, a.key, a.heard = false, "", nil
 	a.mu.Unlock()
 	if goes {
-		a.config.Tell(false)
+		a.tell()
 	}
 }
 
@@ -100,7 +120,7 @@ func (a *Away) Goes() {
 	a.mu.Lock()
 	a.goes = true
 	a.mu.Unlock()
-	a.config.Tell(true)
+	a.tell()
 }
 
 // Heard is the driver's answer: its key. It is told for how many seconds its programs wait; false:

@@ -78,3 +78,46 @@ func TestNotPrepared(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 }
+
+// TestStaysMeanwhile: what the driver is told last is what holds, whoever is quicker to tell it;
+// and nobody waits for an answer that can't come.
+func TestStaysMeanwhile(t *testing.T) {
+	told := make(chan bool, 8)
+	var a *Away
+	stayed := make(chan struct{})
+	a = New(Config{Stays: func() error { return nil }, Answer: time.Hour, Tell: func(goes bool) {
+		if goes {
+			go func() {
+				defer close(stayed)
+				a.Stay()
+			}()
+			for a.Key() == "" && !a.stays() { // the other one is about to tell, and may
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		told <- goes
+	}})
+	if err := a.Prepare(time.Second); !errors.Is(err, errStays) {
+		t.Errorf("%v", err)
+	}
+	<-stayed
+	for last := true; ; {
+		select {
+		case last = <-told:
+			continue
+		default:
+		}
+		if last {
+			t.Error("the driver was told last that the device goes")
+		}
+		return
+	}
+}
+
+// stays says whether the device does.
+func (a *Away) stays() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.goes
+}
