@@ -84,6 +84,13 @@ func (h *Holdings) End(entry int) {
 	}
 }
 
+// Empty takes back what is in an entry that no process has.
+func (h *Holdings) Empty(entry int) {
+	if h.audit != nil {
+		h.audit.Empty(entry)
+	}
+}
+
 // Mark notes what these processes count, before the driver is asked.
 func (h *Holdings) Mark(running []ledger.Running) { h.audit.Mark(running) }
 

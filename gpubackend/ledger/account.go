@@ -83,8 +83,8 @@ type Account struct {
 func (a *Account) join(g *GPU, i int) {
 	before := a.entry
 	a.gpu, a.entry = g, g.entry(i)
+	a.write()
 	for k, held := range a.held {
-		a.add(Kind(k), held)
 		if before != nil {
 			give(before.kind(Kind(k)), held)
 		} else {
@@ -93,27 +93,19 @@ func (a *Account) join(g *GPU, i int) {
 	}
 }
 
-// count adds to sum and entry, whatever the bound is.
-func (a *Account) count(k Kind, bytes uint64) {
-	a.gpu.taken.Add(bytes)
-	a.add(k, bytes)
-}
-
-// add adds to the entry, and notes the most that there was.
-func (a *Account) add(k Kind, bytes uint64) {
-	a.entry.kind(k).Add(bytes)
+// write makes the entry say what is held, whatever another process has written there, and notes the
+// most that there was. Nobody else who is honest writes to it before this process has ended.
+func (a *Account) write() {
 	var sum uint64
-	for k := range kinds {
-		sum += a.entry.kind(k).Load()
+	for k, held := range a.held {
+		if word := a.entry.kind(Kind(k)); word.Load() != held {
+			word.Store(held)
+		}
+		sum += held
 	}
 	if sum > a.entry.peak().Load() {
 		a.entry.peak().Store(sum)
 	}
-}
-
-func (a *Account) uncount(k Kind, bytes uint64) {
-	give(a.entry.kind(k), bytes)
-	give(a.gpu.taken, bytes)
 }
 
 // Take takes memory if the VM may have it.
@@ -130,11 +122,14 @@ func (a *Account) Take(k Kind, bytes uint64) bool {
 			a.short = bytes
 		}
 		if !ok {
+			a.write()
 			return false
 		}
-		a.add(k, bytes)
 	}
 	a.held[k] += bytes
+	if a.gpu != nil {
+		a.write()
+	}
 	return true
 }
 
@@ -143,10 +138,11 @@ func (a *Account) Force(k Kind, bytes uint64) {
 	if a == nil {
 		return
 	}
-	if a.gpu != nil {
-		a.count(k, bytes)
-	}
 	a.held[k] += bytes
+	if a.gpu != nil {
+		a.gpu.taken.Add(bytes)
+		a.write()
+	}
 }
 
 // Give gives back what was taken.
@@ -155,10 +151,11 @@ func (a *Account) Give(k Kind, bytes uint64) {
 		return
 	}
 	bytes = min(bytes, a.held[k])
-	if a.gpu != nil {
-		a.uncount(k, bytes)
-	}
 	a.held[k] -= bytes
+	if a.gpu != nil {
+		a.write()
+		give(a.gpu.taken, bytes)
+	}
 }
 
 // Set makes what is held of a kind so much, whether or not the VM may have it.
@@ -177,12 +174,11 @@ func (a *Account) Move(from, to Kind, bytes uint64) {
 		return
 	}
 	bytes = min(bytes, a.held[from])
-	if a.gpu != nil {
-		a.entry.kind(to).Add(bytes)
-		give(a.entry.kind(from), bytes)
-	}
 	a.held[from] -= bytes
 	a.held[to] += bytes
+	if a.gpu != nil {
+		a.write()
+	}
 }
 
 // Held is what the process holds of a kind.

@@ -80,6 +80,16 @@ func (a *Audit) End(entry int) {
 	}
 }
 
+// Empty takes back what somebody has written to an entry that no process has.
+func (a *Audit) Empty(entry int) {
+	for _, g := range a.page.sections {
+		if h := g.Holding(entry); h.PID != 0 || h.Sum() != 0 {
+			a.End(entry)
+			return
+		}
+	}
+}
+
 // Mark comes before the driver is asked: what a process holds from now on is the most that the
 // driver can say it has. A process that begins later isn't looked at.
 func (a *Audit) Mark(running []Running) {

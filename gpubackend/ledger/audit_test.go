@@ -291,3 +291,42 @@ func TestHostilePages(t *testing.T) {
 		}
 	}
 }
+
+// TestLinesAreTheirOwners: what a process has written to the lines of others is put right when they
+// take memory next, try to, or give some back, and the sum with it. Lines that nobody has are put
+// right by Empty.
+func TestLinesAreTheirOwners(t *testing.T) {
+	for name, act := range map[string]func(b *Account){
+		"takes": func(b *Account) { b.Take(Code, 1); b.Give(Code, 1) },
+		"lacks": func(b *Account) { b.Take(Window, 2000) },
+		"gives": func(b *Account) { b.Give(Staging, 7) },
+		"moves": func(b *Account) { b.Move(Window, Mapped, 1); b.Move(Mapped, Window, 1) },
+		"has":   func(b *Account) { b.Force(Code, 0) },
+	} {
+		x := newAudited(t)
+		x.b.Take(Window, 100)
+		const nobody = 7
+		for k := range kinds {
+			for _, entry := range []int{1, nobody} {
+				x.gpu.entry(entry).kind(k).Store(uint64(k) * 1e12)
+			}
+		}
+		x.gpu.entry(nobody).pid().Store(3)
+		x.End(0) // who did it
+		x.running = x.running[1:]
+		x.Empty(nobody)
+		if x.looks(); account(x.page, 2).Take(Window, 1) {
+			t.Fatalf("%s: the lie isn't believed", name)
+		}
+		act(x.b)
+		x.looks()
+		x.looks()
+		h := x.gpu.Holding(1)
+		if x.gpu.Taken() != 150 || h.Took() != 150 || h.Kinds[Window] != 100 {
+			t.Errorf("%s: %d taken, and %+v", name, x.gpu.Taken(), h)
+		}
+		if h := x.gpu.Holding(nobody); h.PID != 0 || h.Sum() != 0 {
+			t.Errorf("%s: nobody has %+v", name, h)
+		}
+	}
+}

@@ -13,9 +13,10 @@
 //
 // A device process makes the Page of its VM and passes it on to the VM's workers and mover, each of
 // which has an entry of it. A process takes memory before the driver makes it, and gives it back
-// after the driver has freed it. To take is one compare-and-swap of the sum against the bound and
-// an addition to the own entry; it makes no system call. When a process has ended, the device
-// process gives back what its entry says.
+// after the driver has freed it. To take is one compare-and-swap of the sum against the bound, and
+// makes no system call. What a process holds it knows by itself, and writes to its entry with each
+// change. When a process has ended, the device process gives back what its entry says, and what is
+// in entries that no process has.
 //
 // # Who may lie
 //

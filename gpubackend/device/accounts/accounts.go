@@ -196,6 +196,19 @@ func (a *Accounts) Ended(p Process) {
 		}
 		a.served.free(x.served)
 	}
+	a.emptyFree()
+}
+
+// emptyFree takes back what a process that has ended wrote to entries which nobody has.
+func (a *Accounts) emptyFree() {
+	for entry := range ledger.Workers {
+		if a.served&(1<<entry) == 0 {
+			a.holdings.Empty(entry)
+		}
+		if a.ahead&(1<<entry) == 0 {
+			a.holdings.Empty(ledger.Warm + entry)
+		}
+	}
 }
 
 // MoverEnded is told that there is no mover.

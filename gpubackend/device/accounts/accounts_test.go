@@ -5,6 +5,7 @@ package accounts
 import (
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -151,6 +152,49 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("the mover: %d files, entry %d", len(fds), m.Entry)
 	}
 	r.MoverEnded()
+}
+
+// TestLinesOfNobody: what a process wrote to lines of the page that nobody has is gone when it has
+// ended, and what others have is there still.
+func TestLinesOfNobody(t *testing.T) {
+	r := newRig(t)
+	hostile, honest, warm := newProcess(7), newProcess(8), newProcess(9)
+	for _, p := range []*process{hostile, honest, warm} {
+		r.Began(p)
+	}
+	r.serve(t, hostile)
+	served := r.serve(t, honest)
+	if err := r.Ahead(warm); err != nil {
+		t.Fatal(err)
+	}
+	gpu := ledger.ID([16]byte{1})
+	take := func(entry int) {
+		p := ledger.NewProcess()
+		p.Join(r.page, entry)
+		if !p.Account(gpu).Take(ledger.Window, 100) {
+			t.Fatalf("entry %d takes nothing", entry)
+		}
+	}
+	has := []int{served, ledger.Warm, ledger.Mover}
+	for entry := range ledger.Entries {
+		take(entry)
+	}
+	r.Ended(hostile)
+	for entry := range ledger.Entries {
+		want := uint64(0)
+		if slices.Contains(has, entry) {
+			want = 100
+		}
+		if h := r.page.GPU(gpu).Holding(entry); h.Took() != want {
+			t.Errorf("entry %d: %d bytes, want %d", entry, h.Took(), want)
+		}
+	}
+	r.Ended(honest)
+	r.Ended(warm)
+	r.MoverEnded()
+	if n := r.page.GPU(gpu).Taken(); n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
 }
 
 // TestAudit: the one is told to end for which the driver has too much, and nobody else.
