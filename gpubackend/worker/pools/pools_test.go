@@ -214,3 +214,27 @@ func TestOfferedSegmentsAreBounded(t *testing.T) {
 		t.Errorf("one more segment: %v", result)
 	}
 }
+
+// TestShareablePoolIsSaved: a pool that is made again can be shared if it could before.
+func TestShareablePoolIsSaved(t *testing.T) {
+	for _, shareable := range []bool{false, true} {
+		r, p := newRig(t, 1<<30)
+		if shareable {
+			p.shareable()
+		}
+		saved, err := r.Save()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := saved.Pools[0]
+		x.Handle = 0 // it was destroyed: the next ones have a default pool of their own
+		next, _ := newRig(t, 1<<30)
+		n := uint64(len(next.pool))
+		if err := next.restorePool(n, &x, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := next.pool[n].token != 0; got != shareable {
+			t.Errorf("a pool that can be shared: %t, and then %t", shareable, got)
+		}
+	}
+}

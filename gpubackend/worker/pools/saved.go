@@ -21,6 +21,7 @@ type SavedPool struct {
 	Handle          uint64 // 0: it was destroyed
 	Device, Largest uint64
 	Attributes      []uint64
+	Shareable       bool // by a descriptor, which it hasn't been yet
 }
 
 // SavedMemory is memory of a pool, or ordinary memory that was freed in a stream.
@@ -47,7 +48,8 @@ func (s *Pools) Save() (*Saved, error) {
 		x := SavedPool{}
 		if p != nil {
 			numbers[p] = i
-			x = SavedPool{handles[uint64(i)], p.device, p.largest, p.attribute[:]}
+			x = SavedPool{handles[uint64(i)], p.device, p.largest, p.attribute[:],
+				p.token != 0}
 		}
 		saved.Pools = append(saved.Pools, x)
 	}
@@ -111,6 +113,9 @@ func (s *Pools) restorePool(i uint64, x *SavedPool, next func(handle uint64) err
 		return fmt.Errorf("%w: %d has %d attributes", errSaved, i, len(x.Attributes))
 	}
 	s.pool = append(s.pool, p)
+	if x.Shareable {
+		p.shareable()
+	}
 	if p.destroyed {
 		return nil
 	}
