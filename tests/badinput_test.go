@@ -157,3 +157,28 @@ func TestCapabilities(t *testing.T) {
 		t.Errorf("exit code %d, %v: %q", r.exit, err, r.stdout)
 	}
 }
+
+// TestOthersSocketsStay: a device process that can't have its socket, since another one serves
+// there, or there is something else, leaves that alone.
+func TestOthersSocketsStay(t *testing.T) {
+	notShort(t)
+	dir := t.TempDir()
+	served, file := filepath.Join(dir, "served"), filepath.Join(dir, "file")
+	serve(t, served)
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, why := range map[string]string{served: "is in use", file: "is no socket"} {
+		r := command(t, time.Minute, root, paracuda, "device", "--gpu", "soft", "--socket-path",
+			path, "--control", filepath.Join(dir, "control"))
+		if r.exit != 1 || !strings.Contains(r.stderr, why) {
+			t.Errorf("exit code %d, %q, want %q", r.exit, r.stderr, why)
+		}
+		if !exists(path) {
+			t.Errorf("%s is gone, which %s", path, why)
+		}
+	}
+	if exists(filepath.Join(dir, "control")) {
+		t.Error("its own socket stays behind")
+	}
+}

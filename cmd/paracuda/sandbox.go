@@ -83,7 +83,7 @@ type household struct {
 	children
 	memory  memoryAsker
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: it can
-	end     func()                                   // ends all
+	end     func(made []string)                      // ends all, and removes these sockets
 	left    []device.Process                         // of the device process before this one
 }
 
@@ -97,7 +97,7 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask), nil, func() {}, nil}, nil
+		return &household{c, usageOf(gpu, c, ask), nil, func([]string) {}, nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -108,7 +108,7 @@ func (o *deviceOptions) household(
 	if o.arbiter != noArbiter {
 		config.Arbiters = client.Paths(o.arbiter)
 	}
-	config.Made = o.made()
+	config.Made = o.made(true, true)
 	d, left, err := resumeStarter(r, log)
 	if err == nil && d == nil {
 		d, err = startStarter(config, stderr, environment, log, r)
@@ -120,12 +120,12 @@ func (o *deviceOptions) household(
 	return &household{d, usageOf(gpu, d, ask), d.client.Connect, d.end, left}, nil
 }
 
-// made lists the sockets that this process makes.
-func (o *deviceOptions) made() (paths []string) {
-	if o.fd < 0 && o.socket != "" {
+// made lists the sockets that this process makes: for front ends, and for control.
+func (o *deviceOptions) made(door, control bool) (paths []string) {
+	if door && o.fd < 0 && o.socket != "" {
 		paths = append(paths, o.socket)
 	}
-	if o.control != "" {
+	if control && o.control != "" {
 		paths = append(paths, o.control)
 	}
 	for i := range paths {

@@ -80,7 +80,7 @@ func testHousehold(
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(home.end)
+	t.Cleanup(func() { home.end(nil) })
 	return home, &said
 }
 

@@ -87,7 +87,7 @@ func (o *deviceOptions) serveWithChildren(
 	}
 	endChildren := sync.OnceFunc(func() {
 		if !s.before.left() {
-			home.end()
+			home.end(o.made(s.hasDoor.Load(), out.control != nil))
 		}
 		endStderr()
 	})
@@ -169,6 +169,7 @@ type server struct {
 	ending  ending
 	before  *before
 	isReady bool
+	hasDoor atomic.Bool                    // it has a socket for front ends
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 	broken  atomic.Pointer[admin.Trouble]  // of the last one, if its connection broke
 }
@@ -245,6 +246,7 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Seat, *net.UnixConn, erro
 	case err != nil:
 		return nil, nil, err
 	case listener != nil:
+		s.hasDoor.Store(true)
 		return frontend.NewSeat(listener, s.log, s.hasDriver), conn, nil
 	case had && conn != nil:
 		return nil, conn, nil
@@ -260,6 +262,7 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Seat, *net.UnixConn, erro
 	} else if listener, err = listen("--socket-path", o.socket, o.access); err != nil {
 		return nil, nil, err
 	}
+	s.hasDoor.Store(true)
 	s.before.keep(remains.Door, listener)
 	return frontend.NewSeat(listener, s.log, s.hasDriver), nil, nil
 }

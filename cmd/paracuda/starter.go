@@ -31,7 +31,7 @@ import (
 // starterConfig is what the device process tells the starter process, as its argument.
 type starterConfig struct {
 	GPU, VM, Level, Format string
-	Arbiters, Made         []string // paths of sockets: to connect to, and to remove at the end
+	Arbiters, Made         []string // paths of sockets: to connect to, and to remove
 }
 
 func starterCommand() *cobra.Command {
@@ -271,10 +271,12 @@ func (d *distant) watch(log *logrus.Entry) {
 	}
 }
 
-// end ends the starter process, and with it the children.
-func (d *distant) end() {
+// end removes sockets that were made, and ends the starter process, and with it the children.
+func (d *distant) end(made []string) {
 	close(d.ending)
-	_ = d.client.Remove()
+	for _, path := range made {
+		_ = d.client.Remove(path)
+	}
 	d.client.Close()
 }
 

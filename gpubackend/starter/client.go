@@ -156,10 +156,10 @@ func (c *Client) Connect(path string) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// Remove has the sockets removed that this process has made.
-func (c *Client) Remove() error {
-	if _, err := c.ask(&message{kind: remove}, -1); err != nil {
-		return fmt.Errorf("remove sockets: %w", err)
+// Remove has a socket removed that this process has made, one of Config.Made.
+func (c *Client) Remove(path string) error {
+	if _, err := c.ask(&message{kind: remove, text: path}, -1); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ const (
 	counted                   // the answer
 	connect                   // asks for a connection to the socket that text names
 	connected                 // the answer: the connection
-	remove                    // asks to remove the sockets that the device process has made
+	remove                    // asks to remove the socket that text names
 	removed                   // the answer
 	list                      // asks which children there are
 	listing                   // one of them, by what asked for it: as started

@@ -36,7 +36,7 @@ type Config struct {
 	// Sockets are the paths of those that the device process may connect to, of Network.
 	Sockets []string
 	Network string
-	Made    []string // paths of sockets that the device process has made, to remove at its end
+	Made    []string // paths of sockets that the device process makes, and may have removed
 }
 
 // server is the starter process's side.
@@ -90,11 +90,8 @@ func Serve(conn *net.UnixConn, c Config) error {
 			s.beside(m, s.count)
 		case m.kind == connect && slices.Contains(s.Sockets, m.text):
 			s.beside(m, s.connect)
-		case m.kind == remove:
-			for _, path := range s.Made {
-				_ = os.Remove(path)
-			}
-			_ = send(conn, &message{kind: removed, id: m.id}, -1)
+		case m.kind == remove && slices.Contains(s.Made, m.text):
+			s.remove(m)
 		case m.kind == list:
 			s.list(m)
 		default:
@@ -107,6 +104,14 @@ func Serve(conn *net.UnixConn, c Config) error {
 			return err
 		}
 	}
+}
+
+// remove removes a socket. Others may have something else there.
+func (s *server) remove(m *message) {
+	if is, err := os.Lstat(m.text); err == nil && is.Mode().Type() == os.ModeSocket {
+		_ = os.Remove(m.text)
+	}
+	_ = send(s.conn, &message{kind: removed, id: m.id}, -1)
 }
 
 func (s *server) refuse(m *message, why error) {

@@ -340,16 +340,38 @@ func TestConnect(t *testing.T) {
 
 // TestRemove: what the device process has made, and nothing else.
 func TestRemove(t *testing.T) {
-	made := t.TempDir() + "/made"
-	if err := os.WriteFile(made, nil, 0o600); err != nil {
+	dir := t.TempDir()
+	made, kept, file := dir+"/made", dir+"/kept", dir+"/file"
+	for _, path := range []string{made, kept} {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client, _ := serve(t, Config{Made: []string{made, made + "-not"}})
-	if err := client.Remove(); err != nil {
-		t.Fatal(err)
+	client, _ := serve(t, Config{Made: []string{made, kept, file, dir + "/not"}})
+	for _, path := range []string{made, file, dir + "/not"} {
+		if err := client.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := os.Stat(made); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is there: %v", err)
+	}
+	for _, path := range []string{kept, file} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("it isn't there any more: %v", err)
+		}
+	}
+	client, over := serve(t, Config{Made: []string{made}})
+	if err := client.Remove(kept); err == nil {
+		t.Error("it removes what isn't the device process's")
+	}
+	if err := <-over; !errors.Is(err, errMessage) {
+		t.Errorf("the starter process: %v", err)
 	}
 }
 
