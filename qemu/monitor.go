@@ -107,6 +107,9 @@ func (s QMP) connect(ctx context.Context) (*monitor, error) {
 	if errors.Is(err, syscall.EAGAIN) { // others wait already
 		return nil, fmt.Errorf("connect to QEMU: %w", ErrBusy)
 	}
+	if errors.Is(err, syscall.EACCES) {
+		return nil, fmt.Errorf("connect to QEMU: %w: run this as root, or as QEMU's user", err)
+	}
 	if err != nil {
 		return nil,
 			fmt.Errorf("connect to QEMU: %w: start QEMU with -qmp unix:%s,server=on,wait=off",

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -180,5 +182,45 @@ func TestOthersSocketsStay(t *testing.T) {
 	}
 	if exists(filepath.Join(dir, "control")) {
 		t.Error("its own socket stays behind")
+	}
+}
+
+// TestSocketsOfOthers: who may not open a socket is told who may.
+func TestSocketsOfOthers(t *testing.T) {
+	notShort(t)
+	if os.Getuid() != 0 {
+		skip(t, "only root can be another user: make test runs this as root")
+	}
+	dir, err := os.MkdirTemp("", "others")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for file, mode := range map[string]os.FileMode{dir: 0o755, socket: 0o700} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := copyOf(t, paracuda, dir)
+	for _, words := range []string{"stats", "set %s weight=1", "suspend", "resume", "ps --arbiter",
+		"device --replace --control", "attach --device %s --qmp", "detach --qmp"} {
+		if !strings.Contains(words, "%s weight") {
+			words += " %s"
+		}
+		args := strings.Fields(strings.ReplaceAll(words, "%s", socket))
+		c := exec.Command(own, args...)
+		c.SysProcAttr = &syscall.SysProcAttr{
+			Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, _ := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 ||
+			!strings.Contains(string(out), "run this as root, or as ") {
+			t.Errorf("%q: exit code %d, %q", args, c.ProcessState.ExitCode(), out)
+		}
 	}
 }

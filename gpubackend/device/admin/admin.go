@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
@@ -242,7 +243,15 @@ func AskAtLength(socket string, r Request, tell func(suspend.Progress)) (*Answer
 // dialAdmin connects to a device process.
 func dialAdmin(socket string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", socket, adminTimeout)
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("no permission for the device's socket %s: run this as root, or as "+
+			"a member of the socket's group: %w", socket, err)
+	case errors.Is(err, unix.ECONNREFUSED):
+		return nil, fmt.Errorf("the device process of %s has ended: start it again, and its VM: %w",
+			socket, err)
+	default:
 		return nil,
 			fmt.Errorf("no device answers at %s: give the socket of paracuda device --control: %w",
 				socket, err)

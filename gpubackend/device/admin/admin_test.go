@@ -233,3 +233,21 @@ func TestFiles(t *testing.T) {
 		t.Errorf("a device: %v", err)
 	}
 }
+
+// TestNobodyAnswers: a device process that has ended left its socket, and where there is none no
+// device process is.
+func TestNobodyAnswers(t *testing.T) {
+	left := filepath.Join(t.TempDir(), "left")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	for path, want := range map[string]string{left: "has ended: start it again",
+		left + "-not": "give the socket of paracuda device --control"} {
+		if _, err := Ask(path, Request{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
