@@ -23,6 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
+	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
 	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
@@ -170,14 +171,15 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 
 // StartQueue implements vhostuser.Device.
 func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
-	switch begins := !q.Resumed && q.Base == 0; {
+	mem := d.ram.Now() // only the session changes it
+	switch begins := queues.Begins(q, mem); {
 	case begins && index == wire.ControlQueue:
 		d.channels.DriverBegins()
 	case begins:
 		d.channels.Begins(index - 1)
 	}
 	if index == wire.ControlQueue {
-		if err := d.control.Start(q, d.ram.Now()); err != nil { // only the session changes it
+		if err := d.control.Start(q, mem); err != nil {
 			return err
 		}
 		d.ahead.DriverCame()

@@ -98,6 +98,35 @@ func TestPauseAndResume(t *testing.T) {
 	v.reap(1, 3)
 }
 
+// TestPauseWhereIndicesWrap: an index of 0 isn't always a beginning. Programs go on, whichever
+// queue has it, and chains of a worker that has ended go back.
+func TestPauseWhereIndicesWrap(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{})
+	v.front.Stop(v.queues...)
+	for i, q := range v.queues {
+		q.Base = uint16(-[]int{2, 3, 4, 0}[i]) // where it wraps with HELLO and OPEN, and a program
+		q.Driver.StartAt(q.Base)
+	}
+	v.front.Start(v.queues...)
+	v.hello()
+	v.program(0)
+	pause := func(want ...uint16) {
+		v.front.Stop(v.queues...)
+		for i, base := range want {
+			if v.queues[i].Base != base {
+				t.Fatalf("queue %d stands at %d, want %d", i, v.queues[i].Base, base)
+			}
+		}
+		v.front.Start(v.queues...)
+	}
+	pause(0, 0)
+	if r, err := v.call(0, 999, 10); err != nil || r != gpubackend.NotSupported {
+		t.Fatalf("after it went on: %d, %v", r, err)
+	}
+	v.closeChannel(0)
+	v.reap(1, 3)
+}
+
 // TestPauseBeforeTheFirstChain keeps a worker that has taken nothing, whose base is 0.
 func TestPauseBeforeTheFirstChain(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})

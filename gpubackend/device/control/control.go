@@ -153,7 +153,7 @@ func serve(
 	if c.queue.Base() != q.Base && c.call != nil {
 		_ = c.call.Signal()
 	}
-	hello = c.queue.Base() != 0
+	hello = c.queue.Base() != 0 || queues.Returned(q, mem)
 	c.hello = hello
 	go c.Guard("the control queue's kicks", c.readKicks)
 	go c.run()

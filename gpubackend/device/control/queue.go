@@ -35,6 +35,9 @@ func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if queues.Begins(c, mem) {
+		q.dropLate()
+	}
 	q.late = q.late.at(c.Base)
 	record, again := queues.ControlRecord(c, mem, q.config.Remains, q.config.Log)
 	config := q.config
@@ -107,6 +110,10 @@ func (q *Queue) Unanswered() bool {
 func (q *Queue) Forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.dropLate()
+}
+
+func (q *Queue) dropLate() {
 	if q.late != nil {
 		q.late.drop()
 		q.late = nil

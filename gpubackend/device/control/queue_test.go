@@ -4,6 +4,7 @@ package control
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
 // life is a Queue, and what it says of drivers.
@@ -165,4 +167,40 @@ func TestFrontEndsOtherMemory(t *testing.T) {
 		}
 	}
 	l.end()
+}
+
+// TestStopWhereTheIndexWraps: a queue's index is 0 again after 65,536 requests. Who goes on there
+// has greeted, and has its answers; a driver with rings of its own hasn't.
+func TestStopWhereTheIndexWraps(t *testing.T) {
+	l := newLife(t)
+	l.driver.StartAt(0xfffe)
+	l.begin(0xfffe)
+	l.hello()
+	at := l.post(openChannel)
+	<-l.opened
+	l.parked.Store(1) // it may take for ever
+	base := l.end()
+	l.parked.Store(0)
+	if base != 0 {
+		t.Fatalf("it stands at %d", base)
+	}
+	l.begin(base)
+	l.open <- wire.StatusBusy
+	if a, _ := l.answered(at); a.Status != wire.StatusBusy {
+		t.Errorf("%+v", a)
+	}
+	if a, _ := l.ask(wire.ControlRequest{Type: wire.ControlPing}); a.Status != wire.StatusOk {
+		t.Errorf("it has to greet again: %+v", a)
+	}
+	l.end()
+	l.driver = virtqueuetest.NewDriver(l.guest, 8, false)
+	l.begin(0)
+	a, _ := l.ask(wire.ControlRequest{Type: wire.ControlPing})
+	if a.Status != wire.StatusBadRequest {
+		t.Errorf("another driver needn't greet: %+v", a)
+	}
+	l.end()
+	if want := []bool{true, true, false}; !slices.Equal(l.expected, want) {
+		t.Errorf("drivers have greeted: %t, want %t", l.expected, want)
+	}
 }

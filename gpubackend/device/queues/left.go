@@ -19,7 +19,7 @@ import (
 // goes on as the device process before this one has left it.
 func (q *Queue) TakeOver(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 	switch {
-	case c.Base == 0 && !c.Resumed:
+	case Begins(c, mem):
 		q.Forget()
 		q.DropLeft()
 	case q.remains != nil:

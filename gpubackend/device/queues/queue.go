@@ -27,8 +27,8 @@
 //
 // # Files
 //
-// queue.go, lease.go (the descriptors), left.go (package remains), control.go (the control queue's
-// record).
+// queue.go, lease.go (the descriptors), begins.go (whether a driver begins anew), left.go (package
+// remains), control.go (the control queue's record).
 package queues
 
 import (
