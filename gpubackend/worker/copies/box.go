@@ -66,10 +66,10 @@ func (b *box) contiguous() bool {
 	return (b.height <= 1 || b.pitch == b.width) && (b.depth <= 1 || b.slice == b.width*b.height)
 }
 
-// offset is where a position is on the device, from the box's address.
-func (b *box) offset(p position) uint64 { return p.row.offset(b.pitch, b.slice) + p.x }
+// offset is where a cursor is on the device, from the box's address.
+func (b *box) offset(p cursor) uint64 { return p.row.offset(b.pitch, b.slice) + p.x }
 
-// row is the position of a row in a box.
+// row says which row of a box, and of which plane.
 type row struct{ y, z uint64 }
 
 func (r row) offset(pitch, slice uint64) uint64 { return r.y*pitch + r.z*slice }

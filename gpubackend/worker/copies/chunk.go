@@ -19,7 +19,7 @@ type chunk struct {
 	state   chunkState
 	op      *operation
 	counted bool // op waits for it
-	from    position
+	from    cursor
 	bytes   uint64
 	fence   fences.Fence // that it waits for: settling or carrying
 }
@@ -116,7 +116,7 @@ func (t *Copies) move(c *chunk) {
 	op := c.op
 	c.state = chunkMoving
 	runs := t.chunks.runs[:0]
-	c.eachRow(func(p position, _, n uint64) gpubackend.Result {
+	c.eachRow(func(p cursor, _, n uint64) gpubackend.Result {
 		at := op.host.offset + p.row.offset(op.host.pitch, op.host.slice) + p.x
 		runs = op.mapping.Slice(runs, at, n)
 		return gpubackend.Success
@@ -149,7 +149,7 @@ func (t *Copies) carry(c *chunk) {
 		t.end(c, result)
 		return
 	}
-	result := c.eachRow(func(p position, at, n uint64) gpubackend.Result {
+	result := c.eachRow(func(p cursor, at, n uint64) gpubackend.Result {
 		dst, src := op.dev.address+op.dev.offset(p), t.staging.address+c.offset+at
 		if op.dir == toHost {
 			dst, src = src, dst
@@ -265,7 +265,7 @@ func (c *chunk) uncount() {
 }
 
 // eachRow calls f for every row of a chunk, or what the chunk has of it, with where that is in it.
-func (c *chunk) eachRow(f func(p position, at, n uint64) gpubackend.Result) gpubackend.Result {
+func (c *chunk) eachRow(f func(p cursor, at, n uint64) gpubackend.Result) gpubackend.Result {
 	p, dev := c.from, &c.op.dev
 	for at := uint64(0); at < c.bytes; {
 		n := min(dev.width-p.x, c.bytes-at)

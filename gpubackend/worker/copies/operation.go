@@ -24,13 +24,13 @@ type operation struct {
 	settled bool   // the earlier work of the stream is done
 	parts   *parts // that the copy is one of, for a JOIN
 
-	next   position // what no chunk has been made of
-	chunks int      // chunks on their way
+	next   cursor // what no chunk has been made of
+	chunks int    // chunks on their way
 	result gpubackend.Result
 }
 
-// position is a place in the payload: a row, and a byte in it.
-type position struct {
+// cursor is a place in the payload: a row, and a byte in it.
+type cursor struct {
 	row row
 	x   uint64
 }
