@@ -58,7 +58,7 @@ type Greens struct {
 	Config
 	resources map[uint64]*resource // by handle
 	asked     map[resourceKey]uint64
-	splits    map[splitKey]*split
+	divisions map[divisionKey]*division
 	descs     map[string]uint64 // by the handles of their resources
 }
 
@@ -66,7 +66,7 @@ type Greens struct {
 func New(c Config) *Greens {
 	return &Greens{
 		Config: c, resources: map[uint64]*resource{}, asked: map[resourceKey]uint64{},
-		splits: map[splitKey]*split{}, descs: map[string]uint64{},
+		divisions: map[divisionKey]*division{}, descs: map[string]uint64{},
 	}
 }
 
@@ -93,13 +93,14 @@ type resourceKey struct {
 	kind  uint64
 }
 
-// splitKey is what a split depends on.
-type splitKey struct {
+// divisionKey is what a division depends on.
+type divisionKey struct {
 	resource, flags, least uint64
 	groups                 int
 }
 
-type split struct {
+// division is what a resource was split into.
+type division struct {
 	groups []uint64
 	rest   uint64
 }
@@ -184,7 +185,7 @@ func (s *Greens) describeResource(h uint64, b []byte) {
 
 // splitResource splits a resource.
 func (s *Greens) splitResource(c *call.Call, a command.ResourceSplit) gpubackend.Result {
-	key := splitKey{resource: a.Resource, flags: a.Flags, least: a.Least}
+	key := divisionKey{resource: a.Resource, flags: a.Flags, least: a.Least}
 	out, result := c.OutputOf(a.Records)
 	if result != gpubackend.Success {
 		return gpubackend.InvalidValue
@@ -210,8 +211,8 @@ func (s *Greens) splitResource(c *call.Call, a command.ResourceSplit) gpubackend
 	return gpubackend.Success
 }
 
-func (s *Greens) split(key splitKey, r *resource) (*split, gpubackend.Result) {
-	if x := s.splits[key]; x != nil {
+func (s *Greens) split(key divisionKey, r *resource) (*division, gpubackend.Result) {
+	if x := s.divisions[key]; x != nil {
 		return x, gpubackend.Success
 	}
 	if s.resourcesLeft() <= key.groups {
@@ -222,11 +223,11 @@ func (s *Greens) split(key splitKey, r *resource) (*split, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x := &split{rest: s.keepResource(&rest, r.owner)}
+	x := &division{rest: s.keepResource(&rest, r.owner)}
 	for i := range groups[:min(n, len(groups))] {
 		x.groups = append(x.groups, s.keepResource(&groups[i], r.owner))
 	}
-	s.splits[key] = x
+	s.divisions[key] = x
 	return x, gpubackend.Success
 }
 
@@ -325,9 +326,9 @@ func (s *Greens) Settle() {
 			delete(s.asked, key)
 		}
 	}
-	for key := range s.splits {
+	for key := range s.divisions {
 		if s.resources[key.resource] == nil {
-			delete(s.splits, key)
+			delete(s.divisions, key)
 		}
 	}
 }
