@@ -32,15 +32,15 @@ const (
 	headerSize  = 8
 )
 
-// link is the host's end of the stream between host and init. Frames may be
-// sent by several goroutines at once. A serial line drops what is not read in
-// time, so a frame of a job or of input waits until the one before is acknowledged.
-type link struct {
+// conn is the host's end of the link, the stream between host and init. Several goroutines may send
+// frames at once. A serial line drops what is not read in time, so a frame of a job or of input
+// waits until the one before is acknowledged.
+type conn struct {
 	stream io.ReadWriter
 	mu     sync.Mutex // one writer at a time
 }
 
-func (l *link) send(t frameType, data []byte) error {
+func (l *conn) send(t frameType, data []byte) error {
 	frame := make([]byte, headerSize, headerSize+len(data))
 	binary.LittleEndian.PutUint32(frame, uint32(t))
 	binary.LittleEndian.PutUint32(frame[4:], uint32(len(data)))
@@ -52,7 +52,7 @@ func (l *link) send(t frameType, data []byte) error {
 	return nil
 }
 
-func (l *link) receive() (frameType, []byte, error) {
+func (l *conn) receive() (frameType, []byte, error) {
 	var header [headerSize]byte
 	if _, err := io.ReadFull(l.stream, header[:]); err != nil {
 		return 0, nil, fmt.Errorf("read from the VM: %w", err)

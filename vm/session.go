@@ -19,7 +19,7 @@ const mostLost = 64
 
 // session relays one program's streams over a link.
 type session struct {
-	link    *link
+	link    *conn
 	job     []byte
 	stdin   io.Reader
 	outputs [2]io.Writer
@@ -37,7 +37,7 @@ func newSession(stream io.ReadWriter, c Config) (*session, error) {
 		return nil, err
 	}
 	return &session{
-		link:    &link{stream: stream},
+		link:    &conn{stream: stream},
 		job:     text,
 		stdin:   c.Stdin,
 		outputs: [2]io.Writer{c.Stdout, c.Stderr},

@@ -14,7 +14,7 @@ import (
 
 // fakeInit is the guest's end of a link, played by a test.
 type fakeInit struct {
-	*link
+	*conn
 	t *testing.T
 }
 
@@ -30,7 +30,7 @@ func play(t *testing.T, c Config, f func(g fakeInit)) (int, error) {
 	go func() {
 		defer close(done)
 		defer guest.Close()
-		f(fakeInit{&link{stream: guest}, t})
+		f(fakeInit{&conn{stream: guest}, t})
 	}()
 	code, err := s.run()
 	host.Close()
@@ -140,7 +140,7 @@ func TestSessionHearsOfLostFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		g := fakeInit{&link{stream: guest}, t}
+		g := fakeInit{&conn{stream: guest}, t}
 		g.takeJob()
 		g.send(frameLost, []byte{1, 0})
 		for range mostLost + 10 {

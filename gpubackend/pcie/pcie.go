@@ -56,16 +56,16 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Link is a PCI Express link. What isn't known is 0: the whole of it where the kernel hides its
-// devices, as in many a container, or where the device is no part of such a bus.
-type Link struct {
+// LinkStatus is how fast a PCI Express link is, and may be. What isn't known is 0: all of it where
+// the kernel hides its devices, as in many containers, or where the device is on no such bus.
+type LinkStatus struct {
 	Generation, Width       uint32 // at the moment; a device that rests may have less
 	MaxGeneration, MaxWidth uint32 // of the device where it is plugged in
 	OwnGeneration           uint32 // of the device wherever it is plugged in
 }
 
 // Read returns the link of the device in a folder like [Devices].
-func Read(folder string, a Address) Link {
+func Read(folder string, a Address) LinkStatus {
 	device := filepath.Join(folder, a.String())
 	// The names in folder are links into the tree of devices, where the parent is the port.
 	if real, err := filepath.EvalSymlinks(device); err == nil {
@@ -73,7 +73,7 @@ func Read(folder string, a Address) Link {
 	}
 	port := filepath.Dir(device)
 	own := generation(device, "max_link_speed")
-	return Link{
+	return LinkStatus{
 		Generation:    generation(device, "current_link_speed"),
 		Width:         width(device, "current_link_width"),
 		MaxGeneration: least(own, generation(port, "max_link_speed")),

@@ -46,19 +46,19 @@ func TestRead(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		device, port map[string]string
-		want         Link
+		want         LinkStatus
 	}{
-		{"of one kind", h200, h200, Link{5, 16, 5, 16, 5}},
+		{"of one kind", h200, h200, LinkStatus{5, 16, 5, 16, 5}},
 		{"it rests", files("2.5 GT/s PCIe", "16", "16.0 GT/s PCIe", "16"), h200,
-			Link{1, 16, 4, 16, 4}},
+			LinkStatus{1, 16, 4, 16, 4}},
 		{"the port is slower and narrower", h200, files("8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8"),
-			Link{5, 16, 3, 8, 5}},
-		{"the port has no link", h200, nil, Link{5, 16, 5, 16, 5}},
+			LinkStatus{5, 16, 3, 8, 5}},
+		{"the port has no link", h200, nil, LinkStatus{5, 16, 5, 16, 5}},
 		{"an old kernel's words", files("8.0 GT/s", "8", "16.0 GT/s", "16"), nil,
-			Link{3, 8, 4, 16, 4}},
-		{"the kernel doesn't know", files("Unknown", "255", "Unknown", "255"), h200, Link{}},
-		{"nonsense", files("fast", "-1", "", "many"), h200, Link{}},
-		{"no link", nil, nil, Link{}},
+			LinkStatus{3, 8, 4, 16, 4}},
+		{"the kernel doesn't know", files("Unknown", "255", "Unknown", "255"), h200, LinkStatus{}},
+		{"nonsense", files("fast", "-1", "", "many"), h200, LinkStatus{}},
+		{"no link", nil, nil, LinkStatus{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := Address{Domain: 1, Bus: 0xab, Device: 2}
@@ -70,7 +70,7 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadNoDevice(t *testing.T) {
-	if got := Read(filepath.Join(t.TempDir(), "none"), Address{}); got != (Link{}) {
+	if got := Read(filepath.Join(t.TempDir(), "none"), Address{}); got != (LinkStatus{}) {
 		t.Errorf("got %+v of no device", got)
 	}
 }

@@ -63,7 +63,7 @@ func (x *Code) Drop(c *contexts.Context) {
 		code.heap.Close()
 	}
 	for _, object := range x.options.Handles.All() {
-		if l, ok := object.(*link); ok && l.Context == c {
+		if l, ok := object.(*linker); ok && l.Context == c {
 			l.close()
 		}
 	}

@@ -9,7 +9,7 @@
 // like any other.
 //
 // Files: code.go (the room), module.go, functions.go, library.go, managed.go (variables in
-// the guest's memory), function.go, occupancy.go, link.go, saved.go (what another device needs to
+// the guest's memory), function.go, occupancy.go, linker.go, saved.go (what another device needs to
 // know), build.go (from an image to a program, and the compiler's log).
 //
 // Images, names and options come from the guest: what is parsed is bounded by the host's memory

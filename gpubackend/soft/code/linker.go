@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
-// link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
-type link struct {
+// linker makes PTX texts one. What comes out is PTX, too, which the load functions take.
+type linker struct {
 	Context *contexts.Context
 	texts   [][]byte
 	image   []byte
@@ -25,9 +25,9 @@ type link struct {
 }
 
 // Owner implements contexts.Owned.
-func (l *link) Owner() *contexts.Context { return l.Context }
+func (l *linker) Owner() *contexts.Context { return l.Context }
 
-func (l *link) close() {
+func (l *linker) close() {
 	l.memory.Close()
 	l.whole.Close()
 }
@@ -56,7 +56,7 @@ func (x *Code) LinkCreate(
 		return 0, gpubackend.OutOfMemory
 	}
 	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
-	l := &link{Context: c, log: log, memory: memory, whole: memory.Sibling()}
+	l := &linker{Context: c, log: log, memory: memory, whole: memory.Sibling()}
 	return gpubackend.Link(x.options.Handles.Add(l)), gpubackend.Success
 }
 
@@ -64,7 +64,7 @@ func (x *Code) LinkCreate(
 func (x *Code) LinkAddData(
 	h gpubackend.Link, kind uint64, data []byte, _ string, options []byte,
 ) gpubackend.Result {
-	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
+	l, ok := handles.Find[*linker](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
@@ -102,7 +102,7 @@ var heads = [][]byte{[]byte(".version"), []byte(".target"), []byte(".address_siz
 
 // LinkComplete implements gpubackend.Driver.
 func (x *Code) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
-	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
+	l, ok := handles.Find[*linker](x.options.Handles, uint64(h))
 	if !ok {
 		return 0, gpubackend.InvalidHandle
 	}
@@ -152,7 +152,7 @@ func startsWithHead(line []byte) bool {
 
 // LinkImage implements gpubackend.Driver.
 func (x *Code) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
-	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
+	l, ok := handles.Find[*linker](x.options.Handles, uint64(h))
 	if !ok || l.image == nil || len(image) != len(l.image) {
 		return gpubackend.InvalidValue
 	}
@@ -164,7 +164,7 @@ func (x *Code) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
 func (x *Code) LinkLogs(
 	h gpubackend.Link, infoLog, errorLog []byte,
 ) (infoUsed, errorUsed uint64, result gpubackend.Result) {
-	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
+	l, ok := handles.Find[*linker](x.options.Handles, uint64(h))
 	if !ok {
 		return 0, 0, gpubackend.InvalidHandle
 	}
@@ -175,7 +175,7 @@ func (x *Code) LinkLogs(
 
 // LinkDestroy implements gpubackend.Driver.
 func (x *Code) LinkDestroy(h gpubackend.Link) gpubackend.Result {
-	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
+	l, ok := handles.Find[*linker](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
