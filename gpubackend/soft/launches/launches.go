@@ -151,12 +151,12 @@ func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: s
 // execute runs a kernel and notes how it ended.
 func (x *Launches) execute(c *contexts.Context, run *simt.Launch) {
 	err := run.Run(c.Alive())
-	var fault *simt.Fault
+	var fault *simt.KernelError
 	for more := true; more && errors.As(err, &fault) && fault.Starved; {
 		more = x.options.Scheduler.AwaitKernel()
 		err = run.Run(c.Alive())
 	}
-	if err == nil || c.Alive().Err() != nil && !errors.As(err, new(*simt.Fault)) {
+	if err == nil || c.Alive().Err() != nil && !errors.As(err, new(*simt.KernelError)) {
 		return
 	}
 	result := gpubackend.LaunchFailed

@@ -84,7 +84,7 @@ func (b *block) start(id Dim, number uint64) {
 }
 
 // execute runs the block's warps in turns until all have ended.
-func (b *block) execute() *Fault {
+func (b *block) execute() *KernelError {
 	for b.live > 0 {
 		progress := false
 		for _, w := range b.warps {
@@ -120,7 +120,7 @@ func (b *block) force() bool {
 }
 
 // deadlock is the fault of a block all of whose threads wait for others.
-func (b *block) deadlock() *Fault {
+func (b *block) deadlock() *KernelError {
 	for _, w := range b.warps {
 		if len(w.splits) > 0 {
 			w.pc = w.splits[0].pc
@@ -129,7 +129,7 @@ func (b *block) deadlock() *Fault {
 			return w.fault
 		}
 	}
-	return &Fault{Code: cudaabi.ErrorLaunchFailed, Detail: "block without threads"}
+	return &KernelError{Code: cudaabi.ErrorLaunchFailed, Detail: "block without threads"}
 }
 
 // ended counts the lanes of m out, which may complete barriers.

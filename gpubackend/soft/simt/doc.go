@@ -37,7 +37,7 @@
 // # Trust
 //
 // Kernels come from a guest. They reach only what Memory reports and their own
-// windows; everything else is a Fault. They are stopped through the context
+// windows; everything else is a KernelError. They are stopped through the context
 // given to Run, which is polled at backward branches.
 //
 // # Files

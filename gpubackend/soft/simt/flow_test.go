@@ -186,7 +186,7 @@ func TestPrintf(t *testing.T) {
 func wantFault(t *testing.T, l *Launch, code int) {
 	t.Helper()
 	err := l.Run(context.Background())
-	var fault *Fault
+	var fault *KernelError
 	if !errors.As(err, &fault) || fault.Code != code {
 		t.Errorf("error %v, want fault %d", err, code)
 	}

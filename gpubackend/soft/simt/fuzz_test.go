@@ -94,7 +94,7 @@ func runBody(
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	err = l.Run(ctx)
-	var fault *Fault
+	var fault *KernelError
 	if err != nil && !errors.As(err, &fault) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("unexpected error %v", err)
 	}

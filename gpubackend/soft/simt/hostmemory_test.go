@@ -58,7 +58,7 @@ func TestRecursionCounts(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	err := dive(t, host, 1, 16000, 0)
 	runtime.ReadMemStats(&after)
-	var fault *Fault
+	var fault *KernelError
 	if !errors.As(err, &fault) || fault.Code != cudaabi.ErrorOutOfMemory {
 		t.Errorf("16,000 calls deep: %v", err)
 	}
@@ -103,7 +103,7 @@ func TestFewerBlocksAtATime(t *testing.T) {
 		}
 	}
 	l.HostMemory, l.Cooperative = budget.New(one-1), false
-	var fault *Fault
+	var fault *KernelError
 	if err := l.Run(context.Background()); !errors.As(err, &fault) ||
 		fault.Code != cudaabi.ErrorOutOfMemory {
 		t.Errorf("with memory for none: %v", err)

@@ -76,8 +76,8 @@ type Stats struct {
 	Instructions, ThreadInstructions uint64
 }
 
-// A Fault is what went wrong in a kernel or with its launch.
-type Fault struct {
+// KernelError is what went wrong in a kernel or with its launch.
+type KernelError struct {
 	// Code is CUDA's error code for it (CUresult).
 	Code int
 	// Detail says what happened where, for a log.
@@ -87,9 +87,9 @@ type Fault struct {
 	Starved bool
 }
 
-func (f *Fault) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }
+func (f *KernelError) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }
 
 // Run executes the launch and returns when all its blocks have ended. The error
-// is a *Fault, or wraps ctx's error when ctx ended first; then blocks have
+// is a *KernelError, or wraps ctx's error when ctx ended first; then blocks have
 // stopped somewhere.
 func (l *Launch) Run(ctx context.Context) error { return l.run(ctx) }

@@ -57,7 +57,7 @@ type launchRun struct {
 	stop          atomic.Bool
 
 	mu    sync.Mutex
-	fault *Fault
+	fault *KernelError
 	// output orders the messages of printf and assert.
 	output sync.Mutex
 	total  Stats
@@ -85,7 +85,7 @@ func (l *Launch) run(ctx context.Context) error {
 	defer stopped()
 	runners := r.admit()
 	if runners == 0 {
-		return &Fault{Code: cudaabi.ErrorOutOfMemory, Starved: true,
+		return &KernelError{Code: cudaabi.ErrorOutOfMemory, Starved: true,
 			Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
 	}
 	var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func (l *Launch) run(ctx context.Context) error {
 }
 
 func invalid(format string, args ...any) error {
-	return &Fault{Code: cudaabi.ErrorInvalidValue, Detail: fmt.Sprintf(format, args...)}
+	return &KernelError{Code: cudaabi.ErrorInvalidValue, Detail: fmt.Sprintf(format, args...)}
 }
 
 // prepare checks the launch and fills in what it leaves out.
@@ -154,7 +154,7 @@ func (l *Launch) prepare() (*launchRun, error) {
 		r.StackBytes = DefaultStack
 	}
 	if r.fn.LocalSize > r.StackBytes {
-		return nil, &Fault{Code: cudaabi.ErrorLaunchOutOfResources,
+		return nil, &KernelError{Code: cudaabi.ErrorLaunchOutOfResources,
 			Detail: fmt.Sprintf("%d bytes of local memory", r.fn.LocalSize)}
 	}
 	return r, nil
@@ -195,7 +195,7 @@ func (l *Launch) checkDims() error {
 		return invalid("block %v for kernel %s, which requires %v", b, l.Kernel.Name, want)
 	}
 	if l.Cooperative && g.Count() > maxResident {
-		return &Fault{Code: cudaabi.ErrorCooperativeLaunchTooLarge,
+		return &KernelError{Code: cudaabi.ErrorCooperativeLaunchTooLarge,
 			Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
 	}
 	return nil
@@ -214,7 +214,7 @@ func (r *launchRun) work() {
 			if !ok {
 				panic(p)
 			}
-			r.fail(&Fault{Code: cudaabi.ErrorIllegalAddress,
+			r.fail(&KernelError{Code: cudaabi.ErrorIllegalAddress,
 				Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
 		}
 	}()
@@ -246,7 +246,7 @@ func (r *launchRun) addStats(b *block) {
 }
 
 // fail records the first fault and stops all blocks.
-func (r *launchRun) fail(f *Fault) {
+func (r *launchRun) fail(f *KernelError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fault == nil {

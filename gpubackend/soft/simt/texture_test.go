@@ -102,7 +102,7 @@ func TestTextureOfKernel(t *testing.T) {
 		l := d.launch("sample", linear(1), linear(4), test.number, out)
 		l.Objects, l.Bindings = &someObjects{texture: texture}, test.bindings
 		err := l.Run(context.Background())
-		var fault *Fault
+		var fault *KernelError
 		switch {
 		case test.code == 0 && err != nil:
 			t.Errorf("%s: %v", test.name, err)
@@ -138,7 +138,7 @@ func TestSurfaceOfKernel(t *testing.T) {
 		l := d.launch("store", linear(1), linear(1), test.x)
 		l.Bindings = []Binding{{}, {Surface: test.surface}}
 		err := l.Run(context.Background())
-		var fault *Fault
+		var fault *KernelError
 		switch {
 		case test.code == 0 && err != nil:
 			t.Errorf("%s: %v", test.name, err)

@@ -36,7 +36,7 @@ type warp struct {
 	// forced lets the next sync go on without the lanes that miss.
 	forced bool
 
-	fault *Fault
+	fault *KernelError
 	fence atomic.Uint32
 
 	// root is the frame of the kernel, kept from block to block.
@@ -242,7 +242,7 @@ func (w *warp) failAt(lane int, code int, format string, args ...any) {
 		return
 	}
 	line := w.prog.Code[w.pc].Line
-	w.fault = &Fault{Code: code,
+	w.fault = &KernelError{Code: code,
 		Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
 			fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id,
 			w.tid(uint32(lane)))}
