@@ -13,6 +13,6 @@
 // before it is used, decompression is bounded by MaxPayload and by the size
 // that the variant announces, and nothing here panics on any input.
 //
-// An Image keeps references into the bytes that it was opened from, which must
+// A Binary keeps references into the bytes that it was opened from, which must
 // not change while it is used. It is immutable and safe for concurrent use.
 package fatbin

@@ -34,8 +34,8 @@ const (
 	magicArchive   = "!<arch>\n"
 )
 
-// An Image is an opened device-code image.
-type Image struct {
+// Binary is an image of device code that was opened.
+type Binary struct {
 	// Variants are in the order of the container. PTX text and cubins make an
 	// image of one variant.
 	Variants []Variant
@@ -43,7 +43,7 @@ type Image struct {
 
 // Open opens an image. Bytes after the end that the image itself announces are
 // ignored, as they are by CUDA, which gets no length.
-func Open(image []byte) (*Image, error) {
+func Open(image []byte) (*Binary, error) {
 	if len(image) >= 8 && string(image[:8]) == magicArchive {
 		return nil, fmt.Errorf("open image: archive of objects: %w", ErrInvalidImage)
 	}
@@ -52,7 +52,7 @@ func Open(image []byte) (*Image, error) {
 		case magicContainer:
 			return openContainer(image)
 		case magicELF:
-			return &Image{Variants: []Variant{{Kind: ELF, stored: image}}}, nil
+			return &Binary{Variants: []Variant{{Kind: ELF, stored: image}}}, nil
 		case magicWrapper:
 			return nil, fmt.Errorf("open image: wrapper without its container: %w", ErrInvalidImage)
 		case magicOld:
@@ -63,7 +63,7 @@ func Open(image []byte) (*Image, error) {
 }
 
 // openText takes NUL-terminated PTX text.
-func openText(image []byte) (*Image, error) {
+func openText(image []byte) (*Binary, error) {
 	text := image
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
@@ -74,22 +74,22 @@ func openText(image []byte) (*Image, error) {
 	if !utf8.Valid(text) || !bytes.Contains(text, []byte(".version")) {
 		return nil, fmt.Errorf("open image: unknown first bytes: %w", ErrInvalidImage)
 	}
-	return &Image{Variants: []Variant{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
+	return &Binary{Variants: []Variant{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
 }
 
 // BestPTX returns the text of the PTX variant for the newest architecture that a
 // device of architecture arch (90 for compute capability 9.0) can run.
 // The error wraps ErrNoBinary when there is none. mem is as for Payload.
-func (im *Image) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
+func (b *Binary) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
 	var best *Variant
-	for i := range im.Variants {
-		e := &im.Variants[i]
+	for i := range b.Variants {
+		e := &b.Variants[i]
 		if e.Kind == PTX && e.Arch <= arch && (best == nil || e.Arch > best.Arch) {
 			best = e
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("select PTX for sm_%d among %d variants: %w", arch, len(im.Variants),
+		return nil, fmt.Errorf("select PTX for sm_%d among %d variants: %w", arch, len(b.Variants),
 			ErrNoBinary)
 	}
 	text, err := best.Payload(mem)

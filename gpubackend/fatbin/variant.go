@@ -89,7 +89,7 @@ func (e *Variant) Payload(mem *budget.Account) ([]byte, error) {
 }
 
 // openContainer walks the variants of a fat binary container.
-func openContainer(image []byte) (*Image, error) {
+func openContainer(image []byte) (*Binary, error) {
 	if len(image) < containerHeader {
 		return nil, fmt.Errorf("open container: %d bytes: %w", len(image), ErrInvalidImage)
 	}
@@ -100,7 +100,7 @@ func openContainer(image []byte) (*Image, error) {
 			header, size, len(image), ErrInvalidImage)
 	}
 	body := image[header : header+size]
-	im := &Image{}
+	im := &Binary{}
 	for len(body) >= variantHeader {
 		e, length, err := parseVariant(body)
 		if err != nil {

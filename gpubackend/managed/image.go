@@ -96,7 +96,7 @@ func subset(a, b *Code) bool {
 // openCubin takes the cubin for the newest architecture that a GPU can run: of its major version,
 // and not above its minor one.
 func openCubin(
-	image *fatbin.Image, arch int, mem *budget.Account,
+	image *fatbin.Binary, arch int, mem *budget.Account,
 ) (c *Code, known bool, err error) {
 	var best *fatbin.Variant
 	for i := range image.Variants {
@@ -117,7 +117,7 @@ func openCubin(
 	return c, knownForm(code), err
 }
 
-func openPTX(image *fatbin.Image, arch int, mem *budget.Account) (*Code, error) {
+func openPTX(image *fatbin.Binary, arch int, mem *budget.Account) (*Code, error) {
 	text, err := image.BestPTX(arch, mem)
 	if err != nil {
 		return nil, err
