@@ -13,9 +13,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 )
 
-// shared is what is known of memory that has been exported or imported, so that memory which comes
+// exchange is what is known of memory that was exported or imported, so that memory which comes
 // back to its own process, or a second time, is the same and counts once.
-type shared struct {
+type exchange struct {
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
 }
@@ -29,7 +29,7 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
-	s := &m.shared
+	s := &m.exchange
 	if x.number == 0 {
 		if x.number = m.Exports.Number(); x.number == 0 {
 			return gpubackend.OutOfMemory
@@ -75,7 +75,7 @@ func (m *Memory) open(c *call.Call, a command.MemImportFromShareableHandle) gpub
 
 // imported returns the memory with a use more: what is here already, or what the file gives.
 func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
-	s := &m.shared
+	s := &m.exchange
 	x := s.ids[i.ID]
 	if i.Own {
 		x = s.numbers[i.Number]
@@ -100,7 +100,7 @@ func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
 }
 
 // forget drops memory that is gone.
-func (s *shared) forget(x *memory) {
+func (s *exchange) forget(x *memory) {
 	if x.number != 0 {
 		delete(s.numbers, x.number)
 	}
@@ -114,5 +114,5 @@ func (m *Memory) Virtual() int { return len(m.memory) + len(m.mapped) }
 
 // Shared is how much memory is known that was exported, and that was imported.
 func (m *Memory) Shared() (exported, imported int) {
-	return len(m.shared.numbers), len(m.shared.ids)
+	return len(m.exchange.numbers), len(m.exchange.ids)
 }

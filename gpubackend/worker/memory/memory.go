@@ -65,14 +65,14 @@ type Memory struct {
 	reserved []addresses.Range  // sorted
 	mapped   []mapped           // sorted
 	memory   map[uint64]*memory // by handle; imported memory may have several
-	shared   shared
+	exchange exchange
 }
 
 // New returns a Memory with nothing in it.
 func New(c Config) *Memory {
 	return &Memory{
 		Config: c, memory: map[uint64]*memory{},
-		shared: shared{numbers: map[uint32]*memory{}, ids: map[uint64]*memory{}},
+		exchange: exchange{numbers: map[uint32]*memory{}, ids: map[uint64]*memory{}},
 	}
 }
 
@@ -250,7 +250,7 @@ func (m *Memory) unuse(x *memory) gpubackend.Result {
 	if x.uses--; x.uses > 0 {
 		return gpubackend.Success
 	}
-	m.shared.forget(x)
+	m.exchange.forget(x)
 	m.Exports.Withdraw(handover.ObjectMemory, x.number)
 	return m.Driver.ReleaseMemory(gpubackend.Memory(x.native))
 }
