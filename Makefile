@@ -161,7 +161,7 @@ system-programs:
 
 system-hostile:
 	PARACUDA=$(CURDIR)/bin/paracuda $(GO) run $(GOTESTSUM) --format pkgname -- \
-		-vet=off -count=1 -timeout 25m ./tests/hostile
+		-vet=off -count=1 -timeout 40m ./tests/hostile
 
 # Without the race detector, with which unit-go runs it, other things come together.
 system-wakeups:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -41,8 +42,8 @@ func controlChain(name string, class int, list ...virtqueuetest.Desc) attack {
 			return err
 		}
 		g.kick(0)
-		end := time.Now().Add(patience)
-		for ; time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
+		wait := patience.Of(soon)
+		for ; !wait.Over(); time.Sleep(20 * time.Microsecond) {
 			if _, _, ok := g.queues[0].Driver.Reap(); ok {
 				return g.hello()
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -134,9 +135,9 @@ func chainAttacks() []attack {
 				if _, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: 1 << 20,
 					Len: 64}); err != nil {
 					c.kick()
-					end := time.Now().Add(patience)
+					wait := patience.Of(soon)
 					for ; c.reap() == 0; time.Sleep(10 * time.Microsecond) {
-						if time.Now().After(end) {
+						if wait.Over() {
 							return errSilent
 						}
 					}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -158,10 +159,10 @@ func (c *channel) room(n uint32) error {
 	full := func() bool {
 		return c.appended+n-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes
 	}
-	end := time.Now().Add(patience / 5)
+	wait := patience.Of(soon / 5)
 	for ; full(); time.Sleep(50 * time.Microsecond) {
 		c.publish(c.appended)
-		if time.Now().After(end) {
+		if wait.Over() {
 			return fmt.Errorf("room in the ring: %w", errSilent)
 		}
 	}
@@ -180,7 +181,7 @@ func (c *channel) send(op gpubackend.Op, words ...uint64) error {
 
 // call sends a command and waits for its answer.
 func (c *channel) call(op gpubackend.Op, words ...uint64) (gpubackend.Result, []uint64, error) {
-	return c.callFor(patience, op, words...)
+	return c.callFor(soon, op, words...)
 }
 
 func (c *channel) callFor(
@@ -191,14 +192,15 @@ func (c *channel) callFor(
 		return 0, nil, err
 	}
 	at := wire.Slots + uint64(c.slot)*wire.SlotBytes
-	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Microsecond) {
+	begin := time.Now()
+	for wait := patience.Of(limit); ; time.Sleep(10 * time.Microsecond) {
 		if c.get(at) == c.seq {
 			break
 		}
-		if time.Now().After(end) {
+		if wait.Over() {
 			return 0, nil, fmt.Errorf("%s: %w", op.Name(), errSilent)
 		}
-		if used := c.queue().Driver.UsedIdx(); time.Until(end) < limit-100*time.Millisecond &&
+		if used := c.queue().Driver.UsedIdx(); time.Since(begin) > 100*time.Millisecond &&
 			used == c.queue().Driver.AvailIdx() {
 			return 0, nil, fmt.Errorf("%s: the worker is gone", op.Name())
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
@@ -72,8 +73,8 @@ func TestHostileFrontEnds(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases in %v", len(list), time.Since(begin))
-	for end := time.Now().Add(patience); g.files() > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+	for wait := patience.Of(soon); g.files() > before; time.Sleep(10 * time.Millisecond) {
+		if wait.Over() {
 			t.Fatalf("%d descriptors, %d before", g.files(), before)
 		}
 	}
@@ -117,7 +118,7 @@ func (a *frontAttack) do(c *net.UnixConn, word int) error {
 		}
 		rights = unix.UnixRights(fds...)
 	}
-	_ = c.SetDeadline(time.Now().Add(patience))
+	_ = c.SetDeadline(time.Now().Add(starts))
 	if _, _, err := c.WriteMsgUnix(b, rights, nil); err != nil {
 		return nil // it was refused before all was read
 	}

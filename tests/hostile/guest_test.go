@@ -17,6 +17,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/internal/leaks"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -26,7 +27,7 @@ const (
 	guestBytes = 256 << 20
 	arenaBytes = 4 << 20
 	queueSize  = 64
-	patience   = 10 * time.Second
+	soon       = 10 * time.Second
 	starts     = time.Minute // for a device process where all is emulated
 	victim     = 0           // the channel that is attacked
 	witness    = 1           // the one that must not notice
@@ -147,12 +148,12 @@ func (g *guest) connect() {
 
 func dial(t *testing.T, socket string) *net.UnixConn {
 	t.Helper()
-	for end := time.Now().Add(starts); ; time.Sleep(5 * time.Millisecond) {
+	for wait := patience.Of(starts); ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("unix", socket)
 		if err == nil {
 			return c.(*net.UnixConn)
 		}
-		if time.Now().After(end) {
+		if wait.Over() {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +229,7 @@ func (g *guest) ask(r wire.ControlRequest) (status, number uint32, err error) {
 		return 0, 0, err
 	}
 	g.kick(0)
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
+	for wait := patience.Of(soon); !wait.Over(); time.Sleep(20 * time.Microsecond) {
 		if id, _, ok := g.queues[0].Driver.Reap(); ok && uint16(id) == head {
 			answer := g.memory.Read(g.request+64, wire.ControlResponseSize)
 			return binary.LittleEndian.Uint32(answer), binary.LittleEndian.Uint32(answer[4:]), nil

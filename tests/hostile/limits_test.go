@@ -16,6 +16,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/internal/patience"
 )
 
 // process is one of a VM's.
@@ -233,9 +234,9 @@ func TestStarterEnds(t *testing.T) {
 		}
 	}
 	for _, pid := range pids {
-		end := time.Now().Add(patience)
+		wait := patience.Of(soon)
 		for syscall.Kill(pid, 0) == nil {
-			if time.Now().After(end) {
+			if wait.Over() {
 				t.Fatalf("process %d goes on", pid)
 			}
 			time.Sleep(time.Millisecond)

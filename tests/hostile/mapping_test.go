@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -190,11 +191,11 @@ func keptMap(g *guest, c *channel) error {
 			virtqueuetest.Desc{
 				Addr: at + record, Len: wire.MapRecordSize, Flags: virtqueuetest.Write,
 			})
-		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+		for wait := patience.Of(soon); ; time.Sleep(50 * time.Microsecond) {
 			if _, _, ok := c.queue().Driver.Reap(); ok {
 				break
 			}
-			if time.Now().After(end) {
+			if wait.Over() {
 				return fmt.Errorf("map number %d that is to be kept: %w", i, errSilent)
 			}
 		}
@@ -267,11 +268,11 @@ func refusedMaps(g *guest, c *channel) error {
 		if err != nil {
 			return err
 		}
-		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+		for wait := patience.Of(soon); ; time.Sleep(50 * time.Microsecond) {
 			if head, _, ok := c.queue().Driver.Reap(); ok && uint16(head) == want {
 				break
 			}
-			if time.Now().After(end) {
+			if wait.Over() {
 				return fmt.Errorf("refused command %d: the map: %w", i, errSilent)
 			}
 		}
@@ -305,13 +306,13 @@ func writesAfterReturn(g *guest, c *channel) error {
 				return err
 			}
 		}
-		for end := time.Now().Add(patience); len(page) > 0; {
+		for wait := patience.Of(soon); len(page) > 0; {
 			head, _, ok := c.queue().Driver.Reap()
 			if at := page[head]; ok && at != 0 {
 				g.memory.Write(at, mine)
 				delete(page, head)
 			}
-			if time.Now().After(end) {
+			if wait.Over() {
 				return fmt.Errorf("round %d: %d pages: %w", round, len(page), errSilent)
 			}
 		}

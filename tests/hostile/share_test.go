@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 )
 
 const sharedBytes = 2 << 20
@@ -67,8 +68,8 @@ func leaves(name string, do func(*guest, *channel) error) attack {
 			return err
 		}
 		now := 0
-		end := time.Now().Add(patience)
-		for ; time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		wait := patience.Of(soon)
+		for ; !wait.Over(); time.Sleep(10 * time.Millisecond) {
 			if _, now = g.resident(); now <= files+2 {
 				return nil
 			}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/tests/hostile/takenover"
 )
 
@@ -83,11 +84,11 @@ func (c *channel) takenOver(number int, d takenover.Deed) error {
 
 // putRight waits until programs have the device memory again that a worker lied about.
 func (c *channel) putRight() (err error) {
-	for end := time.Now().Add(2 * patience); ; time.Sleep(100 * time.Millisecond) {
+	for wait := patience.Of(2 * soon); ; time.Sleep(100 * time.Millisecond) {
 		if err = c.g.channels[witness].compute(1); err == nil {
 			err = c.recover(1)
 		}
-		if err == nil || time.Now().After(end) {
+		if err == nil || wait.Over() {
 			return err
 		}
 	}
@@ -98,7 +99,7 @@ func (c *channel) putRight() (err error) {
 func (c *channel) done() error {
 	memory := c.g.memory
 	begun := false
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for wait := patience.Of(soon); !wait.Over(); time.Sleep(time.Millisecond) {
 		b := memory.Read(takenover.Report, takenover.ReportBytes)
 		switch binary.LittleEndian.Uint32(b) {
 		case takenover.Begun:
@@ -167,8 +168,8 @@ func TestHostileWorker(t *testing.T) {
 		}
 	}
 	g.said(t)
-	for end := time.Now().Add(patience); g.files() > files+8; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
+	for wait := patience.Of(soon); g.files() > files+8; time.Sleep(10 * time.Millisecond) {
+		if wait.Over() {
 			t.Fatalf("%d descriptors, %d before", g.files(), files)
 		}
 	}

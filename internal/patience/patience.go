@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package patience bounds how long tests wait for what must come.
+//
+// A bound passes by the clock while there is a processor for everybody, and hardly while somebody
+// waits for one: a busy machine makes no test fail. How long processes have waited is the kernel's
+// to say (/proc/pressure/cpu); where it doesn't count that, all time passes.
+package patience
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Patience is one such bound. Several goroutines may use it.
+type Patience struct {
+	most       time.Duration
+	mu         sync.Mutex
+	begin      time.Time
+	waited     time.Duration // by processes for processors, when it began
+	waitedTime func() time.Duration
+	now        func() time.Time
+}
+
+// busiest is how many times longer it takes at most, on a machine that is always busy.
+const busiest = 8
+
+// Of begins a bound.
+func Of(most time.Duration) *Patience {
+	p := &Patience{most: most, now: time.Now, waitedTime: pressure}
+	p.Renew()
+	return p
+}
+
+// Renew begins anew.
+func (p *Patience) Renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin, p.waited = p.now(), p.waitedTime()
+}
+
+// Over says whether it has passed.
+func (p *Patience) Over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	passed := p.now().Sub(p.begin)
+	if passed <= p.most {
+		return false
+	}
+	return passed-(p.waitedTime()-p.waited) > p.most || passed > busiest*p.most
+}
+
+// pressure is for how long something has waited for a processor since the machine's start; 0 where
+// the kernel doesn't count that.
+func pressure() time.Duration {
+	text, _ := os.ReadFile("/proc/pressure/cpu")
+	return pressureOf(string(text))
+}
+
+func pressureOf(text string) time.Duration {
+	var us int64
+	for _, word := range strings.Fields(text) {
+		if _, err := fmt.Sscanf(word, "total=%d", &us); err == nil {
+			break // the first line's: some wait
+		}
+	}
+	return time.Duration(us) * time.Microsecond
+}
