@@ -104,6 +104,17 @@ func newReplaceable(tb testing.TB, queues int) *replaceable {
 	return r
 }
 
+// withMemory is one with two queues that have not started, whose front-end has given memory.
+func withMemory(tb testing.TB) (r *replaceable, qs []*Queue) {
+	tb.Helper()
+	r = newReplaceable(tb, 2)
+	offered := r.Realize(2)
+	r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
+	g, qs := guestWithQueues(tb)
+	r.AddMemory(g)
+	return r, qs
+}
+
 // second duplicates a socket.
 func second(tb testing.TB, sock *net.UnixConn) *net.UnixConn {
 	tb.Helper()

@@ -21,11 +21,7 @@ import (
 // TestSnapshotIsNotBelieved: what no session can have had is refused, and nothing is taken.
 func TestSnapshotIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	r := newReplaceable(t, 2)
-	offered := r.Realize(2)
-	r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
-	g, qs := guestWithQueues(t)
-	r.AddMemory(g)
+	r, qs := withMemory(t)
 	r.Start(qs...)
 	r.MustQuery(vhostuser.GetFeatures)
 	good := r.take()
@@ -97,11 +93,7 @@ func TestSnapshotIsNotBelieved(t *testing.T) {
 // snapshot or none.
 func TestSnapshotInBytes(t *testing.T) {
 	t.Parallel()
-	r := newReplaceable(t, 2)
-	offered := r.Realize(2)
-	r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
-	g, qs := guestWithQueues(t)
-	r.AddMemory(g)
+	r, qs := withMemory(t)
 	r.Start(qs[0])
 	r.MustQuery(vhostuser.GetFeatures)
 	good := r.take()
@@ -147,11 +139,7 @@ func TestSnapshotInBytes(t *testing.T) {
 func TestDeviceThatRefuses(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"features", "memory 1"} {
-		r := newReplaceable(t, 2)
-		offered := r.Realize(2)
-		r.MustSend(vhostuser.SetFeatures, Word(offered&^logAll))
-		g, qs := guestWithQueues(t)
-		r.AddMemory(g)
+		r, qs := withMemory(t)
 		r.Start(qs...)
 		r.MustQuery(vhostuser.GetFeatures)
 		dev := NewDevice(t, 2)

@@ -82,17 +82,23 @@ func TestResume(t *testing.T) {
 	if bytes, err := client.Count(); err != nil || len(bytes) != 2 {
 		t.Errorf("%v, %v", bytes, err)
 	}
+	killAll(t, children)
+	client.Close()
+	if err := <-over; err != nil {
+		t.Errorf("the starter process: %v", err)
+	}
+	starter.Close()
+}
+
+// killAll kills children, and fails the test if one ends otherwise.
+func killAll(t *testing.T, children []*Process) {
+	t.Helper()
 	for _, p := range children {
 		p.Kill()
 		if err := p.Wait(); err == nil || err.Error() != "signal: killed" {
 			t.Errorf("a child ended: %v", err)
 		}
 	}
-	client.Close()
-	if err := <-over; err != nil {
-		t.Errorf("the starter process: %v", err)
-	}
-	starter.Close()
 }
 
 // TestResumeAfterHalfAList: a device process that crashed while it read which children there are
@@ -122,12 +128,7 @@ func TestResumeAfterHalfAList(t *testing.T) {
 	if err != nil || len(children) != many {
 		t.Fatalf("%d children of %d, %v", len(children), many, err)
 	}
-	for _, p := range children {
-		p.Kill()
-		if err := p.Wait(); err == nil || err.Error() != "signal: killed" {
-			t.Errorf("a child ended: %v", err)
-		}
-	}
+	killAll(t, children)
 	client.Close()
 	if err := <-over; err != nil {
 		t.Errorf("the starter process: %v", err)
