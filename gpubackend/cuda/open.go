@@ -52,7 +52,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	}
 	d.gpus.Set(all)
 	s.Pair = d.pairs()
-	hostgpus.DescribeLinks(s.Device, s.Pair, d.options.Known)
+	hostgpus.DescribeWays(s.Device, s.Pair, d.options.Known)
 	base, r := d.memoryRoom.Open()
 	if r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("reserve addresses for device memory")
@@ -120,7 +120,10 @@ func (d *Device) pairs() []wire.SnapshotPair {
 			Atomics:     tell(cudaabi.DeviceP2PAttributeNativeAtomicSupported),
 			Arrays:      tell(cudaabi.DeviceP2PAttributeCUDAArrayAccessSupported),
 			Performance: tell(cudaabi.DeviceP2PAttributePerformanceRank),
+			Partial:     tell(cudaabi.DeviceP2PAttributeOnlyPartialNativeAtomicSupported),
 		}
+		atomic, r := d.DeviceGetP2PAtomics(d.gpus.At(from).Native, d.gpus.At(to).Native)
+		list[i].Atomic, list[i].AtomicResult = atomic, uint16(r)
 	}
 	return list
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 func TestOpenDescribesDevices(t *testing.T) {
@@ -43,6 +44,33 @@ func TestOpenDescribesDevices(t *testing.T) {
 		if v.Attribute[m.attribute] != m.value {
 			t.Errorf("attribute %d is %d, want %d (%s)", m.attribute, v.Attribute[m.attribute],
 				m.value, m.why)
+		}
+	}
+}
+
+// TestOpenDescribesWays: what the driver says of the ways from GPU to GPU goes on as it is; where it
+// has no answer, its error does.
+func TestOpenDescribesWays(t *testing.T) {
+	t.Setenv("FAKE_DEVICES", "3")
+	d := loadDevice(t, Options{})
+	s, r := d.Open(nil)
+	must(t, "open", r)
+	for i := range s.Pair {
+		p, from, to := &s.Pair[i], i/3, i%3
+		want := wire.SnapshotPair{}
+		if from != to && from < 2 && to < 2 {
+			want.Access = 1
+			for op := range want.Atomic {
+				want.Atomic[op] = uint16(op + 1)
+			}
+		} else if from != to {
+			want.AtomicResult = uint16(gpubackend.NotSupported)
+		}
+		if from == 0 && to == 1 {
+			want.Partial = 1
+		}
+		if *p != want {
+			t.Errorf("from %d to %d: %+v, want %+v", from, to, *p, want)
 		}
 	}
 }

@@ -524,6 +524,34 @@ const (
 	DeviceP2PAttributeOnlyPartialNativeAtomicSupported = 5
 )
 
+// CU_ATOMIC_OPERATION_...
+const (
+	AtomicOperationIntegerAdd       = 0
+	AtomicOperationIntegerMin       = 1
+	AtomicOperationIntegerMax       = 2
+	AtomicOperationIntegerIncrement = 3
+	AtomicOperationIntegerDecrement = 4
+	AtomicOperationAnd              = 5
+	AtomicOperationOr               = 6
+	AtomicOperationXor              = 7
+	AtomicOperationExchange         = 8
+	AtomicOperationCas              = 9
+	AtomicOperationFloatAdd         = 10
+	AtomicOperationFloatMin         = 11
+	AtomicOperationFloatMax         = 12
+)
+
+// CU_ATOMIC_CAPABILITY_...
+const (
+	AtomicCapabilitySigned     = 1
+	AtomicCapabilityUnsigned   = 2
+	AtomicCapabilityReduction  = 4
+	AtomicCapabilityScalar32   = 8
+	AtomicCapabilityScalar64   = 16
+	AtomicCapabilityScalar128  = 32
+	AtomicCapabilityVector32x4 = 64
+)
+
 // CU_POINTER_ATTRIBUTE_...
 const (
 	PointerAttributeContext                = 1

@@ -44,6 +44,7 @@ type GPU struct {
 	Peers  []int        `json:"peers,omitempty"` // whose memory it reaches, by their indices
 	// as far as the driver tells of them, up or not
 	NVLinks []NVLink `json:"nvlinks,omitempty"`
+	Ways    []Way    `json:"ways,omitempty"` // to each GPU of which something is known
 }
 
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }

@@ -16,6 +16,12 @@ type NVLink struct {
 	At           pcie.Address `json:"at"`                     // and where
 }
 
+// Way is how a GPU may reach another one, or itself.
+type Way struct {
+	To  string               `json:"to"`  // that GPU's UUID
+	P2P [wire.P2pKinds]uint8 `json:"p2p"` // NVML's status of each of its kinds, plus 1; 0: not known
+}
+
 // What is at the other end, as NVML numbers it.
 const (
 	RemoteGPU     = 0
@@ -26,9 +32,28 @@ const (
 // same says whether two GPUs are one.
 func same(g *GPU, d *wire.SnapshotDevice) bool { return g.UUID == UUID(d.Uuid) }
 
-// DescribeLinks adds what the host knows of its GPUs' NVLinks to what a guest process is told of
-// those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
-func DescribeLinks(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
+// DescribeWays adds what the host knows of its GPUs' NVLinks and ways to what a guest process is told
+// of those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
+func DescribeWays(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
+	index := make(map[string]int, len(devices))
+	for i := range devices {
+		index[UUID(devices[i].Uuid)] = i
+	}
+	for _, g := range host {
+		from, ok := index[g.UUID]
+		if !ok {
+			continue
+		}
+		for _, w := range g.Ways {
+			if to, ok := index[w.To]; ok {
+				pairs[from*len(devices)+to].P2p = w.P2P
+			}
+		}
+	}
+	describeLinks(devices, pairs, host)
+}
+
+func describeLinks(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
 	ways := make([]ways, len(devices))
 	for i := range devices {
 		ways[i].to = make([]uint8, len(devices))

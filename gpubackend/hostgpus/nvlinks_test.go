@@ -28,7 +28,7 @@ func TestDescribeLinks(t *testing.T) {
 		link(RemoteSwitch, 98), link(RemoteUnknown, 0)}
 	host[1].NVLinks = []NVLink{link(RemoteSwitch, 99), link(RemoteGPU, 10)}
 	pairs := make([]wire.SnapshotPair, 9)
-	DescribeLinks(devices, pairs, host)
+	DescribeWays(devices, pairs, host)
 	d := &devices[0]
 	if d.Nvlinks != 6 || [6]byte(d.NvlinkVersion[:]) != [6]byte{6, 6, 0, 0, 6, 6} ||
 		[6]byte(d.NvlinkRemote[:]) != [6]byte{2, 0, 0, 0, 2, 255} ||
@@ -45,6 +45,32 @@ func TestDescribeLinks(t *testing.T) {
 	}
 }
 
+// TestDescribeWays: a process is told what NVML says of its own GPUs, as far as that is known.
+func TestDescribeWays(t *testing.T) {
+	devices := make([]wire.SnapshotDevice, 2)
+	host := make([]GPU, 3)
+	for i := range host {
+		var uuid [16]byte
+		uuid[0] = byte(i)
+		host[i].UUID = UUID(uuid)
+	}
+	// The process has the host's last GPU and the first one, in this order.
+	devices[0].Uuid[0] = 2
+	way := func(to int, first uint8) Way {
+		return Way{To: host[to].UUID, P2P: [wire.P2pKinds]uint8{first, 1, 1, 1, 0}}
+	}
+	host[0].Ways = []Way{way(0, 6), way(1, 2), way(2, 3)}
+	host[1].Ways = []Way{way(0, 9), way(2, 9)}
+	host[2].Ways = []Way{way(1, 4)}
+	pairs := make([]wire.SnapshotPair, 4)
+	DescribeWays(devices, pairs, host)
+	for i, want := range []uint8{0, 0, 3, 6} {
+		if got := pairs[i].P2p; got[0] != want || (got[1] == 1) != (want != 0) {
+			t.Errorf("from %d to %d: %v, want %d", i/2, i%2, got, want)
+		}
+	}
+}
+
 // TestManyLinks: more than there is room for are left out.
 func TestManyLinks(t *testing.T) {
 	devices := make([]wire.SnapshotDevice, 1)
@@ -52,7 +78,7 @@ func TestManyLinks(t *testing.T) {
 	for i := range many {
 		many[i] = NVLink{Version: 6, Remote: RemoteSwitch}
 	}
-	DescribeLinks(devices, make([]wire.SnapshotPair, 1),
+	DescribeWays(devices, make([]wire.SnapshotPair, 1),
 		[]GPU{{UUID: UUID(devices[0].Uuid), NVLinks: many}})
 	if devices[0].Nvlinks != wire.Nvlinks {
 		t.Errorf("%d links", devices[0].Nvlinks)

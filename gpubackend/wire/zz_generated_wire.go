@@ -976,8 +976,10 @@ const (
 // Device snapshot, the answer to HELLO, in the bulk area: a snapshot, a snapshot_device for each GPU, and a snapshot_pair for each two,
 
 // from the first to the first, from the first to the second, and so on.
-const Attributes = 160 // device attributes 0 .. 159
-const Nvlinks = 32     // of a GPU at most
+const Attributes = 160      // device attributes 0 .. 159
+const Nvlinks = 32          // of a GPU at most
+const P2pKinds = 5          // of NVML's kinds of access to a GPU
+const AtomicOperations = 13 // of CUatomicOperation
 
 // Snapshot is struct snapshot of wire.def.
 type Snapshot struct {
@@ -1130,51 +1132,67 @@ func (x *SnapshotDevice) Encode(b []byte) {
 }
 
 // SnapshotPair is struct snapshot_pair of wire.def.
-// The way from a GPU to the memory of another one of the guest's. A GPU's way to itself is 0.
+// The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p is known.
 type SnapshotPair struct {
-	Access      uint8 // its kernels can reach that memory
-	Atomics     uint8 // and natively all atomic operations on it
-	Arrays      uint8 // and arrays
-	Performance uint8 // CUDA's rank: the lower the better
-	Links       uint8 // NVLinks between the two, directly or by switches
-	LinkVersion uint8 // NVML's number of their version; 0: there is none
-	Unused      [2]uint8
+	Access       uint8      // its kernels can reach that memory
+	Atomics      uint8      // and natively all atomic operations on it
+	Arrays       uint8      // and arrays
+	Performance  uint8      // CUDA's rank: the lower the better
+	Links        uint8      // NVLinks between the two, directly or by switches
+	LinkVersion  uint8      // NVML's number of their version; 0: there is none
+	Partial      uint8      // natively only some atomic operations on it
+	P2p          [5]uint8   // NVML's status of each of its kinds of access, plus 1; 0: not known
+	AtomicResult uint16     // of asking for the following: a CUresult
+	Atomic       [13]uint16 // what CUDA says of each CUatomicOperation on it
 }
 
 // SnapshotPairSize is the size of SnapshotPair on the wire.
-const SnapshotPairSize = 8
+const SnapshotPairSize = 40
 
 // Offsets of the fields of SnapshotPair.
 const (
-	SnapshotPairAccessOffset      = 0
-	SnapshotPairAtomicsOffset     = 1
-	SnapshotPairArraysOffset      = 2
-	SnapshotPairPerformanceOffset = 3
-	SnapshotPairLinksOffset       = 4
-	SnapshotPairLinkVersionOffset = 5
-	SnapshotPairUnusedOffset      = 6
+	SnapshotPairAccessOffset       = 0
+	SnapshotPairAtomicsOffset      = 1
+	SnapshotPairArraysOffset       = 2
+	SnapshotPairPerformanceOffset  = 3
+	SnapshotPairLinksOffset        = 4
+	SnapshotPairLinkVersionOffset  = 5
+	SnapshotPairPartialOffset      = 6
+	SnapshotPairP2pOffset          = 7
+	SnapshotPairAtomicResultOffset = 12
+	SnapshotPairAtomicOffset       = 14
 )
 
 // Decode reads SnapshotPair from b, which must hold SnapshotPairSize bytes.
 func (x *SnapshotPair) Decode(b []byte) {
-	_ = b[7]
+	_ = b[39]
 	x.Access = b[0]
 	x.Atomics = b[1]
 	x.Arrays = b[2]
 	x.Performance = b[3]
 	x.Links = b[4]
 	x.LinkVersion = b[5]
-	copy(x.Unused[:], b[6:8])
+	x.Partial = b[6]
+	copy(x.P2p[:], b[7:12])
+	x.AtomicResult = uint16(binary.LittleEndian.Uint16(b[12:]))
+	for i := range x.Atomic {
+		x.Atomic[i] = uint16(binary.LittleEndian.Uint16(b[14+2*i:]))
+	}
 }
 
 // Encode writes SnapshotPair to b, which must hold SnapshotPairSize bytes.
 func (x *SnapshotPair) Encode(b []byte) {
-	_ = b[7]
+	_ = b[39]
 	b[0] = x.Access
 	b[1] = x.Atomics
 	b[2] = x.Arrays
 	b[3] = x.Performance
 	b[4] = x.Links
 	b[5] = x.LinkVersion
-	copy(b[6:8], x.Unused[:])
+	b[6] = x.Partial
+	copy(b[7:12], x.P2p[:])
+	binary.LittleEndian.PutUint16(b[12:], uint16(x.AtomicResult))
+	for i := range x.Atomic {
+		binary.LittleEndian.PutUint16(b[14+2*i:], uint16(x.Atomic[i]))
+	}
 }

@@ -38,6 +38,13 @@ struct paracuda_nvlinks {
 	uint8_t to[PARACUDA_GPUS_MAX]; /* how many lead to each GPU, directly or by switches */
 };
 
+#define PARACUDA_P2P 5
+
+/* From a GPU to each: NVML's status of each of its kinds of access, plus 1; 0: not known. */
+struct paracuda_ways {
+	uint8_t p2p[PARACUDA_GPUS_MAX][PARACUDA_P2P];
+};
+
 /* A process of the VM that has memory of a GPU. */
 struct paracuda_holder {
 	uint32_t pid, unused;
@@ -86,6 +93,7 @@ struct paracuda_table {
 	void (*watch)(const struct paracuda_watcher *watcher);
 	int (*device_usage)(struct paracuda_usage *usage, int device);
 	int (*device_nvlinks)(struct paracuda_nvlinks *links, int device);
+	int (*device_ways)(struct paracuda_ways *ways, int device);
 };
 
 #endif

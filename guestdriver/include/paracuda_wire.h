@@ -364,6 +364,8 @@ enum paracuda_copy_flag {
  * from the first to the first, from the first to the second, and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
 #define PARACUDA_NVLINKS 32 /* of a GPU at most */
+#define PARACUDA_P2P_KINDS 5 /* of NVML's kinds of access to a GPU */
+#define PARACUDA_ATOMIC_OPERATIONS 13 /* of CUatomicOperation */
 
 struct paracuda_snapshot {
 	__u32 driver_version;
@@ -400,7 +402,8 @@ struct paracuda_snapshot_device {
 };
 #define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1952
 
-/* The way from a GPU to the memory of another one of the guest's. A GPU's way to itself is 0. */
+/* The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p
+ * is known. */
 struct paracuda_snapshot_pair {
 	__u8 access; /* its kernels can reach that memory */
 	__u8 atomics; /* and natively all atomic operations on it */
@@ -408,8 +411,11 @@ struct paracuda_snapshot_pair {
 	__u8 performance; /* CUDA's rank: the lower the better */
 	__u8 links; /* NVLinks between the two, directly or by switches */
 	__u8 link_version; /* NVML's number of their version; 0: there is none */
-	__u8 unused[2];
+	__u8 partial; /* natively only some atomic operations on it */
+	__u8 p2p[5]; /* NVML's status of each of its kinds of access, plus 1; 0: not known */
+	__u16 atomic_result; /* of asking for the following: a CUresult */
+	__u16 atomic[13]; /* what CUDA says of each CUatomicOperation on it */
 };
-#define PARACUDA_SIZEOF_SNAPSHOT_PAIR 8
+#define PARACUDA_SIZEOF_SNAPSHOT_PAIR 40
 
 #endif

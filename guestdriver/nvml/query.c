@@ -130,6 +130,7 @@ static void ask_link(struct gpu *g, int device)
 		return;
 	own->device_link(&g->link, device);
 	own->device_nvlinks(&g->nvlinks, device);
+	own->device_ways(&g->ways, device);
 }
 
 /* Attributes of the way from a device to another. */

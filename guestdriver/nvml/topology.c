@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a VM's GPUs are joined to one another: who reaches whose memory, as CUDA says. A GPU isn't
- * its own peer, as natively; libraries ask all the same. NCCL doesn't start without an answer.
+ * How a VM's GPUs are joined to one another: who reaches whose memory, as the host's NVML says, or
+ * where that isn't known, as CUDA does. A GPU isn't its own peer; libraries ask all the same. NCCL
+ * doesn't start without an answer.
  */
 #include <string.h>
 
@@ -12,6 +13,8 @@ enum { P2P_READS, P2P_WRITES, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_KINDS };
 /* nvmlGpuP2PStatus_t */
 enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5 };
 
+_Static_assert(P2P_KINDS == PARACUDA_P2P, "kinds of access");
+
 EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what,
 					int *status)
 {
@@ -21,6 +24,10 @@ EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, u
 
 	FIND(g, first, status && gpu_of(second) && what < P2P_KINDS);
 	other = gpu_index(gpu_of(second));
+	if (g->ways.p2p[other][what]) {
+		*status = g->ways.p2p[other][what] - 1;
+		return NVML_SUCCESS;
+	}
 	way = g->peer[other];
 	ok[P2P_READS] = ok[P2P_WRITES] = way & PEER_ACCESS;
 	ok[P2P_NVLINK] = g->nvlinks.to[other];

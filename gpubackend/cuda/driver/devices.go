@@ -3,8 +3,11 @@
 package driver
 
 import (
+	"encoding/binary"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // DeviceGetCount is how many GPUs there are.
@@ -35,6 +38,25 @@ func (d GPUs) DeviceGetAttribute(attribute int, device uint64) (int32, gpubacken
 func (d GPUs) DeviceGetP2PAttribute(attribute int, from, to uint64) (int32, gpubackend.Result) {
 	r := d.call(symDeviceGetP2PAttribute, d.out(0), uint64(attribute), from, to)
 	return int32(uint32(d.value(0))), r
+}
+
+// DeviceGetP2PAtomics is what the link from a GPU to another does of each atomic operation, as CUDA
+// numbers these; from CUDA 13 on.
+func (d GPUs) DeviceGetP2PAtomics(from, to uint64) (of [wire.AtomicOperations]uint16,
+	r gpubackend.Result) {
+	const word = 4
+	out, operations := cmem.Allocate(word*len(of)), cmem.Allocate(word*len(of))
+	defer out.Free()
+	defer operations.Free()
+	for i := range of {
+		binary.LittleEndian.PutUint32(operations.Bytes()[word*i:], uint32(i))
+	}
+	r = d.call(symDeviceGetP2PAtomics, out.Address(), operations.Address(), uint64(len(of)), from,
+		to)
+	for i := 0; r == gpubackend.Success && i < len(of); i++ {
+		of[i] = uint16(binary.LittleEndian.Uint32(out.Bytes()[word*i:]))
+	}
+	return of, r
 }
 
 // DeviceGetName writes a GPU's name, which ends with a NUL.

@@ -15,6 +15,7 @@ const (
 	symDeviceTotalMem
 	symDeviceGetAttribute
 	symDeviceGetP2PAttribute
+	symDeviceGetP2PAtomics
 	symCtxSetCurrent
 	symCtxPopCurrent
 	symCtxSynchronize
@@ -146,6 +147,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symDeviceTotalMem - generatedSymbols:        "cuDeviceTotalMem_v2",
 	symDeviceGetAttribute - generatedSymbols:    "cuDeviceGetAttribute",
 	symDeviceGetP2PAttribute - generatedSymbols: "cuDeviceGetP2PAttribute",
+	symDeviceGetP2PAtomics - generatedSymbols:   "cuDeviceGetP2PAtomicCapabilities",
 	symCtxSetCurrent - generatedSymbols:         "cuCtxSetCurrent",
 	symCtxPopCurrent - generatedSymbols:         "cuCtxPopCurrent_v2",
 	symCtxSynchronize - generatedSymbols:        "cuCtxSynchronize",

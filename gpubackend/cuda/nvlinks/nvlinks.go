@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, and how much of
-// their memory is free, over NVML, which is opened at run time. The driver may hang with its GPU,
-// or crash, so that this belongs in a process of its own.
+// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, how they may reach
+// one another, and how much of their memory is free, over NVML, which is opened at run time. The
+// driver may hang with its GPU, or crash, so that this belongs in a process of its own.
 //
 // Files: nvlinks.go (what is asked), nvml_cgo.go (the calls).
 package nvlinks
@@ -10,6 +10,7 @@ package nvlinks
 import (
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // DefaultLibrary is the name under which NVML is installed.
@@ -25,19 +26,47 @@ const (
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
 )
 
-// Add fills in links and free memory of GPUs that NVML knows. It says why NVML can't be asked; of
+// Add fills in links, ways and free memory of GPUs that NVML knows. It says why NVML can't be asked; of
 // what NVML doesn't tell there is nothing.
 func Add(library string, gpus []hostgpus.GPU) error {
 	l, err := open(library)
 	if err != nil {
 		return err
 	}
+	devices := make(map[string]handle)
 	for i := range gpus {
 		if device, ok := l.device(gpus[i].UUID); ok {
 			gpus[i].NVLinks, gpus[i].Free = l.links(device), l.free(device)
+			devices[gpus[i].UUID] = device
+		}
+	}
+	for i := range gpus {
+		if device, ok := devices[gpus[i].UUID]; ok {
+			gpus[i].Ways = l.ways(device, gpus, devices)
 		}
 	}
 	return nil
+}
+
+// ways asks how a GPU may reach each, itself among them: NVML has an answer to that, too.
+func (l *library) ways(from handle, gpus []hostgpus.GPU, devices map[string]handle,
+) (list []hostgpus.Way) {
+	for i := range gpus {
+		to, known := devices[gpus[i].UUID]
+		if !known {
+			continue
+		}
+		way := hostgpus.Way{To: gpus[i].UUID}
+		for kind := range way.P2P {
+			if status, ok := l.p2p(from, to, uint32(kind)); ok && status < 255 {
+				way.P2P[kind] = uint8(status) + 1
+			}
+		}
+		if way.P2P != [wire.P2pKinds]uint8{} {
+			list = append(list, way)
+		}
+	}
+	return list
 }
 
 // links asks for all links of a GPU: as many as it has, up or not.

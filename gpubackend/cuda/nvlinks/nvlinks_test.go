@@ -22,6 +22,7 @@ func TestAdd(t *testing.T) {
 	gpus := []hostgpus.GPU{
 		{UUID: "GPU-00000000-0000-0000-0000-000000000000"},
 		{UUID: "GPU-01020304-0506-0708-090a-0b0c0d0e0f10"},
+		{UUID: "GPU-21020304-0506-0708-090a-0b0c0d0e0f10"},
 	}
 	if err := Add(fake, gpus); err != nil {
 		t.Fatal(err)
@@ -40,7 +41,16 @@ func TestAdd(t *testing.T) {
 	if gpus[1].Free != 2<<20 {
 		t.Errorf("%d bytes are free", gpus[1].Free)
 	}
-	if gpus[0].NVLinks != nil || gpus[0].Free != 0 {
+	itself := [5]uint8{6, 6, 6, 6, 0}
+	for i, ways := range [][]hostgpus.Way{
+		1: {{To: gpus[1].UUID, P2P: itself}, {To: gpus[2].UUID, P2P: [5]uint8{1, 2, 3, 4, 0}}},
+		2: {{To: gpus[1].UUID, P2P: [5]uint8{1, 1, 1, 1, 0}}, {To: gpus[2].UUID, P2P: itself}},
+	} {
+		if !slices.Equal(gpus[i].Ways, ways) {
+			t.Errorf("ways %+v, want %+v", gpus[i].Ways, ways)
+		}
+	}
+	if gpus[0].NVLinks != nil || gpus[0].Free != 0 || gpus[0].Ways != nil {
 		t.Errorf("of a GPU that NVML doesn't know something is told: %+v", gpus[0])
 	}
 }

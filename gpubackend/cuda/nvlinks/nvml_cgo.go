@@ -34,6 +34,8 @@ package nvlinks
 // { return ((int (*)(void *, unsigned int, struct pn_pci *))f)(d, link, out); }
 // static int pn_fields(void *f, void *d, struct pn_field *one)
 // { return ((int (*)(void *, int, struct pn_field *))f)(d, 1, one); }
+// static int pn_p2p(void *f, void *d, void *other, unsigned int kind, unsigned int *out)
+// { return ((int (*)(void *, void *, unsigned int, unsigned int *))f)(d, other, kind, out); }
 // static int pn_memory(void *f, void *d, struct pn_memory *out)
 // { return ((int (*)(void *, struct pn_memory *))f)(d, out); }
 import "C"
@@ -49,7 +51,7 @@ var functions = [...]string{
 	"nvmlInit_v2", "nvmlDeviceGetHandleByUUID", "nvmlDeviceGetNvLinkState",
 	"nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkCapability",
 	"nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetNvLinkRemoteDeviceType",
-	"nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo",
+	"nvmlDeviceGetFieldValues", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetP2PStatus",
 }
 
 const (
@@ -62,6 +64,7 @@ const (
 	remoteTypeFunction
 	fieldsFunction
 	memoryFunction
+	p2pFunction
 )
 
 // handle is NVML's of a GPU.
@@ -145,6 +148,14 @@ func (l *library) field(d handle, field, link uint32) uint32 {
 		return 0
 	}
 	return uint32(f.value)
+}
+
+// p2p is the status of a kind of access from a GPU to another, or itself.
+func (l *library) p2p(d, other handle, kind uint32) (uint32, bool) {
+	var out C.uint
+	r := C.pn_p2p(l.function[p2pFunction], unsafe.Pointer(d), unsafe.Pointer(other), C.uint(kind),
+		&out)
+	return uint32(out), r == 0
 }
 
 // free is how much of a GPU's memory is; 0: NVML doesn't know it.

@@ -53,14 +53,14 @@ func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
 			s.Pair = append(s.Pair, way(i, j))
 		}
 	}
-	hostgpus.DescribeLinks(s.Device, s.Pair, joined(s.Device))
+	hostgpus.DescribeWays(s.Device, s.Pair, joined(s.Device))
 	return s
 }
 
 // way is that from one GPU to the memory of another: it is memory of the same process.
 func way(from, to int) (p wire.SnapshotPair) {
 	if from != to {
-		p.Access, p.Atomics, p.Arrays = 1, 1, 1
+		p.Access, p.Atomics, p.Arrays, p.Atomic = 1, 1, 1, atomics
 	}
 	return p
 }

@@ -11,8 +11,6 @@
 _Static_assert(PARACUDA_NVLINKS == PARACUDA_NVLINKS_MAX, "links");
 _Static_assert(sizeof(struct paracuda_snapshot_pair) == PARACUDA_SIZEOF_SNAPSHOT_PAIR, "pair");
 
-#define ATOMIC_LAST 12 /* of CUatomicOperation */
-
 /* By the worker's ordinals. */
 static struct {
 	struct paracuda_snapshot_pair *from; /* row by row */
@@ -39,8 +37,6 @@ CUresult peers_load(const void *snapshot, size_t bytes)
 
 struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to)
 {
-	if (from == to)
-		return (struct paracuda_snapshot_pair){ 0 };
 	return pairs.from[devices.host[from] * pairs.n + devices.host[to]];
 }
 
@@ -65,6 +61,18 @@ CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
 		};
 	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++)
 		links->to[i] = device_pair(dev, (CUdevice)i).links;
+	return CUDA_SUCCESS;
+}
+
+CUresult device_ways(struct paracuda_ways *ways, CUdevice dev)
+{
+	ENTER_DEVICE(ways, dev);
+	memset(ways, 0, sizeof(*ways));
+	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++) {
+		struct paracuda_snapshot_pair pair = device_pair(dev, (CUdevice)i);
+
+		memcpy(ways->p2p[i], pair.p2p, sizeof(ways->p2p[i]));
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -100,23 +108,23 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 		*value = pair.arrays != 0;
 		return CUDA_SUCCESS;
 	case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
-		*value = 0;
+		*value = pair.partial != 0;
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Which atomic operations a link has: none is promised. */
-static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
-			   unsigned int count)
+/* Tells what each of these operations can do of what `all` says of all. */
+static CUresult tell_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
+			     unsigned int count, const uint16_t *all)
 {
 	if (!capabilities || !operations || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++)
-		if (operations[i] < 0 || operations[i] > ATOMIC_LAST)
+		if (operations[i] < 0 || operations[i] >= PARACUDA_ATOMIC_OPERATIONS)
 			return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = 0;
+		capabilities[i] = all[operations[i]];
 	return CUDA_SUCCESS;
 }
 
@@ -125,18 +133,26 @@ EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 						 unsigned int count, CUdevice srcDevice,
 						 CUdevice dstDevice)
 {
+	struct paracuda_snapshot_pair pair;
+	CUresult result;
+
 	ENTER();
 	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)
 		return CUDA_ERROR_INVALID_DEVICE;
-	return no_atomics(capabilities, operations, count);
+	pair = device_pair(srcDevice, dstDevice);
+	result = tell_atomics(capabilities, operations, count, pair.atomic);
+	return result ? result : (CUresult)pair.atomic_result;
 }
 
+/* None is promised, as the attribute says. */
 EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 						  const CUatomicOperation *operations,
 						  unsigned int count, CUdevice dev)
 {
+	static const uint16_t none[PARACUDA_ATOMIC_OPERATIONS];
+
 	ENTER();
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return no_atomics(capabilities, operations, count);
+	return tell_atomics(capabilities, operations, count, none);
 }

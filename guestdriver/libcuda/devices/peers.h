@@ -22,11 +22,15 @@
  */
 CUresult peers_load(const void *snapshot, size_t bytes);
 
-/* The way from a device to the memory of another; all 0 to its own. */
+/* The way from a device to the memory of another, or to its own. */
 struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to);
 
 /* A device's NVLinks on the host (paracuda_table.h). */
 struct paracuda_nvlinks;
 CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev);
+
+/* How the host's NVML says that it reaches each device. */
+struct paracuda_ways;
+CUresult device_ways(struct paracuda_ways *ways, CUdevice dev);
 
 #endif

@@ -233,9 +233,9 @@ static const word device[26] = {
 	[3 ... 25] = FUNCTION(other_unknown),
 };
 
-static const word own[5] = { sizeof(struct paracuda_table), FUNCTION(device_link),
-			     FUNCTION(activity_watch), FUNCTION(device_usage),
-			     FUNCTION(device_nvlinks) };
+static const word own[6] = { sizeof(struct paracuda_table), FUNCTION(device_link),
+			     FUNCTION(activity_watch),	    FUNCTION(device_usage),
+			     FUNCTION(device_nvlinks),	    FUNCTION(device_ways) };
 
 _Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
 

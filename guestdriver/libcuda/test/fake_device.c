@@ -76,6 +76,19 @@ static const struct {
 	{ CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32 },
 };
 
+/* Puts the ways among few devices behind them, and returns how long all is. */
+static uint64_t pairs(uint8_t *snapshot, uint64_t at)
+{
+	at += fake.devices * sizeof(struct paracuda_snapshot_device);
+	if (fake.devices > FAKE_PAIRED)
+		return at;
+	for (uint32_t i = 0; i < fake.devices * fake.devices; i++) {
+		memcpy(snapshot + at, &fake.pair[i], sizeof(fake.pair[i]));
+		at += sizeof(fake.pair[i]);
+	}
+	return at;
+}
+
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
 {
 	uint8_t *to = fake_arena() + (w[AT_HELLO_snapshot] & 0xffffffffffffff);
@@ -109,8 +122,7 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		device.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] += (int)d;
 		memcpy(to + sizeof(s) + d * sizeof(device), &device, sizeof(device));
 	}
-	return fake.lie_length ? 1ull << 40 :
-				 sizeof(s) + fake.devices * sizeof(struct paracuda_snapshot_device);
+	return fake.lie_length ? 1ull << 40 : pairs(to, sizeof(s));
 }
 
 static bool within_device(const uint64_t *w)

@@ -209,6 +209,7 @@ static void numbers_on_the_bus(void)
 static void pairs(void)
 {
 	device all[3] = { NULL, NULL, NULL };
+	struct gpu *known = first;
 	unsigned count = 1;
 	int value;
 
@@ -222,6 +223,18 @@ static void pairs(void)
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(second, first, what, &value));
 		CHECK_IS(5, value);
 	}
+	/* What the host's NVML says goes first, kind by kind, of a GPU with itself, too. */
+	for (unsigned what = 0; what < 4; what++) {
+		known->ways.p2p[0][what] = (uint8_t)(what + 1);
+		known->ways.p2p[1][what] = 5;
+		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, first, what, &value));
+		CHECK_IS((int)what, value);
+		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, second, what, &value));
+		CHECK_IS(4, value);
+	}
+	CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, first, 4, &value));
+	CHECK_IS(5, value);
+	memset(&known->ways, 0, sizeof(known->ways));
 	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, first, 5, &value));
 	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, first, 0, NULL));
 	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, NULL, 0, &value));

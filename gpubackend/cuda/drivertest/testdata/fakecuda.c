@@ -182,8 +182,20 @@ API CUresult cuDeviceGetP2PAttribute(int *v, int a, int from, int to)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (from == to)
 		return CUDA_ERROR_INVALID_DEVICE;
-	*v = a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED && from < 2 && to < 2;
+	if (a == CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+		*v = from == 0 && to == 1;
+	else
+		*v = a == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED && from < 2 && to < 2;
 	return CUDA_SUCCESS;
+}
+
+/* What there is of operation n is n + 1, between the two that reach one another. */
+API CUresult cuDeviceGetP2PAtomicCapabilities(unsigned *v, const int *operations, unsigned n,
+					      int from, int to)
+{
+	for (unsigned i = 0; i < n; i++)
+		v[i] = (unsigned)operations[i] + 1;
+	return from < 2 && to < 2 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 API CUresult cuDeviceGetAttribute(int *v, int a, int d)

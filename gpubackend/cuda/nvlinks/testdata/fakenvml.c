@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An NVML with a GPU of four links: to a switch, down, to a GPU, and to what it doesn't tell. */
+/*
+ * An NVML with a GPU of four links: to a switch, down, to a GPU, and to what it doesn't tell. It has
+ * another GPU without any.
+ */
 #include <string.h>
 
-static char gpu;
+static char gpu, other;
 
 struct pci {
 	char legacy[16];
@@ -24,15 +27,21 @@ int nvmlInit_v2(void)
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
-	*device = &gpu;
-	return strcmp(uuid, "GPU-01020304-0506-0708-090a-0b0c0d0e0f10") ? 6 : 0;
+	*device = uuid[4] == '2' ? &other : &gpu;
+	return strcmp(uuid + 6, "020304-0506-0708-090a-0b0c0d0e0f10") ? 6 : 0;
 }
 
 int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state)
 {
-	(void)device;
 	*state = link != 1;
-	return link < 4 ? 0 : 2;
+	return link < 4 && device == &gpu ? 0 : 2;
+}
+
+/* Kind 4 isn't known; of the others status n from the first to the second, 0 back, 5 to itself. */
+int nvmlDeviceGetP2PStatus(void *from, void *to, unsigned int kind, unsigned int *status)
+{
+	*status = from == to ? 5 : from == &gpu ? kind : 0;
+	return kind == 4 ? 3 : 0;
 }
 
 int nvmlDeviceGetNvLinkVersion(void *device, unsigned int link, unsigned int *version)
