@@ -97,7 +97,9 @@ func TestGPUsBeforeTheirVM(t *testing.T) {
 	refused := func(name, gpu, message string, options ...string) {
 		t.Helper()
 		b := start(name, gpu, options...)
-		<-b.done
+		until(t, time.Minute, name+" is refused", func() bool {
+			return awaits(b.done, 100*time.Millisecond)
+		})
 		if !regexp.MustCompile(message).MatchString(b.said()) ||
 			strings.Count(b.said(), "\n") != 1 {
 			t.Errorf("%s has %s, and says %s", name, gpu, b.said())
@@ -125,8 +127,8 @@ func TestGPUsBeforeTheirVM(t *testing.T) {
 	if len(left) != 1 || slices.Contains(append(one, two...), left[0]) {
 		t.Errorf("%v is %s's and %s's, and alone the third's", left, one, two)
 	}
-	refused("named", "cuda:"+left[0], `GPU \S+ is VM alone's alone \(exclusive=on\): give VM named `+
-		`another one`)
+	refused("named", "cuda:"+left[0], `GPU \S+ is VM alone's alone \(exclusive=on\): `+
+		`give VM named another one`)
 	refused("any", "auto:3", `2 of the host's 3 GPUs .*ask for fewer or less`)
 	for _, b := range []*background{first, alone} {
 		b.signal(syscall.SIGTERM)

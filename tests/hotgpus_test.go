@@ -60,7 +60,8 @@ func TestHotPlugSeveralGPUs(t *testing.T) {
 			return h.vms()[name].Figures.Counters["launches"] > 0
 		})
 		said := command(t, time.Minute, root, paracuda, "probe", "--arbiter", h.socket).stdout
-		if !regexp.MustCompile(`VM ` + name + `: has \d+ MiB of its 2 GPUs together`).MatchString(said) {
+		told := regexp.MustCompile("VM " + name + `: has \d+ MiB of its 2 GPUs together`)
+		if !told.MatchString(said) {
 			t.Errorf("probe doesn't tell of VM %s:\n%s", name, said)
 		}
 		if r := command(t, 2*time.Minute, root, paracuda, "detach", "--qmp", qmp); r.exit != 0 {

@@ -42,9 +42,9 @@ exec %s "$@"
 			t.Fatal(err)
 		}
 		const address = "10.0.0.%d"
-		both[rank] = inBackground(t, "env", "PARACUDA_QEMU="+carded, paracuda, "run", "--vm", "qemu",
-			"--gpu", "soft", "--mem", "512M", "--log-level", "error", "--", python(t),
-			"tests/scripts/line.py", filepath.Join(kernel, "modules"),
+		both[rank] = inBackground(t, "env", "PARACUDA_QEMU="+carded, paracuda, "run",
+			"--vm", "qemu", "--gpu", "soft", "--mem", "512M", "--log-level", "error", "--",
+			python(t), "tests/scripts/line.py", filepath.Join(kernel, "modules"),
 			fmt.Sprintf(address, 1+rank), filepath.Join(programs, "overtcp"), fmt.Sprint(rank),
 			fmt.Sprintf(address, 1), "7000")
 	}

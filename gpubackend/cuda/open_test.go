@@ -48,8 +48,8 @@ func TestOpenDescribesDevices(t *testing.T) {
 	}
 }
 
-// TestOpenDescribesWays: what the driver says of the ways from GPU to GPU goes on as it is; where it
-// has no answer, its error does.
+// TestOpenDescribesWays: what the driver says of the ways from GPU to GPU goes on as it is; where
+// it has no answer, its error does.
 func TestOpenDescribesWays(t *testing.T) {
 	t.Setenv("FAKE_DEVICES", "3")
 	d := loadDevice(t, Options{})

@@ -18,8 +18,9 @@ type NVLink struct {
 
 // Way is how a GPU may reach another one, or itself.
 type Way struct {
-	To  string               `json:"to"`  // that GPU's UUID
-	P2P [wire.P2pKinds]uint8 `json:"p2p"` // NVML's status of each of its kinds, plus 1; 0: not known
+	To string `json:"to"` // that GPU's UUID
+	// NVML's status of each of its kinds of access, plus 1; 0: not known
+	P2P [wire.P2pKinds]uint8 `json:"p2p"`
 }
 
 // What is at the other end, as NVML numbers it.
@@ -32,8 +33,8 @@ const (
 // same says whether two GPUs are one.
 func same(g *GPU, d *wire.SnapshotDevice) bool { return g.UUID == UUID(d.Uuid) }
 
-// DescribeWays adds what the host knows of its GPUs' NVLinks and ways to what a guest process is told
-// of those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
+// DescribeWays adds what the host knows of its GPUs' NVLinks and ways to what a guest process is
+// told of those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
 func DescribeWays(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
 	index := make(map[string]int, len(devices))
 	for i := range devices {

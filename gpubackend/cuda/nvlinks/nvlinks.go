@@ -26,8 +26,8 @@ const (
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
 )
 
-// Add fills in links, ways and free memory of GPUs that NVML knows. It says why NVML can't be asked; of
-// what NVML doesn't tell there is nothing.
+// Add fills in links, ways and free memory of GPUs that NVML knows. It says why NVML can't be
+// asked; of what NVML doesn't tell there is nothing.
 func Add(library string, gpus []hostgpus.GPU) error {
 	l, err := open(library)
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 )
 
 // atomics are the atomic operations that kernels have, as CUDA numbers them, each with what values
-// it works on. They are the same on all memory that a kernel reaches. PTX has none for the least and
-// the largest of scalar floating-point numbers.
+// it works on. They are the same on all memory that a kernel reaches. PTX has none for the least
+// and the largest of scalar floating-point numbers.
 var atomics = [wire.AtomicOperations]uint16{
 	cudaabi.AtomicOperationIntegerAdd:       integers | reduction,
 	cudaabi.AtomicOperationIntegerMin:       integers | reduction,

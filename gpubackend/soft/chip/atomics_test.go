@@ -29,7 +29,10 @@ func TestAtomicsAreThere(t *testing.T) {
 		for _, k := range []struct {
 			kind
 			bit uint16
-		}{{of.signed, cudaabi.AtomicCapabilitySigned}, {of.unsigned, cudaabi.AtomicCapabilityUnsigned}} {
+		}{
+			{of.signed, cudaabi.AtomicCapabilitySigned},
+			{of.unsigned, cudaabi.AtomicCapabilityUnsigned},
+		} {
 			if k.kind == (kind{}) {
 				continue
 			}

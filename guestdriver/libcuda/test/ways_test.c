@@ -10,7 +10,7 @@
 #include "fake_worker.h"
 #include "paracuda_table.h"
 
-/* The way from a GPU to another, by the program's numbers: it has the worker's last two, reversed. */
+/* The way from GPU to GPU, by the program's numbers: it has the worker's last two, reversed. */
 static struct paracuda_snapshot_pair *way(int from, int to)
 {
 	return &fake.pair[FAKE_PAIRED * (2 - from) + (2 - to)];
