@@ -83,7 +83,7 @@ func TestSavedToAFileByLibrary(t *testing.T) {
 // program goes on.
 func TestNotSavedByLibrary(t *testing.T) {
 	s, _ := onLibrary(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	image, size := s.text(0, plainPTX+".global .u32 counter;\n")
 	m := s.do(gpubackend.OpModuleLoadData, image, size, noBuffer, 0, noBuffer, 0, noBuffer, 0)
 	s.mustNotSave(nil, `its code has variables, such as "counter"`)

@@ -17,7 +17,7 @@ import (
 func inAFile(t *testing.T) (s *suspended, page uint64, f io.ReaderAt, state []byte) {
 	t.Helper()
 	s = newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	page = s.pin()
 	f = s.saveTo()
 	if m := s.dev.figures.Owner().Movable; !m.Now {

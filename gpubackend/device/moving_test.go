@@ -108,7 +108,7 @@ func TestProgramsMove(t *testing.T) {
 // TestMovedOnWithoutRunning: a VM that was moved may be moved again before it has run.
 func TestMovedOnWithoutRunning(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	page := s.pin()
 	s.front.Stop(s.queues...)
 	first := s.saveState()
@@ -131,10 +131,14 @@ func TestMovedOnWithoutRunning(t *testing.T) {
 // TestCallsEndBeforeAMove: a call that waits for the GPU when the VM pauses has its answer before
 // the VM is saved.
 func TestCallsEndBeforeAMove(t *testing.T) {
+	rounds := 20
+	if testing.Short() {
+		rounds = 8
+	}
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	c := s.load()
-	for range 20 {
+	for range rounds {
 		s.do(gpubackend.OpLaunchKernel, c.function, 0, 1|1<<32, 1|1<<32, 1|1<<32, 0, 0)
 		s.seq++
 		s.send(0, gpubackend.OpCtxSynchronize, s.seq)
@@ -156,7 +160,7 @@ func TestCallsEndBeforeAMove(t *testing.T) {
 // TestWhatStays: a VM that can't be saved says why, nothing is written, and it goes on.
 func TestWhatStays(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	mustStay := func(text string) {
 		t.Helper()
 		s.front.Stop(s.queues...)
@@ -190,7 +194,7 @@ func TestWhatStays(t *testing.T) {
 // device had before stays if that is seen at its beginning.
 func TestStrangersAreRefused(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	s.front.Stop(s.queues...)
 	state := s.saveState()
 	fresh := func(c Config) *Device {
@@ -238,7 +242,7 @@ func TestStrangersAreRefused(t *testing.T) {
 // TestAnEarlierTime: QEMU's loadvm takes a program back to where it was.
 func TestAnEarlierTime(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	s.front.Stop(s.queues...)
 	state := s.saveState()
 	memory := s.guest.Read(0, guestBytes)

@@ -181,7 +181,7 @@ const noBuffer = uint64(wire.BufferNone) << 56
 // TestNotSaved: what can't be saved is refused with the reason, and nothing is changed.
 func TestNotSaved(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	no := errors.New("no")
 	linker := s.do(gpubackend.OpLinkCreate, noBuffer, 0, 0, 0)
 	s.mustNotSave(nil, "linkers")
@@ -228,7 +228,7 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 // command gives up, or is killed, before it has kept the file, the VM goes on.
 func TestOverTheSocket(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	path := filepath.Join(t.TempDir(), "control")
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -289,7 +289,7 @@ func TestOverTheSocket(t *testing.T) {
 // and nobody else anything.
 func TestWorkerKilledMeanwhile(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	w := s.worker(0)
 	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
 	if err != nil {
@@ -312,7 +312,7 @@ func TestWorkerKilledMeanwhile(t *testing.T) {
 // TestBadFiles are refused with the reason, and the VM stays as it is.
 func TestBadFiles(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	old, err := io.ReadAll(rewound(t, s.saveTo()))
 	if err != nil {
 		t.Fatal(err)
@@ -353,7 +353,7 @@ func rewound(t *testing.T, f *os.File) *os.File {
 // not made again; and then there is nothing that the file is needed for.
 func TestProgramEndsMeanwhile(t *testing.T) {
 	s := newSuspended(t)
-	s.allocate(5 << 20)
+	s.allocate(apart)
 	f := s.saveTo()
 	s.closeChannel(0)
 	s.reap(1, 3)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/image"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -58,6 +59,10 @@ func (s *suspended) do(op gpubackend.Op, words ...uint64) uint64 {
 }
 
 const inBulk = uint64(wire.BufferBulk)<<56 | wire.Bulk
+
+// apart is the size of memory that has a segment of its own: of one that allocations share all
+// 32 MiB are saved, which takes the race detector long.
+const apart = devmem.LargestShared + 1<<20
 
 // allocate makes memory with something at its beginning and at its end.
 func (s *suspended) allocate(size uint64) {
