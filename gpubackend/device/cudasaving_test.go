@@ -16,7 +16,7 @@ func onLibrary(t *testing.T) (s *suspended, workers *processes) {
 	t.Helper()
 	page := newLedger(t)
 	workers = &processes{library: drivertest.Build(t)}
-	v := newVMOf(t, Config{Spawn: workers, Ledger: page}, roomy)
+	v := newVMOf(t, Config{Spawn: workers, Ledger: page, Timeouts: patient}, roomy)
 	return suspendedVM(v, page), workers
 }
 

@@ -36,6 +36,7 @@ func (s *suspended) moveTo(c Config, state []byte, settings ...string) {
 	s.close()
 	s.page = newLedger(s.t)
 	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(s.t, settings...), 8, quiet()
+	c.Timeouts = patient
 	if c.Ledger = s.page; c.Spawn == nil {
 		c.Spawn = &processes{}
 	}
@@ -136,7 +137,7 @@ func TestCallsEndBeforeAMove(t *testing.T) {
 		rounds = 8
 	}
 	s := newSuspended(t)
-	s.allocate(apart)
+	s.allocate(4096) // in one segment with the module's variable
 	c := s.load()
 	for range rounds {
 		s.do(gpubackend.OpLaunchKernel, c.function, 0, 1|1<<32, 1|1<<32, 1|1<<32, 0, 0)

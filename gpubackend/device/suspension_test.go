@@ -31,10 +31,14 @@ type suspended struct {
 	want   map[uint64][]byte
 }
 
+// patient is for workers that have much to write, under the race detector, on a busy machine.
+var patient = Timeouts{Answer: soon}
+
 func newSuspended(t *testing.T, settings ...string) *suspended {
 	t.Helper()
 	page := newLedger(t)
-	return suspendedVM(newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, settings...), page)
+	c := Config{Spawn: &processes{}, Ledger: page, Timeouts: patient}
+	return suspendedVM(newVMOf(t, c, settings...), page)
 }
 
 func suspendedVM(v *vm, page *ledger.Page) *suspended {
