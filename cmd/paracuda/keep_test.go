@@ -268,8 +268,12 @@ func TestVMOutlivesTheDeviceProcess(t *testing.T) {
 
 // TestRequestsOutliveTheDeviceProcess: killed at any moment of requests, each is answered, once.
 func TestRequestsOutliveTheDeviceProcess(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 10
+	}
 	v := newKeptVM(t)
-	for range 30 {
+	for range rounds {
 		go func(pause time.Duration) {
 			time.Sleep(pause)
 			_ = v.keeper.Process.Signal(syscall.SIGUSR2) // it is killed, and that is no crash
