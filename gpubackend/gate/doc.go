@@ -8,7 +8,7 @@
 //
 // A device process makes the Page of its VM. It passes it on to the VM's workers, each of which
 // has an entry of it until its process has ended, and to the arbiter. The gate's word is written by
-// the arbiter; by the device process while there is no arbiter, or when that doesn't beat any more.
+// the arbiter; by the device process while there is no arbiter, or when its heartbeat has stopped.
 // An entry is written by its worker, and by the device process when the worker has ended. Two event
 // descriptors belong to a page: workers ring the bell when the arbiter has to look at their
 // entries; the one called opened can be read for as long as the gate is open, so that a worker can

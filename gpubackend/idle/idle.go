@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package idle says when a VM whose programs don't use the GPU is to hold none of it any more.
+// Package idle says when a VM that doesn't use the GPU must give up what it holds of it.
 //
-// A VM is used from its driver's start, or a program's, until a time after the last program ended,
-// or the driver's start. Then it holds nothing that its next program would need.
+// A VM counts as used from the start of its driver or of a program until some time after its last
+// program has ended, or after its driver has started. From then on nothing is held ready for its
+// next program.
 //
 // # Who owns what
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how often something begins that others ask for: so often in the long run, and
-// more often for a moment. Who comes too early waits his turn.
+// Package pace bounds how often others may have something begin: by a rate in the long run, with a
+// burst above it. Who comes too early waits his turn.
 package pace
 
 import (

@@ -9,9 +9,9 @@
 // They are in a checkpoint, little-endian: u32 version (2), u32 generation, u32 sequence of the
 // settings, u32 flags (1: the VM is suspended, 2: by an arbiter's order), u32 version of the
 // protocol with the guest's driver, then a line "KEY=VALUE\n" for each setting that was changed
-// while the VM ran. Version 1 had neither flags nor protocol. Version 3, which is written of a VM
-// that is suspended to a file, has before the lines u32 how many bytes follow that say which file,
-// and those.
+// while the VM ran. Version 1 had neither flags nor protocol. Version 3 is for a VM that is
+// suspended to a file: before the lines it has a u32, the number of bytes that say which file, and
+// these bytes.
 //
 // # Trust
 //

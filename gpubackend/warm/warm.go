@@ -2,7 +2,7 @@
 
 // Package warm keeps processes that were started, and made ready, before there is a use for them:
 // the warm workers of a VM. One that is taken or lost is replaced when the device asks for it
-// (Keep), so that what always fails doesn't go on for ever.
+// (Keep), and not by itself: one that always fails would be started for ever.
 //
 // # Who owns what
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copies queues copies and fills. A guest names both sides by address, as they are: nothing
-// gets to the driver that package reach doesn't know to be the guest's.
+// Package copies queues copies and fills. A guest names both sides by address: the driver gets none
+// that package copyable doesn't know to be the guest's.
 //
 //	copies.go     one copy, of bytes or of rows
 //	peers.go      copies from one GPU to another

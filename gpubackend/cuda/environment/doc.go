@@ -2,5 +2,5 @@
 
 // Package environment decides which of a guest process's environment variables the driver reads:
 // CUDA's own, with values that CUDA documents, and none that names something of the host. The
-// variables come from the guest as they are. Setting them is setting those of this process.
+// variables come from the guest as they are. They are set in the environment of this process.
 package environment

@@ -8,5 +8,5 @@
 //	memory.go  allocations of graphs, where memory is limited
 //
 // What only passes on what the driver says of a graph is the driver's binding. Handles have been
-// looked up by the caller; addresses in nodes are checked here (package reach).
+// looked up by the caller; addresses in nodes are checked here (package copyable).
 package graphs

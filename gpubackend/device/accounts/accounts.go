@@ -10,9 +10,8 @@
 //
 // # Who may lie
 //
-// Processes, about the memory that they count. So while there are some, a goroutine asks the GPU's
-// driver again and again what they have, and one is to end for which that is so much that the VM is
-// over its bound.
+// Processes, about the memory that they count. So while there are any, a goroutine asks the GPU's
+// driver now and then what each has, and names one to end if that puts the VM over its bound.
 //
 // # Files
 //

@@ -2,8 +2,9 @@
 
 // Package savedstate saves a VM, and loads it: what the front end takes along of the device when it
 // saves or migrates its VM. That is what the driver was told when it greeted the device, and is
-// going to rely on. The record of the VM's programs follows, if it has any (package savedvm), or if
-// they are in a file what must be known of that: u32 how many bytes it is, those, and their CRC-32.
+// going to rely on. The record of the VM's programs follows, if it has any (package savedvm). If
+// they are in a file, what must be known of the file follows instead: a u32, the number of bytes,
+// these bytes, and their CRC-32.
 //
 // # Who owns what
 //

@@ -13,7 +13,8 @@
 // # Who may lie
 //
 // The process before, perhaps because a guest took it over: what it left is checked where it is
-// opened. That a child is alive says the starter process, of which the kernel's descriptors come.
+// opened. Whether a child is alive is for the starter process to say, which has the kernel's
+// descriptors of it.
 //
 // # Concurrency
 //

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sleeping is what the worker's loop does when there is nothing to do. It looks again, for
-// a short time in a loop that touches next to nothing, and for as long as the policy has it poll in
-// turns of the loop. Then it naps, as long as a call waits for the GPU, which has no descriptor to
-// sleep on. Else it sleeps on its descriptors.
+// Package sleeping is what the worker's loop does when there is nothing to do. It looks again: for
+// a short time in a loop that touches next to nothing, then in turns of the worker's loop, for as
+// long as the policy lets it poll. After that it naps while a call waits for the GPU, which has no
+// descriptor to sleep on. Otherwise it sleeps on its descriptors.
 //
 //	rest.go      how long, by what is under way
 //	linger.go    the short time
