@@ -13,6 +13,10 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
+// What isn't really broken in these tests: NVIDIA's modules, library and nodes, HMM and a GPU that
+// computes wrongly, for which a host needs a GPU. Package doctor's own tests have files in their
+// place.
+
 // brokenHost breaks a host in all ways that a VM's kernel allows, and has the doctor look at it.
 // Then it executes those of the doctor's fixes that need nobody else, and has it look again: as a
 // user who may have few processes, as one who may not use KVM, and as root.
