@@ -185,8 +185,8 @@ func (r *faultRig) next() {
 // freed waits until nothing of a program is there any more on the host.
 func (r *faultRig) freed() {
 	r.Helper()
-	for begin := time.Now(); len(r.pids("worker")) > 0; time.Sleep(time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+	for w := patienceOf(time.Minute); len(r.pids("worker")) > 0; time.Sleep(time.Millisecond) {
+		if w.over() {
 			r.Fatalf("there are workers still: %v", r.pids("worker"))
 		}
 	}

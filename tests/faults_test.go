@@ -81,8 +81,8 @@ func (r *faultRig) check(before map[string]int, took []time.Duration) {
 		}
 		return false
 	}
-	for begin := time.Now(); more(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(begin) > late {
+	for w := patienceOf(late); more(); time.Sleep(50 * time.Millisecond) {
+		if w.over() {
 			r.Fatalf("descriptors: %v, before %v", now, before)
 		}
 	}
@@ -163,10 +163,10 @@ func (r *faultRig) signalOf(name, role string) (signal func(syscall.Signal), aga
 		return arbiter.signal, func() { <-arbiter.done; r.startArbiter() }
 	}
 	var pid int
-	for begin := time.Now(); pid == 0; time.Sleep(time.Millisecond) {
+	for w := patienceOf(late); pid == 0; time.Sleep(time.Millisecond) {
 		if pids := r.pids(role); len(pids) > 0 {
 			pid = pids[0]
-		} else if time.Since(begin) > late {
+		} else if w.over() {
 			r.Fatalf("%s: there is none; the program: %s", name, r.say("end", "ended"))
 		}
 	}
@@ -189,14 +189,14 @@ func (r *faultRig) loseFrontEnd(name string) time.Duration {
 	for _, role := range []string{"front end", "device", "worker", "mover"} {
 		all = append(all, r.pids(role)...)
 	}
-	begin := time.Now()
+	begin, limit := time.Now(), patienceOf(time.Minute)
 	r.fault(name, "front end", "KILL")
 	here := func(pid int) bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err == nil && !strings.Contains(string(text), ") Z ")
 	}
 	for slices.ContainsFunc(all, here) {
-		if time.Since(begin) > time.Minute {
+		if limit.over() {
 			r.Fatalf("%s: not all have ended of %v", name, all)
 		}
 		time.Sleep(5 * time.Millisecond)

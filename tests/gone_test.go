@@ -50,7 +50,8 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	dir := t.TempDir()
 	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"),
 		filepath.Join(dir, "second")
-	device := serve(t, first)
+	control := filepath.Join(dir, "control")
+	device := serve(t, first, "--control", control)
 	ctx, cancel := withPatience(t.Context(), 4*time.Minute)
 	r, w := io.Pipe()
 	done := make(chan struct{})
@@ -68,7 +69,7 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	const gone = "the paracuda device is gone: attach it again on the host"
 	lines := bufio.NewReader(r)
 	expectLine(t, lines, "up")
-	time.Sleep(2 * time.Second) // in which the program begins
+	until(t, 2*time.Minute, "the program computes", func() bool { return launches(t, control) > 0 })
 	device.kill()
 	expectLine(t, lines, gone)
 	expectLine(t, lines, gone)

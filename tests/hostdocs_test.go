@@ -86,13 +86,11 @@ func endAfterSIGTERM(
 		}
 	}
 	_ = c.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("%s: after SIGTERM: %v", name, err)
-		}
-	case <-time.After(30 * time.Second):
+	switch in, err := endsIn(ended, 30*time.Second); {
+	case !in:
 		_ = c.Process.Kill()
 		t.Errorf("%s: it has not ended after SIGTERM", name)
+	case err != nil:
+		t.Errorf("%s: after SIGTERM: %v", name, err)
 	}
 }

@@ -66,3 +66,15 @@ func until(t *testing.T, most time.Duration, what string, happened func() bool) 
 		}
 	}
 }
+
+// endsIn says whether something has ended before that, and how.
+func endsIn(ended <-chan error, most time.Duration) (in bool, how error) {
+	ctx, cancel := withPatience(context.Background(), most)
+	defer cancel()
+	select {
+	case how = <-ended:
+		return true, how
+	case <-ctx.Done():
+		return false, nil
+	}
+}

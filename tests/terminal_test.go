@@ -52,12 +52,10 @@ func TestDeviceOutlivesItsTerminal(t *testing.T) {
 		}
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("at SIGTERM: %v", err)
-		}
-	case <-time.After(20 * time.Second):
+	switch in, err := endsIn(ended, 20*time.Second); {
+	case !in:
 		t.Error("it doesn't end at SIGTERM")
+	case err != nil:
+		t.Errorf("at SIGTERM: %v", err)
 	}
 }
