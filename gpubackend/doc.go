@@ -8,8 +8,9 @@
 // for one guest process, and calls it from one goroutine; nothing here is safe for concurrent use.
 //
 // Files: driver.go (the interface, and what is in no other file), graph.go, texture.go, mapping.go,
-// sharing.go, green.go, moving.go (memory that leaves a GPU), saving.go (all of it, for another
-// process) with savinggraphs.go and savingtextures.go, result.go.
+// sharing.go, green.go, moving.go (memory that leaves a GPU), comparing.go (what of it has
+// changed), saving.go (all of it, for another process) with savinggraphs.go and savingtextures.go,
+// result.go.
 //
 // Nothing in this package or below trusts a guest: handles are looked up (package object) before a
 // Driver sees them, sizes and buffers are checked by the caller. Device addresses are the

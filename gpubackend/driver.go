@@ -37,6 +37,7 @@ type Driver interface {
 	Sharing
 	Partitioning
 	Moving
+	Comparing
 	Saving
 }
 

@@ -2,6 +2,8 @@
 
 package gpubackend
 
+import "fmt"
+
 // Piece is device memory that may leave the GPU and come back, at the same addresses: a segment of
 // the device's heap (package devmem). Allocations are never in two pieces.
 type Piece struct{ Address, Bytes uint64 }
@@ -16,7 +18,7 @@ type Moving interface {
 	// SavePieces copies pieces, one behind the other, to host memory. It waits for the copies.
 	SavePieces(list []Piece, image []byte) Result
 	// EndCopies says that no pieces are copied for now: what copies pass through is given back. It
-	// comes after SavePieces and LoadPieces, whatever they returned.
+	// comes after SavePieces, LoadPieces and SumPieces, whatever they returned.
 	EndCopies()
 	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
 	// there.
@@ -26,6 +28,33 @@ type Moving interface {
 	ReturnPieces(list []Piece) Result
 	// LoadPieces is the reverse of SavePieces.
 	LoadPieces(list []Piece, image []byte) Result
+}
+
+// Without is what is left of pieces when others are taken out, which lie in them, by their
+// addresses as they do, and none over another. It is an error if they don't.
+func Without(pieces, others []Piece) (rest []Piece, err error) {
+	for _, p := range pieces {
+		end := p.Address + p.Bytes
+		for len(others) > 0 && others[0].Address-p.Address < p.Bytes {
+			o := others[0]
+			if o.Bytes == 0 || o.Bytes > end-o.Address {
+				break
+			}
+			if o.Address != p.Address {
+				rest = append(rest, Piece{p.Address, o.Address - p.Address})
+			}
+			p = Piece{o.Address + o.Bytes, end - o.Address - o.Bytes}
+			others = others[1:]
+		}
+		if p.Bytes > 0 {
+			rest = append(rest, p)
+		}
+	}
+	if len(others) > 0 {
+		return nil, fmt.Errorf("%d bytes at %#x aren't in any piece, or twice", others[0].Bytes,
+			others[0].Address)
+	}
+	return rest, nil
 }
 
 // PieceBytes is how much all of a list are.

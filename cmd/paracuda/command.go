@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/manual"
 	"github.com/paracuda/paracuda/cmd/paracuda/plug"
+	"github.com/paracuda/paracuda/cmd/paracuda/precopy"
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/cmd/paracuda/suspension"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
@@ -25,7 +26,7 @@ func commands() map[string]func() *cobra.Command {
 	return map[string]func() *cobra.Command{
 		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
 		"attach": plug.Attach, "detach": plug.Detach, "set": setCommand,
-		"suspend": suspension.Suspend, "resume": suspension.Resume,
+		"suspend": suspension.Suspend, "resume": suspension.Resume, "precopy": precopy.Command,
 		"stats": show.Stats, "top": show.Top, "ps": show.Ps, "probe": probeCommand,
 		"version": versionCommand, "completion": completionCommand, "doctor": doctorCommand,
 		// Started by paracuda itself.

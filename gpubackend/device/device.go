@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -19,10 +20,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/control"
 	"github.com/paracuda/paracuda/gpubackend/device/faults"
 	"github.com/paracuda/paracuda/gpubackend/device/figures"
+	"github.com/paracuda/paracuda/gpubackend/device/incoming"
 	"github.com/paracuda/paracuda/gpubackend/device/infile"
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
+	"github.com/paracuda/paracuda/gpubackend/device/outgoing"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
@@ -143,9 +146,12 @@ type Device struct {
 	exports    *exports.Exports
 	faults     *faults.Faults // of its GPUs
 	objects    objects.Objects
-	figures    *figures.VM // what is told of it
-	infile     *infile.VM  // has it go on in another process, or elsewhere, from a file
-	away       *away.Away  // has its driver be ready for the device to be away
+	figures    *figures.VM        // what is told of it
+	infile     *infile.VM         // has it go on in another process, or elsewhere, from a file
+	away       *away.Away         // has its driver be ready for the device to be away
+	outgoing   *outgoing.Outgoing // sends device memory ahead of a migration
+	incoming   *incoming.Incoming // and has what comes
+	live       atomic.Bool        // the front end began to migrate the VM while that ran
 }
 
 // NumQueues implements vhostuser.Device.
@@ -235,6 +241,7 @@ func (d *Device) Reset() {
 // that ends without having said so, and a mover, may have written to any page that it had: then all
 // of the guest's memory is marked, which costs the migration time, and the guest nothing.
 func (d *Device) SetLog(log *dirtylog.Log) error {
+	d.live.Store(log != nil && d.control.Runs())
 	d.ram.SetLog(log)
 	message := func() (*handover.Message, []int) {
 		m := &handover.Message{Kind: handover.KindLog}

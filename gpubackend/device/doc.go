@@ -44,7 +44,8 @@
 //	what they share    packages objects and exports
 //	memory             packages ram, accounts and suspend
 //	saved              packages savedstate (the VM, for its front end), saving (its programs, there
-//	                   and in a file) and infile (another process goes on from that)
+//	                   and in a file) and infile (another process goes on from that); migration.go
+//	                   (packages outgoing and incoming: device memory ahead of a migration)
 //	sharing the GPU    place.go (package place)
 //	operators          operators.go (packages admin, figures) set.go (package settings)
 package device

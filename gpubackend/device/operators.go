@@ -22,6 +22,7 @@ func (d *Device) ServeAdmin(l net.Listener) {
 		Suspend: d.suspension.Suspend, Resume: d.suspension.Resume,
 		Trouble: d.config.Trouble, Version: d.config.Build, Replace: d.config.Replace,
 		SuspendTo: d.saving.Save, ResumeFrom: d.saving.Load, MayGo: d.away.Prepare,
+		PrecopyTo: d.precopyTo, PrecopyFrom: d.precopyFrom,
 		Expect: d.expect, Guard: d.guard, Log: d.log,
 	}).Serve(l)
 }

@@ -141,6 +141,7 @@ func (d *Device) joinMemory() {
 		Arrive: func(p *saving.Program, from saving.Source) (saving.Worker, error) {
 			return d.opening.Arrive(p, from)
 		},
+		Went: d.went, Image: d.image,
 		Noted: func() {
 			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},
@@ -247,6 +248,7 @@ func (d *Device) joinFrontEnd() {
 		},
 		Run: d.run, Log: d.log,
 	})
+	d.joinMigration()
 	d.saved = savedstate.Of(savedstate.Config{
 		Version: c.Version, Control: d.control, Greeting: d.strangers, Settings: d.settings,
 		Stays: d.channels.Stays, Serves: func() bool { return len(d.channels.Serving()) > 0 },
@@ -260,7 +262,10 @@ func (d *Device) joinFrontEnd() {
 			if err != nil {
 				return nil, err
 			}
-			return programs.Take, nil
+			return func() error {
+				defer d.incoming.Forget()
+				return programs.Take()
+			}, nil
 		},
 		File: d.infile, Forget: d.forget, Greeted: c.Greeted,
 	})

@@ -67,6 +67,11 @@ const (
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
 
+	// Device memory is copied while the program runs, so that a save needs to write what has
+	// changed since, and no more.
+	KindPrecopy   Kind = "precopy"   // copy some to the buffer; begin anew if one comes along
+	KindPrecopied Kind = "precopied" // these sectors; with an error none
+
 	// Another device process has the connection. What the one before asked for, of which this one
 	// hasn't seen the end, is void.
 	KindTakeOver Kind = "takeover" // say where you stand
@@ -98,8 +103,8 @@ func (k Kind) Unasked() bool {
 	return false
 }
 
-// Message is one message. Its files travel with it: kick, call, state, conn, object, log, the
-// gate's and the ledger's, as Files has them, then those of memory.
+// Message is one message. Its files travel with it: kick, call, state, conn, object, image, log,
+// the gate's and the ledger's, as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -123,6 +128,11 @@ type Message struct {
 	Turn uint64 `json:"turn,omitempty"`
 	// of a worker that starts: as one that is drained
 	Held bool `json:"held,omitempty"`
+	// of one that is to be saved: device memory but for what was copied ahead, and hasn't changed
+	Ahead bool `json:"ahead,omitempty"`
+	// that were copied, by their addresses, and that a pass is over; to a worker: that all is
+	Sectors []uint64 `json:"sectors,omitempty"`
+	Over    bool     `json:"over,omitempty"`
 	// of one that is drained: it must be possible to save it
 	Whole bool `json:"whole,omitempty"`
 	// of one that starts: it goes on from a record, which comes through the object's file. Without
@@ -143,6 +153,7 @@ type Fault struct {
 // Files says which files a message carries.
 type Files struct {
 	Kick, Call, State, Conn, Object bool
+	Image                           bool // of device memory, which came before the record
 	Log                             bool
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
 	Ledger                          bool // a ledger.Page's
@@ -377,7 +388,9 @@ func (f Files) count() int {
 		return -1
 	}
 	n := f.Memory
-	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn, f.Object, f.Log} {
+	for _, b := range []bool{
+		f.Kick, f.Call, f.State, f.Conn, f.Object, f.Image, f.Log,
+	} {
 		if b {
 			n++
 		}
@@ -393,21 +406,24 @@ func (f Files) count() int {
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
-	Kick, Call, State, Conn, Object, Log int
-	Gate                                 []int // none, or GateFiles
-	Ledger                               int
-	Memory                               []int
+	Kick, Call, State, Conn, Object, Image, Log int
+
+	Gate   []int // none, or GateFiles
+	Ledger int
+	Memory []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1, Ledger: -1}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Image: -1, Log: -1,
+		Ledger: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
 	}{
 		{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State},
-		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Log, &n.Log},
+		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Image, &n.Image},
+		{m.Files.Log, &n.Log},
 	} {
 		if f.has {
 			*f.to, fds = fds[0], fds[1:]

@@ -79,6 +79,9 @@ type Program struct {
 	PID     int32
 	Name    string
 	Bytes   uint64 // of device memory, at most
+	// Ahead is the session by which device memory went ahead (package precopy): its sections have
+	// what has changed since. 0: none did.
+	Ahead uint64 `json:",omitempty"`
 }
 
 // ErrSaved is wrapped by all errors that say what is wrong with a VM's record.

@@ -30,6 +30,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/precopied"
 	"github.com/paracuda/paracuda/gpubackend/worker/protocol"
 	"github.com/paracuda/paracuda/gpubackend/worker/reach"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
@@ -74,6 +75,7 @@ type rooms struct {
 	faults     *faults.Faults
 	standstill *standstill.Halt
 	suspension *suspension.Suspension
+	precopied  *precopied.Copy
 	reach      *reach.Reach
 	protocol   *protocol.Protocol
 	saving     *saving.Saving

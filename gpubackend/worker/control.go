@@ -46,6 +46,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	n := r.Message.Name(r.Files)
 	switch r.Message.Kind {
 	case handover.KindStop:
+		w.precopied.End()
 		w.driver.Close() // running work is abandoned with it
 		w.driver = nil
 		w.dirty.MarkHeld()
@@ -64,7 +65,9 @@ func (w *Worker) obey(r inbox.Received) error {
 	case handover.KindMoveIn:
 		return w.standstill.MoveIn()
 	case handover.KindSave:
-		return w.standstill.Save(n.Object)
+		return w.standstill.Save(n.Object, r.Message.Ahead)
+	case handover.KindPrecopy:
+		return w.precopy(r.Message, n.Object)
 	case handover.KindGoOn:
 		return w.standstill.GoOn()
 	case handover.KindTakeOver:

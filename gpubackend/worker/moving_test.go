@@ -2,7 +2,10 @@
 
 package worker
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
+)
 
 // The fake device has one piece of memory, if memory isn't nil, which is its content.
 
@@ -43,4 +46,15 @@ func (f *fakeDriver) ReturnPieces([]gpubackend.Piece) gpubackend.Result {
 func (f *fakeDriver) LoadPieces(_ []gpubackend.Piece, image []byte) gpubackend.Result {
 	copy(f.memory, image)
 	return gpubackend.Success
+}
+
+func (f *fakeDriver) PresentPieces() []gpubackend.Piece { return f.Pieces() }
+
+func (f *fakeDriver) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	for i, p := range list {
+		sums[i] = sectorsum.Of(key, f.memory[p.Address-fakePiece:][:p.Bytes])
+	}
+	return f.moves
 }

@@ -106,7 +106,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	err := errors.Join(r.saving.Save(&b), r.suspension.MoveIn(), r.suspension.End())
+	err := errors.Join(r.saving.Save(&b, false), r.suspension.MoveIn(), r.suspension.End())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func (q ownArena) Restore(s *saved.Queue) error { return q.RestoreMaps(s.Maps) }
 func (r *rig) restoreSections(t testing.TB, s sections) error {
 	t.Helper()
 	r.saving.Queue = ownArena{r.queue}
-	return r.saving.Restore(s.record(t))
+	return r.saving.Restore(s.record(t), nil)
 }
 
 // restoreBare makes the rig what sections say, as a worker that gets its queue and the guest's
@@ -173,7 +173,7 @@ func (r *rig) restoreBare(t testing.TB, s sections) error {
 	t.Helper()
 	r.queue = r.newQueue(-1)
 	r.equip(r.Worker.driver)
-	err := r.saving.Restore(s.record(t))
+	err := r.saving.Restore(s.record(t), nil)
 	if err := errors.Join(err, r.queue.Move(r.guest.Mem)); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ package worker
 
 import (
 	"errors"
+	"io"
+	"math"
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
@@ -32,7 +34,8 @@ func (w *Worker) makeSaving() {
 		Contexts: w.contexts, Hello: w.hello, Queue: w.queue, HostFuncs: w.hostFuncs,
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
 		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
-		Host: w.host, Run: w.dispatch,
+		Precopied: w.precopied,
+		Host:      w.host, Run: w.dispatch,
 		Waits: func() error { return callsWait(w.shortage, w.waiting) },
 	}
 	if w.driver.Saves() {
@@ -62,14 +65,28 @@ func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 	return nil
 }
 
-// restoreFrom makes a worker, which has done nothing yet, what was written to a file.
-func restoreFrom(s *saving.Saving, fd int) error {
+// restoreFrom makes a worker, which has done nothing yet, what was written to a file, and if there
+// is one to an image.
+func restoreFrom(s *saving.Saving, fd, image int) error {
 	if fd < 0 {
 		return errors.New("there is no file")
 	}
 	f := os.NewFile(uintptr(fd), "record")
 	defer f.Close()
-	return s.Restore(f)
+	if image < 0 {
+		return s.Restore(f, nil)
+	}
+	i := os.NewFile(uintptr(image), "image")
+	defer i.Close()
+	return s.Restore(f, imageFile{i})
+}
+
+// imageFile is device memory in a file, at offsets that are its addresses.
+type imageFile struct{ from io.ReaderAt }
+
+// From implements saving.Image.
+func (i imageFile) From(address uint64) io.Reader {
+	return io.NewSectionReader(i.from, int64(min(address, math.MaxInt64)), math.MaxInt64)
 }
 
 // tellFixed tells the device process what keeps the program where it is. The loop calls it where it

@@ -3,7 +3,12 @@
 package worker
 
 import (
+	"errors"
+	"math/rand/v2"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
+	"github.com/paracuda/paracuda/gpubackend/worker/precopied"
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 )
@@ -12,9 +17,10 @@ import (
 func (w *Worker) makeHolding() {
 	w.suspension = suspension.New(suspension.Config{
 		Driver: w.driver, Recall: w.copies.Recall, Images: w.images,
-		Shared: func(address, bytes uint64) bool {
-			return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes)
-		},
+		Shared: w.shared,
+	})
+	w.precopied = precopied.New(precopied.Config{
+		Driver: w.driver, Shared: w.shared, Key: rand.Uint64, Busy: w.noCopy,
 	})
 	w.makeSaving()
 	w.standstill = standstill.New(standstill.Config{
@@ -36,4 +42,39 @@ func (w *Worker) makeHolding() {
 		Turn: w.watchdog.Turn, Asleep: &w.watchdog.Asleep,
 		Begin: w.tellFixed, Paused: w.dirty.MarkHeld,
 	})
+}
+
+// shared says whether other processes may have memory of a range mapped.
+func (w *Worker) shared(address, bytes uint64) bool {
+	return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes)
+}
+
+// noCopy says why device memory can't be copied while work goes on; nil: it can.
+func (w *Worker) noCopy() error {
+	switch {
+	case w.suspension.Out():
+		return errors.New("device memory is out")
+	case w.graphs.Captures() > 0:
+		return errors.New("a graph is captured")
+	}
+	return nil
+}
+
+// precopy copies some device memory ahead, and answers.
+func (w *Worker) precopy(m *handover.Message, buffer int) error {
+	answer := &handover.Message{Kind: handover.KindPrecopied}
+	var err error
+	switch {
+	case m.Over:
+		w.precopied.End()
+	case buffer >= 0:
+		err = w.precopied.Begin(buffer)
+		handover.CloseFiles([]int{buffer})
+	default:
+		answer.Sectors, answer.Over, err = w.precopied.Step()
+	}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	return w.send(answer)
 }

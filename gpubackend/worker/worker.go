@@ -108,7 +108,8 @@ func Run(c Config) error {
 	defer w.close()
 	defer w.dirty.Close()
 	if m.Saved {
-		if err := restoreFrom(w.saving, m.Name(fds).Object); err != nil {
+		n := m.Name(fds)
+		if err := restoreFrom(w.saving, n.Object, n.Image); err != nil {
 			err = fmt.Errorf("take up what was saved: %w", err)
 			_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 			return err
@@ -262,6 +263,7 @@ func (w *Worker) close() {
 	w.sharing.Close()
 	w.pools.Close()
 	w.exports.Close()
+	w.precopied.End()
 	if w.driver != nil {
 		w.driver.Close()
 	}

@@ -7,19 +7,27 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
 // Pieces lists what the heaps have for allocations of this process, where a context works that can
 // copy it.
-func (m *Memory) Pieces() (list []gpubackend.Piece) {
+func (m *Memory) Pieces() []gpubackend.Piece {
 	for c := range m.freed {
 		m.takeBack(c) // everything is idle
 	}
+	return m.pieces(movable.Pieces)
+}
+
+// PresentPieces implements gpubackend.Driver.
+func (m *Memory) PresentPieces() []gpubackend.Piece { return m.pieces(movable.Present) }
+
+func (m *Memory) pieces(of func(*devmem.Heap) []gpubackend.Piece) (list []gpubackend.Piece) {
 	for i := range m.heaps {
 		if m.copier(i) == nil {
 			continue
 		}
-		list = append(list, movable.Pieces(m.heaps[i].Heap)...)
+		list = append(list, of(m.heaps[i].Heap)...)
 	}
 	return list
 }
@@ -38,6 +46,35 @@ func (m *Memory) copier(gpu int) *contexts.Context {
 func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	return m.eachGPU(list, image, (*pump).out)
 }
+
+// SumPieces copies sectors out, and has this process add them up.
+func (m *Memory) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	if uint64(len(sums))*sectorsum.Bytes != gpubackend.PieceBytes(list) {
+		return gpubackend.InvalidValue
+	}
+	room := make([]byte, min(sumBytes, gpubackend.PieceBytes(list)))
+	for _, p := range list {
+		if p.Bytes%sectorsum.Bytes != 0 {
+			return gpubackend.InvalidValue
+		}
+		for at := uint64(0); at < p.Bytes; at += sumBytes {
+			part := room[:min(sumBytes, p.Bytes-at)]
+			piece := gpubackend.Piece{Address: p.Address + at, Bytes: uint64(len(part))}
+			if r := m.SavePieces([]gpubackend.Piece{piece}, part); r != gpubackend.Success {
+				return r
+			}
+			n := len(part) / sectorsum.Bytes
+			sectorsum.Each(key, part, sums[:n])
+			sums = sums[n:]
+		}
+	}
+	return gpubackend.Success
+}
+
+// sumBytes is how much of pieces is in the host's memory at a time to be added up.
+const sumBytes = 16 * sectorsum.Bytes
 
 // LoadPieces copies them back.
 func (m *Memory) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {

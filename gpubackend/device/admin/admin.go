@@ -37,9 +37,11 @@ type Request struct {
 	// with Suspend and File: the device will be away, and programs wait so long for its return
 	Away time.Duration `json:"away,omitempty"`
 	// the VM that was suspended to the file that comes along may be back soon
-	Expect  bool `json:"expect,omitempty"`
-	Replace bool `json:"replace,omitempty"` // have another device process go on
-	Version bool `json:"version,omitempty"` // ask which one this is
+	Expect bool `json:"expect,omitempty"`
+	// the connection that comes along is to where the VM is going to be migrated, or from there
+	Precopy Direction `json:"precopy,omitempty"`
+	Replace bool      `json:"replace,omitempty"` // have another device process go on
+	Version bool      `json:"version,omitempty"` // ask which one this is
 }
 
 // Answer is one line of JSON back. Before it come others while a request goes on that takes long:
@@ -113,6 +115,8 @@ type VM struct {
 	// takes a file, by which a VM will be known that was away. It is closed when Expect returns.
 	MayGo  func(patience time.Duration) error
 	Expect func(f *os.File) error
+	// PrecopyTo sends device memory ahead over a connection, and PrecopyFrom takes what comes.
+	PrecopyTo, PrecopyFrom func(c *net.UnixConn, tell func(suspend.Progress)) (uint64, error)
 	// Version is of the device process, and Replace has another one take its place, after which
 	// this one is killed; nil: none can.
 	Version string
@@ -180,6 +184,9 @@ func (v *VM) answer(c net.Conn) {
 		} else if err := v.expect(file, c); err != nil {
 			a.Error = err.Error()
 		}
+		renew()
+	case r.Precopy != "":
+		a = v.precopy(r.Precopy, file, c)
 		renew()
 	case r.Suspend || r.Resume:
 		tell := func(p suspend.Progress) {

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
@@ -87,6 +89,11 @@ func serve(t *testing.T) (*fake, string) {
 		},
 		Guard: func(name string, part func()) bool {
 			if name == "a file" { // beside the one that waits for it
+				part()
+				return true
+			}
+			if name == "memory that goes ahead" { // as well
+				defer func() { _ = recover() }()
 				part()
 				return true
 			}
@@ -188,6 +195,64 @@ func TestAway(t *testing.T) {
 	}
 	if _, err := Ask(path, Request{Expect: true}); !errors.As(err, new(refusal)) {
 		t.Errorf("without a file: %v", err)
+	}
+}
+
+// TestPrecopy: the connection that comes along is served until it has ended, and who asks is told
+// how far it is, and what it came to.
+func TestPrecopy(t *testing.T) {
+	f, path := serve(t)
+	f.PrecopyTo = func(c *net.UnixConn, tell func(suspend.Progress)) (uint64, error) {
+		tell(suspend.Progress{Done: 3, All: 4})
+		b, err := io.ReadAll(c)
+		if string(b) == "no" {
+			err = errors.New("refused")
+		}
+		return uint64(len(b)), err
+	}
+	f.PrecopyFrom = func(*net.UnixConn, func(suspend.Progress)) (uint64, error) {
+		panic("a fault")
+	}
+	var told atomic.Uint64
+	ask := func(d Direction, said string) (*Answer, error) {
+		near, far, err := savedvm.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		go func() {
+			defer near.Close()
+			_, _ = io.WriteString(near, said)
+			for end := time.Now().Add(time.Minute); said != "no" && told.Load() == 0 &&
+				time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+		}()
+		return AskToPrecopy(path, d, far,
+			func(p suspend.Progress) { told.Store(p.Done + p.All) })
+	}
+	if a, err := ask(To, "bytes"); err != nil || a.Moved.Bytes != 5 || told.Load() != 7 {
+		t.Errorf("%+v, %v, told %d", a, err, told.Load())
+	}
+	if _, err := ask(To, "no"); err == nil || err.Error() != "refused" {
+		t.Errorf("%v", err)
+	}
+	if _, err := ask(From, "no"); err == nil || !strings.Contains(err.Error(), "a fault") {
+		t.Errorf("%v", err)
+	}
+	if _, err := ask("sideways", "no"); err == nil {
+		t.Error("there is another direction")
+	}
+	if _, err := Ask(path, Request{Precopy: To}); err == nil {
+		t.Error("there is no connection")
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if _, err := AskToPrecopy(path, To, null, func(suspend.Progress) {}); err == nil {
+		t.Error("a device is taken for a connection")
 	}
 }
 

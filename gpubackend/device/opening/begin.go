@@ -159,6 +159,9 @@ func (o *Opening) message(
 	m.Held = o.Held()
 	if b.saved != nil {
 		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
+		if b.saved.Image != nil {
+			m.Files.Image, fds = true, append(fds, int(b.saved.Image.Fd()))
+		}
 	}
 	fds = m.GiveLog(o.RAM.Log(), fds)
 	fds = o.Accounts.Pass(m, fds, w)

@@ -5,6 +5,7 @@ package saving
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
@@ -13,10 +14,11 @@ import (
 type Arrival struct {
 	saving *Saving
 	record *savedvm.Reader
+	images map[int]*os.File // by channel: what came ahead
 }
 
 // Arrive begins to read a stream, and says why this VM can't take it up, before anything is done.
-func (s *Saving) Arrive(from io.Reader) (*Arrival, error) {
+func (s *Saving) Arrive(from io.Reader) (_ *Arrival, err error) {
 	r, err := savedvm.Open(from)
 	if err != nil {
 		return nil, err
@@ -24,6 +26,12 @@ func (s *Saving) Arrive(from io.Reader) (*Arrival, error) {
 	if err := r.Header.Suits(s.header()); err != nil {
 		return nil, err
 	}
+	a := &Arrival{s, r, map[int]*os.File{}}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
 	taken := map[int]bool{}
 	for _, p := range r.Programs {
 		switch {
@@ -35,8 +43,24 @@ func (s *Saving) Arrive(from io.Reader) (*Arrival, error) {
 				len(p.Name))
 		}
 		taken[p.Channel] = true
+		if p.Ahead == 0 {
+			continue
+		}
+		if s.config.Image == nil {
+			return nil, fmt.Errorf("%w is of a VM whose memory went ahead", savedvm.ErrSaved)
+		}
+		if a.images[p.Channel], err = s.config.Image(p.Ahead, p.Channel); err != nil {
+			return nil, fmt.Errorf("take up %s (pid %d): %w", p.Name, p.PID, err)
+		}
 	}
-	return &Arrival{s, r}, nil
+	return a, nil
+}
+
+// close gives back what came ahead, which workers have by now.
+func (a *Arrival) close() {
+	for _, f := range a.images {
+		f.Close()
+	}
 }
 
 // maxName is how long a program's name may be. The kernel gives it 15 bytes, each of which takes
@@ -45,12 +69,14 @@ const maxName = 64
 
 // Take makes a worker of each program while it is read. After an error there is none.
 func (a *Arrival) Take() error {
+	defer a.close()
 	var list []*begun
 	err := a.record.Each(func(_ int, in savedvm.Program) (io.WriteCloser, func() error) {
 		x := &begun{Program: &Program{Channel: in.Channel, PID: in.PID, Name: in.Name,
 			bytes: in.Bytes}}
 		list = append(list, x)
 		return a.saving.start(x, func(from Source) (Worker, error) {
+			from.Image = a.images[in.Channel]
 			return a.saving.config.Arrive(x.Program, from)
 		})
 	})

@@ -63,7 +63,7 @@ func (s *Saving) writeAll(f io.Writer, wrote func(bytes uint64)) (
 	sum uint32, list []*leaving, err error,
 ) {
 	for list = s.leaving(); ; {
-		sum, err = s.write(&counting{f, wrote}, list)
+		sum, err = s.write(&counting{f, wrote}, list, nothing{})
 		if !errors.Is(err, suspend.ErrEnded) {
 			return sum, list, err
 		}
@@ -93,17 +93,20 @@ func (c *counting) Write(b []byte) (int, error) {
 }
 
 // write has their workers write the programs.
-func (s *Saving) write(to io.Writer, list []*leaving) (sum uint32, err error) {
+func (s *Saving) write(
+	to io.Writer, list []*leaving, ahead Ahead,
+) (sum uint32, err error) {
 	var sources []savedvm.Source
 	for _, x := range list {
-		sources = append(sources, savedvm.Source{
-			Program: savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes},
-			Save: func(to *os.File) error {
-				err := x.served.Worker.Save(to, x.bytes)
-				x.ended = errors.Is(err, suspend.ErrEnded)
-				return err
-			},
-		})
+		p := savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes}
+		if ahead.Has(x.served.Worker) {
+			p.Ahead = ahead.Number()
+		}
+		sources = append(sources, savedvm.Source{Program: p, Save: func(to *os.File) error {
+			err := x.served.Worker.Save(to, x.bytes, p.Ahead != 0)
+			x.ended = errors.Is(err, suspend.ErrEnded)
+			return err
+		}})
 	}
 	h := s.header()
 	h.Saved = time.Now()
@@ -118,9 +121,27 @@ func (s *Saving) Copy(to io.Writer) error {
 		if err := s.others(list); err != nil {
 			return err
 		}
-		_, err := s.write(to, list)
+		ahead := s.went()
+		with := uint64(0)
+		defer func() { ahead.Over(with) }()
+		_, err := s.write(&counting{to, func(bytes uint64) { with += bytes }}, list, ahead)
 		return err
 	})
+}
+
+// nothing went ahead.
+type nothing struct{}
+
+func (nothing) Number() uint64 { return 0 }
+func (nothing) Has(any) bool   { return false }
+func (nothing) Over(uint64)    {}
+
+// went is what went ahead.
+func (s *Saving) went() Ahead {
+	if s.config.Went == nil {
+		return nothing{}
+	}
+	return s.config.Went()
 }
 
 // others says which program has a worker and isn't among those that are written.

@@ -61,9 +61,10 @@ import (
 // Worker is the worker of a program. It is told apart by being another one.
 type Worker interface {
 	suspend.Worker
-	// Save has it write all that its program has, which is so much device memory. Its error wraps
-	// suspend.ErrEnded if it has ended, or is about to.
-	Save(to *os.File, bytes uint64) error
+	// Save has it write all that its program has, which is so much device memory; if ahead but for
+	// the memory that went ahead, and hasn't changed. Its error wraps suspend.ErrEnded if it has
+	// ended, or is about to.
+	Save(to *os.File, bytes uint64, ahead bool) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
 }
@@ -80,6 +81,16 @@ type Served struct {
 type Source struct {
 	From  *os.File // its record
 	Bytes uint64   // of device memory
+	// Image is device memory that came ahead; nil: none did. It is closed when the worker has it.
+	Image *os.File
+}
+
+// Ahead is what went ahead of a VM that stands: outgoing.Went.
+type Ahead interface {
+	Number() uint64 // of the session; 0: nothing went
+	Has(worker any) bool
+	// Over says that it isn't needed any more, and how many bytes went with the VM.
+	Over(with uint64)
 }
 
 // Suspension is what moves device memory out: suspend.Suspension.
@@ -109,6 +120,10 @@ type Config struct {
 	// Arrive starts a worker for a program that comes through a stream, in its channel, whose queue
 	// doesn't run yet, and returns when it has the program, or can't.
 	Arrive func(p *Program, from Source) (Worker, error)
+	// Went is called when all programs stand, to be copied, and says what of their memory went
+	// ahead; nil: nothing ever does. Image is what came ahead of a program.
+	Went  func() Ahead
+	Image func(session uint64, channel int) (*os.File, error)
 	// Known is by what the VM is known again when its device has been away; "": it doesn't go.
 	Known func() string
 	// Resumed is told that a channel's program isn't saved any more, but begins again.

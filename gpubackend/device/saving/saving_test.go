@@ -27,6 +27,8 @@ type fakeWorker struct {
 	text  string
 	fails error
 	ended bool
+	ahead bool   // it wrote what has changed since it went ahead
+	image string // what came ahead of it
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
@@ -40,10 +42,11 @@ func (w *fakeWorker) End()                                              { w.ende
 // memory is the device memory of each program.
 const memory = 4096
 
-func (w *fakeWorker) Save(to *os.File, bytes uint64) error {
+func (w *fakeWorker) Save(to *os.File, bytes uint64, ahead bool) error {
 	if w.fails != nil {
 		return w.fails
 	}
+	w.ahead = ahead
 	out, err := record.NewWriter(to, record.Header{})
 	if err != nil {
 		return err
@@ -157,6 +160,13 @@ func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, erro
 		return nil, fmt.Errorf("%d bytes", from.Bytes)
 	}
 	w := &fakeWorker{}
+	if from.Image != nil {
+		b, err := io.ReadAll(io.NewSectionReader(from.Image, 0, 100))
+		if err != nil {
+			return nil, err
+		}
+		w.image = string(b)
+	}
 	if err := w.read(from.From); err != nil {
 		return nil, err
 	}

@@ -4,11 +4,13 @@ package workers
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
+	"github.com/paracuda/paracuda/gpubackend/device/outgoing"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -89,14 +91,43 @@ func (w *Worker) TryAgain(why string) {
 }
 
 // Save implements saving.Worker.
-func (w *Worker) Save(to *os.File, bytes uint64) error {
-	m := handover.Message{Kind: handover.KindSave, Files: handover.Files{Object: true}}
+func (w *Worker) Save(to *os.File, bytes uint64, ahead bool) error {
+	m := handover.Message{Kind: handover.KindSave, Ahead: ahead,
+		Files: handover.Files{Object: true}}
 	err := w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
 		w.config.Limits.Answer+RecordTakes(bytes))
 	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {
 		return suspend.ErrEnded
 	}
 	return err
+}
+
+// Precopy implements outgoing.Worker.
+func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
+	m, fds := handover.Message{Kind: handover.KindPrecopy}, []int(nil)
+	if buffer != nil {
+		m.Files.Object, fds = true, []int{int(buffer.Fd())}
+	}
+	a, err := w.conn.Consult(&m, fds, handover.KindPrecopied, w.config.Limits.Answer)
+	switch {
+	case errors.Is(err, child.ErrRefused):
+		return nil, false, fmt.Errorf("%w: %w", outgoing.ErrNone, err)
+	case err != nil:
+		return nil, false, err
+	}
+	return a.Sectors, a.Over, nil
+}
+
+// PrecopyOver implements outgoing.Worker.
+func (w *Worker) PrecopyOver() {
+	if w.Ended() {
+		return
+	}
+	m := handover.Message{Kind: handover.KindPrecopy, Over: true}
+	err := w.conn.Request(&m, nil, handover.KindPrecopied, w.config.Limits.Answer)
+	if err != nil {
+		w.Log().WithError(err).Debug("a worker doesn't forget what it has copied ahead")
+	}
 }
 
 // slowestRecord is how many bytes of a record pass in a second at the least, where it may go to a

@@ -16,6 +16,11 @@ import (
 // and what was imported is another process's.
 func Pieces(h *devmem.Heap) (list []gpubackend.Piece) {
 	h.Trim()
+	return Present(h)
+}
+
+// Present is Pieces of a heap that stays as it is.
+func Present(h *devmem.Heap) (list []gpubackend.Piece) {
 	for _, p := range h.Segments() {
 		if p.Kind != ledger.Staging && p.Kind != ledger.Mapped {
 			list = append(list, gpubackend.Piece{Address: p.Address, Bytes: p.Bytes})

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
@@ -17,9 +18,20 @@ func (m *Memory) Pieces() []gpubackend.Piece {
 		return nil
 	}
 	m.Reclaim()
-	var all []gpubackend.Piece
+	return m.pieces(movable.Pieces)
+}
+
+// PresentPieces implements gpubackend.Driver.
+func (m *Memory) PresentPieces() []gpubackend.Piece {
+	if m.space == nil {
+		return nil
+	}
+	return m.pieces(movable.Present)
+}
+
+func (m *Memory) pieces(of func(*devmem.Heap) []gpubackend.Piece) (all []gpubackend.Piece) {
 	for _, h := range m.space.Heaps() {
-		all = append(all, movable.Pieces(h)...)
+		all = append(all, of(h)...)
 	}
 	return slices.DeleteFunc(all,
 		func(p gpubackend.Piece) bool { return !m.space.Owns(p.Address) })
@@ -28,6 +40,24 @@ func (m *Memory) Pieces() []gpubackend.Piece {
 // SavePieces implements gpubackend.Driver.
 func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	return m.eachPiece(list, image, func(piece, part []byte) { copy(part, piece) })
+}
+
+// SumPieces implements gpubackend.Driver.
+func (m *Memory) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	if uint64(len(sums))*sectorsum.Bytes != gpubackend.PieceBytes(list) {
+		return gpubackend.InvalidValue
+	}
+	for i, p := range list {
+		n := p.Bytes / sectorsum.Bytes
+		if p.Bytes%sectorsum.Bytes != 0 || !m.there(list[i:i+1]) {
+			return gpubackend.InvalidValue
+		}
+		sectorsum.Each(key, space.Bytes(p.Address, p.Bytes), sums[:n])
+		sums = sums[n:]
+	}
+	return gpubackend.Success
 }
 
 // LoadPieces implements gpubackend.Driver.
@@ -39,19 +69,25 @@ func (m *Memory) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 func (m *Memory) eachPiece(
 	list []gpubackend.Piece, image []byte, f func(piece, part []byte),
 ) gpubackend.Result {
-	if m.space == nil || gpubackend.PieceBytes(list) > uint64(len(image)) {
+	if gpubackend.PieceBytes(list) > uint64(len(image)) || !m.there(list) {
 		return gpubackend.InvalidValue
-	}
-	for _, p := range list {
-		if !m.space.InWindow(p.Address) || !m.space.Covers(p.Address, p.Bytes, true) {
-			return gpubackend.InvalidValue
-		}
 	}
 	for _, p := range list {
 		f(space.Bytes(p.Address, p.Bytes), image[:p.Bytes])
 		image = image[p.Bytes:]
 	}
 	return gpubackend.Success
+}
+
+// there says whether pieces can be read and written.
+func (m *Memory) there(list []gpubackend.Piece) bool {
+	for _, p := range list {
+		if m.space == nil || !m.space.InWindow(p.Address) ||
+			!m.space.Covers(p.Address, p.Bytes, true) {
+			return false
+		}
+	}
+	return true
 }
 
 // EndCopies implements gpubackend.Driver: they pass through nothing.

@@ -90,6 +90,10 @@ type State struct {
 	Arrays      []Array
 	Textures    []textures.SavedObject
 	Pieces      []gpubackend.Piece
+	// Ahead says that memory was copied before, and Changed which of it is in the record: of pieces
+	// what has changed since.
+	Ahead   bool               `json:",omitempty"`
+	Changed []gpubackend.Piece `json:",omitempty"`
 }
 
 // ErrState is wrapped by all errors that say what is wrong with a state.

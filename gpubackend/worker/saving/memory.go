@@ -4,6 +4,7 @@ package saving
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
@@ -50,15 +51,52 @@ func (s *Saving) retake(x *saved.State) error {
 	return nil
 }
 
+// Image is device memory that was copied before, by its addresses.
+type Image interface {
+	// From reads it from an address on.
+	From(address uint64) io.Reader
+}
+
 // reload fills device memory.
-func (s *Saving) reload(r *record.Reader, pieces []gpubackend.Piece) error {
+func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 	n, err := savedvm.Next(r, savedvm.MemoryName, 1<<62)
-	if err != nil || n == 0 {
+	if err != nil {
 		return err
+	}
+	if x.Ahead != (ahead != nil) || !x.Ahead && len(x.Changed) > 0 {
+		return fmt.Errorf("%w: whether memory was copied ahead isn't what is known of it",
+			saved.ErrRecord)
+	}
+	pieces := x.Pieces
+	if x.Ahead {
+		pieces = x.Changed
 	}
 	if n != gpubackend.PieceBytes(pieces) {
 		return fmt.Errorf("%w: it has %d bytes of device memory, not %d", saved.ErrRecord, n,
 			gpubackend.PieceBytes(pieces))
 	}
+	if x.Ahead {
+		if err := s.reloadAhead(x, ahead); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return nil
+	}
 	return s.DeviceMemory.Fill(pieces, r)
+}
+
+// reloadAhead fills it with what was copied before, but for what has changed.
+func (s *Saving) reloadAhead(x *saved.State, ahead Image) error {
+	list, err := gpubackend.Without(x.Pieces, x.Changed)
+	if err != nil {
+		return fmt.Errorf("%w: %w", saved.ErrRecord, err)
+	}
+	for _, p := range list {
+		err := s.DeviceMemory.Fill([]gpubackend.Piece{p}, ahead.From(p.Address))
+		if err != nil {
+			return fmt.Errorf("what was copied ahead: %w", err)
+		}
+	}
+	return nil
 }

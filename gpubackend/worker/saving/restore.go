@@ -18,8 +18,9 @@ import (
 )
 
 // Restore makes the worker, which has done nothing yet, what was written to a record. Nothing of
-// the guest's memory is looked at, nor changed.
-func (s *Saving) Restore(from io.Reader) error {
+// the guest's memory is looked at, nor changed. ahead has the device memory that was copied before;
+// nil: none was.
+func (s *Saving) Restore(from io.Reader, ahead Image) error {
 	if !s.Driver.Saves() {
 		return errors.New(s.Driver.Unsavable())
 	}
@@ -45,7 +46,7 @@ func (s *Saving) Restore(from io.Reader) error {
 	if err := s.remake(r, x); err != nil {
 		return err
 	}
-	if err := s.reload(r, x.Pieces); err != nil {
+	if err := s.reload(r, x, ahead); err != nil {
 		return err
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {

@@ -15,8 +15,8 @@ import (
 )
 
 // Save writes the program, in which nothing is under way, as a record of one program. It can go on
-// as if nothing had been.
-func (s *Saving) Save(to io.Writer) error {
+// as if nothing had been. ahead says that device memory is written but for what was copied before.
+func (s *Saving) Save(to io.Writer, ahead bool) error {
 	if err := s.Unsavable(); err != nil {
 		return err
 	}
@@ -24,7 +24,10 @@ func (s *Saving) Save(to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	state.Pieces = s.DeviceMemory.Planned()
+	memory, err := s.planned(state, ahead)
+	if err != nil {
+		return err
+	}
 	text, err := state.Encode()
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (s *Saving) Save(to io.Writer) error {
 		{savedvm.JournalName, journal.SavedBytes(list),
 			func(to io.Writer) error { return journal.Save(to, list) }},
 		whole(savedvm.LayoutName, layout.Bytes()),
-		{savedvm.MemoryName, gpubackend.PieceBytes(state.Pieces), s.DeviceMemory.Save},
+		memory,
 	} {
 		if err := r.Begin(record.Section{Program: 1, Name: x.name, Bytes: x.bytes}); err != nil {
 			return err
@@ -57,6 +60,23 @@ func (s *Saving) Save(to io.Writer) error {
 		}
 	}
 	return r.End()
+}
+
+// planned is the section of device memory, and notes in the state what it has.
+func (s *Saving) planned(x *saved.State, ahead bool) (section, error) {
+	x.Pieces = s.DeviceMemory.Planned()
+	if !ahead {
+		return section{savedvm.MemoryName, gpubackend.PieceBytes(x.Pieces), s.DeviceMemory.Save},
+			nil
+	}
+	var err error
+	if x.Changed, err = s.Precopied.Changed(x.Pieces); err != nil {
+		return section{}, err
+	}
+	x.Ahead = true
+	return section{savedvm.MemoryName, gpubackend.PieceBytes(x.Changed), func(to io.Writer) error {
+		return s.DeviceMemory.SavePart(x.Changed, to)
+	}}, nil
 }
 
 // section is one of the record's.

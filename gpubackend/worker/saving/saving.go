@@ -142,7 +142,14 @@ type Sharing interface {
 type DeviceMemory interface {
 	Planned() []gpubackend.Piece
 	Save(to io.Writer) error
+	// SavePart writes some of it, which is in.
+	SavePart(list []gpubackend.Piece, to io.Writer) error
 	Fill(list []gpubackend.Piece, from io.Reader) error
+}
+
+// Precopied is of which memory there are copies elsewhere.
+type Precopied interface {
+	Changed(pieces []gpubackend.Piece) ([]gpubackend.Piece, error)
 }
 
 // Config is what a Saving needs.
@@ -164,6 +171,7 @@ type Config struct {
 	Sharing    Sharing
 	// DeviceMemory is what has been planned to be moved or saved.
 	DeviceMemory DeviceMemory
+	Precopied    Precopied
 	// Host is what reading the program's images counts for; nil: it doesn't.
 	Host *budget.Budget
 	// Waits says why a call that waits is in the way; nil: none is.

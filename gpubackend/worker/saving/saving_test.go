@@ -27,7 +27,7 @@ func TestRoundTrip(t *testing.T) {
 	from := newProgram(t)
 	text := from.record(t)
 	to := newWorld(t)
-	if err := to.Restore(bytes.NewReader(text)); err != nil {
+	if err := to.Restore(bytes.NewReader(text), nil); err != nil {
 		t.Fatal(err)
 	}
 	made := func(kind object.Kind) string { return fmt.Sprintf("make %d", kind) }
@@ -60,6 +60,56 @@ func TestRoundTrip(t *testing.T) {
 	for _, kind := range programKinds {
 		if to.objects.Existing(kind, uint64(kind)) != from.objects.Existing(kind, uint64(kind)) {
 			t.Errorf("the object of kind %d has another handle", kind)
+		}
+	}
+}
+
+// TestAhead: what was copied ahead isn't in the record, unless it has changed.
+func TestAhead(t *testing.T) {
+	const at = 1 << 44
+	from := newProgram(t)
+	var b bytes.Buffer
+	if err := from.Save(&b, true); err == nil {
+		t.Error("nothing was copied, and is taken for copied")
+	}
+	for want, changed := range map[string]fakePrecopied{
+		"ByXes": {{Address: at, Bytes: 2}, {Address: at + 3, Bytes: 2}},
+		"XytXX": {{Address: at + 1, Bytes: 2}},
+		"XXXXX": {},
+		"bytes": {{Address: at, Bytes: 5}},
+	} {
+		from.changed = changed
+		b.Reset()
+		if err := from.Save(&b, true); err != nil {
+			t.Fatal(err)
+		}
+		to := newWorld(t)
+		if err := to.Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX")); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.EqualFold(string(to.device.memory), want) {
+			t.Errorf("memory has %q, want %q", to.device.memory, want)
+		}
+		if newWorld(t).Restore(bytes.NewReader(b.Bytes()), nil) == nil {
+			t.Errorf("%q is restored without what was copied ahead", want)
+		}
+	}
+	if newWorld(t).Restore(bytes.NewReader(from.record(t)), fakeImage("XXXXX")) == nil {
+		t.Error("memory that was copied ahead is given to a record that has all")
+	}
+	for _, changed := range []fakePrecopied{
+		{{Address: at + 3, Bytes: 2}, {Address: at, Bytes: 2}},
+		{{Address: at, Bytes: 2}, {Address: at + 1, Bytes: 1}},
+		{{Address: at + 4, Bytes: 1}, {Address: at + 4, Bytes: 1}},
+	} {
+		from.changed = changed
+		b.Reset()
+		if err := from.Save(&b, true); err != nil {
+			t.Fatal(err)
+		}
+		err := newWorld(t).Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX"))
+		if !errors.Is(err, saved.ErrRecord) {
+			t.Errorf("changed is %v: %v", changed, err)
 		}
 	}
 }
@@ -97,7 +147,7 @@ func TestUnsavable(t *testing.T) {
 		}
 		x.do(w)
 		var b bytes.Buffer
-		for _, err := range []error{w.Unsavable(), w.Save(&b)} {
+		for _, err := range []error{w.Unsavable(), w.Save(&b, false)} {
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -213,17 +263,17 @@ func TestRefusedRecords(t *testing.T) {
 			return b
 		},
 	} {
-		err := newWorld(t).Restore(bytes.NewReader(rewritten(t, text, change)))
+		err := newWorld(t).Restore(bytes.NewReader(rewritten(t, text, change)), nil)
 		if !errors.Is(err, saved.ErrRecord) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	same := rewritten(t, text, func(_ string, b []byte) []byte { return b })
-	if err := newWorld(t).Restore(bytes.NewReader(same)); err != nil {
+	if err := newWorld(t).Restore(bytes.NewReader(same), nil); err != nil {
 		t.Errorf("unchanged: %v", err)
 	}
 	for i := range len(text) {
-		if err := newWorld(t).Restore(bytes.NewReader(text[:i])); err == nil {
+		if err := newWorld(t).Restore(bytes.NewReader(text[:i]), nil); err == nil {
 			t.Fatalf("%d of %d bytes: no error", i, len(text))
 		}
 	}
@@ -234,7 +284,7 @@ func TestRefusedRecords(t *testing.T) {
 		}
 		return less(name, b)
 	})
-	if err := newWorld(t).Restore(bytes.NewReader(lost)); !errors.Is(err, object.ErrSaved) {
+	if err := newWorld(t).Restore(bytes.NewReader(lost), nil); !errors.Is(err, object.ErrSaved) {
 		t.Errorf("without its commands: %v", err)
 	}
 }
@@ -258,7 +308,7 @@ func TestRestoringFails(t *testing.T) {
 	} {
 		w := newWorld(t)
 		do(w)
-		if err := w.Restore(bytes.NewReader(text)); err == nil {
+		if err := w.Restore(bytes.NewReader(text), nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -187,9 +188,23 @@ func (m *fakeDeviceMemory) Save(to io.Writer) error {
 	_, err := to.Write(m.b)
 	return err
 }
+func (m *fakeDeviceMemory) SavePart(list []gpubackend.Piece, to io.Writer) error {
+	for _, p := range list {
+		if _, err := to.Write(m.b[p.Address-m.list[0].Address:][:p.Bytes]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 func (m *fakeDeviceMemory) Fill(list []gpubackend.Piece, from io.Reader) error {
-	m.d.memory = make([]byte, gpubackend.PieceBytes(list))
-	_, err := io.ReadFull(from, m.d.memory)
+	if m.d.memory == nil {
+		m.d.memory = make([]byte, 5)
+	}
+	var err error
+	for _, p := range list {
+		_, failed := io.ReadFull(from, m.d.memory[p.Address-1<<44:][:p.Bytes])
+		err = errors.Join(err, failed)
+	}
 	return errors.Join(err, m.d.do("fill").Err())
 }
 
@@ -262,6 +277,24 @@ type world struct {
 	sharing    fakeSharing
 	onDevice   fakeDeviceMemory
 	waits      error
+	changed    fakePrecopied
+}
+
+// fakePrecopied is what has changed; nil: nothing was copied ahead.
+type fakePrecopied []gpubackend.Piece
+
+func (f *fakePrecopied) Changed([]gpubackend.Piece) ([]gpubackend.Piece, error) {
+	if *f == nil {
+		return nil, errors.New("nothing is ahead")
+	}
+	return *f, nil
+}
+
+// fakeImage is what was copied ahead.
+type fakeImage string
+
+func (i fakeImage) From(address uint64) io.Reader {
+	return strings.NewReader(string(i)[address-1<<44:])
 }
 
 // newWorld is a program that has done nothing.
@@ -273,7 +306,7 @@ func newWorld(t *testing.T) *world {
 		GPU: "0", Driver: &w.device, Objects: &w.objects, Contexts: &w.contexts, Hello: &w.hello,
 		Queue: &w.queue, HostFuncs: &w.hostFuncs, History: &w.history, Pools: &w.pools,
 		Graphs: &w.graphs, Textures: &w.textures, Memory: &w.memory, HostMemory: &w.hostMemory,
-		Sharing: &w.sharing, DeviceMemory: &w.onDevice,
+		Sharing: &w.sharing, DeviceMemory: &w.onDevice, Precopied: &w.changed,
 		Waits: func() error { return w.waits }, Run: w.make,
 	})
 	return w
@@ -339,7 +372,7 @@ func newProgram(t *testing.T) *world {
 func (w *world) record(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := w.Save(&b); err != nil {
+	if err := w.Save(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -24,7 +24,7 @@ func (h *Halt) MoveOut(bytes uint64) error {
 func (h *Halt) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
 
 // Save writes the program to a pipe.
-func (h *Halt) Save(fd int) error {
+func (h *Halt) Save(fd int, ahead bool) error {
 	var f *os.File
 	if fd >= 0 {
 		f = os.NewFile(uintptr(fd), "record")
@@ -34,7 +34,7 @@ func (h *Halt) Save(fd int) error {
 		if f == nil {
 			return errors.New("save: there is no file")
 		}
-		return h.Program.Save(f)
+		return h.Program.Save(f, ahead)
 	})
 }
 

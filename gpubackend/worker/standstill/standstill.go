@@ -92,7 +92,9 @@ type Memory interface {
 // Program is what is saved.
 type Program interface {
 	Unsavable() error
-	Save(to io.Writer) error
+	// Save writes it, if ahead without the device memory that was copied before, and hasn't
+	// changed.
+	Save(to io.Writer, ahead bool) error
 }
 
 // Sleeper waits for the guest.

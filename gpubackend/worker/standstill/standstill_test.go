@@ -98,7 +98,7 @@ func (m memory) MoveBack() error            { m.do("back"); return m.moves }
 func (m memory) MoveIn() error              { m.do("in"); return m.moves }
 func (m memory) End() error                 { m.do("end"); return m.moves }
 func (p program) Unsavable() error          { return p.unsavable }
-func (p program) Save(to io.Writer) error {
+func (p program) Save(to io.Writer, _ bool) error {
 	_, err := io.WriteString(to, "record")
 	return err
 }
@@ -430,7 +430,7 @@ func TestSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = to.Close()
-		if err := w.Save(fd); err != nil {
+		if err := w.Save(fd, false); err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(from)
@@ -440,7 +440,7 @@ func TestSave(t *testing.T) {
 		if string(text) != want || err != nil || refused == still {
 			t.Errorf("still %v: %q, %v, sent %+v", still, text, err, w.sent[0])
 		}
-		if err := w.Save(-1); err != nil || w.sent[1].Error == "" {
+		if err := w.Save(-1, false); err != nil || w.sent[1].Error == "" {
 			t.Errorf("without a file: %v, %+v", err, w.sent[1])
 		}
 	}

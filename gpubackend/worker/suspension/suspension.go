@@ -80,9 +80,17 @@ func (s *Suspension) Save(to io.Writer) error {
 		_, err := to.Write(s.image.Bytes())
 		return err
 	}
+	return s.SavePart(s.list, to)
+}
+
+// SavePart writes what is in some of the memory that was planned to be moved, and is in.
+func (s *Suspension) SavePart(list []gpubackend.Piece, to io.Writer) error {
+	if s.image != nil {
+		return errOut
+	}
 	s.Recall()
 	defer s.Driver.EndCopies()
-	return eachPart(s.list, partBytes, func(part []gpubackend.Piece, b []byte) error {
+	return eachPart(list, partBytes, func(part []gpubackend.Piece, b []byte) error {
 		if r := s.Driver.SavePieces(part, b); r != gpubackend.Success {
 			return fmt.Errorf("copy device memory out: %w", r.Err())
 		}

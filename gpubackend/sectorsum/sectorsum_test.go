@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sectorsum
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+)
+
+// lane is one of plain, as a thread of a GPU would compute it.
+func lane(key uint64, sector []byte, i int) uint64 {
+	a := mix(key + uint64(i)*prime)
+	for at := 8 * i; at < len(sector); at += 8 * Lanes {
+		a = bits.RotateLeft64(a^binary.LittleEndian.Uint64(sector[at:]), turn) * prime
+	}
+	return mix(a ^ uint64(i))
+}
+
+// TestLanes: the sum is what lanes come to in any order.
+func TestLanes(t *testing.T) {
+	r := rand.NewChaCha8([32]byte{1})
+	sector := make([]byte, Bytes)
+	_, _ = r.Read(sector)
+	sum := uint64(0)
+	for _, i := range rand.Perm(Lanes) {
+		sum += lane(7, sector, i)
+	}
+	if got := Of(7, sector); got != sum {
+		t.Errorf("%#x, want %#x", got, sum)
+	}
+	sums := make([]uint64, 2)
+	Each(7, append(make([]byte, Bytes), sector...), sums)
+	if sums[1] != sum || sums[0] != Of(7, make([]byte, Bytes)) {
+		t.Errorf("%#x of both", sums)
+	}
+}
+
+// TestChanges: what programs do to memory changes the sum: a bit anywhere, the same bit of two or
+// more words, words that change places, a sector that is shifted, a number that changes its sign.
+func TestChanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	sector := make([]byte, Bytes)
+	for i := 0; i < Bytes; i += 8 {
+		binary.LittleEndian.PutUint64(sector[i:], math.Float64bits(r.Float64()))
+	}
+	seen := map[uint64]string{Of(3, sector): "nothing"}
+	other := make([]byte, Bytes)
+	try := func(what string, change func()) {
+		copy(other, sector)
+		change()
+		sum := Of(3, other)
+		if before, twice := seen[sum]; twice {
+			t.Fatalf("%s has the sum of %s", what, before)
+		}
+		seen[sum] = what
+	}
+	for range 300 {
+		bit := r.IntN(8 * Bytes)
+		try("a bit", func() { other[bit/8] ^= 1 << (bit % 8) })
+	}
+	for range 300 { // signs, of words that one lane has, and of any
+		a := r.IntN(Bytes / 8)
+		b := (a + (1+r.IntN(Bytes/8/Lanes-1))*Lanes) % (Bytes / 8)
+		c := (a + 1 + r.IntN(Bytes/8-1)) % (Bytes / 8)
+		try("two signs of a lane", func() { other[8*a+7] ^= 0x80; other[8*b+7] ^= 0x80 })
+		if c != b {
+			try("two signs", func() { other[8*a+7] ^= 0x80; other[8*c+7] ^= 0x80 })
+		}
+	}
+	try("a row of words that change places", func() {
+		copy(other[:8*Lanes], sector[8*Lanes:])
+		copy(other[8*Lanes:], sector[:8*Lanes])
+	})
+	try("a shift by a word", func() { copy(other[8:], sector) })
+	try("zeros", func() { clear(other) })
+	try("all signs", func() {
+		for i := 7; i < Bytes; i += 8 {
+			other[i] ^= 0x80
+		}
+	})
+	if Of(4, sector) == Of(3, sector) {
+		t.Error("the key doesn't count")
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	sector := make([]byte, Bytes)
+	b.SetBytes(Bytes)
+	for b.Loop() {
+		Of(1, sector)
+	}
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package precopied has a program's device memory copied while the program runs, before its VM is
+// migrated, and says at the end what the copies don't have.
+//
+// Memory is copied in sectors, pass by pass (Step): in the first pass all, in each later one those
+// that have changed since they were copied. That is seen by their sums (package sectorsum), so that
+// nothing watches what writes to memory. A copy that was made while a kernel wrote to the sector
+// has some of it; the sum is that of what was copied, so that the next look finds a difference.
+//
+// # Who owns what
+//
+// The worker's loop owns a Copy, and copies a little between commands. The buffer into which it
+// copies is the device process's; what is in it belongs to that until the next Step.
+//
+// # Who may lie
+//
+// The device process is believed. What is in device memory is only copied.
+package precopied
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
+)
+
+// BufferBytes is how large the buffer is.
+const BufferBytes = BufferSectors * sectorsum.Bytes
+
+// BufferSectors is how many sectors it has room for.
+const BufferSectors = 16
+
+// looks is how many times a Step looks at so many sectors, if none of them has changed.
+const looks = 4
+
+// Driver is what a Copy uses of gpubackend.Driver.
+type Driver interface {
+	gpubackend.Comparing
+	SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result
+	EndCopies()
+}
+
+// Config is what a Copy needs.
+type Config struct {
+	Driver Driver
+	// Shared says whether other processes may have memory of a range mapped: it stays.
+	Shared func(address, bytes uint64) bool
+	// Busy says why memory can't be copied now; nil: it can.
+	Busy func() error
+	// Key is a random number.
+	Key func() uint64
+}
+
+// Copy is of which memory there are copies.
+type Copy struct {
+	Config
+	buffer []byte            // nil: nobody has any
+	key    uint64            // of the sums
+	sums   map[uint64]uint64 // of the sectors that were copied, by address
+	cursor uint64            // of the pass: what is before it was looked at
+}
+
+// New returns a Copy of nothing.
+func New(c Config) *Copy { return &Copy{Config: c} }
+
+// errNone says that nothing was begun.
+var errNone = errors.New("no memory is copied ahead")
+
+// Begin begins anew: there are no copies. The buffer is the file's content.
+func (c *Copy) Begin(fd int) error {
+	c.End()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != BufferBytes {
+		return fmt.Errorf("the buffer isn't one of %d bytes: %w", BufferBytes, err)
+	}
+	b, err := unix.Mmap(fd, 0, BufferBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map the buffer: %w", err)
+	}
+	c.buffer, c.key, c.sums, c.cursor = b, c.Key(), map[uint64]uint64{}, 0
+	return nil
+}
+
+// End forgets all copies, and the buffer.
+func (c *Copy) End() {
+	if c.buffer == nil {
+		return
+	}
+	c.Driver.EndCopies()
+	_ = unix.Munmap(c.buffer)
+	c.buffer, c.sums = nil, nil
+}
+
+// Step copies some sectors into the buffer, one behind the other, and says at which addresses they
+// are; over says that the pass is. Without any either there was nothing to copy, or a Step looked
+// at as much as it may.
+func (c *Copy) Step() (sectors []uint64, over bool, err error) {
+	if c.buffer == nil {
+		return nil, false, errNone
+	}
+	if err := c.Busy(); err != nil {
+		return nil, false, err
+	}
+	list := c.present()
+	for look := 0; look < looks && len(sectors) == 0 && !over; look++ {
+		var next []uint64
+		if next, over = c.next(list); len(next) == 0 {
+			break
+		}
+		if sectors, err = c.differ(next); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := c.copy(sectors); err != nil {
+		return nil, false, err
+	}
+	if over {
+		c.cursor = 0
+		c.Driver.EndCopies()
+	}
+	return sectors, over, nil
+}
+
+// present are the pieces that can be copied, as far as they are made of whole sectors.
+func (c *Copy) present() (list []gpubackend.Piece) {
+	for _, p := range c.Driver.PresentPieces() {
+		if whole(p) && !c.Shared(p.Address, p.Bytes) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func whole(p gpubackend.Piece) bool {
+	return p.Address%sectorsum.Bytes == 0 && p.Bytes%sectorsum.Bytes == 0
+}
+
+// next are the sectors that are looked at next, as many as there is room for; over says that there
+// are no more behind them.
+func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
+	for _, p := range list { // by their addresses
+		at := max(p.Address, c.cursor)
+		for ; at < p.Address+p.Bytes; at += sectorsum.Bytes {
+			if len(sectors) == BufferSectors {
+				c.cursor = at
+				return sectors, false
+			}
+			sectors = append(sectors, at)
+		}
+	}
+	c.cursor = math.MaxUint64
+	return sectors, true
+}
+
+// differ are the sectors of which there is no copy, or one that isn't true any more.
+func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
+	var known []gpubackend.Piece
+	for _, at := range sectors {
+		if _, ok := c.sums[at]; ok {
+			known = append(known, piece(at))
+		}
+	}
+	sums := make([]uint64, len(known))
+	if len(known) > 0 {
+		if r := c.Driver.SumPieces(c.key, known, sums); r != gpubackend.Success {
+			return nil, fmt.Errorf("compare device memory: %w", r.Err())
+		}
+	}
+	for _, at := range sectors {
+		if sum, ok := c.sums[at]; ok {
+			now := sums[0]
+			if sums = sums[1:]; now == sum {
+				continue
+			}
+		}
+		other = append(other, at)
+	}
+	return other, nil
+}
+
+func piece(sector uint64) gpubackend.Piece {
+	return gpubackend.Piece{Address: sector, Bytes: sectorsum.Bytes}
+}
+
+// copy copies sectors into the buffer, and notes what has got there.
+func (c *Copy) copy(sectors []uint64) error {
+	if len(sectors) == 0 {
+		return nil
+	}
+	var list []gpubackend.Piece
+	for _, at := range sectors {
+		list = append(list, piece(at))
+		delete(c.sums, at) // there is none if this fails
+	}
+	part := c.buffer[:len(sectors)*sectorsum.Bytes]
+	if r := c.Driver.SavePieces(list, part); r != gpubackend.Success {
+		return fmt.Errorf("copy device memory out: %w", r.Err())
+	}
+	for i, at := range sectors {
+		c.sums[at] = sectorsum.Of(c.key, part[i*sectorsum.Bytes:(i+1)*sectorsum.Bytes])
+	}
+	return nil
+}
+
+// Changed is what the copies don't have of pieces in which nothing is written now: what begins and
+// ends where sectors do, adjacent sectors in one. Where nothing was copied it is all.
+func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, err error) {
+	if c.buffer == nil {
+		return nil, errNone
+	}
+	defer c.Driver.EndCopies()
+	add := func(p gpubackend.Piece) {
+		if n := len(changed) - 1; n >= 0 && changed[n].Address+changed[n].Bytes == p.Address {
+			changed[n].Bytes += p.Bytes
+			return
+		}
+		changed = append(changed, p)
+	}
+	for _, p := range pieces {
+		if !whole(p) {
+			add(p)
+			continue
+		}
+		for at := p.Address; at < p.Address+p.Bytes; {
+			var sectors []uint64
+			for ; at < p.Address+p.Bytes && len(sectors) < compared; at += sectorsum.Bytes {
+				sectors = append(sectors, at)
+			}
+			other, err := c.differ(sectors)
+			if err != nil {
+				return nil, err
+			}
+			for _, x := range other {
+				add(piece(x))
+			}
+		}
+	}
+	return changed, nil
+}
+
+// compared is how many sectors are compared at a time, while nothing else goes on.
+const compared = 1024

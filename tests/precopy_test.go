@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPrecopy moves a VM from QEMU to QEMU, again and again, while programs in it compute all the
+// time, and has its device memory go ahead: with the VM goes what has changed since.
+func TestPrecopy(t *testing.T) {
+	needsReleases(t)
+	rounds, image := migrations(t, 2, 8), keepingRoot(t)
+	inReleases(t, migrators, "11", func(t *testing.T, version string) {
+		m := newMoving(t, version, image)
+		pki := authority(t)
+		for range rounds {
+			m.ahead(pki)
+			m.compute()
+		}
+		m.fallsBack(pki)
+		m.compute()
+	})
+}
+
+// helper is a command that goes on beside others.
+type helper struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	log string
+	end chan struct{}
+}
+
+// beside starts one.
+func (m *moving) beside(words ...string) *helper {
+	m.t.Helper()
+	log, err := os.CreateTemp(logDir(m.t), "precopy-*.log")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer log.Close()
+	h := &helper{m.t, exec.Command(paracuda, words...), log.Name(), make(chan struct{})}
+	h.cmd.Stdout, h.cmd.Stderr = log, log
+	if err := h.cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	go func() {
+		_ = h.cmd.Wait()
+		close(h.end)
+	}()
+	m.t.Cleanup(h.kill)
+	return h
+}
+
+func (h *helper) kill() {
+	_ = h.cmd.Process.Kill()
+	<-h.end
+}
+
+func (h *helper) said() string {
+	b, _ := os.ReadFile(h.log)
+	return string(b)
+}
+
+// says waits until it has said something, and returns what a group of that is.
+func (h *helper) says(pattern string) string {
+	h.t.Helper()
+	re := regexp.MustCompile(pattern)
+	for w := patienceOf(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if found := re.FindStringSubmatch(h.said()); found != nil {
+			return found[len(found)-1]
+		}
+		if w.over() {
+			h.t.Fatalf("%q doesn't say %q:%s", h.cmd.Args, pattern, tail(h.said()))
+		}
+	}
+}
+
+// ends waits for its end.
+func (h *helper) ends(status int) {
+	h.t.Helper()
+	for w := patienceOf(time.Minute); !w.over(); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-h.end:
+			if got := h.cmd.ProcessState.ExitCode(); got != status {
+				h.t.Fatalf("%q: exit code %d:%s", h.cmd.Args, got, tail(h.said()))
+			}
+			return
+		default:
+		}
+	}
+	h.t.Fatalf("%q doesn't end:%s", h.cmd.Args, tail(h.said()))
+}
+
+// aheadOf connects the device process where the VM is with the one where it is going to be.
+func (m *moving) aheadOf(pki string) (here, there *helper) {
+	m.t.Helper()
+	there = m.beside("precopy", "--migrate-from", "127.0.0.1:0", "--tls-dir", pki, m.control)
+	address := there.says(`waits at (.*)`)
+	here = m.beside("precopy", "--migrate-to", address, "--tls-dir", pki, m.before)
+	return here, there
+}
+
+// ahead moves the VM while it runs, after its device memory.
+func (m *moving) ahead(pki string) {
+	m.t.Helper()
+	m.insist(func() bool {
+		g, device := m.g, m.device
+		line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+		m.start("-incoming", line)
+		m.g.answers()
+		here, there := m.aheadOf(pki)
+		here.says(`a first copy is there, of (\d+) bytes`)
+		if moved := m.send(g, device, line); !moved {
+			here.kill()
+			there.kill()
+			m.leave(m.g, m.device)
+			m.g, m.device, m.control = g, device, m.before
+			return false
+		}
+		there.ends(0)
+		here.ends(0)
+		sent := here.says(`the VM has been sent: (\d+) bytes`)
+		m.mostWent(device)
+		m.t.Logf("%s bytes went ahead", sent)
+		m.leave(g, device)
+		return true
+	})
+	m.g.runs()
+}
+
+// mostWent wants most of the device memory to have gone ahead of the VM.
+func (m *moving) mostWent(device *served) {
+	m.t.Helper()
+	re := regexp.MustCompile(`device memory went ahead.*ahead=(\d+).*with=(\d+)`)
+	found := re.FindStringSubmatch(device.said(m.t))
+	if found == nil {
+		m.t.Fatalf("nothing went ahead:%s", tail(device.said(m.t)))
+	}
+	ahead, _ := strconv.Atoi(found[1])
+	with, _ := strconv.Atoi(found[2])
+	m.t.Logf("%d bytes went ahead, %d with the VM", ahead, with)
+	if with == 0 || ahead < 2*with {
+		m.t.Errorf("%d bytes went ahead, and %d with the VM", ahead, with)
+	}
+}
+
+// fallsBack moves the VM where the other host can't be reached, and where the way there breaks: all
+// its memory goes with it.
+func (m *moving) fallsBack(pki string) {
+	m.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	nobody := l.Addr().String()
+	_ = l.Close()
+	none := m.beside("precopy", "--migrate-to", nobody, "--tls-dir", pki, m.control)
+	none.ends(1)
+	if !strings.Contains(none.said(), "all device memory will be migrated with the VM") {
+		m.t.Errorf("nobody is there:%s", tail(none.said()))
+	}
+	m.insist(func() bool {
+		g, device := m.g, m.device
+		line := "unix:" + filepath.Join(m.dir, fmt.Sprint("line", m.places))
+		m.start("-incoming", line)
+		m.g.answers()
+		here, there := m.aheadOf(pki)
+		here.says(`a first copy is there, of (\d+) bytes`)
+		there.kill()
+		here.ends(1)
+		device.expect(m.t, "device memory that went ahead is of no use")
+		if moved := m.send(g, device, line); !moved {
+			m.leave(m.g, m.device)
+			m.g, m.device, m.control = g, device, m.before
+			return false
+		}
+		m.leave(g, device)
+		return true
+	})
+	m.g.runs()
+}
+
+// authority makes a folder with certificates as QEMU has it, for 127.0.0.1.
+func authority(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	write := func(name, kind string, der []byte) {
+		b := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	root := key()
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &root.PublicKey, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("ca-cert.pem", "CERTIFICATE", der)
+	for i, role := range []string{"server", "client"} {
+		c := &x509.Certificate{
+			SerialNumber: big.NewInt(int64(2 + i)), Subject: pkix.Name{CommonName: role},
+			NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+			IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+			KeyUsage:    x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{
+				[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}[i]},
+		}
+		k := key()
+		if der, err = x509.CreateCertificate(rand.Reader, c, ca, &k.PublicKey, root); err != nil {
+			t.Fatal(err)
+		}
+		write(role+"-cert.pem", "CERTIFICATE", der)
+		if der, err = x509.MarshalPKCS8PrivateKey(k); err != nil {
+			t.Fatal(err)
+		}
+		write(role+"-key.pem", "PRIVATE KEY", der)
+	}
+	return dir
+}
