@@ -36,8 +36,8 @@ type fake struct {
 	expected string        // what the file had that it was given
 }
 
-// serve has a fake answer on a socket.
-func serve(t *testing.T) (*fake, string) {
+// serve has a fake, after changes, answer on a socket.
+func serve(t *testing.T, changes ...func(*fake)) (*fake, string) {
 	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
@@ -103,6 +103,9 @@ func serve(t *testing.T) (*fake, string) {
 			return true
 		},
 		Log: logrus.NewEntry(log),
+	}
+	for _, change := range changes {
+		change(f)
 	}
 	path := filepath.Join(t.TempDir(), "control")
 	l, err := net.Listen("unix", path)
@@ -201,18 +204,19 @@ func TestAway(t *testing.T) {
 // TestPrecopy: the connection that comes along is served until it has ended, and who asks is told
 // how far it is, and what it came to.
 func TestPrecopy(t *testing.T) {
-	f, path := serve(t)
-	f.PrecopyTo = func(c *net.UnixConn, tell func(suspend.Progress)) (uint64, error) {
-		tell(suspend.Progress{Done: 3, All: 4})
-		b, err := io.ReadAll(c)
-		if string(b) == "no" {
-			err = errors.New("refused")
+	_, path := serve(t, func(f *fake) {
+		f.PrecopyTo = func(c *net.UnixConn, tell func(suspend.Progress)) (uint64, error) {
+			tell(suspend.Progress{Done: 3, All: 4})
+			b, err := io.ReadAll(c)
+			if string(b) == "no" {
+				err = errors.New("refused")
+			}
+			return uint64(len(b)), err
 		}
-		return uint64(len(b)), err
-	}
-	f.PrecopyFrom = func(*net.UnixConn, func(suspend.Progress)) (uint64, error) {
-		panic("a fault")
-	}
+		f.PrecopyFrom = func(*net.UnixConn, func(suspend.Progress)) (uint64, error) {
+			panic("a fault")
+		}
+	})
 	var told atomic.Uint64
 	ask := func(d Direction, said string) (*Answer, error) {
 		near, far, err := savedvm.Pipe()
