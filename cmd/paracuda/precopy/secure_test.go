@@ -95,7 +95,6 @@ func asItIs(*x509.Certificate) {}
 // waiting is a destination that waits.
 type waiting struct {
 	address string
-	end     func()
 	mu      sync.Mutex
 	refused []string
 	came    chan *tls.Conn
