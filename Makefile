@@ -150,9 +150,8 @@ unit-library:
 system: ## run the whole-system tests, with QEMU and UML
 system: system-programs system-hostile system-wakeups system-vm
 
-# VMs at a time: two fit in 4 GiB. They wait for each other, and for time to pass, while processors
-# have nothing to do: there are two more than those.
-VMS ?= $(shell awk -v most=$$(($(JOBS) + 2)) '/^MemTotal/ { n = int($$2 / 2500000) } \
+# VMs at a time: two fit in 4 GiB. They wait for each other's processors, and for their host's.
+VMS ?= $(shell awk -v most=$$(($(JOBS) + 1)) '/^MemTotal/ { n = int($$2 / 2500000) } \
 	END { print (n < 2 ? 2 : n > most ? most : n) }' /proc/meminfo)
 
 # With -C and no package named, its output comes while it runs.
@@ -216,15 +215,12 @@ fuzz-short: ## fuzz each target with some hundred inputs, and a few with some th
 	scripts/fuzz 400x
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 
-# Parts at a time, of which one or the other waits. JOBS=1 is one after the other.
-PARTS ?= $(shell n=$(JOBS); echo $$((n > 1 ? n + 1 : 1)))
-
-# What takes longest begins first. Where there is little memory no VM runs beside the linker.
+# Where there is little memory no VM runs beside the linker.
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
 	$(MAKE) -j$(JOBS) build
 	$(if $(filter 2,$(VMS)),$(MAKE) -j$(JOBS) lint unit)
-	$(MAKE) -j$(PARTS) system-programs $(if $(filter 2,$(VMS)),,lint unit) system
+	$(MAKE) -j$(JOBS) $(if $(filter 2,$(VMS)),,lint unit) system
 
 # What `make test` leaves out, or does less often: packages' long tests, every release of QEMU, more
 # migrations, releases, the walks, coverage, stress, fuzzing.
