@@ -26,7 +26,7 @@ var faultVictims = []struct {
 }
 
 // soon is in which time everything of a program, or of a VM, is to be freed; late is what no round
-// may take, however busy the machine is.
+// may take. What something waits for a processor doesn't count.
 const (
 	soon = time.Second
 	late = 20 * time.Second
@@ -113,14 +113,14 @@ func (r *faultRig) round(name, role, how string) time.Duration {
 	}
 	r.fault(name, role, how)
 	pause(60 * time.Millisecond)
-	begin := time.Now()
+	begun := patienceOf(late)
 	exit, said, _ := strings.Cut(r.say("end", "ended"), " ")
 	failed := how == "KILL" && (role == "worker" || role == "mover") && exit == "3"
 	if exit != "137" && !failed {
 		r.Errorf("%s: the program ended with %s: %s", name, exit, said)
 	}
 	r.freed()
-	took := time.Since(begin)
+	took := begun.Spent()
 	r.forgotten()
 	r.next()
 	if r.Failed() {
@@ -189,7 +189,7 @@ func (r *faultRig) loseFrontEnd(name string) time.Duration {
 	for _, role := range []string{"front end", "device", "worker", "mover"} {
 		all = append(all, r.pids(role)...)
 	}
-	begin, limit := time.Now(), patienceOf(time.Minute)
+	limit := patienceOf(time.Minute)
 	r.fault(name, "front end", "KILL")
 	here := func(pid int) bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -201,7 +201,7 @@ func (r *faultRig) loseFrontEnd(name string) time.Duration {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	took := time.Since(begin)
+	took := limit.Spent()
 	<-r.ended
 	if r.run.ProcessState.Success() {
 		r.Errorf("%s: paracuda run says that all is well", name)

@@ -47,10 +47,19 @@ func (p *Patience) Over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	passed := p.now().Sub(p.begin)
-	if passed <= p.most {
-		return false
-	}
-	return passed-(p.waitedTime()-p.waited) > p.most || passed > busiest*p.most
+	return passed > p.most && p.counted(passed) > p.most
+}
+
+// Spent is how much of the time since it began counts.
+func (p *Patience) Spent() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.counted(p.now().Sub(p.begin))
+}
+
+// counted is how much counts of the time that has passed. mu is held.
+func (p *Patience) counted(passed time.Duration) time.Duration {
+	return max(passed-(p.waitedTime()-p.waited), passed/busiest)
 }
 
 // pressure is for how long something has waited for a processor since the machine's start; 0 where

@@ -28,6 +28,15 @@ func TestPatience(t *testing.T) {
 	if pass(-2*time.Second, 0) || !pass(busiest*time.Minute, busiest*time.Minute) {
 		t.Error("a machine that is always busy makes it endless")
 	}
+	if p.Renew(); p.Spent() != 0 {
+		t.Errorf("%v have gone by at once", p.Spent())
+	}
+	if pass(time.Minute, 20*time.Second); p.Spent() != 40*time.Second {
+		t.Errorf("%v of a minute count, 20 s of which were busy", p.Spent())
+	}
+	if pass(0, time.Hour); p.Spent() != time.Minute/busiest {
+		t.Errorf("%v of a minute count that was all busy", p.Spent())
+	}
 	if p.Renew(); p.Over() || pass(time.Minute, 0) || !pass(time.Second, 0) {
 		t.Error("it doesn't begin anew")
 	}
