@@ -35,6 +35,8 @@ import (
 	"hash/crc32"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 )
 
 const (
@@ -98,7 +100,7 @@ func Create(room uint32) (*File, error) {
 	little.PutUint32(header[8:], version)
 	little.PutUint32(header[12:], room)
 	if err = unix.Ftruncate(fd, size(room)); err == nil {
-		if err = writeAll(fd, header[:], 0); err == nil {
+		if _, err = fileat.Write(fd, header[:], 0); err == nil {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
 		}
 	}
@@ -150,7 +152,7 @@ func (f *File) check() error {
 		return fmt.Errorf("%w: its length isn't sealed", ErrDamaged)
 	}
 	var header [headerSize]byte
-	if err := readAll(f.fd, header[:], 0); err != nil {
+	if err := fileat.Read(f.fd, header[:], 0); err != nil {
 		return fmt.Errorf("%w: header: %w", ErrDamaged, err)
 	}
 	if m := little.Uint64(header[:]); m != magic {
@@ -176,7 +178,7 @@ func (f *File) at(slot int) int64 { return align + int64(slot)*stride(f.room) }
 // there, or was: more than a first write that was cut off leaves.
 func (f *File) read(slot int) (seq uint64, state []byte, dirty bool, err error) {
 	var head [slotHeader]byte
-	if err := readAll(f.fd, head[:], f.at(slot)); err != nil {
+	if err := fileat.Read(f.fd, head[:], f.at(slot)); err != nil {
 		return 0, nil, false, fmt.Errorf("%w: slot %d: %w", ErrDamaged, slot, err)
 	}
 	seq = little.Uint64(head[:])
@@ -188,7 +190,7 @@ func (f *File) read(slot int) (seq uint64, state []byte, dirty bool, err error) 
 		return 0, nil, true, nil
 	}
 	state = make([]byte, n)
-	if err := readAll(f.fd, state, f.at(slot)+slotHeader); err != nil {
+	if err := fileat.Read(f.fd, state, f.at(slot)+slotHeader); err != nil {
 		return 0, nil, false, fmt.Errorf("%w: slot %d: %w", ErrDamaged, slot, err)
 	}
 	if checksum(head[:12], state) != sum {
@@ -218,7 +220,7 @@ func (f *File) Write(state []byte) error {
 		b  []byte
 		at int64
 	}{{none[:], 0}, {f.buf[8:], 8}, {f.buf[:8], 0}} {
-		if err := writeAll(f.fd, part.b, f.at(slot)+part.at); err != nil {
+		if _, err := fileat.Write(f.fd, part.b, f.at(slot)+part.at); err != nil {
 			return fmt.Errorf("write a checkpoint: %w", err)
 		}
 	}
@@ -231,32 +233,3 @@ func (f *File) FD() int { return f.fd }
 
 // Close closes the descriptor.
 func (f *File) Close() error { return unix.Close(f.fd) }
-
-// writeAll writes all of b at an offset.
-func writeAll(fd int, b []byte, at int64) error {
-	return all(b, at, func(b []byte, at int64) (int, error) {
-		return unix.Pwritev2(fd, [][]byte{b}, at, 0) // of its kin what the device process may call
-	})
-}
-
-// readAll fills b from an offset.
-func readAll(fd int, b []byte, at int64) error {
-	return all(b, at, func(b []byte, at int64) (int, error) { return unix.Pread(fd, b, at) })
-}
-
-// all repeats a call that may do less than asked for.
-func all(b []byte, at int64, do func([]byte, int64) (int, error)) error {
-	for len(b) > 0 {
-		n, err := do(b, at)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return err
-		case n == 0:
-			return unix.ENODATA
-		}
-		b, at = b[n:], at+int64(n)
-	}
-	return nil
-}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
@@ -91,7 +92,7 @@ func TestTornWrite(t *testing.T) {
 	}
 	slot := f.at((f.slot + 1) % slots)
 	before := make([]byte, slotHeader+64)
-	if err := readAll(f.fd, before, slot); err != nil {
+	if err := fileat.Read(f.fd, before, slot); err != nil {
 		t.Fatal(err)
 	}
 	next := reopen(t, f, []byte("the last that is whole"))
@@ -99,13 +100,13 @@ func TestTornWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := make([]byte, len(before))
-	if err := readAll(f.fd, after, slot); err != nil {
+	if err := fileat.Read(f.fd, after, slot); err != nil {
 		t.Fatal(err)
 	}
 	end := slotHeader + len("this one is torn somewhere")
 	put := func(b []byte) {
 		t.Helper()
-		if err := writeAll(f.fd, b, slot); err != nil {
+		if _, err := fileat.Write(f.fd, b, slot); err != nil {
 			t.Fatal(err)
 		}
 		reopen(t, f, []byte("the last that is whole"))
@@ -119,7 +120,7 @@ func TestTornWrite(t *testing.T) {
 		torn[i] = after[i]
 		put(torn)
 	}
-	if err := writeAll(f.fd, after, slot); err != nil { // the sequence
+	if _, err := fileat.Write(f.fd, after, slot); err != nil { // the sequence
 		t.Fatal(err)
 	}
 	reopen(t, f, []byte("this one is torn somewhere"))
@@ -134,11 +135,11 @@ func TestTornWrite(t *testing.T) {
 func TestNotACheckpoint(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(f *File){
-		"magic":        func(f *File) { _ = writeAll(f.fd, []byte{0}, 0) },
-		"version":      func(f *File) { _ = writeAll(f.fd, []byte{2}, 8) },
-		"no room":      func(f *File) { _ = writeAll(f.fd, []byte{0, 0, 0, 0}, 12) },
-		"too much":     func(f *File) { _ = writeAll(f.fd, []byte{255, 255, 255, 255}, 12) },
-		"other room":   func(f *File) { _ = writeAll(f.fd, []byte{0, 64}, 12) },
+		"magic":        func(f *File) { _, _ = fileat.Write(f.fd, []byte{0}, 0) },
+		"version":      func(f *File) { _, _ = fileat.Write(f.fd, []byte{2}, 8) },
+		"no room":      func(f *File) { _, _ = fileat.Write(f.fd, []byte{0, 0, 0, 0}, 12) },
+		"too much":     func(f *File) { _, _ = fileat.Write(f.fd, []byte{255, 255, 255, 255}, 12) },
+		"other room":   func(f *File) { _, _ = fileat.Write(f.fd, []byte{0, 64}, 12) },
 		"one number":   func(f *File) { f.last--; _ = f.Write([]byte("x")) },
 		"no state":     func(f *File) { spoilSlots(f, 20, 'x') },
 		"long states":  func(f *File) { spoilSlots(f, 11, 255) },
@@ -179,7 +180,7 @@ func TestNotACheckpoint(t *testing.T) {
 // spoilSlots changes a byte of each slot.
 func spoilSlots(f *File, at int64, b byte) {
 	for i := range slots {
-		_ = writeAll(f.fd, []byte{b}, f.at(i)+at)
+		_, _ = fileat.Write(f.fd, []byte{b}, f.at(i)+at)
 	}
 }
 
@@ -274,14 +275,14 @@ func FuzzOpen(f *testing.F) {
 	_ = good.Write([]byte("one"))
 	_ = good.Write([]byte("two"))
 	whole := make([]byte, size(32))
-	if err := readAll(good.fd, whole, 0); err != nil {
+	if err := fileat.Read(good.fd, whole, 0); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(whole)
 	f.Add([]byte("PCUDACKP\x01\x00\x00\x00\x03"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file := create(t, 32)
-		if err := writeAll(file.fd, b[:min(len(b), int(size(32)))], 0); err != nil {
+		if _, err := fileat.Write(file.fd, b[:min(len(b), int(size(32)))], 0); err != nil {
 			t.Fatal(err)
 		}
 		fd, err := unix.FcntlInt(uintptr(file.FD()), unix.F_DUPFD_CLOEXEC, 3)

@@ -28,6 +28,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/gpubackend/precopy"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
@@ -211,16 +212,8 @@ func (s *session) Put(channel int, address uint64, b []byte) error {
 		s.bytes += sectorsum.Bytes
 		x.has[address] = true
 	}
-	for at := int64(address); len(b) > 0; {
-		// of its kin what the device process may call
-		n, err := unix.Pwritev2(x.fd, [][]byte{b}, at, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return fmt.Errorf("keep what comes ahead: %w", err)
-		}
-		b, at = b[n:], at+int64(n)
+	if _, err := fileat.Write(x.fd, b, int64(address)); err != nil {
+		return fmt.Errorf("keep what comes ahead: %w", err)
 	}
 	return nil
 }

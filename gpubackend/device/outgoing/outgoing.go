@@ -34,6 +34,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/gpubackend/precopy"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
@@ -280,8 +281,8 @@ func (s *session) step(p Program) (over bool, err error) {
 	}
 	b := make([]byte, sectorsum.Bytes)
 	for i, at := range sectors {
-		if err := read(c.buffer, b, i*sectorsum.Bytes); err != nil {
-			return false, err
+		if err := fileat.Read(int(c.buffer.Fd()), b, int64(i)*sectorsum.Bytes); err != nil {
+			return false, fmt.Errorf("read what a worker has copied: %w", err)
 		}
 		if at%sectorsum.Bytes != 0 {
 			c.fails = true
@@ -318,21 +319,6 @@ func (s *session) begin(w Worker) (*copied, error) {
 		s.config.Log.WithError(err).Debug("device memory of a program doesn't go ahead")
 	}
 	return c, nil
-}
-
-// read fills b from a file, from an offset on.
-func read(f *os.File, b []byte, at int) error {
-	for len(b) > 0 {
-		n, err := unix.Pread(int(f.Fd()), b, int64(at))
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil || n == 0:
-			return fmt.Errorf("read what a worker has copied: %w", errors.Join(err, unix.ENODATA))
-		}
-		b, at = b[n:], at+n
-	}
-	return nil
 }
 
 // close gives the buffers back. Workers that have one needn't keep it.

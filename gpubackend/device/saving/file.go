@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 )
 
 // rewritable is a file that is written from its beginning. It tells the kernel each place: the
@@ -20,17 +20,9 @@ type rewritable struct {
 
 // Write implements io.Writer.
 func (f *rewritable) Write(b []byte) (n int, err error) {
-	for n < len(b) {
-		m, err := unix.Pwritev2(int(f.Fd()), [][]byte{b[n:]}, f.at, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return n, fmt.Errorf("write the file: %w", err)
-		case m == 0:
-			return n, io.ErrShortWrite
-		}
-		n, f.at = n+m, f.at+int64(m)
+	n, err = fileat.Write(int(f.Fd()), b, f.at)
+	if f.at += int64(n); err != nil {
+		return n, fmt.Errorf("write the file: %w", err)
 	}
 	return n, nil
 }
