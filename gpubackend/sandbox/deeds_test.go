@@ -126,7 +126,7 @@ var alsoForbidden = map[string]map[string]func(){
 		"delete a file": deleteFile, "be traced": beTraced,
 	}),
 	"mover on CUDA": with(noOffers, with(otherRequests, map[string]func(){
-		"delete a file": deleteFile, "be traced": beTraced, "make a folder": makeFolder,
+		"delete a file": deleteFile, "be traced": beTraced,
 	})),
 	"arbiter": with(noOffers, map[string]func(){
 		"be traced": beTraced, "list a directory": list, "make a folder": makeFolder,
