@@ -147,9 +147,10 @@ func setDefault[T comparable](p *T, value T) {
 	}
 }
 
-// hostOnly are variables that name things of the host's which the VM lacks.
-var hostOnly = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "SSH_AUTH_SOCK", "TMPDIR",
-	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"}
+// hostOnly are variables that name things of the host's which the VM lacks. CUDA_VISIBLE_DEVICES
+// says which of the host's GPUs there are for the VM, in which these have other numbers.
+var hostOnly = []string{"CUDA_VISIBLE_DEVICES", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY",
+	"SSH_AUTH_SOCK", "TMPDIR", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"}
 
 // tritonPath names the directory in which Triton looks for libcuda.so.
 const tritonPath = "TRITON_LIBCUDA_PATH"

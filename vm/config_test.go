@@ -38,7 +38,7 @@ func TestCompleteRefuses(t *testing.T) {
 
 func TestGuestEnv(t *testing.T) {
 	got := guestEnv([]string{"A=1=2", "DISPLAY=:0", "TMPDIR=/var/tmp", "PATH=/p", "broken", "A=3",
-		"E="}, "")
+		"CUDA_VISIBLE_DEVICES=3", "E="}, "")
 	want := []string{"PATH=/p", "HOME=/root", "TERM=dumb", "A=3", "E="}
 	if !slices.Equal(got, want) {
 		t.Errorf("the environment is %q, not %q", got, want)
