@@ -174,8 +174,10 @@ class Host:
         return is_()
 
     def query(self, what):
-        """What nvidia-smi says of the first GPU's memory, in MiB."""
-        query = ["nvidia-smi", f"--query-gpu=memory.{what}", "--format=csv,noheader,nounits"]
+        """What nvidia-smi says of the GPU's memory, in MiB: of the first that CUDA may see."""
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
+        query = ["nvidia-smi", "-i", first, f"--query-gpu=memory.{what}",
+                 "--format=csv,noheader,nounits"]
         out = subprocess.run(query, stdout=subprocess.PIPE, check=True).stdout.decode()
         return float(out.splitlines()[0])
 
