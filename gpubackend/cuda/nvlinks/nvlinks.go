@@ -101,7 +101,7 @@ func (l *library) link(device handle, n uint32) (link hostgpus.NVLink) {
 	domain, bus, dev, ok := l.remote(device, n)
 	if kind, told := l.remoteType(device, n); ok && told && kind < hostgpus.RemoteUnknown {
 		link.Remote = uint8(kind)
-		link.At = pcie.Address{Domain: domain, Bus: bus & 0xff, Device: dev & 0x1f}
+		link.At = pcie.Address{Domain: domain, Bus: bus & 0xff, Device: dev & 0xff}
 	}
 	return link
 }

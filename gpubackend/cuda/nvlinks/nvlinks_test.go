@@ -29,7 +29,7 @@ func TestAdd(t *testing.T) {
 	}
 	want := []hostgpus.NVLink{
 		{Version: 6, Capabilities: 5, Speed: 26562, Remote: hostgpus.RemoteSwitch,
-			At: pcie.Address{Bus: 0xa0}},
+			At: pcie.Address{Bus: 0xa0, Device: 0xff}},
 		{},
 		{Version: 6, Capabilities: 5, Speed: 26564, Remote: hostgpus.RemoteGPU,
 			At: pcie.Address{Bus: 0xa2}},
