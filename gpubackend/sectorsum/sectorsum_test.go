@@ -5,18 +5,25 @@ package sectorsum
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 )
 
-// lane is one of plain, as a thread of a GPU would compute it.
-func lane(key uint64, sector []byte, i int) uint64 {
-	a := mix(key + uint64(i)*prime)
-	for at := 8 * i; at < len(sector); at += 8 * Lanes {
-		a = bits.RotateLeft64(a^binary.LittleEndian.Uint64(sector[at:]), turn) * prime
+// lane is what one comes to, as the package's text says it.
+func lane(key uint64, sector []byte, i int) *big.Int {
+	p := PointsOf(key)
+	modulus := new(big.Int).SetUint64(prime)
+	value := func(point uint64, half int) *big.Int {
+		at, v := new(big.Int).SetUint64(point), new(big.Int)
+		for from := 8*i + 4*half; from < len(sector); from += 8 * Lanes {
+			v.Mul(v, at)
+			v.Add(v, big.NewInt(int64(binary.LittleEndian.Uint32(sector[from:]))))
+		}
+		return v.Mul(v, new(big.Int).SetUint64(number(key, uint64(2*i+2+half))))
 	}
-	return mix(a ^ uint64(i))
+	sum := value(p.Lower, 0)
+	return sum.Mod(sum.Add(sum, value(p.Upper, 1)), modulus)
 }
 
 // TestLanes: the sum is what lanes come to in any order.
@@ -24,10 +31,11 @@ func TestLanes(t *testing.T) {
 	r := rand.NewChaCha8([32]byte{1})
 	sector := make([]byte, Bytes)
 	_, _ = r.Read(sector)
-	sum := uint64(0)
+	all := new(big.Int)
 	for _, i := range rand.Perm(Lanes) {
-		sum += lane(7, sector, i)
+		all.Add(all, lane(7, sector, i))
 	}
+	sum := all.Mod(all, new(big.Int).SetUint64(prime)).Uint64()
 	if got := Of(7, sector); got != sum {
 		t.Errorf("%#x, want %#x", got, sum)
 	}
@@ -70,6 +78,24 @@ func TestChanges(t *testing.T) {
 			try("two signs", func() { other[8*a+7] ^= 0x80; other[8*c+7] ^= 0x80 })
 		}
 	}
+	// What shifts, rotations and products modulo 2^64 lose: bits of one word of a lane and of its
+	// next, and whole words that are a prime.
+	for bit := range 64 {
+		for next := range 64 {
+			try("a bit each of two words of a lane", func() {
+				other[bit/8] ^= 1 << (bit % 8)
+				other[8*Lanes+next/8] ^= 1 << (next % 8)
+			})
+		}
+	}
+	for _, x := range []uint64{prime, 1<<64 - 1, 1<<32 - 1, 2 * prime} {
+		try("a word of ones", func() {
+			clear(other[:8])
+			other[8*Lanes] ^= 2
+			binary.LittleEndian.PutUint64(other, x)
+		})
+	}
+	try("a word of none", func() { clear(other[:8]); other[8*Lanes] ^= 2 })
 	try("a row of words that change places", func() {
 		copy(other[:8*Lanes], sector[8*Lanes:])
 		copy(other[8*Lanes:], sector[:8*Lanes])
