@@ -38,14 +38,7 @@ func guestPackage(t *testing.T) string {
 
 // TestLintian has Debian's checker look at the guest package.
 func TestLintian(t *testing.T) {
-	if _, err := exec.LookPath("lintian"); err != nil {
-		skip(t, "no lintian here: run scripts/apt-deps")
-	}
-	r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning", "--allow-root",
-		guestPackage(t))
-	if r.exit != 0 || r.stdout != "" {
-		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
-	}
+	checkPackage(t, guestPackage(t))
 }
 
 // runningKernel is the one that installation runs in.
