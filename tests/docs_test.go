@@ -65,8 +65,8 @@ func TestPages(t *testing.T) {
 	if _, err := exec.LookPath("mandoc"); err != nil {
 		skip(t, "no mandoc here: run scripts/apt-deps")
 	}
-	pages := sources(t, "*.1")
-	if len(pages) < 2 {
+	pages := sources(t, "*.1", "*.8")
+	if len(pages) < 3 {
 		t.Fatalf("found %q", pages)
 	}
 	r := command(t, time.Minute, root, append([]string{"mandoc", "-T", "lint"}, pages...)...)

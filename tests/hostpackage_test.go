@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,6 +60,15 @@ func TestHostPackage(t *testing.T) {
 		t.Error("the description is where libvirt looks for it")
 	}
 	checkPackage(t, file)
+	// A host may be a VM that has a GPU itself.
+	t.Run("beside the guest package", func(t *testing.T) {
+		theirs := filesOf(t, guestPackage(t))
+		for _, name := range filesOf(t, file) {
+			if slices.Contains(theirs, name) {
+				t.Errorf("both have %s", name)
+			}
+		}
+	})
 }
 
 // installed installs as `make install` does, in a folder.
