@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
@@ -107,15 +108,8 @@ func copySection(w *record.Writer, r io.Reader, s record.Section) error {
 	if err := w.Begin(s); err != nil {
 		return err
 	}
-	buffer := make([]byte, min(1<<20, s.Bytes+1))
-	if _, err := io.CopyBuffer(onlyWriter{w}, onlyReader{r}, buffer); err != nil {
+	if err := overlap.Copy(w, r, int(min(1<<20, s.Bytes+1))); err != nil {
 		return fmt.Errorf("copy section %q: %w", s.Name, err)
 	}
 	return nil
 }
-
-// What hides that a reader or a writer could do more: io.CopyBuffer then uses its buffer.
-type (
-	onlyReader struct{ io.Reader }
-	onlyWriter struct{ io.Writer }
-)

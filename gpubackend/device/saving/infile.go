@@ -3,14 +3,13 @@
 package saving
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -135,7 +134,9 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := savedvm.Open(all(from))
+	all := overlap.NewReader(from, blockBytes)
+	defer all.Close()
+	r, err := savedvm.Open(all)
 	if err != nil {
 		return nil, err
 	}
@@ -152,14 +153,14 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 }
 
 func checkFile(from io.ReaderAt, gpu, build string) (record.Summary, error) {
-	summary, err := savedvm.Check(all(from))
+	all := overlap.NewReader(from, blockBytes)
+	defer all.Close()
+	summary, err := savedvm.Check(all)
 	if err == nil {
 		err = summary.Header.Suits(record.Header{GPU: gpu, Version: build})
 	}
 	return summary, err
 }
 
-// all reads a file from its beginning.
-func all(from io.ReaderAt) io.Reader {
-	return bufio.NewReaderSize(io.NewSectionReader(from, 0, math.MaxInt64), 1<<20)
-}
+// blockBytes is how much of a file is read at a time.
+const blockBytes = 1 << 20

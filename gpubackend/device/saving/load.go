@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
@@ -22,7 +23,9 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 	if err := s.check(f); err != nil {
 		return 0, err
 	}
-	list, err := s.begin(all(f))
+	all := overlap.NewReader(f, blockBytes)
+	defer all.Close()
+	list, err := s.begin(all)
 	if err != nil {
 		end(list)
 		return 0, err
