@@ -30,72 +30,49 @@ func (w *warp) execute() bool {
 			pc++
 			continue
 		}
+		if m == 0 { // nobody executes it
+			pc++
+			continue
+		}
 		switch in.Kind {
 		case decoded.KindAccess:
-			if m != 0 {
-				w.pc = pc
-				loadstore.Accesses[in.Op](&w.Unit, in, m)
-				if in.Mem.Waits {
-					w.fuel -= spinCost
-				}
-				if w.fault != nil {
-					w.count(n)
-					return true
-				}
-			}
-			pc++
-			continue
-		case decoded.KindExecute:
-			if m != 0 {
-				w.pc = pc
-				execs[in.Op](w, in, m)
-				if w.fault != nil {
-					w.count(n)
-					return true
-				}
-			}
-			pc++
-			continue
-		case decoded.KindBranch:
-			switch m {
-			case 0:
-				pc++
-				continue
-			case w.active:
-				if in.Target > pc {
-					pc = in.Target
-					continue
-				}
-				pc = in.Target
-				if w.fuel--; w.fuel > 0 && len(w.splits) == 0 {
-					continue
-				}
-			default:
-				w.count(n)
-				n = 0
-				pc = w.diverge(pc, in.Target, m)
-			}
-			if w.fuel <= 0 {
-				w.setAside(pc, n)
-				w.fair = true
-				return true
-			}
 			w.pc = pc
+			loadstore.Accesses[in.Op](&w.Unit, in, m)
+			if in.Mem.Waits {
+				w.fuel -= spinCost
+			}
+		case decoded.KindExecute:
+			w.pc = pc
+			execs[in.Op](w, in, m)
+		case decoded.KindBranch:
+			if m == w.active && (in.Target > pc || w.goesBack()) {
+				pc = in.Target
+				continue
+			}
+			fallthrough
+		default:
+			w.count(n)
+			n = 0
+			if !w.steer(in, pc, m) {
+				return w.fault != nil || w.fuel <= 0
+			}
+			pc = w.pc
 			w.setLimit()
 			continue
 		}
-		if m == 0 {
-			pc++
-			continue
+		if w.fault != nil {
+			w.count(n)
+			return true
 		}
-		w.count(n)
-		n = 0
-		if !w.steer(in, pc, m) {
-			return w.fault != nil || w.fuel <= 0
-		}
-		pc = w.pc
-		w.setLimit()
+		pc++
 	}
+}
+
+// goesBack counts a branch backwards of all lanes, and says whether they go on at once: their
+// turn isn't over, and no other lanes wait that they could meet.
+func (w *warp) goesBack() bool {
+	w.fuel--
+	return w.fuel > 0 && len(w.splits) == 0
 }
 
 // setAside has the current split wait at pc, where n more instructions were executed.
@@ -108,12 +85,31 @@ func (w *warp) setAside(pc int32, n uint64) {
 // steer executes a control instruction for the lanes of m, and says whether they go on at once.
 // Lanes whose guard is clear go on by themselves.
 func (w *warp) steer(in *decoded.Inst, pc int32, m uint32) bool {
+	if in.Kind == decoded.KindBranch {
+		return w.branch(in, pc, m)
+	}
 	w.pc = pc
 	if m != w.active {
 		w.push(split{pc: pc + 1, mask: w.active &^ m, frame: w.frame})
 		w.active = m
 	}
 	return w.control(in, m)
+}
+
+// branch executes a branch that not all lanes take, or after which it may be others' turn.
+func (w *warp) branch(in *decoded.Inst, pc int32, m uint32) bool {
+	if m == w.active {
+		pc = in.Target
+	} else {
+		pc = w.diverge(pc, in.Target, m)
+	}
+	if w.fuel <= 0 {
+		w.setAside(pc, 0)
+		w.fair = true
+		return false
+	}
+	w.pc = pc
+	return true
 }
 
 // diverge sets the lanes aside that are ahead after a branch taken by the lanes
