@@ -49,7 +49,8 @@ func New(c Config) *Device {
 	starts := pace.New(float64(c.Settings.Starts), opening.Burst, c.Clock)
 	d.joinSettings(starts)
 	d.joinMemory()
-	d.joinProcesses(starts)
+	d.joinChannels()
+	d.joinPrograms(starts)
 	d.joinFrontEnd()
 	d.control.SettingsChanged()
 	d.takeOver(c.Left)
@@ -152,8 +153,8 @@ func (d *Device) joinMemory() {
 	d.place = d.newPlace()
 }
 
-// joinProcesses makes what starts processes, and has channels for them.
-func (d *Device) joinProcesses(starts *pace.Pace) {
+// joinChannels makes the mover's, the workers' and the channels' parts.
+func (d *Device) joinChannels() {
 	c, t := &d.config, d.config.Timeouts
 	d.movers = movers.New(movers.Config{
 		Spawn: func(control *os.File) (Process, error) { return c.Spawn.Mover(control) },
@@ -191,6 +192,11 @@ func (d *Device) joinProcesses(starts *pace.Pace) {
 		},
 		Ended: d.workerEnded, Guard: d.guard, Run: d.run, Log: d.log,
 	})
+}
+
+// joinPrograms makes what gives a program its worker, the mover, and what others export.
+func (d *Device) joinPrograms(starts *pace.Pace) {
+	c, t := &d.config, d.config.Timeouts
 	d.reach = reach.New(reach.Config{
 		Movers: d.movers, Need: d.needMover,
 		Here: func() bool { return d.ram.Now() != nil }, Came: d.ram.Came(),

@@ -174,18 +174,8 @@ func newWorker(
 	if err := w.dirty.Take(m, n.Log); err != nil {
 		return nil, err
 	}
-	w.queue = queue.New(queue.Config{
-		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
-		Attach: func(a *arena.Arena) { w.arena = a },
-	})
-	if m.Queue != nil {
-		mem, err := m.Map(n.Memory)
-		if err != nil {
-			return nil, fmt.Errorf("map guest memory: %w", err)
-		}
-		if err := w.queue.Start(mem, m.Queue); err != nil {
-			return nil, err
-		}
+	if err := w.startQueue(m, n); err != nil {
+		return nil, err
 	}
 	if err = counts.join(m.Entry, n.Ledger); err != nil {
 		return nil, err
@@ -206,6 +196,22 @@ func newWorker(
 		}
 	}
 	return w, nil
+}
+
+// startQueue makes the channel's queue, and starts it where the driver has done so.
+func (w *Worker) startQueue(m *handover.Message, n handover.Named) error {
+	w.queue = queue.New(queue.Config{
+		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
+		Attach: func(a *arena.Arena) { w.arena = a },
+	})
+	if m.Queue == nil {
+		return nil
+	}
+	mem, err := m.Map(n.Memory)
+	if err != nil {
+		return fmt.Errorf("map guest memory: %w", err)
+	}
+	return w.queue.Start(mem, m.Queue)
 }
 
 // rareTurns is how many turns of the loop go by between looks at what changes rarely: chains,

@@ -158,25 +158,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is", "si", "so":
-			fn := map[string]string{"ib": "Input", "ob": "Output", "is": "Text", "si": "Input",
-				"so": "Output"}[p.code]
-			fmt.Fprintf(b, "%s, bad := c.%s(%d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
-			if p.structure() {
-				size := v
-				if p.code == "so" {
-					size += ".Bytes"
-				}
-				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size,
-					p.kind)
-			}
-			if p.test != "" {
-				fmt.Fprintf(b, "if bad := known.%s(%s); bad != 0 {\nreturn bad\n}\n", p.test, v)
-			}
-			if p.code == "ob" || p.code == "so" {
-				fmt.Fprintf(b, "defer %s.Done()\n", v)
-				v += ".Bytes"
-			}
-			args = append(args, v)
+			args = append(args, dispatchBuffer(b, p, v, word))
 			word += 2
 		case "ih":
 			fmt.Fprintf(b, "%s, bad := f.Graphs.Find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v,
@@ -202,6 +184,29 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 		f.method(), strings.Join(args, ", "))
 	dispatchAnswer(b, f)
 	b.WriteString("return result\n}\n")
+}
+
+// dispatchBuffer decodes and checks the buffer that a word names, and returns the argument that the
+// driver gets.
+func dispatchBuffer(b *bytes.Buffer, p param, v string, word int) string {
+	fn := map[string]string{"ib": "Input", "ob": "Output", "is": "Text", "si": "Input",
+		"so": "Output"}[p.code]
+	fmt.Fprintf(b, "%s, bad := c.%s(%d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
+	if p.structure() {
+		size := v
+		if p.code == "so" {
+			size += ".Bytes"
+		}
+		fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
+	}
+	if p.test != "" {
+		fmt.Fprintf(b, "if bad := known.%s(%s); bad != 0 {\nreturn bad\n}\n", p.test, v)
+	}
+	if p.code == "ob" || p.code == "so" {
+		fmt.Fprintf(b, "defer %s.Done()\n", v)
+		return v + ".Bytes"
+	}
+	return v
 }
 
 // lookup finds the object whose handle is in a word.

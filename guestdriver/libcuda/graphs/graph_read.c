@@ -134,38 +134,19 @@ static void ops(CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struct node_mem_ops *n)
 	};
 }
 
-/* A record of another kind than a kernel's; false when it isn't one. */
-static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
+/* A record that names one object at most; false when it isn't one. */
+static bool read_name(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
 {
 	union {
-		struct node_memcpy copy;
-		struct node_memset fill;
-		struct node_host host;
 		struct node_graph graph;
 		struct node_empty empty;
 		struct node_event_wait wait;
 		struct node_event_record record;
-		struct node_mem_alloc alloc;
 		struct node_mem_free freed;
-		struct node_mem_ops ops;
 	} n;
 	bool ok = false;
 
 	switch (p->type) {
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		ok = node_memcpy_read(&n.copy, word, bytes);
-		if (ok)
-			copy(&p->memcpy.copyParams, &n.copy);
-		break;
-	case CU_GRAPH_NODE_TYPE_MEMSET:
-		ok = node_memset_read(&n.fill, word, bytes);
-		if (ok)
-			fill(&p->memset, &n.fill);
-		break;
-	case CU_GRAPH_NODE_TYPE_HOST:
-		ok = node_host_read(&n.host, word, bytes) &&
-		     host_function_find(n.host.token, &p->host.fn, &p->host.userData);
-		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		ok = node_graph_read(&n.graph, word, bytes);
 		if (ok)
@@ -184,15 +165,48 @@ static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t byte
 		if (ok)
 			p->eventWait.event = (CUevent)(uintptr_t)n.record.event;
 		break;
-	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-		ok = node_mem_alloc_read(&n.alloc, word, bytes);
-		if (ok)
-			alloc(&p->alloc, &n.alloc);
-		break;
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		ok = node_mem_free_read(&n.freed, word, bytes);
 		if (ok)
 			p->free.dptr = n.freed.address;
+		break;
+	default:
+		break;
+	}
+	return ok;
+}
+
+/* A record of another kind than a kernel's; false when it isn't one. */
+static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
+{
+	union {
+		struct node_memcpy copy;
+		struct node_memset fill;
+		struct node_host host;
+		struct node_mem_alloc alloc;
+		struct node_mem_ops ops;
+	} n;
+	bool ok;
+
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		ok = node_memcpy_read(&n.copy, word, bytes);
+		if (ok)
+			copy(&p->memcpy.copyParams, &n.copy);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		ok = node_memset_read(&n.fill, word, bytes);
+		if (ok)
+			fill(&p->memset, &n.fill);
+		break;
+	case CU_GRAPH_NODE_TYPE_HOST:
+		ok = node_host_read(&n.host, word, bytes) &&
+		     host_function_find(n.host.token, &p->host.fn, &p->host.userData);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		ok = node_mem_alloc_read(&n.alloc, word, bytes);
+		if (ok)
+			alloc(&p->alloc, &n.alloc);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		ok = node_mem_ops_read(&n.ops, word, bytes);
@@ -200,6 +214,7 @@ static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t byte
 			ops(&p->memOp, &n.ops);
 		break;
 	default:
+		ok = read_name(p, word, bytes);
 		break;
 	}
 	return ok;
