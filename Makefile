@@ -212,7 +212,7 @@ FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings
 	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
 
 fuzz-short: ## fuzz each target with some hundred inputs, and a few with some thousand
-	scripts/fuzz 400x
+	scripts/fuzz 400x $(FUZZ_SHORT:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 
 # Where there is little memory no VM runs beside the linker.
