@@ -97,7 +97,7 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask), nil, func([]string) {}, nil}, nil
+		return &household{c, usageOf(gpu, c, ask, log), nil, func([]string) {}, nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -117,7 +117,7 @@ func (o *deviceOptions) household(
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask), d.client.Connect, d.end, left}, nil
+	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.end, left}, nil
 }
 
 // made lists the sockets that this process makes: for front ends, and for control.

@@ -109,7 +109,7 @@ func (s spawner) rank(r starter.Role, c *exec.Cmd) {
 type child struct{ c *exec.Cmd }
 
 func (c child) Kill()       { _ = c.c.Process.Kill() }
-func (c child) Wait() error { return c.c.Wait() }
+func (c child) Wait() error { return starter.Await(c.c) }
 
 // PID is the process's, by which the GPU's driver knows it.
 func (c child) PID() int { return c.c.Process.Pid }

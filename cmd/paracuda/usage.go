@@ -11,12 +11,14 @@ import (
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
 	"github.com/paracuda/paracuda/gpubackend/device"
+	devicechild "github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
@@ -62,11 +64,11 @@ type usageAnswer struct {
 type memoryAsker func(pids []int) (ledger.Usage, error)
 
 // usageOf returns what asks a GPU's driver; soft asks for the software GPU.
-func usageOf(gpu string, c children, soft memoryAsker) memoryAsker {
+func usageOf(gpu string, c children, soft memoryAsker, log *logrus.Entry) memoryAsker {
 	if gpu == gpuSoft {
 		return soft
 	}
-	return (&asker{start: c.Usage}).ask
+	return (&asker{start: c.Usage, log: log}).ask
 }
 
 // asker asks NVIDIA's driver through a child, since a driver that crashes or hangs must not take
@@ -74,6 +76,7 @@ func usageOf(gpu string, c children, soft memoryAsker) memoryAsker {
 type asker struct {
 	// start starts the child with this as its standard input and output.
 	start func(*os.File) (device.Process, error)
+	log   *logrus.Entry // has how a child ended
 	// patience is how long an answer may take; 0: askerPatience.
 	patience time.Duration
 
@@ -162,6 +165,6 @@ func (a *asker) answer() (processes.Usage, error) {
 func (a *asker) end() {
 	a.child.Kill()
 	_ = a.conn.Close()
-	go func(c device.Process) { _ = c.Wait() }(a.child)
+	go func(c device.Process) { devicechild.SayEnded(a.log, "usage", c.Wait(), true) }(a.child)
 	a.child = nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
@@ -30,6 +32,7 @@ func TestAsker(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			a := &asker{
+				log: logrus.NewEntry(logrus.New()),
 				start: func(theirs *os.File) (device.Process, error) {
 					c := exec.Command("sh", "-c", test.script)
 					c.Stdin, c.Stdout = theirs, theirs

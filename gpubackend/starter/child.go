@@ -29,17 +29,33 @@ func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
 func (c childProgram) PID() int        { return c.Process.Pid }
 func (c childProgram) Descriptor() int { return c.fd }
 
-// Wait returns when the child is gone, with how it ended. It says what to do about a filter of
+// Wait returns when the child is gone, with how it ended.
+func (c childProgram) Wait() error { return Await(c.Cmd) }
+
+// ending is how a process ended that a signal ended.
+type ending struct {
+	error
+	by syscall.Signal
+}
+
+// EndedBy is that signal. Who logs the end asks for it.
+func (e ending) EndedBy() syscall.Signal { return e.by }
+
+// Await waits for a program's end and says how it ended. It says what to do about a filter of
 // system calls that ended it.
-func (c childProgram) Wait() error {
-	err := c.Cmd.Wait()
+func Await(c *exec.Cmd) error {
+	err := c.Wait()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		how, ok := exit.Sys().(syscall.WaitStatus)
-		if ok && how.Signaled() && how.Signal() == syscall.SIGSYS {
-			return fmt.Errorf("%w: its sandbox doesn't know this call (docs/system-calls.md); the "+
-				"kernel's log has its number, and --sandbox off runs without", err)
-		}
+	if !errors.As(err, &exit) {
+		return err
 	}
-	return err
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return err
+	}
+	if status.Signal() == syscall.SIGSYS {
+		err = fmt.Errorf("%w: its sandbox doesn't know this call (docs/system-calls.md); the "+
+			"kernel's log has its number, and --sandbox off runs without", err)
+	}
+	return ending{err, status.Signal()}
 }

@@ -236,7 +236,7 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 	if m.kind == ended {
 		if p := c.processes[m.id]; p != nil {
 			delete(c.processes, m.id)
-			p.end(m.text)
+			p.end(m.text, syscall.Signal(m.pid))
 		}
 		return false
 	}

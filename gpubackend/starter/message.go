@@ -64,7 +64,9 @@ type message struct {
 	kind kind
 	role Role
 	id   uint32 // of the request; of a child, that which asked for it
-	pid  uint32 // of failed: the kernel's reason, if it is one; of listed: a request's number
+	// of failed: the kernel's reason, if it is one; of listed: a request's number; of ended: the
+	// signal that has done it, or 0
+	pid  uint32
 	text string
 	used []usedBy
 }

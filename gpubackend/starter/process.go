@@ -5,6 +5,7 @@ package starter
 import (
 	"errors"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,9 +26,13 @@ func newProcess(number uint32, pid, fd int, gone <-chan struct{}) *Process {
 	return &Process{number: number, pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
 }
 
-func (p *Process) end(how string) {
+// end is told how it ended, and by which signal; 0: by none.
+func (p *Process) end(how string, by syscall.Signal) {
 	if how != "" {
 		p.how = errors.New(how)
+	}
+	if p.how != nil && by != 0 {
+		p.how = ending{p.how, by}
 	}
 	close(p.ended)
 }

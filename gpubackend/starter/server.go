@@ -155,15 +155,17 @@ func (s *server) start(m *message, control *os.File) {
 
 // await waits for the end of a child and tells of it.
 func (s *server) await(id uint32, child Child) {
-	how := ""
-	if err := child.Wait(); err != nil {
-		how = err.Error()
+	told, by := &message{kind: ended, id: id}, ending{}
+	if err := child.Wait(); errors.As(err, &by) {
+		told.pid, told.text = uint32(by.by), err.Error()
+	} else if err != nil {
+		told.text = err.Error()
 	}
 	s.mu.Lock()
 	unix.Close(s.children[id].fd)
 	delete(s.children, id)
 	s.mu.Unlock()
-	_ = send(s.conn, &message{kind: ended, id: id, text: how}, -1)
+	_ = send(s.conn, told, -1)
 }
 
 // list tells of all children that there are. Their ends are told after that: hence mu.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,6 +75,45 @@ func serve(t *testing.T, c Config) (client *Client, result <-chan error) {
 	client = NewClient(device)
 	t.Cleanup(client.Close)
 	return client, over
+}
+
+// TestSignals: a client learns which signal ended a child, and what to do about its sandbox.
+func TestSignals(t *testing.T) {
+	for _, test := range []struct {
+		script string
+		signal syscall.Signal
+		says   string
+	}{
+		{"kill -SYS $$", unix.SIGSYS, "--sandbox off"},
+		{"kill -SEGV $$", unix.SIGSEGV, "segmentation fault"},
+		{"exit 139", 0, "exit status 139"},
+	} {
+		client, _ := serve(t, Config{Start: func(Role, *os.File) (Child, error) {
+			return Execute(exec.Command("sh", "-c", test.script), (*exec.Cmd).Start)
+		}})
+		_, theirs := control(t)
+		p, err := client.Start(Worker, theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.Wait()
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: it ended: %v", test.script, err)
+		}
+		var by interface{ EndedBy() syscall.Signal }
+		if is := errors.As(err, &by); is != (test.signal != 0) || is &&
+			by.EndedBy() != test.signal {
+			t.Errorf("%s: by a signal: %t (%v)", test.script, is, err)
+		}
+	}
+}
+
+// TestLiesAboutSignals: a signal without a word is the end as it should be.
+func TestLiesAboutSignals(t *testing.T) {
+	p := newProcess(1, 2, -1, nil)
+	if p.end("", unix.SIGSYS); p.how != nil {
+		t.Errorf("it ended: %v", p.how)
+	}
 }
 
 // TestForbiddenCall: who is ended by a filter of system calls is reported with what to do.

@@ -152,12 +152,12 @@ func (t *Table) Leave(w *workers.Worker, left func()) {
 func (t *Table) Ended(w *workers.Worker, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	child.SayEnded(w.Log(), "worker", err, w.Killed())
 	i := w.Channel()
 	if i < 0 {
 		return
 	}
 	c := t.list[i]
-	child.SayEnded(w.Log(), "worker", err, w.Killed())
 	t.ended.Add(w.Counters())
 	if c.worker != w { // the queue is another driver's by now
 		return

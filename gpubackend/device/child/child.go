@@ -15,6 +15,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -25,7 +26,8 @@ import (
 // Process is a child process.
 type Process interface {
 	Kill()
-	// Wait returns when the process is gone, with how it ended.
+	// Wait returns when the process is gone, with how it ended. The error of one that a signal ended
+	// has a method EndedBy, which says which.
 	Wait() error
 }
 
@@ -210,12 +212,30 @@ var ErrGone = errors.New("the process is gone")
 // ErrRefused is an answer that says that the child can't, and why.
 var ErrRefused = errors.New("refused")
 
-// SayEnded logs how a child ended. That it was killed by this process is no news.
+// SayEnded logs how a child ended. That it was killed by this process is no news; that its sandbox
+// or another signal ended it is for the operator. A guest can make children end so as often as it
+// likes: the log's own bounds hold (package loglimit).
 func SayEnded(log *logrus.Entry, child string, err error, killed bool) {
-	switch {
-	case killed:
+	level := logrus.InfoLevel
+	switch by := signal(err); {
+	case by == syscall.SIGSYS:
+		level = logrus.ErrorLevel
+	case killed && (by == 0 || by == syscall.SIGKILL):
 		log.WithError(err).Debugf("%s was ended", child)
-	case err != nil:
-		log.WithError(err).Infof("%s ended", child)
+		return
+	case by != 0:
+		level = logrus.WarnLevel
 	}
+	if err != nil {
+		log.WithError(err).Logf(level, "%s ended", child)
+	}
+}
+
+// signal is what ended a process that ended so; 0: none did, or it isn't known.
+func signal(how error) syscall.Signal {
+	var told interface{ EndedBy() syscall.Signal }
+	if errors.As(how, &told) {
+		return told.EndedBy()
+	}
+	return 0
 }
