@@ -8,7 +8,8 @@
 // next child gets all that is kept, before anything else. A child that ends while nothing is kept
 // for it has ended for good; otherwise it has crashed, however it ended, and is replaced. A child
 // may also ask to be: that is no crash. Each child says when it is ready, for those who wait for
-// the service, which all children are in turn.
+// the service, which all children are in turn. Until the first has said so, and once one has had
+// everything dropped, none is replaced by force: the next one couldn't go on.
 //
 // # Messages
 //

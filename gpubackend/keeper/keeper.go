@@ -56,7 +56,8 @@ type Config struct {
 	Pause time.Duration
 	// Ready is called when a child says that it is ready; nil: nothing is.
 	Ready func()
-	// Replacing is called before a child is killed that is to be replaced; nil: nothing is.
+	// Replacing is called before a child is killed that is to be replaced, or the next one is
+	// started in its place; nil: nothing is. It mustn't call the keeper.
 	Replacing func()
 	Log       logrus.FieldLogger
 	Clock     pace.Clock // nil: the real one
@@ -72,6 +73,9 @@ type Keeper struct {
 	mu       sync.Mutex
 	lacks    bool  // a descriptor couldn't be kept: this child is the last; guarded by mu
 	child    Child // guarded by mu; nil: there is none
+	starting bool  // there soon is one; guarded by mu
+	whole    bool  // all that another child needs is kept, as one has said; guarded by mu
+	asked    bool  // the child is to be replaced as soon as it can be; guarded by mu
 	replaced bool  // the child was ended by Replace; guarded by mu
 	last     bool  // no other child follows; guarded by mu
 }
@@ -96,7 +100,10 @@ func (k *Keeper) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case k.wasReplaced():
+		case k.wasReplaced() && !k.isLacking():
+			if len(k.held) == 0 { // it was about to end for good
+				return nil
+			}
 			k.Log.Info("the process was ended to be replaced: the next one goes on")
 			continue
 		case len(k.held) == 0, k.isLast():
@@ -109,20 +116,45 @@ func (k *Keeper) Run(ctx context.Context) error {
 }
 
 // Replace ends the child, which isn't a crash: another one goes on, unless something of this one's
-// couldn't be kept.
+// couldn't be kept. One that is being started ends then, and the first one of all as soon as it is
+// ready. It does nothing to one that has ended for good.
 func (k *Keeper) Replace() {
 	if k.isLacking() {
 		k.Log.Error("the process isn't replaced: what it has couldn't be kept for the next one")
 		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.child == nil && !k.starting {
+		k.replacing() // the one that is started next will do
+		return
+	}
+	k.asked = true
+	k.replace()
+}
+
+// replace ends a child that is to be replaced, if it can be. The caller holds mu.
+func (k *Keeper) replace() {
+	if k.child != nil && k.whole {
+		k.asked, k.replaced = false, true
+		k.replacing()
+		k.child.Kill()
+	}
+}
+
+func (k *Keeper) replacing() {
 	if k.Replacing != nil {
 		k.Replacing()
 	}
+}
+
+// keptAll notes whether all that another child needs is kept. It is, once a child serves, until it
+// has ended for good.
+func (k *Keeper) keptAll(is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.child != nil {
-		k.replaced = true
-		k.child.Kill()
+	if k.whole = is; k.asked {
+		k.replace()
 	}
 }
 
@@ -161,16 +193,22 @@ func (k *Keeper) isLast() bool {
 func (k *Keeper) wasReplaced() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.asked { // it has ended by itself
+		k.replacing()
+	}
 	was := k.replaced && !k.last
-	k.replaced = false
+	k.replaced, k.asked = false, false
 	return was
 }
 
-// setChild says which child there is.
-func (k *Keeper) setChild(c Child) {
+// setChild says which child there is, or that one is being started.
+func (k *Keeper) setChild(c Child, starting bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.child = c
+	k.child, k.starting = c, starting
+	if k.asked {
+		k.replace()
+	}
 }
 
 // crashed waits before the next child is started, or says that there is to be none.
@@ -209,19 +247,21 @@ func (k *Keeper) one(ctx context.Context) error {
 	}
 	defer conn.Close()
 	file := os.NewFile(uintptr(remote), "keeper")
+	k.setChild(nil, true)
 	child, err := k.Start(file)
 	_ = file.Close()
 	if err != nil {
+		k.setChild(nil, false)
 		return fmt.Errorf("start the process: %w", err)
 	}
 	k.spares.take()
-	k.setChild(child)
+	k.setChild(child, false)
 	stop := context.AfterFunc(ctx, child.Kill)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
 		err := child.Wait()
-		k.setChild(nil)
+		k.setChild(nil, false)
 		_ = conn.SetDeadline(time.Unix(1, 0)) // what waits for the child does so no longer
 		ended <- err
 	}()
@@ -306,11 +346,14 @@ func (k *Keeper) obey(m message) error {
 		k.drop(m.number)
 	case dropAll:
 		k.dropAll()
+		k.keptAll(false)
 	case ready:
+		k.keptAll(true)
 		if k.Ready != nil {
 			k.Ready()
 		}
-	case replace:
+	case replace: // it may be
+		k.keptAll(true)
 		k.Replace()
 	default:
 		handover.CloseFiles([]int{m.fd})

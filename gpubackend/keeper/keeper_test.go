@@ -62,6 +62,12 @@ func live(life string) {
 	_, _ = unix.Pread(held[countNumber], count[:], 0)
 	count[0]++
 	_, _ = unix.Pwrite(held[countNumber], count[:], 0)
+	switch life {
+	case "waits":
+		_ = c.Ready()
+	case "ends":
+		_, _ = c.Ready(), c.DropAll()
+	}
 	_, _ = unix.Write(held[socketNumber], []byte{'0' + count[0]})
 	switch {
 	case life == "four" && count[0] == 4:
@@ -79,6 +85,9 @@ func live(life string) {
 		_, _ = c.Ready(), c.Ready()
 	case life == "waits":
 		select {}
+	case life == "ends":
+		_, _ = unix.Read(held[socketNumber], make([]byte, 1))
+		os.Exit(0)
 	case life == "odd":
 		_, _ = c.conn.Write([]byte("no message"))
 		select {}
@@ -244,29 +253,6 @@ func TestOldCrashesAreForgotten(t *testing.T) {
 	r.closed()
 }
 
-// TestReplace: replaced as often as one likes, which is no crash; and killed in the end.
-func TestReplace(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "waits")
-	ctx, stop := context.WithCancel(context.Background())
-	over := make(chan error, 1)
-	go func() { over <- r.Run(ctx) }()
-	for i := range 9 {
-		r.says(string(rune('1' + i)))
-		r.Replace()
-	}
-	r.says(":")
-	stop()
-	if err := <-over; !errors.Is(err, context.Canceled) {
-		t.Errorf("Run: %v", err)
-	}
-	r.closed()
-	r.Replace() // nobody
-	if len(r.clock.waits) != 0 || strings.Contains(r.log.String(), "level=error") {
-		t.Errorf("pauses %v; the log:\n%s", r.clock.waits, &r.log)
-	}
-}
-
 // TestLast: one that is told to end isn't replaced, though it crashes.
 func TestLast(t *testing.T) {
 	t.Parallel()
@@ -300,24 +286,6 @@ func TestReady(t *testing.T) {
 	}
 	if heard != 2*DefaultCrashes {
 		t.Errorf("heard %d times", heard)
-	}
-}
-
-// TestChildAsksToBeReplaced, which is no crash.
-func TestChildAsksToBeReplaced(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, "asks")
-	told := 0
-	r.Replacing = func() { told++ }
-	err := r.Run(context.Background())
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
-		t.Errorf("Run: %v, want how the last one ended", err)
-	}
-	r.says("12345678")
-	r.closed()
-	if told != 7 || len(r.crashes) != 0 || r.starts != 8 {
-		t.Errorf("told %d times of %d children, %d crashes", told, r.starts, len(r.crashes))
 	}
 }
 
@@ -381,7 +349,7 @@ func TestNoRoom(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(&said)
 	k := New(Config{Log: log})
-	k.setChild(undead{t})
+	k.setChild(undead{t}, false)
 	for number := range uint32(2) {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 		if err != nil {

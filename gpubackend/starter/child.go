@@ -32,14 +32,14 @@ func (c childProgram) Descriptor() int { return c.fd }
 // Wait returns when the child is gone, with how it ended.
 func (c childProgram) Wait() error { return Await(c.Cmd) }
 
-// ending is how a process ended that a signal ended.
-type ending struct {
+// signaled is how a process ended that a signal ended.
+type signaled struct {
 	error
 	by syscall.Signal
 }
 
 // EndedBy is that signal. Who logs the end asks for it.
-func (e ending) EndedBy() syscall.Signal { return e.by }
+func (e signaled) EndedBy() syscall.Signal { return e.by }
 
 // Await waits for a program's end and says how it ended. It says what to do about a filter of
 // system calls that ended it.
@@ -57,5 +57,5 @@ func Await(c *exec.Cmd) error {
 		err = fmt.Errorf("%w: its sandbox doesn't know this call (docs/system-calls.md); the "+
 			"kernel's log has its number, and --sandbox off runs without", err)
 	}
-	return ending{err, status.Signal()}
+	return signaled{err, status.Signal()}
 }

@@ -32,7 +32,7 @@ func (p *Process) end(how string, by syscall.Signal) {
 		p.how = errors.New(how)
 	}
 	if p.how != nil && by != 0 {
-		p.how = ending{p.how, by}
+		p.how = signaled{p.how, by}
 	}
 	close(p.ended)
 }

@@ -155,7 +155,7 @@ func (s *server) start(m *message, control *os.File) {
 
 // await waits for the end of a child and tells of it.
 func (s *server) await(id uint32, child Child) {
-	told, by := &message{kind: ended, id: id}, ending{}
+	told, by := &message{kind: ended, id: id}, signaled{}
 	if err := child.Wait(); errors.As(err, &by) {
 		told.pid, told.text = uint32(by.by), err.Error()
 	} else if err != nil {

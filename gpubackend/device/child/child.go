@@ -26,8 +26,8 @@ import (
 // Process is a child process.
 type Process interface {
 	Kill()
-	// Wait returns when the process is gone, with how it ended. The error of one that a signal ended
-	// has a method EndedBy, which says which.
+	// Wait returns when the process is gone, with how it ended. The error of one that a signal
+	// ended has a method EndedBy, which says which.
 	Wait() error
 }
 
