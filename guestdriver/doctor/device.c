@@ -45,11 +45,21 @@ static const char *last(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Whose a device that may be ours is. The last is what we would rather tell of. */
+enum whose { NONE, OTHER_DRIVERS, WITHOUT_DRIVER, OURS };
+
 /* What may be ours of a bus's devices. */
 struct seen {
-	int ours, others; /* bound to our driver, or not */
-	char name[64]; /* of one of ours, or else of another */
+	enum whose best;
+	char name[64], driver[64]; /* of one that is that */
 };
+
+static enum whose whose(const char *driver)
+{
+	if (!driver[0])
+		return WITHOUT_DRIVER;
+	return strcmp(driver, "paracuda") ? OTHER_DRIVERS : OURS;
+}
 
 static struct seen look_at_virtio(void)
 {
@@ -66,12 +76,11 @@ static struct seen look_at_virtio(void)
 		    (size_t)snprintf(path, sizeof(path), "%s/driver", dir) >= sizeof(path))
 			continue;
 		link_name(path, driver, sizeof(driver));
-		if (!strcmp(driver, "paracuda"))
-			seen.ours++;
-		else
-			seen.others++;
-		if (!seen.ours || !strcmp(driver, "paracuda"))
-			snprintf(seen.name, sizeof(seen.name), "%.60s", last(dir));
+		if (whose(driver) <= seen.best)
+			continue;
+		seen.best = whose(driver);
+		snprintf(seen.name, sizeof(seen.name), "%.60s", last(dir));
+		snprintf(seen.driver, sizeof(seen.driver), "%.60s", driver);
 	}
 	globfree(&found);
 	return seen;
@@ -125,6 +134,12 @@ static void explain_refusal(struct finding *f, const char *name)
 		    "the driver paracuda hasn't taken %s: the kernel's log says why", name);
 		return;
 	}
+	/* It had it: that is what it says then. */
+	if (!strncmp(line, "/dev/", 5)) {
+		bad(f, "", "%s was taken from the driver paracuda", name);
+		fixed_by(f, "echo %s >/sys/bus/virtio/drivers/paracuda/bind", name);
+		return;
+	}
 	bad(f, "dmesg | grep paracuda", "the driver paracuda hasn't taken %s: %s", name, line);
 	for (size_t i = 0; i < sizeof(complaints) / sizeof(complaints[0]); i++)
 		if (strstr(line, complaints[i].says))
@@ -135,14 +150,19 @@ void check_device(struct finding *f)
 {
 	struct seen seen = look_at_virtio();
 
-	if (seen.ours)
+	if (seen.best == OURS)
 		good(f, "%s has the driver paracuda", seen.name);
 	else if (on_pci_alone())
 		bad(f, "modprobe virtio_pci", "there is one on PCI, and no driver of virtio's");
-	else if (!seen.others)
+	else if (seen.best == NONE)
 		bad(f, ATTACH, "this VM has no device of Paracuda's");
 	else if (!exists(at("/sys/module/paracuda").text))
 		bad(f, "modprobe paracuda", "%s has no driver: paracuda isn't loaded", seen.name);
+	else if (seen.best == OTHER_DRIVERS)
+		/* It would have taken its own from virtiofs. */
+		bad(f, ATTACH,
+		    "this VM has no device of Paracuda's: %s, which %s has, lacks tag=paracuda",
+		    seen.name, seen.driver);
 	else
 		explain_refusal(f, seen.name);
 }
@@ -153,7 +173,7 @@ void check_node(struct finding *f)
 	struct stat s;
 
 	if (stat(node.text, &s)) {
-		if (look_at_virtio().ours)
+		if (look_at_virtio().best == OURS)
 			bad(f, "podman run --device paracuda.dev/gpu=all ...",
 			    "no " PARACUDA_DEVICE ", and there is a device: is this a container?");
 		else
