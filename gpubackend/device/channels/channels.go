@@ -9,7 +9,7 @@
 // A Table has one lock, which all its methods take for themselves; it is held for no wait. What
 // belongs to one channel alone is a channel's, whose methods are called with the lock held. A
 // channel's queue belongs to its worker while there is one, else to this process. Under the lock it
-// calls Config.Lingering, Saved, Strangers, Cold, Serves and what is given to Lend, which must not
+// calls Config.Lingering, Saved, Strangers, Cold, Serves and what is given to Assign, which mustn't
 // call a Table, nor wait; and package ram. All else of Config is called without it.
 //
 // # Who may lie
@@ -23,7 +23,7 @@
 //
 //	channels.go    what can be asked of all channels
 //	life.go        a queue starts and stops
-//	lend.go        a worker gets a queue, and leaves it
+//	assign.go      a worker gets a queue, and leaves it
 //	standstill.go  workers pause and go on with the VM
 //	filed.go       queues of programs that are in a file
 //	takeover.go    workers of the device process before this one

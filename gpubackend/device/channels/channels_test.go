@@ -51,9 +51,9 @@ func TestNotLent(t *testing.T) {
 	r.strangers.Expect(true)
 	r.start(0, 0)
 	w := r.serve(0)
-	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (*workers.Worker, error) {
-		if l.Worker() != w || !l.Runs() || l.Cold() != nil || l.Taken() != 1 {
-			t.Errorf("worker %v, runs %t, %d are taken", l.Worker(), l.Runs(), l.Taken())
+	_, err := r.Assign(0, workers.Program{}, func(as *Assignment) (*workers.Worker, error) {
+		if as.Worker() != w || !as.Runs() || as.Cold() != nil || as.Taken() != 1 {
+			t.Errorf("worker %v, runs %t, %d are taken", as.Worker(), as.Runs(), as.Taken())
 		}
 		return nil, errNo
 	})
@@ -312,13 +312,13 @@ func TestSavedPrograms(t *testing.T) {
 		t.Error("a queue runs that doesn't")
 	}
 	r.saved.Forget(1)
-	_, err := r.Lend(0, workers.Program{}, func(l *Loan) (_ *workers.Worker, err error) {
+	_, err := r.Assign(0, workers.Program{}, func(as *Assignment) (_ *workers.Worker, err error) {
 		if w, err = r.workers.Start(handover.Policy{}, workers.Cold); err != nil {
 			return nil, err
 		}
-		m, _ := l.Start(w, true, false)
-		if !m.Saved || !slices.Equal(m.Queue.InFlight, []uint16{head}) || l.Taken() != 1 {
-			t.Errorf("%+v, %d are taken", m.Queue, l.Taken())
+		m, _ := as.Start(w, true, false)
+		if !m.Saved || !slices.Equal(m.Queue.InFlight, []uint16{head}) || as.Taken() != 1 {
+			t.Errorf("%+v, %d are taken", m.Queue, as.Taken())
 		}
 		return nil, errNo
 	})

@@ -230,11 +230,11 @@ func (r *rig) mustKeep(channel int) {
 
 var errNo = errors.New("no")
 
-// begin starts a worker and lends it a channel's queue. It serves it when it has been told so.
+// begin starts a worker and gives it a channel's queue. It serves it when it has been told so.
 func (r *rig) begin(channel int, ahead bool) *workers.Worker {
 	r.t.Helper()
-	w, err := r.Lend(channel, workers.Program{PID: 9, Name: "prog"},
-		func(l *Loan) (*workers.Worker, error) {
+	w, err := r.Assign(channel, workers.Program{PID: 9, Name: "prog"},
+		func(as *Assignment) (*workers.Worker, error) {
 			home := workers.Cold
 			if ahead {
 				home = 0
@@ -243,7 +243,7 @@ func (r *rig) begin(channel int, ahead bool) *workers.Worker {
 			if err != nil {
 				return nil, err
 			}
-			m, fds := l.Start(w, false, false)
+			m, fds := as.Start(w, false, false)
 			return w, w.Conn().Tell(m, fds)
 		})
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 type beginning struct {
 	workers.Program
 	channel int
-	warm    bool                       // a warm one will do
-	gpu     uint32                     // that it uses first, as far as it says
-	quit    <-chan struct{}            // nobody waits for it any more
-	may     func(*channels.Loan) error // says why not, if it is so by now
-	saved   *saving.Source             // what it goes on from; nil for most
-	anew    bool                       // and what that held is made available once more
+	warm    bool                             // a warm one will do
+	gpu     uint32                           // that it uses first, as far as it says
+	quit    <-chan struct{}                  // nobody waits for it any more
+	may     func(*channels.Assignment) error // says why not, if it is so by now
+	saved   *saving.Source                   // what it goes on from; nil for most
+	anew    bool                             // and what that held is made available once more
 	// it comes before the guest's memory and its queue: the worker gets both with resume
 	arrives bool
 }
@@ -79,9 +79,9 @@ func (o *Opening) awaitTurn(b *beginning) bool {
 // or of no use.
 func (o *Opening) start(b *beginning, warm *workers.Worker) (*workers.Worker, error) {
 	var ready func(handover.Kind, time.Duration) error
-	w, err := o.Channels.Lend(b.channel, b.Program,
-		func(l *channels.Loan) (w *workers.Worker, err error) {
-			w, ready, err = o.handOver(l, b, warm)
+	w, err := o.Channels.Assign(b.channel, b.Program,
+		func(as *channels.Assignment) (w *workers.Worker, err error) {
+			w, ready, err = o.handOver(as, b, warm)
 			return w, err
 		})
 	if err != nil {
@@ -101,9 +101,9 @@ func (o *Opening) start(b *beginning, warm *workers.Worker) (*workers.Worker, er
 
 // handOver sends a worker everything that it needs for a channel. What it returns waits for the
 // answer. The lock of the channels is held.
-func (o *Opening) handOver(l *channels.Loan, b *beginning, warm *workers.Worker) (
+func (o *Opening) handOver(as *channels.Assignment, b *beginning, warm *workers.Worker) (
 	w *workers.Worker, ready func(handover.Kind, time.Duration) error, err error) {
-	if err := b.may(l); err != nil {
+	if err := b.may(as); err != nil {
 		o.Ahead.PutBack(warm)
 		return nil, nil, err
 	}
@@ -119,7 +119,7 @@ func (o *Opening) handOver(l *channels.Loan, b *beginning, warm *workers.Worker)
 	o.Accounts.Serve(w, entry, b.PID)
 	o.Exports.Serves(&w.Offers, b.channel)
 	o.RAM.Use(func(mem *guestmem.Memory) {
-		m, fds := o.message(l, b, w, mem)
+		m, fds := o.message(as, b, w, mem)
 		ready, err = w.Conn().Ask(m, fds)
 	})
 	if err != nil {
@@ -144,15 +144,15 @@ func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
 
 // message is what a worker needs, and the files of it.
 func (o *Opening) message(
-	l *channels.Loan, b *beginning, w *workers.Worker, mem *guestmem.Memory,
+	as *channels.Assignment, b *beginning, w *workers.Worker, mem *guestmem.Memory,
 ) (*handover.Message, []int) {
 	var m *handover.Message
 	var fds []int
 	if b.arrives {
-		m, fds = l.StartBare(w)
+		m, fds = as.StartBare(w)
 		mem = nil
 	} else {
-		m, fds = l.Start(w, b.saved != nil, b.anew)
+		m, fds = as.Start(w, b.saved != nil, b.anew)
 	}
 	policy := o.Settings.Now().Policy
 	m.GPU, m.PID, m.Comm, m.Policy = o.GPU, b.PID, b.Name, &policy

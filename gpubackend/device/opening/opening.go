@@ -11,7 +11,7 @@
 // # Who owns what
 //
 // An Opening has no state, and no lock. Whether a channel may have a worker is decided under the
-// lock of the channels (channels.Lend), in which the worker is sent everything that it needs; all
+// lock of the channels (channels.Assign), in which the worker is sent everything that it needs; all
 // waiting is done without it.
 //
 // # Who may lie
@@ -102,13 +102,13 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 		log.Error(errLeft)
 		return wire.StatusNoWorker
 	}
-	may := func(l *channels.Loan) error {
+	may := func(as *channels.Assignment) error {
 		most := o.Settings.Now().Settings.Processes
 		switch {
-		case await.Closed(a.Dropped), !l.Runs():
+		case await.Closed(a.Dropped), !as.Runs():
 			return queues.ErrNotRunning
-		case l.Worker() != nil || l.Cold() != nil || o.Saved(index),
-			most != 0 && l.Taken() >= most:
+		case as.Worker() != nil || as.Cold() != nil || o.Saved(index),
+			most != 0 && as.Taken() >= most:
 			return errBusy
 		}
 		return nil
@@ -151,11 +151,11 @@ func (o *Opening) awaitQueue(index int, quit <-chan struct{}) {
 // Cold starts the cold worker of a program whose warm one is gone, beside what else goes on. What
 // can't be started leaves its queue.
 func (o *Opening) Cold(index int, p *workers.Program) {
-	may := func(l *channels.Loan) error {
+	may := func(as *channels.Assignment) error {
 		switch {
-		case l.Cold() != p || !l.Runs():
+		case as.Cold() != p || !as.Runs():
 			return queues.ErrNotRunning
-		case l.Worker() != nil:
+		case as.Worker() != nil:
 			return errBusy
 		}
 		return nil
@@ -173,11 +173,11 @@ func (o *Opening) Cold(index int, p *workers.Program) {
 func (o *Opening) Resume(
 	p *saving.Program, from saving.Source, still func() bool,
 ) (saving.Worker, error) {
-	may := func(l *channels.Loan) error {
-		if !still() || !l.Runs() {
+	may := func(as *channels.Assignment) error {
+		if !still() || !as.Runs() {
 			return queues.ErrNotRunning
 		}
-		return free(l)
+		return free(as)
 	}
 	o.awaitQueue(p.Channel, nil) // which the front end may be about to start, as that of another
 	if !o.Left(nil) {            // the program's worker may be among them
@@ -206,8 +206,8 @@ func (o *Opening) Arrive(p *saving.Program, from saving.Source) (saving.Worker, 
 }
 
 // free says why a channel can have no worker now.
-func free(l *channels.Loan) error {
-	switch w := l.Worker(); {
+func free(as *channels.Assignment) error {
+	switch w := as.Worker(); {
 	case w != nil && w.Stuck():
 		return errStuck
 	case w != nil:

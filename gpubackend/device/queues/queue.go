@@ -150,8 +150,8 @@ func (q *Queue) Comes(base uint16, held []uint16) {
 	q.base, q.held = base, held
 }
 
-// Lend is called before a worker gets the queue, with what it will note of it.
-func (q *Queue) Lend(state *handover.State) {
+// Assign is called before a worker gets the queue, with what it will note of it.
+func (q *Queue) Assign(state *handover.State) {
 	state.SetBase(q.base)
 	q.remains.Keep(remains.State(q.index), state.FD())
 }

@@ -122,7 +122,7 @@ func (r *rig) worker(n int) (*handover.State, *virtqueue.Queue) {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(state.Close)
-	r.Lend(state)
+	r.Assign(state)
 	m, fds := r.Message(handover.KindStart, nil)
 	if len(fds) != 2 || !m.Files.Kick || !m.Files.Call {
 		r.t.Errorf("%d files go along", len(fds))

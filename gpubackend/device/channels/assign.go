@@ -11,9 +11,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Loan is a channel while its queue is about to be lent to a worker: what Lend gives to its caller.
-// It is of no use after that.
-type Loan struct {
+// Assignment is a channel while its queue is about to go to a worker: what Assign gives to its
+// caller. It is of no use after that.
+type Assignment struct {
 	t       *Table
 	c       *channel
 	program workers.Program
@@ -22,31 +22,31 @@ type Loan struct {
 }
 
 // Runs says whether the queue does.
-func (l *Loan) Runs() bool { return l.c.queue.Runs() }
+func (a *Assignment) Runs() bool { return a.c.queue.Runs() }
 
 // Worker is the one that has the queue; nil: none.
-func (l *Loan) Worker() *workers.Worker { return l.c.worker }
+func (a *Assignment) Worker() *workers.Worker { return a.c.worker }
 
 // Cold is the program for which a worker is to be started; nil: none.
-func (l *Loan) Cold() *workers.Program { return l.c.cold }
+func (a *Assignment) Cold() *workers.Program { return a.c.cold }
 
 // Taken is how many channels are a guest process's.
-func (l *Loan) Taken() uint32 { return l.t.taken() }
+func (a *Assignment) Taken() uint32 { return a.t.taken() }
 
 // Start begins the message with which a worker gets the queue, and is told where it notes what it
 // takes of it. saved says that it goes on for a worker that is gone, with what that held, or with
 // anew what the driver has made available once more. From now on it counts as one that may have
 // touched the guest's pages.
-func (l *Loan) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []int) {
-	w.Serve(l.c.index, l.program)
-	l.told = w
-	m, fds := l.c.queue.Message(handover.KindStart, nil)
+func (a *Assignment) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []int) {
+	w.Serve(a.c.index, a.program)
+	a.told = w
+	m, fds := a.c.queue.Message(handover.KindStart, nil)
 	if saved {
-		m.Saved, m.Queue.InFlight, m.Queue.Anew = true, l.c.queue.Held(), anew
+		m.Saved, m.Queue.InFlight, m.Queue.Anew = true, a.c.queue.Held(), anew
 	}
-	m.Channel, m.Files.State = l.c.index, true
+	m.Channel, m.Files.State = a.c.index, true
 	w.State(func(s *handover.State) { // which isn't closed before Ended has been here
-		l.c.queue.Lend(s)
+		a.c.queue.Assign(s)
 		fds = append(fds, s.FD())
 	})
 	return m, fds
@@ -54,32 +54,32 @@ func (l *Loan) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []
 
 // StartBare is Start for a program that comes before the guest's memory and its queue: the worker
 // gets both when the queue starts, until which it counts as one that has paused (Arrived).
-func (l *Loan) StartBare(w *workers.Worker) (*handover.Message, []int) {
-	w.Serve(l.c.index, l.program)
-	l.told, l.bare = w, true
+func (a *Assignment) StartBare(w *workers.Worker) (*handover.Message, []int) {
+	w.Serve(a.c.index, a.program)
+	a.told, a.bare = w, true
 	m, fds := &handover.Message{Kind: handover.KindStart, Saved: true}, []int(nil)
-	m.Channel, m.Files.State = l.c.index, true
+	m.Channel, m.Files.State = a.c.index, true
 	w.State(func(s *handover.State) { fds = append(fds, s.FD()) }) // as with Start
 	return m, fds
 }
 
-// Lend lends a channel's queue to the worker that give returns, which was told of it (Start). It
+// Assign gives a channel's queue to the worker that give returns, which was told of it (Start). It
 // serves the program only when Serves says so. After an error the queue stays where it is.
-func (t *Table) Lend(
-	index int, p workers.Program, give func(*Loan) (*workers.Worker, error),
+func (t *Table) Assign(
+	index int, p workers.Program, give func(*Assignment) (*workers.Worker, error),
 ) (*workers.Worker, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.list[index]
-	l := &Loan{t: t, c: c, program: p}
-	w, err := give(l)
+	a := &Assignment{t: t, c: c, program: p}
+	w, err := give(a)
 	if err != nil {
-		if l.told != nil {
-			l.told.Begun() // it can't
+		if a.told != nil {
+			a.told.Begun() // it can't
 		}
 		return nil, err
 	}
-	c.bare, c.unmet, c.unasked = l.bare, false, false
+	c.bare, c.unmet, c.unasked = a.bare, false, false
 	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	return w, nil
 }
@@ -106,7 +106,7 @@ func (t *Table) Arrived(w *workers.Worker) {
 	defer t.mu.Unlock()
 	if c := t.list[w.Channel()]; c.worker == w {
 		c.queue.PausedAt(w.Base())
-		w.State(c.queue.Lend)
+		w.State(c.queue.Assign)
 		c.paused = paused
 	}
 }
