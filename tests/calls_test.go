@@ -131,7 +131,9 @@ func namedIn(t *testing.T, all []program) map[string]bool {
 
 // longRunning are programs that take long and call nothing that others don't.
 var longRunning = []string{"underfire", "copyplaces", "refused", "copysizes", "processes",
-	"manyregistered", "delayed", "sorts", "backpressure", "isolation", "swapped"}
+	"manyregistered", "delayed", "sorts", "backpressure", "isolation", "swapped", "sharedpools",
+	"graphhosts", "blockedthread", "shareable", "environment", "manypinned", "pageable",
+	"ipcevents", "defaultstream", "abortmidcopy", "keepsgraphs", "ipc", "settled"}
 
 // TestEveryFunctionIsCalled runs nearly all programs on a library that notes what they and the
 // runtimes in them call: nothing that is implemented may be left out.
