@@ -366,7 +366,10 @@ func (w *worker) move(out bool) error {
 }
 
 // MoveOut implements suspend.Worker.
-func (w *worker) MoveOut(uint64) error { return w.move(true) }
+func (w *worker) MoveOut(uint64, bool) (c suspend.Carried, err error) { return c, w.move(true) }
+
+// Forget implements suspend.Worker.
+func (w *worker) Forget() {}
 
 // MoveBack implements suspend.Worker.
 func (w *worker) MoveBack(uint64) error { return w.move(true) }

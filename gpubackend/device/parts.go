@@ -113,6 +113,13 @@ func (d *Device) joinMemory() {
 			return s.StopGrace, s.SuspendMemory
 		},
 		Room: func() (uint64, error) { return d.config.HostMemory() },
+		Keep: func() uint64 {
+			s := &d.settings.Now().Settings
+			if s.SuspendMemory != 0 {
+				return min(s.SuspendKeep, s.SuspendMemory)
+			}
+			return s.SuspendKeep
+		},
 		Note: func(suspended bool) {
 			c.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
 		},

@@ -18,4 +18,5 @@ func (d *Device) changed(before, now *settings.Now) {
 	d.accounts.SetBound(d.settings.MemoryBound())
 	d.ahead.Changed(before, now)
 	d.serving.Policy(now.Policy)
+	d.suspension.Trim()
 }

@@ -29,6 +29,8 @@ type suspended struct {
 	seq    uint32
 	random *rand.Rand
 	want   map[uint64][]byte
+	// of all that was allocated
+	addresses []uint64
 }
 
 // patient is for workers that have much to write, under the race detector, on a busy machine.
@@ -76,11 +78,18 @@ func (s *suspended) allocate(size uint64) {
 	for i := range b {
 		b[i] = byte(s.random.Uint32())
 	}
-	s.guest.Write(s.arena+wire.Bulk, b)
+	s.addresses = append(s.addresses, addr)
 	for _, at := range []uint64{addr, addr + size - 4096} {
-		s.do(gpubackend.OpCopyHtoD, at, inBulk, 4096, 4096, 0, 0)
-		s.want[at] = b
+		s.place(at, b)
 	}
+}
+
+// place has memory have 4096 bytes.
+func (s *suspended) place(at uint64, b []byte) {
+	s.t.Helper()
+	s.guest.Write(s.arena+wire.Bulk, b)
+	s.do(gpubackend.OpCopyHtoD, at, inBulk, 4096, 4096, 0, 0)
+	s.want[at] = b
 }
 
 func (s *suspended) mustHold() {

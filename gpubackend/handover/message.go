@@ -61,6 +61,7 @@ const (
 	KindMoveIn   Kind = "movein"   // move them in again
 	KindMovedIn  Kind = "movedin"  // all are; with an error none is
 	KindGoOn     Kind = "goon"     // go on, from where it was drained
+	KindForget   Kind = "forget"   // keep no image any more; there is no answer
 
 	// A worker that is drained can be saved, whether its memory is out or in. Another one starts
 	// from what it wrote.
@@ -124,6 +125,9 @@ type Message struct {
 	// room for; and how long draining or pausing may take
 	Bytes uint64        `json:"bytes,omitempty"`
 	Grace time.Duration `json:"grace,omitempty"`
+	// an image may be kept when the worker goes on, and will be; and how much of it needed no copy
+	Keep      bool   `json:"keep,omitempty"`
+	Unchanged uint64 `json:"unchanged,omitempty"`
 	// which request this is, or answers, where the answer may come too late
 	Turn uint64 `json:"turn,omitempty"`
 	// of a worker that starts: as one that is drained

@@ -16,4 +16,6 @@ type Standing struct {
 	Mover    bool `json:",omitempty"` // it has a connection to the mover
 	// how much that is; or, if it is in again, how much the image has that still holds
 	Image uint64 `json:",omitempty"`
+	// how much of an image it keeps, or will when it goes on
+	Kept uint64 `json:",omitempty"`
 }

@@ -46,6 +46,11 @@ func New(bytes uint64) (*Image, error) {
 // Bytes is the image's memory, until it is closed.
 func (i *Image) Bytes() []byte { return i.mem }
 
+// Drop gives some of it back, whole pages: there are zeros until something is written.
+func (i *Image) Drop(from, bytes uint64) {
+	_ = unix.Madvise(i.mem[from:from+bytes], unix.MADV_DONTNEED)
+}
+
 // Close gives it back.
 func (i *Image) Close() {
 	_ = unix.Munmap(i.mem)

@@ -23,13 +23,23 @@ type Worker interface {
 	// error if it is to be saved as a whole, and can't be. Turn tells this request from earlier
 	// ones, to which an answer may still come.
 	Drain(turn uint64, grace time.Duration, whole bool) (bytes uint64, err error)
-	// MoveOut moves so much out. MoveBack moves out once more what is in again, and didn't change.
-	MoveOut(bytes uint64) error
+	// MoveOut moves so much out. With keep the worker may keep that in the host's memory when it
+	// goes on, until Forget, so that less need be copied the next time. MoveBack moves out once
+	// more what is in again, and didn't change.
+	MoveOut(bytes uint64, keep bool) (Carried, error)
+	Forget()
 	MoveBack(bytes uint64) error
 	MoveIn(bytes uint64) error
 	// Ended says whether it is gone, with all that it had.
 	Ended() bool
 	String() string // the program that it serves
+}
+
+// Carried is what came of a MoveOut: how much of it didn't need to be copied, and whether the
+// worker keeps it.
+type Carried struct {
+	Unchanged uint64
+	Keeps     bool
 }
 
 // ErrEnded is the error of a worker that is gone, or soon will be: it has nothing to move.
@@ -44,7 +54,9 @@ type Config struct {
 	// Terms are how long work may take to end, and how much may be moved; 0: as much as there is.
 	Terms func() (grace time.Duration, most uint64)
 	Room  func() (uint64, error) // what the host has for it
-	Stays func() uint64          // what the VM has on its GPUs
+	// Keep is how much may stay in the host's memory while the VM runs; nil: nothing.
+	Keep  func() uint64
+	Stays func() uint64 // what the VM has on its GPUs
 	// Note notes whether the VM is suspended, for a process that takes it over; nil: none does.
 	Note func(suspended bool)
 	// Guard runs f, and says whether it came to its end.
@@ -57,6 +69,8 @@ type Moved struct {
 	Bytes uint64        `json:"bytes"` // that were moved
 	Stays uint64        `json:"stays"` // on the GPU, when it was suspended
 	Took  time.Duration `json:"took"`
+	// of Bytes, what had been kept of the last time and didn't need to be copied again
+	Unchanged uint64 `json:"unchanged,omitempty"`
 }
 
 // Progress is how much has been moved.
@@ -69,6 +83,7 @@ type Progress struct {
 type Status struct {
 	State State  `json:"state"`
 	Image uint64 `json:"image"`
+	Kept  uint64 `json:"kept,omitempty"`  // of memory that is on the GPU, for the next time
 	Saved bool   `json:"saved,omitempty"` // all of it is in a file
 }
 
@@ -83,13 +98,16 @@ type Suspension struct {
 	mu      sync.Mutex
 	drained map[Worker]uint64 // by the last change, and how much each has to move
 	out     map[Worker]uint64 // whose memory is out, and how much that is
+	kept    map[Worker]uint64 // who keeps a copy of it when it is in, and how much
 
 	missing  int           // workers of the process before that haven't rejoined; guarded by mu
 	rejoined chan struct{} // closed when all have; nil: none is missing; guarded by mu
 }
 
 // New is for a VM that runs.
-func New(c Config) *Suspension { return &Suspension{Config: c, out: make(map[Worker]uint64)} }
+func New(c Config) *Suspension {
+	return &Suspension{Config: c, out: make(map[Worker]uint64), kept: make(map[Worker]uint64)}
+}
 
 // movement counts what is moved, for others to read.
 type movement struct{ done, all atomic.Uint64 }
@@ -123,7 +141,8 @@ func (s *Suspension) Idle() <-chan struct{} { return s.states.Idle() }
 func (s *Suspension) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{State: s.states.State(), Image: sum(s.out), Saved: s.saved.Load()}
+	return Status{State: s.states.State(), Image: sum(s.out), Kept: sum(s.keptIn()),
+		Saved: s.saved.Load()}
 }
 
 // Forget is told of a worker that has ended.
@@ -131,6 +150,7 @@ func (s *Suspension) Forget(w Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.out, w)
+	delete(s.kept, w)
 }
 
 // Suspend moves all memory out, and tells now and then how far it is.
@@ -205,17 +225,20 @@ func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
 	}
 	m.Bytes = sum(plans)
 	p.all.Store(m.Bytes)
-	if err := s.roomFor(m.Bytes); err != nil {
+	if err := s.roomFor(m.Bytes, s.reused(plans)); err != nil {
 		return m, err
 	}
+	keep := s.mayKeep(plans)
 	for w, bytes := range plans {
-		if err := s.moveOut(w, bytes); err != nil {
+		unchanged, err := s.moveOut(w, bytes, keep[w])
+		if err != nil {
 			back := s.bringBack()
 			if suspended = back != nil; suspended {
 				s.tellNote(true)
 			}
 			return m, errors.Join(fmt.Errorf("%w: %w", errMoving, err), back)
 		}
+		m.Unchanged += unchanged
 		p.done.Add(bytes)
 	}
 	suspended = true
@@ -275,8 +298,8 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	return plans, nil
 }
 
-// roomFor says whether the host has room for so much.
-func (s *Suspension) roomFor(bytes uint64) error {
+// roomFor says whether the host has room for so much, some of which it has given already.
+func (s *Suspension) roomFor(bytes, given uint64) error {
 	_, most := s.Terms()
 	if most != 0 && bytes > most {
 		return fmt.Errorf("%w: it is %d bytes: suspend-memory=%s allows less",
@@ -285,8 +308,9 @@ func (s *Suspension) roomFor(bytes uint64) error {
 	switch room, err := s.Room(); {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errMoving, err)
-	case bytes > room:
-		return fmt.Errorf("%w: it is %d bytes, and the host has %d for it", errMoving, bytes, room)
+	case bytes-given > room:
+		return fmt.Errorf("%w: it is %d bytes, and the host has %d for it", errMoving,
+			bytes-given, room)
 	}
 	return nil
 }

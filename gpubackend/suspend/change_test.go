@@ -21,6 +21,8 @@ type fake struct {
 	name  string
 	bytes uint64
 	fails map[string]error // by what it is asked
+	keeps bool
+	lies  bool // about what it keeps
 
 	mu    sync.Mutex
 	asked []string
@@ -40,7 +42,18 @@ func (f *fake) Drain(_ uint64, _ time.Duration, whole bool) (uint64, error) {
 	}
 	return f.bytes, f.ask("drain")
 }
-func (f *fake) MoveOut(uint64) error  { return f.ask("out") }
+func (f *fake) MoveOut(bytes uint64, keep bool) (Carried, error) {
+	c := Carried{Keeps: keep || f.lies}
+	if f.keeps {
+		c.Unchanged = bytes / 2
+	}
+	if f.lies {
+		c.Unchanged = math.MaxUint64
+	}
+	f.keeps = keep
+	return c, f.ask("out")
+}
+func (f *fake) Forget()               { f.keeps = false; _ = f.ask("forget") }
 func (f *fake) MoveBack(uint64) error { return f.ask("back") }
 func (f *fake) MoveIn(uint64) error   { return f.ask("in") }
 func (f *fake) Ended() bool           { return f.ended }

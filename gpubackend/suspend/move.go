@@ -8,12 +8,22 @@ import (
 	"maps"
 )
 
-// moveOut has a worker that is drained move its memory out. One that has ended has none.
-func (s *Suspension) moveOut(w Worker, bytes uint64) error {
+// moveOut has a worker that is drained move its memory out, and says how much didn't need to be
+// copied. One that has ended has none.
+func (s *Suspension) moveOut(w Worker, bytes uint64, keep bool) (unchanged uint64, err error) {
 	if bytes == 0 {
-		return nil
+		return 0, nil
 	}
-	return s.note(w, bytes, w.MoveOut(bytes))
+	copied, err := w.MoveOut(bytes, keep)
+	if errors.Is(err, ErrEnded) {
+		return 0, nil
+	}
+	if err != nil || !keep || !copied.Keeps {
+		s.noteKept(w, 0)
+	} else {
+		s.noteKept(w, bytes)
+	}
+	return min(copied.Unchanged, bytes), s.note(w, bytes, err)
 }
 
 // moveBack has one move it out that was moved in and may not stay there.
@@ -34,7 +44,9 @@ func (s *Suspension) note(w Worker, out uint64, err error) error {
 	case err != nil:
 		return fmt.Errorf("%v: %w", w, err)
 	case out == 0:
-		s.Forget(w)
+		s.mu.Lock()
+		delete(s.out, w)
+		s.mu.Unlock()
 		return nil
 	}
 	s.mu.Lock()
@@ -83,6 +95,7 @@ func (s *Suspension) moveAllIn(p *movement) (m Moved, err error) {
 		m.Bytes += bytes
 		p.done.Add(bytes)
 	}
+	s.trimForHost()
 	s.letGo()
 	return m, nil
 }

@@ -14,6 +14,7 @@ type Standing struct {
 	Still bool   // its work has ended, and it begins nothing
 	Out   bool   // its memory is out
 	Image uint64 // how much that is; or, if it is in again, how much still holds as an image
+	Kept  uint64 // how much of an image it keeps
 }
 
 // TakeOver is called before all else for a VM of another process, with so many workers: Rejoin is
@@ -34,9 +35,11 @@ func (s *Suspension) TakeOver(suspended bool, workers int) {
 // there is no standing.
 func (s *Suspension) Rejoin(w Worker, standing *Standing) (goesOn bool) {
 	defer s.rejoin()
-	switch {
-	case standing == nil:
+	if standing == nil {
 		return false
+	}
+	s.noteKept(w, standing.Kept)
+	switch {
 	case s.Held():
 		s.keepOut(w, standing)
 		return false

@@ -61,9 +61,12 @@ func (w *Worker) obey(r inbox.Received) error {
 	case handover.KindDrain:
 		return w.standstill.Drain(r.Message)
 	case handover.KindMoveOut:
-		return w.standstill.MoveOut(r.Message.Bytes)
+		return w.standstill.MoveOut(r.Message.Bytes, r.Message.Keep)
 	case handover.KindMoveIn:
 		return w.standstill.MoveIn()
+	case handover.KindForget:
+		w.suspension.Forget()
+		return nil
 	case handover.KindSave:
 		return w.standstill.Save(n.Object, r.Message.Ahead)
 	case handover.KindPrecopy:

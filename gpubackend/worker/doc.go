@@ -54,7 +54,8 @@
 //	graphs             names of graphs, records of nodes
 //	green              green contexts and resources
 //	textures           textures, surfaces, arrays
-//	suspension         device memory that is moved out, and in again
+//	suspension         device memory that is moved out, and in again; kept: copies of it that
+//	                   stay for the next time
 //	history            the commands that made the objects, kept, and executed again
 //	saving             writes all that a program has to a file, and makes it again
 //	saved              what goes to a file of what is the worker's own

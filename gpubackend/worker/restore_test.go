@@ -102,7 +102,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 	if err := r.saving.Unsavable(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.suspension.MoveOut(r.suspension.Plan()); err != nil {
+	if _, err := r.suspension.MoveOut(r.suspension.Plan(), false); err != nil {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer

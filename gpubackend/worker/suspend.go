@@ -17,7 +17,7 @@ import (
 func (w *Worker) makeHolding() {
 	w.suspension = suspension.New(suspension.Config{
 		Driver: w.driver, Recall: w.copies.Recall, Images: w.images,
-		Shared: w.shared,
+		Shared: w.shared, Key: rand.Uint64,
 	})
 	w.precopied = precopied.New(precopied.Config{
 		Driver: w.driver, Shared: w.shared, Key: rand.Uint64, Busy: w.noCopy,

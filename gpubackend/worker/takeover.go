@@ -17,7 +17,8 @@ func (w *Worker) takeOver(m *handover.Message) error {
 	answer := &handover.Message{Kind: handover.KindStands, Turn: m.Turn}
 	answer.Standing = &handover.Standing{Protocol: handover.Protocol,
 		Paused: paused, Still: still, Out: w.suspension.Out(),
-		Image: w.suspension.ImageBytes(), Mover: w.copies.Reaches()}
+		Image: w.suspension.ImageBytes(), Kept: w.suspension.KeptBytes(),
+		Mover: w.copies.Reaches()}
 	if err := w.control.Send(answer, nil); err != nil {
 		return err
 	}

@@ -84,6 +84,10 @@ func printState(s *suspend.Status) {
 	if s.Image != 0 {
 		fmt.Fprintf(cli.Stdout, ", %s MiB of device memory in the host's memory", MiB(s.Image))
 	}
+	if s.Kept != 0 {
+		fmt.Fprintf(cli.Stdout, ", %s MiB kept in the host's memory for the next suspend",
+			MiB(s.Kept))
+	}
 	fmt.Fprintln(cli.Stdout)
 }
 

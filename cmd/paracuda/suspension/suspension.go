@@ -26,7 +26,8 @@ memory out to the host's memory; the GPU has that memory back. The programs noti
 time. SOCKET is the device's control socket. What can't be moved stays, and the answer says how
 much that is. Work that was begun ends first: where that takes longer than the policy stop-grace,
 or the host has too little memory (suspend-memory), nothing is changed. An interrupted command
-doesn't stop what it has begun.
+doesn't stop what it has begun. With the policy suspend-keep the host's copy stays when the VM is
+resumed, and the next suspend copies only what has changed.
 
 With --to, all that the programs have on the GPU goes to FILE, which must not be there yet, and
 their workers end. That doesn't work for every program: what is in the way is said, and then nothing
@@ -150,13 +151,20 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory, in %v\n",
 			a.Moved.Bytes, took)
 	case r.Suspend:
-		fmt.Fprintf(cli.Stdout, "suspended: %d bytes moved out, %d bytes stay, in %v\n",
-			a.Moved.Bytes,
-			a.Moved.Stays, took)
+		fmt.Fprintf(cli.Stdout, "suspended: %d bytes moved out%s, %d bytes stay, in %v\n",
+			a.Moved.Bytes, changed(a.Moved), a.Moved.Stays, took)
 	default:
 		fmt.Fprintf(cli.Stdout, "resumed: %d bytes moved in, in %v\n", a.Moved.Bytes, took)
 	}
 	return nil
+}
+
+// changed says how much of what was moved had to be copied, if not all had to.
+func changed(m *suspend.Moved) string {
+	if m.Unchanged == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d changed)", m.Bytes-m.Unchanged)
 }
 
 // progressOf is how far something is, in one line.

@@ -40,7 +40,7 @@ func (o *Opening) meet(w *workers.Worker) {
 	}
 	o.Channels.Rejoins(w, standing.Paused)
 	if o.Rejoin(w, &suspend.Standing{Still: standing.Still, Out: standing.Out,
-		Image: standing.Image}) {
+		Image: standing.Image, Kept: standing.Kept}) {
 		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)
 	}
 }

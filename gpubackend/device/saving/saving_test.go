@@ -32,7 +32,8 @@ type fakeWorker struct {
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
-func (w *fakeWorker) MoveOut(uint64) error                              { return nil }
+func (w *fakeWorker) MoveOut(uint64, bool) (c suspend.Carried, _ error) { return c, nil }
+func (w *fakeWorker) Forget()                                           {}
 func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
 func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
 func (w *fakeWorker) Ended() bool                                       { return w.ended }

@@ -63,6 +63,9 @@ type Settings struct {
 	// SuspendMemory is the host's memory that device memory may take which is moved out; 0: what
 	// there is.
 	SuspendMemory uint64
+	// SuspendKeep is how much of that may stay taken when the VM goes on, so that less need be
+	// copied the next time.
+	SuspendKeep uint64
 	// Time is the VM's share of the GPU, where there is an arbiter.
 	Time turns.Policy
 }
@@ -180,6 +183,10 @@ var keys = append([]setting{
 		"the host's memory that the suspended VM's device memory takes at most (0: what is " +
 			"available)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.SuspendMemory })},
+	{"suspend-keep", "SIZE",
+		"the host's memory that copies of device memory take at most when the VM goes on, for " +
+			"the next suspend to copy only what has changed (0: none is kept)",
+		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.SuspendKeep })},
 	{"address-mapping", "on|off", "pass payloads by reference",
 		flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs",

@@ -42,9 +42,20 @@ func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, er
 }
 
 // MoveOut implements suspend.Worker.
-func (w *Worker) MoveOut(bytes uint64) error {
-	m := handover.Message{Kind: handover.KindMoveOut, Bytes: bytes}
-	return w.move(bytes, &m, handover.KindMovedOut)
+func (w *Worker) MoveOut(bytes uint64, keep bool) (c suspend.Carried, err error) {
+	m := handover.Message{Kind: handover.KindMoveOut, Bytes: bytes, Keep: keep}
+	a, err := w.moved(bytes, &m, handover.KindMovedOut)
+	if err != nil {
+		return c, err
+	}
+	return suspend.Carried{Unchanged: a.Unchanged, Keeps: a.Keep}, nil
+}
+
+// Forget implements suspend.Worker.
+func (w *Worker) Forget() {
+	if !w.Ended() {
+		w.Tell(&handover.Message{Kind: handover.KindForget}, nil)
+	}
 }
 
 // MoveBack implements suspend.Worker.
@@ -57,22 +68,30 @@ func (w *Worker) MoveIn(bytes uint64) error {
 	return w.move(bytes, &handover.Message{Kind: handover.KindMoveIn}, handover.KindMovedIn)
 }
 
-// move has the worker move its memory. One that hangs is killed: nobody knows what it has done.
+// move has the worker move its memory.
 func (w *Worker) move(bytes uint64, m *handover.Message, want handover.Kind) error {
-	err := w.conn.Request(m, nil, want, patience*w.config.Limits.Answer+MovingTakes(bytes))
+	_, err := w.moved(bytes, m, want)
+	return err
+}
+
+// moved is its answer then. One that hangs is killed: nobody knows what it has done.
+func (w *Worker) moved(
+	bytes uint64, m *handover.Message, want handover.Kind,
+) (*handover.Message, error) {
+	a, err := w.conn.Consult(m, nil, want, patience*w.config.Limits.Answer+MovingTakes(bytes))
 	switch {
 	case err == nil:
-		return nil
+		return a, nil
 	case w.isGone(err):
-		return suspend.ErrEnded
+		return nil, suspend.ErrEnded
 	case errors.Is(err, child.ErrRefused):
-		return err
+		return nil, err
 	}
 	w.Log().WithError(err).WithField("program", w.Program().Name).
 		Warn("a worker doesn't move device memory: it is killed")
 	w.Kill()
 	w.AwaitEnd()
-	return suspend.ErrEnded
+	return nil, suspend.ErrEnded
 }
 
 // isGone says whether the worker, which didn't do what it was asked, and why, has ended or is about

@@ -203,7 +203,7 @@ func TestSilentWorkers(t *testing.T) {
 			})
 		}, "did not take the log"},
 		{"move", func(w *Worker) {
-			if err := w.MoveOut(1 << 20); !errors.Is(err, suspend.ErrEnded) {
+			if _, err := w.MoveOut(1<<20, true); !errors.Is(err, suspend.ErrEnded) {
 				t.Errorf("%v of a worker that is killed", err)
 			}
 		}, "doesn't move device memory"},

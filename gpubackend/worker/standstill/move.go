@@ -9,14 +9,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// MoveOut moves so many bytes of device memory to a new image; without any, all to that which is
-// there.
-func (h *Halt) MoveOut(bytes uint64) error {
-	return h.whileStill(handover.KindMovedOut, func() error {
-		if bytes > 0 {
-			return h.Memory.MoveOut(bytes)
+// MoveOut moves so many bytes of device memory to an image, which may be kept; without any, all to
+// that which is there.
+func (h *Halt) MoveOut(bytes uint64, keep bool) error {
+	answer := &handover.Message{Kind: handover.KindMovedOut}
+	return h.answer(answer, func() (err error) {
+		if bytes == 0 {
+			return h.Memory.MoveBack()
 		}
-		return h.Memory.MoveBack()
+		answer.Unchanged, err = h.Memory.MoveOut(bytes, keep)
+		answer.Keep = h.Memory.Keeps()
+		return err
 	})
 }
 
@@ -40,7 +43,12 @@ func (h *Halt) Save(fd int, ahead bool) error {
 
 // whileStill does what needs a worker that stands still, and answers.
 func (h *Halt) whileStill(kind handover.Kind, do func() error) error {
-	answer, err := &handover.Message{Kind: kind}, ErrWorks
+	return h.answer(&handover.Message{Kind: kind}, do)
+}
+
+// answer does so, and sends an answer, which has the error.
+func (h *Halt) answer(answer *handover.Message, do func() error) error {
+	err := ErrWorks
 	if h.still {
 		err = do()
 	}

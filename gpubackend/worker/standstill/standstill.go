@@ -83,7 +83,10 @@ type Gate interface{ Standstill() }
 // Memory is device memory, which is moved.
 type Memory interface {
 	Plan() uint64
-	MoveOut(bytes uint64) error
+	// MoveOut says how much it didn't need to copy. With keep it may keep the image that it makes
+	// when the worker goes on, and Keeps says whether it will.
+	MoveOut(bytes uint64, keep bool) (unchanged uint64, err error)
+	Keeps() bool
 	MoveBack() error
 	MoveIn() error
 	End() error

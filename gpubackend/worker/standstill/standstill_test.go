@@ -37,6 +37,9 @@ func TestMoving(t *testing.T) {
 		"end"}; !slices.Equal(w.did, got) {
 		t.Errorf("did %v", w.did)
 	}
+	if m := w.sent[3]; m.Unchanged != 14 || m.Keep {
+		t.Errorf("%+v", m)
+	}
 	if m := w.sent[2]; m.Turn != 3 || m.Bytes != 29 || !w.Free() {
 		t.Errorf("%+v, free %v", m, w.Free())
 	}

@@ -35,6 +35,7 @@ type world struct {
 	held       bool // host functions
 	unsavable  error
 	moves      error
+	keeps      bool
 	work       bool // commands are there
 	goOn       bool // the device process says so when the worker is held
 	turns      int
@@ -88,12 +89,17 @@ func (w *world) AwaitKick() (bool, error) {
 	return w.work, nil
 }
 
-func (m memory) Plan() uint64               { return 29 }
-func (m memory) MoveOut(bytes uint64) error { m.do("out %d", bytes); return m.moves }
-func (m memory) MoveBack() error            { m.do("back"); return m.moves }
-func (m memory) MoveIn() error              { m.do("in"); return m.moves }
-func (m memory) End() error                 { m.do("end"); return m.moves }
-func (p program) Unsavable() error          { return p.unsavable }
+func (m memory) Plan() uint64 { return 29 }
+func (m memory) MoveOut(bytes uint64, keep bool) (uint64, error) {
+	m.do("out %d", bytes)
+	m.world.keeps = keep
+	return bytes / 2, m.moves
+}
+func (m memory) Keeps() bool       { return m.world.keeps }
+func (m memory) MoveBack() error   { m.do("back"); return m.moves }
+func (m memory) MoveIn() error     { m.do("in"); return m.moves }
+func (m memory) End() error        { m.do("end"); return m.moves }
+func (p program) Unsavable() error { return p.unsavable }
 func (p program) Save(to io.Writer, _ bool) error {
 	_, err := io.WriteString(to, "record")
 	return err
@@ -148,7 +154,7 @@ func (w *world) obey(r inbox.Received) error {
 	case handover.KindDrain:
 		return w.Drain(m)
 	case handover.KindMoveOut:
-		return w.MoveOut(m.Bytes)
+		return w.MoveOut(m.Bytes, m.Keep)
 	case handover.KindMoveIn:
 		return w.MoveIn()
 	case handover.KindGoOn:

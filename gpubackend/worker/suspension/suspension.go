@@ -9,6 +9,12 @@
 // has it nothing may run, so that the image stays true also when the memory is in again: it can go
 // out once more without a copy.
 //
+// # What is kept
+//
+// The image may stay behind End, if the device process allows it: the next MoveOut copies what has
+// changed since (package kept). For that the memory's sums are taken while all stands still, and
+// compared with those of then. Where the driver can't tell them, all is copied, and nothing kept.
+//
 // # What stays
 //
 // Memory that other processes have mapped, or may map any time, stays: what was offered to them or
@@ -27,30 +33,44 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/image"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
+	"github.com/paracuda/paracuda/gpubackend/worker/kept"
 )
+
+// Driver is what a Suspension uses of gpubackend.Driver.
+type Driver interface {
+	gpubackend.Moving
+	SumPieces(key uint64, list []gpubackend.Piece, sums []uint64) gpubackend.Result
+}
 
 // Config is what a Suspension needs.
 type Config struct {
-	Driver gpubackend.Moving
+	Driver Driver
 	// Recall takes back what the mover has been lent.
 	Recall func()
 	// Shared says whether other processes may have memory of a range mapped.
 	Shared func(address, bytes uint64) bool
 	// Images counts the bytes of images: host memory that the device process has allowed.
 	Images *atomic.Uint64
+	// Key is a random number.
+	Key func() uint64
 }
 
 // Suspension is the memory of a process that was moved, if it was.
 type Suspension struct {
 	Config
 	list  []gpubackend.Piece // that were planned to be moved
-	image *image.Image       // of them; nil: there is none
+	copy  *kept.Store        // of them, if image; otherwise as they were
+	key   uint64             // of its sums
+	image bool               // the copy is true
+	keeps bool               // it stays behind End
 	out   bool
 }
 
 // New returns a Suspension of memory that is in.
-func New(c Config) *Suspension { return &Suspension{Config: c} }
+func New(c Config) *Suspension {
+	return &Suspension{Config: c, copy: &kept.Store{Images: c.Images}, key: c.Key()}
+}
 
 var (
 	errOut   = errors.New("device memory is out")
@@ -64,10 +84,21 @@ func (s *Suspension) Out() bool { return s.out }
 
 // ImageBytes is how much the image has that there is; 0: there is none.
 func (s *Suspension) ImageBytes() uint64 {
-	if s.image == nil {
+	if !s.image {
 		return 0
 	}
 	return gpubackend.PieceBytes(s.list)
+}
+
+// Keeps says whether the image stays when the process goes on, or has stayed.
+func (s *Suspension) Keeps() bool { return s.keeps }
+
+// KeptBytes is how much that is.
+func (s *Suspension) KeptBytes() uint64 {
+	if !s.keeps {
+		return 0
+	}
+	return s.copy.Bytes()
 }
 
 // Planned is what can be moved, as Plan saw it.
@@ -76,16 +107,20 @@ func (s *Suspension) Planned() []gpubackend.Piece { return s.list }
 // Save writes what is in the memory that was planned to be moved, one piece behind the other,
 // whether it is out or in. Nothing is changed.
 func (s *Suspension) Save(to io.Writer) error {
-	if s.image != nil {
-		_, err := to.Write(s.image.Bytes())
-		return err
+	if !s.image {
+		return s.SavePart(s.list, to)
 	}
-	return s.SavePart(s.list, to)
+	for _, u := range s.copy.All(s.list) {
+		if _, err := to.Write(u.Image); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SavePart writes what is in some of the memory that was planned to be moved, and is in.
 func (s *Suspension) SavePart(list []gpubackend.Piece, to io.Writer) error {
-	if s.image != nil {
+	if s.image {
 		return errOut
 	}
 	s.Recall()
@@ -142,7 +177,7 @@ func eachPart(
 
 // Plan looks what can be moved out, and says how many bytes it is.
 func (s *Suspension) Plan() uint64 {
-	if s.out || s.image != nil {
+	if s.out || s.image {
 		return gpubackend.PieceBytes(s.list)
 	}
 	s.list = nil
@@ -154,47 +189,90 @@ func (s *Suspension) Plan() uint64 {
 	return gpubackend.PieceBytes(s.list)
 }
 
-// MoveOut moves what was planned, which must be so many bytes, to a new image, or none of it.
-func (s *Suspension) MoveOut(bytes uint64) error {
+// MoveOut moves what was planned, which must be so many bytes, to an image, or none of it, and says
+// how much of it the image had already. With keep the image may stay when the process goes on
+// (Keeps).
+func (s *Suspension) MoveOut(bytes uint64, keep bool) (unchanged uint64, err error) {
 	switch planned := gpubackend.PieceBytes(s.list); {
 	case s.out:
-		return errOut
-	case s.image != nil:
-		return errIn
+		return 0, errOut
+	case s.image:
+		return 0, errIn
 	case planned != bytes:
-		return fmt.Errorf("%w: %d bytes may be moved, and %d are planned", errPlan, bytes, planned)
-	}
-	i, err := s.newImage(bytes)
-	if err != nil {
-		return err
+		return 0, fmt.Errorf("%w: %d bytes may be moved, and %d are planned", errPlan, bytes,
+			planned)
 	}
 	s.Recall()
 	defer s.Driver.EndCopies()
-	if r := s.Driver.SavePieces(s.list, i.Bytes()); r != gpubackend.Success {
-		s.close(i)
-		return fmt.Errorf("copy device memory out: %w", r.Err())
+	if unchanged, err = s.bringUp(keep); err != nil {
+		s.Forget()
+		return 0, err
 	}
 	if r := s.Driver.LeavePieces(s.list); r != gpubackend.Success {
-		s.close(i)
-		return fmt.Errorf("give device memory back: %w", r.Err())
+		s.Forget()
+		return 0, fmt.Errorf("give device memory back: %w", r.Err())
 	}
-	s.image, s.out = i, true
-	return nil
+	s.image, s.out = true, true
+	return unchanged, nil
 }
 
-// newImage makes an image, which counts before it has memory, and until it has none.
-func (s *Suspension) newImage(bytes uint64) (*image.Image, error) {
-	i, err := image.New(bytes)
-	if err == nil {
-		s.Images.Add(bytes)
+// bringUp makes the copy true, and says how much of it was. What is in it isn't known if it fails.
+func (s *Suspension) bringUp(keep bool) (unchanged uint64, err error) {
+	known := s.copy.Known()
+	if err := s.copy.Fit(s.list); err != nil {
+		return 0, err
 	}
-	return i, err
+	var sums []uint64
+	if keep || known {
+		sums = s.sums()
+	}
+	s.keeps = keep && sums != nil
+	list := s.copy.All(s.list)
+	if sums != nil {
+		list = s.copy.Changed(s.list, sums)
+	}
+	s.copy.Note(s.list, nil) // until all is copied
+	unchanged = gpubackend.PieceBytes(s.list)
+	for _, u := range list {
+		if r := s.Driver.SavePieces(u.Pieces, u.Image); r != gpubackend.Success {
+			return 0, fmt.Errorf("copy device memory out: %w", r.Err())
+		}
+		unchanged -= uint64(len(u.Image))
+	}
+	s.copy.Note(s.list, sums)
+	return unchanged, nil
 }
 
-func (s *Suspension) close(i *image.Image) {
-	bytes := uint64(len(i.Bytes()))
-	i.Close()
-	s.Images.Add(-bytes)
+// sums are those of all sectors that were planned to be moved, or nil if they can't be told.
+func (s *Suspension) sums() []uint64 {
+	for _, p := range s.list {
+		if p.Bytes%sectorsum.Bytes != 0 {
+			return nil
+		}
+	}
+	sums := make([]uint64, gpubackend.PieceBytes(s.list)/sectorsum.Bytes)
+	if s.Driver.SumPieces(s.key, s.list, sums) != gpubackend.Success {
+		return nil
+	}
+	return sums
+}
+
+// Forget gives the image up if nothing needs it, or else lets it not be kept.
+func (s *Suspension) Forget() {
+	s.keeps = false
+	if !s.image {
+		s.drop()
+	}
+}
+
+// drop gives the copy up.
+func (s *Suspension) drop() {
+	old := s.copy
+	if old.Bytes() == 0 {
+		return
+	}
+	s.copy = &kept.Store{Images: s.Images}
+	go old.Close() // the process needn't wait for that
 }
 
 // MoveIn moves memory in again, or none of it: then it is still out. The image stays.
@@ -206,9 +284,11 @@ func (s *Suspension) MoveIn() error {
 		return fmt.Errorf("take device memory: %w", r.Err())
 	}
 	defer s.Driver.EndCopies()
-	if r := s.Driver.LoadPieces(s.list, s.image.Bytes()); r != gpubackend.Success {
-		s.Driver.LeavePieces(s.list)
-		return fmt.Errorf("copy device memory in: %w", r.Err())
+	for _, u := range s.copy.All(s.list) {
+		if r := s.Driver.LoadPieces(u.Pieces, u.Image); r != gpubackend.Success {
+			s.Driver.LeavePieces(s.list)
+			return fmt.Errorf("copy device memory in: %w", r.Err())
+		}
 	}
 	s.out = false
 	return nil
@@ -219,7 +299,7 @@ func (s *Suspension) MoveBack() error {
 	switch {
 	case s.out:
 		return errOut
-	case s.image == nil:
+	case !s.image:
 		return errImage
 	}
 	if r := s.Driver.LeavePieces(s.list); r != gpubackend.Success {
@@ -229,14 +309,14 @@ func (s *Suspension) MoveBack() error {
 	return nil
 }
 
-// End gives the image up: the process goes on.
+// End has the process go on. The image is given up, unless it is kept.
 func (s *Suspension) End() error {
 	if s.out {
 		return errOut
 	}
-	if s.image != nil {
-		go s.close(s.image) // the process needn't wait for that
+	s.list, s.image = nil, false
+	if !s.keeps {
+		s.drop()
 	}
-	s.list, s.image = nil, nil
 	return nil
 }

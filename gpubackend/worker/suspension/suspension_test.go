@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
@@ -47,6 +48,18 @@ func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 		image = image[copy(image, d.pieces[p.Address]):]
 	}
 	return d.result("save")
+}
+
+func (d *device) SumPieces(
+	key uint64, list []gpubackend.Piece, sums []uint64,
+) gpubackend.Result {
+	d.copies = true
+	for _, p := range list {
+		n := p.Bytes / sectorsum.Bytes
+		sectorsum.Each(key, d.pieces[p.Address], sums[:n])
+		sums = sums[n:]
+	}
+	return d.result("sum")
 }
 
 func (d *device) EndCopies() { d.copies = false }
@@ -105,12 +118,10 @@ func newRig(t *testing.T) *rig {
 	r.Suspension = New(Config{
 		Driver: r.device, Recall: func() { r.recalled++ },
 		Shared: func(address, _ uint64) bool { return address == shared },
-		Images: &r.images,
+		Images: &r.images, Key: rand.Uint64,
 	})
 	t.Cleanup(func() {
-		if r.image != nil {
-			r.close(r.image)
-		}
+		r.copy.Close()
 		if r.device.copies {
 			t.Error("what copies pass through is never given back")
 		}
@@ -145,13 +156,24 @@ func (r *rig) mustBeOut() {
 // mustCountNone: an image is given back behind the scenes.
 func (r *rig) mustCountNone() {
 	r.t.Helper()
+	await(r.t, &r.images)
+}
+
+func await(t *testing.T, images *atomic.Uint64) {
+	t.Helper()
 	for range 10000 {
-		if r.images.Load() == 0 {
+		if images.Load() == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
-	r.t.Errorf("%d bytes of images count", r.images.Load())
+	t.Errorf("%d bytes of images count", images.Load())
+}
+
+func (r *rig) moveOut() {
+	r.t.Helper()
+	_, err := r.MoveOut(r.Plan(), false)
+	r.must(err)
 }
 
 func (r *rig) must(err error) {
@@ -167,12 +189,12 @@ func TestOutAndIn(t *testing.T) {
 		if n := r.Plan(); n != 8*4096 {
 			t.Fatalf("%d bytes are planned", n)
 		}
-		r.must(r.MoveOut(r.Plan()))
+		r.moveOut()
 		r.mustBeOut()
 		if err := r.End(); !errors.Is(err, errOut) {
 			t.Errorf("goes on with memory out: %v", err)
 		}
-		if err := r.MoveOut(r.Plan()); !errors.Is(err, errOut) {
+		if _, err := r.MoveOut(r.Plan(), false); !errors.Is(err, errOut) {
 			t.Errorf("out twice: %v", err)
 		}
 		r.must(r.MoveIn())
@@ -180,7 +202,7 @@ func TestOutAndIn(t *testing.T) {
 		if err := r.MoveIn(); !errors.Is(err, errIn) {
 			t.Errorf("in twice: %v", err)
 		}
-		if err := r.MoveOut(r.Plan()); !errors.Is(err, errIn) {
+		if _, err := r.MoveOut(r.Plan(), false); !errors.Is(err, errIn) {
 			t.Errorf("a second image: %v", err)
 		}
 		r.must(r.MoveBack())
@@ -209,19 +231,19 @@ func TestFailures(t *testing.T) {
 	for _, step := range []string{"save", "leave"} {
 		r := newRig(t)
 		r.device.fail = step
-		if r.MoveOut(r.Plan()) == nil {
+		if _, err := r.MoveOut(r.Plan(), true); err == nil {
 			t.Errorf("%s fails, and nobody says so", step)
 		}
 		r.mustBeIn()
 		r.mustCountNone()
 		r.device.fail = ""
 		r.must(r.End())
-		r.must(r.MoveOut(r.Plan()))
+		r.moveOut()
 		r.mustBeOut()
 	}
 	for _, step := range []string{"return", "load"} {
 		r := newRig(t)
-		r.must(r.MoveOut(r.Plan()))
+		r.moveOut()
 		r.device.fail = step
 		if r.MoveIn() == nil {
 			t.Errorf("%s fails, and nobody says so", step)
@@ -238,7 +260,7 @@ func TestOtherSizes(t *testing.T) {
 	r := newRig(t)
 	planned := r.Plan()
 	for _, bytes := range []uint64{0, 4096, planned - 1, planned + 1, math.MaxUint64} {
-		if err := r.MoveOut(bytes); !errors.Is(err, errPlan) {
+		if _, err := r.MoveOut(bytes, false); !errors.Is(err, errPlan) {
 			t.Errorf("%d bytes: error %v", bytes, err)
 		}
 		r.mustBeIn()
@@ -253,7 +275,7 @@ func TestSavedWhereItIs(t *testing.T) {
 	var in, out bytes.Buffer
 	r.must(r.Save(&in))
 	r.mustBeIn()
-	r.must(r.MoveOut(r.Plan()))
+	r.moveOut()
 	r.must(r.Save(&out))
 	r.mustBeOut()
 	if in.Len() != 8*4096 || !bytes.Equal(in.Bytes(), out.Bytes()) {
