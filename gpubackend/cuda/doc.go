@@ -31,6 +31,7 @@
 //	green       green contexts
 //	limits      limits of contexts that take memory
 //	sharing     memory and events of several processes
+//	sums        whether memory has changed
 //
 // Here are device.go, which furnishes the rooms, open.go and warm.go, which open the driver and
 // describe its GPUs, attributes.go, which says what guests are told otherwise, saved.go, which says

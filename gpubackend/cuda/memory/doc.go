@@ -11,7 +11,7 @@
 //	mapping.go  memory and addresses that the guest maps by itself
 //	peer.go     memory that several processes map, and host memory of this one
 //	peers.go    other GPUs that reach a GPU's memory
-//	moving.go   memory that leaves the GPU for a while; pump.go copies it
+//	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums adds it up
 //	saved.go    what lies where, for another process
 //
 // MemFree doesn't wait. Memory that was freed while work was in flight is used again only when the

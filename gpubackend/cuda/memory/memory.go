@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/cuda/sums"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -31,13 +32,9 @@ type Calls interface {
 	MemMap(addr, bytes, handle uint64) gpubackend.Result
 	MemUnmap(addr, bytes uint64) gpubackend.Result
 	MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result
-	MemHostAlloc(bytes uint64) (addr uint64, r gpubackend.Result)
-	MemFreeHost(addr uint64) gpubackend.Result
 	MemcpyDtoHAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
 	MemcpyHtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
-	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
-	StreamDestroy(s gpubackend.Stream) gpubackend.Result
-	StreamSynchronize(s gpubackend.Stream) gpubackend.Result
+	sums.Calls
 }
 
 // Streams says whether work is in flight.
@@ -81,6 +78,7 @@ type Memory struct {
 
 	restorer layout.Restorer // of the heaps, while they are made what others were
 	pumps    map[*contexts.Context]*pump
+	summers  map[*contexts.Context]*sums.Summer
 }
 
 // New returns memory that has none before Open.
@@ -94,6 +92,7 @@ func New(
 		freed:    make(map[*contexts.Context][]freed),
 		memories: make(map[gpubackend.Memory]guestMemory),
 		pumps:    make(map[*contexts.Context]*pump),
+		summers:  make(map[*contexts.Context]*sums.Summer),
 	}
 }
 

@@ -13,22 +13,24 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
+	"github.com/paracuda/paracuda/gpubackend/cuda/sums"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // fake is a driver with memory that nothing is in, streams, and graphs.
 type fake struct {
-	handle  uint64
-	live    map[uint64]int // handles that weren't released
-	mapped  map[uint64]uint64
-	refuse  string // the call that fails
-	waited  int
-	whose   uint64 // memory that is imported: a device's
-	busy    bool
-	capture bool
-	trims   bool                 // graphs have something to give up
-	access  map[[2]uint64]uint64 // of a device to what is mapped at an address
+	sums.Calls // of a module's, none is called
+	handle     uint64
+	live       map[uint64]int // handles that weren't released
+	mapped     map[uint64]uint64
+	refuse     string // the call that fails
+	waited     int
+	whose      uint64 // memory that is imported: a device's
+	busy       bool
+	capture    bool
+	trims      bool                 // graphs have something to give up
+	access     map[[2]uint64]uint64 // of a device to what is mapped at an address
 }
 
 func (f *fake) result(name string) gpubackend.Result {

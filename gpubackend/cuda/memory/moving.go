@@ -5,6 +5,7 @@ package memory
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/sums"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/movable"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
@@ -44,51 +45,81 @@ func (m *Memory) copier(gpu int) *contexts.Context {
 
 // SavePieces copies them through pinned memory.
 func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
-	return m.eachGPU(list, image, (*pump).out)
+	return m.copyEach(list, image, (*pump).out)
 }
 
-// SumPieces copies sectors out, and has this process add them up.
+// SumPieces has each GPU add up what is in its memory.
 func (m *Memory) SumPieces(
 	key uint64, list []gpubackend.Piece, sums []uint64,
 ) gpubackend.Result {
 	if uint64(len(sums))*sectorsum.Bytes != gpubackend.PieceBytes(list) {
 		return gpubackend.InvalidValue
 	}
-	room := make([]byte, min(sumBytes, gpubackend.PieceBytes(list)))
 	for _, p := range list {
 		if p.Bytes%sectorsum.Bytes != 0 {
 			return gpubackend.InvalidValue
 		}
-		for at := uint64(0); at < p.Bytes; at += sumBytes {
-			part := room[:min(sumBytes, p.Bytes-at)]
-			piece := gpubackend.Piece{Address: p.Address + at, Bytes: uint64(len(part))}
-			if r := m.SavePieces([]gpubackend.Piece{piece}, part); r != gpubackend.Success {
-				return r
-			}
-			n := len(part) / sectorsum.Bytes
-			sectorsum.Each(key, part, sums[:n])
-			sums = sums[n:]
-		}
 	}
-	return gpubackend.Success
+	return m.eachGPU(list, func(c *contexts.Context, list []gpubackend.Piece) gpubackend.Result {
+		s, r := m.summerFor(c)
+		if r != gpubackend.Success {
+			return r
+		}
+		n := gpubackend.PieceBytes(list) / sectorsum.Bytes
+		if r = s.Sum(key, list, sums[:n]); r != gpubackend.Success { // some may be under way
+			s.Close()
+			delete(m.summers, c)
+		}
+		sums = sums[n:]
+		return r
+	})
 }
 
-// sumBytes is how much of pieces is in the host's memory at a time to be added up.
-const sumBytes = 16 * sectorsum.Bytes
+// summerFor adds up for the current context. It is made once for several calls.
+func (m *Memory) summerFor(c *contexts.Context) (*sums.Summer, gpubackend.Result) {
+	if s := m.summers[c]; s != nil {
+		return s, gpubackend.Success
+	}
+	s, r := sums.New(m.calls, &c.Work)
+	if r != gpubackend.Success {
+		s.Close()
+		return nil, r
+	}
+	m.summers[c] = s
+	return s, r
+}
 
 // LoadPieces copies them back.
 func (m *Memory) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
-	return m.eachGPU(list, image, (*pump).in)
+	return m.copyEach(list, image, (*pump).in)
 }
 
-// eachGPU copies the pieces of one GPU after the other.
-func (m *Memory) eachGPU(
+// copyEach copies the pieces of one GPU after the other.
+func (m *Memory) copyEach(
 	list []gpubackend.Piece, image []byte,
 	copyAll func(*pump, []gpubackend.Piece, []byte) gpubackend.Result,
 ) gpubackend.Result {
 	if gpubackend.PieceBytes(list) > uint64(len(image)) {
 		return gpubackend.InvalidValue
 	}
+	return m.eachGPU(list, func(c *contexts.Context, list []gpubackend.Piece) gpubackend.Result {
+		p, r := m.pumpFor(c)
+		if r != gpubackend.Success {
+			return r
+		}
+		if r = copyAll(p, list, image); r != gpubackend.Success { // some may be under way
+			p.close()
+			delete(m.pumps, c)
+		}
+		image = image[gpubackend.PieceBytes(list):]
+		return r
+	})
+}
+
+// eachGPU does something with the pieces of one GPU after the other, in a context of it.
+func (m *Memory) eachGPU(
+	list []gpubackend.Piece, do func(*contexts.Context, []gpubackend.Piece) gpubackend.Result,
+) gpubackend.Result {
 	for len(list) > 0 {
 		gpu, n := m.gpuAt(list[0].Address), 1
 		for n < len(list) && m.gpuAt(list[n].Address) == gpu {
@@ -98,21 +129,11 @@ func (m *Memory) eachGPU(
 		if c == nil {
 			return gpubackend.InvalidValue
 		}
-		r := m.contexts.In(c, func() gpubackend.Result {
-			p, r := m.pumpFor(c)
-			if r != gpubackend.Success {
-				return r
-			}
-			if r = copyAll(p, list[:n], image); r != gpubackend.Success { // some may be under way
-				p.close()
-				delete(m.pumps, c)
-			}
-			return r
-		})
+		r := m.contexts.In(c, func() gpubackend.Result { return do(c, list[:n]) })
 		if r != gpubackend.Success {
 			return r
 		}
-		image, list = image[gpubackend.PieceBytes(list[:n]):], list[n:]
+		list = list[n:]
 	}
 	return gpubackend.Success
 }
@@ -139,7 +160,14 @@ func (m *Memory) EndCopies() {
 			return gpubackend.Success
 		})
 	}
+	for c, s := range m.summers {
+		m.contexts.In(c, func() gpubackend.Result {
+			s.Close()
+			return gpubackend.Success
+		})
+	}
 	clear(m.pumps)
+	clear(m.summers)
 }
 
 // gpuAt is the GPU that an address of the window is of, or -1.

@@ -67,6 +67,7 @@ var checks = []check{
 	{"events", (*checker).events, false},
 	{"host function", (*checker).hostFunction, false},
 	{"registered host memory", (*checker).registered, false},
+	{"sums of sectors", (*checker).sums, false},
 	{"kernel output", (*checker).output, false},
 	{"mover: correctness", (*checker).moverCorrect, false},
 	{"mover: rates", (*checker).moverRates, false},

@@ -28,7 +28,7 @@ API CUresult fake_image(char *to, u64 n)
 
 static void layout(struct function *f)
 {
-	static const u64 runs[] = { 8, 8 }, add[] = { 8, 8, 8, 4 };
+	static const u64 runs[] = { 8, 8 }, add[] = { 8, 8, 8, 4 }, sums[] = { 8, 8, 8 };
 	if (!strcmp(f->name, "copy_runs")) {
 		memcpy(f->size, runs, sizeof(runs));
 		f->n = 2;
@@ -36,6 +36,10 @@ static void layout(struct function *f)
 	if (!strcmp(f->name, "vector_add")) {
 		memcpy(f->size, add, sizeof(add));
 		f->n = 4;
+	}
+	if (!strcmp(f->name, "sector_sums")) {
+		memcpy(f->size, sums, sizeof(sums));
+		f->n = 3;
 	}
 }
 
@@ -261,6 +265,29 @@ API CUresult cuKernelGetName(const char **s, struct function *f)
 	return CUDA_SUCCESS;
 }
 
+/* The nth number of a key, and the sum of a sector, as package sectorsum describes them. */
+static u64 sum_number(u64 key, u64 n)
+{
+	u64 x = key + (n + 1) * 0x9e3779b97f4a7c15;
+	for (int i = 0; i < 2; i++)
+		x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+	return (x ^ x >> 32) >> 6 | 1;
+}
+
+static u64 sector_sum(u64 key, const unsigned *half)
+{
+	const u64 prime = (1ull << 61) - 1;
+	u64 sum = 0;
+	for (unsigned lane = 0; lane < 512; lane++) { // one for each half of a word
+		u64 value = 0, point = sum_number(key, lane % 2);
+		for (unsigned i = lane; i < (256 << 10) / 4; i += 512)
+			value = (u64)(((unsigned __int128)value * point + half[i]) % prime);
+		unsigned __int128 part = (unsigned __int128)value * sum_number(key, lane + 2);
+		sum = (u64)((sum + part) % prime);
+	}
+	return sum;
+}
+
 static CUresult run(struct function *f, const char *p, unsigned grid, unsigned block)
 {
 	if (!strcmp(f->name, "copy_runs")) {
@@ -276,6 +303,11 @@ static CUresult run(struct function *f, const char *p, unsigned grid, unsigned b
 		float *c = *(float **)(p + 16);
 		for (unsigned i = 0; i < *(const unsigned *)(p + 24) && i < grid * block; i++)
 			c[i] = a[i] + b[i];
+	} else if (!strcmp(f->name, "sector_sums")) {
+		const char *sector = *(const char **)p;
+		for (unsigned i = 0; i < grid; i++)
+			(*(u64 **)(p + 16))[i] = sector_sum(
+				*(const u64 *)(p + 8), (const unsigned *)(sector + ((u64)i << 18)));
 	} else if (!strcmp(f->name, "fault")) {
 		sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 	} else if (!strcmp(f->name, "print")) {
