@@ -45,7 +45,7 @@ type Driver interface {
 type Opening interface {
 	// Open initialises the device for a process with the given environment ("NAME=value") and
 	// describes it.
-	Open(env []string) (*Snapshot, Result)
+	Open(env []string) (*Inventory, Result)
 	// Warm does ahead of Open, and at most once, what Open and the first use of a GPU's primary
 	// context take long for. It is for a process that sets no variables. After an error the device
 	// is of no use.
@@ -163,11 +163,11 @@ type Box struct {
 	Width, Height, Depth    uint64
 }
 
-// Snapshot is what a guest learns of its devices at the start.
-type Snapshot struct {
-	wire.Snapshot
-	Device []wire.SnapshotDevice
-	Pair   []wire.SnapshotPair // of each two devices: from the first to the first, the second, …
+// Inventory is what a guest learns of its devices at the start.
+type Inventory struct {
+	wire.Inventory
+	Device []wire.InventoryDevice
+	Pair   []wire.InventoryPair // of each two devices: from the first to the first, the second, …
 }
 
 // Name returns the function's name in the API.

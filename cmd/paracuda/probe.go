@@ -223,13 +223,13 @@ func softGPUs() ([]hostgpus.GPU, error) {
 	_, policy := s.Build()
 	d := soft.New(soft.Options{Memory: policy.SoftMemory})
 	defer d.Close()
-	snapshot, r := d.Open(nil)
+	inventory, r := d.Open(nil)
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("open the software GPU: %w", err)
 	}
-	all := make([]hostgpus.GPU, len(snapshot.Device))
+	all := make([]hostgpus.GPU, len(inventory.Device))
 	for i := range all {
-		all[i] = hostgpus.Described(&snapshot.Device[i])
+		all[i] = hostgpus.Described(&inventory.Device[i])
 	}
 	return all, nil
 }

@@ -23,10 +23,10 @@ const (
 )
 
 // Hello is command HELLO of commands.def.
-// The first command. Answered with the snapshot of the devices in the bulk area.
+// The first command. Answered with the inventory of the devices in the bulk area.
 type Hello struct {
 	Environment Buffer // the process's CUDA variables: NAME=value, a NUL after each
-	Snapshot    Buffer
+	Inventory   Buffer
 }
 
 // HelloWords is how many words Hello has before its tails.
@@ -38,7 +38,7 @@ func (c *Hello) Decode(words []uint64, _ []byte) bool {
 		return false
 	}
 	c.Environment = NewBuffer(words[0], words[1])
-	c.Snapshot = NewBuffer(words[2], words[3])
+	c.Inventory = NewBuffer(words[2], words[3])
 	return true
 }
 
@@ -53,13 +53,13 @@ func DecodeHello(words []uint64, body []byte) (c Hello, ok bool) {
 // Append writes the words and tails of c behind b.
 func (c *Hello) Append(b []byte) []byte {
 	b = c.Environment.append(b)
-	b = c.Snapshot.append(b)
+	b = c.Inventory.append(b)
 	return b
 }
 
 // HelloAnswer is the answer to Hello.
 type HelloAnswer struct {
-	Bytes uint64 // of the snapshot
+	Bytes uint64 // of the inventory
 }
 
 // Put writes the answer into a slot's words and returns how many there are.

@@ -6,7 +6,7 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 
 // mask replaces what a guest must not be told. An attribute that the driver doesn't know stays
 // unknown.
-func mask(d *wire.SnapshotDevice) {
+func mask(d *wire.InventoryDevice) {
 	for _, m := range masked {
 		if d.AttributeResult[m.attribute] == 0 {
 			d.Attribute[m.attribute] = m.value

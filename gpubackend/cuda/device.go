@@ -102,12 +102,12 @@ type Device struct {
 	*greenRoom
 	*sharingRoom
 
-	options  Options
-	log      *logrus.Entry
-	gpus     *gpus.List
-	ranges   *copyable.Ranges
-	output   *output.Output
-	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
+	options   Options
+	log       *logrus.Entry
+	gpus      *gpus.List
+	ranges    *copyable.Ranges
+	output    *output.Output
+	inventory *gpubackend.Inventory // of Warm, until Open takes it
 }
 
 var _ gpubackend.Driver = (*Device)(nil)

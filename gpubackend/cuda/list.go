@@ -65,7 +65,7 @@ func list(library string) ([]hostgpus.GPU, error) {
 
 // look is what the driver says of a GPU.
 func look(d *driver.Driver, device uint64) (hostgpus.GPU, gpubackend.Result) {
-	var s wire.SnapshotDevice
+	var s wire.InventoryDevice
 	r := d.DeviceGetName(s.Name[:len(s.Name)-1], device)
 	if r == gpubackend.Success {
 		r = d.DeviceGetUUID(s.Uuid[:], device)

@@ -18,9 +18,9 @@ import (
 
 // Open initialises the driver with the guest's CUDA variables and describes its devices, unless
 // Warm has done it.
-func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
-	if s := d.snapshot; s != nil {
-		d.snapshot = nil
+func (d *Device) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
+	if s := d.inventory; s != nil {
+		d.inventory = nil
 		for i := range s.Device {
 			d.describeLink(d.gpus.At(i), &s.Device[i])
 			d.describeShare(d.gpus.At(i), &s.Device[i])
@@ -43,7 +43,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if n == 0 {
 		return nil, gpubackend.NoDevice
 	}
-	s := &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, n)}
+	s := &gpubackend.Inventory{Device: make([]wire.InventoryDevice, n)}
 	all := make([]gpus.GPU, n)
 	for i := range s.Device {
 		if r := d.describe(i, &all[i], &s.Device[i]); r != gpubackend.Success {
@@ -66,7 +66,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 }
 
 // describe fills in what is known of device i, and refuses one that this process must not use.
-func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend.Result {
+func (d *Device) describe(i int, g *gpus.GPU, s *wire.InventoryDevice) gpubackend.Result {
 	dev, r := d.DeviceGet(i)
 	if r != gpubackend.Success {
 		return r
@@ -99,9 +99,9 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 }
 
 // pairs describes the ways among the devices. What the driver doesn't tell is 0.
-func (d *Device) pairs() []wire.SnapshotPair {
+func (d *Device) pairs() []wire.InventoryPair {
 	n := d.gpus.Len()
-	list := make([]wire.SnapshotPair, n*n)
+	list := make([]wire.InventoryPair, n*n)
 	for i := range list {
 		from, to := i/n, i%n
 		if from == to {
@@ -115,7 +115,7 @@ func (d *Device) pairs() []wire.SnapshotPair {
 			}
 			return uint8(value)
 		}
-		list[i] = wire.SnapshotPair{
+		list[i] = wire.InventoryPair{
 			Access:      tell(cudaabi.DeviceP2PAttributeAccessSupported),
 			Atomics:     tell(cudaabi.DeviceP2PAttributeNativeAtomicSupported),
 			Arrays:      tell(cudaabi.DeviceP2PAttributeCUDAArrayAccessSupported),
@@ -129,7 +129,7 @@ func (d *Device) pairs() []wire.SnapshotPair {
 }
 
 // describeShare has the memory in all be what the VM may have of it.
-func (d *Device) describeShare(g *gpus.GPU, s *wire.SnapshotDevice) {
+func (d *Device) describeShare(g *gpus.GPU, s *wire.InventoryDevice) {
 	if bound := d.options.Accounts.Account(g.ID).Bound(); bound != 0 {
 		s.TotalMemory = min(s.TotalMemory, bound)
 	}
@@ -137,7 +137,7 @@ func (d *Device) describeShare(g *gpus.GPU, s *wire.SnapshotDevice) {
 
 // describeLink fills in how a device is connected to the host, which CUDA doesn't tell and NVML
 // does.
-func (d *Device) describeLink(g *gpus.GPU, s *wire.SnapshotDevice) {
+func (d *Device) describeLink(g *gpus.GPU, s *wire.InventoryDevice) {
 	folder := d.options.PCI
 	if folder == "" {
 		folder = pcie.Devices
@@ -149,7 +149,7 @@ func (d *Device) describeLink(g *gpus.GPU, s *wire.SnapshotDevice) {
 }
 
 // identify fills in the names; the LUID is Windows's, and its result says so.
-func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
+func (d *Device) identify(dev uint64, s *wire.InventoryDevice) {
 	if d.DeviceGetName(s.Name[:], dev) == gpubackend.Success {
 		s.Name[len(s.Name)-1] = 0
 	}
@@ -160,7 +160,7 @@ func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
 }
 
 // admit refuses a GPU whose kernels would reach this process's own memory.
-func (d *Device) admit(i int, s *wire.SnapshotDevice) gpubackend.Result {
+func (d *Device) admit(i int, s *wire.InventoryDevice) gpubackend.Result {
 	if s.Attribute[cudaabi.DeviceAttributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
 		d.log.WithField("device", i).Error("GPU refused: its kernels reach all memory of the " +
 			"process that launches them, so a guest could read and write the worker itself. " +

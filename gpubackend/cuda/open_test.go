@@ -57,7 +57,7 @@ func TestOpenDescribesWays(t *testing.T) {
 	must(t, "open", r)
 	for i := range s.Pair {
 		p, from, to := &s.Pair[i], i/3, i%3
-		want := wire.SnapshotPair{}
+		want := wire.InventoryPair{}
 		if from != to && from < 2 && to < 2 {
 			want.Access = 1
 			for op := range want.Atomic {

@@ -18,10 +18,10 @@ func (d *Device) Warm(gpu int) gpubackend.Result {
 		return gpubackend.InvalidDevice
 	}
 	if r = d.WarmUp(gpu); r == gpubackend.Success {
-		d.snapshot = s
+		d.inventory = s
 	}
 	return r
 }
 
 // Suits implements gpubackend.Driver: the driver read the variables when it was initialised.
-func (d *Device) Suits(env []string) bool { return d.snapshot == nil || environment.Has(env) }
+func (d *Device) Suits(env []string) bool { return d.inventory == nil || environment.Has(env) }

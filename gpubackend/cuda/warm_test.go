@@ -40,7 +40,7 @@ func TestWarmIsUsedOnce(t *testing.T) {
 	s, r := d.Open(nil)
 	must(t, "open", r)
 	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBytes != devmem.Window {
-		t.Errorf("snapshot of %d devices, window of %d bytes", s.Devices, s.WindowBytes)
+		t.Errorf("inventory of %d devices, window of %d bytes", s.Devices, s.WindowBytes)
 	}
 	c, r := d.DevicePrimaryCtxRetain(0)
 	must(t, "retain", r)

@@ -291,12 +291,12 @@ func (v *vm) call(
 // greet says hello to a channel's worker, for a process with the given variables.
 func (v *vm) greet(channel int, env ...string) {
 	v.t.Helper()
-	const snapshot = 1 << 16
+	const inventory = 1 << 16
 	text := strings.Join(env, "\x00")
-	v.guest.Write(v.arena+wire.Bulk+snapshot, []byte(text))
+	v.guest.Write(v.arena+wire.Bulk+inventory, []byte(text))
 	bulk := uint64(wire.BufferBulk)<<56 | wire.Bulk
-	r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, bulk+snapshot, uint64(len(text)),
-		bulk, snapshot)
+	r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, bulk+inventory, uint64(len(text)),
+		bulk, inventory)
 	if err != nil || r != 0 {
 		v.t.Fatalf("hello: %d, %v", r, err)
 	}

@@ -50,7 +50,7 @@ type GPU struct {
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }
 
 // Described is a GPU as its driver describes it to guests.
-func Described(d *wire.SnapshotDevice) GPU {
+func Described(d *wire.InventoryDevice) GPU {
 	name, _, _ := bytes.Cut(d.Name[:], []byte{0})
 	return GPU{
 		Name: string(name), UUID: UUID(d.Uuid), Memory: d.TotalMemory,

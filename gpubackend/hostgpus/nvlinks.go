@@ -31,11 +31,11 @@ const (
 )
 
 // same says whether two GPUs are one.
-func same(g *GPU, d *wire.SnapshotDevice) bool { return g.UUID == UUID(d.Uuid) }
+func same(g *GPU, d *wire.InventoryDevice) bool { return g.UUID == UUID(d.Uuid) }
 
 // DescribeWays adds what the host knows of its GPUs' NVLinks and ways to what a guest process is
-// told of those that it has: to other GPUs a link isn't up. The pairs are those of a snapshot.
-func DescribeWays(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
+// told of those that it has: to other GPUs a link isn't up. The pairs are those of an inventory.
+func DescribeWays(devices []wire.InventoryDevice, pairs []wire.InventoryPair, host []GPU) {
 	index := make(map[string]int, len(devices))
 	for i := range devices {
 		index[UUID(devices[i].Uuid)] = i
@@ -54,7 +54,7 @@ func DescribeWays(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host
 	describeLinks(devices, pairs, host)
 }
 
-func describeLinks(devices []wire.SnapshotDevice, pairs []wire.SnapshotPair, host []GPU) {
+func describeLinks(devices []wire.InventoryDevice, pairs []wire.InventoryPair, host []GPU) {
 	ways := make([]ways, len(devices))
 	for i := range devices {
 		ways[i].to = make([]uint8, len(devices))
@@ -83,7 +83,7 @@ type ways struct {
 }
 
 // describe adds the links of a device.
-func (w *ways) describe(all []wire.SnapshotDevice, d *wire.SnapshotDevice, links []NVLink) {
+func (w *ways) describe(all []wire.InventoryDevice, d *wire.InventoryDevice, links []NVLink) {
 	d.Nvlinks = uint32(min(len(links), wire.Nvlinks))
 	for n, l := range links[:d.Nvlinks] {
 		if l.Version == 0 || !w.counts(all, &l) {
@@ -97,7 +97,7 @@ func (w *ways) describe(all []wire.SnapshotDevice, d *wire.SnapshotDevice, links
 }
 
 // counts says whether a process is told of a link, and counts it.
-func (w *ways) counts(all []wire.SnapshotDevice, l *NVLink) bool {
+func (w *ways) counts(all []wire.InventoryDevice, l *NVLink) bool {
 	switch l.Remote {
 	case RemoteSwitch:
 		w.switches++

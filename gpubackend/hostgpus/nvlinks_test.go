@@ -16,7 +16,7 @@ func TestDescribeLinks(t *testing.T) {
 	link := func(remote uint8, bus uint32) NVLink {
 		return NVLink{Version: 6, Capabilities: 5, Speed: 26562, Remote: remote, At: at(bus)}
 	}
-	devices := make([]wire.SnapshotDevice, 3)
+	devices := make([]wire.InventoryDevice, 3)
 	host := make([]GPU, 3)
 	for i := range devices {
 		devices[i].Uuid[0] = byte(i)
@@ -27,7 +27,7 @@ func TestDescribeLinks(t *testing.T) {
 	host[0].NVLinks = []NVLink{link(RemoteSwitch, 99), link(RemoteGPU, 11), link(RemoteGPU, 13), {},
 		link(RemoteSwitch, 98), link(RemoteUnknown, 0)}
 	host[1].NVLinks = []NVLink{link(RemoteSwitch, 99), link(RemoteGPU, 10)}
-	pairs := make([]wire.SnapshotPair, 9)
+	pairs := make([]wire.InventoryPair, 9)
 	DescribeWays(devices, pairs, host)
 	d := &devices[0]
 	if d.Nvlinks != 6 || [6]byte(d.NvlinkVersion[:]) != [6]byte{6, 6, 0, 0, 6, 6} ||
@@ -47,7 +47,7 @@ func TestDescribeLinks(t *testing.T) {
 
 // TestDescribeWays: a process is told what NVML says of its own GPUs, as far as that is known.
 func TestDescribeWays(t *testing.T) {
-	devices := make([]wire.SnapshotDevice, 2)
+	devices := make([]wire.InventoryDevice, 2)
 	host := make([]GPU, 3)
 	for i := range host {
 		var uuid [16]byte
@@ -62,7 +62,7 @@ func TestDescribeWays(t *testing.T) {
 	host[0].Ways = []Way{way(0, 6), way(1, 2), way(2, 3)}
 	host[1].Ways = []Way{way(0, 9), way(2, 9)}
 	host[2].Ways = []Way{way(1, 4)}
-	pairs := make([]wire.SnapshotPair, 4)
+	pairs := make([]wire.InventoryPair, 4)
 	DescribeWays(devices, pairs, host)
 	for i, want := range []uint8{0, 0, 3, 6} {
 		if got := pairs[i].P2p; got[0] != want || (got[1] == 1) != (want != 0) {
@@ -73,12 +73,12 @@ func TestDescribeWays(t *testing.T) {
 
 // TestManyLinks: more than there is room for are left out.
 func TestManyLinks(t *testing.T) {
-	devices := make([]wire.SnapshotDevice, 1)
+	devices := make([]wire.InventoryDevice, 1)
 	many := make([]NVLink, wire.Nvlinks+1)
 	for i := range many {
 		many[i] = NVLink{Version: 6, Remote: RemoteSwitch}
 	}
-	DescribeWays(devices, make([]wire.SnapshotPair, 1),
+	DescribeWays(devices, make([]wire.InventoryPair, 1),
 		[]GPU{{UUID: UUID(devices[0].Uuid), NVLinks: many}})
 	if devices[0].Nvlinks != wire.Nvlinks {
 		t.Errorf("%d links", devices[0].Nvlinks)

@@ -209,10 +209,10 @@ func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 }
 
 // Open implements gpubackend.Driver.
-func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+func (d *Device) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
 	if d.warm {
 		d.warm = false
-		return d.snapshot(), gpubackend.Success
+		return d.inventory(), gpubackend.Success
 	}
 	if d.Space() != nil || d.Ended() {
 		return nil, gpubackend.InvalidValue
@@ -230,7 +230,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		return nil, gpubackend.OutOfMemory
 	}
 	d.Contexts.Start(len(d.gpus))
-	return d.snapshot(), gpubackend.Success
+	return d.inventory(), gpubackend.Success
 }
 
 // uuid is that of a GPU, whether the guest process sees it or not.
@@ -262,8 +262,8 @@ func (d *Device) total(gpu int) uint64 {
 	return d.options.Memory
 }
 
-// snapshot is what the GPUs that the guest process sees say of themselves.
-func (d *Device) snapshot() *gpubackend.Snapshot {
+// inventory is what the GPUs that the guest process sees say of themselves.
+func (d *Device) inventory() *gpubackend.Inventory {
 	o, list := &d.options, make([]chip.Identity, len(d.gpus))
 	for i, gpu := range d.gpus {
 		list[i] = chip.Identity{
@@ -271,7 +271,7 @@ func (d *Device) snapshot() *gpubackend.Snapshot {
 			Multiprocessors: o.Multiprocessors,
 		}
 	}
-	return chip.Snapshot(o.Base, uint64(len(list))*o.Window, list)
+	return chip.Inventory(o.Base, uint64(len(list))*o.Window, list)
 }
 
 // Warm implements gpubackend.Driver.

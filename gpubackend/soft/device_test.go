@@ -115,7 +115,7 @@ func TestOpen(t *testing.T) {
 	defer d.Close()
 	if s.Devices != 1 || len(s.Device) != 1 || s.DriverVersion != 13000 ||
 		s.WindowBytes != testWindow {
-		t.Errorf("snapshot %+v", s.Snapshot)
+		t.Errorf("inventory %+v", s.Inventory)
 	}
 	dev := &s.Device[0]
 	if name, _, _ := bytes.Cut(dev.Name[:], []byte{0}); string(name) != chip.Name ||

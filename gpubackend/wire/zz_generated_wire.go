@@ -656,7 +656,7 @@ const (
 // Values of op.
 const (
 	OpNop           = 0 // fills the ring's end
-	OpHello         = 1 // words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length
+	OpHello         = 1 // words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the inventory; slot.word[0] = its length
 	OpUnmap         = 2 // word: id of the MAP chain to return
 	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
 	OpReport        = 4 // buffer: name of a function that isn't implemented and was called; for the host's log
@@ -973,7 +973,7 @@ const (
 	CopyFlagPart     = 2 // without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result
 )
 
-// Device snapshot, the answer to HELLO, in the bulk area: a snapshot, a snapshot_device for each GPU, and a snapshot_pair for each two,
+// Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for each GPU, and an inventory_pair for each two,
 
 // from the first to the first, from the first to the second, and so on.
 const Attributes = 160      // device attributes 0 .. 159
@@ -981,27 +981,27 @@ const Nvlinks = 32          // of a GPU at most
 const P2pKinds = 5          // of NVML's kinds of access to a GPU
 const AtomicOperations = 13 // of CUatomicOperation
 
-// Snapshot is struct snapshot of wire.def.
-type Snapshot struct {
+// Inventory is struct inventory of wire.def.
+type Inventory struct {
 	DriverVersion uint32
 	Devices       uint32
 	WindowBase    uint64 // device memory lives in [window_base, window_base + window_bytes)
 	WindowBytes   uint64
 }
 
-// SnapshotSize is the size of Snapshot on the wire.
-const SnapshotSize = 24
+// InventorySize is the size of Inventory on the wire.
+const InventorySize = 24
 
-// Offsets of the fields of Snapshot.
+// Offsets of the fields of Inventory.
 const (
-	SnapshotDriverVersionOffset = 0
-	SnapshotDevicesOffset       = 4
-	SnapshotWindowBaseOffset    = 8
-	SnapshotWindowBytesOffset   = 16
+	InventoryDriverVersionOffset = 0
+	InventoryDevicesOffset       = 4
+	InventoryWindowBaseOffset    = 8
+	InventoryWindowBytesOffset   = 16
 )
 
-// Decode reads Snapshot from b, which must hold SnapshotSize bytes.
-func (x *Snapshot) Decode(b []byte) {
+// Decode reads Inventory from b, which must hold InventorySize bytes.
+func (x *Inventory) Decode(b []byte) {
 	_ = b[23]
 	x.DriverVersion = uint32(binary.LittleEndian.Uint32(b[0:]))
 	x.Devices = uint32(binary.LittleEndian.Uint32(b[4:]))
@@ -1009,8 +1009,8 @@ func (x *Snapshot) Decode(b []byte) {
 	x.WindowBytes = uint64(binary.LittleEndian.Uint64(b[16:]))
 }
 
-// Encode writes Snapshot to b, which must hold SnapshotSize bytes.
-func (x *Snapshot) Encode(b []byte) {
+// Encode writes Inventory to b, which must hold InventorySize bytes.
+func (x *Inventory) Encode(b []byte) {
 	_ = b[23]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.DriverVersion))
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Devices))
@@ -1018,8 +1018,8 @@ func (x *Snapshot) Encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[16:], uint64(x.WindowBytes))
 }
 
-// SnapshotDevice is struct snapshot_device of wire.def.
-type SnapshotDevice struct {
+// InventoryDevice is struct inventory_device of wire.def.
+type InventoryDevice struct {
 	Name               [128]uint8
 	Uuid               [16]uint8
 	Luid               [8]uint8
@@ -1041,34 +1041,34 @@ type SnapshotDevice struct {
 	NvlinkPlace        [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
 }
 
-// SnapshotDeviceSize is the size of SnapshotDevice on the wire.
-const SnapshotDeviceSize = 1952
+// InventoryDeviceSize is the size of InventoryDevice on the wire.
+const InventoryDeviceSize = 1952
 
-// Offsets of the fields of SnapshotDevice.
+// Offsets of the fields of InventoryDevice.
 const (
-	SnapshotDeviceNameOffset               = 0
-	SnapshotDeviceUuidOffset               = 128
-	SnapshotDeviceLuidOffset               = 144
-	SnapshotDeviceLuidMaskOffset           = 152
-	SnapshotDeviceLuidResultOffset         = 156
-	SnapshotDeviceTotalMemoryOffset        = 160
-	SnapshotDeviceAttributeOffset          = 168
-	SnapshotDeviceAttributeResultOffset    = 808
-	SnapshotDeviceLinkGenerationOffset     = 1448
-	SnapshotDeviceLinkWidthOffset          = 1452
-	SnapshotDeviceLinkMaxGenerationOffset  = 1456
-	SnapshotDeviceLinkMaxWidthOffset       = 1460
-	SnapshotDeviceLinkOwnGenerationOffset  = 1464
-	SnapshotDeviceNvlinksOffset            = 1468
-	SnapshotDeviceNvlinkVersionOffset      = 1472
-	SnapshotDeviceNvlinkCapabilitiesOffset = 1504
-	SnapshotDeviceNvlinkRemoteOffset       = 1536
-	SnapshotDeviceNvlinkSpeedOffset        = 1568
-	SnapshotDeviceNvlinkPlaceOffset        = 1696
+	InventoryDeviceNameOffset               = 0
+	InventoryDeviceUuidOffset               = 128
+	InventoryDeviceLuidOffset               = 144
+	InventoryDeviceLuidMaskOffset           = 152
+	InventoryDeviceLuidResultOffset         = 156
+	InventoryDeviceTotalMemoryOffset        = 160
+	InventoryDeviceAttributeOffset          = 168
+	InventoryDeviceAttributeResultOffset    = 808
+	InventoryDeviceLinkGenerationOffset     = 1448
+	InventoryDeviceLinkWidthOffset          = 1452
+	InventoryDeviceLinkMaxGenerationOffset  = 1456
+	InventoryDeviceLinkMaxWidthOffset       = 1460
+	InventoryDeviceLinkOwnGenerationOffset  = 1464
+	InventoryDeviceNvlinksOffset            = 1468
+	InventoryDeviceNvlinkVersionOffset      = 1472
+	InventoryDeviceNvlinkCapabilitiesOffset = 1504
+	InventoryDeviceNvlinkRemoteOffset       = 1536
+	InventoryDeviceNvlinkSpeedOffset        = 1568
+	InventoryDeviceNvlinkPlaceOffset        = 1696
 )
 
-// Decode reads SnapshotDevice from b, which must hold SnapshotDeviceSize bytes.
-func (x *SnapshotDevice) Decode(b []byte) {
+// Decode reads InventoryDevice from b, which must hold InventoryDeviceSize bytes.
+func (x *InventoryDevice) Decode(b []byte) {
 	_ = b[1951]
 	copy(x.Name[:], b[0:128])
 	copy(x.Uuid[:], b[128:144])
@@ -1099,8 +1099,8 @@ func (x *SnapshotDevice) Decode(b []byte) {
 	}
 }
 
-// Encode writes SnapshotDevice to b, which must hold SnapshotDeviceSize bytes.
-func (x *SnapshotDevice) Encode(b []byte) {
+// Encode writes InventoryDevice to b, which must hold InventoryDeviceSize bytes.
+func (x *InventoryDevice) Encode(b []byte) {
 	_ = b[1951]
 	copy(b[0:128], x.Name[:])
 	copy(b[128:144], x.Uuid[:])
@@ -1131,9 +1131,9 @@ func (x *SnapshotDevice) Encode(b []byte) {
 	}
 }
 
-// SnapshotPair is struct snapshot_pair of wire.def.
+// InventoryPair is struct inventory_pair of wire.def.
 // The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p is known.
-type SnapshotPair struct {
+type InventoryPair struct {
 	Access       uint8      // its kernels can reach that memory
 	Atomics      uint8      // and natively all atomic operations on it
 	Arrays       uint8      // and arrays
@@ -1146,25 +1146,25 @@ type SnapshotPair struct {
 	Atomic       [13]uint16 // what CUDA says of each CUatomicOperation on it
 }
 
-// SnapshotPairSize is the size of SnapshotPair on the wire.
-const SnapshotPairSize = 40
+// InventoryPairSize is the size of InventoryPair on the wire.
+const InventoryPairSize = 40
 
-// Offsets of the fields of SnapshotPair.
+// Offsets of the fields of InventoryPair.
 const (
-	SnapshotPairAccessOffset       = 0
-	SnapshotPairAtomicsOffset      = 1
-	SnapshotPairArraysOffset       = 2
-	SnapshotPairPerformanceOffset  = 3
-	SnapshotPairLinksOffset        = 4
-	SnapshotPairLinkVersionOffset  = 5
-	SnapshotPairPartialOffset      = 6
-	SnapshotPairP2pOffset          = 7
-	SnapshotPairAtomicResultOffset = 12
-	SnapshotPairAtomicOffset       = 14
+	InventoryPairAccessOffset       = 0
+	InventoryPairAtomicsOffset      = 1
+	InventoryPairArraysOffset       = 2
+	InventoryPairPerformanceOffset  = 3
+	InventoryPairLinksOffset        = 4
+	InventoryPairLinkVersionOffset  = 5
+	InventoryPairPartialOffset      = 6
+	InventoryPairP2pOffset          = 7
+	InventoryPairAtomicResultOffset = 12
+	InventoryPairAtomicOffset       = 14
 )
 
-// Decode reads SnapshotPair from b, which must hold SnapshotPairSize bytes.
-func (x *SnapshotPair) Decode(b []byte) {
+// Decode reads InventoryPair from b, which must hold InventoryPairSize bytes.
+func (x *InventoryPair) Decode(b []byte) {
 	_ = b[39]
 	x.Access = b[0]
 	x.Atomics = b[1]
@@ -1180,8 +1180,8 @@ func (x *SnapshotPair) Decode(b []byte) {
 	}
 }
 
-// Encode writes SnapshotPair to b, which must hold SnapshotPairSize bytes.
-func (x *SnapshotPair) Encode(b []byte) {
+// Encode writes InventoryPair to b, which must hold InventoryPairSize bytes.
+func (x *InventoryPair) Encode(b []byte) {
 	_ = b[39]
 	b[0] = x.Access
 	b[1] = x.Atomics

@@ -46,8 +46,8 @@ type fakeDriver struct {
 	arrived   int
 }
 
-func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
-	return &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, 1)}, gpubackend.Success
+func (f *fakeDriver) Open([]string) (*gpubackend.Inventory, gpubackend.Result) {
+	return &gpubackend.Inventory{Device: make([]wire.InventoryDevice, 1)}, gpubackend.Success
 }
 func (f *fakeDriver) Warm(int) gpubackend.Result { return gpubackend.Success }
 func (f *fakeDriver) Suits([]string) bool        { return !f.unsuited }

@@ -254,7 +254,7 @@ enum paracuda_command_flag {
 enum paracuda_op {
 	PARACUDA_OP_NOP = 0, /* fills the ring's end */
 	/* words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk
-	 * buffer for the snapshot; slot.word[0] = its length */
+	 * buffer for the inventory; slot.word[0] = its length */
 	PARACUDA_OP_HELLO = 1,
 	PARACUDA_OP_UNMAP = 2, /* word: id of the MAP chain to return */
 	PARACUDA_OP_THREAD_EXIT = 3, /* the calling thread ends: its per-thread stream goes */
@@ -359,23 +359,23 @@ enum paracuda_copy_flag {
 	PARACUDA_COPY_FLAG_PART = 2,
 };
 
-/* Device snapshot, the answer to HELLO, in the bulk area: a snapshot, a snapshot_device for each
- * GPU, and a snapshot_pair for each two,
+/* Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for
+ * each GPU, and an inventory_pair for each two,
  * from the first to the first, from the first to the second, and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
 #define PARACUDA_NVLINKS 32 /* of a GPU at most */
 #define PARACUDA_P2P_KINDS 5 /* of NVML's kinds of access to a GPU */
 #define PARACUDA_ATOMIC_OPERATIONS 13 /* of CUatomicOperation */
 
-struct paracuda_snapshot {
+struct paracuda_inventory {
 	__u32 driver_version;
 	__u32 devices;
 	__u64 window_base; /* device memory lives in [window_base, window_base + window_bytes) */
 	__u64 window_bytes;
 };
-#define PARACUDA_SIZEOF_SNAPSHOT 24
+#define PARACUDA_SIZEOF_INVENTORY 24
 
-struct paracuda_snapshot_device {
+struct paracuda_inventory_device {
 	__u8 name[128];
 	__u8 uuid[16];
 	__u8 luid[8];
@@ -400,11 +400,11 @@ struct paracuda_snapshot_device {
 	__u32 nvlink_speed[32]; /* in MB/s; 0: not known */
 	__u64 nvlink_place[32]; /* of the other end: PCI domain << 32 | bus << 8 | device */
 };
-#define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1952
+#define PARACUDA_SIZEOF_INVENTORY_DEVICE 1952
 
 /* The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p
  * is known. */
-struct paracuda_snapshot_pair {
+struct paracuda_inventory_pair {
 	__u8 access; /* its kernels can reach that memory */
 	__u8 atomics; /* and natively all atomic operations on it */
 	__u8 arrays; /* and arrays */
@@ -416,6 +416,6 @@ struct paracuda_snapshot_pair {
 	__u16 atomic_result; /* of asking for the following: a CUresult */
 	__u16 atomic[13]; /* what CUDA says of each CUatomicOperation on it */
 };
-#define PARACUDA_SIZEOF_SNAPSHOT_PAIR 40
+#define PARACUDA_SIZEOF_INVENTORY_PAIR 40
 
 #endif

@@ -16,7 +16,7 @@ type wrong struct {
 	absent bool
 }
 
-func (w wrong) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+func (w wrong) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
 	if w.absent {
 		return nil, gpubackend.NoDevice
 	}

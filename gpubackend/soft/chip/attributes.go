@@ -113,8 +113,8 @@ var deviceAttributes = map[int]int32{
 	cudaabi.DeviceAttributeHostNUMAID:              -1,
 }
 
-// fillAttributes writes the device's attributes to a snapshot.
-func (d *Identity) fillAttributes(s *wire.SnapshotDevice) {
+// fillAttributes writes the device's attributes to an inventory.
+func (d *Identity) fillAttributes(s *wire.InventoryDevice) {
 	for i := range s.Attribute {
 		s.Attribute[i] = deviceAttributes[i]
 		if i == 0 || i > lastAttribute {

@@ -38,12 +38,12 @@ func TestVisibleDevices(t *testing.T) {
 	}
 }
 
-func TestSnapshot(t *testing.T) {
+func TestInventory(t *testing.T) {
 	id := Identity{UUID: DefaultUUID, Bus: 1, Memory: 1 << 30, Multiprocessors: 3}
 	other := Identity{UUID: NumberedUUID(1), Bus: 2, Memory: 2 << 30, Multiprocessors: 3}
-	s := Snapshot(1<<40, 1<<36, []Identity{id, other})
+	s := Inventory(1<<40, 1<<36, []Identity{id, other})
 	if s.Devices != 2 || len(s.Device) != 2 || s.WindowBase != 1<<40 || s.WindowBytes != 1<<36 {
-		t.Fatalf("snapshot %+v", s.Snapshot)
+		t.Fatalf("inventory %+v", s.Inventory)
 	}
 	a, b := hostgpus.Described(&s.Device[0]), hostgpus.Described(&s.Device[1])
 	if a.UUID == b.UUID || a.Place == b.Place || b.Memory != 2<<30 {

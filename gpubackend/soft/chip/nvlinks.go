@@ -18,7 +18,7 @@ const (
 )
 
 // joined describes the links of each of some GPUs to the others.
-func joined(devices []wire.SnapshotDevice) []hostgpus.GPU {
+func joined(devices []wire.InventoryDevice) []hostgpus.GPU {
 	all := make([]hostgpus.GPU, len(devices))
 	for i := range devices {
 		all[i] = hostgpus.Described(&devices[i])

@@ -27,7 +27,7 @@ import (
 // Driver is what a Hello uses of gpubackend.Driver.
 type Driver interface {
 	Suits(variables []string) bool
-	Open(variables []string) (*gpubackend.Snapshot, gpubackend.Result)
+	Open(variables []string) (*gpubackend.Inventory, gpubackend.Result)
 }
 
 // Config is what a Hello needs.
@@ -46,7 +46,7 @@ type Hello struct {
 	Config
 	opened, cold bool
 	environment  []string
-	snapshot     []byte
+	inventory    []byte
 	gpus         []uint64 // ids, by ordinal
 }
 
@@ -72,10 +72,12 @@ func (h *Hello) Cold() bool { return h.cold }
 func (h *Hello) GPUs() []uint64 { return h.gpus }
 
 // Told is what the guest process said, and what it was told.
-func (h *Hello) Told() (environment []string, snapshot []byte) { return h.environment, h.snapshot }
+func (h *Hello) Told() (environment []string, inventory []byte) {
+	return h.environment, h.inventory
+}
 
 // hello opens the device with the guest process's CUDA environment and answers with the device
-// snapshot.
+// inventory.
 func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
 	if h.opened {
 		return gpubackend.NotPermitted
@@ -88,7 +90,7 @@ func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
 	if !h.Driver.Suits(variables) {
 		return h.askCold()
 	}
-	out, result := c.OutputOf(a.Snapshot)
+	out, result := c.OutputOf(a.Inventory)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -96,11 +98,11 @@ func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
 	if result = h.open(variables); result != gpubackend.Success {
 		return result
 	}
-	size := len(h.snapshot)
+	size := len(h.inventory)
 	if size > len(out.Bytes) {
 		return gpubackend.InvalidValue
 	}
-	copy(out.Bytes, h.snapshot)
+	copy(out.Bytes, h.inventory)
 	h.opened = true
 	h.Opened()
 	c.Put(command.HelloAnswer{Bytes: uint64(size)})
@@ -117,24 +119,24 @@ func (h *Hello) askCold() gpubackend.Result {
 	return call.Pending
 }
 
-// Suits says whether the device has the GPUs of a snapshot that another worker's process was told.
-// How they are linked to the host may be another way by now, as the links save power.
-func (h *Hello) Suits(snapshot []byte) bool {
-	return bytes.Equal(withoutLinks(h.snapshot), withoutLinks(snapshot))
+// Suits says whether the device has the GPUs of the inventory that another worker's process was
+// told. How they are linked to the host may be another way by now, as the links save power.
+func (h *Hello) Suits(inventory []byte) bool {
+	return bytes.Equal(withoutLinks(h.inventory), withoutLinks(inventory))
 }
 
-// withoutLinks is a snapshot that doesn't say how fast its GPUs' links are now.
-func withoutLinks(snapshot []byte) []byte {
-	b := bytes.Clone(snapshot)
-	if len(b) < wire.SnapshotSize {
+// withoutLinks is an inventory that doesn't say how fast its GPUs' links are now.
+func withoutLinks(inventory []byte) []byte {
+	b := bytes.Clone(inventory)
+	if len(b) < wire.InventorySize {
 		return b
 	}
-	var s wire.Snapshot
+	var s wire.Inventory
 	s.Decode(b)
-	for i := range min(int(s.Devices), (len(b)-wire.SnapshotSize)/wire.SnapshotDeviceSize) {
-		at := wire.SnapshotSize + i*wire.SnapshotDeviceSize
-		clear(b[at+wire.SnapshotDeviceLinkGenerationOffset:][:4])
-		clear(b[at+wire.SnapshotDeviceLinkWidthOffset:][:4])
+	for i := range min(int(s.Devices), (len(b)-wire.InventorySize)/wire.InventoryDeviceSize) {
+		at := wire.InventorySize + i*wire.InventoryDeviceSize
+		clear(b[at+wire.InventoryDeviceLinkGenerationOffset:][:4])
+		clear(b[at+wire.InventoryDeviceLinkWidthOffset:][:4])
 	}
 	return b
 }
@@ -160,21 +162,21 @@ func (h *Hello) open(variables []string) gpubackend.Result {
 	if page := h.Accounts.Page(); page != nil && len(s.Device) == 1 {
 		page.SetTotal(s.Device[0].TotalMemory)
 	}
-	h.environment, h.snapshot = variables, b
+	h.environment, h.inventory = variables, b
 	return gpubackend.Success
 }
 
-// encoded is a snapshot as the answer to HELLO.
-func encoded(s *gpubackend.Snapshot) []byte {
-	devices := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
-	b := make([]byte, devices+len(s.Pair)*wire.SnapshotPairSize)
+// encoded is an inventory as the answer to HELLO.
+func encoded(s *gpubackend.Inventory) []byte {
+	devices := wire.InventorySize + len(s.Device)*wire.InventoryDeviceSize
+	b := make([]byte, devices+len(s.Pair)*wire.InventoryPairSize)
 	s.Devices = uint32(len(s.Device))
 	s.Encode(b)
 	for i := range s.Device {
-		s.Device[i].Encode(b[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+		s.Device[i].Encode(b[wire.InventorySize+i*wire.InventoryDeviceSize:])
 	}
 	for i := range s.Pair {
-		s.Pair[i].Encode(b[devices+i*wire.SnapshotPairSize:])
+		s.Pair[i].Encode(b[devices+i*wire.InventoryPairSize:])
 	}
 	return b
 }

@@ -23,22 +23,22 @@ type device struct {
 }
 
 func (d *device) Suits([]string) bool { return d.suits }
-func (d *device) Open(variables []string) (*gpubackend.Snapshot, gpubackend.Result) {
+func (d *device) Open(variables []string) (*gpubackend.Inventory, gpubackend.Result) {
 	if d.fails != gpubackend.Success {
 		return nil, d.fails
 	}
 	d.opened = variables
 	d.times++
-	s := &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, 2),
-		Pair: make([]wire.SnapshotPair, 1)}
+	s := &gpubackend.Inventory{Device: make([]wire.InventoryDevice, 2),
+		Pair: make([]wire.InventoryPair, 1)}
 	s.Device[0].Uuid, s.Device[1].Uuid = [16]byte{11}, [16]byte{12}
 	return s, gpubackend.Success
 }
 
-// snapshotBytes is how long the snapshot of such a device is.
-const snapshotBytes = wire.SnapshotSize + 2*wire.SnapshotDeviceSize + wire.SnapshotPairSize
+// inventoryBytes is how long the inventory of such a device is.
+const inventoryBytes = wire.InventorySize + 2*wire.InventoryDeviceSize + wire.InventoryPairSize
 
-// rig is a Hello and the bulk area that its commands name: the environment first, the snapshot at
+// rig is a Hello and the bulk area that its commands name: the environment first, the inventory at
 // 64.
 type rig struct {
 	*Hello
@@ -71,7 +71,7 @@ func (r *rig) run(op uint16, words ...uint64) gpubackend.Result {
 	return result
 }
 
-// hello says HELLO, with room for a snapshot of so many bytes.
+// hello says HELLO, with room for an inventory of so many bytes.
 func (r *rig) hello(environment string, room uint64) gpubackend.Result {
 	const bulk = wire.BufferBulk << 56
 	copy(r.bulk[:], environment)
@@ -79,7 +79,7 @@ func (r *rig) hello(environment string, room uint64) gpubackend.Result {
 }
 
 // TestHello: the device is opened with the guest process's variables, once, and the guest process
-// has the snapshot.
+// has the inventory.
 func TestHello(t *testing.T) {
 	r := newRig(t)
 	if result := r.hello("CUDA_A=1\x00\x00CUDA_B=\x00", 4096); result != gpubackend.Success {
@@ -90,15 +90,16 @@ func TestHello(t *testing.T) {
 		t.Errorf("opened with %q, open %v, told %d times, GPUs %v", r.device.opened, r.IsOpen(),
 			r.told, r.GPUs())
 	}
-	if len(r.words) != 1 || r.words[0] != snapshotBytes {
+	if len(r.words) != 1 || r.words[0] != inventoryBytes {
 		t.Errorf("answer %v", r.words)
 	}
-	var s wire.Snapshot
+	var s wire.Inventory
 	s.Decode(r.bulk[64:])
-	environment, snapshot := r.Told()
-	if s.Devices != 2 || string(snapshot) != string(r.bulk[64:64+snapshotBytes]) ||
+	environment, inventory := r.Told()
+	if s.Devices != 2 || string(inventory) != string(r.bulk[64:64+inventoryBytes]) ||
 		len(environment) != 2 {
-		t.Errorf("%d devices, told %d bytes, environment %q", s.Devices, len(snapshot), environment)
+		t.Errorf("%d devices, told %d bytes, environment %q", s.Devices, len(inventory),
+			environment)
 	}
 	if result := r.hello("", 4096); result != gpubackend.NotPermitted || r.device.times != 1 {
 		t.Errorf("a second HELLO: %v, opened %d times", result, r.device.times)
@@ -113,11 +114,11 @@ func TestHelloThatFails(t *testing.T) {
 		t.Errorf("no device: %v, open %v", result, r.IsOpen())
 	}
 	r.device.fails = gpubackend.Success
-	if result := r.hello("", snapshotBytes-1); result != gpubackend.InvalidValue || r.IsOpen() ||
+	if result := r.hello("", inventoryBytes-1); result != gpubackend.InvalidValue || r.IsOpen() ||
 		r.told != 0 {
-		t.Errorf("no room for the snapshot: %v, open %v", result, r.IsOpen())
+		t.Errorf("no room for the inventory: %v, open %v", result, r.IsOpen())
 	}
-	if result := r.hello("", snapshotBytes); result != gpubackend.Success || r.told != 1 ||
+	if result := r.hello("", inventoryBytes); result != gpubackend.Success || r.told != 1 ||
 		len(r.GPUs()) != 2 {
 		t.Errorf("then: %v, %d GPUs", result, len(r.GPUs()))
 	}
@@ -151,8 +152,9 @@ func TestReopen(t *testing.T) {
 		r.told != 0 {
 		t.Errorf("%v, open %v, told %d times", result, r.IsOpen(), r.told)
 	}
-	if environment, snapshot := r.Told(); len(environment) != 1 || len(snapshot) != snapshotBytes {
-		t.Errorf("told %q, %d bytes", environment, len(snapshot))
+	if environment, inventory := r.Told(); len(environment) != 1 ||
+		len(inventory) != inventoryBytes {
+		t.Errorf("told %q, %d bytes", environment, len(inventory))
 	}
 }
 

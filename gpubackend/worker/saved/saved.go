@@ -77,7 +77,7 @@ type EventTime struct {
 // State is a worker's.
 type State struct {
 	Environment [][]byte // of the guest process: its variables may have any bytes
-	Snapshot    []byte   // that it was told: the same GPUs are needed
+	Inventory   []byte   // that it was told: the same GPUs are needed
 	Queue       Queue
 	HostFuncs   uint32 // how many host functions it was told of
 	Allocations []Allocation

@@ -13,7 +13,7 @@ import (
 
 func TestState(t *testing.T) {
 	s := &State{
-		Environment: [][]byte{[]byte("CUDA_X=\xff\"\n")}, Snapshot: []byte{0, 255},
+		Environment: [][]byte{[]byte("CUDA_X=\xff\"\n")}, Inventory: []byte{0, 255},
 		HostFuncs: 1 << 31,
 		Queue: Queue{Base: 65535, InFlight: []uint16{1},
 			Arena:    []wire.Run{{Address: 1 << 63, Bytes: 2}},

@@ -64,7 +64,7 @@ func (s *Saving) reopen(x *saved.State) error {
 	if result := s.Hello.Reopen(variables); result != gpubackend.Success {
 		return fmt.Errorf("open the device: %w", result.Err())
 	}
-	if !s.Hello.Suits(x.Snapshot) {
+	if !s.Hello.Suits(x.Inventory) {
 		return fmt.Errorf("%w: the GPUs are others than the program was told of", saved.ErrRecord)
 	}
 	return s.HostMemory.Restore(&x.Pinned)

@@ -109,9 +109,9 @@ func (s *Saving) state() (*saved.State, error) {
 		return nil, err
 	}
 	seq, _ := s.HostFuncs.Told()
-	environment, snapshot := s.Hello.Told()
+	environment, inventory := s.Hello.Told()
 	x := &saved.State{
-		Snapshot: snapshot, HostFuncs: seq,
+		Inventory: inventory, HostFuncs: seq,
 		Queue: *s.Queue.Saved(), Pools: *pools, Reserved: s.Memory.Reserved(),
 		Pinned: s.HostMemory.Save(), Graphs: *graphs, Textures: textures,
 		Arrays: s.arrays(),

@@ -68,9 +68,9 @@ type Contexts interface {
 // Hello is what the guest process and the worker told each other.
 type Hello interface {
 	IsOpen() bool
-	Told() (environment []string, snapshot []byte)
-	// Suits says whether the GPUs are those of a snapshot.
-	Suits(snapshot []byte) bool
+	Told() (environment []string, inventory []byte)
+	// Suits says whether the GPUs are those of an inventory.
+	Suits(inventory []byte) bool
 	Reopen(variables []string) gpubackend.Result
 }
 

@@ -250,7 +250,7 @@ func state(t *testing.T, f func(*saved.State)) func(string, []byte) []byte {
 func TestRefusedRecords(t *testing.T) {
 	text := newProgram(t).record(t)
 	for name, change := range map[string]func(string, []byte) []byte{
-		"other GPUs": state(t, func(x *saved.State) { x.Snapshot = []byte("one GPU") }),
+		"other GPUs": state(t, func(x *saved.State) { x.Inventory = []byte("one GPU") }),
 		"an event that is none": state(t, func(x *saved.State) {
 			x.Events = []saved.EventTime{{Event: 0x123}}
 		}),

@@ -100,7 +100,7 @@ type (
 	fakeHello    struct {
 		open        bool
 		environment []string
-		snapshot    []byte
+		inventory   []byte
 	}
 	fakeQueue struct {
 		q    saved.Queue
@@ -153,9 +153,9 @@ func (c *fakeContexts) Set(handle uint64, _ bool) gpubackend.Result {
 }
 
 func (h *fakeHello) IsOpen() bool             { return h.open }
-func (h *fakeHello) Told() ([]string, []byte) { return h.environment, h.snapshot }
-func (h *fakeHello) Suits(snapshot []byte) bool {
-	return bytes.Equal(h.snapshot, snapshot)
+func (h *fakeHello) Told() ([]string, []byte) { return h.environment, h.inventory }
+func (h *fakeHello) Suits(inventory []byte) bool {
+	return bytes.Equal(h.inventory, inventory)
 }
 func (h *fakeHello) Reopen(variables []string) gpubackend.Result {
 	h.open, h.environment = true, variables
@@ -300,7 +300,7 @@ func (i fakeImage) From(address uint64) io.Reader {
 // newWorld is a program that has done nothing.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{hello: fakeHello{snapshot: []byte("two GPUs")}}
+	w := &world{hello: fakeHello{inventory: []byte("two GPUs")}}
 	w.onDevice.d = &w.device
 	w.Saving = New(Config{
 		GPU: "0", Driver: &w.device, Objects: &w.objects, Contexts: &w.contexts, Hello: &w.hello,

@@ -7,20 +7,20 @@
 #include "context/zz_generated_calls.h"
 
 
-/* The first command. Answered with the snapshot of the devices in the bulk area. */
-static inline void request_HELLO(struct request *r, struct argument environment, struct argument snapshot)
+/* The first command. Answered with the inventory of the devices in the bulk area. */
+static inline void request_HELLO(struct request *r, struct argument environment, struct argument inventory)
 {
 	request_init(r, PARACUDA_OP_HELLO);
-	words_HELLO(r, environment, snapshot);
+	words_HELLO(r, environment, inventory);
 }
 
-static inline CUresult call_HELLO(struct argument environment, struct argument snapshot, uint64_t *out_bytes)
+static inline CUresult call_HELLO(struct argument environment, struct argument inventory, uint64_t *out_bytes)
 {
 	struct request r;
 	uint64_t word[1];
 	CUresult result;
 
-	request_HELLO(&r, environment, snapshot);
+	request_HELLO(&r, environment, inventory);
 	result = channel_call(&r, word, 1);
 	*out_bytes = word[0];
 	return result;

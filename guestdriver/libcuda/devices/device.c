@@ -13,15 +13,15 @@
 #include "devices/zz_generated_attributes.h"
 #include "paracuda_table.h"
 
-_Static_assert(sizeof(struct paracuda_snapshot) == PARACUDA_SIZEOF_SNAPSHOT, "snapshot");
-_Static_assert(sizeof(struct paracuda_snapshot_device) == PARACUDA_SIZEOF_SNAPSHOT_DEVICE,
-	       "snapshot device");
+_Static_assert(sizeof(struct paracuda_inventory) == PARACUDA_SIZEOF_INVENTORY, "inventory");
+_Static_assert(sizeof(struct paracuda_inventory_device) == PARACUDA_SIZEOF_INVENTORY_DEVICE,
+	       "inventory device");
 
 struct devices devices;
 
-static struct paracuda_snapshot_device *described;
+static struct paracuda_inventory_device *described;
 
-static void withhold(struct paracuda_snapshot_device *d)
+static void withhold(struct paracuda_inventory_device *d)
 {
 	d->name[sizeof(d->name) - 1] = 0;
 	/* The host has done so too, if it is of this version. */
@@ -30,15 +30,15 @@ static void withhold(struct paracuda_snapshot_device *d)
 			d->attribute[masked[i].attribute] = masked[i].value;
 }
 
-CUresult devices_load(const void *snapshot, size_t bytes)
+CUresult devices_load(const void *inventory, size_t bytes)
 {
-	const struct paracuda_snapshot_device *all[DEVICES_MAX];
-	struct paracuda_snapshot s;
+	const struct paracuda_inventory_device *all[DEVICES_MAX];
+	struct paracuda_inventory s;
 	CUresult result;
 
 	if (bytes < sizeof(s))
 		return CUDA_ERROR_UNKNOWN;
-	memcpy(&s, snapshot, sizeof(s));
+	memcpy(&s, inventory, sizeof(s));
 	if (s.devices > DEVICES_MAX || (bytes - sizeof(s)) / sizeof(*described) < s.devices) {
 		log_user("the host's description of its devices makes no sense: "
 			 "%u devices in %zu bytes",
@@ -49,7 +49,7 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 	described = calloc(s.devices + 1, sizeof(*described));
 	if (!described)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(described, (const uint8_t *)snapshot + sizeof(s), s.devices * sizeof(*described));
+	memcpy(described, (const uint8_t *)inventory + sizeof(s), s.devices * sizeof(*described));
 	for (unsigned i = 0; i < s.devices; i++) {
 		withhold(&described[i]);
 		all[i] = &described[i];
@@ -66,13 +66,13 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 		result = devices_visible(getenv("CUDA_VISIBLE_DEVICES"), all, s.devices,
 					 devices.host, &devices.count);
 	for (unsigned i = 0; i < devices.count; i++)
-		devices.snapshot[i] = all[devices.host[i]];
+		devices.inventory[i] = all[devices.host[i]];
 	return result;
 }
 
 CUresult device_attribute(CUdevice dev, int attribute, int *value)
 {
-	const struct paracuda_snapshot_device *d = devices.snapshot[dev];
+	const struct paracuda_inventory_device *d = devices.inventory[dev];
 
 	if (attribute <= 0 || attribute > CUDA_LAST_DEVICE_ATTRIBUTE ||
 	    attribute >= PARACUDA_ATTRIBUTES)
@@ -115,14 +115,14 @@ EXPORT CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
 	ENTER_DEVICE(name, dev);
 	if (len <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(name, (size_t)len, "%s", (const char *)devices.snapshot[dev]->name);
+	snprintf(name, (size_t)len, "%s", (const char *)devices.inventory[dev]->name);
 	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
 {
 	ENTER_DEVICE(uuid, dev);
-	memcpy(uuid->bytes, devices.snapshot[dev]->uuid, 16);
+	memcpy(uuid->bytes, devices.inventory[dev]->uuid, 16);
 	return CUDA_SUCCESS;
 }
 
@@ -134,17 +134,17 @@ EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 EXPORT CUresult cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)
 {
 	ENTER_DEVICE(luid && deviceNodeMask, dev);
-	if (devices.snapshot[dev]->luid_result)
-		return (CUresult)devices.snapshot[dev]->luid_result;
-	memcpy(luid, devices.snapshot[dev]->luid, 8);
-	*deviceNodeMask = devices.snapshot[dev]->luid_mask;
+	if (devices.inventory[dev]->luid_result)
+		return (CUresult)devices.inventory[dev]->luid_result;
+	memcpy(luid, devices.inventory[dev]->luid, 8);
+	*deviceNodeMask = devices.inventory[dev]->luid_mask;
 	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
 	ENTER_DEVICE(bytes, dev);
-	*bytes = devices.snapshot[dev]->total_memory;
+	*bytes = devices.inventory[dev]->total_memory;
 	return CUDA_SUCCESS;
 }
 
@@ -184,10 +184,10 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 
 CUresult device_link(struct paracuda_link *link, CUdevice dev)
 {
-	const struct paracuda_snapshot_device *d;
+	const struct paracuda_inventory_device *d;
 
 	ENTER_DEVICE(link, dev);
-	d = devices.snapshot[dev];
+	d = devices.inventory[dev];
 	link->generation = d->link_generation;
 	link->width = d->link_width;
 	link->max_generation = d->link_max_generation;

@@ -20,20 +20,20 @@ struct devices {
 	unsigned count;
 	uint64_t window_base, window_bytes;
 	unsigned host[DEVICES_MAX]; /* the worker's ordinal of each */
-	const struct paracuda_snapshot_device *snapshot[DEVICES_MAX];
+	const struct paracuda_inventory_device *inventory[DEVICES_MAX];
 };
 
 extern struct devices devices;
 
 /* Takes the worker's description. 0, or the error of cuInit. */
-CUresult devices_load(const void *snapshot, size_t bytes);
+CUresult devices_load(const void *inventory, size_t bytes);
 
 /*
  * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how
  * many there are. An entry that names no device hides those after it, one that names a device again
  * is an error, as measured with driver 580.
  */
-CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
+CUresult devices_visible(const char *list, const struct paracuda_inventory_device *const *all,
 			 unsigned n, unsigned *visible, unsigned *number);
 
 /*

@@ -9,43 +9,43 @@
 #include "paracuda_table.h"
 
 _Static_assert(PARACUDA_NVLINKS == PARACUDA_NVLINKS_MAX, "links");
-_Static_assert(sizeof(struct paracuda_snapshot_pair) == PARACUDA_SIZEOF_SNAPSHOT_PAIR, "pair");
+_Static_assert(sizeof(struct paracuda_inventory_pair) == PARACUDA_SIZEOF_INVENTORY_PAIR, "pair");
 
 /* By the worker's ordinals. */
 static struct {
-	struct paracuda_snapshot_pair *from; /* row by row */
+	struct paracuda_inventory_pair *from; /* row by row */
 	unsigned n;
 } pairs;
 
-CUresult peers_load(const void *snapshot, size_t bytes)
+CUresult peers_load(const void *inventory, size_t bytes)
 {
-	struct paracuda_snapshot s;
+	struct paracuda_inventory s;
 	size_t size, at;
 
-	memcpy(&s, snapshot, sizeof(s)); /* devices_load has found it large enough */
+	memcpy(&s, inventory, sizeof(s)); /* devices_load has found it large enough */
 	size = (size_t)s.devices * s.devices * sizeof(*pairs.from);
-	at = sizeof(s) + s.devices * sizeof(struct paracuda_snapshot_device);
+	at = sizeof(s) + s.devices * sizeof(struct paracuda_inventory_device);
 	free(pairs.from);
 	pairs.from = calloc(1, size + 1);
 	if (!pairs.from)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pairs.n = s.devices;
 	if (bytes - at >= size)
-		memcpy(pairs.from, (const uint8_t *)snapshot + at, size);
+		memcpy(pairs.from, (const uint8_t *)inventory + at, size);
 	return CUDA_SUCCESS;
 }
 
-struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to)
+struct paracuda_inventory_pair device_pair(CUdevice from, CUdevice to)
 {
 	return pairs.from[devices.host[from] * pairs.n + devices.host[to]];
 }
 
 CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
 {
-	const struct paracuda_snapshot_device *d;
+	const struct paracuda_inventory_device *d;
 
 	ENTER_DEVICE(links, dev);
-	d = devices.snapshot[dev];
+	d = devices.inventory[dev];
 	*links = (struct paracuda_nvlinks){
 		.count = d->nvlinks < PARACUDA_NVLINKS ? d->nvlinks : PARACUDA_NVLINKS,
 	};
@@ -69,7 +69,7 @@ CUresult device_ways(struct paracuda_ways *ways, CUdevice dev)
 	ENTER_DEVICE(ways, dev);
 	memset(ways, 0, sizeof(*ways));
 	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++) {
-		struct paracuda_snapshot_pair pair = device_pair(dev, (CUdevice)i);
+		struct paracuda_inventory_pair pair = device_pair(dev, (CUdevice)i);
 
 		memcpy(ways->p2p[i], pair.p2p, sizeof(ways->p2p[i]));
 	}
@@ -88,7 +88,7 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice
 EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
 					CUdevice srcDevice, CUdevice dstDevice)
 {
-	struct paracuda_snapshot_pair pair;
+	struct paracuda_inventory_pair pair;
 
 	ENTER_DEVICE(value, srcDevice);
 	if (!device_valid(dstDevice) || srcDevice == dstDevice)
@@ -133,7 +133,7 @@ EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 						 unsigned int count, CUdevice srcDevice,
 						 CUdevice dstDevice)
 {
-	struct paracuda_snapshot_pair pair;
+	struct paracuda_inventory_pair pair;
 	CUresult result;
 
 	ENTER();

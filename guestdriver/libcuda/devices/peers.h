@@ -20,10 +20,10 @@
  * Takes the worker's description of the ways among devices, after devices_load. One that is too
  * short tells of none.
  */
-CUresult peers_load(const void *snapshot, size_t bytes);
+CUresult peers_load(const void *inventory, size_t bytes);
 
 /* The way from a device to the memory of another, or to its own. */
-struct paracuda_snapshot_pair device_pair(CUdevice from, CUdevice to);
+struct paracuda_inventory_pair device_pair(CUdevice from, CUdevice to);
 
 /* A device's NVLinks on the host (paracuda_table.h). */
 struct paracuda_nvlinks;

@@ -41,13 +41,13 @@ static bool taken(const struct place *p)
 	return access(path, F_OK) == 0;
 }
 
-static void set(struct paracuda_snapshot_device *d, int attribute, unsigned value)
+static void set(struct paracuda_inventory_device *d, int attribute, unsigned value)
 {
 	d->attribute[attribute] = (int)value;
 	d->attribute_result[attribute] = CUDA_SUCCESS;
 }
 
-static void give(struct paracuda_snapshot_device *d, const struct place *p)
+static void give(struct paracuda_inventory_device *d, const struct place *p)
 {
 	set(d, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, p->domain);
 	set(d, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, p->bus);
@@ -55,7 +55,7 @@ static void give(struct paracuda_snapshot_device *d, const struct place *p)
 }
 
 /* A place as the NVLinks of a description have it. */
-static uint64_t number(const struct paracuda_snapshot_device *d)
+static uint64_t number(const struct paracuda_inventory_device *d)
 {
 	const __s32 *a = d->attribute;
 
@@ -67,8 +67,8 @@ static uint64_t number(const struct paracuda_snapshot_device *d)
 #define REMOTE_GPU 0
 
 /* Has the links of a device lead to where others have come from their places on the host. */
-static void lead(struct paracuda_snapshot_device *d, const struct paracuda_snapshot_device *others,
-		 const uint64_t *before, unsigned n)
+static void lead(struct paracuda_inventory_device *d,
+		 const struct paracuda_inventory_device *others, const uint64_t *before, unsigned n)
 {
 	for (unsigned link = 0; link < PARACUDA_NVLINKS; link++) {
 		if (d->nvlink_remote[link] != REMOTE_GPU)
@@ -81,7 +81,7 @@ static void lead(struct paracuda_snapshot_device *d, const struct paracuda_snaps
 	}
 }
 
-void place_devices(struct paracuda_snapshot_device *d, unsigned n)
+void place_devices(struct paracuda_inventory_device *d, unsigned n)
 {
 	uint64_t before[DEVICES_MAX];
 	char path[PATH_MAX];

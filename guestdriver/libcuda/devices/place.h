@@ -22,6 +22,6 @@ bool place_parse(const char *path, struct place *place);
  * them all, so that programs find it in /sys/bus/pci, the others free ones behind it. Their NVLinks
  * lead there. Without PCI they keep those of the host.
  */
-void place_devices(struct paracuda_snapshot_device *d, unsigned n);
+void place_devices(struct paracuda_inventory_device *d, unsigned n);
 
 #endif

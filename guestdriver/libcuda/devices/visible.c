@@ -35,8 +35,8 @@ static long ordinal(const char *entry, size_t length)
  * The device that one entry names, or -1. A UUID may be cut short as long as it names one device
  * only, and what follows a whole one counts for nothing.
  */
-static int find(const char *entry, size_t length, const struct paracuda_snapshot_device *const *all,
-		unsigned n)
+static int find(const char *entry, size_t length,
+		const struct paracuda_inventory_device *const *all, unsigned n)
 {
 	char text[64];
 	int found = -1;
@@ -68,7 +68,7 @@ unsigned devices_first(const char *list)
 	return number > 0 && number < DEVICES_MAX ? (unsigned)number : 0;
 }
 
-CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
+CUresult devices_visible(const char *list, const struct paracuda_inventory_device *const *all,
 			 unsigned n, unsigned *visible, unsigned *number)
 {
 	unsigned count = 0;

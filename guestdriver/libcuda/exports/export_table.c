@@ -133,7 +133,7 @@ static CUresult integrity_check(uint32_t version, uint64_t seconds, uint64_t out
 	if (!out)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
-		memcpy(list[i].uuid, devices.snapshot[i]->uuid, 16);
+		memcpy(list[i].uuid, devices.inventory[i]->uuid, 16);
 		list[i].domain = device_number((int)i, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
 		list[i].bus = device_number((int)i, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
 		list[i].device = device_number((int)i, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);

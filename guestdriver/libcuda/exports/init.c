@@ -19,9 +19,9 @@
 #include "transport/channel.h"
 #include "transport/output.h"
 
-#define SNAPSHOT_MAX                                                                 \
-	(PARACUDA_SIZEOF_SNAPSHOT + DEVICES_MAX * (PARACUDA_SIZEOF_SNAPSHOT_DEVICE + \
-						   DEVICES_MAX * PARACUDA_SIZEOF_SNAPSHOT_PAIR))
+#define INVENTORY_MAX                                                                  \
+	(PARACUDA_SIZEOF_INVENTORY + DEVICES_MAX * (PARACUDA_SIZEOF_INVENTORY_DEVICE + \
+						    DEVICES_MAX * PARACUDA_SIZEOF_INVENTORY_PAIR))
 
 extern char **environ;
 
@@ -104,8 +104,8 @@ static char *environment(size_t *bytes)
 
 static CUresult hello(void)
 {
-	uint64_t bulk = bulk_take(SNAPSHOT_MAX < bulk_limit() ? SNAPSHOT_MAX : bulk_limit());
-	size_t room = SNAPSHOT_MAX < bulk_limit() ? SNAPSHOT_MAX : bulk_limit();
+	uint64_t bulk = bulk_take(INVENTORY_MAX < bulk_limit() ? INVENTORY_MAX : bulk_limit());
+	size_t room = INVENTORY_MAX < bulk_limit() ? INVENTORY_MAX : bulk_limit();
 	uint64_t length = 0;
 	CUresult result;
 	size_t bytes;

@@ -24,7 +24,7 @@ static bool within(const uint32_t *n, const int32_t *most)
 
 CUresult launch_check(const struct shape *s, CUdevice dev)
 {
-	const int32_t *most = devices.snapshot[dev]->attribute;
+	const int32_t *most = devices.inventory[dev]->attribute;
 	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
 
 	return within(s->grid, most + CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) &&

@@ -77,13 +77,13 @@ static const struct {
 };
 
 /* Puts the ways among few devices behind them, and returns how long all is. */
-static uint64_t pairs(uint8_t *snapshot, uint64_t at)
+static uint64_t pairs(uint8_t *inventory, uint64_t at)
 {
-	at += fake.devices * sizeof(struct paracuda_snapshot_device);
+	at += fake.devices * sizeof(struct paracuda_inventory_device);
 	if (fake.devices > FAKE_PAIRED)
 		return at;
 	for (uint32_t i = 0; i < fake.devices * fake.devices; i++) {
-		memcpy(snapshot + at, &fake.pair[i], sizeof(fake.pair[i]));
+		memcpy(inventory + at, &fake.pair[i], sizeof(fake.pair[i]));
 		at += sizeof(fake.pair[i]);
 	}
 	return at;
@@ -91,9 +91,9 @@ static uint64_t pairs(uint8_t *snapshot, uint64_t at)
 
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
 {
-	uint8_t *to = fake_arena() + (w[AT_HELLO_snapshot] & 0xffffffffffffff);
+	uint8_t *to = fake_arena() + (w[AT_HELLO_inventory] & 0xffffffffffffff);
 	uint64_t environment_bytes = w[AT_HELLO_environment_bytes];
-	struct paracuda_snapshot s = {
+	struct paracuda_inventory s = {
 		.driver_version = fake.driver_version,
 		.devices = fake.devices,
 		.window_base = (uint64_t)(uintptr_t)window,
@@ -109,7 +109,7 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 	}
 	memcpy(to, &s, sizeof(s));
 	for (uint32_t d = 0; d < fake.devices && d < 64; d++) {
-		static struct paracuda_snapshot_device device;
+		static struct paracuda_inventory_device device;
 
 		memset(&device, 0, sizeof(device));
 		snprintf((char *)device.name, sizeof(device.name), "Fake GPU %u", d);

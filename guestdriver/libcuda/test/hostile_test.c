@@ -24,7 +24,7 @@ static void start(void)
 	CHECK_IS(0, cuMemAlloc_v2(&a, 4096));
 }
 
-static void lies_about_the_snapshot(void)
+static void lies_about_the_inventory(void)
 {
 	fake.lie_length = true;
 	CHECK_IS(CUDA_ERROR_UNKNOWN, cuInit(0));
@@ -185,7 +185,7 @@ int main(void)
 		void (*run)(void);
 	} cases[] = {
 #define CASE(f) { #f, f }
-		CASE(lies_about_the_snapshot),
+		CASE(lies_about_the_inventory),
 		CASE(describes_too_many_devices),
 		CASE(has_no_devices),
 		CASE(gives_default_streams_as_handles),

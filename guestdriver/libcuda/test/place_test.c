@@ -75,7 +75,7 @@ static void tells(CUdevice device, int want)
 /* Links lead to the other GPU's new place; those to a switch stay. */
 static void links_lead(void)
 {
-	static struct paracuda_snapshot_device d[2];
+	static struct paracuda_inventory_device d[2];
 
 	for (int i = 0; i < 2; i++) {
 		d[i].attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = 7 + i;
@@ -93,7 +93,7 @@ static void links_lead(void)
 
 int main(void)
 {
-	struct paracuda_snapshot_device d;
+	struct paracuda_inventory_device d;
 	struct transport mine;
 
 	parses();

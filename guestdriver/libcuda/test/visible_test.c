@@ -50,8 +50,8 @@ static const struct {
 
 int main(void)
 {
-	static struct paracuda_snapshot_device d[MOST];
-	const struct paracuda_snapshot_device *all[MOST] = { &d[0], &d[1], &d[2], &d[3] };
+	static struct paracuda_inventory_device d[MOST];
+	const struct paracuda_inventory_device *all[MOST] = { &d[0], &d[1], &d[2], &d[3] };
 
 	d[0].uuid[15] = 0x0a;
 	d[1].uuid[0] = 0x01;

@@ -11,7 +11,7 @@
 #include "paracuda_table.h"
 
 /* The way from GPU to GPU, by the program's numbers: it has the worker's last two, reversed. */
-static struct paracuda_snapshot_pair *way(int from, int to)
+static struct paracuda_inventory_pair *way(int from, int to)
 {
 	return &fake.pair[FAKE_PAIRED * (2 - from) + (2 - to)];
 }
@@ -95,7 +95,7 @@ int main(void)
 {
 	setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
 	fake.devices = FAKE_PAIRED;
-	*way(0, 1) = (struct paracuda_snapshot_pair){
+	*way(0, 1) = (struct paracuda_inventory_pair){
 		.access = 1, .atomics = 1, .arrays = 1, .performance = 7, .partial = 1
 	};
 	for (int i = 0; i < PARACUDA_ATOMIC_OPERATIONS; i++)

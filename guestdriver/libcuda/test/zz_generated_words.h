@@ -1264,8 +1264,8 @@ enum {
 enum {
 	AT_HELLO_environment = 0,
 	AT_HELLO_environment_bytes = 1,
-	AT_HELLO_snapshot = 2,
-	AT_HELLO_snapshot_bytes = 3,
+	AT_HELLO_inventory = 2,
+	AT_HELLO_inventory_bytes = 3,
 };
 
 enum {

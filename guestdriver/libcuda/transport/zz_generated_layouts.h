@@ -453,11 +453,11 @@ enum {
 	PARACUDA_MAX_ACCESS_DESCS = 64, /* of a node */
 };
 
-/* The first command. Answered with the snapshot of the devices in the bulk area. */
-static inline void words_HELLO(struct request *r, struct argument environment, struct argument snapshot)
+/* The first command. Answered with the inventory of the devices in the bulk area. */
+static inline void words_HELLO(struct request *r, struct argument environment, struct argument inventory)
 {
 	request_argument(r, environment);
-	request_argument(r, snapshot);
+	request_argument(r, inventory);
 }
 
 /* Returns a MAP chain. */

@@ -38,14 +38,14 @@ type Identity struct {
 	Multiprocessors int
 }
 
-// Snapshot describes the GPUs of a process, whose memory is at these addresses.
-func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
-	s := &gpubackend.Snapshot{
-		Snapshot: wire.Snapshot{
+// Inventory describes the GPUs of a process, whose memory is at these addresses.
+func Inventory(base, window uint64, gpus []Identity) *gpubackend.Inventory {
+	s := &gpubackend.Inventory{
+		Inventory: wire.Inventory{
 			DriverVersion: driverVersion, Devices: uint32(len(gpus)), WindowBase: base,
 			WindowBytes: window,
 		},
-		Device: make([]wire.SnapshotDevice, len(gpus)),
+		Device: make([]wire.InventoryDevice, len(gpus)),
 	}
 	for i := range gpus {
 		gpus[i].describe(&s.Device[i])
@@ -58,14 +58,14 @@ func Snapshot(base, window uint64, gpus []Identity) *gpubackend.Snapshot {
 }
 
 // way is that from one GPU to the memory of another: it is memory of the same process.
-func way(from, to int) (p wire.SnapshotPair) {
+func way(from, to int) (p wire.InventoryPair) {
 	if from != to {
 		p.Access, p.Atomics, p.Arrays, p.Atomic = 1, 1, 1, atomics
 	}
 	return p
 }
 
-func (d *Identity) describe(s *wire.SnapshotDevice) {
+func (d *Identity) describe(s *wire.InventoryDevice) {
 	s.Uuid, s.LuidResult, s.TotalMemory = d.UUID, uint32(gpubackend.NotSupported), d.Memory
 	copy(s.Name[:], Name)
 	d.fillAttributes(s)
