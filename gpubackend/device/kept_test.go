@@ -98,3 +98,25 @@ func TestKeptWithoutRoom(t *testing.T) {
 		t.Errorf("%d bytes were copied", n)
 	}
 }
+
+// TestSuspendedAgainByLibrary: so it is where a driver's library has the memory, and adds it up.
+func TestSuspendedAgainByLibrary(t *testing.T) {
+	s, _ := onLibrary(t)
+	if err := s.dev.Set("suspend-keep=256M"); err != nil {
+		t.Fatal(err)
+	}
+	s.allocate(5 << 20)
+	s.allocate(apart)
+	if n := s.copied(); n < apart+5<<20 {
+		t.Errorf("%d bytes were copied at first", n)
+	}
+	if n := s.copied(); n != 0 {
+		t.Errorf("%d bytes were copied of memory that nobody wrote to", n)
+	}
+	for addr := range s.want {
+		s.rewrite(addr)
+		if n := s.copied(); n != sectorsum.Bytes {
+			t.Errorf("%d bytes were copied for one that changed at %#x", n, addr)
+		}
+	}
+}

@@ -1,27 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// state MIB: fills so much device memory, and launches kernels and waits for each, without end.
-// Each line is about a tenth of a second or more: the median and the longest time of a launch, in
-// us. Between them a part of the memory is compared with what was filled in: the program ends when
-// it differs.
+// state MIB [PERCENT]: fills so much device memory, and launches kernels and waits for each,
+// without end. Each line is about a tenth of a second or more: the median and the longest time of a
+// launch, in us. Between them a part of the memory is compared with what was filled in: the program
+// ends when it differs. So many of each hundred pieces are filled with something else each time.
 #include "bench.h"
 
 const uint64_t part = 16 << 20, words = part / 8;
 
-__global__ void fill(uint64_t *p, uint64_t seed) {
-    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words;
-         i += uint64_t(gridDim.x) * blockDim.x)
-        p[i] = (i + seed) * 0x9e3779b97f4a7c15ull;
+const uint64_t piece = (256 << 10) / 8;  // words
+
+// value is what word i of a part has, whose first piece is number first: the first percent of each
+// hundred pieces are those that change.
+__device__ uint64_t value(uint64_t i, uint64_t first, unsigned percent, uint64_t version) {
+    if ((first + i / piece) % 100 >= percent) version = 0;
+    return (i + first + (version << 40)) * 0x9e3779b97f4a7c15ull;
 }
 
-__global__ void compare(const uint64_t *p, uint64_t seed, unsigned *differ) {
+__global__ void fill(uint64_t *p, uint64_t first) {
     for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words;
          i += uint64_t(gridDim.x) * blockDim.x)
-        if (p[i] != (i + seed) * 0x9e3779b97f4a7c15ull) atomicAdd(differ, 1);
+        p[i] = value(i, first, 0, 0);
+}
+
+// change has a block for each piece.
+__global__ void change(uint64_t *p, uint64_t first, unsigned percent, uint64_t version) {
+    if ((first + blockIdx.x) % 100 >= percent) return;
+    for (uint64_t k = threadIdx.x; k < piece; k += blockDim.x) {
+        const uint64_t i = blockIdx.x * piece + k;
+        p[i] = value(i, first, percent, version);
+    }
+}
+
+__global__ void compare(const uint64_t *p, uint64_t first, unsigned percent, uint64_t version,
+                        unsigned *differ) {
+    for (uint64_t i = blockIdx.x * uint64_t(blockDim.x) + threadIdx.x; i < words;
+         i += uint64_t(gridDim.x) * blockDim.x)
+        if (p[i] != value(i, first, percent, version)) atomicAdd(differ, 1);
 }
 
 __global__ void nothing() {}
 
-int main(int, char **argv) {
+int main(int argc, char **argv) {
+    const unsigned percent = argc > 2 ? atoi(argv[2]) : 0;
+    const uint64_t pieces = words / piece;  // of a part
     const uint64_t parts = strtoull(argv[1], nullptr, 10) * (1 << 20) / part;
     std::vector<uint64_t *> memory(parts);
     unsigned *differ, n = 0;
@@ -35,7 +56,7 @@ int main(int, char **argv) {
         for (uint64_t k = 0; k < many; k++)
             memory[i + k] = reinterpret_cast<uint64_t *>(p + k * part);
     }
-    for (uint64_t i = 0; i < parts; i++) fill<<<256, 256>>>(memory[i], i);
+    for (uint64_t i = 0; i < parts; i++) fill<<<256, 256>>>(memory[i], i * pieces);
     CHECK(cudaDeviceSynchronize());
     printf("ready\n");
     for (uint64_t round = 0;; round++) {
@@ -46,10 +67,13 @@ int main(int, char **argv) {
             CHECK(cudaDeviceSynchronize());
             took.push_back(now() - at);
         }
-        compare<<<256, 256>>>(memory[round % parts], round % parts, differ);
+        for (uint64_t i = 0; percent && i < parts; i++)
+            change<<<pieces, 256>>>(memory[i], i * pieces, percent, round + 1);
+        const uint64_t part = round % parts;
+        compare<<<256, 256>>>(memory[part], part * pieces, percent, round + 1, differ);
         CHECK(cudaMemcpy(&n, differ, sizeof n, cudaMemcpyDeviceToHost));
         if (n) {
-            fprintf(stderr, "state: %u words of part %zu are others\n", n, size_t(round % parts));
+            fprintf(stderr, "state: %u words of part %zu are others\n", n, size_t(part));
             return 1;
         }
         printf("%.1f %.1f\n", median(took), *std::max_element(took.begin(), took.end()));

@@ -30,6 +30,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -251,10 +252,29 @@ func (s *Suspension) sums() []uint64 {
 		}
 	}
 	sums := make([]uint64, gpubackend.PieceBytes(s.list)/sectorsum.Bytes)
-	if s.Driver.SumPieces(s.key, s.list, sums) != gpubackend.Success {
+	if len(sums) == 0 || s.Driver.SumPieces(s.key, s.list, sums) != gpubackend.Success ||
+		!s.agrees(sums) {
 		return nil
 	}
 	return sums
+}
+
+// agrees says whether this process comes to the same sum of a sector that chance takes: what a GPU
+// adds up wrong would be lost if nobody looked.
+func (s *Suspension) agrees(sums []uint64) bool {
+	n := rand.IntN(len(sums))
+	at := uint64(n) * sectorsum.Bytes
+	for _, p := range s.list {
+		if at >= p.Bytes {
+			at -= p.Bytes
+			continue
+		}
+		sector := make([]byte, sectorsum.Bytes)
+		piece := gpubackend.Piece{Address: p.Address + at, Bytes: sectorsum.Bytes}
+		r := s.Driver.SavePieces([]gpubackend.Piece{piece}, sector)
+		return r == gpubackend.Success && sectorsum.Of(s.key, sector) == sums[n]
+	}
+	return false
 }
 
 // Forget gives the image up if nothing needs it, or else lets it not be kept.

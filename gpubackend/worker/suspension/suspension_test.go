@@ -25,6 +25,7 @@ type device struct {
 	pieces map[uint64][]byte
 	bytes  map[uint64]uint64
 	fail   string
+	wrong  bool // sums are
 	copies bool // it has been copied, and EndCopies hasn't come yet
 }
 
@@ -57,6 +58,11 @@ func (d *device) SumPieces(
 	for _, p := range list {
 		n := p.Bytes / sectorsum.Bytes
 		sectorsum.Each(key, d.pieces[p.Address], sums[:n])
+		for i := range sums[:n] {
+			if d.wrong {
+				sums[i] = 7
+			}
+		}
 		sums = sums[n:]
 	}
 	return d.result("sum")
