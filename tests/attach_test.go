@@ -5,6 +5,7 @@ package tests
 import (
 	"bufio"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,4 +139,24 @@ func TestAttachToRunningVM(t *testing.T) {
 	expectLine(t, lines, "used 0, of two GPUs")
 	plug(strings.Fields(detach)[1:]...)
 	expectLine(t, lines, "gone")
+}
+
+// TestWaitingIsTold: at a terminal detach says for what it waits: here QEMU never greets.
+func TestWaitingIsTold(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("script"); err != nil {
+		skip(t, "nothing makes a terminal here: %v", err)
+	}
+	qmp := filepath.Join(t.TempDir(), "qmp")
+	l, err := net.Listen("unix", qmp) // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r := command(t, time.Minute, root,
+		"script", "-qec", paracuda+" detach --qmp "+qmp, "/dev/null")
+	if said := r.stdout + r.stderr; r.exit != 1 ||
+		!strings.Contains(said, "paracuda: waiting for the VM to give the GPU back ...") {
+		t.Errorf("exit code %d, %q", r.exit, said)
+	}
 }

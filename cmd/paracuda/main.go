@@ -17,9 +17,9 @@
 //	                   replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
-//	VMs                run.go progress.go
+//	VMs                run.go
 //
-//	cli                arguments, exit codes and outputs, which commands share
+//	cli                arguments, exit codes, outputs and progress, which commands share
 //	manual             --help and manual pages
 //	logs               how processes log
 //	doctor, compute    what is wrong with the host

@@ -253,7 +253,7 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(),
 		Assets: assets, Write: o.write,
 	}
-	c.Step = newProgress(os.Stderr).now
+	c.Step = cli.NewProgress(os.Stderr).Now
 	if level < logrus.WarnLevel {
 		c.Step = func(string) {}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 // patient is how long a user waits without being told for what.
 const patient = 2 * time.Second
 
-// progress tells a user at a terminal what takes long: one line for each step that does.
-type progress struct {
+// Progress tells a user at a terminal what takes long: one line for each step that does.
+type Progress struct {
 	out  io.Writer
 	wait time.Duration
 
@@ -25,16 +25,21 @@ type progress struct {
 	step  int         // guarded by mu; its number
 }
 
-// newProgress makes one for a file; for one that is no terminal it says nothing.
-func newProgress(f *os.File) *progress {
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-		return &progress{out: io.Discard, wait: patient}
-	}
-	return &progress{out: f, wait: patient}
+// NewProgress makes one for a file; for one that is no terminal it says nothing.
+func NewProgress(f *os.File) *Progress {
+	return &Progress{out: OnTerminal(f), wait: patient}
 }
 
-// now says what is done from now on; "" is nothing that a user would wait for.
-func (p *progress) now(what string) {
+// OnTerminal writes to a file if it is a terminal, and nowhere if not.
+func OnTerminal(f *os.File) io.Writer {
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+		return io.Discard
+	}
+	return f
+}
+
+// Now says what is done from now on; "" is nothing that a user would wait for.
+func (p *Progress) Now(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer != nil {

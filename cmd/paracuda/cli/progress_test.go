@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cli
 
 import (
 	"os"
@@ -14,23 +14,23 @@ import (
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
-		p := &progress{out: &said, wait: patient}
+		p := &Progress{out: &said, wait: patient}
 		read := func() string { // beside the timer
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return said.String()
 		}
-		p.now("quick")
+		p.Now("quick")
 		time.Sleep(patient - time.Millisecond)
-		p.now("slow")
+		p.Now("slow")
 		time.Sleep(patient - time.Millisecond)
 		synctest.Wait()
 		if got := read(); got != "" {
 			t.Errorf("too early: %q", got)
 		}
 		time.Sleep(10 * patient)
-		p.now("quick again")
-		p.now("")
+		p.Now("quick again")
+		p.Now("")
 		time.Sleep(10 * patient)
 		synctest.Wait()
 		if got := read(); got != "paracuda: slow ...\n" {
@@ -47,7 +47,7 @@ func TestProgressIsForTerminals(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	if p := newProgress(w); p.out == w {
+	if p := NewProgress(w); p.out == w {
 		t.Error("a pipe is taken for a terminal")
 	}
 }

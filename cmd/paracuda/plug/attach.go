@@ -192,12 +192,17 @@ func (o *attachOptions) run() error {
 		return err
 	}
 	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
+	long := cli.NewProgress(os.Stderr)
+	defer long.Now("")
+	long.Now("plugging the GPU into the VM")
 	if err := qemu.Attach(ctx, vm, d, qemu.Options{Say: say}); err != nil || o.wait == 0 {
 		return err
 	}
+	long.Now("waiting for the VM's driver to start")
 	if err := frontend.AwaitDriver(ctx, d.Socket, o.wait); err != nil {
 		return fmt.Errorf("attach: the device is plugged in, but %w: is the "+
 			"guest package installed there? The guest kernel's log says more", err)
 	}
+	long.Now("")
 	return r.goOn(ctx)
 }

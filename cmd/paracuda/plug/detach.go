@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,10 @@ func (o *detachOptions) run() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()
+	long := cli.NewProgress(os.Stderr)
+	long.Now("waiting for the VM to give the GPU back")
 	err = qemu.Detach(ctx, vm, o.id)
+	long.Now("")
 	if err == nil || o.suspend == "" {
 		return err
 	}

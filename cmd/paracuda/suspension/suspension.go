@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/cmd/paracuda/show"
@@ -83,12 +82,7 @@ func changeCommand(
 }
 
 // terminal is where progress is shown.
-func terminal() io.Writer {
-	if _, err := unix.IoctlGetTermios(int(os.Stderr.Fd()), unix.TCGETS); err != nil {
-		return io.Discard
-	}
-	return os.Stderr
-}
+func terminal() io.Writer { return cli.OnTerminal(os.Stderr) }
 
 // asked is what a request came to.
 type asked func(tell func(suspend.Progress)) (*admin.Answer, error)
