@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -30,8 +31,6 @@ const (
 // ErrPage says that a file isn't a page.
 var ErrPage = errors.New("not a gate's page")
 
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
-
 // Page is the memory, and its event descriptors.
 type Page struct {
 	mem                  []byte
@@ -40,11 +39,7 @@ type Page struct {
 
 // New makes a page whose gate is open and free.
 func New() (*Page, error) {
-	memory, err := unix.MemfdCreate("paracuda-gate", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return nil, fmt.Errorf("create gate: %w", err)
-	}
-	fds := []int{memory, -1, -1}
+	fds := []int{-1, -1, -1}
 	if err := prepare(fds); err != nil {
 		closeAll(fds)
 		return nil, err
@@ -57,14 +52,10 @@ func New() (*Page, error) {
 	return p, nil
 }
 
-// prepare sizes and seals the memory fds[0] and makes the descriptors.
+// prepare makes the memory, fds[0], and the events.
 func prepare(fds []int) (err error) {
-	if err := unix.Ftruncate(fds[0], pageBytes); err != nil {
-		return fmt.Errorf("size gate: %w", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_ADD_SEALS,
-		seals|unix.F_SEAL_SEAL); err != nil {
-		return fmt.Errorf("seal gate: %w", err)
+	if fds[0], err = memfd.New("paracuda-gate", pageBytes); err != nil {
+		return fmt.Errorf("make gate: %w", err)
 	}
 	for i := 1; i < len(fds); i++ {
 		if fds[i], err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
@@ -102,13 +93,8 @@ func Open(memory, bell, opened int) (*Page, error) {
 
 // check says whether a file is memory of the right size that can't become shorter.
 func check(fd int) error {
-	s, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || s&seals != seals {
-		return fmt.Errorf("open gate: %w: its memory isn't sealed", ErrPage)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Size != pageBytes {
-		return fmt.Errorf("open gate: %w: it has %d bytes, want %d", ErrPage, st.Size, pageBytes)
+	if err := memfd.Check(fd, pageBytes); err != nil {
+		return fmt.Errorf("open gate: %w: %w", ErrPage, err)
 	}
 	return nil
 }

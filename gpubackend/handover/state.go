@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/virtqueue"
 	"golang.org/x/sys/unix"
 )
@@ -42,19 +43,10 @@ const (
 
 // NewState makes an empty state.
 func NewState() (*State, error) {
-	fd, err := unix.MemfdCreate("paracuda-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	// Its size is sealed: a worker can't pull it from under the device process.
+	fd, err := memfd.New("paracuda-state", stateBytes)
 	if err != nil {
-		return nil, fmt.Errorf("create state: %w", err)
-	}
-	if err := unix.Ftruncate(fd, stateBytes); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("size state: %w", err)
-	}
-	// Sealed, so that a worker can't pull it from under the device process.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("seal state: %w", err)
+		return nil, fmt.Errorf("make state: %w", err)
 	}
 	return OpenState(fd)
 }

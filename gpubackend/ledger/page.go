@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -48,8 +49,6 @@ const (
 // ErrPage says that a file isn't a page.
 var ErrPage = errors.New("not a ledger's page")
 
-const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
-
 // Page is the memory.
 type Page struct {
 	mem      []byte
@@ -59,17 +58,9 @@ type Page struct {
 
 // New makes an empty page without a bound.
 func New() (*Page, error) {
-	fd, err := unix.MemfdCreate("paracuda-ledger", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := memfd.New("paracuda-ledger", pageBytes)
 	if err != nil {
-		return nil, fmt.Errorf("create ledger: %w", err)
-	}
-	if err := unix.Ftruncate(fd, pageBytes); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("size ledger: %w", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("seal ledger: %w", err)
+		return nil, fmt.Errorf("make ledger: %w", err)
 	}
 	return Open(fd)
 }
@@ -95,13 +86,8 @@ func Open(fd int) (*Page, error) {
 
 // check says whether a file is memory of the right size that can't become shorter.
 func check(fd int) error {
-	s, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || s&seals != seals {
-		return fmt.Errorf("open ledger: %w: its memory isn't sealed", ErrPage)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Size != pageBytes {
-		return fmt.Errorf("open ledger: %w: it has %d bytes, want %d", ErrPage, st.Size, pageBytes)
+	if err := memfd.Check(fd, pageBytes); err != nil {
+		return fmt.Errorf("open ledger: %w: %w", ErrPage, err)
 	}
 	return nil
 }

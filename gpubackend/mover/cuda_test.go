@@ -116,7 +116,7 @@ func TestCUDAEngineManyRuns(t *testing.T) {
 
 func TestCUDAEngineTruncation(t *testing.T) {
 	mem, whole := oneRegion(t, 1<<20)
-	_, fd := memfd(t, 1<<20, 0)
+	_, fd := mapped(t, 1<<20, 0)
 	h := startMover(t, "cuda", Config{Library: drivertest.Build(t)}, whole,
 		guestmem.Region{GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd})
 	c := h.client()

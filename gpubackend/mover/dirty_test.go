@@ -32,7 +32,7 @@ func TestCopiesToTheGuestAreLogged(t *testing.T) {
 	c := h.client()
 	id, staging, _ := attach(t, c, n)
 	fill(staging, 1)
-	bits, fd := memfd(t, 256<<10, unix.F_SEAL_SHRINK)
+	bits, fd := mapped(t, 256<<10, unix.F_SEAL_SHRINK)
 	l, err := dirtylog.Open(fd, 0, 256<<10)
 	if err != nil {
 		t.Fatal(err)

@@ -48,14 +48,14 @@ func (b *bystander) check(t *testing.T) {
 // oneRegion is guest memory in one region.
 func oneRegion(t *testing.T, n int) ([]byte, guestmem.Region) {
 	t.Helper()
-	mem, fd := memfd(t, n, unix.F_SEAL_SHRINK)
+	mem, fd := mapped(t, n, unix.F_SEAL_SHRINK)
 	return mem, guestmem.Region{GuestAddr: guestBase, Size: uint64(n), FD: fd}
 }
 
 func TestTruncation(t *testing.T) {
 	for _, bytes := range []uint64{8192, 4 << 20} { // in the loop, and in goroutines
 		mem, whole := oneRegion(t, 8<<20)
-		_, fd := memfd(t, 8<<20, 0)
+		_, fd := mapped(t, 8<<20, 0)
 		h := startHost(t, whole, guestmem.Region{GuestAddr: 2 * guestBase, Size: 8 << 20, FD: fd})
 		b := newBystander(t, h, mem)
 		c := h.client()
@@ -143,7 +143,7 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &server{engine: e, conns: []*conn{c}, memory: memoryOf(t, []guestmem.Region{region})}
-	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
+	_, fd := mapped(t, 4096, unix.F_SEAL_SHRINK)
 	if err := c.attach(e, fd, 0, 4096); err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ const (
 	patience  = time.Minute
 )
 
-// memfd makes a file in memory of n bytes, mapped; seals are added if not 0.
-func memfd(tb testing.TB, n int, seals int) ([]byte, int) {
+// mapped makes a file in memory of n bytes, mapped; seals are added if not 0.
+func mapped(tb testing.TB, n int, seals int) ([]byte, int) {
 	tb.Helper()
 	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -156,7 +156,7 @@ func (h *host) client() *Client {
 // attach lends n bytes and returns them.
 func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
 	tb.Helper()
-	mem, fd := memfd(tb, n, unix.F_SEAL_SHRINK)
+	mem, fd := mapped(tb, n, unix.F_SEAL_SHRINK)
 	id, err := c.Attach(fd, 0, uint64(n))
 	if err != nil {
 		tb.Fatal(err)
@@ -210,7 +210,7 @@ func fill(b []byte, seed uint64) {
 // the file.
 func guest(tb testing.TB, n int) (mem []byte, regions []guestmem.Region) {
 	tb.Helper()
-	mem, fd := memfd(tb, n, unix.F_SEAL_SHRINK)
+	mem, fd := mapped(tb, n, unix.F_SEAL_SHRINK)
 	half := uint64(n / 2)
 	return mem, []guestmem.Region{
 		{GuestAddr: guestBase, Size: half, FD: fd, FileOffset: half},
@@ -399,7 +399,7 @@ func TestBadRequests(t *testing.T) {
 func TestBadAttach(t *testing.T) {
 	_, regions := guest(t, 1<<20)
 	c := startHost(t, regions...).client()
-	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
+	_, fd := mapped(t, 4096, unix.F_SEAL_SHRINK)
 	for _, x := range []struct {
 		what         string
 		start, bytes uint64

@@ -40,7 +40,7 @@ func TestLentMappingsAreBounded(t *testing.T) {
 	const system, one, all, assured = 4096, 1040, 1024, 16
 	mem, region := oneRegion(t, 1<<20)
 	h := startMover(t, "soft", Config{Mappings: system}, region)
-	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
+	_, fd := mapped(t, 4096, unix.F_SEAL_SHRINK)
 	first := h.client()
 	last, n := lendAll(t, first, fd, system)
 	if n != one {
@@ -70,7 +70,7 @@ func TestManyWorkersLendMuch(t *testing.T) {
 	const workers, each = 34, 2000
 	mem, region := oneRegion(t, 1<<20)
 	h := startHost(t, region)
-	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
+	_, fd := mapped(t, 4096, unix.F_SEAL_SHRINK)
 	for range workers {
 		if _, n := lendAll(t, h.client(), fd, each); n < 1 {
 			t.Error("a worker can lend nothing")
@@ -147,8 +147,8 @@ func TestOnlySealedMemoryIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer handover.CloseFiles(pipe[:])
-	_, open := memfd(t, 4096, 0)
-	_, grows := memfd(t, 4096, unix.F_SEAL_GROW)
+	_, open := mapped(t, 4096, 0)
+	_, grows := mapped(t, 4096, unix.F_SEAL_GROW)
 	for what, fd := range map[string]int{
 		"memory without seals": open, "memory that can shrink": grows,
 		"a file": int(file.Fd()), "a pipe": pipe[0],

@@ -72,7 +72,7 @@ func TestDetach(t *testing.T) {
 func TestAttachInTheMiddle(t *testing.T) {
 	mem, region := oneRegion(t, 1<<20)
 	c := startHost(t, region).client()
-	file, fd := memfd(t, 3*startUnit, unix.F_SEAL_SHRINK)
+	file, fd := mapped(t, 3*startUnit, unix.F_SEAL_SHRINK)
 	id, err := c.Attach(fd, startUnit, startUnit)
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAttachInTheMiddle(t *testing.T) {
 func TestMemoryRemovedUnderLoad(t *testing.T) {
 	const n = 4 << 20
 	mem, region := oneRegion(t, n)
-	extra, fd := memfd(t, n, 0)
+	extra, fd := mapped(t, n, 0)
 	more := guestmem.Region{GuestAddr: 2 * guestBase, Size: n, FD: fd}
 	h := startHost(t, region)
 	b := newBystander(t, h, mem)
@@ -144,7 +144,7 @@ func TestMemoryRemovedUnderLoad(t *testing.T) {
 
 func TestMemoryKeepsWhatStays(t *testing.T) {
 	mem, region := oneRegion(t, 1<<20)
-	_, fd := memfd(t, 1<<20, 0)
+	_, fd := mapped(t, 1<<20, 0)
 	m := &memory{}
 	described, files := handover.Describe([]guestmem.Region{region})
 	m, dropped, err := m.replaced(described, files)

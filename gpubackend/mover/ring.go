@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -63,18 +64,9 @@ type ring struct {
 
 // newRing makes a ring that the other side can neither cut short nor grow.
 func newRing() (*ring, error) {
-	fd, err := unix.MemfdCreate("paracuda-mover", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	fd, err := memfd.New("paracuda-mover", ringBytes)
 	if err != nil {
-		return nil, fmt.Errorf("create ring: %w", err)
-	}
-	if err := unix.Ftruncate(fd, ringBytes); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("size ring: %w", err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("seal ring: %w", err)
+		return nil, fmt.Errorf("make ring: %w", err)
 	}
 	return openRing(fd)
 }

@@ -32,7 +32,6 @@
 //	handles      objects by number
 //	scheduler    tasks in the order of their dependencies, and domains that fail as one
 //	space        addresses that may be reached, and the bytes behind them
-//	memfd        files in memory of a sealed size
 //	output       what kernels print
 //	sharedevent  a page that processes share of an event
 //	ptx, decoded, simt  the parser, what it has read as instructions, and the processor

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/soft/sharedevent"
 )
 

@@ -32,9 +32,9 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/fileat"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/precopy"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
@@ -300,20 +300,13 @@ func (s *session) begin(w Worker) (*copied, error) {
 	if c := s.workers[w]; c != nil {
 		return c, nil
 	}
-	fd, err := unix.MemfdCreate("precopy", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	// Its size is sealed: the worker can't have this process read what isn't there.
+	fd, err := memfd.New("precopy", bufferBytes)
 	if err != nil {
-		return nil, fmt.Errorf("memfd_create: %w", err)
+		return nil, fmt.Errorf("make a buffer: %w", err)
 	}
 	c := &copied{buffer: os.NewFile(uintptr(fd), "precopy")}
 	s.workers[w] = c
-	if err := unix.Ftruncate(fd, bufferBytes); err != nil {
-		return nil, fmt.Errorf("make a buffer: %w", err)
-	}
-	// so that the worker can't have this process read what isn't there
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
-		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		return nil, fmt.Errorf("seal a buffer: %w", err)
-	}
 	if _, _, err := w.Precopy(c.buffer); err != nil {
 		c.fails = true
 		s.config.Log.WithError(err).Debug("device memory of a program doesn't go ahead")

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 // Staging implements gpubackend.Driver. The file's first byte is the first of the memory.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 // pair is an event as two processes have it.

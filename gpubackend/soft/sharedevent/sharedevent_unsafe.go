@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
 // Event is what the processes that have an interprocess event share of it: a page with the number

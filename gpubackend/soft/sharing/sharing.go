@@ -7,8 +7,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/sharedevent"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 const testBase, testSize = devmem.Base + devmem.Window, 16 << 30

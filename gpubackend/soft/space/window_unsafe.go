@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/memfd"
 )
 
 // window is the range of addresses where a GPU's memory lives: one sparse file in memory, mapped as

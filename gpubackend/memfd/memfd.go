@@ -5,6 +5,7 @@
 package memfd
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,20 @@ func New(name string, size uint64) (int, error) {
 		return -1, fmt.Errorf("seal %s: %w", name, err)
 	}
 	return fd, nil
+}
+
+// Check says what keeps a file from being memory of just that size, which stays.
+func Check(fd int, bytes int64) error {
+	const size = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&size != size {
+		return errors.New("its memory isn't sealed")
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != bytes {
+		return fmt.Errorf("it has %d bytes, want %d", st.Size, bytes)
+	}
+	return nil
 }
 
 // sizeSeals keep a file as long as it is, for good.

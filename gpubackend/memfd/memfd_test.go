@@ -22,6 +22,12 @@ func TestSealed(t *testing.T) {
 			t.Errorf("its size became %d", size)
 		}
 	}
+	if err := Check(fd, 8192); err != nil {
+		t.Error(err)
+	}
+	if Check(fd, 4096) == nil || Check(fd, 16384) == nil {
+		t.Error("a file of another size passes")
+	}
 	open, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		t.Fatal(err)
@@ -33,10 +39,13 @@ func TestSealed(t *testing.T) {
 	if Sealed(open, 1) || Sealed(-1, 1) {
 		t.Error("a file that may shrink, or none, passes")
 	}
+	if Check(open, 8192) == nil || Check(-1, 8192) == nil {
+		t.Error("a file that may shrink, or none, is found to be in order")
+	}
 	if _, err := unix.FcntlInt(uintptr(open), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
 		t.Fatal(err)
 	}
-	if Sealed(open, 1) {
+	if Sealed(open, 1) || Check(open, 8192) == nil {
 		t.Error("a file that may grow passes")
 	}
 }
