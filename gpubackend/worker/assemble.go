@@ -225,8 +225,8 @@ func (w *Worker) makeSleeping() {
 	})
 }
 
-// buildTable makes the table of handlers of what the rooms register. Of several steps
-// around one handler the one that is added last comes first.
+// buildTable makes the table of handlers from what the rooms register. Where a handler has several
+// steps around it, the step that was added last comes first.
 func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.protocol = protocol.New(protocol.Config{

@@ -38,7 +38,7 @@ func (w *Worker) handle(r inbox.Received) error {
 	return w.obey(r)
 }
 
-// obey does so without that: it is the case already.
+// obey does so where the host functions are held already.
 func (w *Worker) obey(r inbox.Received) error {
 	if r.Err != nil {
 		return fmt.Errorf("device process: %w", r.Err)

@@ -2,8 +2,8 @@
 
 // Package worker executes the commands of one guest process. A worker is a process of its own: it
 // has the guest process's CUDA context, serves its virtqueue and reads its command ring
-// (docs/protocol.md), so that no command crosses a second process and a fault in it is that guest
-// process's alone.
+// (docs/protocol.md). So no command crosses a second process, and a fault in the context concerns
+// that guest process alone.
 //
 // # A core and rooms
 //

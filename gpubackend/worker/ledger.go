@@ -22,8 +22,8 @@ func newCounted() counted {
 	return counted{budget.New(0), ledger.NewProcess(), new(atomic.Uint64)}
 }
 
-// join has device memory count in the VM's ledger, of which a message brought the file. Without one
-// nothing bounds it. What the process had in another entry moves.
+// join has device memory count in the VM's ledger, whose file a message brought. Without a file
+// nothing bounds the memory. What the process had in another entry moves to this one.
 func (c counted) join(entry, file int) error {
 	if file < 0 {
 		return nil

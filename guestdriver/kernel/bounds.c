@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* How much of the guest's memory, of what nobody else counts, the users of a device may have. */
+/* Bounds what the users of a device may have of the guest's memory, where nobody else counts it. */
 
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
@@ -146,8 +146,8 @@ static bool paracuda_arena_take(struct paracuda_device *dev, struct paracuda_use
 }
 
 /*
- * Counts an arena that is about to be allocated, when there are not too many any more. A process
- * keeps the arena of a channel that has ended while it has it mapped.
+ * Counts an arena that is about to be allocated, as soon as there aren't too many. A process keeps
+ * the arena of a channel that has ended while it has it mapped.
  */
 int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user, bool privileged)
 {

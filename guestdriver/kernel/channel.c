@@ -175,9 +175,9 @@ static bool paracuda_is_open(struct paracuda_channel *ch)
 }
 
 /*
- * After CLOSE: everything must be back. If it isn't, the contract is still that the host touches
- * none of it, so it is freed, but the queue can't be used again. Returns whether that is so.
- * When the device is being stopped at the same time, it is stop that takes the chains back.
+ * After CLOSE everything must be back. What isn't is freed all the same, since the host may not
+ * touch it any more, but the queue can't be used again. Returns whether it can't. When the device
+ * is being stopped at the same time, it is stop that takes the chains back.
  */
 static bool paracuda_clean_queue(struct paracuda_channel *ch)
 {

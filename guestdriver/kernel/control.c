@@ -12,7 +12,7 @@ module_param_named(answer_seconds, paracuda_answer_seconds, uint, 0644);
 MODULE_PARM_DESC(answer_seconds,
 		 "Seconds in which a device that lives gives a sign of it (30)");
 
-/* After how long a device counts as gone that ought to answer at once. */
+/* A device that ought to answer at once counts as gone after this time. */
 long paracuda_answer_timeout(void)
 {
 	return (long)clamp(READ_ONCE(paracuda_answer_seconds), 1U, 3600U) * HZ;
@@ -64,7 +64,7 @@ static void paracuda_control_reap(struct paracuda_device *dev, struct virtqueue 
 	}
 }
 
-/* Looks for answers; while some are to come, again in a while. */
+/* Looks for answers, and again a little later while some are still to come. */
 static void paracuda_control_look(struct paracuda_device *dev)
 {
 	struct virtqueue *vq;

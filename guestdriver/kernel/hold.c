@@ -21,8 +21,8 @@ static bool paracuda_own(const struct vm_area_struct *vma)
 }
 
 /*
- * Whether pages may be held so. For longer than a copy only if no file system need know, and if
- * they are written: then they are no other process's, too, and fork() copies them at once.
+ * Whether pages may be held so. For longer than a copy they may only if no file system need know of
+ * it, and if they are written: then no other process has them, and fork() copies them at once.
  */
 bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 {

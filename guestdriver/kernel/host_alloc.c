@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for cuMemHostAlloc in User Mode Linux, where to count each page in and out of a mapping
+ * Memory for cuMemHostAlloc in User Mode Linux, where counting each page in and out of a mapping
  * costs several system calls of the host. Here nothing is counted: a mapping shows pages that
  * belong to an allocation, which ends with the last part of the mapping. What needs the pages
  * behind addresses (direct I/O, for one) finds none; this driver does (hold.c).

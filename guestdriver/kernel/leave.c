@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Taking leave of the device. SETTINGS is always in the control queue, and to take a chain out of
- * a queue sets its index back. With a transport whose reset doesn't stop the host (virtio_uml), the
+ * Taking leave of the device. SETTINGS is always in the control queue, and taking a chain out of a
+ * queue sets its index back. With a transport whose reset doesn't stop the host (virtio_uml), the
  * host would see that, and might use what is no chain any more. So it gives everything back first.
  */
 

@@ -7,7 +7,7 @@
 
 #include "paracuda.h"
 
-/* A chain is out of the queue, of which no worker has given it back. Under queue->lock. */
+/* A chain has been taken out of the queue: no worker has given it back. Under queue->lock. */
 static void paracuda_park(struct paracuda_channel *ch, struct paracuda_token *chain)
 {
 	ch->inflight--;

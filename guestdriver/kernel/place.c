@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Where a queue's interrupts are raised. Each queue has a vector of its own where the transport has
- * enough; it is to wake a thread on the processor on which that sleeps, so that no other processor
- * is disturbed. To move a vector takes calls of the host's, so it is done rarely, and only for a
- * thread that is about to sleep. What queues share goes where the last one slept: a vector, or the
- * line of a PCI device without vectors, as QEMU's generic device is. An emulated processor that is
- * woken for nothing but to wake another one takes as long as all else that an interrupt does.
+ * enough; it is to wake a thread on the processor on which the thread sleeps, so that no other
+ * processor is disturbed. Moving a vector takes calls of the host's, so it is done rarely, and only
+ * for a thread that is about to sleep. What queues share goes where the last one slept: a vector,
+ * or the line of a PCI device without vectors, as QEMU's generic device is. Waking an emulated
+ * processor only for it to wake another one takes as long as everything else that an interrupt
+ * does.
  */
 
 #include <linux/interrupt.h>

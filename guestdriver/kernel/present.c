@@ -10,7 +10,7 @@
 
 #include "paracuda.h"
 
-/* Whether a call has missed the device: it failed for that it went away, and may be made again. */
+/* Whether a call failed because the device went away: then it may be made again. */
 bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err)
 {
 	if (err != -ENODEV && err != -EAGAIN)
