@@ -24,7 +24,10 @@ func (a Address) String() string {
 }
 
 // Parse reads an address as the kernel or nvidia-smi print it; a domain that isn't there is 0.
-func Parse(text string) (a Address, err error) {
+func Parse(text string) (a Address, err error) { return parse(text, 5) }
+
+// parse reads an address whose device number has so many bits.
+func parse(text string, deviceBits int) (a Address, err error) {
 	bad := fmt.Errorf("%.40q: want a bus id, as 0000:65:00.0", text)
 	device, ok := strings.CutSuffix(text, ".0")
 	parts := strings.Split(device, ":")
@@ -37,7 +40,7 @@ func Parse(text string) (a Address, err error) {
 	for i, field := range []struct {
 		to   *uint32
 		bits int
-	}{{&a.Domain, 32}, {&a.Bus, 8}, {&a.Device, 5}} {
+	}{{&a.Domain, 32}, {&a.Bus, 8}, {&a.Device, deviceBits}} {
 		n, err := strconv.ParseUint(parts[i], 16, field.bits)
 		if err != nil {
 			return Address{}, bad
@@ -50,9 +53,10 @@ func Parse(text string) (a Address, err error) {
 // MarshalText has JSON show an address as it is printed.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText is Parse.
+// UnmarshalText reads what MarshalText has written. NVML's word for a place that it doesn't know is
+// ffffffff:ff:ff.0, which is no device's.
 func (a *Address) UnmarshalText(text []byte) (err error) {
-	*a, err = Parse(string(text))
+	*a, err = parse(string(text), 8)
 	return err
 }
 

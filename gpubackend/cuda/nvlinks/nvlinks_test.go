@@ -3,6 +3,7 @@
 package nvlinks
 
 import (
+	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -29,7 +30,7 @@ func TestAdd(t *testing.T) {
 	}
 	want := []hostgpus.NVLink{
 		{Version: 6, Capabilities: 5, Speed: 26562, Remote: hostgpus.RemoteSwitch,
-			At: pcie.Address{Bus: 0xa0, Device: 0xff}},
+			At: pcie.Address{Domain: 0xffffffff, Bus: 0xff, Device: 0xff}},
 		{},
 		{Version: 6, Capabilities: 5, Speed: 26564, Remote: hostgpus.RemoteGPU,
 			At: pcie.Address{Bus: 0xa2}},
@@ -37,6 +38,15 @@ func TestAdd(t *testing.T) {
 	}
 	if !slices.Equal(gpus[1].NVLinks, want) {
 		t.Errorf("links %+v, want %+v", gpus[1].NVLinks, want)
+	}
+	// A child of the device process finds them, and tells them as JSON.
+	text, err := json.Marshal(gpus)
+	var told []hostgpus.GPU
+	if err == nil {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil || !slices.Equal(told[1].NVLinks, want) {
+		t.Errorf("%v: links %+v are told as %+v", err, want, told)
 	}
 	if gpus[1].Free != 2<<20 {
 		t.Errorf("%d bytes are free", gpus[1].Free)

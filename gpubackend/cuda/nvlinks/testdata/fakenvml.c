@@ -66,7 +66,10 @@ int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *device, unsigned int link, struct 
 	(void)device;
 	memset(out, 0, sizeof(*out));
 	out->bus = 0xa0 + link;
-	out->device = link == 0 ? 0xff : 0; /* as NVML says of a switch without a place */
+	if (link == 0) { /* as NVML says of a switch whose place it doesn't know */
+		out->domain = 0xffffffff;
+		out->bus = out->device = 0xff;
+	}
 	return link == 3 ? 3 : 0;
 }
 
