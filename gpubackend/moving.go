@@ -17,8 +17,10 @@ type Moving interface {
 	Pieces() []Piece
 	// SavePieces copies pieces, one behind the other, to host memory. It waits for the copies.
 	SavePieces(list []Piece, image []byte) Result
+	// SaveApart does so with memory of its own for each, which is as large as the piece.
+	SaveApart(list []Piece, images [][]byte) Result
 	// EndCopies says that no pieces are copied for now: what copies pass through is given back. It
-	// comes after SavePieces, LoadPieces and SumPieces, whatever they returned.
+	// comes after SavePieces, SaveApart, LoadPieces and SumPieces, whatever they returned.
 	EndCopies()
 	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
 	// there.
@@ -28,6 +30,16 @@ type Moving interface {
 	ReturnPieces(list []Piece) Result
 	// LoadPieces is the reverse of SavePieces.
 	LoadPieces(list []Piece, image []byte) Result
+}
+
+// Apart says whether each piece of a list has memory that is as large.
+func Apart(list []Piece, images [][]byte) bool {
+	for i, p := range list {
+		if len(images) != len(list) || uint64(len(images[i])) != p.Bytes {
+			return false
+		}
+	}
+	return true
 }
 
 // Without is what is left of pieces when others are taken out, which lie in them, by their

@@ -23,6 +23,14 @@ func (f *fakeDriver) SavePieces(_ []gpubackend.Piece, image []byte) gpubackend.R
 	return f.moves
 }
 
+func (f *fakeDriver) SaveApart(_ []gpubackend.Piece, images [][]byte) gpubackend.Result {
+	from := f.memory
+	for _, image := range images {
+		from = from[copy(image, from):]
+	}
+	return f.moves
+}
+
 func (f *fakeDriver) EndCopies() {}
 func (f *fakeDriver) LeavePieces([]gpubackend.Piece) gpubackend.Result {
 	if f.away {

@@ -94,7 +94,22 @@ func (m *Memory) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 	return m.copyEach(list, image, (*pump).in)
 }
 
-// copyEach copies the pieces of one GPU after the other.
+// SaveApart copies them through pinned memory, each to its own.
+func (m *Memory) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
+	if !gpubackend.Apart(list, images) {
+		return gpubackend.InvalidValue
+	}
+	return m.pumpEach(list, func(p *pump, list []gpubackend.Piece) gpubackend.Result {
+		var all []part
+		for i := range list {
+			all = append(all, parts(list[i:i+1], images[i])...)
+		}
+		images = images[len(list):]
+		return p.outParts(all)
+	})
+}
+
+// copyEach copies pieces, one behind the other, to or from an image.
 func (m *Memory) copyEach(
 	list []gpubackend.Piece, image []byte,
 	copyAll func(*pump, []gpubackend.Piece, []byte) gpubackend.Result,
@@ -102,16 +117,26 @@ func (m *Memory) copyEach(
 	if gpubackend.PieceBytes(list) > uint64(len(image)) {
 		return gpubackend.InvalidValue
 	}
+	return m.pumpEach(list, func(p *pump, list []gpubackend.Piece) gpubackend.Result {
+		part := image
+		image = image[gpubackend.PieceBytes(list):]
+		return copyAll(p, list, part)
+	})
+}
+
+// pumpEach copies the pieces of one GPU after the other.
+func (m *Memory) pumpEach(
+	list []gpubackend.Piece, do func(*pump, []gpubackend.Piece) gpubackend.Result,
+) gpubackend.Result {
 	return m.eachGPU(list, func(c *contexts.Context, list []gpubackend.Piece) gpubackend.Result {
 		p, r := m.pumpFor(c)
 		if r != gpubackend.Success {
 			return r
 		}
-		if r = copyAll(p, list, image); r != gpubackend.Success { // some may be under way
+		if r = do(p, list); r != gpubackend.Success { // some may be under way
 			p.close()
 			delete(m.pumps, c)
 		}
-		image = image[gpubackend.PieceBytes(list):]
 		return r
 	})
 }

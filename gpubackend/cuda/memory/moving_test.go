@@ -121,6 +121,15 @@ func TestPump(t *testing.T) {
 		}
 		before, image := bytes.Clone(e.device), make([]byte, gpubackend.PieceBytes(list))
 		pumped(t, e, func(p *pump) gpubackend.Result { return p.out(list, image) })
+		var scattered []part // the same, parts last to first
+		copied := make([]byte, len(image))
+		for _, x := range parts(list, copied) {
+			scattered = append([]part{x}, scattered...)
+		}
+		pumped(t, e, func(p *pump) gpubackend.Result { return p.outParts(scattered) })
+		if !bytes.Equal(copied, image) {
+			t.Fatalf("seed %d: parts that are copied in another order are others", seed)
+		}
 		at := 0
 		for _, p := range list {
 			has := before[p.Address-devmem.Base:][:p.Bytes]

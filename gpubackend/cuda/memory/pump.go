@@ -96,7 +96,11 @@ func parts(list []gpubackend.Piece, image []byte) (all []part) {
 
 // out copies pieces to an image.
 func (p *pump) out(list []gpubackend.Piece, image []byte) gpubackend.Result {
-	all := parts(list, image)
+	return p.outParts(parts(list, image))
+}
+
+// outParts copies parts to where each has its image.
+func (p *pump) outParts(all []part) gpubackend.Result {
 	for i := range len(all) + 1 {
 		if i < len(all) {
 			l := p.parcels[i%parcels]

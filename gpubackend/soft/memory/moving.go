@@ -42,6 +42,17 @@ func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 	return m.eachPiece(list, image, func(piece, part []byte) { copy(part, piece) })
 }
 
+// SaveApart implements gpubackend.Driver.
+func (m *Memory) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
+	if !gpubackend.Apart(list, images) || !m.there(list) {
+		return gpubackend.InvalidValue
+	}
+	for i, p := range list {
+		copy(images[i], space.Bytes(p.Address, p.Bytes))
+	}
+	return gpubackend.Success
+}
+
 // SumPieces implements gpubackend.Driver.
 func (m *Memory) SumPieces(
 	key uint64, list []gpubackend.Piece, sums []uint64,

@@ -89,6 +89,7 @@ func TestWhatStays(t *testing.T) {
 	}
 	bad := []gpubackend.Piece{{Address: 5, Bytes: 2 << 20}}
 	want(t, r.SavePieces(bad, make([]byte, 2<<20)), gpubackend.InvalidValue)
+	want(t, r.SaveApart(bad, [][]byte{make([]byte, 2<<20)}), gpubackend.InvalidValue)
 	want(t, r.LeavePieces(bad), gpubackend.InvalidValue)
 	want(t, r.ReturnPieces(bad), gpubackend.InvalidValue)
 	a, result := r.MemAlloc(16 << 20)

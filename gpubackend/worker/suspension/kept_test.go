@@ -45,6 +45,10 @@ func (d *sectors) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.R
 	return d.result("save")
 }
 
+func (d *sectors) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
+	return apart(list, images, d.SavePieces)
+}
+
 func (d *sectors) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	d.copies = true
 	for _, p := range list {

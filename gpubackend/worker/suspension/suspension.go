@@ -234,11 +234,18 @@ func (s *Suspension) bringUp(keep bool) (unchanged uint64, err error) {
 	}
 	s.copy.Note(s.list, nil) // until all is copied
 	unchanged = gpubackend.PieceBytes(s.list)
+	var pieces []gpubackend.Piece
+	var images [][]byte
 	for _, u := range list {
-		if r := s.Driver.SavePieces(u.Pieces, u.Image); r != gpubackend.Success {
-			return 0, fmt.Errorf("copy device memory out: %w", r.Err())
+		image := u.Image
+		for _, p := range u.Pieces {
+			pieces, images = append(pieces, p), append(images, image[:p.Bytes])
+			image = image[p.Bytes:]
+			unchanged -= p.Bytes
 		}
-		unchanged -= uint64(len(u.Image))
+	}
+	if r := s.Driver.SaveApart(pieces, images); r != gpubackend.Success {
+		return 0, fmt.Errorf("copy device memory out: %w", r.Err())
 	}
 	s.copy.Note(s.list, sums)
 	return unchanged, nil

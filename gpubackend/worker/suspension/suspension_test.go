@@ -51,6 +51,26 @@ func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 	return d.result("save")
 }
 
+func (d *device) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
+	return apart(list, images, d.SavePieces)
+}
+
+// apart saves pieces one by one.
+func apart(
+	list []gpubackend.Piece, images [][]byte,
+	save func([]gpubackend.Piece, []byte) gpubackend.Result,
+) gpubackend.Result {
+	if !gpubackend.Apart(list, images) {
+		return gpubackend.InvalidValue
+	}
+	for i := range list {
+		if r := save(list[i:i+1], images[i]); r != gpubackend.Success {
+			return r
+		}
+	}
+	return gpubackend.Success
+}
+
 func (d *device) SumPieces(
 	key uint64, list []gpubackend.Piece, sums []uint64,
 ) gpubackend.Result {
