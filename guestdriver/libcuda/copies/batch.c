@@ -17,8 +17,8 @@ static bool order_valid(int order)
 }
 
 /*
- * In stream order is right where any order is. What only the device has is read in stream order,
- * too.
+ * Where any order is allowed stream order is right, too. What only the device has is always read in
+ * stream order.
  */
 static int source_of(int order)
 {

@@ -189,8 +189,8 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 }
 
 /*
- * Pageable memory where nothing is passed by reference: by way of the bulk area. It is what address
- * mapping is compared with, so that one thing is done after another.
+ * Pageable memory where nothing is passed by reference: by way of the bulk area. What address
+ * mapping gains is measured against this, so one thing is done after another.
  */
 static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
 				   CUstream stream)

@@ -19,8 +19,8 @@ static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 }
 
 /*
- * Whether a side is device memory by its address; a source to be read at once isn't if the host has
- * it, too.
+ * Whether a side is device memory by its address. A source to be read at once isn't if the host can
+ * read it, too.
  */
 static bool on_device(uint64_t address, int hint)
 {

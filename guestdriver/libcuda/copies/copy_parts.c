@@ -14,11 +14,11 @@
 #include "transport/slot.h"
 
 /*
- * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each
- * is a system call, and where memory has to be staged also a change of the GPU between the
+ * Parts grow from the first one, whose pinning takes time of its own, as no copy is under way yet.
+ * Each is a system call, and where memory has to be staged also a change of the GPU between the
  * processes of the mover and the worker. After the first there are two of each size: where pages
- * are scattered, driver, worker and mover together take nearly as long for a part as the GPU,
- * which would have to wait for one twice as large as that before.
+ * are scattered, driver, worker and mover together take nearly as long for a part as the GPU, which
+ * would have to wait for a part that is twice as large as the one before.
  */
 #define PART ((size_t)8 << 20)
 #define PART_FIRST ((size_t)1 << 20)

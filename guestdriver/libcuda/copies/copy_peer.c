@@ -63,8 +63,8 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 
 /*
- * The copy comes after all work of both contexts, and before all that they get later: what the
- * driver has streams wait for, this thread waits for.
+ * The copy comes after all work of both contexts, and before all that they get later: where the
+ * driver has streams wait, this thread waits.
  */
 EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 			     CUcontext srcContext, size_t ByteCount)

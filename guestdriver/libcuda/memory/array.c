@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What arrays are. That there is no array is told before that there is no place for the answer. */
+/* What arrays are. A missing array is told of before a missing place for the answer. */
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"

@@ -7,7 +7,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "mapping/vmm.h"
 
-/* The size of an attribute's value, 0 if there is none such. */
+/* The size of an attribute's value; 0: there is no such attribute. */
 static size_t size_of(int attribute)
 {
 	switch (attribute) {

@@ -46,8 +46,8 @@ static void note_record(struct handle *event)
 
 /*
  * Another process may be told of what is done with its event as soon as the call returns: then it
- * must have been done. What stands for a point of a capture is of no use after that, which the
- * driver must say. Other events can wait for their turn.
+ * must have been done. An event that stands for a point of a capture is of no use after that, and
+ * the driver must say so. Other events can wait for their turn.
  */
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {

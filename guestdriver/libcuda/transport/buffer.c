@@ -12,9 +12,9 @@
 #include "transport/transport.h"
 
 /*
- * How long to wait for memory that all processes may have pinned together, of which copies under
- * way have some. They give it back soon, unless a process means no good. Copies of this process's
- * own that fill its queue have no limit: they may wait for kernels.
+ * How long to wait for memory that copies of other processes have pinned, since all processes
+ * together may have only so much. They give it back soon, unless a process means no good. Copies of
+ * this process's own that fill its queue have no limit: they may wait for kernels.
  */
 uint64_t map_patience_ns = 10000000000;
 

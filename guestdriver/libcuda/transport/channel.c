@@ -113,7 +113,7 @@ static struct paracuda_slot *slot_at(int slot)
 					(size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
-/* Whether commands wait for the VM's turn on the GPU: so long nobody should poll. */
+/* Whether commands wait for the VM's turn on the GPU: nobody should poll while they do. */
 static bool held(void)
 {
 	return __atomic_load_n(&channel.header->held, __ATOMIC_RELAXED);

@@ -33,8 +33,8 @@ void polling_queued(uint64_t bytes)
 /*
  * So long a thread polls itself, where others of the program may want its processor, or the context
  * asks for sleep: sleep and wake-up take about as long. After that the kernel driver polls, which
- * knows who wants the processor. To enter and leave it delays an answer by up to 20 us in User Mode
- * Linux: the only thread of a program polls itself for longer.
+ * knows who wants the processor. Entering and leaving it delays an answer by up to 20 us in User
+ * Mode Linux, so the only thread of a program polls for longer itself.
  */
 #define OWN_US 200
 #define OWN_ALONE_US 1000

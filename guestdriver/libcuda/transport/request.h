@@ -21,8 +21,8 @@ struct tail {
 };
 
 /*
- * A command to be sent. Begin with request_begin. What has no room in it isn't sent:
- * CUDA_ERROR_INVALID_VALUE.
+ * A command to be sent. Begin with request_begin. A request that has no room for what is appended
+ * isn't sent: CUDA_ERROR_INVALID_VALUE.
  */
 struct request {
 	uint16_t op;

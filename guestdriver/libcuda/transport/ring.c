@@ -108,8 +108,8 @@ static void write_nop(uint8_t *at, uint32_t bytes)
 }
 
 /*
- * Whether the worker sleeps, and it is for the caller to wake it. After what it must look at was
- * stored.
+ * Whether the worker sleeps, and the caller is the one to wake it. To be called after what the
+ * worker must look at was stored.
  */
 static bool must_kick(void)
 {

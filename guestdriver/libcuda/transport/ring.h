@@ -14,7 +14,7 @@ size_t ring_bytes(const struct request *r);
  */
 CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq);
 
-/* Wakes the worker if it sleeps. After something was stored that it must look at. */
+/* Wakes the worker if it sleeps. To be called after something was stored that it must look at. */
 void ring_wake(void);
 
 #endif
