@@ -172,11 +172,12 @@ system-vm:
 		-vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
 
 # With PARACUDA_RANDOM requests at random.
-debug-kernel: build ## try the guest driver under KASAN, lockdep and kmemleak (minutes)
+debug-kernel: build ## try the guest driver under KASAN, lockdep, kmemleak and KCSAN (minutes)
 	scripts/build-uml debug
-	scripts/build-modules uml-7.2-debug
-	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),20000) \
-		$(GO) test -C tests -count=1 -timeout 3h -v -run '^TestDriverUnderDebugKernel$$' .
+	scripts/build-uml races
+	scripts/build-modules uml-7.2-debug uml-7.2-races
+	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),20000) $(GO) test -C tests -count=1 -timeout 3h -v \
+		-run '^(TestDriverUnderDebugKernel|TestDriverHasNoRaces)$$' .
 
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \

@@ -131,7 +131,7 @@ func (a Assets) LibDir() string {
 	return filepath.Join(a.Build, "guest/lib")
 }
 
-// UML is the kernel of User Mode Linux: "7.2" or "7.2-debug".
+// UML is the kernel of User Mode Linux: "7.2", "7.2-debug" or "7.2-races".
 func (a Assets) UML(kernel string) (string, error) {
 	dir, err := a.KernelDir(UML, kernel)
 	if err != nil {
@@ -162,12 +162,14 @@ func (a Assets) Virtiofsd() (string, error) {
 	return need("virtiofsd", file, runDeps)
 }
 
-// debugKernel looks for faults of the guest driver's while it runs, and is slow: KASAN, lockdep,
-// kmemleak, and memory that can be made short.
-const debugKernel = "7.2-debug"
+// Kernels that look for faults of the guest driver's while they run, and are slow.
+const (
+	debugKernel = "7.2-debug" // KASAN, lockdep, kmemleak, and memory that can be made short
+	racesKernel = "7.2-races" // KCSAN
+)
 
 // kernels are the guest kernels, as scripts fetch and build them. The first is the default.
-var kernels = map[Kind][]string{QEMU: {"6.1", "6.12"}, UML: {"7.2", debugKernel}}
+var kernels = map[Kind][]string{QEMU: {"6.1", "6.12"}, UML: {"7.2", debugKernel, racesKernel}}
 
 // Kernels are the guest kernels that there can be in VMs of that kind, the default one first.
 func Kernels(kind Kind) []string { return slices.Clone(kernels[kind]) }
@@ -175,7 +177,7 @@ func Kernels(kind Kind) []string { return slices.Clone(kernels[kind]) }
 // kernelMend says what to do where a kernel is not there.
 func kernelMend(kind Kind, kernel string) string {
 	switch {
-	case kernel == debugKernel:
+	case kernel == debugKernel, kernel == racesKernel:
 		return "run make debug-kernel"
 	case slices.Contains(kernels[kind], kernel):
 		return runDeps

@@ -21,12 +21,13 @@ func TestBadRuns(t *testing.T) {
 			"want a number, perhaps with K, M, G or T behind it",
 		"--mem much": "--mem: size \"much\": " +
 			"want a number, perhaps with K, M, G or T behind it",
-		"--vm uml --kernel 6.1": "--kernel 6.1: want one of 7.2, 7.2-debug with --vm uml",
-		"--kernel 6.5":          "--kernel 6.5: want one of 6.1, 6.12 with --vm qemu",
-		"--cpus -1":             "--cpus -1" + cpus,
-		"--cpus 9999":           "--cpus 9999" + cpus,
-		"--vm bochs":            "--vm bochs: want qemu or uml",
-		"--log-level loud":      "--log-level loud: want debug, info, warning or error",
+		"--vm uml --kernel 6.1": "--kernel 6.1: want one of 7.2, 7.2-debug, 7.2-races with " +
+			"--vm uml",
+		"--kernel 6.5":     "--kernel 6.5: want one of 6.1, 6.12 with --vm qemu",
+		"--cpus -1":        "--cpus -1" + cpus,
+		"--cpus 9999":      "--cpus 9999" + cpus,
+		"--vm bochs":       "--vm bochs: want qemu or uml",
+		"--log-level loud": "--log-level loud: want debug, info, warning or error",
 	} {
 		if err := dispatch(append(append([]string{"run", "--gpu", "soft"}, strings.Fields(line)...),
 			"--", "true")); err == nil || err.Error() != want {
