@@ -20,12 +20,19 @@ var ErrExceeded = errors.New("host memory of the process is used up (--set host-
 
 // Budget is a limit and what counts against it. It may be used by several goroutines. A nil Budget
 // has no limit and counts nothing.
-type Budget struct{ limit, used atomic.Uint64 }
+type Budget struct {
+	limit, used atomic.Uint64
+	part        pooled
+}
 
 // New returns a budget of so many bytes.
-func New(limit uint64) *Budget {
+func New(limit uint64) *Budget { return Of(limit, nil) }
+
+// Of returns a budget of so many bytes, which takes what counts from a pool.
+func Of(limit uint64, pool Pool) *Budget {
 	b := &Budget{}
 	b.limit.Store(limit)
+	b.part.begin(pool)
 	return b
 }
 
@@ -58,7 +65,7 @@ func (b *Budget) Room(bytes uint64) bool {
 		return true
 	}
 	used, limit := b.used.Load(), b.limit.Load()
-	return used <= limit && bytes <= limit-used
+	return used <= limit && bytes <= limit-used && b.part.covers(&b.used, bytes)
 }
 
 // Take counts bytes, all or none: the error wraps ErrExceeded.
@@ -72,15 +79,21 @@ func (b *Budget) Take(bytes uint64) error {
 			return fmt.Errorf("%d bytes beside %d of %d: %w", bytes, used, limit, ErrExceeded)
 		}
 		if b.used.CompareAndSwap(used, used+bytes) {
-			return nil
+			break
 		}
 	}
+	if !b.part.covers(&b.used, 0) {
+		b.Give(bytes)
+		return fmt.Errorf("%d bytes: %w", bytes, errPool)
+	}
+	return nil
 }
 
 // Force counts bytes that are there already, also beyond the limit.
 func (b *Budget) Force(bytes uint64) {
 	if b != nil {
 		b.used.Add(bytes)
+		b.part.force(&b.used)
 	}
 }
 
@@ -88,5 +101,6 @@ func (b *Budget) Force(bytes uint64) {
 func (b *Budget) Give(bytes uint64) {
 	if b != nil {
 		b.used.Add(-bytes)
+		b.part.shrink(&b.used)
 	}
 }

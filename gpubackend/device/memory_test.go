@@ -76,6 +76,30 @@ func TestBoundIsLive(t *testing.T) {
 	}
 }
 
+// TestHostMemoryOfTheVM: its bound is live, what a program has counts, and is given back when its
+// worker was killed.
+func TestHostMemoryOfTheVM(t *testing.T) {
+	page := newLedger(t)
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, "vm-host-memory=30G")
+	v.hello()
+	if page.HostBound() != 30<<30 || page.HostTaken() != 0 {
+		t.Errorf("a bound of %d, %d taken", page.HostBound(), page.HostTaken())
+	}
+	if err := v.dev.Set("vm-host-memory=40G"); err != nil || page.HostBound() != 40<<30 {
+		t.Errorf("%v, a bound of %d", err, page.HostBound())
+	}
+	v.program(0)
+	if r := v.retain(0, 2); r != gpubackend.Success || page.HostTaken() == 0 {
+		t.Errorf("%v, %d bytes taken", r, page.HostTaken())
+	}
+	w := v.worker(0)
+	w.Kill()
+	<-w.Gone()
+	if page.HostTaken() != 0 {
+		t.Errorf("%d bytes taken when nobody has any", page.HostTaken())
+	}
+}
+
 // inLedger is what the ledger has in sum.
 func inLedger(page *ledger.Page) (sum uint64) {
 	for _, g := range page.Known() {

@@ -96,7 +96,7 @@ func (d *Device) joinMemory() {
 	d.accounts = newAccounts(&d.config, d.crew.guard, func() uint64 {
 		return d.Counters()[handover.GPUTime]
 	})
-	d.accounts.SetBound(d.settings.MemoryBound())
+	d.accounts.SetBounds(d.settings.MemoryBound(), d.settings.HostBound())
 	d.suspension = suspend.New(suspend.Config{
 		Hold: func() []suspend.Worker {
 			d.ahead.Empty() // of warm workers

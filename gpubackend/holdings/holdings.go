@@ -61,6 +61,13 @@ func (h *Holdings) SetBound(bytes uint64) {
 	}
 }
 
+// SetHostBound bounds what the VM's processes may take of the host's memory; 0 is no bound.
+func (h *Holdings) SetHostBound(bytes uint64) {
+	if h.audit != nil {
+		h.audit.SetHostBound(bytes)
+	}
+}
+
 // Pass adds the page to a message to a process, and its entry.
 func (h *Holdings) Pass(m *handover.Message, fds []int, entry int) []int {
 	if h.Page == nil {

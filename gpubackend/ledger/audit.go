@@ -30,6 +30,7 @@ type Audit struct {
 	tolerance uint64
 	seen      map[uint64]*seen // by the GPU's id
 	marked    [Entries]bool    // at the last Mark
+	host      hostSeen
 }
 
 // seen is a GPU, and what the last look at it found.
@@ -78,10 +79,14 @@ func (a *Audit) End(entry int) {
 		}
 		give(g.taken, freed)
 	}
+	a.page.endHost(entry)
 }
 
 // Empty takes back what somebody has written to an entry that no process has.
 func (a *Audit) Empty(entry int) {
+	if a.page.hasHost(entry) {
+		a.page.endHost(entry)
+	}
 	for _, g := range a.page.sections {
 		if h := g.Holding(entry); h.PID != 0 || h.Sum() != 0 {
 			a.End(entry)
@@ -122,6 +127,7 @@ func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
 	for _, s := range a.seen {
 		s.settle()
 	}
+	a.settleHost()
 	return end
 }
 

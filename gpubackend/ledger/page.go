@@ -25,14 +25,17 @@ const (
 // GPUs is how many a page has room for.
 const GPUs = 16
 
-// Layout: the bound, which is the same for each GPU, how busy the VM keeps them, the room, and what
-// the only GPU has, then a section for each GPU. That begins with a line of its own numbers, and
-// has a line for each entry.
+// Layout: the bound, which is the same for each GPU, how busy the VM keeps them, the room, what the
+// only GPU has, and the host's memory; then a section for each GPU. That begins with a line of its
+// own numbers, and has a line for each entry.
 const (
 	boundAt      = 0
 	busyAt       = 8
 	roomAt       = 16
 	totalAt      = 24
+	hostBoundAt  = 32
+	hostTakenAt  = 64  // apart from what is only read, as are the entries' parts
+	hostHeldAt   = 128 // a word for each entry
 	sectionsAt   = 4096
 	lineBytes    = 128
 	idAt         = 0

@@ -14,16 +14,18 @@ import (
 // counted is what the guest process makes this one take: of the host's memory, and of the GPUs'.
 type counted struct {
 	host   *budget.Budget
+	shared *ledger.HostAccount // of which host takes
 	device *ledger.Process
 	images *atomic.Uint64 // bytes of device memory that is moved out
 }
 
 func newCounted() counted {
-	return counted{budget.New(0), ledger.NewProcess(), new(atomic.Uint64)}
+	shared := &ledger.HostAccount{}
+	return counted{budget.Of(0, shared), shared, ledger.NewProcess(), new(atomic.Uint64)}
 }
 
-// join has device memory count in the VM's ledger, whose file a message brought. Without a file
-// nothing bounds the memory. What the process had in another entry moves to this one.
+// join has memory count in the VM's ledger, whose file a message brought. Without a file nothing
+// bounds the memory. What the process had in another entry moves to this one.
 func (c counted) join(entry, file int) error {
 	if file < 0 {
 		return nil
@@ -42,5 +44,6 @@ func (c counted) join(entry, file int) error {
 		}
 	}
 	c.device.Join(page, entry)
+	c.shared.Join(page, entry)
 	return nil
 }

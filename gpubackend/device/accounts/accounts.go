@@ -88,11 +88,13 @@ func New(c Config) *Accounts {
 		})}
 }
 
-// SetBound bounds what the VM may have of each GPU; 0 is no bound.
-func (a *Accounts) SetBound(bytes uint64) {
+// SetBounds bounds what the VM may have of each GPU, and its processes of the host's memory; 0 is
+// no bound.
+func (a *Accounts) SetBounds(device, host uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.holdings.SetBound(bytes)
+	a.holdings.SetBound(device)
+	a.holdings.SetHostBound(host)
 }
 
 // Began is told of a process that serves nobody yet.

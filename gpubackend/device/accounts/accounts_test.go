@@ -201,7 +201,7 @@ func TestLinesOfNobody(t *testing.T) {
 func TestAudit(t *testing.T) {
 	r := newRig(t)
 	liar, honest, unknown := newProcess(7), newProcess(8), newProcess(0)
-	r.SetBound(10 << 20)
+	r.SetBounds(10<<20, 0)
 	for _, p := range []*process{liar, honest, unknown} {
 		r.Began(p)
 		r.serve(t, p)

@@ -4,6 +4,9 @@ package settings
 
 import (
 	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
 
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 )
@@ -15,6 +18,26 @@ func (s *Settings) MemoryBound(gpu string) uint64 {
 		return s.Policy.SoftMemory
 	}
 	return s.Memory
+}
+
+// hostTotal is the host's memory, as it was when the first VM's settings were looked at; 0 where
+// the kernel doesn't say.
+var hostTotal = sync.OnceValue(func() uint64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return info.Totalram * uint64(info.Unit)
+})
+
+// HostBound is what the VM's processes may take of the host's memory together: half of it, unless
+// the owner says otherwise, and not less than one guest process may.
+func (s *Settings) HostBound(gpu string) uint64 {
+	bound := s.HostMemory
+	if bound == 0 {
+		bound = hostTotal() / 2
+	}
+	return max(bound, s.Policy.HostBytes(gpu))
 }
 
 // Check refuses settings that contradict one another on a GPU: a guarantee of more than the VM may

@@ -50,6 +50,9 @@ type Settings struct {
 	Starts uint32
 	// Memory is the device memory that the VM may have of each GPU; 0: all (MemoryBound).
 	Memory uint64
+	// HostMemory is what the VM's processes may take of the host's memory together; 0: half of it
+	// (HostBound).
+	HostMemory uint64
 	// Guarantee is the device memory that no other VM may take from it.
 	Guarantee uint64
 	// Swap says that the VM takes turns with the GPU's memory, where there is an arbiter.
@@ -211,6 +214,10 @@ var keys = append([]setting{
 		"the host's memory that a guest process's images, code, kernels on the software GPU and " +
 			"handles take at most (0: 8G, on the software GPU 1G)",
 		reading{setHostMemory, getHostMemory}},
+	{"vm-host-memory", "SIZE",
+		"the same for all guest processes of the VM together, changeable while the VM runs (0: " +
+			"half of the host's memory)",
+		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.HostMemory })},
 	{"soft-memory", "SIZE", "device memory of the software GPU",
 		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"soft-lost", "off|N", "software GPU N is off the bus, for tests of what programs do then",

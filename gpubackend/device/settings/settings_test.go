@@ -43,6 +43,36 @@ func TestStopGraceSetting(t *testing.T) {
 	}
 }
 
+// TestHostBound: half of the host's memory unless something is said, and one program's at least.
+func TestHostBound(t *testing.T) {
+	half := hostTotal() / 2
+	if half < 64<<20 {
+		t.Fatalf("half of the host's memory is %d", half)
+	}
+	for _, test := range []struct {
+		gpu, all, each string
+		want           uint64
+	}{
+		{"soft", "0", "0", max(half, 1<<30)},
+		{"soft", "3G", "0", 3 << 30},
+		{"soft", "3G", "5G", 5 << 30},
+		{"soft", "100M", "64M", 100 << 20},
+		{"cuda", "3G", "0", 8 << 30},
+		{"cuda", "30G", "0", 30 << 30},
+	} {
+		s := Default()
+		if err := s.Set("vm-host-memory=" + test.all); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Set("host-memory=" + test.each); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.HostBound(test.gpu); got != test.want {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+}
+
 func TestMemoryBound(t *testing.T) {
 	for _, test := range []struct {
 		gpu               string

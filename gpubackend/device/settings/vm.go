@@ -62,6 +62,9 @@ func (v *VM) Told() *wire.Settings { return &v.Now().Space }
 // MemoryBound is what the VM may have of each GPU; 0 is all.
 func (v *VM) MemoryBound() uint64 { return v.Now().Settings.MemoryBound(v.config.GPU) }
 
+// HostBound is what the VM's processes may take of the host's memory together.
+func (v *VM) HostBound() uint64 { return v.Now().Settings.HostBound(v.config.GPU) }
+
 // WarmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
 func (v *VM) WarmTarget() int { return v.Now().Settings.WarmTarget(v.config.GPU) }
 
