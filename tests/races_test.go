@@ -14,10 +14,10 @@ import (
 // racyBegins is a line of the kernel's log, after which the race begins that is to be found.
 const racyBegins = "now a module with a race is loaded"
 
-// TestDriverHasNoRaces has KCSAN watch what the guest driver does when many threads ask for anything
-// at all, and when a program runs. Then a module with a race shows that one would have been found.
-// It is for the night: the kernel's own races count, too, since reports of User Mode Linux have no
-// names of functions.
+// TestDriverHasNoRaces has KCSAN watch what the guest driver does when many threads ask for
+// anything at all, and when a program runs. Then a module with a race shows that one would have
+// been found. It is for the night: the kernel's own races count, too, since reports of User Mode
+// Linux have no names of functions.
 func TestDriverHasNoRaces(t *testing.T) {
 	boots(t)
 	if os.Getenv("PARACUDA_RANDOM") == "" && !atNight {
