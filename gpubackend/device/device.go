@@ -167,7 +167,8 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 		return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 	}
 	before := d.ram.Put(mapped)
-	if before == nil { // who is there was taken over, and has this memory or is told of the next
+	if before == nil { // workers that are there were taken over, and have this memory
+		d.movers.Tell(d.ram.Message) // which ends what workers copied that ended meanwhile
 		return nil
 	}
 	d.serving.Memory(d.ram.Message())

@@ -31,8 +31,11 @@ func (d *Device) workerEnded(w *workers.Worker, err error) {
 		if !w.Conn().Quiet() {
 			d.ram.MarkAll()
 		}
-		// copies that the worker started end before its pages go back to the guest
-		d.movers.Tell(d.ram.Message)
+		// Copies that the worker started end before its pages go back to the guest. Before there is
+		// any memory of that, the mover has it from the device process before: SetMemory tells it.
+		if d.ram.Now() != nil {
+			d.movers.Tell(d.ram.Message)
+		}
 		w.AwaitBegun() // who started it is to know first that it could
 	}
 	d.channels.Ended(w, err)
