@@ -25,8 +25,12 @@ func atOnce(
 		return e.Accept(m, fds)
 	case handover.KindLog:
 		return d.Obey(m, m.Name(fds).Log)
-	case handover.KindSync:
-		return &handover.Message{Kind: handover.KindSynced}
+	case handover.KindSync: // the device process lacks an offer
+		answer := &handover.Message{Kind: handover.KindSynced}
+		if err := e.OfferAgain(); err != nil {
+			answer.Error = err.Error()
+		}
+		return answer
 	}
 	return nil
 }

@@ -42,8 +42,9 @@ type Objects struct {
 	Log    *logrus.Entry
 }
 
-// Export gives what a channel's worker offers a handle. The offer may be on its way still: then the
-// worker is asked for a sign, which comes behind it.
+// Export gives what a channel's worker offers a handle. The offer may be on its way still, or a
+// device process may have died over it: then the worker is asked for a sign. It offers again what
+// it has offered last, and the sign comes behind that.
 func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 	w, limit, ok := o.Worker(channel)
 	if !ok {

@@ -28,9 +28,20 @@ type Exports struct {
 
 	mu      sync.Mutex
 	waiting map[uint32]Imported // handed over, and not named by the guest's library yet
+	recent  []sent              // offers, which a device process may have died over
 	closed  bool
 	offered uint32 // the last number of something that is offered: the loop's alone
 }
+
+// sent is an offer, and a file of its own or -1.
+type sent struct {
+	message *handover.Message
+	file    int
+}
+
+// maxRecent is how many offers are sent again: more than are on their way at a time, as the guest's
+// library claims an object when it has offered it.
+const maxRecent = 16
 
 // New returns an Exports that has nothing. gpus returns the ids of the process's GPUs, by its own
 // numbers for them.
@@ -93,11 +104,15 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 	return answer
 }
 
-// Close closes the files that nobody took. Those that come later are refused.
+// Close closes the files that nobody took, and those of offers. What comes later is refused.
 func (s *Exports) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	for _, o := range s.recent {
+		o.close()
+	}
+	s.recent = nil
 	for number, x := range s.waiting {
 		x.Close()
 		delete(s.waiting, number)
@@ -133,6 +148,7 @@ func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	if number == 0 {
 		return
 	}
+	s.forget(number)
 	m := &handover.Message{Kind: handover.KindWithdraw,
 		Object: &handover.Object{Kind: kind, Number: number}}
 	if err := s.sender.Send(m, nil); err != nil {
@@ -157,5 +173,59 @@ func (s *Exports) Offer(o handover.Object, device uint64, file int) gpubackend.R
 		s.log.WithError(err).Warn("offer an object to other processes")
 		return gpubackend.OutOfMemory
 	}
+	s.remember(m, file)
 	return gpubackend.Success
+}
+
+// remember keeps an offer, with a file of its own, until there are enough later ones. One for which
+// there is no file isn't kept: it only matters if the device process dies.
+func (s *Exports) remember(m *handover.Message, file int) {
+	if file >= 0 {
+		var err error
+		if file, err = unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.recent = append(s.recent, sent{m, file}); len(s.recent) > maxRecent || s.closed {
+		s.recent[0].close()
+		s.recent = slices.Delete(s.recent, 0, 1)
+	}
+}
+
+// forget is told that an object is gone.
+func (s *Exports) forget(number uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.recent = slices.DeleteFunc(s.recent, func(o sent) bool {
+		gone := o.message.Object.Number == number
+		if gone {
+			o.close()
+		}
+		return gone
+	})
+}
+
+func (o sent) close() {
+	if o.file >= 0 {
+		unix.Close(o.file)
+	}
+}
+
+// OfferAgain sends the latest offers again: a device process that was killed may have taken one,
+// and not noted it for the next. One that knows an offer leaves it as it is.
+func (s *Exports) OfferAgain() error {
+	s.mu.Lock() // an object that is withdrawn meanwhile is so after it is offered
+	defer s.mu.Unlock()
+	for _, o := range s.recent {
+		var fds []int
+		if o.file >= 0 {
+			fds = []int{o.file}
+		}
+		if err := s.sender.Send(o.message, fds); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -162,3 +162,83 @@ func TestObjectsAreHandedOver(t *testing.T) {
 		t.Errorf("one too late: %q", refused)
 	}
 }
+
+// receiver is a Sender whose files are the receiver's, as behind a socket.
+type receiver struct {
+	t    *testing.T
+	sent []*handover.Message
+	fds  []int
+}
+
+func (r *receiver) Send(m *handover.Message, fds []int) error {
+	r.sent = append(r.sent, m)
+	for _, fd := range fds {
+		own, err := unix.Dup(fd)
+		if err != nil {
+			r.t.Errorf("the file of %+v: %v", m.Object, err)
+		}
+		r.fds = append(r.fds, own)
+	}
+	return nil
+}
+
+// TestOfferedAgain: a device process may have died over the latest offers.
+func TestOfferedAgain(t *testing.T) {
+	r := &receiver{t: t}
+	x := New(r, func() []uint64 { return []uint64{11} }, logrus.NewEntry(logrus.New()))
+	const more = 3 // than are offered again
+	inodes := map[uint32]uint64{}
+	for n := uint32(1); n <= maxRecent+more; n++ {
+		fd, err := unix.MemfdCreate("offer", unix.MFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inodes[n] = inode(t, fd)
+		o := handover.Object{Kind: handover.ObjectMemory, Number: n, Bytes: uint64(n)}
+		if result := x.Offer(o, 0, fd); result != gpubackend.Success {
+			t.Fatal(result)
+		}
+		unix.Close(fd)
+	}
+	x.Offer(handover.Object{Kind: handover.ObjectPool, Number: 100}, 0, -1)
+	x.Withdraw(handover.ObjectMemory, maxRecent)
+	handover.CloseFiles(r.fds)
+	r.sent, r.fds = nil, nil
+	if err := x.OfferAgain(); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint32
+	for i, m := range r.sent {
+		n := m.Object.Number
+		got = append(got, n)
+		if m.Kind != handover.KindOffer || m.Object.GPU != 11 ||
+			n != 100 && (m.Object.Bytes != uint64(n) || inode(t, r.fds[i]) != inodes[n]) {
+			t.Errorf("offered again: %+v, %+v", m, m.Object)
+		}
+	}
+	var want []uint32
+	for n := uint32(more + 2); n <= maxRecent+more; n++ {
+		if n != maxRecent {
+			want = append(want, n)
+		}
+	}
+	if want = append(want, 100); !slices.Equal(got, want) {
+		t.Errorf("offered again: %v, want %v", got, want)
+	}
+	x.Close()
+	r.sent = nil
+	if err := x.OfferAgain(); err != nil || len(r.sent) > 0 {
+		t.Errorf("%v, %d offers of a process that ends", err, len(r.sent))
+	}
+	x.Offer(handover.Object{Kind: handover.ObjectMemory, Number: 1}, 0, r.fds[0])
+	handover.CloseFiles(r.fds)
+}
+
+func inode(t *testing.T, fd int) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}
