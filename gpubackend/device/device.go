@@ -167,12 +167,13 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 		return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 	}
 	before := d.ram.Put(mapped)
-	if before == nil { // workers that are there were taken over, and have this memory
-		d.movers.Tell(d.ram.Message) // which ends what workers copied that ended meanwhile
+	if before != nil { // else workers that are there were taken over, and have this memory
+		d.serving.Memory(d.ram.Message())
+	}
+	d.movers.Tell(d.ram.Message) // which ends what workers copied that have ended, too
+	if before == nil {
 		return nil
 	}
-	d.serving.Memory(d.ram.Message())
-	d.movers.Tell(d.ram.Message)
 	return before.Close()
 }
 

@@ -32,6 +32,21 @@ func (s *suspended) copied() uint64 {
 	return m.Bytes - m.Unchanged
 }
 
+// copiesWhatChanged is of a VM that was suspended before: it copies nothing of memory that is as it
+// was, and a sector where a byte has changed.
+func (s *suspended) copiesWhatChanged() {
+	s.t.Helper()
+	if n := s.copied(); n != 0 {
+		s.t.Errorf("%d bytes were copied of memory that nobody wrote to", n)
+	}
+	for addr := range s.want {
+		s.rewrite(addr)
+		if n := s.copied(); n != sectorsum.Bytes {
+			s.t.Errorf("%d bytes were copied for one that changed at %#x", n, addr)
+		}
+	}
+}
+
 // TestSuspendedAgain: of a VM that was suspended before only what has changed is copied, as much of
 // it as may be kept, for as long as it may.
 func TestSuspendedAgain(t *testing.T) {
@@ -43,15 +58,7 @@ func TestSuspendedAgain(t *testing.T) {
 	if x := s.dev.suspension.Status(); x.Kept != all || all == 0 {
 		t.Fatalf("%+v, of %d bytes", x, all)
 	}
-	if n := s.copied(); n != 0 {
-		t.Errorf("%d bytes were copied of memory that nobody wrote to", n)
-	}
-	for addr := range s.want {
-		s.rewrite(addr)
-		if n := s.copied(); n != sectorsum.Bytes {
-			t.Errorf("%d bytes were copied for one that changed at %#x", n, addr)
-		}
-	}
+	s.copiesWhatChanged()
 	// Freed, and allocated again: whatever is there now. What is new is all copied.
 	for _, addr := range s.addresses {
 		s.do(gpubackend.OpMemFree, addr)
@@ -110,13 +117,5 @@ func TestSuspendedAgainByLibrary(t *testing.T) {
 	if n := s.copied(); n < apart+5<<20 {
 		t.Errorf("%d bytes were copied at first", n)
 	}
-	if n := s.copied(); n != 0 {
-		t.Errorf("%d bytes were copied of memory that nobody wrote to", n)
-	}
-	for addr := range s.want {
-		s.rewrite(addr)
-		if n := s.copied(); n != sectorsum.Bytes {
-			t.Errorf("%d bytes were copied for one that changed at %#x", n, addr)
-		}
-	}
+	s.copiesWhatChanged()
 }

@@ -33,7 +33,7 @@ type Exports struct {
 	offered uint32 // the last number of something that is offered: the loop's alone
 }
 
-// sent is an offer, and a file of its own or -1.
+// sent is an offer, and its file or -1.
 type sent struct {
 	message *handover.Message
 	file    int
@@ -165,30 +165,28 @@ func (s *Exports) Offer(o handover.Object, device uint64, file int) gpubackend.R
 	}
 	o.GPU = gpus[device]
 	m := &handover.Message{Kind: handover.KindOffer, Object: &o}
-	var fds []int
-	if file >= 0 {
-		m.Files.Object, fds = true, []int{file}
-	}
-	if err := s.sender.Send(m, fds); err != nil {
+	m.Files.Object = file >= 0
+	offer := sent{m, file}
+	if err := offer.send(s.sender); err != nil {
 		s.log.WithError(err).Warn("offer an object to other processes")
 		return gpubackend.OutOfMemory
 	}
-	s.remember(m, file)
+	s.remember(offer)
 	return gpubackend.Success
 }
 
 // remember keeps an offer, with a file of its own, until there are enough later ones. One for which
 // there is no file isn't kept: it only matters if the device process dies.
-func (s *Exports) remember(m *handover.Message, file int) {
-	if file >= 0 {
+func (s *Exports) remember(o sent) {
+	if o.file >= 0 {
 		var err error
-		if file, err = unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+		if o.file, err = unix.FcntlInt(uintptr(o.file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
 			return
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.recent = append(s.recent, sent{m, file}); len(s.recent) > maxRecent || s.closed {
+	if s.recent = append(s.recent, o); len(s.recent) > maxRecent || s.closed {
 		s.recent[0].close()
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
@@ -207,6 +205,14 @@ func (s *Exports) forget(number uint32) {
 	})
 }
 
+func (o sent) send(to Sender) error {
+	var fds []int
+	if o.file >= 0 {
+		fds = []int{o.file}
+	}
+	return to.Send(o.message, fds)
+}
+
 func (o sent) close() {
 	if o.file >= 0 {
 		unix.Close(o.file)
@@ -219,11 +225,7 @@ func (s *Exports) OfferAgain() error {
 	s.mu.Lock() // an object that is withdrawn meanwhile is so after it is offered
 	defer s.mu.Unlock()
 	for _, o := range s.recent {
-		var fds []int
-		if o.file >= 0 {
-			fds = []int{o.file}
-		}
-		if err := s.sender.Send(o.message, fds); err != nil {
+		if err := o.send(s.sender); err != nil {
 			return err
 		}
 	}
