@@ -53,10 +53,11 @@ func TestBadOutputs(t *testing.T) {
 	defer l.Close()
 	long := filepath.Join(dir, strings.Repeat("x", 108))
 	for _, tt := range []struct{ option, value, want string }{
-		{"--trace", "/nowhere/t", "--trace: open /nowhere/t: no such file or directory"},
-		{"--stats", "/nowhere/s", "--stats: open /nowhere/s: no such file or directory"},
+		{"--trace", "/nowhere/t", "--trace /nowhere/t: its folder isn't there: mkdir -p /nowhere"},
+		{"--stats", "/nowhere/s", "--stats /nowhere/s: its folder isn't there: mkdir -p /nowhere"},
 		{"--control", "/nowhere/c",
-			"--control: listen unix /nowhere/c: bind: no such file or directory"},
+			"--control /nowhere/c: its folder isn't there: mkdir -p /nowhere"},
+		{"--stats", file + "/s", file + " is no folder: choose another path"},
 		{"--control", control,
 			"socket " + control +
 				" is in use: stop the process that serves it, or choose another path"},
@@ -69,7 +70,7 @@ func TestBadOutputs(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{control: "is in use", file: "is no socket",
-		long: "107 at most"} {
+		long: "107 at most", "/nowhere/s": "mkdir -p /nowhere"} {
 		if err := wait(t, startDeviceCommand("--socket-path", path)); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("--socket-path %s: %v, want %s", path, err, want)

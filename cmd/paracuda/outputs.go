@@ -27,7 +27,7 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 	if o.stats != "" {
 		// What is in it stays there until there is something new.
 		if out.stats, err = os.OpenFile(o.stats, os.O_WRONLY|os.O_CREATE, 0o644); err != nil {
-			return out, fmt.Errorf("--stats: %w", err)
+			return out, cli.CantMake("--stats", o.stats, err)
 		}
 	}
 	if o.trace != "" {
@@ -36,7 +36,7 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 			how = os.O_WRONLY | os.O_CREATE | os.O_APPEND
 		}
 		if out.trace, err = os.OpenFile(o.trace, how, 0o666); err != nil {
-			return out, fmt.Errorf("--trace: %w", err)
+			return out, cli.CantMake("--trace", o.trace, err)
 		}
 		out.traced.W = out.trace
 	}

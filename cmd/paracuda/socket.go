@@ -65,7 +65,7 @@ func listen(option, path string, a socketAccess) (*net.UnixListener, error) {
 			"socket %s is in use: stop the process that serves it, or choose another path", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", option, err)
+		return nil, cli.CantMake(option, path, err)
 	}
 	if err := a.give(path); err != nil {
 		l.Close()

@@ -6,11 +6,15 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
@@ -80,6 +84,21 @@ func CheckSocket(option, path string) error {
 			len(path), socket.MaxPath, path)
 	}
 	return nil
+}
+
+// CantMake says why an option's file or socket can't be made, and what to do about its folder.
+func CantMake(option, path string, err error) error {
+	dir := filepath.Dir(path)
+	switch is, statErr := os.Stat(dir); {
+	case errors.Is(statErr, fs.ErrNotExist):
+		return fmt.Errorf("%s %s: its folder isn't there: mkdir -p %s", option, path, dir)
+	case errors.Is(statErr, unix.ENOTDIR), statErr == nil && !is.IsDir():
+		return fmt.Errorf("%s %s: %s is no folder: choose another path", option, path, dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return fmt.Errorf("%s: %w: run this as root, or choose a path where you may write", option,
+			err)
+	}
+	return fmt.Errorf("%s: %w", option, err)
 }
 
 // ArbiterHelp explains --arbiter.

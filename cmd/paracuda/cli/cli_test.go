@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,34 @@ func TestArguments(t *testing.T) {
 		if tt.want == "" && tt.err != nil || tt.want != "" &&
 			(tt.err == nil || !strings.Contains(tt.err.Error(), tt.want)) {
 			t.Errorf("%v, want %q", tt.err, tt.want)
+		}
+	}
+}
+
+// TestCantMake: a folder that isn't there, is none, or is another's is named with what to do.
+func TestCantMake(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(dir, "gone")
+	for _, c := range []struct {
+		path string
+		err  error
+		want string
+	}{
+		{gone + "/s", syscall.ENOENT, "--o " + gone + "/s: its folder isn't there: mkdir -p " + gone},
+		{file + "/s", syscall.ENOTDIR, file + " is no folder: choose another path"},
+		{file + "/s/s", syscall.ENOTDIR, file + "/s is no folder: choose another path"},
+		{dir + "/s", syscall.EACCES,
+			"--o: permission denied: run this as root, or choose a path where you may write"},
+		{dir + "/s", syscall.EROFS, "or choose a path where you may write"},
+		{"s", syscall.EIO, "--o: input/output error"},
+	} {
+		err := CantMake("--o", c.path, c.err)
+		if !strings.HasSuffix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s, %v: %q, want %q", c.path, c.err, err, c.want)
 		}
 	}
 }
