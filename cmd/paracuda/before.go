@@ -68,11 +68,7 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	if b.remains, b.facts, err = remains.New(k, k.Own()); err != nil {
 		return nil, errors.Join(err, k.Leave())
 	}
-	if b.facts != nil && b.facts.Protocol != 0 && b.facts.Protocol != wire.Version {
-		err = fmt.Errorf("take over from the device process before: its VM's driver speaks "+
-			"version %d of the protocol, and this program %d", b.facts.Protocol, wire.Version)
-	}
-	if err == nil {
+	if err = understood(b.facts); err == nil {
 		b.notes, err = takeover.Open(b.remains)
 	}
 	if err != nil {
@@ -91,6 +87,15 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 		}
 	}
 	return b, nil
+}
+
+// understood refuses a VM whose driver speaks a version of the protocol that this program doesn't.
+func understood(f *remains.Facts) error {
+	if f == nil || f.Protocol == 0 || f.Protocol == wire.Version {
+		return nil
+	}
+	return fmt.Errorf("take over from the device process before: its VM's driver speaks "+
+		"version %d of the protocol, and this program %d", f.Protocol, wire.Version)
 }
 
 // left says that the process ends before it could go on: what was left stays so, for another one.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -79,6 +80,18 @@ func TestReplacedByWhatIsInstalled(t *testing.T) {
 		t.Errorf("nothing is said of that:\n%s", v.log)
 	}
 	v.end()
+}
+
+// TestOtherProtocolIsLeft: a program whose protocol isn't that of the VM's driver leaves the VM to
+// the version of before; a VM that has no driver yet is anybody's.
+func TestOtherProtocolIsLeft(t *testing.T) {
+	for f, want := range map[*remains.Facts]bool{nil: true, {}: true,
+		{Protocol: wire.Version}: true, {Protocol: wire.Version + 1}: false,
+		{Protocol: wire.Version - 1}: false} {
+		if err := understood(f); (err == nil) != want {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
 }
 
 // TestReplaceNeedsAKeeper, and a socket.

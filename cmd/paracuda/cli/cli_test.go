@@ -111,7 +111,8 @@ func TestCantMake(t *testing.T) {
 		err  error
 		want string
 	}{
-		{gone + "/s", syscall.ENOENT, "--o " + gone + "/s: its folder isn't there: mkdir -p " + gone},
+		{gone + "/s", syscall.ENOENT,
+			"--o " + gone + "/s: its folder isn't there: mkdir -p " + gone},
 		{file + "/s", syscall.ENOTDIR, file + " is no folder: choose another path"},
 		{file + "/s/s", syscall.ENOTDIR, file + "/s is no folder: choose another path"},
 		{dir + "/s", syscall.EACCES,
