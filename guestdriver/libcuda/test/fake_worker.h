@@ -31,7 +31,8 @@ struct fake {
 	bool lie_handle; /* answers with handles that are default streams */
 	bool lie_record; /* answers function records that reach outside */
 	bool lie_managed; /* answers with managed variables that are elsewhere */
-	bool lie_consumed; /* claims to have consumed what was never there */
+	/* After the next commands claims so many bytes that were never there, and takes no more */
+	uint32_t lie_consumed;
 	bool hang; /* answers nothing */
 	unsigned max_map; /* maps beyond this many bytes are refused, 0: none */
 	unsigned fail_part; /* this PART from now fails, 0: none */

@@ -166,16 +166,45 @@ static void prints_nonsense(void)
 	CHECK_IS(0x80000000, channel.header->output_tail);
 }
 
+/* Returns once the worker has claimed to have consumed so many bytes too much. */
+static uint32_t consumed_after_lie(uint32_t bytes)
+{
+	uint32_t consumed;
+
+	__atomic_store_n(&fake.lie_consumed, bytes, __ATOMIC_RELEASE);
+	CHECK_IS(0, cuCtxSynchronize());
+	do
+		consumed = __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - bytes;
+	while (consumed != channel.header->appended);
+	return consumed;
+}
+
 static void claims_to_have_consumed_too_much(void)
 {
 	pthread_t t;
 
 	start();
-	__atomic_store_n(&fake.lie_consumed, true, __ATOMIC_RELAXED);
-	CHECK_IS(0, cuCtxSynchronize());
+	consumed_after_lie(12345);
 	pthread_create(&t, NULL, die_soon, NULL);
 	CHECK_IS(CUDA_ERROR_DEVICE_UNAVAILABLE, cuCtxSynchronize());
 	pthread_join(t, NULL);
+}
+
+static void claims_to_have_consumed_rings_too_much(void)
+{
+	pthread_t t;
+	CUresult result = 0;
+	static uint8_t bytes[4096];
+	uint32_t consumed;
+
+	start();
+	consumed = consumed_after_lie(2 * PARACUDA_RING_BYTES + 12345);
+	pthread_create(&t, NULL, die_soon, NULL);
+	for (int i = 0; i < 1000 && !result; i++)
+		result = cuMemcpyHtoD_v2(a, bytes, sizeof(bytes));
+	CHECK_IS(CUDA_ERROR_DEVICE_UNAVAILABLE, result);
+	pthread_join(t, NULL);
+	CHECK(channel.header->appended - consumed <= PARACUDA_RING_BYTES);
 }
 
 int main(void)
@@ -196,6 +225,7 @@ int main(void)
 		CASE(fails_for_good),
 		CASE(prints_nonsense),
 		CASE(claims_to_have_consumed_too_much),
+		CASE(claims_to_have_consumed_rings_too_much),
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
