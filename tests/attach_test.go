@@ -121,24 +121,47 @@ func TestAttachToRunningVM(t *testing.T) {
 			t.Fatalf("%s: %s", args[0], r.stderr)
 		}
 	}
-	first := serve(t, filepath.Join(dir, "first"))
-	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
+	device := filepath.Join(dir, "device")
+	here := strings.NewReplacer("/run/vm.qmp", qmp, "/run/gpu.sock", device,
+		"/usr/local/bin/paracuda", paracuda)
+	attach, detach, _ := strings.Cut(
+		strings.TrimSpace(here.Replace(codeBlock(t, "README.md", "paracuda attach"))), "\n")
+	first := serve(t, device)
+	plug(strings.Fields(attach)[1:]...)
 	expectLine(t, lines, "used 0")
-	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
-		filepath.Join(dir, "first"))
+	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", device)
 	if again.exit != 1 || !strings.Contains(again.stderr, "serves a VM already") {
 		t.Errorf("attaching it twice: exit code %d, %s", again.exit, again.stderr)
 	}
 	first.kill()
-	serve(t, filepath.Join(dir, "second"), "--gpu", "soft:2")
-	documented := strings.NewReplacer("/run/vm.qmp", qmp, "/run/gpu.sock",
-		filepath.Join(dir, "second")).Replace(codeBlock(t, "README.md", "paracuda attach"))
-	attach, detach, _ := strings.Cut(strings.TrimSpace(documented), "\n")
-	plug(strings.Fields(attach)[1:]...)
+	asService(t, here.Replace(codeBlock(t, "docs/operation.md", "[Service]")), "--gpu", "soft:2")
 	expectLine(t, lines, "gone")
 	expectLine(t, lines, "used 0, of two GPUs")
 	plug(strings.Fields(detach)[1:]...)
 	expectLine(t, lines, "gone")
+}
+
+// asService starts a device process as systemd does by a unit, with more options.
+func asService(t *testing.T, unit string, options ...string) {
+	t.Helper()
+	commands := map[string]string{}
+	for line := range strings.Lines(strings.ReplaceAll(unit, "\\\n", " ")) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		commands[key] = strings.TrimPrefix(value, "-")
+	}
+	words, found := strings.CutPrefix(commands["ExecStart"], paracuda+" device --socket-path ")
+	if !found || commands["Restart"] != "on-failure" {
+		t.Fatalf("the unit starts no device process, or not again: %q", commands)
+	}
+	started := strings.Fields(words)
+	if err := os.Remove(started[0]); err != nil { // serve waits for the new one
+		t.Fatal(err)
+	}
+	serve(t, started[0], append(started[1:], options...)...)
+	r := command(t, 2*time.Minute, root, "sh", "-c", commands["ExecStartPost"])
+	if r.exit != 0 {
+		t.Fatalf("%s: %s", commands["ExecStartPost"], r.stderr)
+	}
 }
 
 // TestWaitingIsTold: at a terminal detach says for what it waits: here QEMU never greets.

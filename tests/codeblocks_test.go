@@ -50,6 +50,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/no-gpu.md", "nvcc -cudart static", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "check:", "tests/soft_test.go", ""},
 	{"docs/no-gpu.md", "paracuda-soft-*/run make", "tests/soft_test.go", ""},
+	{"docs/operation.md", "[Service]", "tests/attach_test.go", ""},
 	{"docs/performance.md", "./bench copy", "", "measures, on a GPU host"},
 	{"docs/programs.md", "make gpu-bundle  ", "", "needs a GPU host"},
 	{"docs/programs.md", "make gpu-bundle        #", "", "needs a GPU host"},
@@ -91,11 +92,17 @@ func blocksOf(text string) (all []string) {
 		}
 		block = nil
 	}
-	before := ""
+	before, margin := "", "    "
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		mark := strings.HasPrefix(strings.TrimLeft(line, " "), "```")
-		inside, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case strings.HasPrefix(line, "- "): // what belongs to it is two columns further
+			margin = "      "
+		case line != "" && line[0] != ' ':
+			margin = "    "
+		}
+		inside, indented := strings.CutPrefix(line, margin)
 		begins := before == "" || strings.HasPrefix(before, "#")
 		switch {
 		case mark && fence:
@@ -170,8 +177,8 @@ func TestCodeBlocks(t *testing.T) {
 // TestBlocksAreFound: fenced and indented ones, and no text.
 func TestBlocksAreFound(t *testing.T) {
 	text := "# Title\n    first\n\n    more\n\nText\n    goes on.\n\n- item\n\n" +
-		"  ```sh\n  a\n    b\n  ```\n\n```\nlast\n```\n"
-	want := []string{"first\n\nmore\n", "a\n  b\n", "last\n"}
+		"  ```sh\n  a\n    b\n  ```\n\n  of it\n\n      within\n        it\n\n```\nlast\n```\n"
+	want := []string{"first\n\nmore\n", "a\n  b\n", "within\n  it\n", "last\n"}
 	got := blocksOf(text)
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("found %q, want %q", got, want)
