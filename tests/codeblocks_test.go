@@ -70,8 +70,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/suspend.md", "paracuda attach", "tests/away_test.go", ""},
 	{"docs/suspend.md", "paracuda device --from", "tests/twohosts_test.go", ""},
 	{"docs/suspend.md", "paracuda device --socket-path /run/there", "tests/twohosts_test.go", ""},
-	{"docs/suspend.md", "paracuda precopy", "", "needs two hosts; TestPrecopy does it between " +
-		"two QEMUs of one"},
+	{"docs/suspend.md", "paracuda precopy", "tests/precopy_test.go", ""},
 	{"docs/suspend.md", "movable: no", "", "is what a command prints"},
 	{"docs/upgrade.md", "apt-get install ./paracuda-host", "tests/walk/operator-host", ""},
 	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "tests/walk/operator-debian", ""},

@@ -108,13 +108,20 @@ func (h *helper) ends(status int) {
 	h.t.Fatalf("%q doesn't end:%s", h.cmd.Args, tail(h.said()))
 }
 
-// aheadOf connects the device process where the VM is with the one where it is going to be.
+// aheadOf connects the device process where the VM is with the one where it is going to be, as the
+// page on suspending has it.
 func (m *moving) aheadOf(pki string) (here, there *helper) {
 	m.t.Helper()
-	there = m.beside("precopy", "--migrate-from", "127.0.0.1:0", "--tls-dir", pki, m.control)
+	first, second, _ := strings.Cut(codeBlock(m.t, "docs/suspend.md", "paracuda precopy"), "\n")
+	second, _, _ = strings.Cut(second, "\n")
+	as := func(line string, with ...string) *helper {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(strings.NewReplacer(with...).Replace(line))
+		return m.beside(append(words[1:], "--tls-dir", pki)...)
+	}
+	there = as(first, ":4445", "127.0.0.1:0", "/run/there.control", m.control)
 	address := there.says(`waits at (.*)`)
-	here = m.beside("precopy", "--migrate-to", address, "--tls-dir", pki, m.before)
-	return here, there
+	return as(second, "there:4445", address, "/run/here.control", m.before), there
 }
 
 // ahead moves the VM while it runs, after its device memory.
