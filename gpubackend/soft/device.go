@@ -36,18 +36,19 @@ type Options struct {
 	GPUs int
 	// Memory is the size of each GPU's memory, 2 GiB if 0.
 	Memory uint64
-	// Base and Window are the addresses of device memory, devmem's own if 0: the first, and how
-	// many each GPU has.
+	// Base is the first address of device memory, Window how many addresses each GPU has; devmem's
+	// own if 0.
 	Base, Window uint64
 	// Multiprocessors is how many the device has, one for each processor of the host if 0.
 	Multiprocessors int
 	// Files is how many files segments of memory may take, half of what the process may have if 0.
 	Files int
-	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
+	// HostMemory bounds what the guest process may make this one take of the host's memory; nil: no
+	// bound.
 	HostMemory *budget.Budget
-	// Accounts are what device memory counts for, contexts too; nil: nobody shares the GPU.
+	// Accounts count device memory and contexts; nil: nobody shares the GPU.
 	Accounts *ledger.Process
-	// UUID names the first GPU; zero is a fixed one.
+	// UUID is that of the first GPU; zero: a fixed one.
 	UUID [16]byte
 }
 
@@ -82,7 +83,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// unsupported answers what no room does.
+// unsupported answers the calls that no room does.
 type unsupported struct{ gpubackend.Unsupported }
 
 // Device is software GPUs: their rooms, each of which answers its part of gpubackend.Driver.
@@ -139,7 +140,7 @@ func New(o Options) *Device {
 	return d
 }
 
-// newCodeRooms makes the rooms of what kernels consist of and look at.
+// newCodeRooms makes the rooms of code, and of textures, which kernels name.
 func (d *Device) newCodeRooms() {
 	host := d.options.HostMemory
 	d.Code = code.New(code.Options{
@@ -233,7 +234,7 @@ func (d *Device) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
 	return d.inventory(), gpubackend.Success
 }
 
-// uuid is that of a GPU, whether the guest process sees it or not.
+// uuid is the UUID of a GPU, whether the guest process sees it or not.
 func (d *Device) uuid(gpu int) [16]byte {
 	if gpu == 0 {
 		return d.options.UUID
@@ -290,13 +291,13 @@ func (d *Device) Suits(env []string) bool {
 	return !d.warm || slices.Equal(chip.Visible(env, d.uuids()), d.gpus)
 }
 
-// ending has the rooms leave a context whose work is going to end.
+// ending makes the rooms leave a context whose work is going to end.
 func (d *Device) ending(c *contexts.Context) {
 	d.Streams.Leave(c)
 	d.Graphs.Drop(c)
 }
 
-// ended has the rooms give back what was in a context whose work has ended.
+// ended makes the rooms give back what was in a context whose work has ended.
 func (d *Device) ended(c *contexts.Context) {
 	d.Memory.Drop(c)
 	d.Textures.Drop(c)
@@ -305,7 +306,7 @@ func (d *Device) ended(c *contexts.Context) {
 	d.Reclaim()
 }
 
-// MemFree implements gpubackend.Driver. What a graph allocated is the graph's to free.
+// MemFree implements gpubackend.Driver. What a graph allocated goes back to the graphs.
 func (d *Device) MemFree(addr uint64) gpubackend.Result {
 	if !d.HasAllocated(addr) {
 		return d.Memory.MemFree(addr)
@@ -316,7 +317,7 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 	return d.Graphs.Free(addr)
 }
 
-// Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its
+// Close implements gpubackend.Driver. Kernels are stopped. If one doesn't notice in time, its
 // memory stays mapped.
 func (d *Device) Close() {
 	d.Contexts.Stop()

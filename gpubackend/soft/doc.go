@@ -39,7 +39,7 @@
 //	sampler      how textures are read
 //	kernelheap, printf  malloc and messages of kernels
 //	scalar, lanes  what instructions compute, for one thread and for those of a warp
-//	softfloat    floating-point arithmetic that the host's processor hasn't
+//	softfloat    floating-point arithmetic that the host's processor doesn't have
 //
 // Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of
 // whole devices. A function of CUDA's is found by its name in the room of its subject.

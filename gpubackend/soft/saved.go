@@ -13,11 +13,11 @@ func (d *Device) Saves() bool { return true }
 // SavesTextures implements gpubackend.Driver.
 func (d *Device) SavesTextures() bool { return true }
 
-// UnsavableCode implements gpubackend.Driver: variables are where PlaceCode says.
+// UnsavableCode implements gpubackend.Driver. PlaceCode says where variables are.
 func (d *Device) UnsavableCode([]byte, *budget.Account) string { return "" }
 
-// Unsavable implements gpubackend.Driver. What kernels have allocated with malloc is known to the
-// heap alone.
+// Unsavable implements gpubackend.Driver. Only the heap knows what kernels have allocated with
+// malloc.
 func (d *Device) Unsavable() string {
 	if d.Heaps() > 0 {
 		return "its kernels allocate memory with malloc"

@@ -15,9 +15,9 @@ const (
 	counter   = cudaabi.AtomicCapabilityUnsigned | cudaabi.AtomicCapabilityScalar32
 )
 
-// atomics are the atomic operations that kernels have, as CUDA numbers them, each with what values
-// it works on. They are the same on all memory that a kernel reaches. PTX has none for the least
-// and the largest of scalar floating-point numbers.
+// atomics are the atomic operations of kernels, by CUDA's numbers, each with the types that it
+// works on. They are the same on all memory that a kernel reaches. PTX has no atomic min and max of
+// scalar floating-point numbers.
 var atomics = [wire.AtomicOperations]uint16{
 	cudaabi.AtomicOperationIntegerAdd:       integers | reduction,
 	cudaabi.AtomicOperationIntegerMin:       integers | reduction,

@@ -20,17 +20,17 @@ const (
 	driverVersion = cudaabi.DriverVersion
 )
 
-// DefaultUUID is that of a device that was given none.
+// DefaultUUID is the UUID of a device that was given none.
 var DefaultUUID = [16]byte([]byte("ParacudaSoftGPU1"))
 
-// NumberedUUID is that of one of several GPUs: the first has DefaultUUID.
+// NumberedUUID is the UUID of one of several GPUs: the first has DefaultUUID.
 func NumberedUUID(gpu int) [16]byte {
 	u := DefaultUUID
 	u[len(u)-1] += byte(gpu)
 	return u
 }
 
-// Identity is what one GPU has of its own.
+// Identity is what differs from GPU to GPU.
 type Identity struct {
 	UUID            [16]byte
 	Bus             int32  // its PCI bus
@@ -57,7 +57,7 @@ func Inventory(base, window uint64, gpus []Identity) *gpubackend.Inventory {
 	return s
 }
 
-// way is that from one GPU to the memory of another: it is memory of the same process.
+// way describes one GPU's access to the memory of another, which is memory of the same process.
 func way(from, to int) (p wire.InventoryPair) {
 	if from != to {
 		p.Access, p.Atomics, p.Arrays, p.Atomic = 1, 1, 1, atomics
@@ -71,9 +71,9 @@ func (d *Identity) describe(s *wire.InventoryDevice) {
 	d.fillAttributes(s)
 }
 
-// Visible tells which GPUs a process with that environment sees, in its order:
-// CUDA_VISIBLE_DEVICES is a list of numbers and begins of UUIDs that ends at the first which names
-// nothing. One that names a GPU twice names none.
+// Visible tells which GPUs a process with that environment sees, and in which order.
+// CUDA_VISIBLE_DEVICES lists numbers and beginnings of UUIDs, and ends at the first entry that
+// names no GPU. A list that names a GPU twice shows none.
 func Visible(env []string, uuids [][16]byte) (gpus []int) {
 	list, found := "", false
 	for _, v := range env {

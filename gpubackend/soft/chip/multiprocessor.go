@@ -32,8 +32,8 @@ func warpsByRegisters(perThread int) int {
 	return registersPerMultiproc / perWarp / warpUnit * warpUnit
 }
 
-// registersForWarps is what a thread may take if the register file is to hold so many warps. What a
-// multiprocessor can't hold anyway asks for nothing.
+// registersForWarps is how many registers a thread may take if the register file is to hold so many
+// warps, of which no more count than a multiprocessor runs.
 func registersForWarps(warps int) int {
 	warps = (min(warps, threadsPerMultiproc/warpSize) + warpUnit - 1) / warpUnit * warpUnit
 	return min(registersPerMultiproc/warps/registerUnit*registerUnit/warpSize, maxRegisters)
@@ -55,9 +55,9 @@ func Blocks(k *decoded.Kernel, threads int, dynamic uint64) int {
 	return min(BlocksByThreads(k, threads), int(sharedPerMultiproc/shared))
 }
 
-// Registers is what a thread of the kernel takes: a guess, within what the kernel's directives
-// leave a compiler. A kernel without any is guessed to take no more than lets it be launched with
-// any block: a guess must not refuse what a GPU may accept.
+// Registers guesses how many registers a thread of the kernel takes, within the bounds of the
+// kernel's directives. Without directives the guess allows a launch with any size of block: it must
+// not refuse what a GPU may accept.
 func Registers(k *decoded.Kernel) int {
 	threads := Volume(k.MaxThreads)
 	if threads == 0 {

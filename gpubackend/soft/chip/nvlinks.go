@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Several GPUs are joined as a GPU of this kind can be: each two by links of their own. There are
-// no such links, and nothing is sent over them; what reads of them has something to read.
+// Each two of several GPUs report NVLinks between them, as many as GPUs of this kind can have. The
+// links don't exist and carry nothing: they are for programs that ask.
 const (
 	linksOfPair      = 6        // or as many as a GPU has for each
 	linksOfGPU       = 18       // at most

@@ -32,8 +32,8 @@ type buildLog struct {
 	infoUsed, errorsUsed uint64
 }
 
-// write appends a line and its NUL to a buffer as far as there is room, and returns what is in use
-// of it.
+// write appends a line and its NUL to a buffer as far as there is room, and returns how much of it
+// is in use.
 func write(buffer []byte, used uint64, format string, args ...any) uint64 {
 	if len(buffer) == 0 {
 		return 0
@@ -54,8 +54,8 @@ func (l *buildLog) errorf(format string, args ...any) {
 	l.errorsUsed = write(l.errors, l.errorsUsed, format, args...)
 }
 
-// build makes a program of an image. The module goes with it, to make another program of, and what
-// both take of the host's memory, for the caller to give back.
+// build makes a program of an image. It also returns the module, of which other programs can be
+// made, and the account of the host's memory that both take, for the caller to give back.
 func (x *Code) build(
 	image, options []byte, log *buildLog,
 ) (*ptx.Module, *decoded.Program, *budget.Account, gpubackend.Result) {

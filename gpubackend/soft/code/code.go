@@ -16,7 +16,7 @@ type Options struct {
 	Handles  *handles.Table
 	Contexts *contexts.Contexts
 	Memory   *memory.Memory
-	// Unloaded is called when a module is gone: what others know of it is to go too.
+	// Unloaded is called when a module is gone, for others to forget it.
 	Unloaded func(*Module)
 }
 
@@ -26,7 +26,7 @@ type Code struct {
 	sets    map[*contexts.Context]*codeSet
 }
 
-// New returns the code of a device: there is none.
+// New returns the code of a device, which has none yet.
 func New(o Options) *Code {
 	return &Code{options: o, sets: make(map[*contexts.Context]*codeSet)}
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
-// linker makes PTX texts one. What comes out is PTX, too, which the load functions take.
+// linker joins PTX texts into one, which the load functions take.
 type linker struct {
 	Context *contexts.Context
 	texts   [][]byte
 	image   []byte
 	log     buildLog
-	// What logs and texts take of the host's memory, and what the image does.
+	// The host's memory that logs and texts take, and that the image takes.
 	memory, whole *budget.Account
 }
 
@@ -74,7 +74,7 @@ func (x *Code) LinkAddData(
 	if kind != cudaabi.JITInputPTX && kind != cudaabi.JITInputFatbinary {
 		return gpubackend.NotSupported
 	}
-	// The copy with its end, and what is unpacked of it; and what stays of that.
+	// unpacked counts the copy with its final NUL and what is unpacked of it, until we return.
 	unpacked := l.memory.Sibling()
 	defer unpacked.Close()
 	if unpacked.Take(uint64(len(data))+1) != nil {

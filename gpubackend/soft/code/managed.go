@@ -85,9 +85,9 @@ func (x *Code) LibraryLoadManaged(
 	return h, infoUsed, errorUsed, result
 }
 
-// FillLibraries gives the managed variables of libraries their initial content, in a context that
-// works, unless they had it: the program may touch them from now on. What fails is reported when a
-// context needs the library.
+// FillLibraries gives the managed variables of libraries their initial content, in a usable
+// context, unless they have it already: the program may touch them from now on. What fails is
+// reported when a context needs the library.
 func (x *Code) FillLibraries(c *contexts.Context) {
 	if c.State() != gpubackend.Success {
 		return

@@ -257,7 +257,7 @@ func (x *Code) ModuleGetGlobal(
 	return m.global(name)
 }
 
-// global returns a variable. The name of a kernel is a wrong argument rather than an unknown name.
+// global returns a variable. The name of a kernel is InvalidValue, not NotFound.
 func (m *Module) global(name string) (addr, bytes uint64, result gpubackend.Result) {
 	g, ok := m.globals[name]
 	switch {

@@ -27,7 +27,7 @@ func (x *Code) LoadCode(h gpubackend.Library) gpubackend.Result {
 	return result
 }
 
-// Heaps is in how many contexts kernels have a heap of their own.
+// Heaps is the number of contexts whose kernels have a heap.
 func (x *Code) Heaps() (n int) {
 	for _, set := range x.sets {
 		if set.heap != nil {

@@ -44,7 +44,7 @@ func (x *Contexts) ContextQuery() gpubackend.Result {
 	return c.Query()
 }
 
-// contextFlags are all flags of cuCtxCreate that mean nothing here: how to wait, coredumps.
+// contextFlags are the flags of cuCtxCreate. They mean nothing here: how to wait, coredumps.
 const contextFlags = cudaabi.CtxFlagsMask
 
 // CtxCreate implements gpubackend.Driver. The current context stays the same.
@@ -87,7 +87,7 @@ func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// empty ends the context's work and has all that belongs to it destroyed.
+// empty ends the context's work and destroys all that belongs to it.
 func (x *Contexts) empty(c *Context) {
 	x.leavePeers(c)
 	x.options.Hooks.Ending(c)
@@ -160,7 +160,7 @@ func (x *Contexts) take(gpu int) bool {
 	return x.options.Hooks.Take == nil || x.options.Hooks.Take(gpu)
 }
 
-// give counts a context no more.
+// give takes a context out of the count.
 func (x *Contexts) give(c *Context) {
 	if c.counts && x.options.Hooks.Give != nil {
 		x.options.Hooks.Give(c.GPU)

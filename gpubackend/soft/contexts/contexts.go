@@ -14,7 +14,7 @@ import (
 // Context is a CUcontext. The primary one keeps its handle when it is reset.
 type Context struct {
 	*scheduler.Domain
-	// GPU is that which the context is of.
+	// GPU is the number of the context's GPU.
 	GPU    int
 	handle uint64
 	active bool // primary: retained
@@ -39,7 +39,7 @@ func (c *Context) State() gpubackend.Result {
 	return c.Failure()
 }
 
-// Active says whether the context may be used, as far as its users go.
+// Active says whether the context has users: a primary one that nobody retains has none.
 func (c *Context) Active() bool { return c.active }
 
 // Green is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and
@@ -49,28 +49,27 @@ type Green struct {
 	First, Count uint32
 }
 
-// Owner says with which context it dies.
+// Owner is the context with which it ends.
 func (g *Green) Owner() *Context { return g.Context }
 
-// Owned is an object that dies with its context. Its handle is taken away; what else it has is its
-// room's to give back.
+// Owned is an object that ends with its context. Its handle is taken away here; its room gives back
+// the rest.
 type Owned interface{ Owner() *Context }
 
-// Hooks are what the other rooms do when something becomes of a context. All are called on the
-// device's goroutine.
+// Hooks tell the other rooms what happens to contexts. All are called on the device's goroutine.
 type Hooks struct {
-	// Take counts a context of a GPU that is about to begin, if there is room for it; Give counts
-	// it no more. Both may be nil.
+	// Take counts a context of a GPU that is about to begin, if there is room for it; Give undoes
+	// that. Both may be nil.
 	Take func(gpu int) bool
 	Give func(gpu int)
-	// Usable is called when a context can be used from now on, with that as the current one.
+	// Usable is called when a context has become usable. It is the current one meanwhile.
 	Usable func(*Context)
 	// Ending is called before the work of a context is waited for.
 	Ending func(*Context)
 	// Ended is called when nothing of a context runs any more. What it had may be given back.
 	Ended func(*Context)
-	// Connect has kernels of one GPU reach the memory of another, or takes that back, which ends
-	// it when it was given as often.
+	// Connect gives kernels of one GPU access to the memory of another, or takes it back. It
+	// counts: access ends when it was taken back as often as it was given.
 	Connect func(from, to int, reaches bool)
 	// Busy says whether streams of a green context have work.
 	Busy func(*Green) bool
@@ -100,7 +99,7 @@ type Contexts struct {
 	green   *Green // current part of current; nil for all of it
 }
 
-// New returns the contexts of a device that is not open: there are none.
+// New returns the contexts of a device that is not open, which has none.
 func New(o Options) *Contexts {
 	x := &Contexts{options: o, lost: -1}
 	x.alive, x.kill = context.WithCancel(context.Background())
@@ -156,8 +155,8 @@ func (x *Contexts) CurrentGPU() int {
 	return x.current.GPU
 }
 
-// usable tells the rooms of a context that can be used from now on. It is current meanwhile: what
-// they allocate for it is of its GPU.
+// usable tells the rooms that a context has become usable. It is current meanwhile, so that what
+// they allocate for it is on its GPU.
 func (x *Contexts) usable(c *Context) {
 	current, green := x.current, x.green
 	x.current, x.green = c, nil
@@ -179,7 +178,8 @@ func (x *Contexts) Current() (*Context, gpubackend.Result) {
 // CurrentGreen is the current green context, or nil.
 func (x *Contexts) CurrentGreen() *Green { return x.green }
 
-// Find returns the context of a handle, or the green context and that which it is a part of.
+// Find returns the context of a handle. For a green context's handle it returns that, and the
+// context that it is a part of.
 func (x *Contexts) Find(h uint64) (*Context, *Green, gpubackend.Result) {
 	if g, ok := handles.Find[*Green](x.options.Handles, h); ok {
 		return g.Context, g, gpubackend.Success
@@ -220,8 +220,8 @@ func (x *Contexts) checkWorking(dev uint64) gpubackend.Result {
 	return gpubackend.Unknown
 }
 
-// Lose has a GPU fall off the bus, as far as programs see it: its contexts fail, and there are no
-// new ones. -1 is none: what was lost works again, for new contexts. It is for tests.
+// Lose lets a GPU fall off the bus, as programs see it: its contexts fail, and it gets no new ones.
+// With -1 the lost GPU works again, for new contexts. Lose is for tests.
 func (x *Contexts) Lose(gpu int) {
 	x.lost = gpu
 	for _, c := range x.all {

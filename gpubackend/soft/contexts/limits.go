@@ -11,7 +11,7 @@ import (
 
 // Limits of a context, by CUlimit.
 const (
-	// limitCount is how many have values of a context's.
+	// limitCount is how many limits a context has values for.
 	limitCount = cudaabi.LimitShmemSize
 	// lastLimit is the last number that CUDA 13 knows.
 	lastLimit = cudaabi.LimitCigShmemFallbackEnabled

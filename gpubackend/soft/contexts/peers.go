@@ -4,8 +4,8 @@ package contexts
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// Kernels are told apart by their GPU alone: one context's access to the memory of another GPU is
-// that of all contexts of its own.
+// Kernels are told apart by their GPU alone: when one context gets access to another GPU's memory,
+// all contexts of its own GPU have it.
 
 // CtxEnablePeerAccess implements gpubackend.Driver.
 func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpubackend.Result {
@@ -44,7 +44,7 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	return gpubackend.Success
 }
 
-// peer is the current context and one that exists.
+// peer returns the current context and the active one of a handle.
 func (x *Contexts) peer(h gpubackend.Context) (c, peer *Context, result gpubackend.Result) {
 	if c, result = x.Current(); result != gpubackend.Success {
 		return nil, nil, result
@@ -64,7 +64,7 @@ func (x *Contexts) part(c, peer *Context) {
 	x.options.Hooks.Connect(c.GPU, peer.GPU, false)
 }
 
-// leavePeers undoes what a context that ends has to do with others.
+// leavePeers takes back the access of a context that ends, and the access of others to it.
 func (x *Contexts) leavePeers(c *Context) {
 	for peer := range c.peers {
 		x.part(c, peer)

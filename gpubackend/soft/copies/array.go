@@ -10,7 +10,8 @@ import (
 // maxCoordinate keeps sums and products of coordinates from overflowing.
 const maxCoordinate = 1 << 40
 
-// boxAt is where a box is in memory: its first byte, and the distances of rows and planes.
+// boxAt is where a box is in memory: its first byte, and the distances between rows and between
+// planes.
 type boxAt struct{ at, pitch, slice uint64 }
 
 // placeOf finds one side of a copy of a box of that size. A box must lie in its array.

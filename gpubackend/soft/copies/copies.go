@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// quickBytes is the size up to which a copy or fill that needs not wait is done at once.
+	// quickBytes is the size up to which a copy or fill that need not wait is done at once.
 	quickBytes = 64 << 10
 	// MaxHeld bounds the sources of copies that wait for their stream.
 	MaxHeld = 256 << 20
@@ -33,7 +33,7 @@ type Copies struct {
 	held    *scheduler.Allowance // bytes kept for copies that wait
 }
 
-// New returns the copies of a device: none waits.
+// New returns the copies of a device, of which none waits.
 func New(o Options) *Copies {
 	return &Copies{options: o, held: o.Scheduler.NewAllowance(MaxHeld)}
 }
@@ -50,8 +50,8 @@ func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
 	return c.check(&m)
 }
 
-// CheckFill refuses a fill of a graph that couldn't be run. Of one at address 0 it is seen when the
-// graph runs, as the driver takes it in a capture.
+// CheckFill refuses a fill of a graph that couldn't be run. A fill at address 0 is refused only
+// when the graph runs, since the driver accepts it in a capture.
 func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
 	m, result := fillOf(&n.Fill)
 	if result != gpubackend.Success || n.Fill.Dst == 0 {
@@ -85,13 +85,13 @@ type span struct {
 	write       bool
 }
 
-// copyOrFill is one of the two: what it touches, and how it is done.
+// copyOrFill is a copy or a fill: what it touches, and the function that does it.
 type copyOrFill struct {
 	spans []span
 	run   func()
 }
 
-// check checks it against what there is now.
+// check checks that what a copy or fill touches is there now.
 func (c *Copies) check(m *copyOrFill) gpubackend.Result {
 	for _, p := range m.spans {
 		if !c.options.Memory.Reaches(p.addr, p.bytes, p.write) {

@@ -37,8 +37,8 @@ func (c *Copies) MemcpyDtoDAsync(dst, src, n uint64, s gpubackend.Stream) gpubac
 	return c.Copy(dst, src, n, s)
 }
 
-// CopyIn implements gpubackend.Driver. A source whose stream is busy is kept as a copy; it waits
-// only when very much is kept already.
+// CopyIn implements gpubackend.Driver. While the stream is busy a copy of the source is kept; the
+// call waits only when very much is kept already.
 func (c *Copies) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubackend.Result {
 	s, result := c.options.Streams.Target(handle)
 	n := uint64(len(src))

@@ -33,13 +33,13 @@ func (c *Copies) fill(
 	return c.transfer(s, m)
 }
 
-// fills says whether a fill of a context's is to memory that its GPU reaches. Copies go everywhere.
+// fills says whether the context's GPU reaches the memory to be filled. Copies go everywhere.
 func (c *Copies) fills(ctx *contexts.Context, m *copyOrFill) bool {
 	to := m.spans[0]
 	return c.options.Memory.Space().View(ctx.GPU).Covers(to.addr, to.bytes, true)
 }
 
-// fillOf is a memset. The size of an element is one that a register has.
+// fillOf describes a memset. Elements have the sizes of registers.
 func fillOf(f *gpubackend.Fill) (copyOrFill, gpubackend.Result) {
 	dst, pitch, element := f.Dst, f.Pitch, f.Element
 	if element == 0 || element > 8 || element&(element-1) != 0 || f.Width == 0 || f.Height == 0 ||

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
-// atomicOp is how an atomic operation is done, and what it computes where that is by compare and
-// swap; OpNone if there is none for the type.
+// atomicOp is the operation that does an atomic instruction, and what it computes if that is done
+// by compare and swap; OpNone if there is none for the type.
 func atomicOp(op string, t ptx.Type) (Op, scalar.Func) {
 	add, swap := op == "add" && scalar.IsInteger(t, false), op == "exch"
 	update := scalar.Update(op, t)

@@ -47,7 +47,7 @@ func checkBuiltin(site *CallSite) error {
 		ok = site.Args[i].Size == b.sizes[i]
 	}
 	if !ok {
-		return fmt.Errorf("call of %s with parameters of other sizes", b.name)
+		return fmt.Errorf("call of %s with parameters of the wrong sizes", b.name)
 	}
 	return nil
 }

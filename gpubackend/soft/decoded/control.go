@@ -109,7 +109,7 @@ func (d *decoder) callValues(ops []ptx.Operand, formal []ptx.Parameter) ([]Value
 	var values []Value
 	for i, op := range ops {
 		if op.Kind != ptx.Address || op.Of != ptx.FunctionVar || op.Offset != 0 {
-			return nil, errors.New("parameter that isn't a .param variable not supported")
+			return nil, errors.New("only .param variables are supported as parameters")
 		}
 		size := uint64(formal[i].Size)
 		if d.src.Vars[op.Index].Size != size {

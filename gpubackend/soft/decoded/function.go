@@ -23,14 +23,14 @@ type Function struct {
 	Consts   []presetRegister
 	Specials []SpecialRegister
 	Locals   []localRegister
-	// calls are the functions called or named, indirect that others may be.
+	// calls are the functions called or named; indirect says that others may be called, too.
 	calls    map[*ptx.Function]bool
 	indirect bool
-	// reserves is set for one that reads where reserved shared memory is.
+	// reserves says that the function reads where reserved shared memory is.
 	reserves bool
 }
 
-// PresetRegister is where a preset is.
+// presetRegister is a register that a Preset fills.
 type presetRegister struct {
 	Off uint32
 	Preset

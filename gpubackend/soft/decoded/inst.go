@@ -59,7 +59,7 @@ type Access struct {
 	Signed      bool
 	// Spin marks accesses by which programs wait for others.
 	Spin bool
-	// Waits marks those after which others get their turn sooner.
+	// Waits marks those after which other warps get their turn sooner.
 	Waits bool
 }
 

@@ -159,7 +159,8 @@ func (d *decoder) loadParam(in Inst, memory ptx.Operand) (bool, error) {
 	off := int64(d.src.Params[base.Index].Offset) + memory.Offset + base.Offset
 	end := off + int64(in.Mem.Size)*int64(in.Mem.Count)
 	if off < 0 || end > int64(d.src.ParamSize) {
-		return false, fmt.Errorf("parameter bytes %d to %d of %d", off, end, d.src.ParamSize)
+		return false, fmt.Errorf("bytes %d to %d of %d bytes of parameters", off, end,
+			d.src.ParamSize)
 	}
 	in.Op, in.Imm = OpLoadParam, uint64(off)
 	d.emit(in)

@@ -2,7 +2,7 @@
 
 package decoded
 
-// An Op names an operation of a warp's. What executes it is the executor's to know.
+// An Op names an operation of a warp. The executor knows what executes it.
 type Op uint8
 
 const (
@@ -17,7 +17,8 @@ const (
 	OpMbarrierArrive
 	OpMbarrierTest
 	OpMbarrierInval
-	// Atomic operations: those with an instruction of the processor's, and by compare and swap.
+	// Atomic operations: those that the host's processor has an instruction for, and those that are
+	// done by compare and swap.
 	OpAdd32
 	OpAdd64
 	OpSwap32

@@ -19,7 +19,7 @@ type Program struct {
 
 	// Code are the instructions of all functions.
 	Code []Inst
-	// Functions are those that are defined, Decoded the same in their order.
+	// Functions are the functions that have a body, Decoded the same by their index.
 	Functions map[*ptx.Function]*Function
 	Decoded   []*Function
 	// Addresses are those of variables, once the program is linked.
@@ -29,7 +29,7 @@ type Program struct {
 	linked bool
 
 	mem  *budget.Account
-	over error // mem had no more
+	over error // set when mem had no more
 }
 
 // A Kernel is an entry of a Program.

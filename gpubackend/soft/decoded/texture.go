@@ -295,7 +295,7 @@ func (m *modifiers) edge() (Beyond, error) {
 	case "zero":
 		return edgeZero, nil
 	}
-	return 0, errors.New("mode for addresses beyond the edges missing")
+	return 0, errors.New("no mode for addresses beyond the edges")
 }
 
 // elements decodes the registers that a surface access writes or reads.

@@ -4,8 +4,7 @@ package decoded
 
 import "reflect"
 
-// take counts what a program is about to consist of. Loading ends soon after there is no more
-// memory.
+// take counts memory that the program is about to take. Loading ends soon after there is no more.
 func (p *Program) take(bytes uint64) {
 	if p.over == nil {
 		p.over = p.mem.Take(bytes)
@@ -18,8 +17,8 @@ func (d *decoder) more(m More) *More {
 	return &m
 }
 
-// What is made counts for so much. Lists double as they grow, so their elements count twice; a
-// map's entries take some 100 bytes beside what they hold.
+// What each thing counts for. Lists double as they grow, so their elements count twice; a map's
+// entries take some 100 bytes beside what they hold.
 var (
 	instBytes     = 2 * sizeOf[Inst]()
 	moreBytes     = sizeOf[More]() + sizeOf[Texture]() + maxRegs*(4+1)

@@ -81,7 +81,7 @@ func (c *conditionTable) release(x *Condition) {
 // HoldCondition keeps a condition until ReleaseCondition. Both may be called on any goroutine.
 func (x *Graphs) HoldCondition(c *Condition) { x.conditions.hold(c) }
 
-// ReleaseCondition gives a condition up that was held.
+// ReleaseCondition gives up a condition that was held.
 func (x *Graphs) ReleaseCondition(c *Condition) { x.conditions.release(c) }
 
 // GraphConditionalHandle implements gpubackend.Driver.
@@ -114,8 +114,8 @@ func (x *Graphs) checkConditional(n *gpubackend.Node) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// giveBodies makes the graphs of a conditional node. Its condition is one of its graph, or of one
-// that this lies in.
+// giveBodies makes the graphs of a conditional node. Its condition belongs to its graph, or to a
+// graph that contains it.
 func (x *Graphs) giveBodies(n *Node) gpubackend.Result {
 	c := x.conditions.find(n.What.Handle)
 	g := n.graph
@@ -147,8 +147,8 @@ func (g *Graph) hasConditional() bool {
 	})
 }
 
-// CheckConditions says whether each handle of a graph is in use, and whether bodies consist of what
-// is allowed there: no host functions, events and allocations (CUDA driver API,
+// CheckConditions says whether each handle of a graph is in use, and whether bodies have only nodes
+// that are allowed there: no host functions, events or allocations (CUDA driver API,
 // CUDA_CONDITIONAL_NODE_PARAMS).
 func (g *Graph) CheckConditions() (status uint64, result gpubackend.Result) {
 	for _, x := range g.conditions {

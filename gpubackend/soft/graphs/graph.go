@@ -19,7 +19,7 @@ type Options struct {
 	Handles  *handles.Table
 	Contexts *contexts.Contexts
 	Memory   *memory.Memory
-	// Check refuses what could not be run, of the nodes that do work of other rooms.
+	// Check refuses nodes that could not be run, of the types whose work is another room's.
 	Check func(*gpubackend.Node) gpubackend.Result
 }
 
@@ -32,7 +32,7 @@ type Graphs struct {
 	uses       map[int]*use           // by GPU
 }
 
-// New returns the graphs of a device: there are none.
+// New returns the graphs of a device, which has none yet.
 func New(o Options) *Graphs {
 	return &Graphs{options: o, memory: make(map[uint64]*allocation), uses: make(map[int]*use)}
 }
@@ -54,7 +54,7 @@ func (x *Graphs) Held() Held {
 	return h
 }
 
-// SetCondition is how kernels set a condition. It may be called on any goroutine.
+// SetCondition sets a condition, for kernels. It may be called on any goroutine.
 func (x *Graphs) SetCondition(handle uint64, value uint32) bool {
 	return x.conditions.set(handle, value)
 }
@@ -158,8 +158,7 @@ func (x *Graphs) Remove(g *Graph) {
 	x.options.Handles.Remove(g.Handle)
 }
 
-// dropNode forgets a node. What it refers to goes with it, even where copies remember that they are
-// its copies.
+// dropNode forgets a node, and clears what it refers to: copies still point to it.
 func (x *Graphs) dropNode(n *Node) {
 	for _, g := range n.Inner {
 		x.Remove(g)
@@ -204,7 +203,7 @@ func (x *Graphs) GraphDestroy(h gpubackend.Graph) gpubackend.Result {
 // BeginCapture notes that a capture adds to the graph.
 func (g *Graph) BeginCapture() { g.capturing++ }
 
-// EndCapture notes that one does so no longer.
+// EndCapture notes that the capture has ended.
 func (g *Graph) EndCapture() { g.capturing-- }
 
 // busy says whether a capture adds to the graph or to a graph in it.
@@ -248,7 +247,7 @@ func (x *Graphs) GraphAddNode(
 	return gpubackend.GraphNode(n.Handle), n.What.Address, bodies, gpubackend.Success
 }
 
-// AddNode adds a node of a context after others of its graph.
+// AddNode adds a node of a context to a graph, after others.
 func (x *Graphs) AddNode(
 	c *contexts.Context, g *Graph, after []*Node, what *gpubackend.Node,
 ) (*Node, gpubackend.Result) {

@@ -31,7 +31,7 @@ func (x *Graphs) Charge(bytes int) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// Discharge takes back what charge counted.
+// Discharge takes back what Charge counted.
 func (x *Graphs) Discharge(bytes int) {
 	x.options.Host.Give(uint64(bytes))
 	x.charged -= bytes

@@ -12,9 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 )
 
-// allocation is what an allocation node allocates. It has its place in device memory for as long
-// as there are graphs with the node; live says whether a launch has allocated it and nothing freed
-// it since, in the order of the calls.
+// allocation is what an allocation node allocates. It keeps its address for as long as a graph has
+// the node; live says whether a launch has allocated it and nothing freed it since, in the order of
+// the calls.
 type allocation struct {
 	Context *contexts.Context
 	address uint64
@@ -41,7 +41,7 @@ func (g *Graph) HasMemory() bool {
 	})
 }
 
-// useOf is what a GPU's memory is used for.
+// useOf is the use of a GPU's memory.
 func (x *Graphs) useOf(gpu int) *use {
 	if x.uses[gpu] == nil {
 		x.uses[gpu] = &use{}
@@ -111,8 +111,8 @@ func (x *Graphs) freeGraphMemory(m *allocation) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// CanAllocate says whether nodes can allocate and free what they are to, in that order: nothing
-// twice. With autoFree, what is left of an earlier launch is freed before.
+// CanAllocate says whether nodes can allocate and free, in that order, without doing either twice.
+// With autoFree, what is left of an earlier launch is freed before.
 func (x *Graphs) CanAllocate(nodes iter.Seq[*Node], autoFree bool) bool {
 	live := map[*allocation]bool{}
 	for n := range nodes {
@@ -139,7 +139,7 @@ func (x *Graphs) CanAllocate(nodes iter.Seq[*Node], autoFree bool) bool {
 	return true
 }
 
-// FreeLeft frees what a node has allocated in an earlier launch and nobody freed.
+// FreeLeft frees what a node allocated in an earlier launch, if nobody freed it.
 func (x *Graphs) FreeLeft(n *Node) {
 	if n.Memory != nil {
 		n.Memory.setLive(false)
@@ -168,7 +168,7 @@ func (x *Graphs) Drop(c *contexts.Context) {
 	}
 }
 
-// AllocateAndFree does it, as far as a node is concerned.
+// AllocateAndFree does what a node says of either.
 func (x *Graphs) AllocateAndFree(n *Node) {
 	switch n.What.Type {
 	case gpubackend.NodeMemAlloc:

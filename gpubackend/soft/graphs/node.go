@@ -61,7 +61,7 @@ func settable(t gpubackend.NodeType) bool {
 		t != gpubackend.NodeConditional
 }
 
-// SetNode changes what a node does. Attributes of a launch are set for themselves.
+// SetNode changes what a node does. Attributes of a launch are set by a call of their own.
 func (x *Graphs) SetNode(n *Node, what *gpubackend.Node) gpubackend.Result {
 	if n.What.Type != what.Type || !settable(what.Type) {
 		return gpubackend.InvalidValue
@@ -105,7 +105,8 @@ func checkNodeAttribute(id uint64, value []byte) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// unsetAttribute puts what a node tells of an attribute that was not set, if it tells anything.
+// unsetAttribute writes what a node reports for an attribute that was not set, if it reports
+// anything.
 func unsetAttribute(id uint64, value []byte) gpubackend.Result {
 	clear(value)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// errFixed are why graphs can't be made again.
+// Why graphs can't be made again.
 var (
 	errCaptured = errors.New("a stream is captured into a graph")
 	errKind     = errors.New("a graph allocates memory or has conditions")
@@ -103,8 +103,8 @@ func (x *Graphs) Remaking() *Remaking {
 	return &Remaking{x, map[gpubackend.GraphNode]*Node{}, map[*Node]gpubackend.GraphNode{}}
 }
 
-// Graph makes a graph. If it is named, it and its nodes get handles, which are put in the place of
-// those that they had. Nothing is given back where that fails: the device is of no more use.
+// Graph makes a graph. If it is named, it and its nodes get new handles, which replace the old ones
+// in the state. On failure nothing is given back: the device is then of no more use.
 func (r *Remaking) Graph(s *gpubackend.GraphState, named bool) (*Graph, gpubackend.Result) {
 	x := r.graphs
 	if result := x.Charge(graphBytes); result != gpubackend.Success {
@@ -174,7 +174,7 @@ func (r *Remaking) node(g *Graph, s *gpubackend.NodeState, named bool) (*Node, g
 	return n, gpubackend.Success
 }
 
-// Done has nodes know what they are copies of.
+// Done tells nodes what they are copies of.
 func (r *Remaking) Done() gpubackend.Result {
 	for n, of := range r.copies {
 		if n.Origin = r.made[of]; n.Origin == nil || n.Origin == n {

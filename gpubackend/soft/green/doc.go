@@ -4,6 +4,6 @@
 // green contexts of them. A multiprocessor is no more than a number here; streams of a green
 // context tell their kernels which numbers they have.
 //
-// Resources and descriptors come from the guest as the driver made them: what is in them is never
-// the guest's own.
+// Resources and descriptors come from the guest as the driver made them: the guest can't write what
+// is in them.
 package green

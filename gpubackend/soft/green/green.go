@@ -15,8 +15,8 @@ import (
 // multiprocessors is some of the device's multiprocessors: count of them, from the first on.
 type multiprocessors struct{ first, count uint32 }
 
-// A multiprocessor is no more than a number here, so that any of them can be split off. Those of
-// GPUs come in groups.
+// A multiprocessor is no more than a number here, so that any of them can be split off. A real
+// GPU's come in groups.
 const (
 	minPartition       = 1
 	partitionAlignment = 1
@@ -118,11 +118,10 @@ type Options struct {
 	Multiprocessors int
 }
 
-// Green is the green contexts of a device: parts of its multiprocessors, which are no more than
-// numbers here.
+// Green is the green contexts of a device.
 type Green struct{ options Options }
 
-// New returns the green contexts of a device: there are none.
+// New returns the green contexts of a device, which has none yet.
 func New(o Options) *Green { return &Green{o} }
 
 // resourceDesc is a CUdevResourceDesc.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package handles numbers the objects of a device: contexts, streams, modules and all others that
-// its caller names. A number says nothing of what it names; whoever looks one up says what he
+// its caller names. A number doesn't tell the type of its object: who looks it up says which one he
 // expects. A Table belongs to one goroutine.
 package handles
 
@@ -25,7 +25,7 @@ func (t *Table) Next() uint64 {
 	return t.last
 }
 
-// Reserve has numbers up to this one never come, or come again.
+// Reserve makes sure that no number up to this one is given.
 func (t *Table) Reserve(number uint64) { t.last = max(t.last, number) }
 
 // Add gives an object a handle.

@@ -22,7 +22,7 @@ type HostMemory struct {
 	registered map[uint64]uint64 // address, size
 }
 
-// New returns the host memory of a device: none is registered.
+// New returns the host memory of a device, none of it registered.
 func New(o Options) *HostMemory {
 	return &HostMemory{options: o, registered: make(map[uint64]uint64)}
 }
@@ -46,8 +46,8 @@ func (x *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.
 }
 
 // HostUnregister implements gpubackend.Driver. Work that has begun is waited for; work that uses
-// the range later ends with IllegalAddress. A dead context is no hindrance: the guest must get its
-// pages back.
+// the range later ends with IllegalAddress. That works in a dead context, too: the guest must get
+// its pages back.
 func (x *HostMemory) HostUnregister(addr, bytes uint64) gpubackend.Result {
 	if x.options.Memory.Space() == nil {
 		return gpubackend.NotInitialized

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kernelheap is where malloc of kernels gets its memory from: a range of device memory, in
-// which it keeps nothing of its own, as kernels may write there. Any goroutine may use a Heap.
+// Package kernelheap serves malloc of kernels from a range of device memory. It keeps none of its
+// own records there, as kernels may write to it. Any goroutine may use a Heap.
 package kernelheap
 
 import (
@@ -27,8 +27,7 @@ const align = 16
 // allocationBytes is what an allocation counts for of the host's memory.
 const allocationBytes = 128
 
-// New returns a heap over the size bytes of device memory at base. What it knows of// blocks is
-// taken from host.
+// New returns a heap over the size bytes of device memory at base. Its records are counted by host.
 func New(base, size uint64, host *budget.Budget) *Heap {
 	return &Heap{free: []span{{base, size &^ (align - 1)}}, used: make(map[uint64]uint64),
 		host: host.Open()}

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
-// carryOp describes an instruction of extended precision: what is added or
-// subtracted, and which way the carry goes.
+// Carry describes an instruction of extended precision: what is added or subtracted, and which way
+// the carry goes.
 type Carry struct {
 	// Mul is the product for mad and madc, nil for add and sub.
 	Mul      scalar.Func
@@ -19,7 +19,7 @@ type Carry struct {
 	Register uint32
 }
 
-// loop executes it.
+// Func returns the function that executes it.
 func (op Carry) Func() Func {
 	return func(r Registers, o *Operands, m uint32) { op.execute(r, o, m) }
 }

@@ -14,7 +14,7 @@
 //
 // # Trust
 //
-// Offsets and widths are believed: who makes Operands keeps each register inside the memory, and
+// Offsets and widths are believed: the maker of Operands keeps each register inside the memory, and
 // aligned to its size. What is in registers may be anything.
 //
 // # Files

@@ -4,8 +4,8 @@ package lanes
 
 import "github.com/paracuda/paracuda/gpubackend/soft/scalar"
 
-// Each executes f of n operands lane by lane. That is slower than the generated loops, and the
-// reference for them. nil if there is no f.
+// Each returns the function that executes f, of n operands, lane by lane; nil if f is nil. It is
+// slower than the generated loops, and their reference in tests.
 func Each(n int, f scalar.Func) Func {
 	if f == nil {
 		return nil

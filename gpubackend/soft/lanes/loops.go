@@ -45,7 +45,7 @@ func canon64(x float64) float64 {
 	return x
 }
 
-// carry64 is the result r of an operation on operands, whose NaNs it hands on.
+// carry64 is the result r of an operation on operands. If one of these is a NaN, it is the result.
 func carry64(r float64, operands ...float64) float64 {
 	if r == r {
 		return r

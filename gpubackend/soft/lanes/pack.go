@@ -2,7 +2,7 @@
 
 package lanes
 
-// Pack puts elements of n bits, of registers of their own, next to one another.
+// Pack joins elements of n bits, each in a register of its own, in one register.
 func Pack(n uint, regs []uint32, widths []Width) Func {
 	general := packing(n, regs, widths)
 	if !words(n, widths) {

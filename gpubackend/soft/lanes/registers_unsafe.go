@@ -22,9 +22,9 @@ func Of[T uint16 | uint32 | uint64](r Registers, off uint32) *[Count]T {
 	return (*[Count]T)(unsafe.Add(r.start, uintptr(off)))
 }
 
-// The accessors below reach a register of the current frame. Offsets are made
-// by the decoder's allocator, which keeps each register inside the frame and
-// aligned to its size; a frame is allocated with that size in NewRegisters.
+// The accessors below reach a register of the current frame. Offsets are made by the decoder's
+// allocator, which keeps each register inside the frame and aligned to its size; a frame is
+// allocated with that size by NewRegisters.
 
 func (r Registers) Pred(off uint32) *uint32 {
 	// SAFETY: see above.

@@ -41,7 +41,7 @@ type Launches struct {
 	grids   atomic.Uint64 // kernels launched
 }
 
-// New returns the launches of a device: there were none.
+// New returns the launches of a device.
 func New(o Options) *Launches { return &Launches{options: o} }
 
 // partition is some of the device's multiprocessors: count of them, from the first on.
@@ -91,7 +91,7 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 		return x.options.Streams.Record(s,
 			&gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
-	// What it takes while it waits leaves what it needs when it runs.
+	// What a launch takes while it waits is no longer there for it when it runs.
 	needs := simt.HostBytes(f.Entry, dim(l.Block).Count(), uint64(l.Shared))
 	if !x.options.Host.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
@@ -102,7 +102,7 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 }
 
 // prepare finds a launch's function and checks the rest against it and the multiprocessors that it
-// may use. It returns the function also where only that is wrong.
+// may use. It returns the function even if the rest is wrong.
 func (x *Launches) prepare(
 	l *gpubackend.Launch, sms uint32,
 ) (f *code.Function, cooperative bool, result gpubackend.Result) {
@@ -207,7 +207,7 @@ func (x *Launches) checkLaunch(
 }
 
 // checkParameters checks how many bytes of parameters a launch has against what the function takes,
-// as driver 580 does: fewer will do, none won't.
+// as driver 580 does: too few are accepted, none aren't.
 func checkParameters(n, size int) gpubackend.Result {
 	switch {
 	case n > size:

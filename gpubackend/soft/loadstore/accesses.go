@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/lanes"
 )
 
-// Accesses are what executes each operation on memory; those that don't exist fault.
+// Accesses has the function of each operation on memory; that of unknown operations faults.
 var Accesses [256]Func
 
 func init() {

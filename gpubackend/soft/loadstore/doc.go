@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package loadstore executes the loads and stores of a warp: it finds out where each lane's access
-// goes, checks it, and moves what is there between memory and registers.
+// goes, checks it, and moves data between memory and registers.
 //
 // Addresses of global memory are addresses of this process, checked against what a Memory reports.
 // Shared, local and parameter memory have windows above them (package decoded), and belong to the
 // block, the warp and the launch.
 //
 // Each operation can be executed by a general function, which finds one lane's address after the
-// other. The most common ones have a quick one, which handles all lanes that access one range, and
-// leaves everything else, faults included, to the general one.
+// other. The most common operations have a quick function, too, which handles all lanes that access
+// one range, and leaves everything else, faults included, to the general one.
 //
 // # Who owns what
 //

@@ -191,7 +191,7 @@ again:
 }
 
 // turn makes the range that the first lane accesses the one that was accessed last. It returns
-// false if it is already, or there is none.
+// false if it already was, or if there is no such range.
 func (u *Unit) turn(in *decoded.Inst, m uint32) bool {
 	at, c := u.U64(in.A)[lanes.First(m)&(lanes.Count-1)]+in.Imm, u.Cache
 	return at-c.last.Base >= c.last.Size && c.find(at, 1)

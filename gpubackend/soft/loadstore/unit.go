@@ -17,7 +17,7 @@ type Memory interface {
 	Lookup(addr uint64) (base, end uint64, writable, ok bool)
 }
 
-// A Unit is a warp's way to memory: its registers, and what they may be loaded from and stored to.
+// A Unit is what a warp accesses memory with: its registers, and where its memory is.
 type Unit struct {
 	lanes.Registers // of the frame
 

@@ -19,7 +19,7 @@ type physical struct {
 	gpu   int
 }
 
-// newPhysical makes memory of a GPU of a file, which make gives, if there is room for both.
+// newPhysical makes memory of a GPU from a file that make gives, if there is room for both.
 func (m *Memory) newPhysical(
 	gpu, bytes uint64, make func() (int, error),
 ) (gpubackend.Memory, gpubackend.Result) {
@@ -91,8 +91,8 @@ func (m *Memory) ExportMemory(h gpubackend.Memory) (int, gpubackend.Result) {
 	return fd, gpubackend.Success
 }
 
-// ImportMemory implements gpubackend.Driver. The process that made the file may have been taken
-// over: the file must be one that stays as long as it is.
+// ImportMemory implements gpubackend.Driver. The process that made the file may be hostile: the
+// file's size must be sealed.
 func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
 	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
 		return 0, result

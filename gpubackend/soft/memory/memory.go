@@ -52,7 +52,7 @@ type Memory struct {
 	restorer    layout.Restorer       // of the heaps, while they are made what others were
 }
 
-// New returns the memory of a device that isn't open: there is none.
+// New returns the memory of a device that isn't open, which has none.
 func New(o Options) *Memory {
 	return &Memory{
 		options: o, allocations: make(map[uint64]allocation), freeing: make(map[uint64]uint64),
@@ -78,7 +78,7 @@ func (m *Memory) Open(gpus ...GPU) error {
 	return nil
 }
 
-// heap is that of the current context's GPU.
+// heap is the heap of the current context's GPU.
 func (m *Memory) heap() *devmem.Heap { return m.space.Heap(m.options.Contexts.CurrentGPU()) }
 
 // Close gives everything back. Nothing may use it any more.
@@ -170,7 +170,7 @@ func (m *Memory) awaitFreed() bool {
 	return len(m.freeing) > 0 && m.freed.Wait()
 }
 
-// MemFree implements gpubackend.Driver. The memory is used again when the device has done all work
+// MemFree implements gpubackend.Driver. The memory is reused when the device has done all work
 // queued so far.
 func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	_, result := m.options.Contexts.Current()
@@ -198,14 +198,15 @@ func (m *Memory) After(then func()) {
 	m.options.Scheduler.Submit(&scheduler.Task{Then: then}, m.options.Lasts())
 }
 
-// Alloc takes memory of the current context's GPU, for what isn't the guest's own allocation.
+// Alloc takes memory of the current context's GPU for something other than the guest's own
+// allocations.
 func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) {
 	return m.allocate(bytes, func(bytes uint64) (uint64, error) {
 		return m.heap().AllocAs(k, bytes)
 	})
 }
 
-// AllocSegment takes a segment of its own, mapped from a file, from start on.
+// AllocSegment takes a segment of its own that maps a file, from start on.
 func (m *Memory) AllocSegment(
 	k ledger.Kind, file int, start int64, bytes uint64,
 ) (addr uint64, result gpubackend.Result) {
@@ -225,7 +226,7 @@ func (m *Memory) TakeContext(gpu int) bool {
 	return h.Account() == nil || h.Charge(ledger.Contexts, contextBytes) == nil
 }
 
-// GiveContext counts a context no more.
+// GiveContext takes a context out of the count.
 func (m *Memory) GiveContext(gpu int) {
 	if m.space != nil && m.space.Heap(gpu).Account() != nil {
 		m.space.Heap(gpu).Uncharge(ledger.Contexts, contextBytes)
@@ -251,7 +252,7 @@ func (m *Memory) MemGetInfo() (free, total uint64, result gpubackend.Result) {
 	return free, total, gpubackend.Success
 }
 
-// freeingOf is what is being freed of a GPU's memory.
+// freeingOf is how much of a GPU's memory is being freed.
 func (m *Memory) freeingOf(gpu int) (bytes uint64) {
 	for addr, size := range m.freeing {
 		if m.space.HeapOf(addr) == m.space.Heap(gpu) {

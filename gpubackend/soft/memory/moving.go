@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// Pieces implements gpubackend.Driver. Pieces that are files are another process's, or lent.
+// Pieces implements gpubackend.Driver. Memory that is a file belongs to another process, or is
+// lent: it is no piece.
 func (m *Memory) Pieces() []gpubackend.Piece {
 	if m.space == nil {
 		return nil
@@ -101,7 +102,7 @@ func (m *Memory) there(list []gpubackend.Piece) bool {
 	return true
 }
 
-// EndCopies implements gpubackend.Driver: they pass through nothing.
+// EndCopies implements gpubackend.Driver. There are no buffers to give back.
 func (m *Memory) EndCopies() {}
 
 // LeavePieces implements gpubackend.Driver.

@@ -4,8 +4,8 @@ package memory
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// Connect has kernels of one GPU reach the memory of another, or takes that back, which ends it
-// when it was given as often.
+// Connect gives kernels of one GPU access to the memory of another, or takes it back. It counts:
+// access ends when it was taken back as often as it was given.
 func (m *Memory) Connect(from, of int, reaches bool) {
 	pair := [2]int{from, of}
 	if reaches {
@@ -16,8 +16,8 @@ func (m *Memory) Connect(from, of int, reaches bool) {
 	m.space.Connect(from, of, m.shares[pair] > 0)
 }
 
-// PoolAccess implements gpubackend.Driver. A pool is memory as any other of its GPU: the other one
-// reaches all of that.
+// PoolAccess implements gpubackend.Driver. A pool is ordinary memory of its GPU, so access to a
+// pool is access to all of the GPU's memory.
 func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
 	for _, gpu := range []uint64{device, of} {
 		if result := m.options.Contexts.CheckDevice(gpu); result != gpubackend.Success {

@@ -41,10 +41,11 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 	return result
 }
 
-// PlaceNext says where the next allocation is that is made while the layout is restored.
+// PlaceNext says where the next allocation goes, while the layout is restored.
 func (m *Memory) PlaceNext(addr uint64) error { return m.restorer.Next(addr) }
 
-// Strange is how many allocations there are that aren't of MemAlloc, the mover's or so many others.
+// Strange counts the allocations that are neither MemAlloc's, nor the mover's, nor among so many
+// others.
 func (m *Memory) Strange(others int) int {
 	m.Reclaim()
 	return layout.Allocations(m.space.Heaps()) - len(m.allocations) - others

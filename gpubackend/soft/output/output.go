@@ -47,8 +47,8 @@ func (o *Buffer) trimLocked() {
 	}
 }
 
-// Resize sets how much is kept, if there is memory for it: messages take up to four times what they
-// say.
+// Resize sets how much is kept, if there is memory for it: messages take up to four times their
+// length.
 func (o *Buffer) Resize(bytes int) gpubackend.Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()

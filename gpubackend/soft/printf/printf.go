@@ -2,8 +2,8 @@
 
 // Package printf formats the messages of kernels' printf, as C does.
 //
-// Format and arguments come from a guest: widths and precisions are bounded, and where an argument
-// can't be read the message ends. What it is written to is the caller's.
+// Format and arguments come from a guest: widths and precisions are bounded, and the message ends
+// where an argument can't be read. The caller owns what is written to.
 package printf
 
 import (

@@ -38,7 +38,7 @@ func (p *parser) parseStatements() error {
 		t := p.peek()
 		switch {
 		case t.Kind == ptxlex.EOF:
-			return p.errorf("function %s without end", p.fn.f.Name)
+			return p.errorf("function %s doesn't end", p.fn.f.Name)
 		case p.accept("{"):
 			if err := p.openScope(); err != nil {
 				return err

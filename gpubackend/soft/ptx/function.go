@@ -136,7 +136,7 @@ func (p *parser) parseParamHead(h *varHead) error {
 	return nil
 }
 
-// parseTuning reads the performance directives before a body.
+// parseTuning reads the performance directives before a function's body.
 func (p *parser) parseTuning(f *Function) error {
 	for p.peek().Kind == ptxlex.Dot {
 		word := p.peek().Text

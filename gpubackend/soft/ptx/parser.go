@@ -32,11 +32,11 @@ type parser struct {
 	fn        *functionParser
 }
 
-// Parse reads a module, and takes what it makes of it from mem: what the module still has when it
-// returns, for the caller to give back. The error is an *Error, or wraps budget.ErrExceeded.
+// Parse reads a module, and takes its memory from mem. What the module still has when Parse returns
+// is the caller's to give back. The error is an *Error, or wraps budget.ErrExceeded.
 func Parse(text []byte, mem *budget.Account) (*Module, error) {
 	if len(text) > maxText {
-		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes", len(text))}
+		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes is too long", len(text))}
 	}
 	if err := mem.Take(uint64(len(text))); err != nil {
 		return nil, err
@@ -173,10 +173,10 @@ func (p *parser) parseVersion() error {
 	major, minor, found := strings.Cut(t.Text, ".")
 	var err error
 	if p.module.Major, err = strconv.Atoi(major); err != nil || !found {
-		return p.errorf("version %q", t)
+		return p.errorf("version %q isn't two numbers", t)
 	}
 	if p.module.Minor, err = strconv.Atoi(minor); err != nil {
-		return p.errorf("version %q", t)
+		return p.errorf("version %q isn't two numbers", t)
 	}
 	if p.module.Major < 3 || p.module.Major > 9 {
 		return p.errorf("PTX version %s not supported", t)

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// tokens are those of a text, read one after the other: the current one and the next are known.
+// tokens reads the tokens of a text one after the other; the current one and the next are known.
 // After an error there are no more tokens, whether the text is wrong or there is no memory for what
 // it describes.
 type tokens struct {
@@ -31,7 +31,7 @@ func newTokens(text string, mem *budget.Account) tokens {
 // peek is the current token.
 func (t *tokens) peek() ptxlex.Token { return t.at[0] }
 
-// peekNext is the one behind it.
+// peekNext is the token after it.
 func (t *tokens) peekNext() ptxlex.Token { return t.at[1] }
 
 // skip moves on by one token.
@@ -49,7 +49,7 @@ func (t *tokens) skip() {
 	t.at[1] = next
 }
 
-// next is the current token, which it moves over.
+// next returns the current token and moves on.
 func (t *tokens) next() ptxlex.Token {
 	now := t.at[0]
 	t.skip()
@@ -68,7 +68,7 @@ func (t *tokens) take(bytes uint64) {
 	}
 }
 
-// takePassing is take for what is garbage when the text has been read.
+// takePassing is take for what is no longer needed when the text has been read.
 func (t *tokens) takePassing(bytes uint64) {
 	t.take(bytes)
 	t.passing += bytes
@@ -80,8 +80,8 @@ func (t *tokens) takeBody(bytes uint64) {
 	t.bodies += bytes
 }
 
-// What is made counts for so much. Lists double as they grow, so their elements count twice; a
-// map's entries take some 100 bytes beside what they hold.
+// What each thing counts for. Lists double as they grow, so their elements count twice; a map's
+// entries take some 100 bytes beside what they hold.
 var (
 	instBytes      = 2 * sizeOf[Inst]()
 	wordBytes      = 2 * sizeOf[string]()

@@ -74,7 +74,7 @@ func (p *parser) parseVarHead(h *varHead) error {
 		case "surfref":
 			h.opaque, h.typ = SurfaceRef, B64
 		case "ptr", "const", "global", "local", "shared":
-			// Attributes of pointer parameters: hints only.
+			// Attributes of pointer parameters are only hints.
 		default:
 			if h.typ = TypeOf(word); h.typ == NoType || h.typ == Pred {
 				return p.errorf("type or attribute .%s of a variable not supported", word)
@@ -96,7 +96,7 @@ func (p *parser) parseAlign(align *int) error {
 		return err
 	}
 	if n == 0 || n&(n-1) != 0 {
-		return p.errorf("alignment %d", n)
+		return p.errorf("alignment %d isn't a power of two", n)
 	}
 	*align = int(n)
 	return nil
@@ -165,7 +165,7 @@ func (p *parser) parseDims() (count uint64, open bool, err error) {
 			return 0, false, err
 		}
 		if count *= n; count > maxVarSize {
-			return 0, false, p.errorf("array of %d elements", count)
+			return 0, false, p.errorf("array of %d elements is too large", count)
 		}
 		if err := p.expect("]"); err != nil {
 			return 0, false, err
@@ -177,7 +177,7 @@ func (p *parser) parseDims() (count uint64, open bool, err error) {
 // parseInit reads an initialiser into v. An open array takes its size from it.
 func (p *parser) parseInit(v *Variable, open bool) error {
 	if v.Space != Global && v.Space != Const {
-		return p.errorf("initial content of %v variable %s", v.Space, v.Name)
+		return p.errorf("%v variable %s can't have initial content", v.Space, v.Name)
 	}
 	limit := v.Size
 	if open {
@@ -243,7 +243,7 @@ func (in *initialiser) scalar() error {
 	switch t.Kind {
 	case ptxlex.Int:
 		if in.v.Type.Float() {
-			return p.errorf("integer %q as initial value of .%v", t, in.v.Type)
+			return p.errorf("integer %q can't initialise a .%v", t, in.v.Type)
 		}
 		if negative {
 			value = -value
@@ -259,7 +259,7 @@ func (in *initialiser) scalar() error {
 		case F32:
 			value = uint64(math.Float32bits(float32(f)))
 		default:
-			return p.errorf("number %q as initial value of .%v", t, in.v.Type)
+			return p.errorf("number %q can't initialise a .%v", t, in.v.Type)
 		}
 	default:
 		return p.errorf("initial value expected, got %q", t)
@@ -282,7 +282,7 @@ func (in *initialiser) masked(mask ptxlex.Token) error {
 		shift += 8
 	}
 	if mask.Value == 0 || mask.Value>>shift != 0xFF {
-		return in.p.errorf("mask %q", mask)
+		return in.p.errorf("mask %q doesn't select one byte", mask)
 	}
 	in.p.skip()
 	if err := in.address(shift); err != nil {
@@ -350,7 +350,7 @@ func (in *initialiser) put(value uint64, size int) error {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], value)
 	if size > len(b) {
-		return in.p.errorf("initial value of %d bytes", size)
+		return in.p.errorf("initial value of %d bytes is too large", size)
 	}
 	in.p.take(2 * uint64(size))
 	in.data = append(in.data, b[:size]...)

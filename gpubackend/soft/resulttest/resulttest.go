@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resulttest ends tests by the results of a driver's calls.
+// Package resulttest fails tests by the results of a driver's calls.
 package resulttest
 
 import (
@@ -24,7 +24,7 @@ func Want(t testing.TB, got, want gpubackend.Result) {
 	}
 }
 
-// Wait asks until the result isn't NotReady, and returns it.
+// Wait queries until the result isn't NotReady, and returns it.
 func Wait(t testing.TB, query func() gpubackend.Result) gpubackend.Result {
 	t.Helper()
 	const pause = 100 * time.Microsecond

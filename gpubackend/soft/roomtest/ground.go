@@ -24,7 +24,7 @@ var windows atomic.Uint64
 
 const window = 16 << 30
 
-// Ground is what a room is given. Its functions are tests' to change before they are called.
+// Ground is what a room is given. Tests may replace its functions before they are called.
 type Ground struct {
 	Handles   *handles.Table
 	Scheduler *scheduler.Scheduler

@@ -18,7 +18,7 @@ const (
 // coordLimit keeps coordinates in the range of integers.
 const coordLimit = 1 << 30
 
-// Texel is the four channels of what a fetch returns: floats or integers, by bits.
+// Texel is the four channels that a fetch returns: floats or integers, as bits.
 type Texel [4]uint32
 
 // interpolates tells whether texels are floats, which can be filtered.
@@ -53,7 +53,7 @@ func (t *Texture) fetch(m *Texels, x, y, z int) Texel {
 	return v
 }
 
-// one is what the fourth channel is if it isn't stored.
+// one is the value of the fourth channel if it isn't stored.
 func (t *Texture) one() uint32 {
 	if t.interpolates() {
 		return math.Float32bits(1)
@@ -113,7 +113,7 @@ func (t *Texture) Fetch(level int, x, y, z int64) Texel {
 	return t.fetch(m, int(x), int(y), int(z))
 }
 
-// fold brings a texel's number in one dimension into the image. false: the border is there.
+// fold brings a texel's number in one dimension into the image. It returns false on the border.
 func fold(i, n int, mode AddressMode) (int, bool) {
 	switch mode {
 	case AddressWrap:
@@ -135,7 +135,8 @@ func fold(i, n int, mode AddressMode) (int, bool) {
 	return i, true
 }
 
-// mode is the address mode of a dimension: wrapping and mirroring need normalized coordinates.
+// mode is the address mode of a dimension: wrapping and mirroring are for normalized coordinates
+// only.
 func (t *Texture) mode(dim int) AddressMode {
 	if mode := t.Address[dim]; t.Normalized || mode == AddressBorder {
 		return mode
@@ -168,7 +169,7 @@ func (t *Texture) place(x float32, n uint32, mode AddressMode) float64 {
 // 1/weightOne.
 type tap struct{ i, weight int }
 
-// tap finds it. Nearest texels have no weight.
+// tap finds the tap of a coordinate. Nearest texels have no weight.
 func (t *Texture) tap(x float32, n uint32, dim int, linear bool) tap {
 	v := t.place(x, n, t.mode(dim))
 	if !linear {
@@ -198,7 +199,7 @@ type axis struct {
 	weight [2]float32
 }
 
-// axis finds it.
+// axis finds what a sample reads in one dimension.
 func (t *Texture) axis(x float32, n uint32, dim int, linear bool) (a axis) {
 	at, mode := t.tap(x, n, dim, linear), t.mode(dim)
 	a.i[0], a.in[0] = fold(at.i, int(n), mode)
@@ -210,8 +211,8 @@ func (t *Texture) axis(x float32, n uint32, dim int, linear bool) (a axis) {
 	return a
 }
 
-// axes finds those of all dimensions. In fewer than three, the last is the plane; a smaller level
-// may have fewer.
+// axes finds the axes of all dimensions. With fewer than three, the last one is the plane; a
+// smaller level may have fewer planes.
 func (t *Texture) axes(m *Texels, dims int, at [3]float32, plane int, linear bool) (axes [3]axis) {
 	axes[0] = t.axis(at[0], m.Width, 0, linear)
 	axes[1] = axis{in: [2]bool{true}, weight: [2]float32{1}}
@@ -235,7 +236,7 @@ func (t *Texture) sampleImage(m *Texels, dims int, at [3]float32, plane int) Tex
 	}
 	var sum [4]float32
 	for n := range 1 << dims {
-		// What has no weight isn't part of it: it may be infinite.
+		// Texels without weight are left out: they may be infinite.
 		weight := axes[0].weight[n&1] * axes[1].weight[n>>1&1] * axes[2].weight[n>>2]
 		if weight == 0 {
 			continue
@@ -248,7 +249,8 @@ func (t *Texture) sampleImage(m *Texels, dims int, at [3]float32, plane int) Tex
 	return floats(sum)
 }
 
-// corner returns a texel of those that a sample reads: bit d of n says which in dimension d.
+// corner returns one of the texels that a sample reads: bit d of n says which of two in dimension
+// d.
 func (t *Texture) corner(m *Texels, axes *[3]axis, n int) Texel {
 	x, y, z := n&1, n>>1&1, n>>2
 	if !axes[0].in[x] || !axes[1].in[y] || !axes[2].in[z] {

@@ -172,7 +172,7 @@ func PackField(n uint64) Func {
 	}
 }
 
-// InsertField is the second half: b with the field that packField gave, c, replaced by a's bits.
+// InsertField is the second half: b with the field that PackField gave, c, replaced by a's bits.
 func InsertField(n uint64) Func {
 	return func(a, b, c uint64) uint64 {
 		pos, length := c&0xff, c>>8&0xff

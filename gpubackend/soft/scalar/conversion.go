@@ -19,7 +19,7 @@ type Conversion struct {
 	SatFinite      bool
 }
 
-// Func is what the conversion computes, nil if there is none.
+// Func is the function that converts, nil if there is none.
 func (c Conversion) Func() Func {
 	switch {
 	case !c.From.Float() && !c.To.Float():

@@ -9,9 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/softfloat"
 )
 
-// NaNs. GPUs give one and the same NaN for all results narrower than 64 bits;
-// in double precision they hand operands' NaNs on and otherwise give the one
-// with the sign set, as x86 does.
+// NaNs. For results narrower than 64 bits GPUs give always the same NaN. In double precision they
+// return an operand's NaN, and otherwise the one with the sign set, as x86 does.
 const (
 	NaN32     = 0x7fffffff
 	NaN64     = 0x7ff8000000000000
@@ -31,8 +30,8 @@ func bits32(x float32) uint64 {
 	return uint64(math.Float32bits(x))
 }
 
-// bits64 is the result r of an operation on operands, the first NaN of which it
-// becomes.
+// bits64 is the result r of an operation on operands; if there are NaNs among these, the first of
+// them.
 func bits64(r float64, operands ...uint64) uint64 {
 	if r == r {
 		return math.Float64bits(r)

@@ -206,7 +206,7 @@ func AddTo(mul Func) Func {
 	return func(a, b, c uint64) uint64 { return mul(a, b, 0) + c }
 }
 
-// SaturatingAddTo is addTo in signed 32 bits.
+// SaturatingAddTo is AddTo in signed 32 bits.
 func SaturatingAddTo(mul Func) Func {
 	return func(a, b, c uint64) uint64 {
 		return Saturate32(int64(mul(a, b, 0)) + int64(int32(c)))

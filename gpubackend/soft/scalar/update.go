@@ -4,8 +4,8 @@ package scalar
 
 import "github.com/paracuda/paracuda/gpubackend/soft/ptx"
 
-// Update is how an atomic operation changes a value, its first operand: nil if there is none for
-// the type. A value that stays as it is needs no write.
+// Update is the function by which an atomic operation changes a value, its first operand; nil if
+// there is none for the type. A value that stays as it is needs no write.
 func Update(op string, t ptx.Type) Func {
 	switch op {
 	case "cas":

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Domain is a fault domain: tasks that share an end. When it fails, those that run are told, and
-// none of the others is run any more; they count as done when their turn comes.
+// Domain is a fault domain: when it fails, those of its tasks that run are told, and no other is
+// run any more; these count as done when their turn comes.
 type Domain struct {
 	scheduler *Scheduler
 	alive     context.Context // of what runs
@@ -27,7 +27,7 @@ func (s *Scheduler) NewDomain(alive context.Context) *Domain {
 	return d
 }
 
-// Restart makes one that was drained and ended usable again.
+// Restart makes a domain that was drained and ended usable again.
 func (d *Domain) Restart(alive context.Context) {
 	d.alive, d.kill = context.WithCancel(alive)
 	d.scheduler.mu.Lock()
@@ -58,7 +58,7 @@ func (d *Domain) Failure() gpubackend.Result {
 	return d.failure
 }
 
-// Query is Failure, but NotReady while there are tasks to do in a domain that works.
+// Query is Failure, or NotReady while a domain that hasn't failed has tasks to do.
 func (d *Domain) Query() gpubackend.Result {
 	d.scheduler.mu.Lock()
 	defer d.scheduler.mu.Unlock()
@@ -68,7 +68,7 @@ func (d *Domain) Query() gpubackend.Result {
 	return d.failure
 }
 
-// Drain waits until all tasks are done. What only the caller could complete is given up.
+// Drain waits until all tasks are done. Tasks that only the caller could complete are given up.
 func (d *Domain) Drain() {
 	if d.idle() {
 		return
@@ -78,7 +78,7 @@ func (d *Domain) Drain() {
 	d.idle()
 }
 
-// idle waits until all tasks are done, or those that are left wait for the caller.
+// idle waits until all tasks are done, or those left wait for the caller.
 func (d *Domain) idle() bool {
 	d.scheduler.mu.Lock()
 	defer d.scheduler.mu.Unlock()

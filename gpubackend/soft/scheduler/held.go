@@ -27,23 +27,23 @@ func (r *Returned) Take() []uint64 {
 	return numbers
 }
 
-// Wait waits until there is something to take. It returns false if that won't come without the
-// caller.
+// Wait waits until there is something to take. It returns false if only the caller could cause
+// that.
 func (r *Returned) Wait() bool {
 	r.scheduler.mu.Lock()
 	defer r.scheduler.mu.Unlock()
 	return r.scheduler.waitLocked(func() bool { return len(r.numbers) > 0 })
 }
 
-// Allowance bounds what tasks that are not done hold together. One that holds nothing may begin
-// with any amount.
+// Allowance bounds what tasks that are not done hold together. While nothing is held, any amount
+// may be taken.
 type Allowance struct {
 	scheduler *Scheduler
 	most      uint64
 	held      uint64 // guarded by the scheduler's lock
 }
 
-// NewAllowance returns an allowance of which nothing is held.
+// NewAllowance returns an allowance of which nothing is taken.
 func (s *Scheduler) NewAllowance(most uint64) *Allowance {
 	return &Allowance{scheduler: s, most: most}
 }

@@ -4,8 +4,7 @@ package scheduler
 
 import "time"
 
-// What somebody else writes to memory says nothing when it is written: it is looked at after pauses
-// that grow.
+// Nobody tells when memory is written by somebody else: it is looked at after growing pauses.
 const (
 	minPollPause = 20 * time.Microsecond
 	maxPollPause = time.Millisecond
@@ -35,7 +34,7 @@ func (s *Scheduler) Poll(t *Task, ready func() bool) {
 	})
 }
 
-// look calls ready, as something that touches memory, and says whether the task is over.
+// look calls ready as a task that touches memory, and says whether the task is over.
 func (s *Scheduler) look(t *Task, ready func() bool) bool {
 	s.mu.Lock()
 	if t.done || t.released || t.Domain != nil && t.Domain.failure != 0 {

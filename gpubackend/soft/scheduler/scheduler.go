@@ -15,14 +15,15 @@ const (
 	maxKernels = 32
 	// MaxPending is how many tasks may wait before a call that adds one waits too.
 	MaxPending = 1 << 14
-	// MaxPendingHard is where adding fails because only the caller could make room.
+	// MaxPendingHard is the number of waiting tasks at which adding one fails if only the caller
+	// could make room.
 	MaxPendingHard = 1 << 18
 	// taskBytes is what a task counts for of the host's memory, until it is done; edgeBytes, each
 	// task that it waits for.
 	taskBytes = 512
 	edgeBytes = 16
-	// LaunchBytes is what a launch that waits counts for beside that and its parameters. Throttle
-	// sees that there is as much.
+	// LaunchBytes is what a launch that waits counts for in addition to that and its parameters.
+	// Throttle makes sure that there is as much.
 	LaunchBytes = 1 << 10
 )
 
@@ -45,7 +46,7 @@ type Scheduler struct {
 	host    *budget.Budget // that tasks count for until they are done
 }
 
-// New returns a scheduler whose tasks count for so much of the host's memory as they take.
+// New returns a scheduler whose tasks count for the host's memory that they take.
 func New(host *budget.Budget) *Scheduler {
 	s := &Scheduler{host: host, users: make(map[*Task]struct{}), hosts: make(map[*Task]struct{})}
 	s.changed.L = &s.mu
@@ -102,7 +103,7 @@ func (s *Scheduler) readyLocked(ready []*Task, t *Task) []*Task {
 	return append(ready, t)
 }
 
-// completeLocked marks t as done and appends to ready what may start therefore.
+// completeLocked marks t as done and appends to ready what may start as a result.
 func (s *Scheduler) completeLocked(ready []*Task, t *Task) []*Task {
 	now := time.Now()
 	for work := []*Task{t}; len(work) > 0; {

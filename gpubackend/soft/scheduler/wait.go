@@ -21,8 +21,8 @@ func (s *Scheduler) waitLocked(done func() bool) bool {
 	return true
 }
 
-// AwaitKernel waits until a kernel has ended, for one that can't begin before. It returns false if
-// none runs.
+// AwaitKernel waits until a kernel has ended, for one that can't begin before that. It returns
+// false if none runs.
 func (s *Scheduler) AwaitKernel() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +85,8 @@ func (s *Scheduler) AllDone(tasks []*Task) bool {
 	return true
 }
 
-// DropHosts answers the tasks that wait for the host in its stead: those of a domain, or all for
-// nil.
+// DropHosts answers the tasks that wait for the host in the host's place: those of a domain, or all
+// for nil.
 func (s *Scheduler) DropHosts(of *Domain) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +130,7 @@ func (s *Scheduler) Pending() int {
 	return s.pending
 }
 
-// Wait waits until nothing runs any more, but not longer than that, and tells whether it has come
-// to that.
+// Wait waits until nothing runs any more, or for so long, and tells whether nothing runs.
 func (s *Scheduler) Wait(longest time.Duration) bool {
 	ended := make(chan struct{})
 	go func() {
@@ -153,5 +152,5 @@ func (s *Scheduler) Ended(t *Task) (at time.Time, done bool) {
 	return t.at, t.done
 }
 
-// Past returns a task that was done then.
+// Past returns a task that was done at that time.
 func Past(at time.Time) *Task { return &Task{done: true, at: at} }

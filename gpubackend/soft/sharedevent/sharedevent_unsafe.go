@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharedevent is the events that several processes wait for: a page that they share.
+// Package sharedevent has events that several processes wait for: each is a page that they share.
 package sharedevent
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Event is what the processes that have an interprocess event share of it: a page with the number
 // of the latest record and that of the latest one that is done. Another process may write anything
-// there: it can only make tasks of this process start too early or never. The page goes with the
-// last use of the Event.
+// there; all that it achieves is that tasks of this process start too early or never. The page goes
+// with the last use of the Event.
 type Event struct {
 	file     int
 	memory   []byte
@@ -29,16 +29,15 @@ type Event struct {
 	done     *atomic.Uint64
 }
 
-// eventPages are the pages of events in this process, each a file and a mapping.
+// eventPages counts the pages of events in this process, each a file and a mapping.
 var eventPages atomic.Int64
 
 // maxEventPages is known from the start: later the process may not ask for its limits.
 var maxEventPages = int64(min(1<<14, proclimit.Files()/4))
 
-// MaxEventPages bounds them.
+// MaxEventPages is how many there may be.
 func MaxEventPages() int64 { return maxEventPages }
 
-// errEventPages is that there are too many.
 var errEventPages = errors.New("too many interprocess events")
 
 // New makes a page.
@@ -116,13 +115,13 @@ func (s *Event) Latest() (number uint64, done bool) {
 	return number, s.done.Load() >= number
 }
 
-// Another process says nothing when it is done: it is asked after pauses that grow.
+// Another process doesn't tell when it is done: the page is looked at after growing pauses.
 const (
 	minEventPause = 20 * time.Microsecond
 	maxEventPause = time.Millisecond
 )
 
-// Wait returns when a record is done, or nobody wants to know any more.
+// Wait returns when a record is done, or when given is closed.
 func (s *Event) Wait(number uint64, given <-chan struct{}) {
 	defer runtime.KeepAlive(s)
 	for pause := minEventPause; s.done.Load() < number; pause = min(2*pause, maxEventPause) {

@@ -24,11 +24,10 @@ type Options struct {
 // Sharing is memory and events that several processes of a guest use.
 type Sharing struct{ options Options }
 
-// New returns what lets others have a device's memory and events.
+// New returns what shares a device's memory and events.
 func New(o Options) *Sharing { return &Sharing{o} }
 
-// Share implements gpubackend.Driver: the file is the whole window's
-// of a GPU.
+// Share implements gpubackend.Driver. The file is the whole window of a GPU.
 func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
 	if _, result = x.options.Contexts.Current(); result != gpubackend.Success {
 		return s, -1, result

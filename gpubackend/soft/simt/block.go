@@ -119,7 +119,7 @@ func (b *block) force() bool {
 	return false
 }
 
-// deadlock is the fault of a block all of whose threads wait for others.
+// deadlock is the fault of a block whose threads all wait for others.
 func (b *block) deadlock() *KernelError {
 	for _, w := range b.warps {
 		if len(w.splits) > 0 {
@@ -132,7 +132,7 @@ func (b *block) deadlock() *KernelError {
 	return &KernelError{Code: cudaabi.ErrorLaunchFailed, Detail: "block without threads"}
 }
 
-// ended counts the lanes of m out, which may complete barriers.
+// ended takes the lanes of m out of the count, which may complete barriers.
 func (b *block) ended(w *warp, m uint32) {
 	b.live -= bits.OnesCount32(m)
 	for id := range b.barriers {

@@ -23,7 +23,7 @@ var builtinFuncs = [decoded.Builtins]builtinFunc{
 	decoded.BuiltinAssert: assertOf, decoded.BuiltinSetConditional: setConditionalOf,
 }
 
-// argument is a lane's value of a parameter.
+// argument is a lane's value for a parameter.
 func (w *warp) argument(value decoded.Value, lane int) uint64 {
 	return loadstore.Peek(w.localOf(value, lane), uint8(value.Size))
 }

@@ -54,8 +54,8 @@ func (k *runner) newFrame(fn *decoded.Function) *frame {
 	return f
 }
 
-// fillSpecials fills in the special registers of f, which must be current: all
-// of them, or those only that change from block to block.
+// fillSpecials fills in the special registers of f, which must be current: all of them, or only
+// those that change from block to block.
 func (w *warp) fillSpecials(f *frame, all bool) {
 	for _, s := range f.fn.Specials {
 		if all || specialValues[s.Value].block != nil {
@@ -86,8 +86,8 @@ func (w *warp) fillLocals(f *frame) {
 	}
 }
 
-// call enters a function for the lanes of m. Lanes that call another function
-// through a pointer stay behind and call it afterwards.
+// call enters a function for the lanes of m. Lanes that call another function through a pointer
+// call it afterwards.
 func (w *warp) call(in *decoded.Inst, m uint32) bool {
 	site := in.More.Call
 	if site.Builtin != decoded.BuiltinNone {
@@ -131,7 +131,7 @@ func (w *warp) enterFunction(fn *decoded.Function, site *decoded.CallSite, m uin
 		f = w.block.runner.callFrame(fn)
 	}
 	if f == nil {
-		w.failAt(lanes.First(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d",
+		w.failAt(lanes.First(m), cudaabi.ErrorOutOfMemory, "too little host memory at depth %d",
 			caller.depth)
 		return false
 	}
@@ -173,8 +173,8 @@ func (w *warp) copyLocal(to, from, size uint64, m uint32) {
 	}
 }
 
-// needLocal makes sure that each lane has size bytes of local memory, for which there may be no
-// memory of the host's.
+// needLocal makes sure that each lane has size bytes of local memory, and returns false if the
+// host's memory is short.
 func (w *warp) needLocal(size uint64) bool {
 	if size <= w.LocalStride {
 		return true

@@ -11,7 +11,7 @@ import (
 // execFunc executes an instruction for the lanes of mask m.
 type execFunc func(w *warp, in *decoded.Inst, m uint32)
 
-// execs are what executes each operation; those that don't exist fault.
+// execs has the function of each operation; that of unknown operations faults.
 var execs [256]execFunc
 
 func init() {

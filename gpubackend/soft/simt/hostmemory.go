@@ -21,9 +21,9 @@ var (
 // slabBytes is what lanes.NewSlab takes beside the size.
 const slabBytes = lanes.SlabAlign + 8
 
-// admit takes memory for runners and returns their number: one at least, or none where there is no
-// memory for that. More of them leave half of what the process may have to other launches; where
-// blocks must run together, there are all or none.
+// admit takes memory for runners and returns their number: at least one, or none where memory is
+// short. Further ones leave half of what the process may have to other launches. Where blocks must
+// run together, it is all or none.
 func (r *launchRun) admit() (runners int) {
 	r.runnerBytes = HostBytes(r.Kernel, r.Block.Count(), uint64(r.SharedBytes))
 	spare := r.HostMemory.Limit() / 2
@@ -48,7 +48,7 @@ func (k *runner) leave() {
 	k.run.HostMemory.Give(k.run.runnerBytes)
 }
 
-// HostBytes is what a launch takes of the host's memory at least: with one block at a time.
+// HostBytes is the least that a launch takes of the host's memory: with one block at a time.
 func HostBytes(k *decoded.Kernel, threads, sharedBytes uint64) uint64 {
 	warps := (threads + lanes.Count - 1) / lanes.Count
 	each := warpBytes + frameBytes + uint64(k.Function.FrameSize)
@@ -80,7 +80,7 @@ func localStride(size uint64) uint64 {
 	return stride
 }
 
-// callFrame returns a frame for a call, nil where there is no memory.
+// callFrame returns a frame for a call, nil where memory is short.
 func (k *runner) callFrame(fn *decoded.Function) *frame {
 	if pool := k.frames[fn.Index]; len(pool) > 0 {
 		f := pool[len(pool)-1]
@@ -105,7 +105,7 @@ func (k *runner) freeFrame(f *frame) {
 	k.frames[f.fn.Index] = append(k.frames[f.fn.Index], f)
 }
 
-// freeFrames keeps the frames of calls that never returned, since their threads ended in them.
+// freeFrames frees the frames of calls that never returned because their threads ended in them.
 func (k *runner) freeFrames() {
 	if k.used == 0 {
 		return
@@ -117,8 +117,8 @@ func (k *runner) freeFrames() {
 	}
 }
 
-// takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the
-// first was taken at the start.
+// takeLocal counts a warp's new local memory, which is larger, in the place of the old one; the
+// first was counted at the start.
 func (k *runner) takeLocal(w *warp, stride uint64) bool {
 	if w.LocalStride == 0 && stride == localStride(k.run.fn.LocalSize) && k.run.fn.LocalSize > 0 {
 		return true

@@ -33,12 +33,12 @@ type Launch struct {
 	Memory loadstore.Memory
 	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
 	Heap *kernelheap.Heap
-	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such
-	// handle. Any goroutine may call it. nil: there are none.
+	// SetConditional gives a conditional handle of a graph a value; and returns false if there is
+	// no such handle. Any goroutine may call it. nil: there are none.
 	SetConditional func(handle uint64, value uint32) bool
 	// Objects are the texture and surface objects; nil: there are none.
 	Objects Objects
-	// Bindings are what the program's References refer to. Those that are missing are not bound.
+	// Bindings are what the program's References refer to. What isn't in the list is not bound.
 	Bindings []Binding
 	// Stdout gets what printf prints, Assert the messages of failed
 	// assertions. Each write is one whole message. nil discards.
@@ -53,14 +53,14 @@ type Launch struct {
 	GridID uint64
 	// SMs is the value of the special register %nsmid; 0 means Workers.
 	SMs uint32
-	// PartSMs, when not 0, confines the launch to as many multiprocessors, from FirstSM on: so many
-	// blocks run at a time.
+	// PartSMs, when not 0, confines the launch to so many multiprocessors, from FirstSM on, which
+	// is also how many blocks run at a time.
 	FirstSM, PartSMs uint32
 	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
 	StackBytes uint64
-	// HostMemory is what registers, shared and local memory are taken from while the launch runs;
-	// nil: any. Where it is short, fewer blocks run at a time; a launch or call that it has nothing
-	// for fails with cudaabi.ErrorOutOfMemory.
+	// HostMemory is what registers, shared and local memory count for while the launch runs; nil:
+	// nothing. Where it is short, fewer blocks run at a time; a launch or call for which there is
+	// none fails with cudaabi.ErrorOutOfMemory.
 	HostMemory *budget.Budget
 	// Stats, when not nil, is filled in by Run.
 	Stats *Stats
@@ -80,7 +80,7 @@ type Stats struct {
 type KernelError struct {
 	// Code is CUDA's error code for it (CUresult).
 	Code int
-	// Detail says what happened where, for a log.
+	// Detail says what happened and where, for a log.
 	Detail string
 	// Starved is set where the launch didn't begin, for want of the host's memory: it may be run
 	// again when another has ended.
@@ -89,7 +89,6 @@ type KernelError struct {
 
 func (f *KernelError) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }
 
-// Run executes the launch and returns when all its blocks have ended. The error
-// is a *KernelError, or wraps ctx's error when ctx ended first; then blocks have
-// stopped somewhere.
+// Run executes the launch and returns when all its blocks have ended. The error is a *KernelError,
+// or wraps ctx's error when ctx ended first; blocks may then have stopped anywhere.
 func (l *Launch) Run(ctx context.Context) error { return l.run(ctx) }

@@ -68,14 +68,14 @@ func (w *warp) execute() bool {
 	}
 }
 
-// goesBack counts a branch backwards of all lanes, and says whether they go on at once: their
-// turn isn't over, and no other lanes wait that they could meet.
+// goesBack counts a backward branch of all lanes, and says whether they go on at once: if their
+// turn isn't over, and no lanes wait that they could meet.
 func (w *warp) goesBack() bool {
 	w.fuel--
 	return w.fuel > 0 && len(w.splits) == 0
 }
 
-// setAside has the current split wait at pc, where n more instructions were executed.
+// setAside makes the current split wait at pc, after n more instructions.
 func (w *warp) setAside(pc int32, n uint64) {
 	w.pc = pc
 	w.count(n)
@@ -96,7 +96,7 @@ func (w *warp) steer(in *decoded.Inst, pc int32, m uint32) bool {
 	return w.control(in, m)
 }
 
-// branch executes a branch that not all lanes take, or after which it may be others' turn.
+// branch executes a branch that not all lanes take, or after which others may get their turn.
 func (w *warp) branch(in *decoded.Inst, pc int32, m uint32) bool {
 	if m == w.active {
 		pc = in.Target
@@ -112,8 +112,8 @@ func (w *warp) branch(in *decoded.Inst, pc int32, m uint32) bool {
 	return true
 }
 
-// diverge sets the lanes aside that are ahead after a branch taken by the lanes
-// of m only, and returns where the others go on.
+// diverge sets those lanes aside that are ahead after a branch that only the lanes of m took, and
+// returns where the others go on.
 func (w *warp) diverge(pc, target int32, m uint32) int32 {
 	there := split{pc: target, mask: m, frame: w.frame}
 	here := split{pc: pc + 1, mask: w.active &^ m, frame: w.frame}
@@ -187,7 +187,7 @@ func (w *warp) exit(m uint32) {
 }
 
 // sync executes an instruction that all lanes of a member mask execute together. Lanes may name
-// different masks: each set of them is by itself (the tiles of a cooperative group, for example).
+// different masks: each mask is a group of its own, such as a tile of a cooperative group.
 func (w *warp) sync(in *decoded.Inst, m uint32) bool {
 	op := &in.More.Sync
 	ready := uint32(0)

@@ -67,8 +67,8 @@ type launchRun struct {
 type runner struct {
 	run   *launchRun
 	cache loadstore.Cache
-	// frames are those of calls that are free, by function; made are all, and used says how many
-	// aren't free.
+	// frames are the free frames of calls, by function; made are all, and used says how many aren't
+	// free.
 	frames [][]*frame
 	made   []*frame
 	used   int
@@ -86,7 +86,7 @@ func (l *Launch) run(ctx context.Context) error {
 	runners := r.admit()
 	if runners == 0 {
 		return &KernelError{Code: cudaabi.ErrorOutOfMemory, Starved: true,
-			Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
+			Detail: fmt.Sprintf("too little host memory is left for kernel %s", l.Kernel.Name)}
 	}
 	var wg sync.WaitGroup
 	for range runners {
@@ -138,7 +138,7 @@ func (l *Launch) prepare() (*launchRun, error) {
 		r.sharedSize = k.DynamicAt + uint64(l.SharedBytes)
 	}
 	if r.sharedSize > MaxShared {
-		return nil, invalid("%d bytes of shared memory", r.sharedSize)
+		return nil, invalid("%d bytes of shared memory, at most %d", r.sharedSize, MaxShared)
 	}
 	r.ownShared = r.sharedSize
 	if k.Reserved > 0 {
@@ -155,7 +155,8 @@ func (l *Launch) prepare() (*launchRun, error) {
 	}
 	if r.fn.LocalSize > r.StackBytes {
 		return nil, &KernelError{Code: cudaabi.ErrorLaunchOutOfResources,
-			Detail: fmt.Sprintf("%d bytes of local memory", r.fn.LocalSize)}
+			Detail: fmt.Sprintf("%d bytes of local memory, at most %d", r.fn.LocalSize,
+				r.StackBytes)}
 	}
 	return r, nil
 }
@@ -180,10 +181,10 @@ func (r *launchRun) setWorkers() {
 func (l *Launch) checkDims() error {
 	g, b := l.Grid, l.Block
 	if g.Count() == 0 || b.Count() == 0 || g.X > MaxGridX || g.Y > MaxGridYZ || g.Z > MaxGridYZ {
-		return invalid("grid %v of blocks %v", g, b)
+		return invalid("grid %v of blocks %v: a size is 0 or too large", g, b)
 	}
 	if b.X > MaxBlockXY || b.Y > MaxBlockXY || b.Z > MaxBlockZ || b.Count() > MaxThreadsPerBlock {
-		return invalid("block %v", b)
+		return invalid("block %v is too large", b)
 	}
 	limit := l.Kernel.MaxThreads
 	if n := uint64(limit[0]) * uint64(limit[1]) * uint64(limit[2]); n != 0 && b.Count() > n {
@@ -196,7 +197,8 @@ func (l *Launch) checkDims() error {
 	}
 	if l.Cooperative && g.Count() > maxResident {
 		return &KernelError{Code: cudaabi.ErrorCooperativeLaunchTooLarge,
-			Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
+			Detail: fmt.Sprintf("cooperative launch of %d blocks, at most %d", g.Count(),
+				maxResident)}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func ofReserved(at uint64) specialValue {
 	return ofLaunch(func(r *launchRun) uint64 { return r.reservedAt + at })
 }
 
-// clearReserved has a block begin with reserved memory of zeros.
+// clearReserved fills reserved memory with zeros, as a block begins.
 func (b *block) clearReserved() {
 	if n := b.run.Kernel.Reserved; n > 0 {
 		loadstore.ClearBytes(b.sharedBase+uintptr(b.run.reservedAt), n)
@@ -51,7 +51,7 @@ func numberedSpecials() []specialValue {
 	return values
 }
 
-// specialsByName are all of them. Clusters are of one block.
+// specialsByName are all special registers. Clusters are of one block.
 var specialsByName = map[string]specialValue{
 	"tid.x": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) }),
 	"tid.y": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Y) }),

@@ -15,7 +15,7 @@ type Binding struct {
 	Surface *sampler.Surface
 }
 
-// Objects finds texture and surface objects by the number that kernels have of them. It must be
+// Objects finds texture and surface objects by the numbers by which kernels name them. It must be
 // safe for concurrent use; nil is an unknown number.
 type Objects interface {
 	Texture(number uint64) *sampler.Texture

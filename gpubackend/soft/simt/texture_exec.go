@@ -24,7 +24,7 @@ func (w *warp) give(in *decoded.Inst, r *results, m uint32) {
 	}
 }
 
-// coordinates are those of all lanes.
+// coordinates are the coordinates of all lanes.
 type coordinates [4][lanes.Count]uint64
 
 func (w *warp) loadAll(regs []decoded.Reg, c *coordinates) {
@@ -68,7 +68,7 @@ func planeOf(op *decoded.Texture, t *sampler.Texture, c *coordinates, lane int) 
 	return min(max(int(int32(c[0][lane])), 0), max(layers-1, 0)) * step
 }
 
-// positionOf returns a lane's coordinates behind the layer.
+// positionOf returns a lane's coordinates after the layer.
 func positionOf(op *decoded.Texture, c *coordinates, lane int) (at [3]float32) {
 	first := op.Coordinates() - op.Dims
 	for d := range op.Dims {
@@ -234,7 +234,7 @@ func (w *warp) locateSurface(in *decoded.Inst, n int64, m uint32, p *loadstore.A
 		switch {
 		case inside && !aligned:
 			w.failAt(i, cudaabi.ErrorMisalignedAddress,
-				"surface access of %d bytes at an address that isn't a multiple", n)
+				"surface access of %d bytes at an address that isn't a multiple of that", n)
 			return false
 		case inside:
 			p[i] = uintptr(s.Base + off)

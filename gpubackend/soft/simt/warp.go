@@ -28,12 +28,11 @@ type warp struct {
 	limit  int32
 	index  uint32
 	splits []split
-	// fuel counts down to when others get their turn; fair asks for the split
-	// that has waited longest.
+	// fuel counts down to the end of the turn; fair asks for the split that has waited longest.
 	fuel int32
 	fair bool
 	tick uint32
-	// forced lets the next sync go on without the lanes that miss.
+	// forced lets the next sync go on without the missing lanes.
 	forced bool
 
 	fault *KernelError
@@ -72,8 +71,8 @@ type split struct {
 }
 
 const (
-	// fuelPerTurn is how many backward branches a split takes before others
-	// get a turn; spinCost is what an access by which programs wait counts.
+	// fuelPerTurn is how many backward branches a split takes before others get a turn; spinCost is
+	// how many branches an access counts for by which programs wait.
 	fuelPerTurn = 4096
 	spinCost    = 64
 	noLimit     = math.MaxInt32
@@ -150,8 +149,8 @@ func (w *warp) setLimit() {
 	}
 }
 
-// merge unites splits that are at the same instruction, but for those that wait there for
-// different lanes: they would part again at once, without end.
+// merge unites splits that are at the same instruction, except those that wait there for different
+// lanes: these would part again at once, forever.
 func (w *warp) merge() {
 	for i := 0; i < len(w.splits); i++ {
 		for j := i + 1; j < len(w.splits); j++ {
@@ -171,8 +170,7 @@ func (w *warp) merge() {
 	}
 }
 
-// wakeWarpBarrier lets the splits go on that wait in bar.warp.sync for lanes
-// which all wait there.
+// wakeWarpBarrier lets splits go on whose bar.warp.sync all lanes have reached that it waits for.
 func (w *warp) wakeWarpBarrier() {
 	var there uint32
 	for i := range w.splits {
@@ -191,8 +189,8 @@ func (w *warp) wakeWarpBarrier() {
 	}
 }
 
-// force lets a split go on that waits for lanes which won't come. It is the
-// last resort for programs whose behaviour is undefined.
+// force lets a split go on that waits for lanes that won't come. It is the last resort for programs
+// whose behaviour is undefined.
 func (w *warp) force() bool {
 	for i := range w.splits {
 		switch s := &w.splits[i]; s.state {

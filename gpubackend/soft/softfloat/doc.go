@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package softfloat is the floating-point arithmetic of a GPU where the processor's own won't do:
+// Package softfloat has the floating-point arithmetic of a GPU that the processor doesn't have:
 // formats of 16 bits, directions of rounding, and quick approximations. It has no state.
 //
 //	format.go    encodes and decodes numbers of any format of up to 64 bits. Operations whose

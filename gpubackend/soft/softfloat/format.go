@@ -35,7 +35,7 @@ func (f *Format) Infinity() uint64 {
 	return uint64(f.greatest-f.least+2) << (f.Precision - 1)
 }
 
-// NaN is the one that GPUs make: all ones but for the sign.
+// NaN is the one that GPUs make: all bits set except the sign.
 func (f *Format) NaN() uint64 { return f.SignBit() - 1 }
 
 // Round encodes (-1)^neg * m * 2^e, with sticky set if the exact magnitude is
@@ -229,7 +229,7 @@ func direct(s float64, errSign int, mode Rounding) float64 {
 	return s
 }
 
-// tame replaces an infinity that came of overflow by what mode makes of it.
+// tame replaces an infinity that is the result of overflow by the value that mode gives.
 func tame(s float64, mode Rounding) float64 {
 	if !math.IsInf(s, 0) {
 		return s

@@ -25,7 +25,7 @@ type Space struct {
 	staged map[uint64]bool
 }
 
-// GPU is whose window it is.
+// GPU says whose window it is.
 type GPU struct {
 	Number int    // among the VM's GPUs, whichever of them the process sees
 	Limit  uint64 // of what is used of the window, in bytes
@@ -64,8 +64,7 @@ func (s *Space) Heap(gpu int) *devmem.Heap { return s.heaps[gpu] }
 // Heaps are those of all GPUs.
 func (s *Space) Heaps() []*devmem.Heap { return s.heaps }
 
-// HeapOf gives out the window that an address is in. For other addresses it is one that doesn't
-// have them.
+// HeapOf is the heap of the window that an address is in; for an address in none it is any heap.
 func (s *Space) HeapOf(addr uint64) *devmem.Heap { return s.heaps[s.gpuOf(addr)] }
 
 // gpuOf is the GPU in whose window an address is, or 0.
@@ -95,7 +94,7 @@ func (s *Space) Unmap(addr, bytes uint64) {
 	s.table.Store(s.table.Load().without(addr))
 	if s.staged[addr] {
 		delete(s.staged, addr)
-		// stays the other file's when the system has no memory for it
+		// the range stays the other file's if the system has no memory for it
 		_ = s.windows[s.gpuOf(addr)].restore(addr, bytes)
 	}
 	_ = s.windows[s.gpuOf(addr)].discard(addr, bytes) // the memory is used again otherwise
@@ -116,7 +115,7 @@ func (s *Space) Covers(addr, bytes uint64, write bool) bool {
 	return s.table.Load().covers(addr, bytes, write, everyone)
 }
 
-// Admit adds a range to what may be reached. It is false if part of it is in there already.
+// Admit adds a range to what may be reached. It returns false if part of it is there already.
 func (s *Space) Admit(addr, bytes uint64, writable bool) bool {
 	t := s.table.Load()
 	if t.overlaps(addr, addr+bytes) {
@@ -155,13 +154,13 @@ func (s *Space) Duplicate(addr uint64) (fd int, start uint64, err error) {
 // Base is where the windows begin.
 func (s *Space) Base() uint64 { return s.base }
 
-// Size is that of all windows together.
+// Size is the size of all windows together.
 func (s *Space) Size() uint64 { return s.size }
 
-// WindowSize is that of each.
+// WindowSize is the size of each window.
 func (s *Space) WindowSize() uint64 { return s.windows[0].size }
 
-// MapFile maps the whole of a file of that size at reserved addresses.
+// MapFile maps a whole file of that size at reserved addresses.
 func (s *Space) MapFile(file int, addr, bytes uint64) error {
 	return s.windows[0].mapFile(file, addr, bytes, windowFlags|unix.MAP_FIXED)
 }

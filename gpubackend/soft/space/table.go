@@ -13,7 +13,7 @@ type region struct {
 	read, write gpus
 }
 
-// gpus is a set of them: those whose bits are set.
+// gpus is a set of GPUs, a bit for each.
 type gpus uint64
 
 // everyone is all GPUs.

@@ -26,11 +26,10 @@ func (v View) Covers(addr, bytes uint64, write bool) bool {
 	return v.space.table.Load().covers(addr, bytes, write, v.gpu)
 }
 
-// Connect says whether kernels of one GPU reach all memory in another's window, what is there and
-// what will be.
+// Connect says whether kernels of one GPU reach the memory in another's window, now and later.
 func (s *Space) Connect(from, to int, reaches bool) {
 	if from == to {
-		return // its own it always reaches
+		return // it always reaches its own
 	}
 	s.reach[to] &^= only(from)
 	if reaches {
@@ -42,7 +41,7 @@ func (s *Space) Connect(from, to int, reaches bool) {
 }
 
 // Protect says how kernels of a GPU reach a range outside the windows, which is one region or none
-// yet. Copies reach it as any of them does.
+// yet. Copies reach it as soon as any GPU does.
 func (s *Space) Protect(addr, bytes uint64, gpu int, read, write bool) {
 	t := s.table.Load()
 	r, known := t.lookup(addr)

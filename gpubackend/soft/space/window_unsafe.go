@@ -92,7 +92,7 @@ func LoadWord(addr, size uint64) uint64 {
 	return atomic.LoadUint64((*uint64)(Pointer(addr)))
 }
 
-// StoreWord writes one.
+// StoreWord writes a word, likewise.
 func StoreWord(addr, size, value uint64) {
 	// SAFETY: as LoadWord.
 	if size == 4 {
@@ -114,7 +114,7 @@ func Pointer(addr uint64) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
 
-// Reserve maps addresses that nothing may touch, and that are free.
+// Reserve maps free addresses so that nothing may touch them.
 func Reserve(addr, size uint64) error { return reserveAt(addr, size, unix.MAP_FIXED_NOREPLACE) }
 
 // ReserveAgain does so where something of ours is mapped.
@@ -134,7 +134,7 @@ func reserveAt(addr, size uint64, flags int) error {
 	return err
 }
 
-// Unreserve gives up a range of reserve.
+// Unreserve gives up a range that Reserve took.
 func Unreserve(addr, size uint64) {
 	// SAFETY: the range was reserved, and nothing is mapped in it any more.
 	_ = unix.MunmapPtr(Pointer(addr), uintptr(size))

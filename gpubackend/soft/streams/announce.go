@@ -4,8 +4,8 @@ package streams
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// Announce implements gpubackend.Driver. Tasks end on goroutines of this process: asking costs
-// nothing.
+// Announce implements gpubackend.Driver. There is no need to: asking whether a task of this process
+// has ended costs nothing.
 func (x *Streams) Announce(gpubackend.Stream, bool, uint64, uint32) gpubackend.Result {
 	return gpubackend.NotSupported
 }

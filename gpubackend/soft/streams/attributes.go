@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// streamAttributes are the values of a stream's attributes that were set. They are kept and told;
+// streamAttributes are the values of a stream's attributes that were set. They can be read back;
 // none changes how streams run here.
 type streamAttributes map[uint64][cudaabi.LaunchAttributeValueSize]byte
 

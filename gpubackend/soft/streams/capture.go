@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
-// capture is a graph that streams are recorded into instead of being run. One that has become
-// invalid goes on until it is ended where it began.
+// capture is a graph that streams are recorded into instead of being run. An invalid one goes on
+// until it is ended in the stream where it began.
 type capture struct {
 	id     uint64
 	graph  *graphs.Graph
@@ -21,7 +21,7 @@ type capture struct {
 	over   bool
 }
 
-// beginCapture lets a stream record into a graph, after nodes of that.
+// beginCapture makes a stream record into a graph, after some of its nodes.
 func (x *Streams) beginCapture(s *Stream, g *graphs.Graph, after []*graphs.Node) {
 	x.lastCapture++
 	x.captures++
@@ -105,8 +105,8 @@ func (x *Streams) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpuba
 	return gpubackend.Graph(c.graph.Handle), gpubackend.Success
 }
 
-// endCapture lets the streams of a capture run again. Unless its graph is wanted, it goes, also
-// when the capture only added to it.
+// endCapture lets the streams of a capture run again. A graph that isn't wanted is removed, even if
+// the capture only added to it.
 func (x *Streams) endCapture(c *capture, wanted bool) {
 	for _, s := range c.joined {
 		s.capture, s.tail = nil, nil
@@ -137,8 +137,8 @@ func (c *capture) isJoined() bool {
 			func(s *Stream) bool { return slices.ContainsFunc(s.tail, loose) })
 }
 
-// abandon ends a stream's part in a capture, because the stream ends. What it recorded stays, to be
-// joined by events. A capture is over with the stream in which it began.
+// abandon ends the part of a stream that is destroyed in a capture. What it recorded stays, to be
+// joined by events. If the capture began in this stream, it ends.
 func (x *Streams) abandon(s *Stream) {
 	c := s.capture
 	if c == nil {
@@ -154,7 +154,7 @@ func (x *Streams) abandon(s *Stream) {
 }
 
 // admit says whether work may be put into a stream, as far as captures go: the legacy stream would
-// wait for blocking streams, which can't be while they record.
+// wait for blocking streams, which isn't possible while they record.
 func (x *Streams) admit(s *Stream) gpubackend.Result {
 	switch {
 	case x.captures == 0:
@@ -174,8 +174,7 @@ func (x *Streams) admit(s *Stream) gpubackend.Result {
 	return result
 }
 
-// Refuse makes the capture of a stream that records invalid, because of a call that can't be
-// recorded.
+// Refuse makes the capture of a stream invalid, because of a call that can't be recorded.
 func (s *Stream) Refuse() gpubackend.Result {
 	if s.capture == nil {
 		return gpubackend.Success

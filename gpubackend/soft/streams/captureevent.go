@@ -63,7 +63,7 @@ func (s *Stream) join(e *event) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// refuse is what asking for the completion of an event means that stands for a point of a capture.
+// refuse is the result of asking whether an event is done that stands for a point of a capture.
 func (e *event) refuse() gpubackend.Result {
 	switch c := e.capture; {
 	case c == nil:

@@ -35,7 +35,7 @@ func (x *Streams) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 		gpubackend.Success
 }
 
-// recordsBlocking says whether a stream records that the legacy stream would wait for.
+// recordsBlocking says whether a blocking stream, which the legacy stream would wait for, records.
 func (g *streamGroup) recordsBlocking() bool {
 	return slices.ContainsFunc(g.set.list, func(s *Stream) bool {
 		return s.capture != nil && s.blocking && s.group == g

@@ -12,12 +12,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/sharedevent"
 )
 
-// ExternalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes nodes of the graph that is
+// ExternalFlag, of cuEventRecordWithFlags and cuStreamWaitEvent, makes nodes of the graph that is
 // being captured.
 const ExternalFlag = cudaabi.EventRecordExternal | cudaabi.EventWaitExternal
 
 // event is a CUevent. Its record is the task that stands for it in a stream, nil before the first.
-// What it recorded last may instead be a point of a capture: nodes.
+// If it was last recorded in a capture it stands for nodes instead.
 type event struct {
 	ctx    *contexts.Context
 	timed  bool
@@ -65,7 +65,7 @@ func (x *Streams) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result
 	return gpubackend.Event(x.options.Handles.Add(e)), gpubackend.Success
 }
 
-// EventDestroy implements gpubackend.Driver. A record that is under way does no harm.
+// EventDestroy implements gpubackend.Driver. A record may be under way.
 func (x *Streams) EventDestroy(h gpubackend.Event) gpubackend.Result {
 	_, result := x.event(h)
 	if result == gpubackend.Success {
@@ -115,7 +115,7 @@ func (e *event) newRecord() *scheduler.Task {
 }
 
 // newWait makes a task that waits for the event, and says what else comes first. It returns nil if
-// there is no need.
+// nothing is to be waited for.
 func (e *event) newWait() (t *scheduler.Task, after *scheduler.Task) {
 	if e.shared == nil {
 		if e.record == nil {
@@ -132,7 +132,7 @@ func (e *event) newWait() (t *scheduler.Task, after *scheduler.Task) {
 		nil
 }
 
-// RecordNode has a task of a graph stand for an event.
+// RecordNode makes a task of a graph stand for an event.
 func (x *Streams) RecordNode(h gpubackend.Event, t *scheduler.Task) {
 	if e, result := x.event(h); result == gpubackend.Success {
 		e.record, e.capture, e.nodes = t, nil, nil
@@ -164,7 +164,7 @@ func (x *Streams) PrepareEvent(
 	return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} }, result
 }
 
-// OpenShared makes an event of this process of another one's.
+// OpenShared makes an event of this process from another one's.
 func (x *Streams) OpenShared(c *contexts.Context, shared *sharedevent.Event) gpubackend.Event {
 	return gpubackend.Event(x.options.Handles.Add(&event{ctx: c, shared: shared}))
 }
@@ -181,7 +181,8 @@ func (x *Streams) Shareable(h gpubackend.Event) (*sharedevent.Event, gpubackend.
 	return e.shared, gpubackend.Success
 }
 
-// FinishShared ends what other processes wait for: nothing that is queued here is done any more.
+// FinishShared marks events as done that other processes wait for: nothing queued here is done any
+// more.
 func (x *Streams) FinishShared() {
 	for _, object := range x.options.Handles.All() {
 		if e, ok := object.(*event); ok && e.shared != nil {
@@ -190,7 +191,7 @@ func (x *Streams) FinishShared() {
 	}
 }
 
-// isDone says whether the latest record is.
+// isDone says whether the latest record is done.
 func (e *event) isDone(s *scheduler.Scheduler) bool {
 	if e.shared != nil {
 		_, done := e.shared.Latest()

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// flushRemoteWrites of a wait makes other devices' writes visible. As on most GPUs there is no such
-// thing here (CAN_FLUSH_REMOTE_WRITES).
+// flushRemoteWrites asks that a wait make other devices' writes visible. As on most GPUs it isn't
+// supported (CAN_FLUSH_REMOTE_WRITES).
 const flushRemoteWrites = cudaabi.StreamWaitValueFlush
 
 // memOp is an operation on a word of memory.
@@ -118,8 +118,8 @@ func decodeMemOp(p cudaabi.StreamBatchMemOpParams) (memOp, gpubackend.Result) {
 	return op, gpubackend.Success
 }
 
-// memOpsTask makes the task of a list of operations. While one of them waits the task is one that
-// waits for the host: what it waits for may be the caller's to write.
+// memOpsTask makes the task of a list of operations. While one of them waits, the task counts as
+// one that waits for the host, since the caller may have to write what it waits for.
 func (x *Streams) memOpsTask(list []memOp, c *contexts.Context) *scheduler.Task {
 	t := &scheduler.Task{
 		Class: scheduler.Host, Domain: c.Domain, Quick: true,
@@ -148,8 +148,8 @@ func (x *Streams) memOpsTask(list []memOp, c *contexts.Context) *scheduler.Task 
 // memOpBytes is what an operation that waits counts for of the host's memory.
 const memOpBytes = 64
 
-// step does an operation if its time has come, which is always that of a write. It is not ok if its
-// memory is gone.
+// step does an operation if its time has come; a write's always has. ok is false if its memory is
+// gone.
 func (x *Streams) step(op memOp) (done, ok bool) {
 	if op.size == 0 {
 		return true, true

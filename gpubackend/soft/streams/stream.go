@@ -35,7 +35,7 @@ type Streams struct {
 	lastCapture uint64 // number of the latest
 }
 
-// New returns the streams of a device: there are none but the default streams.
+// New returns the streams of a device, which has only the default streams.
 func New(o Options) *Streams {
 	return &Streams{options: o, sets: make(map[*contexts.Context]*streamSet)}
 }
@@ -45,7 +45,7 @@ type Stream struct {
 	ctx       *contexts.Context
 	group     *streamGroup
 	handle    uint64
-	blocking  bool // waits for the legacy default stream, which waits for it
+	blocking  bool // it and the legacy default stream wait for each other
 	destroyed bool
 	last      *scheduler.Task // the latest, nil for none
 
@@ -58,7 +58,7 @@ type Stream struct {
 // Owner implements contexts.Owned.
 func (s *Stream) Owner() *contexts.Context { return s.ctx }
 
-// Context is the one that the stream is in.
+// Context is the context that the stream is in.
 func (s *Stream) Context() *contexts.Context { return s.ctx }
 
 // Green is the green context that the stream is in, nil for none.
@@ -126,10 +126,10 @@ func (x *Streams) Lasts() []*scheduler.Task {
 // Captures is how many captures go on.
 func (x *Streams) Captures() int { return x.captures }
 
-// Kept is how many streams of a context there are, destroyed ones that have work among them.
+// Kept is how many streams of a context there are, counting destroyed ones that have work.
 func (x *Streams) Kept(c *contexts.Context) int { return len(x.setOf(c).list) }
 
-// Leave ends what the streams of a context record.
+// Leave ends the captures of a context's streams.
 func (x *Streams) Leave(c *contexts.Context) {
 	for _, s := range x.setOf(c).list {
 		x.abandon(s)
@@ -176,7 +176,7 @@ func (x *Streams) Find(h gpubackend.Stream) (*Stream, gpubackend.Result) {
 	return s, s.ctx.State()
 }
 
-// Target is stream for a call that is about to queue work: it makes sure that there is room.
+// Target is Find for a call that is about to queue work: it makes sure that there is room.
 func (x *Streams) Target(h gpubackend.Stream) (*Stream, gpubackend.Result) {
 	s, result := x.Find(h)
 	if result == gpubackend.Success {

@@ -64,7 +64,7 @@ type mipmappedArray struct {
 // Owner implements contexts.Owned.
 func (m *mipmappedArray) Owner() *contexts.Context { return m.Context }
 
-// check says why an array of that description can't be, or Success.
+// check says why there can't be an array of that description, or Success.
 func (a *arrayDesc) check() gpubackend.Result {
 	switch {
 	case a.flags&^arrayFlags != 0:
@@ -72,7 +72,7 @@ func (a *arrayDesc) check() gpubackend.Result {
 	case a.format.Bytes() == 0 && a.format > lastFormat:
 		return gpubackend.InvalidValue
 	case a.format.Bytes() == 0:
-		return gpubackend.NotSupported // formats of blocks and planes
+		return gpubackend.NotSupported // block-compressed and planar formats
 	case a.channels != 1 && a.channels != 2 && a.channels != 4, a.width == 0, !a.fits():
 		return gpubackend.InvalidValue
 	}
@@ -123,7 +123,7 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 	return d
 }
 
-// newArray enters an array whose memory there is.
+// newArray enters an array that has its memory.
 func (x *Textures) newArray(
 	c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray,
 ) *array {

@@ -15,7 +15,7 @@ import (
 // MaxReferences bounds the texture references that a context has made by TexRefCreate.
 const MaxReferences = 1 << 16
 
-// textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches get what it is
+// textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches see it as it is
 // when they are queued.
 type textureReference struct {
 	Context *contexts.Context
@@ -54,8 +54,8 @@ func (r *textureReference) Owner() *contexts.Context { return r.Context }
 // Owner implements contexts.Owned.
 func (r *surfaceReference) Owner() *contexts.Context { return r.module.Context }
 
-// newTextureReference is one in its first state: a float a texel, read by number, clamped at the
-// edges.
+// newTextureReference makes a reference in its initial state: texels of one float, read by number,
+// clamped at the edges.
 func newTextureReference(c *contexts.Context) *textureReference {
 	r := &textureReference{Context: c, format: sampler.FormatFloat, channels: 1}
 	for i := range r.sampling.address {
@@ -64,12 +64,12 @@ func newTextureReference(c *contexts.Context) *textureReference {
 	return r
 }
 
-// references are those of a module that somebody has asked for, by number, and what they are bound
-// to.
+// references are the references of a module that somebody has asked for, by number, and what they
+// are bound to.
 type references struct {
 	textures map[int]*textureReference
 	surfaces map[int]*surfaceReference
-	// nil when something has changed since they were made; never changed after that
+	// nil when something has changed since they were made; never changed in place
 	bindings []simt.Binding
 }
 
@@ -155,7 +155,7 @@ func (x *Textures) Unloaded(m *code.Module) {
 	delete(x.modules, m)
 }
 
-// Bindings are what a launch of the module's kernels gets to see.
+// Bindings are what a launch of the module's kernels sees.
 func (x *Textures) Bindings(m *code.Module) []simt.Binding {
 	n := len(m.Program.References())
 	if n == 0 {
@@ -177,7 +177,8 @@ func (x *Textures) Bindings(m *code.Module) []simt.Binding {
 	return refs.bindings
 }
 
-// bound is what kernels use of a reference, nil if it isn't bound or what it was bound to is gone.
+// bound is what kernels use of a reference, nil if it isn't bound, or if what it was bound to is
+// gone.
 func (x *Textures) bound(r *textureReference) *sampler.Texture {
 	var from source
 	result := gpubackend.Success
@@ -304,8 +305,8 @@ func (x *Textures) SurfRefGetArray(
 	return gpubackend.Array(r.array.handle), gpubackend.Success
 }
 
-// ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references, as
-// this call would make them: there is nothing to change.
+// ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references anyway:
+// there is nothing to do.
 func (x *Textures) ParamSetTexRef(
 	f gpubackend.Function, unit uint64, h gpubackend.TextureReference,
 ) gpubackend.Result {

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
-// overrideFormat: The documentation requires it; the runtime binds without it, and sets the
-// format after that.
+// overrideFormat is required by CUDA's documentation; the runtime binds without it, and sets the
+// format afterwards.
 const overrideFormat = cudaabi.TextureArrayOverrideFormat
 
 // unbind forgets what a reference reads.
@@ -24,7 +24,8 @@ func (r *textureReference) unbind() {
 // texel is the size of a texel by the reference's format.
 func (r *textureReference) texel() uint64 { return r.format.Bytes() * uint64(r.channels) }
 
-// adopt takes over the format of an array, if it is to be or the reference's is of another size.
+// adopt takes over the format of an array, if the flags say so or if the reference's format has
+// another size.
 func (r *textureReference) adopt(desc *arrayDesc, flags uint64) {
 	if flags&overrideFormat != 0 || r.texel() != desc.texel() {
 		r.format, r.channels = desc.format, desc.channels
@@ -338,7 +339,7 @@ func (x *Textures) TexRefGetFlags(h gpubackend.TextureReference) (uint64, gpubac
 	return x.told(h, func(s *sampling) uint32 { return s.flags })
 }
 
-// told returns a number of a reference's state.
+// told returns a number from a reference's state.
 func (x *Textures) told(
 	h gpubackend.TextureReference, field func(*sampling) uint32,
 ) (uint64, gpubackend.Result) {

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
-// maxNumber bounds the numbers that textures get again: those of a device that has made a million a
-// second for years are lower.
+// maxNumber bounds the numbers that textures get again. A device that makes a million a second
+// stays below it for years.
 const maxNumber = 1 << 48
 
 // ArrayPlaces implements gpubackend.SavingTextures.
@@ -40,7 +40,7 @@ func (x *Textures) NextTexture(number uint64) error {
 	return nil
 }
 
-// number is that of the texture or surface that is made now.
+// number is the number of the texture or surface that is made now.
 func (x *Textures) number() uint64 {
 	n := x.objects.next
 	if n == 0 {

@@ -82,7 +82,7 @@ func (x *Textures) dropObject(number uint64, of func(*object) bool) gpubackend.R
 		return gpubackend.InvalidValue
 	}
 	x.objects.count--
-	// Nobody may drop it twice.
+	// From now on it can't be found to be dropped again.
 	x.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
 	x.options.Memory.After(func() {
 		x.objects.byNumber.Delete(number)
@@ -127,7 +127,7 @@ func mipmappedSource(m *mipmappedArray) source {
 	return s
 }
 
-// channelsKnown checks what is in memory that isn't an array.
+// channelsKnown checks the format of memory that isn't an array.
 func (s *source) channelsKnown() gpubackend.Result {
 	if s.format.Bytes() == 0 {
 		return gpubackend.NotSupported
@@ -138,7 +138,7 @@ func (s *source) channelsKnown() gpubackend.Result {
 	return gpubackend.Success
 }
 
-// linearSource is device memory without rows. addr is aligned.
+// linearSource is device memory without rows, from an aligned address on.
 func (x *Textures) linearSource(
 	addr, bytes uint64, format sampler.Format, channels uint32,
 ) (source, gpubackend.Result) {
@@ -293,7 +293,7 @@ func (x *Textures) TexObjectDestroy(number uint64) gpubackend.Result {
 		func(o *object) bool { return o.Context != nil && o.texture != nil })
 }
 
-// surfaceOf makes what kernels use of an array that was made for it.
+// surfaceOf makes what kernels use of an array that allows surfaces.
 func surfaceOf(a *array) (*sampler.Surface, gpubackend.Result) {
 	if a.desc.flags&cudaabi.Array3DSurfaceLdst == 0 {
 		return nil, gpubackend.InvalidValue

@@ -29,7 +29,7 @@ type Textures struct {
 	made    map[*contexts.Context]int // references made by TexRefCreate
 }
 
-// New returns the textures of a device: there are none.
+// New returns the textures of a device, which has none yet.
 func New(o Options) *Textures {
 	return &Textures{
 		options: o, arrays: make(map[*contexts.Context]map[uint64]bool),

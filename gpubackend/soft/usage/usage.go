@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package usage tells what device memory of the software GPU the host's processes have, as a GPU's
-// driver does of its own. It asks the kernel: device memory is files in memory, and what these take
-// is counted, whatever a process says. A process could have its memory elsewhere, where it is host
-// memory like any other. The processes asked about may end meanwhile, and may be hostile: a process
-// with very many descriptors costs time, not more.
+// Package usage tells how much device memory of the software GPU the host's processes have, as a
+// real GPU's driver does. It asks the kernel: device memory is files in memory, and what these take
+// is counted, whatever a process says. A process could keep data elsewhere, where it is host memory
+// like any other. The processes asked about may end meanwhile, and may be hostile: a process with
+// very many descriptors costs time, not more.
 package usage
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
-// kinds are what device memory is: windows, memory without an address, staging.
+// kinds are the kinds of device memory: windows, memory without an address, staging.
 var kinds = []string{"device", "memory", "staging"}
 
-// Bytes are those of each GPU, by its number among the VM's.
+// Bytes is the memory of each GPU, by its number among the VM's.
 type Bytes = [ledger.GPUs]uint64
 
 // usage is what processes have of a VM's GPUs.
@@ -47,8 +47,8 @@ func (u *usage) Used(id uint64, pid int) (uint64, bool) {
 	return bytes[gpu], true
 }
 
-// Ask asks the kernel about processes of a VM with so many GPUs. One that isn't there any more is
-// left out.
+// Ask asks the kernel about processes of a VM with so many GPUs. Processes that have ended are left
+// out.
 func Ask(gpus int, pids []int) (ledger.Usage, error) {
 	of := map[int]Bytes{}
 	for _, pid := range pids {
@@ -63,8 +63,8 @@ func Ask(gpus int, pids []int) (ledger.Usage, error) {
 	return Known(gpus, of), nil
 }
 
-// Known is what somebody has asked the kernel already about processes of a VM with so many GPUs, by
-// their ids.
+// Known is the answer to what was asked before about processes of a VM with so many GPUs, by
+// process id.
 func Known(gpus int, of map[int]Bytes) ledger.Usage {
 	u := &usage{make([]uint64, min(gpus, ledger.GPUs)), of}
 	for gpu := range u.gpus {
@@ -76,7 +76,7 @@ func Known(gpus int, of map[int]Bytes) ledger.Usage {
 // Of asks the kernel about one process.
 func Of(pid int) (bytes Bytes, err error) {
 	if bytes, err = of(fmt.Sprintf("/proc/%d/fd", pid)); err != nil {
-		return bytes, fmt.Errorf("look at process %d: %w", pid, err)
+		return bytes, fmt.Errorf("read the files of process %d: %w", pid, err)
 	}
 	return bytes, nil
 }
@@ -107,7 +107,7 @@ func of(folder string) (sum Bytes, err error) {
 	return sum, nil
 }
 
-// gpuOf is the number of the GPU whose memory a file is, by where a link to it leads. A process
+// gpuOf is the number of the GPU whose memory a file is, by the target of a link to it. A process
 // that names its files otherwise has host memory.
 func gpuOf(link string) (gpu int, ok bool) {
 	for _, kind := range kinds {

@@ -10,9 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// conditional is one run of a conditional node. Its task calls on nobody outside, but like that of
-// a host function is over only when it is released: by the task that comes after the last run of a
-// body.
+// conditional is one run of a conditional node. As that of a host function, its task is over only
+// when it is released: by the task that comes after the last run of a body.
 type conditional struct {
 	scheduler *scheduler.Scheduler
 	ctx       *contexts.Context
@@ -69,7 +68,7 @@ func (c *conditional) begin() {
 	}
 }
 
-// run submits a body, and after it what decides how to go on.
+// run submits a body, and after it the task that decides how to go on.
 func (c *conditional) run(b *body) {
 	tasks := make([]*scheduler.Task, len(b.steps))
 	for i := range b.steps {
@@ -98,8 +97,8 @@ func (c *conditional) over() bool {
 	return c.scheduler.GivenUp(c.task)
 }
 
-// beginConditions has a launch of a graph begin with its conditions' initial values, and keep them
-// until it ends.
+// beginConditions makes a launch begin with its conditions' initial values, and keeps the
+// conditions until it ends.
 func (x *Exec) beginConditions(e *executable, start, end *scheduler.Task) {
 	if len(e.conditions) == 0 {
 		return

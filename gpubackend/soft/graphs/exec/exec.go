@@ -18,8 +18,8 @@ const instantiateFlags = cudaabi.GraphInstantiateFlagAutoFreeOnLaunch |
 	cudaabi.GraphInstantiateFlagUpload |
 	cudaabi.GraphInstantiateFlagDeviceLaunch | cudaabi.GraphInstantiateFlagUseNodePriority
 
-// Prepare says how work of a node is run in a context: by the tasks that the function makes, one
-// each time that it runs.
+// Prepare returns the function that makes the task of a node's work in a context, once for each
+// run.
 type Prepare func(n *gpubackend.Node, c *contexts.Context) (maker, gpubackend.Result)
 
 // maker makes the task of a step, on any goroutine and as often as the step runs.
@@ -32,14 +32,14 @@ type Options struct {
 	Scheduler *scheduler.Scheduler
 	Graphs    *graphs.Graphs
 	Streams   *streams.Streams
-	// Prepare is by the types of the nodes that do work of other rooms.
+	// Prepare has a function for each type of node whose work is another room's.
 	Prepare map[gpubackend.NodeType]Prepare
 }
 
 // Exec is the executable graphs of a device.
 type Exec struct{ options Options }
 
-// New returns the executable graphs of a device: there are none.
+// New returns the executable graphs of a device, which has none yet.
 func New(o Options) *Exec { return &Exec{options: o} }
 
 // executable is a CUgraphExec: a copy of a graph, and its nodes in an order in which they can be
@@ -64,7 +64,7 @@ func (x *Exec) executable(h gpubackend.GraphExec) (*executable, gpubackend.Resul
 	return e, gpubackend.Success
 }
 
-// GraphInstantiateWithFlags implements gpubackend.Driver. It has no stream to upload in.
+// GraphInstantiateWithFlags implements gpubackend.Driver. Nothing is uploaded.
 func (x *Exec) GraphInstantiateWithFlags(
 	h gpubackend.Graph, flags uint64,
 ) (gpubackend.GraphExec, gpubackend.Result) {

@@ -110,7 +110,8 @@ func (x *Exec) submitSteps(e *executable, tasks []*scheduler.Task, start *schedu
 	}
 }
 
-// apply does what a node does to the device's books, and adds what else its task waits for.
+// apply notes the effect that a node has on events and memory, and adds what else its task waits
+// for.
 func (x *Exec) apply(n *graphs.Node, t *scheduler.Task, deps []*scheduler.Task) []*scheduler.Task {
 	switch n.What.Type {
 	case gpubackend.NodeEventRecord:

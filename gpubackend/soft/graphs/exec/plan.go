@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
-// step is a task of an executable graph: a node's, or none at the begin and the end of a child
+// step is a task of an executable graph: a node's, or none at the beginning and the end of a child
 // graph.
 type step struct {
 	node   *graphs.Node
@@ -79,7 +79,8 @@ func (e *executable) step(n *graphs.Node, after []int) int {
 	return len(e.steps) - 1
 }
 
-// ordered puts the nodes of a graph behind those that they come after; false if that can't be.
+// ordered sorts the nodes of a graph so that each comes after those that it depends on; false if
+// there is a cycle.
 func ordered(g *graphs.Graph) (list []*graphs.Node, acyclic bool) {
 	missing := make(map[*graphs.Node]int, len(g.Nodes))
 	next := make(map[*graphs.Node][]*graphs.Node, len(g.Nodes))

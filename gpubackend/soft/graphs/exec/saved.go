@@ -40,7 +40,7 @@ func (x *Exec) SaveGraphs() ([]gpubackend.GraphState, []gpubackend.ExecState, er
 	return list, execs, nil
 }
 
-// markDisabled says which nodes of a state are.
+// markDisabled says which nodes are disabled.
 func (e *executable) markDisabled(s *gpubackend.GraphState, g *graphs.Graph) {
 	for i, n := range g.Nodes {
 		s.Nodes[i].Disabled = e.disabled[n]

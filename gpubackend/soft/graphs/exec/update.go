@@ -58,7 +58,7 @@ func (x *Exec) setChild(n *graphs.Node, h gpubackend.Graph) gpubackend.Result {
 	return x.update(n.Inner[0], g)
 }
 
-// updatable says whether a node of an executable graph can be made do something else: copies and
+// updatable says whether a node of an executable graph can be made to do something else: copies and
 // fills of more than one row can't (CUDA driver API, cuGraphExecUpdate).
 func updatable(old, next *gpubackend.Node) bool {
 	switch {
@@ -74,8 +74,8 @@ func updatable(old, next *gpubackend.Node) bool {
 	return true
 }
 
-// compare says why an executable graph can't be updated with a graph, and which node of that is the
-// reason. Nodes correspond in the order in which they were added.
+// compare says why an executable graph can't be updated with a graph, and which node of the graph
+// is the reason. Nodes correspond in the order in which they were added.
 func compare(own, g *graphs.Graph) (*graphs.Node, uint64) {
 	if len(g.Nodes) != len(own.Nodes) {
 		return nil, cudaabi.GraphExecUpdateErrorTopologyChanged

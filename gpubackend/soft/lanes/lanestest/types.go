@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lanestest tells tests about the loops of package lanes. Only tests use it.
+// Package lanestest helps to test the loops of package lanes. Only tests use it.
 package lanestest
 
 import "strings"

@@ -13,8 +13,8 @@ const (
 	canon32 = "; VCMPPS $3, Y0, Y0, Y3; VMOVDQU nan32<>(SB), Y4; VBLENDVPS Y3, Y4, Y0, Y0"
 )
 
-// unsigned32 makes a float of each unsigned word: both of its halves become mantissas, of 2^39 and
-// of 2^23, whose sum less what they were put into is rounded once.
+// unsigned32 makes floats of unsigned words. Their halves become the mantissas of two floats, of
+// 2^39 and of 2^23. These powers are subtracted before the sum, which is rounded once.
 const unsigned32 = "VPSRLD $16, Y0, Y3; VPOR two39<>(SB), Y3, Y3; " +
 	"VPAND low16<>(SB), Y0, Y4; VPOR two23<>(SB), Y4, Y4; " +
 	"VSUBPS two39and23<>(SB), Y3, Y3; VADDPS Y4, Y3, Y0"
