@@ -6,7 +6,7 @@
 
 #include "paracuda.h"
 
-/* Orders that are tried: few runs where that is cheap, single pages otherwise. */
+/* Orders that are tried: large ones for few runs if that is cheap, else single pages. */
 static const unsigned int paracuda_orders[] = { 9, 4, 0 };
 
 /*
@@ -59,7 +59,7 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	return 0;
 }
 
-/* Nobody maps it any more, and the host has let go of it. */
+/* Called when nobody maps it any more, and the host has let go of it. */
 void paracuda_arena_free(struct paracuda_arena *arena)
 {
 	unsigned long i, next;
@@ -88,7 +88,7 @@ int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *ch
 	return 0;
 }
 
-/* Of memory that no child inherits, all of which is mapped from the beginning. */
+/* Flags for memory that no child inherits, all of which is mapped from the beginning. */
 void paracuda_vma_flags(struct vm_area_struct *vma)
 {
 	const unsigned long flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
@@ -99,7 +99,7 @@ void paracuda_vma_flags(struct vm_area_struct *vma)
 	vma->vm_flags |= flags;
 #endif
 #ifdef CONFIG_UML
-	/* Without this the first write to each page is a fault, which there is a dear one. */
+	/* In User Mode Linux the first write to each page would otherwise be an expensive fault. */
 	vma->vm_page_prot = __pgprot(pgprot_val(vma->vm_page_prot) | _PAGE_ACCESSED | _PAGE_DIRTY);
 #endif
 }

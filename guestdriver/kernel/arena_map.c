@@ -2,15 +2,15 @@
 /*
  * Mapping the arena into its process.
  *
- * A mapping shows its pages without counting each in and out, so that a program begins and ends
- * sooner. The channel holds them for as long as its file is open, which every mapping holds.
+ * Pages aren't counted as they are mapped and unmapped, so that a program begins and ends sooner.
+ * The channel holds them for as long as its file is open, which every mapping holds.
  */
 
 #include <linux/mm.h>
 
 #include "paracuda.h"
 
-/* The opener's address space ends (exit or exec), though a child may hold the file still. */
+/* The opener's address space ends (exit or exec), though a child may still hold the file. */
 static void paracuda_arena_vm_close(struct vm_area_struct *vma)
 {
 	if (!atomic_read(&vma->vm_mm->mm_users))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A device is unplugged, and plugged in again, here or where the VM has been moved to: what its
- * programs have on the GPU was saved meanwhile. Its owner has said so beforehand (present.c). The
- * device is kept with its channels and its name, and its programs wait, for as long as the host has
- * said. Each device that comes is asked whether it is that one.
+ * A device is unplugged and plugged in again, here or on the host to which the VM moves; meanwhile
+ * what its programs have on the GPU is saved. Its owner has announced that (present.c). The device
+ * is kept with its channels and its name, and its programs wait, for as long as the host has said.
+ * Each device that comes is asked whether it is the one that went.
  */
 
 #include <linux/virtio_config.h>
@@ -20,7 +20,7 @@ static bool paracuda_will_be_back(struct paracuda_device *dev)
 	       !atomic_read(&dev->handles) && !paracuda_idle(dev);
 }
 
-/* Takes what was given back before, as what is parked is given to the device again. */
+/* Takes what was given back before, since what is parked is given to the device again. */
 static void paracuda_reap_channels(struct paracuda_device *dev)
 {
 	unsigned int i;
@@ -32,7 +32,7 @@ static void paracuda_reap_channels(struct paracuda_device *dev)
 	mutex_unlock(&dev->lock);
 }
 
-/* Nothing of the device itself is left, except for a failure that came first. */
+/* Stops the device for the time that it is away; false if it has failed before. */
 static bool paracuda_stop_for_now(struct paracuda_device *dev)
 {
 	paracuda_stop(dev);
@@ -43,7 +43,7 @@ static bool paracuda_stop_for_now(struct paracuda_device *dev)
 	return !READ_ONCE(dev->failed);
 }
 
-/* A device is removed. Whether it will be back, and is kept until then. */
+/* A device is removed. Returns whether it will be back, and is kept until then. */
 bool paracuda_go_away(struct paracuda_device *dev)
 {
 	if (!paracuda_will_be_back(dev))
@@ -94,7 +94,7 @@ void paracuda_away_over(struct work_struct *work)
 	paracuda_device_put(dev);
 }
 
-/* The module ends. */
+/* The module ends: devices that are away are forgotten. */
 void paracuda_away_end(void)
 {
 	struct paracuda_device *dev;
@@ -111,11 +111,11 @@ void paracuda_away_end(void)
 			paracuda_device_put(dev);
 		paracuda_forsake(dev);
 	}
-	/* Of those that found that they needn't do anything. */
+	/* Of devices that needed nothing from us. */
 	flush_workqueue(paracuda_wq);
 }
 
-/* Makes all chains available again in the queues of the device that may be this one. */
+/* Makes all chains available again, in the queues of the device that may be this one. */
 static int paracuda_give_again(struct paracuda_device *dev)
 {
 	unsigned int i;
@@ -130,7 +130,9 @@ static int paracuda_give_again(struct paracuda_device *dev)
 	return err;
 }
 
-/* Whether a device that has come is one that was away. If not, it was reset. Under away_lock. */
+/*
+ * Whether a device that has come is one that was away. If not, it has been reset. Under away_lock.
+ */
 static bool paracuda_is_back(struct paracuda_device *dev, struct virtio_device *vdev)
 {
 	unsigned int channels = dev->channels;
@@ -173,8 +175,8 @@ static void paracuda_welcome(struct paracuda_device *dev)
 }
 
 /*
- * Finds out whether a device that has come is one that was away; channels as paracuda_begin(). 1:
- * it is, and serves; 0: it isn't, and is as it came; or an error.
+ * Finds out whether a device that has come is one that was away; channels as for paracuda_begin().
+ * 1: it is, and serves; 0: it isn't, and is in its initial state; or an error.
  */
 int paracuda_come_back(struct virtio_device *vdev, unsigned int channels)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Signs of life. When the host's device process is gone, QEMU says nothing of it, and requests stay
- * without an answer for ever. So the device is asked for a sign of life from time to time, which it
- * gives at once; without one it is gone, and what waits for it ends with ENODEV.
+ * Signs of life. When the host's device process is gone, QEMU doesn't tell, and requests are never
+ * answered. So the device is asked for a sign of life from time to time, which it gives at once;
+ * without one it is gone, and what waits for it ends with ENODEV.
  */
 
 #include "paracuda.h"
@@ -10,15 +10,15 @@
 #define PARACUDA_BEAT		(5 * HZ)
 
 /*
- * How many times an answer may be missing. They are counted, since the guest may have been paused
- * in between. The device is busy for long while memory is taken from the VM.
+ * How many times an answer may be missing. Times are counted, since the guest may have been paused
+ * in between. A device is busy for long while memory is taken from its VM.
  */
 static unsigned int paracuda_beats(void)
 {
 	return DIV_ROUND_UP(paracuda_answer_timeout(), PARACUDA_BEAT);
 }
 
-/* Whether the device has answered the last time, and was asked again. */
+/* Whether the device has answered the last time, and was asked again since. */
 static bool paracuda_beat_again(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->beat_request;
@@ -57,7 +57,7 @@ void paracuda_beat_start(struct paracuda_device *dev)
 	queue_delayed_work(paracuda_wq, &dev->beat, PARACUDA_BEAT);
 }
 
-/* It is stopped, or will not be asked any more; may sleep. */
+/* The device is stopped, or will not be asked any more; may sleep. */
 void paracuda_beat_stop(struct paracuda_device *dev)
 {
 	cancel_delayed_work_sync(&dev->beat);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bounds what the users of a device may have of the guest's memory, where nobody else counts it. */
+/*
+ * Bounds how much of the guest's memory the users of a device may take, where nobody else counts
+ * it.
+ */
 
 #include <linux/moduleparam.h>
 #include <linux/sched/signal.h>
 
 #include "paracuda.h"
 
-/* One for each channel, and as many that are still mapped, or are being closed. */
+/* One for each channel, and as many again that are still mapped, or being closed. */
 #define PARACUDA_ARENAS_PER_CHANNEL	2
 
 static unsigned int paracuda_max_pinned_mb;
@@ -26,7 +29,7 @@ static bool paracuda_fits(unsigned long limit, unsigned long used, unsigned long
 	return pages <= limit && used <= limit - pages;
 }
 
-/* Whether there is room for pages beside those of all users, and of the channel's. */
+/* Whether there is room for pages, in addition to those of all users and of the channel's user. */
 static bool paracuda_room(const struct paracuda_channel *ch, unsigned long all, unsigned long own,
 			  unsigned long pages)
 {
@@ -65,8 +68,8 @@ static int paracuda_pin_count(struct paracuda_channel *ch, unsigned long pages, 
 }
 
 /*
- * Counts pages that are about to be pinned. -EBUSY: there is room for them once copies that are
- * under way are done. -ENOMEM: there is none.
+ * Counts pages that are about to be pinned. -EBUSY: there will be room when copies that are under
+ * way are done. -ENOMEM: there is none.
  */
 int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
 {
@@ -98,9 +101,9 @@ void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, boo
 }
 
 /*
- * Counts pages for cuMemHostAlloc that are about to be allocated. What couldn't be pinned must not
- * cost other processes their memory. Only in User Mode Linux, where they count for no process
- * (host_alloc.c), are they counted as allocated, too.
+ * Counts pages for cuMemHostAlloc that are about to be allocated. Pages that couldn't be pinned
+ * must not cost other processes their memory. In User Mode Linux, where no process is charged for
+ * them (host_alloc.c), they are counted as allocated, too.
  */
 bool paracuda_host_charge(struct paracuda_channel *ch, unsigned long pages)
 {
@@ -146,8 +149,8 @@ static bool paracuda_arena_take(struct paracuda_device *dev, struct paracuda_use
 }
 
 /*
- * Counts an arena that is about to be allocated, as soon as there aren't too many. A process keeps
- * the arena of a channel that has ended while it has it mapped.
+ * Counts an arena that is about to be allocated, and waits while there are too many. A process
+ * keeps an ended channel's arena while it has it mapped.
  */
 int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user, bool privileged)
 {

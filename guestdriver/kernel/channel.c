@@ -23,8 +23,8 @@ void paracuda_channel_leave(struct paracuda_channel *ch)
 }
 
 /*
- * Begins to close the channel, once; never blocks, since a process that is killed must not wait for
- * the host. The caller holds a reference, or dev->lock with queue->channel set.
+ * Begins to close the channel, unless that was done. It never blocks, since a killed process must
+ * not wait for the host. The caller holds a reference, or dev->lock with queue->channel set.
  */
 void paracuda_channel_close(struct paracuda_channel *ch)
 {
@@ -53,7 +53,7 @@ void paracuda_channel_put(struct paracuda_channel *ch)
 	kref_put(&ch->ref, paracuda_channel_release);
 }
 
-/* Whether the channel's user has its share already. 1: it soon has less. Under dev->lock. */
+/* Whether the channel's user has its share already. 1: it will soon have less. Under dev->lock. */
 static int paracuda_claim_share(struct paracuda_device *dev, struct paracuda_channel *ch)
 {
 	unsigned int i, has = 0, ending = 0, share = paracuda_share(dev->channels);
@@ -132,7 +132,7 @@ static int paracuda_claim(struct paracuda_device *dev, struct paracuda_channel *
 	}
 }
 
-/* The opposite. A retired queue is never used again. */
+/* Gives the queue back. A retired queue is never used again. */
 static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
 {
 	struct paracuda_device *dev = ch->dev;
@@ -148,7 +148,7 @@ static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
 	wake_up_all(&dev->wait);
 }
 
-/* Waits until the device is stopped, or has been since that era. */
+/* Waits until the device is stopped, or has been stopped since that era. */
 static void paracuda_await_stop(struct paracuda_device *dev, unsigned int era)
 {
 	wait_event_idle(dev->wait, READ_ONCE(dev->stopped) || READ_ONCE(dev->era) != era);
@@ -164,7 +164,7 @@ static bool paracuda_close_host(struct paracuda_channel *ch)
 	return paracuda_control_order(ch->dev, req);
 }
 
-/* Whether the host may touch the channel's memory still: it has opened it, or may yet. */
+/* Whether the host may still touch the channel's memory: it has opened it, or may do so. */
 static bool paracuda_is_open(struct paracuda_channel *ch)
 {
 	struct paracuda_request *req = &ch->open;
@@ -176,8 +176,8 @@ static bool paracuda_is_open(struct paracuda_channel *ch)
 
 /*
  * After CLOSE everything must be back. What isn't is freed all the same, since the host may not
- * touch it any more, but the queue can't be used again. Returns whether it can't. When the device
- * is being stopped at the same time, it is stop that takes the chains back.
+ * touch it any more, but then the queue can't be used again. Returns whether that is so. If the
+ * device is being stopped at the same time, stop takes the chains back.
  */
 static bool paracuda_clean_queue(struct paracuda_channel *ch)
 {
@@ -210,14 +210,14 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	return lost;
 }
 
-/* Has the host let go of a channel. Whether its queue can't be used again. */
+/* Makes the host let go of a channel. Returns whether its queue can't be used again. */
 static bool paracuda_close_all(struct paracuda_channel *ch)
 {
 	struct paracuda_device *dev = ch->dev;
 	unsigned int era;
 	bool stopped;
 
-	/* Whether a device that has come is this one is decided first. */
+	/* It must first be known whether a device that has come is this one. */
 	mutex_lock(&dev->coming);
 	era = READ_ONCE(dev->era);
 	stopped = READ_ONCE(dev->stopped);
@@ -228,7 +228,7 @@ static bool paracuda_close_all(struct paracuda_channel *ch)
 		return paracuda_clean_queue(ch);
 	/*
 	 * Only a reset makes sure that the host touches nothing. A device that goes away is stopped
-	 * anyhow, and isn't given again what is dead.
+	 * anyhow, and doesn't get dead channels back.
 	 */
 	if (!READ_ONCE(dev->away) && READ_ONCE(dev->era) == era)
 		paracuda_fail(dev);
@@ -253,7 +253,7 @@ static void paracuda_channel_finish(struct work_struct *work)
 	paracuda_channel_put(ch);
 }
 
-/* Allocates a channel of the caller's, counted for his user. */
+/* Allocates a channel of the caller's, counted for its user. */
 static struct paracuda_channel *paracuda_channel_new(struct paracuda_device *dev)
 {
 	bool privileged = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
@@ -308,7 +308,7 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	return ch;
 }
 
-/* Asks the host for a worker, for a program that uses this GPU first, and waits for it. */
+/* Asks the host for a worker, and waits for it. gpu: the one that the program uses first. */
 static int paracuda_open_host(struct paracuda_channel *ch, u32 gpu)
 {
 	struct paracuda_device *dev = ch->dev;

@@ -10,7 +10,7 @@
 static unsigned int paracuda_answer_seconds = 30;
 module_param_named(answer_seconds, paracuda_answer_seconds, uint, 0644);
 MODULE_PARM_DESC(answer_seconds,
-		 "Seconds in which a device that lives gives a sign of it (30)");
+		 "Seconds without an answer after which the device counts as gone (30)");
 
 /* A device that ought to answer at once counts as gone after this time. */
 long paracuda_answer_timeout(void)
@@ -34,7 +34,7 @@ int paracuda_status_errno(u32 status)
 	}
 }
 
-/* Bytes of the answer. */
+/* How many bytes an answer has. */
 static size_t paracuda_request_room(const struct paracuda_request *req)
 {
 	bool settings = req->out.type == PARACUDA_CONTROL_HELLO ||
@@ -64,7 +64,7 @@ static void paracuda_control_reap(struct paracuda_device *dev, struct virtqueue 
 	}
 }
 
-/* Looks for answers, and again a little later while some are still to come. */
+/* Looks for answers, and again a little later while some are outstanding. */
 static void paracuda_control_look(struct paracuda_device *dev)
 {
 	struct virtqueue *vq;
@@ -94,9 +94,9 @@ void paracuda_control_done(struct virtqueue *vq)
 }
 
 /*
- * An interrupt may get lost in User Mode Linux up to 7.2: one that comes as a processor goes idle
- * is handled when it next wakes up (scripts/uml-idle.patch). The program would not have gone on
- * before its request was given up.
+ * Polls since interrupts may get lost in User Mode Linux up to 7.2: one that comes as a processor
+ * goes idle is handled when that next wakes up (scripts/uml-idle.patch). A program would wait until
+ * its request is given up.
  */
 void paracuda_control_poll(struct work_struct *work)
 {
@@ -166,15 +166,15 @@ static int paracuda_control_insist(struct paracuda_device *dev, struct paracuda_
 	return err;
 }
 
-/* Whether there will be no answer to what was sent: the device has been stopped since. */
+/* Whether a request will never be answered, since the device was stopped after it was sent. */
 static bool paracuda_forgotten(struct paracuda_device *dev, const struct paracuda_request *req)
 {
 	return READ_ONCE(dev->era) != req->era;
 }
 
 /*
- * Sends a request for a process and waits for the answer, as long as timeout and until *over, a
- * part of dev. 0: it is there; -EINTR: the process is killed; -ENODEV: it is over, or the device
+ * Sends a request for a process and waits for the answer, at most for timeout, and until *over, a
+ * field of dev. 0: it is there; -EINTR: the process is killed; -ENODEV: it is over, or the device
  * was stopped; -ETIMEDOUT.
  */
 int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *req,
@@ -195,14 +195,20 @@ int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *r
 	return left ? -ENODEV : -ETIMEDOUT;
 }
 
-/* Waits for the answer to what was sent, or for the stop of the device. Whether there is one. */
+/*
+ * Waits for the answer to what was sent, or for the stop of the device. Returns whether there is an
+ * answer.
+ */
 bool paracuda_control_await(struct paracuda_device *dev, struct paracuda_request *req)
 {
 	wait_event_idle(dev->wait, paracuda_answered(req) || paracuda_forgotten(dev, req));
 	return paracuda_answered(req);
 }
 
-/* Sends a request for the driver itself, and waits likewise. Whether the device has obeyed. */
+/*
+ * Sends a request for the driver itself, and waits likewise. Returns whether the device has done
+ * it.
+ */
 bool paracuda_control_order(struct paracuda_device *dev, struct paracuda_request *req)
 {
 	return !paracuda_control_insist(dev, req, false) && paracuda_control_await(dev, req) &&

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What every file needs of a device: to hold it, and to give it up. main.c makes and ends it. */
+/*
+ * What every file needs of a device: references, and giving it up. main.c makes and ends devices.
+ */
 
 #include <linux/slab.h>
 

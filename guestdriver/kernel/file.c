@@ -121,8 +121,8 @@ static long paracuda_ioctl_channel(struct paracuda_channel *ch, unsigned int cmd
 }
 
 /*
- * Those that need the device wait while it is away, and are made again if it went away meanwhile.
- * The others do no more than look at memory that the worker writes, or is going to read.
+ * Calls that need the device wait while it is away, and are made again if it went away meanwhile.
+ * The others only look at memory that the worker writes, or is going to read.
  */
 static long paracuda_ioctl_lasting(struct paracuda_channel *ch, unsigned int cmd,
 				   void __user *user)

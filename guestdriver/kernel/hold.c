@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Pinning in User Mode Linux. On several processors it makes system calls of the host whenever
- * interrupts are switched off, and the counters of pinned pages do that for each page: 1 us a page,
- * and the processors get in each other's way. Here pages are held by references alone where these
- * are enough: for a copy, in memory that is this driver's own, and in anonymous memory that is
- * written. Nothing moves pages for good here: there are no zones and no huge pages to make.
+ * Pinning in User Mode Linux. On several processors, switching interrupts off takes system calls of
+ * the host, and the counters of pinned pages do that for each page: 1 us a page, and processors get
+ * in each other's way. Here pages are held by references alone if these are enough: for a copy, in
+ * this driver's own memory, and in anonymous memory that is written. Nothing moves pages for good
+ * here: there are no zones, and no huge pages are made.
  */
 
 #include <linux/pgtable.h>
@@ -21,8 +21,9 @@ static bool paracuda_own(const struct vm_area_struct *vma)
 }
 
 /*
- * Whether pages may be held so. For longer than a copy they may only if no file system need know of
- * it, and if they are written: then no other process has them, and fork() copies them at once.
+ * Whether pages may be held like this. For longer than a copy they may only if no file system need
+ * know of it, and if they are written: then no other process has them, and fork() copies them at
+ * once.
  */
 bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 {
@@ -43,7 +44,7 @@ bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 	return may;
 }
 
-/* Pins a page for a moment, which replaces the zero page: that is out of the host's sight. */
+/* Pins a page for a moment, which replaces the zero page: the host can't see that one. */
 static int paracuda_touch(unsigned long start, unsigned int gup)
 {
 	struct page *page;
@@ -56,7 +57,8 @@ static int paracuda_touch(unsigned long start, unsigned int gup)
 
 /*
  * The page behind an entry, or NULL where get_user_pages() is needed: to fault it in, or because of
- * its kind. For the rest that takes five times as long, since it begins anew with each page.
+ * its kind. For other pages that function takes five times as long, since it starts over for each
+ * page.
  */
 static struct page *paracuda_plain_page(pte_t pte, bool write)
 {
@@ -68,10 +70,10 @@ static struct page *paracuda_plain_page(pte_t pte, bool write)
 	return is_zero_page(page) || page_count(page) <= 0 ? NULL : page;
 }
 
-/* How many pages ahead their counters are fetched: they lie anywhere. */
+/* How many pages ahead their counters are fetched, which may lie anywhere. */
 #define PARACUDA_AHEAD	8
 
-/* Holds pages of one page table. Under its lock they stay what they are. */
+/* Holds pages of one page table. Under its lock the entries don't change. */
 static unsigned long paracuda_hold_table(pte_t *pte, unsigned long count, bool write,
 					 struct page **pages)
 {
@@ -93,7 +95,7 @@ static unsigned long paracuda_hold_table(pte_t *pte, unsigned long count, bool w
 /*
  * The entry for the page table of an address, or NULL. It stays where it is while mmap_lock is held
  * for reading and something is mapped at the address: otherwise munmap() may be freeing the tables.
- * What it points to may go all the same (MADV_DONTNEED with CONFIG_PT_RECLAIM).
+ * The table that it points to may still go (MADV_DONTNEED with CONFIG_PT_RECLAIM).
  */
 static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
 {
@@ -110,7 +112,7 @@ static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
 	return pud_present(*pud) ? pmd_offset(pud, address) : NULL;
 }
 
-/* Holds pages of the page table that an entry points to, if it does when that is locked. */
+/* Holds pages of the page table that an entry points to, if it still does when that is locked. */
 static unsigned long paracuda_hold_entry(pmd_t *pmd, unsigned long start, unsigned long count,
 					 bool write, struct page **pages)
 {
@@ -133,7 +135,10 @@ static unsigned long paracuda_hold_entry(pmd_t *pmd, unsigned long start, unsign
 	return n;
 }
 
-/* Whether all pages of a range are the process's own, or this driver's, and may be accessed so. */
+/*
+ * Whether all pages of a range are the process's own, or this driver's, and may be accessed like
+ * that.
+ */
 static bool paracuda_plain(struct vm_area_struct *vma, bool write)
 {
 	if (!vma || !(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
@@ -168,14 +173,14 @@ static unsigned long paracuda_hold_plain(unsigned long start, unsigned long coun
 	return n;
 }
 
-/* As many as are there, before the first zero page. */
+/* Holds as many pages as are there, up to the first zero page. */
 static long paracuda_hold_some(unsigned long start, unsigned long count, unsigned int gup,
 			       struct page **pages)
 {
 	struct mm_struct *mm = current->mm;
 	long i, n, good;
 
-	/* fork() is kept away until the pages that are written count as pinned. */
+	/* Keeps fork() away until the pages that are written count as pinned. */
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	n = paracuda_hold_plain(start, count, gup & FOLL_WRITE, pages);
@@ -193,7 +198,7 @@ static long paracuda_hold_some(unsigned long start, unsigned long count, unsigne
 	return n < 0 ? n : good;
 }
 
-/* From now on fork() looks whether pages of the process are pinned. */
+/* From now on fork() checks whether pages of the process are pinned. */
 static void paracuda_tell_fork(struct mm_struct *mm)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for cuMemHostAlloc in User Mode Linux, where counting each page in and out of a mapping
- * costs several system calls of the host. Here nothing is counted: a mapping shows pages that
- * belong to an allocation, which ends with the last part of the mapping. What needs the pages
- * behind addresses (direct I/O, for one) finds none; this driver does (hold.c).
+ * Memory for cuMemHostAlloc in User Mode Linux, where counting a page as it is mapped or unmapped
+ * costs several system calls of the host. Here nothing is counted: a mapping shows pages of an
+ * allocation, which ends with the last part of the mapping. Code that looks for the pages behind
+ * addresses (direct I/O, for instance) finds none; this driver does (hold.c).
  */
 
 #include <linux/mm.h>
@@ -23,7 +23,7 @@ struct paracuda_host_alloc {
 	struct page *head[];		/* the first page of each allocation */
 };
 
-/* Pages that are held still live on until they are let go. */
+/* Pages that are still held live until they are let go. */
 static void paracuda_host_alloc_free(struct paracuda_host_alloc *alloc)
 {
 	while (alloc->heads)
@@ -91,7 +91,7 @@ int paracuda_host_alloc_map(struct paracuda_channel *ch, struct vm_area_struct *
 	for (addr = vma->vm_start; addr < vma->vm_end; addr += pages << PAGE_SHIFT) {
 		pages = paracuda_host_alloc_add(alloc, vma, addr);
 		if (pages < 0) {
-			/* Nothing else would look at pages that go while they are mapped. */
+			/* Nothing else removes the mappings of pages that go. */
 			zap_special_vma_range(vma, vma->vm_start, vma->vm_end - vma->vm_start);
 			paracuda_host_alloc_free(alloc);
 			return pages;

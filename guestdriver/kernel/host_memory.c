@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory for cuMemHostAlloc: ordinary pages of the process, but allocated as neighbours, so that a
- * MAP of them has few runs and the worker maps them in few pieces.
+ * Memory for cuMemHostAlloc: ordinary pages of the process, but contiguous ones, so that a MAP of
+ * them has few runs.
  */
 
 #include <linux/sched/signal.h>

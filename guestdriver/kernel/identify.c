@@ -13,8 +13,8 @@
 #define PARACUDA_CONFIG_WORDS	(sizeof(struct paracuda_config) / sizeof(__le32))
 
 /*
- * Bytes of configuration space. A read past its end is a bug check in virtio-pci, and two of the
- * three ids are other devices' by right.
+ * Bytes of configuration space. Reading past its end is a bug check in virtio-pci, and two of the
+ * three ids belong to other kinds of devices.
  */
 static size_t paracuda_config_room(struct virtio_device *vdev)
 {
@@ -56,7 +56,7 @@ static int paracuda_identify_fs(struct virtio_device *vdev, unsigned int *channe
 	u32 n;
 
 	if (!paracuda_has_tag(vdev))
-		return -ENODEV;	/* virtiofs's own: nothing to say about it */
+		return -ENODEV;	/* a file system: nothing to report */
 	virtio_cread_le(vdev, struct virtio_fs_config, num_request_queues, &n);
 	if (!n) {
 		dev_err(&vdev->dev, "device has no request queues: give it num-request-queues=N\n");
@@ -66,7 +66,7 @@ static int paracuda_identify_fs(struct virtio_device *vdev, unsigned int *channe
 	return 0;
 }
 
-/* Of a device with a configuration space that the host answers for. */
+/* For a device with a configuration space that the host fills in. */
 static int paracuda_identify_config(struct virtio_device *vdev)
 {
 	__le32 raw[PARACUDA_CONFIG_WORDS];
@@ -107,8 +107,8 @@ int paracuda_identify(struct virtio_device *vdev, unsigned int *channels)
 }
 
 /*
- * The kernel's virtiofs takes every device of its id, and often comes first. It does no harm: all
- * that it may have asked, the host has returned.
+ * The kernel's virtiofs takes every device of its id, and often comes first. That does no harm: the
+ * host has returned all that it may have asked.
  */
 static int paracuda_take_over_one(struct device *dev, void *data)
 {
@@ -136,7 +136,10 @@ static void paracuda_take_over(struct work_struct *work)
 
 static DECLARE_WORK(paracuda_take_over_work, paracuda_take_over);
 
-/* Its caller holds the lock of a device that another driver has got: taking it has to wait. */
+/*
+ * The caller holds the lock of a device that another driver has got, so the device is taken over
+ * later.
+ */
 static int paracuda_bound(struct notifier_block *block, unsigned long action, void *data)
 {
 	struct device *dev = data;
@@ -150,8 +153,8 @@ static int paracuda_bound(struct notifier_block *block, unsigned long action, vo
 static struct notifier_block paracuda_bound_block = { .notifier_call = paracuda_bound };
 
 /*
- * From now on our devices come to this driver, which is registered, whoever has them first. Those
- * that are there have come to it when this returns.
+ * From now on this driver, which is registered, gets our devices, even if another one has them
+ * first. When this returns it has those that are there.
  */
 int paracuda_take_over_begin(struct device_driver *driver)
 {

@@ -20,7 +20,7 @@
 #define PARACUDA_REBOOT_TIMEOUT	(HZ / 5)
 /* How long the device may take to give back what it has of the control queue. */
 #define PARACUDA_LEAVE_TIMEOUT	HZ
-/* How long the device may take to hear that it may go away, and how long it may be away at most. */
+/* How long the device may take to hear that it may go away, and how long it may be away. */
 #define PARACUDA_AWAY_TIMEOUT	(5 * HZ)
 #define PARACUDA_PATIENCE_MAX	86400U
 /* How often returned ONESHOT maps are looked for while nobody asks. */

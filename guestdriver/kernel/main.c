@@ -83,9 +83,8 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 }
 
 /*
- * Gives the device time to take what was sent to it, and to give back what it has: with some
- * transports it isn't told that the guest ends, and would find something else where the queues
- * were.
+ * Gives the device time to take what was sent to it, and to give back what it has: some transports
+ * don't tell it that the guest ends, and it would find other data where the queues were.
  */
 static int paracuda_reboot(struct notifier_block *block, unsigned long action, void *data)
 {
@@ -160,7 +159,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 	paracuda_node_remove(dev);
 	paracuda_shut(dev);
 
-	/* An orderly end first, if the device is there still. */
+	/* First an orderly end, if the device is still there. */
 	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
 			   PARACUDA_REMOVE_TIMEOUT);
 	if (!paracuda_reset_stops(dev))
@@ -178,13 +177,15 @@ static void paracuda_config_changed(struct virtio_device *vdev)
 }
 
 #ifdef CONFIG_PM_SLEEP
-/* Memory of the host can't be taken along, so open channels and handles forbid suspending. */
+/*
+ * State on the host isn't suspended with the guest, so open channels and handles forbid suspending.
+ */
 static int paracuda_freeze(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
 	if (!paracuda_idle(dev) || atomic_read(&dev->handles)) {
-		dev_warn(&vdev->dev, "in use: not suspending\n");
+		dev_warn(&vdev->dev, "not suspending: programs use the GPU\n");
 		return -EBUSY;
 	}
 	cancel_work_sync(&dev->status_work);
@@ -192,7 +193,7 @@ static int paracuda_freeze(struct virtio_device *vdev)
 	paracuda_stop(dev);
 	cancel_work_sync(&dev->settings_work);
 	paracuda_beat_stop(dev);
-	/* Of a failure before that: it must not stop what restore starts. */
+	/* Work of an earlier failure must not stop what restore starts. */
 	flush_work(&dev->fail_work);
 	return 0;
 }
@@ -268,5 +269,5 @@ module_exit(paracuda_exit);
 
 MODULE_DESCRIPTION("Paracuda paravirtual CUDA GPU");
 MODULE_LICENSE("GPL");
-/* With it a build has a srcversion, by which the package tells it from another. */
+/* With it a build has a srcversion, by which the package tells builds apart. */
 MODULE_VERSION(__stringify(PARACUDA_VERSION));

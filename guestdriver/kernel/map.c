@@ -31,7 +31,7 @@ static unsigned int paracuda_gup_flags(u32 flags)
 
 	if (flags & PARACUDA_MAP_FLAG_WRITE)
 		gup |= FOLL_WRITE;
-	/* In User Mode Linux the zero page is out of the host's sight; this way it isn't used. */
+	/* In User Mode Linux the host can't see the zero page; with this flag it isn't used. */
 	if (!(flags & PARACUDA_MAP_FLAG_ONESHOT) || IS_ENABLED(CONFIG_UML))
 		gup |= FOLL_LONGTERM;
 	return gup;
@@ -41,7 +41,10 @@ static int paracuda_pin(unsigned long start, unsigned long count, unsigned int g
 			struct page **pages)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
-	/* There a page pinned for reading isn't the process's any more once that writes to it. */
+	/*
+	 * On these kernels, a page pinned for reading is no longer the process's once that writes
+	 * to it.
+	 */
 	if ((gup & (FOLL_LONGTERM | FOLL_WRITE)) == FOLL_LONGTERM) {
 		int n = pin_user_pages_fast(start, count, gup | FOLL_WRITE | FOLL_FORCE, pages);
 
@@ -118,7 +121,7 @@ static int paracuda_map_number(struct paracuda_channel *ch, struct paracuda_toke
 	err = xa_alloc_cyclic(&ch->maps, &map->id, entry, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
 			      &ch->next_id, GFP_KERNEL);
 	if (err < 0) {
-		map->id = 0;	/* it may be set, and be another's */
+		map->id = 0;	/* it may be set to another map's */
 		return err;
 	}
 	map->header.id = map->id;
@@ -175,7 +178,7 @@ int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *
 	if (err)
 		return err;
 
-	/* Ahead of the work of pinning: makes room in the queue. */
+	/* Before the work of pinning it makes room in the queue. */
 	err = paracuda_channel_room(ch, arg.flags);
 	if (err)
 		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : err;

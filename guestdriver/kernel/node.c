@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The names of the device nodes. Programs, and those who pass nodes on to containers, look for
- * /dev/paracuda first: that is a device that lives, if there is one.
+ * The names of the device nodes. Programs, and tools that pass nodes on to containers, look for
+ * /dev/paracuda first: that is a working device, if there is one.
  */
 
 #include "paracuda.h"
@@ -37,7 +37,7 @@ static void paracuda_node_make(struct paracuda_device *dev, int number)
 		 dev->channels, dev->settings.arena_bytes >> 10);
 }
 
-/* The number that a device is to have, of those that live the next: -1 for none. */
+/* The number that a device is to have: the next among working ones; -1 for none. */
 static int paracuda_node_want(struct paracuda_device *dev, bool others, int *next)
 {
 	if (!READ_ONCE(dev->failed))
@@ -54,7 +54,7 @@ static void paracuda_nodes_number(void)
 
 	list_for_each_entry(dev, &nodes, node)
 		live |= !READ_ONCE(dev->failed);
-	/* Names that another is to have must be free first. */
+	/* Names that another device is to get must be free first. */
 	list_for_each_entry(dev, &nodes, node) {
 		dev->want = paracuda_node_want(dev, live, &next);
 		if (dev->number != dev->want)
@@ -65,7 +65,7 @@ static void paracuda_nodes_number(void)
 			paracuda_node_make(dev, dev->want);
 }
 
-/* A device has failed: its name is for one that lives. */
+/* A device has failed: a working one may get its name. */
 void paracuda_nodes_settle(void)
 {
 	mutex_lock(&nodes_lock);
@@ -91,7 +91,7 @@ int paracuda_node_add(struct paracuda_device *dev)
 	return err;
 }
 
-/* A device keeps its name while it is away: its node has no parent then, and later another one. */
+/* A device keeps its name while it is away: its node then has no parent, and later a new one. */
 void paracuda_node_part(struct paracuda_device *dev, struct device *parent)
 {
 	int err = 0;

@@ -36,13 +36,13 @@ struct paracuda_request {
 	struct paracuda_control_response in;
 	struct paracuda_settings settings;	/* behind in: HELLO, SETTINGS */
 	bool posted;
-	unsigned int era;	/* of the device, in which it was */
+	unsigned int era;	/* of the device, in which it was sent */
 	bool answered;		/* released after status and number */
 	u32 status;
 	u32 number;
 };
 
-/* A chain on a channel queue: the virtqueue's token for it. */
+/* A chain on a channel queue: the token that the virtqueue has for it. */
 struct paracuda_token {
 	struct list_head node;			/* in channel->returned, kept or parked */
 	struct rcu_head rcu;
@@ -52,7 +52,7 @@ struct paracuda_token {
 	unsigned long pinned;			/* MAP: pages */
 	bool held;				/* MAP: by references (hold.c) */
 	bool kept;				/* MAP: in channel->kept; under queue->lock */
-	bool again;				/* it is made available before programs go on */
+	bool again;				/* is made available before programs go on */
 	unsigned int runs;
 	unsigned int lists;
 	struct paracuda_chain_header header;	/* device-readable */
@@ -61,7 +61,7 @@ struct paracuda_token {
 	struct paracuda_run few[PARACUDA_FEW];	/* list[0], of a map that is small */
 };
 
-/* What the channels of one user have. All but uid is under dev->bounds_lock. */
+/* What the channels of one user have. All but uid is guarded by dev->bounds_lock. */
 struct paracuda_user {
 	struct list_head node;		/* in dev->users */
 	kuid_t uid;
@@ -116,7 +116,7 @@ struct paracuda_device {
 	bool stopped;			/* the host touches nothing any more */
 	unsigned int era;		/* under stop_lock: another after each start and stop */
 	spinlock_t fail_lock;		/* failed is written; taken in interrupts */
-	bool failed;			/* fail_work was queued or is not wanted */
+	bool failed;			/* fail_work was queued, or must not be */
 	struct work_struct fail_work;
 
 	spinlock_t control_lock;	/* the control queue; taken in interrupts */
@@ -131,12 +131,12 @@ struct paracuda_device {
 	bool leaving;			/* nothing is asked of the device any more */
 	struct paracuda_request farewell;	/* leave.c */
 
-	bool going;			/* present.c, as what follows: it will be away */
-	u32 patience;			/* for how many s programs wait then; 0: not at all */
-	u8 key[16];			/* by which it knows this VM again */
+	bool going;			/* present.c, as what follows: it is about to go away */
+	u32 patience;			/* how many s programs wait then; 0: not at all */
+	u8 key[16];			/* by which it recognises this VM */
 	struct paracuda_request part;	/* AWAY or BACK */
-	bool away;			/* away.c, as what follows: it is, and will be back */
-	struct mutex coming;		/* while it is found out whether it is back */
+	bool away;			/* away.c, as what follows: it is away, and will be back */
+	struct mutex coming;		/* held while it is found out whether it is back */
 	struct list_head absent;
 	struct delayed_work over;
 
@@ -147,7 +147,7 @@ struct paracuda_device {
 
 	atomic_t handles;		/* struct paracuda_handle */
 	spinlock_t drop_lock;
-	struct list_head dropped;	/* under drop_lock: handles that nobody has any more */
+	struct list_head dropped;	/* under drop_lock: handles that nobody holds any more */
 	struct work_struct drop_work;
 	struct notifier_block reboot;
 
@@ -165,10 +165,10 @@ struct paracuda_device {
 /*
  * A channel, from OPEN to the end of CLOSE, and longer while its file is open.
  *
- * ref: one of the open file, one while queue->channel points here.
- * users: one until the channel is to be closed, one of each system call at work in it. When the
- * last goes nothing is made available any more, and finish closes the channel on the host; only
- * after that are the pinned pages freed, and, with the last reference, the arena.
+ * ref: one of the open file, one while queue->channel points here. users: one until the channel is
+ * to be closed, one of each system call at work in it. When the last one goes, nothing is made
+ * available any more, and finish closes the channel on the host. Only after that the pinned pages
+ * are freed, and with the last reference the arena.
  */
 struct paracuda_channel {
 	struct kref ref;
@@ -176,7 +176,7 @@ struct paracuda_channel {
 	struct paracuda_device *dev;
 	struct paracuda_queue *queue;
 	struct paracuda_user *user;	/* of the opener */
-	bool privileged;		/* so was the opener: no share bounds it */
+	bool privileged;		/* the opener was: no share bounds it */
 	struct mm_struct *mm;		/* of the opener, to compare */
 	void *files;			/* of the opener, to compare */
 	unsigned long closing;		/* bit 0 */
@@ -194,7 +194,7 @@ struct paracuda_channel {
 	/* Under queue->lock. */
 	bool dead;			/* read without it too */
 	bool event_posted;
-	bool over;			/* ARENA is back: the worker has nothing any more */
+	bool over;			/* ARENA is back: the worker has nothing left */
 	unsigned int inflight;		/* chains */
 	unsigned int passing;		/* MAP chains among them */
 	unsigned long flying;		/* pages of ONESHOT maps among these */
@@ -215,9 +215,7 @@ struct paracuda_file {
 	struct paracuda_channel *channel;	/* set once, with release */
 };
 
-/*
- * The files from the bottom up, as Kbuild lists them: each calls those before it, never one behind.
- */
+/* The files from the bottom up, as Kbuild lists them: each calls only those before it. */
 
 /* device.c */
 extern struct workqueue_struct *paracuda_wq;

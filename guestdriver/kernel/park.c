@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Chains of channels whose device is away: they are taken out of its queues, and made available
- * again in those with which it comes back. What a worker keeps of maps whose chains are back stays
- * as it is: it is in what was saved of the program, as the arena is.
+ * again in the queues with which it comes back. What a worker keeps of maps whose chains are back
+ * stays as it is: it was saved with the program, as the arena was.
  */
 
 #include "paracuda.h"
@@ -27,7 +27,7 @@ static void paracuda_park(struct paracuda_channel *ch, struct paracuda_token *ch
 	}
 }
 
-/* Takes everything out of a queue that ends: what is a living channel's waits. Under its lock. */
+/* Takes everything out of a queue that ends; chains of a living channel wait. Under its lock. */
 void paracuda_queue_park(struct paracuda_queue *q, struct virtqueue *vq)
 {
 	struct paracuda_channel *ch = q->channel;
@@ -53,7 +53,7 @@ static struct paracuda_token *paracuda_parked(struct paracuda_channel *ch)
 	return map;
 }
 
-/* Makes a chain available though the device isn't back yet, as far as programs know. */
+/* Makes a chain available before programs learn that the device is back. */
 static int paracuda_give(struct paracuda_channel *ch, struct paracuda_token *chain)
 {
 	chain->again = true;
@@ -77,7 +77,7 @@ int paracuda_channel_again(struct paracuda_channel *ch)
 	return err == -EIO ? 0 : err;
 }
 
-/* The host has nothing of a channel any more, which ends: what it had, or was to have, is back. */
+/* The host has nothing of an ending channel any more: what it had, or was to get, is back. */
 void paracuda_channel_abandon(struct paracuda_channel *ch)
 {
 	spin_lock_irq(&ch->queue->lock);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Where a queue's interrupts are raised. Each queue has a vector of its own where the transport has
- * enough; it is to wake a thread on the processor on which the thread sleeps, so that no other
- * processor is disturbed. Moving a vector takes calls of the host's, so it is done rarely, and only
- * for a thread that is about to sleep. What queues share goes where the last one slept: a vector,
- * or the line of a PCI device without vectors, as QEMU's generic device is. Waking an emulated
- * processor only for it to wake another one takes as long as everything else that an interrupt
- * does.
+ * Where a queue's interrupts are raised. If the transport has enough vectors, each queue has its
+ * own, which should interrupt the processor on which its thread sleeps: waking an emulated
+ * processor only to wake another one takes as long as all the rest of an interrupt. Moving a vector
+ * takes calls of the host, so it is done rarely, and only for a thread that is about to sleep. A
+ * vector that queues share goes where the last thread slept; so does the line of a PCI device
+ * without vectors, such as QEMU's generic device.
  */
 
 #include <linux/interrupt.h>
@@ -15,7 +14,7 @@
 
 #include "paracuda.h"
 
-/* virtqueue_set_affinity() moves vectors alone. */
+/* virtqueue_set_affinity() moves vectors only, not lines. */
 static void paracuda_place_line(struct virtio_device *vdev, int cpu)
 {
 	struct device *parent = vdev->dev.parent;

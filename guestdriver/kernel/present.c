@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What waits while a device is away: it was unplugged, and will be back (away.c). Its owner says so
- * beforehand, and has its programs' state saved: from then on no program begins to use it. The
- * driver says that it knows, with a key by which the device knows the VM again.
+ * What waits while a device is away: unplugged, but soon back (away.c). Its owner announces that,
+ * and its programs' state is saved: from then on no program begins to use it. The driver confirms,
+ * with a key by which the device will recognise the VM.
  */
 
 #include <linux/random.h>
@@ -10,7 +10,7 @@
 
 #include "paracuda.h"
 
-/* Whether a call failed because the device went away: then it may be made again. */
+/* Whether a call failed because the device went away, and may be made again. */
 bool paracuda_missed(struct paracuda_device *dev, unsigned int era, long err)
 {
 	if (err != -ENODEV && err != -EAGAIN)
@@ -43,7 +43,7 @@ int paracuda_await_settled(struct paracuda_device *dev)
 	return paracuda_present_errno(dev, killed);
 }
 
-/* Tells the device that it may go away, and by what it knows this VM again. */
+/* Tells the device that it may go away, and the key by which it will recognise this VM. */
 static void paracuda_say_away(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->part;
@@ -60,7 +60,7 @@ static void paracuda_say_away(struct paracuda_device *dev)
 		WRITE_ONCE(dev->patience, min_t(u32, req->number, PARACUDA_PATIENCE_MAX));
 }
 
-/* The settings say whether the device is about to go away. May sleep. */
+/* Notes what the settings say about the device going away. May sleep. */
 void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_settings *settings)
 {
 	bool going = settings->flags & PARACUDA_CONFIG_FLAG_GOES_AWAY;
@@ -75,7 +75,7 @@ void paracuda_heed_going(struct paracuda_device *dev, const struct paracuda_sett
 		wake_up_all(&dev->wait);
 }
 
-/* Says that it is back: it must have waited for this VM. */
+/* Tells the device that it is back. It must have waited for this VM. */
 int paracuda_say_back(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->part;

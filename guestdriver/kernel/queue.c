@@ -3,11 +3,12 @@
  * Channel queues: making chains available and taking them back.
  *
  * Interrupts are off while maps come and go and nobody sleeps: then the next system call finds what
- * was returned, or poll does. Otherwise they are on and cost nothing, since a worker returns chains
- * only to wake somebody, to give up pages, or because it dies.
+ * was returned, or poll does. Otherwise they are on. Then they cost little, since a worker returns
+ * chains only to wake somebody, to give up pages, or because it dies.
  *
- * The chain of a map that stays comes back as soon as the worker has taken it; its pages stay with
- * the worker, until it names the map in an EVENT, or returns the ARENA as the last it has.
+ * The chain of a map that stays comes back as soon as the worker has taken it. The worker has its
+ * pages until it names the map in an EVENT, or returns the ARENA, which is the last that it
+ * returns.
  */
 
 #include <linux/sizes.h>
@@ -15,18 +16,18 @@
 
 #include "paracuda.h"
 
-/* What is to be done after paracuda_reap(), without the lock. */
+/* What to do after paracuda_reap(), without the lock. */
 #define PARACUDA_NOTIFY		1	/* kick the worker */
 #define PARACUDA_COLLECT	2	/* release the returned maps */
-#define PARACUDA_AGAIN		4	/* more was returned than fits in one go, or no memory */
+#define PARACUDA_AGAIN		4	/* more was returned than a round takes, or no memory */
 
 /*
- * Descriptors that are kept free. A chain is indirect and takes one, but an EVENT chain takes more
- * when there is no memory for an indirect table.
+ * Descriptors that are kept free. A chain is indirect and takes one, but EVENT takes more if there
+ * is no memory for an indirect table.
  */
 #define PARACUDA_KEEP_EVENT	2
 
-/* How many pages are released for each that is pinned, and how many at least. */
+/* How many pages are released for each one that is pinned, and how many at least. */
 #define PARACUDA_COLLECT_RATIO	2UL
 #define PARACUDA_COLLECT_LEAST	(SZ_4M >> PAGE_SHIFT)
 
@@ -49,7 +50,7 @@ static void paracuda_set_dead(struct paracuda_channel *ch)
 	WRITE_ONCE(ch->header->dead, 1);
 }
 
-/* Makes the EVENT chain available unless it is: 1 if it was not. Under queue->lock. */
+/* Makes the EVENT chain available, unless it is already; 1 if it wasn't. Under queue->lock. */
 static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
@@ -69,7 +70,7 @@ static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq
 	return 1;
 }
 
-/* The worker has let go of a map that it had kept, or says so. Under queue->lock. */
+/* The worker has let go of a kept map, or says so. Under queue->lock. */
 static void paracuda_take_kept(struct paracuda_channel *ch, u32 id, struct list_head *maps)
 {
 	struct paracuda_token *map;
@@ -99,7 +100,9 @@ void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps)
 	list_splice_tail_init(&ch->kept, maps);
 }
 
-/* What an EVENT says, of which len bytes were written: the host may lie. Under queue->lock. */
+/*
+ * Takes what an EVENT says, of which len bytes were written. The host may lie. Under queue->lock.
+ */
 static void paracuda_take_event(struct paracuda_channel *ch, unsigned int len,
 				struct list_head *maps)
 {
@@ -116,7 +119,7 @@ static void paracuda_take_event(struct paracuda_channel *ch, unsigned int len,
 		paracuda_take_kept(ch, READ_ONCE(record->maps[i]), maps);
 }
 
-/* The chain of a map is back, and the map, too, unless the worker keeps it. Under queue->lock. */
+/* The chain of a map is back, and so is the map, unless the worker keeps it. Under queue->lock. */
 static void paracuda_take_map(struct paracuda_channel *ch, struct paracuda_token *map,
 			      unsigned int len, struct list_head *maps)
 {
@@ -155,10 +158,10 @@ static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_toke
 /*
  * Takes back what the worker returned, and sets interrupts on or off. Under queue->lock.
  *
- * No wake-up is lost: the worker writes a slot, then looks for an EVENT. If it finds none, then
- * the one that it returned before is made available here later, and after a full barrier (in
- * virtqueue_kick_prepare) the waiters look at their words. If it returns one after the last look
- * at the used ring here, virtqueue_enable_cb() has asked for an interrupt.
+ * No wake-up is lost: the worker writes a slot, then looks for an EVENT. If it finds none, the one
+ * that it returned before is made available here later, and after a full barrier (in
+ * virtqueue_kick_prepare) the waiters look at their words. If it returns one after we last looked
+ * at the used ring, virtqueue_enable_cb() has asked for an interrupt.
  */
 static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq)
 {
@@ -175,10 +178,10 @@ static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq
 			wake |= paracuda_take_back(ch, chain, len, &ch->returned);
 			budget--;
 		}
-		if (!budget)	/* a worker that floods us gets no loop in an interrupt */
+		if (!budget)	/* no endless loop in an interrupt for a worker that floods us */
 			todo |= PARACUDA_AGAIN;
 		event = paracuda_post_event(ch, vq);
-		if (event < 0)	/* late is not lost, as those that wait look again then */
+		if (event < 0)	/* a late EVENT is not lost, as waiters look again then */
 			todo |= PARACUDA_AGAIN;
 		wake |= event > 0;
 		if (virtqueue_kick_prepare(vq))
@@ -226,8 +229,8 @@ void paracuda_queue_done(struct virtqueue *vq)
 }
 
 /*
- * Whether there is room for a map. -EAGAIN: when maps under way are taken, or copied; -ENOSPC: not
- * before one of the maps that stay is given back. Under queue->lock.
+ * Whether there is room for a map. -EAGAIN: there will be when maps under way are taken, or copied;
+ * -ENOSPC: not before a map that stays is given back. Under queue->lock.
  */
 static int paracuda_room(struct paracuda_channel *ch, struct virtqueue *vq, u32 flags)
 {
@@ -236,7 +239,10 @@ static int paracuda_room(struct paracuda_channel *ch, struct virtqueue *vq, u32 
 	return vq->num_free > PARACUDA_KEEP_EVENT ? 0 : -EAGAIN;
 }
 
-/* The same for a system call. *room becomes what paracuda_room() says for a map of such flags. */
+/*
+ * paracuda_reap() for a system call. *room becomes what paracuda_room() says for a map of such
+ * flags.
+ */
 static unsigned int paracuda_reap_queue(struct paracuda_channel *ch, u32 flags, int *room)
 {
 	struct paracuda_queue *q = ch->queue;
@@ -280,7 +286,7 @@ void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
 		paracuda_map_collect(ch, pages);
 }
 
-/* Looks for returned maps while there are some to come, and releases those that came. */
+/* Looks for returned maps as long as some are outstanding, and releases those that came. */
 void paracuda_channel_poll(struct work_struct *work)
 {
 	struct paracuda_channel *ch = container_of(work, struct paracuda_channel, poll.work);
@@ -381,15 +387,15 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 
 	kfree(sg);
 	/*
-	 * Enough to keep up, but no more than the device has to copy meanwhile: the command that
-	 * needs the chain is yet to come. What isn't worth a round now poll releases.
+	 * Releases enough to keep up, but no more than the device copies meanwhile: the command
+	 * that needs the chain comes after this. What isn't worth a round is left to the poll.
 	 */
 	if (todo & PARACUDA_COLLECT && busy >= PARACUDA_COLLECT_LEAST)
 		paracuda_map_collect(ch, busy);
 	return err;
 }
 
-/* Hands the arena to a worker that has just started; EVENT goes with it. */
+/* Hands the arena to a worker that has just started, and EVENT with it. */
 int paracuda_channel_start(struct paracuda_channel *ch)
 {
 	paracuda_token_init(&ch->event, PARACUDA_CHAIN_EVENT);
@@ -433,7 +439,7 @@ void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq)
 		paracuda_take_back(q->channel, chain, 0, &q->detached);
 }
 
-/* The host is done with what was detached: it is released as if returned. Under queue->lock. */
+/* The host is done with what was detached: releases it as if it was returned. Under queue->lock. */
 void paracuda_queue_release(struct paracuda_queue *q)
 {
 	if (q->channel)

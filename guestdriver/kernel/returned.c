@@ -48,14 +48,14 @@ void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
 		kfree(map);
 }
 
-/* Has returned maps looked for later. Under queue->lock. */
+/* Makes somebody look for returned maps later. Under queue->lock. */
 void paracuda_poll_later(struct paracuda_channel *ch)
 {
 	if (ch->queue->channel == ch)
 		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 }
 
-/* Releases maps that the worker has returned, in their order, and no more pages than so many. */
+/* Releases maps that the worker has returned, in order, and at most so many pages. */
 void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages)
 {
 	struct paracuda_token *map, *next;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the VM's owner has set on the host: told with HELLO, and again when it changes. */
+/* What the VM's owner has set on the host. HELLO tells it, and changes are told later. */
 
 #include <linux/virtio_config.h>
 
@@ -20,7 +20,9 @@ static bool paracuda_settings_valid(struct device *d, const struct paracuda_sett
 	return true;
 }
 
-/* Takes what an answer holds, once; false, with a line in the log, if it makes no sense. */
+/*
+ * Copies the settings out of an answer once; false, with a line in the log, if they are impossible.
+ */
 static bool paracuda_settings_take(struct paracuda_device *dev,
 				   const struct paracuda_request *req)
 {
@@ -51,7 +53,7 @@ int paracuda_hello(struct paracuda_device *dev)
 		return err;
 	if (!wait_event_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(dev->failed),
 				paracuda_answer_timeout())) {
-		dev_err(d, "device does not answer\n");
+		dev_err(d, "device does not answer: is the host's device process running?\n");
 		return -ETIMEDOUT;
 	}
 	if (!paracuda_answered(req))
@@ -74,7 +76,7 @@ void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings
 	spin_unlock(&dev->settings_lock);
 }
 
-/* What a channel's process follows at once. */
+/* Publishes what a channel's process follows at once. */
 void paracuda_settings_publish(struct paracuda_channel *ch,
 			       const struct paracuda_settings *settings)
 {
@@ -95,7 +97,8 @@ void paracuda_settings_watch(struct paracuda_device *dev)
 	req->out.type = PARACUDA_CONTROL_SETTINGS;
 	req->out.number = settings.sequence;
 	if (paracuda_control_post(dev, req))
-		dev_warn(&dev->vdev->dev, "changes of settings are not followed any more\n");
+		dev_warn(&dev->vdev->dev,
+			 "later changes of settings are missed: the device could not be asked\n");
 }
 
 /* The settings changed: open channels follow them, except for the arena's size. */
@@ -108,7 +111,8 @@ void paracuda_settings_work(struct work_struct *work)
 	if (READ_ONCE(dev->gone) || READ_ONCE(dev->leaving) || !paracuda_answered(&dev->watch))
 		return;
 	if (dev->watch.status != PARACUDA_STATUS_OK || !paracuda_settings_take(dev, &dev->watch)) {
-		dev_warn(&dev->vdev->dev, "changes of settings are not followed any more\n");
+		dev_warn(&dev->vdev->dev,
+			 "later changes of settings are missed: the device refused\n");
 		return;
 	}
 	paracuda_settings_get(dev, &settings);

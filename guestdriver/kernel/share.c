@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Handles: what a channel's worker shares with others becomes a descriptor, which processes pass on
- * as they like. The device's number of it stays in here, so that a descriptor is all that there is
- * to have; the last one to be closed has the device forget it.
+ * Handles: what a channel's worker shares with others becomes a descriptor, which processes may
+ * pass on. The device's number of it stays in here, so only who has a descriptor has the object.
+ * When the last one is closed, the device forgets it.
  */
 
 #include <linux/anon_inodes.h>
@@ -13,7 +13,10 @@
 
 #include "paracuda.h"
 
-/* A request for an object. It lives until it is answered, and what EXPORT got until its release. */
+/*
+ * A request for an object. It lives until it is answered; EXPORT's lives until its descriptor is
+ * released.
+ */
 struct paracuda_handle {
 	struct list_head node;		/* in dev->dropped */
 	struct paracuda_device *dev;
@@ -47,7 +50,7 @@ static void paracuda_handle_free(struct paracuda_handle *h)
 	paracuda_device_put(dev);
 }
 
-/* Gives back what a handle got. When it returns, the device has no part of h any more. */
+/* Gives back what a handle got. When it returns, the device has nothing of h any more. */
 static void paracuda_handle_release(struct paracuda_handle *h)
 {
 	struct paracuda_request *ask = &h->ask, *req = &h->release;
@@ -60,7 +63,10 @@ static void paracuda_handle_release(struct paracuda_handle *h)
 	paracuda_control_order(h->dev, req);
 }
 
-/* Ends the handles that nobody has any more: who closes a descriptor doesn't wait for the host. */
+/*
+ * Ends the handles that nobody has any more. It is work, so that who closes a descriptor doesn't
+ * wait for the host.
+ */
 void paracuda_drop_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, drop_work);

@@ -62,8 +62,8 @@ static void paracuda_release(struct paracuda_device *dev)
 }
 
 /*
- * Makes sure that the host touches nothing of the guest any more, and gives every chain back. Not
- * before del_vqs(): with some transports it is that which stops the host, not the reset.
+ * Makes sure that the host touches nothing of the guest any more, and gives every chain back. This
+ * is after del_vqs(), which stops the host with some transports, instead of the reset.
  */
 void paracuda_stop(struct paracuda_device *dev)
 {
@@ -84,7 +84,7 @@ void paracuda_stop(struct paracuda_device *dev)
 	wake_up_all(&dev->wait);
 }
 
-/* Starts the control queue, and at most so many channels unless their programs are to wait. */
+/* Starts the control queue, and at most so many channels, unless programs are to wait. */
 static int paracuda_start_queues(struct paracuda_device *dev, unsigned int channels)
 {
 	int n;
@@ -104,7 +104,7 @@ static int paracuda_start_queues(struct paracuda_device *dev, unsigned int chann
 	return n < 0 ? n : 0;
 }
 
-/* The same, and greets the device. */
+/* Does so, and greets the device. */
 int paracuda_start(struct paracuda_device *dev, unsigned int channels)
 {
 	int err;
@@ -119,8 +119,8 @@ int paracuda_start(struct paracuda_device *dev, unsigned int channels)
 }
 
 /*
- * Asks the device how many channels it has, by its control queue alone: queues can't be added to
- * those of a device that runs, so it is set up again after this.
+ * Asks the device how many channels it has, with only its control queue: a running device can't get
+ * more queues, so it is set up again after this.
  */
 static int paracuda_ask_channels(struct paracuda_device *dev, unsigned int *channels)
 {
@@ -134,7 +134,7 @@ static int paracuda_ask_channels(struct paracuda_device *dev, unsigned int *chan
 	return paracuda_negotiate(dev->vdev);
 }
 
-/* The device serves, and has told what holds. */
+/* The device serves, and has told its settings. */
 void paracuda_serves(struct paracuda_device *dev)
 {
 	paracuda_beat_start(dev);
@@ -172,7 +172,7 @@ void paracuda_shut(struct paracuda_device *dev)
 	wake_up_all(&dev->wait);
 }
 
-/* From when this returns fail_work neither runs nor will. */
+/* When this returns, fail_work neither runs nor will. */
 static void paracuda_fail_no_more(struct paracuda_device *dev)
 {
 	spin_lock_irq(&dev->fail_lock);

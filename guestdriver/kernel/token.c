@@ -23,7 +23,7 @@ struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned i
 	return &chain->list[i / PARACUDA_RUNS_PER_LIST][i % PARACUDA_RUNS_PER_LIST];
 }
 
-/* A list for more runs. The first is the chain's own if there are no more pages than fit there. */
+/* A list for more runs: the chain's own if all pages fit there. */
 static struct paracuda_run *paracuda_token_list(struct paracuda_token *chain)
 {
 	if (!chain->lists && chain->pinned && chain->pinned <= PARACUDA_FEW)
@@ -31,7 +31,7 @@ static struct paracuda_run *paracuda_token_list(struct paracuda_token *chain)
 	return (struct paracuda_run *)__get_free_page(GFP_KERNEL_ACCOUNT);
 }
 
-/* Appends a page, to the last run where it follows that. -EINVAL: too many runs. */
+/* Appends a page: to the last run, if it follows that. -EINVAL: too many runs. */
 int paracuda_token_append(struct paracuda_token *chain, struct page *page)
 {
 	struct paracuda_run *run;
@@ -67,8 +67,8 @@ void paracuda_token_free_lists(struct paracuda_token *chain)
 }
 
 /*
- * The scatterlist of the header and the runs, *out entries, and if its pages stay of a record, *in
- * more; to be freed by the caller. The pages of lists stay the chain's.
+ * The scatterlist of a chain: *out entries for header and runs, and *in more for the record of a
+ * map that stays. The caller frees it. The pages of lists stay the chain's.
  */
 struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *out,
 				      unsigned int *in)

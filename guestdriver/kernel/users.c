@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The users of a device: what each has, so that one can't have all. */
+/* The users of a device, and what each has, so that no user can take everything. */
 
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -51,7 +51,7 @@ module_param_cb(heed_memlock, &paracuda_heed_ops, NULL, 0644);
 MODULE_PARM_DESC(heed_memlock,
 		 "Whether RLIMIT_MEMLOCK bounds what stays pinned: Y, N, or if it was set (auto)");
 
-/* What one user may have of all, and at least something. */
+/* What one user may have of all: at least one. */
 unsigned long paracuda_share(unsigned long all)
 {
 	unsigned int percent = min(READ_ONCE(paracuda_user_share), 100U);
@@ -69,7 +69,7 @@ static struct paracuda_user *paracuda_user_find(struct paracuda_device *dev, kui
 	return NULL;
 }
 
-/* The caller's user, with a reference. There are no more of them than arenas and callers. */
+/* The caller's user, with a reference. There are never more users than arenas and callers. */
 struct paracuda_user *paracuda_user_get(struct paracuda_device *dev)
 {
 	struct paracuda_user *user, *new;
@@ -104,9 +104,9 @@ void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user)
 }
 
 /*
- * Whether somebody has set this limit. Nobody has if it is the kernel's default, or what the
- * system's first process has: systemd raises its own, and logins take it over. Neither is meant for
- * GPUs, whose drivers don't heed it elsewhere.
+ * Whether somebody has set this limit. Nobody has if it is the kernel's default, or the limit of
+ * the first process: systemd raises its own, and logins inherit it. Neither is meant for GPUs:
+ * other drivers ignore this limit.
  */
 static bool paracuda_memlock_set(unsigned long limit)
 {
@@ -128,7 +128,7 @@ static bool paracuda_memlock_heeded(unsigned long limit)
 	}
 }
 
-/* Counts pages that stay pinned where others look for that (VmPin in /proc/PID/status). */
+/* Counts pages that stay pinned as VmPin of /proc/PID/status, where others look for that. */
 int paracuda_mm_charge(struct mm_struct *mm, unsigned long pages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK);

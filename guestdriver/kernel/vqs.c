@@ -50,7 +50,9 @@ static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
 }
 #endif
 
-/* How many channels the transport has queues for: virtio_uml has so many, one is for control. */
+/*
+ * How many channels the transport has queues for. virtio_uml has a bound; one queue is for control.
+ */
 static unsigned int paracuda_most_channels(struct paracuda_device *dev, unsigned int channels)
 {
 	unsigned int most = IS_ENABLED(CONFIG_UML) ? PARACUDA_UML_QUEUES - 1 : channels;
@@ -79,16 +81,16 @@ int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels)
 		if (err != -ENOENT || n <= 1)
 			break;
 	}
-	dev_err(&dev->vdev->dev, "no virtqueues (%d)\n", err);
+	dev_err(&dev->vdev->dev, "the device's virtqueues can't be set up (%d)\n", err);
 	return err;
 }
 
-/* VHOST_USER_F_PROTOCOL_FEATURES, which no header of the kernel's has. */
+/* VHOST_USER_F_PROTOCOL_FEATURES, which no kernel header has. */
 #define PARACUDA_UML_PROTOCOL	30
 
 /*
- * virtio_uml wants that feature each time, and clears it in vdev: what is negotiated without it has
- * queues that are never enabled. The core sets it before probe(), as all of the transport's.
+ * virtio_uml needs that feature each time, and clears it in vdev; without it, queues are never
+ * enabled. Before probe() the core sets it, with all features of the transport.
  */
 static void paracuda_uml_features(struct virtio_device *vdev)
 {
@@ -97,8 +99,8 @@ static void paracuda_uml_features(struct virtio_device *vdev)
 }
 
 /*
- * Sets a device up again that was reset, as the core does before probe() and as
- * virtio_device_restore() does: it is ready for other queues.
+ * Sets a device up again after a reset, as the core does before probe(), and
+ * virtio_device_restore(): it is then ready for other queues.
  */
 int paracuda_negotiate(struct virtio_device *vdev)
 {

@@ -26,7 +26,7 @@ static bool paracuda_wait_over(const struct paracuda_waiter *w)
 	return READ_ONCE(*w->word) != w->value || READ_ONCE(w->ch->dead) || paracuda_wait_turn(w);
 }
 
-/* What a wait that is over comes to, or one that ended with err. */
+/* The result of a wait that is over, or that ended with err. */
 static int paracuda_wait_result(const struct paracuda_waiter *w, int err)
 {
 	if (READ_ONCE(*w->word) != w->value)
@@ -48,8 +48,8 @@ static int paracuda_wake(struct wait_queue_entry *entry, unsigned int mode, int 
 }
 
 /*
- * Sleeps until it is woken or time is up, but for a while only in User Mode Linux, whose interrupts
- * may get lost (paracuda_control_poll): then EVENT is looked for.
+ * Sleeps until it is woken or time is up. In User Mode Linux, whose interrupts may get lost
+ * (paracuda_control_poll), it sleeps only for a while, and then looks for EVENT.
  */
 static int paracuda_wait_once(struct paracuda_waiter *w, ktime_t *expires)
 {
@@ -84,14 +84,14 @@ static int paracuda_wait_sleep(struct paracuda_waiter *w, ktime_t *expires)
 		if (err)
 			break;
 		if (!paracuda_wait_once(w, expires))
-			err = -ETIMEDOUT;	/* unless it is over after all */
+			err = -ETIMEDOUT;	/* unless the wait is over after all */
 	}
 	__set_current_state(TASK_RUNNING);
 	remove_wait_queue(&w->ch->wait, &w->entry);
 	return paracuda_wait_result(w, err);
 }
 
-/* What the process asks to wait for. */
+/* Reads what the process wants to wait for. */
 static int paracuda_wait_init(struct paracuda_waiter *w, struct paracuda_channel *ch,
 			      struct paracuda_ioctl_wait __user *user, u64 *timeout)
 {
@@ -131,7 +131,7 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 	w.entry.private = current;
 
 	paracuda_place(ch);
-	/* From here on whatever the worker returns is noticed at once. */
+	/* From here on everything that the worker returns is noticed at once. */
 	paracuda_sleepers_add(ch, 1);
 	err = paracuda_wait_sleep(&w, timeout ? &expires : NULL);
 	paracuda_sleepers_add(ch, -1);
@@ -139,9 +139,9 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 }
 
 /*
- * Whether another thread wants this processor, or has had it: `switches` is how often this thread
- * had been switched away from before, since a preemptible kernel switches without asking. A kernel
- * with lazy preemption has a flag of its own for a thread that can wait until the next tick.
+ * Whether another thread wants this processor, or has had it. A preemptible kernel switches without
+ * asking: `switches` is how often it had switched away from this thread before. A kernel with lazy
+ * preemption has a flag of its own for a thread that can wait until the next tick.
  */
 static bool paracuda_contended(unsigned long switches)
 {
@@ -153,10 +153,10 @@ static bool paracuda_contended(unsigned long switches)
 }
 
 /*
- * How long to poll at a time. In User Mode Linux a process runs in another one of the host's than
- * the kernel, and once that has slept for longer it takes as long again to wake up: a wait of 4 ms
- * for the device came to 95 us more, with short turns to 31. To change between them that often
- * holds up the process's other threads; with such the time is the one that was asked for.
+ * How long to poll at a time. In User Mode Linux a process and the kernel are two processes of the
+ * host, and one that has slept for long takes long to wake up: a wait of 4 ms for the device took
+ * 95 us more, with short turns 31. Changing between them so often holds up other threads of the
+ * process: if there are any, the time is the one asked for.
  */
 static u64 paracuda_spin_time(u64 asked)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The types of what is rarely used. */
+/* The types that are rarely used. */
 #ifndef PARACUDA_CUDA_ABI_MORE_H
 #define PARACUDA_CUDA_ABI_MORE_H
 

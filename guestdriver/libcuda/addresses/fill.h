@@ -8,16 +8,16 @@
 #include "transport/channel.h"
 
 /*
- * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed.
- * The address is a multiple of an element's size, and so is the pitch of more than one row. Nothing
- * to fill is no error, and left to the worker.
+ * Whether rows of `width` elements can be filled: the call itself returns this error, although it
+ * is delayed. The address must be a multiple of an element's size, and so must the pitch if there
+ * are several rows. An empty fill is no error, and left to the worker.
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
 		    unsigned element);
 
 /*
- * Sends a fill that nobody has to wait for. If the memory is another device's the answer is awaited
- * all the same: that the device doesn't reach it is this call's error, and no later one's.
+ * Sends a fill that nobody has to wait for. If the memory is another device's, the answer is
+ * awaited all the same: this call must report that the device doesn't reach it, and no later one.
  */
 CUresult fill_send(const struct request *r, uint64_t address);
 

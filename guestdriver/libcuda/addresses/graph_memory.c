@@ -21,7 +21,7 @@ CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* By graph. That there is no memory to note it in costs no more than that an error comes late. */
+/* By graph. Without memory for a note, an error comes late, no more. */
 static struct table noted = TABLE_INIT;
 
 void graph_memory_note(uint64_t graph)

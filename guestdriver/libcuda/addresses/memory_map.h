@@ -27,8 +27,8 @@ struct registration {
 };
 
 /*
- * What holds its pages: its own pins, and those that hold its first and its last page where these
- * are others' too.
+ * What holds its pages: its own pins, and those that hold its first and its last page where others
+ * have these, too.
  */
 #define MEMORY_PINS 3
 struct pins;
@@ -42,23 +42,23 @@ struct memory {
 	unsigned flags;
 	uint64_t id; /* unique in this process */
 	struct context *context; /* NULL for the variables of a library */
-	bool variables; /* of a module or library: it goes with that */
-	uint64_t pool; /* that it is of, 0 for none */
-	bool unsynced; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS isn't what it is at first */
+	bool variables; /* of a module or library: it is unloaded with it */
+	uint64_t pool; /* that it is from, 0 for none */
+	bool unsynced; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS was changed */
 	bool graph; /* allocated by the launches of a graph, at the same address each time */
 	uint64_t pinned_base, pinned_bytes; /* of host memory: whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
 	struct pins *pins[MEMORY_PINS];
-	struct slab *slab; /* that has its pages and pins, or NULL */
+	struct slab *slab; /* that it is cut from, or NULL */
 };
 
 /* Copies the range that contains the address. */
 bool memory_find(uint64_t address, struct memory *m);
 
 /*
- * Whether copies of a range wait until they are over, as programs see it: managed memory begins so,
- * other memory doesn't.
+ * Whether copies of a range wait until they are over, as programs see it: at first only those of
+ * managed memory do.
  */
 static inline bool memory_synced(const struct memory *m)
 {
@@ -82,7 +82,7 @@ bool memory_enter(const struct memory *m);
 
 /*
  * Removes the range that begins at base and is of that kind. Memory of a graph stays known: the
- * next launch allocates it again. It goes when something else comes to be there.
+ * next launch allocates it again. It is forgotten when something else is entered there.
  */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
 

@@ -31,7 +31,7 @@ static void log_open(void)
 		state.fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
-/* One line to a file, if there is one, and to those who ask for this library's messages. */
+/* Writes a line to a file, if there is one, and to those who ask for this library's messages. */
 static void write_line(int fd, const char *format, va_list args)
 {
 	char text[512];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs get to see of this library's messages. It says little: that a function isn't there,
- * and what its user must fix. Errors that a result tells are not among its messages.
+ * What programs see of this library's messages. There are few: that a function isn't there, and
+ * what its user must fix. What a result tells isn't said again.
  */
 #define _GNU_SOURCE
 #include "base/logs.h"
@@ -29,7 +29,7 @@ struct callback {
 	void *data;
 };
 
-/* Whoever logs writes it, under the lock. */
+/* Written by who logs, under the lock. */
 static struct {
 	pthread_mutex_t lock;
 	char lines[LINES][LINE_BYTES];

@@ -11,13 +11,13 @@ static inline uint64_t page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Where the page begins that has an address. */
+/* The beginning of the page that has an address. */
 static inline uint64_t page_begin(uint64_t address)
 {
 	return address & ~(page_bytes() - 1);
 }
 
-/* Where the first page begins that lies at or behind an address. */
+/* The beginning of the first page at or after an address. */
 static inline uint64_t page_end(uint64_t address)
 {
 	return page_begin(address + page_bytes() - 1);

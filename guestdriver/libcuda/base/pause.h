@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a polling loop does between two looks. */
+/* How a polling loop pauses between two looks. */
 #ifndef PARACUDA_PAUSE_H
 #define PARACUDA_PAUSE_H
 

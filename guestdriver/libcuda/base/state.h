@@ -34,7 +34,7 @@ static inline CUresult state_check(void)
 	}
 }
 
-/* One per thread that used the library. What a room keeps in it is for that room alone. */
+/* One per thread that used the library. Each field is used only by the room that it names. */
 struct thread {
 	bool registered; /* thread_exit will run */
 	uint64_t stream; /* what NULL stands for in this call: 0, or 2 in per-thread variants */
@@ -55,8 +55,8 @@ struct thread {
 struct thread *thread_self(void);
 
 /*
- * Sets what a thread does when it ends while the library may be used. Once, before any is
- * registered.
+ * Sets what a thread does when it ends while the library may be used. Called once, before any
+ * thread is registered.
  */
 void thread_at_exit(void (*hook)(struct thread *t));
 

@@ -9,8 +9,8 @@ struct row {
 };
 
 /*
- * Open addressing. A full one is replaced by a larger, and kept for readers that may still be in
- * it.
+ * Open addressing. Full rows are replaced by larger ones, and kept for readers that may still be in
+ * them.
  */
 struct table_rows {
 	struct table_rows *older;
@@ -62,7 +62,7 @@ static void set(struct table_rows *rows, uint64_t key, void *value)
 	}
 }
 
-/* Makes room for one more. */
+/* Makes room for one more entry. */
 static bool grow(struct table *t)
 {
 	struct table_rows *old = t->rows, *fresh;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A map from 64-bit keys (not 0) to pointers. Readers take no lock. What a value points to must
- * stay for as long as a reader may use it: callers free it only where CUDA forbids use of the key
- * from then on.
+ * stay for as long as a reader may use it: callers free it only where CUDA forbids programs to use
+ * the key from then on.
  */
 #ifndef PARACUDA_TABLE_H
 #define PARACUDA_TABLE_H

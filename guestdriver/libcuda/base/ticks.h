@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A clock that costs no system call anywhere, User Mode Linux included, which has no vDSO. For
- * polling only.
+ * A clock that never costs a system call, even in User Mode Linux, which has no vDSO. For polling
+ * only.
  */
 #ifndef PARACUDA_TICKS_H
 #define PARACUDA_TICKS_H

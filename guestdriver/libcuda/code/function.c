@@ -64,7 +64,7 @@ static bool is_dense(const struct description *d)
 	return end == d->parameter_bytes;
 }
 
-/* How many bytes each parameter has, 0 unless all have as many. */
+/* How many bytes each parameter has; 0 unless all have the same size. */
 static unsigned common_size(const struct description *d)
 {
 	unsigned bytes = d->parameters ? d->parameter[0].bytes : 0;
@@ -75,7 +75,10 @@ static unsigned common_size(const struct description *d)
 	return bytes;
 }
 
-/* Takes note of what attributes say of launches: those that were taken before may no longer be. */
+/*
+ * Notes what attributes say of launches: from now on, launches may be refused that were accepted
+ * before.
+ */
 static void note_launches(struct description *d)
 {
 	bool clusters = false;

@@ -10,14 +10,14 @@ struct parameter {
 	uint32_t bytes;
 };
 
-/* How many configurations of launches are remembered that the driver has taken. */
+/* How many configurations of launches that the driver has accepted are remembered. */
 #define PROVEN 8
 
 struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
 	bool dense; /* no byte of them lies between two parameters */
-	unsigned alike; /* bytes of each where all have as many and they are dense; else 0 */
+	unsigned alike; /* bytes of each if all have the same size and are dense; else 0 */
 	int attribute[CU_FUNC_ATTRIBUTE_MAX];
 	bool clusters; /* it is launched in clusters, as an attribute says */
 	unsigned proofs; /* how often one was remembered */
@@ -30,7 +30,7 @@ struct function {
 	struct handle handle;
 	bool kernel;
 	uint64_t number;
-	uint64_t of; /* the kernel that a function was asked for of; 0 for none */
+	uint64_t of; /* the kernel whose function this is; 0 for none */
 	struct description *description; /* NULL until it is needed */
 	struct old_launch *old_launch; /* of old_launch.c; NULL until it is needed */
 };

@@ -12,7 +12,7 @@
 #define WRAPPER_MAGIC 0x466243b1u
 #define FATBIN_MAGIC 0xba55ed50u
 
-/* No image is larger: a length beyond it is nonsense in the header. */
+/* No image is larger: a greater length in a header is nonsense. */
 #define IMAGE_MAX ((uint64_t)4 << 30)
 
 struct wrapper {
@@ -90,7 +90,7 @@ static size_t elf_bytes(const uint8_t *at, size_t limit)
 }
 
 /*
- * An archive: a member's size is ten decimal digits at 48 of its 60-byte header, which ends with
+ * An archive. A member's size is ten decimal digits at 48 of its 60-byte header, which ends with
  * "`\n".
  */
 static size_t archive_bytes(const uint8_t *at, size_t limit)
@@ -110,7 +110,7 @@ static size_t archive_bytes(const uint8_t *at, size_t limit)
 	return end;
 }
 
-/* As many bytes of an image tell whether it is text. */
+/* Whether an image is text is told by its first bytes, so many. */
 enum { TEXT_HEAD = 64 };
 
 /* Whether it begins as text does: the assembler takes comments, white space and directives. */
@@ -153,8 +153,7 @@ static size_t container_bytes(const uint8_t *at, size_t limit)
 }
 
 /*
- * A device-linked wrapper: its own container, or when that is none, those to link, one behind
- * another.
+ * A device-linked wrapper: its own container, or if it has none, those to link, one after another.
  */
 static CUresult measure_linked(const struct wrapper *w, struct image *image)
 {

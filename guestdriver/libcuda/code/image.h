@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device-code images as programs pass them: by address alone. Their length is found here. */
+/* Device-code images as programs pass them: by address, without a length, which is found here. */
 #ifndef PARACUDA_IMAGE_H
 #define PARACUDA_IMAGE_H
 

@@ -6,32 +6,32 @@
 #include <string.h>
 #include <time.h>
 
-/* The last one that driver 580 knows. */
+/* The last option that driver 580 knows. */
 #define JIT_LAST CU_JIT_SPLIT_COMPILE
 
 #define BIT(option) (UINT64_C(1) << (option))
 #define SYMBOLS                                                                  \
 	(BIT(CU_JIT_GLOBAL_SYMBOL_NAMES) | BIT(CU_JIT_GLOBAL_SYMBOL_ADDRESSES) | \
 	 BIT(CU_JIT_GLOBAL_SYMBOL_COUNT))
-/* What is of no use without a value. */
+/* Options that are of no use without a value. */
 #define WITH_VALUE \
 	(SYMBOLS | BIT(CU_JIT_REFERENCED_KERNEL_NAMES) | BIT(CU_JIT_REFERENCED_VARIABLE_NAMES))
 /*
- * What means nothing to another process: arrays of names and addresses, and how many of its threads
- * compile.
+ * Options that mean nothing to another process: arrays of names and addresses, and how many of its
+ * threads compile.
  */
 #define OWN                                                                                    \
 	(SYMBOLS | BIT(CU_JIT_REFERENCED_KERNEL_NAMES) | BIT(CU_JIT_REFERENCED_KERNEL_COUNT) | \
 	 BIT(CU_JIT_REFERENCED_VARIABLE_NAMES) | BIT(CU_JIT_REFERENCED_VARIABLE_COUNT) |       \
 	 BIT(CU_JIT_SPLIT_COMPILE))
 
-/* Whether a log's size comes with its buffer, and none with its size. */
+/* Whether a log has either both its size and its buffer, or neither. */
 static bool is_log(uint64_t given, int buffer, int size, const void *log)
 {
 	return given & BIT(buffer) ? given & BIT(size) || log : !(given & BIT(size));
 }
 
-/* As with driver 580; of symbols there must be all. */
+/* As driver 580 has it; the options about symbols go together. */
 static bool is_complete(uint64_t given, const struct jit *j)
 {
 	return is_log(given, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, j->info) &&
@@ -107,7 +107,7 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 
 void jit_finish(struct jit *j, uint64_t info_used, uint64_t error_used)
 {
-	/* A program may check that no more is used than it gave. */
+	/* A program may check that no more is used than it has given. */
 	if (info_used > j->info_bytes)
 		info_used = j->info_bytes;
 	if (error_used > j->error_bytes)

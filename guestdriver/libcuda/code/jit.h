@@ -20,7 +20,7 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 /* Says that the compiler begins now; jit_parse does so, too. */
 void jit_begin(struct jit *j);
 
-/* Writes back what the compiler used of the logs, and the time it took. */
+/* Writes back how much of the logs the compiler used, and the time that it took. */
 void jit_finish(struct jit *j, uint64_t info_used, uint64_t error_used);
 
 #endif

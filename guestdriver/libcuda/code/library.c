@@ -84,7 +84,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
 	managed = loaded_managed(HANDLE_LIB, library);
 	handle_forget(HANDLE_LIB, library);
 	result = call_cuLibraryUnload(number_of(library));
-	if (!result) /* else it may use its variables still */
+	if (!result) /* else it may still use its variables */
 		managed_variables_end(managed);
 	return result;
 }
@@ -185,7 +185,7 @@ EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary 
 	result = call_cuLibraryGetManaged(&base, &size, number_of(library), name);
 	if (result)
 		return result;
-	/* Whatever the worker says, the program is about to touch it. */
+	/* The worker may say anything; the program is about to touch this memory. */
 	if (!managed_find(base, size, &m) || !m.variables)
 		return CUDA_ERROR_UNKNOWN;
 	if (dptr)
@@ -195,7 +195,7 @@ EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary 
 	return CUDA_SUCCESS;
 }
 
-/* No device here has one address for a function on all of them. */
+/* No device here can give a function one address that all devices share. */
 EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
 {
 	ENTER();

@@ -38,8 +38,8 @@ static CUresult load_managed(enum handle_kind kind, const struct image *i, struc
 }
 
 /*
- * An image with managed variables: they get memory of this process first, at whose address the
- * image is linked.
+ * Loads an image with managed variables. They get memory of this process first; the image is then
+ * linked to its address.
  */
 static CUresult load_with_memory(enum handle_kind kind, const struct image *i, struct jit *j,
 				 uint64_t *managed, uint64_t *number, struct used *used)
@@ -47,7 +47,7 @@ static CUresult load_with_memory(enum handle_kind kind, const struct image *i, s
 	uint64_t bytes;
 	CUresult result = call_ManagedBytes(i->data, i->bytes, &bytes);
 
-	/* A library is of no context. */
+	/* A library belongs to no context. */
 	if (!result)
 		result = managed_variables_make(
 			bytes, kind == HANDLE_MODULE ? context_owner() : NULL, managed);

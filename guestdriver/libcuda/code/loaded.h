@@ -19,13 +19,14 @@ struct loaded {
 CUresult loaded_make(enum handle_kind kind, struct image *image, struct jit *j, uint64_t *number);
 
 /*
- * Enters a module or library that the worker has; `library` is that of a library's module, else 0.
+ * Enters a module or library that the worker has. `library`: the library whose module it is, else
+ * 0.
  */
 CUresult loaded_enter(enum handle_kind kind, uint64_t number, uint64_t managed, uint64_t library);
 
 /*
- * What ends the functions and references of a module: its library if it is of one, else the module
- * itself.
+ * What the functions and references of a module end with: its library if it has one, else the
+ * module.
  */
 uint64_t loaded_root(CUmodule module);
 

@@ -70,7 +70,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	managed = loaded_managed(HANDLE_MODULE, hmod);
 	handle_forget(HANDLE_MODULE, hmod);
 	result = call_cuModuleUnload(number_of(hmod));
-	if (result) /* it may use its variables still */
+	if (result) /* it may still use its variables */
 		return result;
 	result = channel_error(true);
 	managed_variables_end(managed);
@@ -95,7 +95,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 	return result;
 }
 
-/* Enters a module's variable, so that copies know it for device memory. */
+/* Enters a module's variable, so that copies take it for device memory. */
 static CUresult enter_global(uint64_t base, uint64_t bytes)
 {
 	struct context *c = context_owner();

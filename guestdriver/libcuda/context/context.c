@@ -9,7 +9,10 @@
 #include "transport/channel.h"
 
 pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Contexts are listed under context_lock. Who reads the list takes no lock: none is ever freed. */
+/*
+ * Contexts are listed under context_lock. Readers of the list take no lock, as no context is ever
+ * freed.
+ */
 static struct {
 	struct context *all;
 	uint64_t last_id;
@@ -29,7 +32,7 @@ CUresult context_check(void)
 
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* A context that a kernel has killed answers everything with that. */
+	/* In a context that a kernel has killed everything returns this error. */
 	return context_alive(c) ? channel_dead() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts as the guest sees them: a CUcontext is the address of a struct context, which is never
- * freed, so that a primary context keeps its handle across reset and a stale one is told from a
- * good one.
+ * freed, so that a primary context keeps its handle across a reset, and a stale handle is told from
+ * a good one.
  */
 #ifndef PARACUDA_CONTEXT_H
 #define PARACUDA_CONTEXT_H
@@ -52,8 +52,8 @@ static inline bool context_sleeps(const struct context *c)
 }
 
 /*
- * An empty request in the calling thread's current context. It is inline for the compiler to know
- * that the request is empty: then the words that are put in it next need no check.
+ * An empty request in the calling thread's current context. It is inline so that the compiler knows
+ * that the request is empty: the words that are put in it next then need no check.
  */
 static inline void request_init(struct request *r, unsigned op)
 {
@@ -64,15 +64,15 @@ static inline void request_init(struct request *r, unsigned op)
 }
 
 /*
- * The context that owns what is made in c: of a green context the primary one. Only streams are a
- * green context's own.
+ * The context that owns what is made in c. For a green context that is the primary one, except for
+ * streams, which are its own.
  */
 static inline struct context *context_home(struct context *c)
 {
 	return c && c->base ? c->base : c;
 }
 
-/* That of the current context. */
+/* The owner of what is made in the current context. */
 static inline struct context *context_owner(void)
 {
 	return context_home(context_current());
@@ -114,7 +114,7 @@ CUresult context_push(struct context *c);
 /* Replaces the top of the calling thread's stack, with NULL removes it. */
 CUresult context_set(struct context *c);
 
-/* What else a context's end takes with it (exports/hooks.c). */
+/* What else ends with a context (exports/hooks.c). */
 struct context_hooks {
 	void (*ending)(
 		struct context *c); /* it still exists, unless it is a primary one that didn't */

@@ -5,7 +5,7 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-/* Dumps of the GPU's memory: by itself, or when a user triggers them. */
+/* Dumps of the GPU's memory, made by the driver itself or when a user triggers them. */
 #define CONTEXT_DUMPS (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)
 #define AFFINITY_TYPES 1
 
@@ -28,7 +28,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev
 	if (!pctx || !context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	/*
-	 * Dumps would be files of the host's: what asks for them is told, as natively, and not
+	 * Dumps would be files of the host's: the flags can be read back, as natively, and aren't
 	 * passed on.
 	 */
 	if (flags & CONTEXT_DUMPS)
@@ -228,7 +228,10 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	return result;
 }
 
-/* A context that the current one is to reach; 0 and an error if it isn't another that exists. */
+/*
+ * The worker's handle of a context that the current one is to reach; 0 and an error unless it
+ * exists and is another one.
+ */
 static uint64_t peer_handle(CUcontext peer, CUresult *result)
 {
 	uint64_t handle = 0;
@@ -274,7 +277,10 @@ EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecA
 	return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
-/* No other device writes to the memory of these, as the attribute about flushing says. */
+/*
+ * Nothing to flush: no other device writes to the memory of ours, as the attribute about flushing
+ * says.
+ */
 EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 					   CUflushGPUDirectRDMAWritesScope scope)
 {

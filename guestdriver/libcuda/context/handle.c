@@ -37,7 +37,9 @@ static void release(void *record)
 
 CUresult handle_enter(enum handle_kind kind, uint64_t number, struct handle *h)
 {
-	/* The numbers of the default streams, and 0, are no handles: such an answer is nonsense. */
+	/*
+	 * 0 and the numbers of the default streams are no handles: such an answer makes no sense.
+	 */
 	if (!h || number <= CU_STREAM_PER_THREAD) {
 		release(h);
 		return h ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's handles as this process knows them, so that a stale or made-up one is refused at
- * once although the call is delayed. The record of a handle begins with a struct handle.
+ * The worker's handles as this process knows them, so that even a delayed call refuses a stale or
+ * made-up one at once. The record of a handle begins with a struct handle.
  */
 #ifndef PARACUDA_HANDLE_H
 #define PARACUDA_HANDLE_H
@@ -28,7 +28,7 @@ enum handle_kind {
 
 struct handle {
 	struct context *context; /* it dies with this one; NULL for libraries and kernels */
-	uint64_t parent; /* module or library, which is also a module's; 0 for none */
+	uint64_t parent; /* module or library that it is in; of a module its library; or 0 */
 	uint64_t id; /* unique in this process */
 	unsigned flags;
 	int priority;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Primary contexts: one per device, counted here; the worker sees only the first Retain and the
- * last Release.
+ * Primary contexts: one per device, counted here; the worker sees only the first retain and the
+ * last release.
  */
 #define _GNU_SOURCE
 #include "base/zz_generated_prototypes.h"

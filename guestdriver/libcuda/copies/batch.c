@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of copies: the copies, one by one. */
+/* Batches of copies, which are copied one by one. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 
@@ -17,15 +17,15 @@ static bool order_valid(int order)
 }
 
 /*
- * Where any order is allowed stream order is right, too. What only the device has is always read in
- * stream order.
+ * Where any order is allowed, stream order is right, too. What only the device can read is always
+ * read in stream order.
  */
 static int source_of(int order)
 {
 	return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SIDE_AT_ONCE : SIDE_ANY;
 }
 
-/* Whether each attribute is one, and is of copies behind those of the one before. */
+/* Whether each attribute is valid, and holds for copies after those of the previous one. */
 static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n,
 			     size_t count)
 {
@@ -58,7 +58,7 @@ EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size
 	return result;
 }
 
-/* The size of an element of an array (CUarray_format); 0 if its format has none of its own. */
+/* The size of an element of an array (CUarray_format); 0 if its format has no fixed size. */
 static size_t format_bytes(int format)
 {
 	switch (format) {
@@ -78,7 +78,7 @@ static size_t format_bytes(int format)
 	}
 }
 
-/* The size of an operand's elements; 0 leaves it to the other one. */
+/* The size of an operand's elements; 0 if the other operand determines it. */
 static CUresult element(const CUmemcpy3DOperand *o, size_t *bytes)
 {
 	CUDA_ARRAY3D_DESCRIPTOR d;

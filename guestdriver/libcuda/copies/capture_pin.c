@@ -10,7 +10,7 @@
 #define SHOWN_MOST ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
 static struct {
-	pthread_mutex_t lock; /* held while pages that were pinned must stay */
+	pthread_mutex_t lock; /* held while pinned pages must stay */
 } state = { PTHREAD_MUTEX_INITIALIZER };
 
 void capture_pins_begin(void)
@@ -24,16 +24,16 @@ void capture_pins_end(void)
 }
 
 /*
- * Makes the pages that are at these addresses now what graphs find there. They stay until others
- * are shown there: which pages a program has at an address may change without this library knowing,
- * and graphs know addresses only.
+ * Makes graphs find the pages that are at these addresses now. They stay until others are shown
+ * there: the pages at an address may change without this library's knowledge, and graphs know only
+ * addresses.
  */
 static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 {
 	CUresult result = map_memory((void *)(uintptr_t)base, bytes, PARACUDA_MAP_FLAG_WRITE, map);
 	struct request r;
 
-	if (result == CUDA_ERROR_INVALID_VALUE) /* not to be written */
+	if (result == CUDA_ERROR_INVALID_VALUE) /* read-only memory */
 		result = map_memory((void *)(uintptr_t)base, bytes, 0, map);
 	if (result)
 		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Host memory of a copy that is captured: pins what is ordinary memory, since each run of the graph
- * reads or writes it.
+ * Host memory of a captured copy: ordinary memory is pinned, since each run of the graph reads or
+ * writes it.
  */
 #ifndef PARACUDA_CAPTURE_PIN_H
 #define PARACUDA_CAPTURE_PIN_H
@@ -9,8 +9,8 @@
 #include "abi/cuda_abi.h"
 
 /*
- * [address, address + *bytes) is cut to what one map has. The map is good until the pins end:
- * another thread may need some of the pages then.
+ * [address, address + *bytes) is cut to what one map has. The map is valid until the pins end; then
+ * another thread may need some of the pages.
  */
 void capture_pins_begin(void);
 void capture_pins_end(void);

@@ -36,15 +36,15 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 
 	*s = (struct side){ .address = address, .at_once = hint == SIDE_AT_ONCE };
 	if (!memory_find(address, &m)) {
-		/* Where only the worker allocates, what isn't known isn't allocated. */
+		/* In the window only the worker allocates: what isn't known isn't allocated. */
 		if (memory_in_window(address))
 			return CUDA_ERROR_INVALID_VALUE;
 		s->device = s->unknown = hint == SIDE_DEVICE;
 		return CUDA_SUCCESS;
 	}
 	/*
-	 * The driver refuses what begins in memory that it knows and ends beyond it, the host's
-	 * too.
+	 * The driver refuses what begins in memory that it knows, the host's included, and ends
+	 * beyond it.
 	 */
 	if (bytes > m.bytes - (address - m.base))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -72,10 +72,7 @@ CUresult copy_send(const struct request *r, bool unknown)
 	return unknown ? channel_call(r, NULL, 0) : channel_post(r);
 }
 
-/*
- * Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited
- * for.
- */
+/* Copies between the device and pinned memory. The copy engine reaches both, so nobody waits. */
 static CUresult copy_pinned(unsigned op, const struct side *device, const struct side *host,
 			    size_t bytes, CUstream stream, bool async)
 {
@@ -88,10 +85,7 @@ static CUresult copy_pinned(unsigned op, const struct side *device, const struct
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
-/*
- * The same where the memory has several registrations: part by part, the last of which is waited
- * for.
- */
+/* The same for memory of several registrations: part by part. The last part is waited for. */
 static CUresult copy_several(unsigned op, const struct side *device, uint64_t host, size_t bytes,
 			     CUstream stream, bool async)
 {
@@ -103,7 +97,7 @@ static CUresult copy_several(unsigned op, const struct side *device, uint64_t ho
 		struct memory m;
 		uint64_t part = memory_find(host, &m) ? find_registration(&m, host, &s) : 0;
 
-		if (!part) /* freed meanwhile */
+		if (!part) /* it was freed meanwhile */
 			return CUDA_ERROR_INVALID_VALUE;
 		if (part > bytes)
 			part = bytes;
@@ -116,8 +110,8 @@ static CUresult copy_several(unsigned op, const struct side *device, uint64_t ho
 }
 
 /*
- * Host to device, small: the bytes travel in commands, so the source is free at once and nothing is
- * waited for.
+ * A small copy from host to device. The bytes travel in commands, so the source is free at once and
+ * nobody waits.
  */
 static CUresult copy_inline(const struct side *device, const uint8_t *host, size_t bytes,
 			    CUstream stream)
@@ -135,12 +129,12 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 	return result;
 }
 
-/* What the device reads from the bulk area while the next step is copied there. */
+/* How much the device reads from the bulk area while the next step is copied there. */
 #define BULK_STEP ((size_t)64 << 10)
 
 /*
- * Host to device by way of the bulk area, in steps. It is free again when the last one is
- * answered: the stream takes them in order. NOT_READY: no room.
+ * Copies from host to device through the bulk area, in steps. The area is free again when the last
+ * step is answered, as the stream takes them in order. NOT_READY: no room.
  */
 static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t step,
 			  CUstream stream)
@@ -163,13 +157,13 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 			true; /* an earlier call's error must not end this before the last answer */
 		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
 	}
-	if (result && bytes > step) /* what precedes a step that was refused may still be read */
+	if (result && bytes > step) /* steps before a refused one may still be read */
 		cuStreamSynchronize(stream);
 	bulk_give(bulk);
 	return channel_synced(result);
 }
 
-/* Device to host, small: by way of the bulk area. NOT_READY when that has no room. */
+/* A small copy from device to host, through the bulk area. NOT_READY: no room. */
 static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream stream)
 {
 	uint64_t bulk = bulk_take(bytes);
@@ -189,8 +183,8 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 }
 
 /*
- * Pageable memory where nothing is passed by reference: by way of the bulk area. What address
- * mapping gains is measured against this, so one thing is done after another.
+ * Copies pageable memory through the bulk area, where nothing is passed by reference. The gain of
+ * address mapping is measured against this, so nothing is done at the same time.
  */
 static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
 				   CUstream stream)
@@ -202,7 +196,7 @@ static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, 
 
 		result = op == OP_CopyHtoD ? send_bulk(device, host, part, part, stream) :
 					     copy_bulk(device, host, part, stream);
-		if (result == CUDA_ERROR_NOT_READY) { /* other threads have it all */
+		if (result == CUDA_ERROR_NOT_READY) { /* other threads have all of it */
 			sched_yield();
 			result = CUDA_SUCCESS;
 			continue;
@@ -228,8 +222,8 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	CUresult result = CUDA_ERROR_NOT_READY;
 
 	/*
-	 * A program may fill pinned memory after an asynchronous copy was queued: it is read when
-	 * its turn comes.
+	 * A program may still fill pinned memory after it has queued an asynchronous copy: the
+	 * memory is read when the copy's turn comes.
 	 */
 	if (src->pinned)
 		return copy_pinned(OP_CopyHtoD, dst, src, bytes, stream, async);
@@ -272,8 +266,8 @@ static CUresult copy_on_device(const struct side *to, const struct side *from, s
 }
 
 /*
- * Between device and host memory, captured: each run of the graph reads or writes the host's memory
- * anew.
+ * A captured copy between device and host memory. Each run of the graph reads or writes the host's
+ * memory anew.
  */
 static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint64_t bytes,
 			      CUstream stream)
@@ -314,7 +308,7 @@ static CUresult copy_sides(const struct side *to, const struct side *from, size_
 		return host_to_device(to, from, bytes, stream, async);
 	if (from->device)
 		return device_to_host(to, from, bytes, stream, async);
-	/* Host to host: after what the stream has to do, which may write the source. */
+	/* From host to host: after the stream's work, which may write the source. */
 	result = cuStreamSynchronize(stream);
 	if (!result)
 		memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);

@@ -12,11 +12,11 @@ struct side {
 	uint64_t address;
 	bool device; /* memory that commands name by its address: the device's, or managed */
 	bool managed;
-	bool unknown; /* the device's only as the call says: nothing is known to be there */
+	bool unknown; /* the call says that it is the device's; nothing is known to be there */
 	bool pinned; /* host memory of one registration, at `offset` of map `map` */
 	/*
-	 * Is to be read before the call returns: host memory counts as pageable, managed memory as
-	 * the host's.
+	 * It is to be read before the call returns: host memory counts as pageable, managed memory
+	 * as the host's.
 	 */
 	bool at_once;
 	bool several; /* host memory of several registrations */
@@ -25,23 +25,23 @@ struct side {
 };
 
 /*
- * A side that the call says is device memory (it may be pinned host memory all the same), or a
- * source to be read at once.
+ * Hints: the call says that the side is device memory (it may still be pinned host memory), or that
+ * the source is to be read at once.
  */
 #define SIDE_ANY 0
 #define SIDE_DEVICE 1
 #define SIDE_AT_ONCE 2
 
 /*
- * Looks up what [address, address + bytes) is. INVALID_VALUE when it begins in memory that was
- * allocated or registered and goes beyond it, or isn't allocated where device memory is. Ordinary
- * memory may go on in registered memory.
+ * Looks up what [address, address + bytes) is. INVALID_VALUE if it begins in allocated or
+ * registered memory and ends beyond that, or lies in the window and isn't allocated. Ordinary
+ * memory may be followed by registered memory.
  */
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
 
 /*
- * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the
- * same: an address that is none of the device's is this call's error, and no later one's.
+ * Sends a copy that nobody has to wait for. If a side is unknown, the answer is awaited all the
+ * same: this call must report an address that isn't the device's, and no later one.
  */
 CUresult copy_send(const struct request *r, bool unknown);
 
@@ -53,12 +53,12 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 		    CUstream stream, bool async);
 
 /*
- * The end of a copy: one that isn't asynchronous is done when it returns, if the host can see
+ * The end of a copy: one that isn't asynchronous must be done when it returns, if the host can see
  * managed memory change.
  */
 CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async);
 
-/* A two- or three-dimensional copy, sides without their offsets. */
+/* A two- or three-dimensional copy; its sides have no offsets. */
 struct box {
 	struct side dst, src;
 	uint64_t dst_pitch, dst_slice;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies with arrays. The driver copies between arrays and device memory; what lies on the host
- * goes through device memory that lives for the copy.
+ * Copies with arrays. The driver copies between arrays and device memory; data on the host goes
+ * through device memory that exists for the copy only.
  */
 #define _GNU_SOURCE
 #include "copies/copy_array.h"
@@ -19,8 +19,8 @@ static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 }
 
 /*
- * Whether a side is device memory by its address. A source to be read at once isn't if the host can
- * read it, too.
+ * Whether a side is device memory by its address. A source to be read at once doesn't count as such
+ * if the host can read it, too.
  */
 static bool on_device(uint64_t address, int hint)
 {
@@ -30,7 +30,7 @@ static bool on_device(uint64_t address, int hint)
 	       (hint == SIDE_AT_ONCE ? memory_on_device(&m) : memory_by_address(&m));
 }
 
-/* Makes one side of a copy device memory by its address, if that is what it is. */
+/* Says of a side that it is device memory, if its address is. */
 static CUresult settle_src(CUDA_MEMCPY3D *c, int source)
 {
 	if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY)
@@ -87,7 +87,7 @@ static void tight_dst(CUDA_MEMCPY3D *c, CUdeviceptr memory)
 	c->dstHeight = c->Height;
 }
 
-/* By way of device memory. */
+/* Copies through device memory. */
 static CUresult staged(const CUDA_MEMCPY3D *c, bool in, int source, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D host = *c, array = *c;

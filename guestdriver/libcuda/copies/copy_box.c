@@ -12,10 +12,13 @@
 #include "streams/stream.h"
 #include "transport/bulk.h"
 
-/* The host side of a box is pinned whole up to this size, and cut into layers and rows beyond. */
+/*
+ * Up to this size the host side of a box is pinned as a whole; larger boxes are cut into layers and
+ * rows.
+ */
 #define SPAN_MAX ((uint64_t)32 << 20)
 
-/* Bytes from the first to behind the last; 0 on overflow. */
+/* Bytes from the first to the end of the last; 0 on overflow. */
 static uint64_t span(uint64_t pitch, uint64_t slice, const struct box *b)
 {
 	uint64_t rows, layers, sum;
@@ -55,7 +58,7 @@ static void box_request(struct request *r, const struct box *b, const struct sid
 	r->payload = b->width * b->height * b->depth;
 }
 
-/* Gathers the rows of a box into `to`, one behind another, or scatters them from there. */
+/* Gathers the rows of a box in `tight`, one after another, or scatters them from there. */
 static void move_rows(const struct box *b, uint8_t *tight, uint64_t base, uint64_t pitch,
 		      uint64_t slice, bool gather)
 {
@@ -72,7 +75,7 @@ static void move_rows(const struct box *b, uint8_t *tight, uint64_t base, uint64
 	}
 }
 
-/* A small box through memory of ours where its rows are one behind another. */
+/* Copies a small box through memory of ours in which its rows follow one another. */
 static CUresult box_tight(struct box *b, bool in, CUstream stream)
 {
 	uint64_t bytes = b->width * b->height * b->depth;
@@ -102,7 +105,7 @@ static CUresult box_tight(struct box *b, bool in, CUstream stream)
 	return result;
 }
 
-/* A box whose host side is pinned as one range, if it isn't already. */
+/* Copies a box whose host side is pinned as one range, unless it is pinned already. */
 static CUresult box_pinned(struct box *b, bool in, CUstream stream, bool async)
 {
 	const struct side *device = in ? &b->dst : &b->src, *host = in ? &b->src : &b->dst;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of ordinary memory, large: pinned in parts, so that pages are pinned while others move.
- * Several threads are no faster: in User Mode Linux, where pinning is dearest, they get in each
- * other's way.
+ * Large copies of ordinary memory: pinned in parts, so that some pages are pinned while others are
+ * copied. Several threads are no faster: in User Mode Linux, where pinning costs most, they get in
+ * each other's way.
  */
 #define _GNU_SOURCE
 #include "copies/copy_parts.h"
@@ -14,19 +14,19 @@
 #include "transport/slot.h"
 
 /*
- * Parts grow from the first one, whose pinning takes time of its own, as no copy is under way yet.
- * Each is a system call, and where memory has to be staged also a change of the GPU between the
- * processes of the mover and the worker. After the first there are two of each size: where pages
- * are scattered, driver, worker and mover together take nearly as long for a part as the GPU, which
- * would have to wait for a part that is twice as large as the one before.
+ * Parts grow: while the first one is pinned, the GPU waits. Each part is a system call, and for
+ * staged memory also a switch of the GPU between the processes of mover and worker. After the first
+ * there are two parts of each size: where pages are scattered, driver, worker and mover together
+ * take nearly as long for a part as the GPU, which would wait for one that is twice as large as the
+ * last.
  */
 #define PART ((size_t)8 << 20)
 #define PART_FIRST ((size_t)1 << 20)
 #define PART_LEAST ((size_t)1 << 20)
 
 /*
- * An answer is asked for after so many bytes, and two are outstanding at most: no more than twice
- * as much is pinned.
+ * An answer is asked for after so many bytes, and at most two are outstanding: so at most twice as
+ * much is pinned.
  */
 #define GROUP ((size_t)32 << 20)
 
@@ -41,7 +41,7 @@ struct job {
 	uint8_t *host;
 	size_t bytes;
 
-	size_t loose; /* bytes of parts that were sent, and no answer asked for */
+	size_t loose; /* bytes of parts that were sent, and for which no answer was asked yet */
 	bool asked; /* an answer is outstanding */
 	struct ticket ticket;
 };
@@ -71,7 +71,10 @@ static CUresult copy_one(const struct job *j, size_t at, size_t bytes)
 
 	if (result)
 		return result;
-	/* To the device the source must only have been read; to the host all must have arrived. */
+	/*
+	 * A copy to the device may be answered as soon as its source was read; one to the host when
+	 * all has arrived.
+	 */
 	part_request(&r, j, map, at, bytes, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	request_pinned(&r, map);
 	return channel_call(&r, NULL, 0);
@@ -87,8 +90,8 @@ static CUresult await(struct job *j)
 }
 
 /*
- * Waits for the answer that is outstanding, and asks for that to the parts sent since, whatever
- * happened: the call must not return while the host's memory is still written to.
+ * Waits for the outstanding answer, and asks for one to the parts sent since, even after an error:
+ * the call must not return while the host's memory is still written to.
  */
 static CUresult ask(struct job *j)
 {
@@ -123,7 +126,7 @@ static CUresult send_part(struct job *j, size_t at, size_t bytes)
 
 	result = pin_part(j, at, bytes, &map);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && (j->loose || j->asked)) {
-		/* It may be pinned by this very copy. */
+		/* This very copy may hold the pinned memory. */
 		result = settle(j);
 		if (!result)
 			result = pin_part(j, at, bytes, &map);
@@ -143,7 +146,7 @@ static CUresult copy_job(struct job *j)
 		j->bytes <= PART_FIRST || slot_shared(); /* parts are told apart by their slot */
 	CUresult result = channel_error(true), rest;
 	size_t part = PART_FIRST, most = PART;
-	bool second = true; /* of the first size there is one */
+	bool second = true; /* there is one part of the first size */
 
 	for (size_t at = 0; !result && at < j->bytes;) {
 		size_t bytes = least(part, j->bytes - at);

@@ -16,8 +16,8 @@ static inline void copy_request(struct request *r, unsigned op, uint64_t device,
 }
 
 /*
- * Copies between the device and ordinary memory of the process, by pinning it part by part.
- * Returns when the source may be changed, or all has arrived.
+ * Copies between the device and ordinary memory of the process, by pinning it part by part. Returns
+ * when the source may be changed, or when all has arrived.
  */
 CUresult copy_parts(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies between contexts. Where both are of one device they are copies as any other; else the
- * worker is told of which context each side is.
+ * Copies between contexts. If both contexts are on one device, these are ordinary copies; else the
+ * worker is told which context each side is in.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -63,8 +63,8 @@ EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
 }
 
 /*
- * The copy comes after all work of both contexts, and before all that they get later: where the
- * driver has streams wait, this thread waits.
+ * The copy comes after all work of both contexts, and before all that they get later: the driver
+ * makes streams wait for that, this thread waits itself.
  */
 EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 			     CUcontext srcContext, size_t ByteCount)
@@ -86,7 +86,7 @@ EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevi
 	return result ? result : cuStreamSynchronize(thread_stream(NULL));
 }
 
-/* The worker sees by the addresses on which devices both sides are. */
+/* The worker finds out by the addresses on which devices both sides are. */
 static CUresult without_contexts(const CUDA_MEMCPY3D_PEER *c, CUDA_MEMCPY3D *plain)
 {
 	const struct context *src = c->srcContext, *dst = c->dstContext;

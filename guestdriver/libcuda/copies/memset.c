@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills. Those without a stream are those of the default stream. */
+/* Fills. Those without a stream go to the default stream. */
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 

@@ -24,7 +24,7 @@ static struct paracuda_inventory_device *described;
 static void withhold(struct paracuda_inventory_device *d)
 {
 	d->name[sizeof(d->name) - 1] = 0;
-	/* The host has done so too, if it is of this version. */
+	/* The host has masked them too, if it is of this version. */
 	for (unsigned i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
 		if (!d->attribute_result[masked[i].attribute])
 			d->attribute[masked[i].attribute] = masked[i].value;
@@ -40,7 +40,7 @@ CUresult devices_load(const void *inventory, size_t bytes)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(&s, inventory, sizeof(s));
 	if (s.devices > DEVICES_MAX || (bytes - sizeof(s)) / sizeof(*described) < s.devices) {
-		log_user("the host's description of its devices makes no sense: "
+		log_user("the host's description of its devices can't be right: "
 			 "%u devices in %zu bytes",
 			 s.devices, bytes);
 		return CUDA_ERROR_UNKNOWN;
@@ -237,8 +237,8 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 }
 
 /*
- * Only a server for several processes limits the multiprocessors of a context; of types that aren't
- * there there is no support.
+ * Only a server for several processes can limit a context's multiprocessors. Unknown types aren't
+ * supported either.
  */
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {

@@ -10,7 +10,7 @@
 
 #define DEVICES_MAX 64
 
-/* The CUDA version whose functions this library knows: the newest that it claims to be. */
+/* The CUDA version whose functions this library knows: it reports no newer one. */
 #ifndef DRIVER_VERSION
 #define DRIVER_VERSION CUDA_DRIVER_VERSION
 #endif
@@ -29,20 +29,20 @@ extern struct devices devices;
 CUresult devices_load(const void *inventory, size_t bytes);
 
 /*
- * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how
- * many there are. An entry that names no device hides those after it, one that names a device again
- * is an error, as measured with driver 580.
+ * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and returns
+ * their number. An entry that names no device hides all after it; one that names a device again is
+ * an error, as with driver 580.
  */
 CUresult devices_visible(const char *list, const struct paracuda_inventory_device *const *all,
 			 unsigned n, unsigned *visible, unsigned *number);
 
 /*
- * The device that such a list names first, as far as that can be known before they are described:
- * 0 for a UUID.
+ * The device that such a list names first. It is needed before devices are described, so a UUID
+ * counts as 0.
  */
 unsigned devices_first(const char *list);
 
-/* Whether CUDA_DEVICE_ORDER is one that CUDA knows: the order itself is the host's. */
+/* Whether CUDA knows that CUDA_DEVICE_ORDER. It has no effect: the order is the host's. */
 CUresult device_order(const char *order);
 
 static inline bool device_valid(CUdevice dev)
@@ -59,7 +59,7 @@ static inline uint64_t device_host(CUdevice dev)
 /* An attribute as cuDeviceGetAttribute gives it. */
 CUresult device_attribute(CUdevice dev, int attribute, int *value);
 
-/* The same, 0 if there is none. */
+/* The same; 0 if there is no such attribute. */
 int device_number(CUdevice dev, int attribute);
 
 /* Its PCI Express link on the host (paracuda_table.h). */

@@ -114,7 +114,7 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Tells what each of these operations can do of what `all` says of all. */
+/* Picks the capabilities of the operations asked for out of `all`. */
 static CUresult tell_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
 			     unsigned int count, const uint16_t *all)
 {
@@ -144,7 +144,7 @@ EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 	return result ? result : (CUresult)pair.atomic_result;
 }
 
-/* None is promised, as the attribute says. */
+/* None is supported, as the attribute says. */
 EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 						  const CUatomicOperation *operations,
 						  unsigned int count, CUdevice dev)

@@ -6,7 +6,7 @@
 #include "base/state.h"
 #include "devices/device.h"
 
-/* ENTER, and the caller must have named a place for the answer and a device. */
+/* ENTER, and the caller must have given a place for the answer, and a device. */
 #define ENTER_DEVICE(out, dev)                            \
 	do {                                              \
 		ENTER();                                  \
@@ -17,19 +17,19 @@
 	} while (0)
 
 /*
- * Takes the worker's description of the ways among devices, after devices_load. One that is too
- * short tells of none.
+ * Takes the worker's description of how devices reach each other, after devices_load. If it is too
+ * short, nothing is known of that.
  */
 CUresult peers_load(const void *inventory, size_t bytes);
 
-/* The way from a device to the memory of another, or to its own. */
+/* How a device reaches the memory of another one, or its own. */
 struct paracuda_inventory_pair device_pair(CUdevice from, CUdevice to);
 
 /* A device's NVLinks on the host (paracuda_table.h). */
 struct paracuda_nvlinks;
 CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev);
 
-/* How the host's NVML says that it reaches each device. */
+/* How the host's devices reach each other, as its NVML says. */
 struct paracuda_ways;
 CUresult device_ways(struct paracuda_ways *ways, CUdevice dev);
 

@@ -13,7 +13,7 @@
 
 #define SLOTS 32 /* devices on a bus */
 
-/* It is the last that has an address: those before it are bridges. */
+/* The device is the last component that has an address: those before it are bridges. */
 bool place_parse(const char *path, struct place *place)
 {
 	bool found = false;
@@ -54,7 +54,7 @@ static void give(struct paracuda_inventory_device *d, const struct place *p)
 	set(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, p->device);
 }
 
-/* A place as the NVLinks of a description have it. */
+/* A place as descriptions of NVLinks number it. */
 static uint64_t number(const struct paracuda_inventory_device *d)
 {
 	const __s32 *a = d->attribute;
@@ -66,7 +66,10 @@ static uint64_t number(const struct paracuda_inventory_device *d)
 
 #define REMOTE_GPU 0
 
-/* Has the links of a device lead to where others have come from their places on the host. */
+/*
+ * Makes the links of a device, which lead to places of the host's, lead to the new places of the
+ * devices there.
+ */
 static void lead(struct paracuda_inventory_device *d,
 		 const struct paracuda_inventory_device *others, const uint64_t *before, unsigned n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the VM has its devices on the bus, which is not where the host has them. */
+/* Where devices are on the VM's bus, which is not where they are on the host's. */
 #ifndef PARACUDA_PLACE_H
 #define PARACUDA_PLACE_H
 
@@ -18,9 +18,9 @@ struct place {
 bool place_parse(const char *path, struct place *place);
 
 /*
- * place_devices gives n devices places of the VM's: the first that of the virtio device that serves
- * them all, so that programs find it in /sys/bus/pci, the others free ones behind it. Their NVLinks
- * lead there. Without PCI they keep those of the host.
+ * place_devices gives n devices places on the VM's bus. The first gets that of the virtio device
+ * which serves them all, so that programs find it in /sys/bus/pci; the others get free ones after
+ * it. NVLinks are changed to match. Without PCI, devices keep the host's places.
  */
 void place_devices(struct paracuda_inventory_device *d, unsigned n);
 

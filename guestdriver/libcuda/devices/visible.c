@@ -17,7 +17,7 @@ static void uuid_text(const uint8_t *u, char *text, size_t size)
 		 u[14], u[15]);
 }
 
-/* The number that one entry is, or -1. */
+/* The number that an entry is, or -1. */
 static long ordinal(const char *entry, size_t length)
 {
 	char text[64], *end;
@@ -32,8 +32,8 @@ static long ordinal(const char *entry, size_t length)
 }
 
 /*
- * The device that one entry names, or -1. A UUID may be cut short as long as it names one device
- * only, and what follows a whole one counts for nothing.
+ * The device that an entry names, or -1. A UUID may be cut short if it still names only one device;
+ * what follows a whole one is ignored.
  */
 static int find(const char *entry, size_t length,
 		const struct paracuda_inventory_device *const *all, unsigned n)

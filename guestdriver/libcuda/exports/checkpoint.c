@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that CUDA could stop and copy: here none ever is, so one that uses the GPU runs. */
+/* Checkpoints of processes, which aren't supported: every process that uses the GPU is running. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

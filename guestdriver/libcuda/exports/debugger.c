@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What debuggers look for in the library. There is no interface for them here: the two that would
- * give it say so.
+ * What debuggers look for in the library. There is no interface for them: the two functions that
+ * should give it say so.
  */
 #define _GNU_SOURCE
 #include "base/state.h"
@@ -34,10 +34,7 @@ EXPORT uint32_t cudbgGetAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *r
 	return CUDBG_ERROR_UNKNOWN;
 }
 
-/*
- * The others are places for breakpoints: the library would pass them to tell a debugger of
- * something.
- */
+/* The others are places for breakpoints, which a debugger expects to be called. */
 EXPORT void cudbgMain(void)
 {
 }

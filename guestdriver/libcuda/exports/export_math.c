@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables that cuBLAS, cuBLASLt and cuFFT ask for. What their functions do was seen from their
+ * Tables that cuBLAS, cuBLASLt and cuFFT ask for. What their functions do was found out from
  * arguments and results.
  */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 
 #define FUNCTION(f) ((uintptr_t)(f))
 
-/* 21318c60: what contexts and streams are. */
+/* 21318c60: the identity of contexts and streams. */
 static CUresult identity_unknown(void)
 {
 	static int said;
@@ -121,7 +121,7 @@ static CUresult clusters_free(void *first, void *second)
 	return CUDA_SUCCESS;
 }
 
-/* Gives out two arrays, for clusters_free. */
+/* Returns two arrays, which clusters_free frees. */
 static CUresult clusters_get(void **first, void **second)
 {
 	enum { ROOM = 4096 };

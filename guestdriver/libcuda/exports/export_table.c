@@ -112,7 +112,9 @@ static CUresult tls_context(CUcontext *ctx)
 	return CUDA_SUCCESS;
 }
 
-/* d4082055: the value for this process and its devices. The addresses of two tables go into it. */
+/*
+ * d4082055: the value for this process and its devices. It depends on the addresses of two tables.
+ */
 static const word cudart[13], integrity[3];
 
 static CUresult integrity_check(uint32_t version, uint64_t seconds, uint64_t out[2])
@@ -289,8 +291,8 @@ static const struct {
 };
 
 /*
- * f8cff951: a runtime that gets this table expects all of it; without it, it does with the first
- * one.
+ * f8cff951: a runtime that gets this table expects all of it; without it, the first table is enough
+ * for it.
  */
 static const CUuuid requirements = UUID(0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2,
 					0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9);

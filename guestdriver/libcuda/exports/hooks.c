@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rooms above want to know of rooms below: the only calls upward in this library
- * (see layers.txt). A room below calls a hook that it names; here is what it then calls.
+ * The only calls upward in this library (see layers.txt): a lower room calls a hook that it
+ * declares, and here the hooks are connected with the rooms above.
  */
 #include "exports/hooks.h"
 

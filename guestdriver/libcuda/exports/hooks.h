@@ -2,7 +2,7 @@
 #ifndef PARACUDA_HOOKS_H
 #define PARACUDA_HOOKS_H
 
-/* Tells the rooms below what the rooms above want to know. Before the channel opens. */
+/* Connects the hooks of lower rooms with the rooms above. Called before the channel opens. */
 void hooks_set(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuInit: the first moment at which this library does anything. */
+/* cuInit: before it this library does nothing. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -25,15 +25,18 @@
 
 extern char **environ;
 
-/* cuInit alone writes it, under the lock. */
+/* Only cuInit writes it, under the lock. */
 static struct {
 	pthread_mutex_t lock;
-	bool greeted; /* there is a channel, and the worker was asked; that is done once */
-	CUresult greeting; /* what came of it */
-	int explained; /* the error that was told last */
+	bool greeted; /* there is a channel, and the worker was asked: done only once */
+	CUresult greeting; /* its result */
+	int explained; /* the error that was explained last */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* What to tell the user (once: programs try again), and the program, when there is no channel. */
+/*
+ * Tells the user why there is no channel, once, since programs try again. Returns the program's
+ * error.
+ */
 static CUresult explain(int error)
 {
 	void (*say)(const char *format, ...) = error == state.explained ? log_line : log_user;
@@ -75,9 +78,7 @@ static CUresult explain(int error)
 	}
 }
 
-/*
- * More variables than that tell the worker nothing: it takes over some twenty, none of them long.
- */
+/* More isn't needed: the worker takes over some twenty variables, none of them long. */
 #define ENVIRONMENT_MAX (PARACUDA_COMMAND_MAX / 2)
 
 /*
@@ -145,7 +146,7 @@ static CUresult start(void)
 }
 
 /*
- * The end of the process. As natively, nothing is waited for, and what kernels printed since the
+ * The end of the process. As natively, it waits for nothing, and what kernels printed since the
  * last synchronization is lost. The worker ends when the channel closes.
  */
 static void finish(void)
@@ -178,9 +179,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
 }
 
 /*
- * The runtime asks before cuInit, when there is no worker to ask, and later makes its integrity
- * check with the answer. So what was answered once stays, even if the host's driver turns out to be
- * older.
+ * The runtime asks before cuInit, when there is no worker yet, and later uses the answer in its
+ * integrity check. So the first answer holds, even if the host's driver turns out to be older.
  */
 EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {

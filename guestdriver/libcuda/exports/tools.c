@@ -9,8 +9,8 @@
 #include "base/log.h"
 
 /*
- * The library of compute-sanitizer in the program that it looks at. Where a table is missing it
- * crashes, before main.
+ * The library that compute-sanitizer loads into a program. If a table is missing it crashes, before
+ * main.
  */
 #define SANITIZER "libsanitizer"
 
@@ -34,6 +34,6 @@ void tools_asked(const CUuuid *id, const void *caller)
 		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
 		 u[13], u[14], u[15]);
 	if (is_sanitizer(caller))
-		log_user("compute-sanitizer can't look at programs in this VM, and ends them: "
+		log_user("compute-sanitizer doesn't work in this VM, and crashes programs: "
 			 "it needs NVIDIA's own driver; run it on the host");
 }

@@ -7,7 +7,7 @@
 #include "base/state.h"
 #include "transport/zz_generated_layouts.h"
 
-/* Has the worker say it in the host's log, where the VM's owner looks. */
+/* Makes the worker say it in the host's log, which the VM's owner reads. */
 static void report(const char *name)
 {
 	struct request r;

@@ -6,8 +6,8 @@
 #include "abi/cuda_abi.h"
 
 /*
- * Says once per name that the program called a function that isn't there, to the log and to the
- * host. `said` is the name's own note of that. Returns NOT_SUPPORTED.
+ * Says in the log, and to the host, that the program called a function that isn't there. It says so
+ * once per name, which `said` remembers. Returns NOT_SUPPORTED.
  */
 CUresult unsupported(const char *name, int *said);
 

@@ -70,7 +70,7 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
-/* The form of CUDA 11, with a node and a log, in which driver 580 tells nothing. */
+/* The form of CUDA 11, with a node and a log, in which driver 580 writes nothing. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
 				      CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {

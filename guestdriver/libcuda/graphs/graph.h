@@ -37,7 +37,7 @@ struct node {
 	struct node *next; /* of those that are forgotten */
 };
 
-/* The node's, made if need be; NULL when there is no memory. */
+/* What is kept of a node, made if need be; NULL when there is no memory. */
 struct node *node_keep(CUgraphNode node);
 struct node *node_find(CUgraphNode node);
 void node_forget_graph(CUgraph graph);
@@ -46,18 +46,14 @@ void node_forget_graph(CUgraph graph);
 bool node_copies(void);
 
 /*
- * Keeps what the program said of a copy. A graph of NULL is the one that the node is known to be
- * of.
+ * Keeps what the program said of a copy. A graph of NULL: the one that the node is known to be in.
  */
 void node_keep_copy(CUgraphNode node, CUgraph graph, const CUDA_MEMCPY3D *copy);
 
-/*
- * Keeps which graph a node has as its child, and that this is a copy of another, or that one
- * itself.
- */
+/* Keeps which child graph a node has. This is a copy of another graph, or that graph itself. */
 void node_keep_child(CUgraphNode node, CUgraph graph, CUgraph from, CUgraph child);
 
-/* Keeps of a graph's copy what is kept of the graph. */
+/* What is kept of a graph's nodes is kept of those of its copy, too. */
 void node_inherit(CUgraph from, CUgraph to);
 
 /* Enters an executable graph that the worker has made of a graph. */
@@ -66,12 +62,12 @@ CUresult exec_enter(CUgraphExec *out, uint64_t exec, CUgraph graph);
 /* Copies a graph's references to user objects to another; whether there are any. */
 bool user_objects_inherit(uint64_t owner, uint64_t from);
 
-/* Takes a graph's references from it; they last until they are released. */
+/* Takes a graph's references from it; they hold until they are released. */
 struct reference *user_objects_take(uint64_t owner);
 void user_objects_release(struct reference *taken);
 
 /*
- * Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height,
+ * Turns a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height,
  * depth.
  */
 struct node_memcpy;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is kept of nodes goes to those of the copies that the driver makes of a graph: clones and
- * child graphs.
+ * Copies that the driver makes of a graph, clones and child graphs, inherit what is kept of its
+ * nodes.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "graphs/graph.h"
 
-/* Tells a node what is kept of the one that it is a copy of. */
+/* Makes a node inherit what is kept of the node that it is a copy of. */
 static void inherit_node(CUgraphNode from, CUgraphNode to, CUgraph graph)
 {
 	const struct node *n = node_find(from);

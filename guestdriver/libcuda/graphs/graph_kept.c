@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this library keeps of nodes. The host has a copy as addresses; the program reads it as it
- * gave it.
+ * What this library keeps of nodes. The host has a copy node as addresses; the program must get
+ * back what it gave.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of executable graphs, and their end. The user objects of one last until its launches are
- * over, which this library learns from an event behind the last of them: a host function would hold
- * up the stream. Few graphs have such objects, and the others get no event.
+ * Launches of executable graphs, and their end. A graph's user objects last until its launches are
+ * over. This library learns that from an event after the last launch; a host function would hold up
+ * the stream. Few graphs have such objects; the others get no event.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "streams/stream.h"
 
 /*
- * An event behind the last launch in a context: a graph's launches come one after another, whatever
+ * An event after the last launch in a context: launches of a graph follow one another, whatever
  * their streams.
  */
 struct mark {
@@ -32,13 +32,13 @@ struct exec {
 	struct mark *marks;
 };
 
-/* User objects of a graph that is gone, but not all of its launches. */
+/* User objects of a graph that is gone, while launches of it still run. */
 struct rest {
 	struct reference *objects;
 	struct mark *marks;
 };
 
-/* The lock makes one step of a launch and the record behind it, and guards the marks. */
+/* The lock keeps a launch and the record after it together, and guards the marks. */
 static struct {
 	pthread_mutex_t lock;
 } state = { PTHREAD_MUTEX_INITIALIZER };
@@ -65,7 +65,7 @@ static struct exec *find(CUgraphExec exec)
 	return (struct exec *)handle_find(HANDLE_GEXEC, exec);
 }
 
-/* Makes a command be about a mark: in the mark's own context. Its errors are nobody's. */
+/* Makes a command one about a mark, in the mark's own context. Nobody gets its errors. */
 static void about_mark(struct request *r, const struct mark *m)
 {
 	r->exact = true;
@@ -99,7 +99,7 @@ static struct mark *mark_of(struct exec *e, uint64_t context, CUresult *result)
 	return m;
 }
 
-/* A launch that may be refused is answered. */
+/* The answer is awaited if the launch may be refused. */
 static CUresult launch(const struct exec *e, CUgraphExec exec, CUstream stream)
 {
 	struct request r;
@@ -158,8 +158,8 @@ EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 }
 
 /*
- * Asks whether launches are over, or waits until they are. What the worker doesn't know went with
- * its context.
+ * Asks whether launches are over, or waits until they are. An event that the worker doesn't know
+ * has ended with its context.
  */
 static bool is_over(const struct mark *m, bool wait)
 {
@@ -205,7 +205,7 @@ static void *wait_for_rest(void *arg)
 
 /*
  * Waits on a thread of its own, which takes none of the program's signals; without one the objects
- * stay for ever.
+ * stay forever.
  */
 static void release_later(struct reference *objects, struct mark *marks)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes and edges of graphs. Each list is asked for by its size first, or filled up to the size
- * given.
+ * The nodes and edges of graphs. A program asks for a list's size first, or has it filled up to the
+ * size that it gives.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "graphs/graph.h"
 
 /*
- * What a caller gets of a list of `count`: as many as there is room for, the rest of the room
- * zeroed.
+ * Gives a caller as much of a list of `count` as there is room for, and zeroes the rest of the
+ * room.
  */
 static void finish(void *list, size_t element, size_t *room, uint64_t count)
 {
@@ -54,7 +54,7 @@ EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size
 	return result;
 }
 
-/* Edges with data can't be told without it. */
+/* Whether edges have data, which this form of the call can't tell. */
 static bool is_lossy(const CUgraphEdgeData *edges, size_t count)
 {
 	static const CUgraphEdgeData none;

@@ -22,7 +22,9 @@ static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p
 		node_keep_child(node, graph, p->graph.graph, child);
 }
 
-/* The graphs of a conditional node, which the program reads from an array of the library's. */
+/*
+ * Gives a conditional node's graphs to the program, which reads them from an array of this library.
+ */
 static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *p,
 			    const uint64_t *bodies)
 {
@@ -65,7 +67,7 @@ static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n,
 	return result;
 }
 
-/* Whether a kernel node names no function. The driver looks for that before most else. */
+/* Whether a kernel node names no function. The driver checks that before most else. */
 static bool lacks_function(const CUgraphNodeParams *p)
 {
 	return p->type == CU_GRAPH_NODE_TYPE_KERNEL &&
@@ -113,7 +115,7 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 	return graph_memory_enter(address, p->alloc.bytesize);
 }
 
-/* Whether it is a kernel node, one of the executable graph if there is one. */
+/* Whether a node is a kernel node: one of the executable graph, if one is given. */
 static bool is_kernel(CUgraphExec exec, CUgraphNode node)
 {
 	CUgraphNodeType type;
@@ -142,7 +144,7 @@ static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams 
 	return result;
 }
 
-/* Whether what is reserved is 0, as it must be. */
+/* Whether reserved fields are 0, as they must be. */
 static bool is_plain(const CUgraphNodeParams *p)
 {
 	return !(p->reserved0[0] | p->reserved0[1] | p->reserved0[2]) && !p->reserved2;
@@ -292,7 +294,7 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
 }
 
-/* The context of copies and fills is the current one. */
+/* Copies and fills run in the current context. */
 EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 				     const CUgraphNode *dependencies, size_t numDependencies,
 				     const CUDA_MEMCPY3D *copyParams, CUcontext ctx)

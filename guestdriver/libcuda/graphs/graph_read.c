@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes do, as the host has it. */
+/* What nodes do, as the host says. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static CUresult fetch(CUgraphNode node, uint64_t **word, uint64_t *bytes)
 }
 
 /*
- * Both names of what a node launches, as far as the program has them: newer runtimes know their
+ * Both handles of what a node launches, as far as the program has them: newer runtimes know their
  * kernels by CUkernel, older ones by CUfunction.
  */
 static CUresult name_kernel(CUDA_KERNEL_NODE_PARAMS *k, const struct function *f)
@@ -134,7 +134,7 @@ static void ops(CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struct node_mem_ops *n)
 	};
 }
 
-/* A record that names one object at most; false when it isn't one. */
+/* Reads a record that names at most one object; false if it isn't such a record. */
 static bool read_name(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
 {
 	union {
@@ -176,7 +176,7 @@ static bool read_name(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes
 	return ok;
 }
 
-/* A record of another kind than a kernel's; false when it isn't one. */
+/* Reads a record of any kind but a kernel's; false if it isn't such a record. */
 static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
 {
 	union {

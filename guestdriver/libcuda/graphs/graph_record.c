@@ -12,7 +12,7 @@
 #include "streams/host_function.h"
 #include "transport/zz_generated_layouts.h"
 
-/* Room for a record; one of no bytes says what may not be said. */
+/* Makes room for a record. One of no bytes is invalid. */
 static CUresult room(struct record *r, size_t bytes)
 {
 	if (!bytes)
@@ -102,7 +102,7 @@ static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
 
 	if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Unlike the calls, a node of one row may have any pitch. */
+	/* Unlike in a call, the pitch of a single row may be anything. */
 	result = fill_check(p->dst, p->width, p->height, p->height > 1 ? p->pitch : 0,
 			    p->elementSize);
 	return result ? result : PUT(r, node_memset, &n);

@@ -17,7 +17,7 @@ struct user_object {
 	void *data;
 };
 
-/* The references that a graph, or an executable one, has to an object. */
+/* The references that a graph, or an executable graph, has to an object. */
 struct reference {
 	struct reference *next;
 	uint64_t owner;

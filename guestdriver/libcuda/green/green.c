@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts. The CUcontext of one is a struct context of its own whose `base` is the device's
- * primary context: that owns what is made in it, streams aside.
+ * Green contexts. The CUcontext of a green context is a struct context of its own. Its `base` is
+ * the device's primary context, which owns what is made in it, except streams.
  */
 #define _GNU_SOURCE
 #include "green/green.h"
@@ -12,7 +12,7 @@
 #include "devices/device.h"
 #include "streams/stream.h"
 
-/* As of cuCtxCreate: accepted, and not passed on. */
+/* As for cuCtxCreate: accepted, and not passed on. */
 #define CONTEXT_DUMPS (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)
 
 struct green {
@@ -25,7 +25,7 @@ static struct green *find(CUgreenCtx g)
 	return (struct green *)handle_find(HANDLE_GREEN, g);
 }
 
-/* Lists a green context that the worker has made, by its number and that of its context. */
+/* Lists a green context that the worker has made, by its own number and that of its context. */
 static CUresult enter(uint64_t green, uint64_t context, struct context *base, CUgreenCtx *g)
 {
 	struct green *record = (struct green *)handle_new(sizeof(*record), 0);

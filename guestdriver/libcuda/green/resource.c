@@ -18,7 +18,7 @@
 
 enum { OF_DEVICE, OF_CONTEXT, OF_GREEN };
 
-/* What this library has in a resource for itself, where CUDA documents nothing. */
+/* What this library keeps in a resource, in bytes that CUDA doesn't document. */
 struct mark {
 	uint32_t magic;
 	uint64_t number; /* the worker's handle */
@@ -97,7 +97,7 @@ EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resourc
 }
 
 /*
- * Splits into `groups` groups at most; records[0] is what remains. Without records it only counts.
+ * Splits into at most `groups` groups; records[0] is what remains. Without records it only counts.
  */
 static CUresult split(uint64_t input, unsigned flags, unsigned least,
 		      struct paracuda_resource_record *records, unsigned groups, unsigned *made)

@@ -81,7 +81,10 @@ static struct span **cut_out(uint64_t base, uint64_t end)
 	return first;
 }
 
-/* Joins neighbours that say the same, of one allocation: others may lie side by side with it. */
+/*
+ * Joins neighbouring spans with the same advice, if they are of one allocation: others may lie next
+ * to it.
+ */
 static void join_equal(const struct memory *m)
 {
 	for (struct span *s = state.spans; s && s->next;) {

@@ -9,7 +9,7 @@
 
 struct memory;
 
-/* What was asked for. A location of type CU_MEM_LOCATION_TYPE_INVALID is none. */
+/* What was asked for. CU_MEM_LOCATION_TYPE_INVALID: no location. */
 struct advice {
 	CUmemLocation preferred, prefetched;
 	uint64_t accessed_by; /* devices */
@@ -20,7 +20,7 @@ struct advice {
 CUresult advice_change(const struct memory *m, uint64_t base, uint64_t end,
 		       void (*change)(struct advice *a, CUmemLocation l), CUmemLocation location);
 
-/* What holds for every page of a range. */
+/* The advice that holds for every page of a range. */
 struct advice advice_common(uint64_t base, uint64_t end);
 
 /* Forgets what was advised for a range. */

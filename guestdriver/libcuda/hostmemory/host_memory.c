@@ -16,11 +16,11 @@
 #include "transport/channel.h"
 
 static struct {
-	/* Held where memory is registered and unregistered: neighbours may have pages in common. */
+	/* Held while memory is registered or unregistered: neighbours may have pages in common. */
 	pthread_mutex_t registering;
 } state = { PTHREAD_MUTEX_INITIALIZER };
 
-/* Ends memory of this process that was made. */
+/* Frees memory of this process that was made here. */
 static CUresult end_made(struct memory *m, bool waited)
 {
 	slab_uncount(m);
@@ -99,8 +99,8 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 }
 
 /*
- * Gives back the memory of that kind which begins at an address, when the work is done that may use
- * it.
+ * Gives back the memory of that kind that begins at an address, once the work that may use it is
+ * done.
  */
 static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
 {
@@ -154,7 +154,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	/* Memory of a device (CU_MEMHOSTREGISTER_IOMEMORY) is nowhere in the guest. */
+	/* Memory of a device (CU_MEMHOSTREGISTER_IOMEMORY) doesn't exist in the guest. */
 	if (!p || !bytesize ||
 	    Flags & ~(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
 		      CU_MEMHOSTREGISTER_READ_ONLY) ||

@@ -11,15 +11,13 @@
  */
 CUresult host_memory_make(struct memory *m);
 
-/*
- * The same for memory that has pages of its own, without entering it, and the end of such memory.
- */
+/* The same for memory with pages of its own, which isn't entered; and the end of such memory. */
 CUresult host_memory_make_alone(struct memory *m);
 CUresult host_memory_end_alone(struct memory *m);
 
 /*
- * Waits for the work that may use memory which is about to be given back: of its context, and of
- * the current one. *waited becomes false where that is forbidden, since a stream is being captured.
+ * Waits for work that may use memory before it is given back: that of its context, and of the
+ * current one. *waited becomes false if waiting is forbidden, since a stream is being captured.
  */
 CUresult host_memory_settle(const struct memory *m, bool *waited);
 
@@ -29,7 +27,7 @@ CUresult host_memory_settle(const struct memory *m, bool *waited);
  */
 CUresult host_memory_end(struct memory *m, bool waited);
 
-/* Gives back all of a context, which is about to end. */
+/* Gives back all memory of a context that is about to end. */
 void host_memory_forget_context(const struct context *c);
 
 #endif

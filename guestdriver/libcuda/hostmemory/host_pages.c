@@ -46,10 +46,7 @@ static void *reserve(uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/*
- * Puts memory in long runs there, or lets ordinary pages come as they may: a mapping that fails
- * leaves a hole.
- */
+/* Maps memory in long runs there. If that fails, ordinary pages fill the hole that it leaves. */
 static bool fill(void *p, uint64_t bytes)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -88,7 +85,7 @@ CUresult host_memory_end_alone(struct memory *m)
 	return result;
 }
 
-/* With captures about, what waits for everything is forbidden. */
+/* During captures, waiting for everything is forbidden. */
 static CUresult synchronize(const struct context *c, bool *waited)
 {
 	struct request r;

@@ -9,14 +9,14 @@
 #include "transport/buffer.h"
 
 /*
- * A registration is at most what fits in one MAP when no two pages are neighbours; of memory in
- * long runs it is more.
+ * A registration is at most what fits in one MAP if no two pages are neighbours. Of memory in long
+ * runs more fits.
  */
 #define REGISTRATION ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 #define REGISTRATION_IN_RUNS ((uint64_t)1 << 30)
 #define REGISTRATION_LEAST ((uint64_t)1 << 20)
 
-/* Which pages of a struct pins others than its owner may have, too. */
+/* The pages of a struct pins that other memory than its owner's may have, too. */
 #define FIRST 1u
 #define LAST 2u
 
@@ -25,9 +25,8 @@ struct pins {
 	struct registration *registrations;
 	unsigned registrations_count;
 	unsigned users;
-	bool owned; /* the memory that they were made for is there: all pages are in use */
-	unsigned
-		kept; /* FIRST, LAST: all that is left pinned, once the worker let go of the rest */
+	bool owned; /* the memory that they were made for exists: all pages are in use */
+	unsigned kept; /* FIRST, LAST: still pinned after the worker let go of the rest */
 	bool writable;
 	struct context *context;
 };
@@ -45,7 +44,7 @@ static bool add_registration(struct registration **list, unsigned *count,
 	return true;
 }
 
-/* Registers pages. With `more` the next ones follow: the worker registers them as one range. */
+/* Registers pages. With `more` others follow, which the worker registers with them as one range. */
 static CUresult register_pages(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
 	struct registration g = { .base = base, .bytes = bytes };
@@ -65,7 +64,7 @@ static CUresult register_pages(struct pins *p, uint64_t base, uint64_t bytes, bo
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Sends a request about pins, in a dead context, too: the pages come back. */
+/* Sends a request about pins, even in a dead context: the pages must come back. */
 static CUresult send_about(struct request *r, const struct pins *p)
 {
 	r->always = true;
@@ -93,7 +92,7 @@ static CUresult unpin(struct pins *p)
 }
 
 /*
- * They stay the same pages for as long: of what is this process's alone, fork() copies them for the
+ * They stay the same pages while pinned: if only this process has them, fork() copies them for the
  * child.
  */
 static CUresult pin(struct pins *p, uint64_t most)
@@ -126,7 +125,7 @@ static bool has_page(const struct pins *p, uint64_t page)
 	return (p->kept & FIRST && page == p->base) || (p->kept & LAST && page == last_page(p));
 }
 
-/* The pins that hold a page, or NULL. All registered memory on a page has the same. */
+/* The pins that hold a page, or NULL. All registered memory on a page has the same pins. */
 static struct pins *holder(uint64_t page)
 {
 	struct memory m;
@@ -212,7 +211,7 @@ static bool in_use(struct pins *p, uint64_t page)
 	return true;
 }
 
-/* The pages that are in use of pins whose owner has gone. */
+/* Which pages are still in use, of pins whose owner has gone. */
 static unsigned still_used(struct pins *p)
 {
 	unsigned candidates = p->owned ? FIRST | LAST : p->kept, kept = 0;
@@ -225,8 +224,8 @@ static unsigned still_used(struct pins *p)
 }
 
 /*
- * Has the worker forget the pages that nobody uses any more, and register the others in the context
- * of one who does.
+ * Makes the worker forget the pages that nobody uses any more, and register the others in the
+ * context of memory that uses them.
  */
 static CUresult keep(struct pins *p)
 {

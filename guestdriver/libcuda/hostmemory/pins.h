@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of this process that the worker has pinned. Ranges that are registered are a program's own,
- * to the byte, so the first and last page of one may be another's too: they are pinned once, for
- * all.
+ * Pages of this process that the worker has pinned. Programs register ranges of any bytes, so
+ * others may have parts of a range's first and last page: such pages are pinned once, for all.
  */
 #ifndef PARACUDA_PINS_H
 #define PARACUDA_PINS_H
@@ -10,8 +9,8 @@
 #include "addresses/memory_map.h"
 
 /*
- * Pins the pages of memory that no other has pinned. Of registered memory under a lock, together
- * with memory_enter.
+ * Pins those pages of memory that no other memory has pinned. For registered memory it is called
+ * under a lock, together with memory_enter.
  */
 CUresult pins_make(struct memory *m);
 

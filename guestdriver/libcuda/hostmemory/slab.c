@@ -12,13 +12,10 @@
 #define PAGE_LEAST 4096
 #define WORDS (SLAB_BYTES / PAGE_LEAST / 64)
 
-/* So many small allocations have pages of their own. */
+/* The first small allocations, so many, have pages of their own. */
 #define ALONE 32
 
-/*
- * Which pages are taken, in units of the page size, and which of these only because work may be
- * under way that uses them.
- */
+/* Which pages are taken, and which of these only because work may still use them. */
 struct slab {
 	struct slab *next;
 	struct memory memory; /* as if it were one allocation; the memory map doesn't have it */
@@ -30,10 +27,10 @@ struct slab {
 static struct {
 	pthread_mutex_t lock; /* guards the slabs and what is in them */
 	struct slab *slabs;
-	unsigned small; /* small allocations that there are, written atomically */
+	unsigned small; /* how many small allocations there are; written atomically */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The variables of libraries are of no context, and pinned in whichever is current. */
+/* A library's variables belong to no context, and are pinned in the current one. */
 static bool is_small(const struct memory *m)
 {
 	return m->kind != MEMORY_REGISTERED && m->context && m->bytes <= SMALL_MOST;
@@ -73,7 +70,7 @@ static void free_pages(struct slab *s, unsigned page, unsigned pages)
 	clear(s->taken, page, pages);
 }
 
-/* Frees what rests, if the work that may use it can be waited for. */
+/* Frees the resting pages, if the work that may use them can be waited for. */
 static void wake(struct slab *s)
 {
 	bool waited;
@@ -87,7 +84,7 @@ static void wake(struct slab *s)
 	s->rests = false;
 }
 
-/* The first of so many free pages in a row; all there are if there is no such place. */
+/* The first of so many free pages in a row; the slab's number of pages if there are none. */
 static unsigned find_room(const struct slab *s, unsigned pages)
 {
 	unsigned all = SLAB_BYTES / page_bytes(), free = 0;
@@ -100,7 +97,7 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 	return all;
 }
 
-/* A slab that such memory may lie in and that has room for it, at *page, or NULL. */
+/* A slab for such memory that has room for it, at *page; NULL if there is none. */
 static struct slab *find_slab(const struct memory *m, unsigned pages, unsigned *page)
 {
 	for (struct slab *s = state.slabs; s; s = s->next) {
@@ -134,7 +131,7 @@ static CUresult make_slab(const struct memory *like, struct slab **made, unsigne
 	return CUDA_SUCCESS;
 }
 
-/* Takes a slab without allocations out of the list, and its memory from the device. */
+/* Takes a slab without allocations out of the list, and unregisters its memory. */
 static CUresult end_slab(struct slab *s)
 {
 	struct slab **at = &state.slabs;
@@ -148,7 +145,7 @@ static CUresult end_slab(struct slab *s)
 	return result;
 }
 
-/* What of a slab's registrations is m's. */
+/* The part of a slab's registrations that is m's. */
 static CUresult register_within(struct memory *m, const struct memory *whole)
 {
 	uint64_t end = m->base + m->pinned_bytes;
@@ -203,8 +200,8 @@ CUresult slab_take(struct memory *m)
 }
 
 /*
- * Pages that work may use still. Of another context's nobody can say later whether it is over: they
- * stay.
+ * Keeps pages that work may still use. If it is another context's work, nobody can say later
+ * whether it is over: they stay.
  */
 static void rest(struct slab *s, unsigned page, unsigned pages)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small allocations of host memory that share pages which are pinned once: to pin and map pages
- * takes calls of the guest's kernel, of the worker and of the host's, and a worker can have so many
- * mappings only.
+ * Small allocations of host memory that share pages, which are pinned once: pinning and mapping
+ * costs calls of the guest's kernel, the worker and the host's kernel, and a worker can't have many
+ * mappings.
  */
 #ifndef PARACUDA_SLAB_H
 #define PARACUDA_SLAB_H
@@ -10,9 +10,8 @@
 #include "addresses/memory_map.h"
 
 /*
- * Whether memory of this process that is about to be made is to share pages. Few don't: of
- * these the device reaches nothing any more as soon as they are freed. It counts until
- * slab_uncount.
+ * Whether memory that is about to be made is to share pages. A few allocations don't: once freed,
+ * the device reaches nothing of them. It counts until slab_uncount.
  */
 bool slab_wanted(const struct memory *m);
 
@@ -26,12 +25,12 @@ void slab_uncount(const struct memory *m);
 CUresult slab_take(struct memory *m);
 
 /*
- * Gives back what slab_take made. The last allocation of a slab takes that with it. waited: no work
- * uses the allocation any more; otherwise its pages aren't used before its work can be waited for.
+ * Gives back what slab_take made. A slab ends with its last allocation. waited: no work uses the
+ * allocation any more; otherwise its pages aren't reused before that work was waited for.
  */
 CUresult slab_give(struct memory *m, bool waited);
 
-/* Nothing more goes into a context's slabs: it ends, and what is registered in it. */
+/* Nothing more goes into the slabs of a context that ends, and whose registrations end with it. */
 void slab_close(const struct context *c);
 
 #endif

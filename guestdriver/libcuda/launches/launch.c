@@ -117,9 +117,9 @@ static CUresult send(const struct function *f, const struct shape *s, CUstream s
 }
 
 /*
- * What is wrong with a launch before the driver is asked, and its parameters if they are packed
- * already. The driver has an order of its own for what is wrong with a shape, so it is asked where
- * more than the shape may be wrong.
+ * Checks a launch before the driver is asked, and returns its parameters if they are packed
+ * already. The driver checks a shape in an order of its own, so it is asked if anything else may be
+ * wrong, too.
  */
 static CUresult check(struct function *f, const struct shape *s, bool ask, void **parameters,
 		      void **extra, struct description **d, const void **data, size_t *bytes)
@@ -236,7 +236,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
 		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
 			/*
-			 * The value begins with an event, which the worker replaces by the
+			 * The value begins with an event, which the worker replaces with the
 			 * driver's.
 			 */
 			if (!handle_known(HANDLE_EVENT, a->value.programmaticEvent.event))

@@ -15,14 +15,14 @@ struct shape {
 	uint32_t shared;
 };
 
-/* What the driver finds wrong with any function, before anything is launched. */
+/* What the driver finds wrong with a shape for any function, before anything is launched. */
 CUresult launch_check(const struct shape *s, CUdevice dev);
 
 /*
- * Whether a launch of that many bytes of parameters may be refused for what its function needs.
+ * Whether a launch with that many bytes of parameters may be refused for what its function needs.
  * Then its answer is awaited: CUDA reports this at the launch, and programs that try configurations
- * rely on it. If *proof isn't 0, it is for launch_proven after success: launches like this one are
- * no longer doubtful then.
+ * rely on it. If *proof isn't 0, pass it to launch_proven after success: then launches like this
+ * one are no longer doubtful.
  */
 bool launch_doubtful(const struct shape *s, const struct description *d, CUdevice dev, size_t bytes,
 		     const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof);
@@ -31,9 +31,7 @@ void launch_proven(struct description *d, uint64_t proof);
 /* Reads CUDA_LAUNCH_BLOCKING. */
 void launch_init(void);
 
-/*
- * What the driver finds wrong with an attribute itself: its error is due at the launch, not later.
- */
+/* What the driver finds wrong with an attribute itself; the launch itself must report that. */
 CUresult launch_attribute(const CUlaunchAttribute *a, CUdevice dev);
 
 /* The packed parameters of the `extra` form. */

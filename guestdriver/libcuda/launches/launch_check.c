@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may be wrong with a launch: what the driver finds with any function, and when it must be
+ * What may be wrong with a launch: what the driver refuses for any function, and when it must be
  * asked.
  */
 #define _GNU_SOURCE
@@ -99,8 +99,8 @@ static bool divides(const uint32_t *cluster, const uint32_t *grid)
 }
 
 /*
- * All that a function may require of a launch, in one number: block (29 bits), cluster (15), and
- * the shared memory of clusters, which must have room together; 0: too much.
+ * All that a function may require of a launch, as one number: block (29 bits), cluster (15), and
+ * the shared memory of clusters, which must have room together; 0 if it doesn't fit.
  */
 static uint64_t configuration(const struct shape *s, const uint32_t *cluster)
 {
@@ -132,8 +132,8 @@ void launch_proven(struct description *d, uint64_t configuration)
 }
 
 /*
- * A function that takes fewer threads than others may want a certain block, which no attribute
- * tells, and clusters have rules of their own: one launch of each configuration is waited for.
+ * A function with a lower limit of threads may require a certain block, which no attribute tells,
+ * and clusters have rules of their own: so one launch of each configuration is waited for.
  */
 static bool is_unproven(const struct shape *s, const struct description *d,
 			const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)

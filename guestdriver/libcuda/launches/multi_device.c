@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cooperative kernel on several devices: a cooperative launch on each, with events before and
- * behind them. What a kernel may ask CUDA about the whole (multi_grid of CUDA 12 and before) isn't
+ * after them. What a kernel may ask CUDA about the whole (multi_grid of CUDA 12 and before) isn't
  * there.
  */
 #include "base/zz_generated_prototypes.h"
@@ -13,7 +13,7 @@
 	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC | \
 	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
 
-/* Does something with the entry in the context of its stream. */
+/* Calls a function for an entry in the context of its stream. */
 static CUresult in_context(CUDA_LAUNCH_PARAMS *p, CUevent *event,
 			   CUresult (*step)(CUDA_LAUNCH_PARAMS *p, CUevent *event))
 {
@@ -21,7 +21,7 @@ static CUresult in_context(CUDA_LAUNCH_PARAMS *p, CUevent *event,
 	CUresult result;
 	CUcontext popped;
 
-	/* It says which device and context; default streams can't. */
+	/* A stream tells device and context, which default streams don't. */
 	if (!stream || !p->function)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = cuCtxPushCurrent_v2(stream->context);
@@ -40,7 +40,7 @@ static CUresult launch(CUDA_LAUNCH_PARAMS *p, CUevent *event)
 					 p->sharedMemBytes, p->hStream, p->kernelParams);
 }
 
-/* What can be known before any of them is launched: those that are would wait for the others. */
+/* Finds errors before any kernel is launched, since a launched one would wait for the others. */
 static CUresult check(CUDA_LAUNCH_PARAMS *p, CUevent *event)
 {
 	uint64_t blocks = (uint64_t)p->gridDimX * p->gridDimY, threads;
@@ -79,7 +79,7 @@ static CUresult wait(CUDA_LAUNCH_PARAMS *p, CUevent *event)
 	return cuStreamWaitEvent(p->hStream, *event, 0);
 }
 
-/* Has what comes next in each stream wait for what is in the others. */
+/* Makes what comes next in each stream wait for what is in the others. */
 static CUresult join(CUDA_LAUNCH_PARAMS *list, unsigned n)
 {
 	CUevent events[DEVICES_MAX] = { 0 };

@@ -54,7 +54,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 	return result;
 }
 
-/* The block size that keeps most threads resident; the larger of equals. */
+/* The block size that keeps most threads resident; of equal ones the largest. */
 EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
 	int *minGridSize, int *blockSize, CUfunction func,
 	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit,

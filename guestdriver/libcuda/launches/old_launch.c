@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches as they were before CUDA 4: shape, shared memory and parameters are kept with the
- * function until one.
+ * Launches as before CUDA 4: shape, shared memory and parameters are kept with the function until
+ * it is launched.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -76,8 +76,7 @@ void managed_variables_end(uint64_t base)
 }
 
 /*
- * Which streams use memory concerns devices that can't share it with the host at a time: here all
- * can.
+ * Attaching matters for devices that can't use memory at the same time as the host: here all can.
  */
 EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 				       unsigned int flags)
@@ -98,7 +97,7 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_
 	if (!managed_find(dptr, 1, &m) || (length && (dptr != m.base || length != m.bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == CU_MEM_ATTACH_SINGLE &&
-	    !hStream) /* by its other name, the legacy stream will do */
+	    !hStream) /* the legacy stream is accepted by its other name */
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

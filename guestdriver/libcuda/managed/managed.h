@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Managed memory: memory of this process that the device reaches in place, at the same address.
- * Host and device may touch it in turn and at the same time. Nothing moves: an access of a kernel's
- * goes over the bus.
+ * Host and device may touch it in turn and at the same time. Nothing moves: a kernel's accesses go
+ * over the bus.
  */
 #ifndef PARACUDA_MANAGED_H
 #define PARACUDA_MANAGED_H
@@ -20,7 +20,7 @@ CUresult managed_variables_make(uint64_t bytes, struct context *c, uint64_t *bas
 /* Frees such memory; 0 is none. */
 void managed_variables_end(uint64_t base);
 
-/* The managed allocation, or memory of variables, that holds a range which isn't empty. */
+/* The managed allocation, or memory of variables, that holds a non-empty range. */
 bool managed_find(uint64_t address, uint64_t bytes, struct memory *m);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Advice about managed memory, and prefetches. Pages stay where they are, in this process's memory,
- * so neither has an effect on them; what was asked for is remembered by the page, and told to those
- * who ask.
+ * so neither has an effect; what was asked for is remembered for each page, and can be read back.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -53,7 +52,7 @@ static bool node_known(int id)
 	return id == 0 || (id > 0 && !access(path, F_OK));
 }
 
-/* Checks a location, and makes it one that is compared by its fields. */
+/* Checks a location, and clears the fields that mean nothing, so that it can be compared. */
 static CUresult settle_location(CUmemLocation *l)
 {
 	unsigned cpu, node;
@@ -75,7 +74,7 @@ static CUresult settle_location(CUmemLocation *l)
 	}
 }
 
-/* How functions of before CUDA 12.2 name a location. */
+/* A location as functions before CUDA 12.2 name it. */
 static CUmemLocation location_of(CUdevice device)
 {
 	return device == CU_DEVICE_CPU ? (CUmemLocation){ CU_MEM_LOCATION_TYPE_HOST, 0 } :
@@ -234,8 +233,8 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_
 }
 
 /*
- * What was discarded has indeterminate contents until it is written again: those that it has are as
- * good as others.
+ * Discarded memory has indeterminate contents until it is written again, so it may keep those that
+ * it has.
  */
 EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 				       unsigned long long flags, CUstream hStream)

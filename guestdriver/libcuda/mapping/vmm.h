@@ -50,15 +50,14 @@ struct vmm_reservation *vmm_reserved(uint64_t base, uint64_t bytes);
 /* Under the lock: the mapping at an address, or NULL. */
 struct vmm_mapping *vmm_mapped(uint64_t address);
 
-/* Under the lock: whether mappings make up the range without a gap and without a rest. */
+/* Under the lock: whether the range consists of whole mappings, without a gap. */
 bool vmm_whole(uint64_t base, uint64_t bytes);
 
 /* Under the lock: the memory that a program's handle names, or NULL. */
 struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
 
 /*
- * Cuts a range of mapped memory, which may be several mappings, down to the one at an address that
- * it contains.
+ * Cuts a range of mapped memory, which may be several mappings, down to the mapping at an address.
  */
 struct memory;
 void vmm_narrow(struct memory *m, uint64_t address);
@@ -69,7 +68,7 @@ bool vmm_range(uint64_t address, uint64_t *base, uint64_t *bytes);
 /* How a device may access what is mapped at an address; -1 where nothing is. */
 int vmm_access(uint64_t address, int device);
 
-/* As which handles the memory that is mapped at an address can be exported. */
+/* The types of handles as which the memory mapped at an address can be exported. */
 uint64_t vmm_handle_types(uint64_t address);
 
 /* Under the lock: gives memory back that nothing refers to. */

@@ -15,14 +15,11 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
-/* How far to go on where something is in the way, and how often. */
+/* How far to go on if something is in the way, and how often. */
 #define STEP ((uint64_t)1 << 34)
 #define TRIES 256
 
-/*
- * The host's driver takes an address as it is only if it is a multiple of this; large ones get
- * larger pages' worth.
- */
+/* The host's driver takes exactly the address asked for only if it is a multiple of this. */
 #define ALIGN ((uint64_t)32 << 20)
 #define ALIGN_LARGE ((uint64_t)1 << 30)
 
@@ -80,7 +77,7 @@ static uint64_t gap(uint64_t from, uint64_t bytes, uint64_t alignment,
 	return base < VMM_END && bytes <= VMM_END - base ? base : 0;
 }
 
-/* Takes addresses on both sides; false where either has something there. */
+/* Takes addresses on both sides; false if either side has something there. */
 static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 {
 	void *at = (void *)(uintptr_t)base, *got;

@@ -16,7 +16,7 @@ static void set_pages(struct vmm_reservation *r, uint64_t base, uint64_t bytes,
 		r->page[i++] = m;
 }
 
-/* Neighbouring mappings are one range to copies: they may go across. */
+/* For copies neighbouring mappings are one range: a copy may span them. */
 static bool enter(const struct vmm_reservation *r, const struct vmm_mapping *mapping)
 {
 	uint64_t base = mapping->base, end = base + mapping->bytes;
@@ -209,7 +209,7 @@ int vmm_access(uint64_t address, int device)
 	return access;
 }
 
-/* Of memory that isn't mapped the answer is that nothing was set. */
+/* For memory that isn't mapped the answer is that nothing was set. */
 EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 			       CUdeviceptr ptr)
 {

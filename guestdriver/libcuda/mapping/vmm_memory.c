@@ -16,7 +16,9 @@ struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 	return m && m->references ? m : NULL;
 }
 
-/* What memory can be asked for: a device's own, to be exported as a descriptor or not. */
+/*
+ * Which memory can be asked for: a device's own, whether or not it can be exported as a descriptor.
+ */
 static CUresult check(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -32,7 +34,7 @@ static CUresult check(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL &&
 	    (prop->allocFlags.compressionType || prop->requestedHandleTypes))
-		return CUDA_ERROR_INVALID_VALUE; /* tiles are a process's own, as they are */
+		return CUDA_ERROR_INVALID_VALUE; /* tiles can be neither exported nor compressed */
 	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED :
 								 CUDA_SUCCESS;
 }
@@ -61,7 +63,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	result = check(prop);
 	if (result)
 		return result;
-	/* As with driver 580: what other devices may reach isn't compressed. */
+	/* As with driver 580: memory that other devices may reach isn't compressed. */
 	compression =
 		prop->allocFlags.gpuDirectRDMACapable ||
 				!device_number(prop->location.id,

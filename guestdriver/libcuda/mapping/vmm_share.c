@@ -5,7 +5,7 @@
 #include "mapping/vmm.h"
 #include "sharing/share.h"
 
-/* Whether a handle is of memory that was made to be exported so. */
+/* Whether a handle is of memory that was made to be exported like this. */
 static bool exportable(CUmemGenericAllocationHandle handle, int type)
 {
 	const struct vmm_memory *m;
@@ -60,7 +60,7 @@ static CUresult enter(const struct answer_cuMemImportFromShareableHandle *import
 		m->bytes = imported->bytes;
 		m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 		m->prop.requestedHandleTypes =
-			0; /* it can't be exported again: so with driver 580 */
+			0; /* it can't be exported again, as with driver 580 */
 		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		m->prop.location.id = share_device(imported->device);
 		m->references = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What arrays are. A missing array is told of before a missing place for the answer. */
+/* Questions about arrays. A missing array is reported before a missing place for the answer. */
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"

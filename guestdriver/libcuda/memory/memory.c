@@ -24,7 +24,10 @@ static CUresult enter(uint64_t base, uint64_t bytes)
 		.context = c,
 	};
 
-	/* Whatever the worker says, an address of this process's own memory is not the device's. */
+	/*
+	 * The worker may say anything, but an address of this process's own memory is not the
+	 * device's.
+	 */
 	if (!base || base + bytes < base)
 		return CUDA_ERROR_UNKNOWN;
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -80,7 +83,10 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return CUDA_SUCCESS;
 	if (memory_kind_at(dptr, &m) == MEMORY_MANAGED)
 		return channel_synced(managed_free(dptr));
-	/* Forgotten first: the worker may give the same address to another thread at once. */
+	/*
+	 * It is forgotten first, since the worker may at once give the same address to another
+	 * thread.
+	 */
 	if (!memory_take(dptr, MEMORY_DEVICE, &m)) {
 		result = channel_error(true);
 		return result ? result : CUDA_ERROR_INVALID_VALUE;

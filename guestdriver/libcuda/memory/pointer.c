@@ -45,7 +45,7 @@ static bool is_accessible(const struct memory *m, uint64_t pointer)
 	       vmm_access(pointer, m->device) > CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-/* The value for a known range; 0 for everything that it hasn't. */
+/* The value for a known range; 0 for what it doesn't have. */
 static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m)
 {
 	struct memory one = *m;
@@ -170,7 +170,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_att
 	return CUDA_SUCCESS;
 }
 
-/* Copies here never return before they should: it is remembered for those who ask. */
+/* Copies here never return too early: the attribute is only remembered. */
 EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 				      CUdeviceptr ptr)
 {

@@ -16,7 +16,7 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-/* CUmemPool_attribute: those up to here are ints. */
+/* Attributes (CUmemPool_attribute) up to here are ints. */
 
 /* By device, written atomically. */
 static struct {
@@ -102,7 +102,7 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return CUDA_SUCCESS;
 }
 
-/* A location of the functions that name one: only memory of devices is in pools here. */
+/* Checks the location that a function names: only memory of devices is in pools here. */
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
 {
 	if (!location)
@@ -247,7 +247,7 @@ static CUresult check_access(const struct pool *p, const CUmemAccessDesc *map)
 		       CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Has another device reach the pool, or do so no more. The worker counts who asked for it. */
+/* Gives another device access to the pool, or takes it back. The worker counts who asked for it. */
 static CUresult set_access(struct pool *p, int device, uint8_t access)
 {
 	CUresult result;
@@ -332,7 +332,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int dev
 	return result;
 }
 
-/* No bytes are no memory, which isn't wrong in stream order. */
+/* An allocation of 0 bytes in stream order gives no memory, and no error. */
 static CUresult allocated_nothing(CUdeviceptr *dptr)
 {
 	*dptr = 0;

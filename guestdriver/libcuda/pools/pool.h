@@ -10,7 +10,7 @@ struct pool {
 	struct handle handle;
 	int device;
 	int types; /* of handles that it can be exported as */
-	bool imported; /* it is another process's: nothing is allocated from it */
+	bool imported; /* it is another process's: nothing can be allocated from it */
 	uint8_t access[DEVICES_MAX]; /* of other devices; atomic */
 };
 

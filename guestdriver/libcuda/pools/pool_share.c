@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory pools, and their memory, between processes. A pool goes as a descriptor, memory as a name
- * that the worker offers.
+ * Memory pools, and their memory, between processes. A pool is passed on as a descriptor, memory as
+ * a name under which the worker offers it.
  */
 #include <string.h>
 

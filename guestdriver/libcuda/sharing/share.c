@@ -39,7 +39,7 @@ static CUresult explain(const char *what, int error)
 	case ENOSPC:
 	case ENOMEM:
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	case ENOTTY: /* a driver of before */
+	case ENOTTY: /* an older driver */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case EIO:
 	case ENODEV:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of what processes share: the kernel driver's, which hold the object by themselves. */
+/* Descriptors of what processes share. They are the kernel driver's, and keep the object. */
 #ifndef PARACUDA_SHARE_H
 #define PARACUDA_SHARE_H
 
@@ -19,12 +19,15 @@ CUresult share_type(int type);
 /* Makes a descriptor of what the worker offers under a number. */
 CUresult share_export(uint64_t object, int *fd);
 
-/* Hands the object of a descriptor to the worker: the number that it knows it by, once. */
+/*
+ * Gives the worker the object of a descriptor: returns the number by which the worker knows it, for
+ * one use.
+ */
 CUresult share_import(const void *os_handle, uint64_t *object);
 
 /*
- * This process's number of a device of the worker's. Memory of one that CUDA_VISIBLE_DEVICES hides
- * counts as the current device's, which reaches it.
+ * This process's number of a device of the worker's. Memory of a device that CUDA_VISIBLE_DEVICES
+ * hides counts as the current device's, which reaches it.
  */
 CUdevice share_device(uint64_t host);
 

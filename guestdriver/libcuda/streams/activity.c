@@ -5,7 +5,7 @@
 
 const struct paracuda_watcher *activity_watcher;
 
-/* A watcher's own work isn't watched, nor a part of work that is. */
+/* The work of a watcher itself isn't watched, nor are parts of watched work. */
 static __thread bool inside;
 
 void activity_watch(const struct paracuda_watcher *watcher)

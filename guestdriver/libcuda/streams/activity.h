@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work that a program gives to the GPU, for those who watch it (paracuda_table.h). Nobody does, as
- * a rule.
+ * Work that a program gives to the GPU, for those who watch it (paracuda_table.h). Usually nobody
+ * does.
  */
 #ifndef PARACUDA_ACTIVITY_H
 #define PARACUDA_ACTIVITY_H
@@ -18,9 +18,9 @@ static inline bool activity_watched(void)
 	return __builtin_expect(__atomic_load_n(&activity_watcher, __ATOMIC_ACQUIRE) != NULL, 0);
 }
 
-/* Work that is watched: between its begin and its end it is queued. */
+/* Watched work, which is queued between its beginning and its end. */
 struct activity {
-	const struct paracuda_watcher *watcher; /* NULL: it isn't */
+	const struct paracuda_watcher *watcher; /* NULL: it isn't watched */
 	void *mark;
 };
 

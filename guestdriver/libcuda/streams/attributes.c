@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Attributes of streams. The priority is one of them, and questions about it are answered here: it
- * is followed.
+ * Attributes of streams. The priority is one of them, and is known here, so questions about it are
+ * answered here.
  */
 #include <string.h>
 

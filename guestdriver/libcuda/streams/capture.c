@@ -108,7 +108,7 @@ static bool forbids(const struct capture *c, const struct thread *t)
 	       c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-/* Asking whether a stream is idle is what invalidates its capture. */
+/* Invalidates a stream's capture: the driver does that when asked whether the stream is idle. */
 static CUresult refuse(bool (*which)(const struct capture *c, const void *arg), const void *arg)
 {
 	CUstream streams[64];

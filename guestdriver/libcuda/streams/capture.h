@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stream capture. The host's driver captures; it knows nothing of this process's threads, so what
- * CUDA forbids to threads while there are captures is checked here.
+ * CUDA forbids threads to do during captures is checked here.
  */
 #ifndef PARACUDA_CAPTURE_H
 #define PARACUDA_CAPTURE_H
@@ -19,24 +19,26 @@ static inline bool capture_active(void)
 	return __atomic_load_n(&capture_count, __ATOMIC_RELAXED) != 0;
 }
 
-/*
- * Whether a stream is being captured, and the graph that it is captured to; 0: none, or it isn't
- * known.
- */
+/* Whether a stream is being captured, and into which graph; 0: none, or it isn't known. */
 bool capture_of(CUstream stream);
 uint64_t capture_graph(CUstream stream);
 
-/* What calls return that a stream which is being captured doesn't allow: they spoil the capture. */
+/*
+ * What calls return that aren't allowed on a stream that is being captured: they spoil the capture.
+ */
 CUresult capture_question(CUstream stream);
 
 /*
- * What a call about a stream returns before anything else is looked at: INVALIDATED when its
- * capture was spoiled, and IMPLICIT, which spoils captures, for the legacy stream while streams are
- * captured that it would wait for.
+ * What a call about a stream returns before anything else is checked: INVALIDATED if its capture
+ * was spoiled; for the legacy stream IMPLICIT, which spoils captures, while a stream that it waits
+ * for is captured.
  */
 CUresult capture_usable(CUstream stream);
 
-/* The result of a call that this library refuses, unless that of capture_usable goes before it. */
+/*
+ * The result of a call that this library refuses: capture_usable's error, if there is one, goes
+ * first.
+ */
 CUresult capture_refuse(CUstream stream, CUresult result);
 
 /* The result of a call that fails after all that: it spoils the capture of its stream. */
@@ -48,7 +50,7 @@ CUresult capture_spoil(CUstream stream, CUresult result);
  */
 CUresult capture_unsafe(void);
 
-/* A call that is unsafe during captures begins with this. */
+/* Calls that are unsafe during captures begin with this. */
 #define ENTER_SAFE()                                 \
 	do {                                         \
 		CUresult unsafe_ = capture_unsafe(); \
@@ -64,13 +66,10 @@ CUresult capture_everything(void);
 /* The calling thread has begun a capture. */
 CUresult capture_enter(CUstream stream, int mode);
 
-/*
- * Only the thread that began a capture may end it, unless that was relaxed: whether it is
- * another's.
- */
+/* Whether another thread began a capture, which alone may end it, unless its mode is relaxed. */
 bool capture_is_others(CUstream stream);
 
-/* A capture, a stream, or a context ends; its captures with it. */
+/* A capture, a stream or a context ends, and with it its captures. */
 void capture_forget_stream(CUstream stream);
 void capture_forget_context(const struct context *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The begin and the end of captures. */
+/* The beginning and the end of captures. */
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
@@ -67,7 +67,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	result = call_cuStreamEndCapture(number_of(hStream), &graph);
 	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_ILLEGAL_STATE)
 		capture_forget_stream(hStream);
-	if (phGraph) /* a program may have the graph from elsewhere, or not want it */
+	if (phGraph) /* a program may already have the graph, or not want it */
 		*phGraph = result ? NULL : (CUgraph)(uintptr_t)graph;
 	return result;
 }
@@ -78,7 +78,7 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	int old = t->capture_mode;
 
 	ENTER();
-	/* Modes that aren't there are accepted, and forbid what the thread's own captures do. */
+	/* Unknown modes are accepted, and forbid what the thread's own captures do. */
 	if (!mode)
 		return CUDA_ERROR_INVALID_VALUE;
 	t->capture_mode = *mode;

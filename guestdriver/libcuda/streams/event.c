@@ -8,7 +8,7 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-/* Of our own: it was recorded while something was captured, and may stand for a point of that. */
+/* A flag of ours: the event was recorded during a capture, and may stand for a point of it. */
 #define EVENT_CAPTURED (1u << 31)
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -35,7 +35,7 @@ static unsigned flags_of(const struct handle *event)
 	return __atomic_load_n(&event->flags, __ATOMIC_RELAXED);
 }
 
-/* Notes whether an event that is recorded now may stand for a point of a capture. */
+/* Notes whether an event that is recorded now may stand for a point in a capture. */
 static void note_record(struct handle *event)
 {
 	if (capture_active())
@@ -45,19 +45,19 @@ static void note_record(struct handle *event)
 }
 
 /*
- * Another process may be told of what is done with its event as soon as the call returns: then it
- * must have been done. An event that stands for a point of a capture is of no use after that, and
- * the driver must say so. Other events can wait for their turn.
+ * Another process may use an interprocess event as soon as the call returns, so the call must be
+ * done by then. An event that stands for a point of a capture is invalid after it, and the driver
+ * must say so. Calls on other events are delayed.
  */
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
-	/* Whether flags may be used here is the driver's to say. */
+	/* Only the driver knows whether flags are allowed here. */
 	return flags || flags_of(event) & (CU_EVENT_INTERPROCESS | EVENT_CAPTURED) ?
 		       channel_call(r, NULL, 0) :
 		       channel_post(r);
 }
 
-/* Whether an event and a stream, which is known, are of one device, as for recording they must. */
+/* Whether an event and a known stream are on the same device, as recording requires. */
 static bool of_one_device(const struct handle *event, CUstream stream)
 {
 	const struct handle *s = number_of(stream) > CU_STREAM_PER_THREAD ?
@@ -84,7 +84,7 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 	return send(&r, event, flags);
 }
 
-/* Waiting for no event spoils a capture, which recording none does not. */
+/* Waiting for NULL spoils a capture; recording NULL doesn't. */
 EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	struct handle *event;
@@ -148,8 +148,7 @@ EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent
 #define MAGIC 0x314550495643u
 
 /*
- * What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the
- * event.
+ * What is in a CUipcEventHandle: the name under which the worker of its process offers the event.
  */
 struct content {
 	uint64_t magic;
@@ -199,7 +198,7 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	return result;
 }
 
-/* The context that a function names; NULL is the current one. */
+/* The worker's number of the context that a function names; NULL is the current one. */
 static CUresult context_number(CUcontext ctx, uint64_t *number)
 {
 	if (!ctx)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the program that a stream calls. One thread of this library runs them, in the
- * worker's order: it waits for the worker to announce the next in a slot of its own, and says in
- * the arena's header which has returned. No command is involved: the worker may be busy with one
- * that waits for this very function.
+ * Functions of the program that a stream calls. A thread of this library runs them in the worker's
+ * order: the worker announces the next one in a slot of the thread's own, and the thread says in
+ * the arena's header which has returned. Commands aren't used: the worker may be busy with one that
+ * waits for this very function.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -69,8 +69,8 @@ bool host_function_find(uint64_t token, CUhostFn *fn, void **data)
 }
 
 /*
- * A callback is always called, with the error if there is one; a host function only if there is
- * none.
+ * A callback is always called, with the error if there is one. A host function is called only if
+ * there is none.
  */
 static void run(struct pending *p, CUresult status)
 {
@@ -122,8 +122,8 @@ static void *serve(void *unused)
 		ring_wake();
 	}
 	/*
-	 * The channel is dead, or the context is: what waits ends with that, and so does what
-	 * comes.
+	 * The channel or the context is dead: waiting calls end with its error, and so do later
+	 * ones.
 	 */
 	pthread_mutex_lock(&state.lock);
 	state.ended = result;
@@ -160,7 +160,7 @@ static uint64_t hash(CUhostFn fn, const void *data)
 	return key ? key : 1;
 }
 
-/* A pair that is known already, or a new one under a number of its own. */
+/* A pair that is known already, or a new one with a number of its own. */
 static struct pending *keep(CUhostFn fn, void *data)
 {
 	uint64_t key = hash(fn, data);

@@ -7,7 +7,7 @@
 
 #include "abi/cuda_abi.h"
 
-/* Numbers a function for host nodes; it may be called for ever. */
+/* Numbers a function for host nodes; it may be called at any later time. */
 CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token);
 
 /* The function of a number; false if there is none. */

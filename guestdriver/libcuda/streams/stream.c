@@ -19,7 +19,7 @@ CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int prio
 	return handle_enter(HANDLE_STREAM, number, h);
 }
 
-/* Priorities that aren't there become the next that is. */
+/* Priorities out of range become the nearest one in it. */
 static CUresult clamp(int *priority)
 {
 	uint64_t least, greatest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tensor maps are encoded by the host's driver: their layout is its own. Device addresses are the
- * same here and there.
+ * same in guest and host.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 
-#define RANK_SPACE 2 /* dimensions of a tensor that are no pixels' */
+#define RANK_SPACE 2 /* dimensions of a tensor that aren't of pixels */
 
 static CUresult begin(struct paracuda_tensor_parameters *p, int type, uint32_t rank,
 		      const void *address, const uint64_t *dim, const uint64_t *stride,

@@ -7,7 +7,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 
-/* What an object was made of, for the functions that ask. */
+/* What an object was made from, for questions about it. */
 struct texture {
 	struct handle handle;
 	CUDA_RESOURCE_DESC resource;
@@ -15,10 +15,7 @@ struct texture {
 	CUDA_RESOURCE_VIEW_DESC view;
 };
 
-/*
- * Objects are numbered from 0 or so, and the numbers of handles begin behind those of the default
- * streams.
- */
+/* Objects may have low numbers, but handles begin after those of the default streams. */
 static uint64_t key(unsigned long long object)
 {
 	return object + 16;

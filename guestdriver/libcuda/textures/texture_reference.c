@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Texture and surface references. Their state is the worker's. Programs bind textures before each
- * launch, by ten calls: of those, what changes a number to one that is documented can't fail, and
- * isn't waited for.
+ * launch, with ten calls. Those that set a documented value can't fail, and aren't waited for.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -106,7 +105,7 @@ EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 			return CUDA_ERROR_INVALID_HANDLE; \
 	} while (0)
 
-/* Sends a change. One that is documented need not be waited for. */
+/* Sends a change. One to a documented value need not be waited for. */
 static CUresult change(const struct request *r, bool documented)
 {
 	return documented ? channel_post(r) : channel_call(r, NULL, 0);
@@ -158,8 +157,8 @@ EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso
 }
 
 /*
- * Nothing is bound by (NULL, 0), which is how the runtime ends a binding. Without a place for the
- * offset, the address must be one that needs none.
+ * (NULL, 0) binds nothing: the runtime ends a binding like this. Without a place for the offset,
+ * the address must need none.
  */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
 				      size_t bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory that this process shares with its worker: its header, and what both write there. */
+/* The header of the memory that this process shares with its worker, and what both write there. */
 #ifndef PARACUDA_ARENA_H
 #define PARACUDA_ARENA_H
 
@@ -16,7 +16,7 @@ struct channel {
 
 extern struct channel channel;
 
-/* A policy of the VM, as the driver keeps it in the arena's header: it may change at any time. */
+/* A policy of the VM, which the driver keeps in the arena's header. It may change at any time. */
 static inline uint64_t channel_policy(const __u32 *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -26,8 +26,7 @@ static inline uint64_t channel_policy(const __u32 *word)
 size_t channel_inline_limit(void);
 
 /*
- * Notes that the library copies payload of a command that follows: the worker adds it to
- * `bytes_copied`.
+ * Notes that the library copies payload of the next command; the worker adds it to `bytes_copied`.
  */
 void channel_copied(size_t bytes);
 
@@ -37,18 +36,18 @@ static inline bool channel_maps(void)
 	return channel_policy(&channel.header->config_flags) & PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
 }
 
-/* Whether nothing is to be delayed. */
+/* Whether no call may be delayed. */
 static inline bool channel_undelayed(void)
 {
 	return channel_policy(&channel.header->batch_commands) == 1;
 }
 
-/* What a user has to know when the host's device process has ended. */
+/* What the user must know when the host's device process has ended. */
 #define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
 
 /*
- * The error of a worker that is gone. Says so once to the user where the whole device is, which
- * only the host can change.
+ * The error when the worker is gone. If the whole device is gone, which only the host can change,
+ * the user is told, once.
  */
 CUresult channel_unavailable(void);
 

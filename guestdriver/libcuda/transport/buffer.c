@@ -12,9 +12,9 @@
 #include "transport/transport.h"
 
 /*
- * How long to wait for memory that copies of other processes have pinned, since all processes
- * together may have only so much. They give it back soon, unless a process means no good. Copies of
- * this process's own that fill its queue have no limit: they may wait for kernels.
+ * How long to wait while other processes' copies have pinned as much as all processes together may.
+ * They give it back soon, unless a process is hostile. There is no such limit if this process's own
+ * copies fill its queue: they may wait for kernels.
  */
 uint64_t map_patience_ns = 10000000000;
 
@@ -25,7 +25,7 @@ struct patience {
 	uint64_t pause, waited; /* ns */
 };
 
-/* Waits, longer each time. Returns whether there is any use in trying again. */
+/* Waits, longer each time. Returns whether to try again. */
 static bool wait_for_pins(struct patience *p, int error)
 {
 	struct timespec pause = { .tv_nsec = (long)p->pause };
@@ -67,13 +67,13 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 	case EFAULT:
 		return CUDA_ERROR_INVALID_VALUE;
 	case ENOSPC:
-		log_line("pinning %zu bytes: this process has pinned memory in %u places, "
-			 "and may in no more",
+		log_line("pinning %zu bytes: this process has pinned memory in %u places already, "
+			 "which is the limit",
 			 bytes, PARACUDA_KEPT_MAPS);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EBUSY:
 	case ENOMEM:
-		log_line("pinning %zu bytes: as much is pinned as may be (max_pinned_mb, "
+		log_line("pinning %zu bytes: too much is pinned (the limits: max_pinned_mb, "
 			 "user_share and heed_memlock of the paracuda kernel module, ulimit -l)",
 			 bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -96,7 +96,8 @@ static CUresult pin(const void *data, size_t bytes, unsigned flags, struct argum
 		a->pinned = true;
 	}
 	/*
-	 * One argument can't be cut up: memory so scattered is more than the device takes at once.
+	 * One argument can't be cut up: its memory is so scattered that the device can't take it at
+	 * once.
 	 */
 	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
 }

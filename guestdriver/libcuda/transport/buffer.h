@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffer arguments of calls: in the command, in the bulk area, or the caller's own pages pinned. */
+/*
+ * Buffer arguments of calls. They travel in the command, in the bulk area, or as pinned pages of
+ * the caller.
+ */
 #ifndef PARACUDA_BUFFER_H
 #define PARACUDA_BUFFER_H
 
@@ -13,12 +16,12 @@ struct buffer {
 };
 
 /*
- * Makes a buffer that the worker reads an argument. It goes into a request, which is sent or
+ * Makes an argument of a buffer that the worker reads. It goes into a request, which is sent or
  * dropped.
  */
 CUresult buffer_in(struct argument *a, struct buffer *b, const void *data, size_t bytes);
 
-/* The same for a buffer that the worker writes. */
+/* Does so for a buffer that the worker writes. */
 CUresult buffer_out(struct argument *a, struct buffer *b, void *data, size_t bytes);
 
 /* After the call: copies out up to `bytes` of what was written, and gives everything back. */
@@ -28,7 +31,7 @@ void buffer_done(struct buffer *b);
 extern uint64_t map_patience_ns;
 
 /*
- * Pins memory for one command; 0 or an error. EINVAL of the driver (too many runs) is
+ * Pins memory for one command; 0 or an error. The driver's EINVAL (too many runs) becomes
  * CUDA_ERROR_NOT_READY.
  */
 CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id);

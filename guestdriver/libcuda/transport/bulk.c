@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * First fit over ranges kept in address order. Their list lives here and not in the arena, where
- * the worker could change it.
+ * First fit over ranges in address order. Their list is here and not in the arena, where the worker
+ * could change it.
  */
 #define RANGES 1024
 #define ALIGN 256

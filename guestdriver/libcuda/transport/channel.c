@@ -113,13 +113,13 @@ static struct paracuda_slot *slot_at(int slot)
 					(size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
-/* Whether commands wait for the VM's turn on the GPU: nobody should poll while they do. */
+/* Whether commands wait for the VM's turn on the GPU, while which nobody should poll. */
 static bool held(void)
 {
 	return __atomic_load_n(&channel.header->held, __ATOMIC_RELAXED);
 }
 
-/* Polls for the answer; false when it didn't come within the time for polling. */
+/* Polls for the answer; false if it didn't come in the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
 	uint64_t end = 0, early = 0;
@@ -151,8 +151,8 @@ static struct paracuda_ioctl_wait wait_for(int slot)
 }
 
 /*
- * Has the driver poll, which may end each try early; false when the answer didn't come within the
- * time for that, others want the processor, or the VM's turn is over.
+ * Makes the driver poll, which may end each try early. False if the answer didn't come in that
+ * time, if others want the processor, or if the VM's turn is over.
  */
 static bool poll_driver(const struct ticket *t)
 {
@@ -172,8 +172,8 @@ static bool poll_driver(const struct ticket *t)
 }
 
 /*
- * Sleeps until the answer is there or the worker is gone. False if it is only the VM's turn that
- * has begun, and the answer may come soon.
+ * Sleeps until the answer is there or the worker is gone. False if only the VM's turn has begun:
+ * the answer may come soon.
  */
 static bool sleep_slot(const struct ticket *t)
 {

@@ -10,7 +10,7 @@
 #include "transport/request.h"
 
 /*
- * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times
+ * Begins or ends a time in which no call is delayed, so that each returns its own error. Such times
  * may overlap.
  */
 void channel_await_all(bool begin);
@@ -33,8 +33,8 @@ void channel_drop(const struct request *r);
 CUresult channel_post(const struct request *r);
 
 /*
- * Sends a command that nobody waits for, whatever was reported before. The only one that may come
- * between channel_send and channel_wait.
+ * Sends a command that nobody waits for, even if an error is due. It is the only function that may
+ * be called between channel_send and channel_wait.
  */
 CUresult channel_append(const struct request *r);
 
@@ -47,7 +47,7 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs);
 /* channel_send and channel_wait. */
 CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs);
 
-/* A thread ends: the worker forgets it, and its slot is free. */
+/* A thread ends: makes the worker forget it, and frees its slot. */
 struct thread;
 void channel_leave(struct thread *t);
 

@@ -9,7 +9,7 @@
 
 #include "transport/arena.h"
 
-/* Whoever takes an answer writes it, under the lock. */
+/* Written by who takes an answer, under the lock. */
 static struct {
 	pthread_mutex_t lock;
 	uint32_t tail;
@@ -40,8 +40,8 @@ static bool take_record(uint32_t head)
 	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
 		return false;
 	/*
-	 * As NVIDIA's driver does it: through the program's own streams, in order with what the
-	 * program prints, and out.
+	 * As with NVIDIA's driver: through the program's own streams, in order with what it prints
+	 * itself, and flushed.
 	 */
 	stream = record.fd == 1 ? stdout : stderr;
 	position = state.tail + (uint32_t)sizeof(record);
@@ -55,7 +55,7 @@ static bool take_record(uint32_t head)
 	}
 	fflush(stream);
 	state.tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
-	if (head - state.tail > there) /* the padding goes past the head */
+	if (head - state.tail > there) /* the record's padding would end beyond the head */
 		state.tail = head;
 	return true;
 }

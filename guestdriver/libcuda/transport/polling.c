@@ -8,18 +8,18 @@
 #include "transport/slot.h"
 
 /*
- * The rate that a copy is expected to have at least: a native copy of pageable memory occupies its
- * thread for as long.
+ * The rate that a copy should at least have. A native copy of pageable memory keeps its thread busy
+ * for as long.
  */
 #define COPY_BYTES_PER_US 8000
 
 /*
- * When the copies of pinned memory that were queued should be over, in ticks: natively, too, a
- * thread that synchronizes polls.
+ * When the queued copies of pinned memory should be over, in ticks: a thread that synchronizes
+ * polls until then, as natively.
  */
 static uint64_t busy_until;
 
-/* Several threads may overwrite one another's: it is an estimate. */
+/* Threads may overwrite each other's value: it is an estimate. */
 void polling_queued(uint64_t bytes)
 {
 	uint64_t now = ticks(), until = __atomic_load_n(&busy_until, __ATOMIC_RELAXED);
@@ -31,10 +31,10 @@ void polling_queued(uint64_t bytes)
 }
 
 /*
- * So long a thread polls itself, where others of the program may want its processor, or the context
- * asks for sleep: sleep and wake-up take about as long. After that the kernel driver polls, which
+ * How long a thread polls by itself if other threads may want its processor, or if the context asks
+ * for sleep: sleeping and waking take about as long. After that the kernel driver polls, which
  * knows who wants the processor. Entering and leaving it delays an answer by up to 20 us in User
- * Mode Linux, so the only thread of a program polls for longer itself.
+ * Mode Linux, so a program's only thread polls longer by itself.
  */
 #define OWN_US 200
 #define OWN_ALONE_US 1000

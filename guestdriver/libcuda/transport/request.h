@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A command as it is put together, before it is sent. */
+/* A command while it is put together. */
 #ifndef PARACUDA_REQUEST_H
 #define PARACUDA_REQUEST_H
 
@@ -21,8 +21,8 @@ struct tail {
 };
 
 /*
- * A command to be sent. Begin with request_begin. A request that has no room for what is appended
- * isn't sent: CUDA_ERROR_INVALID_VALUE.
+ * A command to be sent. Begin with request_begin. If there is no room for what is appended, sending
+ * fails with CUDA_ERROR_INVALID_VALUE.
  */
 struct request {
 	uint16_t op;
@@ -30,11 +30,11 @@ struct request {
 	uint16_t tails;
 	uint16_t maps;
 	bool exact; /* its result must not be replaced by the error of an earlier delayed call */
-	bool always; /* is sent in a dead context, too */
+	bool always; /* it is sent even in a dead context */
 	bool sleeps; /* its thread is to sleep early while it waits, as its context asks */
-	bool refused; /* says what may not be said, or too much: it can't be sent */
+	bool refused; /* it is invalid or too large, and can't be sent */
 	uint32_t inlined; /* bytes of buffer arguments among the tails */
-	uint64_t payload; /* bytes that the call moves: its answer takes as long */
+	uint64_t payload; /* bytes that the call copies: its answer takes longer */
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
 	struct tail tail[REQUEST_TAILS];
@@ -86,8 +86,8 @@ void request_inline(struct request *r, const void *data, size_t bytes);
 void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
 
 /*
- * A buffer argument: bytes that travel in the command, or a reference of the given kind. With
- * neither it is left out.
+ * A buffer argument: bytes that travel in the command, or a reference of the given kind. Without
+ * both, there is no argument.
  */
 struct argument {
 	const void *inlined;

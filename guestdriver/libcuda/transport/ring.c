@@ -16,11 +16,11 @@
 _Static_assert(sizeof(struct paracuda_command) == PARACUDA_SIZEOF_COMMAND, "command");
 _Static_assert((PARACUDA_RING_BYTES & (PARACUDA_RING_BYTES - 1)) == 0, "positions wrap at 2^32");
 
-/* Whoever sends a command writes it, under `locked`. */
+/* Written by who sends a command, under `locked`. */
 static struct {
 	int locked; /* held while a command is written; no system call is made under it */
 	uint32_t appended;
-	/* As it was when last looked at: that is done when the ring seems full. */
+	/* The value when it was last read, which is done when the ring seems full. */
 	uint32_t consumed;
 } state;
 
@@ -88,8 +88,8 @@ static void write_command(uint8_t *at, const struct request *r, size_t bytes, in
 }
 
 /*
- * The NOP that must go before a command of `bytes` at the current end: one is needed when the
- * command would cross the ring's end, or leave there a rest too short for a NOP.
+ * The bytes of the NOP that must go before a command of `bytes`: one is needed if the command would
+ * cross the ring's end, or leave too little room there for a NOP.
  */
 static uint32_t fill_before(size_t bytes)
 {
@@ -108,14 +108,14 @@ static void write_nop(uint8_t *at, uint32_t bytes)
 }
 
 /*
- * Whether the worker sleeps, and the caller is the one to wake it. To be called after what the
- * worker must look at was stored.
+ * Whether the worker sleeps and the caller must wake it. Called after storing what the worker must
+ * look at.
  */
 static bool must_kick(void)
 {
 	struct paracuda_arena_header *h = channel.header;
 
-	/* Pairs with the worker's: it sets worker_sleeping, then looks at that once more. */
+	/* Pairs with the worker's: it sets worker_sleeping, then looks once more. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&h->worker_sleeping, __ATOMIC_RELAXED) == 1 &&
 	       __atomic_exchange_n(&h->worker_sleeping, 0, __ATOMIC_SEQ_CST) == 1;
@@ -151,7 +151,7 @@ static bool fits(size_t bytes)
 	if (has_room(need))
 		return true;
 	state.consumed = __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE);
-	/* A worker that claims to have consumed what was never appended gets nothing more. */
+	/* A worker that claims to have consumed more than was appended gets nothing more. */
 	return has_room(need);
 }
 
@@ -166,9 +166,7 @@ static void wait_for_room(unsigned *turns)
 		nanosleep(&t, NULL);
 }
 
-/*
- * Hands over what was appended by itself and waits until it is taken: the baseline without batches.
- */
+/* Hands over one command and waits until it is taken: the baseline without batches. */
 static void hand_over(uint32_t end)
 {
 	unsigned turns = 0;
@@ -208,7 +206,7 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	end = state.appended;
 	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
 	/*
-	 * The worker has read the lines that come next; they are fetched back while the caller does
+	 * The worker has read the next cache lines; they are fetched back while the caller does
 	 * other things.
 	 */
 	for (unsigned i = 0; i < 4; i++)

@@ -9,12 +9,12 @@
 size_t ring_bytes(const struct request *r);
 
 /*
- * Appends a command, waiting for room if there is none. The worker takes it when it has
- * done what is before it. Returns 0, or the error that killed the channel.
+ * Appends a command, waiting for room if there is none. The worker takes it after those before it.
+ * Returns 0, or the error that killed the channel.
  */
 CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq);
 
-/* Wakes the worker if it sleeps. To be called after something was stored that it must look at. */
+/* Wakes the worker if it sleeps. Called after storing something that it must look at. */
 void ring_wake(void);
 
 #endif

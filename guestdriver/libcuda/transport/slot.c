@@ -9,7 +9,7 @@ static struct {
 	bool used[SLOTS_OWNED];
 	unsigned hint, sharers;
 	unsigned taken; /* threads with a slot of their own; read without the lock */
-	pthread_mutex_t turn[SLOTS_SHARED]; /* held from a call's begin to its end */
+	pthread_mutex_t turn[SLOTS_SHARED]; /* held from a call's beginning to its end */
 	uint32_t sequence[PARACUDA_SLOT_COUNT]; /* written by the owner, or who has the turn */
 } state = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,

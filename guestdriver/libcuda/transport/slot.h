@@ -25,10 +25,10 @@ bool slot_alone(void);
 /* Begins a call in the slot: the sequence number for it. Waits while a sharer is using it. */
 uint32_t slot_begin(int slot);
 
-/* Ends it. */
+/* Ends the call. */
 void slot_end(int slot);
 
-/* The thread, which owns its slot, ends. */
+/* Gives back the slot of a thread that ends and owns it. */
 void slot_leave(struct thread *t);
 
 #endif

@@ -56,8 +56,8 @@ static int device_path(char *path, size_t room)
 }
 
 /*
- * Opens the first device that lives. If there is none, the error tells of one that is gone rather
- * than of none at all.
+ * Opens the first device that works. If none does, the error is that of a device that is gone, if
+ * there is one, rather than that there is none.
  */
 static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
 {

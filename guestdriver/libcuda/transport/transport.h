@@ -12,14 +12,14 @@
 struct transport {
 	/* Opens a channel and maps its arena. */
 	int (*open)(struct paracuda_ioctl_open *open, void **arena);
-	/* The path of the open device in sysfs, from the root of its tree; may be absent. */
+	/* The path of the open device in sysfs, from the root of its tree; may be NULL. */
 	int (*path)(char *path, size_t room);
 	int (*kick)(void);
 	int (*wait)(struct paracuda_ioctl_wait *wait);
 	/* Polls, as long as nobody else wants the processor. */
 	int (*poll)(struct paracuda_ioctl_wait *wait);
 	int (*map)(struct paracuda_ioctl_map *map);
-	/* Maps new memory in long runs of neighbouring pages at an address that must be free. */
+	/* Maps new memory, in long runs of neighbouring pages, at an address that must be free. */
 	int (*host_memory)(void *at, uint64_t bytes);
 	/* Descriptors of what processes share. */
 	int (*export_object)(struct paracuda_ioctl_export *args);
