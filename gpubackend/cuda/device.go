@@ -34,7 +34,7 @@ import (
 // DefaultLibrary is the name under which the driver's library is installed.
 const DefaultLibrary = "libcuda.so.1"
 
-// Options say how the driver is used. The zero value is good.
+// Options say how the driver is used. The zero value is usable.
 type Options struct {
 	// Library is the path or name of the driver's library; DefaultLibrary if empty.
 	Library string
@@ -44,27 +44,28 @@ type Options struct {
 	GraphReplay bool
 	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
 	MemoryLimit uint64
-	// Accounts are what device memory counts for, contexts too; nil: nobody shares it.
+	// Accounts count device memory and contexts; nil: nobody shares the GPU.
 	Accounts *ledger.Process
-	// Known is what the host knows of GPUs that the driver doesn't tell here: their NVLinks.
+	// Known is what the host knows of GPUs and the driver doesn't tell here: their NVLinks.
 	Known []hostgpus.GPU
 	// PCI is the folder in which PCI devices are looked up; pcie.Devices if empty.
 	PCI string
-	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
+	// HostMemory bounds what the guest process may make this one take of the host's memory; nil: no
+	// bound.
 	HostMemory *budget.Budget
-	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
+	// Capture is where kernels' output goes; nil leaves it in this process's standard output.
 	Capture *output.Redirect
-	// Log receives what a Result can't say; nil is the standard logger.
+	// Log receives what a Result can't say; nil: the standard logger.
 	Log *logrus.Entry
 }
 
 // ContextBytes is what a context counts for until one has been measured.
 const ContextBytes = memory.ContextBytes
 
-// passed is what goes to the driver as it is: the methods that no room has.
+// passed has the methods that no room has: these go straight to the driver.
 type passed struct{ *driver.Driver }
 
-// unsaved is what can't be saved: one level deeper, as passed is.
+// unsaved has what can't be saved. Like passed it is one level deeper than the rooms.
 type unsaved struct{ gpubackend.Unsaved }
 
 // The rooms, by the names that they have in Device.
@@ -83,9 +84,9 @@ type (
 	sharingRoom    = sharing.Sharing
 )
 
-// Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver by the
-// methods of its rooms; those of the driver's library are one level deeper, so that a room's method
-// comes before the library's of the same name.
+// Device is the host's GPUs as one process sees them. The methods of gpubackend.Driver are those of
+// its rooms. The driver's library is one level deeper, so that a room's method goes before the
+// library's.
 type Device struct {
 	passed
 	unsaved
@@ -149,7 +150,7 @@ func NewDevice(options Options) (*Device, error) {
 	return furnish(calls, options), nil
 }
 
-// furnish makes the rooms and tells each of those that it needs.
+// furnish makes the rooms and gives each the others that it needs.
 func furnish(calls *driver.Driver, o Options) *Device {
 	d := &Device{passed: passed{calls}, options: o, log: o.Log, gpus: &gpus.List{}}
 	x := contexts.New(calls.Contexts, d.gpus)
@@ -189,7 +190,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	return d
 }
 
-// contextEnded tells the rooms of a context that has ended.
+// contextEnded tells the rooms that a context has ended.
 func (d *Device) contextEnded(c *contexts.Context) {
 	d.greenRoom.Ended(c)
 	d.streamRoom.Ended(c)
@@ -202,7 +203,7 @@ func (d *Device) contextEnded(c *contexts.Context) {
 	d.hostMemoryRoom.Ended(c)
 }
 
-// greenEnded tells them of a green one, which has streams and limits alone.
+// greenEnded does so for a green context, which has only streams and limits.
 func (d *Device) greenEnded(c *contexts.Context) {
 	d.memoryRoom.Inherit(c)
 	d.limitRoom.Ended(c)

@@ -5,9 +5,9 @@
 //
 // # Rooms
 //
-// A Device is put together of rooms, each a package of its own with the few fields that it owns. No
-// room gets the Device: each is given the rooms below it, an interface with the functions of the
-// driver that it calls, and hooks for those above. What no room has is passed on to the driver.
+// A Device consists of rooms, each a package with the few fields that it owns. No room gets the
+// Device: each is given the rooms below it, an interface with the functions of the driver that it
+// calls, and hooks for those above. Functions that no room has go straight to the driver.
 //
 //	driver      the binding of the library: one method for each function; cgo ends here
 //	cmem        memory of C, for structures that the driver is given
@@ -33,10 +33,10 @@
 //	sharing     memory and events of several processes
 //	sums        whether memory has changed
 //
-// Here are device.go, which furnishes the rooms, open.go and warm.go, which open the driver and
-// describe its GPUs, attributes.go, which says what guests are told otherwise, saved.go, which says
-// what can be saved, and list.go, which lists a host's GPUs for people. Package drivertest has a
-// library for tests, selfcheck what is checked on a GPU.
+// In this package are device.go, which makes the rooms, open.go and warm.go, which open the driver
+// and describe its GPUs, attributes.go, which says which attributes guests get other values of,
+// saved.go, which says what can be saved, and list.go, which lists a host's GPUs for people.
+// Package drivertest has a driver's library for tests, selfcheck the checks on a real GPU.
 //
 // # Threads
 //
@@ -46,8 +46,8 @@
 // # Trust
 //
 // Handles have been looked up by the caller. Device addresses and modules come from a guest process
-// as they are: the process that holds a Device serves one guest process only, and is lost alone.
-// Pointers that a guest could hide in options, attributes or images (a fatbin wrapper holds one)
-// are refused here. A slice given to CopyIn is read by C: if it lies in memory that another party
-// can truncate, truncation ends this process.
+// as they are: the process that holds a Device serves only one guest process, and nobody else is
+// hurt if it dies. Pointers that a guest could hide in options, attributes or images (a fatbin
+// wrapper holds one) are refused here. A slice given to CopyIn is read by C: if it lies in memory
+// that another party can truncate, truncation ends this process.
 package cuda

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// List tells the host's GPUs in the order of their bus ids, as nvidia-smi does, or says why the
+// List lists the host's GPUs in the order of their bus ids, as nvidia-smi does, or says why the
 // driver can't be used. It initialises the driver.
 func List() ([]hostgpus.GPU, error) {
 	if err := Available(); err != nil {
@@ -27,7 +27,7 @@ func List() ([]hostgpus.GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without NVML, or with one of before NVLink, the GPUs are as good without.
+	// Without NVML, or with a version before NVLink, the list has no NVLinks.
 	_ = nvlinks.Add(nvlinks.DefaultLibrary, gpus)
 	return gpus, nil
 }
@@ -37,7 +37,7 @@ func list(library string) ([]hostgpus.GPU, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no CUDA driver: %w", err)
 	}
-	// It stays loaded: a driver that has been initialised has threads of its own.
+	// The library stays loaded: an initialised driver has threads.
 	if err := d.Init().Err(); err != nil {
 		return nil, fmt.Errorf("cuInit: %w", err)
 	}

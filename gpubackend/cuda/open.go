@@ -28,7 +28,7 @@ func (d *Device) Open(env []string) (*gpubackend.Inventory, gpubackend.Result) {
 		return s, gpubackend.Success
 	}
 	if err := environment.Apply(env); err != nil {
-		d.log.WithError(err).Error("set the environment")
+		d.log.WithError(err).Error("set the variables that the driver reads")
 		return nil, gpubackend.InvalidValue
 	}
 	if r := d.Init(); r != gpubackend.Success {
@@ -98,7 +98,7 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.InventoryDevice) gpubacken
 	return gpubackend.Success
 }
 
-// pairs describes the ways among the devices. What the driver doesn't tell is 0.
+// pairs describes how each device reaches the others. What the driver doesn't tell is 0.
 func (d *Device) pairs() []wire.InventoryPair {
 	n := d.gpus.Len()
 	list := make([]wire.InventoryPair, n*n)
@@ -128,7 +128,7 @@ func (d *Device) pairs() []wire.InventoryPair {
 	return list
 }
 
-// describeShare has the memory in all be what the VM may have of it.
+// describeShare sets a device's total memory to what the VM may have of it.
 func (d *Device) describeShare(g *gpus.GPU, s *wire.InventoryDevice) {
 	if bound := d.options.Accounts.Account(g.ID).Bound(); bound != 0 {
 		s.TotalMemory = min(s.TotalMemory, bound)
@@ -148,7 +148,7 @@ func (d *Device) describeLink(g *gpus.GPU, s *wire.InventoryDevice) {
 	s.LinkOwnGeneration = l.OwnGeneration
 }
 
-// identify fills in the names; the LUID is Windows's, and its result says so.
+// identify fills in the names. A LUID exists only on Windows, which its result says.
 func (d *Device) identify(dev uint64, s *wire.InventoryDevice) {
 	if d.DeviceGetName(s.Name[:], dev) == gpubackend.Success {
 		s.Name[len(s.Name)-1] = 0

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// A process that goes on from a file is another one to the driver: what that chooses, it chooses
-// anew. Memory of the window is where it was, as its addresses are chosen here; streams, events,
-// modules and functions have other handles, which nobody but the worker sees. Graphs, arrays,
-// textures and variables of code stay what they are: programs that have such can't be saved.
+// To the driver, a process that goes on from a file is a new one: what the driver chooses, it
+// chooses anew. Memory of the window is where it was, as its addresses are chosen here. Streams,
+// events, modules and functions get other handles, which only the worker sees. Programs with
+// graphs, arrays, textures or variables in code can't be saved.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -31,7 +31,7 @@ func (d *Device) Unsavable() string {
 
 var errPlaced = errors.New("code has variables, or an array memory, whose place can't be chosen")
 
-// PlaceCode implements gpubackend.Driver: there is nothing that it could be told of.
+// PlaceCode implements gpubackend.Driver. The driver can't be told a place.
 func (d *Device) PlaceCode(address uint64) error {
 	if address != 0 {
 		return errPlaced
@@ -39,10 +39,11 @@ func (d *Device) PlaceCode(address uint64) error {
 	return nil
 }
 
-// LayoutRestored implements gpubackend.Driver. Pinned memory was there before there was a context.
+// LayoutRestored implements gpubackend.Driver. Pinned memory was registered before there was a
+// context.
 func (d *Device) LayoutRestored() error {
-	if d.Lends() {
-		return errors.New("the driver can't be told of pinned memory")
+	if d.Pending() {
+		return errors.New("pinned memory can't be registered with the driver again")
 	}
 	return d.memoryRoom.LayoutRestored()
 }

@@ -23,5 +23,5 @@ func (d *Device) Warm(gpu int) gpubackend.Result {
 	return r
 }
 
-// Suits implements gpubackend.Driver: the driver read the variables when it was initialised.
+// Suits implements gpubackend.Driver: the driver has read the variables at its initialisation.
 func (d *Device) Suits(env []string) bool { return d.inventory == nil || environment.Has(env) }

@@ -8,8 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Activity is which streams of a context may have work in flight. The zero value is that of a
-// context without any.
+// Activity knows which streams of a context may have work in flight. The zero value has none.
 type Activity struct {
 	streams []gpubackend.Stream // with work; few at a time
 	marks   []Mark              // after the last work of streams that can't be asked any more
@@ -21,7 +20,8 @@ type Activity struct {
 	quieted   int
 }
 
-// Mark is an event behind what a stream was given before it was destroyed, or began to capture.
+// Mark is an event after the work that a stream was given before it was destroyed or began to
+// capture.
 type Mark struct {
 	Event  gpubackend.Event
 	Stream gpubackend.Stream // 0 when it is gone
@@ -54,8 +54,8 @@ func (a *Activity) Touch(s gpubackend.Stream) {
 // Busy says whether any work may be in flight.
 func (a *Activity) Busy() bool { return len(a.streams)+len(a.marks) > 0 }
 
-// Only returns the stream that alone may have work in flight; false if there isn't just one, or
-// what was given to streams that can't be asked.
+// Only returns the one stream that may have work in flight; false if there are several or none, or
+// if there are marks.
 func (a *Activity) Only() (gpubackend.Stream, bool) {
 	if len(a.streams) != 1 || len(a.marks) > 0 {
 		return 0, false
@@ -71,7 +71,7 @@ func (a *Activity) Latest() (gpubackend.Stream, bool) {
 	return a.streams[len(a.streams)-1], true
 }
 
-// Done notes that a stream is idle. It says whether it wasn't known to be.
+// Done notes that a stream is idle. It says whether that is news.
 func (a *Activity) Done(s gpubackend.Stream) bool {
 	i := slices.Index(a.streams, Unified(s))
 	if i < 0 {
@@ -92,13 +92,13 @@ func (a *Activity) MarkOf(s gpubackend.Stream) (gpubackend.Event, bool) {
 	return a.marks[i].Event, true
 }
 
-// AddMark gives a stream one.
+// AddMark adds a mark.
 func (a *Activity) AddMark(m Mark) { a.marks = append(a.marks, m) }
 
 // Marks is how many there are.
 func (a *Activity) Marks() int { return len(a.marks) }
 
-// LatestMark is the event of the last one.
+// LatestMark is the event of the latest mark.
 func (a *Activity) LatestMark() (gpubackend.Event, bool) {
 	if len(a.marks) == 0 {
 		return 0, false
@@ -106,10 +106,10 @@ func (a *Activity) LatestMark() (gpubackend.Event, bool) {
 	return a.marks[len(a.marks)-1].Event, true
 }
 
-// DropMark forgets the last one.
+// DropMark forgets the latest mark.
 func (a *Activity) DropMark() { a.marks = a.marks[:len(a.marks)-1] }
 
-// Gone notes that a stream is: nobody may ask it any more, and another may get its handle.
+// Gone notes that a stream is gone: nobody may ask it any more, and another may get its handle.
 func (a *Activity) Gone(s gpubackend.Stream) {
 	a.Done(s)
 	a.announced = slices.DeleteFunc(a.announced, func(n Announcement) bool { return n.Stream == s })

@@ -16,8 +16,7 @@ type Announcement struct {
 	behind bool // the stream was given more work since
 }
 
-// Announce notes an announcement, in place of an earlier one at the same address that nobody told
-// of yet.
+// Announce notes an announcement, in place of one at the same address that hasn't arrived.
 func (a *Activity) Announce(n Announcement) {
 	a.announced = slices.DeleteFunc(a.announced,
 		func(o Announcement) bool { return o.Addr == n.Addr })
@@ -28,7 +27,7 @@ func (a *Activity) Announce(n Announcement) {
 
 // Arrive takes the announcement of value at addr. It says whether its stream had no more work and
 // is idle now. A thread may have been answered, and have asked for the next announcement, before
-// this one is told of.
+// this one is noticed.
 func (a *Activity) Arrive(addr uint64, value uint32) bool {
 	i := slices.IndexFunc(a.announced,
 		func(n Announcement) bool { return n.Addr == addr && n.Value == value })

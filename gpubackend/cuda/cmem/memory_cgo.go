@@ -21,7 +21,7 @@ func Allocate(n int) Memory {
 	}
 	p := C.calloc(1, C.size_t(n))
 	if p == nil {
-		panic("cuda: out of memory")
+		panic("cuda: the host has no memory for a call of the driver")
 	}
 	return Memory{p, n}
 }
@@ -58,8 +58,8 @@ func AddressOf(s []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s))))
 }
 
-// TextAt copies a C string that the driver owns. Only addresses that the driver has just returned
-// come here.
+// TextAt copies a C string that the driver owns. It is called only with addresses that the driver
+// has just returned.
 func TextAt(address uint64) string {
 	if address == 0 {
 		return ""
@@ -68,10 +68,10 @@ func TextAt(address uint64) string {
 	return C.GoStringN((*C.char)(Pointer(address)), C.int(min(n, 1<<16)))
 }
 
-// Pointer makes an address that the driver returned a pointer again.
+// Pointer turns an address that the driver returned back into a pointer.
 func Pointer(address uint64) unsafe.Pointer {
-	// SAFETY: the address is of C memory. Reading it through a pointer to the number, and not
-	// converting the number, is the form that vet knows to be no Go address in disguise.
+	// SAFETY: the address is of C memory. It is read through a pointer to the number since vet
+	// takes a converted number for a Go address.
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 

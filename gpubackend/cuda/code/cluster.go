@@ -38,7 +38,7 @@ func (x *Code) askCluster(
 		return 0, r
 	}
 	if hasEvent(attributes) {
-		return 0, gpubackend.InvalidValue // the guest's own handle: nobody has translated it
+		return 0, gpubackend.InvalidValue // a handle of the guest's, which isn't the driver's
 	}
 	b := cmem.Allocate(cudaabi.LaunchConfigSize + len(attributes))
 	defer b.Free()

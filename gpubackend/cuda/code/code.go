@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	ModuleLoad(image cmem.Memory, o *driver.Options) (gpubackend.Module, gpubackend.Result)
 	ModuleUnload(m gpubackend.Module) gpubackend.Result
@@ -55,7 +55,7 @@ type Calls interface {
 	PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result)
 }
 
-// Memory is what variables count for.
+// Memory counts what variables take.
 type Memory interface {
 	Limit() uint64
 	Charge(gpu int, bytes uint64) bool
@@ -64,10 +64,10 @@ type Memory interface {
 	Recharge(gpu int, had, now uint64)
 }
 
-// HostMemory is the guest's memory that managed variables are in.
+// HostMemory is the guest's memory in which managed variables are.
 type HostMemory interface {
-	Lends() bool
-	RegisterLent() gpubackend.Result
+	Pending() bool
+	RegisterEarly() gpubackend.Result
 }
 
 // Prints is told of code that is loaded.
@@ -79,7 +79,7 @@ type Options struct {
 	Log  *logrus.Entry
 }
 
-// Rooms is what code uses of others.
+// Rooms are the other rooms that code uses.
 type Rooms struct {
 	Contexts *contexts.Contexts
 	GPUs     *gpus.List
@@ -115,7 +115,7 @@ type Code struct {
 	functions enumeration[gpubackend.Module, gpubackend.Function]
 }
 
-// New returns code of which there is none.
+// New returns a Code, which has no modules yet.
 func New(calls Calls, r Rooms, o Options) *Code {
 	return &Code{
 		calls: calls, contexts: r.Contexts, gpus: r.GPUs, ranges: r.Ranges, memory: r.Memory,

@@ -116,8 +116,8 @@ func (f *fake) PointerAttribute(_, _ uint64) (uint64, gpubackend.Result) {
 }
 
 func (f *fake) Note([]byte)                      { f.noted++ }
-func (f *fake) Lends() bool                      { return false }
-func (f *fake) RegisterLent() gpubackend.Result  { return gpubackend.Success }
+func (f *fake) Pending() bool                    { return false }
+func (f *fake) RegisterEarly() gpubackend.Result { return gpubackend.Success }
 func (f *fake) Limit() uint64                    { return f.limit }
 func (f *fake) HasRoom(_ int, bytes uint64) bool { return f.used+bytes <= f.limit }
 func (f *fake) Uncharge(_ int, bytes uint64)     { f.used -= bytes }

@@ -44,7 +44,7 @@ func (x *Code) KernelDescribe(k gpubackend.Kernel, record []byte) (uint64, gpuba
 	}, record)
 }
 
-// gpu is that of the current context, or the first; nil where there is none.
+// gpu is the GPU of the current context, or the first one; nil where there is none.
 func (x *Code) gpu() *gpus.GPU {
 	if c := x.contexts.Current(); c != nil {
 		return x.gpus.At(c.GPU)

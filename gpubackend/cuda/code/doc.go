@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package code is modules, libraries, functions and links.
+// Package code has the modules, libraries, functions and links.
 //
 //	code.go       what code needs of the driver and of other rooms
 //	load.go       loading and unloading, and the options and logs of the compiler
@@ -16,6 +16,6 @@
 //	saved.go      what another process can't make again
 //
 // Images, options and names come from the guest as they are: lengths are checked here, and options
-// that hold pointers are refused. What is inside an image is the driver's to check, in a process
-// that serves one guest process.
+// that hold pointers are refused. What is inside an image the driver checks, in a process that
+// serves one guest process.
 package code

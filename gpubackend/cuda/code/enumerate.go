@@ -4,8 +4,8 @@ package code
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// enumeration is what was in the module or library that was enumerated last: the driver gives all
-// at once, the interface one by one.
+// enumeration has the parts of the module or library that was enumerated last: the driver gives all
+// at once, our interface one by one.
 type enumeration[Whole, Part ~uint64] struct {
 	whole Whole
 	parts []Part
@@ -40,7 +40,7 @@ func (e *enumeration[Whole, Part]) at(
 	return e.parts[index], gpubackend.Success
 }
 
-// forget is for when the whole may have gone.
+// forget is called when the whole may have gone.
 func (e *enumeration[Whole, Part]) forget() { *e = enumeration[Whole, Part]{} }
 
 // LibraryEnumerateKernels returns kernel number index of a library.

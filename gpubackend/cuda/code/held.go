@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 )
 
-// The driver keeps a copy of each image that it loads, as long as the module or library lives,
-// which counts as the guest process's (package budget). What else the driver takes isn't known.
+// The driver keeps a copy of each image for as long as the module or library lives. It counts as
+// memory of the guest process (package budget). What else the driver takes isn't known.
 
 // held is images, by the handle of module or library.
 type held map[uint64]heldImage
@@ -19,8 +19,8 @@ type heldImage struct {
 	owner  *contexts.Context // that it ends with; nil for a library
 }
 
-// loaded runs load, for which the image is copied once more, and keeps what the image counts for if
-// that makes something.
+// loaded runs load, which copies the image once more. If load succeeds, what the image counts for
+// is kept.
 func loaded[H ~uint64](
 	x *Code, image []byte, owner *contexts.Context, load func() (H, gpubackend.Result),
 ) (H, gpubackend.Result) {
@@ -48,7 +48,7 @@ func (x *Code) drop(h uint64) {
 	}
 }
 
-// dropContext does so for those of a context that is gone.
+// dropContext does so for the images of a context that is gone.
 func (x *Code) dropContext(c *contexts.Context) {
 	for h, image := range x.held {
 		if image.owner == c {

@@ -18,8 +18,8 @@ const (
 // maxImage bounds an image.
 const maxImage = 2 << 30
 
-// checkImage looks at the outermost lengths of an image, since the driver is told none and would
-// read on. What is inside is the driver's to check, in a process that serves one guest process.
+// checkImage looks at the outermost lengths of an image, since the driver gets no length and reads
+// on. What is inside the driver checks, in a process that serves one guest process.
 func checkImage(image []byte) gpubackend.Result {
 	if len(image) < 4 || len(image) > maxImage {
 		return gpubackend.InvalidImage
@@ -68,7 +68,7 @@ func elfFits(image []byte) bool {
 		inside(le.Uint64(image[40:]), le.Uint16(image[58:]), le.Uint16(image[60:]))
 }
 
-// looksLikeText tells PTX from what is nothing at all; archives begin with '!' and are not taken.
+// looksLikeText tells PTX from data of no known kind. Archives begin with '!' and are refused.
 func looksLikeText(image []byte) bool {
 	c := image[0]
 	return c == '/' || c == '.' || c == ' ' || c == '\t' || c == '\r' || c == '\n'

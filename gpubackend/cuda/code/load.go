@@ -17,8 +17,8 @@ const (
 	maxLog        = cudaabi.MaxLogBytes
 )
 
-// plainJITOptions are those whose value is a number. The others are pointers, of which logs alone
-// are offered.
+// plainJITOptions are the options whose value is a number. Of the others, which are pointers, only
+// logs are offered.
 var plainJITOptions = func() (plain [cudaabi.JITOverrideDirectiveValues + 1]bool) {
 	for o := range plain {
 		logs := o >= cudaabi.JITWallTime && o <= cudaabi.JITErrorLogBufferSizeBytes
@@ -50,7 +50,7 @@ func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.
 	return l, r
 }
 
-// newOptions is the options and logs of a load or link.
+// newOptions makes the options and logs of a load or link.
 func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend.Result) {
 	count := len(options) / 16
 	if len(options)%16 != 0 || count > maxJITOptions {
@@ -114,8 +114,7 @@ func (l *loading) results(to []byte, log cmem.Memory, at int) uint64 {
 	if at < 0 {
 		return 0
 	}
-	// The driver writes a size_t or only its low half there; no log is longer than the low half
-	// tells.
+	// The driver writes a size_t or only its low half there; no log is too long for the low half.
 	used := min(uint64(binary.LittleEndian.Uint32(l.Values.Bytes()[8*at:])), uint64(log.Len()))
 	copy(to, log.Bytes()[:used])
 	return used
@@ -183,7 +182,7 @@ func load[H ~uint64](
 	return h, infoUsed, errorUsed, r
 }
 
-// LibraryUnload forgets the library's kernels.
+// LibraryUnload unloads a library, and forgets what is known of its kernels.
 func (x *Code) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	x.ending()
 	x.kernels.forget()
@@ -199,7 +198,7 @@ func (x *Code) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	return r
 }
 
-// ModuleUnload forgets graphs that may launch the module's functions.
+// ModuleUnload unloads a module, after graphs are forgotten that may launch its functions.
 func (x *Code) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	x.ending()
 	x.functions.forget()
@@ -212,7 +211,7 @@ func (x *Code) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	return r
 }
 
-// FuncSetAttribute forgets graphs that were made under the old attribute.
+// FuncSetAttribute sets an attribute, after graphs are forgotten that were made under the old one.
 func (x *Code) FuncSetAttribute(f gpubackend.Function, attribute, value uint64) gpubackend.Result {
 	x.ending()
 	return x.calls.FuncSetAttribute(f, attribute, value)

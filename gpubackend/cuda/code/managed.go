@@ -12,10 +12,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// The driver would make memory for managed variables itself, in this process, where the guest can't
-// touch it. So an image with some is loaded in steps (docs/protocol.md): the guest gives
-// its memory, which is registered here, and the driver gets the image without managed variables,
-// but with addresses in that memory (package managed).
+// The driver allocates managed variables in this process, where the guest can't touch them. So an
+// image with some is loaded in steps (docs/protocol.md): the guest gives its memory, which is
+// registered here, and the driver gets the image without managed variables, but with addresses in
+// that memory (package managed).
 
 // checkImageIsPlain answers NotReady to an image with managed variables.
 func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
@@ -29,7 +29,7 @@ func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
 		r = gpubackend.Success
 	} else if codes, err := managed.Open(image, x.architecture(), memory); err == nil &&
 		len(codes) == 0 {
-		r = gpubackend.Success // only code for other GPUs has some
+		r = gpubackend.Success // only its code for other GPUs has managed variables
 	}
 	if memory.Refused() {
 		return gpubackend.OutOfMemory
@@ -74,7 +74,7 @@ func (x *Code) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
 	return bytes, r
 }
 
-// architecture is that of the current context's GPU, or of the first: 90 for compute capability
+// architecture is that of the current context's GPU, or of the first GPU: 90 for compute capability
 // 9.0.
 func (x *Code) architecture() int {
 	g := x.gpu()

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// placed is the managed variables of a module or library, in memory of the guest's.
+// placed has the managed variables of a module or library, in memory of the guest's.
 type placed struct {
 	at, bytes uint64
 	variables []managed.Variable
@@ -44,8 +44,9 @@ func (p *placed) find(name string) (addr, bytes uint64, found bool) {
 	return 0, 0, false
 }
 
-// fill writes initial content where the guest has the variables, once: what the driver has made of
-// that of plain variables, and zeros. The guest's memory must be registered still.
+// fill writes the variables' initial content to the guest's memory, once: zeros, or what plain
+// variables hold that the driver has loaded in their place. The guest's memory must still be
+// registered.
 func (x *Code) fill(
 	p *placed, global func(name string) (addr, bytes uint64, r gpubackend.Result),
 ) gpubackend.Result {
@@ -71,7 +72,7 @@ func (x *Code) fill(
 		}
 		if r != gpubackend.Success {
 			x.options.Log.WithField("variable", v.Name).WithField("result", r).Warn(
-				"no initial content of a __managed__ variable")
+				"a __managed__ variable can't be given its initial content")
 			return r
 		}
 	}
@@ -84,7 +85,7 @@ func (x *Code) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result {
 	if !x.contexts.Usable() {
 		return gpubackend.InvalidContext
 	}
-	if r := x.host.RegisterLent(); r != gpubackend.Success {
+	if r := x.host.RegisterEarly(); r != gpubackend.Success {
 		return r
 	}
 	return x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) {
@@ -104,17 +105,17 @@ func (x *Code) fillAnywhere(l gpubackend.Library, p *placed) gpubackend.Result {
 	return x.contexts.In(c, func() gpubackend.Result { return x.fillLibrary(l, p) })
 }
 
-// Serve does for libraries what waited for a context: the program may touch their variables from
-// now on. What fails is logged, tried again, and reported, when a library is needed.
+// Serve does what libraries needed a context for: from now on the program may touch their
+// variables. A failure is logged; when a library is needed, it is tried again and reported.
 func (x *Code) Serve() {
-	if x.host.Lends() && x.contexts.Usable() && x.host.RegisterLent() == gpubackend.Success {
+	if x.host.Pending() && x.contexts.Usable() && x.host.RegisterEarly() == gpubackend.Success {
 		x.fillLibraries()
 	}
 }
 
 // ServeIn is Serve in a context that has just begun.
 func (x *Code) ServeIn(c *contexts.Context) {
-	if !x.host.Lends() {
+	if !x.host.Pending() {
 		return
 	}
 	x.contexts.In(c, func() gpubackend.Result {
@@ -146,7 +147,7 @@ func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
 	}
 }
 
-// plainGlobal returns a variable unless it is managed: the guest can't touch one that was
+// plainGlobal returns a variable unless it is managed: the guest couldn't touch one that was
 // overlooked.
 func (x *Code) plainGlobal(
 	addr, bytes uint64, r gpubackend.Result, name string,
@@ -164,7 +165,7 @@ func (x *Code) plainGlobal(
 
 func (x *Code) overlooked(name string) gpubackend.Result {
 	x.options.Log.WithField("variable", name).Error(
-		"a program's __managed__ variable was overlooked")
+		"a program's __managed__ variable was overlooked when its code was loaded")
 	return gpubackend.NotSupported
 }
 
@@ -197,7 +198,7 @@ func (x *Code) LibraryGetGlobal(
 	return x.plainGlobal(addr, bytes, r, name)
 }
 
-// LibraryGetManaged returns a managed variable, which is that of all contexts. Its address is known
+// LibraryGetManaged returns a managed variable, which all contexts share. Its address is known
 // before there is one: the runtime of CUDA 13 asks as soon as the library is loaded, and only then.
 // Initial content comes with the first context.
 func (x *Code) LibraryGetManaged(

@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// UnsavableCode implements gpubackend.Driver. The driver chooses where variables are, and in
-// another process it chooses otherwise.
+// UnsavableCode implements gpubackend.Driver. The driver chooses where variables are, and chooses
+// other places in another process.
 func (x *Code) UnsavableCode(image []byte, mem *budget.Account) string {
 	why, err := managed.Stays(image, x.architecture(), mem)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// Where a limit is set, the variables of modules and libraries count for it as soon as these are
-// loaded, as many as the image says: the driver may take the memory later. Those of a library count
-// once for each context, since each has its own.
+// Where memory is limited, the variables of modules and libraries count from the time of loading,
+// by the sizes in the image: the driver may take the memory later. A library's variables count once
+// for each context, since each context has its own.
 
 // footprint is what the variables of an image count for. An image that can't be read isn't loaded.
 func (x *Code) footprint(image []byte) (uint64, gpubackend.Result) {
@@ -25,8 +25,8 @@ func (x *Code) footprint(image []byte) (uint64, gpubackend.Result) {
 	}
 	if err != nil {
 		x.options.Log.WithError(err).Warn(
-			"an image isn't loaded: how much memory its variables take can't be known, " +
-				"and a limit is set")
+			"an image isn't loaded: device memory is limited, " +
+				"and how much its variables take can't be read")
 		return 0, gpubackend.NotSupported
 	}
 	return bytes, gpubackend.Success
@@ -50,8 +50,8 @@ func (x *Code) chargedModule(
 	return gpubackend.Module(m), r
 }
 
-// chargedLibrary does so for a library, in all contexts that there are. Without any it must fit
-// into one.
+// chargedLibrary does so for a library, in all contexts. If there is none, there must be room for
+// one.
 func (x *Code) chargedLibrary(
 	image []byte, load func() (gpubackend.Library, gpubackend.Result),
 ) (gpubackend.Library, gpubackend.Result) {
@@ -100,7 +100,7 @@ func (x *Code) unchargeIn(cs []*contexts.Context, bytes uint64) {
 	}
 }
 
-// forgetLibrary counts the variables of a library that is gone no more.
+// forgetLibrary takes the variables of a library that is gone out of the count.
 func (x *Code) forgetLibrary(l gpubackend.Library) {
 	bytes := x.libraries[l]
 	delete(x.libraries, l)
@@ -119,13 +119,13 @@ func (x *Code) ofLibraries() (sum uint64) {
 	return sum
 }
 
-// Room says whether a context that begins may have the variables of all libraries.
+// Room says whether there is room for the variables of all libraries in another context.
 func (x *Code) Room(gpu int) bool {
 	bytes := x.ofLibraries()
 	return bytes == 0 || x.memory.HasRoom(gpu, bytes) // counted by Began
 }
 
-// Began counts them in a context that has begun.
+// Began counts them for a context that has begun.
 func (x *Code) Began(c *contexts.Context) {
 	bytes := x.ofLibraries()
 	x.memory.Recharge(c.GPU, x.counted[c], bytes)

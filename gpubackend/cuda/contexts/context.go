@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 )
 
-// Context is what is known of a context of the driver.
+// Context is the record of a context of the driver.
 type Context struct {
 	Handle gpubackend.Context
 	GPU    int

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	DevicePrimaryCtxRetain(device uint64) (gpubackend.Context, gpubackend.Result)
 	DevicePrimaryCtxRelease(device uint64) gpubackend.Result
@@ -28,13 +28,14 @@ type Calls interface {
 
 // Hooks are what other rooms do when contexts come and go. All are set before the first call.
 type Hooks struct {
-	// Ending is called before a context may end, or what is in it.
+	// Ending is called before a context, or something in it, may end.
 	Ending func()
-	// Room says whether a GPU has room for what another context has from the start.
+	// Room says whether a GPU has room for what another context holds from its start.
 	Room func(gpu int) bool
-	// Take counts another context of a GPU, as so much memory, if there is room for it.
+	// Take counts one more context of a GPU if there is room for it, and returns as how much
+	// memory.
 	Take func(gpu int) (bytes uint64, ok bool)
-	// Give counts one no more.
+	// Give undoes that.
 	Give func(gpu int, bytes uint64)
 	// Began is told of a context that has begun, or begun anew.
 	Began func(c *Context)
@@ -44,7 +45,8 @@ type Hooks struct {
 	Current func()
 	// Holds says whether a context has memory that its end gives back.
 	Holds func(c *Context) bool
-	// Connect has kernels of one GPU reach the memory of another, or takes back one call that did.
+	// Connect gives kernels of one GPU access to the memory of another, or takes back one such
+	// call.
 	Connect func(from, of int, reaches bool) gpubackend.Result
 	// Ended is told that a context has ended, and all that it held.
 	Ended func(c *Context)
@@ -68,7 +70,7 @@ type ahead struct {
 	counts uint64
 }
 
-// New returns contexts of which there are none.
+// New returns the contexts of a process, which has none yet.
 func New(calls Calls, list *gpus.List) *Contexts {
 	return &Contexts{
 		calls: calls, gpus: list,
@@ -90,7 +92,7 @@ func (x *Contexts) CurrentGPU() int {
 	return x.state.GPU
 }
 
-// CurrentHandle is its handle; 0 for none.
+// CurrentHandle is the handle of the current context; 0 for none.
 func (x *Contexts) CurrentHandle() gpubackend.Context { return x.current }
 
 // Home is the context that owns what is made in the current one; nil without one.
@@ -137,7 +139,7 @@ func (x *Contexts) On(gpu int) (found *Context) {
 	return found
 }
 
-// Idle says whether no context has work in flight, as far as is known without asking.
+// Idle says whether no context is known to have work in flight. It asks nobody.
 func (x *Contexts) Idle() bool {
 	for _, c := range x.table {
 		if c.Work.Busy() {
@@ -177,7 +179,8 @@ func (x *Contexts) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// In does something with a context current, if it can be made so. What was current is so again.
+// In makes a context current, if that is possible, and runs do. Then the previous context is
+// current again.
 func (x *Contexts) In(c *Context, do func() gpubackend.Result) gpubackend.Result {
 	before := x.current
 	r := x.SetCurrent(c.Handle)
@@ -202,7 +205,7 @@ func (x *Contexts) Green(base *Context) iter.Seq[*Context] {
 	}
 }
 
-// AddGreen keeps a record of the context by which a green one is made current.
+// AddGreen makes a record of the context by which a green context is made current.
 func (x *Contexts) AddGreen(h gpubackend.Context, base *Context) *Context {
 	c := &Context{Handle: h, GPU: base.GPU, Base: base}
 	x.table[h] = c
@@ -210,7 +213,7 @@ func (x *Contexts) AddGreen(h gpubackend.Context, base *Context) *Context {
 	return c
 }
 
-// RemoveGreen forgets it.
+// RemoveGreen removes the record.
 func (x *Contexts) RemoveGreen(c *Context) {
 	if x.table[c.Handle] == c {
 		delete(x.table, c.Handle)

@@ -34,7 +34,7 @@ func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuba
 		return h, r
 	}
 	if x.current == h {
-		// It stayed current while nobody retained it, and is another one now.
+		// The handle stayed current while nobody retained the context, and now names a new one.
 		r = x.calls.CtxSetCurrent(h)
 	}
 	x.hooks.Began(c)
@@ -153,7 +153,7 @@ func (x *Contexts) Primary(gpu int) *Context {
 	return nil
 }
 
-// leave makes sure that the memory of a context that ends is in use by nobody.
+// leave makes sure that nothing uses the memory of a context that ends.
 func (x *Contexts) leave(c *Context) {
 	x.In(c, func() gpubackend.Result {
 		if !x.hooks.Holds(c) {
@@ -163,7 +163,7 @@ func (x *Contexts) leave(c *Context) {
 	})
 }
 
-// forget tells of a context that has ended.
+// forget removes a context that has ended, and tells the other rooms.
 func (x *Contexts) forget(c *Context) {
 	x.leavePeers(c)
 	x.hooks.Ended(c)
@@ -178,8 +178,8 @@ func (x *Contexts) forget(c *Context) {
 	c.Work, c.dead = activity.Activity{}, gpubackend.Success
 }
 
-// take counts a context that is about to begin, and what will be in it from the start. That of
-// WarmUp, if there is one, counts already.
+// take counts a context that is about to begin, and what will be in it from the start. WarmUp's
+// context, if there is one, is counted already.
 func (x *Contexts) take(gpu int) (counts uint64, ok bool) {
 	if !x.hooks.Room(gpu) {
 		return 0, false
@@ -206,7 +206,7 @@ func (x *Contexts) WarmUp(gpu int) gpubackend.Result {
 	return r
 }
 
-// retain takes a reference to a GPU's primary context: that of WarmUp, if there is one.
+// retain takes a reference to a GPU's primary context, or hands out WarmUp's.
 func (x *Contexts) retain(gpu int) (gpubackend.Context, gpubackend.Result) {
 	if a, ok := x.ahead[gpu]; ok {
 		delete(x.ahead, gpu)
@@ -215,7 +215,7 @@ func (x *Contexts) retain(gpu int) (gpubackend.Context, gpubackend.Result) {
 	return x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
 }
 
-// cool gives up the contexts of WarmUp, which a process that begins with another one doesn't use.
+// cool gives up WarmUp's contexts, for a process that begins with another one and doesn't use them.
 func (x *Contexts) cool() {
 	for gpu, a := range x.ahead {
 		x.calls.DevicePrimaryCtxRelease(x.gpus.At(gpu).Native)

@@ -4,7 +4,7 @@ package contexts
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// CtxEnablePeerAccess has the driver give access to what it allocates by itself, and others to the
+// CtxEnablePeerAccess makes the driver give access to what it allocates itself, and Connect to the
 // rest. The latter holds for all contexts of the GPU.
 func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpubackend.Result {
 	peer := x.table[h]
@@ -52,8 +52,8 @@ func (x *Contexts) part(c, peer *Context) {
 	}
 }
 
-// leavePeers undoes what a context that has ended has to do with others. The driver has done so for
-// what is its own.
+// leavePeers takes back the access of a context that has ended, and that of others to it. The
+// driver has done so for its own allocations.
 func (x *Contexts) leavePeers(c *Context) {
 	for peer := range c.peers {
 		x.part(c, peer)

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Batch is copies that need no order among themselves. Queued together, the copy engines don't wait
-// for one to end before they begin the next: copies of 256 KiB ran at 44 GB/s on an H100, one by
+// Batch is copies that need no order among themselves. When they are queued together, a copy engine
+// begins the next before the last has ended: copies of 256 KiB ran at 44 GB/s on an H100, one by
 // one at 32.
 type Batch struct {
 	// CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
@@ -58,7 +58,7 @@ func (b *Batch) copy(n int) (dst, src, bytes uint64) {
 }
 
 // CopyBatch queues the copies, which may overtake each other but nothing else in the stream, and
-// empties the batch. The stream is one that was made, and no memory that of a graph. When it fails,
+// empties the batch. The stream isn't a default stream, and no memory is a graph's. When it fails,
 // some may have been queued.
 func (x *Copies) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
 	defer b.Reset()

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	MemcpyAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
 	MemcpyHtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
@@ -37,7 +37,7 @@ type Calls interface {
 	MemsetD2D32Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
 }
 
-// Copies queues copies and fills.
+// Copies is the room that queues copies and fills.
 type Copies struct {
 	calls    Calls
 	queues   Streams
@@ -46,7 +46,7 @@ type Copies struct {
 	streams  map[*contexts.Context]gpubackend.Stream // of ownStream, from the first on
 }
 
-// New returns copies of what ranges hold.
+// New returns a Copies that copies what is in ranges.
 func New(calls Calls, x *contexts.Contexts, ranges *copyable.Ranges, queues Streams) *Copies {
 	return &Copies{
 		calls: calls, queues: queues, contexts: x, ranges: ranges,
@@ -77,7 +77,7 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	return x.calls.MemcpyAsync(dst, src, bytes, s)
 }
 
-// typedCopy is the function that says of both sides what they are.
+// typedCopy is the driver's function for two sides whose kinds are known.
 func (x *Copies) typedCopy(
 	to, from copyable.Side,
 ) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
@@ -90,7 +90,7 @@ func (x *Copies) typedCopy(
 	return x.calls.MemcpyDtoDAsync
 }
 
-// MemcpyDtoDAsync passes on what may be copied.
+// MemcpyDtoDAsync queues a copy if both sides may be named.
 func (x *Copies) MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	if bytes > 0 {
 		if _, _, r := x.ranges.Copy(dst, src, bytes); r != gpubackend.Success {
@@ -151,8 +151,8 @@ func (x *Copies) copyOut(c *contexts.Context, dst []byte, src uint64) gpubackend
 // Ended forgets the stream of a context that has ended.
 func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
 
-// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number
-// of them, planes are copied one by one.
+// CopyBox queues a copy of rows. The driver counts slices in rows; where a slice isn't a whole
+// number of rows, planes are copied one by one.
 func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return gpubackend.Success

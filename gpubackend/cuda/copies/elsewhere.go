@@ -8,9 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Copies between host memory and a GPU that isn't the current context's. The driver does them
-// wherever cuMemAlloc allocated; of memory in the window it refuses them, unless the GPU was given
-// access. So that memory's own GPU does them.
+// Copies between host memory and a GPU that isn't the current context's. The driver does these for
+// memory of cuMemAlloc; for memory in the window it refuses them, unless the GPU was given access.
+// So the GPU that has the memory does them.
 
 // Streams makes streams and events in the current context.
 type Streams interface {
@@ -21,8 +21,8 @@ type Streams interface {
 	EventDestroy(e gpubackend.Event) gpubackend.Result
 }
 
-// owner is a context of the GPU whose memory one of two addresses is, if that isn't the current
-// one's; nil if the current one can copy between them. A GPU without a context has no memory.
+// owner is a context of the GPU that has the memory at one of two addresses, if that isn't the
+// current context's GPU; nil if the current one can copy. A GPU without a context has no memory.
 func (x *Copies) owner(a, b uint64) *contexts.Context {
 	here := x.contexts.Current()
 	if here == nil {
@@ -36,7 +36,7 @@ func (x *Copies) owner(a, b uint64) *contexts.Context {
 	return nil
 }
 
-// ownStream is that of copies that have no stream of the guest's in the current context.
+// ownStream is the current context's stream for copies that aren't in a stream of the guest's.
 func (x *Copies) ownStream(c *contexts.Context) (gpubackend.Stream, gpubackend.Result) {
 	if s, known := x.streams[c]; known {
 		return s, gpubackend.Success
@@ -48,8 +48,8 @@ func (x *Copies) ownStream(c *contexts.Context) (gpubackend.Stream, gpubackend.R
 	return s, r
 }
 
-// elsewhere has another GPU queue something in a stream of its own: behind all that is in s, and
-// before all that comes there later.
+// elsewhere makes another GPU queue something in a stream of its own: after all that is in s, and
+// before all that is put there later.
 func (x *Copies) elsewhere(
 	there *contexts.Context, s gpubackend.Stream, queue func(gpubackend.Stream) gpubackend.Result,
 ) gpubackend.Result {
@@ -73,8 +73,8 @@ func (x *Copies) elsewhere(
 	})
 }
 
-// between has do queue something after an event that has passed when s comes here, and s wait for
-// the event that do returns.
+// between calls do with an event that passes when s gets here, and makes s wait for the event that
+// do returns.
 func (x *Copies) between(
 	s gpubackend.Stream, do func(before gpubackend.Event) (gpubackend.Event, gpubackend.Result),
 ) gpubackend.Result {

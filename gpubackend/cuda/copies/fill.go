@@ -10,7 +10,7 @@ type (
 	fillBox func(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
 )
 
-// row passes on a fill of n elements that have so many bytes, if the guest may write there.
+// row queues a fill of n elements of so many bytes, if the guest may write there.
 func (x *Copies) row(
 	fill fillRow, element, dst, value, n uint64, s gpubackend.Stream,
 ) gpubackend.Result {
@@ -30,36 +30,36 @@ func (x *Copies) box(
 	return fill(dst, pitch, value, width, height, s)
 }
 
-// MemsetD8Async passes on what may be filled.
+// MemsetD8Async queues a fill of what may be filled.
 func (x *Copies) MemsetD8Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
 	return x.row(x.calls.MemsetD8Async, 1, dst, value, n, s)
 }
 
-// MemsetD16Async passes on what may be filled.
+// MemsetD16Async queues a fill of what may be filled.
 func (x *Copies) MemsetD16Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
 	return x.row(x.calls.MemsetD16Async, 2, dst, value, n, s)
 }
 
-// MemsetD32Async passes on what may be filled.
+// MemsetD32Async queues a fill of what may be filled.
 func (x *Copies) MemsetD32Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
 	return x.row(x.calls.MemsetD32Async, 4, dst, value, n, s)
 }
 
-// MemsetD2D8Async passes on what may be filled.
+// MemsetD2D8Async queues a fill of what may be filled.
 func (x *Copies) MemsetD2D8Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
 	return x.box(x.calls.MemsetD2D8Async, 1, dst, pitch, value, width, height, s)
 }
 
-// MemsetD2D16Async passes on what may be filled.
+// MemsetD2D16Async queues a fill of what may be filled.
 func (x *Copies) MemsetD2D16Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
 	return x.box(x.calls.MemsetD2D16Async, 2, dst, pitch, value, width, height, s)
 }
 
-// MemsetD2D32Async passes on what may be filled.
+// MemsetD2D32Async queues a fill of what may be filled.
 func (x *Copies) MemsetD2D32Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {

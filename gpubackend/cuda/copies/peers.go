@@ -9,9 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Memory in the window is made by virtual memory management. Where a GPU wasn't given access to
-// another's, the driver copies it only if it is told the contexts of both sides, and then goes
-// through host memory where the host has no other way.
+// Memory in the window is made by virtual memory management. If a GPU has no access to another's,
+// the driver copies between them only if it is told both contexts. It goes through host memory
+// where the host has no other way.
 
 // MemcpyPeerAsync queues a copy between the memory of two contexts.
 func (x *Copies) MemcpyPeerAsync(
@@ -59,7 +59,7 @@ func (x *Copies) peerCopy(
 	return x.calls.MemcpyPeerAsync(dst, ends[0], src, ends[1], bytes, s)
 }
 
-// peerBox is that of a box, whose pitches are at least its width.
+// peerBox is peerCopy for a box, whose pitches are at least its width.
 func (x *Copies) peerBox(b *gpubackend.Box, of [2]int, s gpubackend.Stream) gpubackend.Result {
 	ends, r := x.ends(of)
 	if r != gpubackend.Success {

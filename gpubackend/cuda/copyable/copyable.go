@@ -17,7 +17,7 @@ const (
 	Graph       // the driver may not know it yet
 )
 
-// MemoryType is what the driver is told of a side.
+// MemoryType is the memory type of a side, as the driver is told.
 func (s Side) MemoryType() uint32 {
 	if s == Host {
 		return cudaabi.MemoryTypeUnified // the address says where memory is
@@ -25,20 +25,20 @@ func (s Side) MemoryType() uint32 {
 	return cudaabi.MemoryTypeDevice
 }
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result)
 }
 
-// Current is the context whose addresses are asked for.
+// Current gives the context whose addresses are asked for.
 type Current interface{ Current() *contexts.Context }
 
-// Ranges is what copies and fills may name.
+// Ranges are the addresses that copies and fills may name.
 type Ranges struct {
-	// Host is memory of this process: the guest's pages that it has shown, and this program's own.
+	// Host is memory of this process: pages of the guest's that are mapped here, and this program's
+	// own.
 	Host Spans
-	// OfGPUs is variables, and what graphs allocate, of which the driver says nothing before they
-	// run.
+	// OfGPUs is variables, and memory of graphs, which the driver doesn't know before they run.
 	OfGPUs Spans
 
 	calls                Calls
@@ -47,16 +47,15 @@ type Ranges struct {
 	each                 uint64 // the part of the window that each GPU has
 }
 
-// New returns ranges of no memory.
+// New returns ranges without memory.
 func New(calls Calls, current Current) *Ranges { return &Ranges{calls: calls, current: current} }
 
-// SetWindow says where the device memory of so many GPUs is allocated: that of each behind that of
-// the one before.
+// SetWindow says where the device memory of so many GPUs is, one after the other.
 func (g *Ranges) SetWindow(base, each uint64, gpus int) {
 	g.window, g.windowLength, g.each = base, uint64(gpus)*each, each
 }
 
-// Apart says on which GPUs two addresses of the window are, if on different ones.
+// Apart says on which GPUs two addresses of the window are, if those differ.
 func (g *Ranges) Apart(a, b uint64) (of [2]int, apart bool) {
 	first, one := g.Owner(a)
 	second, other := g.Owner(b)
@@ -74,11 +73,11 @@ func (g *Ranges) Owner(addr uint64) (gpu int, is bool) {
 	return int((addr - g.window) / g.each), true
 }
 
-// InWindow says whether an address is one that device memory is allocated at.
+// InWindow says whether an address is in the window.
 func (g *Ranges) InWindow(addr uint64) bool { return addr-g.window < g.windowLength }
 
-// At says where a range is: InvalidValue if it isn't the guest's. How far device memory goes is the
-// driver's to check, which has the device copy it.
+// At says where a range is: InvalidValue if it isn't the guest's. Where device memory ends is
+// checked by the driver, whose device copies it.
 func (g *Ranges) At(addr, bytes uint64, write bool) (Side, gpubackend.Result) {
 	last := addr + max(bytes, 1) - 1
 	switch {
@@ -137,15 +136,14 @@ func (g *Ranges) Box(b *gpubackend.Box) (to, from Side, r gpubackend.Result) {
 	return to, from, r
 }
 
-// addresses is how many there are.
+// addresses is how many addresses there are.
 const addresses = gpubackend.Addresses
 
 // nullPage is where nothing ever lies, neither on a GPU nor on the host.
 const nullPage = 4096
 
-// Fill says whether a fill of rows, each so many elements wide, may write where it would. What the
-// driver makes of a fill of nothing, or of one at address 0, is its own to say: in a capture it
-// takes the latter.
+// Fill says whether a fill of rows, each so many elements wide, may write where it would. A fill of
+// nothing, or at address 0, is left to the driver, which accepts the latter in a capture.
 func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Result {
 	if width == 0 || height == 0 {
 		return gpubackend.Success
@@ -165,8 +163,8 @@ func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Resu
 	return r
 }
 
-// extent is how many bytes lie between the first and the last byte of one side of a box; false
-// where that is no number.
+// extent is how many bytes lie between the first and the last byte of one side of a box; false if
+// that overflows.
 func extent(b *gpubackend.Box, pitch, slice uint64) (bytes uint64, ok bool) {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return 0, true

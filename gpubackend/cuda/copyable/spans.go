@@ -18,7 +18,7 @@ func (s Span) end() uint64 { return s.Base + s.Bytes }
 // Spans is sorted; none overlaps another.
 type Spans []Span
 
-// first is the position of the first span that ends behind addr.
+// first is the position of the first span that ends after addr.
 func (s Spans) first(addr uint64) int {
 	return sort.Search(len(s), func(i int) bool { return s[i].end() > addr })
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // captureRelaxed is how all captures are made. The driver's rules about threads mean nothing here,
-// where one thread calls for all of the guest's: the guest's library applies them.
+// where one thread calls for all threads of the guest; the guest's library applies them.
 const captureRelaxed = cudaabi.CaptureModeRelaxed
 
 // StreamBeginCaptureRelaxed begins a capture without rules about threads.
@@ -17,7 +17,7 @@ func (d Streams) StreamBeginCaptureRelaxed(s gpubackend.Stream) gpubackend.Resul
 	return d.StreamBeginCapture(s, captureRelaxed)
 }
 
-// StreamBeginCaptureToGraphRelaxed does so, adding to a graph.
+// StreamBeginCaptureToGraphRelaxed does so, and adds to a graph.
 func (d Streams) StreamBeginCaptureToGraphRelaxed(
 	s gpubackend.Stream, g gpubackend.Graph, nodes []gpubackend.GraphNode, edges []byte,
 ) gpubackend.Result {

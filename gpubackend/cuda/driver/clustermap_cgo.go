@@ -23,7 +23,7 @@ const (
 	clusterFree       = 13 // (first, second)
 )
 
-// ClusterMap passes on the driver's two arrays, of which nothing else is known than that they are
+// ClusterMap passes on two arrays of the driver's. All that is known of them is that they are
 // allocated.
 func (d Code) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	words, r := d.exportTable(clusterTable, clusterTableWords)
@@ -40,7 +40,7 @@ func (d Code) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 }
 
 // exportTable returns the words of a table of the driver's, whose first is its size. It must have
-// as many as n.
+// at least n.
 func (d Code) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 	b := cmem.Copied(id, 0)
 	defer b.Free()
@@ -55,7 +55,7 @@ func (d Code) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 	return unsafe.Slice((*uint64)(table), n), gpubackend.Success
 }
 
-// copyAllocated copies what there is room for of an allocation of the C library's.
+// copyAllocated copies as much of an allocation of the C library's as there is room for.
 func copyAllocated(to []byte, address uint64) int {
 	p := cmem.Pointer(address)
 	n := min(len(to), int(C.malloc_usable_size(p)))

@@ -40,8 +40,8 @@ func (d GPUs) DeviceGetP2PAttribute(attribute int, from, to uint64) (int32, gpub
 	return int32(uint32(d.value(0))), r
 }
 
-// DeviceGetP2PAtomics is what the link from a GPU to another does of each atomic operation, as CUDA
-// numbers these; from CUDA 13 on.
+// DeviceGetP2PAtomics is what the link from one GPU to another supports of each atomic operation,
+// by CUDA's numbers; from CUDA 13 on.
 func (d GPUs) DeviceGetP2PAtomics(from, to uint64) (of [wire.AtomicOperations]uint16,
 	r gpubackend.Result) {
 	const word = 4

@@ -2,12 +2,12 @@
 
 // Package driver calls the library of the host's CUDA driver (libcuda.so.1), which it opens at run
 // time, so that one binary runs with and without it. It is a binding: a method for each function
-// that Paracuda calls, with arguments as Go has them. It decides nothing, and of the guest it keeps
-// nothing; what it has of its own is scratch memory for one call at a time.
+// that Paracuda calls, with Go's types. It decides nothing and keeps nothing of the guest's; all
+// that it owns is scratch memory for one call at a time.
 //
-// Functions are found by their exported names (the library keeps each with one ABI for ever) and
-// called through pointers with arguments in C memory; no Go pointer is passed inside anything. The
-// library's header is not used. One that the library lacks answers NotSupported.
+// Functions are found by their exported names (each of which keeps its ABI forever) and called
+// through pointers with arguments in C memory; no Go pointer is passed inside anything. NVIDIA's
+// header is not used. Functions that the library lacks answer NotSupported.
 //
 // # Files
 //
@@ -20,7 +20,7 @@
 //	symbols.go       the names of the functions that are called by hand
 //	zz_generated_calls.go  the functions that gpubackend/api describes, and their names
 //
-// Methods by what they are about:
+// Methods by subject:
 //
 //	devices.go contexts.go green.go memory.go copies.go textures.go tensormap.go
 //	code.go parameters.go (of functions) streams.go captures.go graphs.go

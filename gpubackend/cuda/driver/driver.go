@@ -15,11 +15,12 @@ import (
 // unknown here.
 const MaxVersion = cudaabi.DriverVersion
 
-// TextCapacity is the scratch for names; longer ones (mangled C++ names) get a larger one.
+// TextCapacity is the size of the scratch for names; longer ones (mangled C++ names) get a larger
+// one.
 const TextCapacity = 4096
 
-// Driver is the driver's library, by rooms. The methods whose names are those of gpubackend.Driver
-// are like it; the others have the names of CUDA's functions.
+// Driver is the driver's library, by rooms. Methods with a name of gpubackend.Driver's have that
+// one's form; the others are named after CUDA's functions.
 type Driver struct {
 	*library
 	GPUs
@@ -34,9 +35,9 @@ type Driver struct {
 	Green
 }
 
-// The rooms have the names of those of package cuda. Each is the library as one word, so that who
-// holds a room in an interface calls it as directly as the library. What gpubackend/api describes
-// is generated; a room overrides what has another form.
+// The rooms have the names of those of package cuda. Each is one word, a pointer to the library, so
+// that calls through an interface cost no more. What gpubackend/api describes is generated; a room
+// overrides what has another form.
 type (
 	GPUs     struct{ *library }
 	Contexts struct{ contextsCalls }
@@ -81,10 +82,9 @@ func Open(path string) (*Driver, error) {
 	return d, nil
 }
 
-// resolve finds the functions by their exported names, each of which has one ABI for ever. A name
-// that isn't exported is asked of cuGetProcAddress, if it has no suffix: by a base name the driver
-// gives the newest ABI of the version asked for, which for a name with a suffix would be another
-// one.
+// resolve finds the functions by their exported names, each of which keeps its ABI forever.
+// cuGetProcAddress is asked for a name that isn't exported, if it has no suffix: for a base name it
+// gives the newest ABI of a version, which is the wrong one for a name with a suffix.
 func (l *library) resolve() {
 	for s := range symbols {
 		l.function[s] = l.lookup(symbolName(s))
@@ -105,10 +105,10 @@ func (l *library) resolve() {
 	}
 }
 
-// ReportTo has work told of streams that are given work from now on; nil: nobody is told.
+// ReportTo says who is told of streams that are given work from now on; nil: nobody.
 func (l *library) ReportTo(work Work) { l.work = work }
 
-// Touch tells of a stream that is given work by a call of somebody else's.
+// Touch tells of a stream that somebody else's call gives work.
 func (l *library) Touch(s gpubackend.Stream) {
 	if l.work != nil {
 		l.work.Touch(s)

@@ -30,7 +30,7 @@ func (d Green) Resource(
 	return r, result
 }
 
-// SplitResource has the driver split its own resource.
+// SplitResource makes the driver split a resource of its own.
 func (d Green) SplitResource(
 	r *gpubackend.Resource, groups []gpubackend.Resource, flags, least uint64,
 ) (n int, rest gpubackend.Resource, result gpubackend.Result) {
@@ -74,12 +74,12 @@ func (d Green) GreenCtxMake(
 	return gpubackend.GreenContext(d.value(0)), r
 }
 
-// GreenCtxEnd ends it.
+// GreenCtxEnd ends a green context.
 func (d Green) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result {
 	return d.call(symGreenCtxDestroy, uint64(g))
 }
 
-// CtxFromGreenCtx returns the context by which a green one is made current.
+// CtxFromGreenCtx returns the context by which a green context is made current.
 func (d Green) CtxFromGreenCtx(
 	g gpubackend.GreenContext,
 ) (gpubackend.Context, gpubackend.Result) {

@@ -53,12 +53,12 @@ func (l *library) open(path string) error {
 	return nil
 }
 
-// compilers are libraries of the driver's that it opens by these names when there is code to
-// compile: from PTX, and from what nvcc left for link time.
+// compilers are libraries that the driver opens by these names when there is code to compile: PTX,
+// and what nvcc left for link time.
 var compilers = [...]string{"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}
 
-// LoadCompilers loads what the driver would load later, while this process still may: it takes what
-// is loaded already. One that the host hasn't got is left to the driver to report.
+// LoadCompilers loads them while this process still may; the driver then finds them loaded. If the
+// host lacks one, the driver reports it.
 func LoadCompilers() {
 	for _, name := range compilers {
 		cName := C.CString(name)
@@ -73,8 +73,8 @@ func (l *library) lookup(name string) unsafe.Pointer {
 	return C.dlsym(l.handle, cName)
 }
 
-// Close frees the scratch memory, and unloads the library unless it was initialised: then its
-// threads are running. Nothing is called after it.
+// Close frees the scratch memory, and unloads the library unless it was initialised, since then its
+// threads run. Nothing is called after Close.
 func (l *library) Close() {
 	if l.handle == nil {
 		return
@@ -115,8 +115,7 @@ func (l *library) callAt(function unsafe.Pointer, args ...uint64) gpubackend.Res
 // Function is the address of a function of the library.
 type Function = unsafe.Pointer
 
-// LaunchHostFunc is cuLaunchHostFunc for those who call it with functions of C; nil if there is
-// none.
+// LaunchHostFunc is cuLaunchHostFunc for callers with functions of C; nil if the driver lacks it.
 func (l *library) LaunchHostFunc() Function { return l.function[symLaunchHostFunc] }
 
 // openEvent opens an event by a handle of 64 bytes, which the function takes by value. The event is
@@ -159,8 +158,8 @@ func (l *library) inOut(i int, value uint64) uint64 {
 // value is output word i of the last call.
 func (l *library) value(i int) uint64 { return uint64(l.frame.output[i]) }
 
-// text puts a NUL after s in scratch memory and returns its address, good until the next call of
-// text.
+// text puts a NUL after s in scratch memory and returns its address, which is valid until the next
+// call of text.
 func (l *library) text(s string) uint64 {
 	if len(s) >= l.name.Len() {
 		l.name.Free()
@@ -171,5 +170,5 @@ func (l *library) text(s string) uint64 {
 	return l.name.Address()
 }
 
-// FlushOutput writes out what the driver's printf has left in the C library's buffers.
+// FlushOutput writes out what the driver's printf has left in the buffers of the C library.
 func FlushOutput() { C.fflush(nil) }

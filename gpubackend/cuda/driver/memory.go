@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// MemAddressReserve reserves addresses, at one if the driver can.
+// MemAddressReserve reserves addresses, at a wanted place if the driver can.
 func (d Memory) MemAddressReserve(bytes, at uint64) (uint64, gpubackend.Result) {
 	r := d.call(symMemAddressReserve, d.out(0), bytes, 0, at, 0)
 	return d.value(0), r
@@ -19,13 +19,13 @@ func (d Memory) MemAddressFree(addr, bytes uint64) gpubackend.Result {
 	return d.call(symMemAddressFree, addr, bytes)
 }
 
-// MemCreate makes memory of a GPU that can be exported as a file.
+// MemCreate makes memory of a GPU, which can be exported as a file.
 func (d Memory) MemCreate(bytes, device, compression uint64) (handle uint64, r gpubackend.Result) {
 	prop := cmem.Allocate(cudaabi.MemAllocationPropSize)
 	defer prop.Free()
 	p := cudaabi.MemAllocationProp(prop.Bytes())
 	p.SetType(cudaabi.MemAllocationPinned)
-	// Another process of the guest may be given it.
+	// It may be given to another process of the guest.
 	p.SetRequestedHandleTypes(cudaabi.MemHandlePosixFileDescriptor)
 	p.Location().SetType(cudaabi.MemLocationDevice)
 	p.Location().SetID(int32(device))

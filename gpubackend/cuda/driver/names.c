@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// NVIDIA's driver names its threads by files of /proc/self/task, and cuInit fails where it can't.
-// Whoever may write there may write /proc/self/task/N/mem as well, and so code: a worker may not.
-// So the driver, which finds this fopen before that of the C library, writes names to memory.
+// NVIDIA's driver names its threads through files in /proc/self/task, and cuInit fails if it can't.
+// Who may write there may also write to /proc/self/task/N/mem, and so change code: a worker may
+// not. So the driver, which finds this fopen before the C library's, writes names to memory.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -45,12 +45,12 @@ func (l *library) parameters(s symbol, of uint64) (layout []byte, end uint32, r 
 	return layout, end, gpubackend.Success
 }
 
-// Parameters travel packed, and are given to the driver so (`extra`). For some launches it takes
-// nothing but pointers to each (`kernelParams`): cooperative ones in graphs, measured with driver
-// 580 (CUDA_ERROR_INVALID_VALUE otherwise).
+// Parameters travel packed, and that is how the driver gets them (`extra`). Cooperative launches in
+// graphs need a pointer to each (`kernelParams`): otherwise driver 580 answers
+// CUDA_ERROR_INVALID_VALUE.
 
-// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are
-// none, or these aren't as long as the function's, which the driver is to say.
+// FuncOffsets is where each parameter of a function lies among the packed ones. nil: there are
+// none, or packed hasn't the length of the function's, which the driver reports.
 func (d Launches) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil

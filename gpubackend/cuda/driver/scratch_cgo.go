@@ -25,7 +25,7 @@ const (
 )
 
 // scratch is the C memory in which launches are put together: the structures, their parameters and
-// attributes. The driver has taken all of it when the call returns.
+// attributes. When a call returns, the driver has copied all of it.
 type scratch struct {
 	launch     []C.struct_pc_launch
 	done       *C.int32_t
@@ -55,7 +55,7 @@ func (s *scratch) free() {
 	*s = scratch{}
 }
 
-// put puts launch l in place i. It says false when there is no room for its parameters.
+// put puts launch l in place i. It returns false if there is no room for its parameters.
 func (s *scratch) put(i int, l *gpubackend.Launch) bool {
 	if len(l.Parameters) > len(s.parameters)-s.used {
 		return false
@@ -79,8 +79,8 @@ func (s *scratch) put(i int, l *gpubackend.Launch) bool {
 // Padded is what parameters of n bytes take among those of other launches.
 func Padded(n int) int { return (n + 15) &^ 15 }
 
-// point puts pointers to the parameters of the first launch behind them, and returns where; 0 for
-// none.
+// point writes pointers to the parameters of the first launch behind them, and returns their
+// address; 0 for none.
 func (s *scratch) point(offsets []uint32) uint64 {
 	to := s.parameters[s.used:]
 	if 8*len(offsets) > len(to) {
@@ -123,7 +123,7 @@ func (d Launches) LaunchKernel(
 }
 
 // Pack puts launches without attributes into the scratch memory, in place of what was there: as
-// many as there is room for, which is for one of any permitted size. It returns how many.
+// many as there is room for, at least one. It returns how many.
 func (d Launches) Pack(ls []gpubackend.Launch) (n int) {
 	s := &d.scratch
 	s.used = 0

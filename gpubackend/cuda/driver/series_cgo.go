@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
-// Series is launches as a CUDA graph, one after the other, instantiated. It is in C memory.
+// Series is an instantiated CUDA graph of launches, one after the other, in C memory.
 type Series struct{ memory cmem.Memory }
 
 func (c *Series) c() *C.struct_pc_series { return (*C.struct_pc_series)(c.memory.Pointer()) }
@@ -40,7 +40,7 @@ func (f *seriesFunctions) c(l *library) *C.struct_pc_series_api {
 	return (*C.struct_pc_series_api)(f.memory.Pointer())
 }
 
-// CanMakeSeries says whether the driver has what series need.
+// CanMakeSeries says whether the driver has the functions that series need.
 func (d Launches) CanMakeSeries() bool {
 	for s := symSeriesCreate; s <= symSeriesDestroy; s++ {
 		if d.function[s] == nil {

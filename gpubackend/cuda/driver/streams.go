@@ -15,8 +15,8 @@ func (d Streams) StreamSynchronize(s gpubackend.Stream) gpubackend.Result {
 	return d.call(symStreamSynchronize, uint64(s))
 }
 
-// StreamWriteValue32 has a stream write a number behind its work, and behind what that wrote. It
-// counts as no work of the stream's.
+// StreamWriteValue32 makes a stream write a number after its work, and after what that work wrote.
+// It doesn't count as work of the stream.
 func (d Streams) StreamWriteValue32(
 	s gpubackend.Stream, addr uint64, value uint32,
 ) gpubackend.Result {

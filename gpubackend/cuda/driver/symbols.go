@@ -71,7 +71,7 @@ const (
 	symMemRetain
 	symGetExportTable
 
-	// Of the binding's own graphs, in the order that CanMakeSeries relies on.
+	// Of series, in the order that CanMakeSeries relies on.
 	symSeriesCreate
 	symSeriesAddKernel
 	symSeriesInstantiate
@@ -261,8 +261,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symSurfRefGetArray - generatedSymbols:           "cuSurfRefGetArray",
 }
 
-// required are the functions without which nothing works; the others answer NotSupported where they
-// are missing.
+// required are the functions without which nothing works; missing others answer NotSupported.
 var required = []symbol{
 	symInit, symDriverGetVersion, symDeviceGetCount, symDeviceGet, symDeviceGetAttribute,
 	symDeviceTotalMem,

@@ -49,7 +49,7 @@ func newTensorArrays(word func(int) uint64) tensorArrays {
 // bytes is the memory from the map on.
 func (t *tensorArrays) bytes() []byte { return t.memory.Bytes()[t.base-t.memory.Address():] }
 
-// TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
+// TensorMapEncode makes the driver encode a tensor map, which needs neither device nor context.
 func (d Code) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
 	if len(parameters) != wire.TensorParametersSize || len(out) != cudaabi.TensorMapSize {
 		return gpubackend.InvalidValue

@@ -25,14 +25,14 @@ func (d Textures) NewSurface(resource []byte) (uint64, gpubackend.Result) {
 	return d.value(0), r
 }
 
-// TexRefSetMipmapLevelBias passes a floating-point number on.
+// TexRefSetMipmapLevelBias passes on a floating-point number.
 func (d Textures) TexRefSetMipmapLevelBias(
 	t gpubackend.TextureReference, bias uint64,
 ) gpubackend.Result {
 	return d.callFloats(symTexRefSetMipmapLevelBias, uint64(t), bias)
 }
 
-// TexRefSetMipmapLevelClamp passes floating-point numbers on.
+// TexRefSetMipmapLevelClamp passes on two floating-point numbers.
 func (d Textures) TexRefSetMipmapLevelClamp(
 	t gpubackend.TextureReference, least, most uint64,
 ) gpubackend.Result {

@@ -39,20 +39,20 @@ func Main(m *testing.M) int {
 	return leaks.Main(Collected{m})
 }
 
-// Collected are tests after which what nobody refers to is closed. The pipe of a device's host
-// functions is, as long as the driver may write to it.
+// Collected are tests after which what nobody refers to is closed. A pipe of host functions stays
+// referred to for as long as the driver may write to it.
 type Collected struct{ leaks.Tests }
 
 // Run runs them.
 func (c Collected) Run() int {
 	code := c.Tests.Run()
-	for range 2 { // files are closed after the first, and maybe found by the second
+	for range 2 { // the first one may only find the files that the second one closes
 		runtime.GC()
 	}
 	return code
 }
 
-// Build builds a library of the test's own, for processes of their own or with options of gcc's.
+// Build builds a library of the test's own, for other processes, or with options for gcc.
 func Build(tb testing.TB, options ...string) (library string) {
 	tb.Helper()
 	library, err := build(tb.TempDir(), options...)
@@ -127,8 +127,8 @@ func Open(tb testing.TB) *driver.Driver {
 	return d
 }
 
-// Restore ends an error that the library was told to have, and what it waits for, and gives
-// variables the content that they had.
+// Restore ends the error and the waiting that the library was told of, and gives variables their
+// initial content.
 func Restore() {
 	call(Library, "fake_reload")
 	call(Library, "fake_sticky", 0)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// visibleDevices chooses GPUs. The host's choice binds the guest, whose own chooses among those.
+// visibleDevices chooses GPUs. The guest chooses among those that the host has chosen.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
 // passed are the variables of a guest process that its worker takes over, with what each may be:
-// the values of NVIDIA's programming guide. What is none of those is left out, as is
+// the values of NVIDIA's programming guide. Other values are ignored, as is
 // CUDA_MODULE_LOADING=DEFAULT, which means the same. Not in the list are variables that name files,
 // libraries or sockets of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps, MPS), that
 // set what VMs share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a
@@ -46,9 +46,8 @@ func between(least, most int) func(string) bool {
 	}
 }
 
-// moduleLoading is set in any case: where nobody says otherwise modules load when they are used,
-// which older drivers do only when told, and which the guest's library reports
-// (cuModuleGetLoadingMode).
+// moduleLoading is always set: unless somebody says otherwise, modules are loaded at first use.
+// Older drivers do so only when told, and the guest's library reports it (cuModuleGetLoadingMode).
 const (
 	moduleLoading        = "CUDA_MODULE_LOADING"
 	moduleLoadingDefault = "LAZY"
@@ -84,7 +83,7 @@ func Apply(env []string) error {
 	return nil
 }
 
-// Has says whether env sets nothing that isn't set to the same already.
+// Has says whether all that env sets is set already.
 func Has(env []string) bool {
 	for name, value := range admitted(env) {
 		if is, ok := os.LookupEnv(name); !ok || is != value {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gpus is what all rooms know of the host's GPUs: their handles in the driver, and the few
+// Package gpus has what all rooms know of the host's GPUs: their handles in the driver, and the few
 // attributes that others decide by. The list is empty until the driver is opened, and doesn't
-// change then. Nothing here is a secret or a guest's.
+// change after that. Nothing here is a secret or a guest's.
 package gpus
 
 import (
@@ -13,7 +13,7 @@ import (
 // Max bounds the GPUs of one process.
 const Max = ledger.GPUs
 
-// GPU is one of them.
+// GPU is one of the host's GPUs.
 type GPU struct {
 	Native           uint64       // CUdevice
 	ID               uint64       // in a ledger
@@ -23,7 +23,7 @@ type GPU struct {
 	ReadOnlyRegister bool         // host memory can be registered to be read only
 }
 
-// List is all of them.
+// List is all GPUs.
 type List struct{ all []GPU }
 
 // Set is called once, when the driver was opened.

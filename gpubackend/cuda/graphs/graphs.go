@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	Touch(s gpubackend.Stream)
 	GraphInstantiateWithFlags(g gpubackend.Graph, flags uint64) (gpubackend.GraphExec,
@@ -46,7 +46,7 @@ type Calls interface {
 	DeviceSetGraphMemAttribute(device, attribute, value uint64) gpubackend.Result
 }
 
-// Memory is what graphs allocate from.
+// Memory counts what graphs allocate.
 type Memory interface {
 	Limit() uint64
 	Reclaim() bool
@@ -55,7 +55,7 @@ type Memory interface {
 	Over(gpu int) bool
 }
 
-// Needs is what nodes are made of beside memory.
+// Needs has what nodes are made of besides memory.
 type Needs struct {
 	// HostNode gives the function and its data for a host function's node.
 	HostNode func(token uint64, f gpubackend.HostCall) (function, data uint64, r gpubackend.Result)
@@ -77,7 +77,7 @@ type Graphs struct {
 	counted [gpus.Max]uint64 // what counts for memory of graphs, of each GPU
 }
 
-// New returns graphs of which none allocates.
+// New returns the graphs of a process, which has none yet.
 func New(
 	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges, memory Memory,
 	needs Needs,
@@ -91,7 +91,7 @@ func New(
 // Allocating is how many executable graphs allocate.
 func (x *Graphs) Allocating() int { return len(x.execs) }
 
-// GraphInstantiate is cuGraphInstantiateWithParams.
+// GraphInstantiate instantiates by cuGraphInstantiateWithParams.
 func (x *Graphs) GraphInstantiate(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
 	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
 ) {

@@ -10,12 +10,12 @@ import (
 
 // Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph
 // is launched or uploaded, lets graphs that don't run at the same time share it, and keeps it until
-// it is trimmed. So it isn't the nodes that count, whose sum may be many times what is there, but
-// what the driver says that graphs have: it is asked after each call that may change it, and can't
-// drift. A launch must have room for what the graph allocates, beside what is allocated from graphs
-// now. The driver may still take more than that, where free memory is in pieces that don't fit: it
-// then has at most what it had and what the graph allocates, gives up what is unused, and the next
-// launch is refused.
+// it is trimmed. So nodes don't count, whose sum may be many times what is there. What counts is
+// what the driver says that graphs have: it is asked after each call that may change that. For a
+// launch there must be room for what the graph allocates, in addition to what graphs use now. If
+// its free memory is in parts that don't fit, the driver may take more than that: at most what it
+// had, and what the graph allocates. It then gives up what is unused, and the next launch is
+// refused.
 //
 // Bodies of conditional nodes can't allocate, so they aren't looked into.
 
@@ -25,7 +25,7 @@ type allocations [gpus.Max]uint64
 // maxGraphDepth bounds graphs in graphs, if there are allocations.
 const maxGraphDepth = 256
 
-// noteAllocation admits an allocation node, unless no launch ever could do it.
+// noteAllocation refuses an allocation node for which no launch can have room.
 func (x *Graphs) noteAllocation(n *gpubackend.Node) gpubackend.Result {
 	if x.memory.Limit() == 0 || n.Type != gpubackend.NodeMemAlloc {
 		return gpubackend.Success
@@ -79,8 +79,8 @@ func (x *Graphs) addAllocation(sum *allocations, n *gpubackend.Node) gpubackend.
 	return gpubackend.Success
 }
 
-// instantiated makes an executable graph by create and remembers what it allocates. One that
-// allocates at once, as it is uploaded, must have room.
+// instantiated makes an executable graph by create and remembers what it allocates. One that is
+// uploaded allocates at once, and must have room.
 func (x *Graphs) instantiated(
 	g gpubackend.Graph, upload bool, create func() (gpubackend.GraphExec, gpubackend.Result),
 ) (gpubackend.GraphExec, gpubackend.Result) {
@@ -114,7 +114,7 @@ func (x *Graphs) GraphInstantiateWithFlags(
 		})
 }
 
-// GraphExecDestroy forgets what the graph allocates. What is allocated stays.
+// GraphExecDestroy forgets what the graph allocates. What is allocated stays allocated.
 func (x *Graphs) GraphExecDestroy(e gpubackend.GraphExec) gpubackend.Result {
 	r := x.calls.GraphExecDestroy(e)
 	if r == gpubackend.Success {
@@ -136,8 +136,8 @@ func (x *Graphs) GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result {
 	return x.contexts.Failed(x.calls.MemFreeAsync(addr, s))
 }
 
-// FreeNow is MemFree of what a graph allocated. The driver doesn't wait for work, nor does it have
-// to: whoever frees so has seen to it that nothing uses the memory.
+// FreeNow is MemFree of what a graph allocated. The driver doesn't wait for work, and needn't: the
+// caller has made sure that nothing uses the memory.
 func (x *Graphs) FreeNow(addr uint64) gpubackend.Result {
 	if !x.mayHave(addr) {
 		return gpubackend.InvalidValue
@@ -145,13 +145,13 @@ func (x *Graphs) FreeNow(addr uint64) gpubackend.Result {
 	return x.contexts.Failed(x.calls.MemFree(addr))
 }
 
-// mayHave says whether the driver is to judge an address: nothing else that it would free is known
-// by one.
+// mayHave says whether an address may be a graph's, so that the driver can judge it: MemFree of it
+// can't hit anything else.
 func (x *Graphs) mayHave(addr uint64) bool {
 	return !x.ranges.InWindow(addr) && x.ranges.OfGPUs.Cover(addr, 1, true)
 }
 
-// GraphUpload does so for what the next launch will allocate.
+// GraphUpload uploads a graph if there is room for what its next launch allocates.
 func (x *Graphs) GraphUpload(e gpubackend.GraphExec, s gpubackend.Stream) gpubackend.Result {
 	return x.allocating(e, func() gpubackend.Result { return x.calls.GraphUpload(e, s) })
 }
@@ -186,7 +186,7 @@ func (x *Graphs) room(sum *allocations) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fits says whether graphs may have so much more in use. What they have that is unused serves
+// fits says whether graphs may have so much more in use. What they have and don't use is taken
 // first.
 func (x *Graphs) fits(gpu int, bytes uint64) bool {
 	need := x.bytes(gpu, cudaabi.GraphMemAttrUsedMemCurrent) + bytes
@@ -210,8 +210,8 @@ func (x *Graphs) Measure() {
 	}
 }
 
-// measureAll counts what graphs have now, and has the driver give up what is unused where that is
-// above the limit.
+// measureAll counts what graphs have now, and makes the driver give up what is unused if that
+// exceeds the limit.
 func (x *Graphs) measureAll() {
 	for gpu := range x.gpus.Len() {
 		x.measure(gpu)

@@ -76,7 +76,7 @@ func (x *Graphs) encode(n *gpubackend.Node) (cmem.Memory, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)
 	var offsets []uint32
 	if n.Type == gpubackend.NodeKernel {
-		// An attribute that wants pointers may be set later.
+		// An attribute that needs pointers may be set later.
 		offsets = x.calls.FuncOffsets(n.Launch.Function, n.Launch.Parameters)
 		tail += 8 * len(offsets)
 	}
@@ -103,7 +103,7 @@ func (x *Graphs) encode(n *gpubackend.Node) (cmem.Memory, gpubackend.Result) {
 			p.Graph().SetOwnership(cudaabi.ChildGraphOwnershipMove)
 		}
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		p.EventWait().SetEvent(uint64(n.Event)) // one that is recorded lies at the same place
+		p.EventWait().SetEvent(uint64(n.Event)) // a record node's is at the same place
 	case gpubackend.NodeConditional:
 		r = x.encodeConditional(p.Conditional(), n)
 	default:
@@ -162,8 +162,8 @@ func (x *Graphs) encodeConditional(
 	return gpubackend.Success
 }
 
-// What a kernel's packed parameters need in front of them: the list of what follows, which ends
-// with a word, and the number of their bytes.
+// What lies before a kernel's packed parameters: the list that describes them, which ends with a
+// word, and the number of their bytes.
 const (
 	extraSizeAt = 48
 	extraBytes  = 64

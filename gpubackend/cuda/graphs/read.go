@@ -121,7 +121,7 @@ func packedAt(extra uint64) []byte {
 	}
 }
 
-// decodeCopy reads CUDA_MEMCPY3D. Copies of arrays are not known here.
+// decodeCopy reads CUDA_MEMCPY3D. Copies of arrays aren't supported.
 func decodeCopy(b *gpubackend.Box, m cudaabi.Memcpy3D) gpubackend.Result {
 	side := func(s cudaabi.Memcpy3DSide) (address, pitch, slice uint64, ok bool) {
 		pitch = s.Pitch()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package green is green contexts: parts of a GPU that work is confined to. All but the streams of
-// one is its primary context's. Resources are the driver's own; they never come from a guest.
+// Package green has the green contexts: parts of a GPU that work is confined to. A green context
+// has streams of its own; all else is its primary context's. Resources are the driver's own; they
+// never come from a guest.
 package green
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	CtxSynchronize() gpubackend.Result
 	Resource(of gpubackend.ResourceSource, which, kind uint64) (gpubackend.Resource,
@@ -25,7 +26,7 @@ type Calls interface {
 
 // Hooks are what other rooms do when green contexts come and go.
 type Hooks struct {
-	// Ending is called before one ends.
+	// Ending is called before a green context ends.
 	Ending func()
 	// Ended is told of one that has ended, and whose record goes.
 	Ended func(c *contexts.Context)
@@ -42,7 +43,7 @@ type Green struct {
 	known    map[gpubackend.GreenContext]*contexts.Context
 }
 
-// New returns green contexts of which there are none.
+// New returns the green contexts of a process, which has none yet.
 func New(calls Calls, x *contexts.Contexts, list *gpus.List, hooks Hooks) *Green {
 	return &Green{
 		calls: calls, contexts: x, gpus: list, hooks: hooks,
@@ -88,7 +89,7 @@ func (x *Green) GreenCtxCreate(
 		x.calls.GreenCtxEnd(g)
 		return 0, 0, r
 	}
-	if x.contexts.Of(h) != nil { // then nothing would tell its work from that context's
+	if x.contexts.Of(h) != nil { // its work couldn't be told from that context's
 		x.calls.GreenCtxEnd(g)
 		return 0, 0, gpubackend.NotSupported
 	}

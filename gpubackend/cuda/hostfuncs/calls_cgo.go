@@ -58,7 +58,7 @@ func New() (*Calls, error) {
 	return v, nil
 }
 
-// newPipe makes a pipe: Go waits for its reader, and threads of the driver's for its writer.
+// newPipe makes a pipe: Go reads from it, and threads of the driver write to it.
 func newPipe() (*os.File, *C.struct_pc_pipe, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -133,8 +133,8 @@ func (v *Calls) Close() {
 	C.pc_pipe_close(v.writer)
 }
 
-// Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a
-// goroutine when the stream gets there, and the stream waits for release.
+// Once queues a function in a stream, by cuLaunchHostFunc: a goroutine calls f when the stream gets
+// there, and the stream waits for release.
 func (v *Calls) Once(
 	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
 ) (release func(), r gpubackend.Result) {

@@ -9,7 +9,7 @@ struct pc_due {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t token;
-	int32_t users; // of the memory: the stream and the one who releases
+	int32_t users; // of the memory: the stream and the releaser
 	int32_t released;
 };
 

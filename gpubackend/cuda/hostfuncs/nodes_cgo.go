@@ -58,7 +58,8 @@ func (v *Calls) endNodes() {
 }
 
 // keep remembers a graph's host function and returns what the driver is given for it. That memory
-// stays: the driver doesn't say when the last graph with the node is gone. A function has it once.
+// stays: the driver doesn't say when the last graph with the node is gone. There is one for each
+// function.
 func (v *Calls) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -73,8 +74,8 @@ func (v *Calls) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	return node
 }
 
-// Kept puts a function into a stream that may be captured, with the driver's cuLaunchHostFunc: f is
-// called whenever it is due.
+// Kept queues a function in a stream that may be captured, by cuLaunchHostFunc: f is called
+// whenever it is due.
 func (v *Calls) Kept(
 	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f gpubackend.HostCall,
 ) gpubackend.Result {
@@ -87,7 +88,7 @@ func (v *Calls) Node(token uint64, f gpubackend.HostCall) (function, data uint64
 	return uint64(uintptr(C.pc_node_run)), uint64(uintptr(unsafe.Pointer(v.keep(token, f))))
 }
 
-// Token returns the token of a host node's data, 0 if the node isn't of this package's making.
+// Token returns the token of a host node's data, 0 if this package didn't make the node.
 func Token(function, data uint64) uint64 {
 	if function != uint64(uintptr(C.pc_node_run)) || data == 0 {
 		return 0

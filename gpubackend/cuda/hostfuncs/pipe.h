@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The way of host functions from threads of the driver's to Go.
+// How threads of the driver tell Go of host functions.
 #ifndef PARACUDA_HOSTFUNC_PIPE_H
 #define PARACUDA_HOSTFUNC_PIPE_H
 
@@ -14,8 +14,8 @@ struct pc_pipe;
 struct pc_pipe *pc_pipe_new(int32_t fd);
 // pc_pipe_write writes a word, and says whether it did: not if the pipe is closed.
 int32_t pc_pipe_write(struct pc_pipe *pipe, uint64_t word);
-// pc_pipe_close closes the descriptor once nobody writes. Nobody reads any more: who waits for
-// room does so no longer.
+// pc_pipe_close closes the descriptor once nobody writes. Nobody reads any more, so nobody waits
+// for room.
 void pc_pipe_close(struct pc_pipe *pipe);
 
 #endif

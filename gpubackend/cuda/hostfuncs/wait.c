@@ -10,7 +10,7 @@ struct pc_wait {
 	pthread_cond_t changed;
 	uint64_t token;
 	struct pc_pipe *pipe;
-	int32_t users; // of the memory: the stream and the one who releases
+	int32_t users; // of the memory: the stream and the releaser
 	int32_t released;
 };
 

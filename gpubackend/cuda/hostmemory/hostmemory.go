@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostmemory is memory of this process that a guest shows to its kernels: pages of the
-// guest's, mapped where the guest has them. Memory that is shown while there is no context is of a
-// library's managed variables; the driver is told of it when there is one.
+// Package hostmemory registers memory of this process for the guest's kernels: pages of the
+// guest's, mapped where the guest has them. If there is no context yet, the memory is for a
+// library's managed variables; the driver is told of it as soon as there is one.
 //
-// Addresses come from the caller, which has mapped them; what is registered may be copied (package
-// reach), and nothing else.
+// Addresses come from the caller, which has mapped them; only what is registered may be copied
+// (package copyable).
 package hostmemory
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	CtxSynchronize() gpubackend.Result
 	MemHostRegister(addr, bytes uint64, writable bool) gpubackend.Result
@@ -33,11 +33,11 @@ type HostMemory struct {
 	capturing  func() bool
 	log        *logrus.Entry
 	registered map[uint64]registration
-	lends      bool // the driver doesn't know all of it
+	pending    bool // the driver doesn't know all of it
 }
 
-// New returns host memory of which nothing is registered. capturing says whether any stream
-// captures: then nobody may wait.
+// New returns the host memory of a process, none of it registered. capturing says whether any
+// stream captures: then nobody may wait.
 func New(
 	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges,
 	capturing func() bool,
@@ -49,36 +49,37 @@ func New(
 	}
 }
 
-// Registered is how many ranges are.
+// Registered is how many ranges are registered.
 func (h *HostMemory) Registered() int { return len(h.registered) }
 
 // registration is memory of the guest's that HostRegister was told of.
 type registration struct {
 	bytes    uint64
 	writable bool
-	// lent is set where there was no context: the memory is of a library's managed variables. The
-	// driver gets to know it when there is one, and again when that has ended and there is another.
-	lent    bool
+	// early says that there was no context: the memory is for a library's managed variables. The
+	// driver learns of it when there is a context, and again when that has ended and there is
+	// another.
+	early   bool
 	context *contexts.Context // in which the driver knows it; nil for none
 }
 
 // HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels.
-// Without a context there are none: then the driver is told when the memory is needed.
+// Without a context there are no kernels: then the driver is told when the memory is needed.
 func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
-	m := registration{bytes: bytes, writable: writable, lent: h.contexts.Current() == nil}
-	if !m.lent {
+	m := registration{bytes: bytes, writable: writable, early: h.contexts.Current() == nil}
+	if !m.early {
 		if r := h.register(addr, &m); r != gpubackend.Success {
 			return r
 		}
 	}
-	h.lends = h.lends || m.lent
+	h.pending = h.pending || m.early
 	h.registered[addr] = m
 	h.ranges.Host.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: writable})
 	return gpubackend.Success
 }
 
-// register tells the driver of memory, in the current context. Where it can't be told that memory
-// is only to be read, kernels could write it.
+// register tells the driver of memory, in the current context. It refuses read-only memory if the
+// driver can't register it as such, since kernels could write it.
 func (h *HostMemory) register(addr uint64, m *registration) gpubackend.Result {
 	c := h.contexts.Current()
 	if !m.writable && !h.gpus.At(c.GPU).ReadOnlyRegister {
@@ -91,17 +92,17 @@ func (h *HostMemory) register(addr uint64, m *registration) gpubackend.Result {
 	return r
 }
 
-// RegisterLent tells the driver of what it doesn't know. A context is current.
-func (h *HostMemory) RegisterLent() gpubackend.Result {
-	if !h.lends {
+// RegisterEarly tells the driver of what it doesn't know. A context is current.
+func (h *HostMemory) RegisterEarly() gpubackend.Result {
+	if !h.pending {
 		return gpubackend.Success
 	}
 	for addr, m := range h.registered {
-		if !m.lent || m.context != nil {
+		if !m.early || m.context != nil {
 			continue
 		}
 		if r := h.register(addr, &m); r == gpubackend.HostMemoryAlreadyRegistered {
-			// it has outlasted the context that it was registered in
+			// it was registered in a context that has ended, and still is
 			m.context = h.contexts.Current()
 		} else if r != gpubackend.Success {
 			h.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")
@@ -109,18 +110,18 @@ func (h *HostMemory) RegisterLent() gpubackend.Result {
 		}
 		h.registered[addr] = m
 	}
-	h.lends = false
+	h.pending = false
 	return gpubackend.Success
 }
 
-// Lends says whether there is memory that the driver doesn't know.
-func (h *HostMemory) Lends() bool { return h.lends }
+// Pending says whether there is memory that the driver doesn't know.
+func (h *HostMemory) Pending() bool { return h.pending }
 
 // Ended is told that a context has ended, and with it what was registered in it.
 func (h *HostMemory) Ended(c *contexts.Context) {
 	for addr, m := range h.registered {
-		if m.lent && m.context == c {
-			m.context, h.lends = nil, true
+		if m.early && m.context == c {
+			m.context, h.pending = nil, true
 			h.registered[addr] = m
 		}
 	}
@@ -131,7 +132,7 @@ func (h *HostMemory) HostUnregister(addr, _ uint64) gpubackend.Result {
 	m := h.registered[addr]
 	delete(h.registered, addr)
 	h.ranges.Host.Remove(addr)
-	if !m.lent {
+	if !m.early {
 		return h.unregister(addr)
 	}
 	if m.context == nil {
@@ -150,10 +151,10 @@ func (h *HostMemory) unregister(addr uint64) gpubackend.Result {
 	return h.calls.MemHostUnregister(addr)
 }
 
-// HostPageable notes that copies may name it: to the driver it is ordinary memory of this process.
-// To register it instead would not do: where ranges of graphs have pages in common, one
-// registration would have to give way to another, and a graph that was made with the first faults
-// when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+// HostPageable notes that copies may name a range, which to the driver is ordinary memory of this
+// process. It isn't registered: where two graphs have pages in common, one registration replaces
+// the other, and a graph made with the first faults at its launch (CUDA_ERROR_LAUNCH_FAILED on an
+// H100).
 func (h *HostMemory) HostPageable(addr, bytes uint64) gpubackend.Result {
 	h.ranges.Host.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: true})
 	return gpubackend.Success

@@ -123,24 +123,24 @@ func TestLent(t *testing.T) {
 	r := newRoom()
 	r.x.SetCurrent(0)
 	r.HostRegister(100, 50, true)
-	if r.fake.take() != "" || !r.Lends() || !r.reaches(100, true) {
+	if r.fake.take() != "" || !r.Pending() || !r.reaches(100, true) {
 		t.Error("registered without a context")
 	}
 	c, _ := r.x.CtxCreate(0, 0)
 	r.x.SetCurrent(c)
-	if r.RegisterLent(); r.fake.take() != "register 100 true" || r.Lends() {
+	if r.RegisterEarly(); r.fake.take() != "register 100 true" || r.Pending() {
 		t.Error("not registered in the first context")
 	}
-	if r.RegisterLent(); r.fake.take() != "" {
+	if r.RegisterEarly(); r.fake.take() != "" {
 		t.Error("registered again")
 	}
 	r.x.CtxDestroy(c)
-	if !r.Lends() {
+	if !r.Pending() {
 		t.Error("the driver is taken to know it")
 	}
 	r.x.SetCurrent(contextstest.Primary)
 	// a driver may have kept it
-	if result := r.RegisterLent(); result != gpubackend.Success || r.Lends() {
+	if result := r.RegisterEarly(); result != gpubackend.Success || r.Pending() {
 		t.Errorf("result %d", result)
 	}
 	r.fake.take()

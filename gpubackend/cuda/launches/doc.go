@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package launches queues kernels: one by one, many in one call of C, and those that come again in
-// the same order as graphs.
+// Package launches queues kernels: one by one, many in one call of C, and launches that come again
+// in the same order as graphs.
 //
 //	launches.go  plain launches, and what a guest may ask of one
 //	replay.go    which launches are replayed, and what is known of them

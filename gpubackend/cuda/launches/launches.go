@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	Attributes(from []byte) []byte
 	LaunchKernel(l *gpubackend.Launch, attributes []byte, offsets []uint32) gpubackend.Result
@@ -30,7 +30,7 @@ type Launches struct {
 	replays   replays
 }
 
-// New returns launches. capturing says whether any stream captures; with replay set, launches that
+// New returns launches. capturing says whether any stream captures; with replay set, sequences that
 // come again are replayed as graphs.
 func New(calls Calls, x *contexts.Contexts, capturing func() bool, replay bool) *Launches {
 	return &Launches{
@@ -70,9 +70,9 @@ func (x *Launches) launchPlain(ls []gpubackend.Launch) (queued int, r gpubackend
 	for queued < len(ls) {
 		n := x.calls.Pack(ls[queued:])
 		if n == 0 {
-			return queued, gpubackend.InvalidValue // there is room for one of any permitted size
+			return queued, gpubackend.InvalidValue // not even this one fits: it is too large
 		}
-		x.calls.Touch(ls[queued].Stream) // that of all
+		x.calls.Touch(ls[queued].Stream) // of all of them
 		done, r := x.calls.Submit(n)
 		queued += done
 		if r != gpubackend.Success {

@@ -20,9 +20,9 @@ type SeriesCalls interface {
 	FreeSeries(c *driver.Series)
 }
 
-// replays are the graphs of the current context's launches that come again: the policy is that of
-// gpubackend/launches. The driver submits a series of kernel nodes at once, after the parameters
-// that differ have been patched.
+// replays are graphs of launches of the current context that come again; gpubackend/launches has
+// the policy. The driver submits a series of kernel nodes at once, after the parameters that differ
+// have been patched.
 type replays struct {
 	calls   SeriesCalls
 	never   bool // the driver can't, or nobody wants it
@@ -71,11 +71,11 @@ func (x *Launches) Forget() {
 	x.replays.off = false
 }
 
-// EndReplays has nothing replayed any more.
+// EndReplays ends replaying for good.
 func (x *Launches) EndReplays() { x.replays.never = true }
 
-// launch launches a sequence that was chosen as a graph, building it first if need be. false: it
-// was not launched, do it plainly.
+// launch launches a sequence that was chosen as a graph, building it first if need be. It returns
+// false if nothing was launched: then each is launched by itself.
 func (r *replays) launch(ls []gpubackend.Launch) bool {
 	if r.calls.Pack(ls) < len(ls) {
 		return false
@@ -112,7 +112,7 @@ func (r *replays) patch(s *launches.Sequence[*driver.Series], ls []gpubackend.La
 	return changed
 }
 
-// build makes the graph of launches that are packed. nil: they can't be a graph.
+// build makes the graph of launches that are packed. It returns nil if they can't be a graph.
 func (r *replays) build(ls []gpubackend.Launch) *launches.Sequence[*driver.Series] {
 	g := r.calls.BuildSeries(len(ls))
 	if g == nil {

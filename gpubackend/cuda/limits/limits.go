@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package limits counts the device memory that the driver takes for the limits of contexts
-// (cuCtxSetLimit): stacks, the heap of kernels, the buffer of printf. Where no limit of memory is
-// set, nothing counts. Values come from the guest as they are.
+// (cuCtxSetLimit): stacks, the heap of kernels, the buffer of printf. Where memory isn't limited,
+// nothing counts. Values come from the guest as they are.
 package limits
 
 import (
@@ -29,7 +29,7 @@ type limitCharge struct {
 	bytes uint64
 }
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	CtxSetLimit(limit, value uint64) gpubackend.Result
 	CtxGetLimit(limit uint64) (uint64, gpubackend.Result)
@@ -44,7 +44,7 @@ type Memory interface {
 	Uncharge(gpu int, bytes uint64)
 }
 
-// Limits is the limits of all contexts.
+// Limits has the limits of all contexts.
 type Limits struct {
 	calls    Calls
 	contexts *contexts.Contexts
@@ -53,7 +53,7 @@ type Limits struct {
 	charges  map[contextLimit]limitCharge
 }
 
-// New returns limits as contexts have them at the start.
+// New returns limits with the values that contexts begin with.
 func New(calls Calls, x *contexts.Contexts, list *gpus.List, memory Memory) *Limits {
 	return &Limits{
 		calls: calls, contexts: x, gpus: list, memory: memory,
@@ -64,9 +64,8 @@ func New(calls Calls, x *contexts.Contexts, list *gpus.List, memory Memory) *Lim
 // Counted is how many limits count.
 func (x *Limits) Counted() int { return len(x.charges) }
 
-// CtxSetLimit counts what the driver takes for a limit beyond what a context has at the start,
-// which counts as little as the rest of a context does. What is counted is what the driver has made
-// of the value.
+// CtxSetLimit counts what the driver takes for a limit beyond what a context has at its start,
+// which counts with the context. It counts the value that the driver has set.
 func (x *Limits) CtxSetLimit(limit, value uint64) gpubackend.Result {
 	c := x.contexts.Current()
 	if x.memory.Limit() == 0 || c == nil || limit > cudaabi.LimitMallocHeapSize {
@@ -128,7 +127,7 @@ func (x *Limits) recharge(key contextLimit, bytes uint64) {
 	x.charges[key] = limitCharge{gpu, bytes}
 }
 
-// Ended counts the limits of a context that is gone no more.
+// Ended takes the limits of a context that has ended out of the count.
 func (x *Limits) Ended(c *contexts.Context) {
 	for key, charge := range x.charges {
 		if key.context == c {

@@ -4,13 +4,13 @@ package memory
 
 import "github.com/paracuda/paracuda/gpubackend/ledger"
 
-// OfKind is memory as others count what they take of it, of one kind.
+// OfKind counts what others take of memory, as one kind.
 type OfKind struct {
 	*Memory
 	kind ledger.Kind
 }
 
-// As is memory for what is of a kind.
+// As counts memory as that kind.
 func (m *Memory) As(k ledger.Kind) OfKind { return OfKind{m, k} }
 
 // Charge counts memory of a GPU that others take, if there is room, waiting for what was freed.
@@ -23,7 +23,7 @@ func (s OfKind) ChargeNow(gpu int, bytes uint64) bool {
 	return s.heaps[gpu].Charge(s.kind, bytes) == nil
 }
 
-// HasRoom says whether Charge would.
+// HasRoom says whether Charge would succeed.
 func (s OfKind) HasRoom(gpu int, bytes uint64) bool {
 	if !s.Charge(gpu, bytes) {
 		return false
@@ -32,7 +32,7 @@ func (s OfKind) HasRoom(gpu int, bytes uint64) bool {
 	return true
 }
 
-// HasRoomNow says whether ChargeNow would.
+// HasRoomNow says whether ChargeNow would succeed.
 func (s OfKind) HasRoomNow(gpu int, bytes uint64) bool {
 	if !s.ChargeNow(gpu, bytes) {
 		return false
@@ -44,7 +44,7 @@ func (s OfKind) HasRoomNow(gpu int, bytes uint64) bool {
 // Uncharge gives back what was counted.
 func (s OfKind) Uncharge(gpu int, bytes uint64) { s.heaps[gpu].Uncharge(s.kind, bytes) }
 
-// Recharge counts now instead of had, whether or not there is room.
+// Recharge counts now bytes in place of had, whether or not there is room.
 func (s OfKind) Recharge(gpu int, had, now uint64) { s.heaps[gpu].Recharge(s.kind, had, now) }
 
 // ContextBytes is what a context counts for until one has been measured: an H100's takes 526 MiB.
@@ -61,13 +61,13 @@ func (m *Memory) TakeContext(gpu int) (bytes uint64, ok bool) {
 	return bytes, m.As(ledger.Contexts).ChargeNow(gpu, bytes)
 }
 
-// GiveContext counts a context no more.
+// GiveContext takes a context out of the count.
 func (m *Memory) GiveContext(gpu int, bytes uint64) { m.As(ledger.Contexts).Uncharge(gpu, bytes) }
 
-// Over says whether more counts than there may be.
+// Over says whether more is counted than is allowed.
 func (m *Memory) Over(gpu int) bool { return m.heaps[gpu].Over() }
 
-// Used is what counts of this process.
+// Used is what counts for this process.
 func (m *Memory) Used(gpu int) uint64 { return m.heaps[gpu].Used() }
 
 // Allocations is how many there are of the heap.

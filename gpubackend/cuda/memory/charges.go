@@ -13,7 +13,7 @@ type Counter interface {
 	Uncharge(gpu int, bytes uint64)
 }
 
-// Charges is what objects of the driver's count for, by their handles.
+// Charges is what objects of the driver count for, by their handles.
 type Charges struct {
 	counter  Counter
 	contexts *contexts.Contexts
@@ -27,13 +27,13 @@ type charge struct {
 	owner *contexts.Context
 }
 
-// NewCharges returns charges of no objects.
+// NewCharges returns charges without objects.
 func NewCharges(counter Counter, x *contexts.Contexts) *Charges {
 	return &Charges{counter: counter, contexts: x, known: make(map[uint64]charge)}
 }
 
-// Make makes an object of the current context by create, if there is memory for it. ok says that
-// bytes could be told.
+// Make makes an object of the current context by create, if there is memory for it. ok is false if
+// their size isn't known.
 func (x *Charges) Make(
 	bytes uint64, ok bool, create func() (uint64, gpubackend.Result),
 ) (uint64, gpubackend.Result) {
@@ -64,7 +64,7 @@ func (x *Charges) Drop(h uint64) {
 	}
 }
 
-// Ended counts the objects of a context that is gone no more.
+// Ended takes the objects of a context that has ended out of the count.
 func (x *Charges) Ended(c *contexts.Context) {
 	for h, charge := range x.known {
 		if charge.owner == c {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory is device memory: what a guest allocates, what it maps by itself, and what counts
-// for the limit.
+// Package memory has the device memory: what a guest allocates, what it maps by itself, and what
+// counts for the limit.
 //
 //	window.go   addresses reserved at the start, which package devmem divides; memory is made in
 //	            large segments with the driver's virtual memory functions
@@ -14,7 +14,7 @@
 //	moving.go   memory that leaves the GPU for a while; pump.go copies it, package sums adds it up
 //	saved.go    what lies where, for another process
 //
-// MemFree doesn't wait. Memory that was freed while work was in flight is used again only when the
-// context has been seen idle, or when an allocation would fail without it, after waiting as
+// MemFree doesn't wait. Memory that was freed while work was in flight is reused when the context
+// has been seen idle. If an allocation would fail without it, the context is waited for, as
 // cuMemFree does natively. Addresses come from the guest as they are; handles have been looked up.
 package memory

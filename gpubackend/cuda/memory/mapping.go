@@ -14,7 +14,7 @@ type guestMemory struct {
 	again int // times that the driver gave the same handle once more
 }
 
-// Reserve asks for addresses and takes no others.
+// Reserve reserves exactly these addresses, or none.
 func (m *Memory) Reserve(addr, bytes uint64) gpubackend.Result {
 	got, r := m.calls.MemAddressReserve(bytes, addr)
 	if r != gpubackend.Success {
@@ -65,8 +65,8 @@ func (m *Memory) ExportMemory(handle gpubackend.Memory) (int, gpubackend.Result)
 	return m.calls.MemExport(uint64(handle))
 }
 
-// ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that
-// was taken over.
+// ImportMemory opens it in another process. Only a hostile worker gives a file that isn't the
+// driver's.
 func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
 	i, ok := m.gpus.Find(device)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	CtxSynchronize() gpubackend.Result
 	MemGetInfo() (free, total uint64, r gpubackend.Result)
@@ -81,7 +81,7 @@ type Memory struct {
 	summers  map[*contexts.Context]*sums.Summer
 }
 
-// New returns memory that has none before Open.
+// New returns the memory of a process, which has none before Open.
 func New(
 	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges, o Options,
 ) *Memory {
@@ -96,7 +96,7 @@ func New(
 	}
 }
 
-// Connect says whom to ask. It is called once, before the first allocation.
+// Connect names the rooms to ask. It is called once, before the first allocation.
 func (m *Memory) Connect(s Streams, g Graphs) { m.streams, m.graphs = s, g }
 
 // Limit bounds device memory; 0 is no limit. It may change.
@@ -110,7 +110,7 @@ func (m *Memory) Limit() uint64 {
 	return limit
 }
 
-// MemAlloc serves from the window.
+// MemAlloc allocates in the window.
 func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	if !m.contexts.Usable() {
 		return 0, gpubackend.InvalidContext
@@ -196,7 +196,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 	return addr, h.backing.takeExported(), gpubackend.Success
 }
 
-// Unstage gives it back to the heap that it is of.
+// Unstage gives it back to its heap.
 func (m *Memory) Unstage(addr uint64) {
 	for i := range m.heaps {
 		if base, _, ok := m.heaps[i].Segment(addr); ok && base == addr {

@@ -11,8 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// Pieces lists what the heaps have for allocations of this process, where a context works that can
-// copy it.
+// Pieces lists the pieces of this process's allocations on GPUs with a context that can copy them.
 func (m *Memory) Pieces() []gpubackend.Piece {
 	for c := range m.freed {
 		m.takeBack(c) // everything is idle
@@ -33,7 +32,7 @@ func (m *Memory) pieces(of func(*devmem.Heap) []gpubackend.Piece) (list []gpubac
 	return list
 }
 
-// copier is a context of a GPU that works, or nil.
+// copier is a context of a GPU that can copy, or nil.
 func (m *Memory) copier(gpu int) *contexts.Context {
 	for c := range m.contexts.All() {
 		if c.GPU == gpu && c.Base == nil && c.Exists() && c.Dead() == gpubackend.Success {
@@ -48,7 +47,7 @@ func (m *Memory) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 	return m.copyEach(list, image, (*pump).out)
 }
 
-// SumPieces has each GPU add up what is in its memory.
+// SumPieces makes each GPU add up what is in its memory.
 func (m *Memory) SumPieces(
 	key uint64, list []gpubackend.Piece, sums []uint64,
 ) gpubackend.Result {
@@ -109,7 +108,7 @@ func (m *Memory) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.
 	})
 }
 
-// copyEach copies pieces, one behind the other, to or from an image.
+// copyEach copies pieces to or from an image, in which they follow one another.
 func (m *Memory) copyEach(
 	list []gpubackend.Piece, image []byte,
 	copyAll func(*pump, []gpubackend.Piece, []byte) gpubackend.Result,
@@ -141,7 +140,7 @@ func (m *Memory) pumpEach(
 	})
 }
 
-// eachGPU does something with the pieces of one GPU after the other, in a context of it.
+// eachGPU runs do with the pieces of each GPU, in a context of that GPU.
 func (m *Memory) eachGPU(
 	list []gpubackend.Piece, do func(*contexts.Context, []gpubackend.Piece) gpubackend.Result,
 ) gpubackend.Result {
@@ -205,7 +204,7 @@ func (m *Memory) gpuAt(addr uint64) int {
 	return -1
 }
 
-// heapAt is its heap, or nil.
+// heapAt is the heap of that GPU, or nil.
 func (m *Memory) heapAt(addr uint64) *devmem.Heap {
 	if i := m.gpuAt(addr); i >= 0 {
 		return m.heaps[i].Heap

@@ -29,7 +29,7 @@ func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
-// Whose says of which GPU the memory of such a file is; false where the driver doesn't say.
+// Whose says which GPU has the memory of such a file; false if the driver doesn't say.
 func (m *Memory) Whose(fd int) (gpu int, ok bool) {
 	handle, r := m.calls.MemImport(fd)
 	if r != gpubackend.Success {
@@ -85,7 +85,7 @@ func (m *Memory) Segment(addr uint64) (base, bytes uint64, allocated, ok bool) {
 	return base, bytes, ok && h.Begins(addr), ok
 }
 
-// WatchSegments has gone called with each segment, before it is given up.
+// WatchSegments sets the function that is called with each segment before it is given up.
 func (m *Memory) WatchSegments(gone func(addr, bytes uint64)) {
 	for i := range m.heaps {
 		m.heaps[i].Watch(gone)

@@ -9,9 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// ShareWith has kernels of one GPU reach all memory in the window of another, what is there and
-// what will be, or takes that back, which ends it when it was given as often. The driver's own peer
-// access says nothing of memory that was made by virtual memory management, as this is.
+// ShareWith gives kernels of one GPU access to all memory in the window of another, now and later,
+// or takes it back. It counts: access ends when it was taken back as often as it was given. The
+// driver's own peer access doesn't cover memory of virtual memory management, as this is.
 func (m *Memory) ShareWith(from, of int, reaches bool) gpubackend.Result {
 	pair := [2]int{from, of}
 	switch n := m.shares[pair]; {
@@ -49,8 +49,8 @@ func (m *Memory) unshare(from, of int) {
 	b.protect(m.heaps[of].Segments(), peer, gpubackend.AccessNone)
 }
 
-// PoolAccess gives a GPU a pool of another's. Pools are in the window, as all else that is
-// allocated: it reaches that.
+// PoolAccess gives a GPU a pool of another's. Pools are in the window, like all other allocations:
+// the GPU gets access to the window.
 func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
 	from, ok := m.gpus.Find(device)
 	to, also := m.gpus.Find(of)
@@ -60,8 +60,8 @@ func (m *Memory) PoolAccess(device, of, access uint64) gpubackend.Result {
 	return m.ShareWith(from, to, access != gpubackend.AccessNone)
 }
 
-// protect sets a device's access to segments, and says how many it has gone through. What is
-// another process's may be of a GPU that the device doesn't reach.
+// protect sets a device's access to segments, and says how many it has gone through. Memory of
+// another process may be on a GPU that the device doesn't reach.
 func (b *backing) protect(
 	segments []devmem.Segment, device, access uint64,
 ) (done int, r gpubackend.Result) {

@@ -12,17 +12,16 @@ import (
 )
 
 // A pump copies between device memory and host memory that isn't pinned, through pinned buffers. A
-// buffer and a stream are a parcel. While the GPU copies in one parcel, threads of the CPU copy in
-// others: one thread alone is slower than the link, above all where the host memory has no pages
-// yet.
+// parcel is a buffer and a stream. While the GPU copies one parcel, threads of the CPU copy others:
+// a single thread is slower than the link, above all if the host memory has no pages yet.
 type pump struct {
 	calls   Calls
 	work    *activity.Activity // of the context
 	parcels []*parcel
 }
 
-// Pinned memory takes 0.5 ms a MiB to make, which a suspend of little memory notices: the parcels
-// are short, and many.
+// Allocating pinned memory takes 0.5 ms a MiB, which counts when little memory is suspended: so
+// parcels are many and small.
 const (
 	parcels     = 8
 	parcelBytes = 4 << 20
@@ -58,7 +57,7 @@ func newPump(calls Calls, work *activity.Activity) (*pump, gpubackend.Result) {
 		}
 		l := &parcel{address: address, buffer: cmem.At(address, parcelBytes)}
 		p.parcels = append(p.parcels, l)
-		// It doesn't wait for streams of the guest's, nor they for it.
+		// It and the guest's streams don't wait for each other.
 		l.stream, r = calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
 		if r != gpubackend.Success {
 			return p, r
@@ -67,8 +66,8 @@ func newPump(calls Calls, work *activity.Activity) (*pump, gpubackend.Result) {
 	return p, gpubackend.Success
 }
 
-// close ends copies of the CPU's and frees everything. The driver's calls have noted the streams as
-// those with work: nobody may ask these once they are gone.
+// close ends the CPU's copies and frees everything. The driver's calls have entered the streams as
+// busy: nobody may ask them once they are gone.
 func (p *pump) close() {
 	for _, l := range p.parcels {
 		l.copying.Wait()
@@ -81,7 +80,7 @@ func (p *pump) close() {
 	}
 }
 
-// parts cuts pieces, and the image of them, into what fits in a parcel.
+// parts cuts pieces and their image into parts that fit in a parcel.
 func parts(list []gpubackend.Piece, image []byte) (all []part) {
 	for _, piece := range list {
 		for done := uint64(0); done < piece.Bytes; {
@@ -111,7 +110,7 @@ func (p *pump) outParts(all []part) gpubackend.Result {
 				return r
 			}
 		}
-		if i > 0 { // the one before, while this one is copied
+		if i > 0 { // the previous one, while this one is copied
 			l := p.parcels[(i-1)%parcels]
 			if r := p.calls.StreamSynchronize(l.stream); r != gpubackend.Success {
 				return r
@@ -154,7 +153,7 @@ func (p *pump) in(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// copy begins to copy bytes with several threads: as many as the shorter has.
+// copy begins to copy with several threads, as many bytes as the shorter slice has.
 func (l *parcel) copy(dst, src []byte) {
 	n := min(len(dst), len(src))
 	size := (n + threads - 1) / threads

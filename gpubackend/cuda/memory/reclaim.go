@@ -31,8 +31,8 @@ func (m *Memory) reclaim() {
 	}
 }
 
-// Reclaim takes back what was freed in the current context after waiting for the work, and takes
-// from graphs what they don't use. It says whether there was anything to take back.
+// Reclaim waits for the current context's work, takes back what was freed in it, and takes from
+// graphs what they don't use. It says whether there was anything to take back.
 func (m *Memory) Reclaim() bool {
 	trimmed := m.graphs.Trim()
 	return m.awaitFreed() || trimmed
@@ -94,7 +94,7 @@ func (m *Memory) Ended(c *contexts.Context) {
 	}
 }
 
-// Inherit has what was freed in a green context that ends wait for its base, too.
+// Inherit makes memory freed in a green context that ends wait for the base context.
 func (m *Memory) Inherit(green *contexts.Context) {
 	m.freed[green.Base] = append(m.freed[green.Base], m.freed[green]...)
 	delete(m.freed, green)

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 )
 
-// allHeaps are the heaps of all GPUs. What was freed is back in them, as everything is idle.
+// allHeaps are the heaps of all GPUs. They have got back all that was freed, as everything is idle.
 func (m *Memory) allHeaps() (list []*devmem.Heap) {
 	for c := range m.freed {
 		m.takeBack(c)
@@ -50,8 +50,8 @@ func (m *Memory) TakeAllocation(a gpubackend.Allocation) gpubackend.Result {
 	return r
 }
 
-// Elsewhere says whether device memory isn't at its usual addresses, where another process would
-// not have it.
+// Elsewhere says whether device memory isn't at its usual addresses: another process couldn't have
+// it at the same ones.
 func (m *Memory) Elsewhere() bool {
 	for i := range m.heaps {
 		if m.heaps[i].base != devmem.Base+uint64(i)*m.window {

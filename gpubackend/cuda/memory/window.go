@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// heap is the memory of one GPU in the window.
+// heap has the memory of one GPU in the window.
 type heap struct {
 	*devmem.Heap
 	base    uint64
@@ -61,7 +61,7 @@ func (m *Memory) Close() {
 	m.heaps = nil
 }
 
-// backing puts a device's memory under addresses of the window.
+// backing puts memory of a device at addresses of the window.
 type backing struct {
 	calls    Calls
 	device   uint64
@@ -117,8 +117,8 @@ func (b *backing) create(bytes, compression uint64) (handle uint64, r gpubackend
 	return b.calls.MemCreate(bytes, b.device, compression)
 }
 
-// mapHandle maps memory at reserved addresses for kernels of the device, and of its peers. What is
-// another process's may be of a GPU that a peer doesn't reach.
+// mapHandle maps memory at reserved addresses for kernels of the device, and of its peers. Memory
+// of another process may be on a GPU that a peer doesn't reach.
 func (b *backing) mapHandle(handle, addr, bytes uint64) gpubackend.Result {
 	if r := b.calls.MemMap(addr, bytes, handle); r != gpubackend.Success {
 		return r

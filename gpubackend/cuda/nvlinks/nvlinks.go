@@ -26,8 +26,8 @@ const (
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
 )
 
-// Add fills in links, ways and free memory of GPUs that NVML knows. It says why NVML can't be
-// asked; of what NVML doesn't tell there is nothing.
+// Add fills in links, ways and free memory of GPUs that NVML knows. The error says why NVML can't
+// be asked; what NVML doesn't tell stays empty.
 func Add(library string, gpus []hostgpus.GPU) error {
 	l, err := open(library)
 	if err != nil {
@@ -48,7 +48,7 @@ func Add(library string, gpus []hostgpus.GPU) error {
 	return nil
 }
 
-// ways asks how a GPU may reach each, itself among them: NVML has an answer to that, too.
+// ways asks how a GPU may reach each GPU, itself included, which NVML answers, too.
 func (l *library) ways(from handle, gpus []hostgpus.GPU, devices map[string]handle,
 ) (list []hostgpus.Way) {
 	for i := range gpus {
@@ -85,11 +85,11 @@ func (l *library) links(device handle) (list []hostgpus.NVLink) {
 	return list
 }
 
-// link asks about one that is up.
+// link asks about a link that is up.
 func (l *library) link(device handle, n uint32) (link hostgpus.NVLink) {
 	version, ok := l.version(device, n)
 	if !ok || version == 0 || version > 255 {
-		return link // what isn't known of is of no use
+		return link // of no use if its other end isn't known
 	}
 	link.Version, link.Speed = uint8(version), l.field(device, fieldSpeed, n)
 	for c := range uint32(capabilities) {

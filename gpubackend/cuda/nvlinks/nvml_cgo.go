@@ -67,7 +67,7 @@ const (
 	p2pFunction
 )
 
-// handle is NVML's of a GPU.
+// handle is NVML's handle of a GPU.
 type handle unsafe.Pointer
 
 // library is NVML. One goroutine uses it.
@@ -140,7 +140,7 @@ func (l *library) remote(d handle, link uint32) (domain, bus, device uint32, ok 
 	return uint32(p.domain), uint32(p.bus), uint32(p.device), r == 0
 }
 
-// field is a value of a link's; 0: NVML doesn't know it.
+// field is a value of a link; 0: NVML doesn't know it.
 func (l *library) field(d handle, field, link uint32) uint32 {
 	f := C.struct_pn_field{field: C.uint(field), scope: C.uint(link)}
 	r := C.pn_fields(l.function[fieldsFunction], unsafe.Pointer(d), &f)
@@ -158,7 +158,7 @@ func (l *library) p2p(d, other handle, kind uint32) (uint32, bool) {
 	return uint32(out), r == 0
 }
 
-// free is how much of a GPU's memory is; 0: NVML doesn't know it.
+// free is how much memory of a GPU is free; 0: NVML doesn't know it.
 func (l *library) free(d handle) uint64 {
 	var m C.struct_pn_memory
 	if C.pn_memory(l.function[memoryFunction], unsafe.Pointer(d), &m) != 0 {

@@ -12,15 +12,15 @@ import (
 )
 
 // Redirect takes what is written to this process's file descriptors 1 and 2, which is where the
-// driver prints. They become files in memory, not pipes: the driver prints while the one thread
-// that could empty a pipe waits for it.
+// driver prints. These become files in memory, not pipes: while the driver prints, the only thread
+// that could empty a pipe waits for the driver.
 type Redirect struct {
 	file  [2]*os.File
 	taken [2]int64
 	log   *os.File
 }
 
-// Files that hold this much are emptied; less is left in them, for emptying is another system call.
+// Files that hold this much are emptied; less is left, since emptying costs a system call.
 const captureKept = 1 << 20
 
 // maxOutput bounds what one call of Take returns; the rest comes with the next.
@@ -51,7 +51,7 @@ func NewCapture() (*Redirect, error) {
 	return c, nil
 }
 
-// Log is what was standard error: for the process's own messages (and debug.SetCrashOutput).
+// Log is the former standard error, for the process's own messages (and debug.SetCrashOutput).
 func (c *Redirect) Log() *os.File { return c.log }
 
 // Take returns what was written since the last call.

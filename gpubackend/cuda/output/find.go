@@ -9,18 +9,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// Kinds is what kernels write to this process's output, as the driver does it for them: when it is
-// synchronized with, which costs 2 us each time. Most programs never print, so it is worth a look
-// into their code.
+// Kinds says in which ways code may print.
 type Kinds struct {
 	Working bool // printf
 	Failing bool // assert, after which the context is dead
 }
 
-// unknown is said of code that can't be looked into.
+// unknown is the answer for code that can't be read.
 var unknown = Kinds{Working: true, Failing: true}
 
-// maxSearched is how much code, decompressed, of an image is looked into: 64 MiB take some 50 ms.
+// maxSearched bounds how much decompressed code of an image is searched: 64 MiB take some 50 ms.
 const maxSearched = 64 << 20
 
 func (k *Kinds) add(other Kinds) {
@@ -28,8 +26,8 @@ func (k *Kinds) add(other Kinds) {
 	k.Failing = k.Failing || other.Failing
 }
 
-// Find looks for the functions by which device code prints, in what of an image a device may run:
-// cubins for its architecture or, if there are none, whatever the driver makes one of.
+// Find searches an image for the functions by which device code prints. It looks at what a device
+// may run: cubins for its architecture or, if there are none, what the driver compiles.
 func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found Kinds) {
 	im, err := fatbin.Open(image)
 	if err != nil {

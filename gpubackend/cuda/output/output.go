@@ -16,28 +16,28 @@ type Output struct {
 	flush   func()
 }
 
-// New returns the output of no code. runs says whether a GPU has a major compute capability, memory
-// bounds what is unpacked to look into code, and flush has the C library write what it has
-// buffered. Without a capture nothing is taken.
+// New returns an Output for which no code was loaded yet. runs says whether a GPU has a major
+// compute capability, memory bounds what is unpacked in a search, and flush makes the C library
+// write out its buffers. Without a capture nothing is taken.
 func New(
 	capture *Redirect, runs func(major int) bool, memory *budget.Budget, flush func(),
 ) *Output {
 	return &Output{capture: capture, runs: runs, memory: memory, flush: flush}
 }
 
-// Note looks into an image that is loaded.
+// Note searches an image that is loaded.
 func (o *Output) Note(image []byte) {
 	if o.kinds != unknown {
 		o.kinds.add(Find(image, o.runs, o.memory))
 	}
 }
 
-// Working says whether kernels may print while they work: then somebody has to synchronize with
-// them, for that is when the driver writes.
+// Working says whether kernels may print while they work: then somebody must synchronize, for that
+// is when the driver writes.
 func (o *Output) Working() bool { return o.kinds.Working }
 
-// Take returns what was printed since the last call. dead says that the context has an error,
-// behind which the driver writes what a failed assertion says.
+// Take returns what was printed since the last call. dead says that the context has failed; that is
+// when the driver writes what a failed assertion says.
 func (o *Output) Take(dead bool) []gpubackend.Output {
 	if o.capture == nil || !o.kinds.Working && !(dead && o.kinds.Failing) {
 		return nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package processes asks NVIDIA's driver what memory of which GPU each process of the host has,
+// Package processes asks NVIDIA's driver how much memory of each GPU each process of the host has,
 // over NVML, which is opened at run time. The driver is believed; it may hang with its GPU, or
 // crash, so that this belongs in a process of its own.
 //
@@ -19,16 +19,16 @@ import (
 // DefaultLibrary is the name under which NVML is installed.
 const DefaultLibrary = "libnvidia-ml.so.1"
 
-// notAvailable is what the driver says where it doesn't know.
+// notAvailable is the driver's answer if it doesn't know.
 const notAvailable = math.MaxUint64
 
-// GPU is what processes have of one.
+// GPU is what processes have of one GPU.
 type GPU struct {
 	ID   uint64         `json:"id"` // in a ledger
 	Used map[int]uint64 `json:"used"`
 }
 
-// Usage is what they have of all. It implements ledger.Usage.
+// Usage is what processes have of all GPUs. It implements ledger.Usage.
 type Usage []GPU
 
 // GPUs implements ledger.Usage.

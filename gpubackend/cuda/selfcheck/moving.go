@@ -53,8 +53,8 @@ func (c *checker) moverCorrect() (string, error) {
 	return "runs of 1 B to 3 MiB", nil
 }
 
-// roundTrip copies runs to the device, looks, and copies them back over cleared memory, looking at
-// the bytes between too.
+// roundTrip copies runs to the device and back over cleared memory. It compares after each copy,
+// the bytes between runs included.
 func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 	guest := uint64(len(s.guest))
 	copy(s.guest, pattern(len(s.guest), most))
@@ -73,7 +73,7 @@ func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 		expected = append(expected, s.guest[at:at+run.Bytes]...)
 	}
 	if !bytes.Equal(device, expected) {
-		return errors.New("the device has other bytes")
+		return errors.New("the device has wrong bytes")
 	}
 	before := bytes.Clone(s.guest)
 	for _, run := range runs {
@@ -83,12 +83,12 @@ func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 		return fmt.Errorf("from the device: %w", err)
 	}
 	if !bytes.Equal(s.guest, before) {
-		return errors.New("the guest has other bytes")
+		return errors.New("the guest's memory has wrong bytes")
 	}
 	return nil
 }
 
-// moverRates measures what programs' transfers are made of.
+// moverRates measures copies of the sizes that programs use.
 func (c *checker) moverRates() (string, error) {
 	n := c.config.Bytes
 	s, err := c.newSession(n)
@@ -133,7 +133,7 @@ func (c *checker) moverRates() (string, error) {
 	return "4 KiB " + each(time.Since(start), times) + notes, nil
 }
 
-// timed is the time of a copy, the second of two: the first registers memory.
+// timed is the time of the second of two copies: the first registers memory.
 func (s *session) timed(runs []wire.Run, toDevice bool) (took time.Duration, err error) {
 	for range 2 {
 		start := time.Now()

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package selfcheck tries packages cuda and mover on the GPU of the host, one line a check, with
-// times and rates: the first thing to run on a new machine or driver. It makes its own data and
+// times and rates. Run it first on a new machine or with a new driver. It makes its own data and
 // kernels, and compares every result.
 //
-// The last check has a kernel fault, after which the process can't use the GPU any more: run it in
-// a process of its own.
+// The last check makes a kernel fault, after which the process can't use the GPU any more: run it
+// in a process of its own.
 package selfcheck
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 	Bytes uint64
 }
 
-// ErrFailed means that checks failed; the lines say which.
+// ErrFailed means that checks failed; their lines say which.
 var ErrFailed = errors.New("self-check failed")
 
 // checker is what checks share.
@@ -42,7 +42,7 @@ type checker struct {
 	context gpubackend.Context
 }
 
-// check is one line.
+// check makes one line.
 type check struct {
 	name string
 	run  func(c *checker) (string, error)
@@ -136,7 +136,7 @@ func (c *checker) wait() error {
 			return must("query the context", r)
 		}
 		if time.Now().After(deadline) {
-			return errors.New("the context is still busy after 20 s")
+			return errors.New("the context's work hasn't ended after 20 s")
 		}
 	}
 }

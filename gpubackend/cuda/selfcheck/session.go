@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// guestBase is where the guest of the check has its memory.
+// guestBase is where the check's guest has its memory.
 const guestBase = 0x1_0000_0000
 
 func address(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
@@ -150,7 +150,7 @@ func (c *checker) lend(s *session, n uint64) error {
 	return err
 }
 
-// move has the mover copy and polls for the end.
+// move makes the mover copy, and polls for the end.
 func (s *session) move(m *moves.Move) error {
 	m.Staging = s.staging
 	if err := s.client.Start(m); err != nil {
@@ -166,7 +166,7 @@ func (s *session) move(m *moves.Move) error {
 			return moved[0].Err
 		}
 		if time.Now().After(deadline) {
-			return errors.New("no completion after 30 s")
+			return errors.New("the mover hasn't reported an end after 30 s")
 		}
 	}
 }

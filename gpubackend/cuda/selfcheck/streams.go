@@ -196,7 +196,7 @@ func (c *checker) output() (string, error) {
 			return "", nil
 		}
 	}
-	return "", errors.New("what the kernel printed didn't come")
+	return "", errors.New("what the kernel printed wasn't captured")
 }
 
 func (c *checker) illegal() (string, error) {

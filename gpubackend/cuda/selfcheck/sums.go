@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// mostSummed is how much memory the GPU adds up at a time to be measured, where it has as much.
+// mostSummed is how much memory the GPU adds up in the measurement, if it has as much.
 const mostSummed = 4 << 30
 
-// sums has the GPU add up memory, and compares the sums of its first sectors with those that this
+// sums makes the GPU add up memory, and compares the sums of its first sectors with those that this
 // process computes.
 func (c *checker) sums() (string, error) {
 	const known = 16 * sectorsum.Bytes

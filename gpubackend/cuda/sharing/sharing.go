@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharing gives device memory and events to other processes of the guest. What those get is
-// files and handles of the driver's; they pass through the caller, and never come from a guest.
+// Package sharing gives device memory and events to other processes of the guest. These get files
+// and handles of the driver, which pass through the caller and never come from a guest.
 package sharing
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	MemRetain(addr uint64) (handle uint64, r gpubackend.Result)
 	MemRelease(handle uint64) gpubackend.Result
@@ -35,7 +35,7 @@ type Sharing struct {
 	log      *logrus.Entry
 }
 
-// New returns what shares memory.
+// New returns what shares a process's memory.
 func New(calls Calls, x *contexts.Contexts, memory Memory, log *logrus.Entry) *Sharing {
 	return &Sharing{calls: calls, contexts: x, memory: memory, log: log}
 }
@@ -60,7 +60,7 @@ func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.
 	return gpubackend.Shared{Bytes: bytes, Offset: addr - base, Allocated: allocated}, fd, r
 }
 
-// Watch watches every GPU's memory.
+// Watch sets who is told before memory of any GPU is given up.
 func (x *Sharing) Watch(gone func(addr, bytes uint64)) { x.memory.WatchSegments(gone) }
 
 // MapShared maps what Share exported in another process.
@@ -70,7 +70,7 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 	}
 	addr, err := x.memory.Import(fd, s.Bytes)
 	if err != nil {
-		x.log.WithError(err).Warn("map memory of another process")
+		x.log.WithError(err).Warn("can't map memory of another process")
 		return 0, gpubackend.OutOfMemory
 	}
 	return addr, gpubackend.Success

@@ -11,8 +11,7 @@ import (
 // includes the memory that earlier work wrote (cuStreamWriteValue32, without
 // CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER).
 //
-// A stream without work that is known of is not worth the operation: asking whether it is idle is
-// cheaper.
+// If a stream isn't known to have work, asking it is cheaper than the operation.
 func (x *Streams) Announce(
 	s gpubackend.Stream, all bool, addr uint64, value uint32,
 ) gpubackend.Result {

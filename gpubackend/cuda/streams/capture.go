@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Capturing says whether any stream was told to capture: events carry captures from stream to
-// stream.
+// Capturing says whether any stream was told to capture. Others may capture too, since events carry
+// captures from stream to stream.
 func (x *Streams) Capturing() bool { return len(x.capturing) > 0 }
 
 // isCapturing asks the driver, if any stream is capturing.
@@ -29,7 +29,7 @@ func (x *Streams) StreamBeginCapture(s gpubackend.Stream, _ uint64) gpubackend.R
 	return x.began(s, x.calls.StreamBeginCaptureRelaxed(s))
 }
 
-// StreamBeginCaptureToGraph does so, adding to a graph.
+// StreamBeginCaptureToGraph does so, and adds to a graph.
 func (x *Streams) StreamBeginCaptureToGraph(
 	s gpubackend.Stream, g gpubackend.Graph, nodes []gpubackend.GraphNode, edges []byte, _ uint64,
 ) gpubackend.Result {
@@ -47,7 +47,7 @@ func (x *Streams) began(s gpubackend.Stream, r gpubackend.Result) gpubackend.Res
 	return x.contexts.Failed(r)
 }
 
-// StreamEndCapture ends it.
+// StreamEndCapture ends a capture.
 func (x *Streams) StreamEndCapture(s gpubackend.Stream) (gpubackend.Graph, gpubackend.Result) {
 	g, r := x.calls.StreamEndCapture(s)
 	if r != gpubackend.StreamCaptureUnmatched && r != gpubackend.IllegalState {
@@ -59,14 +59,14 @@ func (x *Streams) StreamEndCapture(s gpubackend.Stream) (gpubackend.Graph, gpuba
 	return g, r
 }
 
-// beforeCapture marks what a stream was given so far: while it captures it can't be asked.
+// beforeCapture marks the work that a stream has so far: while it captures, it can't be asked.
 func (x *Streams) beforeCapture(s gpubackend.Stream) {
 	if c := x.contexts.Current(); c != nil && activity.Unified(s) != gpubackend.DefaultStream {
 		x.watchLast(c, s)
 	}
 }
 
-// watchLast has an event stand for the work that a stream was given in a context.
+// watchLast makes an event stand for the work that a stream was given in a context.
 func (x *Streams) watchLast(c *contexts.Context, s gpubackend.Stream) {
 	if !c.Work.Has(s) {
 		return

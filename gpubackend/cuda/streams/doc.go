@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streams is streams and events: which have work, which are idle, which capture, and what
-// is to be called when a stream gets there. Nothing here waits for work.
+// Package streams has the streams and events: which have work, which are idle, which capture, and
+// which host functions streams call. Nothing here waits for work.
 //
 //	streams.go   making and ending streams, and whether they are idle
 //	announce.go  writes by which a stream says that it is idle

@@ -4,7 +4,7 @@ package streams
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// EventQuery has output written out when the event is complete, as cuEventSynchronize does.
+// EventQuery makes the driver write output when the event is complete, as cuEventSynchronize does.
 func (x *Streams) EventQuery(e gpubackend.Event) gpubackend.Result {
 	r := x.calls.EventQuery(e)
 	if r != gpubackend.Success {

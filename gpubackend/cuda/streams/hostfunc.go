@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
-// HostFunc has f called by a goroutine when the stream gets there; the stream waits for release.
+// HostFunc calls f on a goroutine when the stream gets there; the stream waits for release.
 func (x *Streams) HostFunc(
 	s gpubackend.Stream, token uint64, f func(token uint64),
 ) (func(), gpubackend.Result) {
@@ -43,7 +43,7 @@ func (x *Streams) HostNode(
 	return function, data, r
 }
 
-// hostCalls makes what carries calls of host functions, on first use.
+// hostCalls returns what carries calls of host functions, which it makes at first use.
 func (x *Streams) hostCalls() (*hostfuncs.Calls, gpubackend.Result) {
 	if x.calls.LaunchHostFunc() == nil {
 		return nil, gpubackend.NotSupported
@@ -51,7 +51,7 @@ func (x *Streams) hostCalls() (*hostfuncs.Calls, gpubackend.Result) {
 	if x.host == nil {
 		v, err := hostfuncs.New()
 		if err != nil {
-			x.log.WithError(err).Error("host function")
+			x.log.WithError(err).Error("a stream can't call host functions")
 			return nil, gpubackend.OutOfMemory
 		}
 		x.host = v

@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 )
 
-// An event that was recorded in another process is, to the driver, one that was never recorded:
-// whoever waits for it goes on. But its time is asked for. So times of such events are kept as
-// numbers, before the moment at which an event of the context's was recorded here. The driver is
-// always asked first: an event that has been recorded again is its own.
+// To the driver, an event that was recorded in another process was never recorded: nobody waits for
+// it. But programs ask for its time. So the times of such events are kept as numbers, relative to
+// an event that was recorded here. The driver is always asked first: it knows the event once it is
+// recorded again.
 
 // past are the events of a context that were recorded in another process.
 type past struct {
@@ -35,7 +35,7 @@ func (x *Streams) EventTimes(events []gpubackend.Event) (list []gpubackend.Event
 	return list
 }
 
-// timesIn are the times of the current context's events.
+// timesIn returns the times of the current context's events.
 func (x *Streams) timesIn(
 	c *contexts.Context, events []gpubackend.Event,
 ) (list []gpubackend.EventTime) {
@@ -53,8 +53,8 @@ func (x *Streams) timesIn(
 	return list
 }
 
-// refine makes times exact: the driver tells short ones more exactly than long ones. From the last
-// one back, each is as long before the next one as the driver says of these two.
+// refine makes times exact, since the driver measures short ones more exactly than long ones: from
+// the last event back, each gets the driver's distance to the next one.
 func (x *Streams) refine(list []gpubackend.EventTime) {
 	slices.SortFunc(list, func(a, b gpubackend.EventTime) int { return cmp.Compare(a.Ago, b.Ago) })
 	for i := 1; i < len(list); i++ {
@@ -65,7 +65,7 @@ func (x *Streams) refine(list []gpubackend.EventTime) {
 	}
 }
 
-// recordedNow is a new event of the current context, which is over.
+// recordedNow is a new event of the current context, recorded and complete.
 func (x *Streams) recordedNow() (gpubackend.Event, gpubackend.Result) {
 	e, r := x.calls.EventCreate(0)
 	if r != gpubackend.Success {
@@ -127,7 +127,7 @@ func (x *Streams) EventElapsed(from, to gpubackend.Event) (uint64, gpubackend.Re
 	return 0, r
 }
 
-// after is how long after p.now an event was over, whichever process it was recorded in.
+// after is how long after p.now an event was complete, whichever process recorded it.
 func (x *Streams) after(p *past, e gpubackend.Event) (int64, gpubackend.Result) {
 	ns, r := x.calls.EventElapsed(p.now, e)
 	if ago, ok := p.ago[e]; ok && r == gpubackend.InvalidHandle {

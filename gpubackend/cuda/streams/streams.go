@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostfuncs"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	CtxSynchronize() gpubackend.Result
 	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
@@ -43,7 +43,7 @@ type Calls interface {
 	Touch(s gpubackend.Stream)
 }
 
-// Prints says whether what kernels print has to be fetched by synchronizing with them.
+// Prints says whether somebody must synchronize to get what kernels print.
 type Prints interface{ Working() bool }
 
 // Streams is the streams of one guest process.
@@ -60,8 +60,8 @@ type Streams struct {
 	past      map[*contexts.Context]*past             // nil: no event is another process's
 }
 
-// New returns streams of which none was made. settled is called when the current context is seen to
-// have no work in flight.
+// New returns the streams of a process, which has made none yet. settled is called when the current
+// context is seen to have no work in flight.
 func New(
 	calls Calls, x *contexts.Contexts, prints Prints, settled func(), log *logrus.Entry,
 ) *Streams {
@@ -156,7 +156,7 @@ func (x *Streams) queryGreen() (r gpubackend.Result) {
 	return r
 }
 
-// StreamQuery has what the stream's kernels printed written out when it is idle, as
+// StreamQuery makes the driver write what the stream's kernels printed when it is idle, as
 // cuStreamSynchronize does.
 func (x *Streams) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	r := x.calls.StreamQuery(s)
@@ -170,8 +170,8 @@ func (x *Streams) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	if c == nil || !c.Work.Done(s) || !x.prints.Working() {
 		return r
 	}
-	// Synchronizing the default stream could wait for others: what it printed comes when they are
-	// idle too.
+	// Synchronizing the default stream may wait for others: what its kernels printed is written
+	// when they are idle, too.
 	if s > gpubackend.LegacyStream || !c.Work.Busy() {
 		x.calls.StreamSynchronize(s)
 	}
@@ -192,8 +192,8 @@ func (x *Streams) StreamCreateWithPriority(
 // Add enters a stream of a context.
 func (x *Streams) Add(s gpubackend.Stream, c *contexts.Context) { x.owners[s] = c }
 
-// Ended forgets the streams of a context that has ended, and with it their work. Other contexts may
-// have been current when they were given it.
+// Ended forgets the streams of a context that has ended, and with it their work. It may have been
+// given to them while other contexts were current.
 func (x *Streams) Ended(of *contexts.Context) {
 	for s, c := range x.owners {
 		if c == of {
@@ -210,9 +210,8 @@ func (x *Streams) forget(s gpubackend.Stream) {
 	delete(x.owners, s)
 }
 
-// StreamDestroy returns at once, also when work is in flight: an event stands for that work from
-// then on. The stream may be of another context than the current one, and may have joined a
-// capture.
+// StreamDestroy returns at once, even if work is in flight: an event stands for that work from then
+// on. The stream may be of another context than the current one, and may have joined a capture.
 func (x *Streams) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	if activity.Unified(s) == gpubackend.DefaultStream {
 		return gpubackend.InvalidHandle
@@ -224,7 +223,7 @@ func (x *Streams) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	return x.calls.StreamDestroy(s)
 }
 
-// StreamWaitEvent may have the stream join a capture.
+// StreamWaitEvent may make the stream join a capture.
 func (x *Streams) StreamWaitEvent(
 	s gpubackend.Stream, e gpubackend.Event, flags uint64,
 ) gpubackend.Result {

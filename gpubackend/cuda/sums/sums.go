@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sums has the GPU add up sectors of its memory, by a kernel of package sectorsum.
+// Package sums makes the GPU add up sectors of its memory, by a kernel of package sectorsum.
 //
 // # Who owns what
 //
 // A Summer owns a module, a stream and pinned memory of one context, which must be current when it
-// is called. The guest's program knows of none of them, and nothing of it is under way.
+// is called. The guest's program knows none of them, and has no work in flight.
 //
 // # Who may lie
 //
-// Nobody: addresses are those of pieces that the process has. Contents are added up, whatever they
-// are.
+// Nobody: addresses are those of the process's own pieces. Contents may be anything.
 package sums
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// Calls are the driver's that a Summer needs.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	ModuleLoad(image cmem.Memory, o *driver.Options) (gpubackend.Module, gpubackend.Result)
 	ModuleUnload(gpubackend.Module) gpubackend.Result
@@ -37,8 +36,8 @@ type Calls interface {
 	StreamSynchronize(s gpubackend.Stream) gpubackend.Result
 }
 
-// most is how many sectors are added up before anybody waits: 16 GiB. They have 512 KiB of sums,
-// which pinned memory is made for in a quarter of a millisecond.
+// most is how many sectors are added up before anybody waits: 16 GiB. Their sums take 512 KiB of
+// pinned memory, which is allocated in a quarter of a millisecond.
 const most = 64 << 10
 
 // Summer adds up memory of one context's GPU.
@@ -66,7 +65,7 @@ func New(calls Calls, work *activity.Activity) (*Summer, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return s, r
 	}
-	// It doesn't wait for streams of the guest's, nor they for it.
+	// It and the guest's streams don't wait for each other.
 	s.stream, r = calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
 	if r != gpubackend.Success {
 		return s, r
@@ -99,7 +98,7 @@ func (s *Summer) Sum(
 	return r
 }
 
-// launch has a kernel add up n sectors, behind those that are added up already.
+// launch makes a kernel add up n sectors, whose sums follow those there are.
 func (s *Summer) launch(key, sectors, n uint64) gpubackend.Result {
 	parameters := binary.LittleEndian.AppendUint64(nil, sectors)
 	parameters = binary.LittleEndian.AppendUint64(parameters, key)
@@ -121,8 +120,8 @@ func (s *Summer) take(sums []uint64) ([]uint64, gpubackend.Result) {
 	return sums, r
 }
 
-// Close waits for kernels that may be under way, and gives all back. The driver's calls have noted
-// the stream as one with work: nobody may ask it once it is gone.
+// Close waits for kernels that may be under way, and gives all back. The driver's calls have
+// entered the stream as busy: nobody may ask it once it is gone.
 func (s *Summer) Close() {
 	if s.stream != 0 {
 		s.calls.StreamSynchronize(s.stream)

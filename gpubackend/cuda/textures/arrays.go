@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// arrayUnit is what an array's memory is taken to be a multiple of.
+// arrayUnit is the size to whose multiple an array's memory is assumed to be rounded.
 const arrayUnit = 64 << 10
 
 // formatBytes is the size of an element's channel, 4 for those not listed.

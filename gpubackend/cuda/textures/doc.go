@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textures is arrays, texture and surface objects, and references.
+// Package textures has the arrays, texture and surface objects, and references.
 //
 //	arrays.go      arrays, which count as device memory, and copies of them
 //	objects.go     texture and surface objects

@@ -41,7 +41,7 @@ func (x *Textures) forget(set objects, h uint64) bool {
 	return true
 }
 
-// Ended forgets what a context had that is gone.
+// Ended forgets the objects of a context that has ended.
 func (x *Textures) Ended(c *contexts.Context) {
 	x.charges.Ended(c)
 	for _, set := range []objects{x.textures, x.surfaces} {

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 )
 
-// Calls is what is used of the driver.
+// Calls are the functions of the driver that are called here.
 type Calls interface {
 	ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result)
 	Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result)
@@ -43,9 +43,9 @@ type Textures struct {
 	textures, surfaces objects
 }
 
-// New returns textures of which there are none. charges counts arrays; objects count for host's
-// memory. referred is called when a module's texture or surface reference was asked for: kernels
-// may use it from then on.
+// New returns the textures of a process, which has none yet. charges counts arrays; objects count
+// as the host's memory. referred is called when a module's texture or surface reference was asked
+// for: kernels may use it from then on.
 func New(
 	calls Calls, x *contexts.Contexts, ranges *copyable.Ranges, charges *memory.Charges,
 	host *budget.Budget, referred func(),

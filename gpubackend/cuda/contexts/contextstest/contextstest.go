@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 )
 
-// Handles of what New makes.
+// The handles of what New makes.
 const (
 	Native  = 10                      // of the first GPU; the second has the next
 	Primary = gpubackend.Context(110) // its primary context
