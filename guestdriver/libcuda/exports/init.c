@@ -47,11 +47,11 @@ static CUresult explain(int error)
 		log_line("no " PARACUDA_DEVICE);
 		return CUDA_ERROR_NO_DEVICE;
 	case ENXIO:
-		say("the host has no GPU for this VM");
+		say("the host has no GPU for this VM: run paracuda doctor there");
 		return CUDA_ERROR_NO_DEVICE;
 	case EACCES:
 	case EPERM:
-		say("no permission to open " PARACUDA_DEVICE ": let this user read and write it");
+		say("no permission to open " PARACUDA_DEVICE ": chmod 0666 " PARACUDA_DEVICE);
 		return CUDA_ERROR_NO_DEVICE;
 	case EPROTO:
 		say("libcuda.so.1 and the paracuda kernel module are of different versions: "

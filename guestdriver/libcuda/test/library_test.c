@@ -45,8 +45,8 @@ static void refusals(void)
 		const char *fix; /* NULL: nothing is said, as where there is no GPU */
 	} cases[] = {
 		{ ENOENT, CUDA_ERROR_NO_DEVICE, NULL },
-		{ ENXIO, CUDA_ERROR_NO_DEVICE, "the host has no GPU" },
-		{ EACCES, CUDA_ERROR_NO_DEVICE, "let this user read and write it" },
+		{ ENXIO, CUDA_ERROR_NO_DEVICE, "run paracuda doctor there" },
+		{ EACCES, CUDA_ERROR_NO_DEVICE, "chmod 0666 /dev/paracuda" },
 		{ EPROTO, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "install both from one package" },
 		{ ENODEV, CUDA_ERROR_SYSTEM_NOT_READY, "attach it again" },
 		{ EHOSTDOWN, CUDA_ERROR_SYSTEM_NOT_READY, "its log says why" },
