@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/internal/patience"
 )
 
 // arbiterProcess is a `paracuda arbiter` that a test has started.
@@ -50,8 +51,8 @@ func (l *lines) String() string {
 // within waits for something that happens soon.
 func within(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	for wait := patience.Of(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
+		if wait.Over() {
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/internal/patience"
 )
 
 // mainVariable makes this program run main in place of tests: the processes that tests start do.
@@ -29,16 +30,13 @@ func TestMain(m *testing.M) {
 	os.Exit(withoutGoroutines(m.Run()))
 }
 
-// patience is how long goroutines may take to end.
-const patience = 30 * time.Second
-
 // withoutGoroutines is the exit code of tests that have ended with code: a failure if they left a
 // goroutine, beside that which starts the starter process. What else they leave isn't looked for:
 // commands are a process each, and own descriptors, mappings and children until that ends.
 func withoutGoroutines(code int) int {
 	const starts = "github.com/paracuda/paracuda/cmd/paracuda.startForGood.func1"
 	err := goleak.Find(goleak.IgnoreAnyFunction(starts))
-	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
+	for wait := patience.Of(30 * time.Second); err != nil && !wait.Over(); {
 		err = goleak.Find(goleak.IgnoreAnyFunction(starts))
 	}
 	if err != nil && code == 0 {
