@@ -231,6 +231,7 @@ func (d *Device) Reset() {
 	d.movers.Kill()
 	if !await.Within(d.config.Timeouts.Exit, d.running.Gone()) {
 		d.log.Error("processes that were killed do not end: see the kernel's log")
+		d.movers.GiveUp()
 	}
 	d.exports.Clear()
 }

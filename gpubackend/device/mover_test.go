@@ -11,6 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
 // slowMovers answer nothing but the start. The first to be killed takes until the test says so to
@@ -97,13 +99,84 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 	if n := s.movers.Load(); n != 2 {
 		t.Errorf("%d movers were started", n)
 	}
+	v.closeChannel(1)
 	close(s.end)
 	v.reap(1, 3)
 	v.reap(0, 1) // CLOSE
-	v.closeChannel(1)
 	if n := len(v.dev.movers.Lingering()); n != 0 {
 		t.Errorf("%d movers linger", n)
 	}
+}
+
+// stuckMoverVM has a program on channel 0 that has copied, and one on channel 1. Their mover hangs
+// in the kernel, so to speak, once it is killed.
+func stuckMoverVM(t *testing.T) (*vm, *slowMovers, *logLines) {
+	t.Helper()
+	t.Parallel()
+	s := newSlowMovers()
+	v := greetedVM(t, s, short, "stop-grace=1s")
+	t.Cleanup(func() {
+		if !await.Closed(s.end) {
+			close(s.end)
+		}
+	})
+	said := v.listen()
+	v.open(0)
+	v.furnish(0)
+	v.mustCopy(0)
+	v.open(1)
+	return v, s, said
+}
+
+const linesOfStuckMovers = "a mover that was killed does not end"
+
+// TestTheFrontEndIsAnsweredWhileAMoverDoesNotEnd: the VM's queues stop and start, its memory
+// changes, and its driver begins anew. Each would fail for a front end that has no answer.
+func TestTheFrontEndIsAnsweredWhileAMoverDoesNotEnd(t *testing.T) {
+	v, s, said := stuckMoverVM(t)
+	v.front.SetMemory(v.guest) // the mover doesn't answer, and is killed
+	<-s.killed
+	mustSay(t, said, linesOfStuckMovers, 1)
+	v.endWorker(0)
+	v.post(128, wire.ControlRequest{Type: wire.ControlClose})
+	for range 3 {
+		v.front.Stop(v.queues...)
+		v.front.Start(v.queues...)
+		v.front.SetMemory(v.guest)
+	}
+	if v.chainsCome(1, little) || v.chainsCome(0, little) {
+		t.Error("pages went back, or CLOSE ended, before the mover had ended")
+	}
+	v.mustCopy(1)
+	if n := s.movers.Load(); n != 2 {
+		t.Errorf("%d movers were started", n)
+	}
+	mustSay(t, said, linesOfStuckMovers, 1)
+	close(s.end)
+	v.reap(1, 3)
+	v.reap(0, 1) // CLOSE
+	v.open(0)
+	v.mustCopy(0)
+}
+
+// TestResetWhileAMoverDoesNotEnd answers the front end, and the next driver's programs have another
+// mover, and their channels.
+func TestResetWhileAMoverDoesNotEnd(t *testing.T) {
+	v, s, said := stuckMoverVM(t)
+	v.front.MustSend(vhostuser.ResetDevice, nil)
+	<-s.killed
+	mustSay(t, said, "processes that were killed do not end", 1)
+	for i := range v.queues {
+		v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
+	}
+	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
+	v.front.Start(v.queues...)
+	v.hello()
+	v.open(0)
+	v.mustCopy(0)
+	v.front.Stop(v.queues...)
+	v.front.Start(v.queues...)
+	v.closeChannel(0)
 }
 
 // TestAMoverBeginsWithTheFirstCopy of a VM, and not with its driver, its warm workers or a program.

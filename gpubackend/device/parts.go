@@ -166,6 +166,7 @@ func (d *Device) joinChannels() {
 	d.movers = movers.New(movers.Config{
 		Spawn: func(control *os.File) (Process, error) { return c.Spawn.Mover(control) },
 		Go:    d.run, Unmarked: d.ram.MarkAll, Ended: d.moverEnded, Log: d.log,
+		Ending: func(m *movers.Mover) { d.reach.Ending(m) },
 		Serves: c.Notes.ServesMover, Over: c.Notes.Ended,
 		Start: t.Start, Answer: t.Answer, Stop: t.Stop, Exit: t.Exit,
 	})

@@ -86,7 +86,7 @@ func (w *Worker) obey(r inbox.Received) error {
 		w.reach.Take(r.Message, n.Conn)
 		return nil
 	case handover.KindRelease:
-		return w.reach.Release()
+		return w.reach.Release(r.Message.Error != "")
 	case handover.KindCall:
 		w.queue.SetCall(n.Call)
 		return nil

@@ -80,6 +80,7 @@ func (t *Table) Assign(
 		return nil, err
 	}
 	c.bare, c.unmet, c.unasked = a.bare, false, false
+	c.touch()
 	c.worker, c.base, c.serves, c.paused, c.cold = w, c.queue.Base(), false, nil, nil
 	return w, nil
 }

@@ -106,7 +106,7 @@ type channel struct {
 	config *Config
 	index  int
 	queue  *queues.Queue // is stopped, or runs
-	owed   bool          // its chains go back when no mover lingers
+	owed   bool          // its chains go back when no mover lingers that may have their pages
 	worker *workers.Worker
 	serves bool   // it does, and
 	base   uint16 // where its queue began
@@ -117,6 +117,12 @@ type channel struct {
 	// a worker is to be started for it, or is when the queue goes on where it began
 	cold *workers.Program
 
+	// a worker may have had it since its chains were last given back, or its driver began; so one
+	// may of the device process before this one
+	touched bool
+	// ends of movers that lingered before that worker came: they can't have the channel's pages
+	spared []<-chan struct{}
+
 	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
 	paused   chan struct{}
 	stopping bool // the queue is about to stop
@@ -126,7 +132,7 @@ type channel struct {
 func New(c Config) *Table {
 	t := &Table{config: c}
 	for i := range c.Channels {
-		t.list = append(t.list, &channel{config: &t.config, index: i,
+		t.list = append(t.list, &channel{config: &t.config, index: i, touched: true,
 			queue: queues.New(i, c.Remains, c.Log)})
 	}
 	return t

@@ -228,6 +228,41 @@ func TestPagesOfALingeringMover(t *testing.T) {
 	r.mustReap(0, second)
 }
 
+// TestLaterProgramsOwnTheirPages: a mover that lingered before they came keeps none of them. One
+// that lingers since then does, and so does the first for a program that goes on in its channel.
+func TestLaterProgramsOwnTheirPages(t *testing.T) {
+	r := newRig(t)
+	r.strangers.Expect(true)
+	r.start(0, 0)
+	r.start(1, 0)
+	r.DriverBegins()
+	early := r.serve(0)
+	owed := r.add(0)
+	first := r.lingers()
+	late := r.serve(1)
+	head := r.add(1)
+	r.die(late)
+	r.mustReap(1, head)
+	r.Close(1)
+
+	late = r.serve(1)
+	head = r.add(1)
+	second := r.lingers()
+	r.die(late)
+	r.mustKeep(1)
+	close(second)
+	r.GiveOwed()
+	r.mustReap(1, head)
+
+	r.die(early)
+	r.mustKeep(0)
+	r.die(r.serve(0)) // while chains of the one before are owed
+	r.mustKeep(0)
+	close(first)
+	r.GiveOwed()
+	r.mustReap(0, owed)
+}
+
 // TestCloseOfAStuckWorker waits until it has ended.
 func TestCloseOfAStuckWorker(t *testing.T) {
 	end := make(chan struct{})

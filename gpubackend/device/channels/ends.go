@@ -15,7 +15,7 @@ import (
 //     memory as made: what it has mapped stays mapped in that process;
 //   - its channel stays its own, its chains aren't returned, and CLOSE isn't answered until it has
 //     ended, so that the guest's pages stay pinned; for a mover this holds for all workers that are
-//     gone;
+//     gone and were there when it was killed;
 //   - all else goes on, with another mover;
 //   - a driver that begins anew has the channel for itself: it doesn't know of those pages.
 
@@ -35,14 +35,15 @@ func (t *Table) Close(index int) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for t.awaitLinger(); c.reclaimNow(); {
-		t.awaitLinger()
+	for t.awaitLinger(c); c.reclaimNow(); {
+		t.awaitLinger(c)
 	}
 }
 
-// awaitLinger waits until no mover lingers. It gives up the lock meanwhile.
-func (t *Table) awaitLinger() {
-	for ends := t.config.Lingering(); len(ends) > 0; ends = t.config.Lingering() {
+// awaitLinger waits until no mover lingers that may have a channel's pages. It gives up the lock
+// meanwhile.
+func (t *Table) awaitLinger(c *channel) {
+	for ends := c.lingering(); len(ends) > 0; ends = c.lingering() {
 		t.mu.Unlock()
 		t.config.Park(ends[0])
 		t.mu.Lock()
@@ -116,6 +117,7 @@ func (t *Table) forgetBefore(its func(*channel) bool) {
 // nothing is returned to it.
 func (c *channel) forget() []*workers.Worker {
 	c.cold = nil
+	c.touched, c.owed = false, false
 	c.queue.Forget()
 	w := c.worker
 	if w == nil {

@@ -2,7 +2,29 @@
 
 package channels
 
-import "github.com/paracuda/paracuda/virtqueue/guestmem"
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// touch is told that a channel gets a worker. Movers that linger now serve nobody who comes later:
+// if no worker had the channel before, they have none of its pages.
+func (c *channel) touch() {
+	if !c.touched {
+		c.spared, c.touched = c.config.Lingering(), true
+	}
+}
+
+// lingering are the ends of movers that linger and may have a channel's pages.
+func (c *channel) lingering() []<-chan struct{} {
+	if !c.touched {
+		return nil
+	}
+	return slices.DeleteFunc(c.config.Lingering(), func(end <-chan struct{}) bool {
+		return slices.Contains(c.spared, end)
+	})
+}
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker
 // held, and those that it never took. Not those of a program that is in a file: its next worker has
@@ -11,8 +33,9 @@ func (c *channel) reclaim(mem *guestmem.Memory) (owed bool) {
 	if !c.queue.Runs() || mem == nil || c.worker != nil || c.config.Saved.Has(c.index) {
 		return false
 	}
-	if c.owed = len(c.config.Lingering()) > 0; !c.owed {
+	if c.owed = len(c.lingering()) > 0; !c.owed {
 		c.queue.GiveBack(mem)
+		c.touched = false
 	}
 	return c.owed
 }

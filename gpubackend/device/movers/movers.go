@@ -44,6 +44,8 @@ type Config struct {
 	// Serves is called when one has started that serves the VM; Over when the process has ended.
 	Serves func(p child.Process, conn *child.Conn)
 	Over   func(p child.Process)
+	// Ending is called when one is killed that workers may have: it answers them no more.
+	Ending func(m *Mover)
 	// Ended is called when one has ended, and counts no more. It may call anything here.
 	Ended func()
 	Log   *logrus.Entry
@@ -103,17 +105,19 @@ func (m *Mover) Ready() <-chan struct{} { return m.ready }
 // Exited is closed when its process has ended.
 func (m *Mover) Exited() <-chan struct{} { return m.exited }
 
-// Await waits until it is ready, as it initialises CUDA first. again says that it was stopping, and
-// has ended or lingers: the next one has to be asked for.
+// Await waits until it is ready, as it initialises CUDA first. again says that it was stopping or
+// killed, and has ended or lingers: the next one has to be asked for.
 func (s *Movers) Await(m *Mover) (again bool, err error) {
 	s.mu.Lock()
 	stopping := m.stopping
 	s.mu.Unlock()
-	if stopping {
-		s.End(m) // it has no work
+	if !stopping {
+		<-m.ready
+	}
+	if stopping || m.failure == nil && m.killed.Load() {
+		s.End(m) // it has no work, or is about to end
 		return true, nil
 	}
-	<-m.ready
 	return false, m.failure
 }
 
@@ -139,7 +143,8 @@ func (s *Movers) Need(start Message) (*Mover, error) {
 // wait.
 func (s *Movers) Connect(m *Mover) (*os.File, error) {
 	s.mu.Lock()
-	ready := m != nil && m == s.current && await.Closed(m.ready) && m.failure == nil && !m.stopping
+	ready := m != nil && m == s.current && await.Closed(m.ready) && m.failure == nil &&
+		!m.stopping && !m.killed.Load()
 	s.mu.Unlock()
 	if !ready {
 		return nil, ErrNotReady
@@ -217,9 +222,21 @@ func (s *Movers) awaitEnd(m *Mover) {
 // End kills a mover, and waits for its end as long as a process may take for it. Then it lingers.
 func (s *Movers) End(m *Mover) {
 	m.Kill()
-	if await.Within(s.config.Exit, m.exited) {
-		return
+	s.config.Ending(m)
+	if !await.Within(s.config.Exit, m.exited) {
+		s.leave(m)
 	}
+}
+
+// GiveUp has the mover linger, if there is one that was killed. It doesn't wait.
+func (s *Movers) GiveUp() {
+	if m := s.Current(); m != nil && m.killed.Load() {
+		s.leave(m)
+	}
+}
+
+// leave has one linger that doesn't end.
+func (s *Movers) leave(m *Mover) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if await.Closed(m.exited) || slices.Contains(s.linger, m) {

@@ -43,7 +43,14 @@ type fake struct {
 func (f *fake) Kill() {
 	f.once.Do(func() {
 		close(f.killed)
-		_ = f.conn.Close()
+		if f.stays == nil {
+			_ = f.conn.Close()
+			return
+		}
+		go func() { // what hangs keeps its files
+			<-f.stays
+			_ = f.conn.Close()
+		}()
 	})
 }
 
@@ -98,6 +105,7 @@ type vm struct {
 	made            []*fake
 	bad             error
 	ended, unmarked atomic.Int32
+	ending          atomic.Int32
 	serving, over   atomic.Int32 // noted for a process after this one, and no more
 	running         await.Crowd
 }
@@ -110,6 +118,7 @@ func newVM(t *testing.T) *vm {
 		Spawn: v.spawn, Log: logrus.NewEntry(log),
 		Go:       func(_ string, f func()) { v.running.Go(f) },
 		Unmarked: func() { v.unmarked.Add(1) },
+		Ending:   func(*Mover) { v.ending.Add(1) },
 		Ended:    func() { v.ended.Add(1) },
 		Serves:   func(child.Process, *child.Conn) { v.serving.Add(1) },
 		Over:     func(child.Process) { v.over.Add(1) },
@@ -307,6 +316,39 @@ func TestLingering(t *testing.T) {
 	}
 	if v.Current() != other {
 		t.Error("the end of another one ended the mover")
+	}
+}
+
+// TestKilledOneServesNobody, even where it doesn't end: another one is started, and those that have
+// it are told.
+func TestKilledOneServesNobody(t *testing.T) {
+	for _, givenUp := range []bool{false, true} {
+		v := newHastyVM(t)
+		v.stays = make(chan struct{})
+		m := v.need()
+		v.Kill()
+		if f, err := v.Connect(m); err == nil {
+			f.Close()
+			t.Error("a worker gets a mover that was killed")
+		}
+		if givenUp {
+			v.GiveUp()
+		} else if again, err := v.Await(m); !again || err != nil || v.ending.Load() != 1 {
+			t.Errorf("again %v, %v, told %d times", again, err, v.ending.Load())
+		}
+		if len(v.Lingering()) != 1 || v.Current() != nil {
+			t.Errorf("%d linger, and the mover is %v", len(v.Lingering()), v.Current())
+		}
+		end := v.stays
+		v.stays = nil
+		other := v.need()
+		v.GiveUp()
+		if f, err := v.Connect(other); err != nil || v.Current() != other {
+			t.Errorf("the next one: %v", err)
+		} else {
+			f.Close()
+		}
+		close(end)
 	}
 }
 

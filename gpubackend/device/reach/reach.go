@@ -193,6 +193,18 @@ func (r *Reach) connected(w *workers.Worker, m *movers.Mover) {
 	}
 }
 
+// Ending is told that a mover was killed. Workers that have it give it up, unless it has copies of
+// theirs: it may take long to end, and answers nobody.
+func (r *Reach) Ending(m *movers.Mover) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for w, mover := range r.has {
+		if mover == m {
+			w.Tell(&handover.Message{Kind: handover.KindRelease, Error: "it was killed"}, nil)
+		}
+	}
+}
+
 // Forget is told that a worker has ended.
 func (r *Reach) Forget(w *workers.Worker) {
 	r.mu.Lock()

@@ -34,12 +34,15 @@ type rig struct {
 	copied  atomic.Uint64
 	copying atomic.Bool // between any two looks
 	keeps   atomic.Bool // workers don't give up their connections
+	hangs   atomic.Bool // movers don't end before the next line is closed
+	end     chan struct{}
 	running await.Crowd
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, said: make(chan handover.Message, 1000), came: make(chan struct{})}
+	r := &rig{t: t, said: make(chan handover.Message, 1000), came: make(chan struct{}),
+		end: make(chan struct{})}
 	close(r.came)
 	text := logrus.New()
 	text.SetOutput(io.Discard)
@@ -51,8 +54,9 @@ func newRig(t *testing.T) *rig {
 			return childtest.Start(control, r.mover)
 		},
 		Go: run, Unmarked: func() {}, Ended: func() {}, Log: log,
+		Ending: func(m *movers.Mover) { r.Ending(m) },
 		Serves: func(child.Process, *child.Conn) {}, Over: func(child.Process) {},
-		Start: soon, Answer: soon, Stop: soon, Exit: soon,
+		Start: soon, Answer: soon, Stop: soon, Exit: 100 * time.Millisecond,
 	})
 	r.moves.EndLeft(nil)
 	r.workers = workers.New(workers.Config{
@@ -98,7 +102,10 @@ func newRig(t *testing.T) *rig {
 // mover starts, unless it is a bad one.
 func (r *rig) mover(c *childtest.Child) {
 	if r.bad.Add(-1) < 0 {
-		childtest.Polite(c)
+		hangs := r.hangs.Load()
+		if childtest.Polite(c); hangs {
+			<-r.end
+		}
 		return
 	}
 	_, _ = c.Receive()
@@ -261,6 +268,39 @@ func TestNothingIsCopied(t *testing.T) {
 	}
 	if !r.copies(a) {
 		t.Fatal("the next copy has no mover")
+	}
+}
+
+// TestAMoverThatHangs: who had it and has no copy on its way has the next one; who has keeps it.
+func TestAMoverThatHangs(t *testing.T) {
+	r := newRig(t)
+	defer close(r.end)
+	r.hangs.Store(true)
+	a, b := r.serving(), r.serving()
+	if !r.copies(a) || !r.copies(b) {
+		t.Fatal("they don't get the mover")
+	}
+	m := r.moves.Current()
+	r.hangs.Store(false)
+	r.moves.End(m)
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		if _, a := r.Of(a); !a {
+			if _, b := r.Of(b); !b {
+				break
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("a worker keeps the mover")
+		}
+	}
+	if !r.copies(a) || !r.copies(b) || r.moves.Current() == m {
+		t.Fatal("the next copies have no mover")
+	}
+	r.keeps.Store(true)
+	other := r.moves.Current()
+	r.Ending(other)
+	if _, known := r.Of(a); !known {
+		t.Error("a worker whose copies go on has lost the mover")
 	}
 }
 

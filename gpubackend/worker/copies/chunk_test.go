@@ -114,9 +114,10 @@ func (d *fakeDevice) EventQuery(e gpubackend.Event) gpubackend.Result {
 
 // fakeMover copies when a test says so.
 type fakeMover struct {
-	closed int
-	d      *fakeDevice
-	ended  []moves.Completion
+	closed   int
+	detached int
+	d        *fakeDevice
+	ended    []moves.Completion
 }
 
 func (m *fakeMover) Attach(_ int, start, _ uint64) (uint32, error) {
@@ -124,7 +125,10 @@ func (m *fakeMover) Attach(_ int, start, _ uint64) (uint32, error) {
 	m.d.loans[n] = map[bool]uint64{true: through, false: lent}[start == 0]
 	return n, m.d.mover
 }
-func (m *fakeMover) Detach(uint32) error { return nil }
+func (m *fakeMover) Detach(uint32) error {
+	m.detached++
+	return nil
+}
 func (m *fakeMover) Start(x *moves.Move) error {
 	c := *x
 	c.Runs = append([]wire.Run(nil), x.Runs...)

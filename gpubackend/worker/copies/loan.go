@@ -169,7 +169,7 @@ func (t *Copies) EndLoans(address, bytes uint64) {
 
 // detach asks one back, which is in the list no more.
 func (t *Copies) detach(l *loan) {
-	if l.refused {
+	if l.refused || t.reach.gone {
 		return
 	}
 	if err := t.reach.mover.Detach(l.number); err != nil {

@@ -15,6 +15,7 @@ import (
 type reach struct {
 	mover  moves.Mover       // nil: it has to be asked for
 	broken gpubackend.Result // it is gone: nothing is copied any more
+	gone   bool              // it answers no more: what it was lent isn't asked back
 	asked  uint64            // how often it was asked for
 	told   uint64            // how many of these were answered
 }
@@ -65,18 +66,20 @@ func (t *Copies) Refused(err error) {
 }
 
 // Release gives up the mover, with all that was lent to it and the staging memory, and says whether
-// there was one that no copy uses now. The next copy asks for it again.
-func (t *Copies) Release() bool {
+// there was one that no copy uses now. The next copy asks for it again. One that is gone, as it
+// answers no more, isn't asked to give anything back.
+func (t *Copies) Release(gone bool) bool {
 	r := &t.reach
 	if r.mover == nil || r.broken != gpubackend.Success || t.Active() {
 		return false
 	}
+	r.gone = gone
 	t.Recall()
 	t.unstage()
 	if err := r.mover.Close(); err != nil {
 		t.Log.WithError(err).Warn("give up the mover")
 	}
-	r.mover = nil
+	r.mover, r.gone = nil, false
 	return true
 }
 

@@ -94,7 +94,7 @@ func TestAskAgain(t *testing.T) {
 // TestRelease gives up a mover that no copy uses, with what it was lent. The next copy asks again.
 func TestRelease(t *testing.T) {
 	r := newLoneRig()
-	if r.Release() {
+	if r.Release(false) {
 		t.Error("a mover was given up that nobody has")
 	}
 	r.Connect(r.mover)
@@ -107,7 +107,7 @@ func TestRelease(t *testing.T) {
 			if r.reach.mover == nil {
 				r.Connect(r.mover)
 			}
-			if r.Active() && r.Release() {
+			if r.Active() && r.Release(false) {
 				t.Fatal("a mover was given up that copies")
 			}
 			for len(r.d.queue) > 0 {
@@ -123,9 +123,14 @@ func TestRelease(t *testing.T) {
 			r.needs != round {
 			t.Fatalf("round %d: over %v, asked %d times", round, over, r.needs)
 		}
-		if !r.Release() || r.staging.opened || len(r.loans.list) != 0 || r.mover.closed != round+1 {
+		before, gone := r.mover.detached, round == 1
+		if !r.Release(gone) || r.staging.opened || len(r.loans.list) != 0 ||
+			r.mover.closed != round+1 {
 			t.Fatalf("round %d: not given up: %d loans, closed %d times", round,
 				len(r.loans.list), r.mover.closed)
+		}
+		if asked := r.mover.detached - before; (asked == 0) != gone {
+			t.Errorf("round %d: asked %d times to give back", round, asked)
 		}
 	}
 }

@@ -68,7 +68,9 @@ func (t *Copies) unstage() {
 	if !t.staging.opened {
 		return
 	}
-	if err := t.reach.mover.Detach(t.staging.number); err != nil {
+	if t.reach.gone {
+		t.Log.Debug("staging memory stays lent to a mover that is gone")
+	} else if err := t.reach.mover.Detach(t.staging.number); err != nil {
 		t.Log.WithError(err).Warn("take staging memory back from the mover")
 	}
 	t.Driver.Unstage(t.staging.address)

@@ -20,8 +20,9 @@ type Copies interface {
 	Reaches() bool
 	Connect(moves.Mover)
 	Refused(why error)
-	// Release gives up the connection, and says whether no copy needs it.
-	Release() bool
+	// Release gives up the connection, and says whether no copy needs it. gone says that the mover
+	// answers no more.
+	Release(gone bool) bool
 }
 
 // Reach is a worker's way to the mover.
@@ -53,9 +54,10 @@ func (r *Reach) Take(m *handover.Message, fd int) {
 	r.Copies.Connect(mover)
 }
 
-// Release gives up the connection, and says so, unless a copy needs it.
-func (r *Reach) Release() error {
-	if !r.Copies.Release() {
+// Release gives up the connection, and says so, unless a copy needs it. gone says that the mover
+// answers no more.
+func (r *Reach) Release(gone bool) error {
+	if !r.Copies.Release(gone) {
 		return nil
 	}
 	return r.Send(&handover.Message{Kind: handover.KindRelease})

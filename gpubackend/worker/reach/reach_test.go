@@ -15,6 +15,7 @@ import (
 // copies note what they are told.
 type copies struct {
 	reaches, needs bool
+	gone           bool
 	connected      int
 	refused        error
 }
@@ -22,7 +23,10 @@ type copies struct {
 func (c *copies) Reaches() bool       { return c.reaches }
 func (c *copies) Connect(moves.Mover) { c.connected++ }
 func (c *copies) Refused(why error)   { c.refused = why }
-func (c *copies) Release() bool       { return !c.needs }
+func (c *copies) Release(gone bool) bool {
+	c.gone = gone
+	return !c.needs
+}
 
 // way is a Reach to those copies that notes what it sends, and whose connections fail with err.
 func way(c *copies, err error) (r *Reach, sent *[]handover.Kind) {
@@ -73,12 +77,15 @@ func TestTakenTwice(t *testing.T) {
 	}
 }
 
-// TestRelease says so only where nothing needs the mover.
+// TestRelease says so only where nothing needs the mover, and whether that answers.
 func TestRelease(t *testing.T) {
 	for needs, want := range map[bool]int{true: 0, false: 1} {
-		r, sent := way(&copies{needs: needs}, nil)
-		if err := r.Release(); err != nil || len(*sent) != want {
-			t.Errorf("needed %v: %v, sent %v", needs, err, *sent)
+		for _, gone := range []bool{false, true} {
+			c := &copies{needs: needs}
+			r, sent := way(c, nil)
+			if err := r.Release(gone); err != nil || len(*sent) != want || c.gone != gone {
+				t.Errorf("needed %v: %v, sent %v, gone %v", needs, err, *sent, c.gone)
+			}
 		}
 	}
 }
