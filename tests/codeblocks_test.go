@@ -65,6 +65,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/sharing.md", "paracuda top", "tests/sharingdocs_test.go", ""},
 	{"docs/suspend.md", "paracuda suspend /run", "tests/walk/operator-host", ""},
 	{"docs/suspend.md", "paracuda suspend --to", "tests/suspend_test.go", ""},
+	{"docs/suspend.md", "paracuda resume --from", "tests/suspend_test.go", ""},
 	{"docs/suspend.md", "paracuda resume /run", "tests/suspendagain_test.go", ""},
 	{"docs/suspend.md", "paracuda detach", "tests/away_test.go", ""},
 	{"docs/suspend.md", "paracuda attach", "tests/away_test.go", ""},

@@ -107,7 +107,8 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 }
 
 // TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, in the
-// middle of a program that computes and compares: its worker ends, and another one goes on.
+// middle of a program that computes and compares: its worker ends, and another one goes on. From
+// the second time on the file gets what has changed.
 func TestSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keeps") }
 
 // TestGraphsSuspendedToAFile does so with graphs of all kinds that can be saved.
@@ -126,11 +127,12 @@ func suspendedToAFile(t *testing.T, program string) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		p := startPolicyRigOf(t, vm, filepath.Join(programs, program), "0")
 		p.commands(t, 500) // all is allocated
+		file := filepath.Join(t.TempDir(), "state")
 		for i := range 5 {
-			file := filepath.Join(t.TempDir(), "state")
-			if out := p.must(t, "suspend", "--to", file); !strings.HasPrefix(out,
-				"suspended to the file: ") {
-				t.Fatalf("suspend: %q", out)
+			out := p.must(t, "suspend", "--to", file)
+			if !strings.HasPrefix(out, "suspended to the file: ") ||
+				strings.Contains(out, "changed)") != (i > 0) {
+				t.Fatalf("suspend, round %d: %q", i, out)
 			}
 			if a := p.answer(t); len(a.Programs) != 0 || used(a) != 0 || !a.State.Saved {
 				t.Fatalf("%+v, %+v, %d bytes are used", a.Programs, a.State, used(a))
@@ -141,7 +143,12 @@ func suspendedToAFile(t *testing.T, program string) {
 			p.must(t, "resume", "--from", file)
 			p.commands(t, 300)
 		}
-		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda suspend --to"))
+		file = filepath.Join(t.TempDir(), "state")
+		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda suspend --to"), file)
+		p.commands(t, 300)
+		p.must(t, "suspend", "--to", file)
+		p.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda resume --from"), file)
+		p.must(t, "resume", "--from", file)
 		p.commands(t, 300)
 	})
 }
@@ -151,9 +158,9 @@ var figures = regexp.MustCompile(`[\d.]+(ms|s)?`)
 
 // asDocumented executes the commands of a code block, and compares what they print with the lines
 // that stand below each.
-func (p *policyRig) asDocumented(t *testing.T, block string) {
+func (p *policyRig) asDocumented(t *testing.T, block, file string) {
 	t.Helper()
-	own := strings.NewReplacer("/var/tmp/training.state", filepath.Join(t.TempDir(), "state"),
+	own := strings.NewReplacer("/var/tmp/training.state", file,
 		"/run/paracuda/training/control.sock", p.socket)
 	lines := strings.Split(strings.TrimSpace(own.Replace(block)), "\n")
 	for i := 0; i < len(lines); i += 2 {

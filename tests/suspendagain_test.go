@@ -45,7 +45,7 @@ func TestSuspendedAgain(t *testing.T) {
 		}
 	}
 	r.must(t, "suspend")
-	r.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda resume /run"))
+	r.asDocumented(t, codeBlock(t, "docs/suspend.md", "paracuda resume /run"), "")
 	r.must(t, "resume")
 	r.set(t, "suspend-keep=0")
 	if text := r.must(t, "stats"); strings.Contains(text, "kept in the host's memory") {

@@ -28,6 +28,7 @@ var inAChange = []string{"the command", "device", "worker", "mover"}
 // TestAnythingKilledInAChange kills each process that takes part in suspend and resume in the
 // middle of it, in the host's memory, to files and from them. The VM is in the old state or in the
 // new one then, in which it can be brought to the other; a program computes, and finds what it had.
+// Half of the files are those that the VM was suspended to before, and get what has changed.
 func TestAnythingKilledInAChange(t *testing.T) {
 	boots(t)
 	r := startKeptOf(t, frontEnds[0], "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
@@ -44,9 +45,10 @@ func TestAnythingKilledInAChange(t *testing.T) {
 // changing is a VM that is suspended and resumed.
 type changing struct {
 	*keptRig
-	dir  string
-	file string // to which it was suspended last
-	seen map[string]int
+	dir   string
+	file  string // to which it was suspended last
+	again bool   // it is from there that it goes on, in this device process
+	seen  map[string]int
 }
 
 // inFile says whether the VM is in a file.
@@ -76,7 +78,9 @@ func (c *changing) round(t *testing.T, i int, victim string) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
-	_ = cmd.Wait() // it may have failed
+	failed := cmd.Wait() != nil
+	c.again = words[0] == "resume" && len(words) > 1 && !failed ||
+		c.again && words[0] != "resume" && victim != "device"
 	name := fmt.Sprintf("%s without %s", words[0], victim)
 	switch now := c.state(t); {
 	case now == "running":
@@ -106,7 +110,9 @@ func (c *changing) change(t *testing.T, i int) (words []string) {
 	case rand.IntN(2) == 0:
 		return []string{"suspend"}
 	}
-	c.file = filepath.Join(c.dir, fmt.Sprint(i))
+	if c.file == "" || !c.again || rand.IntN(2) == 0 {
+		c.file = filepath.Join(c.dir, fmt.Sprint(i))
+	}
 	return []string{"suspend", "--to", c.file}
 }
 
@@ -122,6 +128,7 @@ func (c *changing) run(t *testing.T, when string) {
 			words = []string{paracuda, "resume", "--from", c.file, c.socket}
 		}
 		r := command(t, time.Minute, root, words...)
+		c.again = r.exit == 0 && len(words) == 5
 		// a command that was killed may have begun what goes on, and the last program may end
 		if r.exit != 0 && !strings.Contains(r.stderr, "the VM is ") &&
 			!strings.Contains(r.stderr, "wasn't suspended to a file") {

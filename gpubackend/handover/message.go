@@ -134,6 +134,9 @@ type Message struct {
 	Held bool `json:"held,omitempty"`
 	// of one that is to be saved: device memory but for what was copied ahead, and hasn't changed
 	Ahead bool `json:"ahead,omitempty"`
+	// of one that starts: the record is in a file, which may get another one behind it; of one that
+	// is to be saved: device memory but for what that file has
+	Filed bool `json:"filed,omitempty"`
 	// that were copied, by their addresses, and that a pass is over; to a worker: that all is
 	Sectors []uint64 `json:"sectors,omitempty"`
 	Over    bool     `json:"over,omitempty"`

@@ -12,12 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a file that is written. It has no name until Keep gives it one: whoever is killed before
-// that leaves nothing.
+// File is a file that is written. One that is new has no name until Keep gives it one: whoever is
+// killed before that leaves nothing. What is written behind an older one's end is for who writes to
+// take away again if it isn't kept.
 type File struct {
 	*os.File
 	path string
+	name func(f *File) error // gives it its name
 }
+
+// ErrGrown says that too much has been written behind what a file had: all has to be written anew.
+var ErrGrown = errors.New("the file has grown too long")
 
 // Create makes a file for path, which only its owner may read, as a GPU's memory is in it. There
 // must be none with that name yet: a record that is there may be all that is left of a VM.
@@ -28,6 +33,13 @@ func Create(path string) (*File, error) {
 		}
 		return nil, fmt.Errorf("create %s: %w: give another name, or remove it", path, err)
 	}
+	return unnamed(path, (*File).link)
+}
+
+// Replace is Create for a file that takes the place of the one that has that name.
+func Replace(path string) (*File, error) { return unnamed(path, (*File).supplant) }
+
+func unnamed(path string, name func(*File) error) (*File, error) {
 	f, err := os.OpenFile(filepath.Dir(path), unix.O_TMPFILE|os.O_RDWR, 0o600)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) {
 		return nil, fmt.Errorf("create %s: its file system has no files without names: use "+
@@ -36,7 +48,25 @@ func Create(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
-	return &File{f, path}, nil
+	return &File{f, path, name}, nil
+}
+
+// Extend opens a file that is there, to have a record written behind what it has. Nobody else can
+// until it is closed.
+func Extend(path string) (*File, error) {
+	f, err := openRegular(path, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = errors.New("another command is writing it")
+		fallthrough
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("open the record %s: %w", path, err)
+	}
+	return &File{f, path, func(*File) error { return nil }}, nil
 }
 
 // Reserve takes room for so many bytes, or says that there isn't so much.
@@ -74,14 +104,12 @@ func (f *File) enough(bytes uint64) error {
 }
 
 // Keep gives the file its name, after all of it is on the disk, and closes it. If there is a file
-// of that name by now, that one stays, and this one is still open.
+// of that name by now that wasn't to be replaced, that one stays, and this one is still open.
 func (f *File) Keep() error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
 	}
-	err := unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD,
-		f.path, unix.AT_SYMLINK_FOLLOW)
-	if err != nil {
+	if err := f.name(f); err != nil {
 		return fmt.Errorf("name %s: %w", f.path, err)
 	}
 	dir, err := os.Open(filepath.Dir(f.path))
@@ -95,9 +123,31 @@ func (f *File) Keep() error {
 	return nil
 }
 
+// link gives the file its name.
+func (f *File) link() error { return f.linkTo(f.path) }
+
+func (f *File) linkTo(path string) error {
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.AT_FDCWD,
+		path, unix.AT_SYMLINK_FOLLOW)
+}
+
+// supplant gives the file the name of another one, which has it until then.
+func (f *File) supplant() error {
+	mine := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".paracuda")
+	if err := os.Remove(mine); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err // one is left by a command that was killed here
+	}
+	if err := f.linkTo(mine); err != nil {
+		return err
+	}
+	return os.Rename(mine, f.path)
+}
+
 // Open opens a file that is to be read: a regular one, which can be read twice.
-func Open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO isn't waited for
+func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY) }
+
+func openRegular(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0) // a FIFO isn't waited for
 	if err != nil {
 		return nil, fmt.Errorf("open the record: %w", err)
 	}

@@ -90,6 +90,63 @@ func TestAnotherFileStays(t *testing.T) {
 	}
 }
 
+// TestReplaced: the old file is there until the new one takes its name, and nothing else is left.
+func TestReplaced(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "vm.record")
+	left := filepath.Join(dir, ".vm.record.paracuda") // by a command that was killed
+	for name, text := range map[string]string{path: "old", left: "left"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Replace(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("new"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "old" {
+		t.Errorf("it has %q before the new one is kept, %v", b, err)
+	}
+	if err := f.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "new" || len(names(t, dir)) != 1 {
+		t.Errorf("it has %q, %v, in the directory %v", b, err, names(t, dir))
+	}
+}
+
+// TestExtended: one command at a time writes behind what a file has, and what it has stays.
+func TestExtended(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "vm.record")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Extend(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := Extend(path); err == nil {
+		other.Close()
+		t.Error("two at a time")
+	}
+	if _, err := f.WriteAt([]byte("new"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Keep(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); string(b) != "oldnew" {
+		t.Errorf("it has %q, %v", b, err)
+	}
+	if f, err = Extend(path); err != nil {
+		t.Fatalf("when the other one is over: %v", err)
+	}
+	_ = f.Close()
+}
+
 func TestNoRoom(t *testing.T) {
 	f, err := Create(filepath.Join(t.TempDir(), "x"))
 	if err != nil {
@@ -122,6 +179,10 @@ func TestFilesThatAreNone(t *testing.T) {
 		if f, err := Open(path); err == nil {
 			f.Close()
 			t.Errorf("%s is opened", path)
+		}
+		if f, err := Extend(path); err == nil {
+			f.Close()
+			t.Errorf("%s is extended", path)
 		}
 	}
 }

@@ -16,6 +16,7 @@ type Reader struct {
 	Header Header
 
 	from    io.Reader
+	at      int64 // how much of the record was read
 	sum     sum
 	order   sectionOrder
 	left    uint64 // bytes of the section that aren't in stretch yet
@@ -184,8 +185,12 @@ func (r *Reader) fill(b []byte) error {
 	case err != nil:
 		return fmt.Errorf("read %w: %w", ErrRecord, err)
 	}
+	r.at += int64(len(b))
 	return nil
 }
+
+// At is where in the record the content of the section begins that Next has just gone to.
+func (r *Reader) At() int64 { return r.at }
 
 // Summary is what there is in a record.
 type Summary struct {
@@ -193,13 +198,14 @@ type Summary struct {
 	Programs int
 	Sections uint64
 	Bytes    uint64 // of content
+	Length   int64  // of the record
 	Sum      uint32 // of all of it: a record that was read twice is the same one
 }
 
-// Check reads a whole record and what is behind it, which must be nothing. Only then is it known
-// that it isn't damaged: nothing should be done for it before. Known says of each section whether
-// its reader would know it.
-func Check(from io.Reader, known func(Section) error) (s Summary, err error) {
+// Check reads a whole record, and nothing behind it. Only then is it known that it isn't damaged:
+// nothing should be done for it before. Known says of each section whether its reader would know
+// it; it may read it.
+func Check(from io.Reader, known func(*Reader, Section) error) (s Summary, err error) {
 	r, err := NewReader(from)
 	if err != nil {
 		return s, err
@@ -207,11 +213,11 @@ func Check(from io.Reader, known func(Section) error) (s Summary, err error) {
 	for {
 		switch section, err := r.Next(); {
 		case errors.Is(err, io.EOF):
-			return r.summary(), r.nothingBehind()
+			return r.summary(), nil
 		case err != nil:
 			return s, err
 		default:
-			if err := known(section); err != nil {
+			if err := known(r, section); err != nil {
 				return s, wrong("has section %q of program %d: %w",
 					section.Name, section.Program, err)
 			}
@@ -219,19 +225,9 @@ func Check(from io.Reader, known func(Section) error) (s Summary, err error) {
 	}
 }
 
-func (r *Reader) nothingBehind() error {
-	switch n, err := io.ReadFull(r.from, make([]byte, 1)); {
-	case n > 0:
-		return wrong("has bytes behind its end")
-	case !errors.Is(err, io.EOF):
-		return fmt.Errorf("read %w: %w", ErrRecord, err)
-	}
-	return nil
-}
-
 func (r *Reader) summary() Summary {
 	return Summary{
 		Header: r.Header, Programs: int(r.order.program), Sections: r.order.sections,
-		Bytes: r.order.bytes, Sum: uint32(r.sum),
+		Bytes: r.order.bytes, Length: r.at, Sum: uint32(r.sum),
 	}
 }

@@ -7,7 +7,9 @@
 //	record.go   what a record says of itself, and its bounds
 //	writer.go   writes one
 //	reader.go   reads one; Check reads all of it
-//	file.go     a file that appears when all of the record is in it, and not before
+//	content.go  reads a section of one in a file from anywhere
+//	file.go     a file that appears when all of the record is in it, and not before; or one that
+//	            has records, and gets another behind them
 //
 // # Format
 //
@@ -186,6 +188,13 @@ type sum uint32
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (s *sum) add(p []byte) { *s = sum(crc32.Update(uint32(*s), castagnoli, p)) }
+
+// follows says whether content is what lies between two checksums.
+func follows(before, content, behind []byte) bool {
+	s := sum(binary.LittleEndian.Uint32(before))
+	s.add(content)
+	return s == sum(binary.LittleEndian.Uint32(behind))
+}
 
 func (s sum) bytes() []byte { return binary.LittleEndian.AppendUint32(nil, uint32(s)) }
 

@@ -12,37 +12,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// Check reads a whole record, and does nothing else: it says whether it is one of a VM's, whole and
-// undamaged.
-func Check(from io.Reader) (record.Summary, error) {
-	next, program := 0, uint32(0)
-	summary, err := record.Check(from, func(s record.Section) error {
-		switch {
-		case program == 0 && next == 0 && s.Program == 0 && s.Name == ProgramsName:
-			next = len(sections)
-			return nil
-		case next == len(sections) && s.Program == program+1:
-			program, next = s.Program, 0
-		}
-		if s.Program != program || program == 0 || next == len(sections) ||
-			s.Name != sections[next].name || s.Bytes > sections[next].most {
-			return fmt.Errorf("%w has it where it can't be", ErrSaved)
-		}
-		next++
-		return nil
-	})
-	if err == nil && next < len(sections) {
-		err = fmt.Errorf("%w has no section %q", ErrSaved, sections[next].name)
-	}
-	return summary, err
-}
-
 // Reader reads the record of a VM, of which it has read whose it is.
 type Reader struct {
 	Header   record.Header
 	Programs []Program
 
 	record *record.Reader
+	state  *State // in which file it is; nil: in none
 }
 
 // Open begins to read a record: what comes before the first program.
@@ -69,7 +45,7 @@ func (v *Reader) Each(give func(number int, p Program) (to io.WriteCloser, end f
 ) error {
 	for i, p := range v.Programs {
 		to, end := give(i, p)
-		err := pass(v.record, to)
+		err := v.pass(i, to)
 		if end != nil {
 			// a worker that gives up says why, and reads no more
 			if said := end(); said != nil {
@@ -86,21 +62,11 @@ func (v *Reader) Each(give func(number int, p Program) (to io.WriteCloser, end f
 	return nil
 }
 
-// Read reads a record that Check has found to be good, as Each does.
-func Read(from io.Reader, give func(number int, p Program) (to io.WriteCloser, end func() error),
-) error {
-	v, err := Open(from)
-	if err != nil {
-		return err
-	}
-	return v.Each(give)
-}
-
-// pass passes the sections of one program on, as a record of its own.
-func pass(r *record.Reader, to io.WriteCloser) error {
+// pass passes the sections of one program on, as a record of its own, which has all memory.
+func (v *Reader) pass(number int, to io.WriteCloser) error {
 	if to == nil {
 		for _, x := range sections {
-			if _, err := Next(r, x.name, x.most); err != nil {
+			if _, err := Next(v.record, x.name, x.most); err != nil {
 				return err
 			}
 		}
@@ -111,7 +77,15 @@ func pass(r *record.Reader, to io.WriteCloser) error {
 	if err != nil {
 		return err
 	}
-	if err := copySections(w, r, 1, math.MaxUint64); err != nil {
+	c := sectionCopy{to: w, from: v.record, number: 1, most: math.MaxUint64}
+	if v.Programs[number].Base != nil {
+		if v.state == nil {
+			return fmt.Errorf("%w has memory in a file that isn't there", ErrSaved)
+		}
+		c.merged = v.state.memory[number].merged()
+		defer c.merged.release()
+	}
+	if err := c.sections(); err != nil {
 		return err
 	}
 	return w.End()

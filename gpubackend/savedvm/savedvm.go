@@ -3,9 +3,13 @@
 // Package savedvm is the record of a VM (package record): what sections it has, how it is written
 // from what workers write of their programs, and how workers get back what they wrote.
 //
-//	savedvm.go  the sections, and reading a worker's
-//	write.go    writes a VM's record
-//	read.go     reads one
+//	savedvm.go    the sections, and reading a worker's
+//	write.go      writes a VM's record
+//	read.go       reads one
+//	unchanged.go  which memory of a program is in the record before
+//	file.go       the records of a file, one behind the other
+//	check.go      reads all of one
+//	merged.go     the memory of a program that is in several of them
 //
 // # Sections
 //
@@ -19,9 +23,18 @@
 //	objects  the table of objects (package object)
 //	journal  the commands that made them (package journal)
 //	layout   what lies where in device memory (gpubackend.Saving)
-//	memory   what is in it, one piece behind the other
+//	same     which of its memory is in the record before: a list of type SameRun, or nothing
+//	memory   what is in the rest of it, one piece behind the other
 //
-// A worker writes a record of its own, in which its program is number 1, and reads one.
+// A worker writes a record of its own, in which its program is number 1, and reads one, which has
+// all memory.
+//
+// # Files
+//
+// A file has a VM's record, and may have others behind it, each of which has a later state of the
+// same VM, with what had changed. A record that isn't whole, or damaged, and all behind it, count
+// for nothing: those before it are as good as without. Which of them is a VM's last state is for
+// the VM to know, by its sum.
 //
 // # Who may lie
 //
@@ -49,6 +62,7 @@ const (
 	ObjectsName = "objects"
 	JournalName = "journal"
 	LayoutName  = "layout"
+	SameName    = "same"
 	MemoryName  = "memory"
 )
 
@@ -59,6 +73,7 @@ const (
 	MaxObjects  = 512 << 20
 	MaxJournal  = 4 << 30
 	MaxLayout   = 512 << 20
+	MaxSame     = MaxRuns * runBytes
 )
 
 // section is one that every program has, and its bound.
@@ -70,7 +85,7 @@ type section struct {
 // sections are those of a program, in their order.
 var sections = []section{
 	{StateName, MaxState}, {ObjectsName, MaxObjects}, {JournalName, MaxJournal},
-	{LayoutName, MaxLayout}, {MemoryName, 1 << 62},
+	{LayoutName, MaxLayout}, {SameName, MaxSame}, {MemoryName, 1 << 62},
 }
 
 // Program is one whose sections are in a record.
@@ -82,6 +97,14 @@ type Program struct {
 	// Ahead is the session by which device memory went ahead (package precopy): its sections have
 	// what has changed since. 0: none did.
 	Ahead uint64 `json:",omitempty"`
+	// Base is what has the rest of its memory, in a file; nil: nothing, all is here.
+	Base *Base `json:",omitempty"`
+}
+
+// Base is a program in the record before.
+type Base struct {
+	Number int    // of the program, from 0
+	Sum    uint32 // of that record
 }
 
 // ErrSaved is wrapped by all errors that say what is wrong with a VM's record.

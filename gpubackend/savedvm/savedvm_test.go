@@ -24,7 +24,8 @@ type part struct {
 // parts are those of a good worker.
 func parts() []part {
 	return []part{{StateName, "{}", 1}, {ObjectsName, "objects", 1}, {JournalName, "", 1},
-		{LayoutName, "layout", 1}, {MemoryName, strings.Repeat("memory", 1<<19), 1}}
+		{LayoutName, "layout", 1}, {SameName, "", 1},
+		{MemoryName, strings.Repeat("memory", 1<<19), 1}}
 }
 
 // source is a worker that writes these sections.
@@ -62,14 +63,15 @@ func TestWriteAndRead(t *testing.T) {
 	var file bytes.Buffer
 	others := parts()
 	others[1].content = "other objects"
-	sum, err := Write(&file, record.Header{GPU: "soft"},
-		[]Source{source("a", parts()), source("b", parts()), source("c", others)})
+	written, err := Write(&file, record.Header{GPU: "soft"},
+		[]Source{source("a", parts()), source("b", parts()), source("c", others)}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	summary, err := Check(bytes.NewReader(file.Bytes()))
-	if err != nil || summary.Sum != sum || summary.Programs != 3 || summary.Header.GPU != "soft" {
-		t.Fatalf("%+v, %v, sum %#x", summary, err, sum)
+	all, err := OpenFile(bytes.NewReader(file.Bytes()))
+	if err != nil || all.Last().Sum != written.Sum || len(all.Last().Programs) != 3 ||
+		all.Last().Header.GPU != "soft" || all.Behind != nil || len(all.States) != 1 {
+		t.Fatalf("%+v, %v, written %+v", all, err, written)
 	}
 	var read [3]collected
 	var names []string
@@ -80,7 +82,7 @@ func TestWriteAndRead(t *testing.T) {
 		}
 		return &read[n], func() error { return nil }
 	}
-	err = Read(bytes.NewReader(file.Bytes()), give)
+	err = all.Last().Each(give)
 	if err != nil || !slices.Equal(names, []string{"a", "b", "c"}) {
 		t.Fatalf("%v, %v", names, err)
 	}
@@ -106,22 +108,39 @@ func TestStrangeWorkers(t *testing.T) {
 	no := errors.New("no")
 	for name, change := range map[string]func(s *Source){
 		"a section less":  func(s *Source) { *s = source("a", parts()[:4]) },
-		"a section twice": func(s *Source) { *s = source("a", append(parts(), parts()[4])) },
+		"a section twice": func(s *Source) { *s = source("a", append(parts(), parts()[5])) },
 		"another order": func(s *Source) {
 			list := parts()
 			list[0], list[1] = list[1], list[0]
 			*s = source("a", list)
 		},
 		"too much memory": func(s *Source) { s.Bytes = 100 },
-		"nothing":         func(s *Source) { s.Save = func(*os.File) error { return nil } },
-		"an error":        func(s *Source) { s.Save = func(*os.File) error { return no } },
+		"memory of another record": func(s *Source) {
+			list := parts()
+			list[4].content = string(EncodeRuns([]SameRun{{1, 0, 3 << 20}}))
+			*s = source("a", list)
+		},
+		"too much memory of another record": func(s *Source) {
+			list := parts()
+			list[4].content = string(EncodeRuns([]SameRun{{2 << 20, 0, 3 << 20}}))
+			*s = source("a", list)
+			s.BaseBytes = 4 << 20
+		},
+		"half a run": func(s *Source) {
+			list := parts()
+			list[4].content = "half"
+			*s = source("a", list)
+			s.BaseBytes = 4 << 20
+		},
+		"nothing":  func(s *Source) { s.Save = func(*os.File) error { return nil } },
+		"an error": func(s *Source) { s.Save = func(*os.File) error { return no } },
 		"no record": func(s *Source) {
 			s.Save = func(f *os.File) error { _, err := f.Write(make([]byte, 1<<20)); return err }
 		},
 	} {
 		s := source("a", parts())
 		change(&s)
-		if _, err := Write(io.Discard, record.Header{}, []Source{s}); err == nil {
+		if _, err := Write(io.Discard, record.Header{}, []Source{s}, 0); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -154,7 +173,7 @@ func write(t *testing.T, list []part) []byte {
 func TestStrangeFiles(t *testing.T) {
 	programs := part{ProgramsName, `[{"Channel":1}]`, 0}
 	all := append([]part{programs}, parts()...)
-	if _, err := Check(bytes.NewReader(write(t, all))); err != nil {
+	if _, err := OpenFile(bytes.NewReader(write(t, all))); err != nil {
 		t.Fatal(err)
 	}
 	for name, list := range map[string][]part{
@@ -162,18 +181,26 @@ func TestStrangeFiles(t *testing.T) {
 		"no list of programs":  parts(),
 		"two lists":            append([]part{programs}, all...),
 		"a section is missing": slices.Delete(slices.Clone(all), 3, 4),
-		"the last is missing":  all[:5],
+		"the last is missing":  all[:6],
 		"one is unknown":       append(slices.Clone(all), part{"more", "", 1}),
 	} {
-		if _, err := Check(bytes.NewReader(write(t, list))); err == nil {
+		if _, err := OpenFile(bytes.NewReader(write(t, list))); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	give := func(int, Program) (io.WriteCloser, func() error) { return nil, nil }
-	for _, text := range []string{`[]`, `[{},{}]`, `{`} {
+	for _, text := range []string{`[]`, `[{},{}]`, `{`, `[{"Base":{"Number":0,"Sum":0}}]`} {
 		all[0].content = text
-		if Read(bytes.NewReader(write(t, all)), give) == nil {
+		if _, err := OpenFile(bytes.NewReader(write(t, all))); err == nil {
 			t.Errorf("%s: no error", text)
+		}
+		r, err := Open(bytes.NewReader(write(t, all))) // from a stream
+		if err == nil {
+			err = r.Each(func(int, Program) (io.WriteCloser, func() error) {
+				return &collected{}, func() error { return nil }
+			})
+		}
+		if err == nil {
+			t.Errorf("%s in a stream: no error", text)
 		}
 	}
 }

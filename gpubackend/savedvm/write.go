@@ -16,15 +16,26 @@ import (
 // Source is the worker of a program.
 type Source struct {
 	Program
+	// BaseBytes is how much memory its Base has, and BaseParts in how many parts.
+	BaseBytes uint64
+	BaseParts int
 	// Save has it write its record to a pipe, and returns when it has, or can't.
 	Save func(to *os.File) error
 }
 
-// Write writes the record of a VM. It returns the sum by which it is known.
-func Write(to io.Writer, h record.Header, list []Source) (sum uint32, err error) {
+// Written is what was written.
+type Written struct {
+	Sum  uint32 // by which the record is known
+	Same uint64 // bytes of memory that are in the record before
+}
+
+// Write writes the record of a VM, before which a file has so many runs.
+func Write(
+	to io.Writer, h record.Header, list []Source, runs int,
+) (written Written, err error) {
 	w, err := record.NewWriter(to, h)
 	if err != nil {
-		return 0, err
+		return written, err
 	}
 	var programs []Program
 	for _, s := range list {
@@ -32,28 +43,34 @@ func Write(to io.Writer, h record.Header, list []Source) (sum uint32, err error)
 	}
 	b, err := json.Marshal(programs)
 	if err != nil {
-		return 0, fmt.Errorf("write %w: %w", ErrSaved, err)
+		return written, fmt.Errorf("write %w: %w", ErrSaved, err)
 	}
 	if err := w.Begin(record.Section{Name: ProgramsName, Bytes: uint64(len(b))}); err != nil {
-		return 0, err
+		return written, err
 	}
 	if _, err := w.Write(b); err != nil {
-		return 0, err
+		return written, err
 	}
 	for i := range list {
-		if err := list[i].write(w, uint32(1+i)); err != nil {
-			return 0, fmt.Errorf("save %s (pid %d): %w", list[i].Name, list[i].PID, err)
+		u, err := list[i].write(w, uint32(1+i))
+		if runs += len(u.runs); err == nil && runs > MaxFileRuns {
+			err = record.ErrGrown
 		}
+		if err != nil {
+			return written, fmt.Errorf("save %s (pid %d): %w", list[i].Name, list[i].PID, err)
+		}
+		written.Same += u.same
 	}
 	err = w.End()
-	return w.Sum(), err
+	written.Sum = w.Sum()
+	return written, err
 }
 
-// write has the worker write, and takes its record apart.
-func (s *Source) write(w *record.Writer, number uint32) error {
+// write has the worker write, and takes its record apart. It says what memory is the same.
+func (s *Source) write(w *record.Writer, number uint32) (u unchanged, err error) {
 	near, far, err := Pipe()
 	if err != nil {
-		return err
+		return u, err
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -61,47 +78,98 @@ func (s *Source) write(w *record.Writer, number uint32) error {
 		far.Close() // then there is no other writer
 		ended <- err
 	}()
-	err = s.copy(w, number, near)
+	u, err = s.copy(w, number, near)
 	near.Close() // a worker that has more to say can't
 	said := <-ended
 	if said == nil || err != nil && !errors.Is(err, record.ErrRecord) && !errors.Is(err, ErrSaved) {
-		return err // a worker's then is that nobody reads any more
+		return u, err // a worker's then is that nobody reads any more
 	}
-	return said
+	return u, said
 }
 
 // copy copies a worker's record, as that number.
-func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) error {
+func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchanged, err error) {
 	r, err := record.NewReader(from)
 	if err != nil {
-		return err
+		return u, err
 	}
-	if err := copySections(w, r, number, s.Bytes); err != nil {
-		return err
+	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes, base: s.BaseBytes,
+		parts: s.BaseParts}
+	if err := c.sections(); err != nil {
+		return u, err
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("%w has something behind its end", ErrSaved), err)
+		return u, errors.Join(fmt.Errorf("%w has something behind its end", ErrSaved), err)
+	}
+	return c.unchanged, nil
+}
+
+// sectionCopy copies the sections of a program, as those of that number.
+type sectionCopy struct {
+	to     *record.Writer
+	from   *record.Reader
+	number uint32
+	most   uint64  // bytes of device memory
+	base   uint64  // bytes that the record before has of it
+	parts  int     // in which they are
+	merged *merged // all of its memory, to be copied in place of what has changed; nil: none is
+
+	unchanged unchanged // what is in the record before
+}
+
+func (c *sectionCopy) sections() error {
+	for _, x := range sections {
+		most := x.most
+		if x.name == MemoryName {
+			most = min(most, c.most-c.unchanged.same)
+		}
+		n, err := Next(c.from, x.name, most)
+		if err != nil {
+			return err
+		}
+		s := record.Section{Program: c.number, Name: x.name, Bytes: n}
+		switch {
+		case x.name == SameName:
+			err = c.same(s)
+		case x.name == MemoryName && c.merged != nil:
+			s.Bytes = c.merged.bytes
+			err = copySection(c.to, c.merged.reader(), s)
+		default:
+			err = copySection(c.to, c.from, s)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// copySections copies those of a program, as those of that number, with so many bytes of device
-// memory at most.
-func copySections(w *record.Writer, r *record.Reader, number uint32, memory uint64) error {
-	for _, x := range sections {
-		if x.name == MemoryName {
-			x.most = min(x.most, memory)
-		}
-		n, err := Next(r, x.name, x.most)
-		if err != nil {
-			return err
-		}
-		s := record.Section{Program: number, Name: x.name, Bytes: n}
-		if err := copySection(w, r, s); err != nil {
-			return err
-		}
+// same copies the section that says what memory is the same, unless all is copied.
+func (c *sectionCopy) same(s record.Section) error {
+	if c.merged != nil {
+		s.Bytes = 0
+		return c.to.Begin(s)
 	}
-	return nil
+	b := make([]byte, s.Bytes) // it is bounded
+	if _, err := io.ReadFull(c.from, b); err != nil {
+		return fmt.Errorf("copy section %q: %w", s.Name, err)
+	}
+	u, err := decodeUnchanged(b, c.base)
+	if err != nil {
+		return err
+	}
+	if len(u.runs) > 0 && c.parts+2*len(u.runs) > MaxParts {
+		return record.ErrGrown
+	}
+	if c.unchanged = u; u.same > c.most {
+		return fmt.Errorf("%w has %d bytes of memory that are the same, of %d", ErrSaved, u.same,
+			c.most)
+	}
+	if err := c.to.Begin(s); err != nil {
+		return err
+	}
+	_, err = c.to.Write(b)
+	return err
 }
 
 func copySection(w *record.Writer, r io.Reader, s record.Section) error {

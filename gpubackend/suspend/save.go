@@ -14,10 +14,10 @@ var errFile = errors.New("the VM was suspended to a file: give it with --from")
 var errNoFile = errors.New("the VM wasn't suspended to a file: resume it without --from")
 
 // Save has save write all that workers have to a file, wherever their memory is, and end them. Save
-// says how much device memory it has written. After an error of its the VM runs on, and the workers
-// with it.
+// says how much it has written, and in the end how much device memory the file had already. After
+// an error of its the VM runs on, and the workers with it.
 func (s *Suspension) Save(
-	save func(wrote func(bytes uint64)) error, tell func(Progress),
+	save func(wrote func(bytes uint64)) (unchanged uint64, err error), tell func(Progress),
 ) (Moved, error) {
 	return s.atLength(Suspending, func(p *movement) (m Moved, err error) {
 		defer func() {
@@ -31,7 +31,10 @@ func (s *Suspension) Save(
 		}
 		m.Bytes = sum(plans)
 		p.all.Store(m.Bytes)
-		err = s.guarded(func() error { return save(func(n uint64) { p.done.Add(n) }) })
+		err = s.guarded(func() (err error) {
+			m.Unchanged, err = save(func(n uint64) { p.done.Add(n) })
+			return err
+		})
 		if err != nil {
 			return m, fmt.Errorf("%w: %w", errMoving, err)
 		}

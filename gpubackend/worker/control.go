@@ -72,7 +72,7 @@ func (w *Worker) obey(r inbox.Received) error {
 		w.suspension.Forget()
 		return nil
 	case handover.KindSave:
-		return w.standstill.Save(n.Object, r.Message.Ahead)
+		return w.standstill.Save(n.Object, restOf(r.Message))
 	case handover.KindPrecopy:
 		return w.precopy(r.Message, n.Object)
 	case handover.KindGoOn:

@@ -106,7 +106,8 @@ func savedProgram(t testing.TB) (sections, belongings) {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	err := errors.Join(r.saving.Save(&b, false), r.suspension.MoveIn(), r.suspension.End())
+	err := errors.Join(r.saving.Save(&b, savedvm.Nowhere), r.suspension.MoveIn(),
+		r.suspension.End())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func savedProgram(t testing.TB) (sections, belongings) {
 
 // names are those of a program's sections, in their order.
 var names = []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
-	savedvm.LayoutName, savedvm.MemoryName}
+	savedvm.LayoutName, savedvm.SameName, savedvm.MemoryName}
 
 func sectionsOf(t testing.TB, from io.Reader) sections {
 	t.Helper()
@@ -164,7 +165,7 @@ func (q ownArena) Restore(s *saved.Queue) error { return q.RestoreMaps(s.Maps) }
 func (r *rig) restoreSections(t testing.TB, s sections) error {
 	t.Helper()
 	r.saving.Queue = ownArena{r.queue}
-	return r.saving.Restore(s.record(t), nil)
+	return r.saving.Restore(s.record(t), nil, false)
 }
 
 // restoreBare makes the rig what sections say, as a worker that gets its queue and the guest's
@@ -173,7 +174,7 @@ func (r *rig) restoreBare(t testing.TB, s sections) error {
 	t.Helper()
 	r.queue = r.newQueue(-1)
 	r.equip(r.Worker.driver)
-	err := r.saving.Restore(s.record(t), nil)
+	err := r.saving.Restore(s.record(t), nil, false)
 	if err := errors.Join(err, r.queue.Move(r.guest.Mem)); err != nil {
 		return err
 	}

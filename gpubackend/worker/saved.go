@@ -6,9 +6,13 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 	"github.com/paracuda/paracuda/gpubackend/worker/shortage"
@@ -35,6 +39,7 @@ func (w *Worker) makeSaving() {
 		Pools: w.pools, Graphs: w.graphs, Textures: w.textures, Memory: w.memory,
 		HostMemory: w.hostMemory, Sharing: w.sharing, DeviceMemory: w.suspension,
 		Precopied: w.precopied,
+		Filed:     filed.New(filed.Config{Driver: w.driver, Key: rand.Uint64}),
 		Host:      w.host, Run: w.dispatch,
 		Waits: func() error { return callsWait(w.shortage, w.waiting) },
 	}
@@ -67,18 +72,29 @@ func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 
 // restoreFrom makes a worker, which has done nothing yet, what was written to a file, and if there
 // is one to an image.
-func restoreFrom(s *saving.Saving, fd, image int) error {
+func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 	if fd < 0 {
 		return errors.New("there is no file")
 	}
 	f := os.NewFile(uintptr(fd), "record")
 	defer f.Close()
 	if image < 0 {
-		return s.Restore(f, nil)
+		return s.Restore(f, nil, inFile)
 	}
 	i := os.NewFile(uintptr(image), "image")
 	defer i.Close()
-	return s.Restore(f, imageFile{i})
+	return s.Restore(f, imageFile{i}, inFile)
+}
+
+// restOf is where device memory is that a worker that is to be saved needn't write.
+func restOf(m *handover.Message) savedvm.Rest {
+	switch {
+	case m.Ahead:
+		return savedvm.Ahead
+	case m.Filed:
+		return savedvm.Filed
+	}
+	return savedvm.Nowhere
 }
 
 // imageFile is device memory in a file, at offsets that are its addresses.

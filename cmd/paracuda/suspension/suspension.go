@@ -6,6 +6,7 @@
 package suspension
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,9 +29,10 @@ or the host has too little memory (suspend-memory), nothing is changed. An inter
 doesn't stop what it has begun. With the policy suspend-keep the host's copy stays when the VM is
 resumed, and the next suspend copies only what has changed.
 
-With --to, all that the programs have on the GPU goes to FILE, which must not be there yet, and
-their workers end. That doesn't work for every program: what is in the way is said, and then nothing
-is changed.`
+With --to, all that the programs have on the GPU goes to FILE, and their workers end. That doesn't
+work for every program: what is in the way is said, and then nothing is changed. A FILE that is
+there already must be the one from which the VM was resumed last: what has changed since is added to
+it.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
@@ -94,13 +96,29 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 	})
 }
 
-// To suspends a VM to a file, which has its name only if all of it is on the disk. If its
-// device is to be away after that, programs wait so long for its return.
+// To suspends a VM to a file, which has its name only if all of it is on the disk. One that is
+// there must be the one that the VM went on from: it gets what has changed. If the VM's device is
+// to be away after that, programs wait so long for its return.
 func To(socket, path string, away time.Duration) error {
 	f, err := record.Create(path)
+	if errors.Is(err, os.ErrExist) {
+		f, err = record.Extend(path)
+	}
 	if err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
+	err = to(socket, f, away)
+	if !errors.Is(err, record.ErrGrown) {
+		return err
+	}
+	if f, err = record.Replace(path); err != nil { // it is the VM's own
+		return fmt.Errorf("suspend: %w", err)
+	}
+	return to(socket, f, away)
+}
+
+// to suspends it to a file that it closes.
+func to(socket string, f *record.File, away time.Duration) error {
 	defer f.Close()
 	r := admin.Request{Suspend: true, File: true, Away: away}
 	return report("suspend", socket, r, terminal(),
@@ -142,8 +160,8 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {
 	case r.Suspend && r.File:
-		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory, in %v\n",
-			a.Moved.Bytes, took)
+		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory%s, in %v\n",
+			a.Moved.Bytes, changed(a.Moved), took)
 	case r.Suspend:
 		fmt.Fprintf(cli.Stdout, "suspended: %d bytes moved out%s, %d bytes stay, in %v\n",
 			a.Moved.Bytes, changed(a.Moved), a.Moved.Stays, took)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/holdings"
+	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -59,6 +60,7 @@ type Answer struct {
 	Movable  *Movable          `json:"movable,omitempty"`  // whether it can be saved or migrated
 	Moved    *suspend.Moved    `json:"moved,omitempty"`    // to a request to suspend or resume
 	Written  bool              `json:"written,omitempty"`  // the file is: keep it
+	Grown    bool              `json:"grown,omitempty"`    // the error is record.ErrGrown
 	Progress *suspend.Progress `json:"progress,omitempty"` // of one that goes on
 	Trouble  []Trouble         `json:"trouble,omitempty"`  // of the VM's with its device
 	Version  string            `json:"version,omitempty"`  // of the device process
@@ -222,7 +224,7 @@ func (v *VM) suspendOrResume(
 		m, err = v.Suspend(tell)
 	}
 	if err != nil {
-		a.Error = err.Error()
+		a.Error, a.Grown = err.Error(), errors.Is(err, record.ErrGrown)
 		return a
 	}
 	a.Moved = &m
@@ -281,6 +283,8 @@ func lastAnswer(
 		switch err := lines.Decode(&a); {
 		case err != nil:
 			return nil, fmt.Errorf("answer of %s: %w", socket, err)
+		case a.Grown:
+			return nil, fmt.Errorf("%w: %s", record.ErrGrown, a.Error)
 		case a.Error != "":
 			return nil, refusal(a.Error)
 		case a.Written:

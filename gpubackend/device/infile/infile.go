@@ -162,7 +162,7 @@ func (v *VM) Take(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if from := v.config.From; from != nil && from.Sum != f.Sum && !v.over.Load() {
+	if from := v.config.From; from != nil && !from.Has(f.Sum) && !v.over.Load() {
 		return fmt.Errorf("%w: the VM was suspended to another file than that of --from",
 			savedstate.ErrState)
 	}

@@ -158,6 +158,7 @@ func (o *Opening) message(
 	m.GPU, m.PID, m.Comm, m.Policy = o.GPU, b.PID, b.Name, &policy
 	m.Held = o.Held()
 	if b.saved != nil {
+		m.Filed = b.saved.Filed
 		m.Files.Object, fds = true, append(fds, int(b.saved.From.Fd()))
 		if b.saved.Image != nil {
 			m.Files.Image, fds = true, append(fds, int(b.saved.Image.Fd()))

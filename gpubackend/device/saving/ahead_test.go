@@ -5,6 +5,7 @@ package saving
 import (
 	"bytes"
 	"errors"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"os"
 	"path/filepath"
 	"testing"
@@ -28,9 +29,10 @@ func TestAhead(t *testing.T) {
 	w := &went{of: v.workers[2]}
 	v.config.Went = func() Ahead { return w }
 	stream := v.mustCopy()
-	if !w.over || w.with != uint64(len(stream)) || !v.workers[2].ahead || v.workers[0].ahead {
-		t.Errorf("over: %t, %d of %d bytes; ahead are %t, %t", w.over, w.with, len(stream),
-			v.workers[0].ahead, v.workers[2].ahead)
+	if !w.over || w.with != uint64(len(stream)) || v.workers[2].rest != savedvm.Ahead ||
+		v.workers[0].rest != savedvm.Nowhere {
+		t.Errorf("over: %t, %d of %d bytes; not written %d, %d", w.over, w.with, len(stream),
+			v.workers[0].rest, v.workers[2].rest)
 	}
 	path := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(path, []byte("before"), 0o600); err != nil {
@@ -57,8 +59,8 @@ func TestAhead(t *testing.T) {
 		t.Error("what came ahead stays open")
 	}
 	last := v.workers[2]
-	last.ahead = false
-	if v.mustSave(); last.ahead {
+	last.rest = savedvm.Nowhere
+	if v.mustSave(); last.rest != savedvm.Nowhere {
 		t.Error("a file has only what has changed")
 	}
 }

@@ -136,7 +136,11 @@ func stream(t *testing.T, list []byte, texts [][]byte) []byte {
 	section(0, savedvm.ProgramsName, list)
 	for i, text := range texts {
 		for _, name := range []string{savedvm.StateName, savedvm.ObjectsName,
-			savedvm.JournalName, savedvm.LayoutName, savedvm.MemoryName} {
+			savedvm.JournalName, savedvm.LayoutName, savedvm.SameName, savedvm.MemoryName} {
+			if name == savedvm.SameName {
+				section(1+i, name, nil)
+				continue
+			}
 			section(1+i, name, text)
 		}
 	}

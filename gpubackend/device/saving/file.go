@@ -11,11 +11,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fileat"
 )
 
-// rewritable is a file that is written from its beginning. It tells the kernel each place: the
-// device process may not move a file's own position.
+// rewritable is a file that is written from its start on, its beginning for most. It tells the
+// kernel each place: the device process may not move a file's own position.
 type rewritable struct {
 	*os.File
-	at int64
+	start, at int64
 }
 
 // Write implements io.Writer.
@@ -30,12 +30,16 @@ func (f *rewritable) Write(b []byte) (n int, err error) {
 // errNoFile says that what was written can't be written anew.
 var errNoFile = errors.New("not a file")
 
-// anew empties a file.
+// anew takes away what was written to a file.
 func anew(to io.Writer) error {
 	f, ok := to.(*rewritable)
 	if !ok {
 		return errNoFile
 	}
-	f.at = 0
-	return f.Truncate(0)
+	return f.anew()
+}
+
+func (f *rewritable) anew() error {
+	f.at = f.start
+	return f.Truncate(f.start)
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -122,26 +121,31 @@ func (s *Saving) noted() {
 // File is one that a VM may go on from. It was whole when it was opened.
 type File struct {
 	From     io.ReaderAt
-	Sum      uint32
+	Sum      uint32 // of its last state
 	VM       string // by what a VM is known whose device was away; "": it wasn't
 	Programs []Filed
+
+	all *savedvm.File
+}
+
+// Has says whether a VM that was suspended to a file with that sum can go on from this one.
+func (f *File) Has(sum uint32) bool {
+	return f.Sum == sum || f.all != nil && f.all.State(sum) != nil
 }
 
 // OpenFile reads a file, and says why no VM with a GPU of that kind and this version can go on from
 // it.
 func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
-	summary, err := checkFile(from, gpu, build)
+	all, err := checkFile(from, gpu, build)
 	if err != nil {
 		return nil, err
 	}
-	all := overlap.NewReader(from, blockBytes)
-	defer all.Close()
-	r, err := savedvm.Open(all)
-	if err != nil {
-		return nil, err
+	last := all.Last()
+	f := &File{From: from, Sum: last.Sum, VM: last.Header.VM, all: all}
+	if f.VM != "" && all.Behind != nil { // nobody but the file says which state is the VM's
+		return nil, all.Behind
 	}
-	f := &File{From: from, Sum: summary.Sum, VM: summary.Header.VM}
-	for i, p := range r.Programs {
+	for i, p := range last.Programs {
 		f.Programs = append(f.Programs, Filed{Channel: p.Channel, PID: p.PID, Name: p.Name,
 			Number: i, Bytes: p.Bytes})
 	}
@@ -152,15 +156,10 @@ func OpenFile(from io.ReaderAt, gpu, build string) (*File, error) {
 	return f, err
 }
 
-func checkFile(from io.ReaderAt, gpu, build string) (record.Summary, error) {
-	all := overlap.NewReader(from, blockBytes)
-	defer all.Close()
-	summary, err := savedvm.Check(all)
+func checkFile(from io.ReaderAt, gpu, build string) (*savedvm.File, error) {
+	f, err := savedvm.OpenFile(from)
 	if err == nil {
-		err = summary.Header.Suits(record.Header{GPU: gpu, Version: build})
+		err = f.Last().Header.Suits(record.Header{GPU: gpu, Version: build})
 	}
-	return summary, err
+	return f, err
 }
-
-// blockBytes is how much of a file is read at a time.
-const blockBytes = 1 << 20

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
@@ -20,16 +19,17 @@ type begun struct {
 
 // load makes workers from a file, and says how much device memory they have.
 func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
-	if err := s.check(f); err != nil {
+	id, _ := identify(f)
+	file, from, err := s.check(f)
+	if err != nil {
 		return 0, err
 	}
-	all := overlap.NewReader(f, blockBytes)
-	defer all.Close()
-	list, err := s.begin(all)
+	list, err := s.begin(from)
 	if err != nil {
 		end(list)
 		return 0, err
 	}
+	s.wentOn(f, id, file, from, list)
 	for _, x := range list {
 		bytes += x.bytes
 		s.resumed(x.Program)
@@ -47,24 +47,25 @@ func end(list []*begun) {
 	}
 }
 
-// check says why a file can't be taken up, before anything is done.
-func (s *Saving) check(f io.ReaderAt) error {
-	summary, err := checkFile(f, s.config.GPU, s.config.Build)
+// check says why a file can't be taken up, before anything is done, and else from which of its
+// states the programs go on.
+func (s *Saving) check(f io.ReaderAt) (*savedvm.File, *savedvm.State, error) {
+	file, err := checkFile(f, s.config.GPU, s.config.Build)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if summary.Sum != s.sum {
-		return errAnother
+	if from := file.State(s.sum); from != nil {
+		return file, from, from.Header.Suits(s.header())
 	}
-	return nil
+	return nil, nil, errors.Join(errAnother, file.Behind)
 }
 
 // begin starts a worker for each program that is still there, one after the other, until one can't
 // begin.
-func (s *Saving) begin(f io.Reader) (list []*begun, err error) {
-	err = savedvm.Read(f, func(number int, in savedvm.Program) (io.WriteCloser, func() error) {
+func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
+	err = from.Each(func(number int, in savedvm.Program) (io.WriteCloser, func() error) {
 		p := s.find(number, in)
 		if p == nil {
 			return nil, nil
@@ -72,6 +73,7 @@ func (s *Saving) begin(f io.Reader) (list []*begun, err error) {
 		x := &begun{Program: p}
 		list = append(list, x)
 		return s.start(x, func(from Source) (Worker, error) {
+			from.Filed = true
 			return s.config.Begin(p, from, func() bool { return s.is(p) })
 		})
 	})

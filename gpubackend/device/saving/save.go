@@ -21,11 +21,14 @@ type leaving struct {
 	ended  bool // meanwhile
 }
 
-// save writes the VM, and ends its workers if the file is kept.
-func (s *Saving) save(f io.Writer, wrote func(bytes uint64), keep func() error) error {
-	sum, list, err := s.writeAll(f, wrote)
+// save writes the VM, and ends its workers if the file is kept. It says how much device memory the
+// file had already.
+func (s *Saving) save(
+	f io.Writer, b *origin, wrote func(bytes uint64), keep func() error,
+) (unchanged uint64, err error) {
+	written, list, err := s.writeAll(f, b, wrote)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	away := s.config.Known() != ""
 	if away { // a program that isn't in the file would be lost
@@ -35,10 +38,10 @@ func (s *Saving) save(f io.Writer, wrote func(bytes uint64), keep func() error) 
 		err = keep()
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s.mu.Lock()
-	s.sum, s.away = sum, away
+	s.sum, s.away = written.Sum, away
 	for _, x := range list {
 		s.ending = append(s.ending, x.Program)
 	}
@@ -54,25 +57,25 @@ func (s *Saving) save(f io.Writer, wrote func(bytes uint64), keep func() error) 
 	s.ending = nil
 	s.mu.Unlock()
 	s.noted()
-	return nil
+	return written.Same, nil
 }
 
 // writeAll has the programs written to a file, which is begun anew without those that end
 // meanwhile.
-func (s *Saving) writeAll(f io.Writer, wrote func(bytes uint64)) (
-	sum uint32, list []*leaving, err error,
+func (s *Saving) writeAll(f io.Writer, b *origin, wrote func(bytes uint64)) (
+	written savedvm.Written, list []*leaving, err error,
 ) {
 	for list = s.leaving(); ; {
-		sum, err = s.write(&counting{f, wrote}, list, nothing{})
+		written, err = s.write(&counting{f, wrote}, list, nothing{}, b)
 		if !errors.Is(err, suspend.ErrEnded) {
-			return sum, list, err
+			return written, list, err
 		}
 		rest := slices.DeleteFunc(list, func(x *leaving) bool { return x.ended })
 		if len(rest) == len(list) {
-			return 0, nil, err
+			return written, nil, err
 		}
 		if list = rest; anew(f) != nil {
-			return 0, nil, err
+			return written, nil, err
 		}
 		for i, x := range list {
 			x.number = i
@@ -94,23 +97,33 @@ func (c *counting) Write(b []byte) (int, error) {
 
 // write has their workers write the programs.
 func (s *Saving) write(
-	to io.Writer, list []*leaving, ahead Ahead,
-) (sum uint32, err error) {
+	to io.Writer, list []*leaving, ahead Ahead, b *origin,
+) (savedvm.Written, error) {
 	var sources []savedvm.Source
 	for _, x := range list {
 		p := savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes}
-		if ahead.Has(x.served.Worker) {
-			p.Ahead = ahead.Number()
+		had, rest := originProgram{}, savedvm.Nowhere
+		if p.Base, had = b.of(x.served.Worker); p.Base != nil {
+			rest = savedvm.Filed
 		}
-		sources = append(sources, savedvm.Source{Program: p, Save: func(to *os.File) error {
-			err := x.served.Worker.Save(to, x.bytes, p.Ahead != 0)
-			x.ended = errors.Is(err, suspend.ErrEnded)
-			return err
-		}})
+		if ahead.Has(x.served.Worker) {
+			p.Ahead, rest = ahead.Number(), savedvm.Ahead
+		}
+		sources = append(sources, savedvm.Source{Program: p,
+			BaseBytes: had.bytes, BaseParts: had.parts,
+			Save: func(to *os.File) error {
+				err := x.served.Worker.Save(to, x.bytes, rest)
+				x.ended = errors.Is(err, suspend.ErrEnded)
+				return err
+			}})
 	}
 	h := s.header()
 	h.Saved = time.Now()
-	return savedvm.Write(to, h, sources)
+	runs := 0
+	if b != nil {
+		runs = b.runs
+	}
+	return savedvm.Write(to, h, sources, runs)
 }
 
 // Copy writes the VM to a stream. Nothing ends: the programs go on afterwards, here or where
@@ -124,7 +137,7 @@ func (s *Saving) Copy(to io.Writer) error {
 		ahead := s.went()
 		with := uint64(0)
 		defer func() { ahead.Over(with) }()
-		_, err := s.write(&counting{to, func(bytes uint64) { with += bytes }}, list, ahead)
+		_, err := s.write(&counting{to, func(bytes uint64) { with += bytes }}, list, ahead, nil)
 		return err
 	})
 }

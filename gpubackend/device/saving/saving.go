@@ -16,6 +16,7 @@
 //	Save  each worker writes its program to a socket, whose device memory stays where it is, and
 //	      package savedvm what they write to the file, which is begun anew if one ends; when the
 //	      file is kept the workers end, and their programs are in the file (Leave)
+//	      behind what the file had that they went on from, if they did (origin.go)
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
 //
@@ -43,11 +44,12 @@
 // # Files
 //
 // saving.go (which programs are saved), save.go (to a file or a stream), file.go (what can be
-// written anew), load.go (from a file),
+// written anew), load.go (from a file), origin.go (what the file has that they went on from),
 // infile.go (what other processes need to know of a file), arrive.go (from a stream).
 package saving
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,10 +63,9 @@ import (
 // Worker is the worker of a program. It is told apart by being another one.
 type Worker interface {
 	suspend.Worker
-	// Save has it write all that its program has, which is so much device memory; if ahead but for
-	// the memory that went ahead, and hasn't changed. Its error wraps suspend.ErrEnded if it has
-	// ended, or is about to.
-	Save(to *os.File, bytes uint64, ahead bool) error
+	// Save has it write all that its program has, which is so much device memory, but for what is
+	// elsewhere. Its error wraps suspend.ErrEnded if it has ended, or is about to.
+	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
 }
@@ -81,6 +82,7 @@ type Served struct {
 type Source struct {
 	From  *os.File // its record
 	Bytes uint64   // of device memory
+	Filed bool     // the record is in a file
 	// Image is device memory that came ahead; nil: none did. It is closed when the worker has it.
 	Image *os.File
 }
@@ -95,8 +97,8 @@ type Ahead interface {
 
 // Suspension is what moves device memory out: suspend.Suspension.
 type Suspension interface {
-	Save(save func(wrote func(bytes uint64)) error, tell func(suspend.Progress)) (
-		suspend.Moved, error)
+	Save(save func(wrote func(bytes uint64)) (unchanged uint64, err error),
+		tell func(suspend.Progress)) (suspend.Moved, error)
 	Load(load func() (uint64, error), tell func(suspend.Progress)) (suspend.Moved, error)
 	Copy(save func() error) error
 	Drained(suspend.Worker) (bytes uint64, ok bool)
@@ -158,6 +160,7 @@ type Saving struct {
 	saved map[int]*Program // by channel
 	// programs that are in the file that was just kept, and whose workers are to end
 	ending []*Program
+	origin *origin // what the programs went on from; nil: nothing, or nobody knows
 }
 
 // New is for a VM of which nothing is saved.
@@ -212,15 +215,27 @@ func (s *Saving) header() record.Header {
 }
 
 // Save suspends the VM to a file. keep is called when all is written, and says whether the file is
-// kept: after that, and not before, the workers end. A file is written from its beginning.
+// kept: after that, and not before, the workers end. A file without content is written from its
+// beginning. One with content must be the one that the programs went on from: what has changed is
+// written behind that, and taken away again if it isn't kept. The error wraps record.ErrGrown if
+// that is too much by now, so that another file is to take its place.
 func (s *Saving) Save(
 	f io.Writer, keep func() error, tell func(suspend.Progress),
 ) (suspend.Moved, error) {
-	if file, ok := f.(*os.File); ok {
-		f = &rewritable{File: file}
-	}
-	return s.config.Suspension.Save(func(wrote func(uint64)) error {
-		return s.save(f, wrote, keep)
+	return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+		file, ok := f.(*os.File)
+		if !ok {
+			return s.save(f, nil, wrote, keep)
+		}
+		to, b, err := s.behind(file)
+		if err != nil {
+			return 0, err
+		}
+		unchanged, err := s.save(to, b, wrote, keep)
+		if err != nil && b != nil {
+			err = errors.Join(err, s.takeBack(to, b))
+		}
+		return unchanged, err
 	}, tell)
 }
 

@@ -17,68 +17,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/paracuda/paracuda/gpubackend/record"
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
-
-// fakeWorker is a worker whose program is a text.
-type fakeWorker struct {
-	text  string
-	fails error
-	ended bool
-	ahead bool   // it wrote what has changed since it went ahead
-	image string // what came ahead of it
-}
-
-func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
-func (w *fakeWorker) MoveOut(uint64, bool) (c suspend.Carried, _ error) { return c, nil }
-func (w *fakeWorker) Forget()                                           {}
-func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
-func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
-func (w *fakeWorker) Ended() bool                                       { return w.ended }
-func (w *fakeWorker) String() string                                    { return w.text }
-func (w *fakeWorker) End()                                              { w.ended = true }
-
-// memory is the device memory of each program.
-const memory = 4096
-
-func (w *fakeWorker) Save(to *os.File, bytes uint64, ahead bool) error {
-	if w.fails != nil {
-		return w.fails
-	}
-	w.ahead = ahead
-	out, err := record.NewWriter(to, record.Header{})
-	if err != nil {
-		return err
-	}
-	for _, name := range []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
-		savedvm.LayoutName, savedvm.MemoryName} {
-		s := record.Section{Program: 1, Name: name, Bytes: uint64(len(w.text))}
-		if err := out.Begin(s); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(out, w.text); err != nil {
-			return err
-		}
-	}
-	return out.End()
-}
-
-// read has a new worker read what another one wrote.
-func (w *fakeWorker) read(from io.Reader) error {
-	in, err := record.NewReader(from)
-	if err != nil {
-		return err
-	}
-	b, err := savedvm.ReadAll(in, savedvm.StateName, memory)
-	if err != nil {
-		return err
-	}
-	w.text = string(b)
-	_, err = io.Copy(io.Discard, from)
-	return err
-}
 
 // fakeVM is a VM of three channels.
 type fakeVM struct {
@@ -160,7 +100,7 @@ func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, erro
 	if from.Bytes != memory {
 		return nil, fmt.Errorf("%d bytes", from.Bytes)
 	}
-	w := &fakeWorker{}
+	w := &fakeWorker{filed: from.Filed}
 	if from.Image != nil {
 		b, err := io.ReadAll(io.NewSectionReader(from.Image, 0, 100))
 		if err != nil {

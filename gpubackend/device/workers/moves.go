@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/device/outgoing"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -110,9 +111,9 @@ func (w *Worker) TryAgain(why string) {
 }
 
 // Save implements saving.Worker.
-func (w *Worker) Save(to *os.File, bytes uint64, ahead bool) error {
-	m := handover.Message{Kind: handover.KindSave, Ahead: ahead,
-		Files: handover.Files{Object: true}}
+func (w *Worker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
+	m := handover.Message{Kind: handover.KindSave, Ahead: rest == savedvm.Ahead,
+		Filed: rest == savedvm.Filed, Files: handover.Files{Object: true}}
 	err := w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
 		w.config.Limits.Answer+RecordTakes(bytes))
 	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {

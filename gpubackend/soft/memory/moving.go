@@ -3,6 +3,9 @@
 package memory
 
 import (
+	"runtime"
+	"sync"
+
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -66,10 +69,23 @@ func (m *Memory) SumPieces(
 		if p.Bytes%sectorsum.Bytes != 0 || !m.there(list[i:i+1]) {
 			return gpubackend.InvalidValue
 		}
-		sectorsum.Each(key, space.Bytes(p.Address, p.Bytes), sums[:n])
+		eachSum(key, space.Bytes(p.Address, p.Bytes), sums[:n])
 		sums = sums[n:]
 	}
 	return gpubackend.Success
+}
+
+// eachSum is sectorsum.Each on all processors.
+func eachSum(key uint64, sectors []byte, sums []uint64) {
+	part := len(sums)/runtime.GOMAXPROCS(0) + 1
+	var all sync.WaitGroup
+	for len(sums) > 0 {
+		n := min(part, len(sums))
+		b, of := sectors[:n*sectorsum.Bytes], sums[:n]
+		all.Go(func() { sectorsum.Each(key, b, of) })
+		sectors, sums = sectors[n*sectorsum.Bytes:], sums[n:]
+	}
+	all.Wait()
 }
 
 // LoadPieces implements gpubackend.Driver.

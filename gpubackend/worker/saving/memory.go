@@ -59,6 +59,9 @@ type Image interface {
 
 // reload fills device memory.
 func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
+	if _, err := savedvm.Next(r, savedvm.SameName, 0); err != nil { // all memory is here
+		return err
+	}
 	n, err := savedvm.Next(r, savedvm.MemoryName, 1<<62)
 	if err != nil {
 		return err

@@ -19,8 +19,8 @@ import (
 
 // Restore makes the worker, which has done nothing yet, what was written to a record. Nothing of
 // the guest's memory is looked at, nor changed. ahead has the device memory that was copied before;
-// nil: none was.
-func (s *Saving) Restore(from io.Reader, ahead Image) error {
+// nil: none was. filed says that the record is in a file, behind which the next one may come.
+func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 	if !s.Driver.Saves() {
 		return errors.New(s.Driver.Unsavable())
 	}
@@ -51,6 +51,9 @@ func (s *Saving) Restore(from io.Reader, ahead Image) error {
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {
 		return errors.Join(fmt.Errorf("%w: it goes on behind its end", saved.ErrRecord), err)
+	}
+	if filed {
+		s.Filed.Note(x.Pieces)
 	}
 	return nil
 }

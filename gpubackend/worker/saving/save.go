@@ -15,8 +15,8 @@ import (
 )
 
 // Save writes the program, in which nothing is under way, as a record of one program. It can go on
-// as if nothing had been. ahead says that device memory is written but for what was copied before.
-func (s *Saving) Save(to io.Writer, ahead bool) error {
+// as if nothing had been. rest says where device memory is that isn't written.
+func (s *Saving) Save(to io.Writer, rest savedvm.Rest) error {
 	if err := s.Unsavable(); err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (s *Saving) Save(to io.Writer, ahead bool) error {
 	if err != nil {
 		return err
 	}
-	memory, err := s.planned(state, ahead)
+	memory, err := s.planned(state, rest)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func (s *Saving) Save(to io.Writer, ahead bool) error {
 		{savedvm.JournalName, journal.SavedBytes(list),
 			func(to io.Writer) error { return journal.Save(to, list) }},
 		whole(savedvm.LayoutName, layout.Bytes()),
-		memory,
+		whole(savedvm.SameName, memory.same),
+		memory.section,
 	} {
 		if err := r.Begin(record.Section{Program: 1, Name: x.name, Bytes: x.bytes}); err != nil {
 			return err
@@ -62,21 +63,33 @@ func (s *Saving) Save(to io.Writer, ahead bool) error {
 	return r.End()
 }
 
-// planned is the section of device memory, and notes in the state what it has.
-func (s *Saving) planned(x *saved.State, ahead bool) (section, error) {
+// plannedMemory is the section of device memory, and what is in the file.
+type plannedMemory struct {
+	section
+	same []byte
+}
+
+// planned is what is written of device memory. It notes in the state what that is.
+func (s *Saving) planned(x *saved.State, rest savedvm.Rest) (p plannedMemory, err error) {
 	x.Pieces = s.DeviceMemory.Planned()
-	if !ahead {
-		return section{savedvm.MemoryName, gpubackend.PieceBytes(x.Pieces), s.DeviceMemory.Save},
-			nil
+	changed := x.Pieces
+	switch {
+	case rest == savedvm.Ahead:
+		if x.Changed, err = s.Precopied.Changed(x.Pieces); err != nil {
+			return p, err
+		}
+		x.Ahead, changed = true, x.Changed
+	case rest == savedvm.Filed && s.DeviceMemory.ImageBytes() == 0: // what is out isn't compared
+		var runs []savedvm.SameRun
+		runs, changed = s.Filed.Compare(x.Pieces)
+		p.same = savedvm.EncodeRuns(runs)
 	}
-	var err error
-	if x.Changed, err = s.Precopied.Changed(x.Pieces); err != nil {
-		return section{}, err
+	p.section = section{savedvm.MemoryName, gpubackend.PieceBytes(changed),
+		func(to io.Writer) error { return s.DeviceMemory.SavePart(changed, to) }}
+	if !x.Ahead && len(p.same) == 0 {
+		p.write = s.DeviceMemory.Save
 	}
-	x.Ahead = true
-	return section{savedvm.MemoryName, gpubackend.PieceBytes(x.Changed), func(to io.Writer) error {
-		return s.DeviceMemory.SavePart(x.Changed, to)
-	}}, nil
+	return p, nil
 }
 
 // section is one of the record's.

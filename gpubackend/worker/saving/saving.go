@@ -28,6 +28,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
@@ -144,12 +145,20 @@ type DeviceMemory interface {
 	Save(to io.Writer) error
 	// SavePart writes some of it, which is in.
 	SavePart(list []gpubackend.Piece, to io.Writer) error
+	// ImageBytes is how much of it there is elsewhere: it may be out.
+	ImageBytes() uint64
 	Fill(list []gpubackend.Piece, from io.Reader) error
 }
 
 // Precopied is of which memory there are copies elsewhere.
 type Precopied interface {
 	Changed(pieces []gpubackend.Piece) ([]gpubackend.Piece, error)
+}
+
+// FiledMemory is what the file has that the program went on from.
+type FiledMemory interface {
+	Note(list []gpubackend.Piece)
+	Compare(list []gpubackend.Piece) (runs []savedvm.SameRun, rest []gpubackend.Piece)
 }
 
 // Config is what a Saving needs.
@@ -172,6 +181,7 @@ type Config struct {
 	// DeviceMemory is what has been planned to be moved or saved.
 	DeviceMemory DeviceMemory
 	Precopied    Precopied
+	Filed        FiledMemory
 	// Host is what reading the program's images counts for; nil: it doesn't.
 	Host *budget.Budget
 	// Waits says why a call that waits is in the way; nil: none is.

@@ -27,7 +27,7 @@ func TestRoundTrip(t *testing.T) {
 	from := newProgram(t)
 	text := from.record(t)
 	to := newWorld(t)
-	if err := to.Restore(bytes.NewReader(text), nil); err != nil {
+	if err := to.Restore(bytes.NewReader(text), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	made := func(kind object.Kind) string { return fmt.Sprintf("make %d", kind) }
@@ -69,7 +69,7 @@ func TestAhead(t *testing.T) {
 	const at = 1 << 44
 	from := newProgram(t)
 	var b bytes.Buffer
-	if err := from.Save(&b, true); err == nil {
+	if err := from.Save(&b, savedvm.Ahead); err == nil {
 		t.Error("nothing was copied, and is taken for copied")
 	}
 	for want, changed := range map[string]fakePrecopied{
@@ -80,21 +80,21 @@ func TestAhead(t *testing.T) {
 	} {
 		from.changed = changed
 		b.Reset()
-		if err := from.Save(&b, true); err != nil {
+		if err := from.Save(&b, savedvm.Ahead); err != nil {
 			t.Fatal(err)
 		}
 		to := newWorld(t)
-		if err := to.Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX")); err != nil {
+		if err := to.Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX"), false); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.EqualFold(string(to.device.memory), want) {
 			t.Errorf("memory has %q, want %q", to.device.memory, want)
 		}
-		if newWorld(t).Restore(bytes.NewReader(b.Bytes()), nil) == nil {
+		if newWorld(t).Restore(bytes.NewReader(b.Bytes()), nil, false) == nil {
 			t.Errorf("%q is restored without what was copied ahead", want)
 		}
 	}
-	if newWorld(t).Restore(bytes.NewReader(from.record(t)), fakeImage("XXXXX")) == nil {
+	if newWorld(t).Restore(bytes.NewReader(from.record(t)), fakeImage("XXXXX"), false) == nil {
 		t.Error("memory that was copied ahead is given to a record that has all")
 	}
 	for _, changed := range []fakePrecopied{
@@ -104,12 +104,58 @@ func TestAhead(t *testing.T) {
 	} {
 		from.changed = changed
 		b.Reset()
-		if err := from.Save(&b, true); err != nil {
+		if err := from.Save(&b, savedvm.Ahead); err != nil {
 			t.Fatal(err)
 		}
-		err := newWorld(t).Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX"))
+		err := newWorld(t).Restore(bytes.NewReader(b.Bytes()), fakeImage("XXXXX"), false)
 		if !errors.Is(err, saved.ErrRecord) {
 			t.Errorf("changed is %v: %v", changed, err)
+		}
+	}
+}
+
+// TestInFile: what the file has, and hasn't changed, is named and not written, unless memory is
+// out, where it isn't compared; a worker that is made of a record in a file notes what that has.
+func TestInFile(t *testing.T) {
+	const at = 1 << 44
+	from := newProgram(t)
+	from.filed.runs = []savedvm.SameRun{{Same: 2, From: 7, Own: 1}, {Same: 2, From: 100}}
+	from.filed.rest = []gpubackend.Piece{{Address: at + 2, Bytes: 1}}
+	for _, x := range []struct {
+		out          uint64
+		rest         savedvm.Rest
+		same, memory string
+	}{
+		{0, savedvm.Filed, string(savedvm.EncodeRuns(from.filed.runs)), "t"},
+		{0, savedvm.Nowhere, "", "bytes"},
+		{5, savedvm.Filed, "", "bytes"},
+	} {
+		from.onDevice.out = x.out
+		var b bytes.Buffer
+		if err := from.Save(&b, x.rest); err != nil {
+			t.Fatal(err)
+		}
+		text := bytes.Clone(b.Bytes())
+		got := map[string]string{}
+		rewritten(t, text, func(name string, b []byte) []byte { got[name] = string(b); return b })
+		if got[savedvm.SameName] != x.same || got[savedvm.MemoryName] != x.memory {
+			t.Errorf("%+v: same %q, memory %q", x, got[savedvm.SameName], got[savedvm.MemoryName])
+		}
+		to := newWorld(t)
+		err := to.Restore(bytes.NewReader(text), nil, true)
+		if x.same != "" {
+			if err == nil {
+				t.Error("a worker goes on from a part of its memory")
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(to.filed.noted, from.onDevice.list) {
+			t.Errorf("%v are noted, %v", to.filed.noted, err)
+		}
+		to = newWorld(t)
+		err = to.Restore(bytes.NewReader(text), nil, false)
+		if err != nil || to.filed.noted != nil {
+			t.Errorf("%v are noted of a stream, %v", to.filed.noted, err)
 		}
 	}
 }
@@ -147,7 +193,7 @@ func TestUnsavable(t *testing.T) {
 		}
 		x.do(w)
 		var b bytes.Buffer
-		for _, err := range []error{w.Unsavable(), w.Save(&b, false)} {
+		for _, err := range []error{w.Unsavable(), w.Save(&b, savedvm.Nowhere)} {
 			if err == nil || !strings.Contains(err.Error(), x.want) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -212,7 +258,7 @@ func rewritten(t *testing.T, text []byte, f func(name string, b []byte) []byte) 
 		}
 	}
 	for _, name := range []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
-		savedvm.LayoutName, savedvm.MemoryName} {
+		savedvm.LayoutName, savedvm.SameName, savedvm.MemoryName} {
 		x, err := savedvm.ReadAll(r, name, 1<<20)
 		if err != nil {
 			t.Fatal(err)
@@ -263,17 +309,17 @@ func TestRefusedRecords(t *testing.T) {
 			return b
 		},
 	} {
-		err := newWorld(t).Restore(bytes.NewReader(rewritten(t, text, change)), nil)
+		err := newWorld(t).Restore(bytes.NewReader(rewritten(t, text, change)), nil, false)
 		if !errors.Is(err, saved.ErrRecord) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	same := rewritten(t, text, func(_ string, b []byte) []byte { return b })
-	if err := newWorld(t).Restore(bytes.NewReader(same), nil); err != nil {
+	if err := newWorld(t).Restore(bytes.NewReader(same), nil, false); err != nil {
 		t.Errorf("unchanged: %v", err)
 	}
 	for i := range len(text) {
-		if err := newWorld(t).Restore(bytes.NewReader(text[:i]), nil); err == nil {
+		if err := newWorld(t).Restore(bytes.NewReader(text[:i]), nil, false); err == nil {
 			t.Fatalf("%d of %d bytes: no error", i, len(text))
 		}
 	}
@@ -284,7 +330,8 @@ func TestRefusedRecords(t *testing.T) {
 		}
 		return less(name, b)
 	})
-	if err := newWorld(t).Restore(bytes.NewReader(lost), nil); !errors.Is(err, object.ErrSaved) {
+	err := newWorld(t).Restore(bytes.NewReader(lost), nil, false)
+	if !errors.Is(err, object.ErrSaved) {
 		t.Errorf("without its commands: %v", err)
 	}
 }
@@ -308,7 +355,7 @@ func TestRestoringFails(t *testing.T) {
 	} {
 		w := newWorld(t)
 		do(w)
-		if err := w.Restore(bytes.NewReader(text), nil); err == nil {
+		if err := w.Restore(bytes.NewReader(text), nil, false); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

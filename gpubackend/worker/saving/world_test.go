@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/journal"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
@@ -142,6 +143,7 @@ type (
 		d    *device
 		list []gpubackend.Piece
 		b    []byte
+		out  uint64
 	}
 )
 
@@ -188,6 +190,7 @@ func (m *fakeDeviceMemory) Save(to io.Writer) error {
 	_, err := to.Write(m.b)
 	return err
 }
+func (m *fakeDeviceMemory) ImageBytes() uint64 { return m.out }
 func (m *fakeDeviceMemory) SavePart(list []gpubackend.Piece, to io.Writer) error {
 	for _, p := range list {
 		if _, err := to.Write(m.b[p.Address-m.list[0].Address:][:p.Bytes]); err != nil {
@@ -278,6 +281,21 @@ type world struct {
 	onDevice   fakeDeviceMemory
 	waits      error
 	changed    fakePrecopied
+	filed      fakeFiled
+}
+
+// fakeFiled is what a file has of memory, and what of it hasn't changed.
+type fakeFiled struct {
+	noted, rest []gpubackend.Piece
+	runs        []savedvm.SameRun
+}
+
+func (f *fakeFiled) Note(list []gpubackend.Piece) { f.noted = list }
+func (f *fakeFiled) Compare(list []gpubackend.Piece) ([]savedvm.SameRun, []gpubackend.Piece) {
+	if f.runs == nil {
+		return nil, list
+	}
+	return f.runs, f.rest
 }
 
 // fakePrecopied is what has changed; nil: nothing was copied ahead.
@@ -307,6 +325,7 @@ func newWorld(t *testing.T) *world {
 		Queue: &w.queue, HostFuncs: &w.hostFuncs, History: &w.history, Pools: &w.pools,
 		Graphs: &w.graphs, Textures: &w.textures, Memory: &w.memory, HostMemory: &w.hostMemory,
 		Sharing: &w.sharing, DeviceMemory: &w.onDevice, Precopied: &w.changed,
+		Filed: &w.filed,
 		Waits: func() error { return w.waits }, Run: w.make,
 	})
 	return w
@@ -372,7 +391,7 @@ func newProgram(t *testing.T) *world {
 func (w *world) record(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := w.Save(&b, false); err != nil {
+	if err := w.Save(&b, savedvm.Nowhere); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

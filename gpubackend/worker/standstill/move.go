@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
 // MoveOut moves so many bytes of device memory to an image, which may be kept; without any, all to
@@ -27,7 +28,7 @@ func (h *Halt) MoveOut(bytes uint64, keep bool) error {
 func (h *Halt) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
 
 // Save writes the program to a pipe.
-func (h *Halt) Save(fd int, ahead bool) error {
+func (h *Halt) Save(fd int, rest savedvm.Rest) error {
 	var f *os.File
 	if fd >= 0 {
 		f = os.NewFile(uintptr(fd), "record")
@@ -37,7 +38,7 @@ func (h *Halt) Save(fd int, ahead bool) error {
 		if f == nil {
 			return errors.New("save: there is no file")
 		}
-		return h.Program.Save(f, ahead)
+		return h.Program.Save(f, rest)
 	})
 }
 

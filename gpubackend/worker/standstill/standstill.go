@@ -39,6 +39,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 	"github.com/paracuda/paracuda/gpubackend/worker/sleeping"
 )
@@ -97,7 +98,7 @@ type Program interface {
 	Unsavable() error
 	// Save writes it, if ahead without the device memory that was copied before, and hasn't
 	// changed.
-	Save(to io.Writer, ahead bool) error
+	Save(to io.Writer, rest savedvm.Rest) error
 }
 
 // Sleeper waits for the guest.

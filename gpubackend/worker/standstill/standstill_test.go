@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
 
@@ -257,7 +258,7 @@ func TestSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = to.Close()
-		if err := w.Save(fd, false); err != nil {
+		if err := w.Save(fd, savedvm.Nowhere); err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(from)
@@ -267,7 +268,7 @@ func TestSave(t *testing.T) {
 		if string(text) != want || err != nil || refused == still {
 			t.Errorf("still %v: %q, %v, sent %+v", still, text, err, w.sent[0])
 		}
-		if err := w.Save(-1, false); err != nil || w.sent[1].Error == "" {
+		if err := w.Save(-1, savedvm.Nowhere); err != nil || w.sent[1].Error == "" {
 			t.Errorf("without a file: %v, %+v", err, w.sent[1])
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
 
@@ -100,7 +101,7 @@ func (m memory) MoveBack() error   { m.do("back"); return m.moves }
 func (m memory) MoveIn() error     { m.do("in"); return m.moves }
 func (m memory) End() error        { m.do("end"); return m.moves }
 func (p program) Unsavable() error { return p.unsavable }
-func (p program) Save(to io.Writer, _ bool) error {
+func (p program) Save(to io.Writer, _ savedvm.Rest) error {
 	_, err := io.WriteString(to, "record")
 	return err
 }

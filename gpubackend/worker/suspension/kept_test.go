@@ -14,13 +14,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// sectors is a device whose pieces are whole sectors. It counts what is copied.
-type sectors struct {
+// wholeSectors is a device whose pieces are whole sectors. It counts what is copied.
+type wholeSectors struct {
 	device
 	copied uint64
 }
 
-func (d *sectors) Pieces() (list []gpubackend.Piece) {
+func (d *wholeSectors) Pieces() (list []gpubackend.Piece) {
 	for at, b := range d.pieces {
 		list = append(list, gpubackend.Piece{Address: at, Bytes: uint64(len(b))})
 	}
@@ -31,7 +31,7 @@ func (d *sectors) Pieces() (list []gpubackend.Piece) {
 }
 
 // SavePieces takes pieces that begin in the middle of what there is.
-func (d *sectors) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+func (d *wholeSectors) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	d.copies = true
 	for _, p := range list {
 		for at := p.Address; at < p.Address+p.Bytes; at += sectorsum.Bytes {
@@ -45,11 +45,11 @@ func (d *sectors) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.R
 	return d.result("save")
 }
 
-func (d *sectors) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
+func (d *wholeSectors) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.Result {
 	return apart(list, images, d.SavePieces)
 }
 
-func (d *sectors) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
+func (d *wholeSectors) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.Result {
 	d.copies = true
 	for _, p := range list {
 		for at := p.Address; at < p.Address+p.Bytes; at += sectorsum.Bytes {
@@ -60,7 +60,7 @@ func (d *sectors) LoadPieces(list []gpubackend.Piece, image []byte) gpubackend.R
 }
 
 // sector is what is there.
-func (d *sectors) sector(at uint64) []byte {
+func (d *wholeSectors) sector(at uint64) []byte {
 	for from, b := range d.pieces {
 		if at-from < uint64(len(b)) {
 			return b[at-from:][:sectorsum.Bytes]
@@ -69,7 +69,7 @@ func (d *sectors) sector(at uint64) []byte {
 	return nil
 }
 
-func (d *sectors) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
+func (d *wholeSectors) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
 	if r := d.result("leave"); r != gpubackend.Success {
 		return r
 	}
@@ -79,7 +79,9 @@ func (d *sectors) LeavePieces(list []gpubackend.Piece) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (d *sectors) ReturnPieces([]gpubackend.Piece) gpubackend.Result { return d.result("return") }
+func (d *wholeSectors) ReturnPieces([]gpubackend.Piece) gpubackend.Result {
+	return d.result("return")
+}
 
 // program has memory on such a device: what there must be in it, and what there was the last time
 // that it was suspended and the image was kept.
@@ -87,7 +89,7 @@ type program struct {
 	*Suspension
 	t      *testing.T
 	dice   *rand.Rand
-	device *sectors
+	device *wholeSectors
 	want   map[uint64][]byte
 	before map[uint64][]byte
 	images atomic.Uint64
@@ -96,7 +98,7 @@ type program struct {
 func newKept(t *testing.T, seed uint64) *program {
 	t.Helper()
 	k := &program{t: t, dice: rand.New(rand.NewPCG(seed, 1)), want: map[uint64][]byte{},
-		device: &sectors{device: device{pieces: map[uint64][]byte{}}}}
+		device: &wholeSectors{device: device{pieces: map[uint64][]byte{}}}}
 	k.Suspension = New(Config{Driver: k.device, Recall: func() {}, Images: &k.images,
 		Shared: func(_, _ uint64) bool { return false }, Key: k.dice.Uint64})
 	t.Cleanup(k.copy.Close)

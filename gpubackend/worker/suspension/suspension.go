@@ -30,12 +30,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/worker/kept"
+	"github.com/paracuda/paracuda/gpubackend/worker/sectors"
 )
 
 // Driver is what a Suspension uses of gpubackend.Driver.
@@ -225,7 +224,7 @@ func (s *Suspension) bringUp(keep bool) (unchanged uint64, err error) {
 	}
 	var sums []uint64
 	if keep || known {
-		sums = s.sums()
+		sums = sectors.Sums(s.Driver, s.key, s.list)
 	}
 	s.keeps = keep && sums != nil
 	list := s.copy.All(s.list)
@@ -249,39 +248,6 @@ func (s *Suspension) bringUp(keep bool) (unchanged uint64, err error) {
 	}
 	s.copy.Note(s.list, sums)
 	return unchanged, nil
-}
-
-// sums are those of all sectors that were planned to be moved, or nil if they can't be told.
-func (s *Suspension) sums() []uint64 {
-	for _, p := range s.list {
-		if p.Bytes%sectorsum.Bytes != 0 {
-			return nil
-		}
-	}
-	sums := make([]uint64, gpubackend.PieceBytes(s.list)/sectorsum.Bytes)
-	if len(sums) == 0 || s.Driver.SumPieces(s.key, s.list, sums) != gpubackend.Success ||
-		!s.agrees(sums) {
-		return nil
-	}
-	return sums
-}
-
-// agrees says whether this process comes to the same sum of a sector that chance takes: what a GPU
-// adds up wrong would be lost if nobody looked.
-func (s *Suspension) agrees(sums []uint64) bool {
-	n := rand.IntN(len(sums))
-	at := uint64(n) * sectorsum.Bytes
-	for _, p := range s.list {
-		if at >= p.Bytes {
-			at -= p.Bytes
-			continue
-		}
-		sector := make([]byte, sectorsum.Bytes)
-		piece := gpubackend.Piece{Address: p.Address + at, Bytes: sectorsum.Bytes}
-		r := s.Driver.SavePieces([]gpubackend.Piece{piece}, sector)
-		return r == gpubackend.Success && sectorsum.Of(s.key, sector) == sums[n]
-	}
-	return false
 }
 
 // Forget gives the image up if nothing needs it, or else lets it not be kept.

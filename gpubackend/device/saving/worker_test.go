@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package saving
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// fakeWorker is a worker whose program is a text.
+type fakeWorker struct {
+	text   string
+	fails  error
+	ended  bool
+	rest   savedvm.Rest // what it didn't write
+	filed  bool         // it went on from a record in a file
+	memory string       // what it got of device memory
+	image  string       // what came ahead of it
+}
+
+func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
+func (w *fakeWorker) MoveOut(uint64, bool) (c suspend.Carried, _ error) { return c, nil }
+func (w *fakeWorker) Forget()                                           {}
+func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
+func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
+func (w *fakeWorker) Ended() bool                                       { return w.ended }
+func (w *fakeWorker) String() string                                    { return w.text }
+func (w *fakeWorker) End()                                              { w.ended = true }
+
+// memory is the device memory of each program.
+const memory = 4096
+
+// Save has a program in the file have the first byte of its text there already.
+func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
+	if w.fails != nil {
+		return w.fails
+	}
+	w.rest = rest
+	out, err := record.NewWriter(to, record.Header{})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{savedvm.StateName, savedvm.ObjectsName, savedvm.JournalName,
+		savedvm.LayoutName, savedvm.SameName, savedvm.MemoryName} {
+		text := w.text
+		switch {
+		case name == savedvm.SameName && rest == savedvm.Filed:
+			runs := []savedvm.SameRun{{Same: 1, Own: uint64(len(text) - 1)}}
+			text = string(savedvm.EncodeRuns(runs))
+		case name == savedvm.SameName:
+			text = ""
+		case name == savedvm.MemoryName && rest == savedvm.Filed:
+			text = text[1:]
+		}
+		s := record.Section{Program: 1, Name: name, Bytes: uint64(len(text))}
+		if err := out.Begin(s); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(out, text); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
+
+// read has a new worker read what another one wrote.
+func (w *fakeWorker) read(from io.Reader) error {
+	in, err := record.NewReader(from)
+	if err != nil {
+		return err
+	}
+	b, err := savedvm.ReadAll(in, savedvm.StateName, memory)
+	if err != nil {
+		return err
+	}
+	w.text = string(b)
+	for {
+		switch section, err := in.Next(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case section.Name == savedvm.MemoryName:
+			if b, err = io.ReadAll(in); err != nil {
+				return err
+			}
+			w.memory = string(b)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package savedvm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/overlap"
+	"github.com/paracuda/paracuda/gpubackend/record"
+)
+
+// MaxStates is how many records a file may have.
+const MaxStates = 64
+
+// blockBytes is how much of a file is read at a time.
+const blockBytes = 1 << 20
+
+// File is a file with records of a VM, all of which were whole when it was opened.
+type File struct {
+	States []*State // the first is the oldest; there is one
+	// Behind says what is wrong with what is behind them; nil: nothing is there.
+	Behind error
+
+	runs int // of all that was read
+}
+
+// State is a record in a file, of a VM as it was at some time.
+type State struct {
+	Header   record.Header
+	Programs []Program
+	Sum      uint32 // by which it is known
+	End      int64  // of it, in the file
+
+	from   io.ReaderAt
+	at     int64
+	memory []*memory // of the programs
+}
+
+// OpenFile reads all of a file, and says why it has no record of a VM's.
+func OpenFile(from io.ReaderAt) (*File, error) {
+	f := &File{}
+	for at := int64(0); ; {
+		s, err := f.check(from, at)
+		switch {
+		case err != nil && len(f.States) == 0:
+			return nil, err
+		case err != nil:
+			f.Behind = fmt.Errorf("behind its first %d bytes: %w", at, err)
+			return f, nil
+		case s == nil:
+			return f, nil
+		}
+		f.States = append(f.States, s)
+		at = s.End
+	}
+}
+
+// Last is the newest state.
+func (f *File) Last() *State { return f.States[len(f.States)-1] }
+
+// State is the one with that sum, nil if there is none.
+func (f *File) State(sum uint32) *State {
+	for i := len(f.States) - 1; i >= 0; i-- {
+		if f.States[i].Sum == sum {
+			return f.States[i]
+		}
+	}
+	return nil
+}
+
+// check reads the record that begins at a place, as the next state; nil: the file ends there.
+func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
+	if n, err := from.ReadAt(make([]byte, 1), at); at > 0 && n == 0 && errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if len(f.States) == MaxStates {
+		return nil, fmt.Errorf("%w isn't one of %d in a file", ErrSaved, MaxStates)
+	}
+	s := &State{from: from, at: at}
+	c := checking{file: f, state: s}
+	if len(f.States) > 0 {
+		c.before = f.Last()
+	}
+	r := s.reader()
+	defer r.Close()
+	summary, err := record.Check(r, c.section)
+	if err != nil {
+		return nil, err
+	}
+	s.Header, s.Sum, s.End = summary.Header, summary.Sum, at+summary.Length
+	return s, c.over()
+}
+
+// reader reads the file from where the record begins.
+func (s *State) reader() *overlap.Reader {
+	return overlap.NewReader(io.NewSectionReader(s.from, s.at, math.MaxInt64-s.at), blockBytes)
+}
+
+// Runs is how many of MaxFileRuns the file has.
+func (f *File) Runs() int { return f.runs }
+
+// Memory is how much device memory a program has, in that record and those before it, and in how
+// many parts at most.
+func (s *State) Memory(number int) (bytes uint64, parts int) {
+	return s.memory[number].bytes, s.memory[number].parts
+}
+
+// Each reads the record: see Reader.Each. What is in records before is read with it.
+func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end func() error),
+) error {
+	r := s.reader()
+	defer r.Close()
+	v, err := Open(r)
+	if err != nil {
+		return err
+	}
+	if len(v.Programs) != len(s.Programs) {
+		return fmt.Errorf("%w has changed", ErrSaved)
+	}
+	v.state = s
+	return v.Each(give)
+}

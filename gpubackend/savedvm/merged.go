@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package savedvm
+
+import (
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/paracuda/paracuda/gpubackend/record"
+)
+
+// MaxParts bounds in how many parts the memory of a program may be, to be read by one process.
+const MaxParts = 4 << 20
+
+// memory is that of a program as a record of a file has it.
+type memory struct {
+	own       *record.Content
+	unchanged unchanged
+	before    *memory // the program's in the record before; nil: it has none
+	bytes     uint64  // of all of it
+	parts     int     // in which it is, at most
+}
+
+// newMemory is that of a program whose record has so much of its own, and says what else.
+func newMemory(own *record.Content, u unchanged, before *memory) (*memory, error) {
+	m := &memory{own, u, before, own.Bytes(), 1}
+	if len(u.runs) == 0 {
+		return m, nil
+	}
+	if u.own != own.Bytes() {
+		return nil, fmt.Errorf("%w has %d bytes of memory that has changed, not %d", ErrSaved,
+			own.Bytes(), u.own)
+	}
+	m.bytes += u.same
+	if m.parts = 2 * len(u.runs); before != nil {
+		m.parts += before.parts
+	}
+	if m.parts > MaxParts {
+		return nil, fmt.Errorf("%w has memory in more than %d parts", ErrSaved, MaxParts)
+	}
+	return m, nil
+}
+
+// bytesOf is how much a program has in the record before.
+func bytesOf(before *memory) uint64 {
+	if before == nil {
+		return 0
+	}
+	return before.bytes
+}
+
+// merged is the memory of a program, in the order that its worker wrote: parts that are in records
+// of a file.
+type merged struct {
+	parts []located
+	bytes uint64
+}
+
+// located is where one is.
+type located struct {
+	at   uint64 // in the program's memory
+	from uint64 // in the section
+	in   *record.Content
+}
+
+// merged looks where all of it is.
+func (m *memory) merged() *merged {
+	all := &merged{}
+	if len(m.unchanged.runs) == 0 {
+		all.add(m.own, 0, m.own.Bytes())
+		return all
+	}
+	before, used := &merged{}, uint64(0)
+	if m.before != nil {
+		before = m.before.merged()
+	}
+	for _, r := range m.unchanged.runs {
+		before.each(r.From, r.Same, all.add)
+		all.add(m.own, used, r.Own)
+		used += r.Own
+	}
+	return all
+}
+
+// add adds what comes next.
+func (m *merged) add(in *record.Content, from, bytes uint64) {
+	if bytes == 0 {
+		return
+	}
+	if n := len(m.parts) - 1; n < 0 || m.parts[n].in != in ||
+		m.parts[n].from+m.bytes-m.parts[n].at != from {
+		m.parts = append(m.parts, located{m.bytes, from, in})
+	}
+	m.bytes += bytes
+}
+
+// find is the number of the part that has an offset of the memory.
+func (m *merged) find(offset uint64) int {
+	return sort.Search(len(m.parts), func(i int) bool { return m.parts[i].at > offset }) - 1
+}
+
+// end is where a part ends, in the memory.
+func (m *merged) end(i int) uint64 {
+	if i+1 < len(m.parts) {
+		return m.parts[i+1].at
+	}
+	return m.bytes
+}
+
+// each calls f for where a part of the memory is.
+func (m *merged) each(offset, bytes uint64, f func(in *record.Content, from, bytes uint64)) {
+	if bytes == 0 {
+		return
+	}
+	for i := m.find(offset); bytes > 0; i++ {
+		p := m.parts[i]
+		n := min(bytes, m.end(i)-offset)
+		f(p.in, p.from+offset-p.at, n)
+		offset, bytes = offset+n, bytes-n
+	}
+}
+
+// reader reads all of it. One goroutine may read of a file.
+func (m *merged) reader() io.Reader { return &mergedReader{of: m} }
+
+// release gives up what reading has kept.
+func (m *merged) release() {
+	for _, p := range m.parts {
+		p.in.Release()
+	}
+}
+
+type mergedReader struct {
+	of   *merged
+	part int
+	at   uint64 // in the memory
+}
+
+// Read implements io.Reader.
+func (r *mergedReader) Read(p []byte) (n int, err error) {
+	for n < len(p) && r.at < r.of.bytes {
+		x := r.of.parts[r.part]
+		end := r.of.end(r.part)
+		k, err := x.in.Read(p[n:n+int(min(uint64(len(p)-n), end-r.at))], x.from+r.at-x.at)
+		if err != nil {
+			return n, err
+		}
+		n, r.at = n+k, r.at+uint64(k)
+		if r.at == end {
+			r.part++
+		}
+	}
+	if n == 0 && r.at == r.of.bytes {
+		return 0, io.EOF
+	}
+	return n, nil
+}
