@@ -2,6 +2,7 @@
 // What launches cost, and how fast they go.
 //   --scale N            work in hundredths
 //   --crossings N        launch N empty kernels in bursts of 10,000 and nothing else
+//   --sleeps N           launch N long kernels, sleep until each is over, and nothing else
 #include "bench.h"
 #include <sys/wait.h>
 #include <thread>
@@ -216,10 +217,21 @@ static void crossings(long long n) {
     result("launched", double(n), "launches");
 }
 
+// sleeps has the thread sleep once for each of n kernels, whatever the machine does meanwhile.
+static void sleeps(long long n) {
+    CHECK(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
+    scale = int(n);  // of which waiting makes 100 hundredths
+    waiting("sleep.4ms", 4000, [] { CHECK(cudaDeviceSynchronize()); });
+}
+
 int main(int argc, char **argv) {
     scale = int(option(argc, argv, "--scale", 100));
     if (const long long n = option(argc, argv, "--crossings", 0)) {
         crossings(n);
+        return 0;
+    }
+    if (const long long n = option(argc, argv, "--sleeps", 0)) {
+        sleeps(n);
         return 0;
     }
     machine();
