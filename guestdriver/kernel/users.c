@@ -8,6 +8,7 @@
 #include <linux/pid_namespace.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "paracuda.h"
 
@@ -69,6 +70,21 @@ static struct paracuda_user *paracuda_user_find(struct paracuda_device *dev, kui
 	return NULL;
 }
 
+/*
+ * Whose the caller's share is. A user may have other users' numbers in user namespaces of his, for
+ * rootless containers: they are his. In one that root has made everybody is who he is.
+ */
+static kuid_t paracuda_current_owner(void)
+{
+	struct user_namespace *ns;
+	kuid_t uid = current_uid();
+
+	for (ns = current_user_ns(); ns != &init_user_ns; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	return uid;
+}
+
 /* The caller's user, with a reference. There are never more users than arenas and callers. */
 struct paracuda_user *paracuda_user_get(struct paracuda_device *dev)
 {
@@ -77,7 +93,7 @@ struct paracuda_user *paracuda_user_get(struct paracuda_device *dev)
 	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return NULL;
-	new->uid = current_uid();
+	new->uid = paracuda_current_owner();
 	spin_lock(&dev->bounds_lock);
 	user = paracuda_user_find(dev, new->uid);
 	if (!user) {

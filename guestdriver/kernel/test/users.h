@@ -57,6 +57,67 @@ static pid_t keep_share(int uid, int tell, int until, int keeper)
 	return pid;
 }
 
+/* Writes to a file of a process's, as root. */
+static int tell_process(pid_t pid, const char *file, const char *text)
+{
+	char path[100];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	err = write(fd, text, strlen(text)) != (ssize_t)strlen(text);
+	close(fd);
+	return err;
+}
+
+/* What follows has no error that a check could take for its own. */
+#define NO_NAMESPACES 250
+
+/* Opens channels as another user, in a user namespace of ONE's: rootless containers do that. */
+static int take_in_namespace(int unused, void *ready)
+{
+	int *up = ready, down[2], status;
+	char done = 1;
+	pid_t pid;
+
+	(void)unused;
+	if (pipe2(down, O_CLOEXEC))
+		return 201;
+	pid = fork();
+	if (!pid) {
+		if (setuid(ONE) || unshare(CLONE_NEWUSER))
+			done = 0;
+		if (write(up[1], &done, 1) != 1 || !done)
+			_exit(NO_NAMESPACES);
+		close(down[1]);
+		_exit(read(down[0], &done, 1) == 1 ? take_channels(1, EDQUOT) : 203);
+	}
+	if (read(up[0], &done, 1) == 1 && done &&
+	    !tell_process(pid, "uid_map", "0 1000 1\n1 1001 1\n"))
+		check(write(down[1], &done, 1) == 1, "a user namespace has its users");
+	close(down[1]);
+	close(down[0]);
+	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ?
+		       WEXITSTATUS(status) : 202;
+}
+
+static void share_in_namespaces(void)
+{
+	int up[2], got;
+
+	if (pipe2(up, O_CLOEXEC)) {
+		check(0, "pipe");
+		return;
+	}
+	got = run(take_in_namespace, 0, up);
+	if (got == NO_NAMESPACES)
+		puts("skipped: this kernel has no user namespaces for users");
+	else
+		expect_channels(got, 0, "nobody's share more in a user namespace of his");
+	close(up[0]);
+	close(up[1]);
+}
+
 static void shares_of_channels(int channels)
 {
 	int share = (channels * 75 + 99) / 100, busy = EBUSY, quota = EDQUOT, up[2], down[2];
@@ -70,6 +131,7 @@ static void shares_of_channels(int channels)
 	pid = keep_share(ONE, up[1], down[0], down[1]);
 	check(read(up[0], &n, 1) == 1, "a user opens channels");
 	expect_channels(n, share, "a user's share, then EDQUOT");
+	share_in_namespaces();
 	expect_channels(run(take_share, OTHER, &busy), channels - share,
 			"another's rest, then EBUSY");
 	close(down[1]);
