@@ -4,7 +4,8 @@ package device
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
-// configSpace is the part of a vhostuser.Device that depends on the protocol's version alone.
+// configSpace implements the methods of vhostuser.Device that depend only on the protocol's
+// version.
 type configSpace struct{ version uint32 }
 
 // Features implements vhostuser.Device: none beyond those of the rings.

@@ -57,15 +57,17 @@ type Config struct {
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
-	// Trouble is what who serves the front end knows of it; nil: nobody looks.
+	// Trouble is what the server of the front end's socket knows; nil: nobody looks.
 	Trouble func() []admin.Trouble
-	// Replace has another device process take this one's place, which is killed; nil: none can.
+	// Replace makes another device process take this one's place, and kill it; nil: that isn't
+	// possible.
 	Replace  func() error
 	Spawn    Spawner
 	Timeouts Timeouts
 	Clock    pace.Clock // for the pace of starts; nil: the real one
-	// Gate is through which an arbiter tells the VM's workers whether they may give the GPU work;
-	// nil: nobody does. It stays the caller's, and must be open for as long as there are workers.
+	// Gate is the page on which an arbiter tells the VM's workers whether they may give the GPU
+	// work; nil: nobody does. It stays the caller's, and must be open for as long as there are
+	// workers.
 	Gate *gate.Page
 	// Ledger is where the VM's processes count device memory; nil: they don't. It stays the
 	// caller's, as the gate does.
@@ -74,27 +76,28 @@ type Config struct {
 	// may take a while.
 	Usage      func(pids []int) (ledger.Usage, error)
 	AuditPause time.Duration // between two of these questions; 0: a second
-	// Remains and Notes are for the device process after this one; nil: none comes. Left are the
-	// workers and the mover of the one before.
+	// Remains and Notes are for the next device process; nil: there is none. Left are the workers
+	// and the mover of the previous one.
 	Remains *remains.Remains
 	Notes   *takeover.Notes
 	Left    takeover.Left
-	// Suspended says that the VM was so when that ended, and Ordered that an arbiter had ordered
-	// it.
+	// Suspended says that the VM was suspended when that one ended, and Ordered that an arbiter had
+	// ordered it.
 	Suspended, Ordered bool
-	// InFile says in which file the VM's programs were when that ended (package saving); nil: in
-	// none. From is the file of which it goes on by itself, if it is that one; nil: none.
+	// InFile says in which file the VM's programs were when that one ended (package saving); nil:
+	// in none. From is the file from which the VM goes on by itself, if its programs are in that
+	// one; nil: none.
 	InFile []byte
 	From   *saving.File
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer settings.Sharer
-	// HostMemory is what the host can give for device memory that is moved out; nil: what it says
-	// is available.
+	// HostMemory is how much the host can give for device memory that is moved out; nil: what it
+	// says is available.
 	HostMemory func() (uint64, error)
 	Log        *logrus.Entry
 }
 
-// Timeouts are how long a worker may take. What is 0 is as in DefaultTimeouts.
+// Timeouts are how long a worker may take. 0 means the value of DefaultTimeouts.
 type Timeouts struct {
 	Start  time.Duration // to start
 	Answer time.Duration // to obey a request of the device process
@@ -102,7 +105,7 @@ type Timeouts struct {
 	Exit   time.Duration // to be gone when it is killed
 }
 
-// DefaultTimeouts are those of Config unless it says otherwise.
+// DefaultTimeouts are those of a Config that doesn't say otherwise.
 var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second,
 	Stop: 2 * time.Second, Exit: 30 * time.Second}
 
@@ -134,7 +137,7 @@ type Device struct {
 	suspension *suspend.Suspension // moves device memory out and in
 	saving     *saving.Saving      // and its programs to a file
 	saved      *savedstate.VM      // and all of it to a front end
-	place      *place.VM           // has it be where an arbiter wants it
+	place      *place.VM           // moves its memory to where an arbiter wants it
 	movers     *movers.Movers
 	reach      *reach.Reach // which workers have the mover
 	workers    *workers.Workers
@@ -147,10 +150,10 @@ type Device struct {
 	faults     *faults.Faults // of its GPUs
 	objects    objects.Objects
 	figures    *figures.VM        // what is told of it
-	infile     *infile.VM         // has it go on in another process, or elsewhere, from a file
-	away       *away.Away         // has its driver be ready for the device to be away
+	infile     *infile.VM         // lets it go on from a file, in another process or elsewhere
+	away       *away.Away         // prepares its driver for the device to be away
 	outgoing   *outgoing.Outgoing // sends device memory ahead of a migration
-	incoming   *incoming.Incoming // and has what comes
+	incoming   *incoming.Incoming // and keeps what comes ahead
 	live       atomic.Bool        // the front end began to migrate the VM while that ran
 }
 
@@ -224,8 +227,8 @@ func (d *Device) Abandon() {
 	d.channels.KillAll()
 }
 
-// Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when
-// the device is made, and not again. Processes that were killed and don't end are not waited for.
+// Reset implements vhostuser.Device: all workers end. The memory stays: the front end sends it only
+// once. It doesn't wait for processes that were killed and don't end.
 func (d *Device) Reset() {
 	d.Abandon()
 	d.movers.Kill()
@@ -240,9 +243,9 @@ func (d *Device) Reset() {
 // written to: by this process through package ram, by the workers and the mover through logs of
 // their own on the same bitmap.
 //
-// Workers mark what they hold for the GPU before they say that they have paused or stopped. One
-// that ends without having said so, and a mover, may have written to any page that it had: then all
-// of the guest's memory is marked, which costs the migration time, and the guest nothing.
+// Workers mark what they hold for the GPU before they say that they have paused or stopped. A
+// worker that ends without having said so, and a mover, may have written to any page that it had:
+// then all of the guest's memory is marked, which makes the migration longer, but harms nobody.
 func (d *Device) SetLog(log *dirtylog.Log) error {
 	d.live.Store(log != nil && d.control.Runs())
 	d.ram.SetLog(log)
@@ -261,13 +264,13 @@ func (d *Device) SaveState(w io.Writer) error { return d.saved.Save(w) }
 // LoadState implements vhostuser.StateSaver.
 func (d *Device) LoadState(r io.Reader) error { return d.saved.Load(r) }
 
-// forget ends all that the device has of the guest that it served until now: QEMU's loadvm puts
-// another in its place, or an earlier state of it.
+// forget ends all that the device has of its guest: QEMU's loadvm puts another in its place, or an
+// earlier state of it.
 func (d *Device) forget() {
 	d.Reset()
 	d.channels.ForgetHeld()
 	d.control.Forget()
 }
 
-// Counters adds up what all workers counted.
+// Counters adds up what all workers have counted.
 func (d *Device) Counters() handover.Counters { return d.channels.Counters() }

@@ -6,9 +6,9 @@
 //
 // # Who owns what
 //
-// A Device joins parts (parts.go), each a package with locks of its own. What a part needs of
-// another one it gets as a function, or as that part; none knows the Device, which has no lock of
-// its own.
+// A Device joins parts (parts.go), each a package with locks of its own. If a part needs something
+// of another, it gets a function, or that part; none knows the Device, which has no lock of its
+// own.
 //
 // The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
 // goroutine (package control). Each worker has one goroutine that waits for its end (package
@@ -27,8 +27,8 @@
 //
 // # Who may lie
 //
-// Guest, front end and workers, all of them. Stock QEMU can't reconnect and aborts when this
-// process goes, so nothing that they do may end it: a queue that makes no sense is left alone, a
+// Guest, front end and workers, all of them. Stock QEMU can't reconnect, and aborts when this
+// process ends. So nothing that they do may end it: a queue that makes no sense is left alone, a
 // worker that doesn't answer is killed, and whatever a worker held is returned to the guest from
 // the record that it shares (handover.State).
 //

@@ -19,9 +19,8 @@ type crew struct {
 	parked  atomic.Int32 // requests that wait for processes which don't end
 }
 
-// guard runs a part of the device, and says whether it came to its end. A front end can't go on
-// with another device process: a fault of one part must cost the guest that part, a request or a
-// program, and no more.
+// guard runs a part of the device, and says whether it came to its end. A front end can't reconnect
+// to another device process, so a fault may cost the guest one request or program, and no more.
 func (c *crew) guard(part string, f func()) (done bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -43,7 +42,7 @@ func (c *crew) run(part string, f func()) {
 	})
 }
 
-// park waits for what may never come, for a request of the guest's.
+// park waits, for a request of the guest's, for something that may never come.
 func (c *crew) park(end <-chan struct{}) {
 	c.parked.Add(1)
 	defer c.parked.Add(-1)

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// joinMigration makes what has device memory go ahead of a VM that is migrated, and what takes it.
+// joinMigration makes the parts that send device memory ahead of a migration, and that take it.
 func (d *Device) joinMigration() {
 	c := &d.config
 	header := precopy.Header{GPU: c.GPU, Version: c.Build}
@@ -40,8 +40,8 @@ func (d *Device) joinMigration() {
 	})
 }
 
-// went is what went ahead of a VM that is migrated. Of one that is saved while it stands, in a
-// snapshot, nothing did: the snapshot has all.
+// went is what went ahead of a VM that is migrated. For a VM that is saved while it stands, in a
+// snapshot, that is nothing: the snapshot has everything.
 func (d *Device) went() saving.Ahead {
 	if !d.live.Load() {
 		return &outgoing.Went{}

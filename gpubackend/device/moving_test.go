@@ -179,7 +179,7 @@ func TestWhatStays(t *testing.T) {
 	if m := s.dev.figures.Owner().Movable; m.Now || !strings.Contains(m.Why, "linkers") {
 		t.Errorf("movable: %+v", m)
 	}
-	mustStay("(pid 9) has what can't be made again: linkers")
+	mustStay("(pid 9) has state that can't be made again: linkers")
 	s.mustHold()
 	s.do(gpubackend.OpLinkDestroy, linker)
 	mustCome(t, "there is no linker", func() bool { return s.dev.figures.Owner().Movable.Now })

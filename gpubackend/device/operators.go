@@ -44,7 +44,7 @@ func (d *Device) expect(f *os.File) error {
 	return err
 }
 
-// Figures are what an arbiter is told of the VM now and then.
+// Figures are the numbers that an arbiter gets of the VM now and then.
 func (d *Device) Figures() *link.Figures { return d.figures.Arbiter() }
 
 // Warm is what an arbiter is told of the VM's warm workers.
@@ -53,12 +53,12 @@ func (d *Device) Warm() *link.Warm {
 	return &link.Warm{Want: want, Used: used}
 }
 
-// WarmNews has something when Warm says something else than before.
+// WarmNews signals that Warm has changed.
 func (d *Device) WarmNews() <-chan struct{} { return d.ahead.News() }
 
-// BoundWarm bounds how many workers are kept warm, whatever the VM's owner wants; ahead.Any: it
-// doesn't.
+// BoundWarm bounds how many workers are kept warm, whatever the VM's owner wants; ahead.Any: no
+// bound.
 func (d *Device) BoundWarm(n int) { d.ahead.Bound(n) }
 
-// AnyWarm says that nobody bounds the warm workers.
+// AnyWarm is the bound that is none.
 const AnyWarm = ahead.Any

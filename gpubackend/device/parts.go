@@ -38,8 +38,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// New makes a device: it joins its parts. What a part needs of another that is made later it gets
-// as a function.
+// New makes a device out of its parts. If a part needs another that is made later, it gets a
+// function.
 func New(c Config) *Device {
 	c = c.withDefaults()
 	d := &Device{config: c, configSpace: configSpace{c.Version}, crew: crew{log: c.Log},
@@ -74,7 +74,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// joinSettings makes what has the VM's settings, and has everybody go by others.
+// joinSettings makes the part that has the VM's settings, and tells everybody when they change.
 func (d *Device) joinSettings(starts *pace.Pace) {
 	c := &d.config
 	d.settings = settings.NewVM(c.Settings, settings.Config{
@@ -90,7 +90,7 @@ func (d *Device) joinSettings(starts *pace.Pace) {
 	})
 }
 
-// joinMemory makes what knows of device memory, and moves it.
+// joinMemory makes the parts that know of device memory, and move it.
 func (d *Device) joinMemory() {
 	c := &d.config
 	d.accounts = newAccounts(&d.config, d.crew.guard, func() uint64 {
@@ -153,14 +153,14 @@ func (d *Device) joinMemory() {
 		Noted: func() {
 			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},
-		Resumed: func(channel int) { // whose worker may be gone already
+		Resumed: func(channel int) { // its worker may be gone already
 			d.channels.Reclaim(channel, func() bool { return true })
 		},
 	})
 	d.place = d.newPlace()
 }
 
-// joinChannels makes the mover's, the workers' and the channels' parts.
+// joinChannels makes the parts of the mover, the workers and the channels.
 func (d *Device) joinChannels() {
 	c, t := &d.config, d.config.Timeouts
 	d.movers = movers.New(movers.Config{
@@ -202,7 +202,7 @@ func (d *Device) joinChannels() {
 	})
 }
 
-// joinPrograms makes what gives a program its worker, the mover, and what others export.
+// joinPrograms makes the parts that give a program its worker, the mover, and what others export.
 func (d *Device) joinPrograms(starts *pace.Pace) {
 	c, t := &d.config, d.config.Timeouts
 	d.reach = reach.New(reach.Config{
@@ -230,7 +230,7 @@ func (d *Device) joinPrograms(starts *pace.Pace) {
 	d.objects = objects.Objects{Exports: d.exports, Worker: d.sharer, Answer: t.Start, Log: d.log}
 }
 
-// joinFrontEnd makes what faces the front end and its driver, and tells of the VM.
+// joinFrontEnd makes the parts that face the front end and its driver, and that report on the VM.
 func (d *Device) joinFrontEnd() {
 	c := &d.config
 	d.control = control.New(control.Config{
@@ -301,7 +301,7 @@ func served(serving []*workers.Worker) (list []saving.Served) {
 	return list
 }
 
-// programs are what is told of workers' programs.
+// programs are what is reported of workers' programs.
 func programs(serving []*workers.Worker, a *accounts.Accounts) (list []admin.Program) {
 	for _, w := range serving {
 		p := w.Program()
@@ -316,7 +316,7 @@ func programs(serving []*workers.Worker, a *accounts.Accounts) (list []admin.Pro
 // gpusOf is how many GPUs the VM has.
 func gpusOf(p *handover.Policy) int { return max(1, p.SoftGPUs, len(p.Known())) }
 
-// newAccounts makes what knows what the VM's processes take of the GPU.
+// newAccounts makes the part that knows what the VM's processes take of the GPU.
 func newAccounts(
 	c *Config, guard func(string, func()) bool, gpuTime func() uint64,
 ) *accounts.Accounts {
@@ -330,15 +330,15 @@ func newAccounts(
 	})
 }
 
-// Tolerances are how much more than the bound the driver may have for a VM: what it takes by
-// itself. A kernel's local memory is most of it on a real GPU.
+// Tolerances are by how much the driver may exceed a VM's bound, with what it takes by itself. On a
+// real GPU that is mostly kernels' local memory.
 const (
 	toleranceCUDA = 512 << 20
 	toleranceSoft = 64 << 20
 )
 
-// sharer is a channel's worker, and how much memory all handles may hold: as much as the VM may
-// have.
+// sharer returns a channel's worker, and how much memory all handles may hold: as much as the VM
+// may have.
 func (d *Device) sharer(channel int) (p objects.Peer, limit uint64, ok bool) {
 	if limit = d.settings.MemoryBound(); limit == 0 {
 		limit = math.MaxUint64

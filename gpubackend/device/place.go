@@ -10,7 +10,7 @@ import (
 // totalPart is the part of a real GPU's memory that its driver keeps for itself.
 const totalPart = 64
 
-// newPlace makes what has the VM's memory be where an arbiter wants it.
+// newPlace makes the part that moves the VM's memory to where an arbiter wants it.
 func (d *Device) newPlace() *place.VM {
 	c := place.Config{
 		Suspension: d.suspension, Guard: d.guard, Log: d.log,

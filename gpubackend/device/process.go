@@ -31,12 +31,12 @@ func (d *Device) workerEnded(w *workers.Worker, err error) {
 		if !w.Conn().Quiet() {
 			d.ram.MarkAll()
 		}
-		// Copies that the worker started end before its pages go back to the guest. Before there is
-		// any memory of that, the mover has it from the device process before: SetMemory tells it.
+		// The worker's copies end before its pages go back to the guest. If this process has no
+		// guest memory yet, the mover has that of the previous one: SetMemory tells it later.
 		if d.ram.Now() != nil {
 			d.movers.Tell(d.ram.Message)
 		}
-		w.AwaitBegun() // who started it is to know first that it could
+		w.AwaitBegun() // who started it must first know that it began
 	}
 	d.channels.Ended(w, err)
 	if w.Channel() < 0 {
@@ -45,7 +45,7 @@ func (d *Device) workerEnded(w *workers.Worker, err error) {
 	d.ahead.Rested()
 }
 
-// said takes what a worker says unasked.
+// said takes what a worker says without being asked.
 func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 	switch m.Kind {
 	case handover.KindWake:
@@ -69,7 +69,7 @@ func (d *Device) said(w *workers.Worker, m *handover.Message, fds []int) {
 }
 
 // needMover is the VM's mover, which is started if there is none. It gets the guest's memory, if
-// there is some yet.
+// that is known yet.
 func (d *Device) needMover() (m *movers.Mover, err error) {
 	d.ram.Use(func(mem *guestmem.Memory) {
 		m, err = d.movers.Need(func() (*handover.Message, []int) {
@@ -86,7 +86,7 @@ func (d *Device) needMover() (m *movers.Mover, err error) {
 
 // moverEnded gives back what waited for the end of a mover.
 func (d *Device) moverEnded() {
-	if d.movers.Current() == nil { // another one's memory isn't told from this one's
+	if d.movers.Current() == nil { // its memory couldn't be told from that of another mover
 		d.accounts.MoverEnded()
 	}
 	d.channels.GiveOwed()

@@ -10,10 +10,10 @@ func (d *Device) Set(text string) error { return d.settings.Set(text) }
 // Bound makes settings hold that the arbiter's operator has set.
 func (d *Device) Bound(bounds map[string]string) error { return d.settings.Bound(bounds) }
 
-// Shared notes for what part of the last moment the arbiter says that the VM had its GPUs.
+// Shared notes for which part of the last moment the VM had its GPUs, as the arbiter says.
 func (d *Device) Shared(part float64) { d.accounts.Shared(part) }
 
-// changed has everybody go by other settings.
+// changed makes everybody follow other settings.
 func (d *Device) changed(before, now *settings.Now) {
 	d.accounts.SetBounds(d.settings.MemoryBound(), d.settings.HostBound())
 	d.ahead.Changed(before, now)

@@ -5,11 +5,11 @@ package device
 import "github.com/paracuda/paracuda/gpubackend/device/takeover"
 
 // A device process that was killed leaves its workers and its mover to the next one (package
-// takeover). They have gone on meanwhile: a program's commands need no device process. The next one
-// asks each where it stands, and then they are its own. Until a worker has said so it is one that
-// starts.
+// takeover). Meanwhile they have gone on: a program's commands need no device process. The next one
+// asks each for its position, and then has it as its own. Until a worker has answered it counts as
+// starting.
 
-// takeOver goes on with what the device process before this one left, before there is a front end.
+// takeOver goes on with what the previous device process left, before there is a front end.
 func (d *Device) takeOver(left takeover.Left) {
 	d.infile.TakeOver(d.config.InFile, &left, func(w takeover.Worker) {
 		d.config.Notes.Ended(w.Proc)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package accounts knows what the processes of a VM take of the GPU: the entries that they have on
-// pages which all of them share, device memory (package holdings), and the GPU's time.
+// Package accounts knows what the processes of a VM take of the GPU: their entries on pages that
+// all of them share, device memory (package holdings), and the GPU's time.
 //
 // # Who owns what
 //
 // Accounts has a lock of its own, under which it calls nobody and never waits: it may be called
-// with any other lock held. What Config has is called without that lock.
+// with any other lock held. Functions of Config are called without it.
 //
 // # Who may lie
 //
 // Processes, about the memory that they count. So while there are any, a goroutine asks the GPU's
-// driver now and then what each has, and names one to end if that puts the VM over its bound.
+// driver now and then what each has, and picks one to end if the VM exceeds its bound.
 //
 // # Files
 //
@@ -30,9 +30,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Process is a worker. It is told apart by being another one.
+// Process is a worker. It is compared by identity.
 type Process interface {
-	// PID is its number on the host; false: the driver can't be asked about it.
+	// PID is its process id on the host; false: the driver can't be asked about it.
 	PID() (int, bool)
 	// TooMuch says that it holds far more memory than it counted, and must end.
 	TooMuch()
@@ -47,14 +47,14 @@ type Config struct {
 	// may take a while.
 	Ask   func(pids []int) (ledger.Usage, error)
 	Pause time.Duration // between two of these questions; 0: a second
-	// GPUTime is for how many nanoseconds all workers together kept the GPU busy.
+	// GPUTime is for how many nanoseconds all workers together have kept the GPU busy.
 	GPUTime func() uint64
-	// Guard runs a part of this, which a fault of it doesn't outlive.
+	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
 }
 
-// Accounts are a VM's.
+// Accounts are those of a VM.
 type Accounts struct {
 	config   Config
 	mu       sync.Mutex
@@ -69,7 +69,7 @@ type Accounts struct {
 // places are where a process counts.
 type places struct{ served, ahead int } // noEntry: nowhere
 
-// ledger is where it counts now; false for one that doesn't yet.
+// ledger is its place in the ledger; false if it has none yet.
 func (p *places) ledger() (int, bool) {
 	switch {
 	case p.served != noEntry:
@@ -128,7 +128,7 @@ func (a *Accounts) Reserve() (entry int, err error) {
 	return a.served.take()
 }
 
-// Release gives back an entry that no process got.
+// Release gives back an entry that was given to no process.
 func (a *Accounts) Release(entry int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,7 +148,7 @@ func (a *Accounts) Serve(p Process, entry int, guestPID int32) {
 	a.holdings.Begin(entry, guestPID)
 }
 
-// TakeOver is told of a process that serves a guest process already, and counts there.
+// TakeOver is told of a process that already serves a guest process, and counts in that entry.
 func (a *Accounts) TakeOver(p Process, entry int, guestPID int32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -177,7 +177,7 @@ func (a *Accounts) DropOthers(mover bool) {
 	}
 }
 
-// Ended takes back what a process had: nothing of its work goes on.
+// Ended takes back what a process had, whose work has ended.
 func (a *Accounts) Ended(p Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -200,7 +200,7 @@ func (a *Accounts) Ended(p Process) {
 	a.emptyFree()
 }
 
-// emptyFree takes back what a process that has ended wrote to entries which nobody has.
+// emptyFree clears what processes that have ended wrote to entries that nobody has.
 func (a *Accounts) emptyFree() {
 	for entry := range ledger.Workers {
 		if a.served&(1<<entry) == 0 {
@@ -226,7 +226,7 @@ func (a *Accounts) Runs(p Process) bool {
 	return a.running[p] != nil
 }
 
-// Serving says whether a process serves a guest process, or did and hasn't ended.
+// Serving says whether a process serves a guest process, or has done so and hasn't ended.
 func (a *Accounts) Serving() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

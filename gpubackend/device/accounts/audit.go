@@ -8,10 +8,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// defaultPause is between two looks.
+// defaultPause is the pause between two looks.
 const defaultPause = time.Second
 
-// beginAudit has the driver asked for as long as there are processes.
+// beginAudit begins to ask the driver, for as long as there are processes.
 func (a *Accounts) beginAudit() {
 	if !a.holdings.Counted() || a.auditing {
 		return
@@ -52,7 +52,7 @@ func (a *Accounts) mark() (running []ledger.Running, goesOn bool) {
 	return running, a.auditing
 }
 
-// look compares that with what the driver said, and answers those that are to end.
+// look compares that with what the driver said, and returns the processes to end.
 func (a *Accounts) look(usage ledger.Usage) (end []Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,11 +4,12 @@ package accounts
 
 import "time"
 
-// busyWindow is for how long at least the GPU's time is counted until the guest is told of it.
+// busyWindow is the shortest time over which the GPU's time is counted before the guest is told.
 const busyWindow = time.Second
 
-// busy is how busy the VM keeps its GPUs, for NVML in the guest: by the arbiter, which knows what
-// the VM held, or else by what its workers measured. Accounts.mu is held for all of it.
+// busy is how busy the VM keeps its GPUs, for NVML in the guest: by what the arbiter says, which
+// knows when the VM had its GPUs, or else by what its workers measured. Accounts.mu is held for all
+// of it.
 type busy struct {
 	at       time.Time // counted from here on
 	gpu      uint64    // nanoseconds, until then
@@ -16,14 +17,14 @@ type busy struct {
 	sharedAt time.Time // when it did
 }
 
-// Shared notes for what part of the last moment the arbiter says that the VM had its GPUs.
+// Shared notes for which part of the last moment the VM had its GPUs, as the arbiter says.
 func (a *Accounts) Shared(part float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.busy.share, a.busy.sharedAt = part, time.Now()
 }
 
-// fraction is for what part of the window before the GPUs were busy, if that is over.
+// fraction is for which part of the window the GPUs were busy, if the window is over.
 func (b *busy) fraction(now time.Time, gpu uint64) (part float64, ok bool) {
 	gone := now.Sub(b.at)
 	if gone < busyWindow {
@@ -41,7 +42,7 @@ func (b *busy) fraction(now time.Time, gpu uint64) (part float64, ok bool) {
 	return min(1, max(0, part)), true
 }
 
-// tellBusy has the workers know, who tell the guest. Without a gate they don't count time.
+// tellBusy tells the workers, which tell the guest. Without a gate they don't count time.
 func (a *Accounts) tellBusy(now time.Time) {
 	if a.config.Gate == nil {
 		return

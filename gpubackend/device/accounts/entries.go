@@ -9,9 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
 
-// entries are the places that the VM's workers have on pages which all of them share. Bits are
-// those that are taken. There is one for each channel; a worker has it until its process has ended,
-// so that with processes that don't end there can be too few.
+// entries are the places that the VM's workers have on pages that all of them share, a bit for each
+// one taken. There is one for each channel. A worker has it until its process has ended, so that
+// there can be too few if processes don't end.
 type entries uint64
 
 // noEntry is the entry of a worker without one.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admin is the control socket of a device process, on which the owner of a VM sets and
-// asks: both ends of it. A request is a line of JSON, as are its answers.
+// Package admin has both ends of a device process's control socket, through which the owner of a VM
+// sets and asks. A request is a line of JSON, as are its answers.
 //
 // # Who may lie
 //
-// Whoever may connect is the owner, or as mighty (package socket). What he sends is bounded all the
-// same, and read once.
+// Who may connect is the owner, or has as much power (package socket). What comes is bounded all
+// the same, and read once.
 package admin
 
 import (
@@ -35,18 +35,18 @@ type Request struct {
 	Resume  bool   `json:"resume,omitempty"`  // and in again
 	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
 	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
-	// with Suspend and File: the device will be away, and programs wait so long for its return
+	// with Suspend and File: the device will be away, and programs wait so long for it
 	Away time.Duration `json:"away,omitempty"`
-	// the VM that was suspended to the file that comes along may be back soon
+	// the VM that was suspended to the file passed with this may be back soon
 	Expect bool `json:"expect,omitempty"`
-	// the connection that comes along is to where the VM is going to be migrated, or from there
+	// the connection passed with this leads to where the VM is going to be migrated, or from there
 	Precopy Direction `json:"precopy,omitempty"`
 	Replace bool      `json:"replace,omitempty"` // have another device process go on
 	Version bool      `json:"version,omitempty"` // ask which one this is
 }
 
-// Answer is one line of JSON back. Before it come others while a request goes on that takes long:
-// they have nothing but Progress.
+// Answer is one line of JSON. While a request takes long, others come before it that have only
+// Progress.
 type Answer struct {
 	Error    string            `json:"error,omitempty"`
 	Holds    string            `json:"holds,omitempty"`    // since when what was set holds
@@ -92,38 +92,39 @@ type Movable struct {
 // adminTimeout bounds what one connection may take.
 const adminTimeout = 10 * time.Second
 
-// adminPause is how long no connection is taken after one could not be.
+// adminPause is how long no connection is accepted after accepting one has failed.
 const adminPause = time.Second
 
 // maxRequest bounds a request's line.
 const maxRequest = 4096
 
-// VM is what its owner can ask of a VM. All is called without a lock held; what moves memory may
-// take long, and tells now and then how far it is.
+// VM is what its owner can ask of a VM. All functions are called without a lock held; those that
+// move memory may take long, and report progress now and then.
 type VM struct {
 	Set   func(text string) error
 	Holds func(text string) string // since when a setting holds that was changed
 	Stats func() Answer
-	// Trouble is what Stats doesn't know of the VM; nil: nobody looks for it.
+	// Trouble is what Stats doesn't know; nil: nobody looks for it.
 	Trouble func() []Trouble
-	// MayChange says why nobody may suspend and resume it now.
+	// MayChange says why nobody may suspend or resume it now.
 	MayChange       func() error
 	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
 	// SuspendTo writes a file, and calls keep before anything is changed.
 	SuspendTo func(f io.Writer, keep func() error, tell func(suspend.Progress)) (
 		suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
-	// MayGo has the driver be ready for the device to be away, for so long, after SuspendTo. Expect
-	// takes a file, by which a VM will be known that was away. It is closed when Expect returns.
+	// MayGo prepares the driver for the device to be away, for so long, after SuspendTo. Expect
+	// takes the file by which a VM that was away will be recognised. It is closed when Expect
+	// returns.
 	MayGo  func(patience time.Duration) error
 	Expect func(f *os.File) error
 	// PrecopyTo sends device memory ahead over a connection, and PrecopyFrom takes what comes.
 	PrecopyTo, PrecopyFrom func(c *net.UnixConn, tell func(suspend.Progress)) (uint64, error)
-	// Version is of the device process, and Replace has another one take its place, after which
-	// this one is killed; nil: none can.
+	// Version is that of the device process. Replace makes another one take its place, after which
+	// this one is killed; nil: that isn't possible.
 	Version string
 	Replace func() error
-	// Guard runs a part of this, which a fault of it doesn't outlive.
+	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
 }
@@ -135,8 +136,8 @@ func (v *VM) Serve(l net.Listener) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // no descriptors left, say, which passes
-			v.Log.WithError(err).Warn("take a connection to the control socket")
+		case err != nil: // no descriptors left, for example, which passes
+			v.Log.WithError(err).Warn("can't accept a connection to the control socket")
 			time.Sleep(adminPause)
 		default:
 			go v.Guard("the control socket", func() { v.answer(c) })
@@ -203,7 +204,7 @@ func (v *VM) answer(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(&a)
 }
 
-// suspendOrResume is the answer to a request to do it, by withFile if it is about a file.
+// suspendOrResume answers a request to do that, by withFile if it is about a file.
 func (v *VM) suspendOrResume(
 	r Request, tell func(suspend.Progress), file *os.File,
 	withFile func() (suspend.Moved, error),
@@ -236,7 +237,7 @@ func Ask(socket string, r Request) (*Answer, error) {
 	return AskAtLength(socket, r, func(suspend.Progress) {})
 }
 
-// AskAtLength is Ask for requests that may take long, with what tells how far they are.
+// AskAtLength is Ask for requests that may take long; tell is told their progress.
 func AskAtLength(socket string, r Request, tell func(suspend.Progress)) (*Answer, error) {
 	c, err := dialAdmin(socket)
 	if err != nil {

@@ -241,7 +241,7 @@ func TestPrecopy(t *testing.T) {
 	if _, err := ask(To, "no"); err == nil || err.Error() != "refused" {
 		t.Errorf("%v", err)
 	}
-	if _, err := ask(From, "no"); err == nil || !strings.Contains(err.Error(), "a fault") {
+	if _, err := ask(From, "no"); err == nil || !strings.Contains(err.Error(), "internal fault") {
 		t.Errorf("%v", err)
 	}
 	if _, err := ask("sideways", "no"); err == nil {

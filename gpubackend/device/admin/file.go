@@ -20,8 +20,8 @@ import (
 )
 
 // A request to suspend to a file, or to resume from one, comes with the file: this process opens
-// none. Where it writes one, it says so (Answer.Written), and waits for a second request, Kept,
-// from whoever has put the file on the disk and given it its name. Without that nothing is changed.
+// none. When it has written one, it says so (Answer.Written), and waits for a second request, Kept,
+// which says that the file is on the disk and has its name. Without that nothing is changed.
 
 // errNoFile says that none came along.
 var errNoFile = errors.New("there is no file")
@@ -30,7 +30,7 @@ var errNoFile = errors.New("there is no file")
 var errNotKept = errors.New("the file wasn't kept")
 
 // readRequest reads a request and the file that came with it, nil if none did. The reader has what
-// comes behind.
+// follows.
 func readRequest(c net.Conn) (line []byte, file *os.File, rest *bufio.Reader, err error) {
 	r := &fileReader{Conn: c}
 	rest = bufio.NewReaderSize(r, maxRequest)
@@ -85,20 +85,20 @@ func (v *VM) withFile(
 	return v.SuspendTo(f, func() error { return awaitKept(c, rest) }, tell)
 }
 
-// regular says why a file isn't one.
+// regular says why a file isn't a regular one.
 func regular(f *os.File) error {
 	var info unix.Stat_t
 	switch err := unix.Fstat(int(f.Fd()), &info); {
 	case err != nil:
-		return fmt.Errorf("look at the file: %w", err)
+		return fmt.Errorf("stat the file: %w", err)
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
-		return errors.New("the file isn't a regular one")
+		return errors.New("it isn't a regular file")
 	}
 	return nil
 }
 
-// expect takes the file of a VM that was away. It is read as a whole, which may take long: whoever
-// asks is told now and then that it goes on.
+// expect takes the file of a VM that was away. It is read as a whole, which may take long: the
+// client is told now and then that it goes on.
 func (v *VM) expect(f *os.File, c net.Conn) error {
 	if err := regular(f); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (v *VM) expect(f *os.File, c net.Conn) error {
 	_ = c.SetDeadline(time.Time{})
 	ended := make(chan error, 1)
 	go v.Guard("a file", func() {
-		err := errors.New("a fault: the log has it")
+		err := errors.New("an internal fault: see the log of the device process")
 		defer func() { ended <- err }()
 		err = v.Expect(f)
 	})

@@ -24,8 +24,8 @@ const (
 	From Direction = "from" // where it comes from
 )
 
-// precopy has device memory go ahead, for as long as that takes. Whoever asks is told now and then
-// that it goes on: the connection is his, and ends with him.
+// precopy sends or receives device memory ahead, for as long as that takes. The client is told now
+// and then that it goes on; its connection ends with it.
 func (v *VM) precopy(d Direction, file *os.File, c net.Conn) Answer {
 	serve := map[Direction]func(*net.UnixConn, func(suspend.Progress)) (uint64, error){
 		To: v.PrecopyTo, From: v.PrecopyFrom,
@@ -43,7 +43,7 @@ func (v *VM) precopy(d Direction, file *os.File, c net.Conn) Answer {
 	ended := make(chan Answer, 1)
 	begin := time.Now()
 	go v.Guard("memory that goes ahead", func() {
-		a := Answer{Error: "a fault: the log has it"}
+		a := Answer{Error: "an internal fault: see the log of the device process"}
 		defer func() {
 			_ = conn.Close()
 			ended <- a
@@ -67,11 +67,11 @@ func (v *VM) precopy(d Direction, file *os.File, c net.Conn) Answer {
 	}
 }
 
-// precopyPause is between two answers about progress.
+// precopyPause is the time between two reports of progress.
 const precopyPause = 250 * time.Millisecond
 
-// AskToPrecopy has device memory go ahead over a connection, which stays the caller's, and returns
-// when it has.
+// AskToPrecopy asks to send or receive device memory over a connection, which stays the caller's,
+// and returns when that is done.
 func AskToPrecopy(
 	control string, d Direction, f *os.File, tell func(suspend.Progress),
 ) (*Answer, error) {

@@ -11,13 +11,13 @@ import (
 // Replaced is how a device process was replaced.
 type Replaced struct {
 	From, To string        // their versions
-	Took     time.Duration // until the other one answered
+	Took     time.Duration // until the new one answered
 }
 
-// replaceLook is how often it is looked whether there is another device process.
+// replaceLook is the time between two looks for another device process.
 const replaceLook = 5 * time.Millisecond
 
-// Replace has the device process behind a control socket replaced, and waits for the other one.
+// Replace replaces the device process behind a control socket, and waits for the new one.
 func Replace(socket string, patience time.Duration) (r Replaced, err error) {
 	before, err := Ask(socket, Request{Version: true})
 	if err != nil {

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ahead has what a VM holds of the GPU before a program asks for it, and for how long.
+// Package ahead decides what a VM holds of the GPU before a program asks for it, and for how long.
 //
 // Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets
 // the oldest, and another is started in its place (package warm). They hold nothing of the guest's,
-// so that a change of memory, a pause or another driver in the same VM doesn't concern them. A
-// policy does: they are started anew.
+// so they aren't affected by a change of memory, a pause or another driver in the VM. After a
+// change of policy they are started anew.
 //
 // Each GPU of the VM has warm workers of its own, with a context there. A program gets one of the
-// GPU that it says it uses first, or if there is none one of another GPU, which has initialised the
-// driver at least, and gives up the context that it doesn't need.
+// GPU that it says it uses first. If there is none it gets one of another GPU, which at least has
+// initialised the driver, and gives up the context that isn't needed.
 //
 // A VM whose programs don't use the GPU holds none of its memory: the mover and the warm workers,
-// each with a context, come with the driver or a program, and go setting idle-time after the last
-// program, or the driver's start (package idle). The first program of an idle VM therefore begins
-// cold.
+// each with a context, begin with the driver or a program, and end after the setting idle-time,
+// counted from the last program or the driver's start (package idle). The first program of an idle
+// VM therefore begins cold.
 //
-// The mover keeps nothing that would be missed: what workers lend it ends with them, and guest
-// memory is registered again with the next copy. It is stopped only when no worker is left, and
-// stays the VM's mover until it has ended, so that the VM never has two, and whoever waits for its
-// copies waits for its end.
+// The mover may end at any time: what workers lend it ends with them, and guest memory is
+// registered again with the next copy. It is stopped only when no worker is left, and stays the
+// VM's mover until it has ended, so that the VM never has two, and who waits for its copies waits
+// for its end.
 //
 // Where there is an arbiter it bounds the warm workers of all VMs of a GPU together (bound.go).
 //
 // # Who owns what
 //
-// An Ahead has a lock, under which it decides how many workers are to be there and asks Config.Used
-// and Config.Held; what these call must not call an Ahead. PutBack, Lost and Empty don't take it.
+// An Ahead has a lock, under which it decides how many workers to keep and calls Config.Used and
+// Config.Held, which must not call an Ahead. PutBack, Lost and Empty don't take it.
 //
 // # Who may lie
 //
@@ -57,36 +57,36 @@ type Config struct {
 	Accounts *accounts.Accounts
 	Used     func() bool // a program uses the GPU
 	Held     func() bool // the VM is suspended, or about to be
-	// StopMover has the mover serve nobody any more. What it returns waits for its end; nil: there
-	// is nothing to stop.
+	// StopMover makes the mover serve nobody any more. What it returns waits for its end; nil:
+	// there is nothing to stop.
 	StopMover func() (stop func())
 	Starts    *pace.Pace    // how often a worker may be started
 	Clock     pace.Clock    // of that
 	Start     time.Duration // that a worker may take to make itself ready
 	Answer    time.Duration // that a program waits for one that isn't yet
-	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
-	// its own, which the device's end waits for.
+	// Guard runs a part of this package, and survives its faults; Run does so on a goroutine for
+	// which the device's end waits.
 	Guard func(part string, f func()) bool
 	Run   func(part string, f func())
 	Log   *logrus.Entry
 }
 
-// Ahead is what a VM holds.
+// Ahead has what a VM holds.
 type Ahead struct {
 	config Config
 	pools  []*warm.Pool[*workers.Worker] // by GPU; each has a lock of its own
 
-	news chan struct{} // has something when the VM wants another number of warm workers
+	news chan struct{} // signals that the VM wants another number of warm workers
 
 	mu     sync.Mutex
 	bound  int      // of warm workers of each GPU; guarded by mu, as is what follows
-	want   int      // how many there would be without
+	want   int      // how many there would be without it
 	begun  uint64   // when a program began last, by the host's monotonic clock, in ns; 0: none did
-	driver bool     // there is one, for whose programs workers are kept warm; guarded by mu
+	driver bool     // there is a driver, for whose programs workers are kept warm; guarded by mu
 	idle   *idle.VM // when the VM was used; guarded by mu
 }
 
-// New is for a VM without a driver, which holds nothing.
+// New returns the Ahead of a VM without a driver, which holds nothing.
 func New(c Config) *Ahead {
 	a := &Ahead{config: c, bound: Any, news: make(chan struct{}, 1)}
 	a.idle = idle.New(c.Settings.Now().Settings.IdleTime,
@@ -102,7 +102,7 @@ func New(c Config) *Ahead {
 	return a
 }
 
-// later has the pool filled when there is a turn for the next worker.
+// later fills the pool when it is the next worker's turn.
 func (a *Ahead) later(wait time.Duration, due func()) {
 	turn := a.config.Clock.After(wait)
 	go a.config.Guard("starting warm workers", func() {
@@ -112,8 +112,8 @@ func (a *Ahead) later(wait time.Duration, due func()) {
 	})
 }
 
-// start starts a worker ahead of use. What it returns has it initialise a GPU, with an entry of the
-// ledger.
+// start starts a worker ahead of use. What it returns makes the worker initialise a GPU, with an
+// entry in the ledger.
 func (a *Ahead) start(gpu int) (*workers.Worker, func() error, error) {
 	w, err := a.config.Workers.Start(a.config.Settings.Now().Policy, gpu)
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *Ahead) refill() {
 	a.keep(min(a.want, a.bound))
 }
 
-// keep has each GPU have so many.
+// keep makes each GPU have so many.
 func (a *Ahead) keep(n int) {
 	for _, p := range a.pools {
 		p.Keep(n)
@@ -179,7 +179,7 @@ func (a *Ahead) DriverCame() {
 	a.idle.Rested(a.config.Used())
 }
 
-// DriverGone is told that all programs end with their driver: nothing is held for others.
+// DriverGone is told that all programs end with their driver: nothing is held for new ones.
 func (a *Ahead) DriverGone() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,8 +188,8 @@ func (a *Ahead) DriverGone() {
 	a.refill()
 }
 
-// Begin is called when a worker is about to begin for a program. What it returns is called when it
-// has, or can't.
+// Begin is called when a worker is about to begin for a program. Call what it returns when it has
+// begun, or can't.
 func (a *Ahead) Begin() (began func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -210,7 +210,7 @@ func (a *Ahead) Rested() {
 	a.idle.Rested(a.config.Used())
 }
 
-// Changed is told that other settings hold.
+// Changed is told that the settings have changed.
 func (a *Ahead) Changed(before, now *settings.Now) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +222,7 @@ func (a *Ahead) Changed(before, now *settings.Now) {
 	a.idle.Rested(a.config.Used())
 }
 
-// EndIdle gives back what the VM has of the GPU if it is idle.
+// EndIdle gives back what the VM has of the GPU, if it is idle.
 func (a *Ahead) EndIdle() {
 	if stop := a.beginEnd(); stop != nil {
 		a.config.Log.Debug("the VM is idle: its mover ends")
@@ -249,8 +249,8 @@ func (a *Ahead) beginEnd() (stop func()) {
 // Empty ends the warm workers.
 func (a *Ahead) Empty() { a.keep(0) }
 
-// Take takes a warm worker for a program that uses a GPU first, any number, and waits for one that
-// is soon to be; nil: there is none.
+// Take takes a warm worker for a program that says which GPU it uses first (any number), and waits
+// for one that is nearly ready; nil: there is none.
 func (a *Ahead) Take(gpu uint32, quit <-chan struct{}) *workers.Worker {
 	if gpu >= uint32(len(a.pools)) {
 		gpu = 0
@@ -278,12 +278,12 @@ func (a *Ahead) PutBack(w *workers.Worker) {
 	}
 	pool := a.pools[w.Home]
 	pool.PutBack(w)
-	if w.Ended() { // perhaps before: then nobody else says that it is lost
+	if w.Ended() { // perhaps earlier: then nobody else notices that it is lost
 		pool.Lost(w, nil)
 	}
 }
 
-// Lost is told that a worker has ended which has no channel.
+// Lost is told that a worker without a channel has ended.
 func (a *Ahead) Lost(w *workers.Worker, err error) {
 	if w.Ahead {
 		a.pools[w.Home].Lost(w, err)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where there is an arbiter it bounds how many warm workers all VMs of a GPU have together, and so
-// says how many this one may keep. Without one the VM's owner alone decides.
+// An arbiter bounds how many warm workers all VMs of a GPU have together, and so says how many this
+// one may keep. Without one the VM's owner alone decides.
 
-// Any says that nobody bounds the warm workers.
+// Any is the bound that is none.
 const Any = math.MaxInt
 
 // Bound bounds how many workers are kept warm on each GPU, whatever the VM's owner wants.
@@ -32,7 +32,7 @@ func (a *Ahead) Wants() (workers int, begun uint64) {
 	return a.want, a.begun
 }
 
-// News has something when another number is wanted.
+// News signals that another number is wanted.
 func (a *Ahead) News() <-chan struct{} { return a.news }
 
 // now is the host's monotonic clock.

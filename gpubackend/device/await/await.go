@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package await waits: for a time, for what goes on, for the end of something.
+// Package await has ways to wait: for a time, for activities, for the end of something.
 package await
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Crowd counts what goes on. Unlike a sync.WaitGroup it can be waited for while more begins, and
-// for a while only.
+// Crowd counts activities. Unlike a sync.WaitGroup it can be waited for while more begin, and for a
+// limited time.
 type Crowd struct {
 	mu    sync.Mutex
 	n     int
@@ -35,7 +35,7 @@ func (c *Crowd) Done() {
 	}
 }
 
-// Go has f go on beside its caller, and counts it.
+// Go runs f on a goroutine, and counts it.
 func (c *Crowd) Go(f func()) {
 	c.Add(1)
 	go func() {
@@ -44,7 +44,7 @@ func (c *Crowd) Go(f func()) {
 	}()
 }
 
-// Gone is closed when nothing of what goes on now does any more.
+// Gone is closed when all that goes on now has ended.
 func (c *Crowd) Gone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package away has a VM's driver be ready for the device to be away: it will be unplugged, with
-// what the programs have in a file, and be back, here or where the VM is then. The driver is told
-// by a flag of the settings. From then on no program begins to use the GPU; the driver answers with
-// a key, by which the VM is known again, and learns for how long programs wait.
+// Package away prepares a VM's driver for the device to be away: it will be unplugged, with its
+// programs' state in a file, and will be back, here or where the VM is then. A flag of the settings
+// tells the driver. From then on no program begins to use the GPU; the driver answers with a key,
+// by which the VM will be recognised, and learns for how long programs wait.
 //
 // # Who owns what
 //
-// An Away owns the key, and has a lock, under which it calls nobody. Another one has the driver be
-// told one thing after the other, so that what it hears last is what holds. Whoever prepares the VM
-// for it (Prepare) then has its programs written to a file, with the key (package saving). Package
-// infile has the VM go on when a driver with that key is back.
+// An Away owns the key, and has a lock, under which it calls nobody. Under another lock it tells
+// the driver one thing after the other, so that what the driver hears last is true. After Prepare,
+// package saving writes the programs to a file, with the key. Package infile lets the VM go on when
+// a driver with that key is back.
 //
 // # Who may lie
 //
-// The guest. What it gives as a key is its own; another VM's it would have to guess.
+// The guest. It chooses its own key; another VM's it would have to guess.
 package away
 
 import (
@@ -28,28 +28,28 @@ import (
 
 // Config is what an Away needs of the VM.
 type Config struct {
-	// Tell has the driver told whether the device is going to be away.
+	// Tell tells the driver whether the device is going to be away.
 	Tell func(goes bool)
-	// Stays says why it can't, as far as that is known.
+	// Stays says why the device can't be away, as far as is known.
 	Stays func() error
 	// Answer is how long the driver may take to answer.
 	Answer time.Duration
 }
 
-// Away is a VM whose device may be going to be away.
+// Away is a VM whose device may go away.
 type Away struct {
 	config Config
 
 	telling sync.Mutex // held while the driver is told
 
 	mu       sync.Mutex
-	goes     bool          // the driver was told; guarded by mu, as is what follows
+	goes     bool          // the driver was told so; guarded by mu, as is what follows
 	patience time.Duration // for which programs are to wait
 	key      string        // that the driver has answered; "": it hasn't
 	heard    chan struct{} // closed when it has, or can't any more
 }
 
-// New is for a VM whose device stays.
+// New returns the Away of a VM whose device stays.
 func New(c Config) *Away { return &Away{config: c} }
 
 // KeyBytes is how long a key is.
@@ -62,8 +62,8 @@ var (
 		"of this version, and is its device plugged in?")
 )
 
-// Prepare tells the driver that the device is going to be away, for whose return programs are to
-// wait for so long, and waits for the driver's answer. After an error the device stays.
+// Prepare tells the driver that the device is going to be away, and for how long programs are to
+// wait for it, and awaits the driver's answer. After an error the device stays.
 func (a *Away) Prepare(patience time.Duration) error {
 	if err := a.config.Stays(); err != nil {
 		return fmt.Errorf("the device can't be away: %w", err)
@@ -91,7 +91,7 @@ func (a *Away) Prepare(patience time.Duration) error {
 	}
 }
 
-// tell has the driver told what holds.
+// tell tells the driver what is true now.
 func (a *Away) tell() {
 	a.telling.Lock()
 	defer a.telling.Unlock()
@@ -115,7 +115,7 @@ func (a *Away) Stay() {
 	}
 }
 
-// Goes says that the driver was told by the process before this one.
+// Goes is told that the previous process has told the driver.
 func (a *Away) Goes() {
 	a.mu.Lock()
 	a.goes = true
@@ -123,8 +123,8 @@ func (a *Away) Goes() {
 	a.tell()
 }
 
-// Heard is the driver's answer: its key. It is told for how many seconds its programs wait; false:
-// it wasn't asked.
+// Heard takes the driver's answer, its key. It returns how many seconds programs wait; false: the
+// driver wasn't asked.
 func (a *Away) Heard(key [KeyBytes]byte) (seconds uint32, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,12 +137,12 @@ func (a *Away) Heard(key [KeyBytes]byte) (seconds uint32, ok bool) {
 	return uint32(min(max(s, 1), math.MaxUint32)), true
 }
 
-// Key is by what the VM is known again; "": it isn't.
+// Key is the key by which the VM will be recognised; "": there is none.
 func (a *Away) Key() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.key
 }
 
-// Known is a key as it is in a file.
+// Known is a key in the form that files have.
 func Known(key [KeyBytes]byte) string { return hex.EncodeToString(key[:]) }

@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Assignment is a channel while its queue is about to go to a worker: what Assign gives to its
-// caller. It is of no use after that.
+// Assignment is a channel whose queue is about to go to a worker. Assign gives it to give, for the
+// time of that call.
 type Assignment struct {
 	t       *Table
 	c       *channel
@@ -21,21 +21,21 @@ type Assignment struct {
 	told    *workers.Worker // that is about to get it
 }
 
-// Runs says whether the queue does.
+// Runs says whether the queue runs.
 func (a *Assignment) Runs() bool { return a.c.queue.Runs() }
 
-// Worker is the one that has the queue; nil: none.
+// Worker is the worker that has the queue; nil: none.
 func (a *Assignment) Worker() *workers.Worker { return a.c.worker }
 
 // Cold is the program for which a worker is to be started; nil: none.
 func (a *Assignment) Cold() *workers.Program { return a.c.cold }
 
-// Taken is how many channels are a guest process's.
+// Taken is how many channels guest processes have.
 func (a *Assignment) Taken() uint32 { return a.t.taken() }
 
-// Start begins the message with which a worker gets the queue, and is told where it notes what it
-// takes of it. saved says that it goes on for a worker that is gone, with what that held, or with
-// anew what the driver has made available once more. From now on it counts as one that may have
+// Start begins the message that gives a worker the queue, and the memory in which it notes what it
+// takes. saved says that it goes on for a worker that is gone, with the chains that this one held,
+// or with anew with what the driver has made available again. From now on the worker may have
 // touched the guest's pages.
 func (a *Assignment) Start(w *workers.Worker, saved, anew bool) (*handover.Message, []int) {
 	w.Serve(a.c.index, a.program)
@@ -53,7 +53,7 @@ func (a *Assignment) Start(w *workers.Worker, saved, anew bool) (*handover.Messa
 }
 
 // StartBare is Start for a program that comes before the guest's memory and its queue: the worker
-// gets both when the queue starts, until which it counts as one that has paused (Arrived).
+// gets both when the queue starts. Until then it counts as paused (Arrived).
 func (a *Assignment) StartBare(w *workers.Worker) (*handover.Message, []int) {
 	w.Serve(a.c.index, a.program)
 	a.told, a.bare = w, true
@@ -63,8 +63,8 @@ func (a *Assignment) StartBare(w *workers.Worker) (*handover.Message, []int) {
 	return m, fds
 }
 
-// Assign gives a channel's queue to the worker that give returns, which was told of it (Start). It
-// serves the program only when Serves says so. After an error the queue stays where it is.
+// Assign gives a channel's queue to the worker that give returns, for which give has called Start.
+// It serves the program only when Serves says so. After an error the queue stays where it is.
 func (t *Table) Assign(
 	index int, p workers.Program, give func(*Assignment) (*workers.Worker, error),
 ) (*workers.Worker, error) {
@@ -93,15 +93,15 @@ func (t *Table) Free(index int) bool {
 	return c.queue.Runs() && c.worker == nil
 }
 
-// Awaited says whether a worker is to be started for a channel already.
+// Awaited says whether a worker is about to be started for a channel.
 func (t *Table) Awaited(index int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.list[index].cold != nil
 }
 
-// Arrived is told that a worker which started bare has its program. It counts as one that has
-// paused, where it says that its queue stands.
+// Arrived is told that a worker that started bare has its program. It counts as paused, at the
+// position that it gives for its queue.
 func (t *Table) Arrived(w *workers.Worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *Table) Arrived(w *workers.Worker) {
 	}
 }
 
-// paused is of a worker that began so.
+// paused is a closed channel, for workers that begin as paused.
 var paused = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -121,8 +121,8 @@ var paused = func() chan struct{} {
 
 var errEnded = errors.New("the worker ended")
 
-// Serves is told that a worker serves its channel, or why not. From then on the queue of one that
-// ends goes back to the driver, or on to another. An error says that it doesn't serve it.
+// Serves is told that a worker serves its channel, or why not. From then on, if it ends, its queue
+// goes back to the driver, or to another worker. An error says that it doesn't serve the channel.
 func (t *Table) Serves(w *workers.Worker, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +138,7 @@ func (t *Table) Serves(w *workers.Worker, err error) error {
 	return err
 }
 
-// Leave calls left if a worker has its channel still, which it then leaves to no other one.
+// Leave calls left if the worker still has its channel, which then goes to no other one.
 func (t *Table) Leave(w *workers.Worker, left func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,8 +148,8 @@ func (t *Table) Leave(w *workers.Worker, left func()) {
 	}
 }
 
-// Ended takes back the queue of a worker that has ended, and how, if it had one. Until it has
-// returned, what the worker notes can be read.
+// Ended takes back the queue of a worker that has ended with err, if it had one. Until it returns,
+// the worker's notes can be read.
 func (t *Table) Ended(w *workers.Worker, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +165,7 @@ func (t *Table) Ended(w *workers.Worker, err error) {
 	}
 	c.worker, c.paused = nil, nil
 	if !c.serves || c.goesOnCold(w) {
-		return // who started it goes on
+		return // who started it takes the next step
 	}
 	t.config.RAM.Use(func(mem *guestmem.Memory) {
 		w.State(func(s *handover.State) { c.queue.Leave(s, mem) })
@@ -173,9 +173,9 @@ func (t *Table) Ended(w *workers.Worker, err error) {
 	})
 }
 
-// goesOnCold starts a cold worker where a warm one ended that didn't suit its program, or says that
-// it didn't. The guest doesn't notice: the queue and the command ring are read from where they
-// began.
+// goesOnCold starts a cold worker in the place of a warm one that ended because it didn't suit its
+// program; false if that isn't so. The guest doesn't notice: the queue and the command ring are
+// read from where they began.
 func (c *channel) goesOnCold(w *workers.Worker) bool {
 	if !c.queue.Runs() || !c.wantsCold(w) {
 		return false
@@ -189,9 +189,9 @@ func (c *channel) goesOnCold(w *workers.Worker) bool {
 	return true
 }
 
-// wantsCold says whether a worker that has ended leaves its channel to one that begins cold: its
-// program has CUDA variables with which it was not started (worker.AskCold). Only a warm worker is
-// believed that, and only if it has returned no chain.
+// wantsCold says whether a worker that has ended leaves its channel to a cold one, since its
+// program has CUDA variables with which it was not started (worker.AskCold). That is believed only
+// of a warm worker that has returned no chain.
 func (c *channel) wantsCold(w *workers.Worker) (cold bool) {
 	w.State(func(s *handover.State) {
 		taken := s.Base() - c.base
@@ -201,14 +201,14 @@ func (c *channel) wantsCold(w *workers.Worker) (cold bool) {
 	return cold
 }
 
-// beginCold has the cold worker of a program started whose warm one is gone.
+// beginCold starts the cold worker of a program whose warm one is gone.
 func (c *channel) beginCold(p *workers.Program) {
 	c.cold = p
 	c.config.Cold(c.index, p)
 }
 
-// ColdFailed is told that the cold worker of a program can't be started. Unless another one is, or
-// it is when the queue goes on, it leaves its queue, and the answer is true.
+// ColdFailed is told that the cold worker of a program can't be started. Unless another one is
+// started, now or when the queue goes on, the program loses its queue, and the result is true.
 func (t *Table) ColdFailed(index int, p *workers.Program) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package channels has the channels of a VM: each is a place for one guest process, with a queue
-// (package queues) and while it is open a worker (package workers). It hands queues to workers, has
-// them pause and go on with the VM, and takes the queues back.
+// (package queues) and while it is open a worker (package workers). It hands queues to workers,
+// lets them pause and go on with the VM, and takes the queues back.
 //
 // # Who owns what
 //
-// A Table has one lock, which all its methods take for themselves; it is held for no wait. What
-// belongs to one channel alone is a channel's, whose methods are called with the lock held. A
-// channel's queue belongs to its worker while there is one, else to this process. Under the lock it
-// calls Config.Lingering, Saved, Strangers, Cold, Serves and what is given to Assign, which mustn't
-// call a Table, nor wait; and package ram. All else of Config is called without it.
+// A Table has one lock, which its methods take, and which is never held while waiting. Methods of a
+// channel are called with it held. A channel's queue belongs to its worker while there is one, else
+// to this process. Under the lock it calls package ram, Config.Lingering, Saved, Strangers, Cold
+// and Serves, and Assign's function, which must neither call a Table nor wait. All else of Config
+// is called without it.
 //
 // # Who may lie
 //
@@ -50,15 +50,15 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// Saved is what knows which channels' programs are in a file: they have no worker, and one is to go
-// on where the queue is.
+// Saved knows which channels' programs are in a file. They have no worker: one will go on where the
+// queue is.
 type Saved interface {
 	Has(channel int) bool
 	// Forget is told that a channel's driver is gone, or begins anew.
 	Forget(channel int)
 }
 
-// Strangers is what returns the requests of drivers that aren't ours: strangers.Watch.
+// Strangers returns the requests of drivers that aren't ours: strangers.Watch.
 type Strangers interface {
 	Begin(channel int, kicks func() (*vhostuser.Waiter, error))
 	End(channel int)
@@ -69,25 +69,25 @@ type Config struct {
 	Channels int
 	RAM      *ram.RAM
 	Saved    Saved
-	// Strangers are told of each queue that starts or stops.
+	// Strangers is told of each queue that starts or stops.
 	Strangers Strangers
-	// Lingering are closed when movers have ended that were killed and don't end: the GPU may write
-	// to pages for them.
+	// Lingering are closed when movers that were killed and don't end have ended: for them the GPU
+	// may write to pages.
 	Lingering func() []<-chan struct{}
 	// Idle is closed when no device memory is being moved.
 	Idle func() <-chan struct{}
 	// Grace is how long work may go on when the VM stops.
 	Grace func() time.Duration
-	// Cold is told to start a worker for a program, beside what else goes on. It is told with the
-	// same program if that can't be started (ColdFailed).
+	// Cold starts a worker for a program, without waiting. If it can't, it calls ColdFailed with
+	// that program.
 	Cold func(channel int, p *workers.Program)
 	// Serves is told of a worker that serves its channel, and where its queue began.
 	Serves func(w *workers.Worker, base uint16)
-	// Park waits for what may never come, for a request of the guest's.
+	// Park waits, for a request of the guest's, for something that may never come.
 	Park    func(end <-chan struct{})
 	Exit    time.Duration    // that a process may take to be gone when it is killed
 	Remains *remains.Remains // for the device process after this one; nil: none comes
-	// Guard runs a part of this, which a fault of it doesn't outlive.
+	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
 }
@@ -101,7 +101,7 @@ type Table struct {
 	ended handover.Counters // of workers that are gone
 }
 
-// channel is one of them. All is guarded by Table.mu.
+// channel is one of them. All of it is guarded by Table.mu.
 type channel struct {
 	config *Config
 	index  int
@@ -112,9 +112,9 @@ type channel struct {
 	base   uint16 // where its queue began
 	bare   bool   // it has neither queue nor memory yet
 
-	unmet   bool // it was taken over, and hasn't said where it stands
-	unasked bool // it was taken over, and the channel may be opened for it once more
-	// a worker is to be started for it, or is when the queue goes on where it began
+	unmet   bool // it was taken over, and hasn't reported its position yet
+	unasked bool // it was taken over, and the channel's OPEN may come once more
+	// a worker is to be started for it, now or when the queue goes on where it began
 	cold *workers.Program
 
 	// a worker may have had it since its chains were last given back, or its driver began; so one
@@ -141,7 +141,7 @@ func New(c Config) *Table {
 // Len is how many there are.
 func (t *Table) Len() int { return t.config.Channels }
 
-// Worker is a channel's; nil: it has none.
+// Worker is that of a channel; nil: it has none.
 func (t *Table) Worker(index int) *workers.Worker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,7 +178,7 @@ func (t *Table) Used() bool {
 
 func (c *channel) used() bool { return c.worker != nil || c.cold != nil }
 
-// taken is how many are a guest process's.
+// taken is how many channels guest processes have.
 func (t *Table) taken() (n uint32) {
 	for _, c := range t.list {
 		if c.used() || c.config.Saved.Has(c.index) {
@@ -188,7 +188,7 @@ func (t *Table) taken() (n uint32) {
 	return n
 }
 
-// Counters add up what all workers counted, those that are gone, too.
+// Counters adds up what all workers have counted, including those that are gone.
 func (t *Table) Counters() handover.Counters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +217,7 @@ func (c *channel) stays() error {
 		return errors.New("a worker that was killed does not end")
 	case w != nil:
 		if counts := w.Fixed(); counts != nil {
-			return fmt.Errorf("%v has what can't be made again: %s: end it first", w,
+			return fmt.Errorf("%v has state that can't be made again: %s: end it first", w,
 				strings.Join(slices.Sorted(maps.Keys(counts)), ", "))
 		}
 	case c.cold != nil:

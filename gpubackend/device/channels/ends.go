@@ -9,7 +9,7 @@ import (
 )
 
 // A process that hangs in the kernel, as in the GPU's driver, doesn't end when it is killed. It
-// runs none of its own code any more, but the GPU may still write for it, to pages of the guest
+// runs none of its own code any more, but the GPU may still write, for it, to pages of the guest
 // that it has mapped. Therefore:
 //   - the front end waits for it for Config.Exit, then its queue counts as stopped, and a change of
 //     memory as made: what it has mapped stays mapped in that process;
@@ -63,7 +63,7 @@ func (t *Table) KillAll() {
 	}
 }
 
-// ForgetHeld drops what workers held that are gone: the VM is another one now.
+// ForgetHeld drops what workers that are gone have held: the VM is another one now.
 func (t *Table) ForgetHeld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,20 +72,20 @@ func (t *Table) ForgetHeld() {
 	}
 }
 
-// DriverBegins is told that the control queue begins anew, and with it a driver: workers there are
-// an earlier one's, since this one has opened nothing yet. Even those whose queues run: a front end
-// may have restarted these before the control queue.
+// DriverBegins is told that the control queue begins anew, and with it a driver. All workers are an
+// earlier driver's, since this one has opened nothing yet; even those whose queues run, as a front
+// end may restart these before the control queue.
 func (t *Table) DriverBegins() { t.forgetBefore(func(*channel) bool { return true }) }
 
-// Begins does the same for one channel, whose queue begins anew.
+// Begins does so for one channel, whose queue begins anew.
 func (t *Table) Begins(index int) {
 	t.forgetBefore(func(c *channel) bool {
 		return c.index == index && c.worker != nil && c.worker.Base() != 0
 	})
 }
 
-// forgetBefore ends the workers of an earlier driver, and waits for them: the pages are another
-// driver's by now.
+// forgetBefore ends the workers of an earlier driver, and waits for them: the pages now belong to
+// another driver.
 func (t *Table) forgetBefore(its func(*channel) bool) {
 	var old []*workers.Worker
 	t.mu.Lock()
@@ -102,7 +102,7 @@ func (t *Table) forgetBefore(its func(*channel) bool) {
 	defer cancel()
 	for _, w := range old {
 		if !w.AwaitEnd() {
-			break // the others had as long
+			break // the others had the same time
 		}
 	}
 	for _, end := range lingering {

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Filed is a Table as who has a VM go on from a file knows it: the queues of programs that are in
-// one, which have no worker.
+// Filed is a Table as package infile sees it: the queues of programs that are in a file, which have
+// no worker.
 type Filed struct{ table *Table }
 
 // Filed is for a VM that may be in a file.
@@ -19,8 +19,8 @@ func (t *Table) Filed() Filed { return Filed{t} }
 // Len is how many channels there are.
 func (f Filed) Len() int { return f.table.Len() }
 
-// Standing is where the queue of a channel without a worker stands: its next avail index, and what
-// the worker that is gone has left in flight.
+// Standing is where the queue of a channel without a worker stands: its next avail index, and the
+// heads that the former worker has left in flight.
 func (f Filed) Standing(index int) (base uint16, held []uint16) {
 	f.table.mu.Lock()
 	defer f.table.mu.Unlock()
@@ -35,7 +35,7 @@ func (f Filed) Comes(index int, base uint16, held []uint16) {
 	f.table.list[index].queue.Comes(base, held)
 }
 
-// Offered says whether a queue that runs has chains that nobody has taken.
+// Offered says whether a running queue has chains that nobody has taken.
 func (f Filed) Offered(index int) (offered bool) {
 	f.table.mu.Lock()
 	defer f.table.mu.Unlock()
@@ -45,7 +45,7 @@ func (f Filed) Offered(index int) (offered bool) {
 	return offered
 }
 
-// Run says whether all queues run of programs that are in a file.
+// Run says whether the queues of all programs in a file run.
 func (f Filed) Run() bool {
 	f.table.mu.Lock()
 	defer f.table.mu.Unlock()
@@ -54,8 +54,8 @@ func (f Filed) Run() bool {
 	})
 }
 
-// LeftBy is told what a worker of the device process before this one has noted of a channel's
-// queue, which is to end, as its program is in a file. It owns that.
+// LeftBy takes over what a worker of the previous device process has noted of a channel's queue.
+// The worker is to end, as its program is in a file.
 func (f Filed) LeftBy(index int, state *handover.State) {
 	f.table.mu.Lock()
 	defer f.table.mu.Unlock()

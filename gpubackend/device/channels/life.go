@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Start starts a channel's queue. Whoever had it last goes on, unless it begins elsewhere.
+// Start starts a channel's queue. Its worker goes on, unless the queue begins elsewhere.
 func (t *Table) Start(index int, q vhostuser.QueueConfig) (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *channel) start(q vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	return nil
 }
 
-// SetCall has a queue that runs signal in another way.
+// SetCall changes the descriptor by which a running queue signals.
 func (t *Table) SetCall(index int, call *vhostuser.FD) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Table) SetCall(index int, call *vhostuser.FD) error {
 	return nil
 }
 
-// Stop takes a queue from its worker, which pauses or is gone, and says where it stands.
+// Stop takes a queue from its worker, which pauses or is gone, and returns its position.
 func (t *Table) Stop(index int) (base uint16, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,8 +27,8 @@ func (c *channel) lingering() []<-chan struct{} {
 }
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker
-// held, and those that it never took. Not those of a program that is in a file: its next worker has
-// them. Nor while the GPU may write to their pages: then they are owed.
+// held, and those that it never took. Those of a program in a file are not returned: its next
+// worker has them. While the GPU may write to their pages they are owed.
 func (c *channel) reclaim(mem *guestmem.Memory) (owed bool) {
 	if !c.queue.Runs() || mem == nil || c.worker != nil || c.config.Saved.Has(c.index) {
 		return false
@@ -46,7 +46,7 @@ func (c *channel) reclaimNow() (owed bool) {
 	return owed
 }
 
-// Reclaim returns a channel's chains, if nobody has it and still says so.
+// Reclaim returns a channel's chains, if nobody has it and still is true.
 func (t *Table) Reclaim(index int, still func() bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,25 +10,25 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a
-// reset the guest's memory is another kernel's, so that nothing may be under way on the GPU that
-// would write there; after a pause, programs are to go on. Therefore work has some time to end
-// (Config.Grace), and a worker for whose work that is too short is killed.
+// A front end stops queues when its VM pauses, and when it is reset, and doesn't say which. After a
+// reset the guest's memory is another kernel's, so no work on the GPU may write there any more;
+// after a pause, programs go on. So work gets some time to end (Config.Grace), and a worker whose
+// work takes longer is killed.
 //
 // The front end stops queue after queue, and its main loop waits for each. With the first one all
 // workers are told, so that all together take no longer than one. Those whose queues aren't stopped
 // after all go on soon after.
 
-// restTime is how long after the last queue was stopped workers go on whose queues were not.
+// restTime is how long after the last queue was stopped the workers of other queues go on.
 const restTime = time.Second
 
-// Standstill has all workers of a Table pause, and go on with the VM. It shares the Table's lock.
+// Standstill lets all workers of a Table pause, and go on with the VM. It shares the Table's lock.
 type Standstill struct {
 	table *Table
 	rest  *time.Timer // runs resumeRest; nil: no queue was stopped yet; guarded by Table.mu
 }
 
-// Standstill is for a VM whose queues are about to be stopped. There is one of a Table.
+// Standstill is for a VM whose queues are about to be stopped. A Table has one.
 func (t *Table) Standstill() *Standstill { return &Standstill{table: t} }
 
 // Pause tells all workers whose queues run to pause.
@@ -60,7 +60,7 @@ func (c *channel) beginPause() {
 	}()
 }
 
-// ResumeLater has the workers go on whose queues were not stopped.
+// ResumeLater lets workers go on later whose queues were not stopped.
 func (s *Standstill) ResumeLater() {
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
@@ -89,8 +89,8 @@ func (s *Standstill) resumeRest() {
 	}
 }
 
-// resume gives the queue back to a paused worker, if it goes on where it stopped. One that was
-// killed leaves it when it has ended. One that has no memory yet gets it.
+// resume gives the queue back to a paused worker, if the queue goes on where it stopped. A killed
+// worker leaves it when it has ended. One that has no memory yet gets it, too.
 func (c *channel) resume(mem *guestmem.Memory) {
 	if c.worker.Killed() {
 		return

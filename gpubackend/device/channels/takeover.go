@@ -8,11 +8,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 )
 
-// A device process that was killed leaves its workers to the next one. They have gone on meanwhile,
-// with their queues. Until one has said where it stands, it is one that starts.
+// A device process that was killed leaves its workers to the next one. Meanwhile they have gone on,
+// with their queues. Until a worker has reported its position it counts as starting.
 
-// TakenOver makes a worker of the device process before this one a channel's, whose queue began
-// there, before there is a front end.
+// TakenOver gives a channel a worker of the previous device process, whose queue began there,
+// before there is a front end.
 func (t *Table) TakenOver(index int, base uint16, w *workers.Worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -21,8 +21,8 @@ func (t *Table) TakenOver(index int, base uint16, w *workers.Worker) {
 	w.State(c.queue.TakenOver)
 }
 
-// Rejoins is told that a worker which was taken over has said where it stands. If it waits for its
-// queue it gets it back.
+// Rejoins is told that a worker that was taken over has reported its position. If it waits for its
+// queue, it gets that back.
 func (t *Table) Rejoins(w *workers.Worker, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,21 +39,21 @@ func (t *Table) Rejoins(w *workers.Worker, waits bool) {
 	}
 }
 
-// Unmet says whether a worker that was taken over hasn't said yet where it stands.
+// Unmet says whether a worker that was taken over hasn't reported its position yet.
 func (t *Table) Unmet() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.list, func(c *channel) bool { return c.unmet })
 }
 
-// goesOnBy says whether the channel's worker has the queue that starts already, or gets it as soon
+// goesOnBy says whether the channel's worker already has the queue that starts, or gets it as soon
 // as it says that it waits for it.
 func (c *channel) goesOnBy(resumed bool) bool {
 	return c.unmet || resumed && c.paused == nil
 }
 
-// HasOpened says, once, whether a channel has the worker already for which it is to be opened: the
-// device process before this one started it, and didn't come to answer.
+// HasOpened says, once, whether the channel already has the worker for which it is being opened:
+// the previous device process started it, and died before it answered.
 func (t *Table) HasOpened(index int, p workers.Program) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,8 +26,8 @@ import (
 // Process is a child process.
 type Process interface {
 	Kill()
-	// Wait returns when the process is gone, with how it ended. The error of one that a signal
-	// ended has a method EndedBy, which says which.
+	// Wait returns when the process is gone, with how it ended. If a signal ended it, the error's
+	// method EndedBy says which.
 	Wait() error
 }
 
@@ -36,20 +36,18 @@ type Process interface {
 type Conn struct {
 	conn    *handover.Conn
 	answers chan *handover.Message
-	offered func(m *handover.Message, fds []int) // takes the files; must not wait
-	// closed when the child's end is closed and all it said is in answers
+	offered func(m *handover.Message, fds []int) // takes over the files; must not wait
+	// closed when the child's end is closed and all that it said is in answers
 	ended chan struct{}
 	mu    sync.Mutex // one request at a time
 	quiet atomic.Bool
 }
 
-// unread is how many answers may be there that nobody has looked at: what a child said to the
-// device process before this one, too.
+// unread is how many answers may wait unread, including those to the previous device process.
 const unread = 8
 
-// New makes that end, on which a message takes no longer to send than so long. offered is given
-// what the child says unasked, with its files, and must not wait. run has a function run on a
-// goroutine of its own.
+// New makes the device's end; send bounds the time for sending a message. offered gets what the
+// child says unasked, with its files, and must not wait. run runs a function on a goroutine.
 func New(
 	c *handover.Conn, send time.Duration, offered func(m *handover.Message, fds []int),
 	run func(func()),
@@ -64,10 +62,11 @@ func New(
 // RefuseOffer is for children that have nothing to offer.
 func RefuseOffer(_ *handover.Message, fds []int) { handover.CloseFiles(fds) }
 
-// Quiet says whether the child has paused or stopped, and marked its writes to the guest's memory.
+// Quiet says whether the child has paused or stopped, and has marked its writes to the guest's
+// memory.
 func (r *Conn) Quiet() bool { return r.quiet.Load() }
 
-// GoesOn is told that a child which has paused goes on.
+// GoesOn is told that a paused child goes on.
 func (r *Conn) GoesOn() { r.quiet.Store(false) }
 
 func (r *Conn) read() {
@@ -88,7 +87,7 @@ func (r *Conn) read() {
 		}
 		select {
 		case r.answers <- m:
-		default: // nobody asked: a child that talks too much is not listened to
+		default: // nobody asked: what a child says beyond that is dropped
 		}
 	}
 }
@@ -98,7 +97,8 @@ func (r *Conn) Tell(m *handover.Message, fds []int) error { return r.conn.SendNo
 
 // Close ends the connection with a child that is gone.
 //
-// What else has the child's end open, as a process that it started may, is not waited for.
+// It doesn't wait for others that have the child's end open, such as processes that the child
+// started.
 func (r *Conn) Close() {
 	timer := time.NewTimer(LastWords)
 	defer timer.Stop()
@@ -109,7 +109,8 @@ func (r *Conn) Close() {
 	_ = r.conn.Close()
 }
 
-// LastWords is how long a child's messages are awaited after its end: they are all there already.
+// LastWords is how long a child's messages are awaited after its end: all of them are there
+// already.
 const LastWords = time.Second
 
 // Request sends m and waits for the answer.
@@ -120,7 +121,7 @@ func (r *Conn) Request(
 	return err
 }
 
-// Consult is Request of one who wants to know what the answer says.
+// Consult is Request for callers that need the answer's content.
 func (r *Conn) Consult(
 	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
 ) (*handover.Message, error) {
@@ -131,8 +132,8 @@ func (r *Conn) Consult(
 	return r.answer(m, want, timeout)
 }
 
-// Ask sends m. What it returns waits for the answer and must be called; until then there is no
-// other request.
+// Ask sends m. It returns a function that waits for the answer, which must be called; until then
+// there can be no other request.
 func (r *Conn) Ask(
 	m *handover.Message, fds []int,
 ) (answer func(handover.Kind, time.Duration) error, err error) {
@@ -146,11 +147,11 @@ func (r *Conn) Ask(
 	}, nil
 }
 
-// send sends m. If it could, mu is held.
+// send sends m. On success mu is held.
 func (r *Conn) send(m *handover.Message, fds []int) error {
 	r.mu.Lock()
 	for len(r.answers) > 0 {
-		<-r.answers // to nothing that was asked, or to what timed out
+		<-r.answers // an answer to nothing, or to a request that timed out
 	}
 	if err := r.conn.Send(m, fds); err != nil {
 		r.mu.Unlock()
@@ -159,7 +160,7 @@ func (r *Conn) send(m *handover.Message, fds []int) error {
 	return nil
 }
 
-// answer waits for that to a request. One to an earlier request that wasn't waited for is dropped.
+// answer waits for the answer to a request. A late one to an earlier request is dropped.
 func (r *Conn) answer(
 	asked *handover.Message, want handover.Kind, timeout time.Duration,
 ) (*handover.Message, error) {
@@ -185,8 +186,8 @@ func (r *Conn) answer(
 	}
 }
 
-// TakeOver asks a child of another device process where it stands. Answers to what that had asked
-// are dropped.
+// TakeOver asks a child of another device process for its position. Answers to that process's
+// requests are dropped.
 func (r *Conn) TakeOver(timeout time.Duration) (*handover.Standing, error) {
 	m := &handover.Message{Kind: handover.KindTakeOver, Turn: rand.Uint64() | 1}
 	a, err := r.Consult(m, nil, handover.KindStands, timeout)
@@ -199,22 +200,22 @@ func (r *Conn) TakeOver(timeout time.Duration) (*handover.Standing, error) {
 	return a.Standing, nil
 }
 
-// ErrVersion is of a child that another version of this program has started, which says other
-// things.
+// ErrVersion is the error for a child that another version of this program has started, with
+// another protocol.
 var ErrVersion = errors.New("it speaks another version of the protocol between processes")
 
-// WithFD has f look at the connection's descriptor, which stays its own.
+// WithFD calls f with the connection's descriptor, which stays its own.
 func (r *Conn) WithFD(f func(fd int)) { r.conn.WithFD(f) }
 
 // ErrGone says that the child has closed its end: it has ended, or soon will.
 var ErrGone = errors.New("the process is gone")
 
-// ErrRefused is an answer that says that the child can't, and why.
+// ErrRefused is wrapped by errors with which the child has answered.
 var ErrRefused = errors.New("refused")
 
-// SayEnded logs how a child ended. That it was killed by this process is no news; that its sandbox
-// or another signal ended it is for the operator. A guest can make children end so as often as it
-// likes: the log's own bounds hold (package loglimit).
+// SayEnded logs how a child ended. If this process killed it, that is no news; if its sandbox or
+// another signal ended it, the operator should know. A guest can cause that as often as it likes:
+// package loglimit bounds the log.
 func SayEnded(log *logrus.Entry, child string, err error, killed bool) {
 	level := logrus.InfoLevel
 	switch by := signal(err); {
@@ -231,7 +232,7 @@ func SayEnded(log *logrus.Entry, child string, err error, killed bool) {
 	}
 }
 
-// signal is what ended a process that ended so; 0: none did, or it isn't known.
+// signal is the signal that ended a process with that error; 0: none did, or it isn't known.
 func signal(how error) syscall.Signal {
 	var told interface{ EndedBy() syscall.Signal }
 	if errors.As(how, &told) {

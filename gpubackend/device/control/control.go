@@ -5,15 +5,15 @@
 //
 // # Who owns what
 //
-// A Queue has the lock for all that lasts longer than from one start to the next stop. While it
+// A Queue has the lock for what lasts longer than one run, from a start to the next stop. While it
 // runs, one goroutine owns the rings (serving), and takes no lock. Requests that take long have
-// goroutines of their own, and are answered by that one. With its lock, which is held for no wait,
-// a Queue calls Config.Expect, Again and Remains; all else of Config is called without it.
+// goroutines of their own, but are answered by that one. Under its lock, which is never held while
+// waiting, a Queue calls Config.Expect, Again and Remains; all else of Config is called without it.
 //
 // # Who may lie
 //
 // The guest. A request that makes no sense is answered, or returned with nothing written; a queue
-// that makes none is left alone.
+// that makes no sense is left alone.
 //
 // # Files
 //
@@ -42,7 +42,7 @@ import (
 )
 
 // Config is what the control queue needs of the device: the functions that do what is asked, and
-// what it tells. Those that return a status may take long.
+// what to tell the driver. Functions that return a status may take long.
 type Config struct {
 	Greet        func() // our driver has greeted
 	OpenChannel  func(channel int, pid int32, comm string, a Asking) (status uint32)
@@ -50,13 +50,13 @@ type Config struct {
 	ExportObject func(channel int, number uint32) (handle, status uint32)
 	ImportObject func(channel int, handle uint32) (number, status uint32)
 	Exports      *exports.Exports
-	// MayGo is told that the driver is ready for the device to be away, and by what it is known
-	// again; ok says whether it was asked. IsBack is told that it is.
+	// MayGo is told that the driver is ready for the device to be away, and its key; ok says
+	// whether it was asked. IsBack is told that it is back.
 	MayGo  func(key [16]byte) (seconds uint32, ok bool)
 	IsBack func(key [16]byte) (status uint32)
 
-	// Expect is told with each start whether our driver has greeted before, and Again if it had
-	// greeted the device process before this one.
+	// Expect is told at each start whether our driver has greeted, and Again whether it had greeted
+	// the previous device process.
 	Expect func(greeted bool)
 	Again  func()
 
@@ -67,28 +67,27 @@ type Config struct {
 	Exit                time.Duration         // for which others are awaited at the end
 	Remains             *remains.Remains      // for the device process after this one; nil: none
 
-	// Guard runs a part of this, which a fault of it doesn't outlive.
+	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
 }
 
 // Asking is a request of the guest's that takes long.
 type Asking struct {
-	// closed when the control queue stops: nothing that can be left is waited for any more
+	// closed when the control queue stops: requests give up what they wait for, where they can
 	Quit    <-chan struct{}
 	Dropped <-chan struct{} // closed when its driver is gone
-	// the VM's GPU that a program for which a channel is to be opened uses first, as far as it
-	// says; any number
+	// the VM's GPU that the program of an OPEN uses first, as it says; any number
 	GPU uint32
 }
 
-// serving serves queue 0 from a start to the next stop. Its goroutine owns the queue; requests that
-// take long are answered through done.
+// serving serves queue 0 from a start to the next stop. Its goroutine owns the queue, and answers
+// requests that took long, which come through done.
 type serving struct {
 	Config
 	rings  virtqueue.Config
 	queue  *virtqueue.Queue
-	record *inflight.Region // of what is in flight in it; nil: none is kept
+	record *inflight.Region // of what is in flight; nil: none is kept
 	mem    *guestmem.Memory
 	call   *vhostuser.FD
 	kick   *vhostuser.Waiter
@@ -113,8 +112,8 @@ type answer struct {
 	settings *wire.Settings // follow the response; nil: nothing does
 }
 
-// serve takes the queue, and what is yet to be answered in it, unless late is nil. It owns the
-// record, unless that is nil. hello says whether a driver has greeted.
+// serve takes over the queue, the requests in it that still wait for an answer (late, may be nil),
+// and the record (may be nil). hello says whether a driver has greeted.
 func serve(
 	config Config, mem *guestmem.Memory, q vhostuser.QueueConfig, late *unanswered,
 	record *inflight.Region,
@@ -149,7 +148,7 @@ func serve(
 		_ = record.Close()
 		return nil, false, err
 	}
-	// What was answered before this process may not have been signalled.
+	// What the previous process answered may not have been signalled.
 	if c.queue.Base() != q.Base && c.call != nil {
 		_ = c.call.Signal()
 	}
@@ -160,7 +159,7 @@ func serve(
 	return c, hello, nil
 }
 
-// readKicks turns the kick descriptor into a channel.
+// readKicks turns kicks into messages of a Go channel.
 func (c *serving) readKicks() {
 	for c.kick.Wait() == nil {
 		select {
@@ -181,7 +180,7 @@ func (c *serving) run() {
 func (c *serving) loop() {
 	for {
 		if c.drain() {
-			// A driver that never stops asking doesn't keep the device from stopping.
+			// A driver that asks without end can't keep the device from stopping.
 			select {
 			case c.kicks <- struct{}{}:
 			default:
@@ -254,7 +253,7 @@ func (c *serving) respond(a answer) {
 	c.notify()
 }
 
-// request obeys one request, now or on a goroutine of its own.
+// request executes one request, now or on a goroutine of its own.
 func (c *serving) request(chain *virtqueue.Chain) {
 	a := answer{head: chain.Head()}
 	var raw [wire.ControlRequestSize]byte
@@ -288,7 +287,7 @@ func (c *serving) request(chain *virtqueue.Chain) {
 	c.respond(a)
 }
 
-// obey answers a request, or returns what has to be done for the answer.
+// obey answers a request, or returns the work that must be done for the answer.
 func (c *serving) obey(
 	r *wire.ControlRequest, out *wire.ControlResponse,
 ) (work func(*wire.ControlResponse)) {
@@ -343,7 +342,7 @@ func (c *serving) obey(
 	return nil
 }
 
-// do runs f on the queue's goroutine, which takes no lock of Queue's: the caller may hold it.
+// do runs f on the queue's goroutine, which never takes the Queue's lock: the caller may hold it.
 func (c *serving) do(f func()) {
 	ran := make(chan struct{})
 	select {
@@ -353,7 +352,7 @@ func (c *serving) do(f func()) {
 	}
 }
 
-// setCall has the queue signal in another way.
+// setCall changes the descriptor by which the queue signals.
 func (c *serving) setCall(call *vhostuser.FD) (err error) {
 	var dup *vhostuser.FD
 	if call != nil {
@@ -366,7 +365,7 @@ func (c *serving) setCall(call *vhostuser.FD) (err error) {
 			_ = c.call.Close()
 		}
 		if c.call = dup; dup != nil {
-			_ = dup.Signal() // what was signalled in the old way may be lost
+			_ = dup.Signal() // a signal by the old one may be lost
 		}
 	})
 	return nil
@@ -386,7 +385,8 @@ func (c *serving) setMemory(mem *guestmem.Memory) (err error) {
 	return err
 }
 
-// stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
+// stop ends the queue's goroutine and returns the next avail index, and the requests that wait for
+// an answer.
 func (c *serving) stop() (uint16, *unanswered) {
 	close(c.quit)
 	<-c.ended

@@ -14,7 +14,7 @@ type unanswered struct {
 	dropped chan struct{}
 }
 
-// drop is for another driver's queue.
+// drop forgets them: the queue is now another driver's.
 func (l *unanswered) drop() {
 	close(l.dropped)
 	go func() {
@@ -24,13 +24,13 @@ func (l *unanswered) drop() {
 	}()
 }
 
-// isOpen says whether requests are still to be answered.
+// isOpen says whether requests still wait for an answer.
 func (l *unanswered) isOpen() bool { return l != nil && l.open > 0 }
 
-// nothing says that no request was taken that isn't answered.
+// nothing says whether all requests that were taken are answered.
 func (l *unanswered) nothing() bool { return l.open == 0 && len(l.heads) == 0 }
 
-// at returns them if they are those of a queue that goes on there. Otherwise they are dropped.
+// at returns them if the queue goes on at their place. Otherwise they are dropped.
 func (l *unanswered) at(base uint16) *unanswered {
 	if l == nil || l.base == base {
 		return l
@@ -39,11 +39,11 @@ func (l *unanswered) at(base uint16) *unanswered {
 	return nil
 }
 
-// lateLook is how often it is looked whether requests wait for what may never come.
+// lateLook is the time between two looks whether requests wait for something that may never come.
 const lateLook = 10 * time.Millisecond
 
-// finishAll answers what was taken, but for requests that wait for processes which don't end, or
-// take too long.
+// finishAll answers all requests that were taken, except those that wait for processes that don't
+// end, and those that take too long.
 func (c *serving) finishAll() {
 	timer := time.NewTimer(c.Exit)
 	defer timer.Stop()

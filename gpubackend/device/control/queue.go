@@ -13,9 +13,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Queue is the control queue of a VM, which the front end starts and stops. It knows what lasts
-// longer: the number that the driver is told when it greets, and requests that are answered when
-// the queue goes on.
+// Queue is the control queue of a VM, which the front end starts and stops. It keeps what lasts
+// longer than that: the number that the driver is told when it greets, and requests that are
+// answered when the queue goes on.
 type Queue struct {
 	config Config
 
@@ -25,10 +25,10 @@ type Queue struct {
 	generation uint32      // tells this device from an earlier one
 }
 
-// New is a queue that is stopped.
+// New returns a stopped queue.
 func New(c Config) *Queue { return &Queue{config: c, generation: c.Generation} }
 
-// Start starts it in the guest's memory, which it goes on with until SetMemory.
+// Start starts it in the guest's memory, which it uses until SetMemory.
 func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	if mem == nil {
 		return fmt.Errorf("start queue %d: %w", wire.ControlQueue, queues.ErrNoMemory)
@@ -53,7 +53,7 @@ func (q *Queue) Start(c vhostuser.QueueConfig, mem *guestmem.Memory) error {
 	return nil
 }
 
-// SetCall has it signal in another way, if it runs.
+// SetCall changes the descriptor by which it signals, if it runs.
 func (q *Queue) SetCall(call *vhostuser.FD) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,7 +73,7 @@ func (q *Queue) SetMemory(mem *guestmem.Memory) error {
 	return q.runs.setMemory(mem)
 }
 
-// Stop stops it, and says where it stands. It waits without the lock, as the goroutine may need it.
+// Stop stops it, and returns its position. It waits without the lock, which its goroutine may need.
 func (q *Queue) Stop() (base uint16, err error) {
 	q.mu.Lock()
 	runs := q.runs
@@ -92,7 +92,7 @@ func (q *Queue) Stop() (base uint16, err error) {
 	return base, nil
 }
 
-// Runs says whether it does.
+// Runs says whether it runs.
 func (q *Queue) Runs() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,15 +127,15 @@ func (q *Queue) Generation() uint32 {
 	return q.generation
 }
 
-// GoOnAs has the next driver be told what an earlier device told.
+// GoOnAs sets the generation that an earlier device has told, for the next driver.
 func (q *Queue) GoOnAs(generation uint32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.generation = generation
 }
 
-// SettingsChanged has the driver told that other settings hold, and the next process what it knows
-// then.
+// SettingsChanged tells the driver of the new settings, and notes for the next process which ones
+// the driver then has.
 func (q *Queue) SettingsChanged() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

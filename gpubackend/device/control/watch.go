@@ -4,8 +4,8 @@ package control
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
-// watch is a request of the driver's to be told when the settings change. Everything of it belongs
-// to the control queue's goroutine, save settingsChanged.
+// watch is a request of the driver's to be told when the settings change. All of it belongs to the
+// control queue's goroutine, except settingsChanged.
 type watch struct {
 	answer answer
 	known  uint32 // sequence of the settings that the driver has
@@ -25,7 +25,7 @@ func (c *serving) lookAtSettings() {
 	}
 }
 
-// endWatch answers the request with what holds now, whatever the driver has.
+// endWatch answers the request with the settings, changed or not.
 func (c *serving) endWatch() {
 	if c.watch == nil {
 		return
@@ -36,7 +36,7 @@ func (c *serving) endWatch() {
 	c.respond(a)
 }
 
-// settingsChanged has the goroutine look at the settings. It never waits, and may be called from
+// settingsChanged makes the goroutine look at the settings. It never waits, and may be called from
 // anywhere.
 func (c *serving) settingsChanged() {
 	select {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults knows which of a VM's GPUs answered that they are broken, or gone, as the VM's
-// workers have told, and logs it.
+// Package faults knows which of a VM's GPUs are broken or gone, as the VM's workers report, and
+// logs it.
 //
-// A worker may lie: what it says counts for its own VM alone, names a GPU that the VM has, and is
-// kept once.
+// A worker may lie: what it says counts only for its own VM, must name a GPU of the VM, and is kept
+// once.
 package faults
 
 import (
@@ -30,12 +30,12 @@ type Faults struct {
 	all []link.Fault
 }
 
-// New returns those of a VM with so many GPUs.
+// New returns the faults of a VM with so many GPUs, none yet.
 func New(gpus int, known []hostgpus.GPU, log *logrus.Entry) *Faults {
 	return &Faults{gpus: max(1, gpus, len(known)), known: known, log: log}
 }
 
-// Told takes what a worker says that serves a program.
+// Told takes the report of a worker that serves a program.
 func (x *Faults) Told(pid int32, f *handover.Fault) {
 	if f == nil || f.GPU < 0 || f.GPU >= x.gpus || !gpubackend.Result(f.Result).OfGPU() {
 		return
@@ -57,7 +57,7 @@ func (x *Faults) Told(pid int32, f *handover.Fault) {
 	log.Error("a GPU of the VM is broken, or gone: paracuda probe tells what the kernel says of it")
 }
 
-// List is what was told.
+// List is what was reported.
 func (x *Faults) List() []link.Fault {
 	x.mu.Lock()
 	defer x.mu.Unlock()

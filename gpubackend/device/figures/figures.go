@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figures has what is told of a VM: its owner asks on the control socket (package admin),
-// and an arbiter is told now and then (package link). Both get the same numbers.
+// Package figures has the numbers that a VM reports: its owner asks for them on the control socket
+// (package admin), and an arbiter gets them now and then (package link). Both get the same numbers.
 //
 // # Who owns what
 //
-// Nothing is owned here: others count, and what they say is put together anew each time.
+// Nothing is owned here: others count, and their numbers are collected anew each time.
 //
 // # Who may lie
 //
@@ -40,13 +40,13 @@ type Config struct {
 	Stays    func() error             // why it can't be saved or migrated
 }
 
-// VM is what can be told of one.
+// VM is what can be reported of one.
 type VM struct{ config Config }
 
-// Of is for a VM.
+// Of returns the figures of a VM.
 func Of(c Config) *VM { return &VM{c} }
 
-// Owner is what its owner is told.
+// Owner is what the VM's owner is told.
 func (v *VM) Owner() admin.Answer {
 	state := v.config.State()
 	a := admin.Answer{
@@ -61,7 +61,8 @@ func (v *VM) Owner() admin.Answer {
 	return a
 }
 
-// programCounters are those that an arbiter is told of each program; of the VM, all are.
+// programCounters are the counters of each program that an arbiter is told. Of the VM it is told
+// all.
 var programCounters = []string{
 	"gpu_time_ns", "launches", "copies", "bytes_copied", "bytes_mapped", "bytes_direct", "errors",
 }
@@ -82,7 +83,7 @@ func (v *VM) Arbiter() *link.Figures {
 	return f
 }
 
-// some are the counters of a program that an arbiter is told.
+// some are those of a program's counters that an arbiter is told.
 func some(all map[string]uint64) map[string]uint64 {
 	told := map[string]uint64{}
 	for _, name := range programCounters {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package incoming keeps the device memory of a VM's programs that comes before the VM does: from
-// the device process of the host that it is migrated from (package precopy), for the workers that
-// are made when the VM's state comes.
+// Package incoming keeps the device memory of a VM's programs that comes before the VM does: it
+// comes from the source host's device process (package precopy), for the workers that are made when
+// the VM's state comes.
 //
 // What came for a channel is a file of memory, in which each sector is at the offset that is its
 // address. It has holes where nothing came.
 //
 // # Who owns what
 //
-// An Incoming has a lock, under which it calls nobody. Until a session has all, it belongs to the
-// goroutine that receives it; from then on the next session takes its place, or Forget. A file that
-// is taken is the caller's.
+// An Incoming has a lock, under which it calls nobody. Until a session is complete it belongs to
+// the goroutine that receives it; from then on the next session replaces it, or Forget drops it. A
+// file that is taken is the caller's.
 //
 // # Who may lie
 //
 // The other device process. How much it may send is bounded before it sends anything, channels and
-// addresses are those that there can be, and nothing of what it sent is looked at.
+// addresses must be possible ones, and the contents are never looked at.
 package incoming
 
 import (
@@ -35,15 +35,15 @@ import (
 
 // Config is what an Incoming needs of its VM.
 type Config struct {
-	Header   precopy.Header // what comes must be of the same
+	Header   precopy.Header // what comes must have the same
 	Channels int            // that the VM has
 	// Suits says why no VM can come now; nil: one can.
 	Suits func() error
-	// Room is how much memory the host has for what comes, and Most how much may; 0: as much as
+	// Room is how much memory the host has for what comes, Most how much may come; 0: as much as
 	// there is.
 	Room func() (uint64, error)
 	Most func() uint64
-	// Answer is how long an answer to the other side may take.
+	// Answer is how long the other side may take to answer.
 	Answer time.Duration
 }
 
@@ -53,10 +53,10 @@ type Incoming struct {
 
 	mu   sync.Mutex
 	busy bool     // a session goes on; guarded by mu
-	came *session // the last one that has all; nil: there is none; guarded by mu
+	came *session // the last complete one; nil: there is none; guarded by mu
 }
 
-// New is for a VM of which nothing came.
+// New returns the Incoming of a VM for which nothing came.
 func New(c Config) *Incoming { return &Incoming{config: c} }
 
 // maxAddress is more than any address of device memory (package devmem).
@@ -71,7 +71,7 @@ var (
 type session struct {
 	number   uint64
 	channels int
-	left     uint64 // bytes for which there is room
+	left     uint64 // bytes for which there is still room
 	bytes    uint64
 	images   map[int]*programImage
 }
@@ -82,8 +82,8 @@ type programImage struct {
 	has map[uint64]bool // sectors, by their addresses
 }
 
-// Receive takes a session from a connection until it has all, and says how many bytes there are.
-// tell is called now and then with how many there are so far.
+// Receive takes a session from a connection until it is complete, and returns its bytes. tell is
+// called now and then with the bytes so far.
 func (i *Incoming) Receive(c precopy.Conn, tell func(bytes uint64)) (bytes uint64, err error) {
 	if err := i.begin(); err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (i *Incoming) begin() error {
 	return nil
 }
 
-// admit says how much may come in a session. What came before goes.
+// admit decides how much may come in a session. What came before is dropped.
 func (i *Incoming) admit(s *session) error {
 	i.Forget()
 	room, err := i.config.Room()
@@ -137,7 +137,7 @@ func (i *Incoming) admit(s *session) error {
 	return nil
 }
 
-// keep has a session be the one that a VM may come with.
+// keep makes a session the one with which a VM may come.
 func (i *Incoming) keep(s *session) {
 	i.mu.Lock()
 	before := i.came
@@ -146,7 +146,7 @@ func (i *Incoming) keep(s *session) {
 	before.close()
 }
 
-// Has says whether the session of that number has all.
+// Has says whether the session of that number is complete.
 func (i *Incoming) Has(session uint64) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -181,7 +181,7 @@ func (i *Incoming) Forget() {
 	before.close()
 }
 
-// image is that of a channel, which may be empty.
+// image is the memory of a channel's program, which may be empty.
 func (s *session) image(channel int) (*programImage, error) {
 	if x := s.images[channel]; x != nil {
 		return x, nil

@@ -9,16 +9,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// A VM whose device was away comes with its driver. That has kept its programs, and made available
-// anew what their workers held; what the workers had is in a file, which the device process was
-// given at its start (Config.From), or since (Expect).
+// A VM whose device was away comes with its driver, which has kept its programs and made available
+// again what their workers held. What the workers had is in a file, which the device process got at
+// its start (Config.From), or later (Expect).
 
-// errUnknown says that no VM will be known by a file.
+// errUnknown says that no VM can be recognised by a file.
 var errUnknown = errors.New("no VM whose device was away can be known by this file: it was " +
 	"suspended without paracuda detach")
 
-// Expect has a VM be known by a file when its driver says that it is back, in place of one that was
-// expected before. It goes on when it is resumed.
+// Expect makes a VM be recognised by a file when its driver says that it is back; it replaces a
+// file that was expected before. The VM goes on when it is resumed.
 func (v *VM) Expect(f *saving.File) error {
 	if f.VM == "" {
 		return errUnknown
@@ -29,8 +29,8 @@ func (v *VM) Expect(f *saving.File) error {
 	return nil
 }
 
-// awaited is the file of a VM that is known by a key; nil: none. itself says that the VM goes on
-// without being asked to.
+// awaited is the file of the VM with that key; nil: none. itself says that the VM goes on by
+// itself.
 func (v *VM) awaited(key string) (f *saving.File, itself bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -44,7 +44,7 @@ func (v *VM) awaited(key string) (f *saving.File, itself bool) {
 }
 
 // Back is told that a driver is back, with that key, and has made available again what its programs
-// have in their queues. It answers the status for the driver.
+// have in their queues. It returns the status for the driver.
 func (v *VM) Back(key string) (status uint32) {
 	f, itself := v.awaited(key)
 	switch {
@@ -72,7 +72,7 @@ func (v *VM) Back(key string) (status uint32) {
 	return wire.StatusOk
 }
 
-// here are the programs of a file that are still there: they have something in their queues.
+// here are the programs of a file that are still there: those with something in their queues.
 func (v *VM) here(f *saving.File) *saving.InFile {
 	here := &saving.InFile{Sum: f.Sum}
 	for _, p := range f.Programs {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infile has a VM that was suspended to a file go on from it in another device process: the
-// next one behind the same front end, which is told by the one before (package remains), or one to
-// which the front end has moved the VM, or put it back, which is told by the VM's own state
+// Package infile lets a VM that was suspended to a file go on from it in another device process:
+// the next one behind the same front end, which the previous one has told (package remains), or one
+// to which the front end has moved the VM, or restored it, which learns it from the VM's state
 // (package savedstate). The file is known by its sum. With Config.From the VM goes on as soon as
 // its queues run.
 //
-// A VM whose device was away has nothing but the file, and its driver: by the key that both have
-// it is known again, and its queues begin anew, with what they had before (Back).
+// Of a VM whose device was away there are only the file and the driver: it is recognised by the key
+// that both have, and its queues begin anew, with what they had before (Back).
 //
 // # Who owns what
 //
@@ -17,8 +17,8 @@
 //
 // # Who may lie
 //
-// Whoever brings a VM's state. What it says of a file is bounded, has a checksum, and is compared
-// with what this VM has; the file itself is checked when it is read (package savedvm).
+// Who brings a VM's state. What it says of a file is bounded, has a checksum, and is compared with
+// this VM; the file itself is checked when it is read (package savedvm).
 package infile
 
 import (
@@ -52,23 +52,23 @@ type Channels interface {
 	Run() bool
 	// Offered says whether the driver has made something available that nobody has taken.
 	Offered(channel int) bool
-	// LeftBy is told what the worker of a program that is in a file has noted of its queue.
+	// LeftBy takes what the worker of a program in a file has noted of its queue.
 	LeftBy(channel int, state *handover.State)
 }
 
 // Suspension is the VM's: suspend.Suspension.
 type Suspension interface {
-	// TakeFile has it be suspended to a file.
+	// TakeFile makes it suspended to a file.
 	TakeFile() error
 	Status() suspend.Status
 }
 
-// Config is what a VM is joined of.
+// Config is what a VM consists of.
 type Config struct {
 	Programs   Programs
 	Channels   Channels
 	Suspension Suspension
-	From       *saving.File // of which it goes on by itself, if it is that one; nil: none
+	From       *saving.File // from which it goes on by itself, if its programs are in it; nil: none
 	// Used says whether a program has a worker, or is about to; Reclaim gives back what a channel
 	// without one was offered.
 	Used    func() bool
@@ -81,22 +81,22 @@ type Config struct {
 	Log *logrus.Entry
 }
 
-// VM is one that may be in a file.
+// VM is a VM that may be in a file.
 type VM struct {
 	config Config
-	over   atomic.Bool // Config.From was gone on from, or never will be
+	over   atomic.Bool // the VM went on from Config.From, or never will
 
 	mu       sync.Mutex
 	expected *saving.File // of a VM that was away; nil: none; guarded by mu
 }
 
-// New is for a VM.
+// New returns the VM of that configuration.
 func New(c Config) *VM { return &VM{config: c} }
 
 // Has says whether programs are in a file.
 func (v *VM) Has() bool { return v.config.Programs.InFile() != nil }
 
-// Known is what the next process must know; nil: no program is in a file.
+// Known is what the next process must know of the file; nil: no program is in one.
 func (v *VM) Known() []byte {
 	if f := v.config.Programs.InFile(); f != nil {
 		return f.Encode()
@@ -104,8 +104,9 @@ func (v *VM) Known() []byte {
 	return nil
 }
 
-// TakeOver has the VM be in the file in which the process before had it, if that knew of one. A
-// worker whose program is in there, as that ended before it did, is to end: ended is told of it.
+// TakeOver makes the VM one that is in a file, if the previous process knew of one. A worker whose
+// program is in the file, since that process ended before the worker did, must end: ended is told
+// of it.
 func (v *VM) TakeOver(known []byte, left *takeover.Left, ended func(takeover.Worker)) {
 	if known == nil {
 		return
@@ -139,7 +140,7 @@ func (v *VM) TakeOver(known []byte, left *takeover.Left, ended func(takeover.Wor
 // Save implements savedstate.File.
 func (v *VM) Save(w io.Writer) error {
 	f := v.config.Programs.InFile()
-	if f == nil { // by now
+	if f == nil { // it has just been resumed
 		return fmt.Errorf("%w: it is being resumed", savedstate.ErrBusy)
 	}
 	for i := range f.Programs {
@@ -178,8 +179,8 @@ func (v *VM) Take(r io.Reader) error {
 	return nil
 }
 
-// Started is told that a queue runs. The VM goes on from the file of Config.From, once, when it is
-// the one in which its programs are, and their queues run.
+// Started is told that a queue runs. If the VM's programs are in the file of Config.From, and their
+// queues run, the VM goes on from it, once.
 func (v *VM) Started() {
 	from := v.config.From
 	if from == nil || !v.config.Suspension.Status().Saved || !v.config.Channels.Run() {
@@ -191,7 +192,7 @@ func (v *VM) Started() {
 	v.goOn(from)
 }
 
-// goOn has the VM go on from a file.
+// goOn lets the VM go on from a file.
 func (v *VM) goOn(from *saving.File) {
 	v.config.Run("going on from a file", func() {
 		if _, err := v.config.Programs.Load(from.From, func(suspend.Progress) {}); err != nil {
@@ -201,7 +202,7 @@ func (v *VM) goOn(from *saving.File) {
 	})
 }
 
-// Unused says that the file of Config.From isn't the VM's, unless it is.
+// Unused says that the VM isn't in the file of Config.From, unless it went on from that.
 func (v *VM) Unused() {
 	from := v.config.From
 	if from == nil || from.VM != "" { // a VM that was away says that it is the file's (Back)

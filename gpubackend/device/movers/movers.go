@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package movers has the mover of a VM: it starts one, connects workers to it, tells it what
-// changes and ends it. A VM has one at a time, and beside it perhaps some that were killed and
-// don't end.
+// changes and ends it. A VM has one at a time, and perhaps others that were killed and don't end.
 //
 // # Who owns what
 //
-// Movers has a lock of its own, under which nobody waits and nothing of Config is called. The
-// device may hold its own lock when it calls what says that it doesn't wait.
+// Movers has a lock of its own, under which nobody waits and nothing of Config is called. Methods
+// that don't wait, as they say, may be called with other locks held.
 //
 // # Who may lie
 //
 // A mover. One that doesn't answer is killed. One that was killed and doesn't end lingers: the GPU
-// may still write to the guest's pages for it, so that no page of a worker that it served goes back
-// to the guest until it has ended.
+// may still write to the guest's pages for it, so no page of a worker that it served goes back to
+// the guest before it has ended.
 package movers
 
 import (
@@ -37,11 +36,12 @@ import (
 type Config struct {
 	// Spawn starts a mover's process, with one end of a control connection.
 	Spawn func(control *os.File) (child.Process, error)
-	// Go runs a part of this on a goroutine of its own, which a fault of it doesn't outlive.
+	// Go runs a part of this package on a goroutine, and survives its faults.
 	Go func(part string, f func())
-	// Unmarked is called when a mover has ended that can't say to which pages it wrote.
+	// Unmarked is called when a mover has ended that hasn't marked the pages to which it wrote.
 	Unmarked func()
-	// Serves is called when one has started that serves the VM; Over when the process has ended.
+	// Serves is called when a mover has started that serves the VM; Over when the process has
+	// ended.
 	Serves func(p child.Process, conn *child.Conn)
 	Over   func(p child.Process)
 	// Ending is called when one is killed that workers may have: it answers them no more.
@@ -50,7 +50,7 @@ type Config struct {
 	Ended func()
 	Log   *logrus.Entry
 
-	Start  time.Duration // a mover may take so long to start
+	Start  time.Duration // that a mover may take to start
 	Answer time.Duration // to obey a request
 	Stop   time.Duration // to let go in an orderly way
 	Exit   time.Duration // to be gone when it is killed
@@ -62,9 +62,9 @@ type Message func() (*handover.Message, []int)
 // Movers are those of one VM.
 type Movers struct {
 	config   Config
-	telling  sync.Mutex    // while the mover is told of the memory
-	starting sync.Mutex    // while one is started; both are taken before mu
-	leftGone chan struct{} // closed when those are gone that an earlier process left
+	telling  sync.Mutex    // held while the mover is told of the memory
+	starting sync.Mutex    // held while a mover is started; both are taken before mu
+	leftGone chan struct{} // closed when the processes are gone that an earlier one left
 
 	mu      sync.Mutex
 	current *Mover   // nil: there is none; guarded by mu, as is what follows
@@ -81,13 +81,13 @@ type Mover struct {
 	killed  atomic.Bool
 
 	left     bool // of the device process before this one
-	stopping bool // it serves nobody any more; guarded by Movers.mu
+	stopping bool // it is to serve nobody any more; guarded by Movers.mu
 }
 
 // ErrNotReady is that the mover ended, or another one starts.
 var ErrNotReady = errors.New("the mover is not ready")
 
-// New makes the movers of a VM, which has none yet. EndLeft has to be called next.
+// New makes the movers of a VM, which has none yet. EndLeft must be called next.
 func New(c Config) *Movers { return &Movers{config: c, leftGone: make(chan struct{})} }
 
 // Kill kills a mover, and doesn't wait.
@@ -96,7 +96,7 @@ func (m *Mover) Kill() {
 	m.proc.Kill()
 }
 
-// Failed says whether it is known that it could not start.
+// Failed says whether it is known to have failed to start.
 func (m *Mover) Failed() bool { return await.Closed(m.ready) && m.failure != nil }
 
 // Ready is closed when it has started, or can't.
@@ -128,7 +128,7 @@ func (s *Movers) Current() *Mover {
 	return s.current
 }
 
-// Need is the mover, which is started with a message if there is none that works. It doesn't wait
+// Need returns the mover. If there is none that works it starts one with a message, without waiting
 // until it is ready.
 func (s *Movers) Need(start Message) (*Mover, error) {
 	s.starting.Lock()
@@ -219,7 +219,8 @@ func (s *Movers) awaitEnd(m *Mover) {
 	s.config.Ended()
 }
 
-// End kills a mover, and waits for its end as long as a process may take for it. Then it lingers.
+// End kills a mover, and waits for its end for as long as a process may take. After that it
+// lingers.
 func (s *Movers) End(m *Mover) {
 	m.Kill()
 	s.config.Ending(m)
@@ -257,13 +258,13 @@ func (s *Movers) Kill() {
 	}
 }
 
-// Lingering are closed when the movers have ended that linger now; empty: none does. It doesn't
-// wait.
+// Lingering has a channel for each mover that lingers now, which is closed when it has ended. It
+// doesn't wait.
 func (s *Movers) Lingering() (ends []<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range s.linger {
-		if !await.Closed(m.exited) { // awaitEnd may not have come to it
+		if !await.Closed(m.exited) { // awaitEnd may not have noticed yet
 			ends = append(ends, m.exited)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// TakeOver makes the mover of the device process before this one the VM's: workers that are taken
-// over, too, have connections to it. It doesn't wait until it has said that it obeys. New ones that
-// are connected before that are so after it.
+// TakeOver makes the mover of the previous device process the VM's mover: workers that are taken
+// over have connections to it. It doesn't wait for the mover's answer; workers that are connected
+// meanwhile get their connection after that.
 func (s *Movers) TakeOver(proc child.Process, c *handover.Conn) {
 	m := &Mover{proc: proc, ready: make(chan struct{}), exited: make(chan struct{})}
 	m.conn = child.New(c, s.config.Answer, child.RefuseOffer,

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Tell has the mover use the memory that there is now, and end the copies of workers that are gone.
-// One that doesn't answer is ended.
+// Tell makes the mover use the current memory, and end the copies of workers that are gone. A mover
+// that doesn't answer is ended.
 //
 // memory is called in the order in which the mover is told; its files must stay open until then.
 func (s *Movers) Tell(memory Message) {
@@ -23,7 +23,7 @@ func (s *Movers) Tell(memory Message) {
 	s.ask(m, message, files, handover.KindDone, "a process did not take the new memory")
 }
 
-// TellLog has the mover mark its writes in another log.
+// TellLog makes the mover mark its writes in another log.
 func (s *Movers) TellLog(log Message) {
 	if m := s.Current(); m != nil && !m.killed.Load() {
 		message, files := log()
@@ -32,7 +32,7 @@ func (s *Movers) TellLog(log Message) {
 	}
 }
 
-// ask has a mover obey a request, or end.
+// ask makes a mover obey a request, or ends it.
 func (s *Movers) ask(
 	m *Mover, message *handover.Message, files []int, want handover.Kind, failure string,
 ) {
@@ -46,7 +46,7 @@ func (s *Movers) ask(
 	}
 }
 
-// BeginStop has the mover serve nobody any more. What it returns stops it in an orderly way, and
+// BeginStop makes the mover serve nobody any more. What it returns stops it in an orderly way, and
 // waits for that; nil: there is none, or it is stopping already.
 //
 // It stays the mover until it has ended, so that the VM never has two.
@@ -68,7 +68,7 @@ func (s *Movers) BeginStop() (stop func()) {
 	}
 }
 
-// EndLeft ends the processes of the device process before this one, and has their end awaited as
+// EndLeft ends the processes that the previous device process has left. Their end is awaited as
 // that of a mover.
 func (s *Movers) EndLeft(left []child.Process) {
 	n := len(left)
@@ -98,8 +98,8 @@ func (s *Movers) EndLeft(left []child.Process) {
 	}
 }
 
-// AwaitLeft says whether the processes of the device process before this one are gone. One that
-// doesn't end isn't awaited for ever.
+// AwaitLeft says whether the processes of the device process before this one are gone. It doesn't
+// wait forever for one that doesn't end.
 func (s *Movers) AwaitLeft(quit <-chan struct{}) bool {
 	if await.Closed(s.leftGone) {
 		return true

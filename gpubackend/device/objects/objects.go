@@ -5,13 +5,12 @@
 //
 // # Who owns what
 //
-// Objects has no state of its own. Its methods wait for workers, so that nobody holds a lock of the
-// device's when he calls them; workers are looked up by a function that may take it.
+// Objects has no state of its own. Its methods wait for workers: callers must not hold a lock of
+// the device. Workers are looked up by a function that may take one.
 //
 // # Who may lie
 //
-// Guests, whose numbers and handles these are, and workers. One that doesn't answer is killed: what
-// it would say later nobody asked for.
+// Guests, whose numbers and handles these are, and workers. One that doesn't answer is killed.
 package objects
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Peer is a worker as one that exports and imports.
+// Peer is a worker that exports and imports.
 type Peer struct {
 	Conn   *child.Conn
 	Offers *exports.Worker // what it offers
@@ -36,15 +35,16 @@ type Peer struct {
 // Objects are those of a VM.
 type Objects struct {
 	Exports *exports.Exports
-	// Worker is a channel's worker, false if it has none, and how much memory all handles may hold.
+	// Worker returns a channel's worker, false if it has none, and how much memory all handles may
+	// hold.
 	Worker func(channel int) (p Peer, limit uint64, ok bool)
 	Answer time.Duration // that a worker may take
 	Log    *logrus.Entry
 }
 
-// Export gives what a channel's worker offers a handle. The offer may be on its way still, or a
-// device process may have died over it: then the worker is asked for a sign. It offers again what
-// it has offered last, and the sign comes behind that.
+// Export gives what a channel's worker offers a handle. The offer may still be on its way, or be
+// lost with a device process: then the worker is asked for a sign. It offers again what it offered
+// last, and the sign comes after that.
 func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 	w, limit, ok := o.Worker(channel)
 	if !ok {
@@ -61,8 +61,8 @@ func (o *Objects) Export(channel int, number uint32) (handle, status uint32) {
 	return o.Exports.Claim(w.Offers, number, limit)
 }
 
-// Import hands the object of a handle to a channel's worker and returns the number by which that
-// knows it.
+// Import hands the object of a handle to a channel's worker and returns the number by which the
+// worker knows it.
 func (o *Objects) Import(channel int, handle uint32) (number, status uint32) {
 	w, _, ok := o.Worker(channel)
 	if !ok {
@@ -90,7 +90,7 @@ func (o *Objects) Import(channel int, handle uint32) (number, status uint32) {
 
 // failed is the status for a request that a worker did not obey.
 func (o *Objects) failed(w Peer, channel int, err error) (status uint32) {
-	if errors.Is(err, child.ErrRefused) { // not logged: a guest can have that as often as it likes
+	if errors.Is(err, child.ErrRefused) { // not logged: a guest can cause that as often as it likes
 		return wire.StatusLimit
 	}
 	o.Log.WithField("channel", channel).WithError(err).Warn("a worker does not export or import")

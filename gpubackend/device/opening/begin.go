@@ -19,17 +19,17 @@ import (
 type beginning struct {
 	workers.Program
 	channel int
-	warm    bool                             // a warm one will do
-	gpu     uint32                           // that it uses first, as far as it says
-	quit    <-chan struct{}                  // nobody waits for it any more
-	may     func(*channels.Assignment) error // says why not, if it is so by now
+	warm    bool                             // a warm one is good enough
+	gpu     uint32                           // that it uses first, as it says
+	quit    <-chan struct{}                  // closed when nobody waits for it any more
+	may     func(*channels.Assignment) error // says why not, if that isn't possible any more
 	saved   *saving.Source                   // what it goes on from; nil for most
-	anew    bool                             // and what that held is made available once more
-	// it comes before the guest's memory and its queue: the worker gets both with resume
+	anew    bool                             // and the driver has given again what its worker held
+	// it comes before the guest's memory and its queue: the worker gets both with a resume message
 	arrives bool
 }
 
-// tries is how often a worker is started: with a warm one, and without.
+// tries is how often a worker is started: once with a warm one, and once without.
 const tries = 2
 
 // begin starts a channel's worker, a warm one if there is one and it may.
@@ -58,16 +58,16 @@ func (o *Opening) begin(b *beginning) (w *workers.Worker, err error) {
 	return w, err
 }
 
-// can says whether a worker may be started for a channel, as far as that can be known yet.
+// can says whether a worker may be started for a channel, as far as is known now.
 func (o *Opening) can(b *beginning) bool {
-	if b.arrives { // there is neither memory yet, nor a queue that runs
+	if b.arrives { // there is neither memory nor a running queue yet
 		return o.Channels.Worker(b.channel) == nil
 	}
 	return o.Channels.Free(b.channel)
 }
 
 // awaitTurn waits until a worker may be started for a channel that can have one. It returns false
-// if nobody waits any more.
+// if nobody waits for it any more.
 func (o *Opening) awaitTurn(b *beginning) bool {
 	if !o.can(b) || o.Channels.Awaited(b.channel) {
 		return true
@@ -75,8 +75,8 @@ func (o *Opening) awaitTurn(b *beginning) bool {
 	return o.Starts.Wait(b.quit)
 }
 
-// start hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil
-// or of no use.
+// start hands a channel's queue to a worker: to warm, or if that is nil or of no use to one that it
+// starts.
 func (o *Opening) start(b *beginning, warm *workers.Worker) (*workers.Worker, error) {
 	var ready func(handover.Kind, time.Duration) error
 	w, err := o.Channels.Assign(b.channel, b.Program,
@@ -129,7 +129,7 @@ func (o *Opening) handOver(as *channels.Assignment, b *beginning, warm *workers.
 	return w, ready, nil
 }
 
-// usable is a warm worker, or a new one if that is nil or of no use.
+// usable is the warm worker, or a new one if that is nil or of no use.
 func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
 	policy := o.Settings.Now().Policy
 	if warm != nil && !warm.Ended() && warm.Policy == policy {
@@ -142,7 +142,7 @@ func (o *Opening) usable(warm *workers.Worker) (*workers.Worker, error) {
 	return o.Workers.Start(policy, workers.Cold)
 }
 
-// message is what a worker needs, and the files of it.
+// message is what a worker must know, and the files that go with it.
 func (o *Opening) message(
 	as *channels.Assignment, b *beginning, w *workers.Worker, mem *guestmem.Memory,
 ) (*handover.Message, []int) {

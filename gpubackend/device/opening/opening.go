@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opening is how a guest's program gets its worker: one that was started ahead of use
-// (package ahead), or a new one, when its channel is opened; a cold one after a warm one that
-// didn't suit it; or one that goes on with what is in a file or a stream (package saving).
+// Package opening gives a guest's program its worker: when its channel is opened, one that was
+// started ahead of use (package ahead) or a new one; a cold one after a warm one that didn't suit
+// it; or one that goes on from a file or a stream (package saving).
 //
-// A guest can have workers started without end: each is a process of the host's that initialises
-// the GPU. So starts have a pace (setting starts). An OPEN that comes too early waits, and so does
-// a warm worker. A start that can't wait makes those that come later wait longer.
+// A guest can cause starts of workers without end, each a process of the host that initialises the
+// GPU. So starts have a pace (setting starts). An OPEN that comes too early waits, and so does a
+// warm worker. A start that can't wait makes later ones wait longer.
 //
 // # Who owns what
 //
 // An Opening has no state, and no lock. Whether a channel may have a worker is decided under the
-// lock of the channels (channels.Assign), in which the worker is sent everything that it needs; all
-// waiting is done without it.
+// lock of the channels (channels.Assign), under which the worker is sent everything that it needs;
+// nobody waits under it.
 //
 // # Who may lie
 //
@@ -47,10 +47,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Burst is how many workers are started at once, if there were fewer before: one for each channel.
+// Burst is how many workers may be started at once, if there were few starts before: one for each
+// channel.
 const Burst = wire.MaxChannels
 
-// Config is what an Opening joins.
+// Config is what an Opening consists of.
 type Config struct {
 	GPU      string
 	Channels *channels.Table
@@ -60,19 +61,19 @@ type Config struct {
 	Exports  *exports.Exports
 	Settings *settings.VM
 	RAM      *ram.RAM
-	// Left says whether the processes of the device process before this one are gone.
+	// Left says whether the processes of the previous device process are gone.
 	Left   func(quit <-chan struct{}) bool
 	Starts *pace.Pace             // how often a worker may be started
-	Held   func() bool            // the VM is suspended: workers begin as ones that are drained
+	Held   func() bool            // the VM is suspended: workers begin as drained ones
 	Saved  func(channel int) bool // its program is in a file
 	Start  time.Duration          // that a worker may take to start
 	Answer time.Duration          // for which a channel's queue is awaited
-	// Rejoin is told where a worker stands that was taken over; nil: it is gone. It says whether
+	// Rejoin is told the position of a worker that was taken over; nil: it is gone. It says whether
 	// the worker goes on.
 	Rejoin func(suspend.Worker, *suspend.Standing) bool
-	// Joins is told that one has a connection to the mover.
+	// Joins is told of a worker that has a connection to the mover.
 	Joins func(*workers.Worker)
-	// Run runs a part on a goroutine of its own, which a fault of it doesn't outlive.
+	// Run runs a part of this package on a goroutine, and survives its faults.
 	Run func(part string, f func())
 	Log *logrus.Entry
 }
@@ -136,8 +137,8 @@ func (o *Opening) Open(index int, pid int32, name string, a control.Asking) uint
 	return wire.StatusOk
 }
 
-// awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that
-// is quick asks for a channel while the front end's messages about that are still on their way.
+// awaitQueue waits for a channel's queue. The control queue is started first, and a quick driver
+// asks for a channel while the front end's messages about its queue are still on their way.
 func (o *Opening) awaitQueue(index int, quit <-chan struct{}) {
 	timer := time.NewTimer(o.Answer)
 	defer timer.Stop()
@@ -148,8 +149,8 @@ func (o *Opening) awaitQueue(index int, quit <-chan struct{}) {
 	}
 }
 
-// Cold starts the cold worker of a program whose warm one is gone, beside what else goes on. What
-// can't be started leaves its queue.
+// Cold starts the cold worker of a program whose warm one is gone, without waiting. If that fails,
+// the program loses its queue.
 func (o *Opening) Cold(index int, p *workers.Program) {
 	may := func(as *channels.Assignment) error {
 		switch {
@@ -179,7 +180,7 @@ func (o *Opening) Resume(
 		}
 		return free(as)
 	}
-	o.awaitQueue(p.Channel, nil) // which the front end may be about to start, as that of another
+	o.awaitQueue(p.Channel, nil) // which the front end may be about to start
 	if !o.Left(nil) {            // the program's worker may be among them
 		return nil, errLeft
 	}
@@ -192,8 +193,8 @@ func (o *Opening) Resume(
 	return w, nil
 }
 
-// Arrive starts the worker of a program that comes from another device process. It begins as one
-// that has paused, and gets the guest's memory with its queue.
+// Arrive starts the worker of a program that comes from another device process. It begins as a
+// paused one, and gets the guest's memory with its queue.
 func (o *Opening) Arrive(p *saving.Program, from saving.Source) (saving.Worker, error) {
 	o.Starts.Take()
 	w, err := o.begin(&beginning{channel: p.Channel, saved: &from, arrives: true, may: free,

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// TakeOver makes the workers of the device process before this one its channels', before there is
-// a front end (package takeover). Each is asked where it stands, and then goes on.
+// TakeOver gives channels the workers of the previous device process (package takeover), before
+// there is a front end. Each is asked for its position, and then goes on.
 func (o *Opening) TakeOver(left []takeover.Worker) {
 	for i := range left {
 		x := &left[i]
@@ -25,7 +25,7 @@ func (o *Opening) TakeOver(left []takeover.Worker) {
 	}
 }
 
-// meet asks a worker that was taken over where it stands, and has it go on.
+// meet asks a worker that was taken over for its position, and lets it go on.
 func (o *Opening) meet(w *workers.Worker) {
 	defer w.Begun()
 	standing, ok := w.Meet()

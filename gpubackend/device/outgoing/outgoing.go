@@ -2,11 +2,11 @@
 
 // Package outgoing sends the device memory of a VM's programs to the device process to which the VM
 // is going to be migrated (package precopy), while they run: all of it, and then again and again
-// what has changed, until the VM stands. What is migrated with the VM is what has changed since.
+// what has changed, until the VM stands still. What has changed since then is migrated with the VM.
 //
 // Workers find out what has changed (package worker/precopied). A pass over all of them is followed
 // by a rest that is many times longer, so that programs have the GPU and their worker most of the
-// time, however long the migration takes.
+// time, even if the migration takes long.
 //
 // # Who owns what
 //
@@ -15,11 +15,11 @@
 //
 // # Who may lie
 //
-// Workers: which sectors they say they have copied is bounded, and what is in them harms their own
-// program. One of which it isn't known what it has copied is sent as a whole with the VM.
+// Workers: the sectors that they report are bounded, and wrong contents harm only their own
+// program. If it isn't known what a worker has copied, all of its memory goes with the VM.
 //
-// The other device process (package precopy). Whatever it does, the VM is migrated with all of its
-// memory then.
+// The other device process (package precopy). If it misbehaves, the VM is migrated with all of its
+// memory.
 package outgoing
 
 import (
@@ -45,11 +45,11 @@ const (
 	bufferBytes   = BufferSectors * sectorsum.Bytes
 )
 
-// Worker is the worker of a program. It is told apart by being another one.
+// Worker is the worker of a program. It is compared by identity.
 type Worker interface {
-	// Precopy has it copy sectors into the buffer, and says which, and whether a pass is over. With
-	// a buffer it begins anew, and copies none. An error that is ErrNone says that it has copied
-	// none.
+	// Precopy makes it copy sectors into the buffer. It returns which, and whether a pass is over.
+	// With a new buffer it begins anew, and copies none. An error that is ErrNone says that it has
+	// copied none.
 	Precopy(buffer *os.File) (sectors []uint64, over bool, err error)
 	// PrecopyOver says that nothing is copied any more.
 	PrecopyOver()
@@ -58,7 +58,7 @@ type Worker interface {
 // ErrNone is wrapped by errors of a worker that has copied nothing.
 var ErrNone = errors.New("no device memory is copied now")
 
-// Program is one that runs.
+// Program is one that is running.
 type Program struct {
 	Channel int
 	Worker  Worker
@@ -68,7 +68,7 @@ type Program struct {
 type Config struct {
 	Header   precopy.Header
 	Programs func() []Program
-	// Limit is how long the other device process, or the way there, may take for a step.
+	// Limit is how long a step may take at the other device process, or on the way there.
 	Limit time.Duration
 	Log   *logrus.Entry
 }
@@ -81,31 +81,31 @@ type Outgoing struct {
 	now *session // nil: there is none; guarded by mu
 }
 
-// New is for a VM of which nothing is sent.
+// New returns the Outgoing of a VM, which sends nothing yet.
 func New(c Config) *Outgoing { return &Outgoing{config: c} }
 
-// Progress is how much was sent, and whether all was once.
+// Progress is how much was sent, and whether everything was sent once.
 type Progress struct {
 	Bytes uint64
 	Whole bool
 }
 
-// session is one connection's.
+// session is what is sent over one connection.
 type session struct {
 	config  *Config
 	number  uint64
 	sender  *precopy.Sender
-	stop    chan struct{} // closed when the VM stands
+	stop    chan struct{} // closed when the VM stands still
 	stopped chan struct{} // closed when nothing is copied any more
 	workers map[Worker]*copied
-	err     error // why it is of no use; for others once stopped is closed
+	err     error // why it is of no use; others may read it once stopped is closed
 	result  chan error
 }
 
-// copied is what is copied of a worker.
+// copied is what a worker has copied.
 type copied struct {
 	buffer *os.File
-	fails  bool // it isn't known what it has copied
+	fails  bool // what it has copied isn't known
 }
 
 var errBusy = errors.New("the memory of this VM goes to another device process already")
@@ -131,7 +131,7 @@ func (o *Outgoing) Send(c precopy.Conn, tell func(Progress)) (bytes uint64, err 
 	close(s.stopped)
 	if err == nil {
 		err = <-s.result
-	} else if o.end(s) { // nobody else has
+	} else if o.end(s) { // nobody else has ended it
 		o.config.Log.WithError(err).
 			Warn("device memory that went ahead is of no use: all goes with the VM")
 		s.close()
@@ -142,7 +142,7 @@ func (o *Outgoing) Send(c precopy.Conn, tell func(Progress)) (bytes uint64, err 
 	return bytes, err
 }
 
-// end has a session be there no more, and says whether it was.
+// end forgets a session, and says whether there was one.
 func (o *Outgoing) end(s *session) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,12 +153,12 @@ func (o *Outgoing) end(s *session) bool {
 	return true
 }
 
-// Went is what went ahead of a VM that stands.
+// Went is what went ahead of a VM that stands still.
 type Went struct {
 	of *session // nil: nothing went
 }
 
-// Number is by what the destination knows it; 0: nothing went.
+// Number is the number by which the destination knows it; 0: nothing went.
 func (w *Went) Number() uint64 {
 	if w.of == nil {
 		return 0
@@ -166,7 +166,8 @@ func (w *Went) Number() uint64 {
 	return w.of.number
 }
 
-// Has says whether memory of a worker's program went: it knows what has changed since.
+// Has says whether memory of a worker's program went ahead: the worker knows what has changed
+// since.
 func (w *Went) Has(worker any) bool {
 	if w.of == nil {
 		return false
@@ -176,8 +177,8 @@ func (w *Went) Has(worker any) bool {
 	return ok && c != nil && !c.fails
 }
 
-// Over says that workers need to know no more what has changed, and how many bytes went with the
-// VM.
+// Over tells workers that they needn't know any more what has changed. with is how many bytes went
+// with the VM.
 func (w *Went) Over(with uint64) {
 	if w.of == nil {
 		return
@@ -187,7 +188,7 @@ func (w *Went) Over(with uint64) {
 		Info("device memory went ahead of the VM, and what has changed with it")
 }
 
-// Finish is called when all programs stand still, and says what of their memory went ahead.
+// Finish is called when all programs stand still, and returns what of their memory went ahead.
 func (o *Outgoing) Finish() *Went {
 	o.mu.Lock()
 	s := o.now
@@ -219,7 +220,7 @@ const (
 	mostRest   = 10 * time.Second
 )
 
-// passes makes one pass after the other until the VM stands.
+// passes makes one pass after the other until the VM stands still.
 func (s *session) passes(tell func(Progress)) error {
 	for whole := false; ; whole = true {
 		begin := time.Now()
@@ -263,7 +264,7 @@ func (s *session) leave(programs []Program) {
 	}
 }
 
-// step has a program's worker copy some sectors, and sends them. over says that its pass is.
+// step makes a program's worker copy some sectors, and sends them. over says that its pass is over.
 func (s *session) step(p Program) (over bool, err error) {
 	c, err := s.begin(p.Worker)
 	if err != nil || c.fails {
@@ -271,7 +272,7 @@ func (s *session) step(p Program) (over bool, err error) {
 	}
 	sectors, over, err := p.Worker.Precopy(nil)
 	switch {
-	case errors.Is(err, ErrNone): // in the next pass, perhaps
+	case errors.Is(err, ErrNone): // perhaps in the next pass
 		return true, nil
 	case err != nil || len(sectors) > BufferSectors:
 		c.fails = true
@@ -295,12 +296,12 @@ func (s *session) step(p Program) (over bool, err error) {
 	return over, nil
 }
 
-// begin gives a worker a buffer of its own: what is in one is its program's alone.
+// begin gives a worker a buffer of its own: no other program may see its content.
 func (s *session) begin(w Worker) (*copied, error) {
 	if c := s.workers[w]; c != nil {
 		return c, nil
 	}
-	// Its size is sealed: the worker can't have this process read what isn't there.
+	// Its size is sealed: the worker can't make this process read beyond its end.
 	fd, err := memfd.New("precopy", bufferBytes)
 	if err != nil {
 		return nil, fmt.Errorf("make a buffer: %w", err)

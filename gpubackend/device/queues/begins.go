@@ -8,14 +8,14 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Begins says whether a driver begins a queue anew. That it is at index 0 doesn't say so: it is
-// there again after 65,536 chains.
+// Begins says whether a driver begins a queue anew. Index 0 doesn't prove that: a queue is there
+// again after 65,536 chains.
 func Begins(c vhostuser.QueueConfig, mem *guestmem.Memory) bool {
 	return !c.Resumed && c.Base == 0 && !Returned(c, mem)
 }
 
-// Returned says whether a chain ever went back to the driver of a queue: its used ring isn't what
-// it was made of, zeros (virtio 1.3, 4.1.5.1.3).
+// Returned says whether a chain ever went back to the driver of a queue: its used ring began as
+// zeros (virtio 1.3, 4.1.5.1.3), and isn't any more.
 func Returned(c vhostuser.QueueConfig, mem *guestmem.Memory) bool {
 	if mem == nil {
 		return false
@@ -32,5 +32,5 @@ func Returned(c vhostuser.QueueConfig, mem *guestmem.Memory) bool {
 	return false
 }
 
-// usedElements is where the elements are in a used ring, behind flags and index.
+// usedElements is where the elements begin in a used ring, after flags and index.
 const usedElements = 4

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// ControlRecord is the record of the control queue: that of the process before this one, if the
-// queue ran when that died, or else a new one; nil without a keeper. again says that it is that.
+// ControlRecord is the record of the control queue: the previous process's, if the queue ran when
+// that died, else a new one; nil without a keeper. again says that it is the previous one.
 func ControlRecord(
 	c vhostuser.QueueConfig, mem *guestmem.Memory, r *remains.Remains, log *logrus.Entry,
 ) (record *inflight.Region, again bool) {

@@ -9,13 +9,13 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// Lease is a queue that runs, and can be handed to a worker. It has descriptors of its own.
+// Lease is a queue that runs, and can be handed to a worker. It has its own descriptors.
 type Lease struct {
 	queue      handover.Queue
 	Kick, Call *vhostuser.FD // Call is nil if the driver wants no interrupt
 }
 
-// NewLease makes one of what the front end says.
+// NewLease makes one from what the front end says.
 func NewLease(q vhostuser.QueueConfig) (*Lease, error) {
 	if q.Kick == nil {
 		return nil, errors.New("queue without a kick descriptor")

@@ -16,7 +16,7 @@ import (
 )
 
 // TakeOver is called when a queue has started that no worker has: its driver begins anew, or it
-// goes on as the device process before this one has left it.
+// goes on as the previous device process has left it.
 func (q *Queue) TakeOver(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 	switch {
 	case Begins(c, mem):
@@ -27,13 +27,12 @@ func (q *Queue) TakeOver(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 	}
 }
 
-// takeLeft takes what the process before this one noted of a queue, when that starts for the first
-// time.
+// takeLeft takes what the previous process noted of a queue, when it starts for the first time.
 func (q *Queue) takeLeft(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 	noted := q.takeState()
 	fd, recorded := q.remains.Take(remains.Record(q.index))
 	switch {
-	case noted != nil: // then nothing of what is recorded went back yet
+	case noted != nil: // then nothing that is recorded has gone back yet
 		defer noted.Close()
 		if recorded {
 			unix.Close(fd)
@@ -51,7 +50,7 @@ func (q *Queue) takeLeft(c vhostuser.QueueConfig, mem *guestmem.Memory) {
 	}
 }
 
-// takeState opens what a worker of the process before this one noted; nil: nothing.
+// takeState opens what a worker of the previous process noted; nil: nothing.
 func (q *Queue) takeState() *handover.State {
 	if noted := q.noted; noted != nil {
 		q.noted = nil
@@ -69,7 +68,7 @@ func (q *Queue) takeState() *handover.State {
 	return state
 }
 
-// DropLeft ends the keeping of a queue that a driver begins anew.
+// DropLeft drops what was kept of a queue that a driver begins anew.
 func (q *Queue) DropLeft() {
 	for _, p := range []remains.Purpose{remains.State(q.index), remains.Record(q.index)} {
 		if fd, left := q.remains.Take(p); left {
@@ -85,8 +84,8 @@ func (q *Queue) DropLeft() {
 	q.record = nil
 }
 
-// recordReturn makes the record of what is about to go back to the driver, in place of what the
-// worker noted. Without a keeper, or with nothing to record, there is none.
+// recordReturn records what is about to go back to the driver, in place of the worker's notes.
+// Without a keeper, or with nothing to return, there is no record.
 func (q *Queue) recordReturn() {
 	if q.remains == nil || q.record != nil || len(q.held) == 0 {
 		return
@@ -94,7 +93,7 @@ func (q *Queue) recordReturn() {
 	q.record = newRecord(q.lease.queue.Size, q.remains, remains.Record(q.index), q.log)
 }
 
-// newRecord makes a record and has it kept; nil: it can't.
+// newRecord makes a record and keeps it for the next process; nil: it can't.
 func newRecord(
 	size uint16, r *remains.Remains, p remains.Purpose, log *logrus.Entry,
 ) *inflight.Region {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queues has the queue of a channel: while it runs it is handed to a worker, and what a
-// worker that is gone has left in it goes back to the driver.
+// Package queues has the queue of a channel: while it runs a worker gets it, and what a worker that
+// is gone has left in it goes back to the driver.
 //
 // # Who owns what
 //
@@ -47,7 +47,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// What keeps a queue from what is asked of it: it is stopped, or no queue can start.
+// Why a queue can't do what is asked: it is stopped, or no queue can start.
 var (
 	ErrNotRunning = errors.New("queue is not running")
 	ErrNoMemory   = errors.New("the front end has sent no memory table")
@@ -65,12 +65,12 @@ type Queue struct {
 	held    []uint16         // heads that a worker which is gone has left in flight
 	record  *inflight.Region // of heads that are to go back; nil: there is none
 	unsure  bool             // a worker that is gone may have returned heads without an interrupt
-	known   bool             // where it stands, though the front end says where it once began
-	noted   *handover.State  // by a worker of the process before this one that is to end; nil: none
+	known   bool             // its position; the front end only says where it once began
+	noted   *handover.State  // by a worker of the previous process that is to end; nil: none
 	given   *given           // a head that may be the driver's already; nil: there is none
 }
 
-// given is a head that a worker was returning when it ended, at that used index.
+// given is the head that a worker was returning when it ended, and the used index then.
 type given struct{ head, used uint16 }
 
 // New makes a channel's queue, which is stopped. Without a keeper, remains are nil.
@@ -78,7 +78,7 @@ func New(channel int, r *remains.Remains, log *logrus.Entry) *Queue {
 	return &Queue{index: channel, remains: r, log: log, started: make(chan struct{})}
 }
 
-// Start makes the queue one that runs. moved says that it doesn't go on where it stopped.
+// Start makes the queue a running one. moved says that it doesn't go on where it stopped.
 func (q *Queue) Start(c vhostuser.QueueConfig) (moved bool, err error) {
 	l, err := NewLease(c)
 	if err != nil {
@@ -107,16 +107,16 @@ func (q *Queue) Started() <-chan struct{} { return q.started }
 // Size is the number of its descriptors.
 func (q *Queue) Size() uint16 { return q.lease.queue.Size }
 
-// Base is the next avail index, as far as it is known without the worker that has the queue.
+// Base is the next avail index, as far as is known without asking the worker that has the queue.
 func (q *Queue) Base() uint16 { return q.base }
 
-// PausedAt is told where the worker stands that has the queue.
+// PausedAt notes the position that the worker of the queue has reported.
 func (q *Queue) PausedAt(base uint16) { q.base = base }
 
-// SetCall has a queue that runs signal in another way.
+// SetCall changes the descriptor by which a running queue signals.
 func (q *Queue) SetCall(call *vhostuser.FD) error { return q.lease.setCall(call) }
 
-// Kicks is a waiter of its own for the kicks of a queue that runs.
+// Kicks is another waiter for the kicks of a running queue.
 func (q *Queue) Kicks() (*vhostuser.Waiter, error) {
 	dup, err := q.lease.Kick.Dup()
 	if err != nil {
@@ -125,8 +125,7 @@ func (q *Queue) Kicks() (*vhostuser.Waiter, error) {
 	return dup.Waiter()
 }
 
-// Message is the part of a queue that runs of a message to its worker, and the files that go with
-// it.
+// Message is the part of a worker's message that is about a running queue, and its files.
 func (q *Queue) Message(kind handover.Kind, inFlight []uint16) (*handover.Message, []int) {
 	c := q.lease.queue
 	c.Base, c.InFlight = q.base, inFlight
@@ -156,15 +155,14 @@ func (q *Queue) Assign(state *handover.State) {
 	q.remains.Keep(remains.State(q.index), state.FD())
 }
 
-// TakenOver is told of a worker of the process before this one that has the queue, and of what it
-// notes.
+// TakenOver is told that a worker of the previous process has the queue, and gets its notes.
 func (q *Queue) TakenOver(state *handover.State) { q.base, q.known = state.Base(), true }
 
-// LeftBy is told what a worker of the process before this one has noted of the queue, which is to
-// end and takes nothing more of it. It owns that.
+// LeftBy takes over the notes of a worker of the previous process, which is to end and takes
+// nothing more.
 func (q *Queue) LeftBy(state *handover.State) { q.noted = state }
 
-// Leave takes the queue from a worker that is gone, as far as it noted where it was.
+// Leave takes the queue from a worker that is gone, as far as its notes say where that was.
 func (q *Queue) Leave(state *handover.State, mem *guestmem.Memory) {
 	q.base, q.unsure = state.Base(), true
 	q.held, q.given = state.InFlight(virtqueue.MaxSize), nil
@@ -176,8 +174,8 @@ func (q *Queue) Leave(state *handover.State, mem *guestmem.Memory) {
 	}
 }
 
-// settle finds out which heads are left of those that a worker held. One that it was returning is
-// the driver's already if the used index has moved on, and may even be in use again.
+// settle finds out which of the heads that a worker held are left. If the used index has moved on,
+// the driver already has the one that was being returned, and may even use it again.
 func (q *Queue) settle(mem *guestmem.Memory) {
 	size, g := q.lease.queue.Size, q.given
 	q.given = nil
@@ -190,8 +188,8 @@ func (q *Queue) settle(mem *guestmem.Memory) {
 	q.held = slices.DeleteFunc(q.held, func(h uint16) bool { return h == g.head })
 }
 
-// Rewind takes the queue from a worker which is gone, and has returned nothing since that index:
-// another one is to begin there.
+// Rewind takes the queue from a worker that is gone, and has returned nothing since that index:
+// another one will begin there.
 func (q *Queue) Rewind(base uint16) { q.base, q.held, q.given = base, nil, nil }
 
 // Forget drops what a worker held: the queue is another driver's.
@@ -213,7 +211,7 @@ func (q *Queue) GiveBack(mem *guestmem.Memory) {
 	}
 	defer ring.Close()
 	q.remains.Drop(remains.State(q.index))
-	// In the driver's order, so that the used index alone says which have gone back.
+	// In the driver's order, so that the used index says which have gone back.
 	for _, head := range popAll(ring, int(c.Size), q.held) {
 		_ = ring.Push(head, 0)
 	}

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ram is the guest's memory as its device process has it: mapped, described to the
-// processes that need it, and marked in the log of pages that are written to, while the VM is
-// migrated.
+// Package ram has the guest's memory in the device process: it maps it, describes it to other
+// processes, and marks written pages in the log while the VM is migrated.
 //
 // # Who owns what
 //
-// The session owns what it maps; a RAM has the mapping that is in use, with a lock which is held
-// for as long as anybody uses it (Use): who has it may take locks of parts that don't use memory,
-// and waits for nobody. Who puts another memory in its place, or another log, has the one before
-// for himself when Put or SetLog returns.
+// The session owns what it maps; a RAM has the mapping in use, with a lock that is held for as long
+// as anybody uses it (Use). Its holder may take locks of parts that don't use memory, and waits for
+// nobody. When Put or SetLog returns, nobody uses the previous memory or log any more.
 //
 // # Who may lie
 //
@@ -31,16 +29,16 @@ import (
 type RAM struct {
 	log   *logrus.Entry
 	dirty dirtylog.Switch
-	came  chan struct{} // closed when there is some
+	came  chan struct{} // closed when there is memory
 
 	mu     sync.RWMutex
 	mapped *guestmem.Memory // nil: none; guarded by mu
 }
 
-// New is a guest's that has sent none yet.
+// New returns the memory of a guest that has sent none yet.
 func New(log *logrus.Entry) *RAM { return &RAM{log: log, came: make(chan struct{})} }
 
-// Map maps a front end's memory. It isn't in use before Put.
+// Map maps a front end's memory, which isn't in use before Put.
 func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
 	mapped, err := m.Map()
 	if err != nil {
@@ -50,8 +48,8 @@ func (r *RAM) Map(m *vhostuser.Memory) (*guestmem.Memory, error) {
 	return mapped, nil
 }
 
-// Put makes a memory the guest's, and returns the one before, which nobody uses any more but who
-// got a description of it (Message); nil: there was none.
+// Put makes a memory the guest's, and returns the one before, which nobody uses any more, except
+// those who got a description of it (Message); nil: there was none.
 func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,17 +64,17 @@ func (r *RAM) Put(mapped *guestmem.Memory) (before *guestmem.Memory) {
 	return before
 }
 
-// Came is closed when the front end has sent some for the first time.
+// Came is closed when the front end has sent memory for the first time.
 func (r *RAM) Came() <-chan struct{} { return r.came }
 
-// Use has f use the memory, which is nil if there is none. f calls nothing of this package but Log.
+// Use calls f with the memory, nil if there is none. Of this package f may only call Log.
 func (r *RAM) Use(f func(mem *guestmem.Memory)) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	f(r.mapped)
 }
 
-// Now is the memory, for who puts another one in its place himself; nil: there is none.
+// Now is the memory, for the one who replaces it; nil: there is none.
 func (r *RAM) Now() *guestmem.Memory {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -84,14 +82,14 @@ func (r *RAM) Now() *guestmem.Memory {
 }
 
 // Message tells a process of the guest's memory, if there is some. Its files are the memory's, and
-// open for as long as that is: who closes it tells all processes of the next one first.
+// open as long as that is: before it is closed, all processes are told of the next one.
 func (r *RAM) Message() (m *handover.Message, files []int) {
 	m = &handover.Message{Kind: handover.KindMemory}
 	r.Use(func(mem *guestmem.Memory) { files = Describe(mem, m, nil) })
 	return m, files
 }
 
-// Describe adds a memory to a message, and its files to those of the message; nil is none.
+// Describe adds a memory (nil: none) to a message, and its files to the message's.
 func Describe(mem *guestmem.Memory, m *handover.Message, fds []int) []int {
 	if mem == nil {
 		return fds
@@ -101,15 +99,15 @@ func Describe(mem *guestmem.Memory, m *handover.Message, fds []int) []int {
 	return append(fds, files...)
 }
 
-// SetLog changes where writes are marked, nil for nowhere. When it returns, nobody who has Use any
-// more writes to the one before or hands it on.
+// SetLog changes where writes are marked, nil for nowhere. When it returns, nobody writes to the
+// previous one any more, or hands it on.
 func (r *RAM) SetLog(log *dirtylog.Log) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dirty.Set(log)
 }
 
-// Log is where writes are marked; nil: nowhere. It may be handed on by who has Use of the memory.
+// Log is where writes are marked; nil: nowhere. Only within Use may it be handed on.
 func (r *RAM) Log() *dirtylog.Log { return r.dirty.Log() }
 
 // MarkAll marks all of it as written to, after the end of a process that can't say what it has

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reach gives the workers of a VM their connections to its mover, and takes them back. The
-// mover begins with the VM's first copy: a worker asks for it when it needs one. It ends when
-// programs go on that have copied nothing for idle-time: their workers are told to give up their
-// connections, and when none has one the mover is stopped. The next copy begins another.
+// mover begins with the VM's first copy: a worker asks for it when it needs one. When programs have
+// copied nothing for idle-time, their workers are told to give up their connections, and when none
+// has one the mover is stopped. The next copy begins another.
 //
 // # Who owns what
 //
 // A Reach knows which workers have a connection, and to which mover. It has a lock of its own,
-// under which it asks Config.Copied, Config.Unmet and package movers, and waits for nobody: it may
-// be called by who reads workers' messages.
+// under which it asks Config.Copied, Config.Unmet and package movers, and waits for nobody: readers
+// of workers' messages may call it.
 //
 // # Who may lie
 //
-// Workers. However often one asks, it has one connection and waits for one answer; one that doesn't
-// give up its connection keeps the mover.
+// Workers. However often one asks, it gets one connection and waits for one answer. One that
+// doesn't give up its connection keeps the mover.
 package reach
 
 import (
@@ -35,36 +35,36 @@ import (
 // Config is what a Reach needs of its VM.
 type Config struct {
 	Movers *movers.Movers
-	// Need is the mover, which is started if there is none. It doesn't wait until it is ready.
+	// Need returns the mover, which is started if there is none. It doesn't wait until it is ready.
 	Need     func() (*movers.Mover, error)
-	Here     func() bool          // there is memory of the guest's
-	Came     <-chan struct{}      // closed when there is some for the first time
+	Here     func() bool          // the guest's memory is known
+	Came     <-chan struct{}      // closed when it is known for the first time
 	IdleTime func() time.Duration // 0: it never ends
 	Copied   func() uint64        // by all workers, in bytes
-	Unmet    func() bool          // a worker that was taken over hasn't said where it stands
-	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
-	// its own, which the device's end waits for.
+	Unmet    func() bool          // a worker that was taken over hasn't reported its position
+	// Guard runs a part of this package, and survives its faults; Run does so on a goroutine for
+	// which the device's end waits.
 	Guard func(part string, f func()) bool
 	Run   func(part string, f func())
 	Log   *logrus.Entry
 }
 
-// Reach is which workers of a VM have its mover.
+// Reach knows which workers of a VM have its mover.
 type Reach struct {
 	config Config
 
 	mu     sync.Mutex
-	has    map[*workers.Worker]*movers.Mover // nil: they wait for it; guarded by mu, as all is
+	has    map[*workers.Worker]*movers.Mover // nil: they wait for it; guarded by mu, as all here
 	timer  *time.Timer                       // runs at the end of each idle time with a mover
 	copied uint64                            // when it ran last
 }
 
-// New is for a VM without a mover.
+// New returns the Reach of a VM without a mover.
 func New(c Config) *Reach {
 	return &Reach{config: c, has: map[*workers.Worker]*movers.Mover{}}
 }
 
-// tries is how often a mover is started instead of one that was about to end.
+// tries is how often a mover is started because the last one was about to end.
 const tries = 3
 
 var (
@@ -72,7 +72,7 @@ var (
 	errNobody    = errors.New("the worker serves nobody")
 )
 
-// Of is the mover to which a worker has a connection; nil: it waits for one, if it is known.
+// Of is the mover to which a worker has a connection; nil: it waits for one; false: neither.
 func (r *Reach) Of(w *workers.Worker) (m *movers.Mover, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,7 @@ func (r *Reach) Wanted(w *workers.Worker) {
 	defer r.mu.Unlock()
 	had, known := r.has[w]
 	if known && had == nil || w.Ended() {
-		return // it waits for the answer already
+		return // it already waits for the answer
 	}
 	r.has[w] = nil
 	r.config.Run("a worker's connection to the mover", func() {
@@ -106,8 +106,8 @@ func (r *Reach) Wanted(w *workers.Worker) {
 	})
 }
 
-// connect returns a worker's end of a connection to the mover, and the mover that the worker has
-// then. It waits until that is ready, without the lock.
+// connect returns a worker's end of a connection to the mover, and that mover. It waits until the
+// mover is ready, without the lock.
 func (r *Reach) connect(
 	w *workers.Worker, had *movers.Mover,
 ) (conn *os.File, m *movers.Mover, err error) {
@@ -134,11 +134,11 @@ func (r *Reach) connect(
 	return nil, nil, movers.ErrNotReady
 }
 
-// memoryWait is for how long a worker waits for the guest's memory at the most.
+// memoryWait is how long a worker waits for the guest's memory at most.
 const memoryWait = 2 * time.Second
 
-// awaitMemory waits for the guest's memory: a device process that has taken over a worker may hear
-// from it before it has that.
+// awaitMemory waits for the guest's memory: a device process may hear from a worker that it has
+// taken over before it has the memory.
 func (r *Reach) awaitMemory(w *workers.Worker) {
 	end := time.NewTimer(memoryWait)
 	defer end.Stop()
@@ -149,8 +149,8 @@ func (r *Reach) awaitMemory(w *workers.Worker) {
 	}
 }
 
-// mover is the mover for a worker, which is started if there is none. A worker has one connection
-// to it.
+// mover returns the mover for a worker, which is started if there is none. A worker has one
+// connection to it.
 func (r *Reach) mover(w *workers.Worker, had *movers.Mover) (*movers.Mover, error) {
 	switch {
 	case w.Ended() || w.Killed() || w.Channel() < 0 || !r.config.Here():
@@ -168,14 +168,14 @@ func (r *Reach) mover(w *workers.Worker, had *movers.Mover) (*movers.Mover, erro
 	return m, nil
 }
 
-// TakenOver is told that the mover is that of the device process before this one.
+// TakenOver is told that the mover was taken over from the previous device process.
 func (r *Reach) TakenOver() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lookLater()
 }
 
-// Joins is told that a worker which was taken over has a connection to the mover.
+// Joins is told that a worker that was taken over has a connection to the mover.
 func (r *Reach) Joins(w *workers.Worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +184,7 @@ func (r *Reach) Joins(w *workers.Worker) {
 	}
 }
 
-// connected notes to which mover a worker has a connection; nil: to none.
+// connected notes the mover to which a worker has a connection; nil: none.
 func (r *Reach) connected(w *workers.Worker, m *movers.Mover) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,8 +212,8 @@ func (r *Reach) Forget(w *workers.Worker) {
 	delete(r.has, w)
 }
 
-// Released is told that a worker has given up its connection. When nobody has one any more, nor
-// waits for one, the mover is stopped.
+// Released is told that a worker has given up its connection. When no worker has or wants one any
+// more, the mover is stopped.
 func (r *Reach) Released(w *workers.Worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -229,11 +229,10 @@ func (r *Reach) Released(w *workers.Worker) {
 	}
 }
 
-// lookEvery is how often is looked where the idle time has no end: it may get one.
+// lookEvery is the time between looks if there is no idle time: one may be set.
 const lookEvery = time.Minute
 
-// lookLater has it looked after the idle time whether anything was copied, unless that is to be
-// done already. The lock is held.
+// lookLater arranges a look after the idle time, unless there is one. The lock is held.
 func (r *Reach) lookLater() {
 	if r.timer == nil {
 		r.timer = time.AfterFunc(cmp.Or(r.config.IdleTime(), lookEvery),
@@ -241,7 +240,7 @@ func (r *Reach) lookLater() {
 	}
 }
 
-// look looks whether anything was copied since it did so last.
+// look finds out whether anything was copied since the last look.
 func (r *Reach) look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

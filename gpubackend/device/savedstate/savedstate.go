@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package savedstate saves a VM, and loads it: what the front end takes along of the device when it
-// saves or migrates its VM. That is what the driver was told when it greeted the device, and is
-// going to rely on. The record of the VM's programs follows, if it has any (package savedvm). If
-// they are in a file, what must be known of the file follows instead: a u32, the number of bytes,
-// these bytes, and their CRC-32.
+// Package savedstate saves and loads the device's part of a VM, which the front end takes along
+// when it saves or migrates its VM. That is what the driver was told when it greeted the device,
+// and relies on. The record of the VM's programs follows, if it has any (package savedvm). If they
+// are in a file, a description of the file follows instead: its size as a u32, its bytes, and their
+// CRC-32.
 //
 // # Who owns what
 //
@@ -13,8 +13,8 @@
 //
 // # Who may lie
 //
-// Whoever brings the state. It has a fixed size and a checksum, and each number is compared with
-// the device's own.
+// Who brings the state. It has a fixed size and a checksum, and each number is compared with the
+// device's own.
 //
 // # Files
 //
@@ -45,9 +45,9 @@ type State struct {
 
 // What follows a state.
 const (
-	None     = 0 // nothing: there are no programs
+	None     = 0 // nothing, as there are no programs
 	InStream = 1 // the record of the programs
-	InFile   = 2 // what must be known of the file that the programs are in
+	InFile   = 2 // a description of the file that the programs are in
 )
 
 var magic = [8]byte{'p', 'a', 'r', 'a', 'c', 'u', 'd', 'a'}
@@ -57,10 +57,10 @@ const Bytes = 44
 
 const format = 2
 
-// ErrState marks a state that can't be gone by.
+// ErrState marks a state that can't be used.
 var ErrState = errors.New("the saved VM's state")
 
-// New is a state, in the format of this version.
+// New makes a state in the format of this version.
 func New(s State) *State {
 	s.Magic, s.Format = magic, format
 	return &s
@@ -73,7 +73,7 @@ func (s *State) Encode() []byte {
 	return b
 }
 
-// Read reads a state, and no more. Behind one that has no programs there must be nothing.
+// Read reads a state, and no more. After one without programs the stream must end.
 func Read(r io.Reader) (*State, error) {
 	var b [Bytes]byte
 	switch n, err := io.ReadFull(r, b[:]); {
@@ -93,7 +93,7 @@ func Read(r io.Reader) (*State, error) {
 	case s.Sum != crc32.ChecksumIEEE(b[:Bytes-4]):
 		return nil, fmt.Errorf("%w is damaged: its checksum is wrong", ErrState)
 	case s.Programs > InFile || s.Programs != None && s.Greeted == 0:
-		return nil, fmt.Errorf("%w has programs of which this version doesn't know", ErrState)
+		return nil, fmt.Errorf("%w has programs in a form that this version doesn't know", ErrState)
 	}
 	if s.Programs == None {
 		if err := End(r); err != nil {
@@ -103,13 +103,13 @@ func Read(r io.Reader) (*State, error) {
 	return s, nil
 }
 
-// EncodeFile is what must be known of a file as it follows a state.
+// EncodeFile encodes the description of a file, as it follows a state.
 func EncodeFile(b []byte) []byte {
 	out := append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
 	return binary.LittleEndian.AppendUint32(out, crc32.ChecksumIEEE(b))
 }
 
-// ReadFile is the reverse. It reads no more than most bytes, and nothing may be behind them.
+// ReadFile is the reverse. It reads at most so many bytes, after which the stream must end.
 func ReadFile(r io.Reader, most uint32) ([]byte, error) {
 	var n [4]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {
@@ -117,7 +117,7 @@ func ReadFile(r io.Reader, most uint32) ([]byte, error) {
 	}
 	size := binary.LittleEndian.Uint32(n[:])
 	if size > most {
-		return nil, fmt.Errorf("%w says %d bytes of a file", ErrState, size)
+		return nil, fmt.Errorf("%w describes a file in %d bytes, at most %d", ErrState, size, most)
 	}
 	b, err := io.ReadAll(io.LimitReader(r, int64(size)+4))
 	switch {
@@ -131,21 +131,21 @@ func ReadFile(r io.Reader, most uint32) ([]byte, error) {
 	return b[:size], End(r)
 }
 
-// End says what is wrong with a stream that should have ended.
+// End returns an error unless a stream has ended.
 func End(r io.Reader) error {
 	switch n, err := io.ReadFull(r, make([]byte, 1)); {
 	case n > 0:
-		return fmt.Errorf("%w has something behind it", ErrState)
+		return fmt.Errorf("%w is followed by something", ErrState)
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
 	return nil
 }
 
-// Suits says whether a device whose own state is that can go on where the saved one stopped.
+// Suits says why a device with that state of its own can't go on where the saved one stopped.
 func (s *State) Suits(here *State) error {
 	if s.Greeted == 0 {
-		return nil // whatever comes greets this device
+		return nil // the next driver greets this device
 	}
 	for _, x := range []struct {
 		what      string

@@ -20,8 +20,8 @@ type Control interface {
 	Runs() bool
 	// Unanswered says whether it was stopped before a request was answered.
 	Unanswered() bool
-	// Generation is what the driver was told when it greeted, and GoOnAs has another driver be told
-	// what an earlier device told.
+	// Generation is what the driver was told when it greeted. GoOnAs sets what the next driver is
+	// told to what an earlier device told.
 	Generation() uint32
 	GoOnAs(generation uint32)
 }
@@ -35,49 +35,49 @@ type Greeting interface {
 // Settings are those of a VM: settings.VM.
 type Settings interface {
 	Told() *wire.Settings
-	// Follow has the driver, which has settings with that number, ask for those of this device.
+	// Follow makes the driver, which has settings with that number, ask for this device's.
 	Follow(sequence uint32)
 }
 
 // File is the file in which a VM's programs may be: infile.VM.
 type File interface {
-	// Has says whether they are in one.
+	// Has says whether programs are in a file.
 	Has() bool
-	// Save writes what must be known of it, and Take has the VM be in the file of which that was
-	// written, in place of whatever there is.
+	// Save writes the description of that file. Take makes the VM one in the file that was
+	// described, in place of what is there.
 	Save(w io.Writer) error
 	Take(r io.Reader) error
 	// Unused is told that the VM isn't in a file.
 	Unused()
 }
 
-// Config is what is saved, and who loads it.
+// Config is what is saved, and the functions that load it.
 type Config struct {
 	Version  uint32 // of the protocol
 	Control  Control
 	Greeting Greeting
 	Settings Settings
-	Stays    func() error // what keeps a channel's program from being saved
+	Stays    func() error // why a channel's program can't be saved
 	Serves   func() bool  // there is a program with a worker
-	// Descriptors are how many of GPU memory programs hold: they can't be saved.
+	// Descriptors is how many descriptors of GPU memory programs hold, which can't be saved.
 	Descriptors func() int
 	Suspension  func() suspend.State
-	// Copy writes the programs. Arrive begins to read them, and says what is wrong with them before
-	// anything is done; take makes workers of them.
+	// Copy writes the programs. Arrive begins to read them, and finds errors before anything is
+	// done; take makes workers of them.
 	Copy   func(io.Writer) error
 	Arrive func(io.Reader) (take func() error, err error)
 	File   File
 	// Forget ends all that the device has of the guest that it served until now.
 	Forget func()
-	// Greeted is told that a driver which has greeted came with the state.
+	// Greeted is told that the state came with a driver that has greeted.
 	Greeted func()
 }
 
-// VM saves and loads a VM whose queues are stopped, and whose workers have ended what they had
-// begun. It has no state of its own.
+// VM saves and loads a VM whose queues are stopped, and whose workers have finished their work. It
+// has no state of its own.
 type VM struct{ config Config }
 
-// Of is for a VM.
+// Of returns the VM of that configuration.
 func Of(c Config) *VM { return &VM{c} }
 
 // Save writes the VM. Nothing ends: it may go on here.
@@ -105,10 +105,10 @@ func (v *VM) Save(w io.Writer) error {
 	return nil
 }
 
-// streamBuffer is how much of a stream is on its way here.
+// streamBuffer is how much of a stream is buffered here.
 const streamBuffer = 1 << 20
 
-// Stays says what keeps the VM from being saved, as far as it is known without asking its workers.
+// Stays says why the VM can't be saved, as far as is known without asking its workers.
 func (v *VM) Stays() error {
 	if err := v.config.Stays(); err != nil {
 		return err
@@ -117,14 +117,14 @@ func (v *VM) Stays() error {
 	case v.config.Descriptors() > 0:
 		return errors.New("programs in it hold descriptors of GPU memory: end them first")
 	case v.config.Control.Unanswered():
-		return errors.New("a request of its driver's isn't answered yet")
+		return errors.New("a request of its driver isn't answered yet: try again")
 	case v.config.Suspension() == suspend.Suspended && v.config.Serves():
 		return errors.New("it is suspended: resume it first")
 	}
 	return nil
 }
 
-// State is what is saved, beside the programs.
+// State is what is saved, apart from the programs.
 func (v *VM) State() *State {
 	told := v.config.Settings.Told()
 	s := New(State{
@@ -143,8 +143,7 @@ func (v *VM) State() *State {
 	return s
 }
 
-// Load goes on with a VM that was saved. What is seen to be wrong at the beginning of a stream
-// changes nothing.
+// Load goes on with a VM that was saved. If the beginning of a stream is wrong, nothing is changed.
 func (v *VM) Load(r io.Reader) error {
 	s, err := Read(r)
 	if err != nil {
@@ -165,7 +164,7 @@ func (v *VM) Load(r io.Reader) error {
 	return nil
 }
 
-// takeWhatFollows takes the programs of a state, in place of those that there are.
+// takeWhatFollows takes the programs that follow a state, in place of those here.
 func (v *VM) takeWhatFollows(s *State, r io.Reader) error {
 	switch s.Programs {
 	case None:
@@ -179,7 +178,7 @@ func (v *VM) takeWhatFollows(s *State, r io.Reader) error {
 	return v.takePrograms(bufio.NewReaderSize(r, streamBuffer))
 }
 
-// takePrograms makes workers of a stream's programs, in place of those that there are.
+// takePrograms makes workers of a stream's programs, in place of those here.
 func (v *VM) takePrograms(r io.Reader) error {
 	take, err := v.config.Arrive(r)
 	if err != nil {

@@ -10,14 +10,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
-// Arrival is a VM's programs in a stream that Copy wrote, of which nothing is made yet.
+// Arrival is a VM's programs in a stream that Copy wrote, before any of them is made.
 type Arrival struct {
 	saving *Saving
 	record *savedvm.Reader
 	images map[int]*os.File // by channel: what came ahead
 }
 
-// Arrive begins to read a stream, and says why this VM can't take it up, before anything is done.
+// Arrive begins to read a stream, and says why this VM can't go on from it, before anything is
+// done.
 func (s *Saving) Arrive(from io.Reader) (_ *Arrival, err error) {
 	r, err := savedvm.Open(from)
 	if err != nil {
@@ -56,18 +57,18 @@ func (s *Saving) Arrive(from io.Reader) (_ *Arrival, err error) {
 	return a, nil
 }
 
-// close gives back what came ahead, which workers have by now.
+// close gives back memory that came ahead; the workers have their own descriptors by now.
 func (a *Arrival) close() {
 	for _, f := range a.images {
 		f.Close()
 	}
 }
 
-// maxName is how long a program's name may be. The kernel gives it 15 bytes, each of which takes
-// three where it is no text.
+// maxName is how long a program's name may be. The kernel gives it 15 bytes, each of which becomes
+// three if it isn't text.
 const maxName = 64
 
-// Take makes a worker of each program while it is read. After an error there is none.
+// Take makes a worker of each program while it is read. On an error none is left.
 func (a *Arrival) Take() error {
 	defer a.close()
 	var list []*begun

@@ -18,7 +18,7 @@ import (
 // InFile is what another device process needs to know of a VM that was suspended to a file: the
 // next one behind the same front end, or the one to which that has moved the VM.
 type InFile struct {
-	Sum      uint32 // by which the file is known
+	Sum      uint32 // that identifies the file
 	Away     bool   `json:",omitempty"` // the VM's device is going to be away
 	Programs []Filed
 }
@@ -49,7 +49,7 @@ func (f *InFile) Encode() []byte {
 	return b
 }
 
-// DecodeInFile reads what another process wrote, for a VM with so many channels.
+// DecodeInFile reads what another process wrote, for a VM with that many channels.
 func DecodeInFile(b []byte, channels int) (*InFile, error) {
 	f := &InFile{}
 	if err := json.Unmarshal(b, f); err != nil {
@@ -98,8 +98,8 @@ func (s *Saving) InFile() *InFile {
 	return f
 }
 
-// TakeUp has the VM be one whose programs are in a file, as another process said. It has none with
-// a worker.
+// TakeUp makes the VM one whose programs are in a file, as another process said. It has no program
+// with a worker.
 func (s *Saving) TakeUp(f *InFile) {
 	s.mu.Lock()
 	s.sum, s.away, s.saved = f.Sum, f.Away, map[int]*Program{}
@@ -111,14 +111,14 @@ func (s *Saving) TakeUp(f *InFile) {
 	s.noted()
 }
 
-// noted has what InFile says noted for the process after this one.
+// noted notes what InFile returns for the next process.
 func (s *Saving) noted() {
 	if s.config.Noted != nil {
 		s.config.Noted()
 	}
 }
 
-// File is one that a VM may go on from. It was whole when it was opened.
+// File is a file that the VM may go on from. It was complete when it was opened.
 type File struct {
 	From     io.ReaderAt
 	Sum      uint32 // of its last state

@@ -11,13 +11,13 @@ import (
 
 var errAnother = errors.New("this isn't the file to which the VM was suspended last")
 
-// begun is a program that was in the file, and the worker that has it now; nil: none could begin.
+// begun is a program that was in the file, and its worker; nil: none could begin.
 type begun struct {
 	*Program
 	worker Worker
 }
 
-// load makes workers from a file, and says how much device memory they have.
+// load makes workers from a file, and returns how much device memory they have.
 func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 	id, _ := identify(f)
 	file, from, err := s.check(f)
@@ -34,7 +34,7 @@ func (s *Saving) load(f io.ReaderAt) (bytes uint64, err error) {
 		bytes += x.bytes
 		s.resumed(x.Program)
 	}
-	s.noted() // before any goes on: from then on the file is too old
+	s.noted() // before any goes on, since then the file is out of date
 	return bytes, nil
 }
 
@@ -80,8 +80,8 @@ func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 	return list, err
 }
 
-// start starts the worker of a program in a record. It reads what is written to the pipe, and end
-// says whether it has the program.
+// start starts the worker of a program in a record. The worker reads what is written to the pipe;
+// end says whether it has the program.
 func (s *Saving) start(
 	x *begun, begin func(Source) (Worker, error),
 ) (to io.WriteCloser, end func() error) {
@@ -91,9 +91,9 @@ func (s *Saving) start(
 	}
 	ended := make(chan error, 1)
 	s.config.Run("a worker from a record", func() {
-		err := errors.New("a fault: the log has it")
+		err := errors.New("an internal fault: see the log of the device process")
 		defer func() {
-			near.Close() // whoever writes learns that nobody reads
+			near.Close() // the writer learns that nobody reads
 			ended <- err
 		}()
 		x.worker, err = begin(Source{From: near, Bytes: x.bytes})
@@ -101,7 +101,7 @@ func (s *Saving) start(
 	return far, func() error { return <-ended }
 }
 
-// resumed notes that a program isn't in the file any more, but has a worker.
+// resumed notes that a program isn't in the file any more: it has a worker.
 func (s *Saving) resumed(p *Program) {
 	s.mu.Lock()
 	still := s.saved[p.Channel] == p

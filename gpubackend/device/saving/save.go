@@ -46,7 +46,7 @@ func (s *Saving) save(
 		s.ending = append(s.ending, x.Program)
 	}
 	s.mu.Unlock()
-	s.noted() // a process that goes on from here ends those that haven't ended
+	s.noted() // a process that takes over now ends those that haven't ended
 	for _, x := range list {
 		s.config.Leave(x.served, func() { s.add(x.Program) })
 	}
@@ -83,7 +83,7 @@ func (s *Saving) writeAll(f io.Writer, b *origin, wrote func(bytes uint64)) (
 	}
 }
 
-// counting tells how much is written.
+// counting reports how much is written.
 type counting struct {
 	io.Writer
 	wrote func(bytes uint64)
@@ -95,7 +95,7 @@ func (c *counting) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// write has their workers write the programs.
+// write makes the workers write their programs.
 func (s *Saving) write(
 	to io.Writer, list []*leaving, ahead Ahead, b *origin,
 ) (savedvm.Written, error) {
@@ -126,8 +126,8 @@ func (s *Saving) write(
 	return savedvm.Write(to, h, sources, runs)
 }
 
-// Copy writes the VM to a stream. Nothing ends: the programs go on afterwards, here or where
-// another device process reads it.
+// Copy writes the VM to a stream. Nothing ends: afterwards the programs go on, here or in the
+// device process that reads the stream.
 func (s *Saving) Copy(to io.Writer) error {
 	return s.config.Suspension.Copy(func() error {
 		list := s.leaving()
@@ -142,14 +142,14 @@ func (s *Saving) Copy(to io.Writer) error {
 	})
 }
 
-// nothing went ahead.
+// nothing is an Ahead of which nothing went.
 type nothing struct{}
 
 func (nothing) Number() uint64 { return 0 }
 func (nothing) Has(any) bool   { return false }
 func (nothing) Over(uint64)    {}
 
-// went is what went ahead.
+// went returns what went ahead.
 func (s *Saving) went() Ahead {
 	if s.config.Went == nil {
 		return nothing{}
@@ -157,7 +157,7 @@ func (s *Saving) went() Ahead {
 	return s.config.Went()
 }
 
-// others says which program has a worker and isn't among those that are written.
+// others returns an error if a program that isn't being written has a worker.
 func (s *Saving) others(list []*leaving) error {
 	for _, x := range s.config.Serving() {
 		if !slices.ContainsFunc(list, func(y *leaving) bool { return y.Channel == x.Channel }) {
@@ -167,7 +167,8 @@ func (s *Saving) others(list []*leaving) error {
 	return nil
 }
 
-// leaving are the programs whose workers were drained: one that started since has nothing to save.
+// leaving are the programs whose workers were drained. One that has started since has nothing to
+// save.
 func (s *Saving) leaving() (list []*leaving) {
 	for _, x := range s.config.Serving() {
 		bytes, ok := s.config.Suspension.Drained(x.Worker)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package saving takes the programs of a VM to a file, and makes them again from it; or to another
-// device process, through a stream.
+// Package saving writes the programs of a VM to a file, and makes them again from it; or it sends
+// them to another device process, through a stream.
 //
 // A VM that is suspended to a file has no workers. Its channels keep their queues as the workers
 // left them, with what these held, until others go on with them: they are made from the file. Only
-// the file to which the VM was suspended last will do: the guest's memory has gone on from others.
+// the file to which the VM was suspended last is accepted: since others the guest's memory has
+// changed.
 //
 // # Who owns what
 //
@@ -20,9 +21,9 @@
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
 //
-// Another device process can take the file up when it has taken the VM over (TakeUp): the next one
-// behind the same front end, or the one to which that has moved the VM. What it must know beside
-// the file is InFile.
+// Another device process that has taken over the VM can go on from the file (TakeUp): the next one
+// behind the same front end, or the one to which the VM was moved. What else it must know is
+// InFile.
 //
 // A VM that is saved or migrated by its front end goes through a stream, while its queues are
 // stopped. It can be read only once, and no process could keep all of it:
@@ -34,12 +35,12 @@
 //
 // # Who may lie
 //
-// Whoever brings the file: package savedvm checks it, and its sum must be the one of the VM's own.
+// Who brings the file: package savedvm checks it, and its sum must be that of the VM's own.
 // Workers, in what they write (package savedvm) and by not answering: Begin, Arrive and Worker
 // bound that.
 //
-// Whoever brings the stream. Nothing that is damaged gets to a worker (package record); what is
-// good and comes before may have made some, which end.
+// Who brings the stream. Nothing damaged gets to a worker (package record); workers that were made
+// of what came before are ended.
 //
 // # Files
 //
@@ -60,7 +61,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// Worker is the worker of a program. It is told apart by being another one.
+// Worker is the worker of a program. It is compared by identity.
 type Worker interface {
 	suspend.Worker
 	// Save has it write all that its program has, which is so much device memory, but for what is
@@ -78,7 +79,7 @@ type Served struct {
 	Worker  Worker
 }
 
-// Source is where a worker reads what its program had.
+// Source is where a worker reads its program's state.
 type Source struct {
 	From  *os.File // its record
 	Bytes uint64   // of device memory
@@ -87,7 +88,7 @@ type Source struct {
 	Image *os.File
 }
 
-// Ahead is what went ahead of a VM that stands: outgoing.Went.
+// Ahead is what went ahead of a VM that stands still: outgoing.Went.
 type Ahead interface {
 	Number() uint64 // of the session; 0: nothing went
 	Has(worker any) bool
@@ -108,7 +109,7 @@ type Suspension interface {
 // Config is what a Saving needs of the VM.
 type Config struct {
 	GPU        string // of the VM, and
-	Build      string // the program's version: a file of others isn't taken up
+	Build      string // the program's version: files of others are refused
 	Channels   int    // that the VM has
 	Suspension Suspension
 	// Serving are the workers that serve a program.
@@ -116,33 +117,34 @@ type Config struct {
 	// Leave is called for a worker that is to end. If it still serves its channel, saved is called
 	// before anybody can learn that it doesn't.
 	Leave func(s Served, saved func())
-	// Begin starts a worker for a saved program, in its channel, and returns when it serves it, or
-	// can't. It doesn't begin unless still says so when it holds the channel.
+	// Begin starts a worker for a saved program, in its channel, and returns when it serves the
+	// program, or can't. It doesn't begin unless still is true when it holds the channel.
 	Begin func(p *Program, from Source, still func() bool) (Worker, error)
 	// Arrive starts a worker for a program that comes through a stream, in its channel, whose queue
 	// doesn't run yet, and returns when it has the program, or can't.
 	Arrive func(p *Program, from Source) (Worker, error)
-	// Went is called when all programs stand, to be copied, and says what of their memory went
-	// ahead; nil: nothing ever does. Image is what came ahead of a program.
+	// Went is called when all programs stand still to be copied, and returns what of their memory
+	// went ahead; nil: nothing ever does. Image is what came ahead of a program.
 	Went  func() Ahead
 	Image func(session uint64, channel int) (*os.File, error)
-	// Known is by what the VM is known again when its device has been away; "": it doesn't go.
+	// Known is the key by which the VM will be recognised when its device was away; "": it doesn't
+	// go.
 	Known func() string
-	// Resumed is told that a channel's program isn't saved any more, but begins again.
+	// Resumed is told that a channel's program isn't saved any more, and begins again.
 	Resumed func(channel int)
-	// Noted is called when InFile says something else than before; nil: nobody wants to know. The
-	// lock of the channels may be held.
+	// Noted is called when InFile has changed; nil: nobody wants to know. The lock of the channels
+	// may be held.
 	Noted func()
-	// Run runs a part on a goroutine of its own.
+	// Run runs a part of this package on a goroutine.
 	Run func(part string, f func())
 }
 
-// Program is one that is in the file.
+// Program is a program in the file.
 type Program struct {
 	Channel int
 	PID     int32
 	Name    string
-	Anew    bool // what its worker held was made available anew: its device was away
+	Anew    bool // its driver has made available again what its worker held: its device was away
 
 	number int    // among those in the file
 	bytes  uint64 // of device memory
@@ -158,12 +160,12 @@ type Saving struct {
 	sum   uint32           // of the file, 0 before there was one; guarded by mu, as is what follows
 	away  bool             // the VM's device is going to be away
 	saved map[int]*Program // by channel
-	// programs that are in the file that was just kept, and whose workers are to end
+	// programs in the file that was just kept, whose workers are to end
 	ending []*Program
 	origin *origin // what the programs went on from; nil: nothing, or nobody knows
 }
 
-// New is for a VM of which nothing is saved.
+// New returns the Saving of a VM of which nothing is saved.
 func New(c Config) *Saving { return &Saving{config: c, saved: map[int]*Program{}} }
 
 // Saved is a channel's program, nil if it has none that is saved.

@@ -12,7 +12,7 @@ import (
 )
 
 // MemoryBound is what the VM may have of each GPU; 0 is all. The software GPU is the VM's own, and
-// has so much.
+// has exactly that.
 func (s *Settings) MemoryBound(gpu string) uint64 {
 	if gpu == "soft" && (s.Memory == 0 || s.Memory > s.Policy.SoftMemory) {
 		return s.Policy.SoftMemory
@@ -20,8 +20,8 @@ func (s *Settings) MemoryBound(gpu string) uint64 {
 	return s.Memory
 }
 
-// hostTotal is the host's memory, as it was when the first VM's settings were looked at; 0 where
-// the kernel doesn't say.
+// hostTotal is the host's memory, as it was when it was first asked for; 0 if the kernel doesn't
+// say.
 var hostTotal = sync.OnceValue(func() uint64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -51,9 +51,9 @@ func (s *Settings) Check(gpu string) error {
 		sizes.Format(s.Guarantee))
 }
 
-// Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of
-// device memory (526 MiB on an H100), and is replaced in the time that its program takes to do
-// anything; the software GPU starts in no time.
+// Workers that are kept warm unless the owner says otherwise. Each costs several hundred MiB of
+// device memory (526 MiB on an H100); a new one is ready before its program has done much. The
+// software GPU starts at once.
 const (
 	warmCUDA = 1
 	warmSoft = 0

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// The kinds of values that keys have.
+// The kinds of values.
 
 func number(least, most uint64, field func(*Settings) *uint32) reading {
 	return reading{
@@ -100,7 +100,7 @@ func setWarm(s *Settings, v string) error {
 	return nil
 }
 
-// getWarm says nothing of the default, which depends on the GPU.
+// getWarm leaves the default out, which depends on the GPU.
 func getWarm(s *Settings) string {
 	if s.WarmWorkers == warmDefault {
 		return ""
@@ -134,7 +134,7 @@ func getIdle(s *Settings) string {
 	return s.IdleTime.String()
 }
 
-// minHostMemory is what programs need that do little.
+// minHostMemory is enough for programs that do little.
 const minHostMemory = 64 << 20
 
 func setHostMemory(s *Settings, v string) error {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// lateKeys are of what a program's worker does once, as it starts.
+// lateKeys are for things that a program's worker does once, as it starts.
 var lateKeys = map[string]bool{
 	"staging": true, "soft-memory": true, "graph-replay": true, "allow-pageable-access": true,
 }
 
-// gpuKeys are of one GPU only.
+// gpuKeys hold for one kind of GPU only.
 var gpuKeys = map[string]struct{ gpu, why string }{
 	"soft-memory": {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
 	"soft-lost":   {"soft", "a real GPU is lost by itself"},
@@ -29,7 +29,7 @@ func suits(gpu, text string) error {
 	return nil
 }
 
-// holdsSince says which programs follow a setting that was changed.
+// holdsSince says from when on a changed setting holds.
 func holdsSince(text string) string {
 	key, _, _ := strings.Cut(text, "=")
 	if lateKeys[key] {

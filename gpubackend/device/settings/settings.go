@@ -5,15 +5,15 @@
 //
 // # Who owns what
 //
-// Settings are a value. A VM has those that hold; whoever reads them gets a copy of a moment (Now),
-// which nobody changes any more. Changes have one lock, under which Config.Changed is called: it
-// must not change settings. What the arbiter is asked has a lock of its own, taken before that one,
-// so that an arbiter which doesn't answer holds up nobody but who waits for it.
+// Settings are a value. Readers of a VM's settings get a copy of a moment (Now), which nobody
+// changes any more. Changes have one lock, under which Config.Changed is called: it must not change
+// settings. Questions to the arbiter have a lock of their own, taken before that one, so that an
+// arbiter that doesn't answer holds up only those who wait for it.
 //
 // # Who may lie
 //
 // The VM's owner, who gives a text, and the arbiter, with what it sets for the VM. Each value has
-// bounds; what can't hold is refused and changes nothing.
+// bounds; an impossible one is refused and changes nothing.
 //
 // # Files
 //
@@ -39,11 +39,10 @@ import (
 type Settings struct {
 	Space  wire.Settings // what the guest is told
 	Policy handover.Policy
-	// WarmWorkers is how many workers are kept warm; warmDefault: as the GPU makes sense
-	// (WarmTarget).
+	// WarmWorkers is how many workers are kept warm; warmDefault: what suits the GPU (WarmTarget).
 	WarmWorkers int
 	// IdleTime is for how long after its last program, or its driver's start, the VM keeps its
-	// mover and its warm workers; 0: for ever.
+	// mover and its warm workers; 0: forever.
 	IdleTime time.Duration
 	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked
 	// for.
@@ -63,11 +62,11 @@ type Settings struct {
 	Processes uint32
 	// StopGrace is how long work may go on when a queue is stopped.
 	StopGrace time.Duration
-	// SuspendMemory is the host's memory that device memory may take which is moved out; 0: what
+	// SuspendMemory is how much of the host's memory moved-out device memory may take; 0: what
 	// there is.
 	SuspendMemory uint64
-	// SuspendKeep is how much of that may stay taken when the VM goes on, so that less need be
-	// copied the next time.
+	// SuspendKeep is how much of that may be kept when the VM goes on, so that the next suspend
+	// copies less.
 	SuspendKeep uint64
 	// Time is the VM's share of the GPU, where there is an arbiter.
 	Time turns.Policy
@@ -75,7 +74,7 @@ type Settings struct {
 
 const warmDefault = -1
 
-// Default are what holds unless something is set.
+// Default are the settings that hold unless something is set.
 func Default() Settings {
 	return Settings{
 		Space: wire.Settings{
@@ -94,16 +93,16 @@ func Default() Settings {
 }
 
 // crossOver is the size from which pageable memory is copied by reference. On an H100 with a guest
-// in User Mode Linux, where pinning is dearest, 512 KiB moved at 9 GB/s through the arena and at 8
-// GB/s by reference, 1 MiB at 10 and at 11.5. Where kernels run in between, copies by reference
-// cost some 0.2 ms more, since the GPU changes between two processes; but the arena's way takes the
-// guest's processor for all of the time.
+// in User Mode Linux, where pinning costs most, 512 KiB were copied at 9 GB/s through the arena and
+// at 8 GB/s by reference, 1 MiB at 10 and 11.5 GB/s. With kernels in between, copies by reference
+// cost some 0.2 ms more, since the GPU switches between two processes; but copies through the arena
+// keep the guest's processor busy all the time.
 const crossOver = 1 << 20
 
-// manyCores is where polling takes no core that others need.
+// manyCores is the number of processors from which on polling takes none that others need.
 const manyCores = 8
 
-// How long is polled with many cores and with few, in µs.
+// How long to poll with many processors and with few, in µs.
 const (
 	spinHostMany  = 500
 	spinGuestMany = 20000
@@ -116,7 +115,7 @@ func onManyCores(many, few int) string {
 }
 
 // spinHost is how long a worker polls: long enough to stay awake between the calls of a program
-// that computes a little in between.
+// that computes a little between them.
 func spinHost() uint32 {
 	if runtime.NumCPU() >= manyCores {
 		return spinHostMany
@@ -124,8 +123,8 @@ func spinHost() uint32 {
 	return spinFew
 }
 
-// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are
-// cores. Longer than this, and what waking up costs is no longer worth a processor.
+// spinGuest is how long a guest thread polls. CUDA's own threads poll without end if there are
+// processors for it; beyond this time, the cost of waking up isn't worth a processor.
 func spinGuest() uint32 {
 	if runtime.NumCPU() >= manyCores {
 		return spinGuestMany
@@ -139,7 +138,7 @@ type setting struct {
 	reading
 }
 
-// reading reads the value of a key, and says what it is.
+// reading reads and formats the value of a key.
 type reading struct {
 	set func(*Settings, string) error
 	get func(*Settings) string
@@ -227,14 +226,14 @@ var keys = append([]setting{
 			"reach the worker's own", reading{setPageable, getPageable}},
 }, timeSettings()...)
 
-// Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does
-// nothing else while it waits.
+// Bounds of StopGrace: even an idle worker takes a moment to answer, and the front end does nothing
+// else while it waits.
 const (
 	minStopGrace = 100 * time.Millisecond
 	maxStopGrace = time.Minute
 )
 
-// ErrSetting is returned for a setting that doesn't exist or a value that makes no sense.
+// ErrSetting is returned for a setting that doesn't exist or a value that is impossible.
 var ErrSetting = errors.New("bad setting")
 
 // Set sets one "KEY=VALUE".
@@ -255,7 +254,7 @@ func (s *Settings) Set(text string) error {
 	return fmt.Errorf("%w %q: unknown key; paracuda device --help lists them", ErrSetting, key)
 }
 
-// share copies what the workers need of what the guest is told.
+// share copies what workers need of the guest's settings.
 func (s *Settings) share() {
 	s.Policy.BatchCommands, s.Policy.BatchBytes = s.Space.BatchCommands, s.Space.BatchBytes
 	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit,

@@ -22,7 +22,7 @@ type Sharer interface {
 	Joined() bool
 	// Stay tells where the VM's memory is.
 	Stay(*link.Place)
-	// VM is the VM as the arbiter had it a moment ago; nil: nobody has said.
+	// VM is the VM's state at the arbiter a moment ago; nil: nobody has said.
 	VM() *link.VM
 }
 
@@ -37,7 +37,7 @@ func timeSettings() (list []setting) {
 	return list
 }
 
-// Wishes are the settings that an arbiter is asked for, by their keys.
+// Wishes are the settings that an arbiter is asked to grant, by their keys.
 func (s *Settings) Wishes() map[string]string {
 	wishes := s.Time.Values()
 	for key, value := range s.Values() {
@@ -54,22 +54,22 @@ func isShared(key string) bool {
 	return slices.ContainsFunc(policy.Keys, func(k turns.Setting) bool { return k.Name == key })
 }
 
-// arbitrated is the part of the settings that an arbiter has a say in. What it calls may take
-// locks, of which therefore none is held for a call of its methods, but for holds and turns.
+// arbitrated is the part of the settings in which an arbiter has a say. Its functions may take
+// locks, so callers of its methods hold none, except for holds and turns.
 type arbitrated struct {
-	sharer   Sharer                  // nil: there is never an arbiter
+	sharer   Sharer                  // nil: there can't be an arbiter
 	set      func(text string) error // changes a setting, whatever an arbiter says of it
 	settings func() Settings         // that hold
 
-	mu    sync.Mutex        // while settings change
-	owned map[string]string // the owner's, where an arbiter has set others
+	mu    sync.Mutex        // held while settings change
+	owned map[string]string // the owner's, for which an arbiter has set others
 }
 
 func newShares(sharer Sharer, set func(string) error, settings func() Settings) *arbitrated {
 	return &arbitrated{sharer: sharer, set: set, settings: settings, owned: map[string]string{}}
 }
 
-// change changes a setting for the owner: one that concerns other VMs as the arbiter lets him.
+// change changes a setting for the owner: one that concerns other VMs only if the arbiter agrees.
 func (x *arbitrated) change(text string) error {
 	if key, _, _ := strings.Cut(text, "="); isShared(key) {
 		return x.setShared(key, text)
@@ -103,8 +103,8 @@ func (x *arbitrated) setShared(key, text string) error {
 	return err
 }
 
-// bound makes settings hold that the arbiter's operator has set, in place of the owner's. Those
-// that were set so before, and aren't any more, are again as the owner has them.
+// bound makes settings hold that the arbiter's operator has set, in place of the owner's. Settings
+// that it no longer sets are again the owner's.
 func (x *arbitrated) bound(bounds map[string]string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,7 +129,7 @@ func (x *arbitrated) bound(bounds map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// holds says since when a setting holds that was changed.
+// holds says from when on a changed setting holds.
 func (x *arbitrated) holds(text string) string {
 	key, _, _ := strings.Cut(text, "=")
 	if !policy.IsTime(key) && key != policy.Mode && key != policy.Exclusive {

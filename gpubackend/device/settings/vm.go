@@ -15,12 +15,12 @@ import (
 // Config is what the settings of a VM that runs need.
 type Config struct {
 	GPU    string
-	Sharer Sharer // whom an arbiter's part is asked of; nil: there is never an arbiter
-	// Sequence is that of the settings which an earlier process told the driver; 0: none did.
+	Sharer Sharer // who asks the arbiter; nil: there can't be one
+	// Sequence is the number of the settings that an earlier process told the driver; 0: none did.
 	Sequence uint32
-	// Changed is called when others hold than before: one change after the other.
+	// Changed is called when the settings have changed, for one change after the other.
 	Changed func(before, now *Now)
-	// Kept is told what the owner has set, for the device process after this one.
+	// Kept is told what the owner has set, to be noted for the next device process.
 	Kept func(text string)
 }
 
@@ -37,23 +37,23 @@ type VM struct {
 	shares *arbitrated
 	now    atomic.Pointer[Now]
 	mu     sync.Mutex // of changes
-	flags  uint32     // that the guest is told beside the settings' own; guarded by mu
+	flags  uint32     // that the guest is told in addition to the settings' own; guarded by mu
 }
 
-// NewVM are those of a VM that starts with such settings.
+// NewVM returns the settings of a VM that starts with these.
 func NewVM(s Settings, c Config) *VM {
 	v := &VM{config: c}
 	v.shares = newShares(c.Sharer, v.set, func() Settings { return v.Now().Settings })
 	now := &Now{Settings: s}
 	now.Space, now.Policy = now.Settings.Build()
-	if c.Sequence != 0 { // another than the driver has, so that it asks for what holds now
+	if c.Sequence != 0 { // not the one that the driver has, so that it asks for the settings
 		now.Space.Sequence = c.Sequence + 1
 	}
 	v.now.Store(now)
 	return v
 }
 
-// Now is what holds. It isn't to be changed.
+// Now is what holds. It must not be changed.
 func (v *VM) Now() *Now { return v.now.Load() }
 
 // Told is what the guest is told.
@@ -68,7 +68,7 @@ func (v *VM) HostBound() uint64 { return v.Now().Settings.HostBound(v.config.GPU
 // WarmTarget is how many workers are kept warm while there is a driver and the VM isn't idle.
 func (v *VM) WarmTarget() int { return v.Now().Settings.WarmTarget(v.config.GPU) }
 
-// Values are what holds, by keys, as it is told to the owner.
+// Values are the settings that hold, by keys, as the owner is told.
 func (v *VM) Values() map[string]string {
 	all := v.Now().Settings.Values()
 	all["warm-workers"] = fmt.Sprint(v.WarmTarget())
@@ -87,13 +87,13 @@ func (v *VM) Set(text string) error {
 // Bound makes settings hold that the arbiter's operator has set.
 func (v *VM) Bound(bounds map[string]string) error { return v.shares.bound(bounds) }
 
-// Holds says since when a setting holds that was changed.
+// Holds says from when on a changed setting holds.
 func (v *VM) Holds(text string) string { return v.shares.holds(text) }
 
 // Turns are what the arbiter tells of the VM; nil: nothing.
 func (v *VM) Turns() *link.VM { return v.shares.turns() }
 
-// Follow gives the settings another sequence than one that a driver has, so that it asks for them.
+// Follow gives the settings another number than the driver's, so that it asks for them.
 func (v *VM) Follow(sequence uint32) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -103,7 +103,7 @@ func (v *VM) Follow(sequence uint32) {
 	v.become(before, &next)
 }
 
-// GoesAway has the guest told whether its device is going to be away.
+// GoesAway tells the guest whether its device is going to be away.
 func (v *VM) GoesAway(goes bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +118,7 @@ func (v *VM) GoesAway(goes bool) {
 	v.become(before, &next)
 }
 
-// become makes other settings hold. The lock of changes is held.
+// become replaces the settings. The lock of changes is held.
 func (v *VM) become(before, next *Now) {
 	v.now.Store(next)
 	v.config.Changed(before, next)

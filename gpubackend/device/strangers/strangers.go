@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strangers returns what a driver that isn't ours puts into the channels' queues. Where a
-// file system's device carries the queues, the kernel's virtiofs may have the device before our
-// driver does, and waits for its requests before it lets go.
+// Package strangers returns what a driver that isn't ours puts into the channels' queues. If a file
+// system's device carries the queues, the kernel's virtiofs may get the device before our driver,
+// and waits for its requests before it lets go.
 //
 // # Who owns what
 //
 // A Watch has one goroutine for each queue that runs before our driver has greeted, and a lock of
-// its own. It calls Config.Return without it, and nobody else. The lock is taken after that of
-// whoever has the queues.
+// its own. It only calls Config.Return, and without the lock. The lock is taken after that of the
+// queues' owner.
 //
 // # Who may lie
 //
@@ -25,10 +25,10 @@ import (
 
 // Config is what a Watch needs.
 type Config struct {
-	// Return gives a queue's chains back, if nobody has the queue and still says so under the lock
-	// of whoever has the queues.
+	// Return gives a queue's chains back, if nobody has the queue and still is true under the lock
+	// of the queues' owner.
 	Return func(queue int, still func() bool)
-	// Guard runs a part of this, which a fault of it doesn't outlive.
+	// Guard runs a part of this package, and survives its faults.
 	Guard func(part string, f func()) bool
 	Log   *logrus.Entry
 }
@@ -48,7 +48,7 @@ type stranger struct {
 	ended chan struct{}
 }
 
-// New watches nothing yet.
+// New returns a Watch that watches nothing yet.
 func New(c Config) *Watch { return &Watch{config: c, queues: map[int]*stranger{}} }
 
 // Begin watches a queue that starts, unless our driver has greeted. kicks makes a waiter for its
@@ -74,14 +74,14 @@ func (w *Watch) Begin(queue int, kicks func() (*vhostuser.Waiter, error)) {
 	})
 }
 
-// watches says whether it still is that driver's queue.
+// watches says whether the queue is still that driver's.
 func (w *Watch) watches(queue int, s *stranger) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.queues[queue] == s
 }
 
-// End watches a queue no more: it stops.
+// End stops watching a queue that stops.
 func (w *Watch) End(queue int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -91,7 +91,7 @@ func (w *Watch) End(queue int) {
 	}
 }
 
-// Greet says that our driver has greeted. When it returns, kicks are the workers' alone.
+// Greet says that our driver has greeted. When it returns, only workers get kicks.
 func (w *Watch) Greet() {
 	w.mu.Lock()
 	w.greeted = true
@@ -104,14 +104,14 @@ func (w *Watch) Greet() {
 	}
 }
 
-// Expect says whether our driver has greeted, before the channels' queues start.
+// Expect sets whether our driver has greeted, before the channels' queues start.
 func (w *Watch) Expect(greeted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.greeted = greeted
 }
 
-// Greeted says whether our driver has.
+// Greeted says whether our driver has greeted.
 func (w *Watch) Greeted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

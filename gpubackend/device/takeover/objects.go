@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
-// TakeObjects has the objects that programs export be those of the process before, and outlive this
-// one. What can't be gone by is logged: then there are none.
+// TakeObjects takes over the objects that the previous process held for programs, and lets them
+// outlive this one. If they can't be used, that is logged, and there are none.
 func (n *Notes) TakeObjects(e *exports.Exports, log *logrus.Entry) {
 	if n == nil {
 		return
@@ -43,7 +43,7 @@ type objects struct {
 	file    *checkpoint.File // nil: nothing is kept
 }
 
-// open returns the state of the process before; nil: there was none.
+// open returns the state of the previous process; nil: there was none.
 func (o *objects) open(r *remains.Remains) (state []byte, err error) {
 	o.remains = r
 	if fd, left := r.Take(remains.Objects); left {

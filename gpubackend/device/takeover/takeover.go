@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package takeover has a device process go on with the children of the one before it: it finds what
-// that has left of each, and leaves the same to the one after it.
+// Package takeover lets a device process go on with the children of the previous one: it finds what
+// was left of each, and leaves the same to the next one.
 //
 // # Who owns what
 //
-// A child stays as it is: it has its end of a connection, of which the other end is kept (package
-// remains), and a worker notes where its queue stands in memory that is kept, too. Which child is
-// which is in a list (package roster). Whoever is found is the caller's; whoever isn't, because
-// something of it is missing, is to end.
+// A child stays as it is: the other end of its connection is kept (package remains), and a worker
+// notes its queue's position in memory that is kept, too. A list says which child is which (package
+// roster). The caller owns those that are found; those of which something is missing are to end.
 //
 // # Who may lie
 //
-// The process before, perhaps because a guest took it over: what it left is checked where it is
-// opened. Whether a child is alive is for the starter process to say, which has the kernel's
-// descriptors of it.
+// The previous process, perhaps because a guest took it over: what it left is checked when it is
+// opened. The starter process says whether a child is alive: it has the kernel's descriptors of it.
 //
 // # Concurrency
 //
@@ -36,14 +34,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/roster"
 )
 
-// Left are the processes that the device process before this one has left.
+// Left are the processes that the previous device process has left.
 type Left struct {
 	Workers []Worker
 	Mover   *Mover          // nil: none goes on
 	Rest    []child.Process // they are to end
 }
 
-// Worker is one that serves a channel.
+// Worker is a worker that serves a channel.
 type Worker struct {
 	roster.Child
 	Proc  child.Process
@@ -57,7 +55,7 @@ type Mover struct {
 	Conn *handover.Conn
 }
 
-// Notes are what is left to the device process after this one.
+// Notes are what is left to the next device process.
 type Notes struct {
 	remains *remains.Remains
 	roster  *roster.Roster
@@ -68,7 +66,7 @@ type Notes struct {
 	places map[remains.Purpose]uint32 // whose connection is kept there, by number; guarded by mu
 }
 
-// Open takes the list of the process before this one. Without remains there are no Notes.
+// Open takes the list of the previous process. Without remains there are no Notes.
 func Open(r *remains.Remains) (*Notes, error) {
 	if r == nil {
 		return nil, nil
@@ -92,7 +90,7 @@ func (n *Notes) Close() {
 // numbered is a process that the starter process knows by a number.
 type numbered interface{ Number() uint32 }
 
-// numberOf is that number; false: it has none, and nobody can take it over.
+// numberOf is that number; false: it has none, so nobody can take it over.
 func numberOf(p child.Process) (uint32, bool) {
 	n, ok := p.(numbered)
 	if !ok {
@@ -101,7 +99,7 @@ func numberOf(p child.Process) (uint32, bool) {
 	return n.Number(), true
 }
 
-// Find finds, of the processes that still run, those that serve a VM with so many channels.
+// Find finds, among the processes that still run, those that serve a VM with that many channels.
 func (n *Notes) Find(running []child.Process, channels int, log *logrus.Entry) (left Left) {
 	if n == nil {
 		return Left{Rest: running}
@@ -135,7 +133,7 @@ func (n *Notes) Find(running []child.Process, channels int, log *logrus.Entry) (
 	return left
 }
 
-// find takes what was left of a child.
+// find takes over what was left of a child.
 func (n *Notes) find(c roster.Child, p child.Process, left *Left) error {
 	fd, kept := n.remains.Take(placeOf(c))
 	if !kept {
@@ -180,7 +178,7 @@ func placeOf(c roster.Child) remains.Purpose {
 	return remains.Worker(c.Channel)
 }
 
-// serves notes a child that serves now, by its connection. Its number is filled in.
+// serves notes that a child serves now, and its connection. Its number is filled in.
 func (n *Notes) serves(c roster.Child, p child.Process, conn *child.Conn) {
 	number, ok := numberOf(p)
 	if n == nil || !ok {
@@ -198,7 +196,7 @@ func (n *Notes) serves(c roster.Child, p child.Process, conn *child.Conn) {
 	n.roster.Began(c)
 }
 
-// ServesWorker notes a worker that serves its channel now, whose queue began there.
+// ServesWorker notes a worker that serves its channel now, and where its queue began.
 func (n *Notes) ServesWorker(w *workers.Worker, entry int, base uint16) {
 	p := w.Program()
 	n.serves(roster.Child{Role: roster.Worker, Channel: w.Channel(), PID: p.PID, Name: p.Name,
@@ -210,7 +208,7 @@ func (n *Notes) ServesMover(p child.Process, conn *child.Conn) {
 	n.serves(roster.Child{Role: roster.Mover}, p, conn)
 }
 
-// Ended drops what was noted of a process that has ended, if anything was.
+// Ended drops what was noted of a process that has ended.
 func (n *Notes) Ended(p child.Process) {
 	number, ok := numberOf(p)
 	if n == nil || !ok {

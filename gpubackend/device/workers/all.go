@@ -9,11 +9,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// All are the workers of a VM that serve a program now. One that begins meanwhile is told by who
-// begins it.
+// All are the workers of a VM that serve a program now. A worker that begins meanwhile is told when
+// it begins.
 type All func() []*Worker
 
-// Memory tells them of other memory of the guest's, and waits until they have let go of the former.
+// Memory tells them of other memory of the guest's, and waits until they have let go of the
+// previous one.
 func (all All) Memory(message *handover.Message, files []int) {
 	all.tell(func(w *Worker) error {
 		m := *message
@@ -21,7 +22,7 @@ func (all All) Memory(message *handover.Message, files []int) {
 	})
 }
 
-// Log tells them where they note which pages they write to, and waits until they do.
+// Log tells them where to mark the pages that they write to, and waits until they do.
 func (all All) Log(message func() (*handover.Message, []int)) {
 	all.tell(func(w *Worker) error {
 		m, files := message()
@@ -30,8 +31,8 @@ func (all All) Log(message func() (*handover.Message, []int)) {
 	})
 }
 
-// tell tells them something and waits until they go by it. One that doesn't answer is killed, which
-// has the same effect when it is gone.
+// tell tells them something and waits until they follow it. One that doesn't answer is killed,
+// which has the same effect in the end.
 func (all All) tell(tell func(*Worker) error) {
 	var told sync.WaitGroup
 	for _, w := range all() {
@@ -54,10 +55,9 @@ func (all All) Policy(p handover.Policy) {
 }
 
 // A VM is suspended in steps, each of which all workers take before the next (package suspend).
-// Workers that end meanwhile need nothing more; those that start begin as ones whose work has
-// ended.
+// Workers that end meanwhile need nothing more; those that start begin as drained ones.
 
-// Suspended are they for package suspend.
+// Suspended are the workers as package suspend sees them.
 func (all All) Suspended() (list []suspend.Worker) {
 	for _, w := range all() {
 		list = append(list, w)
@@ -65,7 +65,7 @@ func (all All) Suspended() (list []suspend.Worker) {
 	return list
 }
 
-// GoOn has them go on after that.
+// GoOn lets them go on after that.
 func (all All) GoOn() {
 	for _, w := range all() {
 		w.Tell(&handover.Message{Kind: handover.KindGoOn}, nil)

@@ -13,8 +13,8 @@ import (
 // Conn is its connection.
 func (w *Worker) Conn() *child.Conn { return w.conn }
 
-// Tell sends a message to which there is no answer. A worker that has no room for it is killed; one
-// that was killed doesn't read any more.
+// Tell sends a message to which there is no answer. A worker that doesn't take it is killed. A
+// killed one doesn't read any more.
 func (w *Worker) Tell(m *handover.Message, fds []int) {
 	if w.Killed() {
 		return
@@ -25,7 +25,7 @@ func (w *Worker) Tell(m *handover.Message, fds []int) {
 	}
 }
 
-// Obey waits until it has done what a message says. The log has it if it doesn't.
+// Obey waits until it has done what a message says. If it doesn't, that is logged.
 func (w *Worker) Obey(
 	m *handover.Message, fds []int, want handover.Kind, failure string,
 ) error {
@@ -36,22 +36,22 @@ func (w *Worker) Obey(
 	return err
 }
 
-// Pause waits until it stands, for as long as its work may go on, and says whether it does. One
-// that doesn't is to be killed. The channel that idle returns is closed when no device memory is
+// Pause waits until it stands still, for as long as its work may go on, and says whether it does.
+// If it doesn't it must be killed. The channel that idle returns is closed when no device memory is
 // being moved.
 func (w *Worker) Pause(idle func() <-chan struct{}, grace time.Duration) bool {
 	if w.Killed() {
 		return false
 	}
-	if w.Retired() { // it ends anyway: its program does
+	if w.Retired() { // it ends anyway, as its program does
 		return await.Within(w.config.Limits.Stop, w.gone)
 	}
 	<-w.began
-	select { // what is moved now isn't to be cut off
+	select { // a move that is under way isn't cut off
 	case <-idle():
 	case <-w.gone:
 	}
-	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
+	// Its end also ends other requests to it, for which this one may have to wait.
 	late := time.AfterFunc(grace, w.Kill)
 	err := w.conn.Request(&handover.Message{Kind: handover.KindPause, Grace: grace}, nil,
 		handover.KindPaused, 2*grace)
@@ -75,7 +75,7 @@ func (w *Worker) Stop() (ended bool) {
 	return w.AwaitEnd()
 }
 
-// End ends it, with none in its place, and waits for its end as AwaitEnd does.
+// End ends it for good, and waits for its end as AwaitEnd does.
 func (w *Worker) End() {
 	w.Retire()
 	w.Kill()

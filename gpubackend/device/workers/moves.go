@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// slowest is how many bytes are moved in a second at the least: a worker that takes longer hangs.
+// slowest is the number of bytes that a worker must at least move in a second: a slower one hangs.
 const slowest = 100 << 20
 
 // MovingTakes is how long a worker may take to move so much.
@@ -24,11 +24,11 @@ func MovingTakes(bytes uint64) time.Duration {
 	return time.Duration(bytes/slowest) * time.Second
 }
 
-// patience is how many times longer than for any other answer a worker is waited for that moves
-// memory: it may be waiting for a processor and for the host's memory, and is killed at the end.
+// patience is how many times longer than for other answers a worker that moves memory is waited
+// for: it may be short of processors and of the host's memory, and is killed when time is up.
 const patience = 3
 
-// Drain implements suspend.Worker. One that starts is waited for.
+// Drain implements suspend.Worker. It waits for one that is starting.
 func (w *Worker) Drain(turn uint64, grace time.Duration, whole bool) (uint64, error) {
 	<-w.began
 	m := handover.Message{Kind: handover.KindDrain, Grace: grace, Turn: turn, Whole: whole}
@@ -69,13 +69,13 @@ func (w *Worker) MoveIn(bytes uint64) error {
 	return w.move(bytes, &handover.Message{Kind: handover.KindMoveIn}, handover.KindMovedIn)
 }
 
-// move has the worker move its memory.
+// move makes the worker move its memory.
 func (w *Worker) move(bytes uint64, m *handover.Message, want handover.Kind) error {
 	_, err := w.moved(bytes, m, want)
 	return err
 }
 
-// moved is its answer then. One that hangs is killed: nobody knows what it has done.
+// moved takes its answer. A worker that hangs is killed, since nobody knows what it has done.
 func (w *Worker) moved(
 	bytes uint64, m *handover.Message, want handover.Kind,
 ) (*handover.Message, error) {
@@ -95,8 +95,7 @@ func (w *Worker) moved(
 	return nil, suspend.ErrEnded
 }
 
-// isGone says whether the worker, which didn't do what it was asked, and why, has ended or is about
-// to.
+// isGone says whether the worker has ended, or is about to, given the error with which it failed.
 func (w *Worker) isGone(err error) bool {
 	return w.Killed() || errors.Is(err, child.ErrGone) ||
 		w.Retired() && await.Within(w.config.Limits.Stop, w.gone) ||
@@ -150,8 +149,8 @@ func (w *Worker) PrecopyOver() {
 	}
 }
 
-// slowestRecord is how many bytes of a record pass in a second at the least, where it may go to a
-// slow disk, or far away.
+// slowestRecord is the number of bytes of a record that must at least pass in a second: it may go
+// to a slow disk, or far away.
 const slowestRecord = 1 << 20
 
 // RecordTakes is how long a worker may take to write or read so much.

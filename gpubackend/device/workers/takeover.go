@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Taken is what a worker of another device process consists of, which serves a channel.
+// Taken is what is left of a worker of another device process that serves a channel.
 type Taken struct {
 	Proc    child.Process
 	Conn    *handover.Conn
@@ -18,7 +18,7 @@ type Taken struct {
 }
 
 // TakeOver makes a worker of that. known is told of it before anything else, in place of
-// Config.Began. Meet has to be called next.
+// Config.Began. Meet must be called next.
 func (x *Workers) TakeOver(t Taken, policy handover.Policy, known func(*Worker)) *Worker {
 	w := &Worker{
 		Policy: policy, Ahead: t.Ahead, config: &x.config, proc: t.Proc, state: t.State,
@@ -31,7 +31,7 @@ func (x *Workers) TakeOver(t Taken, policy handover.Policy, known func(*Worker))
 	return w
 }
 
-// Meet asks a worker that was taken over where it stands. One that doesn't say is killed.
+// Meet asks a worker that was taken over for its position. One that doesn't answer is killed.
 func (w *Worker) Meet() (*handover.Standing, bool) {
 	standing, err := w.conn.TakeOver(w.config.Limits.Exit)
 	if err == nil {

@@ -30,7 +30,7 @@ type Worker struct {
 	log    atomic.Pointer[logrus.Entry]
 
 	killed  atomic.Bool
-	retired atomic.Bool // nobody wants another in its place
+	retired atomic.Bool // it needs no successor
 	over    atomic.Bool // its process has ended, and nothing of its work goes on
 
 	mu      sync.Mutex
@@ -62,8 +62,8 @@ func (w *Worker) closeState() {
 	w.state = nil
 }
 
-// State has f look at what the worker notes, which is hostile. It is false once the worker is gone.
-// f must call nothing of the worker's.
+// State calls f with the worker's notes, which are hostile; it returns false once the worker is
+// gone. f must call no method of the worker.
 func (w *Worker) State(f func(*handover.State)) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,13 +86,13 @@ func (w *Worker) InFlight(size uint16) (heads []uint16) {
 	return heads
 }
 
-// Counters are what it has counted; none once it is gone.
+// Counters are what it has counted; empty once it is gone.
 func (w *Worker) Counters() (c handover.Counters) {
 	w.State(func(s *handover.State) { c = s.Counters() })
 	return c
 }
 
-// Fixed is what keeps its program where it is, by what that is.
+// Fixed is what keeps its program from being moved, by kind.
 func (w *Worker) Fixed() (all map[string]uint64) {
 	w.State(func(s *handover.State) {
 		counts := s.Fixed()
@@ -116,10 +116,10 @@ func (w *Worker) Channel() int {
 	return w.channel
 }
 
-// Begun is told that it serves that program, or can't.
+// Begun is told that it serves its program, or can't.
 func (w *Worker) Begun() { close(w.began) }
 
-// AwaitBegun waits until it is told so, which it soon is, if it was told to serve a channel.
+// AwaitBegun waits for that, which comes soon if it was told to serve a channel.
 func (w *Worker) AwaitBegun() { <-w.began }
 
 // Program is the one that it serves.
@@ -135,20 +135,20 @@ func (w *Worker) String() string { return w.Program().String() }
 // Log is for lines about it.
 func (w *Worker) Log() *logrus.Entry { return w.log.Load() }
 
-// Kill ends the worker, and doesn't wait. Whoever has a reason that its owner should know logs it:
-// its end is no news then.
+// Kill ends the worker, and doesn't wait. A reason that the VM's owner should know is logged by the
+// caller: the end itself isn't.
 func (w *Worker) Kill() {
 	w.killed.Store(true)
 	w.proc.Kill()
 }
 
-// Killed says whether it was.
+// Killed says whether it was killed.
 func (w *Worker) Killed() bool { return w.killed.Load() }
 
-// Retire says that nobody wants another in its place.
+// Retire says that it needs no successor.
 func (w *Worker) Retire() { w.retired.Store(true) }
 
-// Retired says whether it was.
+// Retired says whether Retire was called.
 func (w *Worker) Retired() bool { return w.retired.Load() }
 
 // Ended says whether its process has ended.
@@ -168,8 +168,8 @@ func (w *Worker) PID() (int, bool) {
 	return 0, false
 }
 
-// AwaitEnd waits for a worker that was killed to be gone, as long as a process may take for it. The
-// log says once that one doesn't end.
+// AwaitEnd waits until a killed worker is gone, for as long as a process may take. If it doesn't
+// end, that is logged once.
 func (w *Worker) AwaitEnd() bool {
 	if w.Stuck() {
 		return await.Closed(w.gone)
@@ -179,7 +179,7 @@ func (w *Worker) AwaitEnd() bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
+	if !await.Closed(w.exited) && !w.stuck { // otherwise it is the mover that hasn't ended
 		w.stuck = true
 		w.Log().Error("a worker that was killed does not end: " +
 			"its program's memory stays pinned; see the kernel's log")

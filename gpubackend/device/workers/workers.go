@@ -12,9 +12,9 @@
 //
 // # Who may lie
 //
-// Workers. One that doesn't answer in time is killed by who asked it; one that was killed and
-// doesn't end is stuck, and is waited for no more than once. What it notes of its queue and counts
-// is read from memory that it can write to, and is checked by who uses it.
+// Workers. Who asks one that doesn't answer in time kills it. One that was killed and doesn't end
+// is stuck, and is waited for only once. Its notes of its queue, and its counters, are read from
+// memory that it can write to; who uses them checks them.
 //
 // # Files
 //
@@ -48,14 +48,14 @@ type Config struct {
 	Limits Limits
 	// Began is told of a worker that serves nobody yet, before anything else.
 	Began func(*Worker)
-	// Said takes what a worker says unasked, and its files. It must not wait.
+	// Said takes what a worker says without being asked, and its files. It must not wait.
 	Said func(w *Worker, m *handover.Message, fds []int)
 	// Exited is told that a worker's process has ended: nothing of its work goes on.
 	Exited func(*Worker)
 	// Ended is told after that, with how it ended, and takes back what the worker had.
 	Ended func(w *Worker, err error)
-	// Guard runs a part of this, which a fault of it doesn't outlive; Run does on a goroutine of
-	// its own, which the device's end waits for.
+	// Guard runs a part of this package, and survives its faults; Run does so on a goroutine for
+	// which the device's end waits.
 	Guard func(part string, f func()) bool
 	Run   func(part string, f func())
 	Log   *logrus.Entry
@@ -64,7 +64,7 @@ type Config struct {
 // Workers are those of one VM.
 type Workers struct{ config Config }
 
-// New makes what starts the workers of a VM.
+// New returns what starts the workers of a VM.
 func New(c Config) *Workers { return &Workers{c} }
 
 // Program is the guest process that a worker serves.
@@ -73,21 +73,21 @@ type Program struct {
 	Name string
 }
 
-// String is a program as it is told of.
+// String is how a program is named in messages.
 func (p Program) String() string { return fmt.Sprintf("%s (pid %d)", p.Name, p.PID) }
 
 // Cold is the home of a worker that isn't started ahead of use.
 const Cold = -1
 
-// Start starts a worker's process with such a policy, which serves nobody yet. home is the GPU for
-// which it is started ahead of use, or Cold.
+// Start starts a worker's process with that policy. It serves nobody yet. home is the GPU for which
+// it is started ahead of use, or Cold.
 func (x *Workers) Start(policy handover.Policy, home int) (*Worker, error) {
 	state, err := handover.NewState()
 	if err != nil {
 		return nil, err
 	}
 	started := false
-	defer func() { // by a fault, too
+	defer func() { // even after a fault
 		if !started {
 			state.Close()
 		}

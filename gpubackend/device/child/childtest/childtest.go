@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Child is a child in a goroutine. It has ended when its script has, after it was killed or not.
+// Child is a child in a goroutine. It has ended when its script has, killed or not.
 type Child struct {
 	Conn   *handover.Conn
 	Killed chan struct{} // closed when it was killed, or has ended
@@ -40,7 +40,7 @@ func Start(control *os.File, script func(*Child)) (*Child, error) {
 	return c, nil
 }
 
-// Kill ends its connection. Its script goes on until it looks at that, or at Killed.
+// Kill ends its connection. Its script goes on until it notices that, or looks at Killed.
 func (c *Child) Kill() {
 	c.once.Do(func() {
 		close(c.Killed)
@@ -89,7 +89,7 @@ func Polite(c *Child) {
 	}
 }
 
-// Starts is a script that starts well, then does what rest says.
+// Starts is a script that starts well, then runs rest.
 func Starts(rest func(*Child)) func(*Child) {
 	return func(c *Child) {
 		if _, err := c.Receive(); err == nil {
