@@ -123,7 +123,7 @@ var errStranded = errors.New("what was moved out can't be moved in again: the VM
 	"paracuda resume tries once more")
 
 // errFault is of a change that panicked.
-var errFault = errors.New("a fault: the log has it")
+var errFault = errors.New("an internal fault: see the log of the device process")
 
 // progressPause is between two answers about progress.
 const progressPause = 250 * time.Millisecond

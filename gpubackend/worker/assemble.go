@@ -44,7 +44,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
-// rooms are those of a worker, and what they have in common. No room has the worker: each is given
+// rooms are the rooms of a worker, and what they have in common. No room has the worker: each gets
 // the few things that it uses, some of them as functions.
 type rooms struct {
 	contexts *contexts.Contexts
@@ -137,7 +137,7 @@ func (w *Worker) makeCommon() {
 	w.exports = exports.New(w.control, w.hello.GPUs, w.log)
 }
 
-// makeWaiting makes what has the calls that wait.
+// makeWaiting makes the room of calls that wait.
 func (w *Worker) makeWaiting() {
 	w.waiting = waiting.New(waiting.Config{
 		Driver: w.driver, Contexts: w.contexts, Fences: w.fences, Streams: w.streams,

@@ -82,14 +82,14 @@ func (w *Worker) admits(c *call.Call) bool {
 }
 
 // tellHeld tells the guest whether commands wait for the VM's turn, in which case its threads
-// sleep. They are awake again when the first answers of a turn come.
+// sleep. They are awake again when a turn's first answers come.
 func (w *Worker) tellHeld(held bool) {
 	if w.arena.SetHeld(held) && !held {
 		w.queue.WakeSleepers()
 	}
 }
 
-// execute runs one command and answers it, unless that comes later.
+// execute runs one command, and answers it unless the answer comes later.
 func (w *Worker) execute(c *call.Call) {
 	result := w.dispatch(c)
 	w.buffers.Release()
@@ -126,7 +126,8 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 	return h.Run(c)
 }
 
-// finish gives the guest a result: in its slot if it waits, else as an asynchronous error.
+// finish gives the guest a result: in the slot of the caller if it waits, else as an asynchronous
+// error.
 func (w *Worker) finish(
 	slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64,
 ) {
@@ -142,7 +143,7 @@ func (w *Worker) finish(
 	w.queue.WakeSleepers()
 }
 
-// failed counts a result that is an error, and remembers one that the context doesn't survive.
+// failed counts an error, and remembers one that the context doesn't survive.
 func (w *Worker) failed(result gpubackend.Result) {
 	if result == gpubackend.Success || result == gpubackend.NotReady {
 		return
@@ -168,8 +169,8 @@ func (w *Worker) pollWaiters() (answered bool) {
 	return w.waiting.Poll() || answered
 }
 
-// print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising
-// calls.
+// print passes on what kernels have written, before a call is answered, as CUDA does at
+// synchronising calls.
 func (w *Worker) print() {
 	if !w.hello.IsOpen() {
 		return

@@ -16,7 +16,8 @@ import (
 // send sends the device process a message without files.
 func (w *Worker) send(m *handover.Message) error { return w.control.Send(m, nil) }
 
-// atOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
+// atOnce obeys a message that doesn't need the loop, and returns the answer; nil for other
+// messages.
 func atOnce(
 	e *exports.Exports, d *dirty.Pages, m *handover.Message, fds []int,
 ) *handover.Message {
@@ -42,7 +43,7 @@ func (w *Worker) handle(r inbox.Received) error {
 	return w.obey(r)
 }
 
-// obey does so where the host functions are held already.
+// obey does so when the host functions are held already.
 func (w *Worker) obey(r inbox.Received) error {
 	if r.Err != nil {
 		return fmt.Errorf("device process: %w", r.Err)
@@ -51,7 +52,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	switch r.Message.Kind {
 	case handover.KindStop:
 		w.precopied.End()
-		w.driver.Close() // running work is abandoned with it
+		w.driver.Close() // this abandons running work
 		w.driver = nil
 		w.dirty.MarkHeld()
 		_ = w.send(&handover.Message{Kind: handover.KindStopped})
@@ -134,8 +135,8 @@ func (w *Worker) resume(r inbox.Received) error {
 	return nil
 }
 
-// moveQueue moves the queue to a new memory table. What is mapped already (the arena, pinned
-// pages) has mappings of its own and stays.
+// moveQueue moves the queue to a new memory table. The arena and pinned pages have mappings of
+// their own, and stay.
 func moveQueue(q *queue.Queue, m *handover.Message, files []int) error {
 	mem, err := m.Map(files)
 	if err != nil {

@@ -2,14 +2,14 @@
 
 // Package worker executes the commands of one guest process. A worker is a process of its own: it
 // has the guest process's CUDA context, serves its virtqueue and reads its command ring
-// (docs/protocol.md). So no command crosses a second process, and a fault in the context concerns
-// that guest process alone.
+// (docs/protocol.md). So no command passes through another process, and a fault in the context
+// concerns that guest process only.
 //
 // # A core and rooms
 //
 // This package is the core: it starts, serves the queue, takes commands from the ring, waits and
 // sleeps. What commands do is in rooms, packages below this one. A room registers its handlers in a
-// table, never has the worker, and is tested alone.
+// table, never gets the worker, and is tested alone.
 //
 //	start              worker.go warm.go assemble.go (makes the rooms and the table)
 //	ring               commands.go
@@ -79,17 +79,16 @@
 // # Waiting
 //
 // The loop never waits inside a call: a call that waits (synchronize, a copy through the mover) is
-// kept by package waiting and polled between commands, so that it delays no other thread of the
-// guest process. With nothing to do the loop polls for Policy.SpinHostUs. After that it naps for as
-// long as a call waits for the GPU, which has no descriptor to sleep on: the guest need not wake it
-// for the next command. Else, and when that has gone on for long, it sleeps on its descriptors.
+// kept by package waiting and polled between commands, so that it doesn't delay other threads of
+// the guest process. With nothing to do the loop polls for Policy.SpinHostUs. After that it naps
+// while a call waits for the GPU, which has no descriptor to sleep on: the guest need not wake it
+// for the next command. Otherwise, and when that has lasted long, it sleeps on its descriptors.
 //
 // # The gate
 //
 // Where the VM has a gate, a command that gives the GPU work is executed only when it is admitted:
 // it stays in the ring otherwise, with all that is behind it. Nothing else stops: what was taken
 // from the ring goes on, waiting calls are answered, the queue and the device process are served.
-// The commands that give the GPU work are those that the description of the API calls so. Launches
-// that were collected were admitted: they get to the driver although the gate may have closed
-// since, and are in flight until they have ended.
+// The API's description says which commands give the GPU work. Collected launches were admitted:
+// they go to the driver even if the gate has closed since, and are in flight until they have ended.
 package worker

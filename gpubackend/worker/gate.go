@@ -25,7 +25,8 @@ func openGate(entry int, files []int) (*gate.Page, error) {
 	return gate.Open(files[0], files[1], files[2])
 }
 
-// makeBatches makes what says where a batch of commands ends, and whether one is executed now.
+// makeBatches makes the rooms that say where a batch of commands ends, and whether a command is
+// executed now.
 func (w *Worker) makeBatches() {
 	var a *admission.Admission
 	if w.gate != nil {
@@ -44,5 +45,5 @@ func (w *Worker) makeBatches() {
 	})
 }
 
-// heldBack says whether commands stay in the ring although there are some.
+// heldBack says whether commands stay in the ring.
 func (w *Worker) heldBack() bool { return w.shortage.Waits() || w.door.Stopped() }

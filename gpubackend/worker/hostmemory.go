@@ -9,11 +9,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// runtimeBytes is what the process's Go heap has beside what is counted.
+// runtimeBytes is what the process's Go heap has in addition to what is counted.
 const runtimeBytes = 256 << 20
 
-// limitHost sets what the guest process may make this one take. Garbage is collected sooner near
-// the limit, so that it doesn't come on top: the heap would double otherwise.
+// limitHost bounds what the guest process may make this one take. Near the limit garbage is
+// collected sooner: otherwise the heap could grow to twice that.
 func limitHost(host *budget.Budget, bytes uint64) {
 	host.SetLimit(bytes)
 	debug.SetMemoryLimit(int64(min(bytes, math.MaxInt64-runtimeBytes) + runtimeBytes))

@@ -11,10 +11,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// counted is what the guest process makes this one take: of the host's memory, and of the GPUs'.
+// counted is what the guest process makes this one take: host memory, and the GPUs' memory.
 type counted struct {
 	host   *budget.Budget
-	shared *ledger.HostAccount // of which host takes
+	shared *ledger.HostAccount // from which host takes
 	device *ledger.Process
 	images *atomic.Uint64 // bytes of device memory that is moved out
 }
@@ -24,8 +24,8 @@ func newCounted() counted {
 	return counted{budget.Of(0, shared), shared, ledger.NewProcess(), new(atomic.Uint64)}
 }
 
-// join has memory count in the VM's ledger, whose file a message brought. Without a file nothing
-// bounds the memory. What the process had in another entry moves to this one.
+// join makes memory count in the VM's ledger, whose file came with a message. Without a file
+// nothing bounds the memory. What counted in another entry moves to this one.
 func (c counted) join(entry, file int) error {
 	if file < 0 {
 		return nil

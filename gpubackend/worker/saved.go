@@ -20,17 +20,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/waiting"
 )
 
-// A worker that is drained writes all that its program has, as a record of one program, whether its
-// device memory is out or in. It may be ended then, or go on as if nothing had been.
+// A drained worker writes all that its program has, as a record of one program, whether its device
+// memory is out or in. After that it may be ended, or go on as before.
 
-// historyPart of what the guest process may take of the host's memory the history may take beside,
-// but no more than historyMost.
+// The history may take, in addition, one part in historyPart of what the guest process may take of
+// the host's memory, but at most historyMost.
 const (
 	historyPart = 8
 	historyMost = 256 << 20
 )
 
-// makeSaving makes what saves a program, and if the device can be saved what keeps its commands.
+// makeSaving makes the room that saves a program, and, if the device can be saved, the one that
+// keeps its commands.
 func (w *Worker) makeSaving() {
 	w.history = nil
 	c := saving.Config{
@@ -56,10 +57,10 @@ func (w *Worker) makeSaving() {
 	w.saving = saving.New(c)
 }
 
-// errRoom is why a program can't be saved of which a call waits for device memory.
+// errRoom says that a call of the program waits for device memory.
 var errRoom = errors.New("a call waits for device memory")
 
-// callsWait says why a call is in the way of saving.
+// callsWait says why waiting calls are in the way of saving.
 func callsWait(s *shortage.Shortage, calls *waiting.Waiting) error {
 	switch {
 	case s.Waits():
@@ -97,7 +98,7 @@ func restOf(m *handover.Message) savedvm.Rest {
 	return savedvm.Nowhere
 }
 
-// imageFile is device memory in a file, at offsets that are its addresses.
+// imageFile is device memory in a file, each byte at the offset that is its address.
 type imageFile struct{ from io.ReaderAt }
 
 // From implements saving.Image.
@@ -105,8 +106,8 @@ func (i imageFile) From(address uint64) io.Reader {
 	return io.NewSectionReader(i.from, int64(min(address, math.MaxInt64)), math.MaxInt64)
 }
 
-// tellFixed tells the device process what keeps the program where it is. The loop calls it where it
-// looks around, so that no command pays for it.
+// tellFixed tells the device process what keeps the program from being moved. The loop calls it in
+// lookAround, so that no command pays for it.
 func (w *Worker) tellFixed() {
 	c := w.saving.Fixed()
 	w.state.SetFixed(&c)

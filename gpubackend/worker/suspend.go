@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/suspension"
 )
 
-// makeHolding makes what has the worker stand still, and what moves its device memory then.
+// makeHolding makes the rooms that make the worker stand still, and that move its device memory.
 func (w *Worker) makeHolding() {
 	w.suspension = suspension.New(suspension.Config{
 		Driver: w.driver, Recall: w.copies.Recall, Images: w.images,
@@ -44,7 +44,7 @@ func (w *Worker) makeHolding() {
 	})
 }
 
-// shared says whether other processes may have memory of a range mapped.
+// shared says whether other processes may have mapped memory of a range.
 func (w *Worker) shared(address, bytes uint64) bool {
 	return w.sharing.Has(address, bytes) || w.pools.Shares(address, bytes)
 }

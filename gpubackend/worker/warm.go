@@ -12,11 +12,11 @@ import (
 )
 
 // errCold ends a worker whose driver was initialised with another environment than the guest
-// process has.
+// process's.
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the
-// message that names it.
+// message that names that process.
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog.Watchdog,
 ) (gpubackend.Driver, *handover.Message, []int, error) {

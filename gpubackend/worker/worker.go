@@ -33,13 +33,13 @@ type Worker struct {
 	driver   gpubackend.Driver
 	gpu      string
 	host     *budget.Budget  // of the host's memory
-	images   *atomic.Uint64  // bytes of it that device memory has which is moved out
+	images   *atomic.Uint64  // bytes of it that moved-out device memory has
 	accounts *ledger.Process // of device memory
 	dial     func(fd int) (moves.Mover, error)
 	policy   handover.Policy
 	state    *handover.State
 
-	gate      *gate.Page // nil: nobody says when the GPU may be given work
+	gate      *gate.Page // nil: the GPU may always be given work
 	gateEntry int        // the worker's
 
 	files    *sleeping.Files
@@ -47,11 +47,11 @@ type Worker struct {
 	messages chan inbox.Received
 
 	queue   *queue.Queue
-	dirty   dirty.Pages // of the guest's, that are written to
+	dirty   dirty.Pages // pages of the guest's that are written to
 	arena   *arena.Arena
 	objects object.Table
 
-	warm     bool // driver was initialised before there was a guest process
+	warm     bool // the driver was initialised before there was a guest process
 	command  arena.Command
 	table    call.Table
 	current  call.Call
@@ -67,15 +67,15 @@ var errStopped = errors.New("stopped")
 // Config is what a worker needs besides the messages of the device process.
 type Config struct {
 	Control *handover.Conn
-	// NewDriver makes the device that the start message names. What the guest makes it take of the
-	// host's memory counts for host, device memory for accounts.
+	// NewDriver makes the device that the start message names. The host's memory that the guest
+	// makes it take counts for host, device memory for accounts.
 	NewDriver func(
 		gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
 	) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (moves.Mover, error)
-	// Confine is called before the guest process is served, when all is open and loaded. May be
-	// nil.
+	// Confine is called when everything is open and loaded, before the guest process is served. May
+	// be nil.
 	Confine func(gpu string) error
 	Log     *logrus.Entry
 }
@@ -138,7 +138,7 @@ func Run(c Config) error {
 	return err
 }
 
-// sayFull says why the program is told that memory is out.
+// sayFull logs why the program is told that it is out of memory.
 func (w *Worker) sayFull(most int) {
 	w.log.WithField("mappings", most).Warn("the program has pinned and reserved memory in as " +
 		"many pieces as this process may map: it is out of memory: " + fix.Mappings)
@@ -198,7 +198,7 @@ func newWorker(
 	return w, nil
 }
 
-// startQueue makes the channel's queue, and starts it where the driver has done so.
+// startQueue makes the channel's queue, and starts it if the driver has started it.
 func (w *Worker) startQueue(m *handover.Message, n handover.Named) error {
 	w.queue = queue.New(queue.Config{
 		State: w.state, Host: w.host, Dirty: &w.dirty, Call: n.Call, Log: w.log,
@@ -214,8 +214,8 @@ func (w *Worker) startQueue(m *handover.Message, n handover.Named) error {
 	return w.queue.Start(mem, m.Queue)
 }
 
-// rareTurns is how many turns of the loop go by between looks at what changes rarely: chains,
-// messages, the clock. They would cost each turn more than the look at the ring does.
+// rareTurns is how many turns of the loop pass between looks at what changes rarely: chains,
+// messages, the clock. In each turn they would cost more than the look at the ring.
 const rareTurns = 32
 
 // loop runs until the channel ends.
@@ -246,8 +246,8 @@ func (w *Worker) loop() error {
 	}
 }
 
-// lookAround does what there is to do besides commands and waiting calls, and says whether there
-// was anything.
+// lookAround does everything besides commands and waiting calls, and says whether there was
+// anything to do.
 func (w *Worker) lookAround() (busy bool, err error) {
 	w.watchdog.Turn()
 	w.tellFixed()

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addresses counts the mappings of the worker's address space that the guest process makes
-// it have. A process can have so many only, and one that gets no more of them ends. Scattered pages
-// of a guest take one for each run, what it reserves and maps one or two each.
+// Package addresses counts the mappings in the worker's address space that the guest process
+// causes. A process can have only so many, and ends when it gets no more. Scattered pages of a
+// guest take one for each run; what it reserves and maps takes one or two each.
 //
-// The worker's loop owns a Quota. Every part that maps something for the guest takes its places
-// before and gives them back when it has unmapped it.
+// The worker's loop owns a Quota. A room that maps something for the guest takes places first, and
+// gives them back when it has unmapped that.
 package addresses
 
 import "github.com/paracuda/paracuda/gpubackend/proclimit"
 
-// Quota is how many mappings the guest process has in this one, and may have.
+// Quota is how many mappings the guest process has and may have here.
 type Quota struct {
 	used, most int
-	full       func(most int) // nil: nobody is to know, or knows
+	full       func(most int) // nil: nobody is to be told, or was told already
 }
 
-// NewPlaces leaves a quarter of what a process may have to other uses.
+// NewPlaces leaves a quarter of a process's mappings to other uses.
 func NewPlaces() *Quota { return PlacesFor(proclimit.Mappings() / 4 * 3) }
 
 // PlacesFor returns a Quota of that many mappings.
@@ -35,7 +35,7 @@ func (p *Quota) Take(n int) bool {
 	return true
 }
 
-// WhenFull has tell called the first time that there are too many.
+// WhenFull sets the function that is called the first time that there are too many.
 func (p *Quota) WhenFull(tell func(most int)) { p.full = tell }
 
 // Give takes back what Take counted.
@@ -47,20 +47,20 @@ func (p *Quota) Used() int { return p.used }
 // Most is how many mappings there may be.
 func (p *Quota) Most() int { return p.most }
 
-// What mappings of the guest's own virtual memory management take: what lies in a reservation parts
-// it.
+// What mappings of the guest's own virtual memory management take: one inside a reservation splits
+// that.
 const (
 	OfReserved = 1
 	OfMapped   = 2
 )
 
-// OfShown is what pieces take that are shown in place of others, one of which they may part.
+// OfShown is what pieces take that replace others, one of which they may split.
 func OfShown(pieces int) int { return pieces + 1 }
 
 // Range is a range of addresses.
 type Range struct{ Base, Bytes uint64 }
 
-// End is the address behind a range.
+// End is the address after a range.
 func (r Range) End() uint64 { return r.Base + r.Bytes }
 
 // In says whether a range lies in one of others.

@@ -42,11 +42,11 @@ type Verdict uint8
 // The answers. All but Pass stop the ring.
 const (
 	Pass   Verdict = iota
-	Closed         // the gate is
+	Closed         // the gate is closed
 	Full           // the stream has enough to do
 )
 
-// Admission is a worker at its gate.
+// Admission decides for one worker at its gate.
 type Admission struct {
 	Config
 	gated   bool    // the gate wasn't free when a batch began last
@@ -58,11 +58,11 @@ type Admission struct {
 	busy       time.Time // work was seen to go on
 }
 
-// New returns an Admission of a worker that has done nothing yet.
+// New returns the Admission of a worker that has done nothing yet.
 func New(c Config) *Admission { return &Admission{Config: c, queues: newQueues()} }
 
-// Begin is called before each batch of commands. It says whether those that give the GPU work must
-// be admitted.
+// Begin is called before each batch of commands. It says whether commands that give the GPU work
+// must be admitted.
 func (a *Admission) Begin() (gated bool) {
 	a.stopped = Pass
 	if a.Gate.Free() {
@@ -81,7 +81,7 @@ func (a *Admission) Begin() (gated bool) {
 	return true
 }
 
-// Gated is what Begin said last.
+// Gated is what Begin has returned last.
 func (a *Admission) Gated() bool { return a.gated }
 
 // Open says whether the gate is open.
@@ -109,7 +109,7 @@ func (a *Admission) May() bool { return a.Gate.Free() || a.enter() }
 
 // enter goes through the gate if it is open.
 func (a *Admission) enter() bool {
-	// Who is in flight already has noted that before this look.
+	// A worker that is already in flight has noted that before this look.
 	open := a.Gate.State().Open && (a.Gate.InFlight() || a.Gate.Enter())
 	if !open {
 		a.stopped = Closed
@@ -118,7 +118,7 @@ func (a *Admission) enter() bool {
 	return open
 }
 
-// takes says whether a stream may have more, and predicts what it gets.
+// takes says whether a stream may have more, and notes the prediction of what it gets.
 func (a *Admission) takes(s Stream, k Kind) bool {
 	if a.Capturing() {
 		return true
@@ -163,10 +163,10 @@ func (a *Admission) Executed() {
 	}
 }
 
-// poll looks which fences have passed.
+// poll looks for fences that have passed.
 func (a *Admission) poll() { a.queues.poll(a.Fences, a.Now()) }
 
-// Busy notes that work goes on now.
+// Busy notes that work is going on.
 func (a *Admission) Busy(now time.Time) {
 	if a.unfinished {
 		a.busy = now
@@ -174,7 +174,7 @@ func (a *Admission) Busy(now time.Time) {
 	}
 }
 
-// Look is called while nothing has happened since a time: it asks whether all work is done, and
+// Look is called when nothing has happened since a time. It asks whether all work is done, and
 // tells the arbiter.
 func (a *Admission) Look(now, since time.Time) {
 	if before := a.flying; before > 0 {

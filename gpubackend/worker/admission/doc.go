@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission decides when a worker gives the GPU work: what it says at the gate of its VM
-// (package gate), and how much it lets each stream have at a time.
+// Package admission decides when a worker gives the GPU work: it passes the gate of its VM (package
+// gate), and bounds how much each stream has at a time.
 //
 // # The rules
 //
@@ -28,6 +28,7 @@
 //
 // # Who may lie
 //
-// The guest, about everything: it can make predictions wrong, by kernels that take now long and now
-// short. Then its turn ends late, and its VM is charged for that. The tables are bounded.
+// The guest, about everything: with kernels that take now long and now short it can make
+// predictions wrong. Then its turn ends late, and its VM is charged for that. The tables are
+// bounded.
 package admission

@@ -15,7 +15,7 @@ type Streams interface {
 	Known(c *call.Call, handle uint64) gpubackend.Stream
 }
 
-// Door is where a worker goes through the gate of its VM. If the VM has none, everything passes.
+// Door is where a worker passes the gate of its VM. If the VM has none, everything passes.
 type Door struct {
 	admission *Admission // nil: there is no gate
 	streams   Streams
@@ -37,8 +37,8 @@ func (d *Door) Admits(c *call.Call) bool {
 	return d.admission.Admit(s, k) == Pass
 }
 
-// workOf is where a command gives work, and of which kind it is. A handle that is none gets its
-// answer from the command's handler.
+// workOf is the stream to which a command gives work, and the kind of work. For a bad handle the
+// command's handler answers.
 func (d *Door) workOf(c *call.Call) (Stream, Kind) {
 	s, k := Stream{Context: c.Context}, Kind{Op: c.Op}
 	if word, ok := c.Op.WorkStream(); ok {
@@ -82,14 +82,14 @@ func (d *Door) Executed() {
 	}
 }
 
-// Stopped says whether commands stay in the ring since Begin.
+// Stopped says whether commands have stayed in the ring since Begin.
 func (d *Door) Stopped() bool { return d.admission != nil && d.admission.Stopped() != Pass }
 
 // Closed says whether the worker waits for the gate to open.
 func (d *Door) Closed() bool { return d.admission != nil && d.admission.Stopped() == Closed }
 
-// Soon says whether the worker waits for the gate to open, which it is about to: there is no time
-// to sleep.
+// Soon says whether the worker waits for the gate, which is about to open: there is no time to
+// sleep.
 func (d *Door) Soon() bool { return d.Closed() && d.admission.Gate.State().Soon }
 
 // WaitFD is readable when the gate opens, if the worker waits for that; -1: it doesn't.
@@ -113,18 +113,18 @@ func (d *Door) Standstill() {
 	}
 }
 
-// Pause is what a worker knows that has nothing to do.
+// Pause is what is known while a worker has nothing to do.
 type Pause struct {
 	Now   time.Time
-	Since time.Time     // nothing has happened
-	Idle  time.Duration // which is so long
+	Since time.Time     // nothing has happened since
+	Idle  time.Duration // and that is so long ago
 	Spin  time.Duration // for which it polls
 	Waits bool          // calls wait for the GPU
 	Held  bool          // commands stay in the ring, for whatever reason
 }
 
-// restAfter is for how long there is nothing to do before the arbiter is told, in a turn: a program
-// that waits for its kernels is back with the next one before that.
+// restAfter is how long a worker in its turn has nothing to do before the arbiter is told: a
+// program that waits for its kernels gives the next one before that.
 const restAfter = 10 * time.Microsecond
 
 // Watch tells the arbiter when work has ended, while there is nothing else to do. A worker at a

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Kind is what submissions have in common that take about as long.
+// Kind is a kind of submissions that take about equally long.
 type Kind struct {
 	Op    gpubackend.Op
 	ID    uint64 // of the function or the graph
@@ -31,14 +31,14 @@ func magnitude(size [3]uint32) uint32 {
 }
 
 const (
-	// firstGuess is what a submission takes that was never seen.
+	// firstGuess is the estimate for a submission of an unknown kind.
 	firstGuess = 200 * time.Microsecond
 	// minTook and maxTook bound what is believed.
 	minTook = time.Microsecond
 	maxTook = 10 * time.Second
 	// learnPart is which part of a difference is learnt at a time.
 	learnPart = 4
-	// maxEstimates is how many kinds are kept in mind.
+	// maxEstimates is how many kinds are remembered.
 	maxEstimates = 8192
 )
 

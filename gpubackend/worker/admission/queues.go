@@ -11,17 +11,17 @@ import (
 
 // Bounds of what a stream has on the GPU.
 const (
-	minSubmissions = 2  // it always may have, unless one is as much as it may have
+	minSubmissions = 2  // that it may always have, unless one is as much as it may have
 	maxUnits       = 16 // between fences
-	// ripePart is which part of what a stream may have is between two fences: so that the stream
+	// ripePart is the part of what a stream may have that is between two fences, so that the stream
 	// gets more before it is empty.
 	ripePart = 4
-	// maxQueues is how many streams are kept in mind that have nothing to do.
+	// maxQueues is how many idle streams are remembered.
 	maxQueues = 1024
 )
 
-// When nothing has ended for so many times what was predicted, and for so long, as many pass
-// as a stream may have. If that is of no use, it takes twice as long until more do.
+// If nothing has ended for so many times the prediction, and for so long, as many pass as a stream
+// may have. If that doesn't help, more pass after twice that time.
 const (
 	lateTimes   = 4
 	lateAfter   = 20 * time.Millisecond
@@ -34,22 +34,22 @@ type Stream struct {
 	Native  gpubackend.Stream
 }
 
-// queues is what is on the GPU, by stream.
+// queues is what is on the GPU, for each stream.
 type queues struct {
 	estimates estimates
 	all       map[Stream]*queue
 	opened    []*queue // with admitted work that the device doesn't have yet
 	active    []*queue // with stretches
 	flying    int      // stretches
-	extra     int      // so many submissions pass although streams are full
-	lates     int      // how often in a row that was so
+	extra     int      // how many submissions may pass although streams are full
+	lates     int      // how often in a row that was needed
 	progress  time.Time
 	spare     [][]prediction // of stretches that have ended
 }
 
 func newQueues() queues { return queues{all: map[Stream]*queue{}} }
 
-// queue is what one stream has to do.
+// queue is the work of one stream.
 type queue struct {
 	stream      Stream
 	open        stretch // admitted, and not marked by a fence yet
@@ -68,7 +68,7 @@ type stretch struct {
 	predicted   time.Duration
 }
 
-// prediction is that for submissions of one kind, one after the other, in a stretch.
+// prediction is the prediction for submissions of one kind that follow one another in a stretch.
 type prediction struct {
 	*estimate
 	predicted time.Duration // for each of them
@@ -87,7 +87,7 @@ func (s *queues) of(stream Stream) *queue {
 	return q
 }
 
-// sweep forgets the streams that have nothing to do.
+// sweep forgets idle streams.
 func (s *queues) sweep() {
 	for stream, q := range s.all {
 		if q.submissions == 0 {
@@ -96,8 +96,8 @@ func (s *queues) sweep() {
 	}
 }
 
-// full says whether a queue has enough, so that it gets no submission like e now: what it may have,
-// or one submission that is as long as that.
+// full says whether a queue has too much work to get a submission like e now: as much as it may
+// have, or one submission that takes as long.
 func (q *queue) full(bound time.Duration, e *estimate) bool {
 	if q.submissions > 0 && q.predicted >= bound {
 		return true
@@ -106,7 +106,8 @@ func (q *queue) full(bound time.Duration, e *estimate) bool {
 		(q.predicted+e.took > bound || len(q.stretches) >= maxUnits)
 }
 
-// late says whether nothing has ended for so long that work behind the stop may be waited for.
+// late says whether nothing has ended for so long that the work may be waiting for work behind the
+// stop.
 func (s *queues) late(q *queue, now time.Time) bool {
 	if now.Sub(s.progress) <= max(lateTimes*q.predicted, lateAfter<<s.lates) {
 		return false
@@ -144,7 +145,7 @@ func (s *queues) ripe(bound time.Duration) bool {
 	return false
 }
 
-// close marks the ends of what the device has got. What can't be marked isn't counted.
+// close puts fences after what the device has got. Work for which there is no fence isn't counted.
 func (s *queues) close(c *Config) {
 	capturing, now := c.Capturing(), c.Now()
 	for _, q := range s.opened {
@@ -179,7 +180,7 @@ func (q *queue) drop(u *stretch) {
 	q.predicted -= u.predicted
 }
 
-// poll looks which stretches have ended.
+// poll looks for stretches that have ended.
 func (s *queues) poll(f Fences, now time.Time) {
 	kept := s.active[:0]
 	for _, q := range s.active {
@@ -228,7 +229,7 @@ func (s *queues) end(q *queue, n int, now time.Time) {
 	q.stretches = q.stretches[:left]
 }
 
-// forget forgets all that is on the GPU: nobody counts it any more.
+// forget forgets all that is on the GPU, which nobody counts any more.
 func (s *queues) forget(f Fences) {
 	for _, q := range s.active {
 		for i := range q.stretches {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package again makes a command, while it is executed, into one that can be executed again without
-// the guest: what its buffers held is behind its words, and what it would write goes nowhere.
+// Package again turns a command, while it is executed, into one that can be executed again without
+// the guest: the content of its input buffers follows its words, and what it writes is dropped.
 //
-// The worker's loop owns a Taker. Only inputs that a handler has copied (call.InputOf) are known:
-// commands whose handlers look at the guest's bytes in place can't be executed again.
+// The worker's loop owns a Taker. It knows only inputs that a handler has copied (call.InputOf):
+// commands whose handlers use the guest's bytes in place can't be executed again.
 package again
 
 import (
@@ -27,7 +27,7 @@ type used struct {
 	input     []byte
 }
 
-// Taker executes commands and makes commands of a journal of them.
+// Taker executes commands, and turns commands of a journal back into commands.
 type Taker struct {
 	buffers *call.Buffers
 	used    []used
@@ -36,8 +36,8 @@ type Taker struct {
 // New returns a Taker for calls that have these buffers.
 func New(b *call.Buffers) *Taker { return &Taker{buffers: b} }
 
-// Run executes a command, and returns it as it can be executed again. An error says why that isn't
-// possible; of a command that failed there is nothing to say.
+// Run executes a command, and returns it in a form that can be executed again. An error says why
+// that isn't possible; there is none if the command failed.
 func (t *Taker) Run(
 	c *call.Call, run func(*call.Call) gpubackend.Result,
 ) (e journal.Executed, result gpubackend.Result, err error) {
@@ -70,7 +70,7 @@ func put(e *journal.Executed, done []bool, u used) error {
 		done[i], done[i+1] = true, true
 		e.Words[i], e.Words[i+1] = uint64(wire.BufferNone)<<valueBits, 0
 		if u.input != nil {
-			if e.Body == nil { // most often it is the only one, and it may be large
+			if e.Body == nil { // usually it is the only one, and it may be large
 				e.Body = u.input[:0:len(u.input)]
 			}
 			at := wire.CommandSize + uint64(len(e.Body))
@@ -83,7 +83,7 @@ func put(e *journal.Executed, done []bool, u used) error {
 	return fmt.Errorf("command %d has a buffer that its words don't name", e.Op)
 }
 
-// Image is that of a command which loads one; false: it doesn't.
+// Image is the image that a command loads; false: it loads none.
 func Image(e *journal.Executed) (image []byte, ok bool) {
 	op := gpubackend.Op(e.Op)
 	if op != gpubackend.OpModuleLoadData && op != gpubackend.OpLibraryLoadData ||
@@ -100,7 +100,8 @@ func Image(e *journal.Executed) (image []byte, ok bool) {
 // ErrCommand is wrapped by all errors that say what is wrong with a command of a journal.
 var ErrCommand = errors.New("the journal has a command that can't be executed")
 
-// Command makes one of a journal a command that is executed as any of the guest's, which wrote it.
+// Command turns a command of a journal into one that is executed like any of the guest's, which
+// wrote it.
 func Command(e *journal.Executed, c *arena.Command) error {
 	if len(e.Words) > len(c.Words) {
 		return fmt.Errorf("%w: %d has %d words", ErrCommand, e.Op, len(e.Words))

@@ -4,9 +4,9 @@
 // the bytes of all of them back to the guest.
 //
 // A batch ends when the ring has no more commands, when it has as many commands or bytes as the
-// policy lets it have, before a command that stays in the ring, and with one whose thread waits for
-// its answer. Where the policy delays batches, one goes on growing for a time, as long as the
-// program goes on launching.
+// policy allows, before a command that stays in the ring, and with one whose thread waits for its
+// answer. If the policy delays batches, a batch grows for a time, as long as the program goes on
+// launching.
 //
 // # Who owns what
 //
@@ -15,7 +15,7 @@
 //
 // # Who may lie
 //
-// The guest wrote the commands, and how many bytes each has; the arena has checked these.
+// The guest wrote the commands and their sizes; the arena has checked the sizes.
 package batches
 
 import (
@@ -50,19 +50,19 @@ type Config struct {
 	Policy   *handover.Policy // which may change
 }
 
-// Batches is the batch that is executed, and when the one before ended.
+// Batches has the batch that is being executed, and when the previous one ended.
 type Batches struct {
 	Config
 	commands uint32 // executed so far; 0: there is no batch
 	bytes    uint32 // of them, without fillers
 	answered bool   // the last one was a call: its thread waits, and nothing is to be delayed
 
-	// With Policy.BatchDelayUs only.
+	// Only with Policy.BatchDelayUs.
 	until time.Time // when a batch that may grow ends at the latest; zero: it doesn't grow
-	ended time.Time // when the batch before ended
+	ended time.Time // when the previous batch ended
 }
 
-// New returns a Batches of which none was executed.
+// New returns a Batches that has executed nothing yet.
 func New(c Config) *Batches { return &Batches{Config: c} }
 
 // ReleaseBytes is how much of the ring may be consumed before ReleaseEarly.
@@ -75,7 +75,7 @@ func (b *Batches) Add(c *call.Call, bytes uint32) {
 	b.answered = c.Reply()
 }
 
-// HasRoom says whether a command is still to be executed with those before it. The first always is.
+// HasRoom says whether a command may join those before it in the batch. The first always may.
 func (b *Batches) HasRoom(bytes uint32) bool {
 	return b.commands == 0 || uint64(b.bytes)+uint64(bytes) <= uint64(b.Policy.BatchBytes)
 }
@@ -86,9 +86,9 @@ func (b *Batches) Full() bool { return b.commands >= b.Policy.BatchCommands }
 // Until is when a batch that grows ends at the latest; zero: it doesn't grow.
 func (b *Batches) Until() time.Time { return b.until }
 
-// SubmitEarly hands the driver what was collected before the batch is accounted for: meanwhile the
-// thread that launched has appended the call that waits, most often. It says whether there are more
-// commands, which travel with the batch.
+// SubmitEarly hands the driver what was collected before the batch is accounted for: meanwhile,
+// usually, the thread that launched has appended the call that waits. It says whether there are
+// more commands, which then join the batch.
 func (b *Batches) SubmitEarly() (more bool) {
 	if !b.Launcher.Collected() || !b.until.IsZero() || b.grows() {
 		return false
@@ -100,7 +100,7 @@ func (b *Batches) SubmitEarly() (more bool) {
 	return ring.Pending()
 }
 
-// SubmitRipe gives the driver what was admitted at the gate, if it is much.
+// SubmitRipe gives the driver what was admitted at the gate, if that is enough.
 func (b *Batches) SubmitRipe() {
 	if b.Gate.Ripe() {
 		b.Launcher.Flush()
@@ -108,7 +108,7 @@ func (b *Batches) SubmitRipe() {
 	}
 }
 
-// Drained handles a ring without further commands. It says whether a batch ended.
+// Drained handles an empty ring. It says whether a batch ended.
 func (b *Batches) Drained() bool {
 	switch {
 	case b.commands == 0 || b.grows():

@@ -27,22 +27,22 @@ const maxBuffer = 1 << 30
 type Buffers struct {
 	// Bulk returns a part of the arena's bulk area, in place.
 	Bulk func(offset, bytes uint64) ([]byte, error)
-	// Pages returns what a MAP reference names, to be written if write.
+	// Pages returns what a MAP reference names, for writing if write.
 	Pages func(r Reference, write bool) (Pages, gpubackend.Result)
 	// Host is the host's memory that copies count for while their command is executed.
 	Host *budget.Budget
 	// Copied counts the bytes that were copied.
 	Copied func(bytes uint64)
-	// Used, unless nil, is told of each buffer that a command uses: of an input the copy, which
-	// nobody changes any more, and of an output nil.
+	// Used, unless nil, is told of each buffer that a command uses: with the copy of an input,
+	// which nobody changes any more, and nil for an output.
 	Used func(r Reference, input []byte)
 
-	taken uint64 // of Host by the command at hand
+	taken uint64 // from Host by the current command
 }
 
 // Pages are pinned pages of the guest that a reference names.
 type Pages interface {
-	// Read copies all of what the reference names to b, which is as long.
+	// Read copies all that the reference names to b, which has that length.
 	Read(b []byte) gpubackend.Result
 	// Write copies b to it.
 	Write(b []byte)
@@ -137,7 +137,7 @@ func (c *Call) inputPages(r Reference) ([]byte, gpubackend.Result) {
 	return b, gpubackend.Success
 }
 
-// Structure is Input of exactly that size, or of nothing if it may be left out.
+// Structure is Input of exactly that size, or of nothing if it is optional.
 func (c *Call) Structure(i, size int, optional bool) ([]byte, gpubackend.Result) {
 	b, result := c.Input(i)
 	if result == gpubackend.Success && len(b) != size && (len(b) != 0 || !optional) {

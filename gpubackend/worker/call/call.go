@@ -13,7 +13,7 @@ import (
 // itself.
 const Pending gpubackend.Result = -1
 
-// maxAnswer is as many words as any answer has.
+// maxAnswer is the number of words of the longest answer.
 const maxAnswer = len(command.Words{})
 
 // Call is a command while it is executed: its header and words, and the words of its answer.
@@ -47,8 +47,8 @@ func (c *Call) Reply() bool { return c.Flags&wire.CommandFlagReply != 0 }
 // Words are the arguments that the guest sent.
 func (c *Call) Words() []uint64 { return c.Command.Words[:c.Command.N] }
 
-// Word returns an argument. The dispatcher has checked that there are as many as the handler says;
-// one that the guest didn't send is 0, and not what the command before it had there.
+// Word returns an argument. The dispatcher has checked that there are as many as the handler needs;
+// one that the guest didn't send is 0, not a leftover of an earlier command.
 func (c *Call) Word(i int) uint64 {
 	if i >= c.Command.N {
 		return 0
@@ -70,15 +70,15 @@ type Answer interface{ Put(*command.Words) int }
 // Put makes a the answer.
 func (c *Call) Put(a Answer) { c.n = a.Put(&c.outs) }
 
-// Answers is the answer as far as it goes.
+// Answers is the answer so far.
 func (c *Call) Answers() []uint64 { return c.outs[:c.n] }
 
-// Unanswer takes the answer back: it will be another.
+// Unanswer takes the answer back, for another one.
 func (c *Call) Unanswer() { c.n = 0 }
 
 // Work is what a call waits for that is neither a stream nor an event.
 type Work interface {
-	// Advance does what can be done of it now. NotReady says that there is more.
+	// Advance does as much of it as can be done now. NotReady says that there is more to do.
 	Advance() gpubackend.Result
 	// Over is told the result, and says whether the caller is answered with it.
 	Over(result gpubackend.Result) (answered bool)

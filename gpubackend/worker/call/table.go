@@ -16,8 +16,8 @@ type Handler struct {
 	Run       func(*Call) gpubackend.Result
 }
 
-// Decoded is the handler of a command that package command decodes. One that it refuses goes no
-// further. How many words it has and whether it needs a context, the table knows.
+// Decoded is the handler of a command that package command decodes. A command that this refuses
+// goes no further. The table knows how many words the command has, and whether it needs a context.
 func Decoded[A any](
 	decode func(words []uint64, body []byte) (A, bool), run func(*Call, A) gpubackend.Result,
 ) Handler {
@@ -33,7 +33,7 @@ func Decoded[A any](
 // Handlers are the commands that a room of the worker executes.
 type Handlers map[gpubackend.Op]Handler
 
-// Step is what a part does around another part's handler: run executes that.
+// Step is what one part does around another part's handler, which run executes.
 type Step func(c *Call, run func(*Call) gpubackend.Result) gpubackend.Result
 
 // Around is a step that gets the arguments decoded. A command that decode refuses goes no further.
@@ -59,7 +59,7 @@ const Ops = 1024
 // Table has every handler at its number.
 type Table [Ops]Handler
 
-// Add takes the handlers of a part. No command has two.
+// Add enters the handlers of a part. No command has two.
 func (t *Table) Add(handlers Handlers) {
 	for op, h := range handlers {
 		if t[op].Run != nil {
@@ -72,8 +72,7 @@ func (t *Table) Add(handlers Handlers) {
 	}
 }
 
-// Wrap puts steps around handlers that are there. Of several the one that was added last comes
-// first.
+// Wrap puts steps around existing handlers. Of several, the one that was added last comes first.
 func (t *Table) Wrap(steps Steps) {
 	for op, step := range steps {
 		run := t[op].Run

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package code finds the functions that the guest launches. CUDA takes a kernel of a library
-// wherever it takes a function: which function that is depends on the context, and is remembered.
+// Package code finds the functions that the guest launches. Wherever CUDA takes a function it also
+// takes a kernel of a library. Which function that is depends on the context, and is remembered.
 //
 // The worker's loop owns a Kernels. Handles are the guest's word and are looked up in the object
 // table.
@@ -34,7 +34,7 @@ func New(d Driver, objects *object.Table) *Kernels {
 	return &Kernels{driver: d, objects: objects, known: map[key]gpubackend.Function{}}
 }
 
-// Find returns a function, or that of a kernel.
+// Find returns a function, or the function of a kernel.
 func (k *Kernels) Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result) {
 	if f, ok := k.objects.Lookup(object.Function, handle); ok {
 		return gpubackend.Function(f), gpubackend.Success
@@ -54,7 +54,7 @@ func (k *Kernels) Find(c *call.Call, handle uint64) (gpubackend.Function, gpubac
 	return f, result
 }
 
-// Name returns the guest's handle of a function, or of the kernel that it is of.
+// Name returns the guest's handle of a function, or of the kernel to which it belongs.
 func (k *Kernels) Name(f gpubackend.Function) uint64 {
 	if h := k.objects.Existing(object.Function, uint64(f)); h != 0 {
 		return h
@@ -79,7 +79,7 @@ func (k *Kernels) Forget(context uint64) {
 	}
 }
 
-// Steps are what is done around the handlers of others.
+// Steps are what this room does around the handlers of others.
 func (k *Kernels) Steps() call.Steps {
 	return call.Steps{gpubackend.OpLibraryUnload: k.unload}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contexts knows which of the guest's contexts is current in the driver, which is the
-// primary one of a device, and of which primary context a green one is part.
+// Package contexts knows which of the guest's contexts is current in the driver, which is a
+// device's primary one, and to which primary context a green one belongs.
 //
 // # Who owns what
 //
@@ -31,13 +31,13 @@ type Contexts struct {
 	objects *object.Table
 	leaving func()
 
-	current uint64            // guest handle of what is current in the driver
+	current uint64            // guest's handle of the context that is current in the driver
 	primary map[uint64]uint64 // device to the handle of its primary context
 	homes   map[uint64]uint64 // green contexts to the primary one that each is part of
 }
 
-// New returns contexts of which none is current. leaving is called before another one becomes
-// current.
+// New returns the contexts of a guest process, none of them current. leaving is called before
+// another one becomes current.
 func New(d Driver, objects *object.Table, leaving func()) *Contexts {
 	return &Contexts{
 		driver: d, objects: objects, leaving: leaving,
@@ -75,14 +75,14 @@ func (c *Contexts) change(handle uint64, optional bool) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// Ended says that a context has ended, which the driver has made none current for.
+// Ended says that a context has ended. The driver has made none current in its place.
 func (c *Contexts) Ended(handle uint64) {
 	if handle == c.current {
 		c.current = 0
 	}
 }
 
-// Retained remembers which context is a device's primary one, and Primary tells it.
+// Retained remembers a device's primary context.
 func (c *Contexts) Retained(device, handle uint64) { c.primary[device] = handle }
 
 // Primary is the handle of a device's primary context.
@@ -91,13 +91,13 @@ func (c *Contexts) Primary(device uint64) (handle uint64, retained bool) {
 	return handle, retained
 }
 
-// AddGreen says that a context is a green one's, and part of a primary context.
+// AddGreen says that a context is a green context's, and belongs to a primary context.
 func (c *Contexts) AddGreen(handle, home uint64) { c.homes[handle] = home }
 
 // Greens is how many green contexts there are.
 func (c *Contexts) Greens() int { return len(c.homes) }
 
-// Green yields the contexts of green contexts.
+// Green yields the contexts of all green contexts.
 func (c *Contexts) Green(yield func(handle uint64) bool) {
 	for handle := range c.homes {
 		if !yield(handle) {
@@ -106,8 +106,8 @@ func (c *Contexts) Green(yield func(handle uint64) bool) {
 	}
 }
 
-// Home is the context that what is made in a context belongs to: of a green context, the device's
-// primary one.
+// Home is the context that owns what is made in a context: of a green context, the device's primary
+// one.
 func (c *Contexts) Home(handle uint64) uint64 {
 	if len(c.homes) > 0 {
 		if home, ok := c.homes[handle]; ok {
@@ -120,7 +120,7 @@ func (c *Contexts) Home(handle uint64) uint64 {
 // HomeOfCurrent is the home of the current context.
 func (c *Contexts) HomeOfCurrent() uint64 { return c.Home(c.current) }
 
-// LeaveGreen makes sure that no green context is current that may be about to end.
+// LeaveGreen makes sure that no green context that may be about to end is current.
 func (c *Contexts) LeaveGreen() {
 	if home := c.Home(c.current); home != c.current {
 		c.Set(home, true)

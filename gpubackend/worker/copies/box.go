@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// box is rows of device memory: width bytes each, height to a plane, depth planes. A linear copy is
-// one row.
+// box is rows of device memory: width bytes each, height rows to a plane, depth planes. A linear
+// copy is one row.
 type box struct {
 	address, pitch, slice uint64
 	width, height, depth  uint64
@@ -33,7 +33,7 @@ func (b *box) valid(pitch, slice uint64) bool {
 		return false
 	}
 	if b.depth > 1 && b.height > 0 && slice < (b.height-1)*pitch+b.width {
-		return false // planes that overlap: more work than there are bytes
+		return false // overlapping planes: more work than there are bytes
 	}
 	hi, rows := bits.Mul64(b.height, b.depth)
 	if hi != 0 || rows > 1<<32 {
@@ -66,7 +66,7 @@ func (b *box) contiguous() bool {
 	return (b.height <= 1 || b.pitch == b.width) && (b.depth <= 1 || b.slice == b.width*b.height)
 }
 
-// offset is where a cursor is on the device, from the box's address.
+// offset is a cursor's position on the device, relative to the box's address.
 func (b *box) offset(p cursor) uint64 { return p.row.offset(b.pitch, b.slice) + p.x }
 
 // row says which row of a box, and of which plane.

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
-// chunk is a part of a copy on its way, with a part of the staging memory if it has to pass through
-// that. doc.go has a picture of its states.
+// chunk is a part of a copy under way, with a part of the staging memory if it must pass through
+// that. doc.go shows its states.
 type chunk struct {
 	index   int
 	offset  uint64 // in the staging memory
@@ -33,19 +33,19 @@ const (
 	chunkCarrying                   // the driver copies between it and the rest of device memory
 )
 
-// How many chunks can be on their way: those with a part of the staging memory, and those that are
-// direct, which are longer.
+// How many chunks can be under way: those with a part of the staging memory, and direct ones, which
+// are longer.
 const (
 	StagedChunks = 8
 	directChunks = 16
 	directBytes  = 64 << 20
 )
 
-// chunks are all that there can be.
+// chunks are all chunks.
 type chunks struct {
 	all    [StagedChunks + directChunks]chunk
 	flying int        // that aren't free
-	runs   []wire.Run // of the chunk that is started
+	runs   []wire.Run // of the chunk that is being started
 	moved  []moves.Completion
 }
 
@@ -57,7 +57,7 @@ func (s *chunks) take(direct bool) *chunk {
 	return s.free(0, StagedChunks)
 }
 
-// free returns a free chunk of those from one index to another.
+// free returns a free chunk with an index in a range.
 func (s *chunks) free(from, to int) *chunk {
 	for i := from; i < to; i++ {
 		c := &s.all[i]
@@ -72,7 +72,7 @@ func (s *chunks) free(from, to int) *chunk {
 	return nil
 }
 
-// start begins a chunk of what no chunk has been made of: free to settling, moving or carrying.
+// start begins a chunk with the next part of a copy: free to settling, moving or carrying.
 func (t *Copies) start(c *chunk, op *operation) {
 	c.op, c.from = op, op.next
 	c.bytes = op.take(c.size)
@@ -89,8 +89,8 @@ func (t *Copies) start(c *chunk, op *operation) {
 	}
 }
 
-// settle has the mover carry a chunk directly to or from the guest's memory on the device when the
-// earlier work of the stream is done.
+// settle makes the mover copy a chunk directly between guest and device memory, once the earlier
+// work of the stream is done.
 func (t *Copies) settle(c *chunk) {
 	op := c.op
 	result := t.Contexts.Set(op.context, true)
@@ -111,7 +111,7 @@ func (t *Copies) settle(c *chunk) {
 	t.end(c, result)
 }
 
-// move has the mover copy a chunk to or from the guest's pages.
+// move makes the mover copy a chunk to or from the guest's pages.
 func (t *Copies) move(c *chunk) {
 	op := c.op
 	c.state = chunkMoving
@@ -140,8 +140,8 @@ func (t *Copies) move(c *chunk) {
 	}
 }
 
-// carry queues the copy between a chunk's staging memory and the rows of device memory, and fences
-// it.
+// carry queues the copy between a chunk's staging memory and the rows of device memory, and a fence
+// after it.
 func (t *Copies) carry(c *chunk) {
 	op := c.op
 	c.state = chunkCarrying
@@ -164,12 +164,12 @@ func (t *Copies) carry(c *chunk) {
 		return
 	}
 	if op.dir == toDevice {
-		// The source is captured: the call needs to wait for no more than that.
+		// The source has been read: the call need not wait for more.
 		c.uncount()
 	}
 }
 
-// Poll moves chunks on whose step has ended.
+// Poll moves on chunks whose step has ended.
 func (t *Copies) Poll() {
 	if !t.Active() {
 		return
@@ -211,7 +211,7 @@ func (t *Copies) moved(m moves.Completion) {
 	}
 }
 
-// settled looks whether a chunk's turn has come.
+// settled moves a chunk on if its turn has come.
 func (t *Copies) settled(c *chunk) {
 	switch result := t.Fences.Passed(c.fence); result {
 	case gpubackend.NotReady:
@@ -222,7 +222,7 @@ func (t *Copies) settled(c *chunk) {
 	}
 }
 
-// carried looks whether the driver's step has ended.
+// carried moves a chunk on if the driver's step has ended.
 func (t *Copies) carried(c *chunk) {
 	result := t.Fences.Passed(c.fence)
 	if result == gpubackend.NotReady {
@@ -235,7 +235,7 @@ func (t *Copies) carried(c *chunk) {
 	t.end(c, result)
 }
 
-// lose ends every chunk that the mover has: it is gone.
+// lose ends every chunk that the mover had, as it is gone.
 func (t *Copies) lose(err error) {
 	t.Log.WithError(err).Error("the mover is gone")
 	t.reach.broken = gpubackend.DeviceUnavailable
@@ -256,7 +256,7 @@ func (t *Copies) end(c *chunk, result gpubackend.Result) {
 	t.chunks.flying--
 }
 
-// uncount takes the chunk off those that its call waits for.
+// uncount makes the chunk's call wait for it no longer.
 func (c *chunk) uncount() {
 	if c.counted {
 		c.counted = false
@@ -264,7 +264,7 @@ func (c *chunk) uncount() {
 	}
 }
 
-// eachRow calls f for every row of a chunk, or what the chunk has of it, with where that is in it.
+// eachRow calls f for the chunk's part of each of its rows, and the part's position in the chunk.
 func (c *chunk) eachRow(f func(p cursor, at, n uint64) gpubackend.Result) gpubackend.Result {
 	p, dev := c.from, &c.op.dev
 	for at := uint64(0); at < c.bytes; {

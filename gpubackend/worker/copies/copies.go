@@ -72,26 +72,26 @@ type Config struct {
 
 	// NeedMover asks for the mover: Connect brings it, or Refused says that there is none.
 	NeedMover func()
-	// Synchronize has a call answered when all work of a stream is done.
+	// Synchronize makes a call be answered when all work of a stream is done.
 	Synchronize func(c *call.Call, s gpubackend.Stream) gpubackend.Result
-	// May says whether another chunk may be begun. nil: always.
+	// May says whether another chunk may be begun; nil: always.
 	May func() bool
-	// WhenDone has a call answered when what is in a stream now is done.
+	// WhenDone makes a call be answered when what is in a stream now is done.
 	WhenDone func(c *call.Call, s gpubackend.Stream) gpubackend.Result
-	// Await has a call answered when work is over.
+	// Await makes a call be answered when work is over.
 	Await func(c *call.Call, work call.Work) gpubackend.Result
 	// AtAddress says whether the driver reaches pages at the guest's own address.
 	AtAddress func(m *maps.Map, r call.Reference) bool
-	// MappedAt returns the mapping of the guest's own making that holds an address.
+	// MappedAt returns the guest's own mapping that holds an address.
 	MappedAt func(address uint64) (memory.Mapping, bool)
-	// MakeRoom has others give back the memory that they can do without, and says whether there was
+	// MakeRoom makes others give back memory that they can do without, and says whether there was
 	// any.
 	MakeRoom func() bool
-	// Gone is called for a range that the device gives up, if Watch was.
+	// Gone is called for a range that the device gives up, once Watch was called.
 	Gone func(address, bytes uint64)
 	// StagingBytes is how much memory copies may pass through.
 	StagingBytes func() uint64
-	// Failed counts a result of a copy that is none of a call's.
+	// Failed counts the result of a copy that no call gets.
 	Failed func(gpubackend.Result)
 	Count  func(handover.Counter, uint64)
 	Log    *logrus.Entry
@@ -109,7 +109,7 @@ type Copies struct {
 	bulkRegistered bool
 }
 
-// New returns Copies of which none is on its way.
+// New returns Copies without a copy.
 func New(c Config) *Copies {
 	if c.May == nil {
 		c.May = func() bool { return true }
@@ -127,8 +127,8 @@ func (t *Copies) Handlers() call.Handlers {
 	}
 }
 
-// Active says whether any chunk is on its way.
+// Active says whether any chunk is under way.
 func (t *Copies) Active() bool { return t.chunks.flying > 0 }
 
-// GoOn says whether copies of pinned memory that were queued should be under way still.
+// GoOn says whether queued copies of pinned memory should still be under way.
 func (t *Copies) GoOn(now time.Time) bool { return t.queued.goOn(now) }

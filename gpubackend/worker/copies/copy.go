@@ -81,7 +81,7 @@ func (t *Copies) copyInline(
 }
 
 // readable prepares a payload in the arena for the driver. The device reads the bulk area itself;
-// what came in the ring is copied by the driver's staging.
+// the driver stages what came in the ring.
 func (t *Copies) readable(r call.Reference) gpubackend.Result {
 	if r.Kind == wire.BufferBulk {
 		return t.registerBulk()
@@ -90,9 +90,9 @@ func (t *Copies) readable(r call.Reference) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// whenTaken answers a copy from the arena when its source may be changed. What came in the ring has
-// been staged by the driver. The bulk area is registered, so that the device reads it in its own
-// time: the call waits for the stream.
+// whenTaken answers a copy from the arena when its source may be changed. The driver has staged
+// what came in the ring. The bulk area is registered, so the device reads it later: the call waits
+// for the stream.
 func (t *Copies) whenTaken(
 	c *call.Call, r call.Reference, s gpubackend.Stream, result gpubackend.Result,
 ) gpubackend.Result {
@@ -132,8 +132,8 @@ func (t *Copies) registerBulk() gpubackend.Result {
 	return result
 }
 
-// copyPinned copies between the device and memory that the driver reaches at the guest's address:
-// as asynchronous as CUDA's own.
+// copyPinned copies between the device and memory that the driver reaches at the guest's address,
+// as asynchronously as CUDA itself.
 func (t *Copies) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags,
 	dev uint64, s gpubackend.Stream) gpubackend.Result {
 	host := m.Address + r.MapOffset()
@@ -174,8 +174,8 @@ func (t *Copies) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map,
 }
 
 // direct says whether a copy may go directly between guest pages and the memory that the guest
-// process allocated. A lone one to the device that would have to wait for earlier work may not:
-// CUDA lets the caller go on as soon as the source has been read.
+// process allocated. A lone copy to the device that has to wait for earlier work may not: CUDA lets
+// the caller go on as soon as the source has been read.
 func (t *Copies) direct(op *operation, part bool) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false

@@ -11,7 +11,7 @@
 //	  staged          through staging memory, from where the driver copies on       staging.go
 //	                  what asks for the mover, and waits for it                     reach.go
 //
-// copies.go is what they need of others. queued.go has the worker poll while short copies are
+// copies.go has what they need of others. queued.go makes the worker poll while short copies are
 // under way.
 //
 // A pageable copy is an operation (operation.go): rows of a box (box.go), cut into chunks. Its call
@@ -38,19 +38,19 @@
 //	               │       carrying ── fence passed ──────────────────────────┤
 //	               └──────────────────────────────────────────────────────────┘
 //
-// A chunk that settles skips that state if the context has no work. Any error ends it at once: it
-// is its copy's, the first of several. To the device through staging memory, the call stops waiting
-// for a chunk when it begins to be carried: the source has been read.
+// A direct chunk skips settling if the context has no work. An error ends a chunk at once; the
+// first one of several is its copy's result. To the device through staging memory, the call stops
+// waiting for a chunk when it begins to be carried: the source has been read.
 //
 // # Who owns what
 //
-// The worker's loop owns Copies, which has the staging memory, the chunks and what is lent to
-// the mover. A copy has a use of its map until it is over: the pages stay pinned. Memory that the
-// device gives up is taken back from the mover first.
+// The worker's loop owns Copies, which has the staging memory, the chunks and what is lent to the
+// mover. A copy has a use of its map until it is over: the pages stay pinned. Memory is taken back
+// from the mover before the device gives it up.
 //
 // # Who may lie
 //
 // All words are the guest's. Ranges are checked against the map or the arena, boxes against
-// overflow and against planes that overlap; device addresses are the driver's to judge. The mover
-// is believed, but for numbers of copies that aren't on their way.
+// overflow and against planes that overlap; the driver judges device addresses. The mover is
+// believed, except for numbers of copies that aren't under way.
 package copies

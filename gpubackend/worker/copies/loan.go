@@ -13,9 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// loan is device memory that the mover has mapped, so that it copies between guest pages
-// and what the guest process allocated there without staging memory between: the GPU need not
-// change to this process and back.
+// loan is device memory that the mover has mapped, so that it copies directly between guest pages
+// and what the guest process allocated there: the GPU need not switch to this process and back.
 type loan struct {
 	base, bytes uint64
 	number      uint32 // the mover's
@@ -30,18 +29,19 @@ type loans struct {
 	watched bool
 }
 
-// maxLoans bounds what the mover has mapped for one worker; its own bound is above it.
+// maxLoans bounds the memory that the mover has mapped for one worker; the mover's own bound is
+// higher.
 const maxLoans = 2000
 
-// end is the address behind a loan.
+// end is the address after a loan.
 func (l *loan) end() uint64 { return l.base + l.bytes }
 
-// covers says whether a range is all in the loan.
+// covers says whether a loan has the whole of a range.
 func (l *loan) covers(address, bytes uint64) bool {
 	return address >= l.base && bytes <= l.bytes && address-l.base <= l.bytes-bytes
 }
 
-// after is the position of the first loan that ends behind an address.
+// after is the position of the first loan that ends after an address.
 func (s *loans) after(address uint64) int {
 	return sort.Search(len(s.list), func(i int) bool { return s.list[i].end() > address })
 }
@@ -76,8 +76,8 @@ func (s *loans) take(address, bytes uint64) []*loan {
 	return gone
 }
 
-// lend has the mover map the memory around an address of the current context's, unless it has. Nil:
-// it can't, for lack of room or because the memory isn't of a kind that other processes map.
+// lend makes the mover map the memory around an address of the current context, unless it has. nil:
+// it can't, for lack of room, or because other processes can't map that kind of memory.
 func (t *Copies) lend(address, bytes uint64) *loan {
 	l := t.loans.find(address)
 	if l == nil {
@@ -115,8 +115,8 @@ func (t *Copies) newLoan(address uint64) *loan {
 	return l
 }
 
-// lendable is a loan of the memory around an address: a segment of what the device allocates from,
-// or a mapping of the guest's own making. Nil: there is none. The caller closes the file.
+// lendable is a loan of the memory around an address: a segment from which the device allocates, or
+// a mapping of the guest's own. nil: there is none. The caller closes the file.
 func (t *Copies) lendable(address uint64) (l *loan, start uint64, fd int) {
 	if m, ok := t.MappedAt(address); ok {
 		if m.Access != gpubackend.AccessReadWrite {
@@ -136,7 +136,7 @@ func (t *Copies) lendable(address uint64) (l *loan, start uint64, fd int) {
 	return &loan{base: address - shared.Offset, bytes: shared.Bytes}, shared.Start, fd
 }
 
-// Watch has what others have of device memory end with it.
+// Watch makes sure that memory is taken back from others before the device gives it up.
 func (t *Copies) Watch() {
 	if t.loans.watched {
 		return
@@ -148,7 +148,7 @@ func (t *Copies) Watch() {
 	})
 }
 
-// Recall asks back everything, while no chunk is on its way. Copies that go on lend it again.
+// Recall takes back everything, while no chunk is under way. Copies that go on lend it again.
 func (t *Copies) Recall() {
 	for _, l := range t.loans.take(0, ^uint64(0)) {
 		l.recalled = true
@@ -156,8 +156,8 @@ func (t *Copies) Recall() {
 	}
 }
 
-// EndLoans asks back what the device is about to give up, or the guest may access no longer. Else
-// the memory would stay in use for as long as this process lives.
+// EndLoans takes back what the device is about to give up, or the guest may no longer access.
+// Otherwise the memory would stay in use as long as this process lives.
 func (t *Copies) EndLoans(address, bytes uint64) {
 	begin := time.Now()
 	for _, l := range t.loans.take(address, bytes) {
@@ -167,7 +167,7 @@ func (t *Copies) EndLoans(address, bytes uint64) {
 	}
 }
 
-// detach asks one back, which is in the list no more.
+// detach takes back a loan that was removed from the list.
 func (t *Copies) detach(l *loan) {
 	if l.refused || t.reach.gone {
 		return

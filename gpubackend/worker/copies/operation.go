@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
-// operation is a copy between a map and device memory, while it goes on, in chunks of whole rows,
-// or of bytes of one row (chunk.go). It is the work that its call waits for.
+// operation is a copy between a map and device memory while it is under way, in chunks of whole
+// rows, or of bytes of one row (chunk.go). Its call waits for it.
 type operation struct {
 	t       *Copies
 	dir     direction
@@ -18,14 +18,14 @@ type operation struct {
 	context uint64
 
 	mapping *maps.Map
-	asked   uint64 // which question for the mover it waits for the answer to; 0: none
+	asked   uint64 // number of the request for the mover that it waits for; 0: none
 	lends   bool   // its device memory is to be lent to the mover
 	loan    *loan  // where the mover reaches the device memory
 	settled bool   // the earlier work of the stream is done
-	parts   *parts // that the copy is one of, for a JOIN
+	parts   *parts // to which the copy belongs, for a JOIN
 
-	next   cursor // what no chunk has been made of
-	chunks int    // chunks on their way
+	next   cursor // where the next chunk begins
+	chunks int    // chunks under way
 	result gpubackend.Result
 }
 
@@ -35,7 +35,7 @@ type cursor struct {
 	x   uint64
 }
 
-// Advance does what can be done of a copy now. NotReady says that there is more.
+// Advance does as much of a copy as can be done now. NotReady says that there is more to do.
 func (op *operation) Advance() gpubackend.Result {
 	if result := op.t.Contexts.Set(op.context, true); result != gpubackend.Success {
 		return result
@@ -61,7 +61,7 @@ func (op *operation) Advance() gpubackend.Result {
 	return op.result
 }
 
-// Over says whether the caller is answered: JOIN is, for what is one of several parts.
+// Over says whether the caller is answered: for one of several parts JOIN is.
 func (op *operation) Over(result gpubackend.Result) (answered bool) {
 	if op.parts == nil {
 		return true
@@ -72,9 +72,9 @@ func (op *operation) Over(result gpubackend.Result) (answered bool) {
 	return false
 }
 
-// copyable says whether there is what a copy passes through, NotReady if it is on its way. One for
-// which there is no staging memory goes directly if the mover can map where it goes, although its
-// caller may have to wait for earlier work then: CUDA needs no memory for it.
+// copyable says whether there is a way for a copy; NotReady: soon. A copy for which there is no
+// staging memory goes directly if the mover can map its device memory, even if the caller then
+// waits for earlier work: CUDA needs no memory for it either.
 func (t *Copies) copyable(op *operation) gpubackend.Result {
 	if result := t.reachable(op); result != gpubackend.Success {
 		return result
@@ -82,7 +82,7 @@ func (t *Copies) copyable(op *operation) gpubackend.Result {
 	if op.lends {
 		op.lends, op.loan = false, t.lend(op.dev.address, op.dev.bytes())
 	}
-	if op.loan != nil && op.loan.recalled { // what can't be lent again goes through staging memory
+	if op.loan != nil && op.loan.recalled { // if it can't be lent again, the copy is staged
 		op.loan = t.lend(op.dev.address, op.dev.bytes())
 	}
 	if t.reach.broken != gpubackend.Success || op.loan != nil {
@@ -100,8 +100,7 @@ func (t *Copies) copyable(op *operation) gpubackend.Result {
 // started says whether every byte belongs to a chunk.
 func (op *operation) started() bool { return op.dev.bytes() == 0 || op.next.row.z == op.dev.depth }
 
-// take advances next by what fits in size bytes: whole rows where the row fits, else bytes of
-// one.
+// take advances next by what fits in size bytes: whole rows if a row fits, else bytes of one.
 func (op *operation) take(size uint64) (taken uint64) {
 	for taken < size && !op.started() {
 		n := min(op.dev.width-op.next.x, size-taken)

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// parts are copies of one thread that it doesn't wait for one by one: JOIN is answered when all
-// before it are over.
+// parts are copies that a thread doesn't wait for one by one: JOIN is answered when all before it
+// are over.
 type parts struct {
 	running int
 	result  gpubackend.Result // the first error
@@ -22,7 +22,7 @@ func (p *parts) note(result gpubackend.Result) {
 	}
 }
 
-// Advance is the result of all, or NotReady.
+// Advance is the result of all parts, or NotReady.
 func (p *parts) Advance() gpubackend.Result {
 	if p.running > 0 {
 		return gpubackend.NotReady
@@ -33,7 +33,7 @@ func (p *parts) Advance() gpubackend.Result {
 // Over says that JOIN is answered.
 func (p *parts) Over(gpubackend.Result) (answered bool) { return true }
 
-// isPart says whether a copy with such flags is one of them.
+// isPart says whether a copy with such flags is a part.
 func isPart(c *call.Call, flags uint64) bool { return !c.Reply() && flags&wire.CopyFlagPart != 0 }
 
 // partsOf returns the parts of the calling thread that no JOIN has followed yet.
@@ -44,8 +44,8 @@ func (t *Copies) partsOf(c *call.Call) *parts {
 	return t.threads[c.Slot]
 }
 
-// endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the
-// guest.
+// endPart notes the result of a copy that is over at once. If it is a part, JOIN gives the result
+// to the guest.
 func (t *Copies) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
 	if result == call.Pending || !part {
 		return result

@@ -8,12 +8,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// queuedCopies is when the copies of pinned memory that were queued should be over. Until then the
-// worker polls, as the guest's thread does that waits for them (polling.c): asleep, it would have
-// to be woken for the command after them.
+// queuedCopies is when the queued copies of pinned memory should be over. Until then the worker
+// polls, as the guest's waiting thread does (polling.c): if it slept, it would have to be woken for
+// the next command.
 type queuedCopies struct{ until time.Time }
 
-// shortCopy is over before the worker would sleep.
+// shortCopy is the size of a copy that is over before the worker would sleep.
 const shortCopy = 256 << 10
 
 func (q *queuedCopies) add(bytes uint64) {
@@ -26,5 +26,5 @@ func (q *queuedCopies) add(bytes uint64) {
 	q.until = q.until.Add(time.Duration(bytes / wire.QueuedBytesPerUs * 1000))
 }
 
-// goOn says whether they should be under way still.
+// goOn says whether they should still be under way.
 func (q *queuedCopies) goOn(now time.Time) bool { return now.Before(q.until) }

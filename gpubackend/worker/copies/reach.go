@@ -7,9 +7,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 )
 
-// A VM has no mover before a copy needs one: it costs a context of the GPU's memory. The first such
-// copy asks for it, and waits as for earlier work, while other calls go on. Copies that ask while
-// it is awaited wait for the same one. When there was no copy for long, it is given up.
+// A VM has no mover before a copy needs one, since its context takes GPU memory. The first such
+// copy asks for it, and waits as for earlier work, while other calls go on. Later copies wait for
+// the same one. When there was no copy for long, it is given up.
 
 // reach is the way to the mover.
 type reach struct {
@@ -20,8 +20,7 @@ type reach struct {
 	told   uint64            // how many of these were answered
 }
 
-// reachable says whether a copy can use the mover, which it asks for if nobody has. NotReady: it is
-// on its way.
+// reachable says whether a copy can use the mover, and asks for it if nobody has. NotReady: soon.
 func (t *Copies) reachable(op *operation) gpubackend.Result {
 	r := &t.reach
 	switch {
@@ -56,12 +55,12 @@ func (t *Copies) AskAgain() {
 // Connect is told that there is a mover. There must be none yet.
 func (t *Copies) Connect(m moves.Mover) { t.reach.mover, t.reach.told = m, t.reach.asked }
 
-// Refused is told that there is none. Copies that wait for it fail; the next one asks again.
+// Refused is told that there is no mover. Copies that wait for it fail; the next one asks again.
 func (t *Copies) Refused(err error) {
 	if t.reach.mover != nil {
 		return // it was asked for twice
 	}
-	t.Log.WithError(err).Error("there is no mover: copies fail")
+	t.Log.WithError(err).Error("there is no mover: copies that need it fail")
 	t.reach.told = t.reach.asked
 }
 

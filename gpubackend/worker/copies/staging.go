@@ -18,8 +18,8 @@ type staging struct {
 	opened  bool
 }
 
-// open gets the staging memory unless it is there. What fails is tried again by the next copy that
-// needs it: the guest may have freed memory until then.
+// open gets the staging memory, if there is none. If that fails the next copy tries again: until
+// then the guest may have freed memory.
 func (t *Copies) open() gpubackend.Result {
 	if t.staging.opened {
 		return gpubackend.Success
@@ -36,8 +36,8 @@ func (t *Copies) open() gpubackend.Result {
 	return gpubackend.Success
 }
 
-// openStaging gets the staging memory, for which pools give up what they don't need, and lends it
-// to the mover.
+// openStaging gets the staging memory, for which pools may have to give up memory, and lends it to
+// the mover.
 func (t *Copies) openStaging(
 	bytes uint64,
 ) (address uint64, staging uint32, result gpubackend.Result) {

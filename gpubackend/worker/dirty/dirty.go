@@ -3,14 +3,14 @@
 // Package dirty tells a front end that migrates the guest which of its pages a worker writes to.
 //
 // What goes through guestmem and the queue is marked write by write. The arena, whose words are
-// written with each answer, and pages that the GPU has mapped are not: all of them count as written
-// as long as they are held, and are marked when a log comes, every markEvery while there is one,
-// when they are let go of, and when nothing can write to them any more.
+// written with each answer, and pages that the GPU has mapped, are not. They count as written as
+// long as they are held: they are marked when a log comes, every markEvery while there is one, and
+// when they are let go of, since nothing writes to them any more.
 //
 // # Who owns what
 //
-// Pages has locks of its own: the worker's loop holds pages and lets go of them, and whoever reads
-// the messages of the device process gives it a log.
+// Pages has locks of its own: the worker's loop holds pages and lets go of them, and the reader of
+// the device process's messages gives it a log.
 package dirty
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
-// Pages are those that a worker writes to. The zero value holds none, and has no log.
+// Pages are the pages to which a worker writes. The zero value holds none, and has no log.
 type Pages struct {
 	log  dirtylog.Switch
 	held dirtylog.Ranges
@@ -32,15 +32,14 @@ type Pages struct {
 	ended bool
 }
 
-// markEvery is how soon the front-end sees again what it has cleared. A guest that is about to be
-// stopped to be moved should have few pages left to be moved then; that nothing is lost doesn't
-// depend on it.
+// markEvery is how soon pages that the front end has cleared are marked again. When a VM is stopped
+// to be migrated, few pages should be left to send; correctness doesn't depend on it.
 const markEvery = 100 * time.Millisecond
 
-// Switch is what guestmem marks single writes in.
+// Switch is where guestmem marks single writes.
 func (d *Pages) Switch() *dirtylog.Switch { return &d.log }
 
-// Hold has pages count as written until LetGo of their name.
+// Hold makes pages count as written until LetGo of their name.
 func (d *Pages) Hold(runs []wire.Run) uint64 {
 	ranges := make([]dirtylog.Range, len(runs))
 	for i, r := range runs {
@@ -49,7 +48,7 @@ func (d *Pages) Hold(runs []wire.Run) uint64 {
 	return d.held.Add(ranges)
 }
 
-// LetGo is called when nothing writes to pages any more. 0 is none.
+// LetGo is called when nothing writes to pages any more. 0 names none.
 func (d *Pages) LetGo(name uint64) {
 	if name != 0 {
 		d.held.Drop(name, &d.log)
@@ -63,8 +62,8 @@ func (d *Pages) MarkHeld() {
 	}
 }
 
-// Obey obeys a message that gives a log, or takes it away, and returns the answer. The loop needn't
-// stand still: what is written from now on is marked.
+// Obey obeys a message that gives a log, or takes it away, and returns the answer. The loop need
+// not stand still: what is written from now on is marked.
 func (d *Pages) Obey(m *handover.Message, fd int) *handover.Message {
 	answer := &handover.Message{Kind: handover.KindLogged}
 	if err := d.Take(m, fd); err != nil {

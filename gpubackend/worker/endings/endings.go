@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endings is what goes with a context that ends: its objects, its threads' default streams,
-// and what rooms have for it. It also notes which context is a device's primary one, which ends by
-// the device's number.
+// Package endings ends what belongs to a context that ends: its objects, the threads' default
+// streams in it, and what rooms keep for it. It also notes which context is a device's primary one,
+// which is ended by the device's number.
 //
 // The worker's loop owns an Endings. Handles are the guest's, and may name nothing: then the device
-// refuses, and nothing is forgotten but streams that the guest's threads get again.
+// refuses, and only streams are forgotten, which the guest's threads get again.
 package endings
 
 import (
@@ -23,7 +23,7 @@ type Contexts interface {
 	Ended(handle uint64)
 }
 
-// Room is one that has something for a context.
+// Room is a room that keeps something for a context.
 type Room interface{ Forget(context uint64) }
 
 // Endings are those of a guest process's contexts.
@@ -35,7 +35,8 @@ type Endings struct {
 	Greens   interface{ Settle() }
 }
 
-// Steps are around the commands that end contexts, and the one that retains a primary one.
+// Steps are around the commands that end contexts, and around the one that retains a primary
+// context.
 func (e *Endings) Steps() call.Steps {
 	return call.Steps{
 		gpubackend.OpCtxDestroy: call.Around(command.DecodeCtxDestroy, e.destroy),
@@ -87,7 +88,7 @@ func (e *Endings) end(
 	return result
 }
 
-// retainPrimary remembers which context is whose device's primary one.
+// retainPrimary remembers which context is a device's primary one.
 func (e *Endings) retainPrimary(
 	c *call.Call, a command.DevicePrimaryCtxRetain, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package eventfd has the kernel's event counters, of which a worker uses only whether they are
-// zero: who waits for something sleeps until its counter isn't.
+// Package eventfd has the kernel's event counters. A worker uses only whether they are zero: a
+// waiter sleeps until its counter isn't.
 //
 // The descriptors belong to the callers. Any goroutine may use one.
 package eventfd

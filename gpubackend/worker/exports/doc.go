@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exports has the objects that go to other processes of the guest by the device process:
-// what this process offers, by a number of its own, and what it was handed over, since the guest's
-// driver asked for it.
+// Package exports has the objects that go to other processes of the guest through the device
+// process: what this process offers, under a number of its own, and what it was handed because the
+// guest's driver asked for it.
 //
 // # Who owns what
 //
-// The goroutine that receives messages calls Accept, so that nobody waits for a loop that is busy;
-// the loop calls all others. An object that was handed over, with its file, is kept here until Take
-// gives it to who asked. Files that are offered stay their owners'.
+// The goroutine that receives messages calls Accept, so that nobody waits for a busy loop; the loop
+// calls everything else. An object that was handed over is kept here, with its file, until Take.
+// Files that are offered stay their owners'.
 //
 // # Who may lie
 //

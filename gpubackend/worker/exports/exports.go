@@ -27,8 +27,8 @@ type Exports struct {
 	log    *logrus.Entry
 
 	mu      sync.Mutex
-	waiting map[uint32]Imported // handed over, and not named by the guest's library yet
-	recent  []sent              // offers, which a device process may have died over
+	waiting map[uint32]Imported // handed over, but not yet named by the guest's library
+	recent  []sent              // offers, which may be lost with a device process
 	closed  bool
 	offered uint32 // the last number of something that is offered: the loop's alone
 }
@@ -39,17 +39,16 @@ type sent struct {
 	file    int
 }
 
-// maxRecent is how many offers are sent again: more than are on their way at a time, as the guest's
-// library claims an object when it has offered it.
+// maxRecent is how many offers are sent again: more than are on their way at a time, since the
+// guest's library claims an object as soon as it has offered it.
 const maxRecent = 16
 
-// New returns an Exports that has nothing. gpus returns the ids of the process's GPUs, by its own
-// numbers for them.
+// New returns an empty Exports. gpus returns the ids of the process's GPUs, by its own numbers.
 func New(s Sender, gpus func() []uint64, log *logrus.Entry) *Exports {
 	return &Exports{sender: s, gpus: gpus, log: log, waiting: map[uint32]Imported{}}
 }
 
-// Number is a number for something that this process offers; 0 when there are no more.
+// Number is a number for something that this process offers; 0 if there are no more.
 func (s *Exports) Number() uint32 {
 	if s.offered < math.MaxUint32 {
 		s.offered++
@@ -72,7 +71,7 @@ type Imported struct {
 	File   int
 }
 
-// MaxWaiting bounds what a guest can have handed over and leave there.
+// MaxWaiting bounds how many objects a guest can leave here unnamed.
 const MaxWaiting = 1 << 6
 
 // Close closes the file.
@@ -104,7 +103,7 @@ func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
 	return answer
 }
 
-// Close closes the files that nobody took, and those of offers. What comes later is refused.
+// Close closes the files that nobody took, and those of offers. Later ones are refused.
 func (s *Exports) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +141,7 @@ func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpuba
 	return x, gpubackend.Success
 }
 
-// Withdraw tells the device process that an object is gone: until then that holds it, for a claim
+// Withdraw tells the device process that an object is gone, which until then keeps it for a claim
 // that may never come.
 func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	if number == 0 {
@@ -152,12 +151,12 @@ func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	m := &handover.Message{Kind: handover.KindWithdraw,
 		Object: &handover.Object{Kind: kind, Number: number}}
 	if err := s.sender.Send(m, nil); err != nil {
-		s.log.WithError(err).Warn("withdraw an object from other processes")
+		s.log.WithError(err).Warn("can't withdraw an object from other processes")
 	}
 }
 
-// Offer tells the device process of an object of a GPU's, by this process's number for that, which
-// other processes may have. The file stays the caller's.
+// Offer tells the device process of an object of a GPU (by this process's number) that other
+// processes may have. The file stays the caller's.
 func (s *Exports) Offer(o handover.Object, device uint64, file int) gpubackend.Result {
 	gpus := s.gpus()
 	if device >= uint64(len(gpus)) {
@@ -168,15 +167,15 @@ func (s *Exports) Offer(o handover.Object, device uint64, file int) gpubackend.R
 	m.Files.Object = file >= 0
 	offer := sent{m, file}
 	if err := offer.send(s.sender); err != nil {
-		s.log.WithError(err).Warn("offer an object to other processes")
+		s.log.WithError(err).Warn("can't offer an object to other processes")
 		return gpubackend.OutOfMemory
 	}
 	s.remember(offer)
 	return gpubackend.Success
 }
 
-// remember keeps an offer, with a file of its own, until there are enough later ones. One for which
-// there is no file isn't kept: it only matters if the device process dies.
+// remember keeps an offer, with a file of its own, until there are enough later ones. If there is
+// no descriptor for that it isn't kept: it only matters if the device process dies.
 func (s *Exports) remember(o sent) {
 	if o.file >= 0 {
 		var err error
@@ -219,8 +218,8 @@ func (o sent) close() {
 	}
 }
 
-// OfferAgain sends the latest offers again: a device process that was killed may have taken one,
-// and not noted it for the next. One that knows an offer leaves it as it is.
+// OfferAgain sends the latest offers again: a device process that was killed may have taken one
+// without noting it for the next one. Known offers change nothing.
 func (s *Exports) OfferAgain() error {
 	s.mu.Lock() // an object that is withdrawn meanwhile is so after it is offered
 	defer s.mu.Unlock()

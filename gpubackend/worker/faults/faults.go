@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults tells the device process when a GPU answers what says that it is broken, or gone.
-// Each answer of a GPU's is told once.
+// Package faults tells the device process when a GPU's answer says that it is broken or gone. Each
+// such answer of a GPU is told once.
 //
 // The worker's loop owns a Faults. Answers come from the GPU's driver; a guest can't make them up.
 package faults
@@ -18,7 +18,7 @@ type Faults struct {
 	told map[handover.Fault]bool
 }
 
-// New returns a worker's that has none. gpu is the current context's GPU.
+// New returns the Faults of a worker, none yet. gpu is the current context's GPU.
 func New(gpu func() int, tell func(*handover.Message) error) *Faults {
 	return &Faults{gpu: gpu, tell: tell, told: map[handover.Fault]bool{}}
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fences marks points in streams that can be asked for: events of the worker's own, which
-// are used again and again.
+// Package fences marks points in streams, by events of the worker's own, which are reused.
 //
-// The worker's loop owns a Fences. A Fence belongs to who made it, until Passed gives any answer
-// but NotReady, or Drop ends it. The guest sees neither.
+// The worker's loop owns a Fences. A Fence belongs to its maker, until Passed returns anything but
+// NotReady, or Drop ends it. The guest sees neither.
 package fences
 
 import (
@@ -19,7 +18,7 @@ type Driver interface {
 	EventQuery(e gpubackend.Event) gpubackend.Result
 }
 
-// Contexts says in which context an event is made, and makes it current.
+// Contexts says which context an event is made in, and makes it current.
 type Contexts interface {
 	HomeOfCurrent() uint64
 	Set(handle uint64, optional bool) gpubackend.Result
@@ -31,7 +30,7 @@ type Fence struct {
 	event   gpubackend.Event
 }
 
-// Fences has the events that nobody uses at the moment, by context.
+// Fences has the unused events of each context.
 type Fences struct {
 	driver   Driver
 	contexts Contexts
@@ -76,7 +75,7 @@ func (s *Fences) Passed(f Fence) gpubackend.Result {
 	return result
 }
 
-// Drop ends a fence that nobody asks for any more.
+// Drop ends a fence that isn't needed any more.
 func (s *Fences) Drop(f Fence) { s.free[f.context] = append(s.free[f.context], f.event) }
 
 // Forget drops the events of a context that is gone.

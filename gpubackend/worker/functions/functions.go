@@ -5,8 +5,8 @@
 //
 // The worker's loop owns a Functions, which keeps nothing. All words are the guest's: scalars are
 // checked against the sets of package allowed, structures by package known, and handles are looked
-// up. What takes an object of a kind that there is no room for is refused before the driver is
-// asked.
+// up. A function that makes an object is refused before the driver is asked, if there is no room
+// for another of its kind.
 package functions
 
 import (
@@ -20,7 +20,7 @@ type Streams interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
 }
 
-// Kernels finds a function, or that of a kernel.
+// Kernels finds a function, or the function of a kernel.
 type Kernels interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result)
 }
@@ -45,7 +45,7 @@ type Config struct {
 	Streams Streams
 	Kernels Kernels
 	Graphs  Graphs
-	// Home is the context that what is made in a context belongs to.
+	// Home is the context that owns what is made in a context.
 	Home func(context uint64) uint64
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// captures are the graphs of the captures that go on, by the streams where they began. The driver
-// destroys the graph of a capture that fails, be it its own or the guest's: the guest's handle must
-// go with it.
+// captures are the graphs of the captures under way, by the streams where they began. The driver
+// destroys the graph of a capture that fails, even one of the guest's: the guest's handle must go
+// with it.
 type captures map[gpubackend.Stream]gpubackend.Graph
 
 func (s *Graphs) beginCapture(
@@ -40,7 +40,7 @@ func (s *Graphs) begin(
 	return result
 }
 
-// endCapture ends one, unless there is none that may be ended here.
+// endCapture ends a capture, if there is one that may be ended here.
 func (s *Graphs) endCapture(
 	c *call.Call, a command.StreamEndCapture, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -69,8 +69,7 @@ func (s *Graphs) endStream(
 	return result
 }
 
-// loseCapture forgets the graph of the capture that began in a stream, if there is one, and the
-// capture.
+// loseCapture forgets the capture that began in a stream, if there is one, and its graph.
 func (s *Graphs) loseCapture(stream gpubackend.Stream) {
 	g, ok := s.captures[stream]
 	if !ok {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package graphs is the guest's handles of graphs and their nodes, which the driver gives again and
-// again, and the records that nodes travel as (docs/commands.md, "Records").
+// Package graphs has the guest's handles of graphs and nodes, whose driver handles are reused, and
+// the records as which nodes travel (docs/commands.md, "Records").
 //
 // # Who owns what
 //
-// The worker's loop owns Graphs. Objects are in the object table; a node dies with its graph, and
-// names of what is gone are swept, since the driver may give its own handles to others then. The
-// driver destroys the graph of a capture that fails: the guest's handle goes with it (captures.go).
+// The worker's loop owns Graphs. Objects are in the object table; a node ends with its graph. Names
+// of what is gone are swept, since the driver may reuse its handles. The driver destroys the graph
+// of a capture that fails: the guest's handle goes with it (captures.go).
 //
 // # Who may lie
 //

@@ -35,7 +35,7 @@ type Config struct {
 	Objects *object.Table
 	Streams Streams
 	Kernels Kernels
-	// Keep gives what is called when a host function of a graph is due.
+	// Keep returns what is called when a host function of a graph is due.
 	Keep func(token uint64) (gpubackend.HostCall, gpubackend.Result)
 }
 
@@ -44,14 +44,14 @@ type Graphs struct {
 	Config
 	graph map[gpubackend.Graph]uint64
 	node  map[gpubackend.GraphNode]uint64
-	child map[uint64]uint64 // the child graph of a node, which dies with it: both by handle
-	// the last graph that was named: that of the nodes that are named next
+	child map[uint64]uint64 // the child graph of a node, which ends with it; both by handle
+	// the graph that was named last: the nodes that are named next belong to it
 	recent   uint64
-	full     bool // the call at hand found no room for a name
+	full     bool // the current call found no room for a name
 	captures captures
 }
 
-// New returns Graphs without a name.
+// New returns Graphs without names.
 func New(c Config) *Graphs {
 	return &Graphs{
 		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{},
@@ -60,7 +60,7 @@ func New(c Config) *Graphs {
 	}
 }
 
-// Steps are what is done around the handlers of others.
+// Steps are what this room does around the handlers of others.
 func (s *Graphs) Steps() call.Steps {
 	steps := call.Steps{}
 	for _, op := range naming {
@@ -78,5 +78,5 @@ func (s *Graphs) Steps() call.Steps {
 // Names is how many graphs and nodes have names.
 func (s *Graphs) Names() int { return len(s.graph) + len(s.node) }
 
-// Captures is how many captures go on, as far as is known.
+// Captures is how many captures are under way, as far as is known.
 func (s *Graphs) Captures() int { return len(s.captures) }

@@ -11,8 +11,7 @@ import (
 // MaxObjects bounds the graphs, executable graphs and nodes that a guest has handles of.
 const MaxObjects = 1 << 19
 
-// naming are the functions that give handles to graphs, executable graphs or nodes, as many as they
-// like.
+// naming are the functions that make any number of handles for graphs, executable graphs or nodes.
 var naming = []gpubackend.Op{
 	gpubackend.OpStreamBeginCapture, gpubackend.OpStreamBeginCaptureToGraph,
 	gpubackend.OpStreamCaptureInfo,
@@ -30,7 +29,7 @@ func (s *Graphs) room() bool {
 		t.Room(object.Graph)
 }
 
-// bound runs one of them unless there is no room, also for only a part of what it names.
+// bound runs one of them if there is room for all the names that it may need.
 func (s *Graphs) bound(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	if !s.room() {
 		return gpubackend.OutOfMemory

@@ -27,7 +27,7 @@ func (s *Graphs) FindGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gp
 	return nodes, gpubackend.Success
 }
 
-// NameGraph gives a graph its handle; it dies with parent if that is a graph.
+// NameGraph gives a graph its handle; it ends with parent if that is a graph.
 func (s *Graphs) NameGraph(g gpubackend.Graph, parent uint64) uint64 {
 	if g == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (s *Graphs) NameGraph(g gpubackend.Graph, parent uint64) uint64 {
 }
 
 // nameChild gives the child graph of a node its handle. The driver ends it with the node or the
-// node's graph, and gives its address to others then.
+// node's graph, and may then reuse its address.
 func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
 	h := s.NameGraph(g, s.Objects.Parent(node))
 	if _, ok := s.Objects.Lookup(object.GraphNode, node); ok && h != 0 {
@@ -58,8 +58,8 @@ func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
 	return h
 }
 
-// NameGraphNode gives a node its handle. of is its graph, another node of that, or else the graph
-// was named just before.
+// NameGraphNode gives a node its handle. of is its graph, or another node of its graph; otherwise
+// its graph was named just before.
 func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -84,8 +84,8 @@ func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	return h
 }
 
-// NameGraphNodes puts handles into the guest's buffer, as many as it takes, and returns how many
-// there are.
+// NameGraphNodes puts handles into the guest's buffer, as many as fit, and returns how many there
+// are.
 func (s *Graphs) NameGraphNodes(to []byte, nodes []gpubackend.GraphNode, of uint64) uint64 {
 	for i, n := range nodes[:min(len(nodes), len(to)/8)] {
 		binary.LittleEndian.PutUint64(to[8*i:], s.NameGraphNode(n, of))
@@ -101,7 +101,7 @@ func (s *Graphs) NameGraphs(to []byte, graphs []gpubackend.Graph, of uint64) uin
 	return uint64(len(graphs))
 }
 
-// ForgetGraph forgets a graph and its nodes. The driver may give their own handles to others now.
+// ForgetGraph forgets a graph and its nodes. The driver may now reuse its own handles of them.
 func (s *Graphs) ForgetGraph(handle uint64) {
 	s.Objects.Remove(handle)
 	s.sweepGraphs()

@@ -48,7 +48,7 @@ var nodeDecoders = map[uint64]func(s *Graphs, c *call.Call, n *gpubackend.Node,
 	command.NodeConditionalTag: decoded(command.DecodeNodeConditional, (*Graphs).conditionalNode),
 }
 
-// decoded is what reads a record that package command decodes.
+// decoded reads a record that package command decodes.
 func decoded[R any](
 	decode func([]byte) (R, bool),
 	node func(*Graphs, *call.Call, *gpubackend.Node, R) gpubackend.Result,
@@ -157,8 +157,8 @@ func (s *Graphs) conditionalNode(
 	return gpubackend.Success
 }
 
-// EncodeNode puts the record of the node that has a handle into the guest's buffer, as much as it
-// takes, and returns its size.
+// EncodeNode puts the record of a node, which has that handle, into the guest's buffer, as much as
+// fits, and returns its size.
 func (s *Graphs) EncodeNode(to []byte, n *gpubackend.Node, handle uint64) uint64 {
 	if n == nil {
 		return 0
@@ -194,7 +194,7 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append
 			Access: n.Access,
 		}
 		if len(r.Pool) != cudaabi.MemPoolPropsSize {
-			r.Pool = make([]byte, cudaabi.MemPoolPropsSize) // the device tells nothing of it
+			r.Pool = make([]byte, cudaabi.MemPoolPropsSize) // the device doesn't tell it
 		}
 		return r
 	case gpubackend.NodeMemFree:
@@ -214,7 +214,7 @@ func kernelRecord(l *gpubackend.Launch, function uint64) *command.NodeKernel {
 	}
 }
 
-// otherNode is the record of a node of a type that has none: only that.
+// otherNode is the record of a node whose type has no fields: only its type.
 type otherNode gpubackend.NodeType
 
 func (o otherNode) Append(b []byte) []byte { return command.AppendTag(b, uint64(o)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
-// Restoring is what graphs are made again with.
+// Restoring has what is needed to make graphs again.
 type Restoring struct {
 	Buffers *call.Buffers
 	// Current makes a context current.
@@ -23,7 +23,7 @@ type Restoring struct {
 	Next func(handle uint64) error
 }
 
-// Restore makes Graphs, which are new, what was saved. All else is there already.
+// Restore makes saved graphs again, in empty Graphs. All else is there already.
 func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
 	if len(saved.Graphs)+len(saved.Execs) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (s *Graphs) Restore(saved *Saved, with *Restoring) error {
 	return nil
 }
 
-// state is the reverse of saving.graph: what the device makes a graph of.
+// state is the reverse of saving.graph: it makes the state from which the device makes a graph.
 func (s *Graphs) state(g *SavedGraph, to *gpubackend.GraphState, with *Restoring) error {
 	to.Graph = gpubackend.Graph(g.Number)
 	to.Nodes = make([]gpubackend.NodeState, len(g.Nodes))
@@ -81,7 +81,7 @@ func (s *Graphs) state(g *SavedGraph, to *gpubackend.GraphState, with *Restoring
 	return nil
 }
 
-// decodeSaved reads the record of a node, in the node's context.
+// decodeSaved reads the record of a node, in the context of that node.
 func (s *Graphs) decodeSaved(
 	n *SavedNode, to *gpubackend.NodeState, with *Restoring,
 ) (result gpubackend.Result) {
@@ -108,7 +108,7 @@ func (s *Graphs) decodeSaved(
 	return result
 }
 
-// nameAgain gives a graph and what is in it the handles that they had.
+// nameAgain gives a graph, and what is in it, their old handles.
 func (s *Graphs) nameAgain(
 	was *SavedGraph, is *gpubackend.GraphState, parent uint64, next func(uint64) error,
 ) error {
@@ -141,7 +141,7 @@ func (s *Graphs) nameAgain(
 	return nil
 }
 
-// again gives an object the handle that it had, if any.
+// again gives an object its old handle, if it had one.
 func (s *Graphs) again(
 	kind object.Kind, native, handle, parent uint64, next func(uint64) error,
 ) error {

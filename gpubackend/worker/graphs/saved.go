@@ -11,8 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// Saved is all graphs. Numbers of graphs and nodes say which is meant, and nothing else; handles
-// are the guest's.
+// Saved has all graphs. Numbers of graphs and nodes only identify them; handles are the guest's.
 type Saved struct {
 	Graphs []SavedGraph
 	Execs  []SavedExec
@@ -24,15 +23,15 @@ type SavedGraph struct {
 	Nodes          []SavedNode
 }
 
-// SavedNode is a node. Its record is as in docs/commands.md; that of one with a graph is only its
-// type.
+// SavedNode is a node. Its record is as in docs/commands.md; if it has a graph the record is only
+// its type.
 type SavedNode struct {
 	Number, Handle uint64      // 0: it has none
 	Origin         uint64      // number of what it is a copy of; 0: nothing
 	Context        uint64      // handle
 	Record         []byte      // what it does
 	Attributes     []byte      // of a launch
-	After          []int       // places of those that it comes after
+	After          []int       // positions of those that it comes after
 	Graph          *SavedGraph // that it has
 	Disabled       bool        // in an executable graph
 }
@@ -40,14 +39,14 @@ type SavedNode struct {
 // SavedExec is an executable graph.
 type SavedExec struct {
 	Handle uint64
-	Source uint64 // number of the graph that it was made of; 0: that is gone
+	Source uint64 // number of the graph that it was made from; 0: it is gone
 	Flags  uint64
 	Graph  SavedGraph
 }
 
 var (
 	errSaved = errors.New("the saved graphs")
-	errNames = errors.New("a graph has something of which the program has no handle")
+	errNames = errors.New("a graph has something for which the program has no handle")
 )
 
 // saving is one Save.
@@ -103,13 +102,13 @@ func (s *Graphs) Save() (*Saved, error) {
 	return saved, nil
 }
 
-// Saves is how many objects are made by what Save returns.
+// Saves is how many objects Restore makes of what Save returns.
 func (s *Graphs) Saves() int {
 	o := s.Objects
 	return o.Count(object.Graph) + o.Count(object.GraphNode) + o.Count(object.GraphExec)
 }
 
-// name is the guest's handle of something that is in parent.
+// name is the guest's handle of an object in parent.
 func (v *saving) name(kind object.Kind, native, parent uint64) (uint64, error) {
 	h := v.names[kind][native]
 	if h == 0 {

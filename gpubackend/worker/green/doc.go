@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package green is the guest's green contexts and the resources that it makes them of.
+// Package green has the guest's green contexts, and the resources from which it makes them.
 //
 // # Who owns what
 //
-// The worker's loop owns Greens, which keep the resources: the guest has handles of them, so that
-// the driver sees nothing but what it made itself. As CUDA has no function that frees a resource or
-// a descriptor, asking again for what was asked for before gives what was given then. Resources go
-// with the context that has them (Settle).
+// The worker's loop owns Greens, which keep the resources: the guest has only handles of them, so
+// that the driver sees only what it made itself. CUDA has no function that frees a resource or a
+// descriptor, so the same request gives the same result again. Resources end with the context that
+// has them (Settle).
 //
 // # Who may lie
 //

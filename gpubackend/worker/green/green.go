@@ -53,7 +53,7 @@ type Config struct {
 	Streams  Streams
 }
 
-// Greens are the guest's green contexts, and the resources that it makes them of.
+// Greens are the guest's green contexts, and the resources from which it makes them.
 type Greens struct {
 	Config
 	resources map[uint64]*resource // by handle
@@ -81,7 +81,7 @@ func (s *Greens) Handlers() call.Handlers {
 	}
 }
 
-// resource is a resource; it goes with the context that has it.
+// resource is a resource, which ends with the context that has it.
 type resource struct {
 	gpubackend.Resource
 	owner uint64 // handle of a context or green context, 0 for a device
@@ -112,7 +112,7 @@ const (
 	maxGreenContexts = 1 << 12
 )
 
-// resource describes what something has.
+// resource describes what a device or a context has.
 func (s *Greens) resource(c *call.Call, a command.DevResource) gpubackend.Result {
 	key := resourceKey{gpubackend.ResourceSource(a.Source), a.Which, a.Type}
 	out, result := c.OutputOf(a.Record)
@@ -313,7 +313,8 @@ func (s *Greens) endGreenStreams(green uint64) {
 	}
 }
 
-// Settle forgets the green contexts whose handles are gone, and the resources of contexts that are.
+// Settle forgets the green contexts whose handles are gone, and the resources of contexts that are
+// gone.
 func (s *Greens) Settle() {
 	s.Contexts.Sweep(s.Streams.Forget)
 	for h := range s.resources {

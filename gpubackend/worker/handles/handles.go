@@ -3,8 +3,7 @@
 // Package handles turns the guest's handles of objects into the driver's own.
 //
 // The object table belongs to the worker's loop. A handle is the guest's word: one that is made up,
-// was kept too long or is of another kind is an error as CUDA has it for that kind, and never gets
-// to the driver.
+// stale or of another kind gives CUDA's error for that kind, and never gets to the driver.
 package handles
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// Find returns the driver's handle of an object of that kind, or missing.
+// Find returns the driver's handle of an object of that kind, or the error missing.
 func Find[Native ~uint64](
 	t *object.Table, k object.Kind, handle uint64, missing gpubackend.Result,
 ) (

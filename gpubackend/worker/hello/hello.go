@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hello opens the device for a guest process, and tells it of the GPUs: once all that there
-// is to know of them (HELLO), and then as often as it asks how much they are used.
+// Package hello opens the device for a guest process, and tells it of the GPUs: once all about them
+// (HELLO), and then, whenever it asks, how much they are used.
 //
 // # Who owns what
 //
@@ -9,8 +9,8 @@
 //
 // # Who may lie
 //
-// The guest, about its environment: each variable is a name that the driver may read, or none. What
-// it is told is what its VM has.
+// The guest, about its environment: only variables that the driver may read are taken over. It is
+// told only what its VM has.
 package hello
 
 import (
@@ -33,15 +33,15 @@ type Driver interface {
 // Config is what a Hello needs.
 type Config struct {
 	Driver Driver
-	// Accounts are those of the guest process, in the ledger of its VM if there is one.
+	// Accounts are those of the guest process, in the ledger of its VM if that has one.
 	Accounts *ledger.Process
-	// First says whether the guest process has said nothing yet but the command that is executed.
+	// First says whether the current command is the first that the guest process has sent.
 	First func() bool
 	// Opened is told when the guest process has its answer.
 	Opened func()
 }
 
-// Hello is what the guest process and the worker have told each other of themselves.
+// Hello is what the guest process and the worker have told each other about themselves.
 type Hello struct {
 	Config
 	opened, cold bool
@@ -50,7 +50,7 @@ type Hello struct {
 	gpus         []uint64 // ids, by ordinal
 }
 
-// New returns a Hello of a device that isn't open.
+// New returns a Hello whose device isn't open.
 func New(c Config) *Hello { return &Hello{Config: c} }
 
 // Handlers are the commands that a Hello executes.
@@ -64,8 +64,8 @@ func (h *Hello) Handlers() call.Handlers {
 // IsOpen says whether the device is open.
 func (h *Hello) IsOpen() bool { return h.opened }
 
-// Cold says whether the guest process is left to another worker: this one's driver was initialised
-// with another environment than it has.
+// Cold says whether the guest process is left to another worker, since this one's driver was
+// initialised with another environment.
 func (h *Hello) Cold() bool { return h.cold }
 
 // GPUs are the ids of the GPUs, by ordinal.
@@ -109,8 +109,8 @@ func (h *Hello) hello(c *call.Call, a command.Hello) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// askCold leaves the guest process to another worker. That is only possible while HELLO is all that
-// it said.
+// askCold leaves the guest process to another worker, which is only possible while HELLO is all
+// that it said.
 func (h *Hello) askCold() gpubackend.Result {
 	if !h.First() {
 		return gpubackend.NotPermitted
@@ -120,12 +120,12 @@ func (h *Hello) askCold() gpubackend.Result {
 }
 
 // Suits says whether the device has the GPUs of the inventory that another worker's process was
-// told. How they are linked to the host may be another way by now, as the links save power.
+// told. Their links to the host may be in another state by now, as they save power.
 func (h *Hello) Suits(inventory []byte) bool {
 	return bytes.Equal(withoutLinks(h.inventory), withoutLinks(inventory))
 }
 
-// withoutLinks is an inventory that doesn't say how fast its GPUs' links are now.
+// withoutLinks is an inventory without the present speed of the GPUs' links.
 func withoutLinks(inventory []byte) []byte {
 	b := bytes.Clone(inventory)
 	if len(b) < wire.InventorySize {
@@ -141,7 +141,7 @@ func withoutLinks(inventory []byte) []byte {
 	return b
 }
 
-// Reopen opens the device for a process that said HELLO to another worker. Told says what of.
+// Reopen opens the device for a process that said HELLO to another worker. Told has its variables.
 func (h *Hello) Reopen(variables []string) gpubackend.Result {
 	result := h.open(variables)
 	h.opened = result == gpubackend.Success
@@ -166,7 +166,7 @@ func (h *Hello) open(variables []string) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// encoded is an inventory as the answer to HELLO.
+// encoded is an inventory in the form of the answer to HELLO.
 func encoded(s *gpubackend.Inventory) []byte {
 	devices := wire.InventorySize + len(s.Device)*wire.InventoryDeviceSize
 	b := make([]byte, devices+len(s.Pair)*wire.InventoryPairSize)
@@ -181,8 +181,8 @@ func encoded(s *gpubackend.Inventory) []byte {
 	return b
 }
 
-// usage tells how busy a GPU is kept, and the next process that has memory of it: by the VM's
-// ledger, as the operator is told.
+// usage tells how busy a GPU is, and the next process that has memory of it, from the VM's ledger,
+// as the operator sees it.
 func (h *Hello) usage(c *call.Call, a command.Usage) gpubackend.Result {
 	page := h.Accounts.Page()
 	switch {

@@ -4,12 +4,12 @@ package history
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// Every command is of one class. Those that aren't named here change nothing that lasts: they ask,
-// they give the device work, they end something, or what they make is known to a room of the
-// worker's, which saves it or counts what keeps a program where it is (package fixed). The test has
-// a list of all of them: a command that is new fails it until it has a class.
+// Every command is of one class. Those not named here change nothing that lasts: they ask, they
+// give the device work, they end something, or a room knows what they make, and saves it or counts
+// it as fixed (package fixed). A test lists all commands: it fails for a new one until that has a
+// class.
 
-// makers make objects, unless those are there already.
+// makers make objects, unless these exist already.
 var makers = []gpubackend.Op{
 	gpubackend.OpDevicePrimaryCtxRetain, gpubackend.OpCtxCreate,
 	gpubackend.OpModuleLoadData, gpubackend.OpModuleGetFunction,
@@ -21,7 +21,7 @@ var makers = []gpubackend.Op{
 	gpubackend.OpMipmappedArrayGetLevel, gpubackend.OpArrayGetPlane,
 }
 
-// contextless are the makers that need no current context: one that goes leaves what they made.
+// contextless are the makers that need no current context: what they make outlives contexts.
 var contextless = map[gpubackend.Op]bool{
 	gpubackend.OpDevicePrimaryCtxRetain: true, gpubackend.OpCtxCreate: true,
 	gpubackend.OpLibraryLoadData: true, gpubackend.OpLibraryGetKernel: true,
@@ -30,7 +30,7 @@ var contextless = map[gpubackend.Op]bool{
 }
 
 // setters set something of an object, or of the context, that lasts. The value says which of their
-// words tell one setting from another, behind the command itself and the context.
+// words tell one setting from another, in addition to the command itself and the context.
 var setters = map[gpubackend.Op][]int{
 	gpubackend.OpCtxSetLimit:            {0},
 	gpubackend.OpCtxSetCacheConfig:      {},
@@ -43,7 +43,7 @@ var setters = map[gpubackend.Op][]int{
 	gpubackend.OpStreamSetAttribute:     {0, 1},
 }
 
-// refusers do what isn't kept: from then on the objects can't be made again.
+// refusers do things that aren't kept: from then on the objects can't be made again.
 var refusers = []gpubackend.Op{
 	gpubackend.OpDevicePrimaryCtxRelease, gpubackend.OpDevicePrimaryCtxReset,
 	gpubackend.OpModuleLoadManaged, gpubackend.OpLibraryLoadManaged,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history keeps the commands that made a program's objects, as they are executed, and has
-// another worker execute them again.
+// Package history keeps the commands that make a program's objects, as they are executed, so that
+// another worker can execute them again.
 //
 //	classes.go   which commands are kept
 //	history.go   keeps them: a step around their handlers, and none around any other's
@@ -10,13 +10,14 @@
 // # Who owns what
 //
 // The worker's loop owns a History, which owns the journal (package journal). Its bytes count for a
-// budget of their own, so that a program has as much of the host's memory as it would have without.
-// A program that needs more can't be saved, and is none the worse.
+// budget of their own, so that the program has no less of the host's memory. A program that exceeds
+// it can't be saved, but runs as well.
 //
 // # Who may lie
 //
-// The guest wrote the commands, and they were executed. When they come from a record, they are the
-// guest's again: each goes through its handler, and must succeed and make the objects that it made.
+// The guest wrote the commands, and they were executed. When they come from a record they are as
+// hostile as the guest's: each goes through its handler, must succeed, and must make the objects
+// that it made before.
 package history
 
 import (
@@ -52,7 +53,7 @@ func New(c Config) *History {
 	return h
 }
 
-// Steps are what is done around the handlers of others. They come before all other steps.
+// Steps are what this room does around the handlers of others. They come before all other steps.
 func (h *History) Steps() call.Steps {
 	steps := call.Steps{}
 	for _, op := range makers {
@@ -134,7 +135,7 @@ func (h *History) refuse(c *call.Call, run func(*call.Call) gpubackend.Result) g
 	return result
 }
 
-// Executed are the commands that make all objects again but so many, which others make.
+// Executed are the commands that make all objects again, except so many that others make.
 func (h *History) Executed(others int) ([]journal.Executed, error) {
 	return h.journal.Executed(h.Objects.Len() - others)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// Replay executes commands again, each as run does it. before is told what one is about to make,
-// and after what it has made.
+// Replay executes commands again, by run. before is told what a command is about to make, and after
+// what it has made.
 func (h *History) Replay(
 	executed []journal.Executed, run func(*call.Call) gpubackend.Result,
 	before, after func(made []uint64) error,
@@ -23,7 +23,7 @@ func (h *History) Replay(
 	for i := range executed {
 		e := &executed[i]
 		if !kept(gpubackend.Op(e.Op)) {
-			return fmt.Errorf("%w: %s is none that is kept", again.ErrCommand,
+			return fmt.Errorf("%w: %s isn't one that is kept", again.ErrCommand,
 				gpubackend.Op(e.Op).Name())
 		}
 		if err := again.Command(e, &command); err != nil {
@@ -45,7 +45,7 @@ func (h *History) Replay(
 	return nil
 }
 
-// kept says whether a command is one that a history keeps.
+// kept says whether a history keeps such commands.
 func kept(op gpubackend.Op) bool {
 	for _, maker := range makers {
 		if op == maker {

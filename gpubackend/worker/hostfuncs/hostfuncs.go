@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// KeptToken marks the tokens of functions that graphs have.
+// KeptToken marks the tokens of functions in graphs.
 const KeptToken = 1 << wire.KeptTokenBit
 
 // Driver is what HostFuncs use of gpubackend.Driver.
@@ -39,7 +39,7 @@ type Config struct {
 	Driver  Driver
 	Streams Streams
 	Arena   func() Arena
-	// WakeGuest wakes the guest's threads that sleep, after an answer was written.
+	// WakeGuest wakes the guest's sleeping threads, after an answer was written.
 	WakeGuest func()
 	// WakeLoop wakes the worker's loop.
 	WakeLoop func()
@@ -56,12 +56,12 @@ type HostFuncs struct {
 	kept    map[uint64]struct{} // functions of graphs
 	runs    bool
 	running dueFunc
-	seq     uint32            // of the one that runs, or ran last
+	seq     uint32            // of the function that runs, or ran last
 	failed  gpubackend.Result // what killed the context
 	told    bool              // the guest knows
-	held    bool              // the guest's memory must be left alone
+	held    bool              // the guest's memory must not be touched
 
-	// Made with the goroutine, on first use.
+	// Made with the goroutine, at first use.
 	work chan struct{} // wakes it
 	quit chan struct{} // ends it
 }
@@ -72,7 +72,7 @@ type dueFunc struct {
 	release func()
 }
 
-// New returns HostFuncs of which none is queued.
+// New returns HostFuncs without functions.
 func New(c Config) *HostFuncs { return &HostFuncs{Config: c} }
 
 // Handlers are the commands that HostFuncs execute.
@@ -109,8 +109,8 @@ func (h *HostFuncs) queue(c *call.Call, a command.HostFunc) gpubackend.Result {
 	return result
 }
 
-// Keep gives what is called when a function of a graph is due. The function is kept as long as the
-// worker lives: nobody says when the last graph with it is gone.
+// Keep returns what is called when a function of a graph is due. The function is kept as long as
+// the worker lives, since nobody says when the last graph with it is gone.
 func (h *HostFuncs) Keep(token uint64) (gpubackend.HostCall, gpubackend.Result) {
 	h.start()
 	if !h.keep(token) {
@@ -119,7 +119,7 @@ func (h *HostFuncs) Keep(token uint64) (gpubackend.HostCall, gpubackend.Result) 
 	return h.nodeIsDue, gpubackend.Success
 }
 
-// keep counts a function of a graph, once.
+// keep counts a function of a graph once.
 func (h *HostFuncs) keep(token uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -133,7 +133,7 @@ func (h *HostFuncs) keep(token uint64) bool {
 	return true
 }
 
-// add makes a place for a function.
+// add makes a place for a function, to be filled by added.
 func (h *HostFuncs) add(token uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,7 +147,7 @@ func (h *HostFuncs) add(token uint64) bool {
 	return true
 }
 
-// added fills the place: the function may be due already, but isn't given to the guest before.
+// added fills the place. The function may be due already, but is given to the guest only now.
 func (h *HostFuncs) added(token uint64, release func(), result gpubackend.Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,8 +161,8 @@ func (h *HostFuncs) added(token uint64, release func(), result gpubackend.Result
 // isDue is called by the driver, on a thread of its own, when a function's turn has come.
 func (h *HostFuncs) isDue(token uint64) { h.nodeIsDue(token, nil) }
 
-// nodeIsDue is the same for a function of a graph, which comes with its release since it is due as
-// often as the graph runs.
+// nodeIsDue is isDue for a function of a graph. It comes with its release, since it is due as often
+// as the graph runs.
 func (h *HostFuncs) nodeIsDue(token uint64, release func()) {
 	h.mu.Lock()
 	h.due = append(h.due, dueFunc{token, release})
@@ -171,7 +171,7 @@ func (h *HostFuncs) nodeIsDue(token uint64, release func()) {
 	h.WakeLoop()
 }
 
-// stir says that there is something to look after.
+// stir says that there is something to do.
 func (h *HostFuncs) stir() {
 	h.busy.Store(true)
 	select {
@@ -188,7 +188,7 @@ func (h *HostFuncs) start() {
 	}
 }
 
-// The goroutine looks again after a pause that grows while nothing happens.
+// The goroutine looks again after pauses that grow while nothing happens.
 const (
 	minHostPause = 20 * time.Microsecond
 	maxHostPause = time.Millisecond
@@ -238,7 +238,7 @@ func (h *HostFuncs) Advance() (moved bool) {
 	}
 	h.mu.Unlock()
 	if release != nil {
-		release() // may have the next function become due
+		release() // may make the next function due
 	}
 	return moved
 }
@@ -251,7 +251,7 @@ func (h *HostFuncs) next() bool {
 		if f.release == nil {
 			release, ok := h.release[f.token]
 			if ok && release == nil {
-				return false // not quite added yet
+				return false // it isn't added yet
 			}
 			delete(h.release, f.token)
 			f.release = release
@@ -277,7 +277,8 @@ func (h *HostFuncs) tell(result gpubackend.Result, token uint64) {
 	h.WakeGuest()
 }
 
-// Fail tells the guest, after all that is due, that no more functions will be: the context is dead.
+// Fail tells the guest, after all that is due, that no more functions will come: the context is
+// dead.
 func (h *HostFuncs) Fail(result gpubackend.Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -308,15 +309,14 @@ func (h *HostFuncs) Close() {
 	}
 }
 
-// Told is how many functions the guest was told of, and whether one is still to come or has not
-// returned.
+// Told is how many functions the guest was told of, and whether one is still to come or to return.
 func (h *HostFuncs) Told() (seq uint32, waits bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.seq, h.runs || len(h.due) > 0 || len(h.release) > 0
 }
 
-// GoOn says how many another worker has told the guest of.
+// GoOn says how many functions another worker has told the guest of.
 func (h *HostFuncs) GoOn(seq uint32) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -35,9 +35,10 @@ type Config struct {
 	Places *addresses.Quota
 	// Files gives the files behind whole pages of guest memory.
 	Files func(runs []wire.Run) ([]guestmem.Run, error)
-	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	// WhenIdle makes a call be answered with what then returns, when the work of its context is
+	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
-	// Mapped counts bytes that the device reaches by mapping.
+	// Mapped counts bytes that the device reaches through mappings.
 	Mapped func(bytes uint64)
 	Log    *logrus.Entry
 }
@@ -46,7 +47,7 @@ type Config struct {
 type HostMemory struct {
 	Config
 	ranges  map[uint32]*pinned // by map
-	growing map[uint64]*whole  // that have more to come, by where they end
+	growing map[uint64]*whole  // those to which more will be added, by where they end
 	spans   spans
 	shown   map[*maps.Map]*shown
 }
@@ -71,10 +72,10 @@ func (s *HostMemory) Handlers() call.Handlers {
 
 const pageSize = 4096
 
-// Shown is how many ranges of ordinary memory there are that was shown, or once was.
+// Shown is how many ranges of ordinary memory are shown or once were.
 func (s *HostMemory) Shown() int { return len(s.spans) }
 
-// Uses is how many uses of a map there are for its being pinned.
+// Uses is how many uses a map has because it is pinned.
 func (s *HostMemory) Uses(m *maps.Map) int {
 	if s.ranges[m.ID] != nil {
 		return 1

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// keepWhenIdle makes the driver forget a whole but for pages that other registrations of the
-// guest's have, too. Nothing is to find them missing meanwhile: it is done when the context is
+// keepWhenIdle makes the driver forget a whole, except for pages that other registrations of the
+// guest have, too. Nothing may find these missing meanwhile, so it is done when the context is
 // idle.
 func (s *HostMemory) keepWhenIdle(c *call.Call, a command.HostKeep) gpubackend.Result {
 	id := uint32(a.Map)
@@ -52,7 +52,7 @@ func (s *HostMemory) keep(id uint32, kept []addresses.Range) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// keep unmaps all but parts of a range, sorted.
+// keep unmaps all of a range except for sorted parts.
 func (h *pinned) keep(parts []addresses.Range) {
 	var left []addresses.Range
 	for _, m := range h.mapped {

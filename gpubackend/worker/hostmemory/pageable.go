@@ -15,9 +15,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// spans is which pages are at each address of ordinary memory. An address that was used stays in
-// use; other pages take the place of those that the guest had there before. Sorted, none
-// overlapping another.
+// spans says which pages are at each address of ordinary memory. An address that was used stays in
+// use; other pages replace those that the guest had there. Spans are sorted and don't overlap.
 type spans []span
 
 // span is a range of addresses. shown is what is mapped there, nil if nothing is.
@@ -26,14 +25,14 @@ type span struct {
 	shown *shown
 }
 
-// shown is a map that is shown.
+// shown is a map that is mapped at the guest's addresses.
 type shown struct {
 	m      *maps.Map
-	bytes  uint64 // of it that lie at the guest's own addresses
+	bytes  uint64 // of it that are mapped at the guest's own addresses
 	places int    // that these take
 }
 
-// first is the position of the first span that ends behind addr.
+// first is the position of the first span that ends after addr.
 func (p spans) first(addr uint64) int {
 	return sort.Search(len(p), func(i int) bool { return p[i].End() > addr })
 }
@@ -56,7 +55,7 @@ func (p spans) gaps(r addresses.Range) (gaps []addresses.Range) {
 	return gaps
 }
 
-// place puts a span in place of what is there, and returns what nothing is left of.
+// place puts a span in the place of others, and returns maps of which nothing is left.
 func (p *spans) place(fresh span) (gone []*shown) {
 	list := *p
 	from := list.first(fresh.Base)
@@ -102,7 +101,7 @@ func (s *HostMemory) pageable(c *call.Call, a command.HostPageable) gpubackend.R
 	return s.show(m, r, files)
 }
 
-// takeAddresses reserves what isn't in use yet of a range.
+// takeAddresses reserves those parts of a range that aren't in use yet.
 func (s *HostMemory) takeAddresses(r addresses.Range) gpubackend.Result {
 	for _, gap := range s.spans.gaps(r) {
 		if !s.Places.Take(addresses.OfReserved) {
@@ -111,7 +110,7 @@ func (s *HostMemory) takeAddresses(r addresses.Range) gpubackend.Result {
 		undo, err := arena.Reserve(uintptr(gap.Base), uintptr(gap.Bytes))
 		if err != nil {
 			s.Places.Give(addresses.OfReserved)
-			s.Log.WithError(err).Warn("memory of graphs has no place in the worker's address space")
+			s.Log.WithError(err).Warn("the addresses of graphs' memory are in use in the worker")
 			return gpubackend.OutOfMemory
 		}
 		if result := s.Driver.HostPageable(gap.Base, gap.Bytes); result != gpubackend.Success {
@@ -124,8 +123,8 @@ func (s *HostMemory) takeAddresses(r addresses.Range) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// show maps a mapping over what is there. Mappings of which nothing is left go back to the guest:
-// what copies on from here on copies from and to the new pages.
+// show maps a map over what is there. Maps of which nothing is left go back to the guest: from now
+// on copies use the new pages.
 func (s *HostMemory) show(m *maps.Map, r addresses.Range, files []guestmem.Run) gpubackend.Result {
 	places := addresses.OfShown(len(files))
 	if !s.Places.Take(places) {
@@ -133,7 +132,7 @@ func (s *HostMemory) show(m *maps.Map, r addresses.Range, files []guestmem.Run) 
 	}
 	s.Maps.Use(m)
 	if err := arena.Put(files, uintptr(r.Base), m.Writable()); err != nil {
-		// Some of both may be there: neither goes back.
+		// Some pages of both may be mapped: neither goes back.
 		s.Log.WithError(err).Warn("map memory of graphs")
 		return gpubackend.OutOfMemory
 	}

@@ -12,31 +12,31 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// pinned is pinned memory of the guest process that its kernels reach: mapped here at the guest's
-// own address, so that device pointer and host pointer are one.
+// pinned is pinned memory of the guest process that its kernels reach: it is mapped here at the
+// guest's own address, so that device and host pointers are the same.
 type pinned struct {
 	mapping *maps.Map
 	address uint64 // of the first byte, as the guest knows it
 	bytes   uint64
 	base    uint64 // page-aligned range that is mapped
 	size    uint64
-	mapped  []addresses.Range // what of it still is
+	mapped  []addresses.Range // the parts of it that still are
 	whole   *whole
 	places  int
 }
 
-// whole is what the driver knows as one piece of registered memory: ranges, each where the one
-// before it ends. A copy or fill that crossed from one registration to another would be refused.
+// whole is one registration with the driver: ranges that follow one another. The driver refuses a
+// copy or fill that crosses from one registration to another.
 type whole struct {
 	base, size uint64
 	readOnly   bool // one of the ranges is
-	// what the driver knows of it: all when it is complete, then what is kept
+	// what the driver knows of it: everything when it is complete, then what is kept
 	known []addresses.Range
 }
 
 func (h *whole) end() uint64 { return h.base + h.size }
 
-// registered says whether the driver knows all of a piece of a mapping, at the guest's own address.
+// registered says whether the driver knows all of a part of a map, at the guest's own address.
 func (s *HostMemory) registered(m *maps.Map, offset, bytes uint64) bool {
 	h := s.ranges[m.ID]
 	return h != nil && addresses.Of(m.Address+offset, bytes).In(h.whole.known)
@@ -57,7 +57,7 @@ func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result
 	mem, unmap, err := arena.Map(files, uintptr(h.base), m.Writable())
 	if err != nil {
 		s.Places.Give(h.places)
-		s.Log.WithError(err).Warn("pinned memory has no place in the worker's address space")
+		s.Log.WithError(err).Warn("the addresses of pinned memory are in use in the worker")
 		return gpubackend.OutOfMemory
 	}
 	h.size = uint64(len(mem))
@@ -73,8 +73,7 @@ func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result
 	return gpubackend.Success
 }
 
-// find finds a mapping of which a command says id, address and bytes, and which is at no address
-// yet.
+// find finds a map by the id, address and bytes of a command; it must not be mapped yet.
 func (s *HostMemory) find(
 	id, address, bytes uint64,
 ) (*maps.Map, []guestmem.Run, gpubackend.Result) {
@@ -97,8 +96,8 @@ func (s *HostMemory) find(
 	return m, files, gpubackend.Success
 }
 
-// append adds a range to the whole that ends where it begins, or begins one. Unless there is more
-// to come, the driver gets to know it.
+// append adds a range to the whole that ends where it begins, or begins a new one. If it is
+// complete, the driver is told.
 func (s *HostMemory) append(h *pinned, more bool) gpubackend.Result {
 	h.whole = s.growing[h.base]
 	if h.whole == nil {
@@ -123,8 +122,8 @@ func (s *HostMemory) register(h *whole, r addresses.Range) gpubackend.Result {
 	return result
 }
 
-// unpin undoes it and returns the mapping. The other ranges of the whole can't be reached any more
-// either.
+// unpin undoes that and returns the map. Then the other ranges of the whole can't be reached any
+// more either.
 func (s *HostMemory) unpin(c *call.Call, a command.HostUnregister) gpubackend.Result {
 	id := uint32(a.Map)
 	h := s.ranges[id]

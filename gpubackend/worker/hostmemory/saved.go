@@ -20,14 +20,14 @@ type Saved struct {
 	Ranges []SavedRange
 }
 
-// SavedWhole is what the driver knows as one piece.
+// SavedWhole is one registration with the driver.
 type SavedWhole struct {
 	Base, Size        uint64
 	ReadOnly, Growing bool
 	Known             []addresses.Range
 }
 
-// SavedRange is a range of one, of the map of that number.
+// SavedRange is a range of a whole, in the map of that number.
 type SavedRange struct {
 	Map            uint32
 	Address, Bytes uint64
@@ -54,7 +54,8 @@ func (s *HostMemory) Save() Saved {
 	return saved
 }
 
-// Restore pins the same memory again. What the driver gets to know is mapped here, all of it.
+// Restore pins the same memory again. The driver is only told of memory that is completely mapped
+// here.
 func (s *HostMemory) Restore(saved *Saved) error {
 	wholes := make([]*whole, len(saved.Wholes))
 	for i, w := range saved.Wholes {
@@ -64,7 +65,7 @@ func (s *HostMemory) Restore(saved *Saved) error {
 	for i := range saved.Ranges {
 		x := &saved.Ranges[i]
 		if x.Whole < 0 || x.Whole >= len(wholes) {
-			return fmt.Errorf("%w: map %d is in none", errSaved, x.Map)
+			return fmt.Errorf("%w: map %d is in no registration", errSaved, x.Map)
 		}
 		if err := s.restore(x, wholes[x.Whole]); err != nil {
 			return err
@@ -100,7 +101,7 @@ func (s *HostMemory) restore(x *SavedRange, w *whole) error {
 	h := &pinned{mapping: m, address: x.Address, bytes: x.Bytes,
 		base: x.Address &^ (pageSize - 1), whole: w, places: len(files)}
 	if !s.Places.Take(h.places) {
-		return fmt.Errorf("%w: too many mappings", errSaved)
+		return fmt.Errorf("%w: it takes too many mappings", errSaved)
 	}
 	mem, unmap, err := arena.Map(files, uintptr(h.base), m.Writable())
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *HostMemory) restore(x *SavedRange, w *whole) error {
 	return nil
 }
 
-// Remap maps what is pinned again, from the files of the memory that the guest has by now, in place
-// of what it was restored with.
+// Remap maps what is pinned again, from the files of the guest's present memory, in place of what
+// it was restored with.
 func (s *HostMemory) Remap() error {
 	for _, h := range s.ranges {
 		files, err := s.Files(h.mapping.Runs)
@@ -139,7 +140,7 @@ func (s *HostMemory) Remap() error {
 	return nil
 }
 
-// remap maps files in place of what of a range is mapped.
+// remap maps files in place of the mapped parts of a range.
 func (h *pinned) remap(files []guestmem.Run) error {
 	at := h.base
 	for _, f := range files {
@@ -161,7 +162,7 @@ func (h *pinned) remap(files []guestmem.Run) error {
 	return nil
 }
 
-// joined are ranges, those as one that follow each other.
+// joined are ranges, with adjacent ones joined.
 func joined(list []addresses.Range) (all []addresses.Range) {
 	slices.SortFunc(list, func(a, b addresses.Range) int { return cmp.Compare(a.Base, b.Base) })
 	for _, r := range list {

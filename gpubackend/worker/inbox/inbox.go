@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package inbox reads the connection to the device process, and has whole messages ready for the
-// worker's loop. What doesn't need the loop it has answered at once.
+// Package inbox reads the connection to the device process, and hands whole messages to the
+// worker's loop. Messages that don't need the loop it answers at once.
 //
 // # Who owns what
 //
 // Read runs on a goroutine of its own, until the connection ends. A message and its files belong to
-// who receives it.
+// the receiver.
 //
 // # Who may lie
 //
@@ -31,9 +31,10 @@ type Conn interface {
 // Inbox is the messages of the device process that wait for the loop.
 type Inbox struct {
 	Conn Conn
-	// AtOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
+	// AtOnce obeys a message that doesn't need the loop, and returns the answer; nil for other
+	// messages.
 	AtOnce func(m *handover.Message, files []int) *handover.Message
-	// To has them, and Wake tells the loop.
+	// To gets the messages, and Wake tells the loop.
 	To   chan<- Received
 	Wake func()
 }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kept has copies of device memory in the host's memory, which may be kept when the memory
-// itself goes on being used: the next time, only what has changed since is copied.
+// Package kept has copies of device memory in the host's memory. They may be kept while the memory
+// itself is used again: the next time, only what has changed since is copied.
 //
-// What has changed is seen by the sums of sectors (package sectorsum). A piece is known by its
-// address and size, and nothing is assumed of it: what was freed and allocated again at the same
-// place is what it was if its bytes are.
+// Changes are found by the sums of sectors (package sectorsum). A piece is identified by its
+// address and size only: if it was freed and allocated again at the same place with the same bytes,
+// it is unchanged.
 //
 // # Who owns what
 //
-// A Store is the worker's loop's, and so of one guest process: its memory is the worker's own,
-// which nobody else can read, and ends with it.
+// The worker's loop owns a Store, which is of one guest process: nobody else can read its memory,
+// which ends with the worker.
 //
 // # Who may lie
 //
-// A guest's program decides what is in its memory, and so what sums are compared. Were it to guess
+// A guest's program decides what is in its memory, and so which sums are compared. If it guessed
 // the key, which never leaves the worker, it would get back older bytes of its own.
 package kept
 
@@ -28,7 +28,7 @@ import (
 
 // Store is copies of pieces. The zero value has none.
 type Store struct {
-	// Images counts the bytes of what there is.
+	// Images counts the bytes of all copies.
 	Images *atomic.Uint64
 	berths map[uint64]*berth // by address
 	slabs  map[*slab]struct{}
@@ -38,16 +38,16 @@ type Store struct {
 type berth struct {
 	slab          *slab
 	offset, bytes uint64
-	sums          []uint64 // of its sectors; nil: what is there isn't known
+	sums          []uint64 // of its sectors; nil: the content isn't known
 }
 
-// slab is memory for several pieces. What isn't used of it any more has been given back.
+// slab is memory for several pieces. Its unused parts have been given back.
 type slab struct {
 	image      *image.Image
 	size, used uint64
 }
 
-// Update is some of pieces, and one range of memory for the copy of that.
+// Update is a part of some piece, and the memory for its copy.
 type Update struct {
 	Pieces   []gpubackend.Piece
 	Image    []byte
@@ -55,7 +55,7 @@ type Update struct {
 	from, to uint64
 }
 
-// Bytes is how much memory there is for copies.
+// Bytes is how much memory the copies have.
 func (s *Store) Bytes() (all uint64) {
 	for b := range s.slabs {
 		all += b.used
@@ -63,7 +63,7 @@ func (s *Store) Bytes() (all uint64) {
 	return all
 }
 
-// Known says whether there is a copy of which the sums are known.
+// Known says whether there is a copy whose sums are known.
 func (s *Store) Known() bool {
 	for _, p := range s.berths {
 		if p.sums != nil {
@@ -73,8 +73,8 @@ func (s *Store) Known() bool {
 	return false
 }
 
-// Fit gives each piece of a list a place, and nothing else: copies of pieces that are at the same
-// address, and as large, stay where they are. After an error there is none.
+// Fit gives exactly the pieces of a list places: copies of pieces with the same address and size
+// stay where they are. After an error there are none.
 func (s *Store) Fit(list []gpubackend.Piece) error {
 	wanted := make(map[uint64]uint64, len(list))
 	for _, p := range list {
@@ -85,7 +85,7 @@ func (s *Store) Fit(list []gpubackend.Piece) error {
 			s.give(addr)
 		}
 	}
-	for addr, p := range s.berths { // no address space for little memory
+	for addr, p := range s.berths { // little memory doesn't keep a slab's addresses
 		if p.slab.used < p.slab.size/2 {
 			s.give(addr)
 		}
@@ -125,7 +125,7 @@ func (s *Store) add(list []gpubackend.Piece, missing uint64) error {
 	return nil
 }
 
-// give gives the memory of a place back.
+// give gives back the memory of a place.
 func (s *Store) give(addr uint64) {
 	p := s.berths[addr]
 	delete(s.berths, addr)
@@ -138,7 +138,7 @@ func (s *Store) give(addr uint64) {
 	s.Images.Add(-p.bytes)
 }
 
-// All is where the copies of pieces are, each of which has a place.
+// All returns the places of pieces, each of which has one.
 func (s *Store) All(list []gpubackend.Piece) []Update {
 	var u updates
 	for _, p := range list {
@@ -148,8 +148,8 @@ func (s *Store) All(list []gpubackend.Piece) []Update {
 	return u
 }
 
-// Changed is what the copies of pieces, each of which has a place, don't have, if the pieces have
-// such sums now, one behind the other.
+// Changed returns what the copies of pieces don't have, given the present sums of the pieces, one
+// after the other. Each piece has a place.
 func (s *Store) Changed(list []gpubackend.Piece, sums []uint64) []Update {
 	var u updates
 	for _, p := range list {
@@ -169,8 +169,8 @@ func (s *Store) Changed(list []gpubackend.Piece, sums []uint64) []Update {
 	return u
 }
 
-// Note notes the sums of what is in the copies now, one behind the other; without any, that it
-// isn't known.
+// Note notes the sums of what the copies have now, one after the other; without sums, that these
+// aren't known.
 func (s *Store) Note(list []gpubackend.Piece, sums []uint64) {
 	for _, p := range list {
 		at := s.berths[p.Address]
@@ -183,7 +183,7 @@ func (s *Store) Note(list []gpubackend.Piece, sums []uint64) {
 	}
 }
 
-// Close gives all copies up. It may come on any goroutine, if nothing else is asked of the Store.
+// Close gives up all copies. It may be called on any goroutine, if nothing else uses the Store.
 func (s *Store) Close() {
 	for b := range s.slabs {
 		b.image.Close()
@@ -192,7 +192,7 @@ func (s *Store) Close() {
 	s.berths, s.slabs = nil, nil
 }
 
-// updates grow by what comes behind their last one.
+// updates are a list to which adjacent parts are joined.
 type updates []Update
 
 // add adds a part of a piece, which begins at an offset in it.

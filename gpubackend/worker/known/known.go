@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package known says what structures of the guest's may hold, where the driver gets them as they
-// are. Scalars are checked by the generated handlers (package allowed). What isn't known is
-// refused: a driver may give it a meaning later.
+// Package known says what the guest's structures may hold that the driver gets unchanged. Scalars
+// are checked by the generated handlers (package allowed). What isn't known is refused: a driver
+// may give it a meaning later.
 package known
 
 import (
@@ -15,9 +15,9 @@ import (
 // ShapeBytes is the size of a launch's shape, which its attributes follow.
 const ShapeBytes = wire.LaunchShapeSize
 
-// Ops refuses operations on memory that aren't known, or have unknown flags. As the driver does, it
-// goes from one to the next, and so may find first that a wait is to flush other devices' writes,
-// which guests are told their GPU can't do (CAN_FLUSH_REMOTE_WRITES).
+// Ops refuses operations on memory that aren't known, or have unknown flags. Like the driver, it
+// checks one after the other. It also refuses waits that flush other devices' writes, since guests
+// are told that their GPU can't (CAN_FLUSH_REMOTE_WRITES).
 func Ops(ops []byte) gpubackend.Result {
 	const size = cudaabi.StreamBatchMemOpParamsSize
 	refused := gpubackend.InvalidValue
@@ -56,8 +56,8 @@ func knownOp(p cudaabi.StreamBatchMemOpParams) bool {
 	return allowed.StreamOp.Has(uint64(p.Operation()))
 }
 
-// PlainPool refuses a CUmemPoolProps that isn't of a device's memory that nobody exports, as graphs
-// take it.
+// PlainPool refuses a CUmemPoolProps, unless it is of device memory that isn't exported, as in
+// graphs.
 func PlainPool(b []byte) gpubackend.Result {
 	p := cudaabi.MemPoolProps(b)
 	if p.AllocType() != cudaabi.MemAllocationPinned || p.HandleTypes() != cudaabi.MemHandleNone ||
@@ -72,7 +72,7 @@ func PlainPool(b []byte) gpubackend.Result {
 	return orInvalid(p.Usage() == 0 && p.Win32SecurityAttributes() == 0)
 }
 
-// Array refuses an array to be made whose flags aren't known.
+// Array refuses to make an array with unknown flags.
 func Array(desc []byte) gpubackend.Result {
 	return orInvalid(allowed.ArrayFlags.Has(uint64(cudaabi.Array3DDescriptor(desc).Flags())))
 }

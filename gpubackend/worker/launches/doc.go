@@ -6,15 +6,15 @@
 // # Who owns what
 //
 // The worker's loop owns a Launcher. Launches are kept by stream: launches in different streams
-// have no order unless something between them makes one, and that something is a command, before
-// which the loop calls Flush. The exception is the legacy stream, which orders itself with all
-// others. The loop calls Flush, too, before another context becomes current, before the ring's
-// bytes go back to the guest, in which the parameters are, and when there are no more commands.
+// have no order, unless a command between them makes one, and before that the loop calls Flush. The
+// exception is the legacy stream, which is ordered with all others. The loop also calls Flush
+// before another context becomes current, before the ring's bytes, which hold the parameters, go
+// back to the guest, and when there are no more commands.
 //
 // # Who may lie
 //
 // The guest writes all of a launch. Handles are looked up, sizes are checked against the command,
-// and attributes are copied before they are checked; shapes are the driver's to judge. Parameters
-// stay in the ring until they are flushed: a guest that changes them meanwhile changes what its own
-// kernel gets.
+// and attributes are copied before they are checked; the driver judges shapes. Parameters stay in
+// the ring until they are flushed: a guest that changes them meanwhile changes what its own kernel
+// gets.
 package launches

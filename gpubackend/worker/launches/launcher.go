@@ -25,7 +25,7 @@ type Streams interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
 }
 
-// Kernels finds a function, or that of a kernel.
+// Kernels finds a function, or the function of a kernel.
 type Kernels interface {
 	Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result)
 }
@@ -47,11 +47,11 @@ type Launcher struct {
 	Config
 	groups [maxGroups]group
 	used   int
-	one    gpubackend.Launch // the same for the driver
+	one    gpubackend.Launch // one launch, in the driver's terms
 
 	flushed, flushes uint64 // not counted yet
 
-	// of it: the worker's own copy
+	// of that launch: the worker's own copy
 	attributes [cudaabi.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte
 }
 
@@ -72,8 +72,7 @@ func (b *Launcher) Handlers() call.Handlers {
 	return call.Handlers{gpubackend.OpLaunchKernel: {Run: b.launch}}
 }
 
-// launch takes a launch: it is executed with those that follow it, or at once if it is of a kind
-// that can't be.
+// launch takes a launch. It is executed together with those that follow, or at once if it must be.
 func (b *Launcher) launch(c *call.Call) gpubackend.Result {
 	var a command.LaunchKernel
 	if !a.Decode(c.Words(), c.Command.Body) {
@@ -110,8 +109,8 @@ func (b *Launcher) take(
 	return b.translate(l.Attributes)
 }
 
-// translate replaces the guest's handles in launch attributes by the driver's. What isn't known is
-// refused.
+// translate replaces the guest's handles in launch attributes with the driver's. Unknown attributes
+// are refused.
 func (b *Launcher) translate(attributes []byte) gpubackend.Result {
 	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		a := cudaabi.LaunchAttribute(attributes)
@@ -180,7 +179,7 @@ func (b *Launcher) Flush() {
 	b.used = 0
 }
 
-// Report puts what was launched into the VM's counters.
+// Report adds what was launched to the VM's counters.
 func (b *Launcher) Report() {
 	if b.flushes > 0 {
 		b.Count(handover.Launches, b.flushed)
@@ -201,7 +200,7 @@ func (b *Launcher) flush(g *group) {
 			break
 		}
 		b.Fail(result)
-		// A launch that failed is skipped; those behind it have their own results.
+		// A launch that failed is skipped; those after it have their own results.
 		list = list[min(n+1, len(list)):]
 	}
 	g.list = g.list[:0]

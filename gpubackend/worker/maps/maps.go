@@ -21,7 +21,7 @@ type Map struct {
 	Runs    []wire.Run
 	Kept    bool   // its chain went back when it was taken
 	Counted uint64 // bytes of the host's memory that count for it
-	Dirty   uint64 // its source's name for what the GPU may write to at any time; 0: nothing
+	Dirty   uint64 // the source's name for pages that the GPU may write to at any time; 0: none
 
 	users   int
 	leaving bool // to be returned when users is 0
@@ -33,8 +33,8 @@ func (m *Map) Writable() bool { return m.Flags&wire.MapFlagWrite != 0 }
 // Oneshot says whether the map is for one command alone.
 func (m *Map) Oneshot() bool { return m.Flags&wire.MapFlagOneshot != 0 }
 
-// Missing says whether there was no memory of the host's for the list of its pages: such a map can
-// only be given back.
+// Missing says whether there was no host memory for the list of its pages. Such a map can only be
+// given back.
 func (m *Map) Missing() bool { return m.Kept && len(m.Runs) == 0 }
 
 // Leaving says whether the map goes back when no use is left.
@@ -64,9 +64,9 @@ func (m *Map) Slice(dst []wire.Run, offset, n uint64) []wire.Run {
 
 // Source is where maps come from, and the guest memory that they are in.
 type Source interface {
-	// Find returns a map that is available, nil if there is none such.
+	// Find returns an available map; nil if there is none with that id.
 	Find(id uint32) *Map
-	// Return gives a map back. One that isn't available is left alone.
+	// Return gives a map back. Maps that aren't available are left alone.
 	Return(m *Map)
 	// Read and Write copy from and to guest memory.
 	Read(b []byte, address uint64) error
@@ -82,7 +82,7 @@ type Maps struct {
 // New returns a Maps.
 func New(s Source, log *logrus.Entry) *Maps { return &Maps{s, log} }
 
-// Find returns a map that is available, nil if there is none such.
+// Find returns an available map; nil if there is none with that id.
 func (s *Maps) Find(id uint32) *Map { return s.source.Find(id) }
 
 // Named finds the map that a reference names and checks the range.
@@ -103,7 +103,7 @@ func (s *Maps) Named(r call.Reference, write bool) (*Map, gpubackend.Result) {
 // Use begins a use of a map.
 func (s *Maps) Use(m *Map) { m.users++ }
 
-// Release ends a use of a map, and with the last one of a map for one command the map.
+// Release ends a use of a map. A map for one command goes back with its last use.
 func (s *Maps) Release(m *Map) {
 	m.users--
 	if m.leaving || m.Oneshot() {
@@ -111,7 +111,7 @@ func (s *Maps) Release(m *Map) {
 	}
 }
 
-// Drop ends a use of a map, which goes back.
+// Drop ends a use of a map, and gives the map back.
 func (s *Maps) Drop(m *Map) {
 	m.users--
 	s.Give(m)
@@ -125,9 +125,9 @@ func (s *Maps) Give(m *Map) {
 	}
 }
 
-// GiveUnused returns the maps for one command that an erroneous command names, and nothing uses:
-// what refused it may have been ahead of them. Any word that looks like a reference is taken for
-// one, as no map is another process's.
+// GiveUnused returns unused maps for one command that a failed command names: it may have been
+// refused before these were looked at. Any word that looks like a reference counts as one, since
+// all maps are this guest process's.
 func (s *Maps) GiveUnused(c *call.Call, result gpubackend.Result) {
 	if result == gpubackend.Success || result == gpubackend.NotReady {
 		return
@@ -159,7 +159,7 @@ func (s *Maps) Pages(r call.Reference, write bool) (call.Pages, gpubackend.Resul
 	return named{s, m, r}, gpubackend.Success
 }
 
-// Read copies all of it: for arguments, not for payloads.
+// Read copies all of it. It is for arguments, not for payloads.
 func (p named) Read(b []byte) gpubackend.Result {
 	if err := p.each(b, p.s.source.Read); err != nil {
 		return gpubackend.InvalidValue

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 )
 
-// exchange is what is known of memory that was exported or imported, so that memory which comes
-// back to its own process, or a second time, is the same and counts once.
+// exchange knows the memory that was exported or imported, so that memory that comes back to its
+// own process, or comes twice, is recognised and counts once.
 type exchange struct {
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
@@ -73,7 +73,8 @@ func (m *Memory) open(c *call.Call, a command.MemImportFromShareableHandle) gpub
 	return gpubackend.Success
 }
 
-// imported returns the memory with a use more: what is here already, or what the file gives.
+// imported returns the memory with one more use: the memory that is here already, or that of the
+// file.
 func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
 	s := &m.exchange
 	x := s.ids[i.ID]
@@ -109,10 +110,10 @@ func (s *exchange) forget(x *memory) {
 	}
 }
 
-// Virtual is how many handles of memory there are, and how many places where memory is.
+// Virtual is how many handles of memory and how many mappings there are.
 func (m *Memory) Virtual() int { return len(m.memory) + len(m.mapped) }
 
-// Shared is how much memory is known that was exported, and that was imported.
+// Shared is how many memories were exported, and how many imported.
 func (m *Memory) Shared() (exported, imported int) {
 	return len(m.exchange.numbers), len(m.exchange.ids)
 }

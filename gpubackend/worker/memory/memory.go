@@ -17,7 +17,7 @@ import (
 )
 
 // Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them,
-// and they are another part than the window of device memory.
+// and they don't touch the window of device memory.
 const (
 	ReserveBase = 0x400000000000
 	ReserveEnd  = 0x500000000000
@@ -50,12 +50,14 @@ type Config struct {
 	Objects *object.Table
 	Places  *addresses.Quota
 	Exports Exports
-	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	// WhenIdle makes a call be answered with what then returns, when the work of its context is
+	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
-	// MakeRoom has others give back the memory that they can do without, and says whether there was
+	// MakeRoom makes others give back memory that they can do without, and says whether there was
 	// any.
 	MakeRoom func() bool
-	// Ending is called before the guest may access a range no longer: nobody else may then.
+	// Ending is called before the guest loses access to a range: nobody else may access it after
+	// that.
 	Ending func(address, bytes uint64)
 }
 
@@ -132,13 +134,13 @@ type memory struct {
 	id     uint64 // by which it was imported, 0 if it wasn't
 }
 
-// aligned says whether a range is one that the guest may name.
+// aligned says whether the guest may name a range.
 func aligned(base, bytes uint64) bool {
 	return base%gpubackend.Granularity == 0 && bytes%gpubackend.Granularity == 0 && bytes != 0 &&
 		base >= ReserveBase && base < ReserveEnd && bytes <= ReserveEnd-base
 }
 
-// firstReserved and firstMapped are the positions of the first range that ends behind addr.
+// firstReserved and firstMapped are the positions of the first range that ends after addr.
 func (m *Memory) firstReserved(addr uint64) int {
 	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].End() > addr })
 }
@@ -155,7 +157,7 @@ func (m *Memory) at(addr uint64) *mapped {
 	return nil
 }
 
-// reserve sets addresses aside that the guest names.
+// reserve sets aside addresses that the guest names.
 func (m *Memory) reserve(c *call.Call, a command.MemAddressReserve) gpubackend.Result {
 	return m.Reserve(addresses.Of(a.Address, a.Bytes))
 }
@@ -307,7 +309,7 @@ func (m *Memory) unmap(base, bytes uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// whole finds the mappings that make up a range without a gap and without a rest.
+// whole finds the mappings of which a range consists, without a gap.
 func (m *Memory) whole(base, bytes uint64) (from, to int, ok bool) {
 	if !aligned(base, bytes) {
 		return 0, 0, false
@@ -323,7 +325,7 @@ func (m *Memory) whole(base, bytes uint64) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// setAccess says how a device may access mappings. What takes access away waits for the work that
+// setAccess says how a device may access mappings. To take access away it waits for the work that
 // may use it.
 func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Result {
 	base, bytes, device, access := a.Address, a.Bytes, a.Device, a.Access

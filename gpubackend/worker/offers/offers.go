@@ -28,16 +28,16 @@ type Offer struct {
 	ended    atomic.Bool
 }
 
-// timeout bounds what another worker can hold this one up.
+// timeout bounds how long another worker can hold up this one.
 const timeout = 2 * time.Second
 
-// maxAsking bounds those that an offer serves at a time.
+// maxAsking bounds the clients that an offer serves at a time.
 const maxAsking = 16
 
 // SecretBytes is the size of a secret.
 const SecretBytes = 16
 
-// Kind is what is offered. It is part of the socket's name: nothing else is given under the name.
+// Kind is what is offered. It is part of the socket's name, under which nothing else is offered.
 type Kind string
 
 // The kinds.
@@ -48,14 +48,14 @@ const (
 
 var errOtherUser = errors.New("the other side is of another user")
 
-// SocketName is where what a secret is of is offered.
+// SocketName is the socket where what belongs to a secret is offered.
 func SocketName(kind Kind, secret []byte) *net.UnixAddr {
 	sum := sha256.Sum256(append([]byte("paracuda "+kind+" "), secret...))
 	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]),
 		Net: "unix"}
 }
 
-// userOf says of which user a connection's other side is.
+// userOf says which user a connection's other side is of.
 type userOf func(*net.UnixConn) (uid uint32, err error)
 
 // peerUser is the user of the other side when it connected or began to listen.
@@ -87,7 +87,7 @@ func (f userOf) check(conn *net.UnixConn) error {
 }
 
 // Open chooses a secret and begins to offer a text, of at least a byte, and a file, -1 for none,
-// which is the offer's from now on.
+// which the offer owns from now on.
 func Open(kind Kind, text []byte, fd int) (*Offer, error) {
 	o := &Offer{text: text, fd: fd}
 	_, _ = rand.Read(o.secret[:])
@@ -102,10 +102,10 @@ func Open(kind Kind, text []byte, fd int) (*Offer, error) {
 // Secret is what the other process must know.
 func (o *Offer) Secret() [SecretBytes]byte { return o.secret }
 
-// Close ends the offer. Who asks at the moment is still answered.
+// Close ends the offer. Clients that are connected are still answered.
 func (o *Offer) Close() { _ = o.listener.Close() }
 
-// listen takes the name, which must be nobody's.
+// listen takes the name, which must be free.
 func (o *Offer) listen(kind Kind) (err error) {
 	o.listener, err = net.ListenUnix("unix", SocketName(kind, o.secret[:]))
 	return err
@@ -117,7 +117,7 @@ func (o *Offer) closeFile() {
 	}
 }
 
-// serve answers those who ask, until the offer ends. One that says nothing holds up no other.
+// serve answers clients until the offer ends. A silent one doesn't hold up others.
 func (o *Offer) serve(of userOf) {
 	asking := make(chan struct{}, maxAsking)
 	for {
@@ -138,13 +138,13 @@ func (o *Offer) serve(of userOf) {
 		}()
 	}
 	o.ended.Store(true)
-	for range maxAsking { // until the last that asked has gone
+	for range maxAsking { // until the last client has gone
 		asking <- struct{}{}
 	}
 	o.closeFile()
 }
 
-// give gives it to who knows the secret.
+// give gives the offer to a client that knows the secret.
 func (o *Offer) give(conn *net.UnixConn) {
 	var said [len(o.secret)]byte
 	n, err := conn.Read(said[:])

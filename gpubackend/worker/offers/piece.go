@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// pieceBytes is the size of what an offer of memory says: start and size of the memory in its file.
-// The guest doesn't say that: the file may hold more, which it may not have.
+// pieceBytes is the size of an offer's text for memory: start and size of the memory in its file.
+// That doesn't come from the guest: the file may hold more, which the guest may not have.
 const pieceBytes = 16
 
 // OpenMemory offers memory that is in a file.
@@ -19,7 +19,7 @@ func OpenMemory(s gpubackend.Shared, fd int) (*Offer, error) {
 	return Open(Memory, binary.LittleEndian.AppendUint64(b, s.Bytes), fd)
 }
 
-// ReceiveMemory asks for memory that another process offers. The offset is the caller's to fill in.
+// ReceiveMemory asks for memory that another process offers. The caller fills in the offset.
 func ReceiveMemory(secret [SecretBytes]byte) (s gpubackend.Shared, fd int, err error) {
 	text, fd, err := Receive(Memory, secret, pieceBytes)
 	if err == nil && fd < 0 {

@@ -51,8 +51,8 @@ func (s *Pools) Handlers() call.Handlers {
 	}
 }
 
-// Steps are what is done around the handlers of others: memory that pools keep must not be what
-// others lack.
+// Steps are what this room does around the handlers of others: when these lack memory, pools give
+// up what they keep.
 func (s *Pools) Steps() call.Steps {
 	return call.Steps{
 		gpubackend.OpMemAlloc: call.Around(command.DecodeMemAlloc, s.allocatePlain),
@@ -107,7 +107,7 @@ func (s *Pools) getAttribute(c *call.Call, a command.MemPoolGetAttribute) gpubac
 	return gpubackend.Success
 }
 
-// setAttribute sets a policy, or puts a high-water mark back to what is nos.
+// setAttribute sets a policy, or resets a high-water mark to the present value.
 func (s *Pools) setAttribute(c *call.Call, a command.MemPoolSetAttribute) gpubackend.Result {
 	p, result := s.findPool(a.Pool)
 	if result != gpubackend.Success {
@@ -227,7 +227,7 @@ func (s *Pools) giveBack(b *allocation) {
 	b.pool.free = append(b.pool.free, b)
 }
 
-// freeAny is MemFree of what may be a pool's: the caller has seen to it that nothing uses it.
+// freeAny is MemFree of memory that may be a pool's. The caller has made sure that nothing uses it.
 func (s *Pools) freeAny(
 	c *call.Call, a command.MemFree, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -244,8 +244,7 @@ func (s *Pools) freeAny(
 	return gpubackend.Success
 }
 
-// allocatePlain is MemAlloc, which takes from the pools what they don't need when there is no other
-// memory.
+// allocatePlain is MemAlloc, which takes spare memory from the pools if there is no other.
 func (s *Pools) allocatePlain(
 	c *call.Call, a command.MemAlloc, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {

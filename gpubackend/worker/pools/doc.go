@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pools is the guest's memory pools. They are the worker's own, over the driver's device
-// memory, so that their addresses lie in the window and their memory counts like all other.
+// Package pools has the guest's memory pools. The worker makes them out of ordinary device memory,
+// so that their addresses lie in the window and their memory counts like all other.
 //
 // # Who owns what
 //
 // The worker's loop owns Pools, which own the memory of all pools. An allocation that is freed
-// waits for its stream, marked by a fence; in that stream it may be used again at once. Memory of a
-// pool goes with the context that it was allocated in. What pools hold beyond their thresholds goes
-// back when something synchronises (Settle), and all that is idle when memory is short (Empty).
+// waits for its stream, marked by a fence; in that stream it may be reused at once. Memory of a
+// pool ends with the context in which it was allocated. What pools hold beyond their thresholds
+// goes back when something synchronises (Settle), and all that is idle when memory is short
+// (Empty).
 //
-// A pool goes to another process as a descriptor, and is a token there: no memory is allocated from
-// it. Memory goes by the secret of an offer, in whole segments of the driver's; a segment has one
-// offer, is mapped once by each process, and counts there once (share.go).
+// A pool goes to another process as a descriptor, where it is only a token: no memory is allocated
+// from it. Memory goes under the secret of an offer, in whole segments of the driver; a segment has
+// one offer, is mapped once by each process, and counts there once (share.go).
 //
 // # Who may lie
 //

@@ -63,9 +63,10 @@ type Config struct {
 	Fences   Fences
 	Streams  Streams
 	Exports  Exports
-	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	// WhenIdle makes a call be answered with what then returns, when the work of its context is
+	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
-	// Withdraw ends what others have of an allocation that is freed.
+	// Withdraw ends the sharing of an allocation that is freed.
 	Withdraw func(address uint64)
 	Log      *logrus.Entry
 }
@@ -80,7 +81,7 @@ type Pools struct {
 	shares   shares
 }
 
-// New returns Pools without a pool.
+// New returns Pools, none yet.
 func New(c Config) *Pools {
 	return &Pools{
 		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*allocation{},
@@ -99,8 +100,8 @@ type pool struct {
 	attribute [cudaabi.MemPoolAttrUsedMemHigh + 1]uint64
 	free      []*allocation // oldest first
 	destroyed bool
-	token     uint64 // by which processes know it, 0 if it can't be shared
-	number    uint32 // by which it is exported, 0 if it isn't
+	token     uint64 // by which processes recognise it, 0 if it can't be shared
+	number    uint32 // under which it is exported, 0 if it isn't
 	imported  bool   // it is another process's
 }
 
@@ -112,7 +113,7 @@ type allocation struct {
 	context uint64
 	stream  uint64 // guest's handle of the stream that it was freed in
 	fence   fences.Fence
-	fenced  bool // the fence has not been passed
+	fenced  bool // its fence has not been passed
 
 	exported *offeredSegment // that it is in, if it is exported
 	imported *mappedSegment  // that it points into, if it is another process's
@@ -146,7 +147,7 @@ func (s *Pools) newPool(device, largest uint64) uint64 {
 	return s.Objects.Add(object.Pool, uint64(i), 0)
 }
 
-// place is where a new pool goes: where one was that is gone, or at the end.
+// place is where a new pool goes: in the place of one that is gone, or at the end.
 func (s *Pools) place() int {
 	for i, p := range s.pool {
 		if p == nil || p.destroyed && p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] == 0 {
@@ -174,7 +175,7 @@ func (s *Pools) findPool(handle uint64) (*pool, gpubackend.Result) {
 	return s.pool[i], gpubackend.Success
 }
 
-// take gives out memory for a stream: a free allocation, or new memory.
+// take returns memory for a stream: a free allocation, or new memory.
 func (s *Pools) take(p *pool, bytes, stream uint64) (*allocation, gpubackend.Result) {
 	if b := s.reuse(p, bytes, stream); b != nil {
 		p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, b.bytes)
@@ -222,7 +223,7 @@ func (s *Pools) reuse(p *pool, bytes, stream uint64) *allocation {
 	return b
 }
 
-// idle says whether all work that might use a freed allocation is done.
+// idle says whether all work that may use a freed allocation is done.
 func (s *Pools) idle(b *allocation) bool {
 	if b.fenced && s.Fences.Passed(b.fence) != gpubackend.NotReady {
 		b.fenced = false
@@ -230,7 +231,7 @@ func (s *Pools) idle(b *allocation) bool {
 	return !b.fenced
 }
 
-// unfence gives up the fence of an allocation that its own stream uses again.
+// unfence drops the fence of an allocation that its own stream reuses.
 func (s *Pools) unfence(b *allocation) {
 	if b.fenced {
 		b.fenced = false
@@ -238,8 +239,8 @@ func (s *Pools) unfence(b *allocation) {
 	}
 }
 
-// trim gives the driver allocations that are idle while the pool holds more than keep. It says
-// whether it could.
+// trim gives idle allocations back to the driver while the pool holds more than keep. It says
+// whether there were any.
 func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	kept := p.free[:0]
 	for _, b := range p.free {
@@ -305,8 +306,8 @@ func (s *Pools) settleLoose() {
 	s.loose = kept
 }
 
-// Empty gives back all that is idle, whatever the thresholds: memory is short. It says whether
-// there was any.
+// Empty gives back all that is idle, whatever the thresholds, since memory is short. It says
+// whether there was any.
 func (s *Pools) Empty() (gave bool) {
 	before := s.Contexts.Current()
 	for _, p := range s.pool {

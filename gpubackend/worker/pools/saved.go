@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// Saved is all that Pools know, without handles and fences of the device's.
+// Saved is all that Pools know, without the device's handles and fences.
 type Saved struct {
 	Pools    []SavedPool
 	Defaults map[uint64]uint64 // device to the handle of its default pool
@@ -21,7 +21,7 @@ type SavedPool struct {
 	Handle          uint64 // 0: it was destroyed
 	Device, Largest uint64
 	Attributes      []uint64
-	Shareable       bool // by a descriptor, which it hasn't been yet
+	Shareable       bool // by a descriptor, but not shared yet
 }
 
 // SavedMemory is memory of a pool, or ordinary memory that was freed in a stream.
@@ -32,11 +32,11 @@ type SavedMemory struct {
 }
 
 var (
-	errBusy  = errors.New("memory that was freed in a stream is in use still")
+	errBusy  = errors.New("memory that was freed in a stream is still in use")
 	errSaved = errors.New("the saved memory pools")
 )
 
-// Save returns what there is. Nothing may be shared with other processes, and all work is done.
+// Save returns all of that. Nothing may be shared with other processes, and all work must be done.
 func (s *Pools) Save() (*Saved, error) {
 	saved := &Saved{Defaults: s.defaults}
 	numbers := map[*pool]int{nil: -1}
@@ -77,8 +77,8 @@ func (b *allocation) saved(numbers map[*pool]int, free bool) SavedMemory {
 	return SavedMemory{numbers[b.pool], b.address, b.bytes, b.context, b.stream, free}
 }
 
-// Restore makes Pools, which are new, what was saved. next is told the handle that a pool gets. The
-// memory is the device's already.
+// Restore makes saved pools again, in empty Pools. next is told the handle that a pool gets. The
+// device has the memory already.
 func (s *Pools) Restore(saved *Saved, next func(handle uint64) error) error {
 	if len(saved.Pools) > MaxPools {
 		return fmt.Errorf("%w: there are %d", errSaved, len(saved.Pools))

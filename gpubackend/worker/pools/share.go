@@ -15,15 +15,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
-// shares is memory of pools that processes share. A pool goes to another process as a descriptor,
-// and is a token there: no memory is allocated from it. Memory goes by a name, as all that is
-// offered, in whole segments of the driver's; a segment has one name, is mapped once by each
-// process, and counts there once.
+// shares is memory of pools that processes share. Memory is offered under a name, in whole segments
+// of the driver; a segment has one name, is mapped once by each process, and counts there once.
 type shares struct {
 	offered  map[uint64]*offeredSegment                  // by address
 	mapped   map[[offers.SecretBytes]byte]*mappedSegment // of others, by name
 	pointers map[uint64]*mappedSegment                   // what the guest has imported, by address
-	pools    int                                         // that other processes may have, or do
+	pools    int                                         // that other processes have or may have
 }
 
 // offeredSegment is offered for as long as allocations that were exported are in it.
@@ -48,7 +46,7 @@ const maxOfferedSegments = 1 << 10
 // HandlePosixFile is CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
 const HandlePosixFile = 1
 
-// shareable gives a pool its token.
+// shareable makes a pool shareable: it gets a token.
 func (p *pool) shareable() {
 	var b [8]byte
 	for p.token == 0 {
@@ -194,14 +192,14 @@ func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpub
 	return gpubackend.Success
 }
 
-// mapSegment returns the segment that has a name, mapped.
+// mapSegment maps the segment with that name, and returns it.
 func (s *Pools) mapSegment(name [offers.SecretBytes]byte) (*mappedSegment, gpubackend.Result) {
 	if x := s.shares.mapped[name]; x != nil {
 		return x, gpubackend.Success
 	}
 	for _, x := range s.shares.offered {
 		if x.offer != nil && x.offer.Secret() == name {
-			// as for memory of cuIpcGetMemHandle: between processes
+			// as for memory of cuIpcGetMemHandle: only between processes
 			return nil, gpubackend.InvalidContext
 		}
 	}
@@ -224,15 +222,15 @@ func (s *Pools) mapSegment(name [offers.SecretBytes]byte) (*mappedSegment, gpuba
 	return x, gpubackend.Success
 }
 
-// takePointer ends the import of an address, which is in use still, and returns its segment; nil if
-// there is none such.
+// takePointer ends the import of an address, which may still be in use, and returns its segment;
+// nil if it isn't imported.
 func (s *shares) takePointer(address uint64) *mappedSegment {
 	x := s.pointers[address]
 	delete(s.pointers, address)
 	return x
 }
 
-// dropPointer gives up a pointer that is in no use any more, and with the last one the segment.
+// dropPointer gives up a pointer that isn't used any more, and with the last one its segment.
 func (s *Pools) dropPointer(x *mappedSegment) gpubackend.Result {
 	if x.pointers--; x.pointers > 0 {
 		return gpubackend.Success
@@ -241,8 +239,8 @@ func (s *Pools) dropPointer(x *mappedSegment) gpubackend.Result {
 	return s.Driver.UnmapShared(x.address)
 }
 
-// sweepSegments unmaps segments that nothing points into: those of a context that has ended, where
-// there was none to do it in, and of an import that failed.
+// sweepSegments unmaps segments that nothing points into: those of a context that has ended, for
+// which no context was current, and of a failed import.
 func (s *Pools) sweepSegments() {
 	for name, x := range s.shares.mapped {
 		if x.pointers == 0 && s.Driver.UnmapShared(x.address) == gpubackend.Success {
@@ -283,7 +281,7 @@ func (s *Pools) Shares(address, bytes uint64) bool {
 	return false
 }
 
-// Shared is how many pools processes share, and how many segments of memory.
+// Shared is how many pools and how many segments of memory are shared.
 func (s *Pools) Shared() (pools, segments int) {
 	return s.shares.pools, len(s.shares.offered) + len(s.shares.mapped)
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package precopied has a program's device memory copied while the program runs, before its VM is
-// migrated, and says at the end what the copies don't have.
+// Package precopied copies a program's device memory while the program runs, before its VM is
+// migrated, and says at the end what the copies lack.
 //
 // Memory is copied in sectors, pass by pass (Step): in the first pass all, in each later one those
-// that have changed since they were copied. That is seen by their sums (package sectorsum), so that
-// nothing watches what writes to memory. A copy that was made while a kernel wrote to the sector
-// has some of it; the sum is that of what was copied, so that the next look finds a difference.
+// that have changed since they were copied. Changes are found by sums (package sectorsum): nothing
+// watches writes to memory. A copy that was made while a kernel wrote to the sector has a mix; its
+// sum is that of the mix, so the next look finds a difference.
 //
 // # Who owns what
 //
 // The worker's loop owns a Copy, and copies a little between commands. The buffer into which it
-// copies is the device process's; what is in it belongs to that until the next Step.
+// copies belongs to the device process, and so does its content until the next Step.
 //
 // # Who may lie
 //
@@ -32,10 +32,10 @@ import (
 // BufferBytes is how large the buffer is.
 const BufferBytes = BufferSectors * sectorsum.Bytes
 
-// BufferSectors is how many sectors it has room for.
+// BufferSectors is how many sectors fit in it.
 const BufferSectors = 16
 
-// looks is how many times a Step looks at so many sectors, if none of them has changed.
+// looks is how often a Step looks at that many sectors, if none of them has changed.
 const looks = 4
 
 // Driver is what a Copy uses of gpubackend.Driver.
@@ -48,7 +48,8 @@ type Driver interface {
 // Config is what a Copy needs.
 type Config struct {
 	Driver Driver
-	// Shared says whether other processes may have memory of a range mapped: it stays.
+	// Shared says whether other processes may have mapped memory of a range, which then isn't
+	// copied.
 	Shared func(address, bytes uint64) bool
 	// Busy says why memory can't be copied now; nil: it can.
 	Busy func() error
@@ -56,22 +57,22 @@ type Config struct {
 	Key func() uint64
 }
 
-// Copy is of which memory there are copies.
+// Copy knows the memory of which there are copies.
 type Copy struct {
 	Config
-	buffer []byte            // nil: nobody has any
+	buffer []byte            // nil: there is none
 	key    uint64            // of the sums
 	sums   map[uint64]uint64 // of the sectors that were copied, by address
-	cursor uint64            // of the pass: what is before it was looked at
+	cursor uint64            // of the pass: memory before it was looked at
 }
 
 // New returns a Copy of nothing.
 func New(c Config) *Copy { return &Copy{Config: c} }
 
-// errNone says that nothing was begun.
+// errNone says that no copying was begun.
 var errNone = errors.New("no memory is copied ahead")
 
-// Begin begins anew: there are no copies. The buffer is the file's content.
+// Begin begins anew, without copies. The buffer is the file's content.
 func (c *Copy) Begin(fd int) error {
 	c.End()
 	var st unix.Stat_t
@@ -96,8 +97,8 @@ func (c *Copy) End() {
 	c.buffer, c.sums = nil, nil
 }
 
-// Step copies some sectors into the buffer, one behind the other, and says at which addresses they
-// are; over says that the pass is. Without any either there was nothing to copy, or a Step looked
+// Step copies some sectors into the buffer, one after the other, and returns their addresses; over
+// says that the pass is over. If there are none, there was nothing to copy, or the Step has looked
 // at as much as it may.
 func (c *Copy) Step() (sectors []uint64, over bool, err error) {
 	if c.buffer == nil {
@@ -126,7 +127,7 @@ func (c *Copy) Step() (sectors []uint64, over bool, err error) {
 	return sectors, over, nil
 }
 
-// present are the pieces that can be copied, as far as they are made of whole sectors.
+// present are the pieces that can be copied, cut to whole sectors.
 func (c *Copy) present() (list []gpubackend.Piece) {
 	for _, p := range c.Driver.PresentPieces() {
 		if whole(p) && !c.Shared(p.Address, p.Bytes) {
@@ -140,8 +141,8 @@ func whole(p gpubackend.Piece) bool {
 	return p.Address%sectorsum.Bytes == 0 && p.Bytes%sectorsum.Bytes == 0
 }
 
-// next are the sectors that are looked at next, as many as there is room for; over says that there
-// are no more behind them.
+// next are the sectors to look at next, as many as there is room for; over says that there are no
+// more after them.
 func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
 	for _, p := range list { // by their addresses
 		at := max(p.Address, c.cursor)
@@ -157,7 +158,7 @@ func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
 	return sectors, true
 }
 
-// differ are the sectors of which there is no copy, or one that isn't true any more.
+// differ are the sectors without a copy, or whose copy is out of date.
 func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 	var known []gpubackend.Piece
 	for _, at := range sectors {
@@ -187,7 +188,7 @@ func piece(sector uint64) gpubackend.Piece {
 	return gpubackend.Piece{Address: sector, Bytes: sectorsum.Bytes}
 }
 
-// copy copies sectors into the buffer, and notes what has got there.
+// copy copies sectors into the buffer, and notes what was copied.
 func (c *Copy) copy(sectors []uint64) error {
 	if len(sectors) == 0 {
 		return nil
@@ -195,7 +196,7 @@ func (c *Copy) copy(sectors []uint64) error {
 	var list []gpubackend.Piece
 	for _, at := range sectors {
 		list = append(list, piece(at))
-		delete(c.sums, at) // there is none if this fails
+		delete(c.sums, at) // if this fails there is no copy
 	}
 	part := c.buffer[:len(sectors)*sectorsum.Bytes]
 	if r := c.Driver.SavePieces(list, part); r != gpubackend.Success {
@@ -207,8 +208,8 @@ func (c *Copy) copy(sectors []uint64) error {
 	return nil
 }
 
-// Changed is what the copies don't have of pieces in which nothing is written now: what begins and
-// ends where sectors do, adjacent sectors in one. Where nothing was copied it is all.
+// Changed is what the copies lack of pieces to which nothing is written now: whole sectors,
+// adjacent ones joined. If nothing was copied it is everything.
 func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, err error) {
 	if c.buffer == nil {
 		return nil, errNone

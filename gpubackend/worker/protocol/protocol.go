@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protocol has the commands that are steps of the protocol itself, and of no room: maps
-// that the guest gives up, threads that end, and functions that are missing on either side.
+// Package protocol has the commands that belong to the protocol itself: maps that the guest gives
+// up, threads that end, and functions that are missing on either side.
 //
-// The worker's loop owns a Protocol. All that comes is the guest's: what it says is missing goes to
-// the log, bounded, and no more than once for each function.
+// The worker's loop owns a Protocol. Everything comes from the guest: what it reports as missing is
+// logged, bounded, and at most once for each function.
 package protocol
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
-// maxName is as long as any function's name, mostUnknown how many numbers of functions are noted
-// that nobody has.
+// maxName is longer than any function's name; mostUnknown bounds how many unknown function numbers
+// are noted.
 const (
 	maxName     = 64
 	mostUnknown = 1000
@@ -33,19 +33,19 @@ type Maps interface {
 // Config is what a Protocol needs.
 type Config struct {
 	Maps Maps
-	// Holds says whether a map is in use as pinned memory, and so can't be given up.
+	// Holds says whether a map is in use as pinned memory, so that it can't be given up.
 	Holds     func(*maps.Map) bool
 	EndThread func(slot uint16)
 	Log       *logrus.Entry
 }
 
-// Protocol is that of one guest process.
+// Protocol has the commands of one guest process.
 type Protocol struct {
 	Config
 	unknown map[gpubackend.Op]bool
 }
 
-// New returns one.
+// New returns a Protocol.
 func New(c Config) *Protocol { return &Protocol{c, map[gpubackend.Op]bool{}} }
 
 // Handlers are those of the commands.
@@ -85,7 +85,7 @@ func (p *Protocol) threadExit(c *call.Call, _ command.ThreadExit) gpubackend.Res
 	return gpubackend.Success
 }
 
-// Unknown says once of each function that it isn't there.
+// Unknown logs, once for each function, that it isn't there.
 func (p *Protocol) Unknown(op gpubackend.Op) {
 	if p.unknown[op] || len(p.unknown) > mostUnknown {
 		return

@@ -11,14 +11,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
-// anew is what a worker that is gone had in flight, and the driver makes available once more: the
-// device was away, and its queues have begun anew. What is made available must be what was saved.
+// anew is what a worker that is gone had in flight, and the driver makes available again, since the
+// device was away and its queues begin anew. It must be what was saved.
 type anew struct {
-	arena bool // is yet to come
+	arena bool // the arena is yet to come
 	maps  map[uint32]*maps.Map
 }
 
-// newAnew is for a queue with what was saved.
+// newAnew is for a queue with the saved maps.
 func newAnew(known map[uint32]*maps.Map) *anew {
 	a := &anew{arena: true, maps: map[uint32]*maps.Map{}}
 	for id, m := range known {
@@ -35,7 +35,7 @@ func (a *anew) takesArena() bool { return a != nil && a.arena }
 // takesMap says whether a chain is a map that is yet to come.
 func (a *anew) takesMap(id uint32) bool { return a != nil && a.maps[id] != nil }
 
-// arenaAgain takes the arena once more.
+// arenaAgain takes the arena again.
 func (q *Queue) arenaAgain(runs []wire.Run) error {
 	if !slices.Equal(runs, q.runs) {
 		return fmt.Errorf("an arena of %d runs that isn't the one which was there before",
@@ -45,7 +45,7 @@ func (q *Queue) arenaAgain(runs []wire.Run) error {
 	return nil
 }
 
-// mapAgain takes a map once more, with its new chain.
+// mapAgain takes a map again, with its new chain.
 func (q *Queue) mapAgain(head uint16, h *wire.ChainHeader, runs []wire.Run) error {
 	m := q.anew.maps[h.Id]
 	if h.Bytes != m.Bytes || h.Address != m.Address || uint64(h.Offset) != m.Offset ||
@@ -57,7 +57,7 @@ func (q *Queue) mapAgain(head uint16, h *wire.ChainHeader, runs []wire.Run) erro
 	return nil
 }
 
-// takeAnew takes what the driver has made available, in which all must be that was saved.
+// takeAnew takes what the driver has made available, which must include all that was saved.
 func (q *Queue) takeAnew() error {
 	q.anew = newAnew(q.maps)
 	_, err := q.takeLocked()

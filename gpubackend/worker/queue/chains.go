@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// eventChain is an EVENT chain: its head and where its record goes.
+// eventChain is an EVENT chain: its head, and where its record goes.
 type eventChain struct {
 	head   uint16
 	record uint64

@@ -22,8 +22,8 @@ func (q *Queue) Find(id uint32) *maps.Map {
 	return q.maps[id]
 }
 
-// giveLocked returns a chain to the driver. The device process knows what to do about it wherever
-// in here the worker ends.
+// giveLocked returns a chain to the driver. Wherever in here the worker ends, the device process
+// knows what to do.
 func (q *Queue) giveLocked(head uint16, written uint32) {
 	q.config.State.Giving(head, q.ring.NextUsed())
 	if err := q.ring.Push(head, written); err != nil {
@@ -36,7 +36,7 @@ func (q *Queue) giveLocked(head uint16, written uint32) {
 	}
 }
 
-// Return gives a map back: its chain, or if that went back long ago its id.
+// Return gives a map back: its chain, or its id if the chain went back long ago.
 func (q *Queue) Return(m *maps.Map) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -60,8 +60,8 @@ func (q *Queue) Read(b []byte, address uint64) error { return q.mem.Read(b, addr
 // Write copies to guest memory.
 func (q *Queue) Write(b []byte, address uint64) error { return q.mem.Write(b, address) }
 
-// Signal wakes the guest's sleeping threads and names the maps that go back, if that is due and
-// the driver has left a chain to do it with.
+// Signal wakes the guest's sleeping threads and names the maps that go back, if that is due and the
+// driver has left a chain for it.
 func (q *Queue) Signal() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +70,7 @@ func (q *Queue) Signal() {
 	}
 }
 
-// WakeSleepers wakes the guest's threads that sleep, after an answer was written. Any goroutine may
+// WakeSleepers wakes the guest's sleeping threads, after an answer was written. Any goroutine may
 // call it.
 func (q *Queue) WakeSleepers() {
 	if !q.arena.Sleepers() {

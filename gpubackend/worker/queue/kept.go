@@ -13,21 +13,21 @@ import (
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
-// kept counts the maps whose chains went back when they were taken: a queue has few entries, and a
-// program may pin any number of pieces. The guest's kernel leaves their pages where they are until
-// it is told their ids, or until the arena comes back. A Queue owns it, under its lock: take and
-// letGo are called for each map, told after an EVENT's record was written, and by nobody else.
+// kept counts the maps whose chains went back when they were taken: a queue has few entries, but a
+// program may pin any number of ranges. The guest's kernel leaves their pages in place until it is
+// told their ids, or until the arena comes back. A Queue owns it, under its lock, and calls take
+// and letGo for each map, and told after it has written an EVENT's record.
 type kept struct {
 	host *budget.Budget
-	maps int      // that the guest's kernel still counts
+	maps int      // how many the guest's kernel still counts
 	gone []uint32 // ids of those that the guest is yet to be told
 }
 
-// mapBytes is what a map takes of the host's memory beside its runs.
+// mapBytes is what a map takes of the host's memory in addition to its runs.
 const mapBytes = 256
 
-// keep makes a map known, and returns its chain. What the host has no memory for is kept without
-// its pages, so that commands which name it are told why they can't have it.
+// keep makes a map known, and returns its chain. If the host has no memory for it, it is kept
+// without its pages, so that commands that name it get the right error.
 func (q *Queue) keep(c *virtqueue.Chain, m *maps.Map) error {
 	if c.Writable()[0].Len < wire.MapRecordSize {
 		return errors.New("map without room for a record")
@@ -59,13 +59,14 @@ func (k *kept) take(m *maps.Map) {
 	m.Counted = bytes
 }
 
-// letGo has the guest told that a map goes back.
+// letGo lets the guest be told that a map goes back.
 func (k *kept) letGo(m *maps.Map) {
 	k.host.Give(m.Counted)
 	k.gone = append(k.gone, m.ID)
 }
 
-// record is what an EVENT says: whether threads are to be woken, and so many maps that go back.
+// record makes the content of an EVENT: whether to wake threads, and as many maps that go back as
+// fit.
 func (k *kept) record(raw *[wire.EventRecordSize]byte, wake bool) (record []byte, maps int) {
 	maps = min(len(k.gone), (wire.EventRecordSize-wire.EventRecordMapsOffset)/4)
 	events := uint32(0)
@@ -83,7 +84,7 @@ func (k *kept) record(raw *[wire.EventRecordSize]byte, wake bool) (record []byte
 	return record, maps
 }
 
-// told says that the guest knows of the first maps that go back.
+// told says that the guest knows of the first of the maps that go back.
 func (k *kept) told(maps int) {
 	k.maps -= maps
 	k.gone = append(k.gone[:0], k.gone[maps:]...)

@@ -4,20 +4,20 @@ package queue
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
-// lists are lists of runs that are used again, so that a copy of pageable memory allocates none.
-// They are guarded by Queue.mu.
+// lists are lists of runs that are reused, so that a copy of pageable memory allocates none. They
+// are guarded by Queue.mu.
 type lists struct {
 	raw   []byte       // a list as it arrives
 	spare [][]wire.Run // of maps that were returned
 }
 
-// Bounds of what is kept: how many lists, and how long: as that of a part of a large copy.
+// Bounds of what is kept: how many lists, and how long: like that of a part of a large copy.
 const (
 	maxSpare     = 16
 	maxSpareRuns = 2048
 )
 
-// scratch is room for a list as it arrives. It is good until the next one.
+// scratch is room for a list as it arrives, valid until the next one.
 func (l *lists) scratch(bytes int) []byte {
 	if cap(l.raw) < bytes {
 		l.raw = make([]byte, bytes)

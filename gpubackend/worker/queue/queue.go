@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue is the virtqueue of a worker: what the guest's kernel made available in it (one
+// Package queue has the virtqueue of a worker: what the guest's kernel made available in it (one
 // arena, chains to signal with, mapped pages), and what goes back.
 //
 // # Who owns what
 //
-// The worker's loop owns a Queue, with one exception: while it is in a driver call, somebody else
-// may have to wake the guest (WakeSleepers). Therefore one lock, which guards all of a Queue, its
-// kept maps and its lists. Methods take it for themselves, but for those that do no more than look
-// at guest memory, which is the loop's: Read, Write, FilesOf. Whoever changes the ring or the
-// guest's memory (Start, Resume, Move) sees to it that nobody else is in here.
+// The worker's loop owns a Queue, with one exception: while it is in a driver call, another
+// goroutine may have to wake the guest (WakeSleepers). So one lock guards all of a Queue, its kept
+// maps and its lists. Methods take it, except those that only access guest memory, which only the
+// loop calls: Read, Write, FilesOf. The caller of Start, Resume and Move, which change the ring or
+// the guest's memory, makes sure that nobody else is in here.
 //
-// The device process knows from handover.State, wherever in here the worker ends, which chains it
+// Wherever in here the worker ends, the device process knows from handover.State which chains it
 // has. An arena and what holds pages have mappings of their own, and outlive a change of memory.
 //
 // # Who may lie
 //
 // The guest's kernel. A chain that makes no sense goes back with nothing written; runs of guest
-// memory are copied once and checked, and so is what a record says that there was. How many chains,
-// runs and maps there are is bounded (wire.RunsPerMap, wire.KeptMaps), and lists of kept maps count
-// as the host's memory that the guest process takes.
+// memory are copied once and checked, and so are those in a record. How many chains, runs and maps
+// there are is bounded (wire.RunsPerMap, wire.KeptMaps), and lists of kept maps count as the host's
+// memory that the guest process takes.
 //
 // # Files
 //
@@ -61,27 +61,27 @@ type Config struct {
 	Log    *logrus.Entry
 }
 
-// Queue is the queue of one channel.
+// Queue is the virtqueue of one channel.
 type Queue struct {
 	config Config
 
 	mu     sync.Mutex
 	ring   *virtqueue.Queue // nil: it has none yet; guarded by mu, as is what follows
 	mem    *guestmem.Memory
-	where  handover.Queue // the ring is
+	where  handover.Queue // where the ring is
 	call   int
 	arena  *arena.Arena
 	runs   []wire.Run   // the arena's
 	events []eventChain // EVENT chains
-	due    bool         // an EVENT is
+	due    bool         // an EVENT is due
 	maps   map[uint32]*maps.Map
 	kept   kept
 	lists  lists
-	owed   *saved.Queue // goes on when there are a ring and the guest's memory; nil for most
-	anew   *anew        // what comes once more; nil but while it does
+	owed   *saved.Queue // what goes on when ring and guest memory are known; usually nil
+	anew   *anew        // what comes again; usually nil
 }
 
-// New has neither ring nor memory yet.
+// New returns a Queue without ring and memory.
 func New(c Config) *Queue {
 	return &Queue{config: c, call: c.Call, maps: map[uint32]*maps.Map{}, kept: kept{host: c.Host}}
 }
@@ -110,8 +110,8 @@ func newRing(
 	})
 }
 
-// Resume goes on with the ring, where the device process says that it is now. restored says that
-// what was saved is there since then.
+// Resume goes on with the ring, at the position that the device process gives. restored says that
+// what was saved is in use from now on.
 func (q *Queue) Resume(where *handover.Queue) (restored bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,22 +164,22 @@ func (q *Queue) closeRing() {
 	}
 }
 
-// EnableKick has the guest's driver kick for new chains. It says whether there are some already.
+// EnableKick makes the guest's driver kick for new chains. It says whether there are some already.
 func (q *Queue) EnableKick() (more bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.ring.EnableKick()
 }
 
-// DisableKick has it spare that.
+// DisableKick lets it omit that.
 func (q *Queue) DisableKick() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ring.DisableKick()
 }
 
-// SetCall changes how the guest is interrupted, and interrupts it: the front end may no longer have
-// looked at the old descriptor when it was last signalled.
+// SetCall changes how the guest is interrupted, and interrupts it: the front end may have missed
+// the last signal of the old descriptor.
 func (q *Queue) SetCall(fd int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Used says whether anything uses maps otherwise than rightly.
+// Used says whether a map has more uses than rightly returns for it.
 func (q *Queue) Used(rightly func(*maps.Map) int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -29,11 +29,11 @@ func (q *Queue) Used(rightly func(*maps.Map) int) bool {
 	return false
 }
 
-// Saved is what came through the queue. All that the guest has back of the ring is consumed.
+// Saved is what came through the queue, except what has gone back to the guest.
 func (q *Queue) Saved() *saved.Queue {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.owed != nil { // nothing came since
+	if q.owed != nil { // nothing has come since
 		return q.owed
 	}
 	s := &saved.Queue{
@@ -50,8 +50,8 @@ func (q *Queue) Saved() *saved.Queue {
 	return s
 }
 
-// Restore takes over what came through the queue, at which this worker begins. One that has no
-// queue yet, nor the guest's memory, has something in place of both until it is given them.
+// Restore takes over what came through the queue, from where this worker goes on. If it has neither
+// queue nor guest memory yet, it has stand-ins until it gets them.
 func (q *Queue) Restore(s *saved.Queue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +103,7 @@ func (q *Queue) begin() error {
 	if !q.where.Anew && (s.Base != q.ring.Base() || !slices.Equal(s.InFlight, has)) {
 		return fmt.Errorf("%w: the queue is elsewhere", saved.ErrRecord)
 	}
-	for _, m := range q.maps { // of which memory that stood in knew nothing
+	for _, m := range q.maps { // the stand-in memory didn't know of them
 		if err := q.check(m.Runs); err != nil && len(m.Runs) > 0 {
 			return err
 		}
@@ -123,8 +123,8 @@ func (q *Queue) begin() error {
 	return nil
 }
 
-// standIn makes memory that stands in for the guest's: it is as large, and nobody looks at it. An
-// arena that is nobody's stands in for the guest's.
+// standIn makes memory that stands in for the guest's: it is as large, and nobody reads it. An
+// empty arena stands in for the guest's.
 func (q *Queue) standIn(s *saved.Queue) error {
 	end := uint64(pageSize)
 	for _, m := range s.Maps {
@@ -156,11 +156,10 @@ func (q *Queue) standIn(s *saved.Queue) error {
 	return nil
 }
 
-// maxStandIn is how far the memory of a guest may go: more than a host has.
+// maxStandIn bounds a guest's memory: no host has more.
 const maxStandIn = 1 << 45
 
-// RestoreMaps makes maps known that were known. Restore does so, and more: this is for a worker
-// that keeps its arena.
+// RestoreMaps makes saved maps known again, as Restore does, for a worker that keeps its arena.
 func (q *Queue) RestoreMaps(list []saved.Map) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +175,7 @@ func (q *Queue) restoreMaps(list []saved.Map) error {
 	return nil
 }
 
-// restoreMap makes a map known that was known.
+// restoreMap makes a saved map known again.
 func (q *Queue) restoreMap(s *saved.Map) error {
 	if q.maps[s.ID] != nil {
 		return fmt.Errorf("%w: map %d is there twice", saved.ErrRecord, s.ID)
@@ -200,7 +199,7 @@ func (q *Queue) restoreMap(s *saved.Map) error {
 	return nil
 }
 
-// check says what is wrong with runs of guest memory.
+// check returns an error for impossible runs of guest memory.
 func (q *Queue) check(runs []wire.Run) error {
 	if len(runs) == 0 || len(runs) > wire.RunsPerMap {
 		return fmt.Errorf("%w: %d runs of guest memory", saved.ErrRecord, len(runs))

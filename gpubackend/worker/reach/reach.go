@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reach gets a worker the mover: it asks the device process for a connection when the first
-// copy needs one, and gives it up when it is told to.
+// Package reach connects a worker to the mover: it asks the device process for a connection when
+// the first copy needs one, and gives it up when it is told to.
 //
-// The worker's loop owns a Reach. The device process is believed; one that has taken over from
-// another one may answer what was asked of that, too, so that a connection comes twice.
+// The worker's loop owns a Reach. The device process is believed; after a takeover the new one may
+// also answer what the previous one was asked, so that a connection comes twice.
 package reach
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 )
 
-// Copies are those that need the mover.
+// Copies are the copies that need the mover.
 type Copies interface {
 	Reaches() bool
 	Connect(moves.Mover)
@@ -32,11 +32,12 @@ type Reach struct {
 	Send   func(*handover.Message) error
 }
 
-// Need asks the device process for a connection to the mover. That the question can't be sent the
-// loop sees as the end of the connection.
+// Need asks the device process for a connection to the mover. If that can't be sent, the loop
+// notices that the connection has ended.
 func (r *Reach) Need() { _ = r.Send(&handover.Message{Kind: handover.KindMover}) }
 
-// Take takes the answer: a connection to the mover, which is ready, or why there is none.
+// Take takes the answer: a connection to the mover, which is ready, or the reason why there is
+// none.
 func (r *Reach) Take(m *handover.Message, fd int) {
 	if fd < 0 {
 		r.Copies.Refused(errors.New(m.Error))

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package saved is what a worker writes of its own to the record of its program: the section
+// Package saved has what a worker writes about itself to the record of its program: the section
 // "state" (package savedvm), as JSON.
 //
 // # Who may lie
 //
-// Who wrote the record: nothing here is more than well-formed, and bounded. What it says is judged
-// as what a guest says is.
+// Who wrote the record: what Decode returns is well-formed and bounded, no more. It is checked like
+// anything that a guest says.
 package saved
 
 import (
@@ -61,23 +61,24 @@ type Queue struct {
 // Allocation is device memory, in the context of that handle.
 type Allocation struct{ Address, Bytes, Context uint64 }
 
-// Code is where code has its variables, and what handles it has. Module or Library is 0.
+// Code is where code has its variables, and the handles that it has. Either Module or Library is 0.
 type Code struct{ Address, Module, Library, Context uint64 }
 
 // Array is where the array of that handle has its memory.
 type Array struct{ Address, Array uint64 }
 
-// EventTime is of the event of that handle, in the context of that; 0: the device didn't say.
+// EventTime is the time of the event with that handle, in the context with that handle; 0: the
+// device didn't say.
 type EventTime struct {
 	Event   uint64
 	Ago     int64
 	Context uint64
 }
 
-// State is a worker's.
+// State is the state of a worker.
 type State struct {
 	Environment [][]byte // of the guest process: its variables may have any bytes
-	Inventory   []byte   // that it was told: the same GPUs are needed
+	Inventory   []byte   // that it was told: it needs the same GPUs
 	Queue       Queue
 	HostFuncs   uint32 // how many host functions it was told of
 	Allocations []Allocation
@@ -90,8 +91,8 @@ type State struct {
 	Arrays      []Array
 	Textures    []textures.SavedObject
 	Pieces      []gpubackend.Piece
-	// Ahead says that memory was copied before, and Changed which of it is in the record: of pieces
-	// what has changed since.
+	// Ahead says that memory was copied before. Changed is what has changed since, which is all
+	// that the record has.
 	Ahead   bool               `json:",omitempty"`
 	Changed []gpubackend.Piece `json:",omitempty"`
 }
@@ -99,7 +100,7 @@ type State struct {
 // ErrState is wrapped by all errors that say what is wrong with a state.
 var ErrState = errors.New("the state of a program")
 
-// ErrRecord is wrapped by errors of a record that doesn't suit the worker that reads it.
+// ErrRecord is wrapped by the error for a record that doesn't suit the worker that reads it.
 var ErrRecord = errors.New("the record doesn't suit")
 
 // Encode is the reverse of Decode.
@@ -122,7 +123,7 @@ func Decode(b []byte) (*State, error) {
 		return nil, fmt.Errorf("read %w: %w", ErrState, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w has something behind it", ErrState)
+		return nil, fmt.Errorf("%w is followed by something", ErrState)
 	}
 	return s, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saved"
 )
 
-// retake takes over the memory that the program had, and what its events have recorded.
+// retake takes over the memory that the program had, and the times of its events.
 func (s *Saving) retake(x *saved.State) error {
 	for _, a := range x.Allocations {
 		result := s.Contexts.Set(a.Context, false)
@@ -51,13 +51,13 @@ func (s *Saving) retake(x *saved.State) error {
 	return nil
 }
 
-// Image is device memory that was copied before, by its addresses.
+// Image is device memory that was copied before, by address.
 type Image interface {
 	// From reads it from an address on.
 	From(address uint64) io.Reader
 }
 
-// reload fills device memory.
+// reload fills device memory with its content.
 func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 	if _, err := savedvm.Next(r, savedvm.SameName, 0); err != nil { // all memory is here
 		return err
@@ -67,7 +67,7 @@ func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 		return err
 	}
 	if x.Ahead != (ahead != nil) || !x.Ahead && len(x.Changed) > 0 {
-		return fmt.Errorf("%w: whether memory was copied ahead isn't what is known of it",
+		return fmt.Errorf("%w: it says otherwise whether memory was copied ahead",
 			saved.ErrRecord)
 	}
 	pieces := x.Pieces
@@ -89,7 +89,7 @@ func (s *Saving) reload(r *record.Reader, x *saved.State, ahead Image) error {
 	return s.DeviceMemory.Fill(pieces, r)
 }
 
-// reloadAhead fills it with what was copied before, but for what has changed.
+// reloadAhead fills device memory with what was copied before, and then with what has changed.
 func (s *Saving) reloadAhead(x *saved.State, ahead Image) error {
 	list, err := gpubackend.Without(x.Pieces, x.Changed)
 	if err != nil {

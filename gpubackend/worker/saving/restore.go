@@ -50,7 +50,7 @@ func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 		return err
 	}
 	if _, err := r.Next(); !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("%w: it goes on behind its end", saved.ErrRecord), err)
+		return errors.Join(fmt.Errorf("%w: it goes on after its end", saved.ErrRecord), err)
 	}
 	if filed {
 		s.Filed.Note(x.Pieces)
@@ -58,7 +58,7 @@ func (s *Saving) Restore(from io.Reader, ahead Image, filed bool) error {
 	return nil
 }
 
-// reopen opens the device, which must be as it was.
+// reopen opens the device, which must be the same as before.
 func (s *Saving) reopen(x *saved.State) error {
 	variables := make([]string, len(x.Environment))
 	for i, variable := range x.Environment {
@@ -68,7 +68,7 @@ func (s *Saving) reopen(x *saved.State) error {
 		return fmt.Errorf("open the device: %w", result.Err())
 	}
 	if !s.Hello.Suits(x.Inventory) {
-		return fmt.Errorf("%w: the GPUs are others than the program was told of", saved.ErrRecord)
+		return fmt.Errorf("%w: these aren't the GPUs that the program was told of", saved.ErrRecord)
 	}
 	return s.HostMemory.Restore(&x.Pinned)
 }
@@ -121,7 +121,7 @@ func (s *Saving) replay(
 	}, func(made []uint64) error { return s.loadCode(codes, made) })
 }
 
-// remakeRooms has the rooms make what they have saved.
+// remakeRooms makes the rooms restore what they have saved.
 func (s *Saving) remakeRooms(objects *object.Restoring, x *saved.State) error {
 	next := func(handle uint64) error { return objects.Next(handle) }
 	if err := s.Pools.Restore(&x.Pools, next); err != nil {
@@ -152,7 +152,7 @@ func readJournal(r *record.Reader) (list []journal.Executed, err error) {
 	}
 }
 
-// codesOf are the places of libraries' code by the handles that they depend on.
+// codesOf are the places of libraries' code, by the handles on which they depend.
 func codesOf(list []saved.Code) map[uint64][]saved.Code {
 	by := map[uint64][]saved.Code{}
 	for _, x := range list {
@@ -178,7 +178,7 @@ func placesOf(x *saved.State) map[uint64]uint64 {
 	return places
 }
 
-// place says where what is about to be made has its memory.
+// place says where the object that is made next has its memory.
 func (s *Saving) place(places map[uint64]uint64, made []uint64) error {
 	for _, h := range made {
 		if address, ok := places[h]; ok {
@@ -188,8 +188,8 @@ func (s *Saving) place(places map[uint64]uint64, made []uint64) error {
 	return nil
 }
 
-// loadCode makes code of libraries where the library or the context was just made, and the other is
-// there: the program may have launched its kernels before it did anything else with it.
+// loadCode loads a library's code in a context as soon as both are made: the program may have
+// launched its kernels before it did anything else with them.
 func (s *Saving) loadCode(codes map[uint64][]saved.Code, made []uint64) error {
 	for _, h := range made {
 		for _, x := range codes[h] {

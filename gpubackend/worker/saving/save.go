@@ -92,14 +92,14 @@ func (s *Saving) planned(x *saved.State, rest savedvm.Rest) (p plannedMemory, er
 	return p, nil
 }
 
-// section is one of the record's.
+// section is a section of the record.
 type section struct {
 	name  string
 	bytes uint64
 	write func(to io.Writer) error
 }
 
-// whole is a section that is there as a whole.
+// whole is a section whose bytes are there already.
 func whole(name string, b []byte) section {
 	return section{name, uint64(len(b)), func(to io.Writer) error {
 		_, err := to.Write(b)
@@ -107,7 +107,7 @@ func whole(name string, b []byte) section {
 	}}
 }
 
-// state is what there is beside what others write.
+// state is everything that isn't written by others.
 func (s *Saving) state() (*saved.State, error) {
 	pools, err := s.Pools.Save()
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Saving) arrays() (list []saved.Array) {
 	return list
 }
 
-// named are the handles of objects, by the device's own.
+// named are the guest's handles of objects, by the device's own.
 func (s *Saving) named(kind object.Kind) map[uint64]uint64 {
 	names := map[uint64]uint64{}
 	for h, native := range s.Objects.All(kind) {

@@ -11,14 +11,14 @@
 //
 // # Who owns what
 //
-// The worker's loop owns a Saving, and has it save when nothing is under way. All that is saved
-// belongs to the rooms: they are asked for it, and a program that was saved can go on as if nothing
-// had been. A worker that restores has done nothing before, and ends after an error.
+// The worker's loop owns a Saving, and saves when nothing is under way. What is saved belongs to
+// the rooms, which are asked for it, and a program that was saved can go on. A worker that restores
+// has done nothing before, and ends after an error.
 //
 // # Who may lie
 //
-// Who wrote the record. The rooms judge what is theirs as they do what a guest says; objects are
-// made by the commands that a guest may give, and must get the handles that they had.
+// Who wrote the record. The rooms check their parts like anything that a guest says; objects are
+// made by commands that a guest may give, and must get their old handles.
 package saving
 
 import (
@@ -79,7 +79,7 @@ type Hello interface {
 type Queue interface {
 	Saved() *saved.Queue
 	Restore(s *saved.Queue) error
-	// Used says whether anything uses maps otherwise than rightly.
+	// Used says whether a map has more uses than rightly returns for it.
 	Used(rightly func(*maps.Map) int) bool
 }
 
@@ -143,14 +143,14 @@ type Sharing interface {
 type DeviceMemory interface {
 	Planned() []gpubackend.Piece
 	Save(to io.Writer) error
-	// SavePart writes some of it, which is in.
+	// SavePart writes some of it that is in.
 	SavePart(list []gpubackend.Piece, to io.Writer) error
 	// ImageBytes is how much of it there is elsewhere: it may be out.
 	ImageBytes() uint64
 	Fill(list []gpubackend.Piece, from io.Reader) error
 }
 
-// Precopied is of which memory there are copies elsewhere.
+// Precopied knows the memory of which there are copies elsewhere.
 type Precopied interface {
 	Changed(pieces []gpubackend.Piece) ([]gpubackend.Piece, error)
 }
@@ -163,7 +163,7 @@ type FiledMemory interface {
 
 // Config is what a Saving needs.
 type Config struct {
-	GPU        string // the record is of a program on this one
+	GPU        string // the kind that the record is for
 	Driver     Driver
 	Objects    *object.Table
 	Buffers    *call.Buffers
@@ -178,13 +178,13 @@ type Config struct {
 	Memory     Memory
 	HostMemory HostMemory
 	Sharing    Sharing
-	// DeviceMemory is what has been planned to be moved or saved.
+	// DeviceMemory is the memory that was planned to be moved or saved.
 	DeviceMemory DeviceMemory
 	Precopied    Precopied
 	Filed        FiledMemory
 	// Host is what reading the program's images counts for; nil: it doesn't.
 	Host *budget.Budget
-	// Waits says why a call that waits is in the way; nil: none is.
+	// Waits says why a waiting call is in the way; nil: none is.
 	Waits func() error
 	// Run executes a command.
 	Run func(*call.Call) gpubackend.Result

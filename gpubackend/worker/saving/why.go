@@ -16,12 +16,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/again"
 )
 
-// ErrFailed is why a program can't be saved that nothing can save any more.
+// ErrFailed is the reason why a program can never be saved any more.
 var ErrFailed = errors.New("its context has failed")
 
 // Why a program can't be saved now.
 var (
-	errHost    = errors.New("a host function is to run")
+	errHost    = errors.New("a host function is due")
 	errUsed    = errors.New("its work goes on")
 	errNothing = errors.New("it hasn't begun to use the GPU")
 )
@@ -77,10 +77,10 @@ func (s *Saving) code(list []journal.Executed) error {
 	return nil
 }
 
-// underWay says what hasn't come to an end, or to a bad one.
+// underWay says what is still under way, or has failed.
 func (s *Saving) underWay() error {
 	if _, waits := s.HostFuncs.Told(); waits {
-		return errHost // for which calls may wait
+		return errHost // calls may wait for it
 	}
 	if err := s.Waits(); err != nil {
 		return err
@@ -97,12 +97,12 @@ func (s *Saving) underWay() error {
 	return nil
 }
 
-// executed are the commands that make the objects again which no room makes.
+// executed are the commands that make those objects again that no room makes.
 func (s *Saving) executed() ([]journal.Executed, error) {
 	return s.History.Executed(s.Objects.Count(object.Pool) + s.Graphs.Saves())
 }
 
-// fixedObjects are the kinds of objects that no record holds.
+// fixedObjects are the kinds of objects that aren't saved.
 var fixedObjects = [...]struct {
 	kind   fixed.Kind
 	object object.Kind
@@ -112,7 +112,7 @@ var fixedObjects = [...]struct {
 	{fixed.GreenContexts, object.ResourceDesc}, {fixed.Linkers, object.Link},
 }
 
-// Fixed counts what keeps the program where it is.
+// Fixed counts what keeps the program from being moved.
 func (s *Saving) Fixed() (c fixed.Counts) {
 	for _, x := range fixedObjects {
 		c[x.kind] += uint64(s.Objects.Count(x.object))

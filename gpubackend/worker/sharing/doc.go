@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sharing is device memory and events that processes of the guest share by handles that one
-// gives the other (CUipcMemHandle, CUipcEventHandle). Each is offered under a random secret
-// (package offers), which the guest hands on in the handle: who knows the secret may have it.
+// Package sharing has the device memory and events that processes of the guest share by handles
+// that one gives the other (CUipcMemHandle, CUipcEventHandle). Each is offered under a random
+// secret (package offers), which the guest hands on in the handle: who knows the secret may have
+// it.
 //
 // # Who owns what
 //
-// The worker's loop owns a Sharing, which owns its offers. An allocation is offered once, whatever
-// handles the guest asks for, and until it is freed in any way: by the guest (Withdraw), with its
+// The worker's loop owns a Sharing, which owns its offers. An allocation is offered once, however
+// many handles the guest asks for, until it is freed in any way: by the guest (Withdraw), with its
 // context (Forget), or by the device (WithdrawIn). An offer ends before its memory does.
 //
 // # Who may lie

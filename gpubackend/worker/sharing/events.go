@@ -54,7 +54,7 @@ func (s *Sharing) openEvent(c *call.Call, a command.IpcOpenEventHandle) gpubacke
 		return gpubackend.OutOfMemory
 	}
 	if own(s.events, a.Name) {
-		return gpubackend.InvalidContext // as for memory: between processes
+		return gpubackend.InvalidContext // as for memory: only between processes
 	}
 	var shared gpubackend.SharedEvent
 	text, fd, err := offers.Receive(offers.Event, a.Name, len(shared))
@@ -85,7 +85,7 @@ func (s *Sharing) withdrawEvent(handle uint64) {
 	}
 }
 
-// Steps are what is done around the handlers of others.
+// Steps are what this room does around the handlers of others.
 func (s *Sharing) Steps() call.Steps {
 	return call.Steps{gpubackend.OpEventDestroy: call.Around(command.DecodeEventDestroy,
 		s.endEvent)}

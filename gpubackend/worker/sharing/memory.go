@@ -34,9 +34,10 @@ type Config struct {
 	Driver   Driver
 	Objects  *object.Table
 	Contexts Contexts
-	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	// WhenIdle makes a call be answered with what then returns, when the work of its context is
+	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
-	// Watch has WithdrawIn called when the device gives memory up.
+	// Watch makes the device call WithdrawIn before it gives up memory.
 	Watch func()
 	Log   *logrus.Entry
 }
@@ -95,7 +96,7 @@ func own(shares map[uint64]*offering, name [offers.SecretBytes]byte) bool {
 	return false
 }
 
-// shareMemory offers an allocation: once, and for as long as it is there.
+// shareMemory offers an allocation: once, for as long as it exists.
 func (s *Sharing) shareMemory(c *call.Call, a command.IpcGetMemHandle) gpubackend.Result {
 	x := s.offered[a.Address]
 	if x == nil {
@@ -136,7 +137,7 @@ func (s *Sharing) offerMemory(address uint64) (*offering, gpubackend.Result) {
 // openMemory maps memory that another worker offers.
 func (s *Sharing) openMemory(c *call.Call, a command.IpcOpenMemHandle) gpubackend.Result {
 	if own(s.offered, a.Name) {
-		return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
+		return gpubackend.InvalidContext // as in CUDA: memory is shared only between processes
 	}
 	shared, fd, err := offers.ReceiveMemory(a.Name)
 	if err != nil {
@@ -184,7 +185,7 @@ func (s *Sharing) WithdrawIn(address, bytes uint64) {
 	}
 }
 
-// Forget ends the offers of a context that is gone, and drops what it had of others.
+// Forget ends the offers of a context that is gone, and drops what it had from others.
 func (s *Sharing) Forget(context uint64) {
 	for address, of := range s.mapped {
 		if of == context {

@@ -18,7 +18,7 @@ type Files struct {
 	wake int      // of other goroutines
 }
 
-// NewFiles takes the guest's kick over.
+// NewFiles takes over the guest's kick.
 func NewFiles(kick int) (*Files, error) {
 	wake, err := eventfd.New()
 	if err != nil {
@@ -28,7 +28,7 @@ func NewFiles(kick int) (*Files, error) {
 	return &Files{kick: os.NewFile(uintptr(kick), "kick"), wake: wake}, nil
 }
 
-// SetKick takes another kick over.
+// SetKick takes over another kick.
 func (f *Files) SetKick(fd int) {
 	_ = f.kick.Close()
 	f.kick = os.NewFile(uintptr(fd), "kick")
@@ -43,11 +43,11 @@ func (f *Files) Close() {
 	_ = unix.Close(f.wake)
 }
 
-// ownFiles is how many they are.
+// ownFiles is how many these are.
 const ownFiles = 2
 
-// wait waits for files, the first of which are these; without end if pause is negative. It says
-// whether the guest's driver has kicked.
+// wait waits for files, the first of which are these; forever if pause is negative. It says whether
+// the guest's driver has kicked.
 func (f *Files) wait(fds []unix.PollFd, pause time.Duration) (kicked bool, err error) {
 	fds[0] = unix.PollFd{Fd: int32(f.kick.Fd()), Events: unix.POLLIN}
 	fds[1] = unix.PollFd{Fd: int32(f.wake), Events: unix.POLLIN}

@@ -9,8 +9,8 @@ const (
 	lingerWaiting = 128
 )
 
-// Linger waits for a short time in a loop that touches next to nothing: what the driver has in the
-// caches for the next launch stays there. It says whether the time passed with nothing to do;
+// Linger waits for a short time in a loop that touches almost nothing, so that the driver's data
+// for the next launch stays in the caches. It says whether the time passed with nothing to do;
 // false: there is something, or others need turns of the loop.
 func (s *Sleeping) Linger() (idle bool) {
 	waiting := s.Calls.Len()

@@ -2,9 +2,8 @@
 
 package sleeping
 
-// pause lets the other thread of the processor's core go ahead, which may be the guest's, and
-// spares the processor what it has read ahead when the word that is polled changes (Intel SDM,
-// volume 2B, PAUSE).
+// pause lets the other thread of the processor's core, which may be the guest's, go ahead, and
+// avoids the cost of speculative reads when the polled word changes (Intel SDM, volume 2B, PAUSE).
 //
-//go:noescape
+// go:noescape
 func pause()

@@ -4,5 +4,5 @@
 
 package sleeping
 
-// pause does nothing: this architecture has no such hint that costs little.
+// pause does nothing: this architecture has no cheap hint of that kind.
 func pause() {}

@@ -4,8 +4,8 @@ package sleeping
 
 import "time"
 
-// quiet is the time in which nothing happens, and a guess when it ends: a program that waits for
-// the GPU again and again waits for about as long each time.
+// quiet is a time in which nothing happens, and a guess when it ends: a program that waits for the
+// GPU again and again waits about equally long each time.
 type quiet struct {
 	since time.Time     // zero: something happened just now
 	idle  time.Duration // how long it was when the worker last looked
@@ -14,7 +14,7 @@ type quiet struct {
 	last  time.Duration // how long the last such wait was
 }
 
-// The guess is taken for right within this part of it and this much more.
+// The guess counts as right within this part of it, and this much more.
 const (
 	guessPart = 16
 	guessMore = 100 * time.Microsecond
@@ -41,8 +41,8 @@ func (q *quiet) end() {
 	q.since, q.waits = time.Time{}, false
 }
 
-// due says whether calls wait, and the last wait was over after about as long: to be polled for,
-// where the policy has the worker poll, for at most that long before and after.
+// due says whether calls wait, and the last wait took about as long as this one has: then the
+// worker polls, if the policy says so, for at most that long before and after.
 func (q *quiet) due(spin time.Duration) bool {
 	off := min(q.last/guessPart+guessMore, spin)
 	return q.waits && q.idle > q.last-off && q.idle < q.last+off

@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 )
 
-// Queue is the channel's queue, of which a worker that sleeps is told by a kick.
+// Queue is the channel's queue, about which a kick wakes a sleeping worker.
 type Queue interface {
 	// EnableKick says whether there is something in it already.
 	EnableKick() (more bool, err error)
@@ -24,7 +24,7 @@ type Queue interface {
 
 // Gate is the gate of the VM, if it has one.
 type Gate interface {
-	// Soon says whether the worker waits for it to open, which it is about to.
+	// Soon says whether the worker waits for the gate, which is about to open.
 	Soon() bool
 	// InFlight says whether somebody waits for the worker's work to end.
 	InFlight() bool
@@ -39,16 +39,16 @@ type Gate interface {
 // Calls are calls that wait for the GPU.
 type Calls interface {
 	Len() int
-	// Announced is the answer that the device writes, if that is all that is waited for.
+	// Announced is the answer that the device writes, if nothing else is waited for.
 	Announced() (slot uint16, seq uint32, ok bool)
-	// Settle does what there is time for when nothing happens.
+	// Settle does what there is time for while nothing happens.
 	Settle()
 }
 
 // Copies are copies of the guest's.
 type Copies interface {
 	Active() bool
-	// GoOn says whether some should be under way still of which nobody tells.
+	// GoOn says whether copies whose end nobody tells should still be under way.
 	GoOn(now time.Time) bool
 }
 
@@ -69,13 +69,13 @@ type Config struct {
 	HostFuncs HostFuncs
 	// Mover is readable when the mover has done something. nil: there is none.
 	Mover interface{ FD() int }
-	// Held says whether commands stay in the ring although there are some.
+	// Held says whether commands stay in the ring.
 	Held func() bool
 	// Grows is when a batch that grows ends at the latest; zero: none grows.
 	Grows func() time.Time
-	// Spin is for how long the policy has the worker poll.
+	// Spin is how long the policy makes the worker poll.
 	Spin func() time.Duration
-	// Asleep is set as long as the worker waits for something to do.
+	// Asleep is set while the worker waits for something to do.
 	Asleep *atomic.Bool
 	Count  func(handover.Counter, uint64)
 }
@@ -86,46 +86,45 @@ type Sleeping struct {
 	quiet quiet
 }
 
-// New returns a Sleeping of a worker that has something to do.
+// New returns a Sleeping for a worker that has something to do.
 func New(c Config) *Sleeping { return &Sleeping{Config: c} }
 
-// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing
-// happened, so that it makes a wait at most by this part of it longer.
+// Waiting calls are polled even while the worker sleeps: the pause grows with the time in which
+// nothing has happened, so that it makes a wait longer by at most this part.
 const (
 	pausePart = 64
 	minPause  = 20 * time.Microsecond
 	maxPause  = time.Millisecond
 )
 
-// Pause is how long to pause between two looks at what has taken some time.
+// Pause is how long to pause between two looks at something that has already taken that long.
 func Pause(took time.Duration) time.Duration {
 	return min(max(took/pausePart, minPause), maxPause)
 }
 
-// napUntil is for how long a worker whose guest waits only naps: it doesn't have to be woken by a
-// kick, which would cost the guest a system call, and by then the kick makes the wait less than a
-// hundredth longer.
+// napUntil is for how long a worker whose guest waits only naps, so that it needs no kick, which
+// costs the guest a system call. After this time a kick makes the wait less than a hundredth
+// longer.
 const napUntil = 10 * time.Millisecond
 
-// maxNap is how late a command may be seen that comes during a nap.
+// maxNap is how late a command that comes during a nap may be seen.
 const maxNap = 100 * time.Microsecond
 
-// gatePause is how long a worker pauses at most while the arbiter waits for its work to end.
+// gatePause is the longest pause of a worker while the arbiter waits for its work to end.
 const gatePause = 25 * time.Microsecond
 
 // settleAfter is how long nothing must have happened before the driver is asked about work whose
-// end it didn't see.
+// end it hasn't noticed.
 const settleAfter = 20 * time.Microsecond
 
-// Sharply has the kernel end the pauses of the calling thread when they are over, not up to 50 us
-// later.
+// Sharply makes the kernel end the calling thread's pauses on time, not up to 50 us late.
 func Sharply() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 // Stir notes that something has happened.
 func (s *Sleeping) Stir() { s.quiet.end() }
 
-// Rest passes the time when there is nothing to do: it returns at once for as long as the policy
-// has the worker poll, and sleeps then.
+// Rest is called when there is nothing to do: it returns at once while the policy makes the worker
+// poll, and sleeps after that.
 func (s *Sleeping) Rest() error {
 	now, spin, waits := time.Now(), s.Spin(), s.waits()
 	idle := s.quiet.goOn(now, spin, waits)
@@ -176,8 +175,8 @@ func (s *Sleeping) sleep(idle time.Duration) error {
 	return s.poll(s.pause(idle))
 }
 
-// pause is how long to sleep at most: for ever unless calls wait for the GPU or a batch grows, or
-// there is a gate at which work is in flight, or would be if it were not free any more.
+// pause is how long to sleep at most: forever, unless calls wait for the GPU, a batch grows, or the
+// gate must be watched since work is in flight, or will be as soon as the gate isn't free.
 func (s *Sleeping) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
 	if s.waits() || s.Gate.Unfinished() {
@@ -211,9 +210,9 @@ func (s *Sleeping) wait(fds []unix.PollFd, pause time.Duration) error {
 	return err
 }
 
-// AwaitKick waits, without end, until the guest's driver kicks for commands or something else wakes
-// the worker, and says whether there are commands. The guest's driver kicks for them whether the
-// queue asks for kicks or not: chains alone don't matter.
+// AwaitKick waits until the guest's driver kicks for commands, or something else wakes the worker,
+// and says whether there are commands. The driver kicks for commands even if the queue doesn't ask
+// for kicks.
 func (s *Sleeping) AwaitKick() (commands bool, err error) {
 	if a := s.Arena(); a != nil {
 		a.SetSleeping(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Drain ends what was begun, in the time that the message gives it, and then waits.
+// Drain ends what was begun, in the time that the message allows, and then waits.
 func (h *Halt) Drain(m *handover.Message) error {
 	answer, asked := &handover.Message{Kind: handover.KindDrained, Turn: m.Turn}, h.masters
 	why, err := h.drain(m)
@@ -27,7 +27,8 @@ func (h *Halt) Drain(m *handover.Message) error {
 	return h.whileHeld()
 }
 
-// drain says why the worker isn't drained. It isn't where another device process has taken over.
+// drain says why the worker isn't drained; one reason is that another device process has taken
+// over.
 func (h *Halt) drain(m *handover.Message) (why, err error) {
 	if h.still {
 		if m.Whole {
@@ -42,7 +43,7 @@ func (h *Halt) drain(m *handover.Message) (why, err error) {
 	if err != nil || asked != h.masters {
 		return nil, err
 	}
-	if m.Whole { // which has other reasons, and better ones
+	if m.Whole { // it has other reasons, and better ones
 		why = cmp.Or(h.Program.Unsavable(), why)
 	}
 	if why == nil {
@@ -52,8 +53,8 @@ func (h *Halt) drain(m *handover.Message) (why, err error) {
 	return why, nil
 }
 
-// awaitDrained serves all but the ring until nothing is under way, and says why that doesn't come
-// until a time. A capture goes on until its end is in the ring.
+// awaitDrained serves everything but the ring until nothing is under way, or until a time, and says
+// why something still is. A capture goes on until its end is in the ring.
 func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 	l := newLooks()
 	defer l.timer.Stop()
@@ -64,18 +65,18 @@ func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 			return nil, err
 		}
 		if !h.drains || h.paused || !time.Now().Before(until) {
-			return why, nil // nor does anything end while the VM stands
+			return why, nil // nothing ends while the VM stands still
 		}
 		if err := h.next(l); err != nil {
 			return nil, err
 		}
-		if !h.drains { // it goes on, though all may have ended since
+		if !h.drains { // it goes on, even if everything has ended since
 			return why, nil
 		}
 	}
 }
 
-// drainOnce serves all once, and says what is still under way; nil: nothing is.
+// drainOnce serves everything once, and says what is still under way; nil: nothing.
 func (h *Halt) drainOnce() (why, err error) {
 	if !h.paused { // the queue is the worker's
 		if err := h.serveOnce(); err != nil {
@@ -93,11 +94,11 @@ func (h *Halt) drainOnce() (why, err error) {
 	return nil, nil
 }
 
-// answersLate answers calls whose work has ended since they were looked at, and says whether there
-// were any: while the worker is held, nobody would.
+// answersLate answers calls whose work has ended since the last look, and says whether there were
+// any: while the worker is held, nobody else answers them.
 func (h *Halt) answersLate() bool { return h.Calls.Len() > 0 && h.Poll() }
 
-// serveOnce does what the loop does, but takes commands only as long as a graph is captured.
+// serveOnce does what the loop does, but takes commands only while a graph is being captured.
 func (h *Halt) serveOnce() error {
 	if h.Graphs.Captures() > 0 {
 		if err := h.Execute(); err != nil {

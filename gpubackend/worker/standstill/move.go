@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
-// MoveOut moves so many bytes of device memory to an image, which may be kept; without any, all to
-// that which is there.
+// MoveOut moves that many bytes of device memory to an image, which may be kept; 0: all, to the
+// image that there is.
 func (h *Halt) MoveOut(bytes uint64, keep bool) error {
 	answer := &handover.Message{Kind: handover.KindMovedOut}
 	return h.answer(answer, func() (err error) {
@@ -42,12 +42,12 @@ func (h *Halt) Save(fd int, rest savedvm.Rest) error {
 	})
 }
 
-// whileStill does what needs a worker that stands still, and answers.
+// whileStill does something for which the worker must stand still, and answers.
 func (h *Halt) whileStill(kind handover.Kind, do func() error) error {
 	return h.answer(&handover.Message{Kind: kind}, do)
 }
 
-// answer does so, and sends an answer, which has the error.
+// answer does something, and sends an answer with its error.
 func (h *Halt) answer(answer *handover.Message, do func() error) error {
 	err := ErrWorks
 	if h.still {

@@ -10,12 +10,12 @@ import (
 )
 
 // Pause leaves the guest's memory alone until the device process gives the queue back. What was
-// begun ends before: a kernel or a copy that goes on would write to pages that may be another
-// driver's by then. Nothing is taken from the ring meanwhile. The device process has the patience,
-// for as long as grace says, and kills a worker for whose work it lasts too long.
+// begun ends first: a kernel or a copy that goes on would write to pages that may be another
+// driver's by then. Meanwhile nothing is taken from the ring. The device process waits as long as
+// grace says, and then kills the worker.
 //
-// Calls that wait are answered as well, as far as that comes in half of the time: a VM that pauses
-// may be about to be saved, and what would have to be answered then can't be.
+// Waiting calls are answered as well, if that is possible in half of that time: a VM that pauses
+// may be about to be saved, which waiting calls prevent.
 func (h *Halt) Pause(grace time.Duration) error {
 	h.Launcher.Flush()
 	asked := h.masters
@@ -31,8 +31,8 @@ func (h *Halt) Pause(grace time.Duration) error {
 	return h.whileHeld()
 }
 
-// awaitStandstill obeys messages until nothing is under way any more, and for so long calls that
-// wait, or until another device process has taken over: it asks again.
+// awaitStandstill obeys messages until nothing is under way any more, and for that time answers
+// waiting calls; or until another device process has taken over, which asks again.
 func (h *Halt) awaitStandstill(answering time.Duration) error {
 	l := newLooks()
 	defer l.timer.Stop()
@@ -46,25 +46,25 @@ func (h *Halt) awaitStandstill(answering time.Duration) error {
 	return nil
 }
 
-// mayPause says whether the worker stands still, or goes on only when the guest has run host
-// functions: those that it is known to have run are over.
+// mayPause says whether the worker stands still, or whether all that is under way waits for host
+// functions of the guest, and no function that has returned is still to be noted.
 func (h *Halt) mayPause() bool {
 	h.advance()
 	return h.StandsStill() || !h.Copies.Active() && h.Driver.AwaitsHost()
 }
 
-// answers are of calls that wait, while what was begun stands still.
+// answers is how waiting calls are answered while what was begun comes to an end.
 type answers struct {
 	until time.Time
-	looks int // without one
+	looks int // without an answer
 }
 
-// maxLooks is after how many looks without an answer none comes: of a call whose answer is
-// announced not each look is one at its work.
+// maxLooks is the number of looks without an answer after which none is expected. For a call whose
+// answer is announced not every look asks the driver.
 const maxLooks = 2 * waiting.FailurePolls
 
-// answersMore answers calls whose work is done, begins the next part of copies, and says whether
-// more may come of it. Where device memory may be out nothing is begun.
+// answersMore answers calls whose work is done, begins the next parts of copies, and says whether
+// to go on. If device memory may be out nothing is begun.
 func (h *Halt) answersMore(in *answers) bool {
 	if h.Calls.Len() == 0 || h.still || in.looks == maxLooks || time.Now().After(in.until) {
 		return false

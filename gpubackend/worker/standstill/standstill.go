@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standstill has the worker stand still while others use what is the guest's: while its
-// queue is the device process's, and while its device memory is moved out and in, or written to a
+// Package standstill makes the worker stand still while others use what is the guest's: while the
+// device process has its queue, and while its device memory is moved out and in, or written to a
 // record.
 //
 //	standstill.go why the worker takes no commands, and until when
 //	drain.go      what was begun ends, so that memory can be moved
-//	pause.go      what was begun ends, so that the guest's memory can be left alone
-//	move.go       moves memory, and has the program saved
+//	pause.go what was begun ends, so that the guest's memory isn't touched
+//	move.go moves memory, and saves the program
 //
 // # What stands still
 //
-// Meanwhile no command is taken from the ring: the guest's threads wait in it as for a worker that
-// is slow. Before that it is drained: what was begun ends, and calls that wait for it are answered,
-// so that a stream that waits for the guest has what it waits for. A kernel may go on for longer
-// than the device process wants to wait; then the worker goes on as if it hadn't been asked.
+// Meanwhile no command is taken from the ring: the guest's threads wait as for a slow worker.
+// Before that it is drained: what was begun ends, and calls that wait for it are answered, so that
+// a stream that waits for the guest has what it waits for. A kernel may go on for longer than the
+// device process wants to wait; then the worker goes on as if it hadn't been asked.
 //
 // # Who owns what
 //
-// The worker's loop owns a Halt, and gives it the messages that are meant for it. While the
-// worker is held, it reads the messages itself, and has each obeyed: the loop is in one of
-// its calls then.
+// The worker's loop owns a Halt, and gives it the messages that are meant for it. While the worker
+// is held, the loop is in a call of the Halt, which reads the messages itself and obeys each.
 //
 // # Who may lie
 //
 // The device process is believed. One that has died may have asked for a pause or a drain that
-// still waits for work to end: that is given up when the next one takes over, and answered to
-// nobody.
+// still waits for work to end: when the next one takes over, that is given up and never answered.
 package standstill
 
 import (
@@ -47,7 +45,7 @@ import (
 // Driver is what a Halt uses of gpubackend.Driver.
 type Driver interface {
 	ContextQuery() gpubackend.Result
-	// AwaitsHost says whether all that goes on waits for a host function.
+	// AwaitsHost says whether everything that is under way waits for a host function.
 	AwaitsHost() bool
 }
 
@@ -65,7 +63,7 @@ type Copies interface {
 // Calls are calls that wait.
 type Calls interface{ Len() int }
 
-// HostFuncs are host functions, which are held while the guest's memory is left alone.
+// HostFuncs are host functions, which are held while the guest's memory must not be touched.
 type HostFuncs interface {
 	Hold()
 	LetGo()
@@ -84,8 +82,8 @@ type Gate interface{ Standstill() }
 // Memory is device memory, which is moved.
 type Memory interface {
 	Plan() uint64
-	// MoveOut says how much it didn't need to copy. With keep it may keep the image that it makes
-	// when the worker goes on, and Keeps says whether it will.
+	// MoveOut returns how much it didn't need to copy. With keep it may keep its image when the
+	// worker goes on; Keeps says whether it will.
 	MoveOut(bytes uint64, keep bool) (unchanged uint64, err error)
 	Keeps() bool
 	MoveBack() error
@@ -96,7 +94,7 @@ type Memory interface {
 // Program is what is saved.
 type Program interface {
 	Unsavable() error
-	// Save writes it, if ahead without the device memory that was copied before, and hasn't
+	// Save writes it; if ahead, without the device memory that was copied before and hasn't
 	// changed.
 	Save(to io.Writer, rest savedvm.Rest) error
 }
@@ -123,7 +121,7 @@ type Config struct {
 
 	// Send sends the device process a message.
 	Send func(m *handover.Message) error
-	// Messages are those of the device process, and Obey obeys one.
+	// Messages are the messages of the device process, and Obey obeys one.
 	Messages func() <-chan inbox.Received
 	Obey     func(inbox.Received) error
 	// Poll answers calls whose wait is over, and says whether there were any.
@@ -132,11 +130,11 @@ type Config struct {
 	Execute func() error
 	// TakeChains serves the queue.
 	TakeChains func() error
-	// Turn is called in each turn, and Asleep is set while there is nothing to do.
+	// Turn is called in each turn; Asleep is set while there is nothing to do.
 	Turn   func()
 	Asleep *atomic.Bool
-	// Begin is called when the worker begins to be held, and Paused when nothing writes to the
-	// guest's memory any more.
+	// Begin is called when the worker begins to be held, Paused when nothing writes to the guest's
+	// memory any more.
 	Begin, Paused func()
 }
 
@@ -146,12 +144,12 @@ type Halt struct {
 	hold
 }
 
-// hold is the reasons.
+// hold is the reasons why the worker is held.
 type hold struct {
 	paused bool // the device process has its queue
 	drains bool // what was begun is to end
-	whole  bool // calls that wait, too
-	still  bool // it has, and the device process may move memory
+	whole  bool // waiting calls, too
+	still  bool // it has ended, and the device process may move memory
 	waits  bool // whileHeld runs
 	told   bool // the device process knows that there is work
 
@@ -161,16 +159,16 @@ type hold struct {
 // New returns a Halt of a worker that isn't held.
 func New(c Config) *Halt { return &Halt{Config: c} }
 
-// Free says whether there is no reason to take no commands.
+// Free says whether the worker may take commands.
 func (h *Halt) Free() bool {
 	return h.hold == hold{masters: h.masters}
 }
 
-// Drains says whether what was begun is to end, and nothing else to be begun.
+// Drains says whether what was begun must end, and nothing else may begin.
 func (h *Halt) Drains() bool { return h.drains }
 
-// Start waits, where the worker starts while its VM is suspended, or paused: then it gets its queue
-// and the guest's memory later.
+// Start waits if the worker starts while its VM is suspended, or paused, in which case it gets its
+// queue and the guest's memory later.
 func (h *Halt) Start(held, paused bool) error {
 	h.paused = paused
 	if h.still = held; held {
@@ -179,10 +177,10 @@ func (h *Halt) Start(held, paused bool) error {
 	return h.whileHeld()
 }
 
-// whileHeld obeys the device process, and does nothing else until it may go on.
+// whileHeld only obeys the device process, until the worker may go on.
 func (h *Halt) whileHeld() error {
 	if h.waits {
-		return nil // the one that runs goes on
+		return nil // the call that runs goes on
 	}
 	h.waits = true
 	h.Begin()
@@ -205,9 +203,9 @@ func (h *Halt) whileHeld() error {
 	return nil
 }
 
-// awaitWork waits until the program of a worker that is held has work, which the device process
-// doesn't know of, and tells it; or until there is a message. A call that waits is work: of a copy
-// the rest is to be begun, say.
+// awaitWork waits until the program of a held worker has work of which the device process doesn't
+// know, and tells it; or until there is a message. A waiting call is work: the rest of a copy may
+// have to be begun, for example.
 func (h *Halt) awaitWork() error {
 	if h.Calls.Len() > 0 {
 		h.tellWork()
@@ -225,13 +223,13 @@ func (h *Halt) tellWork() {
 	h.told = h.Send(&handover.Message{Kind: handover.KindWake}) == nil
 }
 
-// Resume says that the queue is the worker's again. It wasn't if that is false.
+// Resume says that the queue is the worker's again; false: it was before.
 func (h *Halt) Resume() (paused bool) {
 	paused, h.paused = h.paused, false
 	return paused
 }
 
-// GoOn has commands taken again. A worker that drains stops doing so.
+// GoOn lets commands be taken again. A draining worker stops draining.
 func (h *Halt) GoOn() error {
 	if err := h.Memory.End(); err != nil {
 		return fmt.Errorf("device process: go on: %w", err)
@@ -240,16 +238,16 @@ func (h *Halt) GoOn() error {
 	return nil
 }
 
-// TakeOver says how the worker is held to another device process, which asks again for what the one
-// before has asked for.
+// TakeOver tells another device process how the worker is held. That process asks again for what
+// the previous one wanted.
 func (h *Halt) TakeOver() (paused, still bool) {
 	h.masters++
-	h.drains, h.told = false, false // it may not have been told of work
+	h.drains, h.told = false, false // the new one may not know of work
 	return h.paused, h.still
 }
 
-// looks is the pauses between looks at what is under way, in which messages are obeyed. They grow
-// with the time that this takes.
+// looks are the pauses between looks at what is under way, in which messages are obeyed. They grow
+// with the time that has passed.
 type looks struct {
 	begin time.Time
 	timer *time.Timer
@@ -268,15 +266,14 @@ func (h *Halt) next(l *looks) error {
 	return nil
 }
 
-// ErrWorks is why a worker can't be drained.
+// ErrWorks is the reason why a worker can't be drained.
 var ErrWorks = errors.New("its work goes on")
 
 // errCaptures is another reason: copies would end the capture.
 var errCaptures = errors.New("it captures a graph")
 
-// StandsStill says whether nothing that was begun for the guest goes on: no chunk of a copy is on
-// its way, and every context is idle. Of a copy in several chunks the rest is begun after the
-// pause.
+// StandsStill says whether nothing that was begun for the guest is under way: no chunk of a copy
+// is, and every context is idle. The rest of a copy in several chunks is begun after the pause.
 func (h *Halt) StandsStill() bool {
 	h.Copies.Poll()
 	if h.Copies.Active() {
@@ -291,7 +288,7 @@ func (h *Halt) StandsStill() bool {
 	return true
 }
 
-// advance has host functions go on, which obeying a message holds.
+// advance lets host functions go on, which are held while a message is obeyed.
 func (h *Halt) advance() {
 	h.HostFuncs.LetGo()
 	h.HostFuncs.Advance()

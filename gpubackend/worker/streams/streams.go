@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package streams finds the streams that the guest names. CU_STREAM_PER_THREAD is another one for
-// each thread of the guest and each context: it is made on first use.
+// Package streams finds the streams that the guest names. CU_STREAM_PER_THREAD is a different
+// stream for each thread of the guest in each context, made at first use.
 //
 // The worker's loop owns a Streams, which owns the threads' default streams; the guest's own are in
-// the object table. A handle is the guest's word: what is no stream never gets to the driver.
+// the object table. Handles come from the guest: what isn't a stream never gets to the driver.
 package streams
 
 import (
@@ -63,7 +63,7 @@ func (t *Streams) Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubacke
 		gpubackend.InvalidHandle)
 }
 
-// Known finds a stream without making one: LegacyStream stands for what isn't there.
+// Known finds a stream without making one; if there is none it returns LegacyStream.
 func (t *Streams) Known(c *call.Call, handle uint64) gpubackend.Stream {
 	var s gpubackend.Stream
 	ok := false

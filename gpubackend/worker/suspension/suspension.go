@@ -5,21 +5,22 @@
 //
 // # Who owns what
 //
-// The worker's loop owns a Suspension, which owns the image from MoveOut until End. As long as it
-// has it nothing may run, so that the image stays true also when the memory is in again: it can go
-// out once more without a copy.
+// The worker's loop owns a Suspension, which owns the image from MoveOut until End. While there is
+// an image nothing may run, so that it stays true even when the memory is in again, which can then
+// go out once more without a copy.
 //
 // # What is kept
 //
-// The image may stay behind End, if the device process allows it: the next MoveOut copies what has
-// changed since (package kept). For that the memory's sums are taken while all stands still, and
-// compared with those of then. Where the driver can't tell them, all is copied, and nothing kept.
+// The image may be kept after End, if the device process allows it: the next MoveOut copies only
+// what has changed since (package kept). The memory's sums are taken while everything stands still,
+// and compared the next time. If the driver can't compute sums, everything is copied and nothing
+// kept.
 //
 // # What stays
 //
-// Memory that other processes have mapped, or may map any time, stays: what was offered to them or
-// came from them. What the mover was lent is taken back before. The driver says what else can't be
-// moved.
+// Memory that other processes have mapped, or may map at any time, stays: what was offered to them
+// or came from them. What was lent to the mover is taken back first. The driver says what else
+// can't be moved.
 //
 // # Who may lie
 //
@@ -48,7 +49,7 @@ type Config struct {
 	Driver Driver
 	// Recall takes back what the mover has been lent.
 	Recall func()
-	// Shared says whether other processes may have memory of a range mapped.
+	// Shared says whether other processes may have mapped memory of a range.
 	Shared func(address, bytes uint64) bool
 	// Images counts the bytes of images: host memory that the device process has allowed.
 	Images *atomic.Uint64
@@ -56,18 +57,18 @@ type Config struct {
 	Key func() uint64
 }
 
-// Suspension is the memory of a process that was moved, if it was.
+// Suspension is the memory of a process that may have been moved.
 type Suspension struct {
 	Config
 	list  []gpubackend.Piece // that were planned to be moved
-	copy  *kept.Store        // of them, if image; otherwise as they were
+	copy  *kept.Store        // of them, if image; otherwise of earlier content
 	key   uint64             // of its sums
 	image bool               // the copy is true
-	keeps bool               // it stays behind End
+	keeps bool               // it is kept after End
 	out   bool
 }
 
-// New returns a Suspension of memory that is in.
+// New returns a Suspension whose memory is in.
 func New(c Config) *Suspension {
 	return &Suspension{Config: c, copy: &kept.Store{Images: c.Images}, key: c.Key()}
 }
@@ -76,13 +77,13 @@ var (
 	errOut   = errors.New("device memory is out")
 	errIn    = errors.New("device memory is in")
 	errImage = errors.New("there is no image of device memory")
-	errPlan  = errors.New("not what was planned to be moved")
+	errPlan  = errors.New("it isn't what was planned to be moved")
 )
 
 // Out says whether memory is out.
 func (s *Suspension) Out() bool { return s.out }
 
-// ImageBytes is how much the image has that there is; 0: there is none.
+// ImageBytes is the size of the image; 0: there is none.
 func (s *Suspension) ImageBytes() uint64 {
 	if !s.image {
 		return 0
@@ -90,10 +91,10 @@ func (s *Suspension) ImageBytes() uint64 {
 	return gpubackend.PieceBytes(s.list)
 }
 
-// Keeps says whether the image stays when the process goes on, or has stayed.
+// Keeps says whether the image is kept when the process goes on, or was kept.
 func (s *Suspension) Keeps() bool { return s.keeps }
 
-// KeptBytes is how much that is.
+// KeptBytes is how much is kept.
 func (s *Suspension) KeptBytes() uint64 {
 	if !s.keeps {
 		return 0
@@ -104,8 +105,8 @@ func (s *Suspension) KeptBytes() uint64 {
 // Planned is what can be moved, as Plan saw it.
 func (s *Suspension) Planned() []gpubackend.Piece { return s.list }
 
-// Save writes what is in the memory that was planned to be moved, one piece behind the other,
-// whether it is out or in. Nothing is changed.
+// Save writes the content of the memory that was planned to be moved, one piece after the other,
+// whether it is out or in. It changes nothing.
 func (s *Suspension) Save(to io.Writer) error {
 	if !s.image {
 		return s.SavePart(s.list, to)
@@ -118,7 +119,7 @@ func (s *Suspension) Save(to io.Writer) error {
 	return nil
 }
 
-// SavePart writes what is in some of the memory that was planned to be moved, and is in.
+// SavePart writes the content of some of the memory that was planned to be moved, and is in.
 func (s *Suspension) SavePart(list []gpubackend.Piece, to io.Writer) error {
 	if s.image {
 		return errOut
@@ -148,10 +149,11 @@ func (s *Suspension) Fill(list []gpubackend.Piece, from io.Reader) error {
 	})
 }
 
-// partBytes is how much device memory is in the host's at a time, on its way.
+// partBytes is how much device memory passes through the host's memory at a time.
 const partBytes = 4 << 20
 
-// eachPart calls f for the pieces in parts of most bytes or less, each with room for its bytes.
+// eachPart calls f for parts of the pieces, of at most so many bytes, each with room for its
+// content.
 func eachPart(
 	list []gpubackend.Piece, most uint64, f func(part []gpubackend.Piece, b []byte) error,
 ) error {
@@ -175,7 +177,7 @@ func eachPart(
 	return nil
 }
 
-// Plan looks what can be moved out, and says how many bytes it is.
+// Plan finds out what can be moved out, and returns how many bytes that is.
 func (s *Suspension) Plan() uint64 {
 	if s.out || s.image {
 		return gpubackend.PieceBytes(s.list)
@@ -189,9 +191,9 @@ func (s *Suspension) Plan() uint64 {
 	return gpubackend.PieceBytes(s.list)
 }
 
-// MoveOut moves what was planned, which must be so many bytes, to an image, or none of it, and says
-// how much of it the image had already. With keep the image may stay when the process goes on
-// (Keeps).
+// MoveOut moves what was planned, which must be that many bytes, to an image, or nothing, and
+// returns how much of it the image already had. With keep the image may be kept when the process
+// goes on (Keeps).
 func (s *Suspension) MoveOut(bytes uint64, keep bool) (unchanged uint64, err error) {
 	switch planned := gpubackend.PieceBytes(s.list); {
 	case s.out:
@@ -216,7 +218,8 @@ func (s *Suspension) MoveOut(bytes uint64, keep bool) (unchanged uint64, err err
 	return unchanged, nil
 }
 
-// bringUp makes the copy true, and says how much of it was. What is in it isn't known if it fails.
+// bringUp brings the copy up to date, and returns how much of it was. If it fails, the copy's
+// content isn't known.
 func (s *Suspension) bringUp(keep bool) (unchanged uint64, err error) {
 	known := s.copy.Known()
 	if err := s.copy.Fit(s.list); err != nil {
@@ -302,7 +305,7 @@ func (s *Suspension) MoveBack() error {
 	return nil
 }
 
-// End has the process go on. The image is given up, unless it is kept.
+// End lets the process go on. The image is given up, unless it is kept.
 func (s *Suspension) End() error {
 	if s.out {
 		return errOut

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
-// endReference keeps modules' references from being destroyed: they go with their modules.
+// endReference refuses to destroy modules' references, which end with their modules.
 func (t *Textures) endReference(
 	c *call.Call, a command.TexRefDestroy, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {

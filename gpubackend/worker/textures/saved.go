@@ -15,7 +15,7 @@ import (
 // maxKept bounds the textures and surfaces that can be made again.
 const maxKept = 1 << 16
 
-// SavedObject is a texture, or a surface: that has no sampling.
+// SavedObject is a texture, or a surface, which has no sampling.
 type SavedObject struct {
 	Number   uint64 // the device's, which the guest and its kernels have
 	Context  uint64 // handle
@@ -26,7 +26,7 @@ type SavedObject struct {
 
 var errSaved = errors.New("a saved texture")
 
-// Save returns all textures and surfaces. There are none that weren't kept.
+// Save returns all textures and surfaces. All of them must have been kept.
 func (t *Textures) Save() ([]SavedObject, error) {
 	list := make([]SavedObject, 0, len(t.kept))
 	for _, x := range t.kept {
@@ -39,7 +39,7 @@ func (t *Textures) Save() ([]SavedObject, error) {
 	return list, nil
 }
 
-// Restore makes them again. All else is there already; current makes a context current.
+// Restore makes them again, when all else is there already. current makes a context current.
 func (t *Textures) Restore(
 	list []SavedObject, current func(context uint64) gpubackend.Result,
 ) error {
@@ -48,7 +48,7 @@ func (t *Textures) Restore(
 		if len(x.Resource) != cudaabi.ResourceDescSize || t.kept[x.Number] != nil ||
 			!sized(x.Sampling, cudaabi.TextureDescSize) ||
 			!sized(x.View, cudaabi.ResourceViewDescSize) || !flagsKnown(x.Sampling) {
-			return fmt.Errorf("%w has no proper description", errSaved)
+			return fmt.Errorf("%w has an impossible description", errSaved)
 		}
 		if result := current(x.Context); result != gpubackend.Success {
 			return fmt.Errorf("%w is in context %#x: %w", errSaved, x.Context, result.Err())

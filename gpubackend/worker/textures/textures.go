@@ -37,7 +37,7 @@ type Config struct {
 	Driver  Driver
 	Objects *object.Table
 	Streams Streams
-	// Home is the context that what is made in a context belongs to.
+	// Home is the context that owns what is made in a context.
 	Home func(context uint64) uint64
 }
 
@@ -94,7 +94,7 @@ func (t *Textures) Steps() call.Steps {
 	}
 }
 
-// destroy counts a texture or surface less.
+// destroy takes a texture or surface out of the count.
 func (t *Textures) destroy(
 	c *call.Call, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -114,7 +114,7 @@ func (t *Textures) destroy(
 	return result
 }
 
-// count counts one more, if it was made, and keeps how.
+// count counts one more, if it was made, and keeps its description.
 func (t *Textures) count(
 	x *SavedObject, number uint64, result gpubackend.Result,
 ) gpubackend.Result {
@@ -177,7 +177,7 @@ func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubac
 	return t.count(x, made, result)
 }
 
-// flagsKnown says whether a sampling, if any, has no other flags.
+// flagsKnown says whether a sampling, if there is one, has no unknown flags.
 func flagsKnown(sampling []byte) bool {
 	return len(sampling) == 0 ||
 		allowed.TextureFlags.Has(uint64(cudaabi.TextureDesc(sampling).Flags()))

@@ -4,15 +4,15 @@ package waiting
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// announcer has the device itself write the answers of calls that synchronize.
+// announcer makes the device itself write the answers of calls that synchronize.
 type announcer struct {
 	registered bool // the slots are known to the driver
 	off        bool // they can't be
-	unsettled  bool // an answer came, and the driver wasn't asked whether its work is done
+	unsettled  bool // an answer came, and the driver wasn't asked about its work since
 	polls      uint32
 }
 
-// announce has the device write the answer of a call, if it can.
+// announce makes the device write the answer of a call, if it can.
 func (s *Waiting) announce(x *waiter) bool {
 	if !x.reply || !s.announcer.registered && !s.registerSlots() || !s.Gate.MayAnnounce() {
 		return false
@@ -41,8 +41,8 @@ func (s *Waiting) registerSlots() bool {
 	return a.registered
 }
 
-// FailurePolls is how many turns of the loop go by between questions to the driver about an
-// announced answer: work that fails announces nothing.
+// FailurePolls is how many turns of the loop pass between questions to the driver about an
+// announced answer, since failed work announces nothing.
 const FailurePolls = 64
 
 // look is query for any call that waits: its answer may be announced.
@@ -73,8 +73,8 @@ func (s *Waiting) settled(x *waiter) {
 	}
 }
 
-// Settle asks the driver about work whose end it didn't see, so that it does. There is time for
-// that when the loop is idle.
+// Settle asks the driver about work whose end it hasn't noticed, so that it does. The loop has time
+// for that when it is idle.
 func (s *Waiting) Settle() {
 	if a := &s.announcer; a.unsettled {
 		a.unsettled = false
@@ -83,7 +83,7 @@ func (s *Waiting) Settle() {
 	}
 }
 
-// Announced is the answer that the device writes, if that is all that is waited for.
+// Announced is the answer that the device writes, if nothing else is waited for.
 func (s *Waiting) Announced() (slot uint16, seq uint32, ok bool) {
 	if len(s.calls) != 1 {
 		return 0, 0, false

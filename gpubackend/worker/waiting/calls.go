@@ -21,8 +21,8 @@ func (s *Waiting) Handlers() call.Handlers {
 	}
 }
 
-// Steps are around the ends of what is waited for, and around a question that is asked after a
-// wait.
+// Steps are around commands that end what calls wait for, and around a question that is asked after
+// a wait.
 func (s *Waiting) Steps() call.Steps {
 	return call.Steps{
 		gpubackend.OpStreamQuery:   s.queryStream,
@@ -51,7 +51,7 @@ func (s *Waiting) synchronizeEvent(c *call.Call, a command.EventSynchronize) gpu
 	return s.wait(c, forEvent, uint64(e))
 }
 
-// endStream ends a stream, and endEvent an event. Other threads may wait for them still.
+// endStream ends a stream, and endEvent an event. Other threads may still wait for them.
 func (s *Waiting) endStream(
 	c *call.Call, a command.StreamDestroy, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -74,8 +74,8 @@ func (s *Waiting) endEvent(
 	return result
 }
 
-// queryStream is StreamQuery, after a look at the answers that the device has written: whoever got
-// one asks no earlier, and must not be told that the stream isn't ready.
+// queryStream is StreamQuery, after a look at the answers that the device has written: a thread
+// that has got one must not be told that the stream isn't ready.
 func (s *Waiting) queryStream(
 	c *call.Call, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package waiting has the calls of the guest's that wait for the GPU: for a context, a stream, an
-// event, a point in a stream, or work of another room's. None of them holds up another one: the
-// worker's loop polls them between commands.
+// event, a point in a stream, or work of another room's. None holds up another: the worker's loop
+// polls them between commands.
 //
 //	waiting.go    the calls, and how they begin to wait
 //	poll.go       asks whether their wait is over, and answers them
@@ -11,18 +11,18 @@
 //
 // # Answers that the device writes
 //
-// The guest sees such an answer no later than it would natively, and the loop is free for the next
-// command in the meantime. The device says nothing of work that fails: now and then the driver is
-// asked. When an answer has come, the driver is told, so that it needn't be asked whether that work
-// is over.
+// The guest sees such an answer as early as natively, and meanwhile the loop is free for the next
+// command. The device doesn't announce failed work, so the driver is asked now and then. When an
+// answer has come, the device is told, so that it need not ask the driver whether that work is
+// over.
 //
 // # Who owns what
 //
 // The worker's loop owns a Waiting. A call that waits belongs to it until it is answered. What a
-// call does after its wait is a function of the room that had it wait, which must be there still.
+// call does after its wait is a function of the room that made it wait.
 //
 // # Who may lie
 //
-// The guest may write to its slots at any time, and have an answer look as if it had come: then it
-// misses its own.
+// The guest may write to its slots at any time, and fake the arrival of an answer: then it misses
+// its own.
 package waiting

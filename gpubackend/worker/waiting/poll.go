@@ -4,7 +4,7 @@ package waiting
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// query asks once whether what a call waits for has happened.
+// query asks once whether a call's wait is over.
 func (s *Waiting) query(x *waiter) gpubackend.Result {
 	if result := s.Contexts.Set(x.context, true); result != gpubackend.Success {
 		return result
@@ -37,7 +37,7 @@ func (s *Waiting) Poll() (answered bool) {
 	return answered
 }
 
-// take takes a call out. Another one gets its place.
+// take removes a call. Another one gets its place.
 func (s *Waiting) take(i int) waiter {
 	x, last := s.calls[i], len(s.calls)-1
 	s.calls[i] = s.calls[last]
@@ -53,7 +53,7 @@ func (s *Waiting) answer(x *waiter, result gpubackend.Result) {
 		return
 	}
 	if announced {
-		// Nothing is written: the thread may have been answered its next call by now.
+		// Nothing is written: the thread's next call may have been answered by now.
 		s.WakeGuest()
 		return
 	}

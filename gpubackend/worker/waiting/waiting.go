@@ -44,7 +44,7 @@ type Arena interface {
 	Answered(slot uint16, seq uint32) bool
 }
 
-// Gate says whether the device may be given the work of writing an answer.
+// Gate says whether the device may be given the writing of an answer.
 type Gate interface{ MayAnnounce() bool }
 
 // Config is what a Waiting needs.
@@ -59,11 +59,11 @@ type Config struct {
 
 	// Finish gives the guest the result of a call.
 	Finish func(slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64)
-	// WakeGuest wakes the guest's threads that sleep, after the device has written an answer.
+	// WakeGuest wakes the guest's sleeping threads, after the device has written an answer.
 	WakeGuest func()
 	// Ended is told that work has ended.
 	Ended func()
-	// PollAll looks at all that is under way, and polls.
+	// PollAll looks at everything that is under way, and polls.
 	PollAll func()
 }
 
@@ -87,7 +87,7 @@ type waiter struct {
 	// announced: the device writes the answer itself
 	announced bool
 	done      uint64 // to this address
-	// what the call does after the wait, and its answer
+	// what the call does after the wait, which gives its answer
 	then func() (word uint64, result gpubackend.Result)
 }
 
@@ -102,17 +102,16 @@ const (
 	forWork
 )
 
-// Most bounds the calls that wait: each thread of the guest has one in its slot, and a few parts of
-// a copy.
+// Most bounds the calls that wait: each thread of the guest has one, and a few parts of a copy.
 const Most = 16 * wire.SlotCount
 
-// New returns a Waiting without calls.
+// New returns a Waiting in which no call waits.
 func New(c Config) *Waiting { return &Waiting{Config: c} }
 
 // Len is how many calls wait.
 func (s *Waiting) Len() int { return len(s.calls) }
 
-// Full says whether as many wait as may: no command is to be executed until some are over.
+// Full says whether as many wait as may: then no command is executed until some are over.
 func (s *Waiting) Full() bool { return len(s.calls) >= Most }
 
 func newWaiter(c *call.Call, kind kind, native uint64) waiter {
@@ -121,7 +120,7 @@ func newWaiter(c *call.Call, kind kind, native uint64) waiter {
 	}
 }
 
-// wait makes a call wait, unless it is complete already.
+// wait makes a call wait, unless its wait is over already.
 func (s *Waiting) wait(c *call.Call, kind kind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if result := s.query(&x); result != gpubackend.NotReady {
@@ -132,9 +131,9 @@ func (s *Waiting) wait(c *call.Call, kind kind, native uint64) gpubackend.Result
 	return call.Pending
 }
 
-// synchronize makes a call wait, as wait does, and has the device announce the end if it can. The
-// work that is waited for was queued just now, most often: asking whether it is done would only
-// delay the announcement.
+// synchronize makes a call wait, as wait does, and makes the device announce the end if it can.
+// Usually the work was queued just now: asking whether it is done would only delay the
+// announcement.
 func (s *Waiting) synchronize(c *call.Call, kind kind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if x.announced = s.announce(&x); x.announced {
@@ -162,7 +161,7 @@ func (s *Waiting) WhenDone(c *call.Call, stream gpubackend.Stream) (result gpuba
 	return call.Pending
 }
 
-// Await makes a call wait for work of a room's.
+// Await makes a call wait for work of another room.
 func (s *Waiting) Await(c *call.Call, work call.Work) gpubackend.Result {
 	x := newWaiter(c, forWork, 0)
 	x.work = work
@@ -187,8 +186,8 @@ func (s *Waiting) WhenIdle(
 	return result
 }
 
-// widen has calls that wait for what is gone wait for all of their context: the driver must not be
-// asked for it again.
+// widen makes calls that wait for something that is gone wait for all of their context: the driver
+// must not be asked about it again.
 func (s *Waiting) widen(kind kind, native uint64) {
 	for i := range s.calls {
 		if x := &s.calls[i]; x.kind == kind && x.native == native {

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// What the CUDA driver takes of the host's memory, as for compiling PTX, isn't counted, and no
-// accounting is without a gap. So a worker looks at what it has, of its own alone, and ends when
-// that is far beyond what the guest process may make it take: the guest process loses its GPU,
-// before the kernel looks for a process to kill.
+// What the CUDA driver takes of the host's memory, for compiling PTX for example, isn't counted,
+// and no accounting is complete. So a worker watches its own unshared memory, and ends when that is
+// far more than the guest process may make it take: the guest process loses its GPU before the
+// kernel looks for a process to kill.
 
-// What it may have beside: as much again for garbage, and what the driver and its libraries take
-// for themselves.
+// What it may have in addition: as much again for garbage, and what the driver and its libraries
+// take for themselves.
 const driverBytes = 2 << 30
 
-// memoryPeriod is how often it looks. In that time a driver that compiles takes some hundreds of
+// memoryPeriod is how often it looks. In that time a driver that compiles may take some hundred
 // MiB.
 const memoryPeriod = 250 * time.Millisecond
 
-// watchMemory calls over when what read says, without images, is beyond what goes with limit, until
+// watchMemory calls over when the result of read, less images, exceeds what limit allows, until
 // quit is closed.
 func watchMemory(
 	limit, images, read func() uint64, ticks <-chan time.Time, quit <-chan struct{},
@@ -35,7 +35,7 @@ func watchMemory(
 		}
 		most := 2*min(limit(), 1<<62) + driverBytes
 		before, has := images(), read()
-		// Of an image that comes or goes meanwhile some memory may have been read.
+		// If an image comes or goes meanwhile, read may have counted some of it.
 		if has -= min(max(before, images()), has); has > most {
 			over(has, most)
 			return
@@ -43,8 +43,8 @@ func watchMemory(
 	}
 }
 
-// ownMemory returns what reads the memory of this process that it shares with no other, in bytes; 0
-// where that can't be known. The file is opened once: later the process may not open any.
+// ownMemory returns a function that reads how many bytes of memory this process shares with no
+// other; 0 if that can't be known. The file is opened once: later the process may not open any.
 func ownMemory() (read func() uint64, end func()) {
 	file, err := os.Open("/proc/self/statm")
 	if err != nil {
@@ -53,7 +53,7 @@ func ownMemory() (read func() uint64, end func()) {
 	return func() uint64 {
 		var text [128]byte
 		var size, resident, shared uint64
-		n, _ := file.ReadAt(text[:], 0) // it ends before the buffer does
+		n, _ := file.ReadAt(text[:], 0) // the text is shorter than the buffer
 		if _, err := fmt.Sscan(string(text[:n]), &size, &resident, &shared); err != nil {
 			return 0
 		}
@@ -61,8 +61,8 @@ func ownMemory() (read func() uint64, end func()) {
 	}, func() { file.Close() }
 }
 
-// GuardMemory ends the process when it has too much beside its images, which the device process has
-// allowed. What it returns ends the guard.
+// GuardMemory ends the process when it has too much memory, not counting its images, which the
+// device process has allowed. What it returns ends the guard.
 func (d *Watchdog) GuardMemory(limit, images func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
 	read, end := ownMemory()
@@ -70,7 +70,7 @@ func (d *Watchdog) GuardMemory(limit, images func() uint64) (stop func()) {
 		log := d.log.Load()
 		log.Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
 			"(--set host-memory)", has>>20, most>>20)
-		log.Logger.Exit(1) // when that is written
+		log.Logger.Exit(1) // when the line is written
 	})
 	return func() {
 		ticker.Stop()

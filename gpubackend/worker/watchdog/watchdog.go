@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package watchdog looks after a worker that can't do so itself: it says where the worker is that
-// has been in one call of the host's driver for long, and ends one that has far more of the host's
-// memory than its guest process may make it take.
+// Package watchdog watches a worker: if it has been in one call of the host's driver for long, it
+// logs where; if it has far more of the host's memory than its guest process may make it take, it
+// ends the worker.
 //
 // # Who owns what
 //
@@ -18,9 +18,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Watchdog says in the log where the worker is when it has been in one place for long, from its
-// start to its end: in a call of the host's driver that doesn't return. Nothing else can be done
-// about such a call, and without this nobody would know which it is.
+// Watchdog logs where the worker is when it has been in one place for long: in a call of the host's
+// driver that doesn't return. Nothing else can be done about such a call, and without this nobody
+// would know which one it is.
 type Watchdog struct {
 	turns  atomic.Uint64 // counted by the loop now and then
 	log    atomic.Pointer[logrus.Entry]
@@ -33,7 +33,7 @@ const (
 	watchLooks  = 3
 )
 
-// Turn says that the loop goes on.
+// Turn says that the loop has made a turn.
 func (d *Watchdog) Turn() { d.turns.Add(1) }
 
 // watch runs until quit is closed. Each stall is reported once.
@@ -51,10 +51,10 @@ func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report fu
 	}
 }
 
-// tally is what was seen of the loop.
+// tally is what was seen of the loop so far.
 type tally struct {
 	last  uint64 // turn
-	still int    // looks since it was seen to move or to sleep
+	still int    // looks since it last moved or slept
 }
 
 // look says whether the loop has just been still for too long.
@@ -78,7 +78,7 @@ func (d *Watchdog) Start(log *logrus.Entry) (stop func()) {
 	}
 }
 
-// Log says where to.
+// Log says where to log.
 func (d *Watchdog) Log(log *logrus.Entry) { d.log.Store(log) }
 
 // report logs the stacks of all goroutines, the loop's among them.
