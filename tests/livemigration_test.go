@@ -86,7 +86,7 @@ func TestMigrationRefusedThere(t *testing.T) {
 		m := newMoving(t, version, image)
 		for options, why := range map[string]string{
 			"--set memory=32M": "take up ",
-			"--gpu soft:2":     "the GPUs are others than the program was told of",
+			"--gpu soft:2":     "these aren't the GPUs that the program was told of",
 			"--set arena=16M":  "arena size",
 		} {
 			m.options = strings.Fields(options)

@@ -21,7 +21,7 @@ var ErrFailed = errors.New("its context has failed")
 
 // Why a program can't be saved now.
 var (
-	errHost    = errors.New("a host function is due")
+	errHost    = errors.New("a host function is to run")
 	errUsed    = errors.New("its work goes on")
 	errNothing = errors.New("it hasn't begun to use the GPU")
 )
