@@ -117,7 +117,7 @@ unpack() {
 }
 
 # wrap FILE PROGRAM [OPTION...] writes a script that runs a program of the tree
-# with the tree's own loader and libraries.
+# with the tree's own loader and libraries. /lib64 may have a link to the system's.
 wrap() {
 	local file="$1" program="$2"
 	shift 2
@@ -126,8 +126,8 @@ wrap() {
 		root="\$(dirname "\$(readlink -f "\$0")")/root"
 		lib="\$root/usr/lib/x86_64-linux-gnu"
 		export QEMU_MODULE_DIR="\$lib/qemu"
-		loader="\$(ls "\$root"/*/ld-linux-x86-64.so.2 "\$lib"/ld-linux-x86-64.so.2 2>/dev/null |
-			head -n 1)"
+		loader="\$lib/ld-linux-x86-64.so.2"
+		[ -e "\$loader" ] || loader="\$root/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
 		exec "\$loader" \\
 			--argv0 "\$0" --library-path "\$lib:\$root/lib/x86_64-linux-gnu" \\
 			"\$root/usr/$program" $* "\$@"

@@ -49,19 +49,23 @@ func badInput(t *testing.T) []oneLine {
 		t.Fatal(err)
 	}
 	gone := filepath.Join(dir, "gone")
+	// Of what this machine lacks a line may come before, which isn't about the input.
+	device := func(args ...string) []string {
+		return append([]string{"device", "--log-level", "warning"}, args...)
+	}
 	return append([]oneLine{
 		{name: "unknown command", args: []string{"fly"}, message: `fly`, exit: 2},
 		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`,
 			exit: 2},
-		{name: "socket in use", args: []string{"device", "--socket-path", socket},
+		{name: "socket in use", args: device("--socket-path", socket),
 			message: `in use`},
-		{name: "socket nowhere", args: []string{"device", "--socket-path", gone + "/s"},
+		{name: "socket nowhere", args: device("--socket-path", gone+"/s"),
 			message: `gone/s: its folder isn't there: mkdir -p \S+/gone\n$`, exit: 1},
 		{name: "not a socket", args: []string{"device", "--fd", "0"}, message: `socket`},
-		{name: "no file", args: []string{"device", "--gpu", "soft", "--socket-path", dir + "/f",
-			"--from", gone}, message: `--from .*gone`, exit: 1},
-		{name: "not a file of ours", args: []string{"device", "--gpu", "soft", "--socket-path",
-			dir + "/f", "--from", plain}, message: `is none of Paracuda's|is cut short`, exit: 1},
+		{name: "no file", args: device("--gpu", "soft", "--socket-path", dir+"/f",
+			"--from", gone), message: `--from .*gone`, exit: 1},
+		{name: "not a file of ours", args: device("--gpu", "soft", "--socket-path",
+			dir+"/f", "--from", plain), message: `is none of Paracuda's|is cut short`, exit: 1},
 		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
 			message: `gone`},
 		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--domain`, exit: 2},

@@ -131,6 +131,9 @@ func TestSoftImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		skip(t, "images are kept apart from this user's own by root alone")
 	}
+	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
+		skip(t, "no mounts of its own for a process here, which podman needs: %s", r.stderr)
+	}
 	softBundle(t)
 	// Images of its own; and no control groups or limits, which a machine may not have for podman.
 	// It wants to see those of version 2 alone.
