@@ -103,26 +103,33 @@ func (s *HostMemory) restore(x *SavedRange, w *whole) error {
 	if !s.Places.Take(h.places) {
 		return fmt.Errorf("%w: it takes too many mappings", errSaved)
 	}
-	mem, unmap, err := arena.Map(files, uintptr(h.base), m.Writable())
-	if err != nil {
+	for _, f := range files {
+		h.size += uint64(len(f.Bytes))
+	}
+	if err := h.place(x.Mapped, files); err != nil {
+		h.keep(nil)
 		return fmt.Errorf("%w: map %d: %w", errSaved, x.Map, err)
 	}
-	h.size = uint64(len(mem))
-	all := []addresses.Range{addresses.Of(h.base, h.size)}
-	end := uint64(0)
-	for _, r := range x.Mapped {
-		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(all) || r.Base < end {
-			unmap()
-			return fmt.Errorf("%w: map %d has no %d bytes at %#x", errSaved, x.Map, r.Bytes, r.Base)
-		}
-		end = r.End()
-	}
-	h.mapped = all
-	h.keep(x.Mapped)
 	s.Maps.Use(m)
 	s.ranges[m.ID] = h
 	s.Mapped(x.Bytes)
 	return nil
+}
+
+// place maps parts of a range, and nothing else of it: what isn't mapped any more may be another's.
+func (h *pinned) place(parts []addresses.Range, files []guestmem.Run) error {
+	all, end := []addresses.Range{addresses.Of(h.base, h.size)}, uint64(0)
+	for _, r := range parts {
+		if (r.Base|r.Bytes)%pageSize != 0 || r.Bytes == 0 || !r.In(all) || r.Base < end {
+			return fmt.Errorf("it has no %d bytes at %#x", r.Bytes, r.Base)
+		}
+		end = r.End()
+		if _, err := arena.Reserve(uintptr(r.Base), uintptr(r.Bytes)); err != nil {
+			return err
+		}
+		h.mapped = append(h.mapped, r)
+	}
+	return h.remap(files)
 }
 
 // Remap maps what is pinned again, from the files of the guest's present memory, in place of what

@@ -116,6 +116,42 @@ func TestSavedPins(t *testing.T) {
 	}
 }
 
+// TestSavedNeighbours: a page that isn't a range's any more may be another's by now. Which of them
+// is restored first doesn't matter.
+func TestSavedNeighbours(t *testing.T) {
+	r, f := savedRig(t, &registrar{})
+	const common = savedBase + 3*pageSize
+	f.maps[1].Address = common
+	r.pinMap(t, f.maps[0], 0)
+	kept := addresses.Of(savedBase, 3*pageSize)
+	if result := r.keep(0, []addresses.Range{kept}); result != gpubackend.Success {
+		t.Fatalf("keep: %d", result)
+	}
+	r.pinMap(t, f.maps[1], 0)
+	saved := r.Save()
+	for _, h := range r.ranges {
+		h.keep(nil)
+	}
+	for range 2 {
+		slices.Reverse(saved.Ranges)
+		r, f := savedRig(t, &registrar{})
+		f.maps[1].Address = common
+		if err := r.Restore(&saved); err != nil {
+			t.Fatal(err)
+		}
+		for id, want := range map[uint32]addresses.Range{
+			0: kept, 1: addresses.Of(common, 4*pageSize),
+		} {
+			if got := r.ranges[id].mapped; !slices.Equal(got, []addresses.Range{want}) {
+				t.Errorf("of map %d there is %#x, want %#x", id, got, want)
+			}
+		}
+		for _, h := range r.ranges {
+			h.keep(nil)
+		}
+	}
+}
+
 // TestRemapped: what is pinned is in other memory then, at the same addresses, and what was
 // unmapped stays so.
 func TestRemapped(t *testing.T) {
