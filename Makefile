@@ -27,7 +27,8 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 	system-vm FORCE
 
 help: ## say what can be made
-	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
+		awk -F'\t' '{ printf "%-20s %s\n", $$1, $$2 }'
 
 build: binary guest modules ## build everything that the downloads in place allow
 
