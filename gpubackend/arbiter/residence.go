@@ -211,5 +211,6 @@ func (l *loop) tellMemory(v *link.VM, m *member) {
 	}
 	st, _ := s.Stats(l.clock.now(), residency.ID(m.id))
 	v.Place, v.Swaps, v.Swapped = st.State, st.Swaps, st.Moved
+	v.Unmoved = st.Failures
 	v.SwapNS, v.OutNS, v.InNS = uint64(st.Swapping), uint64(st.Out), uint64(st.Resident)
 }

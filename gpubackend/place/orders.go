@@ -61,12 +61,24 @@ func (v *VM) obey() {
 		}
 		v.mu.Unlock()
 		v.moves <- struct{}{}
-		_ = v.moveTo(o.Out)
+		v.say(o.Out, v.moveTo(o.Out))
 		v.mu.Lock()
 		v.obeyed = o.Serial
 		v.mu.Unlock()
 		<-v.moves
 		v.tell()
+	}
+}
+
+// say tells the operator why an order wasn't obeyed.
+func (v *VM) say(out bool, err error) {
+	where := "in"
+	if out {
+		where = "out"
+	}
+	if err != nil {
+		v.config.Log.WithError(err).Warnf("memory-mode=swap: the VM's memory can't move %s: the "+
+			"arbiter orders it again later", where)
 	}
 }
 

@@ -4,13 +4,13 @@ package place
 
 import (
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
@@ -83,13 +83,14 @@ type rig struct {
 	room       uint64
 	tells      chan *link.Place
 	order      link.Order
+	lines      *logtest.Hook
 }
 
 func newRig(t *testing.T) *rig {
 	r := &rig{t: t, tells: make(chan *link.Place, 1000)}
 	r.suspension.state = suspend.Running
-	log := logrus.New()
-	log.SetOutput(io.Discard)
+	log, lines := logtest.NewNullLogger()
+	r.lines = lines
 	r.VM = New(Config{
 		Suspension: &r.suspension, Log: logrus.NewEntry(log),
 		Holds: func() map[string]uint64 {
@@ -192,7 +193,7 @@ func TestOrders(t *testing.T) {
 	r.until("it has work", func(p *link.Place) bool { return p.Work })
 }
 
-// TestRefused: an order that can't be obeyed is over all the same.
+// TestRefused: an order that can't be obeyed is over all the same, and the log says why.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -208,6 +209,10 @@ func TestRefused(t *testing.T) {
 		r.move(true)
 		if p := r.Place(); p.Out || p.Stopped != c.stopped {
 			t.Errorf("%s: %+v", c.name, p)
+		}
+		l := r.lines.LastEntry()
+		if l == nil || l.Level != logrus.WarnLevel || l.Data["error"] != c.err {
+			t.Errorf("%s: the log says %+v", c.name, l)
 		}
 	}
 }

@@ -198,6 +198,8 @@ def swap(h, r):
         r.put("swap", SHARED, "times moved out", sum(t.swaps for t in tenants))
         r.put("swap", SHARED, "moving, part of the time",
               sum(t.moving for t in tenants) / seconds)
+        if failed := sum(t.unmoved for t in tenants):
+            r.note(f"swap: {failed} moves failed: see share.log")
         if not all(t.swaps for t in tenants):
             r.note("swap: no figure: not both VMs moved in the window")
             return

@@ -43,6 +43,7 @@ class Tenant:
         self.cpu = None  # us of the guest's processors for each kernel
         self.turns = 0
         self.swaps, self.moving = 0, 0  # times that its memory moved out; seconds that it took
+        self.unmoved = 0  # times that it couldn't, since it began
 
     def command(self, host, at, seconds):
         """The program, whose window of so many seconds begins at a time of the system's clock."""
@@ -71,6 +72,7 @@ class Tenant:
             self.held = (end["held_ns"] - begin["held_ns"]) / 1e3
             self.turns = end["turns"] - begin["turns"]
             self.swaps = end.get("swaps", 0) - begin.get("swaps", 0)
+            self.unmoved = end.get("swap_failures", 0)
             self.moving = (end.get("swap_ns", 0) - begin.get("swap_ns", 0)) / 1e9
 
 

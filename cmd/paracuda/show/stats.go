@@ -126,6 +126,10 @@ func printTurns(v *link.VM) {
 		fmt.Fprintf(cli.Stdout, "memory: %s, moved out %d times, %d MiB out and in, "+
 			"moving for %.1f%% of the time\n", Plain(v.Place), v.Swaps, v.Swapped>>20,
 			100*moving(v))
+		if v.Unmoved > 0 {
+			fmt.Fprintf(cli.Stdout, "memory: couldn't move %d times: the device's log says why\n",
+				v.Unmoved)
+		}
 	}
 }
 

@@ -122,6 +122,7 @@ type VM struct {
 	InNS     uint64            `json:"in_ns,omitempty"`
 	Swaps    uint64            `json:"swaps,omitempty"`
 	Swapped  uint64            `json:"swapped_bytes,omitempty"` // out and in
+	Unmoved  uint64            `json:"swap_failures,omitempty"` // orders to move that failed
 }
 
 // Memory is what all of a VM's GPUs have; 0 where that isn't known.

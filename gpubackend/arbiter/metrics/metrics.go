@@ -94,6 +94,8 @@ var figures = []figure{
 		func(v *link.VM) (float64, bool) { return float64(v.Swaps), swaps(v) }},
 	{"paracuda_swapped_bytes_total", "Bytes of the VM's memory that moved, out and in.", counter,
 		func(v *link.VM) (float64, bool) { return float64(v.Swapped), swaps(v) }},
+	{"paracuda_swap_failures_total", "Times that the VM's memory was to move and couldn't.",
+		counter, func(v *link.VM) (float64, bool) { return float64(v.Unmoved), swaps(v) }},
 	{"paracuda_swapping_seconds_total", "Time for which the VM's memory was moved.", counter,
 		func(v *link.VM) (float64, bool) { return seconds(v.SwapNS), swaps(v) }},
 	{"paracuda_swapped_out_seconds_total", "Time for which the VM's memory was out.", counter,

@@ -35,7 +35,7 @@ func sample() []link.VM {
 		},
 		{
 			Name: "out", GPUs: []link.GPU{{Name: "soft"}}, Place: "out",
-			Swaps: 3, Swapped: 4096, SwapNS: 15e8, OutNS: 2e9,
+			Swaps: 3, Swapped: 4096, SwapNS: 15e8, OutNS: 2e9, Unmoved: 1,
 		},
 	}
 }
@@ -97,6 +97,7 @@ func TestFigures(t *testing.T) {
 		`paracuda_turns_total{vm="idle",gpu="soft"} 0`,
 		`paracuda_swaps_total{vm="out",gpu="soft"} 3`,
 		`paracuda_swapped_bytes_total{vm="out",gpu="soft"} 4096`,
+		`paracuda_swap_failures_total{vm="out",gpu="soft"} 1`,
 		`paracuda_swapping_seconds_total{vm="out",gpu="soft"} 1.5`,
 		`paracuda_swapped_out_seconds_total{vm="out",gpu="soft"} 2`,
 	} {
