@@ -30,6 +30,8 @@ const (
 	acceptPause = time.Second
 	// Requests are taken at this rate in the long run: what is asked keeps turns from nobody.
 	requestRate, requestBurst = 4000, 400
+	// So are connections. Who makes more of them waits in connect, and takes no processor from VMs.
+	connectionRate, connectionBurst = 4000, 400
 )
 
 // Config is what an arbiter needs.
@@ -47,6 +49,7 @@ type Arbiter struct {
 	loop     *loop
 	done     chan struct{} // the loop has ended
 	requests *pace.Pace
+	arrivals *pace.Pace // of connections
 	list     list
 
 	mu          sync.Mutex
@@ -75,6 +78,7 @@ func begin(c Config, l *loop, prepare func()) *Arbiter {
 	a := &Arbiter{
 		log: c.Log, loop: l, done: make(chan struct{}),
 		requests:    pace.New(requestRate, requestBurst, pace.Real),
+		arrivals:    pace.New(connectionRate, connectionBurst, pace.Real),
 		connections: map[*link.Conn]uint32{}, users: map[uint32]int{},
 	}
 	go func() {
@@ -100,6 +104,7 @@ func (a *Arbiter) Close() {
 // Serve takes connections until the listener is closed.
 func (a *Arbiter) Serve(l *net.UnixListener) error {
 	for {
+		a.arrivals.Wait(a.done)
 		u, err := l.AcceptUnix()
 		switch {
 		case errors.Is(err, net.ErrClosed):
