@@ -174,7 +174,7 @@ static void expect_pins(int uid, int error, struct pins pins, const char *what)
 	int got = -1;
 
 	/* A channel ends behind the scenes, and its pins with it. */
-	for (int i = 0; i < 200 && got != error; i++) {
+	for (int i = 0; i < 2000 && got != error; i++) {
 		got = run(take_pins, uid, &pins);
 		if (got != error)
 			usleep(10000);
