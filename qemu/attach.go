@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// unplugTime is how long a guest has to let go of the device, whose driver may be waiting for an
-// answer of a dead one meanwhile (30 s).
+// unplugTime is how long a guest may take to let go of the device. Its driver may wait for an
+// answer from a dead back end (30 s) meanwhile.
 const unplugTime = 75 * time.Second
 
 // unplugAgain is after how long a guest is asked again: one that boots ignores the request. One
-// that had only to wait has all requests to answer then, and would throw out what is plugged in
-// before it has: settle waits for that.
+// that was only slow answers every request then, and throws out what is plugged in before the last:
+// settle waits for that.
 var (
 	unplugAgain = 6 * time.Second
 	settle      = func() { time.Sleep(3 * time.Second) }
@@ -26,9 +26,9 @@ var (
 // ErrNotShared says that a back end could not see the guest's RAM.
 var ErrNotShared = errors.New("the guest's memory is not shared")
 
-// Attach plugs the device into a VM. A device of the same id is taken out first, which is the way
-// back after its back end has died; but only once the new back end has been connected to: one that
-// isn't there must not cost the VM a device that works.
+// Attach plugs the device into a VM. A device of the same id is taken out first, as its back end
+// may have died; but only once QEMU is connected to the new back end, since a missing one must not
+// cost the VM a device that works.
 func Attach(ctx context.Context, vm Target, d Device, o Options) error {
 	m, err := vm.connect(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func Attach(ctx context.Context, vm Target, d Device, o Options) error {
 
 // Options are how a device is attached.
 type Options struct {
-	Say func(string) // takes what the user should know; nil: nobody
+	Say func(string) // takes what the user should know; may be nil
 }
 
 func (o Options) say(text string) {
@@ -71,8 +71,8 @@ func (o Options) say(text string) {
 	}
 }
 
-// Detach takes the device of that id, "" being the default, out of the VM and
-// returns once the guest has let go of it.
+// Detach takes the device of that id ("": the default) out of the VM, and returns once the guest
+// has let go of it.
 func Detach(ctx context.Context, vm Target, id string) error {
 	m, err := vm.connect(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (m *monitor) fit(c Carrier) error {
 	return err
 }
 
-// reach connects QEMU to the back end, and returns the id of the chardev that
-// this makes: one that is free, since a device may still have the other.
+// reach connects QEMU to the back end, and returns the id of the chardev that it makes. A device
+// may still have the other id.
 func (m *monitor) reach(d Device) (string, error) {
 	chardev, err := m.freeChardev(d)
 	if err != nil {
@@ -121,8 +121,8 @@ func (m *monitor) reach(d Device) (string, error) {
 	return chardev, nil
 }
 
-// freeChardev returns one of the device's ids for a chardev that QEMU has none
-// of, or has one of that no device uses: QEMU keeps the others.
+// freeChardev returns one of the device's chardev ids. If QEMU has an unused chardev of that id, it
+// is removed first; QEMU refuses to remove one in use.
 func (m *monitor) freeChardev(d Device) (string, error) {
 	var err error
 	for _, id := range d.chardevs() {
@@ -137,8 +137,7 @@ func (m *monitor) freeChardev(d Device) (string, error) {
 	return "", err
 }
 
-// replace takes out what there is of the device, and plugs it in with a chardev
-// that is connected.
+// replace takes the device out, if it is there, and plugs it in with a connected chardev.
 func (m *monitor) replace(d Device, chardev string) error {
 	if err := m.remove(d, chardev); err != nil {
 		return err
@@ -151,12 +150,12 @@ func (m *monitor) replace(d Device, chardev string) error {
 	return nil
 }
 
-// remove takes out the device and its chardevs, but one, as far as they are there.
+// remove takes out the device and its chardevs except keep, as far as they are there.
 func (m *monitor) remove(d Device, keep string) error {
 	there, err := m.hasDevice(d.ID)
 	chardevs := d.chardevs()
 	if err == nil && there {
-		var own string // what it was given on the command line, say
+		var own string // another one, perhaps from the command line
 		if m.property("/machine/peripheral/"+d.ID, "chardev", &own) == nil &&
 			!slices.Contains(chardevs, own) {
 			chardevs = append(chardevs, own)
@@ -199,7 +198,7 @@ func (m *monitor) unplug(id string) error {
 			}
 		case <-again.C:
 			asked++
-			// An error says that the guest is still at it.
+			// An error says that the guest hasn't answered the last request.
 			m.run("device_del", arguments{"id": id}, nil)
 		case <-late:
 			return fmt.Errorf("the guest kept the device for %v: unload its driver, then try again",

@@ -9,19 +9,19 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Carrier is a device of QEMU's that carries the virtqueues.
+// Carrier is the device model of QEMU that carries the virtqueues.
 type Carrier string
 
 // The carriers. FS is the front end of a file system: it passes queues through as they are, and
-// answers for its configuration space by itself, so that a back end that has died does it no harm.
-// Every QEMU has it. Generic is meant for testing by QEMU's own account, and aborts when the VM is
-// reset after its back end has died.
+// serves its configuration space itself, so a back end that has died does it no harm. Every QEMU
+// has it. QEMU means Generic for testing only, and aborts when the VM is reset after its back end
+// has died.
 const (
 	FS      Carrier = "fs"
 	Generic Carrier = "generic"
 )
 
-// carriers says what QEMU calls each, and from which release on it can be used.
+// carriers says what QEMU calls each, and the first release in which it can be used.
 var carriers = map[Carrier]struct {
 	driver string
 	oldest Version
@@ -38,17 +38,16 @@ func ParseCarrier(name string) (Carrier, error) {
 	return Carrier(name), nil
 }
 
-// Device describes the device as QEMU is to see it. The zero value of every
-// field but Socket has a sensible meaning.
+// Device describes the device as QEMU is to see it. Every field but Socket may be left zero.
 type Device struct {
 	Socket     string  // where the back end listens
-	ID         string  // the device's id in QEMU; "paracuda0"
-	Bus        string  // the PCIe port that it sits on; Port
-	Carrier    Carrier // FS
-	Queues     int     // virtqueues, that for control included; 17
-	QueueSize  int     // entries in each; 1024, of Generic 256
-	VirtioID   int     // of Generic: wire.VirtioIdStock, as QEMU aborts on an id it has no name for
-	ConfigSize int     // of Generic: bytes of configuration space; wire.ConfigRoom
+	ID         string  // the device's id in QEMU; by default "paracuda0"
+	Bus        string  // the PCIe port that it sits on; by default Port
+	Carrier    Carrier // by default FS
+	Queues     int     // virtqueues with the control queue; by default 17
+	QueueSize  int     // entries in each; by default 1024, of Generic 256
+	VirtioID   int     // of Generic; by default wire.VirtioIdStock: stock QEMU aborts on ours
+	ConfigSize int     // of Generic: bytes of configuration space; by default wire.ConfigRoom
 }
 
 func (d Device) complete() Device {
@@ -75,8 +74,8 @@ func setDefault[T comparable](p *T, value T) {
 // chardev is the id of the device's chardev.
 func (d Device) chardev() string { return d.ID + "-socket" }
 
-// chardevs are the ids that its chardev may have: where the device replaces
-// another, both chardevs are there for a time.
+// chardevs are the ids that its chardev may have: when the device replaces another, both chardevs
+// exist for a time.
 func (d Device) chardevs() []string { return []string{d.chardev(), d.chardev() + "-2"} }
 
 // property is a property of a device in QEMU.
@@ -85,7 +84,7 @@ type property struct {
 	value any
 }
 
-// properties are those of the device, but for the id of its driver.
+// properties are those of the device, except its driver.
 func (d Device) properties(chardev string) []property {
 	p := []property{{"id", d.ID}, {"bus", d.Bus}, {"chardev", chardev}}
 	if d.Carrier == Generic {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Port is the id of the PCIe port that Machine keeps for the device, on which
-// it can be hot-plugged. SparePort is for a second one.
+// Port is the id of the PCIe port that Machine keeps for the device, so that it can be hot-plugged.
+// SparePort is for a second one.
 const (
 	Port      = "paracuda-port"
 	SparePort = "paracuda-port-2"
@@ -20,13 +20,13 @@ const memoryID = "memory"
 type Machine struct {
 	Accel   string // "kvm" or "tcg"
 	Memory  int64  // bytes, shared with back ends
-	Most    int64  // bytes with what can be plugged in (PlugMemory); none can if 0
+	Most    int64  // bytes with all that may be plugged in (PlugMemory); 0: none may
 	CPUs    int
 	Kernel  string
 	Initrd  string
 	Append  string     // kernel command line
 	QMP     string     // socket to listen on for QMP, if any
-	Serial  string     // what the first serial line is: a chardev's options, its id being "serial"
+	Serial  string     // the first serial line: the options of the chardev "serial"
 	Link    SerialPort // a virtio port, /dev/vport0p1 in the guest
 	Files   []Files    // directories shared by virtiofs
 	Devices []Device

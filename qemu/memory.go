@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// PlugMemory puts a DIMM of that many bytes, shared with back ends, into a VM. Machine's MaxMemory
-// must leave room for it, and the guest must have ACPI. The guest may take it into use only later.
+// PlugMemory puts a DIMM of that many bytes, shared with back ends, into a VM. Machine.Most must
+// leave room for it, and the guest must have ACPI. The guest may begin to use it only later.
 func PlugMemory(ctx context.Context, vm Target, id string, bytes int64) error {
 	m, err := vm.connect(ctx)
 	if err != nil {

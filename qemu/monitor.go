@@ -17,22 +17,22 @@ import (
 
 const connectTime = 5 * time.Second
 
-// greetTime is how long QEMU may take to greet, which it does at once unless
-// somebody else is connected. Tests shorten it.
+// greetTime is how long QEMU may take to greet, which it does at once unless another program is
+// connected. Tests shorten it.
 var greetTime = 10 * time.Second
 
-// ErrBusy says that QEMU serves another QMP connection, and so not this one.
+// ErrBusy says that QEMU serves another QMP connection: it serves one at a time.
 var ErrBusy = errors.New("another program (libvirt?) holds this QMP socket: " +
 	"give QEMU a second -qmp")
 
-// connection carries commands and events. Connecting is another matter for each kind.
+// connection carries commands and events. Each kind of Target has its own.
 type connection interface {
 	Run(command []byte) ([]byte, error)
 	Events(context.Context) (<-chan qmp.Event, error)
 	Disconnect() error
 }
 
-// fixes say what gives a VM what it lacks; PORT stands for a port.
+// fixes say how to give a VM what it lacks; PORT stands for a port.
 type fixes struct{ shared, port string }
 
 var (
@@ -44,15 +44,14 @@ var (
 	fixesOfLibvirt = fixes{
 		shared: "the domain needs <memoryBacking><source type='memfd'/>" +
 			"<access mode='shared'/></memoryBacking>",
-		port: "the domain needs one <controller type='pci' model='pcie-root-port'/> more",
+		port: "the domain needs one more <controller type='pci' model='pcie-root-port'/>",
 	}
 )
 
-// monitor is a QMP connection that heeds a context. go-qemu's own blocks every
-// command while an event is not taken, reads no message of 64 KiB or more, and
-// keeps a reply in a buffer that later messages may reuse: so events are taken
-// by a goroutine, only commands with short replies are sent, and a connection
-// serves one task.
+// monitor is a QMP connection that heeds a context. go-qemu's monitor blocks every command until
+// its events are taken, reads no message of 64 KiB or more, and keeps a reply in a buffer that
+// later messages may reuse: so events are taken by a goroutine, only commands with short replies
+// are sent, and a connection serves one task at a time.
 type monitor struct {
 	ctx     context.Context
 	qmp     connection
@@ -71,7 +70,7 @@ type Target interface {
 // QMP is the QEMU that has this socket for QMP.
 type QMP string
 
-// LibvirtDomain is the QEMU of a domain of libvirt's.
+// LibvirtDomain is the QEMU of a libvirt domain.
 type LibvirtDomain struct {
 	URI  string // of libvirt's daemon; "": the default one
 	Name string
@@ -162,7 +161,7 @@ func (m *monitor) close() {
 	}
 }
 
-// cause is the context's error rather than what closing the connection made of it.
+// cause is the context's error once that has ended, as closing the connection causes other errors.
 func (m *monitor) cause(err error) error {
 	if m.ctx.Err() != nil {
 		return m.ctx.Err()
@@ -183,7 +182,7 @@ func (m *monitor) take(events <-chan qmp.Event) {
 		}
 		select {
 		case m.deleted <- id:
-		default: // nobody waits for that many
+		default: // nobody waits for so many
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// present is a device of our kind that QEMU has.
+// present is one of our devices that QEMU has.
 type present struct {
 	name    string // its id, or its path in QEMU's tree if it has none
 	chardev string
@@ -22,7 +22,7 @@ var places = []struct {
 	ids  bool
 }{{"/machine/peripheral", true}, {"/machine/peripheral-anon", false}}
 
-// isOurs says whether a device of QEMU's carries our queues.
+// isOurs says whether a device in QEMU carries our queues.
 func (m *monitor) isOurs(path, kind string) bool {
 	var tag string
 	var id int
@@ -36,7 +36,7 @@ func (m *monitor) isOurs(path, kind string) bool {
 	return false
 }
 
-// devices lists all of our kind.
+// devices lists all of our devices.
 func (m *monitor) devices() ([]present, error) {
 	gone, err := m.disconnected()
 	if err != nil {
@@ -82,8 +82,8 @@ func (m *monitor) disconnected() (map[string]bool, error) {
 	return gone, err
 }
 
-// retire looks at the other devices of our kind: one whose back end is gone is
-// taken out. What is left is said.
+// retire takes out our other devices whose back ends are gone, and tells the user of those that
+// remain.
 func (m *monitor) retire(d Device, say func(string)) error {
 	all, err := m.devices()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 // peripherals is where QEMU has the devices with an id.
 const peripherals = "/machine/peripheral"
 
-// choosePort finds a PCIe port for a device: the one named for it, the one that a device of the
-// same id has, or the last of those that have none. Managers such as libvirt, which count ports
-// themselves, begin with the first. If there is none, QEMU will say so of the one named for it.
+// choosePort finds a PCIe port for a device: the one named Port, the one that a device of the same
+// id has, or else the last free one: managers such as libvirt choose ports themselves, from the
+// first on. If there is none it returns Port, which QEMU will miss.
 func (m *monitor) choosePort(id string) (string, error) {
 	var children []struct{ Name, Type string }
 	if err := m.run("qom-list", arguments{"path": peripherals}, &children); err != nil {
@@ -45,7 +45,7 @@ func (m *monitor) choosePort(id string) (string, error) {
 	return free, nil
 }
 
-// isUsed says whether something is plugged into a port, whose bus has its name.
+// isUsed says whether something is plugged into a port. The port's bus has the same name.
 func (m *monitor) isUsed(port string) (bool, error) {
 	var on []struct{ Name string }
 	err := m.run("qom-list", arguments{"path": path.Join(peripherals, port, port)}, &on)
@@ -57,7 +57,7 @@ func (m *monitor) isUsed(port string) (bool, error) {
 	return false, err
 }
 
-// later says whether a port's name stands behind another's: pci.10 does behind pci.9.
+// later says whether a port's name sorts after another's: pci.10 does after pci.9.
 func later(a, b string) bool {
 	if len(a) != len(b) {
 		return len(a) > len(b)

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// ErrNoVirtualization says that KVM, if there is one at all, isn't by the processor's means. Such
-// a KVM (kvm_pvm, inside some virtual machines) runs kernels made for it, in software all else:
-// there a usual kernel stops early in its boot, without a word, and uses a processor for good.
+// ErrNoVirtualization says that the processor has no virtualization for KVM to use. A KVM that is
+// there all the same (kvm_pvm, inside some virtual machines) is for special kernels: a usual kernel
+// stops early in its boot, silently, and keeps a processor busy.
 var ErrNoVirtualization = errors.New("the processor offers neither VMX nor SVM")
 
-// mostProcessorText bounds how much is read of what tells of processors.
+// mostProcessorText bounds how much of cpuinfo is read.
 const mostProcessorText = 1 << 16
 
-// CheckProcessor looks in the text of /proc/cpuinfo whether a processor offers virtualization, as
-// the kernel does before it takes kvm_intel or kvm_amd. Where the first processor's flags aren't
-// told, that isn't known, and no error.
+// CheckProcessor reads in the text of /proc/cpuinfo whether the processor offers virtualization,
+// which the kernel checks before it loads kvm_intel or kvm_amd. If the text has no flags, it
+// returns no error.
 func CheckProcessor(cpuinfo io.Reader) error {
 	lines := bufio.NewScanner(io.LimitReader(cpuinfo, mostProcessorText))
 	for lines.Scan() {

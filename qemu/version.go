@@ -26,7 +26,7 @@ func (v Version) Before(w Version) bool {
 	return v.Micro < w.Micro
 }
 
-// check tells what to do about a QEMU that is too old.
+// check returns an error if this QEMU is too old for the carrier.
 func (v Version) check(c Carrier) error {
 	oldest := carriers[c].oldest
 	if !v.Before(oldest) {
@@ -36,7 +36,8 @@ func (v Version) check(c Carrier) error {
 		v, carriers[c].driver, oldest.Major, oldest.Minor)
 }
 
-// CheckVersion asks the program for its version, and errs if it is too old for the carrier.
+// CheckVersion asks the program for its version, and returns an error if it is too old for the
+// carrier.
 func CheckVersion(ctx context.Context, program string, c Carrier) (Version, error) {
 	text, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
@@ -53,7 +54,7 @@ func parseVersion(text string) (Version, error) {
 	var v Version
 	_, err := fmt.Sscanf(text, "QEMU emulator version %d.%d.%d", &v.Major, &v.Minor, &v.Micro)
 	if err != nil {
-		return v, fmt.Errorf("it says %.60q", text)
+		return v, fmt.Errorf("it answers %.60q", text)
 	}
 	return v, nil
 }

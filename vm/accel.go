@@ -31,19 +31,18 @@ const (
 	trialTime = 10 * time.Second
 )
 
-// trial finds QEMU's accelerator: KVM if a guest is seen to run under it, and
-// else TCG. That /dev/kvm exists says little: inside some virtual machines a
-// guest under it stops early in its boot. What the processor offers tells most
-// of these without a boot.
+// trial finds QEMU's accelerator: KVM if a guest is seen to run under it, else TCG. That /dev/kvm
+// exists proves little: inside some virtual machines a guest stops early in its boot under KVM. The
+// processor's features tell most of these without a boot.
 type trial struct {
 	assets  Assets
 	qemu    string            // QEMU's program
 	device  string            // KVM's
-	cpuinfo string            // the file that tells of the processors
-	load    string            // and the one that tells of how busy they are
-	limit   time.Duration     // how long it may take
-	warn    func(text string) // told why it is not KVM
-	step    func(what string) // told that it is tried
+	cpuinfo string            // /proc/cpuinfo, but for tests
+	load    string            // /proc/loadavg, but for tests
+	limit   time.Duration     // how long the trial may take
+	warn    func(text string) // told why KVM isn't used
+	step    func(what string) // told that KVM is tried
 }
 
 func (t *trial) accelerator(ctx context.Context) string {
@@ -91,7 +90,7 @@ func writable(file string) error {
 	return f.Close()
 }
 
-// busy says whether more want to run than there are processors.
+// busy says whether more threads want to run than there are processors.
 func (t *trial) busy() bool {
 	text, err := os.ReadFile(t.load)
 	if err != nil {
@@ -104,9 +103,10 @@ func (t *trial) busy() bool {
 	return now > float64(runtime.NumCPU())
 }
 
-// try runs a program under KVM. The last trial, if it took too long, counted for a time.
+// try runs a program under KVM. before is how long the last finding held if its trial took too
+// long, else 0.
 func (t *trial) try(ctx context.Context, before time.Duration) finding {
-	busy := t.busy() // by others, as the VM is yet to begin
+	busy := t.busy() // with others' work: the VM hasn't begun
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
 	result, err := Run(ctx, Config{Kind: QEMU, Accel: KVM, Assets: t.assets,
@@ -123,7 +123,7 @@ func (t *trial) try(ctx context.Context, before time.Duration) finding {
 		f.Until = time.Now().Add(f.Doubt)
 	case errors.Is(err, errNoExit):
 		f.Why = errNoExit.Error() + ": " + lastLine(err.Error())
-	default: // the VM lacks something, which the caller's will say too
+	default: // the VM lacks something: the caller's own VM will say what
 		f.Until = time.Now()
 	}
 	return f

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Assets are the directories that hold the parts of a VM. The Makefile and
-// scripts/ make both.
+// Assets are the directories that hold the parts of a VM. The Makefile and scripts/ fill both.
 type Assets struct {
 	Cache string // kernels and QEMU: scripts/deps
 	Build string // init, libcuda and the guest driver: make build; "" where there is no source tree
@@ -40,8 +39,8 @@ func findCache() string {
 	return userCache()
 }
 
-// notes is the directory for what is remembered of this machine: the cache, or that of the user
-// where the cache came with a package.
+// notes is the directory for what is remembered of this machine: Cache, or the user's cache
+// directory where Cache came with a package.
 func (a Assets) notes() string {
 	if unix.Access(a.Cache, unix.W_OK) == nil {
 		return a.Cache
@@ -77,8 +76,8 @@ func findBuild() string {
 	return ""
 }
 
-// buildOf finds what belongs to a program that lies in bin: of a tree, of a bundle, or of a bundle
-// that was unpacked in lib/paracuda beside it.
+// buildOf finds the build that belongs to the directory bin of a tree or of a bundle, or to a
+// bundle that was unpacked in lib/paracuda beside bin.
 func buildOf(bin string) string {
 	for _, place := range []string{"../build", "../lib/paracuda/build"} {
 		if dir := filepath.Join(bin, place); exists(filepath.Join(dir, "guest")) {
@@ -93,7 +92,7 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// need returns the file if it exists, or else an error that names the fix.
+// need returns the file if it exists, else an error that names the fix.
 func need(what, file, fix string) (string, error) {
 	if !exists(file) {
 		return "", fmt.Errorf("find %s: there is no %s: %s", what, file, fix)
@@ -106,7 +105,7 @@ const (
 	runBuild = "run make build in the source tree"
 )
 
-// errNoTree says what to do where the program is installed alone.
+// errNoTree is of a program that is installed alone.
 var errNoTree = errors.New("find the VM's parts: " +
 	"no source tree is beside this program or above the current directory: " +
 	"install the package paracuda-vm, " +
@@ -140,7 +139,7 @@ func (a Assets) UML(kernel string) (string, error) {
 	return need("User Mode Linux", filepath.Join(dir, "linux"), kernelMend(UML, kernel))
 }
 
-// QEMU is QEMU's program: $PARACUDA_QEMU, that of the cache, which tests use, or the host's own.
+// QEMU is QEMU's program: $PARACUDA_QEMU, the cache's (which tests use), or the host's own.
 func (a Assets) QEMU() (string, error) {
 	if file := os.Getenv("PARACUDA_QEMU"); file != "" {
 		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 7.2 or later, or unset it")
@@ -152,8 +151,8 @@ func (a Assets) QEMU() (string, error) {
 	return need("QEMU", file, "install QEMU (qemu-system-x86), or "+runDeps)
 }
 
-// Virtiofsd is the program that shares the host's files with QEMU's guests: that of the tests'
-// QEMU, or that of the demo.
+// Virtiofsd is the program that shares the host's files with QEMU's guests: the one beside the
+// tests' QEMU, or the demo's.
 func (a Assets) Virtiofsd() (string, error) {
 	file := filepath.Join(a.Cache, "qemu-11/virtiofsd")
 	if demo := filepath.Join(a.Cache, "virtiofsd/virtiofsd"); !exists(file) && exists(demo) {
@@ -162,7 +161,7 @@ func (a Assets) Virtiofsd() (string, error) {
 	return need("virtiofsd", file, runDeps)
 }
 
-// Kernels that look for faults of the guest driver's while they run, and are slow.
+// Kernels that find faults of the guest driver while they run, and are slow.
 const (
 	debugKernel = "7.2-debug" // KASAN, lockdep, kmemleak, and memory that can be made short
 	racesKernel = "7.2-races" // KCSAN
@@ -171,10 +170,10 @@ const (
 // kernels are the guest kernels, as scripts fetch and build them. The first is the default.
 var kernels = map[Kind][]string{QEMU: {"6.1", "6.12"}, UML: {"7.2", debugKernel, racesKernel}}
 
-// Kernels are the guest kernels that there can be in VMs of that kind, the default one first.
+// Kernels are the guest kernels for VMs of that kind, the default first.
 func Kernels(kind Kind) []string { return slices.Clone(kernels[kind]) }
 
-// kernelMend says what to do where a kernel is not there.
+// kernelMend says what to do about a missing kernel.
 func kernelMend(kind Kind, kernel string) string {
 	switch {
 	case kernel == debugKernel, kernel == racesKernel:

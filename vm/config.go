@@ -23,8 +23,8 @@ const (
 	UML  Kind = "uml"
 )
 
-// Virtio ids under which the device is attached when Config names none. Stock
-// QEMU has no name for the first, which is Paracuda's own, and aborts on it.
+// Virtio ids under which the device is attached when Config names none. The first is Paracuda's
+// own: stock QEMU has no name for it, and aborts on it.
 const (
 	VirtioID     = wire.VirtioId
 	VirtioIDQEMU = wire.VirtioIdStock
@@ -36,56 +36,54 @@ type Module struct {
 	Parameters string
 }
 
-// Config says what to run, and in what machine. The zero value of every field
-// but Kind and Program has a sensible meaning.
+// Config says what to run, and in what machine. Every field but Kind and Program may be left zero.
 type Config struct {
 	Kind   Kind
-	Kernel string // guest kernel, one of Kernels(Kind); the first by default
-	Memory int64  // bytes of RAM; 1 GiB
-	Most   int64  // bytes with what QEMU can have plugged in while it runs; none can if 0
-	CPUs   int    // as many as the host has, 8 at the most
+	Kernel string // guest kernel, one of Kernels(Kind); by default the first
+	Memory int64  // bytes of RAM; by default 1 GiB
+	Most   int64  // bytes with all that may be plugged into QEMU while it runs; 0: none may
+	CPUs   int    // by default as many as the host has, at most 8
 
 	Program string   // looked up in PATH, as in a shell
 	Args    []string // without the program's name
-	Env     []string // NAME=VALUE; os.Environ()
-	Dir     string   // current directory, which the VM must be able to see; the caller's
+	Env     []string // NAME=VALUE; by default os.Environ()
+	Dir     string   // current directory, which the VM must see; by default the caller's
 
 	// The program's streams. A nil Stdin is empty, and the others are dropped.
 	// A Stdin that never ends is read until its next data even after Run.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	DeviceSocket string // the vhost-user device's socket; no device without
+	DeviceSocket string // the vhost-user device's socket; "": no device
 	// how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
 	Carrier    qemu.Carrier
 	VirtioID   int // VirtioID or VirtioIDQEMU
-	Queues     int // virtqueues that QEMU asks of the device; 8
-	ConfigSize int // bytes of its config space for QEMU; wire.ConfigRoom
+	Queues     int // virtqueues that QEMU asks of the device; by default 8
+	ConfigSize int // bytes of its config space for QEMU; by default wire.ConfigRoom
 
-	FileSystems []string // sockets of virtiofsds for User Mode Linux, each with a tag of its own
+	FileSystems []string // sockets of virtiofsd for User Mode Linux; each gets its own tag
 
 	Modules    []Module // loaded in this order before the program starts
 	WaitDevice string   // file in /dev that must appear once they are loaded
-	LibDir     string   // put first in LD_LIBRARY_PATH, and where programs look without it
+	LibDir     string   // first in LD_LIBRARY_PATH; also seen where programs look without that
 
-	// Write are directories in which the host keeps what the program writes. What it
-	// writes in the current directory, the home directory and /tmp ends with the VM;
-	// elsewhere it can't.
+	// Write are directories in which the host keeps what the program writes. What it writes in the
+	// current directory, the home directory and /tmp ends with the VM; elsewhere it can't write.
 	Write  []string
 	placed []ownDir
 
 	QMPSocket string    // where QEMU takes QMP connections, if anywhere
-	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; found by trial
-	Console   io.Writer // gets the guest kernel's messages as well
-	Verbose   bool      // the kernel tells all it does
+	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; "": found by trial
+	Console   io.Writer // gets the guest kernel's messages too
+	Verbose   bool      // the kernel logs all it does
 
-	// told, in one line, that the VM is slower than it should be; nobody is if nil
+	// told, in one line, why the VM is slower than it should be; may be nil
 	Warn func(text string)
 
-	// told what is done now, and "" when there is nothing but the program to wait for
+	// told what is being done, and "" when the program runs; may be nil
 	Step func(what string)
 
-	Assets Assets // where the VM's parts lie; found by FindAssets
+	Assets Assets // where the VM's parts lie; by default FindAssets()
 }
 
 // complete fills in what the caller left open.
@@ -147,8 +145,8 @@ func setDefault[T comparable](p *T, value T) {
 	}
 }
 
-// hostOnly are variables that name things of the host's which the VM lacks. CUDA_VISIBLE_DEVICES
-// says which of the host's GPUs there are for the VM, in which these have other numbers.
+// hostOnly are variables that name things of the host which the VM lacks. CUDA_VISIBLE_DEVICES
+// chooses among the host's GPUs for the VM; inside they have other numbers.
 var hostOnly = []string{"CUDA_VISIBLE_DEVICES", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY",
 	"SSH_AUTH_SOCK", "TMPDIR", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"}
 
@@ -157,7 +155,7 @@ const tritonPath = "TRITON_LIBCUDA_PATH"
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// guestEnv is the environment env as it is of use in the VM.
+// guestEnv is the environment env, made fit for the VM.
 func guestEnv(env []string, libDir string) []string {
 	values := map[string]string{"PATH": defaultPath, "HOME": "/root", "TERM": "dumb"}
 	order := []string{"PATH", "HOME", "TERM"}
@@ -176,7 +174,7 @@ func guestEnv(env []string, libDir string) []string {
 	}
 	if libDir != "" {
 		prepend(values, &order, "LD_LIBRARY_PATH", libDir)
-		// Triton links against the library that ldconfig knows otherwise.
+		// Without it Triton links against the library that ldconfig knows.
 		if _, seen := values[tritonPath]; !seen {
 			order = append(order, tritonPath)
 			values[tritonPath] = libDir

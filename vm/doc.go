@@ -12,9 +12,8 @@
 // code) goes as frames over one byte stream, the link: a virtio port in QEMU, a
 // serial line in User Mode Linux.
 //
-// User Mode Linux guards the host's files less: a program that means to write to
-// them, and mounts them anew, can, as far as the caller may. There, standard
-// input passes at half a megabyte a second.
+// User Mode Linux guards the host's files less: a program that mounts them again can write to them
+// where the caller may. Standard input passes at half a megabyte a second there.
 //
 // A VM dies with the process that started it, and leaves nothing behind.
 //

@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// How long a trial that took too long counts. A busy host may have been the cause, so it is a short
-// time at first, and while others keep the processors busy. But a VM that hangs is not to cost each
-// run so much again: each time that one does on a quiet host, the time is twice as long.
+// How long the finding of a trial that took too long holds. A busy host may have been the cause, so
+// the time is short at first, and as long as others keep the processors busy. But a VM that hangs
+// must not delay every run: each time one hangs on a quiet host, the time doubles.
 const (
 	firstDoubt = time.Minute
 	mostDoubt  = time.Hour
 )
 
-// doubt is how long a trial that took too long counts, after one that counted so long (0: none).
+// doubt is how long the finding of a trial that took too long holds, after one that held for before
+// (0: there was none).
 func doubt(before time.Duration, busy bool) time.Duration {
 	if busy {
 		return firstDoubt
@@ -42,13 +43,13 @@ type finding struct {
 
 func (f *finding) holds() bool { return f.Until.IsZero() || time.Now().Before(f.Until) }
 
-// counts says whether a finding is of this host since it booted. One that holds no longer says how
-// long the next one holds.
+// counts says whether a finding is of this host since its last boot. One that no longer holds still
+// says how long the next one holds.
 func (f *finding) counts() bool {
 	return f.Boot == bootID() && (f.Accel == KVM || f.Accel == TCG)
 }
 
-// again says when KVM is tried again by itself, if ever before the next boot.
+// again says when KVM is tried again without being asked; "" if not before the next boot.
 func (f *finding) again() string {
 	if f.Doubt == 0 {
 		return ""
@@ -66,11 +67,11 @@ func bootID() string {
 	return strings.TrimSpace(string(id))
 }
 
-// mostNote is the length of a note that is looked at: some hundred QEMUs.
+// mostNote bounds how much of a note is read: enough for some hundred QEMUs.
 const mostNote = 1 << 16
 
-// findings reads those of earlier trials that count. A file that isn't a note
-// tells of none, and is replaced by the next one.
+// findings reads those findings of earlier trials that count. A file that isn't a note has none,
+// and is replaced by the next note.
 func findings(note string) []finding {
 	if info, err := os.Lstat(note); err != nil || !info.Mode().IsRegular() ||
 		info.Size() > mostNote {
@@ -87,7 +88,7 @@ func findings(note string) []finding {
 	return slices.DeleteFunc(all, func(f finding) bool { return !f.counts() })
 }
 
-// recall finds what an earlier trial of that QEMU found, whether that holds or not.
+// recall finds what an earlier trial of that QEMU found, whether it still holds or not.
 func recall(note, qemu string) (finding, bool) {
 	all := findings(note)
 	i := slices.IndexFunc(all, func(f finding) bool { return f.QEMU == qemu })
@@ -97,8 +98,8 @@ func recall(note, qemu string) (finding, bool) {
 	return all[i], true
 }
 
-// remember keeps what a trial found. If it cannot, the next VM tries again. Of
-// VMs that start at the same time, the last one's note is kept, a whole one.
+// remember keeps what a trial found. If it can't, the next VM tries again. Where several VMs start
+// at the same time, the note of the last is kept, whole.
 func remember(note string, f finding) {
 	others := slices.DeleteFunc(findings(note), func(o finding) bool { return o.QEMU == f.QEMU })
 	text, err := json.Marshal(append(others, f))

@@ -61,7 +61,7 @@ func (b *jobText) place(p ownDir) {
 
 func (b *jobText) add(key, value string) {
 	if strings.ContainsRune(value, 0) {
-		b.err = fmt.Errorf("describe the program: a zero byte in %s %q", key, value)
+		b.err = fmt.Errorf("describe the program: %s %q has a zero byte", key, value)
 	}
 	b.text.WriteString(key + "=" + value + "\x00")
 }

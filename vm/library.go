@@ -16,9 +16,8 @@ var driverLibraries = []string{"libcuda.so.1", "libnvidia-ml.so.1", "libcuda.so"
 // libraryCache is what ldconfig has found on the host.
 const libraryCache = "/etc/ld.so.cache"
 
-// libraryDirs are the directories where the dynamic loader of a program finds the
-// driver's libraries, or would: those in which ldconfig has seen one, or else the
-// loader's own.
+// libraryDirs are the directories where the dynamic loader of a program looks for the driver's
+// libraries: those in which ldconfig has seen one, else the loader's own.
 func libraryDirs(cache string) []string {
 	var dirs []string
 	text, _ := os.ReadFile(cache)

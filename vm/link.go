@@ -16,7 +16,7 @@ type frameType uint32
 const (
 	frameJob    frameType = 1  // host: what to run; empty at its end
 	frameStdin  frameType = 2  // host: standard input; empty at its end
-	frameClose  frameType = 3  // host: nobody reads this output any more
+	frameClose  frameType = 3  // host: nobody reads this output anymore
 	frameHello  frameType = 16 // guest: init is there; its version
 	frameStdout frameType = 17 // guest: standard output
 	frameStderr frameType = 18 // guest: standard error

@@ -13,9 +13,9 @@ import (
 
 // ownDir is a directory that the program can write to.
 type ownDir struct {
-	dir  string // without symbolic links
-	keep bool   // the host keeps what is written there; else it ends with the VM
-	tag  string // of a kept one in QEMU: the virtiofs that it comes by
+	dir  string // its path without symbolic links
+	keep bool   // the host keeps what is written there; else that ends with the VM
+	tag  string // of one that is kept, in QEMU: its virtiofs
 }
 
 const (
@@ -23,9 +23,8 @@ const (
 	mostMounts = 32
 )
 
-// places are the directories that the program can write to, parents first: those
-// that the caller named, and in layers that end with the VM /tmp, the home
-// directory and the current one.
+// places are the directories that the program can write to, parents first: those that the caller
+// named, and /tmp, the home directory and the current one, which are layers that end with the VM.
 func (c *Config) places() ([]ownDir, error) {
 	kept, err := keptPlaces(c.Kind, c.Write)
 	if err != nil {
@@ -81,8 +80,7 @@ func keptPlaces(kind Kind, dirs []string) ([]ownDir, error) {
 	return kept, nil
 }
 
-// layered tells where a directory is and whether it can have a layer. The whole of
-// the host's files can't: they stay as they are.
+// layered tells where a directory is and whether it can have a layer. The host's root can't.
 func layered(dir string) (string, bool) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || !filepath.IsAbs(real) || real == "/" {
@@ -130,7 +128,7 @@ func mounts() []string {
 	return list
 }
 
-// variable is the value of one in an environment.
+// variable is the value of the named variable in env.
 func variable(env []string, name string) string {
 	for _, e := range env {
 		if value, ok := strings.CutPrefix(e, name+"="); ok {

@@ -17,12 +17,12 @@ type process struct {
 	name string
 	cmd  *exec.Cmd
 	log  *tail
-	done chan struct{} // closed when it has ended
-	err  error         // how, once it has
+	done chan struct{} // closed once it has ended
+	err  error         // how it ended, once done is closed
 }
 
-// startProcess starts cmd. What it prints is kept in part, and goes to console
-// if there is one.
+// startProcess starts cmd. The last of what it prints is kept; all of it goes to console if there
+// is one.
 func startProcess(cmd *exec.Cmd, console io.Writer) (*process, error) {
 	p := &process{
 		name: filepath.Base(cmd.Path),
@@ -41,8 +41,8 @@ func startProcess(cmd *exec.Cmd, console io.Writer) (*process, error) {
 	return p, nil
 }
 
-// keep starts the program and waits for it on one thread: the kernel ends it
-// when the thread that started it ends, which Go's other threads may do.
+// keep starts the program and waits for it on one thread: the kernel ends the program when the
+// thread that started it ends, as Go's threads may.
 func (p *process) keep(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -93,7 +93,7 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 	return m, nil
 }
 
-// kernelImage is the kernel, unpacked if it is there in that form.
+// kernelImage is the kernel's file, the unpacked one if there is one.
 func kernelImage(dir string) string {
 	if file := filepath.Join(dir, "vmlinux"); exists(file) {
 		return file
@@ -101,8 +101,8 @@ func kernelImage(dir string) string {
 	return filepath.Join(dir, "vmlinuz")
 }
 
-// qemuAppend is the kernel's command line. It leaves out what takes an emulated
-// processor long and serves nothing in a VM of a few seconds.
+// qemuAppend is the kernel's command line. It turns off what costs an emulated processor much time
+// and is of no use in a VM of a few seconds.
 func qemuAppend(c Config) string {
 	quiet := " quiet"
 	if c.Verbose {
@@ -139,7 +139,7 @@ func shareFiles(c Config, files []qemu.Files) ([]*process, error) {
 	return shares, nil
 }
 
-// shareDir starts a virtiofsd with these options for the one who connects to the socket.
+// shareDir starts a virtiofsd with these options for whoever connects to the socket.
 func shareDir(a Assets, socket string, what []string) (*process, error) {
 	program, err := a.Virtiofsd()
 	if err != nil {

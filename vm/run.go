@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/vm/scratch"
 )
 
-// powerOffTime is how long a VM may take to power off once its program ended.
+// powerOffTime is how long a VM may take to power off once its program has ended.
 const powerOffTime = 10 * time.Second
 
 // Result tells how a program ended, and in what it ran.
@@ -23,20 +23,19 @@ type Result struct {
 	ExitCode    int    // 128 and its number if a signal ended the program
 	FrontEnd    string // "QEMU 11.1.3 (TCG)" or "User Mode Linux"
 	GuestKernel string // its release
-	Output      error  // why some of the program's output is lost, but for a pipe that was closed
+	Output      error  // why some output is lost; nil if only as its reader closed the pipe
 	Lost        []Lost
 }
 
-// Lost are files that the program wrote and that ended with the VM. Hidden ones
-// are not among them: they are programs' caches.
+// Lost are files that the program wrote and that ended with the VM. Hidden ones don't count: they
+// are programs' caches.
 type Lost struct {
 	Files int
 	Dir   string // holds them all
 }
 
-// Run boots a VM, runs the program in it, and returns once the VM is gone. The
-// error tells why the program could not be run to its end; a program that ends
-// with an exit code other than 0 is none.
+// Run boots a VM, runs the program in it, and returns once the VM is gone. The error tells why the
+// program could not be run to its end; an exit code other than 0 is no error.
 func Run(ctx context.Context, c Config) (Result, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -109,7 +108,7 @@ func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, e
 			return Result{}, fmt.Errorf("this QEMU has no %s: it was built without it: "+
 				"apt-get install qemu-system-x86, or name another by PARACUDA_QEMU", device)
 		}
-		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
+		return Result{}, fmt.Errorf("%w; its last lines:%s", err, m.log.last())
 	}
 	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed,
 		Lost: s.lost}, err

@@ -14,7 +14,7 @@ import (
 // errNoExit says that the link ended before the program did.
 var errNoExit = errors.New("the VM ended before the program did")
 
-// mostLost bounds what a guest can have the host keep in mind.
+// mostLost bounds how many lost files the host remembers for a guest.
 const mostLost = 64
 
 // session relays one program's streams over a link.
@@ -28,7 +28,7 @@ type session struct {
 	begun   func(what string) // told "" when the guest has its job
 	part    int               // bytes of a job or of input in one frame
 	acks    chan struct{}
-	failed  error // to write the program's output
+	failed  error // why the program's output couldn't be written
 }
 
 func newSession(stream io.ReadWriter, c Config) (*session, error) {
@@ -47,8 +47,8 @@ func newSession(stream io.ReadWriter, c Config) (*session, error) {
 	}, nil
 }
 
-// partSize is what the guest takes at once. A serial line of User Mode Linux
-// holds 4096 bytes, and mixes them up if it ever has to hold some back.
+// partSize is how much the guest takes at once. A serial line of User Mode Linux holds 4096 bytes,
+// and garbles them if it has to hold some back.
 func partSize(k Kind) int {
 	if k == UML {
 		return 2048
@@ -147,7 +147,7 @@ func (s *session) sendPart(part []byte) error {
 func (s *session) acknowledged() {
 	select {
 	case s.acks <- struct{}{}:
-	default: // more than were sent: of no use
+	default: // more acks than frames were sent: ignored
 	}
 }
 
@@ -166,7 +166,7 @@ func (s *session) sendInput() {
 	}
 }
 
-// sendChunk sends some input and waits until it is taken; false if it never is.
+// sendChunk sends some input and waits until it is taken; false if it never will be.
 func (s *session) sendChunk(data []byte) bool {
 	if s.link.send(frameStdin, data) != nil {
 		return false
@@ -175,8 +175,8 @@ func (s *session) sendChunk(data []byte) bool {
 	return open
 }
 
-// output writes what the program wrote. When nobody takes it any more, the
-// program learns of it as from a closed pipe.
+// output writes what the program wrote. When nobody reads it anymore, the program is told, as by a
+// closed pipe.
 func (s *session) output(i int, data []byte) {
 	w := s.outputs[i]
 	if w == nil {

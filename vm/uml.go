@@ -13,11 +13,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// umlLink is the serial line that User Mode Linux makes of descriptor 3.
+// umlLink is the serial line that User Mode Linux connects to descriptor 3.
 const umlLink = "/dev/ttyS0"
 
-// startUML starts User Mode Linux with its end of the link. Short links in dir
-// stand for paths that its command line could not hold.
+// startUML starts User Mode Linux with its end of the link. Short links in dir stand for paths that
+// its command line can't hold.
 func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
 	kernel, err := c.Assets.UML(c.Kernel)
 	if err != nil {
@@ -46,8 +46,8 @@ func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
 	return startProcess(cmd, c.Console)
 }
 
-// memoryDir is where User Mode Linux makes the file that is its memory: the
-// host's shared memory if there is room, as it often isn't in containers.
+// memoryDir is where User Mode Linux makes the file that is its memory: the host's shared memory if
+// that has room, as it often hasn't in containers.
 func memoryDir(size int64, otherwise string) string {
 	const shared = "/dev/shm"
 	var s unix.Statfs_t

@@ -3,8 +3,8 @@
 // Package domain reaches the QEMU of one of libvirt's domains: it passes QMP's commands through
 // libvirt's daemon, which holds QEMU's only QMP socket, and takes QEMU's events from it.
 //
-// A Monitor owns its connection, and serves one task. The daemon is trusted as far as its user is:
-// what it answers is QEMU's, and is read by those who ask.
+// A Monitor owns its connection, and serves one task at a time. The daemon is trusted as far as its
+// user is.
 package domain
 
 import (
@@ -24,13 +24,13 @@ import (
 
 const connectTime = 15 * time.Second
 
-// System and Session are the daemons' names: that of the host, and that of an ordinary user.
+// System and Session are the names of the host's daemon and of an ordinary user's.
 const (
 	System  = string(libvirt.QEMUSystem)
 	Session = string(libvirt.QEMUSession)
 )
 
-// DefaultURI is the one that virsh takes, too.
+// DefaultURI is the name that virsh takes by default, too.
 func DefaultURI() string {
 	if uri := os.Getenv("LIBVIRT_DEFAULT_URI"); uri != "" {
 		return uri
@@ -48,10 +48,10 @@ type Monitor struct {
 	conn net.Conn
 }
 
-// Dial gives libvirt's library the connection. The library asks once.
+// Dial gives the libvirt library the connection. The library asks once.
 func (m *Monitor) Dial() (net.Conn, error) { return m.conn, nil }
 
-// Connect connects to the daemon of that name, and looks whether the domain runs.
+// Connect connects to the daemon at uri, and checks that the domain runs.
 func Connect(ctx context.Context, uri, name string) (*Monitor, error) {
 	conn, err := dial(ctx, uri)
 	if err != nil {
@@ -72,7 +72,7 @@ func Connect(ctx context.Context, uri, name string) (*Monitor, error) {
 	return m, nil
 }
 
-// runs says whether the domain is there, and runs.
+// runs returns an error unless the domain runs.
 func (m *Monitor) runs() error {
 	d, err := m.l.DomainLookupByName(m.name)
 	if libvirt.IsNotFound(err) {
@@ -88,7 +88,7 @@ func (m *Monitor) runs() error {
 	return nil
 }
 
-// refused adds what helps against a daemon that doesn't permit.
+// refused adds to an error what to do if the daemon refuses permission.
 func refused(err error) error {
 	var e libvirt.Error
 	if errors.As(err, &e) {
@@ -103,7 +103,7 @@ func refused(err error) error {
 
 const permit = "run it as root, or as a member of the group libvirt"
 
-// sockets are where a daemon listens: that of QEMU alone, and that of all of libvirt.
+// sockets are where a daemon listens: QEMU's own daemon, and the one for all of libvirt.
 func sockets(uri string) ([]string, error) {
 	dir := "/run/libvirt"
 	switch uri {
@@ -147,7 +147,7 @@ func (m *Monitor) Run(command []byte) ([]byte, error) { return m.l.Run(m.name, c
 // Disconnect ends the connection.
 func (m *Monitor) Disconnect() error { return m.conn.Close() }
 
-// Events are QEMU's, until the connection or the context ends.
+// Events returns QEMU's events, until the connection or the context ends.
 func (m *Monitor) Events(ctx context.Context) (<-chan qmp.Event, error) {
 	all, err := m.l.SubscribeQEMUEvents(ctx, m.name)
 	if err != nil {

@@ -2,8 +2,8 @@
 
 // Package scratch makes directories that end with the process that made them.
 //
-// A process that is killed can't remove its own. So each is locked for as long as its process lives
-// (flock(2)), and who makes one removes those of the same user that nobody has locked.
+// A process that is killed can't remove its directories. So each is locked for as long as its
+// process lives (flock(2)), and New removes those of the same user that nobody has locked.
 package scratch
 
 import (
@@ -51,7 +51,8 @@ func (d *Dir) Remove() error {
 	return os.RemoveAll(d.Path)
 }
 
-// sweep removes the directories of processes that are gone. What can't be removed stays.
+// sweep removes the directories of processes that are gone. Errors don't matter: the next process
+// tries again.
 func sweep(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	for _, path := range paths {
