@@ -77,7 +77,7 @@ func arbiterCommand() *cobra.Command {
 	return c
 }
 
-// defaultGroup is that of those who may run VMs.
+// defaultGroup is the group of users who may run VMs.
 func defaultGroup() string {
 	if os.Getuid() == 0 {
 		if g, err := user.LookupGroup("kvm"); err == nil {
@@ -147,8 +147,8 @@ func (o *arbiterOptions) run() error {
 	return o.serve(ctx, a, l, hangup, log)
 }
 
-// confine takes from this process what it doesn't need, once all is open but its configuration,
-// which may be another file of the same name by the time it is read again.
+// confine takes from this process what it doesn't need, once everything is open except its
+// configuration, whose file may be replaced before it is read again.
 func (o *arbiterOptions) confine(log *logrus.Entry) error {
 	if !o.sandbox {
 		log.Warn("--sandbox=off: a program that takes the arbiter over has this process's rights")
@@ -211,7 +211,7 @@ func (o *arbiterOptions) serveMetrics(
 	return func() { l.Close() }, nil
 }
 
-// serve serves until ctx is done.
+// serve answers VMs until ctx is done.
 func (o *arbiterOptions) serve(
 	ctx context.Context, a *arbiter.Arbiter, l *net.UnixListener, hangup <-chan os.Signal,
 	log *logrus.Entry,
@@ -231,7 +231,7 @@ func (o *arbiterOptions) serve(
 	}
 }
 
-// readAgain takes over the configuration as it is now. A mistake in it changes nothing.
+// readAgain reads the configuration again, and uses it. A mistake in it changes nothing.
 func (o *arbiterOptions) readAgain(a *arbiter.Arbiter, log *logrus.Entry) {
 	table, err := o.table()
 	if err == nil {

@@ -10,10 +10,10 @@ import (
 )
 
 // badness is how soon the kernel kills the processes of a role when the host has no memory left
-// (proc(5), oom_score_adj): a worker first, which costs one program of the guest's its GPU, then
-// the mover, and neither before the device process and the VMs, whose own is 0 unless the host's
+// (proc(5), oom_score_adj): a worker first, which costs one program in the guest its GPU, then the
+// mover, and both before the device process and the VMs, whose score is 0 unless the host's
 // administrator set another. A mover has all of the guest's memory mapped, which counts as its own,
-// so its figure is well below a worker's. Who asks for the use of the GPU is started again.
+// so its score is well below a worker's. The process that reads the GPU's use is started again.
 var badness = map[string]int{"worker": 1000, "usage": 1000, "mover": 500}
 
 // goFirst gives a child its badness, unless it inherited a higher one.

@@ -24,7 +24,7 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// keeperFlag says whether a device process has a keeper.
+// keeperFlag is --keeper: whether a device process has a keeper.
 type keeperFlag = sandboxFlag
 
 const on keeperFlag = true
@@ -46,16 +46,16 @@ func (o *deviceOptions) keeperOptions(c *cobra.Command) {
 	_, _ = f.MarkHidden("kept"), f.MarkHidden("kept-control")
 }
 
-// before is the device process before this one, as far as it left something with the keeper.
+// before is what the previous device process left with the keeper.
 type before struct {
 	keeping *resumption.Keeping // nil: there is no keeper, and nothing of what follows
 	remains *remains.Remains
 	notes   *takeover.Notes
 	facts   *remains.Facts // nil: there was none
-	serves  bool           // this process has gone on, or begun
+	serves  bool           // this process serves the VM
 }
 
-// takeOver takes what the process before this one has left.
+// takeOver takes what the previous process has left.
 func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	if o.kept < 0 {
 		return &before{}, nil
@@ -89,7 +89,7 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	return b, nil
 }
 
-// understood refuses a VM whose driver speaks a version of the protocol that this program doesn't.
+// understood returns an error if the VM's driver speaks another version of the protocol.
 func understood(f *remains.Facts) error {
 	if f == nil || f.Protocol == 0 || f.Protocol == wire.Version {
 		return nil
@@ -98,10 +98,11 @@ func understood(f *remains.Facts) error {
 		"version %d of the protocol, and this program %d", f.Protocol, wire.Version)
 }
 
-// left says that the process ends before it could go on: what was left stays so, for another one.
+// left says that the process ends before it serves: what was left stays with the keeper, for
+// another process.
 func (b *before) left() bool { return b.facts != nil && !b.serves }
 
-// close has nothing kept any more: the process ends, as its VM has.
+// close gives up all that is kept: the process ends, as its VM has.
 func (b *before) close() {
 	if b.keeping != nil {
 		if b.left() {
@@ -115,7 +116,7 @@ func (b *before) close() {
 }
 
 // ledger is the page in which the VM's processes count device memory. It stays mapped: goroutines
-// look at it until the process ends.
+// read it until the process ends.
 func (b *before) ledger() (*ledger.Page, error) {
 	fd, left := b.remains.Take(remains.Ledger)
 	if left {
@@ -165,7 +166,7 @@ func (b *before) sequence() uint32 {
 	return 0
 }
 
-// inFile says in which file the VM's programs are; nil: in none.
+// inFile names the file that the VM's programs are in; nil: they are in none.
 func (b *before) inFile() []byte {
 	if b.facts == nil {
 		return nil
@@ -185,7 +186,8 @@ func (b *before) ready() error {
 	return b.keeping.Ready()
 }
 
-// replace is what has another process take this one's place; nil: none would.
+// replace returns a function that has another process take this one's place; nil: there is no
+// keeper.
 func (b *before) replace() func() error {
 	if b.keeping == nil {
 		return nil
@@ -201,7 +203,7 @@ func (b *before) conn() *net.UnixConn {
 	return b.keeping.Conn()
 }
 
-// listener is the one that was left at a place; nil: none was.
+// listener is the one that was left for a purpose; nil: none was.
 func (b *before) listener(p remains.Purpose) (*net.UnixListener, error) {
 	fd, left := b.remains.Take(p)
 	if !left {
@@ -216,7 +218,7 @@ func (b *before) listener(p remains.Purpose) (*net.UnixListener, error) {
 
 func (b *before) keep(p remains.Purpose, l *net.UnixListener) { keepFile(b.remains, p, l) }
 
-// keepFile has what a connection or a file is made of kept.
+// keepFile has the keeper keep the descriptor of a connection or file.
 func keepFile(r *remains.Remains, p remains.Purpose, file syscall.Conn) {
 	if r == nil {
 		return
@@ -228,7 +230,7 @@ func keepFile(r *remains.Remains, p remains.Purpose, file syscall.Conn) {
 	_ = raw.Control(func(fd uintptr) { r.Keep(p, int(fd)) })
 }
 
-// session makes that of a front end, or goes on with the one that was left.
+// session makes a front end's session, or goes on with the one that was left.
 func (b *before) session(
 	conn *net.UnixConn, dev *device.Device, options vhostuser.Options,
 ) (s *vhostuser.Session, again bool, err error) {
@@ -244,7 +246,7 @@ func (b *before) session(
 	return s, again, err
 }
 
-// forget has nothing kept of a front end that is gone.
+// forget gives up what is kept of a front end that is gone.
 func (b *before) forget() error {
 	if b.keeping == nil {
 		return nil

@@ -15,8 +15,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/remains"
 )
 
-// newChildLog makes a file for children to log to, whose lines go on to w. If those of the process
-// before this one have one, that is read, and there is no file. end says what was held back.
+// newChildLog makes a file for children to log to, whose lines go on to w. If the previous
+// process's children have one, that is read instead, and no file is returned. end says what was
+// held back.
 func newChildLog(
 	w io.Writer, log *logrus.Entry, r *remains.Remains,
 ) (file *os.File, end func(), err error) {
@@ -41,11 +42,11 @@ func newChildLog(
 		file.Close()
 		select {
 		case <-done:
-		case <-time.After(lastLines): // a child that doesn't end has it open
+		case <-time.After(lastLines): // a child that hasn't ended has it open
 		}
 		relay.Close()
 	}, nil
 }
 
-// lastLines is how long the lines of children are awaited when this process ends.
+// lastLines is how long this process waits at its end for its children's last lines.
 const lastLines = time.Second

@@ -23,11 +23,11 @@ const (
 	notedRoom = "gpu-memory="
 )
 
-// chosen is what has come of a --gpu.
+// chosen is the result of a --gpu.
 type chosen struct {
 	gpus    []hostgpus.GPU // of the host's; none where they are software GPUs
 	room    uint64         // that the VM was given on each of them; 0: nobody said
-	release func()         // ends what the arbiter keeps until the VM has joined; nil: nothing
+	release func()         // ends the arbiter's reservation until the VM joins; nil: none
 }
 
 // chooseGPUs finds the VM's GPUs, and says which they are.
@@ -53,8 +53,8 @@ func (o *deviceOptions) chooseGPUs(log *logrus.Entry, r *remains.Remains) (gpu s
 	return gpu, nil
 }
 
-// among chooses among a host's GPUs. Those that --gpu doesn't name are the arbiter's to choose,
-// who knows what each VM has been given, and are noted.
+// among chooses among a host's GPUs. If --gpu names none, the arbiter chooses, as it knows what
+// each VM has been given, and the choice is noted.
 func (o *deviceOptions) among(
 	c *hostgpus.Choice, host []hostgpus.GPU, r *remains.Remains,
 ) (gpus []hostgpus.GPU, err error) {
@@ -103,7 +103,7 @@ func (o *deviceOptions) askForGPUs(
 	return gpus, nil
 }
 
-// released ends what the arbiter keeps: the VM has joined, or never will.
+// released ends the arbiter's reservation: the VM has joined, or never will.
 func (c *chosen) released() {
 	if c.release != nil {
 		c.release()
@@ -111,8 +111,8 @@ func (c *chosen) released() {
 	}
 }
 
-// sameGPUs has the VM keep the GPUs that were chosen for the process before, if this is what a fact
-// says.
+// sameGPUs takes over what the previous process noted of the chosen GPUs, and says whether fact is
+// such a note.
 func (o *deviceOptions) sameGPUs(fact string) bool {
 	if gpus, ok := strings.CutPrefix(fact, notedGPUs); ok {
 		o.gpu = gpus

@@ -66,8 +66,8 @@ func keys(all []turns.Setting) (items []manual.Item) {
 	return items
 }
 
-// rootCommand makes the program with one command, or, where there is none of that name, with all:
-// a worker starts with a guest's program, which waits for it.
+// rootCommand makes the program with one command, or with all if there is none of that name. One
+// alone is quicker: a guest's program waits for its worker to start.
 func rootCommand(only string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "paracuda COMMAND",
@@ -99,7 +99,7 @@ func rootCommand(only string) *cobra.Command {
 	return root
 }
 
-// dispatch carries out a command line.
+// dispatch executes a command line.
 func dispatch(args []string) error {
 	name := ""
 	if len(args) > 0 {

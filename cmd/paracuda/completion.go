@@ -49,7 +49,8 @@ func typedSetting(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 	return settingsOf(settings.Keys(), typed)
 }
 
-// setArguments completes those of set: a socket, or after --vm what an arbiter knows, and settings.
+// setArguments completes the arguments of set: a socket and a device's settings, or after --vm an
+// arbiter's.
 func setArguments(
 	c *cobra.Command, args []string, typed string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -62,7 +63,7 @@ func setArguments(
 	return settingsOf(settings.Keys(), typed)
 }
 
-// settingsOf are the keys, or, once one is typed, the values that can be told apart.
+// settingsOf are the keys, or, once a key is typed, its values if it has a few.
 func settingsOf(keys []turns.Setting, typed string) ([]string, cobra.ShellCompDirective) {
 	name, _, named := strings.Cut(typed, "=")
 	var offers []string
@@ -71,7 +72,7 @@ func settingsOf(keys []turns.Setting, typed string) ([]string, cobra.ShellCompDi
 			offers = append(offers, k.Name+"=\t"+k.Help)
 		} else if k.Name == name && strings.Contains(k.Value, "|") {
 			for v := range strings.SplitSeq(k.Value, "|") {
-				if v == strings.ToLower(v) { // else it stands for a value
+				if v == strings.ToLower(v) { // else it is a placeholder such as N
 					offers = append(offers, name+"="+v)
 				}
 			}

@@ -21,11 +21,12 @@ import (
 // maxConfig bounds a file of --config and --save, which has some dozens of lines.
 const maxConfig = 1 << 20
 
-// notInFile are the options that a file can't have: they are of one start, or the table [set].
+// notInFile are the options that a file can't have: they belong to one start, or are what the table
+// [set] is for.
 var notInFile = []string{"config", "fd", "help", "print-capabilities", "set"}
 
-// config is a file of --config while it is read: options by their names, and policies in [set].
-// What the command line says is stronger.
+// config is a file of --config while it is read: options by their names, and policies in [set]. The
+// command line wins over it.
 type config struct {
 	flags    *pflag.FlagSet
 	settings *settings.Settings
@@ -33,7 +34,7 @@ type config struct {
 	meta     toml.MetaData
 }
 
-// read takes over what a file says.
+// read applies what a file says.
 func (f *config) read(path string) error {
 	text, err := readConfig("--config", path)
 	if err != nil {

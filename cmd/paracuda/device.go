@@ -33,7 +33,7 @@ type deviceOptions struct {
 	keeper                             keeperFlag
 	from                               string // a file that the VM is to go on from
 	replace                            bool
-	kept, keptControl                  int               // what the keeper passes on; -1: nothing
+	kept, keptControl                  int               // descriptors from the keeper; -1: none
 	access                             socketAccess      // to socket
 	controlSocket                      *net.UnixListener // inherited, instead of control
 	sandbox                            sandboxFlag

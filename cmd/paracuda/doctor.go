@@ -109,7 +109,7 @@ func checkConfig(file string) error {
 	return nil
 }
 
-// computeApart has a process of its own compute on a GPU: a driver may crash or hang.
+// computeApart computes on a GPU in a process of its own: a driver may crash or hang.
 func computeApart(ctx context.Context, gpu string) (string, error) {
 	want := gpu
 	gpu, err := chooseGPU(want)
@@ -154,7 +154,7 @@ func computeCommand() *cobra.Command {
 	return c
 }
 
-// computeHere computes in this process, which is good for nothing else then.
+// computeHere computes in this process, which can do nothing else afterwards.
 func computeHere(gpu string) error {
 	runtime.LockOSThread()
 	d, err := openGPU(gpu)

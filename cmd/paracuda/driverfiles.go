@@ -12,7 +12,7 @@ import (
 )
 
 // nvidiaDevice is there where NVIDIA's own kernel modules are. Elsewhere (WSL's /dev/dxg) the
-// driver asks for other things, which nobody has listed.
+// driver opens other files, which aren't listed here.
 const nvidiaDevice = "/dev/nvidiactl"
 
 // isListed says whether the driver's system calls are known.
@@ -29,7 +29,7 @@ var (
 // cacheVariable names the folder where the driver keeps what it has compiled.
 const cacheVariable = "CUDA_CACHE_PATH"
 
-// ownCache is that folder where nobody names one.
+// ownCache is that folder if the variable isn't set.
 func ownCache(home string) string { return filepath.Join(home, ".nv") }
 
 // driversFiles are what NVIDIA's driver opens once it is loaded: devices at each mapping, the
@@ -48,7 +48,8 @@ func workerFiles() sandbox.Files {
 	f := driversFiles()
 	cache := cmp.Or(os.Getenv(cacheVariable), ownCache(os.Getenv("HOME")))
 	if filepath.IsAbs(cache) && cache != "/" {
-		// As the driver makes it, which may not do so any more. Without one it compiles each time.
+		// The driver would make it, but may not in the sandbox. Without it the driver compiles each
+		// time.
 		_ = os.MkdirAll(cache, 0o700)
 		f.Writable = append(f.Writable, cache)
 	}

@@ -23,7 +23,7 @@ const (
 	endLook  = 2 * time.Second  // how often it looks whether the front end is still there
 )
 
-// ending is how a process is ended that does not end by itself.
+// ending ends a process that doesn't end by itself.
 type ending struct {
 	limit, look time.Duration
 	exit        func()
@@ -31,7 +31,7 @@ type ending struct {
 }
 
 // ensure calls exit when ctx is done, or the front end gone, for longer than the limit, unless the
-// session is over before and the process goes on. It returns at once.
+// session ends first and the process goes on. It returns at once.
 func (e ending) ensure(ctx context.Context, conn *net.UnixConn, over <-chan struct{}) {
 	go func() {
 		ticker := time.NewTicker(e.look)
@@ -62,6 +62,6 @@ func giveUp(log *logrus.Entry, endLog func()) func() {
 	}
 }
 
-// outliveTerminal keeps this process, and its children, from ending when the terminal that it was
-// started from is closed, or who reads its log is gone: its VM would lose the device.
+// outliveTerminal keeps this process and its children from ending when their terminal is closed or
+// the reader of their log is gone: the VM would lose its device.
 func outliveTerminal() { signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE) }

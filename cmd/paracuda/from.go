@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// openFrom opens the file of --from; nil: there is none. It must be one that a VM can go on from
-// here. A device process that takes another one's place may find that its VM has gone on long ago.
+// openFrom opens the file of --from; nil: there is none. A VM must be able to go on from it here. A
+// device process that takes another's place ignores a file that its VM has gone on from.
 func (o *deviceOptions) openFrom(
 	b *before, gpu string, log *logrus.Entry,
 ) (*saving.File, error) {

@@ -58,7 +58,7 @@ func chooseGPU(want string) (string, error) {
 		want, why)
 }
 
-// softGPUsOf is how many software GPUs a --gpu names that is right; 1 where it names others.
+// softGPUsOf is how many software GPUs a valid --gpu names; 1 if it names others.
 func softGPUsOf(want string) int {
 	choice, err := hostgpus.Parse(want)
 	if err != nil {
@@ -67,8 +67,8 @@ func softGPUsOf(want string) int {
 	return choice.SoftGPUs()
 }
 
-// takeGPUs finds the host's GPUs that are meant, among which choose chooses, and hides the others
-// from the processes that this one starts. The software GPU is none of them.
+// takeGPUs finds the host's GPUs that choose chooses, and hides the others from the processes that
+// this one starts. The software GPU isn't among them.
 func takeGPUs(
 	want, kind string, softMemory uint64,
 	choose func(c *hostgpus.Choice, host []hostgpus.GPU) ([]hostgpus.GPU, error),
@@ -94,10 +94,10 @@ func takeGPUs(
 	return chosen, err
 }
 
-// hostTime is how long the driver may take to tell the host's GPUs.
+// hostTime is how long the driver may take to list the host's GPUs.
 const hostTime = time.Minute
 
-// hostGPUs asks the driver, by a child, for the GPUs that this process may use.
+// hostGPUs asks the driver, in a child process, for the GPUs that this process may use.
 func hostGPUs() ([]hostgpus.GPU, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), hostTime)
 	defer cancel()
@@ -138,8 +138,8 @@ func probe() (why string, err error) {
 // thisProgram is the file that a process was started from, whatever has its path now.
 const thisProgram = "/proc/self/exe"
 
-// self is this program's file. An upgrade puts another in its place while VMs run: their workers
-// are still of the device process's version.
+// self is this program's file. An upgrade may replace it while VMs run: their workers must still be
+// of the device process's version.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {

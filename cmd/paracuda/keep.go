@@ -26,8 +26,7 @@ import (
 )
 
 // keep is the process that keeps the VM's device alive: it starts the device process, which serves
-// the VM, and another one in its place when that dies, or on SIGUSR2. It looks at nothing of the
-// VM's.
+// the VM, and another one in its place when that dies, or on SIGUSR2. It reads nothing of the VM.
 func (o *deviceOptions) keep() error {
 	var err error
 	if o.logs.VM, err = o.vmName(); err != nil {
@@ -81,7 +80,7 @@ var ofDevices = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_OVE
 	unix.CAP_CHOWN, unix.CAP_SETPCAP}
 
 // confineKeeper takes from the keeper what device processes don't need. It doesn't give up files,
-// for which they have to be asked.
+// as its children need them.
 func confineKeeper() error {
 	if err := leaveNoCore(); err != nil {
 		return err
@@ -93,8 +92,8 @@ func confineKeeper() error {
 	return err
 }
 
-// wasEnded says whether that is how a device process ended which was told to before it could
-// listen, or after it was killed to be replaced.
+// wasEnded says whether a signal ended the device process while this process ends: SIGTERM before
+// it could handle that, or SIGKILL as it was being replaced.
 func (c *deviceChild) wasEnded(how error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +105,7 @@ func (c *deviceChild) wasEnded(how error) bool {
 	return ok && (status.Signal() == syscall.SIGTERM || status.Signal() == syscall.SIGKILL)
 }
 
-// told is how this process ends when the device process ended so, which has said why.
+// told is this process's error when the device process ended with err, and has said why.
 func told(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || errors.Is(err, keeper.ErrCrashes) {
@@ -118,7 +117,7 @@ func told(err error) error {
 	return fmt.Errorf("the device process: %w", err)
 }
 
-// deviceChild is the device process, or the one after it.
+// deviceChild stands for the VM's device process, each one in turn.
 type deviceChild struct {
 	args    []string
 	sockets []*os.File // that the first one inherits
@@ -130,10 +129,10 @@ type deviceChild struct {
 	ending  bool // guarded by mu, as is what follows
 	now     *exec.Cmd
 	renewed bool // it is the program that lies at path by now
-	serves  bool // it has said so
+	serves  bool // it has said that it serves
 }
 
-// pathOf is where this program lies, which may be another one soon.
+// pathOf is this program's path, at which an upgrade may put another program.
 func pathOf() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -156,7 +155,7 @@ func (c *deviceChild) ready() {
 	}
 }
 
-// renew has the next device process be the program that lies by then where this one lay.
+// renew makes the next device process the program that lies at path by then.
 func (c *deviceChild) renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,8 +177,8 @@ func (c *deviceChild) program() string {
 	return self()
 }
 
-// run has one device process follow the other on a thread that lives as long: the kernel ends the
-// device process with it.
+// run starts one device process after the other from one thread, as the kernel ends a device
+// process with the thread that started it.
 func (c *deviceChild) run(k *keeper.Keeper) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -227,8 +226,8 @@ type keptProcess struct{ c *exec.Cmd }
 func (p keptProcess) Kill()       { _ = p.c.Process.Kill() }
 func (p keptProcess) Wait() error { return p.c.Wait() }
 
-// inherited are the sockets that this process was started with, and the arguments with which the
-// device process, which has them as descriptors 4 and 5, finds them.
+// inherited are the sockets that this process was started with, and the arguments that tell the
+// device process of them. It has them as descriptors 4 and 5.
 func (o *deviceOptions) inherited() (files []*os.File, args []string, err error) {
 	args = append(args, os.Args[2:]...)
 	// One that has no name of its own keeps that of the first process.

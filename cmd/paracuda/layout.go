@@ -19,8 +19,8 @@ const (
 )
 
 // startApart starts a worker with its libraries and mappings in the lower half of its address
-// space, in which no program has any by default. Memory that a guest's program pins is mapped at
-// the program's own addresses, near the top most often, where the worker's own would lie as well.
+// space, where no program has any by default. Memory that a guest's program pins is mapped at the
+// program's own addresses, mostly near the top, where the worker's own mappings would be too.
 func startApart(c *exec.Cmd) error {
 	// A child has the personality of the thread that starts it.
 	runtime.LockOSThread()
@@ -49,9 +49,9 @@ func compatLayout() error {
 	return err
 }
 
-// lowLayout is compatLayout for those who may do without: a container's filter of system calls,
-// such as podman's, forbids it. Memory that a guest's program pins may have another address on the
-// GPU then.
+// lowLayout is compatLayout, but only logs that it isn't permitted: a container's filter of system
+// calls, such as podman's, forbids it. Memory that a guest's program pins may have another address
+// on the GPU then.
 func lowLayout(log *logrus.Entry) func() error {
 	var once sync.Once
 	return func() error {

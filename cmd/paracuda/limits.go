@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/internal/fix"
 )
 
-// canShareMemory says what keeps this process, and those that it starts, from making memory that
-// others are given. All of them need it.
+// canShareMemory returns an error if this process and its children can't make memory to share. All
+// of them need that.
 func canShareMemory() error {
 	if err := proclimit.Memfd(); err != nil {
 		return fmt.Errorf("%w: %s", err, fix.Memfd("/", err))

@@ -13,7 +13,7 @@ import (
 )
 
 // outputs are what a device process writes to or answers on besides its VM. They are opened before
-// a VM can connect: a bad path ends the command then, and not the VM's device.
+// a VM can connect: a bad path ends the command at its start, not the VM's device later.
 type outputs struct {
 	stats   *os.File // written at the end, or nil
 	trace   *os.File // or nil
@@ -49,7 +49,7 @@ func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 	return out, err
 }
 
-// close says, once, what could not be written.
+// close returns, once, the error of what could not be written.
 func (out *outputs) close() (err error) {
 	if out.closed {
 		return nil
@@ -69,7 +69,7 @@ func (out *outputs) close() (err error) {
 	return err
 }
 
-// overwrite replaces what is in a file, if it is one that can be cut.
+// overwrite replaces what is in a file, if it can be truncated.
 func overwrite(file *os.File, b []byte) error {
 	if is, err := file.Stat(); err == nil && is.Mode().IsRegular() {
 		if err := file.Truncate(0); err != nil {

@@ -50,7 +50,7 @@ func probeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			xids, _ := xid.Read(xid.Log) // others than root may not, and then aren't told
+			xids, _ := xid.Read(xid.Log) // only root may: others aren't shown any
 			return probeAll(cli.Stdout, asJSON, sources{cuda.List, softGPUs, vms, xids})
 		},
 	}
@@ -89,17 +89,17 @@ type probed struct {
 	Xids []xid.Message `json:"xids,omitempty"`
 }
 
-// lister tells the GPUs of a kind.
+// lister lists the GPUs of a kind.
 type lister func() ([]hostgpus.GPU, error)
 
-// sources are who tells what.
+// sources are where probe gets its facts.
 type sources struct {
 	cuda, soft lister
 	vms        []link.VM
 	xids       []xid.Message
 }
 
-// probeAll prints what each kind of GPU has. One that can be used is enough.
+// probeAll prints what each kind of GPU has. It fails only if none can be used.
 func probeAll(w io.Writer, asJSON bool, from sources) error {
 	all, broken := map[string]probed{}, 0
 	for _, kind := range []struct {
@@ -172,10 +172,10 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 	})
 }
 
-// lastXids is how many messages are printed of each GPU, or of those that aren't there any more.
+// lastXids is how many messages are printed for each GPU, and for GPUs that are gone.
 const lastXids = 5
 
-// printXids prints the last messages of those that are meant.
+// printXids prints the last of the messages that meant accepts.
 func printXids(w io.Writer, all []xid.Message, meant func(*xid.Message) bool) {
 	var list []*xid.Message
 	for i := range all {

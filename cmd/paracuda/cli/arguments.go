@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli has what the commands of paracuda share: what they take as arguments, how they say
-// what is wrong, and what they print on. Arguments come from operators, who may be wrong but don't
-// lie.
+// Package cli has what the commands of paracuda share: checks of arguments, errors and exit codes,
+// and standard output. Arguments come from operators, who may be wrong but don't lie.
 package cli
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// TakesNothing refuses what is left over when the options are read.
+// TakesNothing refuses arguments that aren't options.
 func TakesNothing(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -31,7 +30,7 @@ func TakesNothing(c *cobra.Command, args []string) error {
 	return Usagef("%s: unexpected argument %q%s", c.Name(), args[0], hint)
 }
 
-// TakesSocket wants the socket of a device, and nothing more.
+// TakesSocket wants one argument: the socket of a device.
 func TakesSocket(c *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -42,7 +41,7 @@ func TakesSocket(c *cobra.Command, args []string) error {
 	return Usagef("%s: unexpected argument %q: want one SOCKET", c.Name(), args[1])
 }
 
-// Complete has a shell offer values for an option.
+// Complete makes a shell offer values for an option.
 func Complete(c *cobra.Command, option string, f cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(option, f); err != nil {
 		panic(fmt.Sprintf("%s --%s: %v", c.Name(), option, err)) // there is no such option
@@ -61,7 +60,7 @@ func Groups(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirectiv
 
 const groupFile = "/etc/group"
 
-// names are the first fields of a file's lines.
+// names are the first fields of the lines of a file such as /etc/group.
 func names(file string) (all []string) {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -72,12 +71,12 @@ func names(file string) (all []string) {
 	return all
 }
 
-// Dirs has a shell offer folders.
+// Dirs makes a shell offer folders.
 func Dirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// CheckSocket refuses a path that the kernel would call an invalid argument.
+// CheckSocket refuses a path that is too long for the kernel.
 func CheckSocket(option, path string) error {
 	if len(path) > socket.MaxPath {
 		return Usagef("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
@@ -86,7 +85,7 @@ func CheckSocket(option, path string) error {
 	return nil
 }
 
-// CantMake says why an option's file or socket can't be made, and what to do about its folder.
+// CantMake is the error of an option whose file or socket can't be made. It says what to do.
 func CantMake(option, path string, err error) error {
 	dir := filepath.Dir(path)
 	switch is, statErr := os.Stat(dir); {

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// ExitCode makes main exit with a code and say nothing: what there is to say has been said.
+// ExitCode makes main exit with a code, silently: all has been said.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -18,10 +18,10 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Usagef is such a mistake.
+// Usagef makes the error of a mistake in the command line.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// Status says what went wrong, in a line, and returns the exit code.
+// Status prints what went wrong, in a line, and returns the exit code.
 func Status(err error) int {
 	if failed := Stdout.Failed(); failed != nil {
 		err = fmt.Errorf("standard output: %w", failed)

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patient is how long a user waits without being told for what.
+// patient is how long a step may take before the user is told of it.
 const patient = 2 * time.Second
 
-// Progress tells a user at a terminal what takes long: one line for each step that does.
+// Progress tells a user at a terminal what takes long, in one line for each such step.
 type Progress struct {
 	out  io.Writer
 	wait time.Duration
@@ -25,7 +25,7 @@ type Progress struct {
 	step  int         // guarded by mu; its number
 }
 
-// NewProgress makes one for a file; for one that is no terminal it says nothing.
+// NewProgress makes one that writes to a file, if that is a terminal.
 func NewProgress(f *os.File) *Progress {
 	return &Progress{out: OnTerminal(f), wait: patient}
 }
@@ -38,7 +38,7 @@ func OnTerminal(f *os.File) io.Writer {
 	return f
 }
 
-// Now says what is done from now on; "" is nothing that a user would wait for.
+// Now begins a step; "" is one of which the user needn't be told.
 func (p *Progress) Now(what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

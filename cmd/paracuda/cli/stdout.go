@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Noted is a writer that remembers its first error, for those who write to it and don't look.
+// Noted is a writer that remembers its first error, for callers that ignore errors.
 type Noted struct {
 	W   io.Writer
 	mu  sync.Mutex
@@ -33,5 +33,5 @@ func (n *Noted) Failed() error {
 	return n.err
 }
 
-// Stdout is what commands print on. main says if that failed.
+// Stdout is what commands print on. main reports its error.
 var Stdout = &Noted{W: os.Stdout}

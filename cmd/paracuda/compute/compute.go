@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compute has a GPU do a small computation and looks whether it is right: memory, a copy to
-// it, a kernel from PTX, a copy back. It is what paracuda doctor tries.
+// Package compute runs a small computation on a GPU and checks the result: memory, a copy to it, a
+// kernel from PTX, a copy back. It is what paracuda doctor tries.
 //
-// The driver is the caller's, which has locked its thread. Nobody is trusted to compute right. A
-// GPU that never ends is the caller's matter: this runs in a process that can be killed.
+// The driver is the caller's, which has locked its thread. A GPU that never ends is left to the
+// caller, which runs this in a process that it can kill.
 package compute
 
 import (
@@ -51,7 +51,7 @@ func Run(d gpubackend.Driver) (gpu string, err error) {
 	return gpu, square(d, memory)
 }
 
-// square has the numbers in memory squared, and looks.
+// square has the GPU square the numbers in memory, and checks the result.
 func square(d gpubackend.Driver, memory uint64) error {
 	var before, want []byte
 	for i := range uint32(numbers) {

@@ -2,9 +2,9 @@
 
 // Package doctor looks at a host for what keeps its VMs from a GPU, and says what fixes it.
 //
-// A check is a name and a function that looks; what it finds is one Finding or several, each good,
-// a warning or a problem, with the command that fixes it. Checks of one subject are in one file.
-// They change nothing, and wait for nothing longer than patience.
+// A check is a name and a function; what it finds is one Finding or several, each good, a warning
+// or a problem, with the command that fixes it. Checks of one subject are in one file. They change
+// nothing, and wait for nothing longer than patience.
 //
 // # Who owns what
 //
@@ -66,7 +66,7 @@ func one(name string, look func(context.Context) Finding) Check {
 	return Check{name, func(ctx context.Context) []Finding { return []Finding{look(ctx)} }}
 }
 
-// Run carries out checks, in their order, and tells each finding as soon as it is there.
+// Run runs checks in order, and calls tell with each finding at once.
 func Run(ctx context.Context, checks []Check, tell func(Finding)) []Finding {
 	var all []Finding
 	for _, c := range checks {
@@ -93,9 +93,9 @@ func Count(all []Finding, level Level) (n int) {
 type Host struct {
 	Root          string // stands before the path of every file; "" is this machine
 	Open          func(path string) error
-	Limit         func(resource int) (uint64, error) // that of this process (getrlimit)
+	Limit         func(resource int) (uint64, error) // of this process (getrlimit)
 	Memfd         func() error                       // makes memory that processes can share
-	UserNamespace func() error                       // starts a process in one of its own
+	UserNamespace func() error                       // starts a process in a new user namespace
 	Landlock      func() (int, error)                // its version in the kernel
 	Filter        func() error                       // says whether system calls can be filtered
 }
@@ -109,7 +109,7 @@ type Subject struct {
 	Compute func(context.Context) (string, error) // computes on the GPU, and names it
 }
 
-// Checks are all of a host's. The computation is the last: it needs most of the others.
+// Checks are all checks of a host. The computation is the last: it needs most of the others.
 func Checks(h *Host, s *Subject) []Check {
 	return []Check{
 		one("version", func(context.Context) Finding { return good("paracuda " + s.Version) }),

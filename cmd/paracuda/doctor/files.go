@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// mostText is how much is read of one of the kernel's files.
+// mostText bounds how much of one of the kernel's files is read.
 const mostText = 1 << 16
 
-// path is where a file of the host's lies.
+// path is where a file of the host lies.
 func (h *Host) path(name string) string {
 	if h.Root == "" {
 		return name
@@ -21,7 +21,7 @@ func (h *Host) path(name string) string {
 	return filepath.Join(h.Root, name)
 }
 
-// inside is what the host calls a file.
+// inside is the name of a file on the host: path's inverse.
 func (h *Host) inside(path string) string { return strings.TrimPrefix(path, h.Root) }
 
 func (h *Host) exists(name string) bool {
@@ -40,7 +40,7 @@ func (h *Host) text(path string) string {
 	return string(b)
 }
 
-// word is the same, without the space around it.
+// word is text without the space around it.
 func (h *Host) word(path string) string { return strings.TrimSpace(h.text(path)) }
 
 // plain makes a text one line that doesn't command a terminal.

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/internal/fix"
 )
 
-// userNamespaces looks whether a device process of an ordinary user's can keep its VM's processes
-// apart from others' sockets. Those of root and of services don't need that.
+// userNamespaces checks whether an ordinary user's device process can keep its VM's processes away
+// from others' sockets. Those of root and of services need no user namespace for that.
 func (h *Host) userNamespaces(context.Context) Finding {
 	err := h.UserNamespace()
 	if err == nil {
@@ -20,7 +20,7 @@ func (h *Host) userNamespaces(context.Context) Finding {
 		fix.UserNamespaces(h.Root))
 }
 
-// landlock looks whether the kernel lets a process give its files up.
+// landlock checks whether a process can give up the right to open files.
 func (h *Host) landlock(context.Context) Finding {
 	n, err := h.Landlock()
 	if err == nil {
@@ -30,7 +30,7 @@ func (h *Host) landlock(context.Context) Finding {
 		fix.Landlock(h.Root, err))
 }
 
-// seccomp looks whether the kernel can end a process for a system call.
+// seccomp checks whether system calls can be filtered.
 func (h *Host) seccomp(context.Context) Finding {
 	if err := h.Filter(); err != nil {
 		return bad(fmt.Sprintf("no device process starts: its system calls can't be filtered: %v",

@@ -48,7 +48,7 @@ func (h *Host) mappings(context.Context) Finding {
 	return good(fmt.Sprintf("vm.max_map_count is %d", n))
 }
 
-// limit names one of this process's; 0 isn't known.
+// limit is a limit as text; 0 isn't known.
 func limit(n uint64) string {
 	if n == math.MaxUint64 {
 		return "unlimited"
@@ -56,7 +56,7 @@ func limit(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-// checkLimit looks at one of this process's limits, which services don't have.
+// checkLimit checks one of this process's limits. Services have their own.
 func (h *Host) checkLimit(what string, resource int, least uint64, fix string) Finding {
 	n, err := h.Limit(resource)
 	switch {
@@ -72,7 +72,7 @@ func (h *Host) descriptors(context.Context) Finding {
 	return h.checkLimit("open files", unix.RLIMIT_NOFILE, leastFiles, "ulimit -Hn 524288")
 }
 
-// processesLimit looks at all that bounds how many processes and threads there can be.
+// processesLimit checks all that bounds how many processes and threads there can be.
 func (h *Host) processesLimit(context.Context) Finding {
 	if n, err := h.number(pidsFile); err == nil && n < 2*leastProcesses {
 		return warn(fmt.Sprintf("kernel.pid_max is %d", n), "sysctl -w kernel.pid_max=4194304")
@@ -84,7 +84,7 @@ func (h *Host) processesLimit(context.Context) Finding {
 	return h.checkLimit("processes", unix.RLIMIT_NPROC, leastProcesses, "ulimit -u 65536")
 }
 
-// groupPids says how many processes more this one's control group may have, and which that is.
+// groupPids says how many more processes this one's control group may have, and names the group.
 func (h *Host) groupPids() (room uint64, group string) {
 	for line := range strings.Lines(h.text(h.path(cgroupFile))) {
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {

@@ -37,7 +37,7 @@ func hardLimit(resource int) (uint64, error) {
 	return l.Max, err
 }
 
-// tryUserNamespace starts a program in one, as device processes start the one that starts workers.
+// tryUserNamespace starts a program in a user namespace, as device processes start their starter.
 func tryUserNamespace() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -34,7 +34,7 @@ func (h *Host) loaded() string {
 	return driverVersion.FindString(line)
 }
 
-// gpus counts NVIDIA's on the bus.
+// gpus counts NVIDIA's GPUs on the bus.
 func (h *Host) gpus() (n int) {
 	devices, _ := filepath.Glob(h.path("/sys/bus/pci/devices/*"))
 	for _, d := range devices {
@@ -63,7 +63,7 @@ func (h *Host) driver(context.Context) Finding {
 	return bad(fmt.Sprintf("%d NVIDIA GPUs, and no driver for this kernel", n), installDriver)
 }
 
-// hasModule says whether NVIDIA's is there for the kernel that runs.
+// hasModule says whether NVIDIA's module is there for the running kernel.
 func (h *Host) hasModule() bool {
 	release := h.word(h.path("/proc/sys/kernel/osrelease"))
 	list, err := os.ReadFile(h.path(filepath.Join("/lib/modules", release, "modules.dep")))
@@ -74,7 +74,7 @@ func (h *Host) hasModule() bool {
 var libraryDirs = []string{"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib",
 	"/usr/local/nvidia/lib64"}
 
-// library looks whether the driver's library is there, and of the modules' version.
+// library checks that the driver's library is there, in the version of the modules.
 func (h *Host) library(context.Context) Finding {
 	const name = "libcuda.so.1"
 	modules := h.loaded()
@@ -97,11 +97,11 @@ func (h *Host) library(context.Context) Finding {
 		"apt-get install libcuda1")
 }
 
-// hmmOff has the driver's module loaded without HMM.
+// hmmOff makes the driver's module load without HMM.
 const hmmOff = "echo options nvidia_uvm uvm_disable_hmm=1 >/etc/modprobe.d/paracuda.conf && " +
 	"rmmod nvidia_uvm && modprobe nvidia_uvm"
 
-// hmm looks whether kernels may reach all memory of the process that launches them. Only the open
+// hmm checks whether kernels may reach all memory of the process that launches them. Only the open
 // modules have that.
 func (h *Host) hmm(context.Context) Finding {
 	switch h.word(h.path("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm")) {
@@ -117,7 +117,7 @@ func (h *Host) hmm(context.Context) Finding {
 		"guests' kernels would reach the workers' own memory", hmmOff)
 }
 
-// nodes looks whether device processes may open the driver's device nodes.
+// nodes checks whether device processes may open the driver's device nodes.
 func (h *Host) nodes(context.Context) []Finding {
 	if h.loaded() == "" && !h.exists("/dev/nvidiactl") {
 		return []Finding{good("none needed without NVIDIA's driver")}
@@ -135,7 +135,8 @@ func (h *Host) nodes(context.Context) []Finding {
 	return all
 }
 
-// gpuNodes are those of GPUs; the first one's, where there is none. A container has some of them.
+// gpuNodes are the nodes of GPUs, or the first GPU's name if there are none. A container may have
+// only some.
 func (h *Host) gpuNodes() (names []string) {
 	found, _ := filepath.Glob(h.path("/dev/nvidia[0-9]*"))
 	for _, path := range found {

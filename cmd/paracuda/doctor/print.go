@@ -16,7 +16,7 @@ func Print(w io.Writer, f Finding) {
 	}
 }
 
-// PrintSum prints what all came to.
+// PrintSum prints how many problems and warnings there are.
 func PrintSum(w io.Writer, all []Finding) {
 	fmt.Fprintf(w, "%s, %s\n", several(Count(all, Problem), "problem"),
 		several(Count(all, Warning), "warning"))

@@ -16,7 +16,8 @@ import (
 
 const installQEMU = "apt-get install qemu-system-x86"
 
-// checkQEMU looks whether a QEMU is there, how old it is, and what can carry our queues in it.
+// checkQEMU checks whether there is a QEMU, its version, and which of its devices can carry our
+// queues.
 func checkQEMU(ctx context.Context, program string) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -31,7 +32,7 @@ func checkQEMU(ctx context.Context, program string) []Finding {
 	return []Finding{good(fmt.Sprintf("QEMU %v, %s", version, path)), carriers(ctx, path)}
 }
 
-// The devices of QEMU's that can carry our queues, as it lists them.
+// QEMU's devices that can carry our queues, as it lists them.
 const (
 	carrierFS      = `name "vhost-user-fs-pci"`
 	carrierGeneric = `name "vhost-user-test-device-pci"`
@@ -51,7 +52,7 @@ func carriers(ctx context.Context, program string) Finding {
 	return good("it has vhost-user-fs-pci and vhost-user-test-device-pci")
 }
 
-// kvm looks whether this user's VMs may use the processor's virtualization.
+// kvm checks whether this user's VMs may use the processor's virtualization.
 func (h *Host) kvm(context.Context) Finding {
 	const device = "/dev/kvm"
 	err := h.Open(h.path(device))
@@ -72,7 +73,7 @@ func (h *Host) kvm(context.Context) Finding {
 	return bad(err.Error(), fix.KVM(err))
 }
 
-// sharedMemory looks whether memory can be shared as guest RAM is.
+// sharedMemory checks whether memory can be shared as guest RAM is.
 func (h *Host) sharedMemory(context.Context) Finding {
 	if err := h.Memfd(); err != nil {
 		return bad("no device process starts: "+err.Error(), fix.Memfd(h.Root, err))

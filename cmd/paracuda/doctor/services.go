@@ -33,7 +33,7 @@ const (
 // mostVMs bounds how many VMs' files and sockets are looked at.
 const mostVMs = 1000
 
-// checkArbiter asks the arbiter for its VMs.
+// checkArbiter checks that the arbiter answers.
 func checkArbiter(path string) Finding {
 	vms, err := client.List(path)
 	switch {
@@ -104,7 +104,8 @@ func (h *Host) vmConfigs(read func(file string) error) []Finding {
 	return all
 }
 
-// listeners looks who may connect to the VMs' sockets. It doesn't connect: that starts the service.
+// listeners checks who may connect to the VMs' sockets. It doesn't connect: that starts the
+// service.
 func (h *Host) listeners(context.Context) []Finding {
 	files, all := h.some(vmListeners, "no VM's socket waits for its QEMU")
 	for _, file := range files {
@@ -118,7 +119,7 @@ func (h *Host) listeners(context.Context) []Finding {
 	return all
 }
 
-// listener looks at one. Connecting takes the right to write.
+// listener checks one socket. Connecting takes the right to write.
 func (h *Host) listener(file string) Finding {
 	own := plain(h.inside(file))
 	is, err := os.Lstat(file)
@@ -146,8 +147,8 @@ func (h *Host) vmSockets() []Finding {
 // mostTrouble bounds what is believed of one device process.
 const mostTrouble = 10
 
-// vmSocket asks one, which also knows what keeps its VM's driver from the device: how many queues
-// QEMU gives it, whether it shares the VM's memory, whether a driver has come.
+// vmSocket asks one device process, which also knows what keeps its VM's driver from the device:
+// how many queues QEMU gives it, whether it shares the VM's memory, whether a driver has come.
 func vmSocket(file string) (all []Finding) {
 	name := plain(filepath.Base(filepath.Dir(file)))
 	a, err := admin.Ask(file, admin.Request{Stats: true})
@@ -164,7 +165,7 @@ func vmSocket(file string) (all []Finding) {
 	return all
 }
 
-// mute is what is wrong with a device process that doesn't answer.
+// mute is the finding of a device process that doesn't answer.
 func mute(name string, err error) Finding {
 	switch {
 	case errors.Is(err, unix.EACCES):
@@ -177,7 +178,7 @@ func mute(name string, err error) Finding {
 		"journalctl -u paracuda@"+name)
 }
 
-// processes looks for some of ours whose program was replaced since they began.
+// processes looks for our processes whose program was replaced since they began.
 func (h *Host) processes(context.Context) []Finding {
 	links, _ := filepath.Glob(h.path("/proc/[0-9]*/exe"))
 	old := 0
@@ -194,7 +195,7 @@ func (h *Host) processes(context.Context) []Finding {
 	return []Finding{good("none is of a paracuda that was replaced")}
 }
 
-// compute has the GPU work.
+// compute runs a computation on the GPU.
 func compute(ctx context.Context, do func(context.Context) (string, error)) Finding {
 	gpu, err := do(ctx)
 	switch {

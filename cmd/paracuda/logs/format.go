@@ -28,7 +28,7 @@ var formats = []string{formatAuto, formatText, formatJournal, formatJSON}
 // Flags say what is logged and how.
 type Flags struct {
 	Level, Format string
-	// VM is the name of the VM that it is about; "": none.
+	// VM is the name of the VM that the log is about; "": none.
 	VM string
 }
 
@@ -81,7 +81,7 @@ func isJournal(file *os.File, stream string) bool {
 	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
-// formatter writes the lines of a format.
+// formatter makes the formatter of a format.
 func formatter(format string) logrus.Formatter {
 	switch format {
 	case formatJSON:

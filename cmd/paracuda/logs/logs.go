@@ -13,11 +13,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
 
-// DebugTimes is how much more may be written by who asks for all messages.
+// DebugTimes is how many times as much may be written at the level debug.
 const DebugTimes = 50
 
 // New makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
-// Nobody who logs waits for who reads it. end says what was held back, and waits until it is
+// Logging never waits for the log's reader. end says what was held back, and waits until it is
 // written, as the logger's Exit does.
 func New(
 	w io.Writer, o *Flags, role string,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manual explains commands: to who asks with --help, and in manual pages. Both come from
-// the same texts: those of the cobra.Command, its options, and the lists that belong to it, such as
-// keys or counters.
+// Package manual explains commands, in --help and in manual pages. Both come from the same texts:
+// those of the cobra.Command, its options, and the lists that belong to it, such as keys or
+// counters.
 //
-// A Book is made by who has the commands, which it only reads. Nobody lies here: all texts are the
-// program's.
+// A Book is made by the owner of the commands, which it only reads. All texts are the program's
+// own.
 package manual
 
 import (
@@ -37,7 +37,7 @@ type Book struct {
 	Root func() *cobra.Command
 	// Lists are those of a command.
 	Lists func(c *cobra.Command) []List
-	// Unknown is the error of a command that there isn't.
+	// Unknown is the error of an unknown command.
 	Unknown func(root *cobra.Command, name string) error
 }
 

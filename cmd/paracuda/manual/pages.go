@@ -17,7 +17,7 @@ import (
 )
 
 // Command writes the manual pages from what --help says, in the format of man(7). It is for the
-// build of packages. cobra's own generator writes pages that mandoc finds fault with.
+// build of packages. cobra's own generator writes pages of which mandoc complains.
 func (b *Book) Command() *cobra.Command {
 	date := ""
 	c := &cobra.Command{
@@ -59,7 +59,7 @@ func (b *Book) write(root *cobra.Command, dir, date string) error {
 // Name is what a command's page is called.
 func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
-// page is one that is written.
+// page writes a page.
 type page struct{ w io.Writer }
 
 func (m page) write(c *cobra.Command, b *Book, date string) {
@@ -181,7 +181,7 @@ func (m page) text(text string) {
 // manWidth is how long lines of prose are in the pages' source.
 const manWidth = 72
 
-// filled is words in lines.
+// filled joins words to lines.
 func filled(words []string) string {
 	var b strings.Builder
 	column := 0
@@ -205,7 +205,7 @@ func filled(words []string) string {
 	return b.String()
 }
 
-// escape has roff print a text as it is.
+// escape makes roff print a text as it is.
 func escape(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -2,7 +2,7 @@
 
 // Package plug has the commands that plug a served GPU into a running VM and take it out: by QMP,
 // or through libvirt. Package qemu does it; these read command lines, and wait for the guest's
-// driver. QEMU and libvirt are believed: they belong to who runs the command.
+// driver. QEMU and libvirt are trusted: they belong to the user of the command.
 package plug
 
 import (

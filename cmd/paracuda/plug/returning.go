@@ -21,7 +21,7 @@ type returning struct {
 	wait          time.Duration
 }
 
-// expect has the device process know the VM by its file.
+// expect tells the device process the VM's file.
 func (r *returning) expect() error {
 	if r.path == "" {
 		return nil
@@ -43,10 +43,10 @@ func (r *returning) expect() error {
 var errNotBack = errors.New("the GPU is plugged in, but the VM's driver doesn't say that it is " +
 	"the one which was suspended to this file: have its programs ended, or not waited for so long?")
 
-// backPause is how often it is looked whether a VM is back.
+// backPause is between two checks whether a VM is back.
 const backPause = 50 * time.Millisecond
 
-// goOn has the VM's programs go on, as soon as its driver has said that it is back.
+// goOn lets the VM's programs go on, as soon as its driver has said that it is back.
 func (r *returning) goOn(ctx context.Context) error {
 	if r.path == "" {
 		return nil

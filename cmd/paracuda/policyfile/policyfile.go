@@ -79,7 +79,7 @@ func decode(text string) (map[string]any, error) {
 	return all, err
 }
 
-// meant is what a decoder is to find.
+// meant is what a decoder has to find.
 func meant(value string) any {
 	if !number.MatchString(value) {
 		return value
@@ -124,8 +124,8 @@ func change(lines []string, key, value string) []string {
 	return slices.Insert(lines, last+1, key+" = "+value)
 }
 
-// Write puts a text in the place of a file's, at once: who reads it finds the one or the other,
-// after a crash, too. Owner and mode stay.
+// Write replaces a file's text atomically: a reader finds the old or the new one, after a crash
+// too. Owner and mode stay.
 func Write(path, text string) error {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

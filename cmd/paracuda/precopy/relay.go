@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// lastWords is how long what was said at the end may take to get to the other host.
+// lastWords is how long the last data may take to get to the other host.
 const lastWords = 10 * time.Second
 
 // relayed is a connection to the other host, of which the device process has the plain end.
@@ -43,7 +43,7 @@ func relay(conn *tls.Conn) (*relayed, error) {
 	return r, nil
 }
 
-// end is called when the device process has closed its end. What it said last gets there.
+// end is called when the device process has closed its end. Its last data still gets there.
 func (r *relayed) end() {
 	r.far.Close()
 	_ = r.conn.SetDeadline(time.Now().Add(lastWords))
@@ -65,7 +65,7 @@ func (r *relayed) end() {
 // halfCloser is a connection of which one direction can be ended.
 type halfCloser interface{ CloseWrite() error }
 
-// pass copies until the end of what comes, and says to the other side that it was.
+// pass copies until the stream ends, and ends the other side's, too.
 func pass(to, from net.Conn) {
 	_, _ = io.CopyBuffer(plainWriter{to}, plainReader{from}, make([]byte, 256<<10))
 	if h, ok := to.(halfCloser); ok {
@@ -73,7 +73,7 @@ func pass(to, from net.Conn) {
 	}
 }
 
-// What hides that a connection could do more: io.CopyBuffer then uses its buffer.
+// These hide ReadFrom and WriteTo of a connection, so that io.CopyBuffer uses its buffer.
 type (
 	plainReader struct{ io.Reader }
 	plainWriter struct{ io.Writer }

@@ -24,7 +24,7 @@ const (
 	handshakes = 16               // how many go on at a time
 )
 
-// folder is one with certificates, as QEMU (tls-creds-x509) and libvirt have it.
+// folder has certificates, by the names that QEMU (tls-creds-x509) and libvirt use.
 type folder string
 
 func (f folder) load(role string) (*tls.Config, *x509.CertPool, error) {
@@ -47,7 +47,7 @@ func (f folder) load(role string) (*tls.Config, *x509.CertPool, error) {
 	}, pool, nil
 }
 
-// client is the source's side, which knows the destination by a name.
+// client is the source's configuration, which knows the destination by its name.
 func (f folder) client(host string) (*tls.Config, error) {
 	c, pool, err := f.load("client")
 	if err != nil {
@@ -57,7 +57,7 @@ func (f folder) client(host string) (*tls.Config, error) {
 	return c, nil
 }
 
-// server is the destination's, which takes whoever has a certificate of the same authority.
+// server is the destination's, which accepts any certificate of the same authority.
 func (f folder) server() (*tls.Config, error) {
 	c, pool, err := f.load("server")
 	if err != nil {
@@ -83,7 +83,7 @@ func dial(ctx context.Context, address string, c *tls.Config) (*tls.Conn, error)
 	return conn, nil
 }
 
-// greet makes a handshake, in the time that it may take.
+// greet makes a handshake, within a time limit.
 func greet(ctx context.Context, c *tls.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, handshake)
 	defer cancel()
@@ -96,8 +96,8 @@ func greet(ctx context.Context, c *tls.Conn) error {
 	return nil
 }
 
-// accept waits for a source. Others may connect meanwhile, and say nothing: they are left, and told
-// of.
+// accept waits for a source. Others may connect meanwhile and say nothing: they are dropped, and
+// passed to refused.
 func accept(l net.Listener, c *tls.Config, refused func(error)) (*tls.Conn, error) {
 	var all sync.WaitGroup
 	defer all.Wait()
