@@ -4,9 +4,11 @@
  * each with the parameters behind its name, and from then on says on the console when
  * /dev/paracuda comes and goes. A line that begins with r makes it reboot, one with o power off,
  * one with p run /gpu/program, one with h start one that holds the GPU, one with e end that, one
- * with k start the programs in /gpu/keep, which should never end: it says if one does.
+ * with k start the programs in /gpu/keep, which should never end: it says if one does; with m
+ * suspend the VM to RAM, with d to disk, and say what came of that.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -79,6 +81,32 @@ static void sayEnded(pid_t holder)
 	}
 }
 
+/* set writes to a file of the kernel's. */
+static int set(const char *file, const char *value)
+{
+	int fd = open(file, O_WRONLY | O_CLOEXEC), err = 0;
+
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		err = errno;
+	close(fd);
+	return err;
+}
+
+/* suspend returns when the VM goes on, or can't be suspended. Warnings go to the console, too. */
+static void suspend(const char *to)
+{
+	int err;
+
+	mkdir("/sys", 0755);
+	mount("none", "/sys", "sysfs", 0, NULL);
+	set("/proc/sys/kernel/printk", "5");
+	set("/sys/power/mem_sleep", "s2idle"); /* not by way of the firmware */
+	set("/sys/class/tty/ttyS0/power/wakeup", "enabled");
+	set("/sys/class/tty/ttyS0/device/power/wakeup", "enabled");
+	err = set("/sys/power/state", to);
+	printf("guest: suspended to %s: %s\n", to, strerror(err));
+}
+
 static void obey(void)
 {
 	static pid_t holder;
@@ -100,6 +128,10 @@ static void obey(void)
 	}
 	if (n > 0 && words[0] == 'k')
 		keep();
+	if (n > 0 && words[0] == 'm')
+		suspend("mem");
+	if (n > 0 && words[0] == 'd')
+		suspend("disk");
 	sayEnded(holder);
 }
 
