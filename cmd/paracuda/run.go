@@ -182,7 +182,7 @@ func lostLine(lost []vm.Lost) string {
 		", ") + " (--write DIR keeps what is written below DIR)"
 }
 
-// makeDirs makes the directories of --write where they lack.
+// makeDirs makes the missing directories of --write.
 func (o *runOptions) makeDirs() error {
 	for _, dir := range o.write {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -329,7 +329,7 @@ func (d *deviceProcess) end() error {
 	case err := <-d.done:
 		if e := (*exec.ExitError)(nil); errors.As(err, &e) &&
 			e.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
-			return nil // it had just ended by itself
+			return nil // it has just ended by itself
 		}
 		return err
 	case <-time.After(endLimit + endLook):

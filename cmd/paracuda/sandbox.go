@@ -63,14 +63,14 @@ const (
 // start is how children are started, and with which environment.
 type start struct {
 	sandbox     sandboxFlag
-	watched     bool // this process couldn't count their memory if they weren't dumpable
+	watched     bool // they must be dumpable, for this process to count their memory
 	run         func(*exec.Cmd) error
-	runOnHost   func(*exec.Cmd) error // of what must see the host's processes; nil: as run
-	alone       bool                  // what run starts ends with its PID namespace
+	runOnHost   func(*exec.Cmd) error // for what must see the host's processes; nil: as run
+	alone       bool                  // what run starts has a PID namespace, and ends with it
 	environment []string              // nil: this process's
 }
 
-// runs is what starts a role.
+// runs is the function that starts a role.
 func (s *start) runs(r starter.Role) func(*exec.Cmd) error {
 	if r == starter.Usage && s.runOnHost != nil {
 		return s.runOnHost
@@ -78,13 +78,13 @@ func (s *start) runs(r starter.Role) func(*exec.Cmd) error {
 	return s.run
 }
 
-// household is what starts the VM's processes, and what else the device process can't do itself.
+// household starts the VM's processes, and does what else the device process can't do itself.
 type household struct {
 	children
 	memory  memoryAsker
-	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: it can
+	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
 	end     func(made []string)                      // ends all, and removes these sockets
-	left    []device.Process                         // of the device process before this one
+	left    []device.Process                         // by the previous device process
 }
 
 // household makes one whose processes write to stderr.
@@ -136,7 +136,7 @@ func (o *deviceOptions) made(door, control bool) (paths []string) {
 	return paths
 }
 
-// confineSelf takes from the device process what it doesn't need, once all is open that it opens.
+// confineSelf takes from the device process what it doesn't need, once it has opened all files.
 func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 	if !o.sandbox {
 		return nil
@@ -161,7 +161,7 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 	return filter(sandbox.Device, sandbox.Files{})
 }
 
-// filter takes all files but these from this process, and has the kernel end it when it makes a
+// filter takes all files but these from this process, and makes the kernel end it when it makes a
 // system call that its role doesn't need.
 func filter(role sandbox.Role, files sandbox.Files) error {
 	// Reads the time zone's file, for the log, while files can be opened.
@@ -172,7 +172,7 @@ func filter(role sandbox.Role, files sandbox.Files) error {
 	return filterCalls(role)
 }
 
-// filterCalls has the kernel end this process when it makes a system call that its role doesn't
+// filterCalls makes the kernel end this process when it makes a system call that its role doesn't
 // need.
 func filterCalls(role sandbox.Role) error {
 	if err := sandbox.Filter(role); err != nil {

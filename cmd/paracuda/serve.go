@@ -27,7 +27,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// firstInherited is the first descriptor that a program inherits by accident, or as --fd says.
+// firstInherited is the first descriptor that a program inherits by accident, or on purpose, by
+// --fd.
 const firstInherited = 3
 
 func (o *deviceOptions) serve() error {
@@ -136,8 +137,8 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 	return nil
 }
 
-// settleIn leaves what this process has inherited by accident, looks whether it can make memory,
-// and enters its control group.
+// settleIn drops what this process has inherited by accident, checks that it can make shared
+// memory, and enters its control group.
 func (o *deviceOptions) settleIn() error {
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (o *deviceOptions) settleIn() error {
 	return cgroup.Enter(o.cgroup, o.bounds)
 }
 
-// deviceConfig is a device's that goes on from what was before.
+// deviceConfig is the configuration of a device that goes on from before.
 func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
 	return device.Config{
 		Build: version, Replace: b.replace(), GPU: gpu, Settings: o.settings,
@@ -188,8 +189,7 @@ func (s *server) trouble() (all []admin.Trouble) {
 }
 
 // serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no
-// second; but one whose VM fails to start, as for a mistake on its command line, is not the VM's
-// end.
+// second one, unless the VM failed to start, as by a mistake on its command line.
 func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	seat, conn, err := o.entrance(s)
 	if err != nil {
@@ -238,7 +238,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 }
 
 // entrance is the socket that front ends connect to, and the one connection that was inherited, or
-// that the process before this one had.
+// taken over from the previous process.
 func (o *deviceOptions) entrance(s *server) (*frontend.Seat, *net.UnixConn, error) {
 	conn, had := s.before.conn(), s.before.facts != nil
 	listener, err := s.before.listener(remains.Door)
@@ -292,8 +292,8 @@ func (s *server) say(text string) {
 	loglimit.Keep(s.log).WithFields(logrus.Fields{"gpu": s.gpu, "version": version}).Info(text)
 }
 
-// serve serves one front end until it is gone, and says whether a driver of its guest's had taken
-// the device.
+// serve serves one front end until it is gone, and says whether its guest's driver had taken the
+// device.
 func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err error) {
 	over := make(chan struct{})
 	s.ending.ensure(ctx, conn, over)

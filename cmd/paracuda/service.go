@@ -13,7 +13,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// controlName is what a socket unit calls the socket of set and stats (FileDescriptorName=).
+// controlName is what a systemd socket unit calls the socket of set and stats
+// (FileDescriptorName=).
 const controlName = "control"
 
 // takeActivated takes over the sockets that systemd listens on for this process: one for the front

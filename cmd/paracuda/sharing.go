@@ -103,7 +103,7 @@ func (o *deviceOptions) newSharing(
 		quit: make(chan struct{})}, nil
 }
 
-// sharer is what the device asks for other policies; nil: there is none.
+// sharer is what the device asks for a change of policies; nil: there is none.
 func (s *sharing) sharer() settings.Sharer {
 	if s.page == nil {
 		return nil
@@ -127,8 +127,8 @@ func (s *sharing) Stay(p *link.Place) {
 	}
 }
 
-// join takes part for a device, before anybody can ask it for anything. again says that its VM runs
-// already.
+// join joins the arbiter, before anybody can ask the device for anything. again says that its VM
+// runs already.
 func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	if s.page == nil {
 		return nil
@@ -165,7 +165,7 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	return nil
 }
 
-// socket is the way to the arbiter; nil: the usual one.
+// socket returns how to connect to the arbiter; nil: the usual way.
 func (s *sharing) socket() func(path string) (link.Socket, error) {
 	if s.connect == nil {
 		return nil
@@ -231,7 +231,7 @@ func (s *sharing) tell(dev *device.Device) {
 	}
 }
 
-// close ends the part. The page stays for as long as the process: workers may be ending yet.
+// close leaves the arbiter. The page stays as long as the process: workers may still be ending.
 func (s *sharing) close() {
 	if s.client != nil {
 		close(s.quit)

@@ -95,7 +95,7 @@ func (s spawner) command(r starter.Role, control *os.File) *exec.Cmd {
 	return c
 }
 
-// rank says how soon the kernel is to kill it.
+// rank tells the kernel how soon to kill a child.
 func (s spawner) rank(r starter.Role, c *exec.Cmd) {
 	if err := goFirst(c.Process.Pid, r.String()); err != nil {
 		unranked.Do(func() {

@@ -78,15 +78,15 @@ func runStarter(args []string) error {
 	return starter.Serve(conn, config)
 }
 
-// prepare takes from this process and from its children what they don't need, and says what it
+// prepare takes from this process and from its children what they don't need, and logs what it
 // can't take.
 func (c *starterConfig) prepare(log *logrus.Entry) (spawner, error) {
 	thread, own, kept, err := c.newStarter(log)
 	if err != nil {
 		return spawner{}, err
 	}
-	// Who asks for the GPU's use must see the host's processes: they are told apart by their
-	// numbers.
+	// The process that asks for the GPU's use must see the host's processes: the driver knows them
+	// by their numbers.
 	onHost, _, err := sandbox.NewStarter(lowLayout(log))
 	if err != nil {
 		return spawner{}, err
@@ -145,7 +145,8 @@ func (c *starterConfig) newStarter(log *logrus.Entry) (
 // errMPS says why there are no namespaces.
 var errMPS = errors.New("NVIDIA's MPS runs, whose clients share its IPC namespace")
 
-// apart says why the children can't have namespaces of their own: that would be in the GPU's way.
+// apart says why the children can't have namespaces of their own: that would keep them from the
+// GPU.
 func (c *starterConfig) apart() error {
 	if c.GPU != gpuSoft && mpsRuns() {
 		return errMPS
@@ -163,7 +164,7 @@ func mpsRuns() bool {
 	return err == nil
 }
 
-// distant starts the processes of a VM by a starter process.
+// distant starts the processes of a VM through a starter process.
 type distant struct {
 	client *starter.Client
 	ending chan struct{}
@@ -221,8 +222,8 @@ func startStarter(
 	return d, nil
 }
 
-// resumeStarter takes over the starter process of the device process before this one, and what it
-// has started; nil: there is none.
+// resumeStarter takes over the previous device process's starter process, and what that has
+// started; nil: there is none.
 func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Process, error) {
 	fd, is := r.Take(remains.Starter)
 	if !is {

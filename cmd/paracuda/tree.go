@@ -48,7 +48,7 @@ func treeOf(gpu string) ownroot.Tree {
 			t.Empty = append(t.Empty, dir)
 		}
 	}
-	// A cache that the operator names is the VM's for longer.
+	// A cache that the operator names outlives the VM.
 	if dir := os.Getenv(cacheVariable); filepath.IsAbs(dir) {
 		t.Writable = append(t.Writable, filepath.Clean(dir))
 	}
@@ -67,7 +67,7 @@ func initCommand() *cobra.Command {
 }
 
 // runInit is the first process of a VM's PID namespace, which lives for as long as its standard
-// input. It makes the tree, and says on standard output what is wrong.
+// input. It makes the tree, and prints what is wrong on standard output.
 func runInit(args []string) error {
 	var tree ownroot.Tree
 	if os.Getpid() != 1 || len(args) != 1 || json.Unmarshal([]byte(args[0]), &tree) != nil {
@@ -85,7 +85,7 @@ func runInit(args []string) error {
 
 const initReady = "ready"
 
-// firstProcess gives up what isn't needed to wait.
+// firstProcess gives up all but what waiting needs.
 func firstProcess(tree ownroot.Tree) error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("end with the process that starts others: %w", err)
@@ -102,7 +102,7 @@ func firstProcess(tree ownroot.Tree) error {
 	if err := sandbox.NotDumpable(); err != nil {
 		return err
 	}
-	// Whose calls are enough to wait, whatever the GPU.
+	// Those calls are enough to wait, whatever the GPU.
 	return filter(sandbox.SoftMover, sandbox.Files{})
 }
 

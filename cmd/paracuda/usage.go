@@ -63,7 +63,7 @@ type usageAnswer struct {
 // memoryAsker asks a GPU's driver about the memory of processes. One goroutine calls it.
 type memoryAsker func(pids []int) (ledger.Usage, error)
 
-// usageOf returns what asks a GPU's driver; soft asks for the software GPU.
+// usageOf makes the asker for a GPU; soft: for the software GPU.
 func usageOf(gpu string, c children, soft memoryAsker, log *logrus.Entry) memoryAsker {
 	if gpu == gpuSoft {
 		return soft
@@ -76,14 +76,14 @@ func usageOf(gpu string, c children, soft memoryAsker, log *logrus.Entry) memory
 type asker struct {
 	// start starts the child with this as its standard input and output.
 	start func(*os.File) (device.Process, error)
-	log   *logrus.Entry // has how a child ended
+	log   *logrus.Entry // is told how a child ended
 	// patience is how long an answer may take; 0: askerPatience.
 	patience time.Duration
 
 	child device.Process
 	conn  *os.File
 	lines *bufio.Reader
-	again time.Time // no child is started before
+	again time.Time // no child is started before this time
 }
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 )
 
-// version is that of the program. The build sets it, as scripts/version has it.
+// version is the program's version. The build sets it, as scripts/version has it.
 var version = "devel"
 
 func versionCommand() *cobra.Command {

@@ -56,7 +56,7 @@ func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
 	return c
 }
 
-// startChild sets what holds for worker and mover.
+// startChild sets up what worker and mover have in common.
 func startChild(role string) error {
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself",
@@ -75,7 +75,7 @@ func runWorker(o *childOptions) error {
 	if err != nil {
 		return err
 	}
-	// Standard error is a kernel's: a crash of the worker's own is reported where the log goes.
+	// Standard error is for the guest's kernels: a crash of the worker is reported in the log.
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func newDriver(
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
 }
 
-// cudaOptions has the driver log where the worker does: standard error is its kernels', which the
-// guest reads.
+// cudaOptions makes the driver log where the worker does: standard error is for kernels, and the
+// guest reads it.
 func cudaOptions(p handover.Policy, capture *output.Redirect, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
 		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, Capture: capture, Log: log,

@@ -56,8 +56,8 @@ func printCounters(w io.Writer, a *admin.Answer) {
 	_ = t.Flush()
 }
 
-// order is that in which counters are explained. Those that aren't known here come last: the device
-// process may be of another version.
+// order is the order in which counters are explained. Those that aren't known here come last: the
+// device process may be of another version.
 func order(stats map[string]uint64) (names []string) {
 	for i := range handover.Described {
 		if _, told := stats[handover.Described[i].Name]; told {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package show has the commands that show operators what VMs have of the GPUs: stats, of one VM by
-// its device process; top and ps, of all by the arbiter. What guests call their programs is shown
-// without what might command a terminal (Plain).
+// its device process; top and ps, of all by the arbiter. Programs' names come from guests, and are
+// shown without control characters (Plain).
 package show
 
 import (

@@ -34,7 +34,7 @@ type TenantFault struct {
 	Since time.Time `json:"since"`
 }
 
-// faultsOf are a VM's.
+// faultsOf are a VM's faults.
 func faultsOf(v *link.VM) (all []TenantFault) {
 	if v.Figures == nil {
 		return nil
@@ -50,7 +50,7 @@ func faultsOf(v *link.VM) (all []TenantFault) {
 	return all
 }
 
-// tenantKeys are what is told of a VM's policy.
+// tenantKeys are the policies that are shown of a VM.
 var tenantKeys = []string{policy.Memory, policy.Guarantee, policy.Mode, policy.Exclusive}
 
 // Tenants are what VMs have, by their names.

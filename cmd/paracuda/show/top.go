@@ -90,7 +90,7 @@ func topJSON(w io.Writer, list func() ([]link.VM, error)) error {
 	return e.Encode(map[string]any{"vms": vms})
 }
 
-// topOnce looks twice, and prints what happened in between.
+// topOnce looks at the VMs twice, and prints what happened in between.
 func topOnce(w io.Writer, list func() ([]link.VM, error), every time.Duration) error {
 	var t topTable
 	for i := range 2 {
@@ -161,7 +161,7 @@ func (t *topTable) look(vms []link.VM, now time.Time) {
 	slices.SortFunc(t.now, func(a, b link.VM) int { return t.order(&a, &b) })
 }
 
-// vmBefore is a VM as it was; nil: it wasn't there.
+// vmBefore is a VM at the look before; nil: it wasn't there.
 func (t *topTable) vmBefore(name string) *link.VM {
 	for i := range t.before {
 		if t.before[i].Name == name {

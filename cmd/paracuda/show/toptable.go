@@ -43,7 +43,7 @@ func (t *topTable) busy(v *link.VM) float64 {
 	return held
 }
 
-// counter is one of a VM's; 0 where it isn't told.
+// counter is one of a VM's counters; 0 if the VM has none of that name.
 func counter(v *link.VM, name string) uint64 {
 	if v.Figures == nil {
 		return 0

@@ -2,7 +2,7 @@
 
 // Package suspension has the commands that suspend and resume a VM: in the host's memory, or to a
 // file and from it. The device process does it; these read command lines, make the file and open
-// it, and say how far it is.
+// it, and show its progress.
 package suspension
 
 import (
@@ -97,8 +97,8 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 }
 
 // To suspends a VM to a file, which has its name only if all of it is on the disk. One that is
-// there must be the one that the VM went on from: it gets what has changed. If the VM's device is
-// to be away after that, programs wait so long for its return.
+// there must be the one that the VM went on from: it gets what has changed. away is how long
+// programs wait for the VM's device to return, if it will be away after that.
 func To(socket, path string, away time.Duration) error {
 	f, err := record.Create(path)
 	if errors.Is(err, os.ErrExist) {
