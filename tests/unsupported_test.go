@@ -72,6 +72,7 @@ make -s LIB="$1" OBJ="$1/obj" CFLAGS="-O2 -DDRIVER_VERSION=11080"`
 // TestNewerRuntime runs a program of CUDA 12 on the library as it would be if it offered CUDA 11.8
 // only, which runs one of CUDA 11.
 func TestNewerRuntime(t *testing.T) {
+	needsOlderCompiler(t)
 	t.Parallel()
 	dir := filepath.Join(root, "build/guest/older")
 	build := sync.OnceValue(func() error {
