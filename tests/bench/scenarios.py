@@ -175,10 +175,11 @@ def swap(h, r):
     """Two VMs that fit the GPU only one at a time, against two of half the size.
 
     All of a GPU's memory takes long to move, and much of the host's: another VM holds most of
-    it. The times scale, since there is no move for ten times as long as the last one took.
+    it. The times scale, since there is no move for ten times as long as the last one took. The
+    first one takes longest, and the other VM then has as long a turn: the window is for three.
     """
     size = 45 if h.soft else 1024 * h.swap_memory  # MiB
-    seconds = 20 if h.soft else 60 if h.quick else 120
+    seconds = 20 if h.soft else 100 if h.quick else 160
     policy = {"soft_memory": "80M"} if h.soft else {}
 
     def pair(memory, **more):
