@@ -49,7 +49,7 @@ func TestSanitizer(t *testing.T) {
 	})
 }
 
-const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer can't look at programs in this VM, ` +
+const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer doesn't work in this VM, ` +
 	`.* run it on the host\n$`
 
 // TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also
