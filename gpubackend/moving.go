@@ -69,6 +69,15 @@ func Without(pieces, others []Piece) (rest []Piece, err error) {
 	return rest, nil
 }
 
+// AppendPiece appends a piece to a list. One that begins where the last one ends is joined to it.
+func AppendPiece(list []Piece, p Piece) []Piece {
+	if n := len(list) - 1; n >= 0 && list[n].Address+list[n].Bytes == p.Address {
+		list[n].Bytes += p.Bytes
+		return list
+	}
+	return append(list, p)
+}
+
 // PieceBytes is how much all of a list are.
 func PieceBytes(list []Piece) (sum uint64) {
 	for _, p := range list {

@@ -34,3 +34,13 @@ func TestWithout(t *testing.T) {
 		t.Errorf("of a piece that no memory is: %v, %v", got, err)
 	}
 }
+
+func TestAppendPiece(t *testing.T) {
+	var list []Piece
+	for _, p := range []Piece{{10, 5}, {15, 5}, {21, 1}, {10, 2}} {
+		list = AppendPiece(list, p)
+	}
+	if want := []Piece{{10, 10}, {21, 1}, {10, 2}}; !slices.Equal(list, want) {
+		t.Errorf("%v, want %v", list, want)
+	}
+}

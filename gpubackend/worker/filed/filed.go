@@ -144,9 +144,6 @@ func (c *differences) changed(address uint64) {
 		c.runs = append(c.runs, savedvm.SameRun{})
 	}
 	c.runs[len(c.runs)-1].Own += sectorsum.Bytes
-	if i := len(c.rest) - 1; i >= 0 && c.rest[i].Address+c.rest[i].Bytes == address {
-		c.rest[i].Bytes += sectorsum.Bytes
-		return
-	}
-	c.rest = append(c.rest, gpubackend.Piece{Address: address, Bytes: sectorsum.Bytes})
+	c.rest = gpubackend.AppendPiece(c.rest,
+		gpubackend.Piece{Address: address, Bytes: sectorsum.Bytes})
 }

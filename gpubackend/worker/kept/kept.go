@@ -206,10 +206,5 @@ func (u *updates) add(at *berth, part gpubackend.Piece, offset uint64) {
 	last := &(*u)[n]
 	last.to = from + part.Bytes
 	last.Image = at.slab.image.Bytes()[last.from:last.to]
-	if i := len(last.Pieces) - 1; i >= 0 &&
-		last.Pieces[i].Address+last.Pieces[i].Bytes == part.Address {
-		last.Pieces[i].Bytes += part.Bytes
-		return
-	}
-	last.Pieces = append(last.Pieces, part)
+	last.Pieces = gpubackend.AppendPiece(last.Pieces, part)
 }

@@ -215,16 +215,9 @@ func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, e
 		return nil, errNone
 	}
 	defer c.Driver.EndCopies()
-	add := func(p gpubackend.Piece) {
-		if n := len(changed) - 1; n >= 0 && changed[n].Address+changed[n].Bytes == p.Address {
-			changed[n].Bytes += p.Bytes
-			return
-		}
-		changed = append(changed, p)
-	}
 	for _, p := range pieces {
 		if !whole(p) {
-			add(p)
+			changed = gpubackend.AppendPiece(changed, p)
 			continue
 		}
 		for at := p.Address; at < p.Address+p.Bytes; {
@@ -237,7 +230,7 @@ func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, e
 				return nil, err
 			}
 			for _, x := range other {
-				add(piece(x))
+				changed = gpubackend.AppendPiece(changed, piece(x))
 			}
 		}
 	}
