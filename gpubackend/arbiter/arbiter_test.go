@@ -29,12 +29,23 @@ type rig struct {
 
 func newRig(t *testing.T, policies map[string]policy.Policy) *rig {
 	t.Helper()
+	return serve(t, newArbiter(t, policies))
+}
+
+func newArbiter(t *testing.T, policies map[string]policy.Policy) *Arbiter {
+	t.Helper()
 	l := logrus.New()
 	l.SetOutput(io.Discard)
 	a, err := New(Config{Table: &policy.Table{VMs: policies}, Log: logrus.NewEntry(l)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// serve has an arbiter take connections until the test ends.
+func serve(t *testing.T, a *Arbiter) *rig {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
 	socket, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
 	if err != nil {

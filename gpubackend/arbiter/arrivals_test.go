@@ -3,13 +3,8 @@
 package arbiter
 
 import (
-	"io"
-	"net"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/pace"
@@ -18,23 +13,10 @@ import (
 
 // TestConnectionsArePaced: those that come too early stay in the socket's queue.
 func TestConnectionsArePaced(t *testing.T) {
-	l := logrus.New()
-	l.SetOutput(io.Discard)
-	a, err := New(Config{Log: logrus.NewEntry(l)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	clock := pacetest.NewClock()
+	a, clock := newArbiter(t, nil), pacetest.NewClock()
 	a.arrivals = pace.New(1, 2, clock)
-	path := filepath.Join(t.TempDir(), "socket")
-	socket, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error)
-	go func() { served <- a.Serve(socket) }()
-
-	r := &rig{t, path, a}
+	r := serve(t, a)
+	t.Cleanup(func() { clock.Advance(time.Hour) }) // or it waits before it sees its end
 	for range 2 {
 		r.ask(link.Request{Kind: link.List})
 	}
@@ -42,7 +24,7 @@ func TestConnectionsArePaced(t *testing.T) {
 	third := make(chan struct{})
 	go func() {
 		defer close(third)
-		c, err := link.Dial(path, time.Second)
+		c, err := link.Dial(r.path, time.Second)
 		if err != nil {
 			t.Error(err)
 			return
@@ -62,10 +44,4 @@ func TestConnectionsArePaced(t *testing.T) {
 	}
 	clock.Advance(time.Second)
 	<-third
-
-	socket.Close()
-	a.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
 }

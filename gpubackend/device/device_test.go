@@ -426,12 +426,7 @@ func TestResetAndStart(t *testing.T) {
 	for range 3 {
 		v.program(0)
 		v.front.MustSend(vhostuser.ResetDevice, nil)
-		for i := range v.queues {
-			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
-		}
-		v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
-		v.front.Start(v.queues...)
-		v.hello()
+		v.nextDriver()
 	}
 	v.program(0)
 	v.closeChannel(0)

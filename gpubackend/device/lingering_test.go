@@ -51,20 +51,28 @@ var short = Timeouts{
 	Answer: 500 * time.Millisecond, Stop: 500 * time.Millisecond, Exit: 300 * time.Millisecond,
 }
 
-// undeadVM has a program on channel 0 whose worker won't end, and one on channel 1.
-func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
+// lingeringVM has a program on channel 0. Its processes end when end is closed, at the latest when
+// the test does.
+func lingeringVM(t *testing.T, processes Spawner, end chan struct{}) (*vm, *logLines) {
 	t.Helper()
 	t.Parallel()
-	u := newUndead()
-	v := greetedVM(t, u, short, "stop-grace=1s")
+	v := greetedVM(t, processes, short, "stop-grace=1s")
 	t.Cleanup(func() {
-		if !await.Closed(u.end) {
-			close(u.end)
+		if !await.Closed(end) {
+			close(end)
 		}
 	})
 	said := v.listen()
 	v.open(0)
 	v.furnish(0)
+	return v, said
+}
+
+// undeadVM has a program on channel 0 whose worker won't end, and one on channel 1.
+func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
+	t.Helper()
+	u := newUndead()
+	v, said := lingeringVM(t, u, u.end)
 	v.open(1)
 	return v, u, said
 }
@@ -182,12 +190,7 @@ func TestDriverBeginsAnewWhileAWorkerDoesNotEnd(t *testing.T) {
 func TestResetWhileAWorkerDoesNotEnd(t *testing.T) {
 	v, _, _ := undeadVM(t)
 	v.front.MustSend(vhostuser.ResetDevice, nil)
-	for i := range v.queues {
-		v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
-	}
-	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
-	v.front.Start(v.queues...)
-	v.hello()
+	v.nextDriver()
 	v.open(0)
 	v.closeChannel(0)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
-	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
 // slowMovers answer nothing but the start. The first to be killed takes until the test says so to
@@ -112,17 +111,8 @@ func TestAMoverThatDoesNotEnd(t *testing.T) {
 // in the kernel, so to speak, once it is killed.
 func stuckMoverVM(t *testing.T) (*vm, *slowMovers, *logLines) {
 	t.Helper()
-	t.Parallel()
 	s := newSlowMovers()
-	v := greetedVM(t, s, short, "stop-grace=1s")
-	t.Cleanup(func() {
-		if !await.Closed(s.end) {
-			close(s.end)
-		}
-	})
-	said := v.listen()
-	v.open(0)
-	v.furnish(0)
+	v, said := lingeringVM(t, s, s.end)
 	v.mustCopy(0)
 	v.open(1)
 	return v, s, said
@@ -166,12 +156,7 @@ func TestResetWhileAMoverDoesNotEnd(t *testing.T) {
 	v.front.MustSend(vhostuser.ResetDevice, nil)
 	<-s.killed
 	mustSay(t, said, "processes that were killed do not end", 1)
-	for i := range v.queues {
-		v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
-	}
-	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
-	v.front.Start(v.queues...)
-	v.hello()
+	v.nextDriver()
 	v.open(0)
 	v.mustCopy(0)
 	v.front.Stop(v.queues...)

@@ -193,6 +193,18 @@ func (v *vm) must(r wire.ControlRequest) {
 }
 
 func (v *vm) hello() { v.must(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version}) }
+
+// nextDriver begins with a device that was reset.
+func (v *vm) nextDriver() {
+	v.t.Helper()
+	for i := range v.queues {
+		v.queues[i] = vhostusertest.NewQueue(v.t, v.guest, i, queueSize)
+	}
+	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
+	v.front.Start(v.queues...)
+	v.hello()
+}
+
 func (v *vm) open(c uint32) {
 	v.t.Helper()
 	v.must(wire.ControlRequest{Type: wire.ControlOpen, Channel: c, Pid: 9})
