@@ -67,6 +67,7 @@ func raiseVectors(t *testing.T, version, accel, guest string) {
 			vectorQueues-1))
 	g := connectLine(t, line)
 	g.says(t, "started")
+	awaitInterrupts(t, device)
 	begin := g.ask(t)
 	before := reads.of(t)
 	for round := 1; round <= vectorRounds; round++ {
@@ -93,6 +94,24 @@ func raiseVectors(t *testing.T, version, accel, guest string) {
 			t.Errorf("QEMU has read the descriptor of queue %d %d times, want %d", queue, n, want)
 		}
 	}
+}
+
+// awaitInterrupts waits until QEMU has given each queue the descriptor of the guest's own vector. It
+// does so when the queue has started, and the guest doesn't wait for the back end's part in it.
+func awaitInterrupts(t *testing.T, device *vhostusertest.Device) {
+	t.Helper()
+	given := map[string]bool{}
+	until(t, time.Minute, "the interrupts of all queues", func() bool {
+		for _, call := range device.Calls() {
+			given[call] = true
+		}
+		for queue := range vectorQueues {
+			if !given[fmt.Sprintf("call %d true", queue)] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // needsKVM has the guest look for a device that isn't there, which needs no more of KVM than to run
