@@ -158,13 +158,14 @@ func (r *Reach) mover(w *workers.Worker, had *movers.Mover) (*movers.Mover, erro
 	case had != nil && had == r.config.Movers.Current():
 		return nil, errConnected
 	}
-	r.mu.Lock()
-	r.lookLater()
-	r.mu.Unlock()
 	m, err := r.config.Need()
 	if err != nil {
 		return nil, fmt.Errorf("start the mover: %w", err)
 	}
+	// Not before there is one: a look that finds none is the last.
+	r.mu.Lock()
+	r.lookLater()
+	r.mu.Unlock()
 	return m, nil
 }
 

@@ -31,6 +31,7 @@ type rig struct {
 	said    chan handover.Message // what a worker is told
 	bad     atomic.Int32          // movers that refuse to start
 	idle    atomic.Int64
+	slow    atomic.Int64 // how long the start of a mover takes
 	copied  atomic.Uint64
 	copying atomic.Bool // between any two looks
 	keeps   atomic.Bool // workers don't give up their connections
@@ -76,6 +77,7 @@ func newRig(t *testing.T) *rig {
 	r.Reach = New(Config{
 		Movers: r.moves, Here: func() bool { return await.Closed(r.came) }, Came: r.came,
 		Need: func() (*movers.Mover, error) {
+			time.Sleep(time.Duration(r.slow.Load()))
 			return r.moves.Need(func() (*handover.Message, []int) {
 				return &handover.Message{Kind: handover.KindStart}, nil
 			})
@@ -268,6 +270,19 @@ func TestNothingIsCopied(t *testing.T) {
 	}
 	if !r.copies(a) {
 		t.Fatal("the next copy has no mover")
+	}
+}
+
+// TestSlowStart: a mover ends as well if its start takes longer than the idle time.
+func TestSlowStart(t *testing.T) {
+	r := newRig(t)
+	r.idle.Store(int64(time.Millisecond))
+	r.slow.Store(int64(100 * time.Millisecond))
+	if !r.copies(r.serving()) {
+		t.Fatal("it doesn't get the mover")
+	}
+	if m := r.moves.Current(); m != nil && !await.Within(soon, m.Exited()) {
+		t.Fatal("the mover doesn't end")
 	}
 }
 
