@@ -230,7 +230,7 @@ func (c *Usage) Append(b []byte) []byte {
 // UsageAnswer is the answer to Usage.
 type UsageAnswer struct {
 	Busy  uint64 // 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known
-	Next  uint64 // where to go on; 0: there is no process any more, and what follows means nothing
+	Next  uint64 // where to go on; 0: there are no more processes, and the following mean nothing
 	Pid   uint64 // in the guest
 	Bytes uint64 // of the GPU
 }
@@ -529,8 +529,8 @@ func (c *HostUnregister) Append(b []byte) []byte {
 }
 
 // HostKeep is command HostKeep of commands.def.
-// Unregisters what the driver knows as one, but for up to two ranges of its pages, when the context is idle. The chains stay
-// until HostUnregister.
+// When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
+// HostUnregister.
 type HostKeep struct {
 	Map         uint64
 	First       uint64
@@ -577,8 +577,8 @@ func (c *HostKeep) Append(b []byte) []byte {
 }
 
 // HostPageable is command HostPageable of commands.def.
-// Makes pages of the guest process reachable for copies of graphs at their own address, in place of those that were there. The chain
-// comes back when others have taken the place of all of them.
+// Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
+// comes back when later pages have replaced all of them.
 type HostPageable struct {
 	Map     uint64
 	Address uint64
@@ -902,7 +902,7 @@ func (c *MemPoolDestroy) Append(b []byte) []byte {
 }
 
 // PoolDefault is command PoolDefault of commands.def.
-// A device's own pool.
+// The default pool of a device.
 type PoolDefault struct {
 	Device uint64
 }
@@ -2235,7 +2235,7 @@ func (a *SurfRefGetArrayAnswer) Read(words *Words) {
 }
 
 // DevResource is command DevResource of commands.def.
-// What something has.
+// The resource of a device or context.
 type DevResource struct {
 	Source uint64 // 0 a device, 1 a context, 2 a green context
 	Which  uint64 // of them: the host's number, or the handle
@@ -2279,7 +2279,7 @@ func (c *DevResource) Append(b []byte) []byte {
 }
 
 // ResourceSplit is command ResourceSplit of commands.def.
-// Splits a resource. Without room for groups it only counts.
+// Splits a resource. Without room for groups it only counts them.
 type ResourceSplit struct {
 	Resource uint64
 	Flags    uint64

@@ -4,22 +4,22 @@
 
 package cuda
 
-// masked are the attributes that a guest is told otherwise than the driver has them.
+// masked are the attributes whose values for a guest differ from the driver's.
 var masked = []struct {
 	attribute int
 	value     int32
 	why       string
 }{
 	{19, 1, "CAN_MAP_HOST_MEMORY: the guest's pinned pages are mapped in its worker"},
-	{83, 1, "MANAGED_MEMORY: pinned pages of the guest's, reached in place"},
+	{83, 1, "MANAGED_MEMORY: the guest's pinned pages, accessed in place"},
 	{84, 0, "MULTI_GPU_BOARD: a property of the host"},
 	{86, 0, "HOST_NATIVE_ATOMIC_SUPPORTED: not promised over a hot-plugged bus"},
 	{88, 0, "PAGEABLE_MEMORY_ACCESS: kernels would reach the worker's memory, not the guest's"},
-	{89, 1, "CONCURRENT_MANAGED_ACCESS: as MANAGED_MEMORY, which both sides see at any time"},
-	{92, 0, "CAN_USE_STREAM_MEM_OPS_V1: operations on memory in streams are there in their second version only"},
+	{89, 1, "CONCURRENT_MANAGED_ACCESS: as MANAGED_MEMORY; both sides may access it at any time"},
+	{92, 0, "CAN_USE_STREAM_MEM_OPS_V1: memory operations in streams exist only in their second version"},
 	{93, 0, "CAN_USE_64_BIT_STREAM_MEM_OPS_V1: as attribute 92"},
 	{94, 0, "CAN_USE_STREAM_WAIT_VALUE_NOR_V1: as attribute 92"},
-	{96, 0, "COOPERATIVE_MULTI_DEVICE_LAUNCH: the function launches on one device here, and CUDA 13 has removed it"},
+	{96, 0, "COOPERATIVE_MULTI_DEVICE_LAUNCH: kernels can't ask CUDA about all devices (multi_grid), and CUDA 13 has removed the function"},
 	{98, 0, "CAN_FLUSH_REMOTE_WRITES: no other device writes to the memory of these"},
 	{99, 1, "HOST_REGISTER_SUPPORTED: by MAP chains"},
 	{100, 0, "PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES: as PAGEABLE_MEMORY_ACCESS"},
@@ -33,7 +33,7 @@ var masked = []struct {
 	{116, 0, "GPU_DIRECT_RDMA_SUPPORTED: as attribute 110"},
 	{117, 0, "GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS: as attribute 110"},
 	{118, 0, "GPU_DIRECT_RDMA_WRITES_ORDERING: as attribute 110"},
-	{119, 1, "MEMPOOL_SUPPORTED_HANDLE_TYPES: descriptors of the guest's driver, no handles of fabrics"},
+	{119, 1, "MEMPOOL_SUPPORTED_HANDLE_TYPES: descriptors of the guest's driver, no fabric handles"},
 	{121, 0, "DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: as attribute 112"},
 	{124, 0, "DMA_BUF_SUPPORTED: a host descriptor means nothing in a guest"},
 	{128, 0, "HANDLE_TYPE_FABRIC_SUPPORTED: such a handle would reach other machines"},
@@ -47,7 +47,7 @@ var masked = []struct {
 	{136, 0, "MEM_DECOMPRESS_ALGORITHM_MASK: decompression (cuMemBatchDecompressAsync) is not implemented"},
 	{137, 0, "MEM_DECOMPRESS_MAXIMUM_LENGTH: as attribute 136"},
 	{138, 0, "VULKAN_CIG_SUPPORTED: no graphics"},
-	{141, 0, "HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: memory of the device only"},
+	{141, 0, "HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: device memory only"},
 	{142, 0, "HOST_NUMA_MEMORY_POOLS_SUPPORTED: as attribute 141"},
 	{143, 0, "HOST_NUMA_MULTINODE_IPC_SUPPORTED: as attribute 128"},
 }

@@ -12,12 +12,12 @@ const VirtioId = 63      // where the front end takes any id
 const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
 const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
 const ConfigRoom = 256   // bytes of configuration space that QEMU's generic device is told to have
-const FsTag = "paracuda" // that tag; anything may follow it behind a colon
+const FsTag = "paracuda" // the tag of such a device; a colon and a name may follow
 const ControlQueue = 0   // queue 0 carries control requests; queue 1 + c belongs to channel c
 const MaxChannels = 64
 
 // Config is struct config of wire.def.
-// Configuration space, where the front end has one of ours: whose device it is. All else HELLO tells.
+// Configuration space, where the front end passes ours on: whose device it is. HELLO tells the rest.
 type Config struct {
 	Magic   uint32
 	Version uint32
@@ -126,16 +126,16 @@ const (
 	ControlSettings = 7  // answered once the settings' sequence is not that of the request
 	ControlPing     = 8  // answered at once: a sign of life
 	ControlAway     = 9  // the driver keeps its programs while the device is away
-	ControlBack     = 10 // the device is: what programs had in its queues was made available again
+	ControlBack     = 10 // the device is back: what programs had in its queues is available again
 )
 
 // ControlRequest is struct control_request of wire.def.
 type ControlRequest struct {
 	Type    uint32    // control
-	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as it says, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
+	Number  uint32    // HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
-	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: by which the VM is known again
+	Comm    [16]uint8 // OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM again
 }
 
 // ControlRequestSize is the size of ControlRequest on the wire.
@@ -388,7 +388,7 @@ const ChainMax = 256     // descriptors of a chain at most: a MAP has all of its
 const Slots = 4096 // offset of the completion slots
 const SlotCount = 256
 const SlotBytes = 256
-const KeptTokenBit = 63 // of the number of a host function that a graph has: the library keeps it
+const KeptTokenBit = 63 // bit of a host function's token: a graph has the function, and the library keeps it
 const HostSlot = 255    // slot in which the worker says, unasked, which host function is due
 const Output = 69632    // offset of the output ring
 const OutputBytes = 65536
@@ -396,10 +396,10 @@ const Ring = 135168 // offset of the command ring
 const RingBytes = 1048576
 const Bulk = 1183744           // offset of the bulk area, up to the arena's end
 const CommandMax = 131072      // bytes of one command at most
-const InlineMax = 65536        // bytes of one inline payload at most: as many as CUDA takes over before an asynchronous copy returns
-const InlineAlways = 256       // a buffer of so many bytes is in its command whatever inline_limit says
+const InlineMax = 65536        // bytes of one inline payload at most: CUDA copies as many before an asynchronous copy returns
+const InlineAlways = 256       // a buffer of up to so many bytes is in its command, whatever inline_limit says
 const QueuedBytesPerUs = 20000 // rate that queued copies of pinned memory have at least: both sides poll for so long
-const CopySpins = 100          // for so many times spin-guest and spin-host at most
+const CopySpins = 100          // both sides poll for at most so many times spin-guest and spin-host
 
 // ArenaHeader is struct arena_header of wire.def.
 // Each 64-byte line has one writer, and what changes often shares no line with what is read often.
@@ -763,8 +763,8 @@ func (x *ResourceRecord) Encode(b []byte) {
 }
 
 // LaunchShape is struct launch_shape of wire.def.
-// What the questions about clusters are asked of: a launch's shape, as a CUlaunchConfig begins, and
-// its attributes behind that.
+// The argument of questions about clusters: a launch's shape, as a CUlaunchConfig begins, then its
+// attributes.
 type LaunchShape struct {
 	GridX  uint32
 	GridY  uint32
@@ -973,9 +973,9 @@ const (
 	CopyFlagPart     = 2 // without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result
 )
 
-// Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for each GPU, and an inventory_pair for each two,
+// Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for each GPU, and an inventory_pair for each pair,
 
-// from the first to the first, from the first to the second, and so on.
+// in the order first to first, first to second, and so on.
 const Attributes = 160      // device attributes 0 .. 159
 const Nvlinks = 32          // of a GPU at most
 const P2pKinds = 5          // of NVML's kinds of access to a GPU
@@ -1033,7 +1033,7 @@ type InventoryDevice struct {
 	LinkMaxGeneration  uint32 // where it is plugged in
 	LinkMaxWidth       uint32
 	LinkOwnGeneration  uint32     // at most, wherever it is plugged in
-	Nvlinks            uint32     // how many it has: those of which the following tells; 0: none, or it isn't known
+	Nvlinks            uint32     // how many it has, which the following describe; 0: none, or not known
 	NvlinkVersion      [32]uint8  // NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's
 	NvlinkCapabilities [32]uint8  // bit n: NVML's capability n
 	NvlinkRemote       [32]uint8  // what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
@@ -1132,7 +1132,7 @@ func (x *InventoryDevice) Encode(b []byte) {
 }
 
 // InventoryPair is struct inventory_pair of wire.def.
-// The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p is known.
+// The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only p2p is known.
 type InventoryPair struct {
 	Access       uint8      // its kernels can reach that memory
 	Atomics      uint8      // and natively all atomic operations on it
@@ -1142,7 +1142,7 @@ type InventoryPair struct {
 	LinkVersion  uint8      // NVML's number of their version; 0: there is none
 	Partial      uint8      // natively only some atomic operations on it
 	P2p          [5]uint8   // NVML's status of each of its kinds of access, plus 1; 0: not known
-	AtomicResult uint16     // of asking for the following: a CUresult
+	AtomicResult uint16     // CUresult of the question about the following
 	Atomic       [13]uint16 // what CUDA says of each CUatomicOperation on it
 }
 

@@ -13,13 +13,13 @@
 #define PARACUDA_VIRTIO_ID_FS 26
 /* bytes of configuration space that QEMU's generic device is told to have */
 #define PARACUDA_CONFIG_ROOM 256
-#define PARACUDA_FS_TAG "paracuda" /* that tag; anything may follow it behind a colon */
+#define PARACUDA_FS_TAG "paracuda" /* the tag of such a device; a colon and a name may follow */
 /* queue 0 carries control requests; queue 1 + c belongs to channel c */
 #define PARACUDA_CONTROL_QUEUE 0
 #define PARACUDA_MAX_CHANNELS 64
 
-/* Configuration space, where the front end has one of ours: whose device it is. All else HELLO
- * tells. */
+/* Configuration space, where the front end passes ours on: whose device it is. HELLO tells the
+ * rest. */
 struct paracuda_config {
 	__u32 magic;
 	__u32 version;
@@ -68,19 +68,20 @@ enum paracuda_control {
 	PARACUDA_CONTROL_SETTINGS = 7,
 	PARACUDA_CONTROL_PING = 8, /* answered at once: a sign of life */
 	PARACUDA_CONTROL_AWAY = 9, /* the driver keeps its programs while the device is away */
-	/* the device is: what programs had in its queues was made available again */
+	/* the device is back: what programs had in its queues is available again */
 	PARACUDA_CONTROL_BACK = 10,
 };
 
 struct paracuda_control_request {
 	__u32 type; /* control */
-	/* HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as it
-	 * says, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle;
-	 * SETTINGS: the sequence that the driver knows */
+	/* HELLO: the driver's VERSION; OPEN: the GPU that the program uses first, as far as the
+	 * library knows, or 0; EXPORT: the worker's number of the object; IMPORT, RELEASE: the
+	 * handle; SETTINGS: the sequence that the driver knows */
 	__u32 number;
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
-	/* OPEN: its name, for statistics; AWAY, BACK: by which the VM is known again */
+	/* OPEN: its name, for statistics; AWAY, BACK: the key by which the device knows the VM
+	 * again */
 	__u8 comm[16];
 };
 #define PARACUDA_SIZEOF_CONTROL_REQUEST 32
@@ -168,7 +169,7 @@ enum paracuda_event {
 #define PARACUDA_SLOTS 4096 /* offset of the completion slots */
 #define PARACUDA_SLOT_COUNT 256
 #define PARACUDA_SLOT_BYTES 256
-/* of the number of a host function that a graph has: the library keeps it */
+/* bit of a host function's token: a graph has the function, and the library keeps it */
 #define PARACUDA_KEPT_TOKEN_BIT 63
 /* slot in which the worker says, unasked, which host function is due */
 #define PARACUDA_HOST_SLOT 255
@@ -178,14 +179,14 @@ enum paracuda_event {
 #define PARACUDA_RING_BYTES 1048576
 #define PARACUDA_BULK 1183744 /* offset of the bulk area, up to the arena's end */
 #define PARACUDA_COMMAND_MAX 131072 /* bytes of one command at most */
-/* bytes of one inline payload at most: as many as CUDA takes over before an asynchronous copy
- * returns */
+/* bytes of one inline payload at most: CUDA copies as many before an asynchronous copy returns */
 #define PARACUDA_INLINE_MAX 65536
-/* a buffer of so many bytes is in its command whatever inline_limit says */
+/* a buffer of up to so many bytes is in its command, whatever inline_limit says */
 #define PARACUDA_INLINE_ALWAYS 256
 /* rate that queued copies of pinned memory have at least: both sides poll for so long */
 #define PARACUDA_QUEUED_BYTES_PER_US 20000
-#define PARACUDA_COPY_SPINS 100 /* for so many times spin-guest and spin-host at most */
+/* both sides poll for at most so many times spin-guest and spin-host */
+#define PARACUDA_COPY_SPINS 100
 
 /* Each 64-byte line has one writer, and what changes often shares no line with what is read often.
  * Positions count bytes and wrap at 2^32. */
@@ -297,8 +298,8 @@ struct paracuda_resource_record {
 };
 #define PARACUDA_SIZEOF_RESOURCE_RECORD 24
 
-/* What the questions about clusters are asked of: a launch's shape, as a CUlaunchConfig begins, and
- * its attributes behind that. */
+/* The argument of questions about clusters: a launch's shape, as a CUlaunchConfig begins, then its
+ * attributes. */
 struct paracuda_launch_shape {
 	__u32 grid_x;
 	__u32 grid_y;
@@ -360,8 +361,8 @@ enum paracuda_copy_flag {
 };
 
 /* Device inventory, the answer to HELLO, in the bulk area: an inventory, an inventory_device for
- * each GPU, and an inventory_pair for each two,
- * from the first to the first, from the first to the second, and so on. */
+ * each GPU, and an inventory_pair for each pair,
+ * in the order first to first, first to second, and so on. */
 #define PARACUDA_ATTRIBUTES 160 /* device attributes 0 .. 159 */
 #define PARACUDA_NVLINKS 32 /* of a GPU at most */
 #define PARACUDA_P2P_KINDS 5 /* of NVML's kinds of access to a GPU */
@@ -390,8 +391,7 @@ struct paracuda_inventory_device {
 	__u32 link_max_generation; /* where it is plugged in */
 	__u32 link_max_width;
 	__u32 link_own_generation; /* at most, wherever it is plugged in */
-	/* how many it has: those of which the following tells; 0: none, or it isn't known */
-	__u32 nvlinks;
+	__u32 nvlinks; /* how many it has, which the following describe; 0: none, or not known */
 	/* NVML's number; 0: the link isn't up, or leads to a GPU that isn't the guest's */
 	__u8 nvlink_version[32];
 	__u8 nvlink_capabilities[32]; /* bit n: NVML's capability n */
@@ -402,8 +402,8 @@ struct paracuda_inventory_device {
 };
 #define PARACUDA_SIZEOF_INVENTORY_DEVICE 1952
 
-/* The way from a GPU to the memory of another one of the guest's. Of a GPU's way to itself only p2p
- * is known. */
+/* The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only
+ * p2p is known. */
 struct paracuda_inventory_pair {
 	__u8 access; /* its kernels can reach that memory */
 	__u8 atomics; /* and natively all atomic operations on it */
@@ -413,7 +413,7 @@ struct paracuda_inventory_pair {
 	__u8 link_version; /* NVML's number of their version; 0: there is none */
 	__u8 partial; /* natively only some atomic operations on it */
 	__u8 p2p[5]; /* NVML's status of each of its kinds of access, plus 1; 0: not known */
-	__u16 atomic_result; /* of asking for the following: a CUresult */
+	__u16 atomic_result; /* CUresult of the question about the following */
 	__u16 atomic[13]; /* what CUDA says of each CUatomicOperation on it */
 };
 #define PARACUDA_SIZEOF_INVENTORY_PAIR 40

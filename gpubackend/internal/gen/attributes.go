@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// attribute is a device attribute that a guest is told otherwise than the driver has it.
+// attribute is a device attribute whose value for a guest differs from the driver's.
 type attribute struct {
 	number, value int
 	name, why     string
@@ -44,14 +44,14 @@ func attributeOutputs() ([]output, error) {
 	var g, doc bytes.Buffer
 	fmt.Fprintf(&g, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage cuda\n\n",
 		generated)
-	g.WriteString("// masked are the attributes that a guest is told otherwise than the driver " +
-		"has them.\n")
+	g.WriteString("// masked are the attributes whose values for a guest differ from the " +
+		"driver's.\n")
 	g.WriteString("var masked = []struct {\nattribute int\nvalue int32\nwhy string\n}{\n")
-	c := cFile("Device attributes that are told otherwise than the device has them.")
+	c := cFile("Device attributes whose values for programs differ from the device's.")
 	c.WriteString("static const struct {\n\tuint8_t attribute;\n\tint32_t value;\n} masked[] = {\n")
 	fmt.Fprintf(&doc,
-		"<!-- %s -->\n\n# Device attributes\nWhat a guest is told of these is not what the "+
-			"host's driver says. All others are passed on.\n\n", generated)
+		"<!-- %s -->\n\n# Device attributes\nFor these a guest is told another value than "+
+			"the host's driver has. All others are passed on.\n\n", generated)
 	doc.WriteString("| number | `CU_DEVICE_ATTRIBUTE_` | value | reason |\n|---|---|---|---|\n")
 	for _, a := range list {
 		fmt.Fprintf(&g, "{%d, %d, %q},\n", a.number, a.value, a.name+": "+a.why)

@@ -14,12 +14,12 @@ func commandsDoc(c *commands) []byte {
 	fmt.Fprintf(b, `<!-- %s -->
 # Commands and records
 
-The commands that are not one word a parameter, from `+"`gpubackend/api/commands.def`"+`.
+Commands without one word for each parameter, from `+"`gpubackend/api/commands.def`"+`.
 All others are in `+"`cuda.def`"+`; docs/protocol.md says how each kind travels.
 
-A word has 64 bits. Of a word with two numbers of 32 bits the first is the low half.
+A word has 64 bits. Where a word has two numbers of 32 bits, the first is the low half.
 A buffer is two words, reference and length.
-Tails lie behind the words, each from a multiple of 8 on.
+Tails follow the words; each begins at a multiple of 8.
 
 | constant | value | |
 |---|---|---|

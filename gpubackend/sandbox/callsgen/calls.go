@@ -52,7 +52,7 @@ var calls = []call{
 	{number: unix.SYS_CLONE, name: "clone", roles: anyRole, why: "threads are made", rule: threads},
 	{
 		number: unix.SYS_CLONE3, name: "clone3", roles: anyRole, answer: unix.ENOSYS,
-		why: "clone is used, whose flags show",
+		why: "glibc then uses clone",
 	},
 	{number: unix.SYS_SET_ROBUST_LIST, name: "set_robust_list", roles: anyRole,
 		why: "glibc's threads"},
@@ -71,11 +71,11 @@ var calls = []call{
 	{number: unix.SYS_NANOSLEEP, name: "nanosleep", roles: anyRole, why: "the Go runtime"},
 	{
 		number: unix.SYS_CLOCK_GETTIME, name: "clock_gettime", roles: anyRole,
-		why: "where the time isn't in memory",
+		why: "the time, where the vDSO can't tell it",
 	},
 	{
 		number: unix.SYS_RESTART_SYSCALL, name: "restart_syscall", roles: anyRole,
-		why: "waits go on after a stop",
+		why: "waits that go on after SIGCONT",
 	},
 
 	// Signals: the Go runtime interrupts its threads with them, and the guard of memory that may
@@ -124,16 +124,16 @@ var calls = []call{
 	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,
 		why: "how much memory and how many processors it has"},
 	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files"},
-	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that comes"},
+	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that arrives"},
 	{number: unix.SYS_FSTATFS, name: "fstatfs", roles: anyRole, why: "whether memory is sealed"},
 	{
 		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
 		why: "seals, copies of descriptors, their flags",
 	},
 	{number: unix.SYS_PREADV2, name: "preadv2", roles: sandbox.Device,
-		why: "events that others may have made blocking"},
+		why: "events that others may have set to block"},
 	{number: unix.SYS_PWRITEV2, name: "pwritev2", roles: sandbox.Device,
-		why: "the same; what the next device process is to know"},
+		why: "the same; notes for the next device process"},
 	{
 		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: sandbox.Device, answer: unix.EACCES,
 		why: "the Go runtime tries to remove a socket: the starter process does",
@@ -151,15 +151,15 @@ var calls = []call{
 
 	{
 		number: unix.SYS_OPENAT, name: "openat", roles: sandbox.Arbiter,
-		why: "its configuration is read again; other files as Landlock has it",
+		why: "its configuration is read again; other files by Landlock",
 	},
 	{
 		number: unix.SYS_UNLINKAT, name: "unlinkat", roles: sandbox.Arbiter,
-		why: "its socket goes; other files as Landlock has it",
+		why: "its socket is removed; other files by Landlock",
 	},
 	{
 		number: unix.SYS_READLINKAT, name: "readlinkat", roles: sandbox.Arbiter,
-		why: "whether a VM's memory and bells are what they are taken for",
+		why: "whether a VM's memory and bells are of the right kind",
 	},
 
 	// Messages and waiting for them.
@@ -171,11 +171,11 @@ var calls = []call{
 	{number: unix.SYS_SOCKETPAIR, name: "socketpair", roles: anyRole, why: "wake-ups", rule: local},
 	{
 		number: unix.SYS_GETSOCKNAME, name: "getsockname", roles: anyRole,
-		why: "the Go runtime takes sockets over",
+		why: "the Go runtime takes over sockets",
 	},
 	{
 		number: unix.SYS_GETPEERNAME, name: "getpeername", roles: anyRole,
-		why: "the Go runtime takes sockets over",
+		why: "the Go runtime takes over sockets",
 	},
 	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: children | sandbox.Arbiter,
 		why: "connections end"},
@@ -216,7 +216,7 @@ var calls = []call{
 	},
 	{
 		number: unix.SYS_OPENAT, name: "openat", roles: onCUDA,
-		why: "the GPU's devices for each mapping; files as Landlock has it",
+		why: "the GPU's devices, for each mapping; other files by Landlock",
 	},
 	{number: unix.SYS_POLL, name: "poll", roles: onCUDA, why: "the driver's threads wait"},
 	{number: unix.SYS_DUP, name: "dup", roles: onCUDA, why: "memory that is shared"},
@@ -224,9 +224,9 @@ var calls = []call{
 	{number: unix.SYS_MREMAP, name: "mremap", roles: onCUDA, why: "glibc's malloc"},
 	{
 		number: unix.SYS_CLOCK_NANOSLEEP, name: "clock_nanosleep", roles: onCUDA,
-		why: "pauses of the driver's",
+		why: "pauses of the driver",
 	},
-	{number: unix.SYS_LSEEK, name: "lseek", roles: onCUDA, why: "files of the host's state"},
+	{number: unix.SYS_LSEEK, name: "lseek", roles: onCUDA, why: "files about the host's state"},
 	{number: unix.SYS_STAT, name: "stat", roles: onCUDA, why: "the GPU's devices"},
 	{number: unix.SYS_NEWFSTATAT, name: "newfstatat", roles: onCUDA, why: "the GPU's devices"},
 	{number: unix.SYS_ACCESS, name: "access", roles: onCUDA, why: "whether modules are loaded"},

@@ -22,26 +22,26 @@ func page() string {
 	var b strings.Builder
 	b.WriteString(`# System calls of each role
 
-What processes may ask the host's kernel for once they serve a guest or a VM
-(gpubackend/sandbox/callsgen, from whose lists this page is made). Any other call ends the process,
-with the signal SIGSYS. The software GPU needs little; NVIDIA's driver makes contexts, memory and
-streams through files and requests of its own. Memory can be made executable by none of these: the
-driver's libraries are loaded before.
+The system calls that processes may make once they serve a guest or a VM. This page is generated
+from the lists in gpubackend/sandbox/callsgen. Any other call ends the process, with the signal
+SIGSYS. The software GPU needs few calls; NVIDIA's driver makes contexts, memory and streams through
+files and requests of its own. None of these calls can make memory executable: the driver's
+libraries are loaded before.
 
 `)
 	table(&b)
 	requests(&b, "NVIDIA's devices (`/dev/nvidiactl`, `/dev/nvidia0` and so on)", "NV_ESC_",
 		frontIoctls)
-	requests(&b, "NVIDIA's memory module (`/dev/nvidia-uvm`), none of its tools'", "UVM_",
+	requests(&b, "NVIDIA's memory module (`/dev/nvidia-uvm`), without those of tools", "UVM_",
 		uvmIoctls)
 	b.WriteString(`
 ## Keepers and starter processes
-They execute programs, and the kernel has a filter hold for what they execute, too. So they may make
-what the others need until each has its own filter: libraries are loaded, NVIDIA's driver makes a
-context, a VM gets its namespaces. They parse nothing of a guest's. What none of that needs ends
-them, and what they have started, at any time: other processes' memory and descriptors, other users,
-the keyring, modules, BPF, io_uring, userfaultfd, performance counters, the clock. In a worker these
-filters cost most calls nothing, and 30 ns those whose arguments are looked at (mmap, mprotect).
+They execute programs, for which their filters also hold. So they may make the calls that those need
+until each has a filter of its own: to load libraries, for NVIDIA's driver to make a context, for a
+VM's namespaces. They parse nothing of a guest's. Calls that none of that needs end them, and what
+they have started, at any time: for other processes' memory and descriptors, other users, the
+keyring, modules, BPF, io_uring, userfaultfd, performance counters, the clock. In a worker these
+filters cost most calls nothing, and 30 ns those whose arguments are checked (mmap, mprotect).
 
 `)
 	for _, g := range groups {

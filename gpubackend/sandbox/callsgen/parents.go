@@ -86,7 +86,7 @@ var groups = []group{
 		calls: []named{{"clone", unix.SYS_CLONE}},
 	},
 	{
-		why: "clone is used, whose flags show", roles: parents, answer: unix.ENOSYS,
+		why: "glibc then uses clone", roles: parents, answer: unix.ENOSYS,
 		calls: []named{{"clone3", unix.SYS_CLONE3}},
 	},
 	{why: "threads", roles: parents, calls: []named{
@@ -105,7 +105,7 @@ var groups = []group{
 		{"sched_get_priority_max", unix.SYS_SCHED_GET_PRIORITY_MAX},
 		{"sched_get_priority_min", unix.SYS_SCHED_GET_PRIORITY_MIN},
 	}},
-	{why: "signals to oneself, and timers", roles: parents, calls: []named{
+	{why: "signals to itself, and timers", roles: parents, calls: []named{
 		{"rt_sigaction", unix.SYS_RT_SIGACTION}, {"rt_sigprocmask", unix.SYS_RT_SIGPROCMASK},
 		{"rt_sigreturn", unix.SYS_RT_SIGRETURN}, {"rt_sigpending", unix.SYS_RT_SIGPENDING},
 		{"rt_sigsuspend", unix.SYS_RT_SIGSUSPEND},
@@ -158,7 +158,7 @@ var groups = []group{
 		{"copy_file_range", unix.SYS_COPY_FILE_RANGE}, {"chdir", unix.SYS_CHDIR},
 		{"fchdir", unix.SYS_FCHDIR}, {"ioctl", unix.SYS_IOCTL},
 	}},
-	{why: "the driver's cache and its links to devices; sockets that go", roles: parents,
+	{why: "the driver's cache and its links to devices; sockets are removed", roles: parents,
 		calls: []named{
 			{"mkdir", unix.SYS_MKDIR}, {"mkdirat", unix.SYS_MKDIRAT}, {"rmdir", unix.SYS_RMDIR},
 			{"rename", unix.SYS_RENAME}, {"renameat", unix.SYS_RENAMEAT},
@@ -174,12 +174,12 @@ var groups = []group{
 		{"fchownat", unix.SYS_FCHOWNAT},
 	}},
 	{
-		why:   "the driver makes devices where a host has none, and goes on",
+		why:   "the driver tries to make missing devices, and goes on",
 		roles: parents, answer: unix.EACCES,
 		calls: []named{{"mknod", unix.SYS_MKNOD}, {"mknodat", unix.SYS_MKNODAT}},
 	},
 	{
-		why:   "libraries that try it do without where it isn't there",
+		why:   "libraries try these, and do without them",
 		roles: parents, answer: unix.ENOSYS,
 		calls: []named{
 			{"inotify_init", unix.SYS_INOTIFY_INIT}, {"inotify_init1", unix.SYS_INOTIFY_INIT1},
@@ -206,7 +206,7 @@ var groups = []group{
 		},
 	},
 	{
-		why: "local sockets, and those that tell of the kernel's events", roles: parents,
+		why: "local sockets, and those for the kernel's events", roles: parents,
 		rule: seccomp.Or{
 			seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)},
 			seccomp.PerArg{seccomp.EqualTo(unix.AF_NETLINK)},
@@ -214,14 +214,14 @@ var groups = []group{
 		calls: []named{{"socket", unix.SYS_SOCKET}},
 	},
 	{
-		why: "any others: what looks a group up may try", roles: parents, answer: unix.EACCES,
+		why: "other sockets: look-ups of a group may try", roles: parents, answer: unix.EACCES,
 		calls: []named{{"socket", unix.SYS_SOCKET}},
 	},
 	{
 		why: "wake-ups", roles: parents, rule: local,
 		calls: []named{{"socketpair", unix.SYS_SOCKETPAIR}},
 	},
-	{why: "messages, and sockets of the VM's", roles: parents, calls: []named{
+	{why: "messages, and the VM's sockets", roles: parents, calls: []named{
 		{"bind", unix.SYS_BIND}, {"listen", unix.SYS_LISTEN}, {"accept", unix.SYS_ACCEPT},
 		{"accept4", unix.SYS_ACCEPT4}, {"connect", unix.SYS_CONNECT},
 		{"sendto", unix.SYS_SENDTO}, {"recvfrom", unix.SYS_RECVFROM},

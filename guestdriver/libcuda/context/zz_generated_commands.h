@@ -205,8 +205,8 @@ static inline CUresult call_HostUnregister(uint64_t map)
 	return channel_call(&r, NULL, 0);
 }
 
-/* Unregisters what the driver knows as one, but for up to two ranges of its pages, when the context is idle. The chains stay
- * until HostUnregister. */
+/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
+ * HostUnregister. */
 static inline void request_HostKeep(struct request *r, const struct args_HostKeep *a)
 {
 	request_init(r, OP_HostKeep);
@@ -221,8 +221,8 @@ static inline CUresult call_HostKeep(const struct args_HostKeep *a)
 	return channel_call(&r, NULL, 0);
 }
 
-/* Makes pages of the guest process reachable for copies of graphs at their own address, in place of those that were there. The chain
- * comes back when others have taken the place of all of them. */
+/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
+ * comes back when later pages have replaced all of them. */
 static inline void request_HostPageable(struct request *r, uint64_t map, uint64_t address, uint64_t bytes)
 {
 	request_init(r, OP_HostPageable);
@@ -328,7 +328,7 @@ static inline CUresult call_cuMemPoolDestroy(uint64_t pool)
 	return channel_call(&r, NULL, 0);
 }
 
-/* A device's own pool. */
+/* The default pool of a device. */
 static inline void request_PoolDefault(struct request *r, uint64_t device)
 {
 	request_init(r, OP_PoolDefault);
@@ -813,7 +813,7 @@ static inline CUresult call_cuSurfRefGetArray(uint64_t reference, uint64_t *out_
 	return result;
 }
 
-/* What something has. */
+/* The resource of a device or context. */
 static inline void request_DevResource(struct request *r, uint64_t source, uint64_t which, uint64_t type, struct argument record)
 {
 	request_init(r, OP_DevResource);
@@ -828,7 +828,7 @@ static inline CUresult call_DevResource(uint64_t source, uint64_t which, uint64_
 	return channel_call(&r, NULL, 0);
 }
 
-/* Splits a resource. Without room for groups it only counts. */
+/* Splits a resource. Without room for groups it only counts them. */
 static inline void request_ResourceSplit(struct request *r, uint64_t resource, uint64_t flags, uint64_t least, struct argument records)
 {
 	request_init(r, OP_ResourceSplit);

@@ -490,7 +490,7 @@ static inline void words_JOIN(struct request *r)
 /* What the VM has of a GPU: how busy it keeps it, and the memory of one of its processes. */
 struct answer_USAGE {
 	uint64_t busy;	/* 1 + the part of the last second for which the VM had the GPU, in percent; 0: not known */
-	uint64_t next;	/* where to go on; 0: there is no process any more, and what follows means nothing */
+	uint64_t next;	/* where to go on; 0: there are no more processes, and the following mean nothing */
 	uint64_t pid;	/* in the guest */
 	uint64_t bytes;	/* of the GPU */
 };
@@ -584,8 +584,8 @@ static inline void words_HostUnregister(struct request *r, uint64_t map)
 		r->refused = true;
 }
 
-/* Unregisters what the driver knows as one, but for up to two ranges of its pages, when the context is idle. The chains stay
- * until HostUnregister. */
+/* When the context is idle, unregisters a registration, except up to two ranges of its pages. The chains stay until
+ * HostUnregister. */
 struct args_HostKeep {
 	uint64_t map;
 	uint64_t first;
@@ -605,8 +605,8 @@ static inline void words_HostKeep(struct request *r, const struct args_HostKeep 
 		r->refused = true;
 }
 
-/* Makes pages of the guest process reachable for copies of graphs at their own address, in place of those that were there. The chain
- * comes back when others have taken the place of all of them. */
+/* Makes pages of the guest process reachable for graphs' copies, at their own address, instead of earlier pages there. The chain
+ * comes back when later pages have replaced all of them. */
 static inline void words_HostPageable(struct request *r, uint64_t map, uint64_t address, uint64_t bytes)
 {
 	r->exact = true;
@@ -712,7 +712,7 @@ static inline void words_cuMemPoolDestroy(struct request *r, uint64_t pool)
 	request_word(r, pool);
 }
 
-/* A device's own pool. */
+/* The default pool of a device. */
 static inline void words_PoolDefault(struct request *r, uint64_t device)
 {
 	r->exact = true;
@@ -982,7 +982,7 @@ static inline void words_cuSurfRefGetArray(struct request *r, uint64_t reference
 	request_word(r, reference);
 }
 
-/* What something has. */
+/* The resource of a device or context. */
 static inline void words_DevResource(struct request *r, uint64_t source, uint64_t which, uint64_t type, struct argument record)
 {
 	r->exact = true;
@@ -994,7 +994,7 @@ static inline void words_DevResource(struct request *r, uint64_t source, uint64_
 		r->refused = true;
 }
 
-/* Splits a resource. Without room for groups it only counts. */
+/* Splits a resource. Without room for groups it only counts them. */
 static inline void words_ResourceSplit(struct request *r, uint64_t resource, uint64_t flags, uint64_t least, struct argument records)
 {
 	r->exact = true;
