@@ -12,7 +12,8 @@
 //     waiting VM that was charged least is next. What a VM held beyond its turn was charged like
 //     the rest, so it waits longer for the next one: that is its debt.
 //   - A VM that wakes up begins at the others' virtual time, a turn earlier at most: it can't save
-//     up what it didn't use. A VM that leaves in debt and comes back is still in debt.
+//     up what it didn't use. A VM that leaves in debt and comes back is still in debt, and one that
+//     comes by another name each time is behind those who wait.
 //   - A limit on time is a bucket that fills at that rate and empties as the VM is charged.
 //   - A turn ends when its time is over and somebody waits, when the VM has been idle for a moment,
 //     or when a VM of the latency class has work and is not ahead of its share.

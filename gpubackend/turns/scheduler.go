@@ -96,12 +96,29 @@ func (s *Scheduler) Join(now Time, name string, gpus GPUs, p Policy) (ID, error)
 	s.last++
 	v := &vm{id: s.last, name: name, gpus: gpus, policy: p.withDefaults(), auto: p.auto()}
 	v.settled, v.filled, v.since = s.now, s.now, s.now
-	v.charged = max(s.time(gpus), s.left.take(name))
+	v.charged = max(s.joins(v), s.left.take(name))
 	v.tokens = v.bucket(&s.config)
 	s.vms[v.id], s.names[name] = v, v.id
 	s.all = append(s.all, v)
 	s.step()
 	return v.id, nil
+}
+
+// joins is the virtual time at which a VM joins: that of the last of those who wait, and a turn
+// ahead of the first at most. Who leaves after each turn and joins by another name gains nothing.
+func (s *Scheduler) joins(v *vm) virtual {
+	first := s.time(v.gpus)
+	last := first
+	for _, o := range s.all {
+		if o.gpus&v.gpus != 0 && o.asks() {
+			last = max(last, o.charged)
+		}
+	}
+	turn := v.policy.Turn
+	if v.auto {
+		turn = LongTurn
+	}
+	return min(last, first+v.weighted(turn))
 }
 
 // Leave removes a VM. Its work is taken to be over. One that isn't there is no error.

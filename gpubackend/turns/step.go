@@ -276,7 +276,8 @@ func (s *Scheduler) order(a, b *vm) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.charged, b.charged), cmp.Compare(a.name, b.name))
+	return cmp.Or(cmp.Compare(a.charged, b.charged), cmp.Compare(a.since, b.since),
+		cmp.Compare(a.name, b.name))
 }
 
 // begin gives a VM its turn, until a given time at most.
