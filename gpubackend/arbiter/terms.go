@@ -20,13 +20,13 @@ type wishes struct {
 	live  map[string]string // by an operator, since then
 }
 
-// policy is what holds.
+// policy is what holds. Where the configuration decides, nothing that a device process asks for
+// takes time or memory from other VMs.
 func (w *wishes) policy() (p policy.Policy, err error) {
 	p = w.asked
 	if w.table != nil {
 		p = *w.table
 		p.Memory = cmp.Or(p.Memory, w.asked.Memory)
-		p.Guarantee = cmp.Or(p.Guarantee, w.asked.Guarantee)
 		p.Processes = cmp.Or(p.Processes, w.asked.Processes)
 		p.Mode = cmp.Or(p.Mode, w.asked.Mode)
 		p.Exclusive = cmp.Or(p.Exclusive, w.asked.Exclusive)
@@ -181,7 +181,8 @@ func (a *Arbiter) change(m *member, settings map[string]string) *link.Answer {
 func (l *loop) ask(m *member, settings map[string]string) error {
 	w := m.wishes
 	for key := range settings {
-		if w.fixed() && policy.IsTime(key) && settings[key] != w.asked.Values()[key] {
+		decided := policy.IsTime(key) || key == policy.Guarantee
+		if w.fixed() && decided && settings[key] != w.asked.Values()[key] {
 			return fmt.Errorf("%s: the arbiter's configuration sets it for VM %s: "+
 				"change it there, or with paracuda set --vm %[2]s", key, m.name)
 		}

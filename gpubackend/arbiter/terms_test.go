@@ -126,6 +126,44 @@ func TestGuaranteesFit(t *testing.T) {
 	}
 }
 
+// TestConfigurationGuarantees: where it decides, no device process has memory kept for its VM.
+func TestConfigurationGuarantees(t *testing.T) {
+	r := newRig(t, nil)
+	if err := r.a.SetTable(&policy.Table{
+		Default: &policy.Policy{}, VMs: map[string]policy.Policy{"named": {Guarantee: 2 << 30}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	conns := map[string]*link.Conn{}
+	for _, name := range []string{"greedy", "named"} {
+		_, c, a := r.askJoin(name, []link.GPU{{Name: "gpu", Memory: 10 << 30}},
+			map[string]string{"memory-guarantee": "9G"})
+		if a.Error != "" {
+			t.Fatalf("%s: %s", name, a.Error)
+		}
+		conns[name] = c
+	}
+	for name, want := range map[string]string{"greedy": "", "named": "2G"} {
+		if has := r.vm(name).Policy["memory-guarantee"]; has != want {
+			t.Errorf("%s is guaranteed %q, want %q", name, has, want)
+		}
+	}
+	wish := link.Request{Kind: link.Set, Policy: map[string]string{"memory-guarantee": "8G"}}
+	if err := conns["greedy"].Send(&wish); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.next(conns["greedy"]); !a.Asked ||
+		!strings.Contains(a.Error, "the arbiter's configuration sets it") {
+		t.Errorf("a wish against the configuration: %+v", a)
+	}
+	if e := r.set("greedy", map[string]string{"memory-guarantee": "8G"}); e != "" {
+		t.Errorf("the operator: %s", e)
+	}
+	if has := r.vm("greedy").Policy["memory-guarantee"]; has != "8G" {
+		t.Errorf("after the operator's change: %q", has)
+	}
+}
+
 // TestOneLiarAboutMemory: where two members tell how much a GPU has, one that says too much or too
 // little changes nothing for others.
 func TestOneLiarAboutMemory(t *testing.T) {
