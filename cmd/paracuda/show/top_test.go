@@ -60,6 +60,17 @@ func TestTopTable(t *testing.T) {
 	}
 }
 
+// TestMemoryOfSeveralGPUs: what a VM has of all its GPUs stands beside what it may have of all.
+func TestMemoryOfSeveralGPUs(t *testing.T) {
+	v := vmOf("a", 0, false, 0)
+	v.GPUs = append(v.GPUs, link.GPU{Name: "soft-1", Memory: 12 << 30})
+	for bound, want := range map[string]string{"": "3092M / 24G", "8G": "3092M / 16G"} {
+		if v.Policy["memory"] = bound; memoryOf(&v) != want {
+			t.Errorf("a bound of %q: %s, want %s", bound, memoryOf(&v), want)
+		}
+	}
+}
+
 func TestTopWithoutVMs(t *testing.T) {
 	none := func() ([]link.VM, error) { return nil, nil }
 	var b bytes.Buffer

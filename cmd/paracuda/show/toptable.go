@@ -153,9 +153,10 @@ func memoryOf(v *link.VM) string {
 	if v.Figures != nil {
 		has = bytesOf(v.Figures.Memory)
 	}
-	switch most := v.Policy["memory"]; {
-	case most != "":
-		has += " / " + Plain(most)
+	most, err := size.Parse(v.Policy["memory"])
+	switch {
+	case err == nil: // of each GPU, and it has that of all
+		has += " / " + roughly(v.OnAll(most))
 	case v.Memory() != 0:
 		has += " / " + roughly(v.Memory())
 	}

@@ -10,6 +10,8 @@
 // descriptors that weren't asked for are closed.
 package link
 
+import "math"
+
 // Version is that of the messages and of the gate's page.
 const Version = 1
 
@@ -131,4 +133,10 @@ func (v *VM) Memory() (sum uint64) {
 		sum += g.Memory
 	}
 	return sum
+}
+
+// OnAll is a bound of what a VM may have of each GPU, over all that it has.
+func (v *VM) OnAll(bytes uint64) uint64 {
+	n := uint64(max(1, len(v.GPUs)))
+	return min(bytes, math.MaxUint64/n) * n
 }

@@ -52,7 +52,7 @@ var figures = []figure{
 			return max(0, total-memory(v)/mebi), ok && hasMemory(v)
 		}},
 	{"DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU that the VM may have (in MiB).", gauge, total},
-	{"paracuda_memory_guarantee_bytes", "Memory of the GPU that is kept for the VM.", gauge,
+	{"paracuda_memory_guarantee_bytes", "Memory of the GPU that others leave to the VM.", gauge,
 		func(v *link.VM) (float64, bool) { return bound(v, "memory-guarantee", 1) }},
 	{"paracuda_held_seconds_total", "Time of the GPU that the VM was charged for.", counter,
 		func(v *link.VM) (float64, bool) { return seconds(v.HeldNS), true }},
@@ -132,10 +132,10 @@ func number(text string) (float64, bool) {
 	return n, err == nil
 }
 
-// bound is a size of a policy.
+// bound is a size of a policy, which is of each GPU, over all that the VM has: so is what it has.
 func bound(v *link.VM, key string, unit float64) (float64, bool) {
 	n, err := size.Parse(v.Policy[key])
-	return float64(n) / unit, err == nil
+	return float64(v.OnAll(n)) / unit, err == nil
 }
 
 // total is what a VM may have of memory, in MiB: its bound, or else what its GPUs have.

@@ -80,8 +80,8 @@ func TestFigures(t *testing.T) {
 	for _, line := range []string{
 		"DCGM_FI_DEV_GPU_UTIL" + busy + "25",
 		"DCGM_FI_DEV_FB_USED" + busy + "1025",
-		"DCGM_FI_DEV_FB_FREE" + busy + "7167",
-		"DCGM_FI_DEV_FB_TOTAL" + busy + "8192",
+		"DCGM_FI_DEV_FB_FREE" + busy + "15359",
+		"DCGM_FI_DEV_FB_TOTAL" + busy + "16384", // of both GPUs,
 		`DCGM_FI_DEV_FB_TOTAL{vm="idle",gpu="soft"} 2048`,
 		"paracuda_held_seconds_total" + busy + "2.5",
 		"paracuda_waited_seconds_total" + busy + "1",
