@@ -8,7 +8,6 @@
 //	account.go       a process's side: what it holds, by kind
 //	host.go          what the processes have of the host's memory, by a bound of its own
 //	audit.go         the device process's side: what the driver says that the processes use
-//	guarantee.go     whether what VMs are assured of fits on a GPU
 //
 // # Who owns what
 //
