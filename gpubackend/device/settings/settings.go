@@ -198,7 +198,7 @@ var keys = append([]setting{
 	{"memory", "SIZE",
 		"device memory of the VM at most, all its processes and contexts together (0: all)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Memory })},
-	{"memory-guarantee", "SIZE", "device memory that the host's other VMs leave to this one",
+	{"memory-guarantee", "SIZE", "device memory that VMs of memory-mode=swap leave to this one",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Guarantee })},
 	{"memory-mode", "off|swap",
 		"swap: the VM takes turns with the GPU's memory, where an arbiter shares it: its memory " +
