@@ -41,6 +41,12 @@ const (
 	directBytes  = 64 << 20
 )
 
+// How many of them copies may have whose streams have earlier work.
+const (
+	earlyStaged = StagedChunks * 3 / 4
+	earlyDirect = directChunks * 3 / 4
+)
+
 // chunks are all chunks.
 type chunks struct {
 	all    [StagedChunks + directChunks]chunk
@@ -70,6 +76,20 @@ func (s *chunks) free(from, to int) *chunk {
 		return c
 	}
 	return nil
+}
+
+// early says whether a copy whose stream has earlier work may have one more chunk.
+func (s *chunks) early(direct bool) bool {
+	all, most, n := s.all[:StagedChunks], earlyStaged, 0
+	if direct {
+		all, most = s.all[StagedChunks:], earlyDirect
+	}
+	for i := range all {
+		if c := &all[i]; c.state != chunkFree && !c.op.settled {
+			n++
+		}
+	}
+	return n < most
 }
 
 // start begins a chunk with the next part of a copy: free to settling, moving or carrying.
@@ -114,6 +134,10 @@ func (t *Copies) settle(c *chunk) {
 // move makes the mover copy a chunk to or from the guest's pages.
 func (t *Copies) move(c *chunk) {
 	op := c.op
+	if t.reach.broken != gpubackend.Success {
+		t.end(c, t.reach.broken)
+		return
+	}
 	c.state = chunkMoving
 	runs := t.chunks.runs[:0]
 	c.eachRow(func(p cursor, _, n uint64) gpubackend.Result {
@@ -175,13 +199,15 @@ func (t *Copies) Poll() {
 		return
 	}
 	s := &t.chunks
-	var err error
-	if s.moved, err = t.reach.mover.Poll(s.moved[:0]); err != nil {
-		t.lose(err)
-		return
-	}
-	for _, m := range s.moved {
-		t.moved(m)
+	if t.reach.broken == gpubackend.Success {
+		var err error
+		if s.moved, err = t.reach.mover.Poll(s.moved[:0]); err != nil {
+			t.lose(err)
+			s.moved = s.moved[:0]
+		}
+		for _, m := range s.moved {
+			t.moved(m)
+		}
 	}
 	for i := range s.all {
 		switch c := &s.all[i]; c.state {
@@ -216,6 +242,7 @@ func (t *Copies) settled(c *chunk) {
 	switch result := t.Fences.Passed(c.fence); result {
 	case gpubackend.NotReady:
 	case gpubackend.Success:
+		c.op.settled = true
 		t.move(c)
 	default:
 		t.end(c, result)
@@ -228,6 +255,7 @@ func (t *Copies) carried(c *chunk) {
 	if result == gpubackend.NotReady {
 		return
 	}
+	c.op.settled = c.op.settled || result == gpubackend.Success
 	if c.op.dir == toHost && result == gpubackend.Success {
 		t.move(c)
 		return
@@ -235,7 +263,8 @@ func (t *Copies) carried(c *chunk) {
 	t.end(c, result)
 }
 
-// lose ends every chunk that the mover had, as it is gone.
+// lose ends every chunk that the mover had, as it is gone. Those that wait for a stream end after
+// that.
 func (t *Copies) lose(err error) {
 	t.Log.WithError(err).Error("the mover is gone")
 	t.reach.broken = gpubackend.DeviceUnavailable

@@ -42,6 +42,8 @@ type fakeDevice struct {
 	loans  map[uint32]uint64 // base by the mover's number
 	passed map[uint64]bool   // fences
 	busy   bool              // the context has earlier work
+	held   gpubackend.Stream // whose work isn't done for now; 0: none
+	stuck  []func()          // that work
 	mover  error
 }
 
@@ -60,9 +62,18 @@ func (d *fakeDevice) ContextQuery() gpubackend.Result {
 	}
 	return gpubackend.Success
 }
-func (d *fakeDevice) Copy(dst, src, n uint64, _ gpubackend.Stream) gpubackend.Result {
-	d.queue = append(d.queue, func() { copy(d.at(dst, n), d.at(src, n)) })
+func (d *fakeDevice) Copy(dst, src, n uint64, s gpubackend.Stream) gpubackend.Result {
+	d.put(s, func() { copy(d.at(dst, n), d.at(src, n)) })
 	return gpubackend.Success
+}
+
+// put queues work.
+func (d *fakeDevice) put(s gpubackend.Stream, work func()) {
+	if d.held != 0 && s == d.held {
+		d.stuck = append(d.stuck, work)
+		return
+	}
+	d.queue = append(d.queue, work)
 }
 func (d *fakeDevice) Staging(uint64) (uint64, int, gpubackend.Result) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -87,10 +98,12 @@ func (d *fakeDevice) Watch(func(addr, bytes uint64)) {}
 // Set is of the contexts.
 func (d *fakeDevice) Set(uint64, bool) gpubackend.Result { return gpubackend.Success }
 
-// streams has one.
+// fakeStreams has all.
 type fakeStreams struct{}
 
-func (fakeStreams) Find(*call.Call, uint64) (gpubackend.Stream, gpubackend.Result) { return 1, 0 }
+func (fakeStreams) Find(_ *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result) {
+	return gpubackend.Stream(1 + handle), 0
+}
 
 func (d *fakeDevice) HomeOfCurrent() uint64 { return 1 }
 func (d *fakeDevice) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
@@ -99,10 +112,10 @@ func (d *fakeDevice) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	return e, gpubackend.Success
 }
 func (d *fakeDevice) EventRecordWithFlags(
-	e gpubackend.Event, _ gpubackend.Stream, _ uint64,
+	e gpubackend.Event, s gpubackend.Stream, _ uint64,
 ) gpubackend.Result {
 	d.passed[uint64(e)] = false
-	d.queue = append(d.queue, func() { d.passed[uint64(e)] = true })
+	d.put(s, func() { d.passed[uint64(e)] = true })
 	return gpubackend.Success
 }
 func (d *fakeDevice) EventQuery(e gpubackend.Event) gpubackend.Result {

@@ -40,6 +40,7 @@ type Contexts interface {
 type Fences interface {
 	Mark(s gpubackend.Stream) (fences.Fence, gpubackend.Result)
 	Passed(f fences.Fence) gpubackend.Result
+	Drop(f fences.Fence)
 }
 
 // Streams finds a stream that the guest names.

@@ -4,6 +4,7 @@ package copies
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
@@ -22,6 +23,8 @@ type operation struct {
 	lends   bool   // its device memory is to be lent to the mover
 	loan    *loan  // where the mover reaches the device memory
 	settled bool   // the earlier work of the stream is done
+	waits   bool   // for fence, before it gets a chunk
+	fence   fences.Fence
 	parts   *parts // to which the copy belongs, for a JOIN
 
 	next   cursor // where the next chunk begins
@@ -49,13 +52,16 @@ func (op *operation) Advance() gpubackend.Result {
 			break
 		}
 		c := op.t.chunks.take(op.loan != nil)
-		if c == nil || !op.t.May() {
+		if c == nil || !op.t.May() || !op.t.admits(op) {
 			break
 		}
 		op.t.start(c, op)
 	}
 	if op.chunks > 0 || op.result == gpubackend.Success && !op.started() {
 		return gpubackend.NotReady
+	}
+	if op.waits {
+		op.t.Fences.Drop(op.fence)
 	}
 	op.t.Maps.Release(op.mapping)
 	return op.result
@@ -93,6 +99,36 @@ func (t *Copies) copyable(op *operation) gpubackend.Result {
 		if op.loan = t.lend(op.dev.address, op.dev.bytes()); op.loan != nil {
 			return gpubackend.Success
 		}
+	}
+	return result
+}
+
+// admits says whether a copy gets a chunk now. One whose stream has earlier work keeps its chunks
+// until that is done, which may need other copies: so there is a bound for such chunks, beyond which
+// a copy waits without one.
+func (t *Copies) admits(op *operation) bool {
+	if !op.settled && !op.waits && t.chunks.early(op.loan != nil) {
+		return true
+	}
+	if result := t.await(op); result != gpubackend.Success && result != gpubackend.NotReady {
+		op.result = result
+	}
+	return op.settled
+}
+
+// await asks, for a copy without a chunk, whether the earlier work of its stream is done.
+func (t *Copies) await(op *operation) (result gpubackend.Result) {
+	switch {
+	case op.settled:
+		return gpubackend.Success
+	case !op.waits:
+		if op.fence, result = t.Fences.Mark(op.stream); result != gpubackend.Success {
+			return result
+		}
+		op.waits = true
+	}
+	if result = t.Fences.Passed(op.fence); result != gpubackend.NotReady {
+		op.waits, op.settled = false, result == gpubackend.Success
 	}
 	return result
 }

@@ -31,16 +31,7 @@ func TestTheFirstCopyAsksForTheMover(t *testing.T) {
 		t.Fatalf("over %v, asked %d times, active %v", over, r.needs, r.Active())
 	}
 	r.Connect(r.mover)
-	r.poll()
-	for len(r.d.queue) > 0 {
-		r.d.queue[0]()
-		r.d.queue = r.d.queue[1:]
-	}
-	r.poll()
-	for len(r.d.moving) > 0 {
-		r.mover.end(0, nil)
-	}
-	if over := r.poll(); len(over) != 2 || over[0] != gpubackend.Success ||
+	if over := r.turns(); len(over) != 2 || over[0] != gpubackend.Success ||
 		over[1] != gpubackend.Success || r.needs != 1 || r.maps.uses != 0 {
 		t.Errorf("over %v, asked %d times, %d uses", over, r.needs, r.maps.uses)
 	}
