@@ -7,13 +7,18 @@ standard output: its name, value (a number, text, or a list of them), seconds, t
 comparing numbers, and the error.
 """
 
+import faulthandler
 import json
+import os
 import sys
 import time
 import traceback
 
 _sections = []
 _begin = time.perf_counter()
+
+if "WATCHED_SECONDS" in os.environ:  # of watched.py
+    faulthandler.dump_traceback_later(float(os.environ["WATCHED_SECONDS"]))
 
 
 def section(name, tolerance=1e-4, repeat=1):
