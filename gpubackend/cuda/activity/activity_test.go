@@ -19,7 +19,7 @@ func TestAgainstOracle(t *testing.T) {
 		type sent struct {
 			stream gpubackend.Stream
 			value  uint32
-			work   bool // since
+			work   bool // since, or another announcement
 		}
 		sentTo := map[uint64]*sent{}
 		for step := range uint32(60) {
@@ -48,6 +48,9 @@ func TestAgainstOracle(t *testing.T) {
 					delete(sentTo, addr)
 				} else {
 					a.Announce(Announcement{Stream: s, Addr: addr, Value: step})
+					for _, x := range sentTo {
+						x.work = x.work || x.stream == one
+					}
 					sentTo[addr] = &sent{stream: one, value: step}
 				}
 			}

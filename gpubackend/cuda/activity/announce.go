@@ -13,14 +13,20 @@ type Announcement struct {
 	Stream gpubackend.Stream
 	Addr   uint64 // where to; one address has one announcement at a time
 	Value  uint32
-	behind bool // the stream was given more work since
+	behind bool // the stream was given more work since, or another announcement
 }
 
-// Announce notes an announcement, in place of one at the same address that hasn't arrived.
+// Announce notes an announcement, in place of one at the same address that hasn't arrived. The write
+// is work of the stream, too: only the last announcement is its end.
 func (a *Activity) Announce(n Announcement) {
 	a.announced = slices.DeleteFunc(a.announced,
 		func(o Announcement) bool { return o.Addr == n.Addr })
 	n.Stream = Unified(n.Stream)
+	for i := range a.announced {
+		if a.announced[i].Stream == n.Stream {
+			a.announced[i].behind = true
+		}
+	}
 	a.announced = append(a.announced, n)
 	a.recent = false // the next touch looks at it
 }
