@@ -123,8 +123,8 @@ func TestNewNamesGainNothing(t *testing.T) {
 	}
 }
 
-// TestThousandsComeAndGo: of a thousand VMs at a time most join and leave, thousands in all, some of
-// them in their turn. Those that stay have their turns one after the other, and of the others
+// TestThousandsComeAndGo: of a thousand VMs at a time most join and leave, thousands in all, some
+// of them in their turn. Those that stay have their turns one after the other, and of the others
 // nothing is left.
 func TestThousandsComeAndGo(t *testing.T) {
 	const stay, come = 100, 900

@@ -60,7 +60,7 @@ type Policy struct {
 // Keys are all settings, as Set takes them.
 var Keys = slices.Concat(turns.Settings, []turns.Setting{
 	{Name: Memory, Value: "SIZE", Help: "memory of the GPU that the VM may have"},
-	{Name: Guarantee, Value: "SIZE", Help: "memory of the GPU that VMs of memory-mode=swap leave to it"},
+	{Name: Guarantee, Value: "SIZE", Help: "memory that VMs of memory-mode=swap leave to it"},
 	{Name: Mode, Value: "off|swap", Help: "whether the VM takes turns with the GPU's memory"},
 	{Name: Exclusive, Value: "on|off", Help: "whether no other VM may have one of its GPUs"},
 	{Name: Processes, Value: "N", Help: fmt.Sprintf(
