@@ -16,8 +16,8 @@ type Announcement struct {
 	behind bool // the stream was given more work since, or another announcement
 }
 
-// Announce notes an announcement, in place of one at the same address that hasn't arrived. The write
-// is work of the stream, too: only the last announcement is its end.
+// Announce notes an announcement, in place of one at the same address that hasn't arrived. The
+// write is work of the stream, too: only the last announcement is its end.
 func (a *Activity) Announce(n Announcement) {
 	a.announced = slices.DeleteFunc(a.announced,
 		func(o Announcement) bool { return o.Addr == n.Addr })

@@ -38,9 +38,9 @@
 //	               │       carrying ── fence passed ──────────────────────────┤
 //	               └──────────────────────────────────────────────────────────┘
 //
-// Earlier work of a copy's stream may wait for another copy: for a kernel of another GPU, say, whose
-// thread has to copy first. So not all chunks wait for such work: beyond a bound copies wait for it
-// without a chunk (operation.go).
+// Earlier work of a copy's stream may wait for another copy: for a kernel of another GPU, say,
+// whose thread has to copy first. So not all chunks wait for such work: beyond a bound copies wait
+// for it without a chunk (operation.go).
 //
 // A direct chunk skips settling if the context has no work. An error ends a chunk at once; the
 // first one of several is its copy's result. To the device through staging memory, the call stops

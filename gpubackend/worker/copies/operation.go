@@ -104,8 +104,8 @@ func (t *Copies) copyable(op *operation) gpubackend.Result {
 }
 
 // admits says whether a copy gets a chunk now. One whose stream has earlier work keeps its chunks
-// until that is done, which may need other copies: so there is a bound for such chunks, beyond which
-// a copy waits without one.
+// until that is done, which may need other copies: so there is a bound for such chunks, beyond
+// which a copy waits without one.
 func (t *Copies) admits(op *operation) bool {
 	if !op.settled && !op.waits && t.chunks.early(op.loan != nil) {
 		return true
