@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ringFD reads a payload that names a ring and says whether a descriptor comes along, and takes
-// the descriptor. A nil FD is what the front-end asked for, if there is no error.
+// ringFD reads a payload that names a ring and says whether a descriptor comes along, and takes the
+// descriptor. Without an error, a nil FD means that the front-end sent none on purpose.
 func (s *Session) ringFD(m *Message) (int, *ring, *FD, error) {
 	w, err := decodeWord(m.Payload)
 	if err != nil {
@@ -84,7 +84,8 @@ func (s *Session) setVringErr(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// setBackendReqFD takes the way on which the back-end sends requests: a socket, or with UML a pipe.
+// setBackendReqFD takes the channel on which the back-end sends requests: a socket, or with UML a
+// pipe.
 func (s *Session) setBackendReqFD(m *Message) ([]byte, error) {
 	if len(m.FDs) != 1 {
 		return nil, fmt.Errorf("%w: no descriptor", ErrProtocol)
@@ -121,8 +122,8 @@ func (s *Session) setChannel(fd *FD) {
 }
 
 // ConfigChanged tells the driver that the config space has changed. It never waits: no reply is
-// asked for, since UML's channel can't carry one, and a channel that is full has told it already.
-// It is for devices whose config space changes while they run; no device of this repository's does.
+// asked for, since UML's channel can't carry one, and a full channel holds the news already. It is
+// for devices whose config space changes while they run; none in this repository does so.
 func (s *Session) ConfigChanged() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

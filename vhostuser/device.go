@@ -11,8 +11,8 @@ type Device interface {
 	// Features returns the device's own feature bits. The session adds those of the rings.
 	Features() uint64
 
-	// SetFeatures tells what the driver accepted, ring features included. It is called while no
-	// queue runs.
+	// SetFeatures tells which features the driver accepted, ring features included. It is called
+	// while no queue runs.
 	SetFeatures(features uint64) error
 
 	// ReadConfig returns the config space from offset on, at most size bytes. What is missing
@@ -43,16 +43,15 @@ type Device interface {
 	// its guest with it: what could take for ever must have a bound.
 	StopQueue(index int) (base uint16, err error)
 
-	// Abandon says that the queues are about to be stopped for good, and that Reset follows:
-	// nothing that they began has to come to its end.
+	// Abandon says that the queues are about to be stopped for good, and that Reset follows: the
+	// device needn't finish what they began.
 	Abandon()
 
-	// Reset puts the device into the state it had at first, but for its memory, which stays. No
-	// queue runs.
+	// Reset puts the device into its first state. Only its memory stays. No queue runs.
 	Reset()
 }
 
-// QueueConfig is all that it takes to serve a queue. Addresses are guest-physical, and each ring
+// QueueConfig has all that is needed to serve a queue. Addresses are guest-physical, and each ring
 // lies wholly in one region of the memory that was set last.
 type QueueConfig struct {
 	Size              uint16

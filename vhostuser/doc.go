@@ -8,11 +8,12 @@
 //
 // The front-end may send anything: any bytes, any descriptors, in any order, at any pace. A message
 // that is wrong is refused, its descriptors are closed, and the session goes on, since QEMU can't
-// reconnect a device. Only a stream whose messages can't be told apart any more ends the session.
-// A panic of the Device is caught, refused in the same way, and counted.
+// reconnect a device. The session ends only if the stream's messages can't be told apart any more.
+// A panic of the Device is caught and counted; its message is refused in the same way.
 //
-// One thing can't be seen: a front-end that gives its own end of the socket away, to a child or
-// back to the session, doesn't close it by dying. Such a session ends by Close or by its context.
+// One thing can't be seen: if a front-end has given its own end of the socket away, to a child or
+// back to the session, its death doesn't close the socket. Such a session ends by Close or by its
+// context.
 //
 // How a refusal looks depends on the message. One that has an answer of its own is answered with a
 // header and no payload. Others are answered with a non-zero word, if the front-end asked for a
@@ -21,7 +22,7 @@
 // # Rings
 //
 // A ring is handed to the device when all that it needs has arrived, in any order: size, addresses
-// that lie in the memory table, a kick message, and leave to run (SET_VRING_ENABLE; without
+// that lie in the memory table, a kick message, and permission to run (SET_VRING_ENABLE; without
 // VHOST_USER_F_PROTOCOL_FEATURES, rings have that from the start). It is taken back by
 // GET_VRING_BASE, by disabling, by a reset, and around a memory change that removes a region.
 //
@@ -37,26 +38,25 @@
 // A VM can be migrated while it runs if its Device can say which pages it writes to, a DirtyLogger.
 // The front-end gives a bitmap by SET_LOG_BASE, turns it on and off by VHOST_F_LOG_ALL, also while
 // rings run, and reads and clears it at any time. The session checks that it has a bit for each
-// page of the memory. While VHOST_F_LOG_ALL is accepted, used rings are logged whether or not the
-// front-end asks for it, ring by ring, by VHOST_VRING_F_LOG: a bit too many costs a page's
-// transfer, one too few the guest. Front-ends can't be told that a log is unusable, as QEMU doesn't
-// look at the answer to SET_LOG_BASE: the session notes it.
+// page of the memory. While VHOST_F_LOG_ALL is accepted, all used rings are logged, also those
+// without VHOST_VRING_F_LOG: a bit too many costs a page's transfer, one too few costs the guest.
+// QEMU ignores the answer to SET_LOG_BASE, so it can't be told that a log is unusable: the session
+// notes it.
 //
-// What comes of such a log is that the device's state isn't saved. A StateSaver's own state goes
-// through a descriptor of the front-end's (DEVICE_STATE), while no ring runs. A front-end that
-// neither moves it nor goes on is given up on; one that goes on with another message has ended the
-// transfer.
+// After an unusable log the device's state isn't saved. A StateSaver's own state goes through a
+// descriptor from the front-end (DEVICE_STATE), while no ring runs. If the front-end moves no bytes
+// for the timeout, or sends another message, the transfer has failed.
 //
 // # Crashes
 //
 // A Device that keeps a record of what its queues have in flight, an InFlightTracker, can be
 // replaced after a crash: the front-end asks for the record's file once (GET_INFLIGHT_FD), holds
-// it, and hands it to each back-end (SET_INFLIGHT_FD) before the rings run. A front-end that
-// doesn't ask has none kept.
+// it, and hands it to each back-end (SET_INFLIGHT_FD) before the rings run. For a front-end that
+// doesn't ask, none is kept.
 //
-// What a front-end has said can be kept as well, by Options.Keep: Restore makes a session of it, in
-// another process that has the socket and the descriptors, and the front-end doesn't notice. A
-// snapshot comes from a process that crashed, and is believed no more than a front-end is.
+// What a front-end has said can be kept as well, by Options.Keep. Restore makes a session from it,
+// in another process that has the socket and the descriptors, and the front-end doesn't notice. A
+// snapshot comes from a process that crashed, so it is trusted no more than a front-end.
 //
 // # Concurrency
 //

@@ -28,7 +28,7 @@ var (
 	// ErrDevice marks a panic of the Device.
 	ErrDevice = errors.New("device panicked")
 
-	// ErrSnapshot marks a Snapshot that no session can have had.
+	// ErrSnapshot marks a Snapshot that no session can have made.
 	ErrSnapshot = errors.New("bad snapshot of a session")
 )
 

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Descriptors that carry signals come from the front-end, and so does the file behind them: it can
-// make the file blocking again at any time, read what was to be read here, and fill what was to be
-// written. Therefore nothing here relies on O_NONBLOCK: reads ask not to wait, each for itself, and
-// what can't be written so is written by a goroutine for which nobody waits.
+// Descriptors that carry signals come from the front-end, which shares the file behind them. At any
+// time it can make the file blocking again, read what was meant to be read here, and fill what was
+// meant to be written. Therefore nothing here relies on O_NONBLOCK: each read and write asks not to
+// wait, and what can't be written in that way is written by a goroutine for which nobody waits.
 
-// signal is what a kick or an interrupt is made of.
+// signal is the bytes of a kick or an interrupt.
 var signal = binary.NativeEndian.AppendUint64(nil, 1)
 
 // Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some
@@ -41,9 +41,9 @@ func (f *FD) Signal() error {
 	return nil
 }
 
-// push writes until there was no signal during a write. A descriptor of its own lets f be closed
-// meanwhile. An eventfd that is full is left alone, unless the front-end fills it just then: it
-// keeps the goroutine until it reads.
+// push writes until there was no signal during a write. It has a descriptor of its own, so that f
+// can be closed meanwhile. An eventfd that is full is left alone; one that the front-end fills
+// during the write keeps the goroutine until somebody reads.
 func (f *FD) push(own *FD) {
 	defer func() { _ = own.Close() }()
 	for {
@@ -70,7 +70,7 @@ func (f *FD) Drain() (bool, error) {
 	}
 }
 
-// writeNow writes without waiting. EOPNOTSUPP says that the file can't do that.
+// writeNow writes without waiting. EOPNOTSUPP: the file can't be asked for that.
 func writeNow(fd int, b []byte) (n int, err error) {
 	for {
 		n, err = unix.SendmsgN(fd, b, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
@@ -83,7 +83,7 @@ func writeNow(fd int, b []byte) (n int, err error) {
 	}
 }
 
-// readNow reads what is there, up to some size, without waiting.
+// readNow reads what is there, without waiting.
 func readNow(fd int) (n int, err error) {
 	var buf [512]byte
 	for {
@@ -97,7 +97,7 @@ func readNow(fd int) (n int, err error) {
 	}
 }
 
-// ready reports whether a descriptor is, now.
+// ready reports whether a descriptor is ready now.
 func ready(fd int, events int16) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	n, _ := unix.Ppoll(fds, &unix.Timespec{}, nil)
@@ -110,7 +110,7 @@ type Waiter struct {
 	raw  syscall.RawConn
 }
 
-// Waiter makes a waiter of f, which is closed then.
+// Waiter turns f into a waiter, and closes f.
 func (f *FD) Waiter() (*Waiter, error) {
 	fd, err := f.Disown()
 	if err != nil {
@@ -125,9 +125,9 @@ func (f *FD) Waiter() (*Waiter, error) {
 	return w, nil
 }
 
-// Wait returns when there was a signal since Wait returned last, or perhaps none; after Close, or
-// when there will be no more, with an error. The runtime's poller tells of each signal once, so
-// that one that can't be read does no harm.
+// Wait returns when there was a signal since it returned last; it may return without one. It
+// returns an error after Close, or when there will be no more signals. The runtime's poller reports
+// each signal once, so a signal that can't be read does no harm.
 func (w *Waiter) Wait() error {
 	woken, ended := false, false
 	err := w.raw.Read(func(fd uintptr) bool {

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrFDClosed is returned for the use of a descriptor that was closed or given away.
+// ErrFDClosed is returned when a descriptor is used after it was closed or given away.
 var ErrFDClosed = errors.New("descriptor is closed")
 
 // openFDs counts the descriptors that are owned by an FD.
 var openFDs atomic.Int64
 
-// FD owns a file descriptor: it is closed once, by Close, or given away once, by Disown. Methods
+// FD owns a file descriptor, which is closed once, by Close, or given away once, by Disown. Methods
 // must not be called while another goroutine calls Close or Disown.
 type FD struct {
 	n       atomic.Int64  // descriptor + 1; 0 when there is none, so that the zero FD is closed
-	signals atomic.Uint32 // since push began to deliver them; 0: it doesn't
+	signals atomic.Uint32 // since push began to deliver them; 0: push isn't running
 }
 
 // NewFD takes ownership of a descriptor.

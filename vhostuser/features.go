@@ -11,8 +11,7 @@ const (
 	FeatureVersion1 = 1 << 32 // VIRTIO_F_VERSION_1
 )
 
-// Protocol features that are implemented. What isn't implemented must not be offered, as QEMU
-// accepts whatever is.
+// Protocol features that are implemented. Others must not be offered, as QEMU accepts all that are.
 const (
 	ProtocolMQ          = 1 << 0
 	ProtocolLogShmFD    = 1 << 1 // offered if the device is a DirtyLogger
@@ -24,20 +23,20 @@ const (
 	ProtocolMemSlots    = 1 << 15
 	ProtocolDeviceState = 1 << 19 // offered if the device is a StateSaver
 
-	// ProtocolFeatures is all of them that every device has.
+	// ProtocolFeatures are those that are offered for every device.
 	ProtocolFeatures = ProtocolMQ | ProtocolReplyAck | ProtocolBackendReq | ProtocolConfig |
 		ProtocolResetDevice | ProtocolMemSlots
 )
 
 // reservedFeatures are virtio features that a Device may not offer: they concern the rings or the
-// transport, which aren't the device's, and packed rings aren't implemented.
+// transport, which the session serves, and packed rings aren't implemented.
 const reservedFeatures = FeatureLogAll | 1<<27 | FeatureIndirect | FeatureEventIdx |
 	FeatureProtocol | 1<<31 | FeatureVersion1 | 1<<33 | 1<<34 | 1<<35 | 1<<40
 
 // transportFeatures are those that a Device doesn't hear of.
 const transportFeatures = FeatureProtocol | FeatureLogAll
 
-// VringLog in the flags of SET_VRING_ADDR has the used ring logged.
+// VringLog in the flags of SET_VRING_ADDR asks for writes to the used ring to be logged.
 const VringLog = 1 << 0
 
 // protocolOf returns the protocol features that are offered for a device.

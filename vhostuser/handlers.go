@@ -89,12 +89,12 @@ func (s *Session) setProtocolFeatures(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// resetOwner disables all rings, which is what the specification makes of a deprecated message.
+// resetOwner disables all rings, as the specification asks for this deprecated message.
 func (s *Session) resetOwner(*Message) ([]byte, error) {
 	return nil, s.disableAll()
 }
 
-// disableAll stops all rings until the front-end sets them up anew.
+// disableAll stops all rings until the front-end sets them up again.
 func (s *Session) disableAll() error {
 	err := s.stopAll()
 	for i := range s.rings {
@@ -153,7 +153,7 @@ func (s *Session) ringState(m *Message) (int, *ring, uint32, error) {
 	return int(v.Index), r, v.Num, err
 }
 
-// ring looks an index up at its full width.
+// ring looks up an index, all 32 bits of it.
 func (s *Session) ring(index uint64) (*ring, error) {
 	if index >= uint64(len(s.rings)) {
 		return nil, fmt.Errorf("%w: queue %d of %d", ErrProtocol, index, len(s.rings))
@@ -189,7 +189,8 @@ func (s *Session) setVringBase(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// checkAddr refuses flags of a ring's addresses. The only one asks for a log of dirty pages.
+// checkAddr refuses flags of a ring's addresses. The only flag there is asks for a log of dirty
+// pages.
 func (s *Session) checkAddr(a VringAddr) error {
 	if a.Flags&^VringLog != 0 || a.Flags != 0 && s.offered&FeatureLogAll == 0 {
 		return fmt.Errorf("%w: ring flags %#x", ErrProtocol, a.Flags)

@@ -10,14 +10,13 @@ import (
 )
 
 // InFlightTracker is a Device whose queues keep a record of what they have in flight, so that
-// another one goes on where a crash has cut it off. Only for such a device INFLIGHT_SHMFD is
-// offered.
+// another device can go on after a crash. INFLIGHT_SHMFD is offered for such a device only.
 type InFlightTracker interface {
 	Device
 
-	// SetInFlight gives the record that the queues are to keep, which may be that of a device
-	// before this one, or nil for none: Region.Queue(i) is the record of queue i, if there is one.
-	// No queue runs. When it returns, whatever the error, an earlier record isn't in use any more.
+	// SetInFlight gives the record that the queues are to keep, or nil for none. An earlier device
+	// may have written it. Region.Queue(i) is the record of queue i, if there is one. No queue
+	// runs. When it returns, whatever the error, an earlier record isn't in use any more.
 	SetInFlight(record *inflight.Region) error
 }
 
@@ -52,7 +51,7 @@ func decodeInFlight(b []byte) (InFlight, error) {
 	}, nil
 }
 
-// shapeOf is what a front-end wants to have recorded, of queues that there are.
+// shapeOf returns which queues a front-end wants recorded, after a check that there are so many.
 func (s *Session) shapeOf(v InFlight) (inflight.Shape, error) {
 	if int(v.Queues) > len(s.rings) {
 		return inflight.Shape{}, fmt.Errorf("%w: %d queues of %d", ErrProtocol, v.Queues,
@@ -61,8 +60,7 @@ func (s *Session) shapeOf(v InFlight) (inflight.Shape, error) {
 	return inflight.Shape{Queues: int(v.Queues), Size: v.QueueSize}, nil
 }
 
-// getInFlightFD makes a record that was never used, which the front-end is to give back: it counts
-// from then on.
+// getInFlightFD makes a new record. It is used once the front-end has given it back.
 func (s *Session) getInFlightFD(m *Message) ([]byte, error) {
 	v, err := decodeInFlight(m.Payload)
 	if err != nil {
@@ -111,7 +109,7 @@ func (s *Session) setInFlightFD(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// keepRecord gives the device a record, or nil, in place of the one that it has.
+// keepRecord replaces the device's record by another one, or by none.
 func (s *Session) keepRecord(record *inflight.Region) error {
 	dev, ok := s.dev.(InFlightTracker)
 	if !ok || record == nil && s.record == nil {

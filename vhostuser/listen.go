@@ -12,16 +12,16 @@ import (
 )
 
 // Listen makes a listening socket at a path, for --socket-path. A socket that a dead process has
-// left there is removed; one that is in use is not, nor is a file of any other kind.
+// left there is removed. One that is in use stays, and so does a file of any other kind.
 func Listen(path string) (*net.UnixListener, error) {
 	addr := &net.UnixAddr{Name: path, Net: "unix"}
 	l, err := net.ListenUnix("unix", addr)
 	if !errors.Is(err, unix.EADDRINUSE) {
 		return l, err
 	}
-	// Connecting to what is no socket is refused as well: it must not be taken for a stale one.
+	// Connecting to a file that is no socket is refused too: it must not be taken for a stale one.
 	if is, statErr := os.Lstat(path); statErr == nil && is.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("%s exists and is no socket: choose another path", path)
+		return nil, fmt.Errorf("%s exists and isn't a socket: choose another path", path)
 	}
 	if c, dialErr := net.DialUnix("unix", nil, addr); !errors.Is(dialErr, unix.ECONNREFUSED) {
 		if dialErr == nil {

@@ -11,15 +11,15 @@ import (
 )
 
 // DirtyLogger is a Device that can tell which pages of the guest it has written to, so that the VM
-// can be migrated. Only for such a device VHOST_F_LOG_ALL and LOG_SHMFD are offered.
+// can be migrated. VHOST_F_LOG_ALL and LOG_SHMFD are offered for such a device only.
 type DirtyLogger interface {
 	Device
 
-	// SetLog has every write to guest memory marked in log, from when SetLog returns nil until it
-	// is called with another one, or nil for none: those of the rings and to buffers, by this
-	// process and others, and by hardware. It may be called while queues run. When it returns,
-	// whatever the error, an earlier log isn't in use any more. StopQueue returns when what the
-	// queue has caused to be written is marked.
+	// SetLog makes the device mark every write to guest memory in log: writes to rings and buffers,
+	// by this process, by others and by hardware. This begins when SetLog returns nil, and lasts
+	// until it is called with another log, or nil for none. It may be called while queues run. When
+	// it returns, whatever the error, an earlier log isn't in use any more. StopQueue returns when
+	// all that the queue has caused to be written is marked.
 	SetLog(log *dirtylog.Log) error
 }
 
@@ -36,7 +36,7 @@ type dirtyLog struct {
 	endTick func()        // ends tick; nil: it doesn't run
 }
 
-// check returns an error if pages were written to and aren't in the log, although they should be.
+// check returns an error if pages were written to that are missing from the log.
 func (d *dirtyLog) check() error {
 	if d.missed || d.log != nil && d.log.Lost() {
 		return errNoLog
@@ -44,8 +44,8 @@ func (d *dirtyLog) check() error {
 	return nil
 }
 
-// setLogBase takes the bitmap. QEMU doesn't look at the answer: what comes of a log that was
-// refused is that the device's state can't be saved.
+// setLogBase takes the bitmap. QEMU ignores the answer: after a log was refused, the device's state
+// can't be saved.
 func (s *Session) setLogBase(m *Message) ([]byte, error) {
 	if err := s.takeLog(m); err != nil {
 		s.dirty.missed = true
@@ -96,8 +96,8 @@ func covers(log *dirtylog.Log, mem *Memory) error {
 	return nil
 }
 
-// settleLog gives the device the log that it is to have: the one from SET_LOG_BASE while
-// VHOST_F_LOG_ALL is accepted.
+// settleLog gives the device the log from SET_LOG_BASE while VHOST_F_LOG_ALL is accepted, otherwise
+// none.
 func (s *Session) settleLog() error {
 	dev, ok := s.dev.(DirtyLogger)
 	if !ok {
@@ -128,7 +128,7 @@ func (s *Session) settleLog() error {
 	return nil
 }
 
-// noteMissed notes whether writes go by that should be logged.
+// noteMissed notes whether there are writes that should be logged and aren't.
 func (s *Session) noteMissed() {
 	if s.features&FeatureLogAll == 0 || s.dirty.inForce != nil {
 		return
@@ -147,8 +147,8 @@ func (s *Session) setLogAll(features uint64) error {
 	return s.settleLog()
 }
 
-// leaveLog takes the log from the device if it has no bits for a memory that is to come. A
-// front-end that knows its trade has sent a larger one before, or sends it before the rings run.
+// leaveLog takes the log from the device if it has no bits for part of the new memory. A correct
+// front-end has sent a larger log before, or sends it before the rings run.
 func (s *Session) leaveLog(mem *Memory) {
 	if s.dirty.inForce == nil || covers(s.dirty.inForce, mem) == nil {
 		return
@@ -178,7 +178,8 @@ func (s *Session) setLogFD(m *Message) ([]byte, error) {
 	return nil, nil
 }
 
-// logTick is how often the front-end is told that bits may have been set. Nobody counts them.
+// logTick is how often the front-end is told that bits may have been set. The signals aren't
+// counted.
 const logTick = 100 * time.Millisecond
 
 // tick begins or ends signalling, as the log asks.
@@ -217,7 +218,7 @@ func (s *Session) stopTick() {
 	}
 }
 
-// closeLog ends all that there is of the log, which the device has no more.
+// closeLog ends the log, which the device must no longer have.
 func (s *Session) closeLog() {
 	s.stopTick()
 	closeAll([]*FD{s.dirty.call, s.dirty.fd})
@@ -227,8 +228,8 @@ func (s *Session) closeLog() {
 	s.dirty = dirtyLog{}
 }
 
-// checkUsedLog holds the address at which a ring is to be logged against the ring's own. They are
-// the same without an IOMMU, which isn't offered.
+// checkUsedLog refuses a ring that is to be logged at another address than its own: that would need
+// an IOMMU, which isn't offered.
 func checkUsedLog(a VringAddr, used uint64) error {
 	if a.Flags&VringLog != 0 && a.Log != used {
 		return fmt.Errorf("%w: queue %d: the used ring is at %#x and is to be logged at %#x",

@@ -69,8 +69,8 @@ const (
 	// MaxConfigSize bounds one access to the config space.
 	MaxConfigSize = 4096
 
-	// maxPayload is the longest payload that is read, be it to refuse it. A longer one can't be
-	// meant, so the stream is given up.
+	// maxPayload is the longest payload that is read, even if only to refuse it. A longer one can't
+	// be right, so the stream is given up.
 	maxPayload = 1 << 16
 
 	regionSize   = 32 // u64 guest address, size, user address, mmap offset
@@ -102,7 +102,7 @@ func (m *Message) takeFDs() []*FD {
 	return fds
 }
 
-// rule is what a request must look like, and what it gets.
+// rule says what a request must look like, and whether it has an answer.
 type rule struct {
 	name     string
 	min, max int    // size of the payload
@@ -147,8 +147,8 @@ var rules = map[Request]rule{
 	CheckDeviceState: {"CHECK_DEVICE_STATE", 0, 8, 0, true, ProtocolDeviceState},
 }
 
-// refusals are the answers to messages that were refused, where the answer's own form says so. All
-// others that have an answer get an empty one.
+// refusals are the answers to refused messages whose answer has a form for a refusal. All others
+// that have an answer get an empty one.
 var refusals = map[Request]uint64{
 	SetLogBase:       1,
 	SetDeviceStateFD: noFD | 1,
@@ -163,7 +163,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("request %d", uint32(r))
 }
 
-// check holds a message against the rule for its request.
+// check checks a message by the rule for its request.
 func (r rule) check(m *Message, negotiated uint64) error {
 	switch {
 	case m.Flags&FlagReply != 0:
@@ -171,9 +171,11 @@ func (r rule) check(m *Message, negotiated uint64) error {
 	case negotiated&r.needs != r.needs:
 		return fmt.Errorf("%w: protocol feature %#x isn't negotiated", ErrProtocol, r.needs)
 	case len(m.Payload) < r.min || len(m.Payload) > r.max:
-		return fmt.Errorf("%w: payload of %d bytes", ErrProtocol, len(m.Payload))
+		return fmt.Errorf("%w: payload of %d bytes, want %d to %d", ErrProtocol, len(m.Payload),
+			r.min, r.max)
 	case len(m.FDs) > r.maxFDs:
-		return fmt.Errorf("%w: %d descriptors", ErrProtocol, len(m.FDs))
+		return fmt.Errorf("%w: %d descriptors, at most %d are allowed", ErrProtocol, len(m.FDs),
+			r.maxFDs)
 	}
 	return nil
 }

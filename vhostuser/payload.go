@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The protocol speaks the byte order of the host.
+// The protocol uses the host's byte order.
 var wire = binary.NativeEndian
 
 // noFD in the word of SET_VRING_KICK, CALL and ERR says that no descriptor comes along.
@@ -43,7 +43,7 @@ func (v VringAddr) AppendTo(b []byte) []byte {
 	return b
 }
 
-// sameRings reports whether two say the same, but for the log.
+// sameRings reports whether two are the same, except for the log.
 func (v VringAddr) sameRings(o VringAddr) bool {
 	return v.Index == o.Index && v.Desc == o.Desc && v.Used == o.Used && v.Avail == o.Avail
 }
@@ -110,7 +110,7 @@ func AppendMemTable(b []byte, regions []Region) []byte {
 }
 
 // decodeMemTable reads the payload of SET_MEM_TABLE. It may be longer than its count says, as some
-// front-ends send the whole of their structure.
+// front-ends send their whole structure.
 func decodeMemTable(b []byte) ([]Region, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("%w: memory table of %d bytes", ErrProtocol, len(b))

@@ -12,17 +12,17 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// Restore makes a session that goes on where another one stood, of a process that may have crashed
-// while it wrote the snapshot: each field is checked as if the front-end had just said it. On
-// success the socket and the descriptors are the session's; otherwise nothing has changed, and they
-// stay the caller's. The device hears of it all when Run begins.
+// Restore makes a session that goes on where a session of another process stood. That process may
+// have crashed while it wrote the snapshot, so each field is checked as if the front-end had just
+// sent it. On success the socket and the descriptors are the session's; otherwise nothing has
+// changed, and they stay the caller's. The device is told when Run begins.
 //
-// A message that the other session had read is served now, and answered. Two are lost: one whose
-// process ended after it was read from the socket and before Keep was told of it; and the answer of
-// one whose process ended between the last Keep and the answer, since an answer too many would be
-// taken for that to the next message. A transfer of the device's state that the session was at has
-// failed. A log of dirty pages that was in force counts as incomplete: it isn't known that what was
-// written last is in it.
+// A message that the other session had read is served now, and answered. Two things are lost: a
+// message, if the process ended after it was read from the socket and before Keep was told of it;
+// and an answer, if the process ended between the last Keep and the answer. It isn't sent again,
+// since the front-end would take one answer too many for that to its next message. A transfer of
+// the device's state that was under way has failed. A log of dirty pages that was in force counts
+// as incomplete: the last writes may be missing.
 func Restore(sock *net.UnixConn, dev Device, opts Options, from *Snapshot) (*Session, error) {
 	s, err := New(sock, dev, opts)
 	if err != nil {
@@ -86,15 +86,15 @@ func (s *Session) take(p *Snapshot) error {
 	return nil
 }
 
-// checkRing refuses a ring of which a front-end couldn't have said this.
+// checkRing refuses a ring that no front-end could have set up.
 func (s *Session) checkRing(i int, r *RingSnapshot) error {
 	switch {
 	case r.Size > virtqueue.MaxSize || r.Size&(r.Size-1) != 0:
 		return fmt.Errorf("%d entries, want a power of two up to %d", r.Size, virtqueue.MaxSize)
 	case r.Enabled && !r.HasEnabled:
-		return errors.New("enabled by nobody")
+		return errors.New("enabled, but no message said so")
 	case !r.HasAddr && r.Addr != (VringAddr{}):
-		return errors.New("addresses that were not said")
+		return errors.New("addresses, but no message said them")
 	}
 	if r.HasAddr {
 		if r.Addr.Index != uint32(i) {
@@ -123,7 +123,7 @@ func (s *Session) openLog(p *Snapshot, mem *Memory) (*dirtylog.Log, error) {
 		}
 	}
 	if _, ok := s.dev.(DirtyLogger); !ok && (p.Log.FD != nil || p.LogCall != nil) {
-		return nil, errors.New("the device keeps none")
+		return nil, errors.New("the device keeps no log of dirty pages")
 	}
 	if p.Log.FD == nil {
 		return nil, nil
@@ -144,7 +144,7 @@ func (s *Session) openRecord(p *Snapshot) (*inflight.Region, error) {
 		return nil, nil
 	}
 	if _, ok := s.dev.(InFlightTracker); !ok {
-		return nil, errors.New("the device keeps none")
+		return nil, errors.New("the device keeps no record of what is in flight")
 	}
 	shape, err := s.shapeOf(p.Record)
 	if err != nil {
@@ -171,8 +171,8 @@ func (s *Session) adopt(
 	s.pending = p.Pending
 }
 
-// servePending serves the message at which the session before this one ended. What a transfer of
-// the device's state has moved by then isn't known.
+// servePending serves the message at which the session before this one ended. How much a transfer
+// of the device's state had moved isn't known.
 func (s *Session) servePending() error {
 	m := s.pending
 	if m == nil {
@@ -186,7 +186,7 @@ func (s *Session) servePending() error {
 	return s.serve(m, refused)
 }
 
-// resume tells the device what the session before this one had told another.
+// resume tells the device what the earlier session had told its own.
 func (s *Session) resume() error {
 	if s.features != 0 {
 		if err := s.protect(func() error {

@@ -40,7 +40,7 @@ func (s *Session) wanted(r *ring) bool {
 	return enabled && r.kicked && r.size != 0 && r.hasAddr
 }
 
-// settle starts or stops a ring, as what is known of it asks.
+// settle starts a ring that has all it needs, and stops one that hasn't.
 func (s *Session) settle(i int) error {
 	r := &s.rings[i]
 	switch want := s.wanted(r); {
@@ -98,8 +98,8 @@ func (s *Session) start(i int) error {
 	return nil
 }
 
-// warnUnshared says, once for each memory table, that the memory looks wrong. It is no error: a
-// driver without an operating system may have written nothing yet.
+// warnUnshared says, once for each memory table, that the memory looks wrong. This isn't an error:
+// a driver without an operating system may have written nothing yet.
 func (s *Session) warnUnshared() {
 	if s.warnedMem {
 		return
@@ -134,7 +134,7 @@ func (s *Session) stop(i int) error {
 	return nil
 }
 
-// abandon tells the device that what its queues began has no future.
+// abandon tells the device that it needn't finish what its queues began.
 func (s *Session) abandon() error {
 	s.dev.Abandon()
 	return nil
@@ -151,8 +151,8 @@ func (s *Session) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// settleAll settles every ring after a change that isn't any one ring's. Errors are told to those
-// whom they concern: the log, and the ring's error descriptor.
+// settleAll settles every ring after a change that concerns more than one. Errors go to the log and
+// to the ring's error descriptor.
 func (s *Session) settleAll() {
 	for i := range s.rings {
 		if err := s.settle(i); err != nil {
@@ -164,9 +164,9 @@ func (s *Session) settleAll() {
 	}
 }
 
-// setMemory gives the device another table. unlike says that the old one isn't part of it, so that
-// no ring may run meanwhile. commit is called between the device's consent and the restart of the
-// rings; there the old descriptors can be closed.
+// setMemory gives the device another table. unlike says that the new one doesn't contain the old,
+// so that no ring may run meanwhile. commit is called after the device has accepted and before the
+// rings are restarted: then the old descriptors can be closed.
 func (s *Session) setMemory(mem *Memory, unlike bool, commit func()) error {
 	if unlike {
 		if err := s.stopAll(); err != nil {

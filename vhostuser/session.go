@@ -18,7 +18,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/inflight"
 )
 
-// DefaultTimeout is how long half a message, or a front-end that doesn't read, is borne with.
+// DefaultTimeout is how long the session waits for the rest of a message, or for a front-end to
+// read.
 const DefaultTimeout = 10 * time.Second
 
 // maxRefusalsLogged bounds what one session logs about the messages that it refuses.
@@ -33,8 +34,8 @@ type Options struct {
 	// Progress is called, by Run's goroutine, when the front-end has shown something new.
 	Progress func(Shown)
 
-	// Keep is called, by Run's goroutine, with what the front-end has told by then, for Restore:
-	// when a message was read, and when it was served, before its answer.
+	// Keep is called, by Run's goroutine, with what the front-end has told so far, for Restore:
+	// when a message was read, and again when it was served, before its answer.
 	Keep func(*Snapshot)
 
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
@@ -53,8 +54,8 @@ type Session struct {
 
 	progress func(Shown)
 	keep     func(*Snapshot)
-	restored bool     // from a snapshot of which the device is to hear
-	resuming bool     // it hears of it: rings that start ran before
+	restored bool     // from a snapshot; the device must be told
+	resuming bool     // it is being told: rings that start ran before
 	pending  *Message // of that snapshot, to be served first; nil: none
 
 	// Owned by Run's goroutine.
@@ -80,7 +81,7 @@ type Session struct {
 func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 	n, features := dev.NumQueues(), dev.Features()
 	if n < 1 || n > MaxQueues {
-		return nil, fmt.Errorf("new session: device has %d queues", n)
+		return nil, fmt.Errorf("new session: device has %d queues, want 1 to %d", n, MaxQueues)
 	}
 	if features&reservedFeatures != 0 {
 		return nil, fmt.Errorf("new session: device offers reserved features %#x",
@@ -131,10 +132,10 @@ func (s *Session) Run(ctx context.Context) error {
 	return err
 }
 
-// Panics returns how often the device panicked. It should be 0 always.
+// Panics returns how often the device panicked. It should always be 0.
 func (s *Session) Panics() int64 { return s.panics.Load() }
 
-// begin lets the device know what it should, and serves.
+// begin tells the device of a snapshot, if there is one, and serves.
 func (s *Session) begin() error {
 	if s.restored {
 		if err := s.resume(); err != nil {
@@ -165,8 +166,8 @@ func (s *Session) loop() error {
 	}
 }
 
-// serve handles one message and answers it. refused is what reading it has found already. The
-// error is one of the connection.
+// serve handles one message and answers it. refused is the error found while reading it. The error
+// that is returned is one of the connection.
 func (s *Session) serve(m *Message, refused error) error {
 	defer func() { closeAll(m.takeFDs()) }()
 	if refused == nil {
@@ -195,7 +196,7 @@ func (s *Session) serve(m *Message, refused error) error {
 	return s.answer(m, rule.answers, answer, err)
 }
 
-// answer sends what the message has to get.
+// answer sends the answer that a message must get, if any.
 func (s *Session) answer(m *Message, own bool, payload []byte, err error) error {
 	switch {
 	case m.Flags&FlagReply != 0:
@@ -232,8 +233,8 @@ func (s *Session) call(m *Message) (answer []byte, err error) {
 }
 
 // protect turns a panic into an error: no front-end can reconnect, so the session must outlive a
-// fault of the device. Every call of the device that must not keep what follows it from happening
-// is made through it.
+// fault of the device. It is used for calls of the device after which more must be done in any
+// case.
 func (s *Session) protect(call func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -245,7 +246,8 @@ func (s *Session) protect(call func() error) (err error) {
 	return call()
 }
 
-// refuse reports a refused message. The front-end must not be able to fill the disk with these.
+// refuse reports a refused message. The front-end must not be able to fill the disk with such
+// lines.
 func (s *Session) refuse(r Request, err error) {
 	s.refused++
 	if s.refused <= maxRefusalsLogged {

@@ -2,18 +2,18 @@
 
 package vhostuser
 
-// Shown is what a front-end has shown of itself: enough to say what keeps a driver from the device.
+// Shown is what a front-end has shown of itself: enough to say why no driver uses the device.
 type Shown struct {
 	Protocol uint64 // the protocol features that it accepted
-	Chosen   bool   // it has accepted some, or none
-	Queues   int    // one more than the highest index that it named, be it beyond the device's
+	Chosen   bool   // it has chosen protocol features, perhaps none
+	Queues   int    // one more than the highest index that it named, even if the device has fewer
 	Read     bool   // a driver has read the config space
 	Driver   bool   // a driver has accepted features: its guest uses the device
 	Unshared bool   // the memory that it passed can't be the guest's
 }
 
-// observe notes what a message shows, and tells who wants to know of changes. It was served or
-// refused.
+// observe notes what a message shows, and calls Progress if something changed. The message was
+// served or refused.
 func (s *Session) observe(m *Message, refused error) {
 	before := s.shown
 	switch m.Request {

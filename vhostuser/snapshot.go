@@ -2,9 +2,9 @@
 
 package vhostuser
 
-// Snapshot is what a front-end has told a session, between two messages or at one: all that another
-// session needs, of a process after this one, to go on with the same socket. Those of Options.Keep
-// have the session's own descriptors, which are good until Keep returns.
+// Snapshot is what a front-end has told a session: all that a session of a later process needs to
+// go on with the same socket. It is taken between two messages, or while one is served. A snapshot
+// that Options.Keep gets has the session's own descriptors, which are good until Keep returns.
 type Snapshot struct {
 	Features, Protocol uint64 // that were accepted
 	Memory             []Region
@@ -19,7 +19,7 @@ type Snapshot struct {
 
 	Shown Shown
 
-	// Pending is a message that was read, and of which nothing else of this knows yet; nil: none.
+	// Pending is a message that was read and has no effect on the rest yet; nil: none.
 	Pending *Message
 }
 
@@ -33,16 +33,16 @@ type FileSpan struct {
 type RingSnapshot struct {
 	Size uint16    // 0: not said
 	Addr VringAddr // in use if HasAddr
-	// Base is where the ring was to begin. Of one that has run since, who restores it has to know
+	// Base is where the ring was to begin. If it has run since, whoever restores it has to know
 	// where it stands.
 	Base                                 uint16
 	HasAddr, Kicked, Enabled, HasEnabled bool
 	Kick, Call, Err                      *FD // nil: none
 }
 
-// FDs returns the descriptors in their order, with nil for each that isn't there: those of the
-// memory, then of each ring kick, call and error, then the channel, the log, the log's call and the
-// record, and those of the message.
+// FDs returns the descriptors in a fixed order, with nil for each that isn't there: the memory's,
+// kick, call and error of each ring, the channel, the log, the log's call, the record, and the
+// message's.
 func (p *Snapshot) FDs() []*FD {
 	var out []*FD
 	for _, f := range p.places() {
@@ -73,8 +73,8 @@ func (p *Snapshot) places() []**FD {
 // Close closes the descriptors.
 func (p *Snapshot) Close() { closeAll(p.FDs()) }
 
-// keepNow has the session kept as it is now, at a message that isn't served yet or, if it is nil,
-// between two.
+// keepNow calls Keep with the session as it is now: with a message that isn't served yet, or, if
+// that is nil, between two messages.
 func (s *Session) keepNow(pending *Message) {
 	if s.keep == nil {
 		return

@@ -19,8 +19,8 @@ import (
 //	  u32 flags of the addresses, u32 flags of the ring, u16 size, u16 base, u32 0
 //	for the message, if there is one: u32 request, u32 flags, u32 bytes, u32 descriptors, payload
 //
-// There is one way to write a snapshot: what isn't there is zero. Descriptors are elsewhere, in the
-// order of FDs.
+// A snapshot can be written in one way only: what isn't there is zero. Descriptors are elsewhere,
+// in the order of FDs.
 const (
 	snapshotVersion = 1
 	snapshotHead    = 16 + 16 + 16 + 16 + 8 + 8
@@ -59,14 +59,14 @@ const (
 
 var little = binary.LittleEndian
 
-// maxSnapshot is the length of the longest.
+// maxSnapshot is the length of the longest snapshot.
 const maxSnapshot = snapshotHead + MaxMemSlots*snapshotRegion + MaxQueues*snapshotRing +
 	snapshotMessage + maxPayload
 
 // MaxSnapshot returns how many bytes AppendTo appends at most.
 func MaxSnapshot() int { return maxSnapshot }
 
-// bit is a flag, if it is to be there.
+// bit returns a flag if it is to be set, otherwise 0.
 func bit(is bool, flag uint32) uint32 {
 	if is {
 		return flag
@@ -127,7 +127,7 @@ func (r RingSnapshot) appendTo(b []byte) []byte {
 }
 
 // ParseSnapshot is the reverse of AppendTo and FDs. It takes the descriptors on success only. What
-// it returns has the right form; whether it makes sense is for Restore to say.
+// it returns has the right form; Restore checks whether it makes sense.
 func ParseSnapshot(b []byte, fds []*FD) (*Snapshot, error) {
 	if len(b) < snapshotHead {
 		return nil, fmt.Errorf("%w: snapshot of %d bytes", ErrSnapshot, len(b))
@@ -229,7 +229,7 @@ func parseRing(b []byte, index uint32) (r RingSnapshot, has uint32, err error) {
 	}
 	if !r.HasAddr {
 		if r.Addr != (VringAddr{Index: index}) {
-			return r, 0, fmt.Errorf("%w: addresses that were not said", ErrSnapshot)
+			return r, 0, fmt.Errorf("%w: addresses, and a flag for none", ErrSnapshot)
 		}
 		r.Addr = VringAddr{}
 	}
@@ -249,7 +249,7 @@ func (p *Snapshot) give(fds []*FD, there []bool) error {
 	}
 	files := there[len(p.Memory)+3*len(p.Rings):]
 	if p.Log != (FileSpan{}) && !files[1] || p.Record != (InFlight{}) && !files[3] {
-		return fmt.Errorf("%w: part of a file that isn't there", ErrSnapshot)
+		return fmt.Errorf("%w: part of a file without its descriptor", ErrSnapshot)
 	}
 	for i, place := range p.places() {
 		*place = fds[i]

@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StateSaver is a Device whose state can be taken along when its VM is saved or migrated. Only for
-// such a device DEVICE_STATE is offered.
+// StateSaver is a Device whose state can be taken along when its VM is saved or migrated.
+// DEVICE_STATE is offered for such a device only.
 type StateSaver interface {
 	Device
 
-	// SaveState writes all that another device needs to go on in this one's place, rings and guest
-	// memory aside. No queue runs. An error says why the VM can't be saved: it is logged, as the
+	// SaveState writes all that another device needs to take this one's place, except rings and
+	// guest memory. No queue runs. An error says why the VM can't be saved: it is logged, as the
 	// front-end can't be told.
 	SaveState(w io.Writer) error
 
@@ -36,10 +36,10 @@ const (
 	StateStopped = 0 // phase: no ring runs
 )
 
-// errTransfer marks a transfer of state that came to no good end.
-var errTransfer = errors.New("transfer of the device's state")
+// errTransfer marks a transfer of state that failed.
+var errTransfer = errors.New("transfer of the device's state failed")
 
-// transfer is one under way, or the last one.
+// transfer is the transfer under way, or the last one.
 type transfer struct {
 	quit chan struct{} // closed to end it
 	done chan struct{} // closed when it has ended
@@ -91,8 +91,8 @@ func (s *Session) setDeviceStateFD(m *Message) ([]byte, error) {
 	return word(noFD), nil
 }
 
-// checkDeviceState waits for the end of the transfer and says how it went. It may wait for as long
-// as the front-end moves bytes.
+// checkDeviceState waits for the end of the transfer and says how it went. It waits for as long as
+// the front-end moves bytes.
 func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 	t := s.transfer
 	if t == nil {
@@ -107,7 +107,7 @@ func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 }
 
 // endTransfer ends a transfer that is under way, before the device is used for anything else. A
-// front-end that can't write to a device which refuses its state doesn't ask how it went.
+// front-end whose write fails, since the device refused its state, doesn't ask how it went.
 func (s *Session) endTransfer() {
 	t := s.transfer
 	if t == nil {
@@ -119,7 +119,7 @@ func (s *Session) endTransfer() {
 		close(t.quit)
 		<-t.done
 		if t.err == nil {
-			t.err = errors.New("it was not awaited")
+			t.err = errors.New("the front-end went on without asking how it went")
 		}
 	}
 	if t.err != nil && !t.told {
@@ -128,10 +128,10 @@ func (s *Session) endTransfer() {
 	t.told = true
 }
 
-// stateFile is the descriptor of a transfer, which waits for the front-end with a bound, and no
-// longer than until quit is closed. The front-end shares its flags, so it isn't made non-blocking:
-// where the kernel can't be asked for a write that doesn't wait, what is written at a time is no
-// more than a descriptor that is ready has room for.
+// stateFile is the descriptor of a transfer. It waits for the front-end with a bound, and at most
+// until quit is closed. The front-end shares the descriptor's flags, so it isn't made non-blocking.
+// Where the kernel has no write that doesn't wait, each write is so short that a descriptor that is
+// ready has room for it.
 type stateFile struct {
 	fd      *FD
 	quit    chan struct{}
@@ -196,7 +196,7 @@ func (f *stateFile) Read(b []byte) (int, error) {
 
 func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
 
-// await waits until the descriptor is ready, or can't become so.
+// await waits until the descriptor is ready, or can't become ready.
 func (f *stateFile) await(events int16) error {
 	for begin := time.Now(); ; {
 		fds := []unix.PollFd{{Fd: int32(f.fd.Int()), Events: events}}

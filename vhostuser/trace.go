@@ -54,7 +54,7 @@ func (t *tracer) line(dir direction, m *Message) {
 	t.write(fmt.Sprintf("%c %s%s % x\n", dir, name, fds, m.AppendTo(nil)))
 }
 
-// write is best effort: a trace that can't be written must not disturb the session.
+// write ignores errors: a trace that can't be written must not disturb the session.
 func (t *tracer) write(s string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

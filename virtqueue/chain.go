@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Buffer is one of a chain, known to lie wholly inside guest memory.
+// Buffer is a buffer of a chain. It is known to lie wholly inside guest memory.
 type Buffer struct {
 	Addr uint64 // guest-physical
 	Len  uint32 // never 0

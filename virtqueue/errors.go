@@ -50,7 +50,7 @@ func (e *ChainError) Error() string {
 // Unwrap gives the reason.
 func (e *ChainError) Unwrap() error { return e.Reason }
 
-// RingError says that the queue is broken and must be reset by the driver.
+// RingError says that the queue is broken: the driver must reset it.
 type RingError struct {
 	Op     string // what the queue was doing
 	Reason error

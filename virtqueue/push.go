@@ -53,7 +53,7 @@ func (q *Queue) publish(head uint16, written uint32) (err error) {
 }
 
 // NeedsNotify reports whether the driver wants an interrupt for what was pushed since NeedsNotify
-// was last called. A driver that can't be asked any more, because the queue broke, wants none.
+// was last called. If the queue is broken, the driver can't be asked: then it is false.
 func (q *Queue) NeedsNotify() bool {
 	if q.broken != nil || q.nextUsed == q.signalled {
 		return false
@@ -69,8 +69,8 @@ func (q *Queue) NeedsNotify() bool {
 
 func (q *Queue) needsNotify() (need bool, err error) {
 	defer q.mem.Recover(debug.SetPanicOnFault(true), &err)
-	// The used index must be visible before the driver's wish is read, or both sides could
-	// miss each other: the driver sets its wish first and then looks at the index.
+	// The used index must be visible before the driver's wish is read: the driver sets its wish
+	// first and then looks at the index. Otherwise both sides could miss each other.
 	q.barrier()
 	if !q.cfg.EventIdx {
 		flags, _ := q.loadAvail()
@@ -86,13 +86,14 @@ func needEvent(event, new, old uint16) bool {
 }
 
 // parkDistance is how far ahead of the queue DisableKick puts avail_event: so far that the driver,
-// which is never more than a queue ahead, doesn't reach it. It is put anew every parkRefresh.
+// which is never more than a queue ahead, doesn't reach it. It is moved on every parkRefresh
+// chains.
 const (
 	parkDistance = 1 << 15
 	parkRefresh  = 1 << 13
 )
 
-// DisableKick asks the driver not to kick, as the queue is being polled. A kick may come still.
+// DisableKick asks the driver not to kick, as the queue is being polled. A kick may still come.
 func (q *Queue) DisableKick() error {
 	if q.broken != nil {
 		return q.broken
@@ -118,8 +119,8 @@ func (q *Queue) EnableKick() (more bool, err error) {
 	return more, err
 }
 
-// lookGuarded is look after a barrier, so that a driver that missed the wish for a kick has
-// published its index before it is read here.
+// lookGuarded is look after a barrier: a driver that missed the wish for a kick has published its
+// index before it is read here.
 func (q *Queue) lookGuarded() (more bool, err error) {
 	defer q.mem.Recover(debug.SetPanicOnFault(true), &err)
 	q.barrier()

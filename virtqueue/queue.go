@@ -31,8 +31,9 @@ type Config struct {
 	// They can be pushed, with a length that isn't checked, as their buffers aren't known here.
 	InFlight []uint16
 
-	// Record, if it isn't nil, is kept of what is in flight. What it says an earlier Queue took,
-	// InFlight aside, Pop gives again before all else, in its order; Base then follows from it.
+	// Record, if it isn't nil, is where the queue keeps what is in flight. Heads that an earlier
+	// Queue took by it, except those in InFlight, are what Pop returns first, in their order. Base
+	// then follows from it.
 	Record *inflight.Queue
 }
 
@@ -45,7 +46,7 @@ type Queue struct {
 	desc, avail, used []byte
 
 	mask         uint16
-	availAligned bool // the avail ring is aligned to 4, as Linux has it
+	availAligned bool // the avail ring is aligned to 4, as Linux does it
 
 	nextAvail uint16 // avail index of the next chain to take
 	availSeen uint16 // avail index of the driver when last looked at
@@ -57,7 +58,7 @@ type Queue struct {
 	eventAt   uint16 // nextAvail when avail_event was last parked
 
 	inFlight []*Chain // by head; nil is not in flight
-	flying   int      // how many are
+	flying   int      // how many are in flight
 	again    []uint16 // heads that an earlier Queue took, which Pop is still to give again
 	free     []*Chain // chains to reuse
 
@@ -149,8 +150,8 @@ func (q *Queue) adopt(heads []uint16) error {
 	return nil
 }
 
-// resume takes up what the record says. Whatever was taken is in flight or was returned, so the two
-// tell where in the avail ring an earlier Queue stopped, which may have had no time to say so.
+// resume goes on from the record. Each head that was taken is in flight or was returned, so these
+// two tell where in the avail ring the earlier Queue stopped, even if it had no time to say so.
 func (q *Queue) resume() error {
 	record := q.cfg.Record
 	if record == nil {
@@ -219,7 +220,7 @@ func (q *Queue) Flying() int { return q.flying + len(q.again) }
 // Err returns why the queue is broken, or nil.
 func (q *Queue) Err() error { return q.broken }
 
-// fail breaks the queue, for the first reason given.
+// fail breaks the queue. The first reason stays.
 func (q *Queue) fail(op string, reason error) error {
 	if q.broken == nil {
 		q.broken = &RingError{Op: op, Reason: reason}
@@ -227,8 +228,8 @@ func (q *Queue) fail(op string, reason error) error {
 	return q.broken
 }
 
-// dirty marks bytes of the used ring, after they were written. Its address in the log is the ring's
-// own: there is no IOMMU that could make it another.
+// dirty marks bytes of the used ring, after they were written. In the log it has the ring's own
+// address, as there is no IOMMU.
 func (q *Queue) dirty(off, n int) { q.mem.Dirty().Mark(q.cfg.Used+uint64(off), uint64(n)) }
 
 // barrier orders all accesses before it against all accesses after it, loads after stores too.

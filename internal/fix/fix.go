@@ -2,8 +2,8 @@
 
 // Package fix names what fixes a host that lacks something: the command, or the setting. paracuda
 // doctor names the same, and so does the line that says what didn't work where it was tried. It
-// reads files of the kernel's, which are believed, and changes nothing. What a kernel lacks, or was
-// told to leave out, is in kernel.go.
+// trusts the kernel's files, and changes nothing. The fixes for what a kernel lacks, or was told to
+// leave out, are in kernel.go.
 package fix
 
 import (
@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What fixes bounds.
+// Fixes of bounds.
 const (
 	Processes = "raise the bound on processes: ulimit -u, TasksMax= of the service, " +
 		"sysctl kernel.pid_max"
 	Descriptors = "raise the bound on open files: ulimit -n, LimitNOFILE= of the service"
 )
 
-// Mappings fixes that a process may map so little at a time.
+// Mappings raises how many mappings a process may have.
 const Mappings = "sysctl -w vm.max_map_count=262144"
 
 // KVM is the fix where its device can't be opened.
@@ -35,8 +35,8 @@ func KVM(err error) string {
 	return "modprobe -a kvm_intel kvm_amd"
 }
 
-// UserNamespaces is the fix where ordinary users can't have them, on the host whose files are below
-// root.
+// UserNamespaces is the fix where ordinary users can't make user namespaces, on the host whose
+// files are below root.
 func UserNamespaces(root string) string {
 	is := func(name, value string) bool {
 		text, err := os.ReadFile(filepath.Join(root, "/proc/sys/kernel", name))
@@ -51,7 +51,7 @@ func UserNamespaces(root string) string {
 	return "sysctl -w user.max_user_namespaces=65536"
 }
 
-// Start adds to an error of starting a process what fixes that there are too many of something.
+// Start adds a fix to an error of starting a process, if a bound was reached.
 func Start(err error) error {
 	switch {
 	case errors.Is(err, unix.EAGAIN):

@@ -19,7 +19,8 @@ func allow(call string) string {
 		"or SystemCallFilter= of the service", call)
 }
 
-// filtered says whether this process has such a filter, on the host whose files are below root.
+// filtered says whether this process has a filter of system calls, on the host whose files are
+// below root.
 func filtered(root string) bool {
 	text, _ := os.ReadFile(filepath.Join(root, "/proc/self/status"))
 	return strings.Contains(string(text), "\nSeccomp:\t2\n")

@@ -2,7 +2,7 @@
 
 // Package leaks says whether the tests of a package leave something behind: goroutines,
 // descriptors, memory that is shared with others, or child processes. A package's TestMain calls
-// Main. What a test leaves is often what the program would leave each time.
+// Main. What a test leaves behind, the program often leaves behind each time.
 package leaks
 
 import (
@@ -17,13 +17,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long what is ending may take.
+// patience is how long goroutines, descriptors and children that are ending may take.
 const patience = 30 * time.Second
 
 // Tests are a package's, a *testing.M.
 type Tests interface{ Run() (code int) }
 
-// Main runs the tests and returns the exit code: that of a failure if they left something. The
+// Main runs the tests and returns the exit code, which says failure if they left something. The
 // goroutines of ignored functions may stay.
 func Main(m Tests, ignored ...string) int {
 	before := held()
@@ -52,7 +52,7 @@ func Main(m Tests, ignored ...string) int {
 	return 0
 }
 
-// more lists what is held besides what was, each as often as there is more of it.
+// more lists what is held now and wasn't before, each as often as there is more of it.
 func more(before []string) []string {
 	left := held()
 	for _, thing := range before {
@@ -92,7 +92,7 @@ func held() (all []string) {
 	return all
 }
 
-// kind is what a link's file is, without the number that is another for each.
+// kind is what kind of file a link leads to, without the number that differs for each.
 func kind(link string) string {
 	name, _, _ := strings.Cut(link, "[")
 	if strings.HasPrefix(link, "socket:") || strings.HasPrefix(link, "pipe:") {

@@ -2,9 +2,9 @@
 
 // Package patience bounds how long tests wait for what must come.
 //
-// A bound passes by the clock while there is a processor for everybody, and hardly while somebody
-// waits for one: a busy machine makes no test fail. How long processes have waited is the kernel's
-// to say (/proc/pressure/cpu); where it doesn't count that, all time passes.
+// Time counts fully while no process waits for a processor, and hardly while one does, so that a
+// busy machine makes no test fail. The kernel says how long processes have waited
+// (/proc/pressure/cpu). Where it doesn't, all time counts.
 package patience
 
 import (
@@ -25,24 +25,24 @@ type Patience struct {
 	now        func() time.Time
 }
 
-// busiest is how many times longer it takes at most, on a machine that is always busy.
+// busiest is how many times longer a bound lasts at most, on a machine that is always busy.
 const busiest = 8
 
-// Of begins a bound.
+// Of starts a bound.
 func Of(most time.Duration) *Patience {
 	p := &Patience{most: most, now: time.Now, waitedTime: pressure}
 	p.Renew()
 	return p
 }
 
-// Renew begins anew.
+// Renew starts it again.
 func (p *Patience) Renew() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begin, p.waited = p.now(), p.waitedTime()
 }
 
-// Over says whether it has passed.
+// Over says whether the bound has passed.
 func (p *Patience) Over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,12 +57,12 @@ func (p *Patience) Spent() time.Duration {
 	return p.counted(p.now().Sub(p.begin))
 }
 
-// counted is how much counts of the time that has passed. mu is held.
+// counted is how much of the time that has passed counts. mu is held.
 func (p *Patience) counted(passed time.Duration) time.Duration {
 	return max(passed-(p.waitedTime()-p.waited), passed/busiest)
 }
 
-// pressure is for how long something has waited for a processor since the machine's start; 0 where
+// pressure is for how long something has waited for a processor since the machine started; 0 where
 // the kernel doesn't count that.
 func pressure() time.Duration {
 	text, _ := os.ReadFile("/proc/pressure/cpu")

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Device is a device that does nothing but check. It fails the test when the session breaks a
-// promise of the Device interface.
+// Device is a device that only checks. It fails the test when the session breaks a promise of the
+// Device interface.
 type Device struct {
 	Queues int    // not to be changed once there is a session
 	Bits   uint64 // device features; the same
@@ -44,7 +44,7 @@ func (d *Device) TB() testing.TB { return d.tb }
 
 var _ vhostuser.Device = (*Device)(nil)
 
-// note takes down a call, and asks fail.
+// note records a call, and asks fail.
 func (d *Device) note(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	d.calls = append(d.calls, call)
@@ -80,7 +80,7 @@ func (d *Device) Config() string {
 	return string(d.config)
 }
 
-// Running returns how a queue was started, if it runs.
+// Running returns with which configuration a queue was started, if it runs.
 func (d *Device) Running(i int) (vhostuser.QueueConfig, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +147,7 @@ func (d *Device) WriteConfig(offset uint32, data []byte) error {
 	return nil
 }
 
-// SetMemory implements vhostuser.Device. It maps the memory, so that it knows that it can.
+// SetMemory implements vhostuser.Device. It maps the memory, to see that this works.
 func (d *Device) SetMemory(mem *vhostuser.Memory) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

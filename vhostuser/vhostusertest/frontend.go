@@ -2,8 +2,7 @@
 
 // Package vhostusertest has the two neighbours of a vhost-user session, for tests: a Frontend that
 // speaks the protocol as QEMU or User Mode Linux do, over a real socket, with real memfds and
-// eventfds, and a Device that notes what it is asked and insists that the session keeps its
-// promises.
+// eventfds, and a Device that records its calls and fails the test if the session breaks a promise.
 package vhostusertest
 
 import (
@@ -21,7 +20,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// UserBase is what the front-end adds to a guest-physical address to make one of its own.
+// UserBase is what the front-end adds to a guest-physical address to get an address of its own.
 const UserBase = 0x7f00_0000_0000
 
 // NoFD is the flag of SET_VRING_KICK, CALL and ERR that says that no descriptor comes along.

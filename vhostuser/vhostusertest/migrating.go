@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
-// Migrating is a Device that can be migrated. It fails the test when it has a log that it couldn't
-// use, or none when it should.
+// Migrating is a Device that can be migrated. It fails the test when it gets a log that it can't
+// use, or gets none when it should.
 type Migrating struct {
 	*Device
 	state  []byte        // guarded by Device.mu
@@ -73,7 +73,7 @@ func (m *Migrating) beginState(call string) error {
 	return m.note("%s state", call)
 }
 
-// SetLog implements vhostuser.DirtyLogger. It marks the first page, so that it knows that it can.
+// SetLog implements vhostuser.DirtyLogger. It marks the first page, to see that this works.
 func (m *Migrating) SetLog(log *dirtylog.Log) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -78,7 +78,7 @@ func Open(fd int, offset, size uint64) (*Log, error) {
 	}, nil
 }
 
-// FD is the file, Offset and Size say what of it the log is: for Open in another process.
+// FD is the file of the log, for Open in another process.
 func (l *Log) FD() int { return l.fd }
 
 // Offset is where in the file the log begins.

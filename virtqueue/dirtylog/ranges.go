@@ -7,8 +7,8 @@ import "sync"
 // Range is a range of guest-physical addresses.
 type Range struct{ Addr, Bytes uint64 }
 
-// Ranges are those that something may write to at any time without telling, as a GPU may to memory
-// that it has mapped. All of them count as written, for as long as they are here. The zero value is
+// Ranges are ranges that something may write to at any time unnoticed, as a GPU may to memory that
+// it has mapped. All of them count as written for as long as they are here. The zero value is
 // empty.
 type Ranges struct {
 	mu   sync.Mutex
@@ -16,7 +16,7 @@ type Ranges struct {
 	held map[uint64][]Range // guarded by mu
 }
 
-// Add has ranges counted until Drop is called with what Add returns. The slice is copied.
+// Add adds ranges, until Drop is called with what Add returns. The slice is copied.
 func (r *Ranges) Add(ranges []Range) (name uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,7 +4,7 @@ package dirtylog
 
 import "sync/atomic"
 
-// Switch is what writers ask: it has a log, or none. The zero value has none.
+// Switch is where writers find the log, if there is one. The zero value has none.
 type Switch struct{ log atomic.Pointer[Log] }
 
 // Set changes the log, nil for none, and returns the one before. Writes that have begun may still

@@ -9,17 +9,18 @@
 //
 // # Trust
 //
-// The guest may change any byte at any time, so whatever has been read must be copied before it
-// is judged. The front-end that made the file may cut it short at any time, unless the file is
-// sealed against shrinking; touching the lost pages then raises SIGBUS. Every access in this
-// package is guarded: such a fault comes back as ErrFault and the process lives on. Code that
-// touches a slice of guest memory by itself uses Guard or Recover to have the same. C code can not
-// be guarded in this way: it may be given an address only if the region is ShrinkSealed.
+// The guest may change any byte at any time, so everything must be copied before it is checked. The
+// front-end that made the file may cut it short at any time, unless the file is sealed against
+// shrinking; touching the lost pages then raises SIGBUS. Every access in this package is guarded:
+// such a fault comes back as ErrFault and the process lives on. Code that touches a slice of guest
+// memory by itself uses Guard or Recover to have the same. C code can not be guarded in this way:
+// it may be given an address only if the region is ShrinkSealed.
 //
 // # Dirty pages
 //
 // Write marks the pages that it changes, for a front-end that migrates the guest (package
-// dirtylog). A Slice or a Run gives the bytes themselves: who writes to them marks them, by Dirty.
+// dirtylog). A Slice or a Run gives the bytes themselves: whoever writes to them marks them, by
+// Dirty.
 //
 // # Concurrency
 //

@@ -12,7 +12,8 @@ import (
 // was cut short, or had no room for the page.
 var ErrFault = errors.New("guest memory fault")
 
-// faultPanic is what the runtime's panic value for a fault has beside runtime.Error.
+// faultPanic is the method that the runtime's panic value for a fault has besides those of
+// runtime.Error.
 type faultPanic interface {
 	error
 	Addr() uintptr

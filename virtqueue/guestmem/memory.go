@@ -154,11 +154,11 @@ func fileAlign(r Region) (uint64, error) {
 	return uint64(unix.Getpagesize()), nil
 }
 
-// Log has writes marked in what s has, rather than in a switch of the memory's own. It is called
-// before the memory is used.
+// Log makes the memory mark its writes in the log that s has, rather than in a switch of its own.
+// It is called before the memory is used.
 func (m *Memory) Log(s *dirtylog.Switch) { m.dirty = s }
 
-// Dirty is where writes are marked. Who writes through a Slice or a Run marks by itself.
+// Dirty is where writes are marked. Whoever writes through a Slice or a Run marks it there.
 func (m *Memory) Dirty() *dirtylog.Switch { return m.dirty }
 
 // Hold keeps the memory mapped until Release.

@@ -14,19 +14,19 @@
 //	u8 in flight, 5 bytes of padding, u16 next, u64 counter
 //
 // Descriptors that are returned together form a list by their next fields, from the last batch head
-// on. Only when all of them are marked as returned the used index follows that of the used ring. A
-// device that is cut off between the two leaves the indices different, by as many as the list's
-// first entries that are returned already. The counters say in which order the others were taken.
+// on. Only when all of them are marked as returned, the used index here is set to the used ring's.
+// If a device is cut off between the two, the indices differ by n, and the first n entries of the
+// list have been returned. The counters say in which order the others were taken.
 //
 // # Trust
 //
 // The front-end holds the memory and may write anything into it, at any time, or cut it short.
-// Recover reads it once and checks what it reads; nothing else reads it. What a hostile front-end
-// gains is that requests of its own guest are done twice, or not at all. A fault makes the record
+// Recover reads it once and checks what it reads; nothing else reads it. A hostile front-end gains
+// no more than that its own guest's requests are done twice or not at all. A fault makes the record
 // Lost: the device goes on without it.
 //
 // # Concurrency
 //
 // A Queue belongs to one goroutine at a time. Close of its Region must come after its last use.
-// Every change is one store of a word, in an order that leaves the record true at any moment.
+// Every change is one store of a word, in an order that keeps the record true at any moment.
 package inflight

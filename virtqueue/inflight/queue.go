@@ -29,13 +29,13 @@ func (q *Queue) Size() uint16 { return q.size }
 // Lost reports whether something could not be noted. It stays so.
 func (q *Queue) Lost() bool { return q.lost }
 
-// Recover reads what an earlier device left, which must be done before anything is noted: the heads
-// that are in flight, in the order in which they were taken. used is the index of the used ring.
+// Recover reads what an earlier device left: the heads that are in flight, in the order in which
+// they were taken. It must be called before anything is noted. used is the index of the used ring.
 // fresh says that there was no earlier device.
 func (q *Queue) Recover(used uint16) (heads []uint16, fresh bool, err error) {
 	fault := q.guard(func() { heads, fresh, err = q.recover(used) })
 	if fault {
-		return nil, false, fmt.Errorf("%w: its memory vanished", ErrRegion)
+		return nil, false, fmt.Errorf("%w: the front-end has cut its file short", ErrRegion)
 	}
 	return heads, fresh, err
 }
@@ -66,8 +66,8 @@ func (q *Queue) recover(used uint16) (heads []uint16, fresh bool, err error) {
 	return q.inFlight(), false, nil
 }
 
-// finish marks those as returned that the driver sees as returned already: the first n of the last
-// batch.
+// finish marks the first n heads of the last batch as returned: the driver sees them as returned
+// already.
 func (q *Queue) finish(h header, n uint16) error {
 	if n > q.size {
 		return fmt.Errorf("%w: %d were returned at once", ErrRegion, n)
@@ -83,7 +83,7 @@ func (q *Queue) finish(h header, n uint16) error {
 	return nil
 }
 
-// inFlight returns the heads that are, in their order.
+// inFlight returns the heads in flight, in the order in which they were taken.
 func (q *Queue) inFlight() []uint16 {
 	type taken struct {
 		counter uint64

@@ -51,8 +51,7 @@ func (s Shape) stride() int {
 // Bytes is the length of a region.
 func (s Shape) Bytes() uint64 { return uint64(s.Queues) * uint64(s.stride()) }
 
-// Create makes the file of a region that was never used. It can't be cut short. The caller owns the
-// descriptor.
+// Create makes the file of a new region. It can't be cut short. The caller owns the descriptor.
 func Create(s Shape) (fd int, err error) {
 	if err := s.check(); err != nil {
 		return -1, err

@@ -23,7 +23,7 @@ type Guest struct {
 	next uint64 // first free address, for Alloc
 }
 
-// NewGuest makes a guest with the given spans. It is gone when the test ends.
+// NewGuest makes a guest with the given spans. It is closed when the test ends.
 func NewGuest(tb testing.TB, spans ...Span) *Guest {
 	tb.Helper()
 	g := &Guest{tb: tb, Spans: spans, next: spans[0].Addr}

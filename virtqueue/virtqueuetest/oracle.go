@@ -7,7 +7,7 @@ import "errors"
 // ErrMalformed is what the oracle says of a chain that a device must reject.
 var ErrMalformed = errors.New("malformed chain")
 
-// Buffer is one of a chain as the oracle sees it.
+// Buffer is a buffer of a chain as the oracle sees it.
 type Buffer struct {
 	Addr  uint64
 	Len   uint32
