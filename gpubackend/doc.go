@@ -14,5 +14,5 @@
 //
 // Nothing in this package or below trusts a guest: handles are looked up (package object) before a
 // Driver sees them, sizes and buffers are checked by the caller. Device addresses are the
-// exception: they are passed on unchanged, and it is the device that answers IllegalAddress.
+// exception: they are passed on unchanged, and the device answers IllegalAddress.
 package gpubackend

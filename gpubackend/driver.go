@@ -19,8 +19,8 @@ const (
 // Driver is a GPU as one worker uses it. Calls act on the current context (SetCurrent), in order,
 // as those of one host thread do. No call waits for work on the GPU unless its comment says so.
 //
-// It is made of what devices have a room for. Whoever uses a device asks for the few functions that
-// it calls: each room of the worker has an interface of its own for that.
+// It is made of smaller interfaces, one for each room of a device. Each room of the worker declares
+// an interface with the few functions that it calls.
 type Driver interface {
 	Functions // what gpubackend/api describes
 	Opening
@@ -46,18 +46,18 @@ type Opening interface {
 	// Open initialises the device for a process with the given environment ("NAME=value") and
 	// describes it.
 	Open(env []string) (*Inventory, Result)
-	// Warm does ahead of Open, and at most once, what Open and the first use of a GPU's primary
-	// context take long for. It is for a process that sets no variables. After an error the device
-	// is of no use.
+	// Warm does ahead of Open, and at most once, what takes long in Open and in the first use of a
+	// GPU's primary context. It is for a process that sets no variables. After an error the device
+	// can't be used.
 	Warm(gpu int) Result
-	// Suits says whether Open can have env. A device that is warm can't if env would have changed
-	// it: then the process with that environment needs a device in a process of its own.
+	// Suits says whether Open can be called with env. If the device is warm and env would have
+	// changed it, it can't: then that guest process needs a device in another process.
 	Suits(env []string) bool
 	// Close frees everything.
 	Close()
 }
 
-// Switching is the current context, and whether it has anything left to do.
+// Switching has the current context, and asks whether it has anything left to do.
 type Switching interface {
 	// SetCurrent makes c the current context; 0 is none.
 	SetCurrent(c Context) Result
@@ -66,12 +66,13 @@ type Switching interface {
 	ContextQuery() Result
 }
 
-// Announcing is words in memory that say when work is done, for a worker that would else ask.
+// Announcing lets the device write words to memory when work is done, so that a worker needn't ask.
 type Announcing interface {
-	// Announce has the device write value to addr, registered host memory of this process, when all
-	// work that is queued in s now is done; with all set, all work in the current context.
-	// NotSupported: there may be no such work, or the device can't: the caller asks from time to
-	// time instead. It has to do so anyway, now and then: work that fails announces nothing.
+	// Announce lets the device write value to addr, registered host memory of this process, when
+	// all work that is queued in s now is done; with all set, all work in the current context.
+	// After NotSupported, which says that there may be no such work or that the device can't, the
+	// caller asks from time to time. It must do so now and then anyway: work that fails announces
+	// nothing.
 	Announce(s Stream, all bool, addr uint64, value uint32) Result
 	// Announced is told that value, which was announced at addr in the current context, has
 	// arrived. It says whether the context has no other work, so that no further question is
@@ -79,7 +80,7 @@ type Announcing interface {
 	Announced(addr uint64, value uint32) (settled bool)
 }
 
-// Launching is kernels, and what they print.
+// Launching has kernels, and what they print.
 type Launching interface {
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out;
 	// they are copied before Launch returns.
@@ -92,7 +93,7 @@ type Launching interface {
 	Output() []Output
 }
 
-// Copying is copies.
+// Copying has copies.
 type Copying interface {
 	// Copy queues a copy between device and registered addresses, any to any.
 	Copy(dst, src, bytes uint64, s Stream) Result
@@ -106,7 +107,7 @@ type Copying interface {
 	CopyBox(b *Box, s Stream) Result
 }
 
-// Staging is device memory that the mover can map.
+// Staging has device memory that the mover can map.
 type Staging interface {
 	// Staging gives device memory that another process can map: its address here, and a file for
 	// the mover (package mover says how it is mapped). The caller closes the file.
@@ -115,24 +116,23 @@ type Staging interface {
 	Unstage(addr uint64)
 }
 
-// Registering is memory of this process, the guest's pages, that kernels reach.
+// Registering has memory of this process, the guest's pages, that kernels can reach.
 type Registering interface {
 	// HostRegister makes [addr, addr+bytes) of this process reachable for kernels and Copy, at the
 	// same address.
 	HostRegister(addr, bytes uint64, writable bool) Result
 	// HostUnregister undoes it. No work may use the range any more; it waits for work that does.
 	HostUnregister(addr, bytes uint64) Result
-	// HostPageable says that [addr, addr+bytes) of this process is the guest process's ordinary
-	// memory from now on: Copy, CopyBox and nodes of graphs may name it as a program names its own.
-	// Other pages may take the place of those that are there at any time. No address is told of
-	// twice.
+	// HostPageable says that from now on [addr, addr+bytes) of this process is the guest process's
+	// ordinary memory: Copy, CopyBox and nodes of graphs may use it as a program uses its own. Its
+	// pages may be replaced at any time. No address is named twice.
 	HostPageable(addr, bytes uint64) Result
 }
 
-// Calling is functions of the guest's that streams wait for.
+// Calling has the guest's functions for which streams wait.
 type Calling interface {
 	// HostFunc calls f, on any goroutine or thread, when s has done all earlier work; later work in
-	// s waits until release is called, on any goroutine, also while another call of the driver's
+	// s waits until release is called, on any goroutine, also while another call of the driver
 	// waits for s.
 	HostFunc(s Stream, token uint64, f func(token uint64)) (release func(), result Result)
 }
@@ -152,7 +152,7 @@ type Launch struct {
 	Stream     Stream
 	Parameters []byte
 	Attributes []byte // CUlaunchAttribute, 72 bytes each
-	Hash       uint64 // of what package launches compares, once that knows it; 0 before
+	Hash       uint64 // of what package launches compares; 0 until it has computed that
 }
 
 // Box describes a two- or three-dimensional copy. Pitches and slices are bytes from row to row and
@@ -163,11 +163,11 @@ type Box struct {
 	Width, Height, Depth    uint64
 }
 
-// Inventory is what a guest learns of its devices at the start.
+// Inventory is what a guest is told about its devices at the start.
 type Inventory struct {
 	wire.Inventory
 	Device []wire.InventoryDevice
-	Pair   []wire.InventoryPair // of each two devices: from the first to the first, the second, …
+	Pair   []wire.InventoryPair // of each pair: from the first to the first, to the second, …
 }
 
 // Name returns the function's name in the API.
@@ -178,13 +178,14 @@ func (o Op) Name() string {
 	return fmt.Sprintf("op %d", uint16(o))
 }
 
-// workNowhere stands for the word of the stream where a command names none.
+// workNowhere stands for the position of the stream's word in a command that names no stream.
 const workNowhere = ^uint8(0)
 
-// Works says whether the function gives the GPU work, or may.
+// Works says whether the function may give the GPU work.
 func (o Op) Works() bool { return int(o) < len(workStream) && workStream[o] != 0 }
 
-// WorkStream is the word in which a function that gives the GPU work names the stream for it.
+// WorkStream is the position of the word in which a function that gives the GPU work names the
+// stream.
 func (o Op) WorkStream() (word int, ok bool) {
 	if !o.Works() || workStream[o] == workNowhere {
 		return 0, false

@@ -2,14 +2,14 @@
 
 package gpubackend
 
-// Capturing is what a driver offers beside the described functions for streams that are being
-// captured, and for graphs.
+// Capturing has what a driver offers for streams that are being captured, and for graphs, besides
+// the functions that are described.
 type Capturing interface {
 	// HostFuncKept puts a host function into a stream that is being captured, or may be. Whenever
 	// it is due, f is called on any goroutine; the stream goes on when f's release is called.
 	HostFuncKept(s Stream, token uint64, f HostCall) Result
 	// GraphFree frees, in stream order, memory that a graph allocated: only the driver knows when
-	// it may be allocated again. NotFound: no graph has it. MemFree frees such memory at once.
+	// it may be used again. NotFound: no graph has it. MemFree frees such memory at once.
 	GraphFree(address uint64, s Stream) Result
 }
 
@@ -41,11 +41,11 @@ const (
 	NodeConditional NodeType = 13
 )
 
-// Node is what a node of a graph does: its type says which fields count.
+// Node is what a node of a graph does: its type says which fields are used.
 type Node struct {
 	Type NodeType
 
-	Launch Launch // kernel; the stream and attributes don't count
+	Launch Launch // kernel; the stream and attributes aren't used
 	Copy   Box    // memcpy
 	Fill   Fill   // memset
 
@@ -53,7 +53,7 @@ type Node struct {
 	Call  HostCall // the same
 
 	Child Graph  // child graph
-	Moved bool   // the child graph itself becomes the node's, and isn't copied
+	Moved bool   // the child graph itself becomes part of the node, and isn't copied
 	Event Event  // event wait, event record
 	Flags uint64 // memory operations
 

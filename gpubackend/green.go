@@ -4,15 +4,16 @@ package gpubackend
 
 import "github.com/paracuda/paracuda/gpubackend/cudaabi"
 
-// Resource is a CUdevResource as the driver made it. What is in it is the driver's: it never comes
-// from a guest.
+// Resource is a CUdevResource as the driver made it. Its contents come from the driver, never from
+// a guest.
 type Resource [cudaabi.DevResourceSize]byte
 
 // Kind is the type of the resource (CUdevResourceType).
 func (r *Resource) Kind() uint32 { return cudaabi.DevResource(r[:]).Type() }
 
-// Multiprocessors is how many a resource of them has, how few can be split off and in multiples of
-// how many. The latter two are 0 where the driver doesn't say.
+// Multiprocessors returns how many a resource of multiprocessors has, the fewest that can be split
+// off, and of which number a part must be a multiple. The latter two are 0 where the driver doesn't
+// say.
 func (r *Resource) Multiprocessors() (count, partition, alignment uint32) {
 	d := cudaabi.DevResource(r[:])
 	return d.SMCount(), d.MinSMPartitionSize(), d.SMCoscheduledAlignment()
@@ -30,7 +31,7 @@ func (r *Resource) SetMultiprocessors(count, partition, alignment uint32) {
 // ResourceSource says what has a resource.
 type ResourceSource uint64
 
-// What can have one, by the numbers of op DevResource.
+// What can have a resource, by the numbers of op DevResource.
 const (
 	OfDevice ResourceSource = iota
 	OfContext
@@ -43,8 +44,8 @@ type ResourceDesc uint64
 // MaxResourceGroups bounds the groups of a split.
 const MaxResourceGroups = cudaabi.MaxResourceRecords - 1
 
-// Partitioning is green contexts: parts of a device that work is confined to. None of it needs a
-// current context.
+// Partitioning has green contexts: parts of a device to which work is confined. Nothing in it needs
+// a current context.
 type Partitioning interface {
 	// DevResource describes what a device (its number), a context or a green context has of a type.
 	DevResource(of ResourceSource, which, kind uint64) (Resource, Result)
@@ -54,9 +55,9 @@ type Partitioning interface {
 		result Result)
 	// DescribeResources makes a descriptor of resources.
 	DescribeResources(rs []Resource) (ResourceDesc, Result)
-	// GreenCtxCreate makes a green context and the context by which it is made current. That one
-	// shares all but its streams with the device's primary context, which is retained by the caller
-	// too.
+	// GreenCtxCreate makes a green context and the context by which it is made current. That
+	// context shares all but its streams with the device's primary context, which the caller
+	// retains too.
 	GreenCtxCreate(desc ResourceDesc, dev, flags uint64) (GreenContext, Context, Result)
 	// GreenCtxDestroy ends both. It may wait for the work in it.
 	GreenCtxDestroy(g GreenContext) Result

@@ -5,13 +5,13 @@ package gpubackend
 import "github.com/paracuda/paracuda/gpubackend/cudaabi"
 
 // Addresses is how many addresses a program of x86-64 has with page tables of four levels, and more
-// than any two are apart. The addresses of a GPU are among them.
+// than the distance of any two. The addresses of a GPU are among them.
 const Addresses = 1 << 47
 
 // Memory is device memory without an address, of CreateMemory.
 type Memory uint64
 
-// Granularity is what the sizes and addresses of Mapping are multiples of.
+// Granularity: the sizes and addresses of Mapping are multiples of it.
 const Granularity = cudaabi.MappingGranularity
 
 // Access to mapped memory: CUmemAccess_flags.
@@ -21,11 +21,11 @@ const (
 	AccessReadWrite = 3
 )
 
-// Mapping is virtual memory management: addresses and memory apart. None of it needs a current
-// context. The caller sees to it that what it unmaps is in no use, that mappings don't overlap and
-// that memory outlives its mappings.
+// Mapping is virtual memory management: addresses and memory are separate. Nothing in it needs a
+// current context. The caller makes sure that what it unmaps isn't in use, that mappings don't
+// overlap and that memory outlives its mappings.
 type Mapping interface {
-	// Reserve sets addresses of this process aside: those exactly.
+	// Reserve sets exactly these addresses of this process aside.
 	Reserve(addr, bytes uint64) Result
 	// Unreserve gives them back.
 	Unreserve(addr, bytes uint64) Result
@@ -33,10 +33,10 @@ type Mapping interface {
 	CreateMemory(bytes, device, compression uint64) (Memory, Result)
 	// ReleaseMemory gives it back.
 	ReleaseMemory(m Memory) Result
-	// ExportMemory gives a file by which another process imports m. It holds the memory by itself.
-	// The caller closes it.
+	// ExportMemory gives a file by which another process imports m. The file keeps the memory alive
+	// by itself. The caller closes it.
 	ExportMemory(m Memory) (fd int, result Result)
-	// ImportMemory opens what ExportMemory of another process gave: so many bytes, of a device. The
+	// ImportMemory opens what another process's ExportMemory gave: bytes of a device's memory. The
 	// caller keeps the file and may close it. The memory counts as CreateMemory's does.
 	ImportMemory(fd int, bytes, device uint64) (Memory, Result)
 	// MapMemory puts all of m at reserved addresses. Nobody may access it before Protect.

@@ -5,34 +5,34 @@ package gpubackend
 import "fmt"
 
 // Piece is device memory that may leave the GPU and come back, at the same addresses: a segment of
-// the device's heap (package devmem). Allocations are never in two pieces.
+// the device's heap (package devmem). No allocation is in two pieces.
 type Piece struct{ Address, Bytes uint64 }
 
-// Moving has device memory leave the GPU, to be there for others, and come back. All work in all
-// contexts is done meanwhile, no stream captures, and no other process has the pieces mapped.
-// Between LeavePieces and ReturnPieces only Close may be called besides.
+// Moving lets device memory leave the GPU, to make room for others, and come back. Meanwhile no
+// context has work, no stream captures, and no other process has the pieces mapped. Between
+// LeavePieces and ReturnPieces only Close may be called.
 type Moving interface {
 	// Pieces lists what could leave now, by addresses: the memory of allocations that is the
 	// device's own.
 	Pieces() []Piece
-	// SavePieces copies pieces, one behind the other, to host memory. It waits for the copies.
+	// SavePieces copies pieces, one after the other, to host memory. It waits for the copies.
 	SavePieces(list []Piece, image []byte) Result
-	// SaveApart does so with memory of its own for each, which is as large as the piece.
+	// SaveApart does so with separate memory for each piece, of the same size.
 	SaveApart(list []Piece, images [][]byte) Result
-	// EndCopies says that no pieces are copied for now: what copies pass through is given back. It
-	// comes after SavePieces, SaveApart, LoadPieces and SumPieces, whatever they returned.
+	// EndCopies says that no pieces are copied for now: the staging memory of copies is given back.
+	// It is called after SavePieces, SaveApart, LoadPieces and SumPieces, also after an error.
 	EndCopies()
 	// LeavePieces gives the memory of pieces back to the GPU: of all, or of none if one isn't
 	// there.
 	LeavePieces(list []Piece) Result
-	// ReturnPieces puts memory, with nothing in it, behind the addresses of pieces that left: of
+	// ReturnPieces puts memory with undefined contents behind the addresses of pieces that left: of
 	// all, or of none. OutOfMemory: the GPU has no room, or the process may not have it.
 	ReturnPieces(list []Piece) Result
 	// LoadPieces is the reverse of SavePieces.
 	LoadPieces(list []Piece, image []byte) Result
 }
 
-// Apart says whether each piece of a list has memory that is as large.
+// Apart says whether each piece of a list has memory of its size.
 func Apart(list []Piece, images [][]byte) bool {
 	for i, p := range list {
 		if len(images) != len(list) || uint64(len(images[i])) != p.Bytes {
@@ -42,8 +42,8 @@ func Apart(list []Piece, images [][]byte) bool {
 	return true
 }
 
-// Without is what is left of pieces when others are taken out, which lie in them, by their
-// addresses as they do, and none over another. It is an error if they don't.
+// Without is what is left of pieces when others are taken out. These must lie in the pieces, be
+// sorted by address and not overlap.
 func Without(pieces, others []Piece) (rest []Piece, err error) {
 	for _, p := range pieces {
 		end := p.Address + p.Bytes
@@ -63,7 +63,8 @@ func Without(pieces, others []Piece) (rest []Piece, err error) {
 		}
 	}
 	if len(others) > 0 {
-		return nil, fmt.Errorf("%d bytes at %#x aren't in any piece, or twice", others[0].Bytes,
+		return nil, fmt.Errorf("%d bytes at %#x are in no piece, or are listed twice",
+			others[0].Bytes,
 			others[0].Address)
 	}
 	return rest, nil
@@ -78,7 +79,7 @@ func AppendPiece(list []Piece, p Piece) []Piece {
 	return append(list, p)
 }
 
-// PieceBytes is how much all of a list are.
+// PieceBytes is the size of all pieces of a list.
 func PieceBytes(list []Piece) (sum uint64) {
 	for _, p := range list {
 		sum += p.Bytes

@@ -21,7 +21,8 @@ func (r Result) Sticky() bool {
 	return false
 }
 
-// OfGPU says whether r tells of the GPU itself, not of what a program did: it is broken, or gone.
+// OfGPU says whether r is about the GPU itself, which is broken or gone, not about what a program
+// did.
 func (r Result) OfGPU() bool {
 	switch r {
 	case ECCUncorrectable, NvlinkUncorrectable, Contained, Unknown:

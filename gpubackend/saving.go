@@ -14,8 +14,8 @@ type Allocation struct {
 	Context        Context
 }
 
-// Code is where the variables of code are in a context: those of a module that was loaded as such,
-// or of a library. Without a variable the address is 0.
+// Code says where the variables of code are in a context: code of a module that was loaded as such,
+// or of a library. Without variables the address is 0.
 type Code struct {
 	Address uint64
 	Module  Module // 0: it is the library's
@@ -23,34 +23,34 @@ type Code struct {
 	Context Context
 }
 
-// EventTime is when an event was over that was recorded, in nanoseconds before now. Context is that
-// which the device needs to know to tell times; 0: none.
+// EventTime is when a recorded event was over, in nanoseconds before now. Context is the context
+// that the device needs to tell times; 0: none.
 type EventTime struct {
 	Event   Event
 	Ago     int64
 	Context Context
 }
 
-// Saving has another device, in another process, be what this one is: the same objects with all
-// their memory at the same addresses. What made the objects the caller knows, and does it again.
-// All work is done meanwhile, and no stream captures.
+// Saving turns another device, in another process, into a copy of this one: the same objects with
+// all their memory at the same addresses. The caller knows how the objects were made, and makes
+// them again. No work is under way meanwhile, and no stream captures.
 //
-// The other device is opened as this one was, and then RestoreLayout comes before all else. Each
-// object is made as it was made here, but code only after PlaceCode, and code of a library by
-// LoadCode as soon as there is both library and context. TakeAllocation takes over what MemAlloc
+// The other device is opened as this one was; then RestoreLayout is called before all else. Each
+// object is made as it was made here, but code only after PlaceCode, and a library's code by
+// LoadCode as soon as there are both library and context. TakeAllocation takes over what MemAlloc
 // has given. LayoutRestored says whether that was all. What is in the memory is copied by Moving.
 type Saving interface {
 	SavingGraphs
 	SavingTextures
-	// AwaitsHost says whether nothing goes on any more but host functions that have been called,
-	// and don't return: what follows them hasn't begun. False if the device can't tell.
+	// AwaitsHost says whether all work under way is host functions that were called and haven't
+	// returned: what follows them hasn't begun. False if the device can't tell.
 	AwaitsHost() bool
 	// Saves says whether the device can be saved at all.
 	Saves() bool
 	// Unsavable says why the device's state can't be saved now; "": it can.
 	Unsavable() string
-	// UnsavableCode says why code of an image can't be made again so that nobody notices; "": it
-	// can. What it reads counts for mem.
+	// UnsavableCode says why an image's code can't be loaded again unnoticed; "": it can. What it
+	// reads is taken from mem.
 	UnsavableCode(image []byte, mem *budget.Account) string
 	// SaveLayout writes what lies where in device memory. RestoreLayout reads it.
 	SaveLayout(to io.Writer) error
@@ -58,7 +58,7 @@ type Saving interface {
 	LayoutRestored() error
 	// Allocated lists the memory of MemAlloc.
 	Allocated() []Allocation
-	// TakeAllocation makes memory one of the current context's.
+	// TakeAllocation makes memory an allocation of the current context.
 	TakeAllocation(a Allocation) Result
 	// Codes lists the code in all contexts.
 	Codes() []Code

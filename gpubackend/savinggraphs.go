@@ -8,12 +8,12 @@ type GraphState struct {
 	Nodes []NodeState // in the order in which they were added
 }
 
-// NodeState is a node of one.
+// NodeState is a node of a graph.
 type NodeState struct {
 	Node     GraphNode // 0 within an executable graph
-	Origin   GraphNode // what it is a copy of; 0: nothing, or that is gone
+	Origin   GraphNode // the node of which it is a copy; 0: none, or one that is gone
 	Context  Context
-	What     Node        // but for its child graph
+	What     Node        // without its child graph
 	After    []int       // numbers of the nodes that it comes after
 	Child    *GraphState // of a node that has one
 	Disabled bool        // in an executable graph
@@ -22,20 +22,20 @@ type NodeState struct {
 // ExecState is an executable graph.
 type ExecState struct {
 	Exec   GraphExec
-	Source Graph // what it was made of; 0: that is gone
+	Source Graph // the graph from which it was made; 0: that is gone
 	Flags  uint64
-	Graph  GraphState // the nodes that it has by now
+	Graph  GraphState // the nodes that it has now
 }
 
-// SavingGraphs has another device have the same graphs.
+// SavingGraphs makes the same graphs on another device.
 type SavingGraphs interface {
-	// FixedGraphs is how much in graphs can't be made again; -1: no graph can.
+	// FixedGraphs is how many things in graphs can't be made again; -1: no graph can.
 	FixedGraphs() int
 	// SaveGraphs lists the graphs that lie in no other, and the executable ones.
 	SaveGraphs() ([]GraphState, []ExecState, error)
-	// RestoreGraphs makes them. Handles of graphs and nodes are those of the device that was saved,
-	// and the device's own afterwards; all others are the device's own. After an error the device
-	// is of no more use.
+	// RestoreGraphs makes them. It replaces the handles of graphs and nodes, which are those of the
+	// saved device, by its own; all other handles are its own already. After an error the device
+	// can't be used.
 	RestoreGraphs(graphs []GraphState, execs []ExecState) Result
 }
 

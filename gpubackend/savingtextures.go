@@ -9,15 +9,15 @@ type ArrayPlace struct {
 	Mipmapped MipmappedArray
 }
 
-// SavingTextures has another device have the same arrays, textures and surfaces. Each is made as it
+// SavingTextures makes the same arrays, textures and surfaces on another device. Each is made as it
 // was made here, after PlaceCode or NextTexture.
 type SavingTextures interface {
 	// SavesTextures says whether that is possible at all.
 	SavesTextures() bool
 	// ArrayPlaces lists the arrays that have memory of their own.
 	ArrayPlaces() []ArrayPlace
-	// NextTexture says which number the texture or surface has that is made next: kernels may have
-	// kept it. It fails if the device has given it to another one.
+	// NextTexture sets the number of the texture or surface that is made next: kernels may have
+	// kept it. It fails if another one has that number.
 	NextTexture(number uint64) error
 }
 

@@ -15,15 +15,15 @@ type Sharing interface {
 	MapShared(s Shared, fd int) (addr uint64, result Result)
 	// UnmapShared unmaps it. No work may use it any more.
 	UnmapShared(addr uint64) Result
-	// ShareEvent tells how another process opens an interprocess event: by what is returned and a
-	// file, or -1 for none. The caller closes the file.
+	// ShareEvent returns what another process needs to open an interprocess event: a SharedEvent
+	// and a file, or -1 for none. The caller closes the file.
 	ShareEvent(e Event) (s SharedEvent, fd int, result Result)
 	// OpenEvent opens such an event in the current context. The caller keeps the file and may close
 	// it.
 	OpenEvent(s SharedEvent, fd int) (Event, Result)
 }
 
-// SharedEvent is what a driver says of an event to that of another process. It never comes from a
+// SharedEvent is what a driver tells another process's driver about an event. It never comes from a
 // guest.
 type SharedEvent [64]byte
 

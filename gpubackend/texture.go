@@ -2,8 +2,8 @@
 
 package gpubackend
 
-// Texturing is what a driver offers beside the described functions for arrays, textures and
-// surfaces. The structures are those of the API, with the driver's own handles in them.
+// Texturing has what a driver offers for arrays, textures and surfaces, besides the functions that
+// are described. The structures are those of the API, with the driver's own handles in them.
 type Texturing interface {
 	// TexObjectCreate makes a texture of CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and, unless it is
 	// empty, CUDA_RESOURCE_VIEW_DESC.

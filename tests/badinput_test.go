@@ -65,7 +65,7 @@ func badInput(t *testing.T) []oneLine {
 		{name: "no file", args: device("--gpu", "soft", "--socket-path", dir+"/f",
 			"--from", gone), message: `--from .*gone`, exit: 1},
 		{name: "not a file of ours", args: device("--gpu", "soft", "--socket-path",
-			dir+"/f", "--from", plain), message: `is none of Paracuda's|is cut short`, exit: 1},
+			dir+"/f", "--from", plain), message: `isn't a record of Paracuda|is cut short`, exit: 1},
 		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
 			message: `gone`},
 		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--domain`, exit: 2},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allowed has the flags, attributes and other numbers of a kind that a guest may pass to
-// the host's driver. What isn't in its set never gets there: a later driver may give it a meaning
+// Package allowed has sets of the flags, attributes and other numbers that a guest may pass to the
+// host's driver. A number outside its set never gets there: a later driver may give it a meaning
 // that reaches out of the guest, as the flags for core dumps do.
 package allowed
 

@@ -21,29 +21,30 @@ import (
 // Bounds.
 const (
 	maxConnections = 2048
-	// maxOfUser bounds those of one user, but not root's and the arbiter's own.
+	// maxOfUser bounds the connections of one user, except root and the arbiter's own user.
 	maxOfUser = 1024
 	maxVMs    = 1024
 	// firstTimeout is how long a connection may take to say what it wants.
 	firstTimeout = 5 * time.Second
-	// acceptPause is how long no connection is taken after one could not be.
+	// acceptPause is how long the arbiter waits after a connection that it couldn't take.
 	acceptPause = time.Second
-	// Requests are taken at this rate in the long run: what is asked keeps turns from nobody.
+	// Requests are taken at this rate in the long run, so that they keep nobody from its turn.
 	requestRate, requestBurst = 4000, 400
-	// So are connections. Who makes more of them waits in connect, and takes no processor from VMs.
+	// Connections too. Whoever makes more of them waits in connect, and takes no processor time
+	// from VMs.
 	connectionRate, connectionBurst = 4000, 400
 )
 
 // Config is what an arbiter needs.
 type Config struct {
-	// Table has the operator's policies: stronger than what device processes ask for. nil: none.
+	// Table has the operator's policies, which override what device processes ask for. nil: none.
 	Table *policy.Table
 	// Warm is how many warm workers the VMs of a GPU may have together; nil: DefaultWarm.
 	Warm *int
 	Log  *logrus.Entry
 }
 
-// Arbiter is a running one.
+// Arbiter is an arbiter that runs.
 type Arbiter struct {
 	log      *logrus.Entry
 	loop     *loop
@@ -58,7 +59,7 @@ type Arbiter struct {
 	closed      bool
 }
 
-// New starts an arbiter that nobody has joined yet.
+// New starts an arbiter.
 func New(c Config) (*Arbiter, error) {
 	l, err := newLoop()
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *Arbiter) Close() {
 	<-a.done
 }
 
-// Serve takes connections until the listener is closed.
+// Serve accepts connections until the listener is closed.
 func (a *Arbiter) Serve(l *net.UnixListener) error {
 	for {
 		a.arrivals.Wait(a.done)
@@ -109,7 +110,7 @@ func (a *Arbiter) Serve(l *net.UnixListener) error {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case err != nil: // no descriptors left, say, which passes
+		case err != nil: // for example no descriptors left, which passes
 			a.log.WithError(err).Warn("take a connection")
 			time.Sleep(acceptPause)
 			continue
@@ -153,13 +154,13 @@ func (a *Arbiter) dismiss(c *link.Conn) {
 	c.Close()
 }
 
-// ownUser is this process's. It can't ask again once its system calls are filtered.
+// ownUser is this process's user. It can't ask again once its system calls are filtered.
 var ownUser = os.Getuid()
 
 // trusted says whether a user may do what an operator may.
 func trusted(user uint32) bool { return user == 0 || int(user) == ownUser }
 
-// gateFiles are those that come with Join: memory, bell, opened.
+// gateFiles are the files that come with Join: memory, bell, opened.
 const gateFiles = 3
 
 // openGate maps the page of a VM that joins.

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// claim is what was chosen for a VM that is yet to join.
+// claim is what was chosen for a VM that will join.
 type claim struct {
 	name      string
 	gpus      []string
@@ -37,22 +37,23 @@ func (a *Arbiter) choose(c *link.Conn, r *link.Request) {
 	defer a.loop.do(func() { delete(a.loop.claims, mine) })
 	if send(c, answer) {
 		c.Deadline(time.Time{})
-		_, _ = c.Receive(&link.Request{}, 0) // nothing more is said
+		_, _ = c.Receive(&link.Request{}, 0) // returns when the connection ends
 	}
 }
 
 // candidate is a GPU that may be chosen.
 type candidate struct {
 	index int
-	left  uint64 // memory that nobody was given
-	vms   int    // that have it, or are about to
+	left  uint64 // memory that no VM was given
+	vms   int    // that have it, or will
 }
 
-// roughly is what makes a difference: one GPU isn't better for the memory of a context or two.
+// roughly is the smallest difference that counts: the memory of a context or two makes no GPU
+// better.
 const roughly = 1 << 30
 
-// choose returns the positions of GPUs, in their order: those of which most memory is left, and
-// among such those that fewest VMs have.
+// choose returns the positions of the GPUs with the most memory left, in their order; among equal
+// ones those with the fewest VMs.
 func (l *loop) choose(r *link.Request) (*claim, []int, error) {
 	p, err := l.wish(r)
 	if err != nil {
@@ -85,7 +86,7 @@ func (l *loop) choose(r *link.Request) (*claim, []int, error) {
 	return c, chosen, nil
 }
 
-// wish is the policy of a VM that is to join, if what it asks for can be looked at.
+// wish is the policy of a VM that will join, after a check of its request.
 func (l *loop) wish(r *link.Request) (p policy.Policy, err error) {
 	if err := policy.CheckName(r.Name); err != nil {
 		return p, err
@@ -106,8 +107,8 @@ func (l *loop) wish(r *link.Request) (p policy.Policy, err error) {
 	return w.policy()
 }
 
-// candidate is a GPU as a VM finds it that claims some; ok is false where another one has it alone,
-// or would have to leave it.
+// candidate describes a GPU for a VM that claims some. ok is false if another VM has it alone, or
+// would have to leave it.
 func (l *loop) candidate(c *claim, g *link.GPU) (x candidate, ok bool) {
 	x.left = cmp.Or(g.Free, g.Memory)
 	take := func(bytes uint64) {
@@ -137,8 +138,8 @@ func (l *loop) candidate(c *claim, g *link.GPU) (x candidate, ok bool) {
 	return x, true
 }
 
-// owed is what a member was given of each of its GPUs and doesn't have yet, as far as it is known:
-// what it has isn't told by GPU.
+// owed is what a member was given of each of its GPUs and doesn't have yet. This is an estimate:
+// members don't tell what they have by GPU.
 func (m *member) owed() uint64 {
 	given := max(m.room, m.policy.Memory, m.policy.Guarantee)
 	if m.figures == nil || len(m.gpus) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// Now is the host's monotonic clock, which all processes see alike.
+// Now is the host's monotonic clock, which is the same for all processes.
 func Now() turns.Time { return hostClock() }
 
 // hostClock is a variable for simulations, whose time isn't the host's.
@@ -22,14 +22,14 @@ var hostClock = func() turns.Time {
 	return turns.Time(t.Nano())
 }
 
-// beatEvery is how often the arbiter shows that it lives, and puts right what others wrote.
+// beatEvery is how often the arbiter shows that it lives, and repairs what others wrote.
 const beatEvery = 100 * time.Millisecond
 
 // BeatTimeout is after how long without a beat an arbiter counts as gone.
 const BeatTimeout = 400 * time.Millisecond
 
-// clock is the time that the loop has seen, which its schedulers live by. What it didn't see is
-// left out: while the process was stopped, gates were open to all, and nobody is charged for that.
+// clock is the time that the loop has seen, which its schedulers use. Time for which the process
+// was stopped is left out: gates were open to all, and nobody is charged for that.
 type clock struct {
 	real func() turns.Time // nil: Now
 	seen turns.Time        // when now was last asked for; 0: never

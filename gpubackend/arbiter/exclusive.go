@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 )
 
-// checkExclusive refuses that a GPU which some VM has alone is another's, too, if some had other
-// policies, one that joins among them. One of the same name may be about to leave.
+// checkExclusive refuses a change of policies, or a VM that joins, if a GPU that some VM is to have
+// alone would be another's too. A VM of the same name may be about to leave: it doesn't count.
 func (l *loop) checkExclusive(changed map[*member]policy.Policy) error {
 	for m, p := range changed {
 		for _, other := range l.members {
@@ -33,7 +33,7 @@ func (l *loop) checkExclusive(changed map[*member]policy.Policy) error {
 	return nil
 }
 
-// common is a GPU that both have.
+// common is a GPU that two VMs have.
 func (m *member) common(other *member) string {
 	for _, g := range m.gpus {
 		if other.has(g.Name) {

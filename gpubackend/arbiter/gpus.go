@@ -20,7 +20,7 @@ var errGPUs = errors.New("too many GPUs")
 // gpuNames are the bits of GPUs in a set, by their names.
 type gpuNames map[string]int
 
-// set is the set of GPUs, of which some may be new.
+// set returns the set of these GPUs. New ones get a bit.
 func (n gpuNames) set(gpus []link.GPU) (s turns.GPUs, err error) {
 	if len(gpus) > maxGPUs {
 		return 0, fmt.Errorf("%w: %d, at most %d", errGPUs, len(gpus), maxGPUs)
@@ -64,10 +64,10 @@ func (n gpuNames) keep(used turns.GPUs) {
 	}
 }
 
-// memory is how much a GPU has: the median of what members say of it, one that is joining among
-// them; 0: nobody knows. Who says too much would let others be guaranteed what isn't there, who
-// says too little would keep them from joining: where more tell the truth than lie, neither does.
-// Of two that say different things, the one that says less is believed.
+// memory is how much a GPU has: the median of what its members say, also the one that is joining;
+// 0: nobody knows. If too much were believed, VMs would be guaranteed memory that isn't there; if
+// too little, they couldn't join. The median is right as long as more members tell the truth than
+// lie. Of two members, the one that says less is believed.
 func (l *loop) memory(gpu string, joining *member) uint64 {
 	var said []uint64
 	add := func(m *member) {
@@ -88,7 +88,7 @@ func (l *loop) memory(gpu string, joining *member) uint64 {
 	return said[(len(said)-1)/2]
 }
 
-// says is how much a GPU has if one believes a member; 0: it doesn't say.
+// says is how much a GPU has according to a member; 0: it doesn't say.
 func (m *member) says(gpu string) (bytes uint64) {
 	for _, g := range m.gpus {
 		if g.Name == gpu {

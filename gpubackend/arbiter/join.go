@@ -14,10 +14,10 @@ import (
 )
 
 // errEnded is the answer of an arbiter that is ending.
-var errEnded = errors.New("the arbiter is ending")
+var errEnded = errors.New("the arbiter is ending: try again when there is a new one")
 
-// A device process that is started again comes before the arbiter has seen the end of the one
-// before it: a name that is taken is tried again for a moment.
+// A device process that is restarted may join before the arbiter has seen the old one end: a name
+// that is taken is tried again for a moment.
 const (
 	nameTries = 20
 	namePause = 20 * time.Millisecond
@@ -64,7 +64,7 @@ func (a *Arbiter) add(m *member) error {
 // add makes a member.
 func (l *loop) add(m *member) error {
 	if len(l.members) >= maxVMs {
-		return fmt.Errorf("%d VMs have joined already", maxVMs)
+		return fmt.Errorf("%d VMs have joined already, which is the most: end one", maxVMs)
 	}
 	l.names.keep(l.used())
 	gpus, err := l.names.set(m.gpus)

@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// listAge is how old a list may be that is given out: who asks often doesn't keep the loop busy.
+// listAge is how old a list may be that is given out, so that frequent questions don't keep the
+// loop busy.
 const listAge = 100 * time.Millisecond
 
 // list is what was told last about all VMs.
@@ -22,7 +23,7 @@ type list struct {
 	vms  []link.VM
 }
 
-// VMs tells about all that have joined, by name, as they were a moment ago. The list is shared.
+// VMs lists the VMs that have joined, by name, as they were a moment ago. The list is shared.
 func (a *Arbiter) VMs() []link.VM {
 	l := &a.list
 	l.mu.Lock()
@@ -44,7 +45,7 @@ func (a *Arbiter) VMs() []link.VM {
 	return l.vms
 }
 
-// forget has the next list made anew, after what an operator has changed.
+// forget drops the list, after an operator has changed something.
 func (l *list) forget() {
 	l.mu.Lock()
 	l.made = time.Time{}

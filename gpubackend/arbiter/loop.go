@@ -27,7 +27,7 @@ type loop struct {
 	claims    map[*claim]bool
 	warm      int // workers that the VMs of a GPU may keep ready together
 
-	wake int // event descriptor: something is in asked
+	wake int // event descriptor: there is something in asked
 	// poll is unix.Ppoll. Simulations have another one: their time isn't the host's.
 	poll func([]unix.PollFd, *unix.Timespec, *unix.Sigset_t) (int, error)
 
@@ -52,7 +52,7 @@ func newLoop() (*loop, error) {
 	}, nil
 }
 
-// do has the loop do something and waits for that. It says whether it was done.
+// do lets the loop call a function, and waits for that. It says whether the function was called.
 func (l *loop) do(f func()) bool {
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -76,7 +76,7 @@ func (l *loop) end() {
 	})
 }
 
-// ownThread gives the goroutine that is to run a thread of its own, which is woken in time.
+// ownThread gives the loop's goroutine a thread of its own, which is woken in time.
 func ownThread() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // or turns end 50 us late
@@ -113,7 +113,7 @@ func (l *loop) run() {
 	unix.Close(l.wake)
 }
 
-// answer does what others asked for.
+// answer calls the functions that others passed to do.
 func (l *loop) answer() {
 	l.mu.Lock()
 	asked := l.asked
@@ -124,7 +124,7 @@ func (l *loop) answer() {
 	}
 }
 
-// heartbeat shows that the arbiter lives, looks at everybody, and puts right what others wrote.
+// heartbeat shows that the arbiter lives, looks at all members, and repairs what others wrote.
 func (l *loop) heartbeat(now turns.Time) {
 	l.beat = now + beatEvery
 	l.scheduler.EachStats(now, func(id turns.ID, s turns.Stats) {
@@ -144,7 +144,7 @@ func (l *loop) heartbeat(now turns.Time) {
 	l.lookAtMemory(now)
 }
 
-// look reports for those whose gate is open: they don't say when they begin again in their turn.
+// look looks at members whose gate is open: they don't ring when they begin again in their turn.
 func (l *loop) look(now turns.Time) {
 	for id, m := range l.members {
 		if m.gate.Open && !m.gate.Free {
@@ -153,11 +153,11 @@ func (l *loop) look(now turns.Time) {
 	}
 }
 
-// maxWatch is for how long the loop watches at a time, without an ear for anybody.
+// maxWatch is for how long the loop watches at a time; it hears nobody else meanwhile.
 const maxWatch = 500 * time.Microsecond
 
-// watch waits without sleep where a turn is about to begin: for the end of the work that it waits
-// for, or the scheduler's deadline. It says whether it did so.
+// watch polls when a turn is about to begin, until the work before it has ended or the scheduler's
+// deadline. It says whether it did so.
 func (l *loop) watch() (watched bool) {
 	soon := false
 	for _, m := range l.members {
@@ -204,7 +204,7 @@ func (l *loop) sleep() {
 	}
 	t := unix.NsecToTimespec(max(0, until-now).Nanoseconds())
 	if _, err := l.poll(l.polled, &t, nil); err != nil && err != unix.EINTR {
-		time.Sleep(time.Millisecond) // without memory, say: not at full speed
+		time.Sleep(time.Millisecond) // no memory, for example: don't spin
 	}
 	if l.polled[0].Revents != 0 {
 		var b [8]byte
@@ -212,7 +212,7 @@ func (l *loop) sleep() {
 	}
 }
 
-// listen reports for the members whose bells rang.
+// listen looks at the members whose bells rang.
 func (l *loop) listen() {
 	now := l.clock.now()
 	for i, m := range l.order {
@@ -226,8 +226,8 @@ func (l *loop) listen() {
 	l.apply()
 }
 
-// apply opens and closes gates until nothing changes any more: who closes one looks at what came
-// through before.
+// apply opens and closes gates until nothing changes: after closing one, it looks for work that
+// came through before.
 func (l *loop) apply() {
 	for range 4 {
 		changes := l.scheduler.Changes()

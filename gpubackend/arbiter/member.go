@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// A bell may ring so often in a window; what comes after that is heard in the next one. It is more
-// than a VM that waits for each of its kernels rings.
+// A bell may ring so often in a window; later rings are heard in the next one. A VM that waits for
+// each of its kernels rings less often.
 const (
 	bellWindow = time.Millisecond
 	bellRings  = 100
@@ -25,9 +25,9 @@ type member struct {
 	name    string
 	gpus    []link.GPU
 	set     turns.GPUs // the same
-	room    uint64     // that it was given on each of them; 0: that isn't known
+	room    uint64     // that it was given on each of them; 0: not known
 	wishes  wishes
-	policy  policy.Policy // that they make
+	policy  policy.Policy // that the wishes result in
 	page    *gate.Page
 	gate    turns.Gate
 	figures *link.Figures
@@ -38,11 +38,11 @@ type member struct {
 	residence residence
 	ready     ready
 
-	window turns.Time // of the bell
+	window turns.Time // of the bell; see bellRings
 	rings  int
 }
 
-// state is what the gate's word is to say.
+// state is what the gate's word should be.
 func (m *member) state() gate.State {
 	return gate.State{
 		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, Knock: m.gate.Knock,
@@ -50,7 +50,7 @@ func (m *member) state() gate.State {
 	}
 }
 
-// demand is what the VM's workers have to do.
+// demand is the work of the VM's workers.
 func (m *member) demand() turns.Demand {
 	waiting, inFlight := m.page.Demand()
 	return turns.Demand{Waiting: waiting, InFlight: inFlight}
@@ -69,7 +69,7 @@ func (m *member) heard(now turns.Time) {
 	m.rings++
 }
 
-// tellLater has the device process told of the terms.
+// tellLater lets the device process be told of its terms.
 func (m *member) tellLater() {
 	select {
 	case m.news <- struct{}{}:
@@ -94,8 +94,8 @@ func (m *member) told(now turns.Time, f *link.Figures) {
 	m.busy.look(now, time.Duration(min(f.Counters["gpu_time_ns"], math.MaxInt64)))
 }
 
-// fraction is the part of the last second for which the VM had its GPUs. One that is alone isn't
-// charged: there its workers are believed.
+// fraction is the part of the last second for which the VM had its GPUs. A VM that is alone isn't
+// charged: then its workers are believed.
 func (m *member) fraction() float64 {
 	if m.gate.Free {
 		return max(m.held.is, m.busy.is)
@@ -104,7 +104,7 @@ func (m *member) fraction() float64 {
 }
 
 // shareWindow is the time over which a share is counted.
-const shareWindow = 900 * time.Millisecond // figures come each second, more or less
+const shareWindow = 900 * time.Millisecond // figures come about once a second
 
 // share is the part of the last window for which a VM had its GPUs.
 type share struct {
@@ -113,7 +113,7 @@ type share struct {
 	held time.Duration // until then
 }
 
-// look counts if the window is over.
+// look begins a new window if the last one is over.
 func (s *share) look(now turns.Time, held time.Duration) {
 	gone := now - s.at
 	if gone < shareWindow {

@@ -9,10 +9,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// sendTimeout is how long a device process or a command may leave what it is sent unread.
+// sendTimeout is how long a device process or a command may leave a message unread.
 const sendTimeout = 5 * time.Second
 
-// serve does what one connection asks for: one thing, or to take part for as long as it lasts.
+// serve does what one connection asks for: one command, or taking part until the connection ends.
 func (a *Arbiter) serve(c *link.Conn) {
 	c.Deadline(time.Now().Add(firstTimeout))
 	var r link.Request
@@ -26,7 +26,7 @@ func (a *Arbiter) serve(c *link.Conn) {
 	a.requests.Wait(a.done)
 	switch {
 	case r.Version != link.Version:
-		refuse(c, fmt.Errorf("this arbiter speaks version %d, you %d: "+
+		refuse(c, fmt.Errorf("this arbiter speaks version %d, the other process %d: "+
 			"install the same paracuda for both", link.Version, r.Version))
 	case r.Kind == link.Join:
 		m, err := a.join(&r, fds)
@@ -93,7 +93,8 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 	}
 }
 
-// took takes a device process's figures, and says what its VM has had, and may keep.
+// took takes a device process's figures, and returns what its VM has had of the GPUs and how many
+// warm workers it may keep.
 func (a *Arbiter) took(m *member, f *link.Figures, w *link.Warm) *link.Answer {
 	var answer link.Answer
 	a.loop.do(func() {
@@ -113,7 +114,7 @@ func (a *Arbiter) took(m *member, f *link.Figures, w *link.Warm) *link.Answer {
 	return &answer
 }
 
-// tell sends the device process answers, and terms when they have changed, until there are no more.
+// tell sends the device process answers, and terms when they have changed, until the answers end.
 func (a *Arbiter) tell(c *link.Conn, m *member, answers <-chan *link.Answer) {
 	for {
 		var answer *link.Answer

@@ -13,11 +13,11 @@ import (
 )
 
 // VMs whose memory-mode is swap take turns with a GPU's memory (package residency). Their device
-// processes say where their memory is (link.Place), and are told where it is to be (link.Order).
-// What they say counts only for what the order said last: a place that was told before an order was
-// obeyed doesn't undo it.
+// processes say where their memory is (link.Place), and are told where it is to be (link.Order). A
+// place counts only if it names the last order: one that was sent before the order was obeyed
+// doesn't undo it.
 
-// busyFor is how long a VM that has had work counts as one that has.
+// busyFor is how long a VM counts as busy after it had work.
 const busyFor = 300 * time.Millisecond
 
 // residence is where a member's memory is, and is to be.
@@ -27,14 +27,14 @@ type residence struct {
 	moving bool // the order isn't obeyed yet
 	told   residency.Holding
 	news   chan struct{} // has something when there is another order
-	worked turns.Time    // when it had work last
+	worked turns.Time    // when it last had work
 	held   time.Duration // what it was charged for until then
 }
 
 // memories are the GPUs of members, by their names.
 type memories map[string]*residency.Scheduler
 
-// of is that of a member; nil: it has several, and stays.
+// of is the memory of a member's GPU; nil: it has several GPUs, so it stays.
 func (m memories) of(x *member) *residency.Scheduler {
 	if len(x.gpus) != 1 {
 		return nil
@@ -54,7 +54,7 @@ func (m *member) stays() residency.Policy {
 	}
 }
 
-// holding is what is reported of a member.
+// holding is what package residency is told about a member.
 func (m *member) holding(now turns.Time) residency.Holding {
 	p := &m.residence.place
 	busy := p.Work
@@ -66,7 +66,7 @@ func (m *member) holding(now turns.Time) residency.Holding {
 	}
 }
 
-// moveIn begins with a member's memory.
+// moveIn adds a member's memory.
 func (l *loop) moveIn(now turns.Time, m *member) {
 	s := l.memories.of(m)
 	if s == nil {
@@ -79,7 +79,7 @@ func (l *loop) moveIn(now turns.Time, m *member) {
 	l.carry()
 }
 
-// moveOut ends with it.
+// moveOut removes it.
 func (l *loop) moveOut(now turns.Time, m *member) {
 	s := l.memories.of(m)
 	if s == nil {
@@ -120,7 +120,7 @@ func (l *loop) placed(m *member, p *link.Place) {
 		}
 		r.told = m.holding(now)
 		s.Moved(now, id, p.Out == r.order.Out)
-		s.Found(now, id, p.Out) // if that came too late to count
+		s.Found(now, id, p.Out) // if the report came too late to count
 	default:
 		s.Found(now, id, p.Out)
 	}
@@ -131,7 +131,7 @@ func (l *loop) placed(m *member, p *link.Place) {
 	l.carry()
 }
 
-// told reports for a member.
+// told passes on what a member reports.
 func (l *loop) told(now turns.Time, m *member, s *residency.Scheduler) {
 	m.residence.told = m.holding(now)
 	s.Report(now, residency.ID(m.id), m.residence.told)
@@ -160,7 +160,7 @@ func (m *member) working(now turns.Time, held time.Duration) {
 	}
 }
 
-// carry passes orders on.
+// carry passes orders on to members.
 func (l *loop) carry() {
 	for _, s := range l.memories {
 		for _, o := range s.Orders() {
@@ -171,10 +171,10 @@ func (l *loop) carry() {
 	}
 }
 
-// next is a number above the last one, and above those of an earlier arbiter.
+// next is a serial above the last one, and above those of an earlier arbiter.
 func next(last uint64) uint64 { return max(last+1, uint64(Now())) }
 
-// take makes an order one for a device process.
+// take turns an order into one for a device process.
 func (r *residence) take(o residency.Order) {
 	switch o.Kind {
 	case residency.Out, residency.In:
@@ -196,7 +196,7 @@ func (r *residence) take(o residency.Order) {
 	}
 }
 
-// orders are a member's.
+// orders returns a member's order.
 func (a *Arbiter) orders(m *member) *link.Order {
 	var o link.Order
 	a.loop.do(func() { o = m.residence.order })

@@ -9,21 +9,20 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/grants"
 )
 
-// Warm workers belong to their VM from their start on: they have its namespaces. How many there are
-// on a host the arbiter decides (package grants): device processes say how many they would keep,
-// and are told how many they may.
+// Warm workers belong to their VM from the start: they have its namespaces. The arbiter decides how
+// many there are on a host (package grants): device processes say how many they want, and are told
+// how many they may keep.
 
-// A VM has as many on each of its GPUs: where it has several, as many as it is granted on all of
-// them.
+// A VM has the same number on each of its GPUs: the least that it is granted on any of them.
 
-// DefaultWarm is how many warm workers a GPU's VMs may have together, unless somebody says
+// DefaultWarm is how many warm workers a GPU's VMs may have together, unless the operator says
 // otherwise: on an H100 their contexts take a tenth of its memory.
 const DefaultWarm = 16
 
-// MaxWarm is the most that can be said.
+// MaxWarm is the most that can be set.
 const MaxWarm = 1024
 
-// ready is a member's part in the warm workers, of which it wants so many on each of its GPUs.
+// ready is what a member wants and is granted of warm workers.
 type ready struct {
 	want    int
 	used    time.Duration
@@ -32,10 +31,10 @@ type ready struct {
 	news    chan struct{}  // has something when another number is granted
 }
 
-// isOn says whether the member has a GPU. One that tells of none has the one without a name.
+// isOn says whether the member has a GPU. A member that names no GPU has the one without a name.
 func (m *member) isOn(gpu string) bool { return m.has(gpu) || len(m.gpus) == 0 && gpu == "" }
 
-// wants takes what a device process says of its VM's warm workers.
+// wants takes how many warm workers a device process wants.
 func (l *loop) wants(m *member, w *link.Warm) {
 	want := min(max(w.Want, 0), MaxWarm)
 	used := time.Duration(min(w.Used, uint64(Now())))
@@ -46,8 +45,8 @@ func (l *loop) wants(m *member, w *link.Warm) {
 	l.grant(m)
 }
 
-// grant says anew how many warm workers the VMs may keep that share GPUs with a member, which may
-// be one that has left.
+// grant decides again how many warm workers the VMs may keep that share GPUs with a member. The
+// member may have left.
 func (l *loop) grant(m *member) {
 	if len(m.gpus) == 0 {
 		l.grantOn("")
@@ -57,7 +56,7 @@ func (l *loop) grant(m *member) {
 	}
 }
 
-// grantOn is the same for one GPU.
+// grantOn does so for one GPU.
 func (l *loop) grantOn(gpu string) {
 	var members []*member
 	var vms []grants.VM
@@ -73,7 +72,7 @@ func (l *loop) grantOn(gpu string) {
 	}
 }
 
-// grant grants so many on one of so many GPUs.
+// grant grants a member a number of warm workers on one of its GPUs.
 func (r *ready) grant(gpu string, n, gpus int) {
 	if r.on == nil {
 		r.on = map[string]int{}
@@ -93,7 +92,7 @@ func (r *ready) grant(gpu string, n, gpus int) {
 	}
 }
 
-// granted is how many a member may keep.
+// granted is how many warm workers a member may keep.
 func (a *Arbiter) granted(m *member) *int {
 	n := 0
 	a.loop.do(func() { n = m.ready.granted })

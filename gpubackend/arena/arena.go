@@ -5,8 +5,8 @@
 // arena").
 //
 // The guest process may write anything anywhere in it at any time. Positions and lengths are read
-// once and checked; what they point at is copied before it is judged, except payloads, which only
-// the guest itself would harm. An Arena belongs to the worker's goroutine.
+// once and checked; what they point at is copied before it is checked, except payloads: by changing
+// those the guest harms only itself. An Arena belongs to the worker's goroutine.
 package arena
 
 import (
@@ -33,12 +33,11 @@ type Arena struct {
 	output   uint32 // position of the output ring's head
 	dropped  uint64
 	copied   uint32 // the guest's count as last seen
-	held     bool   // what the guest was told last
+	held     bool   // whether the guest was told that commands are held
 }
 
 // commandBuffer is how much of a command is copied for decoding: the header and every argument word
-// of every function. Longer commands have their payload or parameters behind it, which are used in
-// place.
+// of every function. In longer commands, the payload or parameters follow, which are used in place.
 const commandBuffer = 256
 
 // MinBytes is the least size of an arena.
@@ -50,7 +49,7 @@ func New(mem []byte) (*Arena, error) {
 		return nil, fmt.Errorf("arena of %d bytes: want at least %d", len(mem), MinBytes)
 	}
 	a := &Arena{mem: mem}
-	a.held = a.load(wire.ArenaHeaderHeldOffset) != 0 // an earlier worker may have told
+	a.held = a.load(wire.ArenaHeaderHeldOffset) != 0 // an earlier worker may have told the guest
 	return a, nil
 }
 
@@ -99,14 +98,14 @@ func (a *Arena) skipFill(avail, room uint32) error {
 	return fmt.Errorf("%d bytes written: %w", avail, ErrRing)
 }
 
-// Consume is done with a command. Release gives its bytes back to the guest.
+// Consume ends a command. Its bytes go back to the guest by Release.
 func (a *Arena) Consume(c *Command) {
 	a.executed++
 	a.consumed += c.Size
 }
 
-// Release gives the bytes of all consumed commands back to the guest: once a batch, since each time
-// costs both sides a transfer of the line.
+// Release gives the bytes of all consumed commands back to the guest. It is called once a batch,
+// since each call moves the cache line between both sides.
 func (a *Arena) Release() {
 	a.store(wire.ArenaHeaderExecutedOffset, a.executed)
 	a.store(wire.ArenaHeaderConsumedOffset, a.consumed)
@@ -115,7 +114,7 @@ func (a *Arena) Release() {
 // Unreleased is the number of bytes that Release would give back.
 func (a *Arena) Unreleased() uint32 { return a.consumed - a.load(wire.ArenaHeaderConsumedOffset) }
 
-// Answer completes the call that waits in a slot.
+// Answer answers the call that waits in a slot.
 func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
 	if int(slot) >= wire.SlotCount || len(words) > maxAnswer {
 		return
@@ -138,15 +137,15 @@ func clear32(p *uint32) {
 	}
 }
 
-// Prepare makes a slot ready for its `done` to be written by someone else, with result 0 and no
-// words, and returns where that is.
+// Prepare makes a slot ready, with result 0 and no words, for somebody else to write its `done`,
+// and returns where that is.
 func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
 	if int(slot) >= wire.SlotCount {
 		return nil, false
 	}
 	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
-	// Only a change is written: the guest's thread is polling this line, most often with that
-	// answer in it.
+	// Only a change is written: the guest's thread polls this line, which has that answer most of
+	// the time.
 	clear32(word32(s[wire.SlotResultOffset:]))
 	clear32(word32(s[wire.SlotWordsOffset:]))
 	return s[wire.SlotDoneOffset : wire.SlotDoneOffset+4], true
@@ -158,10 +157,10 @@ func (a *Arena) Answered(slot uint16, seq uint32) bool {
 }
 
 // HostDone is the sequence number of the last host function that the guest says it has run. Like
-// Answer and Sleepers it may be called by any goroutine.
+// Answer and Sleepers, it may be called by any goroutine.
 func (a *Arena) HostDone() uint32 { return a.load(wire.ArenaHeaderHostDoneOffset) }
 
-// SlotArea is all slots: whole pages.
+// SlotArea is the memory of all slots: whole pages.
 func (a *Arena) SlotArea() []byte {
 	return a.mem[wire.Slots : wire.Slots+wire.SlotCount*wire.SlotBytes]
 }
@@ -180,11 +179,11 @@ func (a *Arena) SetSleeping(on bool) {
 	atomic.SwapUint32(a.at(wire.ArenaHeaderWorkerSleepingOffset), v)
 }
 
-// Held is what SetHeld told last.
+// Held is what SetHeld last told the guest.
 func (a *Arena) Held() bool { return a.held }
 
-// SetHeld tells the guest whether commands wait for the VM's turn, and returns whether it was told
-// otherwise before. After that Sleepers may be read.
+// SetHeld tells the guest whether commands wait for the VM's turn, and returns whether that is a
+// change. Afterwards Sleepers may be read.
 func (a *Arena) SetHeld(on bool) (changed bool) {
 	if on == a.held {
 		return false
@@ -198,7 +197,7 @@ func (a *Arena) SetHeld(on bool) (changed bool) {
 	return true
 }
 
-// AsyncError leaves the result of a delayed call for the guest, unless an older one waits still.
+// AsyncError leaves the result of a delayed call for the guest, unless an older one still waits.
 func (a *Arena) AsyncError(result int32) {
 	atomic.CompareAndSwapUint32(a.at(wire.ArenaHeaderAsyncErrorOffset), 0, uint32(result))
 }
@@ -217,8 +216,8 @@ func (a *Arena) Bulk(offset, n uint64) ([]byte, error) {
 	return a.mem[offset : offset+n : offset+n], nil
 }
 
-// Copied is how many payload bytes the guest says to have copied since the last call. It may lie,
-// to its own statistics.
+// Copied is how many payload bytes the guest says it has copied since the last call. A lie
+// falsifies only its own statistics.
 func (a *Arena) Copied() uint64 {
 	now := a.load(wire.ArenaHeaderCopiedOffset)
 	n := now - a.copied
@@ -226,7 +225,7 @@ func (a *Arena) Copied() uint64 {
 	return uint64(n)
 }
 
-// Executed is the number of commands consumed.
+// Executed is the number of consumed commands.
 func (a *Arena) Executed() uint32 { return a.executed }
 
 // BulkArea is the whole bulk area.

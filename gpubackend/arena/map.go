@@ -10,9 +10,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Map maps runs of guest memory, in order, to one range of this process's addresses. It is undone
-// by the returned function. Runs must be whole pages. Where addr is not 0 the range is mapped
-// there, and only if nothing else is.
+// Map maps runs of guest memory, in order, to one range of this process's addresses. The returned
+// function undoes it. Runs must be whole pages. If addr isn't 0 the range is mapped there, but only
+// if nothing else is there.
 func Map(runs []guestmem.Run, addr uintptr, writable bool) (b []byte, unmap func(), err error) {
 	total := uint64(0)
 	for _, r := range runs {
@@ -30,8 +30,8 @@ func Map(runs []guestmem.Run, addr uintptr, writable bool) (b []byte, unmap func
 	return slice(base, total), unmap, nil
 }
 
-// Reserve takes a range of addresses, if nothing is there, that nothing can be read from or written
-// to. It is undone by the returned function.
+// Reserve takes a range of addresses, if nothing is there, that can be neither read nor written.
+// The returned function undoes it.
 func Reserve(addr, size uintptr) (undo func(), err error) {
 	if _, err := reserve(addr, size); err != nil {
 		return nil, fmt.Errorf("reserve %d bytes at %#x: %w", size, addr, err)
@@ -47,8 +47,8 @@ func Unmap(addr, size uintptr) {
 }
 
 // Put maps runs of guest memory, in order, at addresses that the caller has reserved, in place of
-// what is there: whoever looks at them meanwhile sees the one or the other. After an error some are
-// mapped and some are not.
+// what is there: whoever reads them meanwhile sees the old or the new. After an error some runs are
+// mapped and some aren't.
 func Put(runs []guestmem.Run, addr uintptr, writable bool) error {
 	for _, r := range runs {
 		prot := unix.PROT_READ
@@ -64,7 +64,7 @@ func Put(runs []guestmem.Run, addr uintptr, writable bool) error {
 	return nil
 }
 
-// reserve takes a range of addresses that nothing can be written to.
+// reserve takes a range of addresses that can be neither read nor written.
 func reserve(addr, size uintptr) (uintptr, error) {
 	flags := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
 	if addr != 0 {

@@ -24,8 +24,7 @@ func release(addr, size uintptr) {
 }
 
 func slice(addr uintptr, n uint64) []byte {
-	// SAFETY: [addr, addr+n) is mapped, outside Go's heap, until release. The pointer is made from
-	// the number by way of its memory, since it never was a Go pointer that the collector could
-	// move.
+	// SAFETY: [addr, addr+n) is mapped, outside Go's heap, until release. The number is read as a
+	// pointer, since it never was a Go pointer that the collector could move.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)
 }

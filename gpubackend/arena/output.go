@@ -36,7 +36,7 @@ func (a *Arena) record(fd uint32, text []byte) bool {
 	return true
 }
 
-// ringWrite copies p to the output ring at a position, around its end where need be.
+// ringWrite copies p to the output ring at a position, wrapping around its end if need be.
 func (a *Arena) ringWrite(pos uint32, p []byte) {
 	ring := a.mem[wire.Output : wire.Output+wire.OutputBytes]
 	n := copy(ring[pos%wire.OutputBytes:], p)

@@ -2,7 +2,7 @@
 
 package arena
 
-// Position is how far a worker has got in an arena. Another one goes on from there.
+// Position is how far a worker has got in an arena. Another worker can go on from there.
 type Position struct {
 	Consumed, Executed uint32 // of the command ring
 	Output             uint32 // of the output ring
@@ -10,13 +10,14 @@ type Position struct {
 	Copied             uint32 // the guest's count as last seen
 }
 
-// Position returns how far the worker has got. The guest has back all that is consumed.
+// Position returns how far the worker has got. All that is consumed has been given back to the
+// guest.
 func (a *Arena) Position() Position {
 	a.Release()
 	return Position{a.consumed, a.executed, a.output, a.dropped, a.copied}
 }
 
-// GoOn has an arena that is new to this worker go on from a position.
+// GoOn makes an arena that is new to this worker go on from a position.
 func (a *Arena) GoOn(p Position) {
 	a.consumed, a.limit, a.executed = p.Consumed, p.Consumed, p.Executed
 	a.output, a.dropped, a.copied = p.Output, p.Dropped, p.Copied

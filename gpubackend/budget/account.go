@@ -2,7 +2,7 @@
 
 package budget
 
-// Account is what one thing, such as a module, has taken of a budget. One goroutine uses it at a
+// Account is what one thing, such as a module, has taken from a budget. One goroutine uses it at a
 // time. A nil Account has no limit and counts nothing.
 type Account struct {
 	budget  *Budget
@@ -13,7 +13,7 @@ type Account struct {
 // Open begins an account. Close ends it.
 func (b *Budget) Open() *Account { return &Account{budget: b} }
 
-// Begin makes a new account of a, which has none yet: for one that is part of something else.
+// Begin opens a, which isn't open yet, for an account that is part of another struct.
 func (a *Account) Begin(b *Budget) { *a = Account{budget: b} }
 
 // Take counts bytes, all or none: the error wraps ErrExceeded.
@@ -29,7 +29,7 @@ func (a *Account) Take(bytes uint64) error {
 	return nil
 }
 
-// Give takes back a part of what Take counted.
+// Give gives back a part of what Take counted.
 func (a *Account) Give(bytes uint64) {
 	if a == nil {
 		return
@@ -50,7 +50,7 @@ func (a *Account) Bytes() uint64 {
 // Refused tells whether Take has ever refused something.
 func (a *Account) Refused() bool { return a != nil && a.refused }
 
-// Sibling begins an account of its own beside a, of the same budget.
+// Sibling opens another account of the same budget.
 func (a *Account) Sibling() *Account {
 	if a == nil {
 		return nil
@@ -58,5 +58,5 @@ func (a *Account) Sibling() *Account {
 	return a.budget.Open()
 }
 
-// Close gives all of it back. The account may be used anew.
+// Close gives everything back. The account may then be used again.
 func (a *Account) Close() { a.Give(a.Bytes()) }

@@ -3,10 +3,10 @@
 // Package budget counts the host memory that one guest process makes its worker take, in bytes, and
 // refuses what would go beyond a limit.
 //
-// What counts is what the worker's own structures take by their sizes, before they are made:
-// decompressed images, parsed code, registers of kernels, tables of handles. A structure that grows
-// by doubling counts twice. Memory of the CUDA driver, garbage that isn't collected yet and what
-// doesn't depend on the guest don't count.
+// The sizes of the worker's own structures count, before they are made: decompressed images, parsed
+// code, registers of kernels, tables of handles. A structure that grows by doubling counts twice.
+// Memory of the CUDA driver, garbage that isn't collected yet and what doesn't depend on the guest
+// don't count.
 package budget
 
 import (
@@ -25,10 +25,10 @@ type Budget struct {
 	part        pooled
 }
 
-// New returns a budget of so many bytes.
+// New returns a budget with this limit.
 func New(limit uint64) *Budget { return Of(limit, nil) }
 
-// Of returns a budget of so many bytes, which takes what counts from a pool.
+// Of returns a budget with this limit, which also takes what counts from a pool.
 func Of(limit uint64, pool Pool) *Budget {
 	b := &Budget{}
 	b.limit.Store(limit)
@@ -76,7 +76,8 @@ func (b *Budget) Take(bytes uint64) error {
 	for {
 		used, limit := b.used.Load(), b.limit.Load()
 		if used > limit || bytes > limit-used {
-			return fmt.Errorf("%d bytes beside %d of %d: %w", bytes, used, limit, ErrExceeded)
+			return fmt.Errorf("%d bytes more, with %d of %d used: %w", bytes, used, limit,
+				ErrExceeded)
 		}
 		if b.used.CompareAndSwap(used, used+bytes) {
 			break
@@ -97,7 +98,7 @@ func (b *Budget) Force(bytes uint64) {
 	}
 }
 
-// Give takes back what Take or Force counted.
+// Give gives back what Take or Force counted.
 func (b *Budget) Give(bytes uint64) {
 	if b != nil {
 		b.used.Add(-bytes)

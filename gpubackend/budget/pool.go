@@ -28,15 +28,15 @@ func (poolError) Error() string {
 
 func (poolError) Is(target error) bool { return target == ErrExceeded }
 
-// Chunk is what is taken from a pool, and given back, at a time: so the pool's memory, which the
-// VM's processes share, is seldom touched.
+// Chunk is how much is taken from a pool, or given back, at a time, so that the pool's memory,
+// which the VM's processes share, is seldom touched.
 const Chunk = 4 << 20
 
 // pooled is what a budget has taken from its pool.
 type pooled struct {
 	pool  Pool
-	taken atomic.Uint64 // without a pool as much as there can be
-	mu    sync.Mutex    // of who changes it
+	taken atomic.Uint64 // without a pool, the largest number
+	mu    sync.Mutex    // held to change taken
 }
 
 func (p *pooled) begin(pool Pool) {
@@ -45,7 +45,8 @@ func (p *pooled) begin(pool Pool) {
 	}
 }
 
-// covers says whether what is used and so much more is taken, and takes what is lacking.
+// covers makes sure that what is used and bytes more is taken from the pool, and says whether that
+// succeeded.
 func (p *pooled) covers(used *atomic.Uint64, more uint64) bool {
 	if used.Load()+more <= p.taken.Load() {
 		return true
@@ -65,7 +66,7 @@ func (p *pooled) covers(used *atomic.Uint64, more uint64) bool {
 	return false
 }
 
-// force takes what is used.
+// force takes what is used from the pool, even beyond its limit.
 func (p *pooled) force(used *atomic.Uint64) {
 	if used.Load() <= p.taken.Load() {
 		return
@@ -75,7 +76,7 @@ func (p *pooled) force(used *atomic.Uint64) {
 	p.follow(used)
 }
 
-// follow takes what is used beyond what is taken. mu is held.
+// follow takes what is used and not yet taken. mu is held.
 func (p *pooled) follow(used *atomic.Uint64) {
 	if taken, now := p.taken.Load(), used.Load(); now > taken {
 		p.pool.Force(rounded(now - taken))
@@ -95,7 +96,7 @@ func (p *pooled) shrink(used *atomic.Uint64) {
 		return
 	}
 	p.taken.Store(keep)
-	p.follow(used) // who has taken meanwhile has looked before that
+	p.follow(used) // a Take meanwhile may have relied on what was given back
 	p.pool.Give(taken - keep)
 }
 

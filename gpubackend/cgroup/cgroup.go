@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cgroup puts this process, and so all that it starts, into a control group of its own
-// (cgroups(7), version 2), with bounds of what they may take of the host together. The operator
-// names the group and the bounds; nothing of a guest's comes here.
+// (cgroups(7), version 2), with bounds on what they may take of the host together. The operator
+// names the group and the bounds; nothing here comes from a guest.
 package cgroup
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// Bounds are files of a group and what is written to them.
+// Bounds are the files of a group that set bounds, and what is written to them.
 type Bounds map[string]string
 
 // kinds say what the files take.
@@ -31,7 +31,7 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// Set takes a bound over, as NAME=VALUE.
+// Set adds a bound, as NAME=VALUE.
 func (b Bounds) Set(text string) error {
 	name, value, is := strings.Cut(text, "=")
 	parse := kinds[name]
@@ -111,7 +111,7 @@ func enter(dir string, b Bounds) error {
 	return nil
 }
 
-// delegated has the parent pass on what the bounds need.
+// delegated makes the parent delegate the controllers that the bounds need.
 func delegated(dir string, b Bounds) error {
 	for _, name := range Names() {
 		controller, _, _ := strings.Cut(name, ".")

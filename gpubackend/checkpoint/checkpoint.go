@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package checkpoint keeps the last state that a process has written as a whole, in memory that
-// outlives the process: if it is killed while it writes, what it wrote before is still there. What
-// a state means is its user's.
+// outlives the process: if it is killed while it writes, the state before is still there. What a
+// state means, only its user knows.
 //
 // # Layout
 //
@@ -13,14 +13,14 @@
 //
 // The checksum is CRC-32C, of the slot's sequence and length and of the state. States are numbered
 // from 1 on; the next one goes to the slot that doesn't have the last. The slot's sequence is
-// cleared first and set last, and a slot whose checksum is wrong has no state: a write that was cut
-// off leaves the state before it.
+// cleared first and set last, and a slot whose checksum is wrong has no state: after a write that
+// was cut off, the state before it is found.
 //
 // # Trust
 //
 // The file's length is sealed: nobody can cut it short. Contents come from a process that crashed,
 // perhaps because a guest made it: every length is checked before it is used, and the state is read
-// once, into memory of the reader's own. The checksum tells a torn write, not a forged one: who
+// once, into memory of the reader's own. The checksum shows a torn write, not a forged one: whoever
 // reads a state checks each of its fields.
 //
 // # Concurrency
@@ -48,17 +48,17 @@ const (
 	slotHeader = 16
 	slots      = 2
 
-	// lastSequence leaves room for more states than can be written.
+	// lastSequence is more than the number of states that can ever be written.
 	lastSequence = 1 << 63
 )
 
-// MaxRoom is the most that a slot may have room for.
+// MaxRoom is the most room that a slot may have.
 const MaxRoom = 16 << 20
 
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 var (
-	// ErrDamaged marks a file that isn't a checkpoint's, or of which no state is whole.
+	// ErrDamaged marks a file that isn't a checkpoint, or has no whole state.
 	ErrDamaged = errors.New("damaged checkpoint")
 	// ErrRoom says that a state is too long.
 	ErrRoom = errors.New("no room in the checkpoint")
@@ -75,7 +75,7 @@ type File struct {
 	room uint32
 	last uint64 // sequence of the last state; 0: there is none
 	slot int    // in which it is
-	buf  []byte // a slot, to be written at once
+	buf  []byte // a slot, to be written in one call
 }
 
 // stride is how far apart the slots are.
@@ -83,7 +83,7 @@ func stride(room uint32) int64 {
 	return (slotHeader + int64(room) + align - 1) / align * align
 }
 
-// size is the file's.
+// size is the file's length.
 func size(room uint32) int64 { return align + slots*stride(room) }
 
 // Create makes a checkpoint without a state, for states of up to room bytes.
@@ -111,8 +111,8 @@ func Create(room uint32) (*File, error) {
 	return &File{fd: fd, room: room}, nil
 }
 
-// Open opens the checkpoint of a process before this one and returns its last state; nil: it wrote
-// none. It owns the descriptor if it succeeds.
+// Open opens the checkpoint of an earlier process and returns its last state; nil: it wrote none.
+// It owns the descriptor if it succeeds.
 func Open(fd int) (*File, []byte, error) {
 	f := &File{fd: fd}
 	if err := f.check(); err != nil {
@@ -174,8 +174,8 @@ func (f *File) Room() uint32 { return f.room }
 // at is where a slot is.
 func (f *File) at(slot int) int64 { return align + int64(slot)*stride(f.room) }
 
-// read returns the state of a slot; sequence 0: it has none. dirty says that a whole one should be
-// there, or was: more than a first write that was cut off leaves.
+// read returns the state of a slot; sequence 0: it has none. dirty says that the slot has more than
+// a first write leaves that was cut off: it has, or had, a whole state.
 func (f *File) read(slot int) (seq uint64, state []byte, dirty bool, err error) {
 	var head [slotHeader]byte
 	if err := fileat.Read(f.fd, head[:], f.at(slot)); err != nil {
@@ -199,7 +199,7 @@ func (f *File) read(slot int) (seq uint64, state []byte, dirty bool, err error) 
 	return seq, state, true, nil
 }
 
-// checksum is that of a slot: of its sequence and length, and of its state.
+// checksum is the checksum of a slot's sequence, length and state.
 func checksum(head, state []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, crc), crc, state)
 }

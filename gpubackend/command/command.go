@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command reads the commands of a guest that are not one word a parameter, and the records
-// that travel in buffers, as gpubackend/api/commands.def describes them (docs/commands.md).
+// Package command reads those commands of a guest that have more than one word for each parameter,
+// and the records that travel in buffers. gpubackend/api/commands.def describes them
+// (docs/commands.md).
 //
 // The guest may write anything. A decoder takes a copy of a command's words, checks every bound
-// that the description names, and refuses the whole of what fails one: what Decode has read then is
-// of no use. It allocates nothing and knows no worker: handles are the guest's own numbers, which
-// the caller looks up. Tails and what buffers refer to lie in memory that the guest may change at
-// any time: the caller copies what it judges.
+// that the description names, and refuses the whole command if one fails: what Decode has read then
+// must not be used. It allocates nothing and knows no worker: handles are the guest's own numbers,
+// which the caller looks up. Tails and what buffers refer to lie in memory that the guest may
+// change at any time: the caller copies what it checks.
 package command
 
 import (
@@ -33,7 +34,7 @@ type Buffer struct {
 	Bytes uint64
 }
 
-// MapID is the number of the chain that a MAP reference is to.
+// MapID is the number of the chain to which a MAP reference refers.
 func (r Buffer) MapID() uint32 { return uint32(r.Value >> 32) }
 
 // MapOffset is where in the chain's memory such a buffer begins.
@@ -55,7 +56,7 @@ func (r Buffer) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Bytes)
 }
 
-// Tag is the first word of a record, which says what it is.
+// Tag is the first word of a record. It says of what kind the record is.
 func Tag(b []byte) (tag uint64, ok bool) {
 	if len(b) < 8 {
 		return 0, false
@@ -66,7 +67,7 @@ func Tag(b []byte) (tag uint64, ok bool) {
 // AppendTag writes such a word.
 func AppendTag(b []byte, tag uint64) []byte { return binary.LittleEndian.AppendUint64(b, tag) }
 
-// cut takes a tail of n bytes. What is behind it begins at a multiple of 8.
+// cut takes a tail of n bytes. What follows it begins at a multiple of 8.
 func cut(b []byte, n uint64) (tail, rest []byte, ok bool) {
 	if n > uint64(len(b)) {
 		return nil, nil, false

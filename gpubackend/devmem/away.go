@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Segment is a mapped part of the window: its address, its size, and what it was taken for. Of one
-// that is cut up, that is the window; its allocations may count as something else.
+// Segment is a mapped part of the window: its address, its size, and what it was taken for. One
+// that is cut up was taken for the window; its allocations may count as something else.
 type Segment struct {
 	Address, Bytes uint64
 	Kind           ledger.Kind
@@ -25,7 +25,7 @@ func (h *Heap) Segments() (list []Segment) {
 	return list
 }
 
-// Leave gives the memory of a segment back to the backing, and counts it no more. Its addresses
+// Leave gives the memory of a segment back to the backing, and no longer counts it. Its addresses
 // stay, and so do the allocations in it, which may be freed. Nothing can be allocated until every
 // segment is back.
 func (h *Heap) Leave(addr uint64) error {
@@ -70,7 +70,7 @@ func (h *Heap) Return(addr uint64) error {
 	return nil
 }
 
-// recount has the allocations of a segment that is cut up count for something else.
+// recount makes the allocations of a segment that is cut up count for something else.
 func (h *Heap) recount(p *node[segment], kinds func(allocation) (from, to ledger.Kind)) {
 	if !p.value.shared {
 		return
@@ -88,8 +88,8 @@ func (h *Heap) drop(addr uint64, p segment) {
 	h.away--
 }
 
-// LeaveAll has segments leave, which come by their addresses: all, or none if one can't. of is the
-// heap of an address, or nil.
+// LeaveAll makes segments leave, which are given by their addresses: all, or none if one can't. of
+// is the heap of an address, or nil.
 func LeaveAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	for i, addr := range addrs {
 		h := of(addr)
@@ -103,7 +103,7 @@ func LeaveAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	return nil
 }
 
-// ReturnAll has segments return: all, or none if one can't.
+// ReturnAll makes segments return: all, or none if one can't.
 func ReturnAll(of func(addr uint64) *Heap, addrs []uint64) error {
 	for i, addr := range addrs {
 		h, err := of(addr), fmt.Errorf("return %#x: %w", addr, ErrNotAllocated)

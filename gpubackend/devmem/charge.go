@@ -5,7 +5,7 @@ package devmem
 import "github.com/paracuda/paracuda/gpubackend/ledger"
 
 // Charge counts memory that is not the heap's against its limit and its account, giving up the
-// spare segment if need be.
+// empty segment if need be.
 func (h *Heap) Charge(k ledger.Kind, bytes uint64) error {
 	if h.take(k, bytes) || h.Trim() && h.take(k, bytes) {
 		return nil
@@ -22,8 +22,8 @@ func (h *Heap) take(k ledger.Kind, bytes uint64) bool {
 	return true
 }
 
-// Recharge counts other memory as so much more or less than before. It is there already: the limit
-// isn't asked.
+// Recharge counts other memory as more or less than before. It is there already, so the limit isn't
+// checked.
 func (h *Heap) Recharge(k ledger.Kind, from, to uint64) {
 	h.mapped += to - from
 	if to > from {

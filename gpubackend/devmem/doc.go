@@ -6,15 +6,15 @@
 // under parts of it: package cuda by cuMemCreate and cuMemMap, package soft by a file in memory.
 // Such a part is a segment: a multiple of Granularity, mapped and unmapped as a whole. Allocations
 // of more than LargestShared bytes get a segment of their own; smaller ones are cut from shared
-// segments of SharedSegment bytes, which cost one mapping for many allocations. A shared segment
-// that empties goes back to the backing, but for one, kept so that a program that allocates and
-// frees in a loop maps nothing.
+// segments of SharedSegment bytes, which cost one mapping for many allocations. Shared segments
+// that become empty go back to the backing. One of them is kept, so that a program that allocates
+// and frees in a loop maps nothing.
 //
-// The limit bounds what is mapped, thus also what rounding and fragmentation cost. Near the limit
+// The limit bounds what is mapped, and so also what rounding and fragmentation cost. Near the limit
 // shared segments become smaller, down to Granularity.
 //
-// Segments can leave, and return to the same addresses (away.go): what was in them is the caller's
-// to keep. A heap can be saved, and made again in another process with everything where it was
+// Segments can leave, and return to the same addresses (away.go): the caller keeps what was in
+// them. A heap can be saved, and made again in another process with everything where it was
 // (saved.go).
 //
 // All operations take time logarithmic in the number of allocations, and where an allocation ends

@@ -23,24 +23,24 @@ var (
 
 const (
 	// Base and Window are the usual window of addresses: no address space layout of Linux or of the
-	// CUDA driver uses it. Those of several GPUs follow one another (WindowOf).
+	// CUDA driver uses it. The windows of several GPUs follow one another (WindowOf).
 	Base   = 0x500000000000
 	Window = 1 << 40
-	// Granularity is what segments are multiples of, that of cuMemCreate.
+	// Granularity is cuMemCreate's: segments are multiples of it.
 	Granularity = cudaabi.MappingGranularity
-	// Alignment is that of every allocation.
+	// Alignment is the alignment of every allocation.
 	Alignment = 512
-	// SharedSegment is the size of a segment that is cut up, LargestShared that of the largest
-	// allocation cut from one.
+	// SharedSegment is the size of a segment that is cut up, LargestShared the size of the largest
+	// allocation that is cut from one.
 	SharedSegment = 32 << 20
 	LargestShared = 8 << 20
 )
 
-// roomy is for how many GPUs there are whole windows: behind the fifth may be the process's own
-// program.
+// roomy is for how many GPUs, a power of two, there is room for whole windows: after a fifth window
+// the process's own program may lie.
 const roomy = 4
 
-// WindowOf is the window of each of so many GPUs, a power of two: 512 GiB from five on.
+// WindowOf is the window size for a number of GPUs, a power of two: 512 GiB from five GPUs on.
 func WindowOf(gpus int) uint64 {
 	window := uint64(Window)
 	for ; gpus > roomy; gpus = (gpus + 1) / 2 {
@@ -85,8 +85,8 @@ type Heap struct {
 	live      tree[allocation]
 	spare     uint64 // address of the shared segment kept although it is empty, 0 for none
 	spareSize uint64
-	away      int        // segments
-	restoring *Restoring // until it is what was saved (saved.go)
+	away      int        // segments that are away
+	restoring *Restoring // while it is being restored (saved.go)
 	gone      func(addr, bytes uint64)
 	host      *budget.Budget
 	account   *ledger.Account
@@ -106,7 +106,7 @@ func New(base, window, limit uint64, backing Backing) (*Heap, error) {
 // Alloc returns the address of new memory, whose content is undefined. Sizes of 0 are ErrInvalid.
 func (h *Heap) Alloc(bytes uint64) (uint64, error) { return h.AllocAs(ledger.Window, bytes) }
 
-// AllocAs is Alloc of memory that counts as it is said.
+// AllocAs is Alloc of memory that counts as the caller says.
 func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
@@ -143,8 +143,8 @@ func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
-// AllocSegment is Alloc with a segment that nothing else shares, and that counts as it is said: for
-// memory that the backing gives to another process.
+// AllocSegment is Alloc with a segment that nothing else shares, and that counts as the caller
+// says: for memory that the backing gives to another process.
 func (h *Heap) AllocSegment(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
@@ -186,8 +186,8 @@ func (h *Heap) addShared(bytes uint64) error {
 	}
 }
 
-// addSegment maps a segment, giving up the spare one if need be. What it is to count for is taken
-// before it is there, and given back after it is gone.
+// addSegment maps a segment, giving up the spare one if need be. It is counted before it is mapped,
+// and until after it is unmapped.
 func (h *Heap) addSegment(p segment) (uint64, error) {
 	if err := h.Charge(p.kind, p.size); err != nil {
 		return 0, err
@@ -262,19 +262,19 @@ func (h *Heap) Trim() bool {
 }
 
 // hostBytes is what an allocation counts for of the host's memory: its nodes, and what the caller
-// knows of it.
+// keeps about it.
 const hostBytes = 512
 
-// Meter counts the host's memory that allocations take: all that come.
+// Meter makes all later allocations count in the host's memory.
 func (h *Heap) Meter(host *budget.Budget) { h.host = host }
 
-// Count has what the heap maps, and what else is charged, count for an account: all that comes.
+// Count makes an account count all that the heap maps from now on, and what else is charged.
 func (h *Heap) Count(a *ledger.Account) { h.account = a }
 
 // Account is what the heap counts for.
 func (h *Heap) Account() *ledger.Account { return h.account }
 
-// Watch has f called before a segment is unmapped, but by Close.
+// Watch makes the heap call f before it unmaps a segment, except in Close.
 func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
 
 func (h *Heap) dropSegment(addr uint64, p segment) {

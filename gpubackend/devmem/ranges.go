@@ -23,8 +23,8 @@ func (r *ranges) take(bytes uint64) (addr uint64, ok bool) {
 	return addr, true
 }
 
-// give adds a range, joins it with its neighbours as far as they lie in [low, high), and returns
-// the result.
+// give adds a range, joins it with its neighbours if they lie in [low, high), and returns the
+// result.
 func (r *ranges) give(addr, bytes, low, high uint64) (joined, size uint64) {
 	if n := r.byAddr.floor(key{hi: addr}); n != nil && n.key.hi >= low && n.key.hi+n.value == addr {
 		addr, bytes = n.key.hi, n.value+bytes

@@ -28,7 +28,7 @@ const (
 // ErrSaved is wrapped by all errors that say what is wrong with a saved heap.
 var ErrSaved = errors.New("the table of device memory")
 
-// savedSegment and savedAllocation are what there is, without what follows from it.
+// savedSegment and savedAllocation hold what can't be computed from the rest.
 type (
 	savedSegment struct {
 		addr, size uint64
@@ -41,14 +41,14 @@ type (
 	}
 )
 
-// saved is a heap as it is written.
+// saved is a heap in the form in which it is written.
 type saved struct {
 	base, window uint64
 	segments     []savedSegment
 	allocations  []savedAllocation
 }
 
-// saved is what there is of a heap, but for segments of some kinds.
+// saved returns a heap in that form, without segments of some kinds.
 func (h *Heap) saved(leaveOut func(ledger.Kind) bool) *saved {
 	h.Trim()
 	s := &saved{base: h.base, window: h.window}
@@ -75,8 +75,8 @@ func (h *Heap) SavedBytes() uint64 {
 	return savedHead + savedItem*uint64(h.segments.size+h.live.size)
 }
 
-// Save writes what lies where, away or not. Segments of kinds that are to be left out are free in
-// what is written.
+// Save writes what lies where, also segments that are away. Segments of kinds that are to be left
+// out are written as free.
 func (h *Heap) Save(to io.Writer, leaveOut func(ledger.Kind) bool) error {
 	s := h.saved(leaveOut)
 	w := bufio.NewWriterSize(to, 64<<10)
@@ -104,7 +104,7 @@ func (h *Heap) Save(to io.Writer, leaveOut func(ledger.Kind) bool) error {
 	return nil
 }
 
-// words reads so many.
+// words reads n words.
 func words(from io.Reader, n int) (w [savedHead / 8]uint64, err error) {
 	var b [savedHead]byte
 	if _, err := io.ReadFull(from, b[:8*n]); err != nil {
@@ -152,7 +152,7 @@ func (s *saved) read(from io.Reader) error {
 	return nil
 }
 
-// check says what no heap could have come to.
+// check refuses what no heap can have saved.
 func (s *saved) check() error {
 	left := s.allocations
 	end := s.base
@@ -174,7 +174,7 @@ func (s *saved) check() error {
 	return nil
 }
 
-// fill says how many of the allocations are in a segment: one, if it isn't cut up.
+// fill says how many of the allocations are in a segment: one if it isn't cut up.
 func (p *savedSegment) fill(list []savedAllocation) (n int, err error) {
 	at := p.addr
 	for ; n < len(list) && list[n].addr < p.addr+p.size; n++ {
@@ -203,16 +203,16 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w %w", ErrSaved, fmt.Errorf(format, args...))
 }
 
-// Restoring is a heap that is made what another one was. All its allocations are where they were,
-// their segments away until ReturnAll. Until Done has said that all is well, Alloc gives out those
-// that Next has announced and nothing else, and the heap must be given up if anything fails.
+// Restoring is a heap that is being restored. All its allocations are where they were, and their
+// segments are away until ReturnAll. Until Done has succeeded, Alloc gives out only what Next has
+// announced, and the heap must be given up if anything fails.
 type Restoring struct {
 	heap *Heap
 	left map[uint64]bool // allocations that nobody has asked for
 	next []uint64
 }
 
-// Restore begins to make h, which is empty, the heap that was saved.
+// Restore begins to turn h, which is empty, into the heap that was saved.
 func Restore(h *Heap, from io.Reader) (*Restoring, error) {
 	var s saved
 	if err := s.read(from); err != nil {
@@ -266,7 +266,7 @@ func (h *Heap) fillWith(s *saved) {
 	h.addresses.gap(end, s.base+s.window)
 }
 
-// gap adds what lies between two addresses, if anything does.
+// gap adds the range between two addresses, if it isn't empty.
 func (r *ranges) gap(from, to uint64) {
 	if from < to {
 		r.insert(from, to-from)
@@ -281,9 +281,9 @@ func (r *Restoring) Segments() (list []Segment) {
 	return list
 }
 
-// Next says which allocations are given out next, in this order, to whoever asks for as much of the
-// kind. Each must have been saved, and is given out once. Those that were announced before and that
-// nobody has asked for are forgotten.
+// Next says which allocations are given out next, in this order, for requests of the same size and
+// kind. Each must have been saved, and is given out once. Earlier announcements that nobody has
+// asked for are forgotten.
 func (r *Restoring) Next(addrs ...uint64) error {
 	seen := make(map[uint64]bool, len(addrs))
 	for _, addr := range addrs {
@@ -296,10 +296,11 @@ func (r *Restoring) Next(addrs ...uint64) error {
 	return nil
 }
 
-// claim is Alloc: a small allocation that shares its segment, or one that has its own.
+// claim is Alloc while the heap is being restored, of an allocation that shares its segment or has
+// its own.
 func (r *Restoring) claim(k ledger.Kind, bytes uint64, shared bool) (uint64, error) {
 	if len(r.next) == 0 {
-		return 0, wrong("has no allocation that is to come now, of %#x bytes", bytes)
+		return 0, wrong("has no allocation of %#x bytes that was announced", bytes)
 	}
 	addr := r.next[0]
 	a := r.heap.live.floor(key{hi: addr}).value

@@ -2,12 +2,12 @@
 
 package devmem
 
-// A key orders the nodes of a tree, hi first.
+// A key orders the nodes of a tree, by hi first.
 type key struct{ hi, lo uint64 }
 
 func (k key) less(o key) bool { return k.hi < o.hi || k.hi == o.hi && k.lo < o.lo }
 
-// priority is a hash of the key, so that the shape of a tree depends on its keys alone.
+// priority is a hash of the key, so that the shape of a tree depends only on its keys.
 func (k key) priority() uint64 {
 	x := k.hi*0x9e3779b97f4a7c15 ^ k.lo
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

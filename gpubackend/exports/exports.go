@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package exports is objects that outlive the guest process that made them: the guest's driver has
-// handles of them, one for each descriptor of its programs', and this process their files.
+// Package exports keeps objects that outlive the guest process that made them. The guest's driver
+// has handles of them, one for each descriptor of its programs; this process has their files.
 //
 // # Who owns what
 //
-// The device owns Exports, which own the files of all offers and handles. The driver learns of a
-// handle from EXPORT alone, and each is looked up; a handle of another VM is another device
-// process's. A worker offers an object, unasked, and then tells its guest, whose driver asks for a
-// handle. The lock is taken by the goroutines that read workers' messages, so nobody waits while he
-// holds it.
+// The device owns Exports, which own the files of all offers and handles. The driver gets a handle
+// only from EXPORT, and each is looked up; handles of another VM belong to another device process.
+// A worker offers an object, unasked, and then tells its guest, whose driver asks for a handle.
+// Goroutines that read workers' messages take the lock, so nobody waits while holding it.
 //
 // # Who may lie
 //
-// Workers and the guest. An offer that makes no sense is none, and offers, handles and their memory
-// are bounded, for each worker and in all.
+// Workers and the guest. An offer that makes no sense is ignored. Offers, handles and their memory
+// are bounded, for each worker and in total.
 //
 // # Files
 //
@@ -33,7 +32,7 @@ import (
 // Exports are those of one VM. All methods may be called at any time.
 type Exports struct {
 	mu      sync.Mutex
-	offers  map[offer]*exported // of workers that live
+	offers  map[offer]*exported // of workers that run
 	handles map[uint32]*exported
 	bytes   uint64 // of the objects that have handles
 	last    uint32 // handle
@@ -41,9 +40,9 @@ type Exports struct {
 	imports uint32 // given to imports
 	bounds  exportBounds
 
-	store  Store           // keeps all this for another process; nil: none does
+	store  Store           // keeps all this for a later process; nil: nothing is kept
 	slots  [Slots]bool     // that have files
-	before map[int]*Worker // of a process before this one, by channel, which haven't rejoined
+	before map[int]*Worker // of an earlier process, by channel, that haven't rejoined
 }
 
 // Held is how many handles there are, and how much memory they hold.
@@ -53,30 +52,30 @@ func (e *Exports) Held() (handles int, bytes uint64) {
 	return len(e.handles), e.bytes
 }
 
-// Worker is what is known of one, by its address; zero for one that has offered nothing. It is
-// guarded by Exports.mu.
+// Worker is what is known about a worker, which its address identifies. The zero value is a worker
+// that has offered nothing. Exports.mu guards it.
 type Worker struct {
-	offers, handles int  // objects that it has offered and nobody exported, and handles of others
+	offers, handles int  // of its objects: offers that nobody exported, and handles
 	ended           bool // it is gone
 	channel         int  // that it serves
 }
 
-// offer is whose object, and its number.
+// offer names an object: its worker, and its number there.
 type offer struct {
 	worker *Worker
 	number uint32
 }
 
-// exported is one object.
+// exported is an object that is offered or has handles.
 type exported struct {
 	handover.Object
 	worker  *Worker // nil once it is gone
 	file    int     // -1 for none
-	slot    int     // in which the file is kept; -1: it isn't
+	slot    int     // in which the file is kept; -1: it isn't kept
 	handles int
 }
 
-// Bounds on what is exported: each object is a file of this process's.
+// Bounds on what is exported: each object takes a descriptor of this process.
 const (
 	maxHandles = 1 << 12
 	maxOffers  = 1 << 6
@@ -86,7 +85,7 @@ const (
 // quarter for offers.
 type exportBounds struct {
 	handles      int
-	handlesOfOne int // of what one worker has offered
+	handlesOfOne int // of objects of one worker
 	offers       int // of one worker that have no handle
 }
 
@@ -95,14 +94,14 @@ func boundsOf(files int) exportBounds {
 	return exportBounds{handles, handles / 2, max(1, min(maxOffers, files/4/wire.MaxChannels))}
 }
 
-// New makes the exports of a process that may have so many files.
+// New makes the exports of a process that may have this many descriptors.
 func New(files int) *Exports {
 	return &Exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
 		before: map[int]*Worker{},
 		bounds: boundsOf(files)}
 }
 
-// Receive takes what a worker says unasked. An offer that makes no sense is no offer.
+// Receive takes a message that a worker sends unasked. An offer that makes no sense is ignored.
 func (e *Exports) Receive(w *Worker, m *handover.Message, fds []int) {
 	o := m.Object
 	if m.Kind == handover.KindWithdraw && o != nil {
@@ -118,7 +117,8 @@ func (e *Exports) Receive(w *Worker, m *handover.Message, fds []int) {
 	handover.CloseFiles(e.add(x))
 }
 
-// add enters an offer and returns the files that are not needed. One that is there already stays.
+// add enters an offer and returns the files that aren't needed. An offer that is there already
+// stays.
 func (e *Exports) add(x *exported) (unused []int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +169,7 @@ func (e *Exports) dropOldest(w *Worker) *exported {
 }
 
 // Claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
-// have handles; 0 doesn't.
+// have handles; 0: no bound.
 func (e *Exports) Claim(w *Worker, number uint32, limit uint64) (handle, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -200,8 +200,8 @@ func (e *Exports) give(x *exported, limit uint64) (handle, status uint32) {
 	return e.last, wire.StatusOk
 }
 
-// Take describes the object of a handle for a worker that imports it, and returns a file of its
-// own; -1 for none.
+// Take describes the object of a handle for a worker that imports it, and returns a descriptor of
+// its own; -1 for none.
 func (e *Exports) Take(
 	handle uint32, by *Worker,
 ) (o handover.Object, file int, status uint32) {
@@ -261,7 +261,7 @@ func (e *Exports) drop(x *exported) (last bool) {
 	return true
 }
 
-// Ended keeps of a worker that is gone what has handles.
+// Ended forgets a worker that is gone, except objects that have handles.
 func (e *Exports) Ended(w *Worker) {
 	e.mu.Lock()
 	w.ended = true

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Where a Store keeps them, objects and handles outlive this process: another one takes them over,
+// If a Store keeps them, objects and handles outlive this process: a later one takes them over,
 // with the workers that offer them. A state is, little-endian: u32 version (1), u32 last handle,
 // u64 last id, u32 last import, u32 how many objects follow, then for each
 //
@@ -22,10 +22,10 @@ import (
 //	u32 how many handles follow, then each as u32
 //
 // A file is kept before a state names it, and dropped after the last one that does. Objects for
-// whose files there are no slots aren't kept, nor what a worker has offered in the moment in which
-// this process died: who asks for them finds none.
+// whose files there are no slots aren't kept, nor is what a worker offered in the moment in which
+// this process died: a request for them fails.
 
-// Store keeps what another process takes over. It is called with a lock held, and must not wait.
+// Store keeps what a later process takes over. It is called with a lock held, and must not wait.
 type Store interface {
 	Write(state []byte)
 	Keep(slot, fd int)
@@ -46,14 +46,14 @@ const (
 const MostState = headBytes + Slots*objectBytes + (maxOffers*wire.MaxChannels)*objectBytes +
 	maxHandles*(4+objectBytes)
 
-// ErrState marks a state that can't be gone by.
+// ErrState marks a state that can't be used.
 var ErrState = errors.New("bad state of exported objects")
 
 var little = binary.LittleEndian
 
 var kinds = []handover.ObjectKind{1: handover.ObjectMemory, 2: handover.ObjectPool}
 
-// KeepIn has what there is, and what changes, kept from now on.
+// KeepIn makes a Store keep what there is, and all later changes.
 func (e *Exports) KeepIn(s Store) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,7 +68,7 @@ func (e *Exports) Serves(w *Worker, channel int) {
 	w.channel = channel
 }
 
-// keepFile has the file of an object kept, if there is a slot for it.
+// keepFile lets the Store keep the file of an object, if there is a slot.
 func (e *Exports) keepFile(x *exported) {
 	if x.slot = -1; e.store == nil || x.file < 0 {
 		return
@@ -93,7 +93,7 @@ func (e *Exports) note(gone ...*exported) {
 	}
 }
 
-// all are the objects that there are, with their handles in order.
+// all lists the objects, with their handles in order.
 func (e *Exports) all() map[*exported][]uint32 {
 	all := map[*exported][]uint32{}
 	for _, x := range e.offers {
@@ -140,8 +140,8 @@ func (e *Exports) encode() []byte {
 	return b
 }
 
-// TakeOver takes the state of a process before this one, and the files that it kept, by slot, all
-// of which it owns. Rejoin is called next for each worker that goes on.
+// TakeOver takes the state of an earlier process, and the files that it kept, by slot, and owns
+// them all. Rejoin is called next for each worker that goes on.
 func (e *Exports) TakeOver(state []byte, files map[int]int) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -221,7 +221,7 @@ func (e *Exports) decodeObject(b []byte, files map[int]int) error {
 	if slot != none {
 		file, kept := files[int(slot)]
 		if slot >= Slots || e.slots[slot] || !kept {
-			return fmt.Errorf("%w: the file %d isn't kept, or is named twice", ErrState, slot)
+			return fmt.Errorf("%w: the file in slot %d isn't there, or named twice", ErrState, slot)
 		}
 		x.slot, x.file, e.slots[slot] = int(slot), file, true
 	}
@@ -242,7 +242,7 @@ func (e *Exports) decodeObject(b []byte, files map[int]int) error {
 	return e.decodeOffer(x, int(channel))
 }
 
-// decodeOffer enters an object that a worker offers still.
+// decodeOffer enters an object that a worker still offers.
 func (e *Exports) decodeOffer(x *exported, channel int) error {
 	w := e.before[channel]
 	if w == nil {
@@ -261,7 +261,7 @@ func (e *Exports) decodeOffer(x *exported, channel int) error {
 	return nil
 }
 
-// Rejoin says that a worker serves a channel which offered what is there of that channel's.
+// Rejoin says that a worker goes on with a channel, and so with what was offered on it.
 func (e *Exports) Rejoin(w *Worker, channel int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

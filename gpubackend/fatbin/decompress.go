@@ -14,12 +14,12 @@ import (
 // MaxPayload bounds the decompressed size of one variant.
 const MaxPayload = 256 << 20
 
-// maxRatioLZ4 is above the best that an LZ4 block can do: each input byte adds
-// at most 255 bytes of output.
+// maxRatioLZ4 is above the best ratio of an LZ4 block: each input byte adds at most 255 bytes of
+// output.
 const maxRatioLZ4 = 256
 
-// decompress returns stored as it was before it was compressed to it. size is
-// what the variant announces; a different outcome is an error. It is taken from mem.
+// decompress decompresses stored. size is what the variant announces; a result of another size is
+// an error. The result is taken from mem.
 func decompress(
 	c Compression, stored []byte, size uint64, mem *budget.Account,
 ) (data []byte, err error) {
@@ -27,7 +27,7 @@ func decompress(
 		return stored, nil
 	}
 	if size > MaxPayload {
-		return nil, fmt.Errorf("%d bytes, above the limit of %d: %w", size, MaxPayload,
+		return nil, fmt.Errorf("%d decompressed bytes, above the limit of %d: %w", size, MaxPayload,
 			ErrCompression)
 	}
 	if err := mem.Take(size); err != nil {

@@ -4,10 +4,9 @@
 // cuModuleLoadData, cuModuleLoadFatBinary and cuLibraryLoadData: fat binary
 // containers (plain, LZ4 or zstd compressed variants), PTX text, and ELF cubins.
 //
-// The layout of the container is that of the .nv_fatbin section that nvcc
-// writes: a 16-byte header, then variants of a header of at least 64 bytes and a
-// payload. What an image is, is decided by its first bytes alone; programs pass
-// any kind to any of the calls.
+// The layout of the container is that of the .nv_fatbin section that nvcc writes: a 16-byte header,
+// then variants of a header of at least 64 bytes and a payload. The kind of an image is decided by
+// its first bytes alone; programs pass any kind to any of the calls.
 //
 // The bytes come from a guest and are not trusted: every length is checked
 // before it is used, decompression is bounded by MaxPayload and by the size

@@ -14,8 +14,8 @@ import (
 
 // Errors that callers map to CUDA's error codes.
 var (
-	// ErrInvalidImage means that the bytes are no device code at all
-	// (CUDA_ERROR_INVALID_IMAGE, 200).
+	// ErrInvalidImage means that the bytes aren't device code at all (CUDA_ERROR_INVALID_IMAGE,
+	// 200).
 	ErrInvalidImage = errors.New("invalid device-code image")
 	// ErrNoBinary means that the image holds no PTX for the device
 	// (CUDA_ERROR_NO_BINARY_FOR_GPU, 209).
@@ -34,10 +34,10 @@ const (
 	magicArchive   = "!<arch>\n"
 )
 
-// Binary is an image of device code that was opened.
+// Binary is an open image of device code.
 type Binary struct {
-	// Variants are in the order of the container. PTX text and cubins make an
-	// image of one variant.
+	// Variants are in the order of the container. An image of PTX text or of a cubin has one
+	// variant.
 	Variants []Variant
 }
 
@@ -77,9 +77,9 @@ func openText(image []byte) (*Binary, error) {
 	return &Binary{Variants: []Variant{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
 }
 
-// BestPTX returns the text of the PTX variant for the newest architecture that a
-// device of architecture arch (90 for compute capability 9.0) can run.
-// The error wraps ErrNoBinary when there is none. mem is as for Payload.
+// BestPTX returns the text of the PTX variant for the newest architecture that a device of
+// architecture arch can run (90 for compute capability 9.0). The error wraps ErrNoBinary when there
+// is none. mem is as for Payload.
 func (b *Binary) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
 	var best *Variant
 	for i := range b.Variants {

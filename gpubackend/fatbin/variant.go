@@ -38,7 +38,7 @@ const (
 	Stored Compression = iota
 	LZ4
 	Zstd
-	// Old is the compression of CUDA before 11, whose format isn't known here.
+	// Old is the compression of CUDA before 11, whose format isn't known.
 	Old
 )
 
@@ -72,9 +72,9 @@ type Variant struct {
 	stored []byte
 }
 
-// Payload returns the decompressed payload. PTX is cut at its terminating NUL.
-// The result may alias the image and must not be modified; otherwise it is taken
-// from mem, for the caller to give back.
+// Payload returns the decompressed payload. PTX is cut at its terminating NUL. The result may be a
+// part of the image, so it must not be modified; otherwise it is taken from mem, and the caller
+// gives it back.
 func (e *Variant) Payload(mem *budget.Account) ([]byte, error) {
 	data, err := decompress(e.Compressed, e.stored, e.Size, mem)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileat reads and writes at places of a file, as a whole, with the system calls that a
-// device process may make: a file's own position is left alone.
+// Package fileat reads and writes whole buffers at an offset of a file, with the system calls that
+// a device process may make. The file's own position stays.
 package fileat
 
 import (
@@ -14,7 +14,7 @@ import (
 // Write writes all of b at an offset. It says how much was written before an error.
 func Write(fd int, b []byte, at int64) (n int, err error) {
 	return all(b, at, io.ErrShortWrite, func(b []byte, at int64) (int, error) {
-		return unix.Pwritev2(fd, [][]byte{b}, at, 0) // of its kin what the device process may call
+		return unix.Pwritev2(fd, [][]byte{b}, at, 0) // a device process may make this call
 	})
 }
 
@@ -26,7 +26,7 @@ func Read(fd int, b []byte, at int64) error {
 	return err
 }
 
-// all repeats a call that may do less than asked for. none is the error of one that does nothing.
+// all repeats a call until everything is done. none is the error when a call does nothing.
 func all(
 	b []byte, at int64, none error, do func([]byte, int64) (int, error),
 ) (done int, err error) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fixed counts what keeps a program where it is: objects that can't be made anew by another
-// worker, at the same handles and addresses, from what is known of them.
+// Package fixed counts what keeps a program where it is: objects that another worker can't make
+// again, with the same handles and addresses, from what is known about them.
 //
 // Each worker counts its own (package worker), in memory that it shares with its device process
-// (handover.State), which tells who asks. What isn't listed isn't known to be in the way: device
+// (handover.State), which shows the counts. What isn't listed isn't known to be in the way: device
 // memory, pools, modules, streams, events, pinned memory, arrays, textures and most graphs, on a
-// GPU whose state can be saved. Nobody knows of all that a kernel has allocated with malloc, or of
-// addresses of code that it has stored.
+// GPU whose state can be saved. Nobody knows all that a kernel has allocated with malloc, or which
+// addresses of code it has stored.
 //
 // # Who may lie
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // A connection may ask whether a front end is served, and whether the guest's driver has the
-// device: `paracuda attach` does, as QEMU doesn't know. The question is a message of vhost-user's
+// device: `paracuda attach` does so, since QEMU doesn't know. The question is a vhost-user message
 // with a number that no front end uses.
 const askDriver vhostuser.Request = 0x61636170
 
@@ -23,23 +23,24 @@ const askDriver vhostuser.Request = 0x61636170
 type state byte
 
 const (
-	served state = iota // a front end is, but our driver doesn't have the device
-	driven              // it has
+	served state = iota // a front end is served, but our driver doesn't have the device
+	driven              // our driver has it
 	free                // no front end is there
 )
 
-// askTime is how long a question may take, and its answer.
+// askTime is how long a question or its answer may take.
 const askTime = time.Second
 
-// ErrNoDriver says that the guest has the device and doesn't use it.
-var ErrNoDriver = errors.New("the guest's driver has not started")
+// ErrNoDriver says that the guest has the device, but its driver doesn't use it.
+var ErrNoDriver = errors.New("the guest's driver has not started: " +
+	"is the guest package installed there")
 
-// ErrServes says that a device has a front end.
+// ErrServes says that the device process already has a front end.
 var ErrServes = errors.New("the device process serves a VM already: start another one, " +
 	"with a socket of its own")
 
 // asked answers the question, and returns false for a connection that doesn't ask it. What such a
-// one has sent is left to be read; one that says nothing is waited for, but not long.
+// connection has sent stays unread. The wait for a connection that sends nothing is short.
 func asked(c *net.UnixConn, now state) bool {
 	_ = c.SetDeadline(time.Now().Add(askTime))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
@@ -63,7 +64,7 @@ func peek(c *net.UnixConn) []byte {
 	_ = raw.Read(func(fd uintptr) bool {
 		n, _, _, _, err = unix.RecvmsgBuffers(int(fd), [][]byte{header}, nil,
 			unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		return !errors.Is(err, unix.EAGAIN) // otherwise until the deadline
+		return !errors.Is(err, unix.EAGAIN) // wait for more until the deadline
 	})
 	return header[:max(n, 0)]
 }
@@ -75,8 +76,7 @@ func question() *vhostuser.Message {
 // askPause is how often AwaitDriver asks.
 const askPause = 200 * time.Millisecond
 
-// AwaitDriver waits until the driver of the guest whose front end the device on that socket serves
-// has it.
+// AwaitDriver waits until the guest's driver has the device that is served on a socket.
 func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -96,8 +96,8 @@ func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	}
 }
 
-// CheckFree returns ErrServes if the device on a socket has a front end. It says nothing of one
-// that doesn't answer.
+// CheckFree returns ErrServes if the device on a socket has a front end. A device that doesn't
+// answer counts as free.
 func CheckFree(socket string) error {
 	if now, err := ask(socket); err == nil && now != free {
 		return ErrServes

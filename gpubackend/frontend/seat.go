@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acceptPause is how long no connection is taken after one could not be: no descriptors left, say,
-// which passes.
+// acceptPause is the wait after a connection that couldn't be accepted: for example, no descriptors
+// are left, which passes.
 const acceptPause = time.Second
 
-// Seat is for one front end at a time. It takes the others' connections too, and ends them at
-// once: a front end whose connection waited would wait with it.
+// Seat is for one front end at a time. It accepts other connections too, and closes them at once:
+// otherwise their front ends would hang.
 type Seat struct {
 	listener *net.UnixListener
 	log      logrus.FieldLogger
 	driver   func() bool // whether the guest's driver has the device
 	in       chan *net.UnixConn
-	taken    chan struct{} // after each of in: it is the one that is served
+	taken    chan struct{} // answers each of in: this connection is served
 	done     chan struct{}
 	once     sync.Once
 
@@ -32,7 +32,8 @@ type Seat struct {
 	serving *net.UnixConn // guarded by mu; nil: nobody
 }
 
-// NewSeat opens one; it closes the listener with itself. driver answers those who ask.
+// NewSeat opens a seat, which owns the listener. driver says whether the guest's driver has the
+// device, for connections that ask.
 func NewSeat(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *Seat {
 	s := &Seat{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn),
 		taken: make(chan struct{}), done: make(chan struct{})}
@@ -40,7 +41,7 @@ func NewSeat(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *S
 	return s
 }
 
-// Close ends it, and removes its socket if it was made for it.
+// Close ends the seat, and removes its socket if it was made for it.
 func (s *Seat) Close() {
 	s.once.Do(func() {
 		close(s.done)
@@ -48,7 +49,7 @@ func (s *Seat) Close() {
 	})
 }
 
-// Next waits for a front end. Until Next is called again there is no other, unless this one hangs
+// Next waits for a front end. Until Next is called again no other is served, unless this one hangs
 // up.
 func (s *Seat) Next(ctx context.Context) (*net.UnixConn, error) {
 	s.serve(nil)
@@ -62,7 +63,7 @@ func (s *Seat) Next(ctx context.Context) (*net.UnixConn, error) {
 	}
 }
 
-// Serves tells of a front end that is there without having come in by Next.
+// Serves announces a front end that is served although Next didn't return it.
 func (s *Seat) Serves(c *net.UnixConn) { s.serve(c) }
 
 func (s *Seat) serve(c *net.UnixConn) {

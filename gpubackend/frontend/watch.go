@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frontend looks at what a VM's front end shows of itself, and says in the log what keeps
-// the guest's driver from the device: neither the guest's owner nor the front end can know the
-// options of both sides.
+// Package frontend watches what a VM's front end shows of itself, and logs what keeps the guest's
+// driver from the device: neither the guest's owner nor the front end knows the options of both
+// sides.
 package frontend
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// Times are how long a watch waits before it says something. What is 0 is as in DefaultTimes.
+// Times are how long a watch waits before it says something. 0 stands for the value in
+// DefaultTimes.
 type Times struct {
 	Settle time.Duration // a front end that has named a queue names the others within this
 	Driver time.Duration // a guest has its driver running within this
@@ -26,16 +27,16 @@ type Times struct {
 // DefaultTimes suit a guest that boots slowly.
 var DefaultTimes = Times{Settle: 5 * time.Second, Driver: 2 * time.Minute}
 
-// Watch is for one connection.
+// Watch watches one connection.
 type Watch struct {
-	log    *logrus.Entry // a line of which isn't a guest's to repeat
+	log    *logrus.Entry // the guest can't make it repeat a line
 	queues int           // of the device
 
 	mu      sync.Mutex
 	shown   vhostuser.Shown // guarded by mu, as is what follows
 	greeted bool            // the driver is ours
-	queued  *Trouble        // it was said how many queues there are to be
-	lacking *Trouble        // it was said that no driver came
+	queued  *Trouble        // that the number of queues is wrong, if that was logged
+	lacking *Trouble        // that no driver came, if that was logged
 	settle  *time.Timer
 	driver  *time.Timer
 }
@@ -46,14 +47,14 @@ type Trouble struct{ Found, Fix string }
 // shared are QEMU's options for memory that it shares.
 const shared = "-object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem"
 
-// say logs it.
+// say logs the trouble.
 func (t *Trouble) say(log *logrus.Entry) { log.Warn(t.Found + ": " + t.Fix) }
 
-// Trouble is what was said, as long as it holds.
+// Trouble lists what was logged and still holds.
 func (w *Watch) Trouble() (all []Trouble) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shown.Unshared { // the session has said it
+	if w.shown.Unshared { // the session has logged it
 		all = append(all, Trouble{"the guest's memory is not shared with the device",
 			"start QEMU with " + shared})
 	}
@@ -86,12 +87,12 @@ func (w *Watch) Stop() {
 	w.driver.Stop()
 }
 
-// Saw takes what the front end has shown by now.
+// Saw takes what the front end has shown so far.
 func (w *Watch) Saw(s vhostuser.Shown) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.Driver {
-		w.compare() // those that were named before a driver came
+		w.compare() // the queues that were named before a driver came
 	}
 	w.shown = s
 	if s.Read || s.Queues > w.queues {
@@ -114,7 +115,7 @@ func (w *Watch) HasDriver() bool {
 	return w.greeted
 }
 
-// count compares the queues when all that there are were named.
+// count compares the queues once all are named.
 func (w *Watch) count() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,11 +123,11 @@ func (w *Watch) count() {
 }
 
 // generic says whether the front end is a generic device, which passes our configuration space on.
-// One that doesn't carries the queues of a file system, or is a generic device without config_size:
-// these two show the same.
+// One that doesn't is a file system's device, or a generic one without config_size: these two can't
+// be told apart.
 func (w *Watch) generic() bool { return w.shown.Protocol&vhostuser.ProtocolConfig != 0 }
 
-// option is that of QEMU's with which it has so many queues.
+// option is the option of QEMU that gives a front end n queues.
 func (w *Watch) option(queues int) string {
 	if w.generic() {
 		return fmt.Sprintf("num_vqs=%d", queues)
@@ -136,7 +137,7 @@ func (w *Watch) option(queues int) string {
 }
 
 // compare says once that the front end has more or fewer queues than the device. Some front ends
-// name none before a driver uses them, and then as many as the driver wants.
+// name no queue before a driver uses it, and then as many as the driver wants.
 func (w *Watch) compare() {
 	n := w.shown.Queues
 	if n == 0 || n == w.queues || w.queued != nil || w.shown.Driver {
@@ -154,7 +155,7 @@ func (w *Watch) compare() {
 	w.queued.say(w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues}))
 }
 
-// noDriver says that nobody uses the device.
+// noDriver logs that nobody uses the device.
 func (w *Watch) noDriver(after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -168,7 +169,7 @@ func (w *Watch) noDriver(after time.Duration) {
 			"queue-size=1024, or %s", wire.FsTag, w.queues-1, options)
 	}
 	w.lacking = &Trouble{
-		Found: fmt.Sprintf("no driver of the guest's has taken the device in %v", after),
+		Found: fmt.Sprintf("no driver in the guest has taken the device in %v", after),
 		Fix: "install the guest package there, and have these in QEMU's command line: " + options +
 			"; the guest kernel's log says more",
 	}

@@ -138,7 +138,7 @@ func TestWatchInTime(t *testing.T) {
 		want  string
 	}{
 		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{},
-			"no driver of the guest's has taken the device in 1ms"},
+			"no driver in the guest has taken the device in 1ms"},
 		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{Driver: true},
 			"tag=paracuda,num-request-queues=16"},
 		{Times{Settle: never, Driver: time.Millisecond},

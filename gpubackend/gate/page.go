@@ -18,8 +18,8 @@ import (
 // Entries is how many workers a page has room for.
 const Entries = wire.MaxChannels
 
-// Layout: the gate's word, the arbiter's beat in a line of its own, and from entries on a line for
-// each worker, which nobody else writes: work waiting, work in flight.
+// Layout: the gate's word, the arbiter's beat in a cache line of its own, and from entriesAt on a
+// cache line for each worker, which nobody else writes: work waiting, work in flight.
 const (
 	lineBytes = 64
 	beatAt    = lineBytes
@@ -28,7 +28,7 @@ const (
 	pageBytes = entriesAt + Entries*lineBytes
 )
 
-// ErrPage says that a file isn't a page.
+// ErrPage says that a file isn't a gate's page.
 var ErrPage = errors.New("not a gate's page")
 
 // Page is the memory, and its event descriptors.
@@ -65,8 +65,8 @@ func prepare(fds []int) (err error) {
 	return nil
 }
 
-// Open maps a page that another process made, and takes over its descriptors, which it closes if
-// they are of no use.
+// Open maps a page that another process made, and takes over its descriptors, which it closes on an
+// error.
 func Open(memory, bell, opened int) (*Page, error) {
 	fds := []int{memory, bell, opened}
 	if err := check(memory); err != nil {
@@ -91,7 +91,7 @@ func Open(memory, bell, opened int) (*Page, error) {
 	return &Page{mem: mem, memory: memory, bell: bell, opened: opened}, nil
 }
 
-// check says whether a file is memory of the right size that can't become shorter.
+// check says whether a file is memory of the right size that can't be made shorter.
 func check(fd int) error {
 	if err := memfd.Check(fd, pageBytes); err != nil {
 		return fmt.Errorf("open gate: %w: %w", ErrPage, err)
@@ -99,7 +99,7 @@ func check(fd int) error {
 	return nil
 }
 
-// checkEvent says whether a descriptor is an event's: others could be readable for ever.
+// checkEvent says whether a descriptor is an eventfd: others could be readable for ever.
 func checkEvent(fd int) error {
 	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil || name != "anon_inode:[eventfd]" {
@@ -116,7 +116,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// FDs are the descriptors to pass on.
+// FDs are the descriptors to pass to other processes.
 func (p *Page) FDs() (memory, bell, opened int) { return p.memory, p.bell, p.opened }
 
 // BellFD can be read when a worker has rung.
@@ -131,7 +131,7 @@ func (p *Page) Close() {
 // State is what the gate's word says.
 func (p *Page) State() State { return stateOf(atomic.LoadUint32(word32(p.mem))) }
 
-// Set changes the gate's word. Who closes the gate must look at Demand after that.
+// Set changes the gate's word. Whoever closes the gate must look at Demand afterwards.
 func (p *Page) Set(s State) {
 	atomic.StoreUint32(word32(p.mem), s.word())
 	drain(p.opened)
@@ -140,7 +140,7 @@ func (p *Page) Set(s State) {
 	}
 }
 
-// Demand is what the workers have to do, all of them together.
+// Demand is the work of all workers together.
 func (p *Page) Demand() (waiting, inFlight bool) {
 	for entry := range Entries {
 		line := p.mem[entriesAt+entry*lineBytes:]

@@ -7,13 +7,13 @@ import "time"
 // State is what the gate's word says.
 type State struct {
 	Open bool
-	// Free says that nobody counts what the workers do: they need not fill in their entries.
+	// Free says that nobody counts what the workers do: they needn't fill in their entries.
 	Free bool
 	// Attend asks the workers to ring the bell when their work has ended.
 	Attend bool
 	// Knock asks the workers to ring the bell when their work begins.
 	Knock bool
-	// Soon asks the workers that wait to be awake: the gate is about to open.
+	// Soon asks waiting workers to poll: the gate is about to open.
 	Soon bool
 	// InFlight is how much predicted work each stream may have on the GPU. It is kept in whole
 	// microseconds.

@@ -4,13 +4,13 @@ package gate
 
 import "sync/atomic"
 
-// Worker is a page as one worker sees it. One goroutine uses it.
+// Worker is one worker's view of a page. One goroutine uses it.
 type Worker struct {
 	word, waiting, flight *uint32
 	bell, opened          int
 }
 
-// Worker returns the side of the worker that has an entry.
+// Worker returns the view of the worker that has an entry.
 func (p *Page) Worker(entry int) *Worker {
 	line := p.mem[entriesAt+entry*lineBytes:]
 	return &Worker{
@@ -22,12 +22,12 @@ func (p *Page) Worker(entry int) *Worker {
 // State is what the gate's word says.
 func (w *Worker) State() State { return stateOf(atomic.LoadUint32(w.word)) }
 
-// Free says whether the gate is open and nobody counts: one read.
+// Free says whether the gate is open and nobody counts. It is one read.
 func (w *Worker) Free() bool {
 	return atomic.LoadUint32(w.word)&(openBit|freeBit) == openBit|freeBit
 }
 
-// Enter is called before work is given to the GPU, and says whether that may be. Where the gate
+// Enter is called before work is given to the GPU, and says whether that is allowed. If the gate
 // isn't free, work counts as in flight from then on until Leave.
 func (w *Worker) Enter() bool {
 	if w.Free() {
@@ -59,19 +59,19 @@ func (w *Worker) Leave() {
 	}
 }
 
-// Rest says that no work is in flight, and that there are no commands that are to go to the GPU.
+// Rest says that no work is in flight, and that no commands wait for the GPU.
 func (w *Worker) Rest() {
 	if atomic.LoadUint32(w.waiting) == 0 && atomic.LoadUint32(w.flight) == 0 {
 		return
 	}
 	atomic.StoreUint32(w.waiting, 0)
-	atomic.SwapUint32(w.flight, 0) // and only then the look at the word
+	atomic.SwapUint32(w.flight, 0) // before the word is read
 	if atomic.LoadUint32(w.word)&attendBit != 0 {
 		ring(w.bell)
 	}
 }
 
-// Wait says whether the worker has commands that are to go to the GPU.
+// Wait says whether the worker has commands that wait for the GPU.
 func (w *Worker) Wait(waits bool) {
 	var v uint32
 	if waits {
@@ -86,6 +86,5 @@ func (w *Worker) Wait(waits bool) {
 	}
 }
 
-// FD can be read for as long as the gate is open, or is about to be: to sleep on while it is
-// closed.
+// FD is readable as long as the gate is open, or about to open: a worker can sleep on it.
 func (w *Worker) FD() int { return w.opened }

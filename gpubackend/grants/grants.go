@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package grants decides how many workers the VMs of a host may keep ready ahead of use. Each has a
-// context on a GPU, which takes of its memory whether or not a program ever comes. So there is a
-// bound on those of each GPU together, and the VMs have them whose programs began last.
+// context on a GPU, which takes some of its memory whether or not a program ever comes. So there is
+// a bound for each GPU, and the VMs whose programs began last have the workers.
 //
-// It is the policy alone: without clock, process or state. Its owner asks again whenever something
-// has changed, and says what it answered before.
+// It is only the policy: it has no clock, process or state. Its owner asks again whenever something
+// has changed, and passes the last answer.
 //
 // Who may lie: a VM, about what it wants. It gets no more than its part of the bound, if others
-// have used the GPU as lately.
+// have used the GPU as recently.
 package grants
 
 import (
@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// Steady is by how much another VM has to have been used later to get the worker that one keeps:
-// to start one costs the GPU a fifth of a second, so they don't go to and fro.
+// Steady is by how much later a VM must have been used to take over a worker that another one
+// keeps. Starting one costs the GPU a fifth of a second, so they must not go to and fro.
 const Steady = 10 * time.Second
 
-// VM is one that may keep workers.
+// VM is a VM that may keep workers.
 type VM struct {
-	Want int           // how many it would keep
+	Want int           // how many it wants to keep
 	Used time.Duration // when its last program began, by any clock; the larger, the later
-	Has  int           // how many it was granted last
+	Has  int           // how many it was last granted
 }
 
-// Of says how many workers each VM may keep, of so many together. Each VM gets one before any
-// gets another.
+// Of says how many workers each VM may keep, if all may keep most together. Each VM gets one before
+// any gets another.
 func Of(bound int, vms []VM) []int {
 	order := make([]int, 0, len(vms))
 	left := 0
@@ -53,7 +53,7 @@ func Of(bound int, vms []VM) []int {
 	return granted
 }
 
-// before compares two VMs: the one that is to have a worker first is less.
+// before compares two VMs: the one that gets a worker first is less.
 func before(a, b *VM) int {
 	return cmp.Or(
 		cmp.Compare(b.Used/Steady, a.Used/Steady),
@@ -62,7 +62,7 @@ func before(a, b *VM) int {
 	)
 }
 
-// compare compares truths; false is less.
+// compare compares bools; false is less.
 func compare(a, b bool) int {
 	switch {
 	case a == b:

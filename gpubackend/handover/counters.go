@@ -5,7 +5,7 @@ package handover
 // Counter is one of the figures that `paracuda stats` prints, and `--stats` writes.
 type Counter int
 
-// The counters. Described says what each counts, docs/reference.md more of it.
+// The counters. Described says what each counts; docs/reference.md says more.
 const (
 	Commands Counter = iota
 	Batches
@@ -22,7 +22,7 @@ const (
 	OutputDropped
 	LaunchFlushes
 	RingReleases
-	// Why batches ended: each for one of these.
+	// Why batches ended: each batch counts in one of these.
 	BatchesDrained
 	BatchesAnswered
 	BatchesFull
@@ -48,7 +48,7 @@ const (
 	Nanoseconds
 )
 
-// Described is a counter for people: its name, as JSON has it, too, its unit, and what it counts.
+// Described is a counter for people: its name, also in JSON, its unit, and what it counts.
 var Described = [counters]struct {
 	Name    string
 	Measure Measure

@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
-// Log is where in its file a log of dirty pages is.
+// Log says where in its file a log of dirty pages is.
 type Log struct{ Offset, Size uint64 }
 
-// GiveLog adds a log to a message, and its file to those that go with it; nil is none.
+// GiveLog adds a log to a message, and its file to those that go with it; nil: no log.
 func (m *Message) GiveLog(l *dirtylog.Log, fds []int) []int {
 	if l == nil {
 		return fds
@@ -22,8 +22,8 @@ func (m *Message) GiveLog(l *dirtylog.Log, fds []int) []int {
 	return append(fds, l.FD())
 }
 
-// TakeLog turns a switch to the log that a message carries, or to none, and closes the log before
-// it. The file, -1 for none, is closed.
+// TakeLog sets a switch to the log that a message carries, or to none, and closes the log before.
+// It also closes the file, which is -1 if there is none.
 func (m *Message) TakeLog(fd int, s *dirtylog.Switch) error {
 	if fd >= 0 {
 		defer unix.Close(fd)

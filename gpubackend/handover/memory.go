@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Describe lists the regions of a memory for a message, and the files to send along. Regions of one
-// file share it.
+// Describe lists the regions of a memory for a message, and the files to send along. Regions of the
+// same file share it.
 func Describe(regions []guestmem.Region) ([]Region, []int) {
 	var out []Region
 	var files []int
@@ -30,7 +30,7 @@ func Describe(regions []guestmem.Region) ([]Region, []int) {
 	return out, files
 }
 
-// identity tells files apart; a file that can't be asked is only itself.
+// identity tells files apart; a file that can't be asked equals no other.
 func identity(fd int) [2]uint64 {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

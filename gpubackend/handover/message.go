@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handover is what a device process and its workers and mover say to each other: which
-// memory and queue a worker gets, when it must let go of them, and what it counted.
+// Package handover has the messages between a device process and its workers and mover, and the
+// memory that they share: which guest memory and queue a worker gets, when it must let go of them,
+// and what it counted.
 //
 // Both ends are this program, but a worker runs its guest's kernels and may be taken over through
-// them. The device process therefore believes a worker nothing but where its own queue stands,
-// which harms only that worker's guest.
+// them. The device process therefore believes a worker only about its own queue, where a lie harms
+// only that worker's guest.
 //
-// Files: message.go (what is said), rights.go (descriptors that go with it), log.go, memory.go (the
-// guest's), counters.go (what is counted), state.go and state_unsafe.go (how far a worker's queue
-// is), standing.go (how children stand when another device process takes them over).
+// Files: message.go (the messages), rights.go (descriptors that go with them), log.go, memory.go
+// (the guest's), counters.go (what is counted), state.go and state_unsafe.go (where a worker's
+// queue stands), standing.go (where children stand when another device process takes them over).
 package handover
 
 import (
@@ -63,18 +64,18 @@ const (
 	KindGoOn     Kind = "goon"     // go on, from where it was drained
 	KindForget   Kind = "forget"   // keep no image any more; there is no answer
 
-	// A worker that is drained can be saved, whether its memory is out or in. Another one starts
-	// from what it wrote.
+	// A worker that is drained can be saved, whether its memory is out or in. Another worker can
+	// start from what it wrote.
 	KindSave  Kind = "save"  // write all that the program has to this pipe
 	KindSaved Kind = "saved" // it has; with an error it hasn't
 
-	// Device memory is copied while the program runs, so that a save needs to write what has
-	// changed since, and no more.
+	// Device memory is copied while the program runs, so that a save needs to write only what has
+	// changed since.
 	KindPrecopy   Kind = "precopy"   // copy some to the buffer; begin anew if one comes along
 	KindPrecopied Kind = "precopied" // these sectors; with an error none
 
-	// Another device process has the connection. What the one before asked for, of which this one
-	// hasn't seen the end, is void.
+	// Another device process has the connection now. Requests of the one before that it hasn't seen
+	// answered are void.
 	KindTakeOver Kind = "takeover" // say where you stand
 	KindStands   Kind = "stands"   // so, as far as all is obeyed that came before
 )
@@ -104,8 +105,8 @@ func (k Kind) Unasked() bool {
 	return false
 }
 
-// Message is one message. Its files travel with it: kick, call, state, conn, object, image, log,
-// the gate's and the ledger's, as Files has them, then those of memory.
+// Message is one message. Its files travel with it in this order: kick, call, state, conn, object,
+// image, log, the gate's and the ledger's, as far as Files lists them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -151,7 +152,7 @@ type Message struct {
 	Files    Files     `json:"files"`
 }
 
-// Fault is what a worker's GPU has answered.
+// Fault is a worker's GPU that has answered that it is broken or gone.
 type Fault struct {
 	GPU    int   `json:"gpu"` // of the VM's
 	Result int32 `json:"result"`
@@ -179,8 +180,8 @@ const (
 	ObjectPool   ObjectKind = "pool"
 )
 
-// Object is something that workers of one VM share. What it says comes from the worker that offers
-// it, and is as true as that is.
+// Object is something that workers of one VM share. Its fields come from the worker that offers it,
+// which may lie.
 type Object struct {
 	Kind   ObjectKind
 	Number uint32 // by which the worker that offers it knows it
@@ -193,8 +194,8 @@ type Object struct {
 	Import uint32 // by which the guest's library will ask for it
 }
 
-// Queue is where a queue's rings are and how far it has got: virtqueue.Config without what is the
-// same everywhere.
+// Queue says where a queue's rings are and where it stands: virtqueue.Config without what is always
+// the same.
 type Queue struct {
 	Size              uint16
 	Desc, Avail, Used uint64
@@ -234,7 +235,7 @@ type Policy struct {
 	GPUs *[]hostgpus.GPU `json:",omitempty"`
 }
 
-// Known are GPUs, or none.
+// Known are descriptions of GPUs, or none.
 func (p *Policy) Known() []hostgpus.GPU {
 	if p.GPUs == nil {
 		return nil
@@ -266,7 +267,7 @@ type Conn struct {
 	timeout time.Duration
 }
 
-// SetTimeout bounds how long each later Send waits for a peer that doesn't read. 0, as at first, is
+// SetTimeout bounds how long each later Send waits for a peer that doesn't read. 0, the default, is
 // no bound.
 func (c *Conn) SetTimeout(t time.Duration) { c.timeout = t }
 
@@ -379,8 +380,8 @@ func (c *Conn) Receive() (*Message, []int, error) {
 	return m, fds, nil
 }
 
-// WithFD has f look at the connection's descriptor, which stays its own. A connection that is
-// closed has none.
+// WithFD calls f with the connection's descriptor, which the connection keeps. A closed connection
+// has none.
 func (c *Conn) WithFD(f func(fd int)) {
 	if raw, err := c.c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { f(int(fd)) })

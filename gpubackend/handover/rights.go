@@ -30,7 +30,7 @@ func FilesOf(oob []byte) ([]int, error) {
 	return fds, nil
 }
 
-// CloseFiles closes files that nobody has use for; -1 is none.
+// CloseFiles closes files that nobody needs; -1 stands for none.
 func CloseFiles(fds []int) {
 	for _, fd := range fds {
 		if fd >= 0 {

@@ -2,12 +2,12 @@
 
 package handover
 
-// Protocol is the number of what a device process and its children say to each other. A device
-// process goes on only with children whose number is its own. It changes with the meaning of a
-// message, or of the memory that they share.
+// Protocol is the version of what a device process and its children say to each other. A device
+// process goes on only with children of its own version. It changes with the meaning of a message,
+// or of the memory that they share.
 const Protocol = 2
 
-// Standing is how a worker, or the mover, stands when another device process takes it over.
+// Standing is the state of a worker, or of the mover, when another device process takes it over.
 type Standing struct {
 	Protocol int  // its number
 	Paused   bool `json:",omitempty"` // the device process has the worker's queue

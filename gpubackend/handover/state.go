@@ -20,11 +20,11 @@ type State struct {
 }
 
 // Layout: the counters, the next avail index, a word that asks for a cold worker, the head that is
-// being returned, what is fixed, then a byte for each head in flight.
+// being returned, what is fixed, then a byte for each head, set while it is in flight.
 //
-// A worker can be killed between any two writes. With the avail index comes the head that was taken
-// last, until that has its byte; and before a head goes to the used ring it is noted with the used
-// index, which tells whether it got there.
+// A worker can be killed between any two writes. So the avail index is written together with the
+// last head that was taken, until that has its byte; and before a head goes to the used ring it is
+// noted with the used index, which tells whether it got there.
 const (
 	baseOffset     = 8 * int(counters)
 	coldOffset     = baseOffset + 8
@@ -35,7 +35,7 @@ const (
 	stateBytes     = inFlightOffset + maxHeads
 )
 
-// Neither overlaps the next.
+// None overlaps the next.
 const (
 	_ = uint(fixedOffset - givingOffset - 8)
 	_ = uint(inFlightOffset - fixedOffset - 8*int(fixed.Kinds))
@@ -61,7 +61,7 @@ func OpenState(fd int) (*State, error) {
 	return &State{fd: fd, mem: mem}, nil
 }
 
-// AdoptState is OpenState for a file of a process that is gone, which may be any.
+// AdoptState is OpenState for a file from a process that is gone, which may be any file.
 func AdoptState(fd int) (*State, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
@@ -95,7 +95,7 @@ func (s *State) Take(head, base uint16) {
 	s.SetBase(base)
 }
 
-// noted is a head with an index. 0 is none.
+// noted packs a head with an index. 0 stands for none.
 func noted(head, index uint16) uint64 { return 1<<32 | uint64(head)<<16 | uint64(index) }
 
 // readNoted is the reverse.
@@ -128,7 +128,7 @@ func (s *State) SetBase(base uint16) {
 func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(word64(s.mem[baseOffset:]))) }
 
 // AskCold records that a worker that was warm can't serve its guest process, and has done nothing
-// for it: it ends, and one that begins cold is to have the queue from its beginning.
+// for it: it ends, and a worker that begins cold gets the queue from its beginning.
 func (s *State) AskCold() { atomic.StoreUint32(word32(s.mem[coldOffset:]), 1) }
 
 // AskedCold tells whether AskCold was called.
@@ -163,7 +163,7 @@ func (s *State) Counters() (c Counters) {
 	return c
 }
 
-// SetFixed records what keeps the program where it is. It costs little where that hasn't changed.
+// SetFixed records what keeps the program where it is. It costs little if that hasn't changed.
 func (s *State) SetFixed(c *fixed.Counts) {
 	for i, n := range c {
 		if p := word64(s.mem[fixedOffset+8*i:]); atomic.LoadUint64(p) != n {

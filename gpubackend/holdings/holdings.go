@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package holdings is the device memory that the processes of a VM hold, as its device process
-// sees it: a ledger in which they count it themselves, and what the GPU's driver says.
+// Package holdings is the device memory that the processes of a VM hold, as its device process sees
+// it: by a ledger in which they count it themselves, and by what the GPU's driver says.
 //
 // # Who owns what
 //
-// Package accounts owns Holdings, and calls all methods but Usage under its own lock. The page
-// is its caller's. Processes have entries of the page; which, the device says.
+// Package accounts owns Holdings, and calls all methods but Usage under its own lock. The page is
+// its caller's. Each process has an entry of the page, which the device chooses.
 //
 // # Who may lie
 //
-// The processes, about what they hold: the driver is asked, and Look says whose process must end.
-// Where the driver doesn't answer, which is logged once, they are believed.
+// The processes, about what they hold: the driver is asked, and Look says which processes must end.
+// If the driver doesn't answer, that is logged once, and they are believed.
 package holdings
 
 import (
@@ -33,15 +33,15 @@ type Config struct {
 	Log *logrus.Entry
 }
 
-// Holdings are a VM's. Without a page they are empty, and whatever is done changes nothing.
+// Holdings are a VM's. Without a page they are empty, and stay so.
 type Holdings struct {
 	Config
 	audit  *ledger.Audit // nil without a page
 	bound  uint64
-	silent sync.Once // the driver doesn't answer
+	silent sync.Once // logs that the driver doesn't answer
 }
 
-// New are those of a VM without a bound.
+// New makes the holdings of a VM without a bound.
 func New(c Config) *Holdings {
 	h := &Holdings{Config: c}
 	if c.Page != nil {
@@ -101,13 +101,13 @@ func (h *Holdings) Empty(entry int) {
 // Mark notes what these processes count, before the driver is asked.
 func (h *Holdings) Mark(running []ledger.Running) { h.audit.Mark(running) }
 
-// Look compares what they count with what the driver has said since. It returns those for which
-// that has so much that the VM is over its bound.
+// Look compares what processes count with what the driver says. It returns the processes that hold
+// more than they count, if the VM is over its bound.
 func (h *Holdings) Look(running []ledger.Running, usage ledger.Usage) (end []ledger.Running) {
 	return h.audit.Look(running, usage)
 }
 
-// Usage asks the driver; nil where it doesn't say. It may take a while.
+// Usage asks the driver; nil if it doesn't answer. It may take a while.
 func (h *Holdings) Usage(running []ledger.Running) ledger.Usage {
 	if h.Ask == nil || len(running) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (h *Holdings) Usage(running []ledger.Running) ledger.Usage {
 	if err != nil {
 		h.silent.Do(func() {
 			h.Log.WithError(err).Warn("the GPU's driver doesn't say how much memory " +
-				"programs have: what their workers themselves count is believed")
+				"programs have: the counts of their workers are believed")
 		})
 		return nil
 	}

@@ -13,7 +13,7 @@ type GPU struct {
 	Warm  map[string]uint64 `json:"warm,omitempty"`  // what workers have that are kept warm
 }
 
-// known are the GPUs that the VM uses.
+// known are the GPUs that the VM uses, in the ledger's order.
 func (h *Holdings) known() []*ledger.GPU {
 	if h.audit == nil {
 		return nil
@@ -21,7 +21,7 @@ func (h *Holdings) known() []*ledger.GPU {
 	return h.audit.Known()
 }
 
-// GPUs are those that the VM uses.
+// GPUs reports what the VM has of each GPU that it uses.
 func (h *Holdings) GPUs() (list []GPU) {
 	for _, g := range h.known() {
 		var all, warm ledger.Holding
@@ -54,7 +54,7 @@ func (h *Holdings) All() map[string]uint64 {
 	return all.Map()
 }
 
-// Of is what a process has, of all GPUs together; nil if nobody counts.
+// Of is what a process has of all GPUs together; nil if nobody counts.
 func (h *Holdings) Of(entry int) map[string]uint64 {
 	if h.audit == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// parseAuto reads how many GPUs are to be chosen, and how much memory each has to have free.
+// parseAuto reads how many GPUs are to be chosen, and how much free memory each needs.
 func (c *Choice) parseAuto(text string) error {
 	count, rest, sized := strings.Cut(text, ",")
 	bytes, isMemory := strings.CutPrefix(rest, "memory=")
@@ -30,11 +30,11 @@ func (c *Choice) parseAuto(text string) error {
 	return nil
 }
 
-// Automatic is how many GPUs are to be chosen by their memory, and how much of it each is to have;
-// 0: the choice names them.
+// Automatic is how many GPUs are to be chosen by their free memory, and how much each needs; 0: the
+// choice names them.
 func (c *Choice) Automatic() (count int, memory uint64) { return c.auto, c.memory }
 
-// Named is a --gpu that names GPUs as they are, in this order.
+// Named is a --gpu that names these GPUs, in this order.
 func Named(gpus []GPU) string {
 	uuids := make([]string, len(gpus))
 	for i := range gpus {
@@ -43,7 +43,7 @@ func Named(gpus []GPU) string {
 	return CUDA + ":" + strings.Join(uuids, ",")
 }
 
-// available is the memory of a GPU that is free, as far as that is known.
+// available is the free memory of a GPU, as far as that is known.
 func (g *GPU) available() uint64 {
 	if g.Free == 0 {
 		return g.Memory
@@ -60,7 +60,7 @@ func (c *Choice) free(host []GPU) ([]GPU, error) {
 		}
 	}
 	if len(fit) < c.auto {
-		return nil, fmt.Errorf("--gpu %s: %d of the host's %d GPUs have so much memory free "+
+		return nil, fmt.Errorf("--gpu %s: %d of the host's %d GPUs have that much memory free "+
 			"(paracuda probe): ask for fewer or less", shown(c.text), len(fit), len(host))
 	}
 	slices.SortStableFunc(fit, func(a, b int) int {

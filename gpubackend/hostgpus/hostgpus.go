@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostgpus is what an operator says about the GPUs of a VM (--gpu), and which of the host's
-// these are. It asks nobody: who uses it knows the host's GPUs.
+// Package hostgpus reads which GPUs an operator wants for a VM (--gpu), and finds them among the
+// host's. It asks no driver: the caller passes the host's GPUs.
 package hostgpus
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // The kinds of GPUs.
 const (
-	Auto = "auto" // the host's where it has some, the software GPU elsewhere
+	Auto = "auto" // the host's if it has any, otherwise the software GPU
 	CUDA = "cuda"
 	Soft = "soft"
 )
@@ -31,10 +31,10 @@ const Most = ledger.GPUs
 // MostSoft is how many software GPUs a VM may have: as many as the largest hosts have of real ones.
 const MostSoft = 8
 
-// entriesMost bounds what is said of them.
+// entriesMost bounds the text that names them.
 const entriesMost = 64
 
-// GPU is one of the host's.
+// GPU is a GPU of the host.
 type GPU struct {
 	Name   string       `json:"name"`
 	UUID   string       `json:"uuid"` // as nvidia-smi prints it
@@ -70,11 +70,11 @@ type Choice struct {
 	soft    int      // how many software GPUs; 0: one
 	auto    int      // how many of those with the most free memory; 0: the first GPU
 	memory  uint64   // that each of these has to have free
-	entries []string // each an index, a UUID's begin or a bus id; empty: the first GPU
+	entries []string // each an index, the beginning of a UUID or a bus id; empty: the first GPU
 }
 
-// Parse reads KIND, cuda:LIST, soft:N, or auto:N,memory=SIZE. Whether the host has these GPUs is
-// Of's to say.
+// Parse reads KIND, cuda:LIST, soft:N, or auto:N,memory=SIZE. Of checks whether the host has these
+// GPUs.
 func Parse(text string) (_ *Choice, err error) {
 	kind, list, listed := strings.Cut(text, ":")
 	c := &Choice{Kind: kind, text: text}
@@ -106,7 +106,7 @@ func Parse(text string) (_ *Choice, err error) {
 	return c, nil
 }
 
-// shown is a text as a message has it: as it is, if that is short and plain.
+// shown is a text for a message: unchanged if it is short and plain, otherwise quoted.
 func shown(text string) string {
 	if text != "" && len(text) <= 40 && !strings.ContainsFunc(text, func(r rune) bool {
 		return r <= ' ' || r > '~'
@@ -116,7 +116,7 @@ func shown(text string) string {
 	return fmt.Sprintf("%.40q", text)
 }
 
-// softGPUs reads how many software GPUs there are to be.
+// softGPUs reads the number of software GPUs.
 func softGPUs(text, count string) (int, error) {
 	n, err := strconv.ParseUint(count, 10, 16)
 	if err != nil || n == 0 || n > MostSoft {
@@ -126,10 +126,10 @@ func softGPUs(text, count string) (int, error) {
 	return int(n), nil
 }
 
-// SoftGPUs is how many software GPUs are meant, if these are.
+// SoftGPUs is how many software GPUs there are, if the choice is the software GPU.
 func (c *Choice) SoftGPUs() int { return max(1, c.soft, c.auto) }
 
-// CheckSoft says what is wrong with having software GPUs of so much memory for those meant.
+// CheckSoft says why software GPUs of this much memory can't stand for the GPUs that are meant.
 func (c *Choice) CheckSoft(memory uint64) error {
 	switch n := c.SoftGPUs(); {
 	case n > MostSoft:
@@ -154,13 +154,13 @@ func index(entry string) (int, bool) {
 	return int(n), err == nil
 }
 
-// isUUID says whether an entry is a UUID, or its begin.
+// isUUID says whether an entry is a UUID, or the beginning of one.
 func isUUID(entry string) bool {
 	const prefix = "GPU-"
 	return len(entry) > len(prefix) && strings.EqualFold(entry[:len(prefix)], prefix)
 }
 
-// Of returns those of a host's GPUs that are meant, in the order in which the VM has them.
+// Of returns which of a host's GPUs are meant, in the order in which the VM has them.
 func (c *Choice) Of(host []GPU) ([]GPU, error) {
 	if len(host) == 0 {
 		return nil, errors.New("the host has no GPU")
@@ -228,7 +228,7 @@ func find(entry string, host []GPU) (int, error) {
 	return found, nil
 }
 
-// begins says whether a UUID begins so, in small or capital letters.
+// begins says whether a UUID begins with a text, in small or capital letters.
 func begins(uuid, with string) bool {
 	return len(uuid) >= len(with) && strings.EqualFold(uuid[:len(with)], with)
 }
@@ -236,13 +236,13 @@ func begins(uuid, with string) bool {
 // those says which GPUs there are.
 func those(host []GPU) string {
 	if len(host) == 1 {
-		return "the host has GPU 0 alone (paracuda probe)"
+		return "the host has only GPU 0 (paracuda probe)"
 	}
 	return fmt.Sprintf("the host has GPU 0 to %d (paracuda probe lists them)", len(host)-1)
 }
 
-// Visible is what CUDA_VISIBLE_DEVICES has to be for a process that is to see these GPUs of a
-// host's alone, in this order. ok is false where it sees just these already.
+// Visible is the CUDA_VISIBLE_DEVICES with which a process sees only these of the host's GPUs, in
+// this order. ok is false if it sees just these without it.
 func Visible(chosen, host []GPU) (list string, ok bool) {
 	if slices.EqualFunc(chosen, host, func(a, b GPU) bool { return a.UUID == b.UUID }) {
 		return "", false
@@ -254,7 +254,7 @@ func Visible(chosen, host []GPU) (list string, ok bool) {
 	return strings.Join(uuids, ","), true
 }
 
-// UUID is a UUID as nvidia-smi prints it.
+// UUID returns a UUID as nvidia-smi prints it.
 func UUID(u [16]byte) string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// NVLink is one of a GPU's. The zero value is one that isn't up.
+// NVLink is a link of a GPU. The zero value isn't up.
 type NVLink struct {
 	Version      uint8        `json:"version,omitempty"`      // NVML's number; 0: it isn't up
 	Capabilities uint8        `json:"capabilities,omitempty"` // bit n: NVML's capability n
 	Speed        uint32       `json:"speed,omitempty"`        // in MB/s; 0: not known
 	Remote       uint8        `json:"remote,omitempty"`       // what is at its other end
-	At           pcie.Address `json:"at"`                     // and where
+	At           pcie.Address `json:"at"`                     // where that is
 }
 
 // Way is how a GPU may reach another one, or itself.
@@ -33,8 +33,9 @@ const (
 // same says whether two GPUs are one.
 func same(g *GPU, d *wire.InventoryDevice) bool { return g.UUID == UUID(d.Uuid) }
 
-// DescribeWays adds what the host knows of its GPUs' NVLinks and ways to what a guest process is
-// told of those that it has: to other GPUs a link isn't up. The pairs are those of an inventory.
+// DescribeWays adds what the host knows about NVLinks and ways between its GPUs to what a guest
+// process is told about its own. Links to GPUs that the process doesn't have aren't up. The pairs
+// are those of an inventory.
 func DescribeWays(devices []wire.InventoryDevice, pairs []wire.InventoryPair, host []GPU) {
 	index := make(map[string]int, len(devices))
 	for i := range devices {
@@ -96,7 +97,7 @@ func (w *ways) describe(all []wire.InventoryDevice, d *wire.InventoryDevice, lin
 	}
 }
 
-// counts says whether a process is told of a link, and counts it.
+// counts says whether a process is told about a link, and counts it.
 func (w *ways) counts(all []wire.InventoryDevice, l *NVLink) bool {
 	switch l.Remote {
 	case RemoteSwitch:

@@ -2,29 +2,29 @@
 
 // Package idle says when a VM that doesn't use the GPU must give up what it holds of it.
 //
-// A VM counts as used from the start of its driver or of a program until some time after its last
-// program has ended, or after its driver has started. From then on nothing is held ready for its
-// next program.
+// A VM counts as used from the start of its driver or of a program until some time after its driver
+// has started, or its last program has ended. After that nothing is kept ready for its next
+// program.
 //
 // # Who owns what
 //
-// Whoever owns a VM (package device/ahead) calls all methods under a lock of his. What he gave to
-// New is called on a goroutine of its own, without that lock, and asks Over under it: a program may
-// have come since.
+// The owner of a VM (package device/ahead) calls all methods under a lock of its own. The function
+// that it gave to New is called on another goroutine, without that lock, and calls Over under it: a
+// program may have come since.
 package idle
 
 import "time"
 
-// VM is when a VM was used.
+// VM records when a VM was used.
 type VM struct {
 	end       func()
 	time      time.Duration // 0: it is never idle
 	lately    bool          // a driver or a program came within time
 	beginning int           // programs that begin
-	timer     *time.Timer   // runs end; nil: neither came yet
+	timer     *time.Timer   // calls end; nil: no driver or program has come yet
 }
 
-// New is a VM that nobody has used yet. End is called when it may be idle.
+// New returns a VM that nobody has used yet. end is called when it may be idle.
 func New(after time.Duration, end func()) *VM { return &VM{end: end, time: after} }
 
 // SetTime changes after how long it is idle; 0: never. It holds from the next Rested on.
@@ -36,13 +36,13 @@ func (v *VM) Begin() {
 	v.beginning++
 }
 
-// Began ends what Begin began.
+// Began is called after Begin, when the program has begun, or can't.
 func (v *VM) Began() { v.beginning-- }
 
 // Beginning says whether a program begins.
 func (v *VM) Beginning() bool { return v.beginning > 0 }
 
-// DriverCame is called when a driver starts, and Gone when all programs end with their driver.
+// DriverCame is called when a driver starts.
 func (v *VM) DriverCame() { v.lately = true }
 
 // Gone is called when all programs end with their driver.
@@ -51,7 +51,7 @@ func (v *VM) Gone() { v.lately = false }
 // Keeps says whether the VM holds what its next program needs.
 func (v *VM) Keeps() bool { return v.time == 0 || v.lately }
 
-// Rested begins the time anew, unless a program uses the GPU.
+// Rested starts the time again, unless a program uses the GPU.
 func (v *VM) Rested(used bool) {
 	if v.timer != nil {
 		v.timer.Stop()

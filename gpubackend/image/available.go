@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// reserve is what is left to the host in any case.
+// reserve is what always stays for the host.
 const reserve = 256 << 20
 
 var meminfo = sync.OnceValues(func() (*os.File, error) { return os.Open("/proc/meminfo") })
 
-// Host returns what tells how much memory the host can give to images now: what it says is
-// available, but for a reserve. The limit of a control group isn't looked at. The file is opened at
-// once, and stays open for the process: later that may not open any.
+// Host returns a function that tells how much memory the host can give to images now: what it says
+// is available, less a reserve. Limits of control groups aren't looked at. The file is opened at
+// once and stays open, since the process may not open files later.
 func Host() (ask func() (uint64, error)) {
 	file, err := meminfo()
 	return func() (uint64, error) {
@@ -25,12 +25,12 @@ func Host() (ask func() (uint64, error)) {
 			return 0, fmt.Errorf("ask for the host's memory: %w", err)
 		}
 		text := make([]byte, 4096)
-		n, _ := file.ReadAt(text, 0) // it may end before that
+		n, _ := file.ReadAt(text, 0) // the file may be shorter
 		return available(text[:n])
 	}
 }
 
-// available reads that of the kernel's text.
+// available reads the available memory from the kernel's text.
 func available(text []byte) (uint64, error) {
 	for line := range bytes.Lines(text) {
 		var kib uint64
@@ -39,5 +39,5 @@ func available(text []byte) (uint64, error) {
 			return bytes - min(bytes, reserve), nil
 		}
 	}
-	return 0, errors.New("ask for the host's memory: the kernel doesn't say what is available")
+	return 0, errors.New("ask for the host's memory: /proc/meminfo has no MemAvailable")
 }

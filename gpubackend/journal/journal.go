@@ -6,13 +6,12 @@
 //	journal.go   what is kept, and for how long
 //	saved.go     how it is written and read
 //
-// A command is kept for as long as what it made is there. Nobody tells the journal that an object
-// is gone: it looks now and then, so that it is never much longer than needed.
+// A command is kept as long as what it made is there. Nobody tells the journal that an object is
+// gone: it checks now and then, so that it is never much longer than needed.
 //
-// What can't be made again by the commands alone is found by Executed, which then says why: an
-// object that was made from one that is gone by now, one of several that were made together, and
-// one that the journal hasn't heard of. A journal that would be too large drops everything, and
-// says that from then on.
+// Executed says why if the commands alone can't make the objects again: an object was made from one
+// that is gone by now, or together with one that is gone, or the journal doesn't know it. A journal
+// that would become too large drops everything, and Executed says so from then on.
 //
 // # Who owns what
 //
@@ -20,7 +19,8 @@
 //
 // # Who may lie
 //
-// The guest wrote the commands. They are judged as any other command when they are executed again.
+// The guest wrote the commands. They are checked like any other command when they are executed
+// again.
 package journal
 
 import (
@@ -43,7 +43,7 @@ type Executed struct {
 	Made    []uint64 // handles of the objects that it made, in this order
 }
 
-// Key says which setting it is that a command makes: of several with one key, the last counts.
+// Key says which setting a command changes: of several with the same key, the last counts.
 type Key [5]uint64
 
 type kept struct {
@@ -68,27 +68,28 @@ type Journal struct {
 
 	list    []kept
 	bytes   uint64
-	tidyAt  int // how long list may become until what is gone is dropped
+	tidyAt  int // length of list at which what is gone is dropped
 	refused error
 }
 
 // tidyLeast is how long a journal always may be.
 const tidyLeast = 64
 
-// New returns an empty journal of at most so many bytes, which count for memory. alive says whether
+// New returns an empty journal of at most limit bytes, which count for memory. alive says whether
 // an object is there.
 func New(limit uint64, memory *budget.Budget, alive func(handle uint64) bool) *Journal {
 	return &Journal{limit: limit, memory: memory, alive: alive, tidyAt: tidyLeast}
 }
 
-// Add keeps a command that made objects, which are there by now, from those that it uses.
+// Add keeps a command that made objects, which exist by now, from the objects that it uses.
 func (j *Journal) Add(e Executed, uses []uint64) {
 	if len(e.Made) > 0 {
 		j.add(kept{Executed: e, uses: uses})
 	}
 }
 
-// Set keeps a command that set something of the objects that it uses, until one of them is gone.
+// Set keeps a command that changed a setting of the objects that it uses, until one of them is
+// gone.
 func (j *Journal) Set(key Key, e Executed, uses []uint64) {
 	e.Made = nil
 	for i := range j.list {
@@ -133,7 +134,7 @@ func (j *Journal) Refuse(why string) {
 	j.list, j.bytes = nil, 0
 }
 
-// Refused is why there is nothing in the journal any more; nil: nothing was refused.
+// Refused says why the journal has dropped everything; nil: it hasn't.
 func (j *Journal) Refused() error { return j.refused }
 
 // Bytes is what the journal takes.
@@ -154,7 +155,7 @@ func (j *Journal) tidy() {
 	j.tidyAt = max(tidyLeast, 2*len(j.list))
 }
 
-// forget counts a command no more.
+// forget stops counting a command.
 func (j *Journal) forget(k *kept) {
 	j.memory.Give(k.bytes())
 	j.bytes -= k.bytes()
@@ -169,8 +170,8 @@ func (j *Journal) all(handles []uint64) bool {
 	return true
 }
 
-// Executed are the commands that make all objects again, of which there are so many. Each uses only
-// what those before it have made.
+// Executed returns the commands that make all objects again. objects is how many there are. Each
+// command uses only what earlier ones have made.
 func (j *Journal) Executed(objects int) ([]Executed, error) {
 	if j.refused != nil {
 		return nil, j.refused
@@ -189,13 +190,13 @@ func (j *Journal) Executed(objects int) ([]Executed, error) {
 		list = append(list, k.Executed)
 	}
 	if len(made) != objects {
-		return nil, fmt.Errorf("%w: %d of %d were made in another way", ErrFixed,
+		return nil, fmt.Errorf("%w: %d of %d weren't made by commands alone", ErrFixed,
 			objects-len(made), objects)
 	}
 	return list, nil
 }
 
-// follows says why a command can't come after those that made these objects.
+// follows says why a command can't follow those that made these objects.
 func (k *kept) follows(made map[uint64]bool, alive func(uint64) bool) error {
 	for _, h := range k.uses {
 		if !made[h] {

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// A journal is written as its commands, one behind the other; all numbers are little-endian:
+// A journal is written as its commands, one after the other; all numbers are little-endian:
 //
 //	32 bytes: command (16 bits), zero (16), how many words (32), how many objects it made (32),
 //	zero (32), bytes of the body (64), context (64)
@@ -80,7 +80,7 @@ func NewReader(from io.Reader, limit uint64) *Reader {
 	return &Reader{bufio.NewReaderSize(from, 64<<10), limit}
 }
 
-// Next returns the next command, and io.EOF behind the last. It allocates no more than a small
+// Next returns the next command, and io.EOF after the last. It allocates no more than a small
 // multiple of what it has read.
 func (r *Reader) Next() (e Executed, err error) {
 	var head [savedHead]byte
@@ -99,7 +99,7 @@ func (r *Reader) Next() (e Executed, err error) {
 	}
 	fixed := savedHead + 8*(uint64(words)+made)
 	if fixed > r.left || body > r.left-fixed {
-		return e, wrong("is too long")
+		return e, wrong("is longer than its limit")
 	}
 	r.left -= fixed + body
 	e.Op, e.Context = uint16(op), binary.LittleEndian.Uint64(head[24:])

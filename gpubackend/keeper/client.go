@@ -10,12 +10,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// Client is a child's side.
+// Client is a child's end of the connection.
 type Client struct{ conn *net.UnixConn }
 
 // Open takes what is kept for this process, by number, from the connection that it inherited; the
-// descriptors are the caller's. crashes is how many processes before this one have crashed of
-// late. It owns conn, even if it fails.
+// descriptors are the caller's. crashes is how many processes before this one have crashed
+// recently. It owns conn, even if it fails.
 func Open(conn int) (c *Client, held map[uint32]int, crashes int, err error) {
 	c = &Client{}
 	if c.conn, err = socket.Conn(conn); err != nil {
@@ -43,22 +43,23 @@ func Open(conn int) (c *Client, held map[uint32]int, crashes int, err error) {
 	}
 }
 
-// Keep has a descriptor kept, in place of the one of that number. The caller's stays its own.
+// Keep gives a descriptor to keep, in place of an earlier one of that number. The caller keeps its
+// own.
 func (c *Client) Keep(number uint32, fd int) error {
 	return send(c.conn, message{keep, number, fd})
 }
 
-// Drop ends the keeping of a descriptor.
+// Drop takes a descriptor back.
 func (c *Client) Drop(number uint32) error { return send(c.conn, message{drop, number, -1}) }
 
-// DropAll has nothing kept: the process may end.
+// DropAll takes all descriptors back: the process may end.
 func (c *Client) DropAll() error { return send(c.conn, message{dropAll, 0, -1}) }
 
-// Replace has another process take this one's place, which is killed.
+// Replace asks for this process to be killed and replaced by another.
 func (c *Client) Replace() error { return send(c.conn, message{replace, 0, -1}) }
 
-// Ready says that the process serves.
+// Ready says that the process is ready to serve.
 func (c *Client) Ready() error { return send(c.conn, message{ready, 0, -1}) }
 
-// Close closes the connection. What is kept stays so.
+// Close closes the connection. What is kept stays kept.
 func (c *Client) Close() error { return c.conn.Close() }

@@ -34,30 +34,31 @@ const (
 // maxDoubled is how often a pause is doubled.
 const maxDoubled = 16
 
-// ErrCrashes says that children crashed too often.
-var ErrCrashes = errors.New("it crashes again and again: it isn't started any more")
+// ErrCrashes says that children have crashed too often.
+var ErrCrashes = errors.New("it crashes again and again and isn't started any more: " +
+	"the log says how each ended")
 
 // Child is the process that is kept alive.
 type Child interface {
 	Kill()
-	// Wait returns when the process is gone, with how it ended. It is called once.
+	// Wait returns when the process is gone, and says how it ended. It is called once.
 	Wait() error
 }
 
 // Config is how a keeper is set up.
 type Config struct {
-	// Start starts a child with its end of the connection, which stays the caller's.
+	// Start starts a child with its end of the connection, which the caller keeps.
 	Start func(control *os.File) (Child, error)
-	// Crashes within Window are the end; 0: the defaults.
+	// After so many Crashes within Window no child is started any more; 0: the defaults.
 	Crashes int
 	Window  time.Duration
-	// Pause is before the second of them, and doubles from one to the next: the first is followed
-	// at once. 0: the default.
+	// Pause is the wait after the second crash, and doubles with each later one: after the first
+	// there is none. 0: the default.
 	Pause time.Duration
-	// Ready is called when a child says that it is ready; nil: nothing is.
+	// Ready is called when a child says that it is ready; nil: nothing is called.
 	Ready func()
 	// Replacing is called before a child is killed that is to be replaced, or the next one is
-	// started in its place; nil: nothing is. It mustn't call the keeper.
+	// started in its place; nil: nothing is called. It mustn't call the keeper.
 	Replacing func()
 	Log       logrus.FieldLogger
 	Clock     pace.Clock // nil: the real one
@@ -67,13 +68,13 @@ type Config struct {
 type Keeper struct {
 	Config
 	held    map[uint32]int
-	crashes []time.Time // of late
+	crashes []time.Time // the recent ones
 	spares  spares
 
 	mu       sync.Mutex
 	lacks    bool  // a descriptor couldn't be kept: this child is the last; guarded by mu
 	child    Child // guarded by mu; nil: there is none
-	starting bool  // there soon is one; guarded by mu
+	starting bool  // one is being started; guarded by mu
 	whole    bool  // all that another child needs is kept, as one has said; guarded by mu
 	asked    bool  // the child is to be replaced as soon as it can be; guarded by mu
 	replaced bool  // the child was ended by Replace; guarded by mu
@@ -91,7 +92,7 @@ func New(c Config) *Keeper {
 }
 
 // Run starts one child after the other, until one ends for good (how it ended), ctx is done (its
-// error; the child is killed), or they crash too often (ErrCrashes). Then nothing is kept any more.
+// error; the child is killed), or they crash too often (ErrCrashes). Afterwards nothing is kept.
 func (k *Keeper) Run(ctx context.Context) error {
 	defer k.dropAll()
 	defer k.spares.give()
@@ -101,7 +102,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case k.wasReplaced() && !k.isLacking():
-			if len(k.held) == 0 { // it was about to end for good
+			if len(k.held) == 0 { // nothing is kept: it ends for good
 				return nil
 			}
 			k.Log.Info("the process was ended to be replaced: the next one goes on")
@@ -115,9 +116,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// Replace ends the child, which isn't a crash: another one goes on, unless something of this one's
-// couldn't be kept. One that is being started ends then, and the first one of all as soon as it is
-// ready. It does nothing to one that has ended for good.
+// Replace ends the child, and another one goes on, unless a descriptor couldn't be kept. That isn't
+// a crash. A child that is being started is ended then; the very first one as soon as it is ready.
+// Replace does nothing after a child has ended for good.
 func (k *Keeper) Replace() {
 	if k.isLacking() {
 		k.Log.Error("the process isn't replaced: what it has couldn't be kept for the next one")
@@ -126,7 +127,7 @@ func (k *Keeper) Replace() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.child == nil && !k.starting {
-		k.replacing() // the one that is started next will do
+		k.replacing() // the next child, which is about to start, will do
 		return
 	}
 	k.asked = true
@@ -148,8 +149,8 @@ func (k *Keeper) replacing() {
 	}
 }
 
-// keptAll notes whether all that another child needs is kept. It is, once a child serves, until it
-// has ended for good.
+// keptAll notes whether all that another child needs is kept: that is so from when a child is ready
+// until one ends for good.
 func (k *Keeper) keptAll(is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +159,7 @@ func (k *Keeper) keptAll(is bool) {
 	}
 }
 
-// Last has no other child follow, however the one that there is ends: it is about to be told to.
+// Last lets no other child follow, however the current one ends: it is about to be told to end.
 func (k *Keeper) Last() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -201,7 +202,7 @@ func (k *Keeper) wasReplaced() bool {
 	return was
 }
 
-// setChild says which child there is, or that one is being started.
+// setChild notes which child there is, or that one is being started.
 func (k *Keeper) setChild(c Child, starting bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -211,7 +212,7 @@ func (k *Keeper) setChild(c Child, starting bool) {
 	}
 }
 
-// crashed waits before the next child is started, or says that there is to be none.
+// crashed waits before the next child is started, or says that there won't be one.
 func (k *Keeper) crashed(ctx context.Context, how error) error {
 	now := k.Clock.Now()
 	k.crashes = append(slices.DeleteFunc(k.crashes, func(t time.Time) bool {
@@ -233,8 +234,8 @@ func (k *Keeper) crashed(ctx context.Context, how error) error {
 	return nil
 }
 
-// errEnded is how a process crashed that ended as it should, but for what it has kept.
-var errEnded = errors.New("it ended without a word")
+// errEnded is the crash of a process that ended without an error, but still had descriptors kept.
+var errEnded = errors.New("it ended without an error, but not as asked")
 
 func orEnded(how error) error { return cmp.Or(how, errEnded) }
 
@@ -262,7 +263,7 @@ func (k *Keeper) one(ctx context.Context) error {
 	go func() {
 		err := child.Wait()
 		k.setChild(nil, false)
-		_ = conn.SetDeadline(time.Unix(1, 0)) // what waits for the child does so no longer
+		_ = conn.SetDeadline(time.Unix(1, 0)) // ends the wait for the child
 		ended <- err
 	}()
 	broken := k.serve(conn)
@@ -302,14 +303,14 @@ func (k *Keeper) serve(conn *net.UnixConn) error {
 	}
 }
 
-// drain obeys what a child that is gone had sent, as much as it may have kept.
+// drain obeys what a child had sent before it ended, as far as it may keep so much.
 func (k *Keeper) drain(conn *net.UnixConn) error {
 	for range MaxKept {
 		m, err := receiveNow(conn)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, unix.ECONNRESET): // it didn't read all that it was sent
+		case errors.Is(err, unix.ECONNRESET): // the child didn't read everything
 			continue
 		case errors.Is(err, errNoRoom):
 			k.lack()
@@ -352,7 +353,7 @@ func (k *Keeper) obey(m message) error {
 		if k.Ready != nil {
 			k.Ready()
 		}
-	case replace: // it may be
+	case replace: // it may be replaced
 		k.keptAll(true)
 		k.Replace()
 	default:

@@ -32,12 +32,12 @@ const (
 const messageBytes = 8
 
 var (
-	errMessage = errors.New("not a message of the keeper's")
-	// errNoRoom says that a message's descriptor is lost, since this process may have no more.
+	errMessage = errors.New("not a message of the keeper")
+	// errNoRoom says that a message's descriptor is lost, since this process may not have more.
 	errNoRoom = errors.New("no room for a descriptor")
 )
 
-// message is one of doc.go. The descriptor is -1 if there is none.
+// message is one of the messages in doc.go. The descriptor is -1 if there is none.
 type message struct {
 	kind   kind
 	number uint32
@@ -66,7 +66,7 @@ func receive(c *net.UnixConn) (message, error) {
 	return parse(b[:n], oob[:oobn], flags)
 }
 
-// receiveNow is receive of what is there. io.EOF says that there is nothing.
+// receiveNow is receive without a wait. io.EOF says that there is nothing.
 func receiveNow(c *net.UnixConn) (m message, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -89,7 +89,7 @@ func receiveNow(c *net.UnixConn) (m message, err error) {
 	return parse(b[:n], oob[:oobn], flags)
 }
 
-// parse takes no message that send doesn't make.
+// parse accepts only what send makes.
 func parse(b, oob []byte, flags int) (message, error) {
 	m := message{fd: -1}
 	if len(oob) == 0 && flags&unix.MSG_CTRUNC != 0 {

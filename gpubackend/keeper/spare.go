@@ -4,15 +4,15 @@ package keeper
 
 import "golang.org/x/sys/unix"
 
-// spares are descriptors of nothing, whose numbers are given back when a child is to be started: a
-// process that has none left could start none.
+// spares are descriptors that are closed before a child is started: a process with no descriptor
+// left couldn't start one.
 type spares []int
 
-// forStart is how many a start takes: a connection, what the kernel names the child by, and what
-// its execution is waited for with.
+// forStart is how many descriptors a start needs: a connection, a pidfd, and a pipe to wait for the
+// child's execution.
 const forStart = 8
 
-// take takes as many as there are, up to that.
+// take takes as many as it can, up to forStart.
 func (s *spares) take() {
 	for len(*s) < forStart {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
@@ -23,7 +23,7 @@ func (s *spares) take() {
 	}
 }
 
-// give gives them back.
+// give closes them.
 func (s *spares) give() {
 	for _, fd := range *s {
 		_ = unix.Close(fd)

@@ -5,7 +5,7 @@ package launches
 import "github.com/paracuda/paracuda/gpubackend"
 
 const (
-	// MinReplay is the least number of launches that gain by a replay.
+	// MinReplay is the fewest launches for which a replay is faster.
 	MinReplay = 16
 	maxGraphs = 64
 	maxNotes  = 1024 // batches that were seen once
@@ -17,7 +17,7 @@ type Sequence[Graph any] struct {
 	Parameters []byte // as the graph's nodes have them
 
 	shapes []Shape
-	used   uint64 // when it was replayed last
+	used   uint64 // when it was last replayed
 }
 
 // Cache remembers batches that were seen, and the graphs of those that were seen twice. The zero
@@ -33,8 +33,8 @@ type Cache[Graph any] struct {
 }
 
 // Choose returns how many of the launches to replay, from the first on, 0 for none, and notes what
-// it sees for the first time. Considered are all of them, up to MaxBatch, and as many as a power of
-// two: programs repeat whole sequences, or one kernel.
+// it sees for the first time. It considers all of them, up to MaxBatch, and each power of two:
+// programs repeat whole sequences, or one kernel.
 func (c *Cache[Graph]) Choose(ls []gpubackend.Launch) int {
 	n := min(len(ls), MaxBatch)
 	if n < MinReplay {
@@ -79,7 +79,7 @@ func (c *Cache[Graph]) note(sum uint64) {
 	c.noted[sum] = struct{}{}
 }
 
-// find returns the sequence of launches that sums is of.
+// find returns the sequence of launches whose hash is in sums.
 func (c *Cache[Graph]) find(ls []gpubackend.Launch) *Sequence[Graph] {
 	if s := c.known[c.sums[len(ls)]]; s != nil && s.matches(ls) {
 		return s
@@ -110,8 +110,8 @@ func (c *Cache[Graph]) Find(ls []gpubackend.Launch) *Sequence[Graph] {
 	return s
 }
 
-// Add remembers the sequence of launches that Choose has chosen, and forgets the one that was used
-// the longest time ago if there are too many.
+// Add remembers the sequence of launches that Choose has chosen, and, if there are too many,
+// forgets the least recently used one.
 func (c *Cache[Graph]) Add(
 	ls []gpubackend.Launch, graph Graph, parameters []byte,
 ) *Sequence[Graph] {
@@ -137,7 +137,7 @@ func (c *Cache[Graph]) Add(
 	return s
 }
 
-// Remove forgets the sequence of launches that Choose has chosen: its graph is of no use.
+// Remove forgets the sequence of launches that Choose has chosen: its graph can't be used.
 func (c *Cache[Graph]) Remove(ls []gpubackend.Launch) { c.drop(c.sums[len(ls)]) }
 
 func (c *Cache[Graph]) drop(sum uint64) {

@@ -7,11 +7,11 @@ import "github.com/paracuda/paracuda/gpubackend"
 const (
 	// MaxBatch is how many launches go to the driver at once.
 	MaxBatch = 128
-	// minEnd is how many a batch has before it ends by what is launched.
+	// minEnd is how many launches a batch has at least before Ends ends it.
 	minEnd = 32
 )
 
-// Shape is what has to be the same in a replay.
+// Shape is what must be the same in a replay.
 type Shape struct {
 	Function    gpubackend.Function
 	Grid, Block [3]uint32
@@ -35,11 +35,10 @@ func mix(h, v uint64) uint64 {
 	return h ^ h>>29
 }
 
-// hash is the hash of a launch's shape. It is never 0, which says in Launch.Hash that it isn't
-// known.
+// hash is the hash of a launch's shape. It is never 0: in Launch.Hash, 0 says that it isn't known.
 func hash(l *gpubackend.Launch) uint64 {
 	if l.Hash == 0 {
-		// Products that don't wait for one another: the processor does them at once.
+		// These products don't depend on one another: the processor computes them in parallel.
 		h := uint64(l.Function) * hashPrime
 		h += (uint64(l.Grid[0]) | uint64(l.Grid[1])<<32) * 0xbf58476d1ce4e5b9
 		h += (uint64(l.Grid[2]) | uint64(l.Block[0])<<32) * 0x94d049bb133111eb
@@ -50,9 +49,9 @@ func hash(l *gpubackend.Launch) uint64 {
 	return l.Hash
 }
 
-// Ends says whether a batch ends behind its last launch. That is decided by what is launched and
-// not by when, so that a sequence that repeats is cut into the same batches each time; on average
-// every 32nd launch ends one that is long enough.
+// Ends says whether a batch ends after its last launch. Only what is launched decides, so that a
+// sequence that repeats is cut into the same batches each time. On average every 32nd launch ends a
+// batch that is long enough.
 func Ends(batch []gpubackend.Launch) bool {
 	n := len(batch)
 	return n >= MaxBatch || n >= minEnd && hash(&batch[n-1])>>59 == 0

@@ -2,8 +2,8 @@
 
 package ledger
 
-// Process is the accounts of one process. A process that is started ahead of use has them before it
-// has an entry; what it took until then counts as soon as it joins. One goroutine uses it. A nil
+// Process has the accounts of one process. A process that is started ahead of use has them before
+// it has an entry; what it takes until then counts once it joins. One goroutine uses it. A nil
 // Process has no accounts.
 type Process struct {
 	page     *Page
@@ -44,8 +44,8 @@ func (p *Process) Page() *Page {
 	return p.page
 }
 
-// Short is how much the VM lacked room for, where the last that was to be taken was refused for
-// that reason alone; 0: none was.
+// Short is how many bytes the VM had no room for, if the last Take was refused only for that
+// reason; otherwise 0.
 func (p *Process) Short() (bytes uint64) {
 	if p == nil {
 		return 0
@@ -72,14 +72,13 @@ func (p *Process) join(id uint64, a *Account) {
 // counts nothing.
 type Account struct {
 	held    [Kinds]uint64
-	gpu     *GPU // nil: counted when there is one
+	gpu     *GPU // nil: counted once there is one
 	entry   entry
-	refused bool // somebody has filled the page with other GPUs
+	refused bool // the page is full of other GPUs
 	short   uint64
 }
 
-// join counts what is held in an entry. What another entry had of it leaves that, and the sum
-// stays.
+// join counts what is held in an entry. What another entry had of it moves here, and the sum stays.
 func (a *Account) join(g *GPU, i int) {
 	before := a.entry
 	a.gpu, a.entry = g, g.entry(i)
@@ -93,8 +92,8 @@ func (a *Account) join(g *GPU, i int) {
 	}
 }
 
-// write makes the entry say what is held, whatever another process has written there, and notes the
-// most that there was. Nobody else who is honest writes to it before this process has ended.
+// write writes what is held to the entry, over whatever another process has written there, and
+// notes the highest value. No honest process writes to it before this one has ended.
 func (a *Account) write() {
 	var sum uint64
 	for k, held := range a.held {
@@ -158,7 +157,7 @@ func (a *Account) Give(k Kind, bytes uint64) {
 	}
 }
 
-// Set makes what is held of a kind so much, whether or not the VM may have it.
+// Set sets what is held of a kind, whether or not the VM may have it.
 func (a *Account) Set(k Kind, bytes uint64) {
 	switch had := a.Held(k); {
 	case bytes > had:
@@ -168,7 +167,7 @@ func (a *Account) Set(k Kind, bytes uint64) {
 	}
 }
 
-// Move says that memory is for something else than what it was taken for. The sum stays.
+// Move changes what memory is for. The sum stays.
 func (a *Account) Move(from, to Kind, bytes uint64) {
 	if a == nil || from == to {
 		return
@@ -203,8 +202,8 @@ func (a *Account) Over() bool {
 	return bound != 0 && a.gpu.Taken() > bound
 }
 
-// Share tells the VM's share of a GPU: its bound, and what of that is taken. ok says that there is
-// a bound.
+// Share returns the VM's bound on a GPU, and how much of it is taken. ok says that there is a
+// bound.
 func (a *Account) Share() (total, taken uint64, ok bool) {
 	if total = a.Bound(); total == 0 {
 		return 0, 0, false
@@ -212,7 +211,7 @@ func (a *Account) Share() (total, taken uint64, ok bool) {
 	return total, min(total, a.gpu.Taken()), true
 }
 
-// Context is what a context is to count for; otherwise where that isn't known.
+// Context is how much a context counts for; otherwise is the answer if that isn't known.
 func (a *Account) Context(otherwise uint64) uint64 {
 	if a != nil && a.gpu != nil {
 		if bytes := a.gpu.Context(); bytes != 0 {

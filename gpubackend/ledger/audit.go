@@ -12,7 +12,7 @@ import (
 type Usage interface {
 	// GPUs are the ids of the host's GPUs.
 	GPUs() []uint64
-	// Used is what a process has of a GPU. ok is false where the driver doesn't say.
+	// Used is what a process has of a GPU. ok is false if the driver doesn't say.
 	Used(gpu uint64, pid int) (bytes uint64, ok bool)
 }
 
@@ -22,8 +22,8 @@ type Running struct {
 	PID   int // on the host
 }
 
-// Audit is the device process's side of a page. What it decides by is its own, or the driver's. One
-// goroutine uses it.
+// Audit is the device process's side of a page. It decides by its own numbers and the driver's, not
+// by the page. One goroutine uses it.
 type Audit struct {
 	page      *Page
 	bound     uint64
@@ -33,18 +33,18 @@ type Audit struct {
 	host      hostSeen
 }
 
-// seen is a GPU, and what the last look at it found.
+// seen is a GPU, and what the last Look found.
 type seen struct {
 	id         uint64
 	gpu        *GPU
 	taken, sum uint64          // of the page
 	took       [Entries]uint64 // at the last Mark
-	allowed    uint64          // the bound, or what the VM had when that became lower
+	allowed    uint64          // the bound, or what the VM had when the bound was lowered
 	over       bool            // the driver had more than is tolerated
 }
 
 // NewAudit returns the audit of a page without a bound. tolerance is how much more than the bound
-// the driver may have for the VM: what it takes by itself, without being asked.
+// the driver may have for the VM: memory that the driver takes by itself.
 func NewAudit(page *Page, tolerance uint64) *Audit {
 	return &Audit{page: page, tolerance: tolerance, seen: make(map[uint64]*seen)}
 }
@@ -61,14 +61,14 @@ func (a *Audit) SetBound(bytes uint64) {
 	a.page.SetBound(bytes)
 }
 
-// Begin says whose entry it is from now on: a guest process's, or 0.
+// Begin says to which guest process an entry belongs from now on; 0: none.
 func (a *Audit) Begin(entry int, guestPID int32) {
 	for _, g := range a.page.sections {
 		g.entry(entry).pid().Store(uint64(uint32(guestPID)))
 	}
 }
 
-// End gives back what the process of an entry held, which has ended.
+// End gives back what an entry's process held, which has ended.
 func (a *Audit) End(entry int) {
 	for _, g := range a.page.sections {
 		s := g.entry(entry)
@@ -95,8 +95,8 @@ func (a *Audit) Empty(entry int) {
 	}
 }
 
-// Mark comes before the driver is asked: what a process holds from now on is the most that the
-// driver can say it has. A process that begins later isn't looked at.
+// Mark is called before the driver is asked: the driver can't name more for a process than the most
+// that it holds from now on. A process that begins later isn't looked at.
 func (a *Audit) Mark(running []Running) {
 	clear(a.marked[:])
 	for _, s := range a.seen {
@@ -111,8 +111,8 @@ func (a *Audit) Mark(running []Running) {
 	}
 }
 
-// Look compares the page with the driver, and returns the processes to end, as the driver has more
-// for the VM than it may have. usage is nil where the driver says nothing.
+// Look compares the page with the driver, and returns the processes to end, if the driver has more
+// for the VM than it may have. usage is nil if the driver says nothing.
 func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
 	a.page.SetBound(a.bound)
 	if usage != nil {
@@ -131,8 +131,8 @@ func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
 	return end
 }
 
-// find gets to know the GPUs that processes have named. There are as many as a page has room for,
-// whatever somebody writes there.
+// find notes the GPUs that processes have named: at most as many as a page has room for, whatever
+// is written there.
 func (a *Audit) find() {
 	for _, g := range a.page.Known() {
 		if len(a.seen) < GPUs {
@@ -152,7 +152,8 @@ func (a *Audit) Known() []*GPU {
 	return list
 }
 
-// of returns what is known of a GPU, whose section stays the same whatever anybody writes there.
+// of returns what is known about a GPU. Its section stays the same, whatever is written to the
+// page.
 func (a *Audit) of(id uint64) *seen {
 	s := a.seen[id]
 	if s == nil {
@@ -166,10 +167,9 @@ func (a *Audit) of(id uint64) *seen {
 	return s
 }
 
-// compare counts what the driver has beyond the entries, and says which process is to end, if any:
-// of the workers that serve a guest process the one that has most beyond what it took, or where all
-// have taken what they have the one that has most. What is too much at two looks counts, not at
-// one.
+// compare counts what the driver has beyond the entries, and says which process is to end, if any.
+// That is the worker of a guest process that has most beyond what it took; if none has, the one
+// that has most. The VM must have too much at two looks in a row.
 func (a *Audit) compare(s *seen, running []Running, usage Usage) (worst Running, end bool) {
 	var all, most, mostUsed uint64
 	for _, r := range running {
@@ -210,8 +210,8 @@ func (g *GPU) setOther(entry int, bytes uint64) {
 	give(g.taken, had-bytes)
 }
 
-// settle makes the sum that of the entries, where neither has changed since the last look: a
-// process that was killed between two writes leaves them different, and so does one that lies.
+// settle sets the sum to that of the entries, if neither has changed since the last Look. They
+// differ if a process was killed between two writes, or lies.
 func (s *seen) settle() {
 	taken, sum := s.gpu.Taken(), uint64(0)
 	for i := range Entries {

@@ -21,15 +21,15 @@ const (
 // Kinds is how many kinds there are.
 const Kinds = int(kinds)
 
-// Names are the kinds' names in JSON, and that of what the driver has beside them.
+// Names are the kinds' names in JSON, and the name of what the driver has besides them.
 var Names = [Kinds]string{
 	"window", "mapped", "graphs", "arrays", "code", "limits", "contexts", "staging",
 }
 
-// OtherName is the name of what the driver says that a process has beyond what it took.
+// OtherName is the name of what a process has, according to the driver, beyond what it took.
 const OtherName = "other"
 
-// GPU is a page's section of one GPU. It may be used from many goroutines.
+// GPU is a page's section of one GPU. Many goroutines may use it.
 type GPU struct {
 	id, bound, room *word
 	taken, context  *word
@@ -56,7 +56,7 @@ func newGPU(mem []byte, at int) *GPU {
 
 func (g *GPU) entry(i int) entry { return g.lines[i*lineBytes : (i+1)*lineBytes] }
 
-// ID is the GPU's.
+// ID is the GPU's id.
 func (g *GPU) ID() uint64 { return g.id.Load() }
 
 // Bound is what the VM may have; 0 is no bound.
@@ -71,8 +71,8 @@ func (g *GPU) Context() uint64 { return g.context.Load() }
 // SetContext says what a context takes.
 func (g *GPU) SetContext(bytes uint64) { g.context.Store(bytes) }
 
-// take adds to the sum, if bound and room allow it. short says that the bound does, and room alone
-// doesn't. Room is for what can be asked for again: other kinds, which are small, don't need any.
+// take adds to the sum, if bound and room allow it. short says that the bound allows it, but room
+// doesn't. Only kinds that can be asked for again need room; the others are small.
 func (g *GPU) take(k Kind, bytes uint64) (ok, short bool) {
 	for {
 		had := g.taken.Load()
@@ -88,13 +88,12 @@ func (g *GPU) take(k Kind, bytes uint64) (ok, short bool) {
 	}
 }
 
-// exceeds says whether so much more is above a bound; 0 is none.
+// exceeds says whether bytes more would be above a bound; 0 is no bound.
 func exceeds(had, more, bound uint64) bool {
 	return bound != 0 && (more > bound || had > bound-more)
 }
 
-// give takes away from a sum or from what an entry holds, which a lie may have made smaller than
-// that.
+// give subtracts from a sum, or from what an entry holds, which a lie may have made smaller.
 func give(from *word, bytes uint64) {
 	for {
 		had := from.Load()
@@ -119,10 +118,10 @@ func (h *Holding) Took() (sum uint64) {
 	return sum
 }
 
-// Sum is all that counts for the process.
+// Sum is all that the process holds.
 func (h *Holding) Sum() uint64 { return h.Took() + h.Other }
 
-// Map is the holding by the names of the kinds, without those of which there is nothing.
+// Map is the holding by the names of the kinds, without kinds that are 0.
 func (h *Holding) Map() map[string]uint64 {
 	m := make(map[string]uint64)
 	for k, n := range h.Kinds {

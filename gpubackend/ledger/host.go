@@ -4,13 +4,13 @@ package ledger
 
 import "sync"
 
-// HostAccount is what a process holds of the host's memory, which all processes of the VM share a
-// bound for. It may be used from many goroutines. A process that is started ahead of use has it
-// before it has an entry.
+// HostAccount is what a process holds of the host's memory, for which all processes of the VM share
+// a bound. Many goroutines may use it. A process that is started ahead of use has it before it has
+// an entry.
 type HostAccount struct {
 	mu    sync.Mutex
 	held  uint64
-	page  *Page // nil: counted when there is one
+	page  *Page // nil: counted once there is one
 	entry *word
 }
 
@@ -18,7 +18,7 @@ type HostAccount struct {
 // What they have stays, even above it.
 func (p *Page) SetHostBound(bytes uint64) { p.hostBound().Store(bytes) }
 
-// HostBound is what SetHostBound was told last.
+// HostBound is what SetHostBound last set.
 func (p *Page) HostBound() uint64 { return p.hostBound().Load() }
 
 // HostTaken is what all processes of the VM have of the host's memory.
@@ -84,7 +84,7 @@ func (a *HostAccount) Give(bytes uint64) {
 	}
 }
 
-// hold makes the entry say what is held. mu is held.
+// hold writes what is held to the entry. mu is held.
 func (a *HostAccount) hold(bytes uint64) {
 	if a.held = bytes; a.entry != nil {
 		a.entry.Store(bytes)
@@ -100,8 +100,8 @@ func (a *Audit) SetHostBound(bytes uint64) {
 	a.page.SetHostBound(bytes)
 }
 
-// settleHost writes the bound again, and makes the sum that of the entries where neither has
-// changed since the last look.
+// settleHost writes the bound again, and sets the sum to that of the entries if neither has changed
+// since the last Look.
 func (a *Audit) settleHost() {
 	h := &a.host
 	a.page.SetHostBound(h.bound)

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Entries of a page. A worker has one of the first while it serves a guest process, and one of
-// those from Warm on while it is kept warm.
+// Entries of a page. A worker has one of those below Warm while it serves a guest process, and one
+// from Warm on while it is kept warm.
 const (
 	Workers = wire.MaxChannels
 	Mover   = Workers
@@ -22,12 +22,12 @@ const (
 	Entries = Warm + Workers
 )
 
-// GPUs is how many a page has room for.
+// GPUs is how many GPUs a page has room for.
 const GPUs = 16
 
 // Layout: the bound, which is the same for each GPU, how busy the VM keeps them, the room, what the
-// only GPU has, and the host's memory; then a section for each GPU. That begins with a line of its
-// own numbers, and has a line for each entry.
+// only GPU has, and the host's memory; then a section for each GPU. A section begins with cache
+// lines of its own numbers, and has a cache line for each entry.
 const (
 	boundAt      = 0
 	busyAt       = 8
@@ -49,7 +49,7 @@ const (
 	pageBytes    = sectionsAt + (GPUs*sectionBytes+4095)/4096*4096
 )
 
-// ErrPage says that a file isn't a page.
+// ErrPage says that a file isn't a ledger's page.
 var ErrPage = errors.New("not a ledger's page")
 
 // Page is the memory.
@@ -68,8 +68,7 @@ func New() (*Page, error) {
 	return Open(fd)
 }
 
-// Open maps a page that another process made, and takes over its file, which it closes if that is
-// of no use.
+// Open maps a page that another process made, and takes over its file, which it closes on an error.
 func Open(fd int) (*Page, error) {
 	if err := check(fd); err != nil {
 		unix.Close(fd)
@@ -87,7 +86,7 @@ func Open(fd int) (*Page, error) {
 	return p, nil
 }
 
-// check says whether a file is memory of the right size that can't become shorter.
+// check says whether a file is memory of the right size that can't be made shorter.
 func check(fd int) error {
 	if err := memfd.Check(fd, pageBytes); err != nil {
 		return fmt.Errorf("open ledger: %w: %w", ErrPage, err)
@@ -95,7 +94,7 @@ func check(fd int) error {
 	return nil
 }
 
-// FD is the file to pass on.
+// FD is the file to pass to other processes.
 func (p *Page) FD() int { return p.fd }
 
 // Close unmaps the page. No GPU or Account of it may be used any more.
@@ -111,29 +110,29 @@ func (p *Page) SetBound(bytes uint64) { wordAt(p.mem, boundAt).Store(bytes) }
 // Bound is what the page says that the VM may have; 0 is no bound.
 func (p *Page) Bound() uint64 { return wordAt(p.mem, boundAt).Load() }
 
-// SetRoom says how much the VM may have on each GPU for now, since others' memory is there; 0 is
-// all that its bound allows. What it has stays, even above it.
+// SetRoom says how much the VM may have on each GPU for now, as other VMs' memory is there; 0: all
+// that its bound allows. What it has stays, even above it.
 func (p *Page) SetRoom(bytes uint64) { wordAt(p.mem, roomAt).Store(bytes) }
 
-// Room is what SetRoom was told last.
+// Room is what SetRoom last set.
 func (p *Page) Room() uint64 { return wordAt(p.mem, roomAt).Load() }
 
 // SetTotal says how much memory the only GPU has.
 func (p *Page) SetTotal(bytes uint64) { wordAt(p.mem, totalAt).Store(bytes) }
 
-// Total is what SetTotal was told last; 0: nothing, or there are several GPUs.
+// Total is what SetTotal last set; 0: nothing, or there are several GPUs.
 func (p *Page) Total() uint64 { return wordAt(p.mem, totalAt).Load() }
 
 // SetBusy says for what part of the last second the VM had its GPUs, in percent.
 func (p *Page) SetBusy(percent int) { wordAt(p.mem, busyAt).Store(1 + uint64(percent)) }
 
-// Busy is what SetBusy was told last.
+// Busy is what SetBusy last set.
 func (p *Page) Busy() (percent int, known bool) {
 	n := wordAt(p.mem, busyAt).Load()
 	return int(min(n-1, 100)), n != 0
 }
 
-// Holder is the first guest process, from an entry on, that has memory of a GPU.
+// Holder is the first guest process with memory of a GPU, from an entry on.
 func (p *Page) Holder(id uint64, from int) (entry int, h Holding, ok bool) {
 	for _, g := range p.Known() {
 		if g.ID() != id {
@@ -149,7 +148,7 @@ func (p *Page) Holder(id uint64, from int) (entry int, h Holding, ok bool) {
 }
 
 // GPU returns the section of a GPU, by its id: the first free one if there is none yet. It is nil
-// if all are taken, which only a process that lies can bring about.
+// if all are taken, which happens only if a process lies.
 func (p *Page) GPU(id uint64) *GPU {
 	for _, g := range p.sections {
 		if g.id.Load() == id || g.id.CompareAndSwap(0, id) || g.id.Load() == id {
@@ -159,7 +158,7 @@ func (p *Page) GPU(id uint64) *GPU {
 	return nil
 }
 
-// Known are the GPUs of which somebody has asked for the section.
+// Known are the GPUs that have a section.
 func (p *Page) Known() []*GPU {
 	var list []*GPU
 	for _, g := range p.sections {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loglimit bounds what a process writes to the host's log: a guest can cause most of its
-// lines, as often as it likes and with text of its own.
+// Package loglimit bounds what a process writes to the host's log: a guest can cause most lines, as
+// often as it likes and with text of its own.
 //
-// All lines of a logger are bounded, unless they are marked by Keep. Each message has a bound of
-// its own below that of all, so that a flood of one doesn't hide another; a line that is allowed
-// may be long, and is paid for by those after it. Values are cut to a length here, and quoted by
-// logrus' formatter. How many lines were held back is said while a flood lasts, after it, and by
-// Close. A Queue has nobody wait for who reads the log.
+// All lines of a logger are bounded, unless they are marked by Keep. Each message has its own bound
+// below the bound of all, so that a flood of one doesn't hide another. A line that is allowed may
+// be long: then later ones may be fewer. Values are cut to a length here, and quoted by logrus'
+// formatter. How many lines were held back is logged during a flood, after it, and by Close. With a
+// Queue, nobody waits for the log's reader.
 package loglimit
 
 import (
@@ -29,7 +29,7 @@ type Limits struct {
 	Tell  time.Duration // how often the lines that were held back are told
 }
 
-// Default is enough for all that goes wrong by itself.
+// Default is enough for all errors that nobody causes on purpose.
 var Default = Limits{
 	Lines: Rate{2, 100}, Same: Rate{0.1, 20}, Bytes: Rate{4 << 10, 64 << 10},
 	Tell: 10 * time.Second,
@@ -43,7 +43,7 @@ func (l Limits) Times(n float64) Limits {
 	return l
 }
 
-// Clock is the time, which a test can make.
+// Clock is the time, which tests can replace.
 type Clock interface {
 	Now() time.Time
 	// AfterFunc calls f once, later. stop prevents that.
@@ -60,8 +60,8 @@ func (realClock) AfterFunc(d time.Duration, f func()) func() bool {
 // maxMessages bounds the messages that have a bound of their own. The others share one.
 const maxMessages = 64
 
-// Limiter bounds the lines of one logger. It is the logger's formatter: what it holds back it
-// formats to nothing.
+// Limiter bounds the lines of one logger. It is the logger's formatter: it formats lines that it
+// holds back to nothing.
 type Limiter struct {
 	limits Limits
 	clock  Clock
@@ -96,8 +96,8 @@ func Install(log *logrus.Entry, limits Limits, clock Clock) *Limiter {
 
 type keep struct{}
 
-// Keep marks lines that are never held back: those that a guest can't cause, or that an end of the
-// process bounds.
+// Keep marks lines that are never held back: a guest can't cause them, or only with the process's
+// end.
 func Keep(log *logrus.Entry) *logrus.Entry {
 	return log.WithContext(context.WithValue(context.Background(), keep{}, true))
 }
@@ -150,7 +150,7 @@ func (l *Limiter) message(text string) *message {
 	return l.same[text]
 }
 
-// tell says how many lines were held back since it did so last.
+// tell logs how many lines were held back since it last did so.
 func (l *Limiter) tell() {
 	l.mu.Lock()
 	held, most, text := l.held, uint64(0), ""
@@ -168,8 +168,8 @@ func (l *Limiter) tell() {
 	}
 }
 
-// Close says what was held back and not told yet. Lines may still come: what is held back then
-// isn't told.
+// Close logs what was held back and not yet told. Lines may still come; those that are held back
+// then aren't told.
 func (l *Limiter) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -180,7 +180,7 @@ func (l *Limiter) Close() {
 	l.tell()
 }
 
-// bucket is what may be written now. It may be in debt.
+// bucket is how much may be written now. It may be negative.
 type bucket struct {
 	tokens float64
 	last   time.Time

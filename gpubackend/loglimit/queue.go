@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// maxQueued is how many bytes wait for who reads the log. More lines are lost.
+// maxQueued is how many bytes may wait for the log's reader. Further lines are lost.
 const maxQueued = 1 << 20
 
-// lastLines is how long Close waits for him.
+// lastLines is how long Close waits for the reader.
 const lastLines = time.Second
 
-// Queue writes lines for others, who don't wait: whoever reads the log may be slow, or not read it
-// at all.
+// Queue writes lines for others, who don't wait: the log's reader may be slow, or not read at all.
 type Queue struct {
 	to   io.Writer
 	done chan struct{}
-	lost func(lines uint64) // tells of lines that were lost; writes to the queue
+	lost func(lines uint64) // logs how many lines were lost; writes to the queue
 
 	mu      sync.Mutex
 	come    sync.Cond // there is a line, or the end
@@ -29,8 +28,8 @@ type Queue struct {
 	closed  bool
 }
 
-// NewQueue makes a queue for a writer. lost is called, after a line could be written again, with
-// how many were lost before.
+// NewQueue makes a queue for a writer. lost is called, once a line can be written again, with how
+// many were lost before.
 func NewQueue(to io.Writer, lost func(lines uint64)) *Queue {
 	q := &Queue{to: to, done: make(chan struct{}), lost: lost}
 	q.come.L = &q.mu
@@ -39,7 +38,7 @@ func NewQueue(to io.Writer, lost func(lines uint64)) *Queue {
 }
 
 // Write takes a line, or loses it if too many wait. After Close it writes the line itself, unless
-// lines wait still.
+// lines still wait.
 func (q *Queue) Write(line []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +87,7 @@ func (q *Queue) take() (lines [][]byte, missing uint64) {
 	return lines, missing
 }
 
-// Close waits until what has come is written, but for a second at most.
+// Close waits until all lines are written, but at most a second.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true

@@ -11,9 +11,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Relay passes on what other processes log, which bound themselves: but there may be many, one
-// after the other, and one that was taken over bounds nothing. What is too much for all of them
-// together is counted.
+// Relay passes on what other processes log. They bound themselves, but there may be many, one after
+// the other, and one that was taken over may not. Lines beyond a bound for all are counted and
+// dropped.
 type Relay struct {
 	limits Limits
 	clock  Clock
@@ -23,7 +23,7 @@ type Relay struct {
 	mu    sync.Mutex
 	bytes bucket
 	held  uint64
-	stop  func() bool // the timer that tells
+	stop  func() bool // the timer after which it says so
 }
 
 // NewRelay makes a relay that passes on as much as limits.Bytes says. A nil clock is the real one.
@@ -34,10 +34,10 @@ func NewRelay(to io.Writer, log *logrus.Entry, limits Limits, clock Clock) *Rela
 	return &Relay{limits: limits, clock: clock, to: to, log: Keep(log)}
 }
 
-// Children is the limit of a relay that is enough for what children may log by themselves.
+// Children is a limit for a relay that is enough for what honest children log.
 var Children = Limits{Bytes: Rate{8 << 10, 512 << 10}, Tell: Default.Tell}
 
-// maxLine is what is read at a time. A longer line goes on or is held back in pieces.
+// maxLine is how much is read at a time. A longer line is passed on or held back in pieces.
 const maxLine = maxStack + 4<<10
 
 // Copy passes on lines until there are no more.
@@ -82,7 +82,7 @@ func (r *Relay) tell() {
 	}
 }
 
-// Close says what was held back and not told yet.
+// Close logs what was held back and not yet told.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	if r.stop != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Lengths of what a line says. Stacks are the process's own words.
+// Lengths of a line's values. Stacks come from the process itself, not from a guest.
 const (
 	maxText  = 512
 	maxStack = 64 << 10
@@ -23,7 +23,7 @@ func maxOf(field string) int {
 	return maxText
 }
 
-// bounded is an entry with values that are cut. The one that was logged may be in use elsewhere.
+// bounded is a copy of an entry with values that are cut. The original may be in use elsewhere.
 func bounded(e *logrus.Entry) *logrus.Entry {
 	b := &logrus.Entry{
 		Logger: e.Logger, Data: make(logrus.Fields, len(e.Data)), Time: e.Time, Level: e.Level,
@@ -50,7 +50,7 @@ func cut(s string, bytes int) string {
 	return fmt.Sprintf("%s... and %d bytes", s[:bytes], len(s)-bytes)
 }
 
-// nonEmpty spares the system call for a line that was held back.
+// nonEmpty saves the system call for a line that was held back.
 type nonEmpty struct{ io.Writer }
 
 func (w nonEmpty) Write(b []byte) (int, error) {

@@ -34,7 +34,7 @@ func (r *rewriter) body() error {
 	for {
 		switch {
 		case r.ended():
-			return r.errorf("function without end")
+			return r.errorf("the function has no end")
 		case r.at.Is("{"):
 			depth++
 			r.step()
@@ -55,8 +55,8 @@ func (r *rewriter) body() error {
 	}
 }
 
-// instruction takes one up to its semicolon, a label, a directive, or what is between the braces of
-// a vector.
+// instruction takes one up to its semicolon, a label, a directive, or the contents of a vector's
+// braces.
 func (r *rewriter) instruction() error {
 	if r.next.Is(":") {
 		if err := r.stray(); err != nil {
@@ -66,7 +66,7 @@ func (r *rewriter) instruction() error {
 		r.step()
 		return nil
 	}
-	if r.at.Kind == ptxlex.Dot { // declares something in the function
+	if r.at.Kind == ptxlex.Dot { // a declaration in the function
 		for !r.ended() && !r.accept(";") {
 			if err := r.stray(); err != nil {
 				return err
@@ -79,7 +79,7 @@ func (r *rewriter) instruction() error {
 		r.accept("!")
 		r.step()
 	}
-	r.step() // the opcode, which may be called as a variable is
+	r.step() // the opcode, which may have the name of a variable
 	for !r.ended() && !r.accept(";") {
 		if _, ok := r.managed(); !ok {
 			r.step()
@@ -90,8 +90,8 @@ func (r *rewriter) instruction() error {
 	return nil
 }
 
-// operand puts a register in place of an address. Between brackets the sum stays, outside of them
-// the register has it.
+// operand replaces an address by a register. Between brackets an offset stays in the text;
+// elsewhere the register includes it.
 func (r *rewriter) operand() error {
 	i, _ := r.managed()
 	s := address{variable: i}

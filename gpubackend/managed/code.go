@@ -8,10 +8,10 @@ import (
 )
 
 // ErrUnsupported means that code uses managed variables in a way that can't be rewritten.
-var ErrUnsupported = errors.New("managed variables can't be placed")
+var ErrUnsupported = errors.New("managed variables are used in a way that paracuda can't rewrite")
 
-// MaxAlign is the largest alignment of a variable in bytes, and what the address of their area must
-// be a multiple of.
+// MaxAlign is the largest alignment of a variable in bytes. The address of their area must be a
+// multiple of it.
 const MaxAlign = 4096
 
 // Bounds on what an image may ask for.
@@ -20,7 +20,7 @@ const (
 	maxName      = 1 << 14  // in a cubin, with its end
 	maxBytes     = 1 << 40  // of all variables
 	maxText      = 64 << 20 // of PTX, in bytes
-	maxUses      = 1 << 20  // in PTX, each of which adds less than 128 bytes
+	maxUses      = 1 << 20  // in PTX; each adds less than 128 bytes
 )
 
 // A Variable is a managed variable.
@@ -28,7 +28,7 @@ type Variable struct {
 	Name   string
 	Offset uint64 // in the area of all variables of the code
 	Size   uint64 // in bytes
-	// Content names the variable in which the driver has the initial content; empty for zeros.
+	// Content names the variable in which the driver puts the initial content; empty: zeros.
 	Content string
 
 	align uint64

@@ -14,7 +14,7 @@ import (
 // Kinds of relocations that take a variable's address.
 const (
 	reloc64  = 2 // R_CUDA_64: the address, in data
-	relocG64 = 4 // R_CUDA_G64: the generic address, in data, which of global memory is the same
+	relocG64 = 4 // R_CUDA_G64: the generic address, in data: for global memory it is the same
 	// R_CUDA_ABS32_LO_32: the lower half of the address, in bits 32 to 63 of an instruction
 	relocLow32  = 56
 	relocHigh32 = 57 // R_CUDA_ABS32_HI_32: the upper half, there too
@@ -33,7 +33,7 @@ type patch struct {
 	kind     uint32
 }
 
-// patchBytes is what a patch counts for in a list that grows.
+// patchBytes is how much a patch counts for in a list that grows.
 const patchBytes = 2 * 32
 
 // cut is a table of relocations without those that are applied here.
@@ -42,7 +42,7 @@ type cut struct {
 	keep    []byte
 }
 
-// cubin is what there is to change in a file.
+// cubin has the changes to a file.
 type cubin struct {
 	*elfFile
 	variables []Variable
@@ -53,8 +53,8 @@ type cubin struct {
 	mem       *budget.Account
 }
 
-// newCubin finds the managed variables of a cubin, and all that refers to them. One that has some
-// is copied when it is placed, and taken from mem.
+// newCubin finds the managed variables of a cubin, and all that refers to them. A cubin that has
+// some is copied when it is placed; the copy is taken from mem.
 func newCubin(image []byte, mem *budget.Account) (*Code, error) {
 	f, err := readELF(image)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *cubin) addVariable(i int) error {
 	if len(c.variables) == maxVariables {
 		return fmt.Errorf("more than %d variables: %w", maxVariables, ErrUnsupported)
 	}
-	// A symbol has no alignment of its own: that of its place is at least as large.
+	// A symbol has no alignment of its own: the alignment of its place is at least as large.
 	v := Variable{Name: name, Size: s.size, align: min(max(in.align, 1), MaxAlign)}
 	if s.value != 0 {
 		v.align = min(v.align, 1<<bits.TrailingZeros64(s.value))
@@ -118,7 +118,7 @@ func (c *cubin) addVariable(i int) error {
 	return nil
 }
 
-// addRelocations takes those of a table that concern managed variables.
+// addRelocations takes the relocations of a table that concern managed variables.
 func (c *cubin) addRelocations(i int) error {
 	s := &c.sections[i]
 	table, err := c.content(s)
@@ -161,7 +161,7 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 		return false, c.checkOther(of)
 	}
 	p := patch{variable: number, kind: kind}
-	var skip, width uint64 // from where the relocation points to
+	var skip, width uint64 // from where the relocation points
 	switch kind {
 	case reloc64, relocG64:
 		width = 8
@@ -182,7 +182,7 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 	if len(r) == relaSize {
 		p.addend = le.Uint64(r[16:])
 	} else if !isZero(content[offset+
-		skip:][:width]) { // nvcc has the addend in a rela table if there is one
+		skip:][:width]) { // nvcc puts an addend, if there is one, in a rela table
 		return false,
 			fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name,
 				ErrUnsupported)
@@ -194,7 +194,7 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 	return true, nil
 }
 
-// checkOther refuses what would reach managed variables by their section.
+// checkOther refuses relocations that reach managed variables by their section.
 func (c *cubin) checkOther(of uint32) error {
 	if uint64(of) >= uint64(c.count()) {
 		return nil

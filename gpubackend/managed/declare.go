@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// declaration is that of a managed variable in a PTX text:
+// declaration is the declaration of a managed variable in a PTX text:
 //
 //	.visible .global .attribute(.managed) .align 4 .u32 name[9] = {1, 2};
 type declaration struct {
@@ -43,7 +43,7 @@ type declarer struct {
 // declarations finds the managed variables of a text.
 func declarations(text string) ([]declaration, error) {
 	d := &declarer{scanner: newScanner(text)}
-	start := 0 // of the linkage of what comes
+	start := 0 // where the linkage of the next declaration begins
 	for !d.ended() {
 		switch {
 		case d.isDot("visible", "extern", "weak", "common"):
@@ -92,7 +92,7 @@ func (d *declarer) nest() {
 	}
 }
 
-// variable reads a declaration in .global space, and keeps it if it is that of a managed variable.
+// variable reads a declaration in .global space, and keeps it if it declares a managed variable.
 func (d *declarer) variable(start int) error {
 	v := declaration{start: start, global: d.at.start}
 	external := d.before[0].linkage() && d.before[0].Text == "extern"
@@ -105,10 +105,10 @@ func (d *declarer) variable(start int) error {
 		return d.skip()
 	}
 	if external {
-		return d.errorf("variable of another module")
+		return d.errorf("a managed variable of another module")
 	}
 	if d.at.Kind != ptxlex.Word || unit == 0 {
-		return d.errorf("declaration of a managed variable")
+		return d.errorf("wrong declaration of a managed variable")
 	}
 	v.name, v.named = d.at.Text, [2]int{d.at.start, d.at.end}
 	d.step()
@@ -120,7 +120,7 @@ func (d *declarer) variable(start int) error {
 	}
 	v.initial = d.at.Is("=")
 	if !v.initial && !d.at.Is(";") {
-		return d.errorf("declaration of %s", v.name)
+		return d.errorf("wrong declaration of managed variable %s", v.name)
 	}
 	if err := d.skip(); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (d *declarer) modifiers(v *declaration) (managed bool, unit uint64, err err
 	return managed, unit * elements, nil
 }
 
-// attributes reads "(.managed)". What stands beside .managed isn't known here, and refused.
+// attributes reads "(.managed)". Other attributes besides .managed are unknown and refused.
 func (d *declarer) attributes() (managed bool, err error) {
 	if !d.accept("(") {
 		return false, d.errorf("attributes")
@@ -175,7 +175,7 @@ func (d *declarer) attributes() (managed bool, err error) {
 		d.step()
 	}
 	if !d.accept(")") || managed && others {
-		return false, d.errorf("attributes of a managed variable")
+		return false, d.errorf("a managed variable with other attributes")
 	}
 	return managed, nil
 }
@@ -197,7 +197,7 @@ func (d *declarer) dimensions(unit uint64) (uint64, error) {
 	return size, nil
 }
 
-// skip moves behind the end of a declaration.
+// skip moves past the end of a declaration.
 func (d *declarer) skip() error {
 	for !d.ended() && !d.at.Is(";") {
 		if d.isDot("managed") {
@@ -206,7 +206,7 @@ func (d *declarer) skip() error {
 		d.step()
 	}
 	if !d.accept(";") {
-		return d.errorf("declaration without end")
+		return d.errorf("the declaration has no end")
 	}
 	return nil
 }

@@ -15,12 +15,12 @@
 //     by where they stand; a use that was overlooked would be an unknown name to the assembler,
 //     never another variable.
 //
-// The initial content, which may hold addresses that only the driver knows, comes from the driver
-// too: of a plain variable that the rewritten code has for it, named by Variable.Content.
+// The initial content may hold addresses that only the driver knows. So the rewritten code has a
+// plain variable for it, which the driver fills and Variable.Content names.
 //
 // The image comes from a guest and is not trusted: every length is checked before it is used, what
-// is made of an image is bounded, and no input panics. Code is immutable and safe for concurrent
-// use.
+// is made from an image is bounded, and no input causes a panic. Code is immutable and safe for
+// concurrent use.
 //
 // # Files
 //

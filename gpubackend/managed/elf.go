@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Of ELF files (System V ABI, "Object Files"), 64-bit and little-endian, and of NVIDIA's.
+// Numbers of ELF files (System V ABI, "Object Files"), 64-bit and little-endian, and NVIDIA's own.
 const (
 	magicELF    = 0x464c457f
 	fileHeader  = 64
@@ -20,7 +20,7 @@ const (
 	typeRela    = 4
 	typeNoBits  = 8
 	typeRel     = 9
-	// SHT_CUDA_GLOBAL, of relocatable cubins: without content, as typeNoBits
+	// SHT_CUDA_GLOBAL, of relocatable cubins: without content, like typeNoBits
 	typeGlobal = 0x70000007
 
 	symbolObject  = 1    // STT_OBJECT
@@ -57,7 +57,7 @@ func (s symbol) managed() bool {
 	return (s.kind == symbolObject || s.kind == symbolData) && s.other&symbolManaged != 0
 }
 
-// elfFile is a file whose tables lie within it.
+// elfFile is a file whose tables were checked to lie within it.
 type elfFile struct {
 	image    []byte
 	sections []section
@@ -91,10 +91,10 @@ func readELF(image []byte) (*elfFile, error) {
 	return f, f.readSymbols()
 }
 
-// empty tells whether a section has no content in the file: it is zero.
+// empty tells whether a section has no content in the file. It then consists of zeros.
 func (s *section) empty() bool { return s.kind == typeNoBits || s.kind == typeGlobal }
 
-// content is what the file has of a section.
+// content is a section's content in the file.
 func (f *elfFile) content(s *section) ([]byte, error) {
 	if s.offset > uint64(len(f.image)) || s.size > uint64(len(f.image))-s.offset {
 		return nil, fmt.Errorf("section of %d bytes at %d: %w", s.size, s.offset, ErrUnsupported)

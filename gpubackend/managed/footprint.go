@@ -13,14 +13,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// MaxFootprint is what more than that counts for.
+// MaxFootprint is the most that is counted: larger sums are cut to it.
 const MaxFootprint = 1 << 50
 
 // Footprint is the device memory that the variables of an image take on a GPU of an architecture,
-// in .global and .const space. Which code of a fat binary runs is the driver's choice, so it is the
-// most that any code which can run has. An error says that it can't be known: it wraps
+// in .global and .const space. The driver chooses which code of a fat binary runs, so it is the
+// most that any code needs that can run. An error says that it can't be computed: it wraps
 // ErrUnsupported or an error of package fatbin. Variants in the compression of CUDA 10 and before
-// aren't read. What it reads is taken from mem meanwhile.
+// aren't read. What it reads is taken from mem until it returns.
 func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -47,7 +47,7 @@ func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	return most, nil
 }
 
-// measured measures a variant, with what it takes from mem.
+// measured measures a variant. What it reads is taken from mem.
 func measured(
 	e *fatbin.Variant, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account,
 ) (uint64, error) {
@@ -59,13 +59,14 @@ func measured(
 	return measure(code, mem)
 }
 
-// Names of sections begin so whose memory is the device's, or a block's.
+// Beginnings of the names of sections in device memory, and in a block's shared memory.
 var (
 	deviceSections = []string{".nv.global", ".nv.constant"}
 	sharedSections = []string{".nv.shared", ".nv.reservedSmem"}
 )
 
-// maxShared is more than a block's shared memory: a section that has more is no such section.
+// maxShared is more than a block's shared memory: a larger section isn't shared memory, whatever
+// its name.
 const maxShared = 1 << 20
 
 // variablesOfCubin adds up the sections for variables, and all others without content, of which the
@@ -112,7 +113,7 @@ func (f *elfFile) sectionName(s *section) string {
 	return string(name)
 }
 
-// add and multiply stay at MaxFootprint.
+// add and multiply stop at MaxFootprint.
 func add(a, b uint64) uint64 {
 	if b > MaxFootprint || a > MaxFootprint-b {
 		return MaxFootprint
@@ -164,8 +165,8 @@ func (d *declarer) declares() bool {
 	return p.Kind != ptxlex.Dot && (p.Kind != ptxlex.Word || p.end != d.at.start) || p.linkage()
 }
 
-// sizeOfList reads a declaration behind its linkage, which may be one of several variables. One
-// without a number of elements has no more than there are characters.
+// sizeOfList reads a declaration after its linkage. It may declare several variables. A variable
+// without a number of elements has no more of them than the text has characters.
 func (d *declarer) sizeOfList(characters uint64) (sum uint64, err error) {
 	var v declaration
 	d.step()

@@ -13,9 +13,9 @@ import (
 )
 
 // Find returns the name of a managed variable of an image, if it has any. All variants of a fat
-// binary are made of one source, so it looks at the smallest cubin, and at the smallest PTX where
-// there is no cubin of a known form. What it reads is taken from mem, for the caller to give back:
-// where that refuses, nothing is found.
+// binary are made from one source, so it looks at the smallest cubin, or at the smallest PTX if no
+// cubin has a known form. What it reads is taken from mem, and the caller gives it back. If mem
+// refuses, nothing is found.
 func Find(image []byte, mem *budget.Account) (name string, found bool) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -54,9 +54,9 @@ func isPTX(e *fatbin.Variant) bool   { return e.Kind == fatbin.PTX }
 
 // Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0)
 // can run and whose managed variables can be placed, the best first: a cubin, then PTX. There is
-// none if the image has no managed variables. The error says why there is none although it has
-// some: it wraps ErrUnsupported or an error of package fatbin, or budget.ErrExceeded: what the code
-// takes, until it has been placed, is taken from mem.
+// none if the image has no managed variables. If it has some and there is no code, the error says
+// why: it wraps ErrUnsupported, an error of package fatbin, or budget.ErrExceeded. What the code
+// takes until it has been placed is taken from mem.
 func Open(image []byte, arch int, mem *budget.Account) ([]*Code, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -125,8 +125,8 @@ func openPTX(image *fatbin.Binary, arch int, mem *budget.Account) (*Code, error)
 	return newPTX(text, mem)
 }
 
-// findInPTX returns the name of the first managed variable, or "?" where the text can't be read
-// beyond one.
+// findInPTX returns the name of the first managed variable, or "?" if the text can't be read
+// although it has one.
 func findInPTX(text []byte, mem *budget.Account) (name string, found bool) {
 	if !bytes.Contains(text, []byte(".managed")) {
 		return "", false

@@ -13,13 +13,13 @@ import (
 // maxNames bounds the search for names that a text doesn't use.
 const maxNames = 64
 
-// address is an address: that of a variable, and so many bytes beyond.
+// address is the address of a variable plus an offset.
 type address struct {
 	variable int
 	offset   uint64
 }
 
-// edit is what comes in place of a part of the text.
+// edit replaces a part of the text.
 type edit struct {
 	start, end int
 	text       string
@@ -27,8 +27,8 @@ type edit struct {
 	load       []address // the registers of a function body, in order
 }
 
-// editBytes is what an edit counts for, with what it adds to the text: a register's declaration and
-// load are of less than 128.
+// editBytes is how much an edit counts for, with what it adds to the text: a register's declaration
+// and load have less than 128 bytes.
 var editBytes = 2*uint64(reflect.TypeFor[edit]().Size()+reflect.TypeFor[address]().Size()) + 2*128
 
 // listing is a text with its edits, in order.
@@ -40,8 +40,8 @@ type listing struct {
 	mem    *budget.Account
 }
 
-// newPTX finds the managed variables of a text, and all uses of them. What that takes, and the text
-// that is placed, is taken from mem.
+// newPTX finds the managed variables of a text, and all uses of them. The lists, and the text that
+// is placed, are taken from mem.
 func newPTX(text []byte, mem *budget.Account) (*Code, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("text of %d bytes: %w", len(text), ErrUnsupported)
@@ -90,7 +90,7 @@ func unused(text string) (string, error) {
 	return "", fmt.Errorf("names: %w", ErrUnsupported)
 }
 
-// place writes the text anew.
+// place writes the text with its edits.
 func (l *listing) place(base uint64) []byte {
 	value := func(s address) uint64 { return base + l.code.Variables[s.variable].Offset + s.offset }
 	out := make([]byte, 0, len(l.text)+64*len(l.edits))

@@ -41,8 +41,8 @@ func (l *listing) rewrite(found []declaration) error {
 	return nil
 }
 
-// edit adds an edit. Those of a function's beginning are added before those of its body. Without
-// memory the text ends.
+// edit adds an edit. The edit at a function's beginning is added before those in its body. If mem
+// refuses, scanning ends.
 func (r *rewriter) edit(e edit) {
 	if err := r.listing.mem.Take(editBytes + 2*uint64(len(e.text))); err != nil && r.err == nil {
 		r.err = err
@@ -60,7 +60,7 @@ func (r *rewriter) managed() (int, bool) {
 	return i, ok
 }
 
-// stray refuses a name where no use of a variable can be.
+// stray refuses the name of a variable where it can't be used.
 func (r *rewriter) stray() error {
 	if _, ok := r.managed(); ok {
 		return r.errorf("%s isn't a variable's name here, or it is used in an unknown way",
@@ -101,13 +101,13 @@ func (r *rewriter) statement() error {
 	return nil
 }
 
-// line moves over a directive that ends with its line.
+// line moves past a directive that ends with its line.
 func (r *rewriter) line() error {
 	line := r.at.Line
 	r.step()
 	for !r.ended() && r.at.Line == line {
 		if r.at.Is("{") || r.at.Is("}") || r.at.Is(";") {
-			return r.errorf("more behind a directive")
+			return r.errorf("unexpected text after a directive")
 		}
 		// "debug" may be a variable and a target's option
 		if _, ok := r.managed(); ok && !r.before[0].Is(",") {
@@ -118,8 +118,8 @@ func (r *rewriter) line() error {
 	return nil
 }
 
-// declaration takes that of a managed variable away. One with initial content becomes a plain
-// variable of another name.
+// declaration removes the declaration of a managed variable. One with initial content becomes a
+// plain variable with another name.
 func (r *rewriter) declaration(d declaration) error {
 	v := &r.listing.code.Variables[r.variable[d.name]]
 	if v.Content == "" {
@@ -140,10 +140,10 @@ func (r *rewriter) declaration(d declaration) error {
 	return r.initialised()
 }
 
-// newlines keeps the numbers of lines, which the assembler's messages name.
+// newlines keeps the numbering of lines, which the assembler's messages use.
 func newlines(gone string) string { return strings.Repeat("\n", strings.Count(gone, "\n")) }
 
-// initialised moves over a declaration and its initial content, in which addresses may be.
+// initialised moves past a declaration and its initial content, in which addresses may be.
 func (r *rewriter) initialised() error {
 	content := false
 	for !r.ended() && !r.accept(";") {
@@ -159,8 +159,7 @@ func (r *rewriter) initialised() error {
 	return nil
 }
 
-// constant takes an address out of initial content: name, generic(name), and a number of bytes
-// beyond.
+// constant replaces an address in initial content: name or generic(name), with an offset.
 func (r *rewriter) constant() error {
 	i, _ := r.managed()
 	s := address{variable: i}
@@ -186,7 +185,7 @@ func (r *rewriter) constant() error {
 	return r.use()
 }
 
-// section takes debug information, in which addresses may be.
+// section reads debug information, in which addresses may be.
 func (r *rewriter) section() error {
 	for !r.ended() && !r.at.Is("{") {
 		if err := r.stray(); err != nil {

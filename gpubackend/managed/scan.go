@@ -51,7 +51,7 @@ func (s *scanner) step() {
 	s.next = lexeme{t, start, end}
 }
 
-// ended tells whether there is no token any more.
+// ended tells whether there is no further token.
 func (s *scanner) ended() bool { return s.at.Kind == ptxlex.EOF }
 
 // isDot tells whether the current token is one of the directives.
@@ -64,7 +64,7 @@ func (s *scanner) isDot(words ...string) bool {
 	return false
 }
 
-// accept moves over a character if it is the current token.
+// accept moves past a character if it is the current token.
 func (s *scanner) accept(punct string) bool {
 	if !s.at.Is(punct) {
 		return false
@@ -82,7 +82,7 @@ func (s *scanner) errorf(format string, args ...any) error {
 		ErrUnsupported)
 }
 
-// offset moves over a sum's second part, such as "+8" and "-4", if there is one.
+// offset moves past the second part of a sum, such as "+8" or "-4", if there is one.
 func (s *scanner) offset() (uint64, error) {
 	if !s.at.Is("+") && !s.at.Is("-") {
 		return 0, nil

@@ -12,11 +12,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// Stays says why code of an image can't be made again in another process so that nobody notices;
-// "": it can. It has variables, which the driver would put elsewhere, or its kernels allocate
-// memory that the driver alone knows. All code is looked at which can run on a GPU of an
-// architecture. An error says that it can't be known, as with Footprint. What it reads is taken
-// from mem meanwhile.
+// Stays says why an image's code can't be loaded again in another process unnoticed; "": it can.
+// Either it has variables, which the driver would put elsewhere, or its kernels allocate memory
+// that only the driver knows. All code is checked that can run on a GPU of an architecture. An
+// error says that it can't be known, as with Footprint. What it reads is taken from mem until it
+// returns.
 func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -40,7 +40,7 @@ func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) 
 	return "", nil
 }
 
-// staysFor looks at a variant, with what it takes from mem.
+// staysFor looks at a variant. What it reads is taken from mem.
 func staysFor(
 	e *fatbin.Variant, find func([]byte, *budget.Account) (string, error), mem *budget.Account,
 ) (string, error) {
@@ -59,13 +59,13 @@ func staysFor(
 	return fmt.Sprintf("its code has variables, such as %q", name), nil
 }
 
-// ofCompiler says whether a variable is a text of the compiler's.
+// ofCompiler says whether a variable is a string literal, made by the compiler.
 func ofCompiler(name string) bool {
 	return strings.HasPrefix(name, "$str") || strings.HasPrefix(name, "__unnamed_")
 }
 
-// variableOfCubin looks at the symbols of sections for variables. Other banks of constants than the
-// third are the compiler's.
+// variableOfCubin looks at the symbols of sections for variables. Only the third bank of constants
+// has the program's; the others are the compiler's.
 func variableOfCubin(code []byte, _ *budget.Account) (string, error) {
 	f, err := readELF(code)
 	if f == nil {
@@ -117,7 +117,7 @@ func variableOfPTX(text []byte, mem *budget.Account) (string, error) {
 	return "", nil
 }
 
-// nameInList reads a declaration behind its linkage, as sizeOfList does, and returns the name of a
+// nameInList reads a declaration after its linkage, as sizeOfList does, and returns the name of a
 // variable in it that isn't the compiler's.
 func (d *declarer) nameInList(characters uint64) (name string, err error) {
 	var v declaration

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memfd makes files in memory that other processes may be given, and knows those of others:
-// their size is sealed, so that nobody takes away what another one has mapped.
+// Package memfd makes memory files to share with other processes, and checks those of others. Their
+// size is sealed, so that nobody can take away what another process has mapped.
 package memfd
 
 import (
@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OfGPU names memory of a GPU, by the GPU's number among the VM's.
+// OfGPU is the name for memory of a GPU, which is numbered among the VM's.
 func OfGPU(kind string, gpu int) string { return fmt.Sprintf("paracuda-%s-%d", kind, gpu) }
 
-// New makes memory that other processes may be given: its size doesn't change.
+// New makes memory to share with other processes: its size can't change.
 func New(name string, size uint64) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -31,7 +31,7 @@ func New(name string, size uint64) (int, error) {
 	return fd, nil
 }
 
-// Check says what keeps a file from being memory of just that size, which stays.
+// Check says why a file isn't memory of exactly that size, for good.
 func Check(fd int, bytes int64) error {
 	const size = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
@@ -45,10 +45,10 @@ func Check(fd int, bytes int64) error {
 	return nil
 }
 
-// sizeSeals keep a file as long as it is, for good.
+// sizeSeals fix a file's length for good.
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// Sealed says whether a file is memory of at least that size, and will be.
+// Sealed says whether a file is memory of at least that size, for good.
 func Sealed(fd int, bytes uint64) bool {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals != sizeSeals {

@@ -31,11 +31,11 @@ type Client struct {
 	head     uint32 // of the completions
 	sequence uint64
 	requests map[uint64]*copying
-	backlog  []byte // records that the ring had no room for
+	backlog  []byte // records for which the ring had no room
 	record   []byte
 	slept    bool
-	empty    int   // polls since anything ended
-	err      error // why nothing works any more
+	empty    int   // polls since a copy last ended
+	err      error // why the connection can't be used any more
 }
 
 var _ moves.Mover = (*Client)(nil)
@@ -47,7 +47,7 @@ type copying struct {
 	err  error
 }
 
-// NewClient takes over a connection and waits until the mover has greeted.
+// NewClient takes over a connection and waits for the mover's greeting.
 func NewClient(fd int) (*Client, error) {
 	conn, err := socket.Conn(fd)
 	if err != nil {
@@ -87,8 +87,7 @@ func greet(conn *net.UnixConn) (*Client, error) {
 	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, requests: requests}, nil
 }
 
-// Attach lends bytes of the memory behind fd, which stays the caller's, from start on: a multiple
-// of 2 MiB.
+// Attach lends bytes of fd's memory from start on, a multiple of 2 MiB. fd stays the caller's.
 func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
 	m, err := c.ask(message{kind: messageAttach, number: uint32(start / startUnit), value: bytes},
 		fd)
@@ -101,7 +100,7 @@ func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
 	return m.number, nil
 }
 
-// Detach takes lent memory back. It waits until nothing is copied from or to it any more.
+// Detach takes lent memory back. It waits until no copy uses it.
 func (c *Client) Detach(number uint32) error {
 	if _, err := c.ask(message{kind: messageDetach, number: number}); err != nil {
 		return fmt.Errorf("detach: %w", err)
@@ -158,7 +157,7 @@ func runsTotal(runs []wire.Run) (n uint64) {
 	return n
 }
 
-// put writes a record to the ring, or behind those that wait for room.
+// put writes a record to the ring, or adds it to those that wait for room.
 func (c *Client) put(record []byte) {
 	if len(c.backlog) > 0 || !c.write(record) {
 		c.backlog = append(c.backlog, record...)
@@ -193,8 +192,8 @@ func (c *Client) publish() {
 	}
 }
 
-// Poll appends the copies that have ended to dst. Without any it costs two loads. The error says
-// that the mover is gone.
+// Poll appends the copies that have ended to dst. If there are none it costs two loads. The error
+// says that the mover is gone.
 func (c *Client) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 	if c.err != nil {
 		return dst, c.err
@@ -222,10 +221,10 @@ func (c *Client) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 	return dst, nil
 }
 
-// emptyPolls is how many polls may find nothing before the connection is looked at.
+// emptyPolls is how many polls may find nothing before the connection is checked.
 const emptyPolls = 1 << 14
 
-// missing notices, at times, that the mover is gone while copies are expected.
+// missing checks, now and then, whether the mover is gone while copies are expected.
 func (c *Client) missing() bool {
 	if c.empty++; c.empty < emptyPolls || len(c.requests) == 0 {
 		return false
@@ -270,8 +269,7 @@ func (c *Client) retry() {
 	c.publish()
 }
 
-// FD is readable once Poll has something to tell; asking for it announces that the caller is going
-// to sleep.
+// FD is readable once Poll has news. A call of FD announces that the caller is going to sleep.
 func (c *Client) FD() int {
 	c.slept = true
 	c.ring.store(offWorkerSleeping, 1)
@@ -281,7 +279,7 @@ func (c *Client) FD() int {
 	return c.wake
 }
 
-// always is a descriptor that is readable.
+// always is a descriptor that is always readable.
 func (c *Client) always() int {
 	if c.ready < 0 {
 		fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)

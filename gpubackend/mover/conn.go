@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// conn is a worker's connection. The loop owns it, but for its socket's reading side.
+// conn is a worker's connection. The loop owns it, except the reading of its socket.
 type conn struct {
 	socket  *net.UnixConn
 	ring    *ring
@@ -28,12 +28,12 @@ type conn struct {
 	record  []byte
 	runs    []wire.Run
 	spare   [][]span // of jobs that have ended
-	waiting *job     // decoded, but the engine had no room for it
+	waiting *job     // decoded, but the engine has no room for it
 	closed  bool
 
 	quota   *quota
 	taken   taken // of it
-	refused bool  // something that it lent, and the log says so
+	refused bool  // memory that it lent was refused, and logged
 }
 
 // newConn greets a worker on a socket, which it takes over.
@@ -64,12 +64,12 @@ func (c *conn) greet() (err error) {
 	return c.send(message{kind: messageHello, number: version}, c.ring.fd, its)
 }
 
-// sendPatience is how long a worker may keep the loop waiting by not reading its socket. It then
-// loses the connection.
+// sendPatience is how long a worker may keep the loop waiting by not reading its socket. After that
+// it loses the connection.
 const sendPatience = 10 * time.Millisecond
 
-// send doesn't use a deadline of the socket: it could pass before the first try, with this thread
-// waiting for a processor.
+// send doesn't use a deadline of the socket, which could pass before the first try, while this
+// thread waits for a processor.
 func (c *conn) send(m message, fds ...int) error {
 	if events, err := c.await(unix.POLLOUT, sendPatience); err != nil {
 		return fmt.Errorf("send: %w", err)
@@ -79,13 +79,13 @@ func (c *conn) send(m message, fds ...int) error {
 	return sendMessage(c.socket, m, fds...)
 }
 
-// left says whether the worker has closed its end. A process that ended has.
+// left says whether the worker has closed its end, perhaps by ending.
 func (c *conn) left() bool {
 	events, err := c.await(unix.POLLRDHUP, 0)
 	return err != nil || events&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
 }
 
-// await waits for any of some events of the socket and returns those that there are.
+// await waits for any of some events of the socket and returns those that came.
 func (c *conn) await(events int16, patience time.Duration) (int16, error) {
 	raw, err := c.socket.SyscallConn()
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *conn) await(events int16, patience time.Duration) (int16, error) {
 	return fds[0].Revents, errors.Join(err, failed)
 }
 
-// release gives everything back. No job of the connection is on its way.
+// release gives everything back. No job of the connection is under way.
 func (c *conn) release(e engine) {
 	for _, s := range c.staging {
 		c.unmap(e, s)
@@ -134,7 +134,7 @@ func (c *conn) attach(e engine, fd int, start, bytes uint64) error {
 	return refused
 }
 
-// mapped maps what a worker lends, if there is room for it.
+// mapped maps what a worker lends, if its quota allows it.
 func (c *conn) mapped(e engine, fd int, start, bytes uint64) (staging, error) {
 	if err := c.quota.take(&c.taken, bytes); err != nil {
 		return nil, err
@@ -156,14 +156,14 @@ func (c *conn) unmap(e engine, l *lent) {
 func (c *conn) detach(e engine, number uint32) error {
 	l := c.staging[number]
 	if l == nil {
-		return fmt.Errorf("%w: memory %d asked back, which isn't lent", errProtocol, number)
+		return fmt.Errorf("%w: memory %d was asked back, but isn't lent", errProtocol, number)
 	}
 	delete(c.staging, number)
 	l.gone = true
 	return c.handBack(e, l)
 }
 
-// handBack detaches memory that was asked back, unless a job uses it.
+// handBack detaches memory that was asked back, if no job uses it.
 func (c *conn) handBack(e engine, l *lent) error {
 	if !l.gone || l.jobs > 0 {
 		return nil
@@ -210,7 +210,7 @@ func (c *conn) read(available uint32) (request, bool, error) {
 	if err != nil {
 		return request{}, false, err
 	}
-	// A filler is read no further than its head; no other record is longer than maxRecord.
+	// Of a filler only the head is read; no other record is longer than maxRecord.
 	n := copy(c.record[:min(size, maxRecord)], c.ring.recordAt(c.head))
 	q, ok, err := decodeRequest(c.record[:n], c.runs[:0])
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	}
 }
 
-// spans returns an empty list for a job, which end takes back.
+// spans returns an empty list for a job; end takes it back.
 func (c *conn) spans() []span {
 	last := len(c.spare) - 1
 	if last < 0 {
@@ -290,7 +290,7 @@ func (c *conn) end(e engine, j *job, s status) {
 	}
 }
 
-// pending says whether the worker has written requests, or answers to take on.
+// pending says whether the worker has written requests, or there are decoded ones.
 func (c *conn) pending() bool {
 	return c.waiting == nil && c.ring.load(offRequestTail) != c.head &&
 		c.tail-c.ring.load(offCompletionHead)+c.flying < completions

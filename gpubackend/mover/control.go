@@ -70,15 +70,15 @@ func (s *server) send(m *handover.Message) {
 	}
 }
 
-// replaceMemory takes over a new table. When it returns, regions that are gone are neither mapped
-// nor registered; after an error none are, since the device process is going to withdraw the old
-// ones. Nor is anything copied any more for workers that were gone before the message was sent: the
-// same table again is how the device process makes sure of that.
+// replaceMemory takes over a new table. When it returns, regions that aren't in the new table are
+// neither mapped nor registered; after an error no region is, since the device process will
+// withdraw the old ones. Copies for workers that had ended before the message was sent have ended
+// too: the device process sends the same table again to make sure of that.
 func (s *server) replaceMemory(m *handover.Message, files []int) error {
 	for _, c := range s.conns {
 		c.closed = c.closed || c.left()
 	}
-	s.reap() // drops what they were still to have copied
+	s.reap() // drops copies that they still wanted
 	s.drain()
 	s.reap()
 	next, dropped, err := s.memory.replaced(m.Memory, files)
@@ -130,8 +130,8 @@ func (s *server) listen(c *conn) {
 				err = c.attach(s.engine, fds[0], uint64(m.number)*startUnit, m.value)
 			}
 			if err != nil && !c.refused {
-				c.refused = true // it may go on like this
-				s.log.WithError(err).Warn("a worker's memory")
+				c.refused = true // the worker may repeat it: log it once
+				s.log.WithError(err).Warn("refuse memory that a worker lends")
 			}
 			c.closed = c.closed || err != nil && asksBack
 		}) {

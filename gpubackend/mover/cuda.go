@@ -20,25 +20,25 @@ import (
 var copyRuns []byte
 
 const (
-	cudaJobs = 16 // on their way at a time, a stream and a list each
-	// listRuns is how many runs a list holds: those of the largest request, with some cut in
+	cudaJobs = 16 // under way at a time, each with a stream and a list
+	// listRuns is how many runs a list holds: those of the largest request, some of them cut into
 	// spans.
 	listRuns   = 4 * maxRuns
 	listEntry  = 32
 	blocks     = 128
 	threads    = 256
 	warps      = threads / 32 // in a block; each takes an entry at a time
-	fewRuns    = 2            // are left to the copy engines whatever their length
+	fewRuns    = 2            // up to so many are left to the copy engines, whatever their length
 	cut        = 16 << 10     // a run for the kernel is cut to this, so that warps have even work
 	bounceSize = 1 << 20
-	batched    = 256 // copies by the copy engines are queued so many at a time
+	batched    = 256 // so many copies by the copy engines are queued at a time
 )
 
 // cudaEngine copies with the VM's GPUs, each for what is in its own memory.
 type cudaEngine struct {
 	device     *cuda.Device
-	gpus       []*gpuJobs // one for each GPU; nil: nothing was lent of it
-	first      *gpuJobs   // which there is from the start
+	gpus       []*gpuJobs // one for each GPU; nil: none of its memory was lent
+	first      *gpuJobs   // is there from the start
 	accounts   *ledger.Process
 	ids        []uint64 // of the GPUs, in a ledger
 	threshold  uint64
@@ -49,7 +49,7 @@ type cudaEngine struct {
 	parameters [16]byte
 	batch      *copies.Batch
 	failed     error
-	inline     []*job // that needed nothing of the GPU
+	inline     []*job // that didn't need the GPU
 	warn       func(string, error)
 }
 
@@ -90,7 +90,7 @@ func (e *cudaEngine) open(c *Config, accounts *ledger.Process) error {
 		e.ids = append(e.ids, ledger.ID(s.Device[i].Uuid))
 		places[i] = hostgpus.Described(&s.Device[i]).Place
 	}
-	err := stayNear(c.PCI, places) // before contexts are made, whose threads stay there, too
+	err := stayNear(c.PCI, places) // before contexts are made: their threads inherit this
 	if err != nil {
 		e.warn("stay near the GPU", err)
 	}
@@ -118,7 +118,7 @@ func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
 
 func (e *cudaEngine) detach(s staging) {
 	m := s.(cudaStaging)
-	e.device.SetCurrent(m.on.context) // else the next call says why
+	e.device.SetCurrent(m.on.context) // on an error the next call says why
 	if err := e.device.Unimport(m.address); err != nil {
 		e.warn("return staging memory", err)
 	}
@@ -140,7 +140,7 @@ func (e *cudaEngine) start(j *job) bool {
 		e.inline = append(e.inline, j)
 		return true
 	}
-	// Even when a copy was refused, earlier ones may be under way.
+	// Even if a copy was refused, earlier ones may be under way.
 	if r = e.device.EventRecordWithFlags(s.event, s.stream, 0); r != gpubackend.Success {
 		e.fail(r)
 		j.status = statusOf(r)
@@ -152,7 +152,7 @@ func (e *cudaEngine) start(j *job) bool {
 	return true
 }
 
-// queue sends every part of a job its way.
+// queue queues every part of a job.
 func (e *cudaEngine) queue(s *flight, j *job) gpubackend.Result {
 	s.n = 0
 	e.batch.Reset()
@@ -189,7 +189,7 @@ func (e *cudaEngine) queueSpans(s *flight, j *job) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fewSmall says whether a job has so few spans for the kernel that it isn't worth a launch.
+// fewSmall says whether a job has too few spans for the kernel to be worth a launch.
 func (e *cudaEngine) fewSmall(j *job) bool {
 	small := 0
 	for i := 0; i < len(j.spans) && small <= fewRuns; i++ {
@@ -220,7 +220,7 @@ func (e *cudaEngine) copyEngine(s *flight, j *job, p *span, device uint64) gpuba
 	return gpubackend.Success
 }
 
-// enlist puts a span on the kernel's list, cut evenly as far as there is room.
+// enlist puts a span on the kernel's list, cut evenly if there is room.
 func (e *cudaEngine) enlist(s *flight, j *job, p *span, device uint64) gpubackend.Result {
 	host, left := p.address(), p.bytes
 	if left <= cut && s.n < listRuns {
@@ -270,7 +270,7 @@ func (e *cudaEngine) launch(s *flight) gpubackend.Result {
 	})
 }
 
-// launchAndWait makes room on the list.
+// launchAndWait runs the kernel to make room on the list.
 func (e *cudaEngine) launchAndWait(s *flight) gpubackend.Result {
 	if r := e.launch(s); r != gpubackend.Success {
 		return r
@@ -304,7 +304,7 @@ func (e *cudaEngine) poll(ended func(*job)) {
 	}
 }
 
-// noteFailure ends the engine on an error after which nothing works.
+// noteFailure marks the engine as failed after an error that nothing can survive.
 func (e *cudaEngine) noteFailure(r gpubackend.Result) bool {
 	if r.Sticky() {
 		e.fail(r)

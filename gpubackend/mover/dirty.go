@@ -2,8 +2,8 @@
 
 package mover
 
-// mark says which pages a job has written to, all of which it may have, whatever became of it. It
-// is called when nothing writes for the job any more, and before its worker learns that.
+// mark marks all pages that a job may have written to, even if it failed. It is called when nothing
+// writes for the job any more, and before its worker is told.
 func (s *server) mark(j *job) {
 	if j.toDevice || s.dirty.Log() == nil {
 		return

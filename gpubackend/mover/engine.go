@@ -16,11 +16,11 @@ type engine interface {
 	attach(fd int, start, bytes uint64) (staging, error)
 	// detach unmaps it; no job uses it.
 	detach(s staging)
-	// start takes a job on, or says false when it has no room for another one.
+	// start takes a job, or returns false if it has no room for another one.
 	start(j *job) bool
 	// poll calls ended for the jobs that have ended.
 	poll(ended func(j *job))
-	// busy says whether jobs are on their way.
+	// busy says whether jobs are under way.
 	busy() bool
 	// spins says whether only poll finds the end of a job; otherwise the wake descriptor becomes
 	// readable.
@@ -32,18 +32,18 @@ type engine interface {
 	close()
 }
 
-// staging is memory that a worker has lent, as an engine knows it: staging memory proper, or where
-// a copy goes to or comes from.
+// staging is an engine's view of memory that a worker has lent: staging memory proper, or the
+// device memory to or from which a copy goes.
 type staging interface{ size() uint64 }
 
-// lent is what a connection knows of it.
+// lent is what a connection knows about it.
 type lent struct {
 	staging
-	jobs int  // on their way
-	gone bool // asked back: detached, and answered for, with the last job
+	jobs int  // under way
+	gone bool // asked back: detached and answered with its last job
 }
 
-// job is a request on its way.
+// job is a request that is under way.
 type job struct {
 	conn     *conn
 	sequence uint64
@@ -61,14 +61,14 @@ type span struct {
 	offset, bytes uint64 // in the region
 }
 
-// host is the span as it is mapped here.
+// host is the span's mapping here.
 func (p *span) host() []byte { return p.region.host[p.offset : p.offset+p.bytes] }
 
-// address is where it is mapped, for the GPU.
+// address is its address for the GPU.
 func (p *span) address() uint64 { return hostAddress(p.region.host) + p.offset }
 
-// newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin; what
-// it takes of the GPU counts for accounts.
+// newEngine makes the engine for a kind of GPU. It notifies wake if it doesn't spin; what it takes
+// of the GPU counts in accounts.
 func newEngine(
 	c *Config, gpu string, p *handover.Policy, accounts *ledger.Process, wake int,
 ) (engine, error) {
@@ -81,7 +81,7 @@ func newEngine(
 	return nil, fmt.Errorf("no GPU of kind %q", gpu)
 }
 
-// region is a range of guest memory with its mapping, which stays for as long as the device process
+// region is a range of guest memory with its mapping, which stays as long as the device process
 // names the same range of the same file.
 type region struct {
 	key      regionKey
@@ -89,10 +89,10 @@ type region struct {
 	host     []byte
 	fd       int
 	granules []granuleState // what is registered with CUDA
-	warned   bool           // that a granule couldn't be
+	warned   bool           // that a granule couldn't be registered
 }
 
-// granuleState is what is known of a granule of a region.
+// granuleState says whether a granule of a region is registered.
 type granuleState uint8
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// gpuJobs is what jobs of a GPU have.
+// gpuJobs has what jobs of a GPU need.
 type gpuJobs struct {
 	context  gpubackend.Context
 	function gpubackend.Function
@@ -19,7 +19,7 @@ type gpuJobs struct {
 	flying   int
 }
 
-// flight is what a job on its way has.
+// flight has what a job under way needs.
 type flight struct {
 	on     *gpuJobs
 	job    *job
@@ -60,8 +60,8 @@ func (e *cudaEngine) openGPU(gpu int) (*gpuJobs, error) {
 	return l, nil
 }
 
-// gpuOf is that of the GPU whose memory a file is: the first one's where that can't be told, or
-// can't be had. Then it copies by way of that GPU, if it reaches the other one's memory.
+// gpuOf is the gpuJobs of the GPU whose memory a file is. If that isn't known, or can't be opened,
+// it is the first GPU's, which can copy if it reaches the other one's memory.
 func (e *cudaEngine) gpuOf(fd int) *gpuJobs {
 	if len(e.gpus) == 1 {
 		return e.first
@@ -80,7 +80,7 @@ func (e *cudaEngine) gpuOf(fd int) *gpuJobs {
 }
 
 // countContext counts the mover's own context. It isn't refused: a VM without a mover can't copy.
-// What the mover imports is the workers', who count it.
+// What the mover imports the workers count.
 func countContext(accounts *ledger.Process, gpu uint64) {
 	a := accounts.Account(gpu)
 	a.Force(ledger.Contexts, a.Context(cuda.ContextBytes))

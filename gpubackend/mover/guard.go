@@ -4,14 +4,15 @@ package mover
 
 import "runtime/debug"
 
-// fault is what the runtime's panic for a memory fault has beside runtime.Error.
+// fault is the method that the runtime's panic for a memory fault has besides those of
+// runtime.Error.
 type fault interface {
 	error
 	Addr() uintptr
 }
 
-// guardedCopy copies src to dst, which are of the same length and either of which may be cut short
-// by others meanwhile. It says whether all was copied.
+// guardedCopy copies src to dst, which have the same length. Others may cut either short meanwhile.
+// It says whether all was copied.
 func guardedCopy(dst, src []byte) (ok bool) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {

@@ -17,8 +17,8 @@ import (
 // memory is the guest's memory: regions in order of their addresses, none overlapping.
 type memory struct{ regions []*region }
 
-// replaced returns the memory that a message describes, made of the regions of m that it names
-// again and new ones, and the regions that it doesn't name. On error m is good still.
+// replaced returns the memory that a message describes, which keeps the regions of m that it names
+// again, and the regions that it no longer names. On error m can still be used.
 func (m *memory) replaced(
 	described []handover.Region, files []int,
 ) (next *memory, dropped []*region, err error) {
@@ -114,11 +114,11 @@ func (m *memory) find(guest uint64) int {
 	return i
 }
 
-// appendSpans appends the spans that runs consist of, joining what is adjacent. It says false
-// unless all is guest memory and adds up to no more than limit bytes, and returns the sum.
+// appendSpans appends the spans that runs consist of, joining what is adjacent. It returns the sum,
+// and false unless all is guest memory and the sum is at most limit.
 func (m *memory) appendSpans(dst []span, runs []wire.Run, limit uint64) ([]span, uint64, bool) {
 	total := uint64(0)
-	i := 0 // of the region that holds the run before
+	i := 0 // the region that holds the last run
 	for _, run := range runs {
 		if run.Bytes > limit-total {
 			return dst, 0, false

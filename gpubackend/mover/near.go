@@ -8,10 +8,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
-// stayNear has the calling thread, and those that it starts, run on the processors that are near
-// GPUs, as far as it may use them: those of their NUMA nodes. What the kernel doesn't tell, or
-// where none of these may be used, changes nothing. What copies by way of the processor's memory
-// (bounced) is then near, too, as memory comes from the node of who uses it first.
+// stayNear makes the calling thread, and those that it starts, run on the processors of the GPUs'
+// NUMA nodes, as far as it may use them. If the kernel doesn't tell them, or none may be used,
+// nothing changes. Buffers of copies (bounced) are then near too, as memory comes from the node of
+// the thread that first touches it.
 func stayNear(folder string, gpus []pcie.Address) error {
 	if folder == "" {
 		folder = pcie.Devices

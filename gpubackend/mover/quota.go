@@ -9,18 +9,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// What workers lend is mapped here, and a process can have so many mappings only
-// (vm.max_map_count), and addresses. So there is a bound for each worker and one for all. A worker
-// that is refused copies through its staging memory, which each one finds room for: some mappings
-// of each worker don't count for the sum.
+// What workers lend is mapped here, and a process has limited mappings (vm.max_map_count) and
+// addresses. So there is a bound for each worker and one for all. A worker that is refused copies
+// through its staging memory. For that there is always room: some mappings of each worker don't
+// count in the sum.
 
 const (
 	// maxStagings bounds what one worker lends at a time.
 	maxStagings = 1 << 11
-	// maxAssured is how much of that it gets whatever others have.
+	// maxAssured is how many of these it always gets.
 	maxAssured = 1 << 6
-	// maxStaging bounds the bytes that one worker lends, and the file that they lie in: that of all
-	// device memory, mostly of holes.
+	// maxStaging bounds the bytes that one worker lends, and the length of their file, which stands
+	// for all device memory and consists mostly of holes.
 	maxStaging = 1 << 40
 	// maxLent bounds the bytes of all workers, to half of a process's addresses.
 	maxLent = 1 << 46
@@ -53,17 +53,17 @@ type taken struct {
 
 var errQuota = errors.New("the bound on what is lent to the mover is reached")
 
-// take counts a mapping, or says what it is too much for.
+// take counts a mapping, or says which bound it exceeds.
 func (q *quota) take(t *taken, bytes uint64) error {
 	switch {
 	case t.mappings >= q.one:
-		return fmt.Errorf("%w: %d mappings of a worker", errQuota, q.one)
+		return fmt.Errorf("%w: a worker may lend %d mappings", errQuota, q.one)
 	case bytes > maxStaging-t.bytes:
-		return fmt.Errorf("%w: %d bytes of a worker", errQuota, uint64(maxStaging))
+		return fmt.Errorf("%w: a worker may lend %d bytes", errQuota, uint64(maxStaging))
 	case t.mappings >= q.assured && q.shared >= q.most:
-		return fmt.Errorf("%w: %d mappings of all workers", errQuota, q.most)
+		return fmt.Errorf("%w: all workers may lend %d mappings", errQuota, q.most)
 	case bytes > maxLent-q.bytes:
-		return fmt.Errorf("%w: %d bytes of all workers", errQuota, uint64(maxLent))
+		return fmt.Errorf("%w: all workers may lend %d bytes", errQuota, uint64(maxLent))
 	}
 	if t.mappings >= q.assured {
 		q.shared++

@@ -21,17 +21,17 @@ func (e *cudaEngine) setRegistered(bytes uint64) {
 	e.registered = 1 << e.granule
 }
 
-// reached says that a span lies in one granule that is registered, as nearly each does, which is
-// asked for with each page.
+// reached says whether a span lies in one registered granule, as nearly all do. It is called for
+// each page.
 func (e *cudaEngine) reached(p *span) bool {
-	const mask = 63 // spares a comparison
+	const mask = 63 // saves a comparison
 	first, last := p.offset>>(e.granule&mask), (p.offset+p.bytes-1)>>(e.granule&mask)
 	return first == last && first < uint64(len(p.region.granules)) &&
 		p.region.granules[first] == granulePinned
 }
 
-// register makes sure that the GPU reaches a span of guest memory. A granule that can't be
-// registered stays without, and its payload is bounced.
+// register makes sure that the GPU reaches a span of guest memory. If a granule can't be
+// registered, its payload is bounced.
 func (e *cudaEngine) register(p *span) bool {
 	r := p.region
 	if r.granules == nil {
@@ -47,8 +47,8 @@ func (e *cudaEngine) register(p *span) bool {
 	return ok
 }
 
-// registerGranule registers one granule. The file's length is looked at first: pages that aren't
-// there can't be pinned, and once pinned they survive whatever becomes of the file.
+// registerGranule registers one granule. The file's length is checked first: pages that aren't
+// there can't be pinned. Pinned pages survive a cut of the file.
 func (e *cudaEngine) registerGranule(r *region, granule uint64) granuleState {
 	from, to := granule*e.registered, min((granule+1)*e.registered, r.key.size)
 	if !r.holds(to) {
@@ -66,14 +66,14 @@ func (e *cudaEngine) registerGranule(r *region, granule uint64) granuleState {
 	return granulePinned
 }
 
-// How many threads bring pages in, and the least that one is given.
+// How many threads bring pages in, and the fewest bytes for one.
 const (
 	populateThreads = 4
 	populateLeast   = 2 << 20
 )
 
-// populate brings pages in with several threads, where CUDA would with one: that allocates and
-// clears what the guest never used. What can't be brought in CUDA refuses.
+// populate brings pages in with several threads; CUDA would use one. That allocates and clears
+// pages that the guest never used. CUDA refuses pages that can't be brought in.
 func populate(b []byte) {
 	threads := min(populateThreads, runtime.NumCPU())
 	each := max((len(b)/threads+populateLeast-1)&^(populateLeast-1), populateLeast)

@@ -15,8 +15,8 @@ import (
 )
 
 // The ring: a sealed file in memory that the mover makes for each connection. Positions count up
-// and wrap at 2^32. Requests are records in a ring of bytes, none across its end; completions are
-// entries of a fixed size.
+// and wrap at 2^32. Requests are records in a ring of bytes, none of which crosses its end;
+// completions are entries of a fixed size.
 const (
 	offRequestTail    = 0  // worker: end of the requests written
 	offCompletionHead = 4  // worker: completions taken
@@ -44,8 +44,8 @@ const (
 	flagFiller = 2 // fills the end of the ring
 )
 
-// errProtocol is what a worker did that no worker does; it ends the connection.
-var errProtocol = errors.New("rules of the ring broken")
+// errProtocol marks what no correct worker does; it ends the connection.
+var errProtocol = errors.New("the rules of the ring are broken")
 
 // request is a decoded record.
 type request struct {
@@ -114,8 +114,8 @@ func (r *ring) completion(n uint32) (sequence uint64, s status) {
 }
 
 // recordSize reads the head of the record at position, of which the other side has written
-// available bytes, and says how long it is. The record is to be copied before anything else of it
-// is read.
+// available bytes, and says how long it is. The record must be copied before anything else in it is
+// read.
 func (r *ring) recordSize(position, available uint32) (uint32, error) {
 	b := r.recordAt(position)
 	if available < minRecord {

@@ -42,10 +42,10 @@ type Config struct {
 	Confine func(gpu string) error
 }
 
-// Defaults, from measurements on an H100: where copy engines overtake the kernel, and parts small
-// enough that the first copy from one needn't wait long (25 ms; 0.45 s with 1 GiB, which has to be
-// allocated if the guest never used it), and so large that what a registration costs by itself
-// doesn't count.
+// Defaults, from measurements on an H100: where copy engines overtake the kernel; and granules that
+// are so small that the first copy from one doesn't wait long (25 ms; 0.45 s for 1 GiB, which must
+// be allocated if the guest never used it), and so large that the fixed cost of a registration is
+// negligible.
 const (
 	DefaultSpin       = 200 * time.Microsecond
 	DefaultThreshold  = 256 << 10
@@ -64,8 +64,8 @@ type server struct {
 	quota  *quota
 	conns  []*conn
 	tasks  chan errand
-	over   chan struct{}  // closed when the loop is: nobody does tasks any more
-	reader sync.WaitGroup // goroutines that read sockets, and so may use waker
+	over   chan struct{}  // closed when the loop has ended: no task runs any more
+	reader sync.WaitGroup // goroutines that read sockets and may use waker
 	wake   int            // readable when another goroutine has used waker
 	waker  int
 	fds    []unix.PollFd
@@ -76,7 +76,7 @@ type server struct {
 	done   bool
 }
 
-// Run serves until the device process says stop or goes away. It locks the calling goroutine to its
+// Run serves until the device process sends stop or is gone. It locks the calling goroutine to its
 // thread.
 func Run(c Config) error {
 	runtime.LockOSThread()
@@ -105,8 +105,8 @@ func Run(c Config) error {
 	return s.result
 }
 
-// leave closes what is left of a server whose loop is over. It waits for nobody: the one that reads
-// the control connection stays until that ends.
+// leave closes what is left of a server whose loop has ended. It doesn't wait for the goroutine
+// that reads the control connection, which stays until that ends.
 func (s *server) leave() {
 	s.close()
 	close(s.over)
@@ -169,8 +169,8 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 	return s, nil
 }
 
-// joinLedger has the mover count in the VM's ledger, of which the start message brought a file. It
-// stays the caller's.
+// joinLedger makes the mover count in the VM's ledger, whose file came with the start message. The
+// file stays the caller's.
 func joinLedger(entry, file int) (*ledger.Process, error) {
 	if file < 0 {
 		return nil, nil
@@ -204,17 +204,17 @@ func (s *server) close() {
 	closeRegions(s.memory.regions)
 	s.engine.close()
 	s.conns, s.memory = nil, &memory{}
-	// The descriptors of wake stay until the last goroutine has ended that reads a socket.
+	// The descriptors of wake stay open until no goroutine reads a socket any more.
 }
 
-// errand is something for the loop to do. The files are run's, and are closed if it never comes to
-// that.
+// errand is something for the loop to do. The files belong to run; they are closed if it is never
+// called.
 type errand struct {
 	run func()
 	fds []int
 }
 
-// do has the loop run f, and says whether there is one still.
+// do lets the loop run f, and says whether there still is a loop.
 func (s *server) do(fds []int, f func()) bool {
 	select {
 	case s.tasks <- errand{f, fds}:
@@ -302,7 +302,7 @@ func (s *server) serve(c *conn) (worked bool) {
 	return worked
 }
 
-// reap releases closed connections that have no jobs on their way.
+// reap releases closed connections that have no jobs under way.
 func (s *server) reap() {
 	kept := s.conns[:0]
 	for _, c := range s.conns {
@@ -320,7 +320,8 @@ func (s *server) reap() {
 	s.conns = kept
 }
 
-// sleep waits for a worker, a task or the engine, after saying so and looking once more.
+// sleep announces that the loop sleeps, looks once more, and waits for a worker, a task or the
+// engine.
 func (s *server) sleep() {
 	s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN})
 	pending := false
@@ -345,7 +346,7 @@ func (s *server) sleep() {
 	}
 }
 
-// drain waits until no job is on its way, not even a decoded one.
+// drain waits until no job is under way, not even a decoded one.
 func (s *server) drain() {
 	for {
 		waiting := false

@@ -24,8 +24,8 @@ type softEngine struct {
 
 const (
 	maxSoftJobs = 64
-	// inlineBytes are copied faster than a goroutine is woken; part is what one goroutine copies at
-	// least.
+	// Up to inlineBytes are copied faster than a goroutine is woken; part is the least that one
+	// goroutine copies.
 	inlineBytes = 64 << 10
 	part        = 1 << 20
 )
@@ -42,12 +42,12 @@ type softStaging []byte
 
 func (s softStaging) size() uint64 { return uint64(len(s)) }
 
-// attach takes memory only that can't be cut short any more: of any other file the worker might
-// choose what happens when it is touched.
+// attach accepts only memory that can't be cut short: with any other file, the worker could choose
+// what happens when it is touched.
 func (e *softEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, fmt.Errorf("a file that is no sealed memory: seals %#x, %w", seals,
+		return nil, fmt.Errorf("a file that isn't sealed memory: seals %#x, %w", seals,
 			errors.Join(errProtocol, err))
 	}
 	var st unix.Stat_t
@@ -80,7 +80,7 @@ func (e *softEngine) start(j *job) bool {
 	}
 	e.flying++
 	n := uint64(min(e.threads, int((j.bytes+part-1)/part)))
-	each := (j.bytes/n + 4096) &^ 4095 // whole pages, and more than nothing beyond n equal parts
+	each := (j.bytes/n + 4096) &^ 4095 // whole pages, and never 0
 	left := &atomic.Int64{}
 	failed := &atomic.Uint32{}
 	left.Store(int64(n))
@@ -153,5 +153,5 @@ func (e *softEngine) spins() bool    { return false }
 func (e *softEngine) forget(*region) {}
 func (e *softEngine) broken() error  { return nil }
 
-// close waits until nobody uses wake any more: a job has ended a moment before its copier.
+// close waits until nobody uses wake: a job ends a moment before its goroutine.
 func (e *softEngine) close() { e.copiers.Wait() }

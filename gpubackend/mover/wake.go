@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newWake makes a socket pair whose ends wake each other. An eventfd would not do: its file is the
-// same one in both processes, so that a hostile one could make the other's reads and writes block.
+// newWake makes a socket pair whose ends wake each other. An eventfd won't do: both processes share
+// its file, so a hostile one could make the other's reads and writes block.
 func newWake() (mine, its int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX,
 		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -19,14 +19,13 @@ func newWake() (mine, its int, err error) {
 	return pair[0], pair[1], nil
 }
 
-// notify wakes the other end. When there is no room for a byte it is awake already.
+// notify wakes the other end. If there is no room for a byte, the other end is awake already.
 func notify(fd int) { _ = unix.Sendto(fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil) }
 
-// drains is how often what has come is taken at a time: whoever sends without end doesn't hold the
-// reader.
+// drains is how often drain reads at a time, so that endless sending doesn't hold up the reader.
 const drains = 16
 
-// drain takes what has come, within bounds. It says false when the other end is closed.
+// drain takes what has come, within bounds. It returns false when the other end is closed.
 func drain(fd int) bool {
 	var b [1024]byte
 	for range drains {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package moves is what a worker asks of its VM's mover: copies between guest pages and device
-// memory that it lends it. Package mover has the process and the connection to it.
+// Package moves is the interface of a worker to its VM's mover: copies between guest pages and
+// device memory that the worker lends. Package mover has the process and the connection to it.
 //
-// A Mover belongs to the worker's loop. The mover process is believed; it knows nothing of the
-// guest process, and checks what the worker, which executes a guest's commands, asks for.
+// A Mover belongs to the worker's loop. The mover process is trusted. It knows nothing about the
+// guest process, and checks the requests of the worker, which executes a guest's commands.
 package moves
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// ErrRefused is Attach's error if the mover can't map the memory. Any other says that the mover is
-// gone.
+// ErrRefused is Attach's error if the mover can't map the memory. Any other error says that the
+// mover is gone.
 var ErrRefused = errors.New("refused by the mover, whose log says why")
 
 // Mover is the worker's end of its connection to the mover process, which copies between guest
@@ -28,7 +28,7 @@ type Mover interface {
 	Start(m *Move) error
 	// Poll appends the copies that have ended.
 	Poll(dst []Completion) ([]Completion, error)
-	// FD is readable when Poll has something to tell.
+	// FD is readable when Poll has news.
 	FD() int
 	// Close ends the connection.
 	Close() error

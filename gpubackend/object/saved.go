@@ -9,14 +9,14 @@ import (
 	"io"
 )
 
-// A table is saved as all of it that decides about handles, those to come too. Numbers are
+// All of a table is saved that decides about handles, also about later ones. Numbers are
 // little-endian:
 //
 //	how many rows there are, and which is the first free one: two of 32 bits
 //	each row, in 16 bytes: kind (8 bits), generation (24), next free one (32), parent (64)
 //
-// Rows are numbered from 1, and 0 is none. A free one has kind 0 and no parent, one that isn't
-// free has no next one. The device's own handles aren't saved: they mean nothing elsewhere.
+// Rows are numbered from 1, and 0 is none. A free row has kind 0 and no parent; one that isn't free
+// has no next one. The device's own handles aren't saved: they mean nothing elsewhere.
 const (
 	savedHead = 8
 	savedRow  = 16
@@ -58,7 +58,7 @@ func (t *Table) Save(to io.Writer) error {
 func (e *row) appendTo(b []byte) []byte {
 	next := e.nextFree
 	if e.kind != 0 {
-		next = 0 // it is what it was before
+		next = 0 // where the row is in use it is 0
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.kind)|e.generation<<8)
 	b = binary.LittleEndian.AppendUint32(b, uint32(next))
@@ -80,7 +80,7 @@ func (s *saved) read(from io.Reader) error {
 	n := binary.LittleEndian.Uint32(head[:])
 	free := binary.LittleEndian.Uint32(head[4:])
 	if n > maxObjects || free > n {
-		return wrong("has %d rows, and %d is free", n, free)
+		return wrong("has %d rows, but names row %d as free", n, free)
 	}
 	s.free = int32(free)
 	block := make([]byte, 4096*savedRow)
@@ -92,7 +92,7 @@ func (s *saved) read(from io.Reader) error {
 		for ; len(b) > 0; b, left = b[savedRow:], left-1 {
 			word, next := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
 			if next > n || next != 0 && Kind(word) != 0 {
-				return wrong("has %d rows, and behind one of kind %d, %d is free",
+				return wrong("has %d rows, but after one of kind %d it names row %d as free",
 					n, Kind(word), next)
 			}
 			s.rows = append(s.rows, row{
@@ -122,7 +122,7 @@ func (s *saved) check() error {
 	}
 	for next := s.free; next != 0; next = s.rows[next-1].nextFree {
 		if free--; free < 0 || s.rows[next-1].kind != 0 {
-			return wrong("has a list of free rows that has others in it, or is a ring")
+			return wrong("has a list of free rows that contains others, or is a ring")
 		}
 	}
 	if free > 0 {
@@ -131,7 +131,7 @@ func (s *saved) check() error {
 	return nil
 }
 
-// depth is how many parents an object has, counted no further than needed.
+// depth is how many parents an object has, counted only as far as needed.
 func (s *saved) depth(e *row) (depth int) {
 	for ; e != nil && e.parent != 0 && depth <= savedDepth; depth++ {
 		e = (&Table{rows: s.rows}).find(e.parent)
@@ -139,7 +139,7 @@ func (s *saved) depth(e *row) (depth int) {
 	return depth
 }
 
-// weight is what all objects count for.
+// weight is how much all objects count for.
 func (s *saved) weight() (bytes uint64) {
 	for i := range s.rows {
 		bytes += weight[s.rows[i].kind] // a free one weighs nothing
@@ -151,15 +151,15 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w %w", ErrSaved, fmt.Errorf(format, args...))
 }
 
-// Restoring is a table whose objects are made again. Until Done has said that all is well, a
-// handle is found if its object has been made, and the table must be given up if anything fails.
+// Restoring is a table whose objects are made again. Until Done has succeeded, a handle is found
+// once its object has been made, and the table must be given up if anything fails.
 type Restoring struct {
 	table *Table
 	saved saved
 }
 
-// Restore begins to make t, which is empty, the table that was saved. For each object that is made
-// again, call Next, and then whatever calls t.Add.
+// Restore begins to turn t, which is empty, into the table that was saved. For each object that is
+// made again, call Next, and then what calls t.Add.
 func Restore(t *Table, from io.Reader) (*Restoring, error) {
 	if len(t.rows) > 0 {
 		return nil, fmt.Errorf("restore %w: there is one already", ErrSaved)
@@ -181,8 +181,8 @@ func Restore(t *Table, from io.Reader) (*Restoring, error) {
 	return r, nil
 }
 
-// Next says which handles the next objects get that are added, in this order. Each must have been
-// saved, and is given out once. Handles that were announced before and weren't used are forgotten.
+// Next says which handles the next objects get, in this order. Each must have been saved, and is
+// given out once. Earlier handles that weren't used are forgotten.
 func (r *Restoring) Next(handles ...uint64) error {
 	t, before := r.table, Table{rows: r.saved.rows}
 	t.free = 0
@@ -205,11 +205,12 @@ func (r *Restoring) Next(handles ...uint64) error {
 	return nil
 }
 
-// announced marks rows while Next looks for one that is named twice.
+// announced marks rows while Next looks for handles that are named twice.
 const announced = ^uint64(0)
 
 // Done compares the table with what was saved: the same objects, no more and no fewer, of the same
-// kinds, with the same parents. From then on it gives out the handles that the saved one would.
+// kinds, with the same parents. From then on the table gives out the handles that the saved one
+// would.
 func (r *Restoring) Done() error {
 	t := r.table
 	if len(t.rows) > len(r.saved.rows) {

@@ -45,7 +45,7 @@ const (
 )
 
 // A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams,
-// and no plausible address, so that a mix-up shows.
+// and never a plausible address, so that a mix-up shows.
 const (
 	tag             = uint64(0x5043) << 48
 	generationShift = 24
@@ -72,8 +72,8 @@ type Table struct {
 	count [kinds]int // live ones of each kind
 }
 
-// weight is what an object counts for, in bytes: its row, what the worker knows of it, and what
-// the device keeps for it, which of NVIDIA's driver is a guess.
+// weight is what an object counts for, in bytes: its row, what the worker knows about it, and what
+// the device keeps for it, which is a guess for NVIDIA's driver.
 var weight = [kinds]uint64{
 	Context: 1 << 20, Stream: 16 << 10, Event: 1 << 10, Module: 16 << 10, Function: 1 << 10,
 	Library: 16 << 10, Kernel: 1 << 10,
@@ -134,8 +134,8 @@ func (t *Table) Lookup(kind Kind, h uint64) (native uint64, ok bool) {
 	return e.native, true
 }
 
-// Existing returns the handle of an object of that kind with the given native handle, or 0.
-// It looks at every object: for calls that are rare.
+// Existing returns the handle of an object of that kind with the given native handle, or 0. It
+// looks at every object, so it is for rare calls.
 func (t *Table) Existing(kind Kind, native uint64) uint64 {
 	for i := range t.rows {
 		if e := &t.rows[i]; e.kind == kind && e.native == native {
@@ -202,9 +202,9 @@ func (t *Table) Len() int { return t.live }
 // Count is the number of objects of a kind.
 func (t *Table) Count(kind Kind) int { return t.count[kind] }
 
-// All yields the objects of a kind: handle and the device's own handle. It looks no further than
-// the last of them, so that a few old objects among many are found quickly. Its loop may remove
-// objects, and adds none.
+// All yields the objects of a kind: handle and the device's own handle. It stops at the last of
+// them, so that a few old objects among many are found quickly. The loop may remove objects, but
+// must not add any.
 func (t *Table) All(kind Kind) iter.Seq2[uint64, uint64] {
 	return func(yield func(uint64, uint64) bool) {
 		for i, left := 0, t.count[kind]; i < len(t.rows) && left > 0; i++ {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlap reads while somebody computes with what was read before, or writes it.
+// Package overlap reads ahead while the caller computes, or writes, what was read before.
 //
 // # Who owns what
 //
-// A Reader owns some blocks of memory, and a goroutine for each that it reads into. Copy has a few,
-// and one goroutine, which has ended when Copy returns.
+// A Reader owns some blocks of memory, and a goroutine for each block that is being read. Copy owns
+// a few blocks and one goroutine, which has ended when Copy returns.
 //
 // # Who may lie
 //
-// Nobody: what is read means nothing here. A source that blocks holds up who reads it, as it would
+// Nobody: the data means nothing here. A source that blocks holds up its reader, as it would
 // without this package.
 package overlap
 
@@ -21,15 +21,14 @@ import (
 // ahead is how many blocks are read before anybody asks for them.
 const ahead = 3
 
-// Reader reads a file from its beginning, some blocks ahead of who reads from it. One goroutine
-// uses it.
+// Reader reads a file from its beginning, some blocks ahead. One goroutine uses it.
 type Reader struct {
 	from    io.ReaderAt
 	at      int64        // of the file: where the next block begins
-	coming  []*readBlock // that are being read, in the order of the file
+	coming  []*readBlock // being read, in the order of the file
 	current *readBlock   // nil: none is yet
 	rest    []byte       // of it
-	err     error        // behind the rest
+	err     error        // after the rest
 }
 
 // readBlock is a part of the file.
@@ -38,7 +37,7 @@ type readBlock struct {
 	read   chan filled // has one when the block was read
 }
 
-// filled is what a read has done.
+// filled is the result of a read.
 type filled struct {
 	n   int
 	err error
@@ -53,7 +52,7 @@ func NewReader(from io.ReaderAt, bytes int) *Reader {
 	return r
 }
 
-// begin has the next part of the file read to a block.
+// begin begins to read the next part of the file into a block.
 func (r *Reader) begin(b *readBlock) {
 	at := r.at
 	r.at += int64(len(b.buffer))
@@ -77,7 +76,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next goes to the next block. The one before is of no use any more, and is read to again.
+// next goes to the next block. The last one isn't needed any more, and is used for the next read.
 func (r *Reader) next() {
 	if r.current != nil {
 		r.begin(r.current)
@@ -98,8 +97,8 @@ func (r *Reader) Close() {
 
 var errClosed = errors.New("the reader is closed")
 
-// Copy copies until the source ends, in pieces of so many bytes at most: one is written while the
-// next one is read. When the writer fails, no read begins any more.
+// Copy copies until the source ends, in pieces of limited size: one is written while the next is
+// read. After the writer has failed, no read begins.
 func Copy(to io.Writer, from io.Reader, bytes int) error {
 	c := twoSides{make(chan []byte, 2), make(chan justRead), make(chan struct{})}
 	for range cap(c.free) {
@@ -131,7 +130,7 @@ type twoSides struct {
 	failed chan struct{} // closed when nothing is written any more
 }
 
-// justRead is what was read, and why nothing more comes; nil: more does.
+// justRead is what was read, and the error that ends reading; nil: more follows.
 type justRead struct {
 	content []byte
 	err     error

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how often others may have something begin: by a rate in the long run, with a
-// burst above it. Who comes too early waits his turn.
+// Package pace bounds how often others may begin something: by a rate in the long run, with a burst
+// above it. Whoever comes too early waits.
 package pace
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Clock is the time, which a test can make.
+// Clock is the time, which tests can replace.
 type Clock interface {
 	Now() time.Time
 	// After returns a channel on which something comes later.
@@ -31,7 +31,7 @@ type Pace struct {
 
 	mu    sync.Mutex
 	rate  float64 // turns a second; 0: no bound
-	turns float64 // that are left; in debt by those who wait
+	turns float64 // that are left; negative while some wait
 	last  time.Time
 }
 
@@ -40,7 +40,7 @@ func New(rate, burst float64, clock Clock) *Pace {
 	return &Pace{clock: clock, burst: burst, rate: rate, turns: burst, last: clock.Now()}
 }
 
-// SetRate changes the rate for those to come.
+// SetRate changes the rate for later turns.
 func (p *Pace) SetRate(rate float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,8 +59,8 @@ func (p *Pace) fill() {
 	p.last = now
 }
 
-// Take takes a turn and returns how long it is until it comes. The caller may begin before, at the
-// cost of those who come later.
+// Take takes a turn and returns how long it is until it comes. The caller may begin earlier, at the
+// expense of later ones.
 func (p *Pace) Take() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *Pace) Try() (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// until is how long it is until so many turns are left.
+// until is how long it takes until this many turns are left.
 func (p *Pace) until(turns float64) time.Duration {
 	if p.rate == 0 || p.turns >= turns {
 		return 0

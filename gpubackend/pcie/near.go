@@ -11,8 +11,8 @@ import (
 )
 
 // Near adds the processors that are nearest to the device in a folder like [Devices] to those in
-// near: those of its NUMA node, or all where the host has one node. It says whether the kernel
-// tells them.
+// near: those of its NUMA node, or all if the host has only one. It says whether the kernel tells
+// which.
 func Near(folder string, a Address, near *unix.CPUSet) bool {
 	list := text(filepath.Join(folder, a.String()), "local_cpulist")
 	if list == "" {

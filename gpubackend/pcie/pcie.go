@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pcie is a device's place on PCI Express, and what the host's kernel says of its link.
+// Package pcie has a device's place on PCI Express, and reads what the host's kernel says about its
+// link.
 package pcie
 
 import (
@@ -26,7 +27,7 @@ func (a Address) String() string {
 // Parse reads an address as the kernel or nvidia-smi print it; a domain that isn't there is 0.
 func Parse(text string) (a Address, err error) { return parse(text, 5) }
 
-// parse reads an address whose device number has so many bits.
+// parse reads an address whose device number has this many bits.
 func parse(text string, deviceBits int) (a Address, err error) {
 	bad := fmt.Errorf("%.40q: want a bus id, as 0000:65:00.0", text)
 	device, ok := strings.CutSuffix(text, ".0")
@@ -50,22 +51,22 @@ func parse(text string, deviceBits int) (a Address, err error) {
 	return a, nil
 }
 
-// MarshalText has JSON show an address as it is printed.
+// MarshalText makes JSON show an address as it is printed.
 func (a Address) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads what MarshalText has written. NVML's word for a place that it doesn't know is
-// ffffffff:ff:ff.0, which is no device's.
+// UnmarshalText reads what MarshalText has written. For an unknown place NVML writes
+// ffffffff:ff:ff.0, which no device has.
 func (a *Address) UnmarshalText(text []byte) (err error) {
 	*a, err = parse(string(text), 8)
 	return err
 }
 
-// LinkStatus is how fast a PCI Express link is, and may be. What isn't known is 0: all of it where
-// the kernel hides its devices, as in many containers, or where the device is on no such bus.
+// LinkStatus is how fast a PCI Express link is and can be. What isn't known is 0: all of it if the
+// kernel hides its devices, as in many containers, or the device isn't on PCI Express.
 type LinkStatus struct {
-	Generation, Width       uint32 // at the moment; a device that rests may have less
-	MaxGeneration, MaxWidth uint32 // of the device where it is plugged in
-	OwnGeneration           uint32 // of the device wherever it is plugged in
+	Generation, Width       uint32 // at the moment; an idle device may have less
+	MaxGeneration, MaxWidth uint32 // of the device in its slot
+	OwnGeneration           uint32 // of the device in any slot
 }
 
 // Read returns the link of the device in a folder like [Devices].
@@ -86,7 +87,7 @@ func Read(folder string, a Address) LinkStatus {
 	}
 }
 
-// least is the smaller of what are known of a device and its port.
+// least is the smaller of two values, of which 0 is unknown.
 func least(device, port uint32) uint32 {
 	if port == 0 {
 		return device

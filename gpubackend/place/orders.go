@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// Ordered takes an order of the arbiter's, which holds instead of the one before; the zero Order
-// says that nothing is ordered any more. It doesn't wait until it is obeyed.
+// Ordered takes an order of the arbiter, which replaces the one before; the zero Order says that
+// nothing is ordered any more. It doesn't wait until the order is obeyed.
 func (v *VM) Ordered(o *link.Order) {
 	v.mu.Lock()
 	before := v.order
@@ -21,18 +21,18 @@ func (v *VM) Ordered(o *link.Order) {
 	v.mu.Unlock()
 	switch {
 	case o.Denials > before.Denials:
-		v.tryAgain("the arbiter has no room for it")
+		v.tryAgain("the arbiter has denied it: there is no room on the GPU")
 	case o.Grants > before.Grants:
 		v.tryAgain("")
 	}
 }
 
-// beginObeying has an order obeyed that isn't yet. One that comes while no arbiter beats waits
-// until it does. mu is held.
+// beginObeying begins to obey an order, if there is one. While no arbiter beats, it waits. mu is
+// held.
 func (v *VM) beginObeying() {
 	if v.due() && !v.obeying {
 		v.obeying = true
-		go v.config.Guard("an order of the arbiter's", v.obey)
+		go v.config.Guard("an order of the arbiter", v.obey)
 	}
 }
 
@@ -41,7 +41,7 @@ func (v *VM) due() bool {
 	return v.order.Serial != 0 && v.order.Serial != v.obeyed && !v.alone
 }
 
-// setRoom has the room hold that the arbiter has ordered. mu is held.
+// setRoom puts the room in force that the arbiter has ordered. mu is held.
 func (v *VM) setRoom() {
 	room := v.order.Room
 	if v.alone {
@@ -50,7 +50,7 @@ func (v *VM) setRoom() {
 	v.config.SetRoom(room)
 }
 
-// obey obeys orders until there is no other.
+// obey obeys orders until there is none.
 func (v *VM) obey() {
 	for {
 		v.mu.Lock()
@@ -82,7 +82,8 @@ func (v *VM) say(out bool, err error) {
 	}
 }
 
-// moveTo suspends the VM or resumes it, if it isn't so. moves has something, and mu isn't held.
+// moveTo suspends the VM or resumes it, if it isn't so already. moves has something, and mu isn't
+// held.
 func (v *VM) moveTo(out bool) error {
 	v.mu.Lock()
 	if v.out == out {
@@ -104,7 +105,7 @@ func (v *VM) moveTo(out bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.moving = false
-	if !errors.Is(err, suspend.ErrState) { // else it is its owner's
+	if !errors.Is(err, suspend.ErrState) { // else its owner has suspended it
 		v.out = state == suspend.Suspended
 	}
 	v.note(v.out)
@@ -118,7 +119,7 @@ func (v *VM) note(ordered bool) {
 	}
 }
 
-// Alone says whether the arbiter is away. Then nothing is bounded, and a VM that is out comes back.
+// Alone says whether the arbiter is away. Then there is no bound, and a VM that is out comes back.
 func (v *VM) Alone(alone bool) {
 	v.mu.Lock()
 	changed := v.alone != alone
@@ -151,9 +152,10 @@ func (v *VM) comeBack() {
 	}
 	v.config.Log.Info("the arbiter is away: the VM, whose memory is out, comes back by itself")
 	if err := v.moveTo(false); err != nil {
-		v.config.Log.WithError(err).Warnf("it can't: it tries again in %v", returnAgain)
+		v.config.Log.WithError(err).Warnf("the VM can't come back: it tries again in %v",
+			returnAgain)
 	}
-	v.tell() // one that is here by now believes that the VM is out
+	v.tell() // an arbiter that has come meanwhile believes that the VM is out
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.lost() {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package place has a VM's device memory be where an arbiter wants it: on the GPU, or out of it
-// while other VMs have their turn (package residency). It orders the VM to be suspended and
-// resumed (package suspend), and says how much it may have meanwhile. While no arbiter is there
-// nothing is bounded, and a VM that is out comes back by itself.
+// Package place keeps a VM's device memory where an arbiter wants it: on the GPU, or out of it
+// while other VMs have their turn (package residency). It orders the VM to be suspended and resumed
+// (package suspend), and sets how much it may have meanwhile. Without an arbiter there is no bound,
+// and a VM that is out comes back by itself.
 //
 // # Who owns what
 //
 // A VM knows the device by the functions of its Config, and its workers by interface Worker. It
-// owns what was ordered, what of it is done, and which workers lack how much.
+// owns the last order, how far that is obeyed, and which workers lack how much.
 //
 // # Who may lie
 //
@@ -37,9 +37,9 @@ import (
 const (
 	// returnAfter is how long an arbiter may be away before a VM that is out comes back.
 	returnAfter = 2 * time.Second
-	// returnAgain is between two tries of that.
+	// returnAgain is the time between two tries of that.
 	returnAgain = 5 * time.Second
-	// tellPause is between two messages to the arbiter.
+	// tellPause is the time between two messages to the arbiter.
 	tellPause = 2 * time.Millisecond
 )
 
@@ -53,11 +53,11 @@ type Suspension interface {
 	Status() suspend.Status
 }
 
-// Worker is one of the VM's. Values are compared: two of the same worker must be equal.
+// Worker is a worker of the VM. Values are compared: two for the same worker must be equal.
 type Worker interface {
 	// Ended says whether it has ended.
 	Ended() bool
-	// TryAgain tells it that what it lacked room for may fit now, or won't, because of what.
+	// TryAgain tells it that what it lacked room for may fit now; or, with a reason, that it won't.
 	TryAgain(why string)
 }
 
@@ -66,7 +66,7 @@ type Worker interface {
 type Config struct {
 	Suspension Suspension
 	// Out says that the VM is out by order, which another process has obeyed. Note notes that it
-	// may be, for a process after this one; nil: none comes.
+	// may be, for a later process; nil: there won't be one.
 	Out     bool
 	Note    func(ordered bool)
 	Holds   func() map[string]uint64 // device memory in bytes, by kind, of what isn't out
@@ -81,20 +81,20 @@ type Config struct {
 // VM is where a VM's memory is, and is to be.
 type VM struct {
 	config Config
-	moves  chan struct{} // has something while the VM is moved; comes before mu
+	moves  chan struct{} // has something while the VM is moved; taken before mu
 
 	mu      sync.Mutex
 	order   link.Order
-	obeyed  uint64 // serial of the order that was obeyed last, or could not be
+	obeyed  uint64 // serial of the last order that was obeyed, or couldn't be
 	obeying bool   // obey runs
 	moving  bool   // an order is under way
 	out     bool   // the VM is suspended by order
-	work    bool   // it has had some since it was last ordered out
+	work    bool   // it has had work since it was last ordered out
 	alone   bool   // the arbiter is away
 	back    *time.Timer
 	lacking map[Worker]uint64 // bytes that workers lack room for
 
-	telling, changed bool // tellAll runs; there is something to tell
+	telling, changed bool // tellAll runs; there is something new to tell
 }
 
 // New is a VM whose memory is on the GPU, unless it is out by order.
@@ -102,7 +102,7 @@ func New(c Config) *VM {
 	return &VM{config: c, out: c.Out, lacking: map[Worker]uint64{}, moves: make(chan struct{}, 1)}
 }
 
-// errTurns is the answer to who suspends or resumes a VM that is out already.
+// errTurns is the answer to a user who suspends or resumes a VM that is out by order.
 var errTurns = errors.New("the VM is out by memory-mode=swap, and comes in again when its turn " +
 	"comes: paracuda set memory-mode=off has it stay then")
 
@@ -116,7 +116,7 @@ func (v *VM) MayChange() error {
 	return nil
 }
 
-// Work says that a VM which is out has work for the GPU.
+// Work says that a VM that is out has work for the GPU.
 func (v *VM) Work() {
 	v.mu.Lock()
 	v.work = true
@@ -130,13 +130,13 @@ func (v *VM) Lacks(w Worker, bytes uint64) {
 	v.lacking[w] = min(bytes, mostLacking)
 	unbounded := v.alone || v.order.Room == 0
 	v.mu.Unlock()
-	if unbounded { // by now
+	if unbounded { // by now there is no bound
 		v.tryAgain("")
 	}
 	v.tell()
 }
 
-// tryAgain has all workers that lack room try again, or not, because of what.
+// tryAgain tells all workers that lack room to try again, or, with a reason, that there is none.
 func (v *VM) tryAgain(why string) {
 	v.mu.Lock()
 	lacking := v.lacking
@@ -150,7 +150,7 @@ func (v *VM) tryAgain(why string) {
 	}
 }
 
-// lack is how much workers lack room for that haven't ended.
+// lack is for how much workers that haven't ended lack room.
 func (v *VM) lack() (sum uint64) {
 	v.mu.Lock()
 	lacking := maps.Clone(v.lacking)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package precopy is how device memory of a VM gets from one device process to another while the VM
-// runs, before it is migrated: what both say to each other, over a connection that others have made
-// and protect.
+// Package precopy sends device memory of a VM from one device process to another while the VM runs,
+// before it is migrated. The caller makes and protects the connection.
 //
 //	precopy.go  the format
 //	sender.go   the source's side
@@ -11,26 +10,26 @@
 // # Format
 //
 // All numbers are little-endian. The source begins with a greeting, of the type greeting; the
-// destination answers it. Then come frames, each a frameHead, its content, and 4 bytes
-// of checksum. A sector of device memory (package sectorsum) belongs in place of what came for the
-// same channel and address before. The end says how many sectors there were; the
-// destination answers that it has all. An answer is of the type answer, and then its text.
+// destination answers it. Then come frames, each a frameHead, its content, and 4 bytes of checksum.
+// A sector of device memory (package sectorsum) replaces what came earlier for the same channel and
+// address. The end says how many sectors there were; the destination answers that it has all. An
+// answer is of the type answer, and then its text.
 //
 // Each checksum is the CRC-32C of all that one side has sent before, checksums left out, so that
-// what was changed, left out or repeated is found. Who protects the connection sees to it that
-// nobody makes another good one.
+// changed, missing and repeated data is found. It doesn't keep out forgeries: that is up to the
+// protection of the connection.
 //
 // # Versions
 //
-// Another format has another number, and is refused. The greeting has the kind of GPU and the
-// program's version: others than the destination's are refused as well.
+// A format has a number, and others are refused. The greeting has the kind of GPU and the program's
+// version: these must be the destination's.
 //
 // # Who may lie
 //
-// Both sides. The destination keeps what it has room for, under addresses that it can have, and
-// nothing else happens: what is in the sectors goes to workers of the VM that comes, and harms that
-// alone. Nothing is allocated for what is said. The source is told yes or no, and a text that is
-// bounded and printable.
+// Both sides. The destination only stores sectors, if it has room, under possible addresses. Their
+// contents go to workers of the VM that comes, and can harm only that VM. Nothing is allocated
+// because of a length that was sent. The source is told yes or no, with a text that is bounded and
+// printable.
 package precopy
 
 import (
@@ -58,10 +57,10 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// ErrPrecopy is wrapped by all errors that say what is wrong with what the other side sends.
+// ErrPrecopy is wrapped by all errors about what the other side sends.
 var ErrPrecopy = errors.New("what comes from the other device process")
 
-// Conn is a connection. Its deadline is that of the step that is under way.
+// Conn is a connection. Its deadline is the deadline of the step under way.
 type Conn interface {
 	io.ReadWriter
 	SetDeadline(t time.Time) error
@@ -73,7 +72,7 @@ type Header struct {
 	Version string // of Paracuda
 }
 
-// greeting is the first thing that the source says.
+// greeting is the source's first message.
 type greeting struct {
 	Magic   [8]byte
 	Format  uint32
@@ -93,21 +92,21 @@ const (
 	refuses = 3
 )
 
-// frameHead is that of one.
+// frameHead is the head of a frame.
 type frameHead struct {
 	Kind    uint32
 	Channel uint32 // of a sector
 	Address uint64 // of a sector
-	Number  uint64 // of sectors that were before the end
+	Number  uint64 // of sectors before the end
 }
 
-// answer is what the destination says.
+// answer is an answer of the destination.
 type answer struct {
 	Magic   [8]byte
 	Format  uint32
 	Kind    uint32
 	Session uint64
-	Sum     uint32 // of what has come
+	Sum     uint32 // of what has arrived
 	Text    uint32 // how long it is
 }
 
@@ -115,12 +114,12 @@ func wrong(format string, args ...any) error {
 	return fmt.Errorf("%w %w", ErrPrecopy, fmt.Errorf(format, args...))
 }
 
-// runningSum is one side's sum of what it has sent, or got.
+// runningSum is the sum of what one side has sent, or received.
 type runningSum uint32
 
 func (s *runningSum) add(p []byte) { *s = runningSum(crc32.Update(uint32(*s), castagnoli, p)) }
 
-// write writes something with its checksum behind it.
+// write writes something, followed by its checksum.
 func (s *runningSum) write(to io.Writer, parts ...[]byte) error {
 	for _, p := range parts {
 		s.add(p)
@@ -132,7 +131,7 @@ func (s *runningSum) write(to io.Writer, parts ...[]byte) error {
 	return err
 }
 
-// read fills what a checksum is behind.
+// read reads something that is followed by its checksum.
 func (s *runningSum) read(from io.Reader, parts ...[]byte) error {
 	for _, p := range parts {
 		if err := fill(from, p); err != nil {
@@ -160,7 +159,7 @@ func fill(from io.Reader, b []byte) error {
 	return nil
 }
 
-// encode is something of a fixed size: it can't fail.
+// encode encodes something of a fixed size: it can't fail.
 func encode(x any) []byte {
 	b, _ := binary.Append(nil, binary.LittleEndian, x)
 	return b
@@ -168,7 +167,7 @@ func encode(x any) []byte {
 
 func decode(b []byte, x any) { _, _ = binary.Decode(b, binary.LittleEndian, x) }
 
-// plain is a text without what a terminal or a log would take for something else.
+// plain is a text without characters that could mislead a terminal or a log.
 func plain(text []byte) string {
 	runes := []rune(string(text))
 	for i, r := range runes {

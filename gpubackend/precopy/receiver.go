@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Store keeps sectors of a session. Whoever has one bounds what is in it.
+// Store keeps sectors of a session. Its owner bounds what is in it.
 type Store interface {
 	Put(channel int, address uint64, b []byte) error
 }
 
-// Receive is the destination's side. begin makes the store of a session, and all is called when
-// that has all, before the source knows. limit is how long an answer may take to be sent; the
-// source may take as long as it wants. What comes behind the end isn't read.
+// Receive is the destination's side. begin makes the store of a session; all is called when the
+// store is complete, before the source is told. limit is how long sending an answer may take; the
+// source may take as long as it wants. What follows the end isn't read.
 func Receive(
 	c Conn, here Header, limit time.Duration,
 	begin func(session uint64) (Store, error), all func(),
@@ -47,7 +47,7 @@ type receiver struct {
 	got     runningSum
 }
 
-// greeting reads it, and says why a VM from there can't come here.
+// greeting reads the greeting, and says why a VM can't come from there.
 func (r *receiver) greeting(here Header) error {
 	if err := r.conn.SetDeadline(time.Now().Add(r.limit)); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (r *receiver) frames(store Store) error {
 	}
 }
 
-// refuse tells the source, if that still listens, and returns why.
+// refuse tells the source, if it still listens, and returns the error.
 func (r *receiver) refuse(why error) error {
 	_ = r.answer(refuses, why.Error())
 	return why

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Sender is the source's side. After an error it is of no use.
+// Sender is the source's side. After an error it can't be used.
 type Sender struct {
 	conn    Conn
 	limit   time.Duration
@@ -23,8 +23,7 @@ type Sender struct {
 	early   []byte // of an answer
 }
 
-// Greet begins, as a session of that number, and waits for the destination. Each step may take as
-// long as limit.
+// Greet begins a session, with its number, and waits for the destination. limit bounds each step.
 func Greet(c Conn, h Header, session uint64, limit time.Duration) (*Sender, error) {
 	s := &Sender{conn: c, limit: limit, session: session}
 	g := greeting{Magic: magic, Format: format, Session: session}
@@ -41,7 +40,7 @@ func Greet(c Conn, h Header, session uint64, limit time.Duration) (*Sender, erro
 // Sector sends a sector of a channel's program.
 func (s *Sender) Sector(channel int, address uint64, b []byte) error {
 	if len(b) != sectorBytes {
-		return fmt.Errorf("a sector of %d bytes", len(b))
+		return fmt.Errorf("send device memory ahead: a sector of %d bytes", len(b))
 	}
 	s.sectors++
 	return s.write(encode(&frameHead{Kind: sector, Channel: uint32(channel), Address: address}), b)
@@ -63,7 +62,7 @@ func (s *Sender) write(parts ...[]byte) error {
 		return fmt.Errorf("send device memory ahead: %w", err)
 	}
 	if err := s.sent.write(s.conn, parts...); err != nil {
-		if why := s.answer(0); errors.Is(why, ErrRefused) { // and has left
+		if why := s.answer(0); errors.Is(why, ErrRefused) { // the destination has left
 			return why
 		}
 		return fmt.Errorf("send device memory ahead: %w", err)
@@ -74,14 +73,14 @@ func (s *Sender) write(parts ...[]byte) error {
 // ErrRefused is wrapped by errors that the destination has told of.
 var ErrRefused = errors.New("the other device process refuses")
 
-// Alive says why nothing more can be sent, as far as that is known without sending.
+// Alive says why nothing more can be sent, if that is known without sending.
 func (s *Sender) Alive() error {
 	if err := s.conn.SetDeadline(time.Now().Add(time.Millisecond)); err != nil {
 		return fmt.Errorf("look after the other device process: %w", err)
 	}
 	var b [1]byte
 	switch n, err := s.conn.Read(b[:]); {
-	case n == 1: // it has something to say: why it leaves
+	case n == 1: // it has sent why it leaves
 		s.early = b[:1]
 		return cmp.Or(s.answer(0), wrong("has more than answers"))
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -91,7 +90,7 @@ func (s *Sender) Alive() error {
 	}
 }
 
-// answer reads one, which must be of that kind.
+// answer reads an answer, which must be of this kind.
 func (s *Sender) answer(want uint32) error {
 	if err := s.conn.SetDeadline(time.Now().Add(s.limit)); err != nil {
 		return fmt.Errorf("await the other device process: %w", err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proclimit says what the host lets a process have. What a guest can make a process take is
-// bounded well below it: a Go program that gets no more mappings from the kernel ends.
+// Package proclimit reads the host's limits for a process. What a guest can make a process take is
+// bounded well below them: a Go program that gets no more mappings from the kernel crashes.
 package proclimit
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Linux has unless the host says otherwise.
+// Linux's defaults.
 const (
 	usualMappings = 65530
 	usualFiles    = 1024
@@ -34,7 +34,7 @@ func mappingsIn(path string) int {
 	return n
 }
 
-// Memfd makes memory that other processes can be given, and gives it up again.
+// Memfd tries to make memory that processes share, and closes it.
 func Memfd() error {
 	fd, err := unix.MemfdCreate("paracuda", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

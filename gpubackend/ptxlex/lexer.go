@@ -18,7 +18,7 @@ const (
 	EOF Kind = iota
 	// Word is an identifier, with its % or $.
 	Word
-	// Dot is a dot and the word behind it; Text is the word alone.
+	// Dot is a dot and the word after it; Text is the word alone.
 	Dot
 	// Int, Float and Float32 are numbers; Value holds their bits.
 	Int
@@ -69,14 +69,14 @@ type Lexer struct {
 // New returns a lexer at the start of text.
 func New(text string) *Lexer { return &Lexer{text: text, line: 1} }
 
-// End is the offset behind the last token in bytes.
+// End is the offset after the last token in bytes.
 func (lx *Lexer) End() int { return lx.pos }
 
 func (lx *Lexer) errorf(format string, args ...any) error {
 	return &Error{Line: lx.line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// skipSpace moves over white space and comments.
+// skipSpace moves past white space and comments.
 func (lx *Lexer) skipSpace() error {
 	for lx.pos < len(lx.text) {
 		rest := lx.text[lx.pos:]
@@ -96,7 +96,7 @@ func (lx *Lexer) skipSpace() error {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				return lx.errorf("comment without end")
+				return lx.errorf("the comment has no end")
 			}
 			lx.line += strings.Count(rest[:end+4], "\n")
 			lx.pos += end + 4
@@ -107,15 +107,15 @@ func (lx *Lexer) skipSpace() error {
 	return nil
 }
 
-// maxToken bounds a token's length, and so that of messages in which it is; names of templates have
-// tens of thousands.
+// maxToken bounds a token's length, and so the messages that quote it. Names made from templates
+// have tens of thousands of characters.
 const maxToken = 1 << 20
 
 // Next returns the next token. The error is an *Error.
 func (lx *Lexer) Next() (Token, error) {
 	t, err := lx.token()
 	if len(t.Text) > maxToken {
-		return Token{}, lx.errorf("%d characters without a space", len(t.Text))
+		return Token{}, lx.errorf("a token of %d characters, which is too long", len(t.Text))
 	}
 	return t, err
 }
@@ -181,7 +181,7 @@ func (lx *Lexer) str() (Token, error) {
 			return Token{Kind: String, Text: lx.text[start:i], Line: lx.line}, nil
 		}
 	}
-	return Token{}, lx.errorf("string without end")
+	return Token{}, lx.errorf("the string has no end")
 }
 
 // number takes an integer (decimal, octal, 0x, 0b), a 0f or 0d constant given
@@ -220,7 +220,7 @@ func (lx *Lexer) number() (Token, error) {
 func (lx *Lexer) bits(text string, kind Kind, digits int) (Token, error) {
 	value, err := strconv.ParseUint(text[2:], 16, 64)
 	if err != nil || len(text) != 2+digits {
-		return Token{}, lx.errorf("floating-point constant %q", text)
+		return Token{}, lx.errorf("wrong floating-point constant %q", text)
 	}
 	return Token{Kind: kind, Text: text, Value: value, Line: lx.line}, nil
 }

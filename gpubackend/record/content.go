@@ -13,21 +13,21 @@ type Content struct {
 	from   io.ReaderAt
 	at     int64  // in the file
 	bytes  uint64 // of it
-	number uint64 // of the stretch that was read last
-	last   []byte // what that has; nil: none was
+	number uint64 // of the last stretch that was read
+	last   []byte // its content; nil: none was read
 	room   []byte // for it and two checksums
 }
 
-// NewContent is the content of a section that has so many bytes and begins at a place of a file.
+// NewContent is the content of a section with this many bytes, from an offset of a file.
 func NewContent(from io.ReaderAt, at int64, bytes uint64) *Content {
 	return &Content{from: from, at: at, bytes: bytes}
 }
 
-// Bytes is how many it has.
+// Bytes is its length.
 func (c *Content) Bytes() uint64 { return c.bytes }
 
-// Read reads from an offset on, at most until a stretch ends. What it returns has had its checksum
-// compared with those before and behind it in the file.
+// Read reads from an offset on, at most until a stretch ends. The checksum of what it returns was
+// compared with those before and after it in the file.
 func (c *Content) Read(p []byte, offset uint64) (int, error) {
 	if offset >= c.bytes {
 		return 0, io.EOF
@@ -45,7 +45,7 @@ func (c *Content) Read(p []byte, offset uint64) (int, error) {
 // Release gives up what was read.
 func (c *Content) Release() { c.last, c.room = nil, nil }
 
-// load reads a stretch, the checksum before it, which is of all that comes before, and its own.
+// load reads a stretch, its checksum, and the one before it, which is that of all earlier content.
 func (c *Content) load(number uint64) error {
 	size := int(min(stretchBytes, c.bytes-number*stretchBytes))
 	if c.room == nil {

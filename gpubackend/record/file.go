@@ -12,20 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a file that is written. One that is new has no name until Keep gives it one: whoever is
-// killed before that leaves nothing. What is written behind an older one's end is for who writes to
-// take away again if it isn't kept.
+// File is a file that is written. A new one has no name until Keep gives it one: a process that is
+// killed before that leaves nothing. If it was opened to extend, and isn't kept, its writer must
+// cut off what was added.
 type File struct {
 	*os.File
 	path string
 	name func(f *File) error // gives it its name
 }
 
-// ErrGrown says that too much has been written behind what a file had: all has to be written anew.
-var ErrGrown = errors.New("the file has grown too long")
+// ErrGrown says that too much was added to a file: it must be written as a whole.
+var ErrGrown = errors.New("the file has grown too long: write it as a whole")
 
-// Create makes a file for path, which only its owner may read, as a GPU's memory is in it. There
-// must be none with that name yet: a record that is there may be all that is left of a VM.
+// Create makes a file for path, which only its owner may read, as a GPU's memory is in it. No file
+// may have that name yet: it may be the only record of a VM.
 func Create(path string) (*File, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		if err == nil {
@@ -51,8 +51,7 @@ func unnamed(path string, name func(*File) error) (*File, error) {
 	return &File{f, path, name}, nil
 }
 
-// Extend opens a file that is there, to have a record written behind what it has. Nobody else can
-// until it is closed.
+// Extend opens a file to add a record to it. Nobody else can do so until it is closed.
 func Extend(path string) (*File, error) {
 	f, err := openRegular(path, os.O_RDWR)
 	if err != nil {
@@ -69,7 +68,7 @@ func Extend(path string) (*File, error) {
 	return &File{f, path, func(*File) error { return nil }}, nil
 }
 
-// Reserve takes room for so many bytes, or says that there isn't so much.
+// Reserve reserves room on the disk, or says that there isn't enough.
 func (f *File) Reserve(bytes uint64) error {
 	if bytes > math.MaxInt64 {
 		return fmt.Errorf("write %s: %d bytes are too many for a file", f.path, bytes)
@@ -90,7 +89,7 @@ func (f *File) Reserve(bytes uint64) error {
 	}
 }
 
-// enough says whether there is room now, where none can be taken.
+// enough says whether there is room now, for file systems that can't reserve any.
 func (f *File) enough(bytes uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -104,7 +103,7 @@ func (f *File) enough(bytes uint64) error {
 }
 
 // Keep gives the file its name, after all of it is on the disk, and closes it. If there is a file
-// of that name by now that wasn't to be replaced, that one stays, and this one is still open.
+// of that name by now which isn't to be replaced, it stays, and this one is still open.
 func (f *File) Keep() error {
 	if err := f.Sync(); err != nil {
 		return fmt.Errorf("write %s: %w", f.path, err)
@@ -131,11 +130,11 @@ func (f *File) linkTo(path string) error {
 		path, unix.AT_SYMLINK_FOLLOW)
 }
 
-// supplant gives the file the name of another one, which has it until then.
+// supplant gives the file the name of another one, and so replaces it.
 func (f *File) supplant() error {
 	mine := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+".paracuda")
 	if err := os.Remove(mine); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err // one is left by a command that was killed here
+		return err // a command that was killed here has left one
 	}
 	if err := f.linkTo(mine); err != nil {
 		return err
@@ -147,7 +146,7 @@ func (f *File) supplant() error {
 func Open(path string) (*os.File, error) { return openRegular(path, os.O_RDONLY) }
 
 func openRegular(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0) // a FIFO isn't waited for
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0) // don't wait for a FIFO
 	if err != nil {
 		return nil, fmt.Errorf("open the record: %w", err)
 	}

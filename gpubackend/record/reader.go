@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Reader reads a record. After an error it is of no use.
+// Reader reads a record. After an error it can't be used.
 type Reader struct {
 	Header Header
 
@@ -20,7 +20,7 @@ type Reader struct {
 	sum     sum
 	order   sectionOrder
 	left    uint64 // bytes of the section that aren't in stretch yet
-	stretch []byte // what has been read, and compared with its checksum
+	stretch []byte // read, and compared with its checksum
 	space   []byte // for stretch
 	ended   bool
 }
@@ -35,7 +35,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	var x head
 	switch {
 	case !bytes.Equal(b[:8], magic[:]):
-		return nil, wrong("is none of Paracuda's")
+		return nil, wrong("isn't a record of Paracuda")
 	case binary.LittleEndian.Uint32(b[8:]) != format:
 		return nil, wrong("has format %d, this version reads %d",
 			binary.LittleEndian.Uint32(b[8:]), format)
@@ -62,8 +62,8 @@ func (r *Reader) take(x *head) error {
 	return errors.Join(errs[:]...)
 }
 
-// Next goes to the next section, over what wasn't read of the last one. At the end of the record it
-// returns io.EOF, and nothing behind it was read.
+// Next goes to the next section, past what wasn't read of the last one. At the end of the record it
+// returns io.EOF, having read nothing beyond.
 func (r *Reader) Next() (s Section, err error) {
 	if r.ended {
 		return s, io.EOF
@@ -90,7 +90,7 @@ func (r *Reader) Next() (s Section, err error) {
 	return s, nil
 }
 
-// onlyReader hides that a Reader could do more: io.Copy reads from it.
+// onlyReader hides the Reader's other methods, so that io.Copy only calls Read.
 type onlyReader struct{ io.Reader }
 
 // end reads the last section.
@@ -113,14 +113,14 @@ func (r *Reader) end(s Section) error {
 	return io.EOF
 }
 
-// Read reads content of the section. Where the section ends it returns io.EOF.
+// Read reads content of the section. At the section's end it returns io.EOF.
 func (r *Reader) Read(p []byte) (int, error) {
 	if len(r.stretch) == 0 {
 		if r.left == 0 {
 			return 0, io.EOF
 		}
 		size := min(r.left, stretchBytes)
-		if uint64(len(p)) >= size { // large memory needs no copy more
+		if uint64(len(p)) >= size { // large reads need no further copy
 			if err := r.fillStretch(p[:size]); err != nil {
 				return 0, err
 			}
@@ -189,22 +189,22 @@ func (r *Reader) fill(b []byte) error {
 	return nil
 }
 
-// At is where in the record the content of the section begins that Next has just gone to.
+// At is where in the record the content of the current section begins.
 func (r *Reader) At() int64 { return r.at }
 
-// Summary is what there is in a record.
+// Summary is what a record contains.
 type Summary struct {
 	Header   Header
 	Programs int
 	Sections uint64
 	Bytes    uint64 // of content
 	Length   int64  // of the record
-	Sum      uint32 // of all of it: a record that was read twice is the same one
+	Sum      uint32 // of all of it, to tell whether a record that is read twice has changed
 }
 
-// Check reads a whole record, and nothing behind it. Only then is it known that it isn't damaged:
-// nothing should be done for it before. Known says of each section whether its reader would know
-// it; it may read it.
+// Check reads a whole record, and nothing beyond it. Only then is it known that it isn't damaged:
+// nothing should be done with it before. known says of each section whether its reader knows it; it
+// may read the section.
 func Check(from io.Reader, known func(*Reader, Section) error) (s Summary, err error) {
 	r, err := NewReader(from)
 	if err != nil {

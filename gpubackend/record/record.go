@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package record is the format in which the state of a VM's programs goes to a file, or to another
-// host, and comes back. It knows nothing of what the state is: a record is a header, and sections
-// of bytes with names.
+// host, and comes back. It knows nothing about the state: a record is a header, and sections of
+// bytes with names.
 //
 //	record.go   what a record says of itself, and its bounds
 //	writer.go   writes one
 //	reader.go   reads one; Check reads all of it
 //	content.go  reads a section of one in a file from anywhere
-//	file.go     a file that appears when all of the record is in it, and not before; or one that
-//	            has records, and gets another behind them
+//	file.go     a file that appears only when all of the record is in it; or one that has
+//	            records, and gets another after them
 //
 // # Format
 //
-// All numbers are little-endian. A record can be written and read without seeking, so that it fits
-// a file as well as a stream of a migration. It is, in this order,
+// All numbers are little-endian. A record can be written and read without seeking, so it fits both
+// a file and the stream of a migration. It is, in this order,
 //
 //	a header of 320 bytes, of the type head: whose state it is, and what wrote it
 //	sections, of program 0, which is the VM itself, then of 1, 2, ... without a gap
@@ -27,19 +27,18 @@
 //
 // Each checksum is the CRC-32C of all of the record before it, checksums left out. So stretches and
 // sections that were changed, left out, repeated, put in another order or taken from another record
-// are found. It is no signature: who may write to the file can write another good record.
+// are found. It isn't a signature: whoever may write to the file can write another valid record.
 //
 // # Versions
 //
-// Another format has another number, and is refused, as are bytes that mean nothing yet and aren't
-// zero. A reader that finds a section whose name it doesn't know must refuse the record: nothing in
-// it may be left out.
+// A format has a number; others are refused, and so are reserved bytes that aren't zero. A reader
+// that doesn't know a section's name must refuse the record: nothing in it may be ignored.
 //
 // # Who may lie
 //
-// Who wrote the record. Nothing is allocated for what it says; what Reader.Read returns has had its
-// checksum compared. Texts of the header are printable. What sections hold is for their readers to
-// judge.
+// Whoever wrote the record. Nothing is allocated because of a length in it; the checksum of what
+// Reader.Read returns was compared. Texts of the header are printable. The readers of sections
+// check their contents.
 package record
 
 import (
@@ -71,14 +70,14 @@ const (
 
 var magic = [8]byte{'p', 'c', 'r', 'e', 'c', 'o', 'r', 'd'}
 
-// ErrRecord is wrapped by all errors that say what is wrong with a record.
+// ErrRecord is wrapped by all errors about a bad record.
 var ErrRecord = errors.New("the record")
 
 // Header says whose state a record has, and what wrote it.
 type Header struct {
 	GPU     string // the kind of GPU, at most 128 bytes
 	Version string // of Paracuda, at most 64 bytes
-	VM      string // by what it is known again, at most 64 bytes; "" for most
+	VM      string // by which it is recognised, at most 64 bytes; "" for most
 	Saved   time.Time
 }
 
@@ -114,7 +113,7 @@ type Section struct {
 	Bytes   uint64 // of its content
 }
 
-// Size is how many bytes a record with these sections has.
+// Size is the length of a record with these sections.
 func Size(sections []Section) uint64 {
 	all := uint64(headBytes + markBytes + endBytes + sumBytes)
 	for _, s := range sections {
@@ -124,7 +123,8 @@ func Size(sections []Section) uint64 {
 	return all
 }
 
-// Suits says why a record with header h can't be taken up where here would write one.
+// Suits says why a record with header h can't be resumed by a program that would write one with
+// header here.
 func (h Header) Suits(here Header) error {
 	for _, x := range []struct{ what, saved, is, fix string }{
 		{"GPU", h.GPU, here.GPU, "take it up on a GPU of the same kind"},
@@ -182,7 +182,7 @@ func named(name string) bool {
 	return name != "" && len(name) <= len(title{}.Name)
 }
 
-// sum is the checksum of all of a record so far.
+// sum is the checksum of a record so far.
 type sum uint32
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -198,7 +198,7 @@ func follows(before, content, behind []byte) bool {
 
 func (s sum) bytes() []byte { return binary.LittleEndian.AppendUint32(nil, uint32(s)) }
 
-// sectionOrder watches the sections of a record go by: what holds of all of them together.
+// sectionOrder checks, section by section, what must hold for all sections together.
 type sectionOrder struct {
 	sections, bytes uint64
 	program         uint32
@@ -208,13 +208,13 @@ type sectionOrder struct {
 func (o *sectionOrder) next(s Section) error {
 	switch {
 	case !named(s.Name):
-		return fmt.Errorf("has a section with a name that none may have")
+		return fmt.Errorf("has a section with an invalid name")
 	case o.sections == MaxSections:
 		return fmt.Errorf("has more than %d sections", MaxSections)
 	case s.Program > MaxPrograms:
 		return fmt.Errorf("has more than %d programs", MaxPrograms)
 	case s.Program != o.program && s.Program != o.program+1:
-		return fmt.Errorf("has a section of program %d behind one of program %d",
+		return fmt.Errorf("has a section of program %d after one of program %d",
 			s.Program, o.program)
 	case o.bytes+s.Bytes < o.bytes || o.bytes+s.Bytes > 1<<62:
 		return fmt.Errorf("has a section of too many bytes, %d", s.Bytes)

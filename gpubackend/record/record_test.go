@@ -248,7 +248,7 @@ func TestHostile(t *testing.T) {
 		"a hole":     {head: func(h *head) { h.Version[3] = 'a' }, want: "isn't printable"},
 		"no name":    {marks: []title{{}}, want: "a name that none may have"},
 		"a bad name": {marks: []title{marked(0, 0, "../x")}, want: "a name that none may have"},
-		"a gap":      {marks: []title{marked(2, 0, "x")}, want: "behind one of"},
+		"a gap":      {marks: []title{marked(2, 0, "x")}, want: "after one of"},
 		"backwards": {
 			marks: []title{marked(1, 0, "x"), marked(0, 0, "x")}, want: "behind one",
 		},

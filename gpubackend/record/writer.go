@@ -9,7 +9,8 @@ import (
 	"io"
 )
 
-// Writer writes a record. After an error it is of no use: the record has no end, and won't be read.
+// Writer writes a record. After an error it can't be used: the record has no end, and readers
+// refuse it.
 type Writer struct {
 	to      io.Writer
 	sum     sum
@@ -19,7 +20,7 @@ type Writer struct {
 	ended   bool
 }
 
-// NewWriter begins a record. What it writes to should take large pieces well.
+// NewWriter begins a record. w should be fast for large writes.
 func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	w := &Writer{to: to}
 	x := head{Magic: magic, Format: format, Bytes: headBytes, Saved: h.Saved.Unix()}
@@ -31,7 +32,7 @@ func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	return w, w.summed(&x)
 }
 
-// Begin begins a section, of which so many bytes are to be written.
+// Begin begins a section, with the number of bytes that will be written.
 func (w *Writer) Begin(s Section) error {
 	switch err := w.whole(); {
 	case err != nil:
@@ -77,7 +78,7 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// End ends the record. Who reads it knows by that that nothing is missing.
+// End ends the record. It tells readers that nothing is missing.
 func (w *Writer) End() error {
 	if err := w.whole(); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (w *Writer) End() error {
 	return err
 }
 
-// whole says why nothing new can begin.
+// whole says why no section can begin.
 func (w *Writer) whole() error {
 	switch {
 	case w.ended:
@@ -117,5 +118,5 @@ func (w *Writer) raw(b []byte) error {
 	return nil
 }
 
-// Sum is the Summary's, of a record that has ended.
+// Sum is the Summary's Sum, of a record that has ended.
 func (w *Writer) Sum() uint32 { return uint32(w.sum) }

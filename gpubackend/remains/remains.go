@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package remains is what a device process leaves to the next one when it dies, beside its
+// Package remains keeps what a device process leaves to the next one when it dies, besides its
 // front end's session: descriptors, each with its place, and a few facts. Package resumption keeps
 // both for it.
 //
@@ -16,12 +16,12 @@
 // # Trust
 //
 // What was left comes from a process that crashed, perhaps because a guest made it. Facts of
-// another shape are refused; a setting is for its reader to refuse, as one on the command line is.
+// another form are refused. The reader of a setting checks it, like one on the command line.
 // Whoever takes a descriptor checks what it is.
 //
 // # Concurrency
 //
-// All methods may be called from anywhere. Those of a nil Remains keep nothing, and find nothing.
+// All methods may be called from anywhere. On a nil Remains they keep nothing and find nothing.
 package remains
 
 import (
@@ -72,7 +72,7 @@ const mostObjects = 256
 // GateFiles is how many places the gate has, from Gate on.
 const GateFiles = handover.GateFiles
 
-// State is the place of what a channel's worker noted of its queue.
+// State is the place of what a channel's worker notes about its queue.
 func State(channel int) Purpose { return states + Purpose(channel) }
 
 // Record is the place of what is in flight in the queue of a channel without a worker.
@@ -85,14 +85,14 @@ func Worker(channel int) Purpose { return workers + Purpose(channel) }
 // 256.
 func Object(number int) Purpose { return objects + Purpose(number) }
 
-// ErrFacts marks facts that can't be gone by.
+// ErrFacts marks facts that can't be used.
 var ErrFacts = errors.New("bad facts of a process before this one")
 
 const (
 	version     = 2
 	withFile    = 3 // of a VM whose programs are in a file
 	headBytes   = 20
-	fileBytes   = 4        // before what is said of the file
+	fileBytes   = 4        // before the bytes that say which file
 	maxFile     = 64 << 10 // of that
 	flagsAt     = 12       // where the head of version 1 ended
 	protocolAt  = 16
@@ -102,11 +102,11 @@ const (
 
 // Facts are what isn't in any descriptor.
 type Facts struct {
-	Generation uint32   // that the driver was told
+	Generation uint32   // that the driver was last told
 	Sequence   uint32   // of the settings that it was told
-	Suspended  bool     // the VM is
+	Suspended  bool     // the VM is suspended
 	Ordered    bool     // an arbiter has ordered it to be, or is about to order the reverse
-	Protocol   uint32   // version of that with the driver; 0: that wasn't noted
+	Protocol   uint32   // version of the protocol with the driver; 0: not noted
 	InFile     []byte   // in which file the VM's programs are, for its reader; nil: in none
 	Settings   []string // KEY=VALUE, that were changed
 }
@@ -126,7 +126,7 @@ func (f *Facts) flags() (flags uint32) {
 	return flags
 }
 
-// Remains are this process's.
+// Remains are what this process leaves, and what was left to it.
 type Remains struct {
 	store Store
 
@@ -180,7 +180,7 @@ func New(store Store, left map[uint32]int) (*Remains, *Facts, error) {
 	return r, &f, nil
 }
 
-// room is how long facts may be.
+// room is the greatest length of facts.
 const room = headBytes + fileBytes + maxFile + maxText
 
 func (r *Remains) create() (err error) {
@@ -194,7 +194,7 @@ func (r *Remains) create() (err error) {
 	return r.store.KeepOwn(uint32(facts), r.file.FD())
 }
 
-// replace puts a checkpoint in place of one of an earlier version, which has room for less.
+// replace replaces a checkpoint of an earlier version, which has less room.
 func (r *Remains) replace() error {
 	before := r.file
 	defer before.Close()
@@ -254,8 +254,8 @@ func (f *Facts) parse(b []byte) error {
 	return nil
 }
 
-// headOf is how much comes before the settings, and of that what is said of a file; false: these
-// are no facts.
+// headOf returns how many bytes come before the settings, and how many of these say which file;
+// false: these aren't facts.
 func headOf(b []byte) (head int, file []byte, ok bool) {
 	if len(b) < flagsAt {
 		return 0, nil, false
@@ -278,7 +278,7 @@ func headOf(b []byte) (head int, file []byte, ok bool) {
 	return head + int(n), file, true
 }
 
-// Note changes the facts. What can't be noted is an error of Err's.
+// Note changes the facts. If it fails, Err says why.
 func (r *Remains) Note(change func(*Facts)) {
 	if r == nil {
 		return
@@ -291,7 +291,7 @@ func (r *Remains) Note(change func(*Facts)) {
 	}
 }
 
-// Changed notes a setting, KEY=VALUE, in place of the one before of that key.
+// Changed notes a setting, KEY=VALUE, in place of an earlier one with that key.
 func (r *Remains) Changed(text string) {
 	r.Note(func(f *Facts) {
 		key, _, _ := strings.Cut(text, "=")
@@ -305,14 +305,14 @@ func (r *Remains) Changed(text string) {
 	})
 }
 
-// Keep has a descriptor kept, in place of what its place had. It stays the caller's.
+// Keep keeps a descriptor at a place, instead of what was there. The caller keeps its own.
 func (r *Remains) Keep(p Purpose, fd int) {
 	if r != nil {
 		r.fail(r.store.KeepOwn(uint32(p), fd))
 	}
 }
 
-// Drop ends that.
+// Drop drops what is kept at a place.
 func (r *Remains) Drop(p Purpose) {
 	if r != nil {
 		r.fail(r.store.DropOwn(uint32(p)))
@@ -327,7 +327,7 @@ func (r *Remains) fail(err error) {
 	}
 }
 
-// Err is the first reason why something could not be kept; nil: all was.
+// Err is the first reason why something couldn't be kept; nil: all was kept.
 func (r *Remains) Err() error {
 	if r == nil {
 		return nil
@@ -337,8 +337,8 @@ func (r *Remains) Err() error {
 	return r.err
 }
 
-// Take gives what the process before this one has left at a place, once. It is the caller's, and
-// stays kept until it is dropped or replaced.
+// Take returns, once, what the process before this one has left at a place. The caller owns it; it
+// also stays kept until it is dropped or replaced.
 func (r *Remains) Take(p Purpose) (fd int, left bool) {
 	if r == nil {
 		return -1, false

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package residency decides which VMs have their memory on a GPU that is too small for all of them,
-// and for how long: whole VMs take turns, moved out to the host's memory and in again. It is a
-// policy without its surroundings: it has no clock, no goroutine and no descriptor. Its owner tells
-// it what happens and when, carries out the orders that it gives, and calls it again at the
-// deadline that it names.
+// and for how long: whole VMs take turns, moved out to the host's memory and in again. It is only a
+// policy: it has no clock, no goroutine and no descriptor. Its owner tells it what happens and
+// when, carries out the orders that it gives, and calls it again at the deadline that it names.
 //
 // # The rules
 //

@@ -16,18 +16,18 @@ const never Time = math.MaxInt64
 
 // Bounds.
 const (
-	// Pace is how many times as long as a switch took there is none after it.
+	// Pace is how many times longer than a switch the pause after it is.
 	Pace = 10
-	// MinTurn is for how long at least a VM is in that has something to do.
+	// MinTurn is the least time for which a VM is in that has something to do.
 	MinTurn = 200 * time.Millisecond
-	// MinRest is for how long at least a VM isn't moved that could not be, and MaxRest at most.
+	// MinRest and MaxRest bound for how long a VM isn't asked again after it couldn't be moved.
 	MinRest, MaxRest = time.Second, time.Minute
-	// OrderLimit is how long a VM may take to move, and a second more for each slowest bytes.
+	// OrderLimit is how long a VM may take to move, plus a second for each slowest bytes.
 	OrderLimit = 2 * time.Minute
 	slowest    = 100 << 20
-	// keep is for how long at least a VM has what it was granted.
+	// keep is the least time for which a VM has what it was granted.
 	keep = 2 * time.Second
-	// look is how often it is seen whether a VM that waits was charged less than others.
+	// look is how often a waiting VM's charge is compared with the others'.
 	look = 20 * time.Millisecond
 )
 
@@ -43,10 +43,10 @@ type Policy struct {
 
 func (p Policy) moves() bool { return p.Swap && p.Guarantee == 0 }
 
-// Holding is what is reported of a VM.
+// Holding is what is reported about a VM.
 type Holding struct {
 	Have    uint64 // bytes that it has on the GPU, or would have if it were in
-	Stays   uint64 // of them, what stays there when it is out
+	Stays   uint64 // of them, bytes that stay there when it is out
 	Busy    bool   // it has work
 	Stopped bool   // by its owner: it has nothing to do, and obeys no order
 	Out     bool   // its memory is out, when it joins
@@ -59,7 +59,7 @@ type Kind int
 const (
 	Out   Kind = iota // move out: to be answered by Moved
 	In                // move in: to be answered by Moved
-	Grant             // may have Bytes of the GPU's memory now; it has them before an In, too
+	Grant             // may have Bytes of the GPU's memory now; an In says so too
 	Deny              // can't have what it wants
 )
 
@@ -70,7 +70,7 @@ type Order struct {
 	Bytes uint64 // of In and Grant; 0: there is no bound
 }
 
-// Stats are what is told of a VM.
+// Stats are figures about a VM.
 type Stats struct {
 	State    string
 	Resident time.Duration // time that it was in
@@ -87,14 +87,14 @@ type Scheduler struct {
 	vms    map[ID]*vm
 	all    []*vm // the same, by ID
 	now    Time
-	clock  virtual // the least charged that waits; never goes back
+	clock  virtual // the least charge of those that wait; never goes back
 	orders []Order
 
 	// A switch.
-	next  *vm // for whom it is; nil: for those that stay
+	next  *vm // for which it is; nil: for those that stay
 	since Time
 	due   Time // of the orders that are under way
-	moved bool // a VM did
+	moved bool // a VM has moved
 	on    bool
 	quiet Time // no switch begins before that
 	again Time // when to look
@@ -112,7 +112,7 @@ func (s *Scheduler) SetTotal(now Time, total uint64) {
 	s.step()
 }
 
-// Join adds a VM. One that is there already is no error, and changes nothing.
+// Join adds a VM. If it is there already, nothing changes.
 func (s *Scheduler) Join(now Time, id ID, p Policy, h Holding) {
 	if _, ok := s.vms[id]; ok {
 		return
@@ -133,7 +133,7 @@ func (s *Scheduler) Join(now Time, id ID, p Policy, h Holding) {
 	s.step()
 }
 
-// Leave removes a VM. One that isn't there is no error.
+// Leave removes a VM. If it isn't there, nothing changes.
 func (s *Scheduler) Leave(now Time, id ID) {
 	v, ok := s.vms[id]
 	if !ok {
@@ -189,7 +189,7 @@ func clean(h Holding) Holding {
 	return h
 }
 
-// Want says how much a VM wants to have in all.
+// Want says how much a VM wants in total.
 func (s *Scheduler) Want(now Time, id ID, bytes uint64) {
 	v, ok := s.vms[id]
 	if !ok {
@@ -204,7 +204,7 @@ func (s *Scheduler) Want(now Time, id ID, bytes uint64) {
 	s.step()
 }
 
-// Moved says that a VM has obeyed an Out or In, or could not.
+// Moved says that a VM has obeyed an Out or In, or couldn't.
 func (s *Scheduler) Moved(now Time, id ID, obeyed bool) {
 	v, ok := s.vms[id]
 	if !ok || v.phase != leaving && v.phase != entering {
@@ -230,8 +230,8 @@ func (s *Scheduler) Moved(now Time, id ID, obeyed bool) {
 	s.step()
 }
 
-// Found says where a VM's memory is, whatever it was ordered to do before. It is for what is told
-// with no order under way.
+// Found says where a VM's memory is, whatever it was ordered to do before. It is for reports while
+// no order is under way.
 func (s *Scheduler) Found(now Time, id ID, isOut bool) {
 	v, ok := s.vms[id]
 	if !ok || v.phase == leaving || v.phase == entering || isOut == (v.phase == out) {
@@ -287,7 +287,7 @@ func (s *Scheduler) Stats(now Time, id ID) (Stats, bool) {
 	return st, true
 }
 
-// settle moves the time on.
+// settle moves the time forward.
 func (s *Scheduler) settle(now Time) {
 	gone := max(0, now-s.now)
 	s.now += gone
@@ -310,7 +310,7 @@ func (s *Scheduler) settle(now Time) {
 	}
 }
 
-// first is the VM that waits and was charged least, of those that may be.
+// first is the waiting VM that was charged least, of those that are allowed.
 func (s *Scheduler) first(may func(*vm) bool) (first *vm) {
 	for _, v := range s.all {
 		if v.wants() && !v.told.Stopped && (first == nil || v.charged < first.charged) && may(v) {

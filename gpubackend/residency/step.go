@@ -16,7 +16,8 @@ func (s *Scheduler) used() (sum uint64) {
 	return sum
 }
 
-// lacks is how much has to be freed until a VM can have so much; nil: what all have by now.
+// lacks is how much must be freed before a VM can have this much; nil: before there is room for
+// what all have now.
 func (s *Scheduler) lacks(v *vm, bytes uint64) uint64 {
 	if s.total == 0 {
 		return 0
@@ -28,7 +29,7 @@ func (s *Scheduler) lacks(v *vm, bytes uint64) uint64 {
 	return need - min(need, s.total)
 }
 
-// grant gives a VM that is in so much, and tells it.
+// grant grants this much to a VM that is in, and tells it.
 func (s *Scheduler) grant(v *vm, bytes uint64) {
 	v.granted, v.want, v.since = bytes, 0, s.now
 	o := Order{VM: v.id, Kind: Grant, Bytes: bytes}
@@ -38,13 +39,13 @@ func (s *Scheduler) grant(v *vm, bytes uint64) {
 	s.orders = append(s.orders, o)
 }
 
-// bound tells a VM that is in what it may have now.
+// bound tells a VM that is in how much it may have now.
 func (s *Scheduler) bound(v *vm) { s.grant(v, s.rounded(v, v.told.Have)) }
 
-// step is the unit in which VMs are granted memory, if there is so much: a part of the GPU's.
+// step is the unit in which VMs are granted memory, if there is enough: a part of the GPU's.
 func (s *Scheduler) unit() uint64 { return max(1, s.total/64) }
 
-// rounded is what a VM is granted that wants so much: more, so that it needn't ask for each bit.
+// rounded is how much a VM is granted: more than it wants, so that it needn't ask for each bit.
 func (s *Scheduler) rounded(v *vm, bytes uint64) uint64 {
 	if more := (bytes/s.unit() + 2) * s.unit(); s.lacks(v, more) == 0 {
 		return more
@@ -62,10 +63,10 @@ func (s *Scheduler) shrink(v *vm) {
 	}
 }
 
-// step gives the orders that are due.
+// step issues the orders that are due.
 func (s *Scheduler) step() {
 	s.again = never
-	for _, v := range s.all { // no others need to move for these
+	for _, v := range s.all { // these need no others to move
 		if v.phase == in && v.wants() && s.lacks(v, v.needs()) == 0 {
 			s.grant(v, s.rounded(v, v.needs()))
 		}
@@ -78,7 +79,7 @@ func (s *Scheduler) step() {
 	}
 }
 
-// arrived goes on with a switch, and says whether it is over.
+// arrived continues a switch, and says whether it is over.
 func (s *Scheduler) arrived() bool {
 	for _, v := range s.all {
 		if v.phase != leaving && v.phase != entering {
@@ -131,7 +132,7 @@ func (s *Scheduler) begin() {
 	}
 }
 
-// relieve moves VMs out where those that stay have more than is left. It says whether it did.
+// relieve moves VMs out if those that stay have more than is left. It says whether it did.
 func (s *Scheduler) relieve() bool {
 	if s.now < s.quiet {
 		s.again = min(s.again, s.quiet)
@@ -147,8 +148,8 @@ func (s *Scheduler) relieve() bool {
 	return true
 }
 
-// serve makes room for the VM that is next, now or later. It says whether others have to wait for
-// that. One that takes turns gets no room from a VM that could never come back.
+// serve makes room for the VM that is next, now or later. It says whether others must wait for
+// that. A VM that could never come back isn't moved out for one that takes turns.
 func (s *Scheduler) serve(v *vm) bool {
 	if s.now < v.resting {
 		s.again = min(s.again, v.resting)
@@ -182,7 +183,7 @@ func (s *Scheduler) serve(v *vm) bool {
 	return true
 }
 
-// refuse denies a VM what it wants. One that is out waits on, for what it had.
+// refuse denies a VM what it wants. One that is out goes on waiting, for what it had.
 func (s *Scheduler) refuse(v *vm) {
 	if v.want > 0 && (v.phase == in || !s.everFits(v)) {
 		v.want = 0
@@ -206,8 +207,8 @@ func (s *Scheduler) everFits(v *vm) bool {
 	return s.total == 0 || sum <= s.total
 }
 
-// choose chooses which VMs move out so that so many bytes are free, and says whether they are
-// enough: first those with nothing to do, then those that were charged most.
+// choose chooses which VMs move out to free this many bytes, and says whether they are enough:
+// first those with nothing to do, then those that were charged most.
 func (s *Scheduler) choose(bytes uint64, may func(*vm) bool) (list []*vm, enough bool) {
 	var all []*vm
 	for _, v := range s.all {
@@ -246,7 +247,7 @@ func (s *Scheduler) leave(victims []*vm, next *vm) {
 	s.until(sum)
 }
 
-// until bounds how long it may take to move so much.
+// until is by when this many bytes must have moved.
 func (s *Scheduler) until(bytes uint64) {
 	s.due = s.now + OrderLimit + time.Duration(bytes/slowest)*time.Second
 	s.again = s.due

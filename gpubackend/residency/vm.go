@@ -25,21 +25,21 @@ type vm struct {
 
 	phase   phase
 	granted uint64 // of the GPU's memory, if it moves: never below what it has when it is in
-	want    uint64 // in all, if it wants more than it was granted; else 0
+	want    uint64 // in total, if it wants more than it was granted; else 0
 	since   Time   // of the grant
 	charged virtual
 	entered Time // when it came in
-	resting Time // it isn't moved before that, since it could not be
+	resting Time // it isn't moved before that, since it couldn't be
 	stats   Stats
 }
 
 // virtual is virtual time: nanoseconds in, divided by a weight.
 type virtual float64
 
-// taken is what others can't have.
+// taken is how much others can't have.
 func (v *vm) taken() uint64 {
 	switch {
-	case !v.policy.moves(): // also if it is out: it is to come back
+	case !v.policy.moves(): // also if it is out: it will come back
 		return max(v.told.Have, v.policy.Guarantee)
 	case v.phase == out:
 		return v.told.Stays
@@ -47,10 +47,10 @@ func (v *vm) taken() uint64 {
 	return max(v.told.Have, v.granted)
 }
 
-// moved is what is free when the VM has left.
+// moved is how much is free once the VM has left.
 func (v *vm) moved() uint64 { return v.taken() - min(v.taken(), v.told.Stays) }
 
-// needs is what the VM is to be granted when it comes in, or gets what it wants.
+// needs is how much the VM is granted when it comes in, or gets what it wants.
 func (v *vm) needs() uint64 { return max(v.want, v.told.Have, v.told.Stays) }
 
 // wants says whether the VM waits for room.
@@ -72,7 +72,7 @@ func (v *vm) mayLeave(now Time) bool {
 	return v.policy.moves() && v.phase == in && now >= v.resting && !v.told.Stopped
 }
 
-// yields says whether the VM, if it can, is to make room for another one now.
+// yields says whether the VM should make room for another one now.
 func (v *vm) yields(now Time, to *vm) bool {
 	return v.idle() || v.charged > to.charged && now >= v.entered+MinTurn
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resumption has a vhost-user session outlive its process: what the session knows is in a
-// checkpoint, its descriptors are with a keeper, and the process that the keeper starts next serves
-// the front-end from there on.
+// Package resumption lets a vhost-user session outlive its process: what the session knows is in a
+// checkpoint, a keeper has its descriptors, and the next process that the keeper starts goes on
+// serving the front-end.
 //
 // # State
 //
@@ -12,14 +12,14 @@
 // socket as number 2. New descriptors are kept before a state names them, and old ones dropped
 // after the last state that does: a process may end between any two of these.
 //
-// The device has numbers of its own beside these, which no state names: a session that begins or
-// ends leaves them as they are. What they mean is for the device to say.
+// The device has other numbers of its own, which no state names: they stay when a session begins or
+// ends. Only the device knows what they mean.
 //
 // # Trust
 //
-// A state comes from a process that crashed. One that names what isn't kept, or twice, is refused;
-// the rest is for vhostuser.Restore to refuse. What is kept stays so: a program of another version
-// may know what to do with it, and if none does, the keeper gives up soon.
+// A state comes from a process that crashed. One that names a number that isn't kept, or names one
+// twice, is refused; vhostuser.Restore checks the rest. What is kept stays kept: a program of
+// another version may be able to use it, and if none is, the keeper soon gives up.
 //
 // # Concurrency
 //
@@ -54,10 +54,10 @@ const (
 	headBytes = 8
 )
 
-// MaxOwn is how many numbers the device has of its own, from 0.
+// MaxOwn is how many numbers of its own the device has, from 0 on.
 const MaxOwn = 512
 
-// ErrState marks a state that can't be gone on with.
+// ErrState marks a state that can't be used.
 var ErrState = errors.New("bad state of a process before this one")
 
 var little = binary.LittleEndian
@@ -72,10 +72,10 @@ type Keeping struct {
 
 	mu    sync.Mutex
 	ended bool           // nothing is kept any more; guarded by mu
-	own   map[uint32]int // that the process before this one kept for the device
+	own   map[uint32]int // kept by the process before this one for the device
 
 	sock *net.UnixConn       // of the process before this one; nil: there was none
-	from *vhostuser.Snapshot // the same
+	from *vhostuser.Snapshot // its session
 }
 
 // Open takes what the process before this one has left with the keeper, over the connection that
@@ -97,7 +97,7 @@ func Open(conn int, log logrus.FieldLogger) (*Keeping, error) {
 	return k, nil
 }
 
-// room is what a state takes at most.
+// room is the greatest length of a state.
 func room() uint32 {
 	return uint32(headBytes + 4*keeper.MaxKept + vhostuser.MaxSnapshot())
 }
@@ -154,7 +154,8 @@ func (k *Keeping) takeOver(held map[uint32]int) error {
 	return err
 }
 
-// takeOwn takes the device's own from what is kept. A number beyond those is no state's either.
+// takeOwn takes the device's own descriptors from what is kept. A number beyond those isn't used by
+// a state either.
 func takeOwn(held map[uint32]int) map[uint32]int {
 	own := map[uint32]int{}
 	for number, fd := range held {
@@ -218,7 +219,7 @@ func (k *Keeping) Resume(dev vhostuser.Device, opts vhostuser.Options) (*vhostus
 	switch {
 	case sock == nil:
 		return nil, nil
-	case from == nil: // the front-end hadn't said anything
+	case from == nil: // the front-end hadn't sent anything
 		s, err = vhostuser.New(sock, dev, k.keeping(opts))
 	default:
 		if s, err = vhostuser.Restore(sock, dev, k.keeping(opts), from); err != nil {
@@ -255,7 +256,7 @@ func (k *Keeping) Begin(
 	return vhostuser.New(sock, dev, k.keeping(opts))
 }
 
-// Forget has nothing kept of a session that has ended, while the process waits for another.
+// Forget drops all of a session that has ended, while the process waits for another.
 func (k *Keeping) Forget() error {
 	if err := k.forget(); err != nil {
 		return err
@@ -263,7 +264,7 @@ func (k *Keeping) Forget() error {
 	return k.unlessEnded(func() error { return k.client.Drop(socketNumber) })
 }
 
-// forget has nothing kept of what a session has told.
+// forget drops all that a session has told.
 func (k *Keeping) forget() error {
 	if err := k.file.Write(nil); err != nil {
 		return err
@@ -277,7 +278,7 @@ func (k *Keeping) forget() error {
 	return nil
 }
 
-// keeping has a session kept, beside what its options ask for.
+// keeping adds to a session's options that it is kept.
 func (k *Keeping) keeping(opts vhostuser.Options) vhostuser.Options {
 	more := opts.Keep
 	opts.Keep = func(p *vhostuser.Snapshot) {
@@ -332,24 +333,24 @@ func (k *Keeping) keep(p *vhostuser.Snapshot) error {
 	return nil
 }
 
-// Ready tells the keeper that the process serves.
+// Ready tells the keeper that the process is ready to serve.
 func (k *Keeping) Ready() error { return k.unlessEnded(k.client.Ready) }
 
-// Replace has another process take this one's place, which is killed.
+// Replace asks for this process to be killed and replaced by another.
 func (k *Keeping) Replace() error { return k.unlessEnded(k.client.Replace) }
 
-// Own takes the descriptors that the process before this one kept for the device, by number. They
-// are the caller's, and stay kept until they are dropped.
+// Own takes the descriptors that the process before this one kept for the device, by number. The
+// caller owns them; they also stay kept until they are dropped.
 func (k *Keeping) Own() map[uint32]int {
 	own := k.own
 	k.own = nil
 	return own
 }
 
-var errNumber = fmt.Errorf("the device has no descriptors but 0 to %d", MaxOwn-1)
+var errNumber = fmt.Errorf("the device's own descriptors have the numbers 0 to %d", MaxOwn-1)
 
-// KeepOwn has one of the device's own descriptors kept, in place of the one of that number. It
-// stays the caller's. Once nothing is kept any more, this isn't either.
+// KeepOwn keeps one of the device's own descriptors, in place of an earlier one of that number. The
+// caller keeps its own. Once nothing is kept any more, it does nothing.
 func (k *Keeping) KeepOwn(number uint32, fd int) error {
 	if number >= MaxOwn {
 		return errNumber
@@ -357,7 +358,7 @@ func (k *Keeping) KeepOwn(number uint32, fd int) error {
 	return k.unlessEnded(func() error { return k.client.Keep(firstOwn+number, fd) })
 }
 
-// DropOwn ends that.
+// DropOwn drops what is kept under a number.
 func (k *Keeping) DropOwn(number uint32) error {
 	if number >= MaxOwn {
 		return errNumber
@@ -365,8 +366,8 @@ func (k *Keeping) DropOwn(number uint32) error {
 	return k.unlessEnded(func() error { return k.client.Drop(firstOwn + number) })
 }
 
-// unlessEnded sends what would have the keeper take an end for a crash, after the end. If it can't
-// be sent nothing is kept any more.
+// unlessEnded sends a message, unless nothing is kept any more: then the keeper would take the
+// process's end for a crash. If sending fails, all is dropped.
 func (k *Keeping) unlessEnded(send func() error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -387,7 +388,7 @@ func (k *Keeping) hasEnded() bool {
 	return k.ended
 }
 
-// end has nothing kept: a state that isn't true any more is worse than none.
+// end drops all: a state that is no longer true is worse than none.
 func (k *Keeping) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -395,14 +396,14 @@ func (k *Keeping) end() {
 	_ = k.client.DropAll()
 }
 
-// Close has nothing kept any more, as when the front-end is gone for good: the process may end.
+// Close drops all, for example when the front-end is gone for good: the process may end.
 func (k *Keeping) Close() error {
 	k.end()
 	return k.Leave()
 }
 
-// Leave is for a process that can't go on, and ends: what is kept is for another one, of another
-// version perhaps.
+// Leave is for a process that can't go on, and ends: what is kept stays for another one, perhaps of
+// another version.
 func (k *Keeping) Leave() error {
 	if k.from != nil {
 		k.from.Close()

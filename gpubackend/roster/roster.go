@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roster notes which children of a device process serve its VM, for the device process
-// after it: that finds them by their numbers, and goes on with them.
+// Package roster notes which children of a device process serve its VM, for the next device
+// process, which finds them by their numbers and goes on with them.
 //
 // # Layout
 //
@@ -16,12 +16,12 @@
 //
 // # Trust
 //
-// A list comes from a process that crashed, perhaps because a guest made it. One of another shape
-// is refused as a whole, and so is one with two children of one place: then the children end.
+// A list comes from a process that crashed, perhaps because a guest made it. A list of another
+// form, or with two children in the same place, is refused as a whole: then the children end.
 //
 // # Concurrency
 //
-// All methods may be called from anywhere. Those of a nil Roster note nothing.
+// All methods may be called from anywhere. On a nil Roster they note nothing.
 package roster
 
 import (
@@ -48,11 +48,11 @@ const (
 	Mover
 )
 
-// Child is one that serves.
+// Child is a child that serves.
 type Child struct {
 	Role   Role
 	Number uint32
-	// Of a worker:
+	// For a worker:
 	Channel int
 	PID     int32
 	Name    string
@@ -72,12 +72,12 @@ const (
 	MaxChildren = wire.MaxChannels + 1
 )
 
-// ErrList marks a list that can't be gone by.
+// ErrList marks a list that can't be used.
 var ErrList = errors.New("bad list of children of a process before this one")
 
 var little = binary.LittleEndian
 
-// Roster is the list of this process's.
+// Roster is the list of this process's children.
 type Roster struct {
 	remains *remains.Remains
 
@@ -87,7 +87,7 @@ type Roster struct {
 	err  error
 }
 
-// New makes a list, and returns that of the process before this one, if there was one. Without
+// New makes a list, and returns the list of the process before this one, if there was one. Without
 // remains there is neither.
 func New(r *remains.Remains) (*Roster, []Child, error) {
 	if r == nil {
@@ -125,7 +125,7 @@ func New(r *remains.Remains) (*Roster, []Child, error) {
 	return x, nil, nil
 }
 
-// Close ends the noting. What was noted stays kept.
+// Close ends the list's use. It stays kept.
 func (x *Roster) Close() {
 	if x == nil {
 		return
@@ -143,7 +143,7 @@ func (x *Roster) Began(c Child) {
 	x.change(func() { x.list[c.Number] = c })
 }
 
-// Ended forgets one, before its descriptors are dropped. It may never have begun.
+// Ended forgets a child, before its descriptors are dropped. It may never have begun.
 func (x *Roster) Ended(number uint32) {
 	x.change(func() { delete(x.list, number) })
 }
@@ -161,7 +161,7 @@ func (x *Roster) change(f func()) {
 	x.err = x.file.Write(encode(slices.Collect(maps.Values(x.list))))
 }
 
-// Err is the first reason why something could not be noted; nil: all was.
+// Err is the first reason why something couldn't be noted; nil: all was.
 func (x *Roster) Err() error {
 	if x == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Variables are those of the environment that a child gets, if its parent has them. A name that
+// Variables are the environment variables that a child gets if its parent has them. A name that
 // ends in _ stands for all that begin with it.
 var variables = []string{
 	"CUDA_", "NVIDIA_", "NV_", // the driver's
@@ -16,12 +16,12 @@ var variables = []string{
 	"PATH",                                         // where the driver looks for its helpers
 	"TMPDIR",                                       // where the driver has its sockets
 	"LANG",                                         // of the driver's messages
-	"GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GOGC", // the Go runtime's, for those who look into it
+	"GODEBUG", "GOMAXPROCS", "GOTRACEBACK", "GOGC", // the Go runtime's, for debugging
 	"GORACE", "GOCOVERDIR",
 }
 
-// Environment returns those variables of an environment, as NAME=VALUE, that a child needs, and
-// those that more names.
+// Environment returns, as NAME=VALUE, the variables of an environment that a child needs, and those
+// that more names.
 func Environment(all, more []string) (some []string) {
 	for _, v := range all {
 		name, _, _ := strings.Cut(v, "=")

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CloseInherited has the kernel close, in every program that this process executes, all
-// descriptors from first on that it has now. The process itself keeps them.
+// CloseInherited makes the kernel close all descriptors from first on that this process has now, in
+// every program that it executes. The process itself keeps them.
 func CloseInherited(first int) error {
 	if err := unix.CloseRange(
 		uint(first), math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC,

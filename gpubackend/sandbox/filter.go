@@ -23,16 +23,16 @@ const (
 	CUDAWorker                      // a worker with NVIDIA's driver
 	CUDAMover                       // a mover with NVIDIA's driver
 	Device                          // a device process, whatever the GPU
-	Keeper                          // what starts device processes
-	StarterProcess                  // what starts workers and movers
-	Arbiter                         // what shares the host's GPUs among its VMs
+	Keeper                          // the process that starts device processes
+	StarterProcess                  // the process that starts workers and movers
+	Arbiter                         // the process that shares the host's GPUs among VMs
 )
 
 // ErrRole says that there is no list of calls for a role.
 var ErrRole = errors.New("no list of system calls for this role")
 
-// Filter has the kernel kill this process when a thread of it, now or later, makes a system call
-// that its role doesn't need. It can't be undone.
+// Filter makes the kernel kill this process when one of its threads, now or later, makes a system
+// call that its role doesn't need. It can't be undone.
 func Filter(role Role) error {
 	program, ok := programs[role]
 	if !ok {
@@ -48,7 +48,7 @@ func Filter(role Role) error {
 	return nil
 }
 
-// prime has the Go runtime do now what it does once, and can't later: make what it polls files
+// prime makes the Go runtime do now what it does once and can't do later: make what it polls files
 // with.
 func prime() error {
 	r, w, err := os.Pipe()
@@ -58,7 +58,7 @@ func prime() error {
 	return errors.Join(r.Close(), w.Close())
 }
 
-// forThis returns a program of the lists for this process.
+// forThis adapts a generated program to this process.
 func forThis(program []unix.SockFilter, pid int) []unix.SockFilter {
 	program = slices.Clone(program)
 	for i := range program {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setFilter has the kernel run a program, which isn't empty, before each system call of the calling
-// thread, or with SECCOMP_FILTER_FLAG_TSYNC of all threads of this process, now and later. They get
-// no new privileges from then on, since else only root may do this.
+// setFilter makes the kernel run a program, which isn't empty, before each system call of the
+// calling thread, or with SECCOMP_FILTER_FLAG_TSYNC of all threads of this process, now and later.
+// From then on they can't gain privileges: without that, only root may do this.
 func setFilter(flags uintptr, program []unix.SockFilter) error {
 	runtime.LockOSThread() // what prctl says holds for this thread, until seccomp spreads it
 	defer runtime.UnlockOSThread()
@@ -32,8 +32,8 @@ func setFilter(flags uintptr, program []unix.SockFilter) error {
 	return nil
 }
 
-// CanFilter says why Filter can't succeed in this process, if the kernel or a filter around the
-// process keeps it from that. It changes nothing.
+// CanFilter says why Filter can't succeed in this process, if the kernel or an outer filter
+// prevents it. It changes nothing.
 func CanFilter() error {
 	action := uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	// The kernel reads the action during the call, and keeps nothing that points here.
@@ -41,7 +41,7 @@ func CanFilter() error {
 		uintptr(unsafe.Pointer(&action))); errno != 0 {
 		return fmt.Errorf("seccomp: %w", errno)
 	}
-	// There is no program at this address, which the kernel says once it would take one.
+	// There is no program at this address: a kernel that accepts filters answers EFAULT.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_TSYNC, 0); errno != unix.EFAULT {
 		return fmt.Errorf("seccomp: %w", errno)

@@ -10,12 +10,12 @@ import (
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// landlocked handles all rights to files that the package knows and the kernel may. It holds for
-// all threads, those that libraries have made as well.
+// landlocked handles all rights to files that both the package and the kernel know. It holds for
+// all threads, also those that libraries have made.
 var landlocked = landlock.V5.BestEffort()
 
-// Landlock is the version of what lets a process give files up. With an error, OnlyFiles does
-// nothing.
+// Landlock is the kernel's version of Landlock, by which a process gives up access to files. With
+// an error, OnlyFiles does nothing.
 func Landlock() (version int, err error) {
 	if version, err = ll.LandlockGetABIVersion(); err != nil {
 		return 0, fmt.Errorf("landlock_create_ruleset: %w", err)
@@ -23,8 +23,7 @@ func Landlock() (version int, err error) {
 	return version, nil
 }
 
-// Files are what a process may go on opening, by absolute paths. Those that aren't there are left
-// out.
+// Files are what a process may still open, by absolute paths. Paths that don't exist are left out.
 type Files struct {
 	ReadOnly  []string // files, and folders with all in them
 	Devices   []string // device files, to read, write and control
@@ -33,7 +32,7 @@ type Files struct {
 }
 
 // OnlyFiles keeps this process from opening, making or removing any other file by its path, and
-// from TCP, as far as the kernel can (Landlock). What is open stays so.
+// from using TCP, as far as the kernel can (Landlock). Open files stay open.
 func OnlyFiles(f Files) error {
 	var rules []landlock.Rule
 	for _, path := range f.ReadOnly {

@@ -21,8 +21,8 @@ func onAll(number uintptr, args ...uintptr) error {
 	return nil
 }
 
-// forgo rules out new privileges, by prctl of one thread or of all. Missing names what it isn't
-// allowed to give up for programs that are executed, which may have those in mask.
+// forgo rules out new privileges, by prctl for one thread or for all. mask has the capabilities
+// that executed programs may have; missing says why others couldn't be taken from them.
 func forgo(prctl func(option int, a, b uintptr) error, mask [2]uint32) (missing, err error) {
 	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0); err != nil {
 		return nil, fmt.Errorf("rule out new privileges: %w", err)
@@ -32,7 +32,7 @@ func forgo(prctl func(option int, a, b uintptr) error, mask [2]uint32) (missing,
 	}
 	for number := uintptr(0); ; number++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
-		if err != nil { // there are no more
+		if err != nil { // there are no further capabilities
 			return nil, nil
 		}
 		if has == 0 || mask[number/32]&(1<<(number%32)) != 0 {
@@ -59,9 +59,9 @@ func masked(numbers []uint) (mask [2]uint32) {
 	return mask
 }
 
-// PassOn takes all capabilities from this process, and from those that it will start, but these.
-// Those of root's have them from the start, as far as it has them; executing a program gives none.
-// Missing is as for KeepOnly.
+// PassOn takes all capabilities except these from this process and from those that it will start.
+// Root's processes have these from the start, if this process has them; executing a program gives
+// none. missing is as for KeepOnly.
 func PassOn(kept ...uint) (missing, err error) {
 	mask := masked(kept)
 	if missing, err = forgoOnAll(mask); err != nil {
@@ -70,8 +70,8 @@ func PassOn(kept ...uint) (missing, err error) {
 	return missing, limitCapabilities(mask)
 }
 
-// KeepOnly takes all capabilities from this process but these, if it has them, and rules out new
-// ones. Missing names what it isn't allowed to give up for programs that it executes.
+// KeepOnly takes all capabilities except these from this process, and rules out new ones. missing
+// says why it couldn't take some from programs that it executes.
 func KeepOnly(kept ...uint) (missing, err error) {
 	if missing, err = forgoOnAll([2]uint32{}); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func KeepOnly(kept ...uint) (missing, err error) {
 	return missing, limitCapabilities(masked(kept))
 }
 
-// limitCapabilities takes all capabilities from all threads that aren't in mask.
+// limitCapabilities takes from all threads the capabilities that aren't in mask.
 func limitCapabilities(mask [2]uint32) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
@@ -88,7 +88,7 @@ func limitCapabilities(mask [2]uint32) error {
 	}
 	if sets[0].Permitted&^mask[0]|sets[1].Permitted&^mask[1]|
 		sets[0].Inheritable|sets[1].Inheritable == 0 {
-		return nil // where a service manager has taken them all, it may forbid the call as well
+		return nil // a service manager that has taken them all may forbid the call too
 	}
 	for i := range sets {
 		sets[i].Effective &= mask[i]
@@ -109,8 +109,8 @@ func has(number uint) bool {
 		sets[number/32].Effective&(1<<(number%32)) != 0
 }
 
-// Apart gives children of the calling thread a network and an IPC namespace of their own, which
-// they share: no network is there, and nobody else's abstract sockets.
+// Apart gives children of the calling thread a network and an IPC namespace, which they share:
+// there is no network in it, and none of others' abstract sockets.
 func Apart() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("make namespaces: %w", err)
@@ -118,12 +118,11 @@ func Apart() error {
 	return nil
 }
 
-// Alone gives children of the calling thread a mount and a PID namespace of their own, which they
-// share. The next child is the first process of the PID namespace: all end when that one does, and
-// none can be bound to the end of its parent, which it can't see. The thread can't make threads any
-// more.
+// Alone gives children of the calling thread a mount and a PID namespace, which they share. The
+// next child is the first process of the PID namespace: all end when it does, and none can be made
+// to end with its parent, which it can't see. The thread can no longer make threads.
 func Alone() error {
-	_, _ = os.FindProcess(os.Getpid()) // the library starts a child, once, to try it out
+	_, _ = os.FindProcess(os.Getpid()) // the first call starts a child as a test
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWPID); err != nil {
 		return fmt.Errorf("make namespaces of files and processes: %w", err)
 	}
@@ -133,8 +132,8 @@ func Alone() error {
 // MayBeApart says whether this process may call Apart.
 func MayBeApart() bool { return has(unix.CAP_SYS_ADMIN) }
 
-// InUserNamespace has a child begin in a user namespace of its own, in which it is root: it may
-// call Apart there, and has no more rights over anything else than this process's user.
+// InUserNamespace makes a child begin in a user namespace of its own, in which it is root: it may
+// call Apart there. Elsewhere it has only the rights of this process's user.
 func InUserNamespace(attr *syscall.SysProcAttr) {
 	one := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{HostID: id, Size: 1}}

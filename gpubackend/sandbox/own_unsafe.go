@@ -10,7 +10,7 @@ import (
 )
 
 // capsetOnAll sets the capabilities of all threads. The kernel reads both arguments during the
-// calls, until whose end they are pinned: they don't move, and stay.
+// calls. Until these end they are pinned, so that they neither move nor are freed.
 func capsetOnAll(header *unix.CapUserHeader, sets *[2]unix.CapUserData) error {
 	var pinned runtime.Pinner
 	defer pinned.Unpin()

@@ -21,8 +21,8 @@ type request struct {
 	started chan<- error
 }
 
-// NewStarter makes a Starter. Prepare runs on its thread first, with all privileges: children
-// inherit what it changes of a thread. Missing names what the process isn't allowed to take away;
+// NewStarter makes a Starter. prepare runs on its thread first, with all privileges: children
+// inherit what it changes of the thread. missing says which rights the process couldn't take away;
 // children are started all the same.
 func NewStarter(prepare func() error) (s *Starter, missing, err error) {
 	s = &Starter{requests: make(chan request)}
@@ -50,8 +50,8 @@ func NewStarter(prepare func() error) (s *Starter, missing, err error) {
 }
 
 // onOwnThread runs f on a thread on which no other goroutine runs, before or after. It isn't the
-// process's first, whose rights are shown as those of the process. The thread lives for as long
-// as the process, and so children whose end is tied to that of the thread don't end before.
+// process's first thread, whose rights are shown as those of the process. The thread lives as long
+// as the process, so that children which end with it don't end earlier.
 func onOwnThread(f func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
@@ -64,16 +64,16 @@ func onOwnThread(f func()) {
 	runtime.UnlockOSThread()
 }
 
-// Start starts a command, as its method of that name does.
+// Start starts a command, like exec.Cmd's Start.
 func (s *Starter) Start(c *exec.Cmd) error {
 	started := make(chan error)
 	s.requests <- request{c, started}
 	return <-started
 }
 
-// dropPrivileges takes from the calling thread what its children would inherit. A child of root's
-// has the capabilities of the bounding set, one of another user's those of files that it executes,
-// unless new privileges are ruled out (capabilities(7)).
+// dropPrivileges takes from the calling thread what its children would inherit. A child that runs
+// as root has the capabilities of the bounding set, one of another user those of files that it
+// executes, unless new privileges are ruled out (capabilities(7)).
 func dropPrivileges() (missing, err error) {
 	missing, err = forgo(func(option int, a, b uintptr) error {
 		return unix.Prctl(option, a, b, 0, 0)

@@ -10,13 +10,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// checking watches the sections of a record in a file go by, and notes where memory is.
+// checking checks the sections of a record in a file, one after the other, and notes where memory
+// is.
 type checking struct {
 	file      *File
 	state     *State
 	before    *State // the one before it, nil if it is the first
 	next      int    // which section comes next
-	program   uint32 // whose
+	program   uint32 // to which it belongs
 	unchanged unchanged
 }
 
@@ -68,7 +69,7 @@ func (c *checking) programs(r io.Reader, s record.Section) error {
 	return nil
 }
 
-// base is the memory that the record before has of the program; nil: none.
+// base is the program's memory in the record before; nil: none.
 func (c *checking) base() *memory {
 	b := c.state.Programs[c.program-1].Base
 	if b == nil {
@@ -91,7 +92,7 @@ func (c *checking) same(r io.Reader, s record.Section) error {
 	return err
 }
 
-// over says why a record that ends is none of a VM's.
+// over says why a record that has ended isn't a whole record of a VM.
 func (c *checking) over() error {
 	switch {
 	case c.next < len(sections):

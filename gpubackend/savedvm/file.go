@@ -21,25 +21,25 @@ const blockBytes = 1 << 20
 // File is a file with records of a VM, all of which were whole when it was opened.
 type File struct {
 	States []*State // the first is the oldest; there is one
-	// Behind says what is wrong with what is behind them; nil: nothing is there.
+	// Behind says what is wrong with what follows them; nil: nothing follows.
 	Behind error
 
 	runs int // of all that was read
 }
 
-// State is a record in a file, of a VM as it was at some time.
+// State is a record in a file, of a VM's state at some time.
 type State struct {
 	Header   record.Header
 	Programs []Program
 	Sum      uint32 // by which it is known
-	End      int64  // of it, in the file
+	End      int64  // where it ends in the file
 
 	from   io.ReaderAt
 	at     int64
 	memory []*memory // of the programs
 }
 
-// OpenFile reads all of a file, and says why it has no record of a VM's.
+// OpenFile reads all of a file. It is an error if it has no record of a VM.
 func OpenFile(from io.ReaderAt) (*File, error) {
 	f := &File{}
 	for at := int64(0); ; {
@@ -48,7 +48,7 @@ func OpenFile(from io.ReaderAt) (*File, error) {
 		case err != nil && len(f.States) == 0:
 			return nil, err
 		case err != nil:
-			f.Behind = fmt.Errorf("behind its first %d bytes: %w", at, err)
+			f.Behind = fmt.Errorf("after its first %d bytes: %w", at, err)
 			return f, nil
 		case s == nil:
 			return f, nil
@@ -61,7 +61,7 @@ func OpenFile(from io.ReaderAt) (*File, error) {
 // Last is the newest state.
 func (f *File) Last() *State { return f.States[len(f.States)-1] }
 
-// State is the one with that sum, nil if there is none.
+// State is the state with that sum, nil if there is none.
 func (f *File) State(sum uint32) *State {
 	for i := len(f.States) - 1; i >= 0; i-- {
 		if f.States[i].Sum == sum {
@@ -71,13 +71,13 @@ func (f *File) State(sum uint32) *State {
 	return nil
 }
 
-// check reads the record that begins at a place, as the next state; nil: the file ends there.
+// check reads the record at an offset, as the next state; nil: the file ends there.
 func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
 	if n, err := from.ReadAt(make([]byte, 1), at); at > 0 && n == 0 && errors.Is(err, io.EOF) {
 		return nil, nil
 	}
 	if len(f.States) == MaxStates {
-		return nil, fmt.Errorf("%w isn't one of %d in a file", ErrSaved, MaxStates)
+		return nil, fmt.Errorf("%w is one too many: a file has at most %d", ErrSaved, MaxStates)
 	}
 	s := &State{from: from, at: at}
 	c := checking{file: f, state: s}
@@ -99,16 +99,16 @@ func (s *State) reader() *overlap.Reader {
 	return overlap.NewReader(io.NewSectionReader(s.from, s.at, math.MaxInt64-s.at), blockBytes)
 }
 
-// Runs is how many of MaxFileRuns the file has.
+// Runs is how many runs the file has, of at most MaxFileRuns.
 func (f *File) Runs() int { return f.runs }
 
-// Memory is how much device memory a program has, in that record and those before it, and in how
+// Memory is how much device memory a program has in this record and those before it, and in how
 // many parts at most.
 func (s *State) Memory(number int) (bytes uint64, parts int) {
 	return s.memory[number].bytes, s.memory[number].parts
 }
 
-// Each reads the record: see Reader.Each. What is in records before is read with it.
+// Each reads the record: see Reader.Each. Memory that is in earlier records is read too.
 func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end func() error),
 ) error {
 	r := s.reader()

@@ -10,10 +10,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// MaxParts bounds in how many parts the memory of a program may be, to be read by one process.
+// MaxParts bounds in how many parts a program's memory may be, as one process reads them.
 const MaxParts = 4 << 20
 
-// memory is that of a program as a record of a file has it.
+// memory is a program's memory as a record in a file has it.
 type memory struct {
 	own       *record.Content
 	unchanged unchanged
@@ -22,7 +22,8 @@ type memory struct {
 	parts     int     // in which it is, at most
 }
 
-// newMemory is that of a program whose record has so much of its own, and says what else.
+// newMemory is the memory of a program whose record has own bytes, and says which others are in the
+// record before.
 func newMemory(own *record.Content, u unchanged, before *memory) (*memory, error) {
 	m := &memory{own, u, before, own.Bytes(), 1}
 	if len(u.runs) == 0 {
@@ -42,7 +43,7 @@ func newMemory(own *record.Content, u unchanged, before *memory) (*memory, error
 	return m, nil
 }
 
-// bytesOf is how much a program has in the record before.
+// bytesOf is how much memory a program has in the record before.
 func bytesOf(before *memory) uint64 {
 	if before == nil {
 		return 0
@@ -50,21 +51,21 @@ func bytesOf(before *memory) uint64 {
 	return before.bytes
 }
 
-// merged is the memory of a program, in the order that its worker wrote: parts that are in records
-// of a file.
+// merged is a program's whole memory, in the order in which its worker wrote it, as parts of a
+// file's records.
 type merged struct {
 	parts []located
 	bytes uint64
 }
 
-// located is where one is.
+// located says where a part is.
 type located struct {
 	at   uint64 // in the program's memory
 	from uint64 // in the section
 	in   *record.Content
 }
 
-// merged looks where all of it is.
+// merged finds where all of it is.
 func (m *memory) merged() *merged {
 	all := &merged{}
 	if len(m.unchanged.runs) == 0 {
@@ -83,7 +84,7 @@ func (m *memory) merged() *merged {
 	return all
 }
 
-// add adds what comes next.
+// add adds the next part.
 func (m *merged) add(in *record.Content, from, bytes uint64) {
 	if bytes == 0 {
 		return
@@ -95,7 +96,7 @@ func (m *merged) add(in *record.Content, from, bytes uint64) {
 	m.bytes += bytes
 }
 
-// find is the number of the part that has an offset of the memory.
+// find returns the number of the part with an offset of the memory.
 func (m *merged) find(offset uint64) int {
 	return sort.Search(len(m.parts), func(i int) bool { return m.parts[i].at > offset }) - 1
 }
@@ -108,7 +109,7 @@ func (m *merged) end(i int) uint64 {
 	return m.bytes
 }
 
-// each calls f for where a part of the memory is.
+// each calls f for each place of a range of the memory.
 func (m *merged) each(offset, bytes uint64, f func(in *record.Content, from, bytes uint64)) {
 	if bytes == 0 {
 		return
@@ -121,10 +122,10 @@ func (m *merged) each(offset, bytes uint64, f func(in *record.Content, from, byt
 	}
 }
 
-// reader reads all of it. One goroutine may read of a file.
+// reader reads all of it. Only one goroutine may read from a file.
 func (m *merged) reader() io.Reader { return &mergedReader{of: m} }
 
-// release gives up what reading has kept.
+// release frees what reading has kept.
 func (m *merged) release() {
 	for _, p := range m.parts {
 		p.in.Release()

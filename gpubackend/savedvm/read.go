@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// Reader reads the record of a VM, of which it has read whose it is.
+// Reader reads the record of a VM, after its header.
 type Reader struct {
 	Header   record.Header
 	Programs []Program
@@ -21,7 +21,7 @@ type Reader struct {
 	state  *State // in which file it is; nil: in none
 }
 
-// Open begins to read a record: what comes before the first program.
+// Open begins to read a record, up to the first program.
 func Open(from io.Reader) (*Reader, error) {
 	r, err := record.NewReader(from)
 	if err != nil {
@@ -38,16 +38,16 @@ func Open(from io.Reader) (*Reader, error) {
 	return v, nil
 }
 
-// Each reads all programs. For each, give returns where its worker reads, nil if nobody does; and
-// then what it answered. Nothing is read after an error. A worker gets nothing that is damaged, but
-// may have got much when it is seen that what follows is.
+// Each reads all programs. For each, give returns the pipe from which its worker reads, nil if
+// nobody does, and a function for the worker's answer. Nothing is read after an error. A worker
+// gets nothing that is damaged, but damage may be found only after it has got much.
 func (v *Reader) Each(give func(number int, p Program) (to io.WriteCloser, end func() error),
 ) error {
 	for i, p := range v.Programs {
 		to, end := give(i, p)
 		err := v.pass(i, to)
 		if end != nil {
-			// a worker that gives up says why, and reads no more
+			// a worker that gives up says why, and stops reading
 			if said := end(); said != nil {
 				return fmt.Errorf("take up %s (pid %d): %w", p.Name, p.PID, said)
 			}
@@ -62,7 +62,7 @@ func (v *Reader) Each(give func(number int, p Program) (to io.WriteCloser, end f
 	return nil
 }
 
-// pass passes the sections of one program on, as a record of its own, which has all memory.
+// pass passes the sections of one program on as a separate record, which has all memory.
 func (v *Reader) pass(number int, to io.WriteCloser) error {
 	if to == nil {
 		for _, x := range sections {
@@ -80,7 +80,7 @@ func (v *Reader) pass(number int, to io.WriteCloser) error {
 	c := sectionCopy{to: w, from: v.record, number: 1, most: math.MaxUint64}
 	if v.Programs[number].Base != nil {
 		if v.state == nil {
-			return fmt.Errorf("%w has memory in a file that isn't there", ErrSaved)
+			return fmt.Errorf("%w has memory in earlier records, which aren't there", ErrSaved)
 		}
 		c.merged = v.state.memory[number].merged()
 		defer c.merged.release()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package savedvm is the record of a VM (package record): what sections it has, how it is written
-// from what workers write of their programs, and how workers get back what they wrote.
+// from the records of workers, and how workers get theirs back.
 //
 //	savedvm.go    the sections, and reading a worker's
 //	write.go      writes a VM's record
@@ -15,7 +15,7 @@
 //
 // The VM, program 0, has one section:
 //
-//	programs  whose sections follow: a list of type Program, as JSON
+//	programs  the programs whose sections follow: a list of type Program, as JSON
 //
 // and each program these, in this order:
 //
@@ -26,21 +26,19 @@
 //	same     which of its memory is in the record before: a list of type SameRun, or nothing
 //	memory   what is in the rest of it, one piece behind the other
 //
-// A worker writes a record of its own, in which its program is number 1, and reads one, which has
-// all memory.
+// A worker writes a record in which its program is number 1, and reads one that has all memory.
 //
 // # Files
 //
-// A file has a VM's record, and may have others behind it, each of which has a later state of the
-// same VM, with what had changed. A record that isn't whole, or damaged, and all behind it, count
-// for nothing: those before it are as good as without. Which of them is a VM's last state is for
-// the VM to know, by its sum.
+// A file has a VM's record, and others may follow, each with a later state of the same VM and only
+// the memory that had changed. A record that is cut off or damaged is ignored, with all that
+// follow; those before it are still good. The VM knows which record is its last state, by its sum.
 //
 // # Who may lie
 //
 // Workers, and whoever wrote the file. A worker's record is taken apart and checked before it gets
-// into the VM's: it can have no other sections than these, nor larger ones than is allowed. What is
-// in them is judged by the worker that reads them, which harms its own program alone.
+// into the VM's: it can have only these sections, and none larger than allowed. The worker that
+// reads a section checks its contents, which can harm only its own program.
 package savedvm
 
 import (
@@ -76,28 +74,28 @@ const (
 	MaxSame     = MaxRuns * runBytes
 )
 
-// section is one that every program has, and its bound.
+// section is a section that every program has, and its bound.
 type section struct {
 	name string
 	most uint64
 }
 
-// sections are those of a program, in their order.
+// sections are a program's sections, in their order.
 var sections = []section{
 	{StateName, MaxState}, {ObjectsName, MaxObjects}, {JournalName, MaxJournal},
 	{LayoutName, MaxLayout}, {SameName, MaxSame}, {MemoryName, 1 << 62},
 }
 
-// Program is one whose sections are in a record.
+// Program is a program whose sections are in a record.
 type Program struct {
 	Channel int // of the VM's
 	PID     int32
 	Name    string
 	Bytes   uint64 // of device memory, at most
-	// Ahead is the session by which device memory went ahead (package precopy): its sections have
-	// what has changed since. 0: none did.
+	// Ahead is the session by which device memory was sent ahead (package precopy): the sections
+	// have what has changed since. 0: none was.
 	Ahead uint64 `json:",omitempty"`
-	// Base is what has the rest of its memory, in a file; nil: nothing, all is here.
+	// Base is where the rest of its memory is, in the same file; nil: all is here.
 	Base *Base `json:",omitempty"`
 }
 
@@ -107,11 +105,11 @@ type Base struct {
 	Sum    uint32 // of that record
 }
 
-// ErrSaved is wrapped by all errors that say what is wrong with a VM's record.
+// ErrSaved is wrapped by all errors about a VM's record.
 var ErrSaved = errors.New("the record of the VM")
 
-// Pipe returns both ends of what a worker's record goes through: a socket, which a device process
-// may make where it may make no pipe.
+// Pipe returns both ends of a connection for a worker's record: a socket, since a device process
+// may not make pipes.
 func Pipe() (near, far *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -120,8 +118,7 @@ func Pipe() (near, far *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "record"), os.NewFile(uintptr(fds[1]), "record"), nil
 }
 
-// Next goes to the next section of a record, which must have that name, and has at most so many
-// bytes.
+// Next goes to the next section of a record, which must have that name and at most that many bytes.
 func Next(r *record.Reader, name string, most uint64) (bytes uint64, err error) {
 	s, err := r.Next()
 	switch {
@@ -136,7 +133,7 @@ func Next(r *record.Reader, name string, most uint64) (bytes uint64, err error) 
 	return s.Bytes, nil
 }
 
-// ReadAll reads a section that has at most so many bytes.
+// ReadAll reads a section of at most that many bytes.
 func ReadAll(r *record.Reader, name string, most uint64) ([]byte, error) {
 	if _, err := Next(r, name, most); err != nil {
 		return nil, err

@@ -7,33 +7,33 @@ import (
 	"fmt"
 )
 
-// Rest is where device memory is that a worker doesn't write.
+// Rest says where the device memory is that a worker doesn't write to its record.
 type Rest int
 
-// All is written; but for what went ahead of the VM, and hasn't changed since; or but for what the
-// file has that the program went on from.
+// All is written; or all but what was sent ahead and hasn't changed since; or all but what the file
+// has from which the program went on.
 const (
 	Nowhere Rest = iota
 	Ahead
 	Filed
 )
 
-// SameRun is a part of a program's memory: bytes that are in the record before it in a file, from
-// an offset on in what that has of the program's memory, and then bytes of its own.
+// SameRun is a part of a program's memory: first bytes that are in the record before, from an
+// offset of the program's memory there, and then bytes in this record.
 type SameRun struct{ Same, From, Own uint64 }
 
-// runBytes is how long one is, as it is written.
+// runBytes is the length of a run as it is written.
 const runBytes = 24
 
-// MaxRuns is how many a program may have. With sectors of 256 KiB, of which each second one has
-// changed, they are half a TiB.
+// MaxRuns is how many a program may have. If every second sector of 256 KiB has changed, they cover
+// half a TiB.
 const MaxRuns = 1 << 20
 
-// MaxFileRuns is how many a file may have: so many are kept while it is read.
+// MaxFileRuns is how many a file may have: all are kept while it is read.
 const MaxFileRuns = 8 << 20
 
 // EncodeRuns writes section "same": all of the program's memory in its order. What is taken from
-// the record before is in that in the same order, and nothing of it twice.
+// the record before is in the same order there, and nothing is taken twice.
 func EncodeRuns(list []SameRun) []byte {
 	b := make([]byte, 0, len(list)*runBytes)
 	for _, r := range list {
@@ -44,19 +44,19 @@ func EncodeRuns(list []SameRun) []byte {
 	return b
 }
 
-// unchanged is what section "same" says. Without runs all memory is a record's own.
+// unchanged is the content of section "same". Without runs, all memory is in the record itself.
 type unchanged struct {
 	runs      []SameRun
 	same, own uint64 // bytes of all of them
 }
 
-// decodeUnchanged reads section "same" of a program of whose memory the record before has so many
-// bytes.
+// decodeUnchanged reads section "same" of a program. base is how many bytes of its memory the
+// record before has.
 func decodeUnchanged(b []byte, base uint64) (u unchanged, err error) {
 	if len(b)%runBytes != 0 || len(b) > MaxSame {
 		return u, fmt.Errorf("%w says in %d bytes what memory is the same", ErrSaved, len(b))
 	}
-	behind := uint64(0) // what was taken of the record before
+	behind := uint64(0) // end of what was taken from the record before
 	for ; len(b) > 0; b = b[runBytes:] {
 		r := SameRun{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]),
 			binary.LittleEndian.Uint64(b[16:])}

@@ -19,7 +19,7 @@ type Source struct {
 	// BaseBytes is how much memory its Base has, and BaseParts in how many parts.
 	BaseBytes uint64
 	BaseParts int
-	// Save has it write its record to a pipe, and returns when it has, or can't.
+	// Save makes it write its record to a pipe, and returns when it has, or can't.
 	Save func(to *os.File) error
 }
 
@@ -29,7 +29,7 @@ type Written struct {
 	Same uint64 // bytes of memory that are in the record before
 }
 
-// Write writes the record of a VM, before which a file has so many runs.
+// Write writes the record of a VM. runs is how many the file already has.
 func Write(
 	to io.Writer, h record.Header, list []Source, runs int,
 ) (written Written, err error) {
@@ -66,7 +66,7 @@ func Write(
 	return written, err
 }
 
-// write has the worker write, and takes its record apart. It says what memory is the same.
+// write lets the worker write, and takes its record apart. It returns which memory is unchanged.
 func (s *Source) write(w *record.Writer, number uint32) (u unchanged, err error) {
 	near, far, err := Pipe()
 	if err != nil {
@@ -75,19 +75,19 @@ func (s *Source) write(w *record.Writer, number uint32) (u unchanged, err error)
 	ended := make(chan error, 1)
 	go func() {
 		err := s.Save(far)
-		far.Close() // then there is no other writer
+		far.Close() // leaves the worker as the only writer
 		ended <- err
 	}()
 	u, err = s.copy(w, number, near)
-	near.Close() // a worker that has more to say can't
+	near.Close() // a worker that writes more gets an error
 	said := <-ended
 	if said == nil || err != nil && !errors.Is(err, record.ErrRecord) && !errors.Is(err, ErrSaved) {
-		return u, err // a worker's then is that nobody reads any more
+		return u, err // the worker's error then only says that nobody reads
 	}
 	return u, said
 }
 
-// copy copies a worker's record, as that number.
+// copy copies a worker's record, as the program with that number.
 func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchanged, err error) {
 	r, err := record.NewReader(from)
 	if err != nil {
@@ -104,14 +104,14 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchan
 	return c.unchanged, nil
 }
 
-// sectionCopy copies the sections of a program, as those of that number.
+// sectionCopy copies the sections of a program, under that number.
 type sectionCopy struct {
 	to     *record.Writer
 	from   *record.Reader
 	number uint32
 	most   uint64  // bytes of device memory
-	base   uint64  // bytes that the record before has of it
-	parts  int     // in which they are
+	base   uint64  // bytes of it in the record before
+	parts  int     // in which those are
 	merged *merged // all of its memory, to be copied in place of what has changed; nil: none is
 
 	unchanged unchanged // what is in the record before

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sectorsum has the sum by which it is seen whether a sector of device memory has changed
-// since it was copied. It is made so that a GPU computes it as well as a CPU does: a sector is read
-// by lanes that need nothing of one another, and the order in which they end doesn't count.
+// Package sectorsum has the sum that shows whether a sector of device memory has changed since it
+// was copied. Both a GPU and a CPU can compute it fast: a sector is read by independent lanes, and
+// the order in which they end doesn't matter.
 //
-// A sector is words of 64 bits, little-endian. Lane i takes words i, Lanes+i, 2*Lanes+i, ... It
-// reads the lower halves of its words as the coefficients of a polynomial, the first one's the
-// highest, and takes the value of that at a point; and so the upper halves, at another point. The
-// sum of a sector is that of all lanes' values, each times a factor of its own. All is modulo
-// 2^61-1, a prime. Points and factors are odd numbers below 2^58 that are made of the key.
+// A sector is words of 64 bits, little-endian. Lane i takes words i, Lanes+i, 2*Lanes+i, ... The
+// lower halves of its words are the coefficients of a polynomial, the highest first, which is
+// evaluated at one point; so are the upper halves, at another point. A sector's sum adds up these
+// values, each times a factor of its own. All is modulo 2^61-1, a prime. Points and factors are odd
+// numbers below 2^58, which are made from the key.
 //
 // # Why that suffices
 //
 // Two different sectors differ in a half of some lane. Their polynomials have a degree below 128,
-// and so have the same value at fewer than 128 points of 2^57; with other values the sums are the
-// same for one factor of that lane. So a change isn't seen once in 2^50 times at the most, whatever
-// it is: bits that flip, signs, words that change places. A VM that changes all of 80 GiB every
-// minute comes to that once in thousands of years. The bound is for contents that don't depend on
-// the key.
+// so they have the same value at fewer than 128 of 2^57 points; if the values differ, the sums are
+// the same for only one factor of that lane. So at most one change in 2^50 is missed, whatever it
+// is: flipped bits, signs, swapped words. For a VM that changes all of 80 GiB every minute that is
+// once in thousands of years. The bound holds for contents that don't depend on the key.
 //
-// It is no signature: who knows the key can make a sector with the sum of another one. The key is a
-// random number of the worker's, whose program would cheat nobody but itself: it would get older
+// It isn't a signature: whoever knows the key can make a sector with the sum of another one. The
+// key is a random number in the worker, whose program could cheat only itself: it would get older
 // bytes of its own memory.
 package sectorsum
 
@@ -36,30 +35,30 @@ const (
 	Lanes = 256
 
 	group = 2 // lanes that are computed together
-	// prime is what sums are modulo, and primeBits its logarithm.
+	// Sums are modulo prime; primeBits is its logarithm.
 	prime     = 1<<primeBits - 1
 	primeBits = 61
-	// below it are points and factors: products of them can be reduced without a comparison.
+	// Points and factors are below this: products with them can be reduced without a comparison.
 	pointBits = 58
 
 	step  = 0x9e3779b97f4a7c15
 	mixer = 0xd6e8feb86659fd93
 )
 
-// Points are what a key comes to, but for factors.
+// Points are the points that follow from a key.
 type Points struct{ Lower, Upper uint64 }
 
-// PointsOf are those of a key.
+// PointsOf returns the points of a key.
 func PointsOf(key uint64) Points { return Points{number(key, 0), number(key, 1)} }
 
-// number is the nth that is made of a key. Lane i has 2*i+2 and 2*i+3, for its halves.
+// number is the nth number made from a key. Lane i has the numbers 2*i+2 and 2*i+3, for its halves.
 func number(key, n uint64) uint64 { return mix(key+(n+1)*step)>>(64-pointBits) | 1 }
 
-// Of is the sum of a sector, whose length is a multiple of that of a word for each lane.
+// Of is the sum of a sector. Its length is a multiple of 8*Lanes.
 func Of(key uint64, sector []byte) (sum uint64) {
 	p := PointsOf(key)
 	for lane := uint64(0); lane < Lanes; lane += group {
-		var a, b, c, d uint64 // variables of their own, which processors have registers for
+		var a, b, c, d uint64 // separate variables, for which processors have registers
 		for at := int(lane) * 8; at+group*8 <= len(sector); at += Lanes * 8 {
 			w := sector[at : at+group*8 : at+group*8]
 			v, x := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
@@ -90,14 +89,14 @@ func reduced(x uint64) uint64 {
 	return x
 }
 
-// Each puts the sums of consecutive sectors.
+// Each computes the sums of consecutive sectors.
 func Each(key uint64, sectors []byte, sums []uint64) {
 	for i := range sums {
 		sums[i] = Of(key, sectors[i*Bytes:(i+1)*Bytes])
 	}
 }
 
-// mix has each bit of a number change about half of the result's.
+// mix makes each bit of a number change about half of the result's bits.
 func mix(x uint64) uint64 {
 	x = (x ^ x>>32) * mixer
 	x = (x ^ x>>32) * mixer

@@ -9,11 +9,10 @@ import (
 	"os"
 )
 
-// ErrKind says that a descriptor isn't that of a UNIX socket which is connected.
+// ErrKind says that a descriptor isn't a connected UNIX socket.
 var ErrKind = errors.New("not a connection by a UNIX socket")
 
-// Conn makes a connection of a descriptor, which it closes in any case: the connection has one of
-// its own.
+// Conn makes a connection from a descriptor, which it always closes: the connection has its own.
 func Conn(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "socket")
 	if f == nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package socket says who may connect to the UNIX sockets of Paracuda's processes, and makes
-// connections of descriptors. Groups and paths come from operators, who may be wrong but don't lie;
-// a descriptor may be of any kind.
+// connections from descriptors. Groups and paths come from operators, who may be wrong but don't
+// lie; a descriptor may be of any kind.
 package socket
 
 import (
@@ -17,7 +17,7 @@ const (
 	// MaxPath is how long the path of a UNIX socket may be: its address holds 108 bytes, with a
 	// zero at the end (unix(7)).
 	MaxPath = 107
-	// GroupMode lets a socket's group connect, and nobody else.
+	// GroupMode lets a socket's owner and group connect, and nobody else.
 	GroupMode fs.FileMode = 0o660
 )
 

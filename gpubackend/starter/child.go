@@ -15,7 +15,7 @@ type childProgram struct {
 	fd int
 }
 
-// Execute starts a program as a child, by what starts it.
+// Execute starts a program as a child. start starts it.
 func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
 	child := childProgram{Cmd: c, fd: -1}
 	if c.SysProcAttr == nil {
@@ -29,20 +29,20 @@ func Execute(c *exec.Cmd, run func(*exec.Cmd) error) (Child, error) {
 func (c childProgram) PID() int        { return c.Process.Pid }
 func (c childProgram) Descriptor() int { return c.fd }
 
-// Wait returns when the child is gone, with how it ended.
+// Wait returns when the child is gone, and says how it ended.
 func (c childProgram) Wait() error { return Await(c.Cmd) }
 
-// signaled is how a process ended that a signal ended.
+// signaled is the end of a process by a signal.
 type signaled struct {
 	error
 	by syscall.Signal
 }
 
-// EndedBy is that signal. Who logs the end asks for it.
+// EndedBy is that signal, for whoever logs the end.
 func (e signaled) EndedBy() syscall.Signal { return e.by }
 
-// Await waits for a program's end and says how it ended. It says what to do about a filter of
-// system calls that ended it.
+// Await waits for a program's end and says how it ended. If a filter of system calls has ended it,
+// the error says what to do.
 func Await(c *exec.Cmd) error {
 	err := c.Wait()
 	var exit *exec.ExitError

@@ -20,8 +20,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// patience is how long the starter process may take for an answer, on a host that has much to do:
-// as long as a guest waits for one. A process that has ended is known at once.
+// patience is how long the starter process may take for an answer on a busy host: as long as a
+// guest waits for one. The end of the process is noticed at once.
 const patience = 30 * time.Second
 
 var errGone = errors.New("the starter process is gone")
@@ -29,7 +29,7 @@ var errGone = errors.New("the starter process is gone")
 // Client is the device process's end.
 type Client struct {
 	conn *net.UnixConn
-	gone chan struct{} // closed when the starter process is
+	gone chan struct{} // closed when the starter process is gone
 
 	mu        sync.Mutex
 	last      uint32
@@ -40,8 +40,8 @@ type Client struct {
 
 type answer struct {
 	message
-	process *Process // of started
-	file    *os.File // of connected
+	process *Process // for started
+	file    *os.File // for connected
 }
 
 // drop gives up what came with an answer that nobody waits for any more.
@@ -68,12 +68,12 @@ func newClient(conn *net.UnixConn) *Client {
 }
 
 // Resume takes over the connection from a process that is gone, which may have left requests
-// without an answer and answers that it didn't read. It returns what the starter process has
-// started and what hasn't ended: the caller's, as if Start had returned them. It owns conn, even if
-// it fails: then the starter process ends.
+// without an answer and answers that it didn't read. It returns the children that haven't ended,
+// which the caller owns as if Start had returned them. It owns conn, even if it fails: then the
+// starter process ends.
 func Resume(conn *net.UnixConn) (*Client, []*Process, error) {
 	c := newClient(conn)
-	// The numbers of the other's requests aren't known yet: this one mustn't be one of them.
+	// The numbers of the earlier client's requests aren't known yet: this request's must differ.
 	c.resuming, c.last = true, rand.Uint32()
 	go c.read()
 	a, err := c.ask(&message{kind: list}, -1)
@@ -105,7 +105,7 @@ func (c *Client) Close() {
 // Gone is closed when the starter process is gone: nothing can be started any more.
 func (c *Client) Gone() <-chan struct{} { return c.gone }
 
-// Start has a child started, with this connection, which stays the caller's.
+// Start asks for a child, with this connection, which the caller keeps.
 func (c *Client) Start(r Role, control *os.File) (*Process, error) {
 	a, err := c.ask(&message{kind: start, role: r}, int(control.Fd()))
 	if err != nil {
@@ -117,8 +117,7 @@ func (c *Client) Start(r Role, control *os.File) (*Process, error) {
 	return a.process, nil
 }
 
-// Count has the memory counted that the children have of each software GPU, by their
-// numbers.
+// Count returns how much memory of each software GPU the children have, by their numbers.
 func (c *Client) Count() (map[int][ledger.GPUs]uint64, error) {
 	a, err := c.ask(&message{kind: count}, -1)
 	if err != nil {
@@ -139,7 +138,7 @@ func (c *Client) Count() (map[int][ledger.GPUs]uint64, error) {
 	return bytes, nil
 }
 
-// Connect has a connection made to a socket, one of Config.Sockets.
+// Connect asks for a connection to a socket, one of Config.Sockets.
 func (c *Client) Connect(path string) (*net.UnixConn, error) {
 	a, err := c.ask(&message{kind: connect, text: path}, -1)
 	if err != nil {
@@ -156,7 +155,7 @@ func (c *Client) Connect(path string) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// Remove has a socket removed that this process has made, one of Config.Made.
+// Remove asks to remove a socket that this process has made, one of Config.Made.
 func (c *Client) Remove(path string) error {
 	if _, err := c.ask(&message{kind: remove, text: path}, -1); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
@@ -190,14 +189,14 @@ func (c *Client) ask(m *message, fd int) (answer, error) {
 		return answer{}, errGone
 	case <-timer.C:
 	}
-	if !c.forget(m.id) { // it has come just now
+	if !c.forget(m.id) { // the answer has come just now
 		a := <-ch
 		a.drop()
 	}
 	return answer{}, fmt.Errorf("no answer in %v", patience)
 }
 
-// refusal is why something could not be done.
+// refusal is the error that an answer carries.
 func refusal(m *message) error {
 	if m.pid != 0 {
 		return syscall.Errno(m.pid)
@@ -214,7 +213,7 @@ func (c *Client) forget(id uint32) bool {
 	return open
 }
 
-// read takes what the starter process says.
+// read takes the starter process's messages.
 func (c *Client) read() {
 	defer close(c.gone)
 	for {
@@ -244,7 +243,7 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 		return c.learn(m, fd)
 	}
 	a := answer{message: *m}
-	// An earlier client may have read half of its list.
+	// An earlier client may have read half of the list.
 	if m.kind == listed && c.asked[m.id] != nil {
 		c.resuming = false
 	}
@@ -266,7 +265,7 @@ func (c *Client) take(m *message, fd int) (kept bool) {
 }
 
 // learn takes a child that an earlier client has started, unless it is known, and says whether it
-// has taken the file. An answer that the earlier one didn't read says the same as what is listed.
+// has taken the file. An answer that the earlier client didn't read says the same as the list.
 func (c *Client) learn(m *message, fd int) (kept bool) {
 	if !c.resuming || fd < 0 || c.processes[m.id] != nil {
 		return false

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package starter is the process that starts the others of a VM. The device process parses what
-// guests send, so it isn't allowed to execute programs: it asks this one, which parses nothing of a
-// guest's and does nothing else.
+// guests send, so it isn't allowed to execute programs: it asks this one, which parses nothing from
+// a guest and does nothing else.
 //
 // # Who owns what
 //
 // Serve is the starter process's loop: the children are its own, and it waits for them. A Client is
-// the device process's end; a Process of its is a child, by a descriptor that goes on naming it
-// (pidfd) when the starter process is gone. When the Client is closed, or the device process ends,
-// the starter process ends, and the kernel ends the children with it.
+// the device process's end; a Process there is a child, with a descriptor (pidfd) that still names
+// it when the starter process is gone. When the Client is closed, or the device process ends, the
+// starter process ends, and the kernel ends the children with it.
 //
 // A device process that crashes may have left its end with another process, for the next device
-// process: that takes the children over (Resume). The starter process has a descriptor of each for
-// it.
+// process: which takes the children over (Resume). For that, the starter process keeps a descriptor
+// of each.
 //
 // # Who may lie
 //
-// The starter process believes nothing of a device process that was taken over. It can be asked to
-// start one of a few roles with one socket, so many at a time; to count the memory of its own
-// children; to connect to sockets that it was told at its start, and to remove others. The device
-// process believes the starter process how a child ended, but that it has ended only the kernel.
+// A device process that was taken over. It can ask to start children of a few roles, each with one
+// socket and a limited number at a time; to count the children's memory; and to connect to sockets,
+// or remove others, that were named when the starter process started. The device process believes
+// the starter process about how a child ended, but only the kernel that it has ended.
 package starter

@@ -21,7 +21,7 @@ type Role uint8
 const (
 	Worker Role = iota + 1
 	Mover
-	Usage // tells what NVIDIA's driver says that processes have
+	Usage // tells how much memory processes have according to NVIDIA's driver
 
 	lastRole = Usage
 )
@@ -44,7 +44,7 @@ const (
 	start     kind = iota + 1 // asks for a child: a role, and its connection
 	started                   // the answer: its number, and a descriptor that names it
 	failed                    // the answer to any request: why not
-	ended                     // a child has ended: how; "" if it has done what it should
+	ended                     // a child has ended: how; "" if as it should
 	count                     // asks what memory of the software GPU all children have
 	counted                   // the answer
 	connect                   // asks for a connection to the socket that text names
@@ -52,7 +52,7 @@ const (
 	remove                    // asks to remove the socket that text names
 	removed                   // the answer
 	list                      // asks which children there are
-	listing                   // one of them, by what asked for it: as started
+	listing                   // one of them, by the request that asked for it: as started
 	listed                    // the answer, after these: the highest number of a request so far
 
 	lastKind = listed
@@ -63,15 +63,15 @@ const (
 type message struct {
 	kind kind
 	role Role
-	id   uint32 // of the request; of a child, that which asked for it
-	// of failed: the kernel's reason, if it is one; of listed: a request's number; of ended: the
-	// signal that has done it, or 0
+	id   uint32 // of the request; for a child, of the request for it
+	// for failed: the kernel's error, if it is one; for listed: a request's number; for ended: the
+	// signal that ended it, or 0
 	pid  uint32
 	text string
 	used []usedBy
 }
 
-// usedBy is what memory of a GPU a child has. Of the first GPU it is there for each child.
+// usedBy is how much memory of a GPU a child has. For the first GPU each child has one.
 type usedBy struct {
 	pid   uint32
 	gpu   uint32
@@ -82,13 +82,13 @@ const (
 	headerBytes = 12
 	usedBytes   = 16
 	maxText     = 256
-	// MaxChildren is how many there may be at a time.
+	// MaxChildren is how many children there may be at a time.
 	MaxChildren = 256
 	maxUsed     = MaxChildren * ledger.GPUs
 	maxMessage  = headerBytes + maxUsed*usedBytes
 )
 
-var errMessage = errors.New("not a message of the starter process's")
+var errMessage = errors.New("not a message of the starter process")
 
 // append encodes a message. A text is cut.
 func (m *message) append(b []byte) []byte {
@@ -105,7 +105,7 @@ func (m *message) append(b []byte) []byte {
 	return append(b, text...)
 }
 
-// decode is the inverse. It takes nothing that append doesn't make.
+// decode is the inverse. It accepts only what append makes.
 func decode(b []byte) (*message, error) {
 	if len(b) < headerBytes {
 		return nil, errMessage

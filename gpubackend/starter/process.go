@@ -15,7 +15,7 @@ type Process struct {
 	number uint32
 	pid    int
 	ended  chan struct{}   // closed when the starter process says so
-	gone   <-chan struct{} // the starter process is
+	gone   <-chan struct{} // closed when the starter process is gone
 	how    error           // set before ended is closed
 
 	mu sync.Mutex
@@ -26,7 +26,7 @@ func newProcess(number uint32, pid, fd int, gone <-chan struct{}) *Process {
 	return &Process{number: number, pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
 }
 
-// end is told how it ended, and by which signal; 0: by none.
+// end notes how it ended, and by which signal; 0: by none.
 func (p *Process) end(how string, by syscall.Signal) {
 	if how != "" {
 		p.how = errors.New(how)
@@ -37,7 +37,7 @@ func (p *Process) end(how string, by syscall.Signal) {
 	close(p.ended)
 }
 
-// Number tells it from all others that the starter process has started, for any client.
+// Number tells it from all others that the starter process has ever started.
 func (p *Process) Number() uint32 { return p.number }
 
 // PID is its number on the host, by which the GPU's driver knows it.
@@ -52,8 +52,9 @@ func (p *Process) Kill() {
 	}
 }
 
-// Wait returns when it is gone, with how it ended. It is called once. Whatever the starter process
-// says, the kernel must say that it is gone: then nothing of it touches the guest's memory.
+// Wait returns when it is gone, and says how it ended. It is called once. Whatever the starter
+// process says, Wait asks the kernel whether it is gone: only then can it no longer touch the
+// guest's memory.
 func (p *Process) Wait() error {
 	how := errGone
 	select {

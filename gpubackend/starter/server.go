@@ -23,17 +23,17 @@ type Child interface {
 	PID() int
 	// Descriptor names the process (pidfd). It is closed once the process has ended.
 	Descriptor() int
-	// Wait waits for its end and says how it ended; nil: as it should. It is called once.
+	// Wait waits for its end and says how it ended; nil: it ended as it should. It is called once.
 	Wait() error
 }
 
 // Config is what the starter process does.
 type Config struct {
-	// Start starts a role with this connection, which stays the caller's.
+	// Start starts a role with this connection, which the caller keeps.
 	Start func(r Role, control *os.File) (Child, error)
 	// Count says how much memory of each software GPU a process has; nil: nobody counts.
 	Count func(pid int) ([ledger.GPUs]uint64, error)
-	// Sockets are the paths of those that the device process may connect to, of Network.
+	// Sockets are the paths of sockets, of kind Network, to which the device process may connect.
 	Sockets []string
 	Network string
 	Made    []string // paths of sockets that the device process makes, and may have removed
@@ -44,7 +44,7 @@ type server struct {
 	Config
 	conn *net.UnixConn
 
-	waiting chan func() // to count, or to connect
+	waiting chan func() // that count or connect
 
 	last uint32 // the highest number of a request
 
@@ -106,7 +106,7 @@ func Serve(conn *net.UnixConn, c Config) error {
 	}
 }
 
-// remove removes a socket. Others may have something else there.
+// remove removes a socket. What others have put there stays.
 func (s *server) remove(m *message) {
 	if is, err := os.Lstat(m.text); err == nil && is.Mode().Type() == os.ModeSocket {
 		_ = os.Remove(m.text)
@@ -122,11 +122,11 @@ func (s *server) refuse(m *message, why error) {
 
 var (
 	errNoSocket = errors.New("a child's connection must be a socket")
-	errMany     = errors.New("there are too many children")
-	errBusy     = errors.New("too much is asked for at once")
+	errMany     = errors.New("there are as many children as there may be")
+	errBusy     = errors.New("too many requests are waiting")
 )
 
-// start starts a child and tells of its end, whenever that is.
+// start starts a child, and reports its end whenever that comes.
 func (s *server) start(m *message, control *os.File) {
 	if control == nil || !isSocket(control) {
 		s.refuse(m, errNoSocket)
@@ -153,7 +153,7 @@ func (s *server) start(m *message, control *os.File) {
 	go s.await(m.id, child)
 }
 
-// await waits for the end of a child and tells of it.
+// await waits for the end of a child and reports it.
 func (s *server) await(id uint32, child Child) {
 	told, by := &message{kind: ended, id: id}, signaled{}
 	if err := child.Wait(); errors.As(err, &by) {
@@ -168,7 +168,7 @@ func (s *server) await(id uint32, child Child) {
 	_ = send(s.conn, told, -1)
 }
 
-// list tells of all children that there are. Their ends are told after that: hence mu.
+// list reports all children. Their ends must be reported later: hence mu.
 func (s *server) list(m *message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,10 +182,10 @@ func (s *server) list(m *message) {
 	_ = send(s.conn, &message{kind: listed, id: m.id, pid: s.last}, -1)
 }
 
-// maxWaiting is how many requests may wait for one that is served beside what else goes on.
+// maxWaiting is how many requests may wait for beside.
 const maxWaiting = 16
 
-// beside does what a request asks for beside what else goes on: one after the other.
+// beside serves slow requests on a goroutine of its own, one after the other.
 func (s *server) beside(m *message, do func(*message)) {
 	select {
 	case s.waiting <- func() { do(m) }:
@@ -214,7 +214,7 @@ func (s *server) count(m *message) {
 	_ = send(s.conn, answer, -1)
 }
 
-// connectTime is how long a socket's owner may take.
+// connectTime is how long a socket's owner may take to accept.
 const connectTime = 2 * time.Second
 
 func (s *server) connect(m *message) {

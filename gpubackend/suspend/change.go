@@ -17,47 +17,47 @@ import (
 	sizes "github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// Worker is a process of the VM that has device memory. It must do as a key of a map.
+// Worker is a process of the VM that has device memory. It must be comparable.
 type Worker interface {
-	// Drain has its work end, in no more than grace, and says how much it has to move. It is an
-	// error if it is to be saved as a whole, and can't be. Turn tells this request from earlier
-	// ones, to which an answer may still come.
+	// Drain makes its work end, within grace, and says how much it has to move. With whole, it is
+	// an error if the program can't be saved. turn tells this request from earlier ones, whose
+	// answers may still come.
 	Drain(turn uint64, grace time.Duration, whole bool) (bytes uint64, err error)
-	// MoveOut moves so much out. With keep the worker may keep that in the host's memory when it
-	// goes on, until Forget, so that less need be copied the next time. MoveBack moves out once
-	// more what is in again, and didn't change.
+	// MoveOut moves that much out. With keep, the worker may keep it in the host's memory when it
+	// goes on, until Forget, so that less must be copied the next time. MoveBack moves out again
+	// what came in and hasn't changed.
 	MoveOut(bytes uint64, keep bool) (Carried, error)
 	Forget()
 	MoveBack(bytes uint64) error
 	MoveIn(bytes uint64) error
-	// Ended says whether it is gone, with all that it had.
+	// Ended says whether it is gone, with all its memory.
 	Ended() bool
 	String() string // the program that it serves
 }
 
-// Carried is what came of a MoveOut: how much of it didn't need to be copied, and whether the
-// worker keeps it.
+// Carried is the result of a MoveOut: how much didn't need to be copied, and whether the worker
+// keeps it.
 type Carried struct {
 	Unchanged uint64
 	Keeps     bool
 }
 
-// ErrEnded is the error of a worker that is gone, or soon will be: it has nothing to move.
+// ErrEnded is the error of a worker that is gone or about to end: it has nothing to move.
 var ErrEnded = errors.New("the worker has ended")
 
 // Config is what a Suspension needs of its VM. Its functions are called without a lock held.
 type Config struct {
-	// Hold is called after Held has begun to be true. It answers all workers that serve a program.
+	// Hold is called after Held has become true. It returns all workers that serve a program.
 	Hold func() []Worker
-	// GoOn is called after Held has begun to be false: it has all workers go on.
+	// GoOn is called after Held has become false: it makes all workers go on.
 	GoOn func()
-	// Terms are how long work may take to end, and how much may be moved; 0: as much as there is.
+	// Terms returns how long work may take to end, and how much may be moved; 0: no bound.
 	Terms func() (grace time.Duration, most uint64)
 	Room  func() (uint64, error) // what the host has for it
 	// Keep is how much may stay in the host's memory while the VM runs; nil: nothing.
 	Keep  func() uint64
 	Stays func() uint64 // what the VM has on its GPUs
-	// Note notes whether the VM is suspended, for a process that takes it over; nil: none does.
+	// Note notes whether the VM is suspended, for a process that takes it over; nil: none will.
 	Note func(suspended bool)
 	// Guard runs f, and says whether it came to its end.
 	Guard func(part string, f func()) bool
@@ -69,7 +69,7 @@ type Moved struct {
 	Bytes uint64        `json:"bytes"` // that were moved
 	Stays uint64        `json:"stays"` // on the GPU, when it was suspended
 	Took  time.Duration `json:"took"`
-	// of Bytes, what had been kept of the last time and didn't need to be copied again
+	// part of Bytes that was kept from the last time and didn't need to be copied
 	Unchanged uint64 `json:"unchanged,omitempty"`
 }
 
@@ -79,7 +79,7 @@ type Progress struct {
 	All  uint64 `json:"all"` // 0: that isn't known yet
 }
 
-// Status is whether a VM is suspended, and how much of the host's memory that takes.
+// Status says whether a VM is suspended, and how much of the host's memory that takes.
 type Status struct {
 	State State  `json:"state"`
 	Image uint64 `json:"image"`
@@ -92,43 +92,43 @@ type Suspension struct {
 	Config
 	states States
 	held   atomic.Bool
-	saved  atomic.Bool // to a file: nothing is left in workers
-	drains uint64      // how often workers were told to drain; of the change that is under way
+	saved  atomic.Bool // to a file: workers have nothing
+	drains uint64      // how often workers were told to drain: the turn of the change under way
 
 	mu      sync.Mutex
 	drained map[Worker]uint64 // by the last change, and how much each has to move
 	out     map[Worker]uint64 // whose memory is out, and how much that is
 	kept    map[Worker]uint64 // who keeps a copy of it when it is in, and how much
 
-	missing  int           // workers of the process before that haven't rejoined; guarded by mu
+	missing  int           // workers of the earlier process that haven't rejoined; guarded by mu
 	rejoined chan struct{} // closed when all have; nil: none is missing; guarded by mu
 }
 
-// New is for a VM that runs.
+// New returns the suspension of a VM that runs.
 func New(c Config) *Suspension {
 	return &Suspension{Config: c, out: make(map[Worker]uint64), kept: make(map[Worker]uint64)}
 }
 
-// movement counts what is moved, for others to read.
+// movement counts what is moved, for concurrent readers.
 type movement struct{ done, all atomic.Uint64 }
 
 // errMoving is wrapped by errors after which the VM is as it was before.
 var errMoving = errors.New("device memory isn't moved")
 
-// errUnsaved is wrapped by errors of a VM that isn't saved, and is as it was.
-var errUnsaved = errors.New("what its programs have can't be saved now")
+// errUnsaved is wrapped by errors after which a VM isn't saved and is as it was before.
+var errUnsaved = errors.New("its programs can't be saved now")
 
 // errStranded says that memory which was moved out can't come back now.
 var errStranded = errors.New("what was moved out can't be moved in again: the VM is suspended: " +
 	"paracuda resume tries once more")
 
-// errFault is of a change that panicked.
+// errFault is the error of a change that panicked.
 var errFault = errors.New("an internal fault: see the log of the device process")
 
-// progressPause is between two answers about progress.
+// progressPause is the time between two reports of progress.
 const progressPause = 250 * time.Millisecond
 
-// Held says whether workers that start now begin as ones that are drained.
+// Held says whether workers that start now begin as drained.
 func (s *Suspension) Held() bool { return s.held.Load() }
 
 // State is the VM's.
@@ -137,7 +137,7 @@ func (s *Suspension) State() State { return s.states.State() }
 // Idle is closed when no change is under way.
 func (s *Suspension) Idle() <-chan struct{} { return s.states.Idle() }
 
-// Status is what is told of the VM.
+// Status returns the VM's status.
 func (s *Suspension) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Suspension) Status() Status {
 		Saved: s.saved.Load()}
 }
 
-// Forget is told of a worker that has ended.
+// Forget forgets a worker that has ended.
 func (s *Suspension) Forget(w Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Suspension) Forget(w Worker) {
 	delete(s.kept, w)
 }
 
-// Suspend moves all memory out, and tells now and then how far it is.
+// Suspend moves all memory out, and reports its progress.
 func (s *Suspension) Suspend(tell func(Progress)) (Moved, error) {
 	return s.atLength(Suspending, func(p *movement) (Moved, error) {
 		return s.moveAllOut(p)
@@ -165,7 +165,7 @@ func (s *Suspension) Resume(tell func(Progress)) (Moved, error) {
 	return s.atLength(Resuming, s.moveAllIn, tell)
 }
 
-// atLength makes a change on another goroutine.
+// atLength makes a change on another goroutine, and reports its progress.
 func (s *Suspension) atLength(
 	to State, work func(*movement) (Moved, error), tell func(Progress),
 ) (m Moved, err error) {
@@ -189,7 +189,7 @@ func (s *Suspension) atLength(
 	}
 }
 
-// change makes a change, unless the state is against it.
+// change makes a change, if the state allows it.
 func (s *Suspension) change(
 	to State, work func(*movement) (Moved, error), p *movement,
 ) (m Moved, err error) {
@@ -201,7 +201,7 @@ func (s *Suspension) change(
 	done := false
 	defer func() { s.states.End(done) }()
 	m, err = work(p)
-	done = err == nil || errors.Is(err, errStranded) // what is out is out: that is suspended
+	done = err == nil || errors.Is(err, errStranded) // if memory stays out, the VM is suspended
 	if err != nil {
 		s.Log.WithError(err).Warnf("the VM is not %s", to)
 		return Moved{}, err
@@ -247,7 +247,7 @@ func (s *Suspension) moveAllOut(p *movement) (m Moved, err error) {
 	return m, nil
 }
 
-// sum is how many bytes there are in all, or the most that a number holds: workers may lie.
+// sum adds up bytes, and stops at the largest number: workers may lie.
 func sum(plans map[Worker]uint64) (all uint64) {
 	for _, bytes := range plans {
 		if all += bytes; all < bytes {
@@ -257,8 +257,8 @@ func sum(plans map[Worker]uint64) (all uint64) {
 	return all
 }
 
-// drainAll has the work of all workers end, and returns how much each has to move. Workers that
-// start from now on begin nothing.
+// drainAll makes the work of all workers end, and returns how much each has to move. Workers that
+// start from now on begin no work.
 func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	s.held.Store(true)
 	s.drains++
@@ -289,7 +289,7 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	s.mu.Unlock()
 	if len(busy) > 0 {
 		slices.Sort(busy)
-		if whole { // nobody need wait: there may be other reasons than work that goes on
+		if whole { // not a matter of waiting: there may be other reasons than work that goes on
 			return nil, fmt.Errorf("%w: %s", errUnsaved, strings.Join(busy, ", "))
 		}
 		return nil, fmt.Errorf("busy: %w: %s: stop-grace=%v is how long work may take",
@@ -298,7 +298,7 @@ func (s *Suspension) drainAll(whole bool) (plans map[Worker]uint64, err error) {
 	return plans, nil
 }
 
-// roomFor says whether the host has room for so much, some of which it has given already.
+// roomFor says whether the host has room for this much, of which it has given some already.
 func (s *Suspension) roomFor(bytes, given uint64) error {
 	_, most := s.Terms()
 	if most != 0 && bytes > most {
@@ -315,7 +315,7 @@ func (s *Suspension) roomFor(bytes, given uint64) error {
 	return nil
 }
 
-// letGo has all workers go on.
+// letGo makes all workers go on.
 func (s *Suspension) letGo() {
 	s.tellNote(false)
 	s.held.Store(false)

@@ -4,11 +4,11 @@ package suspend
 
 import "maps"
 
-// What was moved out may stay in the host's memory when the VM goes on, each worker's all or not at
-// all. It counts as the VM's: suspend-keep bounds it. What is kept is given up when the bound is
-// lowered, when the VM goes on and the host has little memory by then, and with its worker.
+// A copy of what was moved out may stay in the host's memory when the VM goes on: of each worker,
+// all or nothing. suspend-keep bounds it for the VM. It is given up when the bound is lowered, when
+// the VM goes on and the host has little memory left, and when its worker ends.
 
-// reused is how much of the host's memory workers have already for what they are to move.
+// reused is how much of the host's memory workers already have for what they are to move.
 func (s *Suspension) reused(plans map[Worker]uint64) (bytes uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,12 +51,12 @@ func (s *Suspension) noteKept(w Worker, bytes uint64) {
 		delete(s.kept, w)
 	}
 	s.mu.Unlock()
-	if w.Ended() { // before that: then nobody forgets it any more
+	if w.Ended() { // Forget may have been called already
 		s.Forget(w)
 	}
 }
 
-// keptIn is what workers keep whose memory is in. The lock is held.
+// keptIn is how much workers keep whose memory is in. The lock is held.
 func (s *Suspension) keptIn() map[Worker]uint64 {
 	in := maps.Clone(s.kept)
 	for w := range s.out {
@@ -65,10 +65,10 @@ func (s *Suspension) keptIn() map[Worker]uint64 {
 	return in
 }
 
-// Trim has workers give up what is kept beyond the bound, after that was changed.
+// Trim makes workers give up what they keep beyond the bound, after it was changed.
 func (s *Suspension) Trim() { s.trim(s.mostKept()) }
 
-// trim has as many workers give up what they keep as have more than that, all together.
+// trim makes workers give up what they keep until all together keep at most that much.
 func (s *Suspension) trim(most uint64) {
 	var over []Worker
 	s.mu.Lock()
@@ -85,7 +85,7 @@ func (s *Suspension) trim(most uint64) {
 	}
 }
 
-// trimForHost does so for a VM that goes on, where the host hasn't as much again.
+// trimForHost does so for a VM that goes on, if the host has less free memory than what is kept.
 func (s *Suspension) trimForHost() {
 	s.mu.Lock()
 	kept := sum(s.kept)

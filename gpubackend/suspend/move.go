@@ -8,8 +8,8 @@ import (
 	"maps"
 )
 
-// moveOut has a worker that is drained move its memory out, and says how much didn't need to be
-// copied. One that has ended has none.
+// moveOut makes a drained worker move its memory out, and says how much didn't need to be copied. A
+// worker that has ended has none.
 func (s *Suspension) moveOut(w Worker, bytes uint64, keep bool) (unchanged uint64, err error) {
 	if bytes == 0 {
 		return 0, nil
@@ -26,17 +26,17 @@ func (s *Suspension) moveOut(w Worker, bytes uint64, keep bool) (unchanged uint6
 	return min(copied.Unchanged, bytes), s.note(w, bytes, err)
 }
 
-// moveBack has one move it out that was moved in and may not stay there.
+// moveBack makes a worker move out again what was moved in and may not stay there.
 func (s *Suspension) moveBack(w Worker, bytes uint64) error {
 	return s.note(w, bytes, w.MoveBack(bytes))
 }
 
-// moveIn has one move its memory in.
+// moveIn makes a worker move its memory in.
 func (s *Suspension) moveIn(w Worker, bytes uint64) error {
 	return s.note(w, 0, w.MoveIn(bytes))
 }
 
-// note says where a worker's memory is, unless an error kept it where it was.
+// note records where a worker's memory is, unless an error kept it where it was.
 func (s *Suspension) note(w Worker, out uint64, err error) error {
 	switch {
 	case errors.Is(err, ErrEnded):
@@ -52,13 +52,13 @@ func (s *Suspension) note(w Worker, out uint64, err error) error {
 	s.mu.Lock()
 	s.out[w] = out
 	s.mu.Unlock()
-	if w.Ended() { // before that: then nobody forgets it any more
+	if w.Ended() { // Forget may have been called already
 		s.Forget(w)
 	}
 	return nil
 }
 
-// whose are the workers whose memory is out, with how much that is.
+// whose lists the workers whose memory is out, and how much that is.
 func (s *Suspension) whose() map[Worker]uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Suspension) bringBack() error {
 	return nil
 }
 
-// moveAllIn resumes the VM. Where there is no room for all, what came in goes out again.
+// moveAllIn resumes the VM. If there isn't room for all, what came in goes out again.
 func (s *Suspension) moveAllIn(p *movement) (m Moved, err error) {
 	if s.saved.Load() {
 		return m, errFile

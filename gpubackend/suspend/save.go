@@ -7,15 +7,15 @@ import (
 	"fmt"
 )
 
-// errFile says that what was suspended is in a file.
+// errFile says that the VM was suspended to a file.
 var errFile = errors.New("the VM was suspended to a file: give it with --from")
 
-// errNoFile is the reverse.
+// errNoFile says that it wasn't.
 var errNoFile = errors.New("the VM wasn't suspended to a file: resume it without --from")
 
-// Save has save write all that workers have to a file, wherever their memory is, and end them. Save
-// says how much it has written, and in the end how much device memory the file had already. After
-// an error of its the VM runs on, and the workers with it.
+// Save calls save, which writes all that workers have to a file, wherever their memory is, and ends
+// them. save reports how much it has written, and at the end how much device memory the file
+// already had. If it fails, the VM and its workers go on.
 func (s *Suspension) Save(
 	save func(wrote func(bytes uint64)) (unchanged uint64, err error), tell func(Progress),
 ) (Moved, error) {
@@ -45,8 +45,8 @@ func (s *Suspension) Save(
 	}, tell)
 }
 
-// Copy has save write all that workers have, wherever their memory is, and lets them go on,
-// whatever comes of it: nothing is moved.
+// Copy calls save, which writes all that workers have, wherever their memory is. In any case the
+// workers go on: nothing is moved.
 func (s *Suspension) Copy(save func() error) error {
 	if err := s.states.Begin(Suspending); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Suspension) Copy(save func() error) error {
 	return s.guarded(save)
 }
 
-// Load has load make workers from what was saved, and lets them go on. After an error of load all
+// Load calls load, which makes workers from what was saved, and lets them go on. If load fails all
 // is as it was.
 func (s *Suspension) Load(
 	load func() (bytes uint64, err error), tell func(Progress),
@@ -78,8 +78,8 @@ func (s *Suspension) Load(
 	}, tell)
 }
 
-// TakeFile has a VM be suspended to a file: as another process did with it, or because its front
-// end has put it back to such a state. It has no workers whose memory is out.
+// TakeFile makes a VM count as suspended to a file: another process has done that, or its front end
+// has put it back to such a state. It has no workers whose memory is out.
 func (s *Suspension) TakeFile() error {
 	if err := s.states.take(); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (s *Suspension) TakeFile() error {
 	return nil
 }
 
-// Drained says whether a worker is one that was drained, and how much memory it has. One that
-// started since has nothing to save.
+// Drained says whether a worker was drained, and how much memory it has. One that started since has
+// nothing to save.
 func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,10 +99,10 @@ func (s *Suspension) Drained(w Worker) (bytes uint64, ok bool) {
 	return bytes, ok
 }
 
-// Lost is told that what was saved is of no use any more: the VM has nothing left of it.
+// Lost says that what was saved can't be used any more: the VM has lost it.
 func (s *Suspension) Lost() { s.saved.Store(false) }
 
-// guarded calls f, a fault of which is an error.
+// guarded calls f, and turns its panic into an error.
 func (s *Suspension) guarded(f func() error) (err error) {
 	if !s.Guard("saving or loading a VM", func() { err = f() }) {
 		return errFault

@@ -2,10 +2,10 @@
 
 // Package suspend moves the device memory of a VM out to the host's and in again.
 //
-// A VM is suspended in steps, each of which all workers take before the next: their work ends; it
-// is seen whether the host has room for their device memory; it is moved out. What fails is undone,
-// and the VM runs on. To resume it is the reverse. Workers that end meanwhile need nothing more;
-// those that start begin as ones whose work has ended (Suspension.Held).
+// A VM is suspended in steps, each of which all workers finish before the next: their work ends;
+// the host's room for their device memory is checked; it is moved out. If one fails, all is undone
+// and the VM runs on. Resuming is the reverse. Workers that end meanwhile drop out; those that
+// start begin as drained (Suspension.Held).
 //
 // One change is made at a time, and the state says which may follow:
 //
@@ -18,7 +18,8 @@
 // # Who owns what
 //
 // A Suspension knows the VM by the functions of its Config, and its processes by interface Worker.
-// It owns the state, and how much of which worker is out. The memory itself is in the workers.
+// It owns the state, and knows how much memory of which worker is out. The memory itself is in the
+// workers.
 //
 // # Who may lie
 //
@@ -32,7 +33,7 @@ import (
 	"sync"
 )
 
-// State is a VM's.
+// State is the state of a VM.
 type State string
 
 // The states.
@@ -43,17 +44,17 @@ const (
 	Resuming   State = "resuming"
 )
 
-// ErrState is the error for a change that doesn't suit the state.
+// ErrState is the error for a change that the state doesn't allow.
 var ErrState = errors.New("nothing is changed")
 
-// States is the state of a VM. The zero value is one that runs.
+// States holds the state of a VM. The zero value is that of a VM that runs.
 type States struct {
 	mu    sync.Mutex
 	state State         // "" is running
-	idle  chan struct{} // of the change that is under way: closed at its end
+	idle  chan struct{} // closed at the end of the change under way
 }
 
-// State is the present one.
+// State returns the present state.
 func (m *States) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +83,7 @@ func (m *States) Begin(to State) error {
 	return nil
 }
 
-// strand makes a VM that runs one that is suspended.
+// strand turns the state from running to suspended.
 func (m *States) strand() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,7 +92,7 @@ func (m *States) strand() {
 	}
 }
 
-// take makes a VM to which no change is made one that is suspended.
+// take turns the state of a VM that runs, with no change under way, to suspended.
 func (m *States) take() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -102,7 +103,7 @@ func (m *States) take() error {
 	return nil
 }
 
-// End ends a change: in what follows it, or, if it failed, in what was before.
+// End ends a change: with the state that follows, or, if it failed, with the one before.
 func (m *States) End(done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -5,20 +5,20 @@ package suspend
 import "fmt"
 
 // A process may end in the middle of a change, and another one take the VM over with its workers.
-// Config.Note has told it which state was the last whole one: the VM is to be in that one again.
-// Each worker says where it stands. Of a VM that was running what is out comes in; of one that was
-// suspended what had come in goes out again, for which its image still holds.
+// Config.Note has recorded the last state that was complete: the VM must get back to it. Each
+// worker says where it stands. If the VM was running, what is out comes in; if it was suspended,
+// what had come in goes out again, to its image, which is still valid.
 
-// Standing is where a worker stands that was taken over.
+// Standing is the state of a worker that was taken over.
 type Standing struct {
 	Still bool   // its work has ended, and it begins nothing
 	Out   bool   // its memory is out
-	Image uint64 // how much that is; or, if it is in again, how much still holds as an image
+	Image uint64 // how much that is; or, if it is in again, how much of its image is still valid
 	Kept  uint64 // how much of an image it keeps
 }
 
-// TakeOver is called before all else for a VM of another process, with so many workers: Rejoin is
-// called for each. No change begins before that.
+// TakeOver is called before all else for a VM that another process had, with its number of workers.
+// Rejoin is called for each; no change begins before.
 func (s *Suspension) TakeOver(suspended bool, workers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,8 +31,8 @@ func (s *Suspension) TakeOver(suspended bool, workers int) {
 	}
 }
 
-// Rejoin has a worker stand as its VM does, and says whether it may go on. For one that is gone
-// there is no standing.
+// Rejoin brings a worker to its VM's state, and says whether it may go on. A worker that is gone
+// has no standing.
 func (s *Suspension) Rejoin(w Worker, standing *Standing) (goesOn bool) {
 	defer s.rejoin()
 	if standing == nil {
@@ -52,7 +52,7 @@ func (s *Suspension) Rejoin(w Worker, standing *Standing) (goesOn bool) {
 	return standing.Still
 }
 
-// keepOut is for a worker of a VM that is suspended.
+// keepOut is Rejoin for a worker of a suspended VM.
 func (s *Suspension) keepOut(w Worker, standing *Standing) {
 	var err error
 	switch {
@@ -66,7 +66,7 @@ func (s *Suspension) keepOut(w Worker, standing *Standing) {
 	}
 }
 
-// strand has the VM be suspended, as memory that is out can't come in.
+// strand makes the VM suspended, as memory that is out can't come in.
 func (s *Suspension) strand(w Worker, bytes uint64, why error) {
 	s.Log.WithError(fmt.Errorf("%w: %w", errStranded, why)).
 		Error("another device process has the VM, which was to run")
@@ -86,7 +86,7 @@ func (s *Suspension) rejoin() {
 	}
 }
 
-// awaitRejoined waits for the workers of the process before.
+// awaitRejoined waits for the earlier process's workers.
 func (s *Suspension) awaitRejoined() {
 	s.mu.Lock()
 	rejoined := s.rejoined
@@ -96,7 +96,7 @@ func (s *Suspension) awaitRejoined() {
 	}
 }
 
-// tellNote has it noted whether the VM is suspended.
+// tellNote notes whether the VM is suspended.
 func (s *Suspension) tellNote(suspended bool) {
 	if s.Note != nil {
 		s.Note(suspended)

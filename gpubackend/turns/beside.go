@@ -2,21 +2,21 @@
 
 package turns
 
-// This file has the turns beside work that doesn't end.
+// This file has turns beside work that doesn't end.
 //
-// The driver gives each VM with work on a GPU the same part of it. So beside one that can't be
-// taken off, VMs that had their turns one after the other would share one part among all of them,
-// and the work that doesn't end would have as much as they have together. Therefore they have their
-// turns at the same time. Virtual time still divides: one that gets a turn ahead of the others of
-// these waits until they have caught up, and so do all but one of those that are ahead of the work
-// beside which they are.
+// The driver gives each VM with work on a GPU the same part of it. So if VMs had their turns one
+// after the other beside work that can't be taken off, all of them would share one part, and that
+// work would have as much as all of them together. Therefore they have their turns at the same
+// time. Virtual time still divides the GPU among them: one that gets a turn ahead of the others
+// waits until they have caught up. Of those that are ahead of the work beside them, all but one
+// wait.
 
 // lasts says whether a VM has work on its GPUs that hasn't ended in time.
 func (v *vm) lasts() bool { return v.phase == overrun || v.late }
 
-// beside says whether a VM may have its turn at the same time as others: all its GPUs that others
-// have or want are those of work that lasts and was charged more, and the VM is not ahead by more
-// than a lead of any other VM that could go on.
+// beside says whether a VM may have its turn at the same time as others. All its GPUs that others
+// have or want must have lasting work that was charged more, and the VM must not be ahead of any
+// other VM that could go on by more than a lead.
 func (s *Scheduler) beside(v *vm, lead virtual) bool {
 	var taken, paid GPUs
 	least, urgent := v.charged, s.urgent(v)
@@ -44,14 +44,14 @@ func (s *Scheduler) beside(v *vm, lead virtual) bool {
 	return s.overdue(v) || !v.lasts() && taken&^paid == 0 && v.charged <= least+lead
 }
 
-// goesOn says whether a turn whose time is over goes on, beside others or instead of theirs.
+// goesOn says whether a turn whose time is over goes on, beside others or instead of them.
 func (s *Scheduler) goesOn(v *vm, w wants) bool {
 	return w.lasting&v.gpus != 0 && !v.lasts() && !s.urgent(v) &&
 		s.beside(v, v.weighted(s.length(v)))
 }
 
-// yields says whether a VM's turn ends since the work beside which it was has ended: of those that
-// had turns at the same time the first goes on.
+// yields says whether a VM's turn ends because the lasting work beside it has ended: of those that
+// had turns at the same time, the first goes on.
 func (s *Scheduler) yields(v *vm, w wants) bool {
 	crowd := w.crowd &^ w.lasting & v.gpus
 	if crowd == 0 {

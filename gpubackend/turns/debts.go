@@ -5,8 +5,8 @@ package turns
 // maxDebts bounds how many VMs that left are remembered.
 const maxDebts = 4096
 
-// debts are the virtual times of VMs that left ahead of the others, by name: a VM that leaves and
-// comes back gains nothing by it.
+// debts are the virtual times of VMs that left ahead of the others, by name: a VM gains nothing by
+// leaving and coming back.
 type debts map[string]virtual
 
 // keep remembers a VM that leaves, if it is ahead of the time.
@@ -27,7 +27,7 @@ func (d debts) take(name string) virtual {
 	return charged
 }
 
-// forget drops what the time has passed, or else the smallest one.
+// forget drops the debts that the time has passed, or, if there are none, the smallest.
 func (d debts) forget(now virtual) {
 	smallest, least := "", virtual(0)
 	for name, charged := range d {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turns decides which VMs may give a GPU work, and for how long. It is the policy of the
-// arbiter without its surroundings: it has no clock, no goroutine and no descriptor. Its owner
-// tells it what happens and when, asks it for the gates that change, and calls it again at the
-// deadline that it names. So tests run hours of a thousand VMs in a second.
+// Package turns decides which VMs may give a GPU work, and for how long. It is only the arbiter's
+// policy: it has no clock, no goroutine and no descriptor. Its owner tells it what happens and
+// when, asks it for the gates that change, and calls it again at the deadline that it names. So
+// tests run hours of a thousand VMs in a second.
 //
 // # The rules
 //
@@ -42,9 +42,9 @@
 // # Who may lie
 //
 // Whoever reports for a VM may lie about it. A VM that claims to have work for ever gets no more
-// than its turns; one that claims to be idle gets none; one that never says that its work has
-// ended loses the GPU after two turns, and is charged all that time. The names and policies come
-// from the operator.
+// than its turns; one that claims to be idle gets none; one that never says that its work has ended
+// loses the GPU after two turns, and is charged for all that time. The names and policies come from
+// the operator.
 //
 // # Files
 //

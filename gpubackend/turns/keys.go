@@ -67,7 +67,7 @@ func (p *Policy) setTurn(value string) (err error) {
 	return nil
 }
 
-// positive reads a number that isn't 0, which would be the default.
+// positive reads a number. 0 is refused: it stands for the default.
 func positive(value string) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || n == 0 {

@@ -4,21 +4,22 @@ package turns
 
 import "time"
 
-// This file has the two reasons for which a GPU is kept for a VM that rests.
+// This file has the two reasons to keep a GPU for a VM that rests.
 
 // A program that waits for its kernels is away from the GPU between two of them: for as long as it
-// takes to hear of the end of one and to submit the next. If its turn passed on each time, it would
-// have one kernel for each turn of the others, whatever its weight. So the first reason: the GPU
-// waits for a VM that is owed its time and is known to come back soon.
+// takes to learn that one has ended and to submit the next. If its turn passed on each time, it
+// would run one kernel for each turn of the others, whatever its weight. So the first reason: the
+// GPU waits for a VM that is owed time and usually comes back soon.
 
-// patiencePart is what part of the work between two rests a rest may last to be waited for: what
-// waiting may cost of the GPU's time. averaged is over how many of them averages go, more or less.
+// patiencePart: a rest is waited for if it lasts at most this part of the work between two rests.
+// This is what waiting may cost of the GPU's time. averaged is over how many of them averages are
+// taken, roughly.
 const (
 	patiencePart = 8
 	averaged     = 8
 )
 
-// habit is how long a VM works and rests, going by the last times.
+// habit is how long a VM works and rests, judged by the last times.
 type habit struct {
 	resting bool
 	since   Time          // of the rest
@@ -44,13 +45,13 @@ func (h *habit) ends(now Time, held time.Duration) {
 		return
 	}
 	h.resting, h.held = false, held
-	// A long rest isn't remembered for longer than it takes to see that they are short again.
+	// A long rest is forgotten as soon as rests are short again.
 	h.rest = average(h.rest, min(now-h.since, h.work), h.rests)
 	h.usual = average(h.usual, min(now-h.since, longRest), h.rests)
 	h.rests = true
 }
 
-// average moves an average on.
+// average updates an average.
 func average(of, value time.Duration, known bool) time.Duration {
 	if !known {
 		return value
@@ -58,7 +59,7 @@ func average(of, value time.Duration, known bool) time.Duration {
 	return of + (value-of)/averaged
 }
 
-// expected is until when a VM that rests is likely to come back, if it is to be waited for.
+// expected is by when a VM that rests is likely to come back, if it should be waited for.
 func (v *vm) expected() Time {
 	h := &v.habit
 	patience := min(h.work/patiencePart, v.policy.Turn)
@@ -68,8 +69,8 @@ func (v *vm) expected() Time {
 	return h.since + patience
 }
 
-// awaits says whether the GPUs of a VM that rests are better kept for it for a moment: it is likely
-// to be back soon, and would be next even if it had done half of what it does then.
+// awaits says whether the GPUs should be kept for a moment for a VM that rests: it is likely to be
+// back soon, and would still be next after half of the work that it then does.
 func (s *Scheduler) awaits(v *vm) bool {
 	if s.now >= v.expected() || !v.mayBegin() {
 		return false
@@ -88,33 +89,33 @@ func (s *Scheduler) awaits(v *vm) bool {
 	return somebody
 }
 
-// The second reason: each change of VMs costs the GPU some 150 us, whoever is owed what (H100,
-// docs/measurements). So a VM that rests inside its turn, and whose rests are short as a rule,
-// keeps its turn for about as long as a change would cost. That is for programs that wait for each
-// kernel and are late for once, as guests are. It takes a part of the VM's work at most, whatever
-// the VM does.
+// The second reason: each change of VMs costs the GPU some 150 us, whoever is owed time (H100,
+// docs/measurements). So a VM that rests inside its turn, and whose rests are usually short, keeps
+// its turn for about as long as a change would cost. That is for programs that wait for each kernel
+// and are late once, as happens in guests. The cost is bounded by a part of the VM's work.
 //
-// A VM of the latency class keeps its turn for longer, and however little it works in between, as
-// one answer of it takes many kernels: if the turn passed on at each rest between these, it would
-// wait each time for what others had begun meanwhile. It is charged for that time, and must not be
-// ahead of its share.
+// A VM of the latency class keeps its turn for longer, however little it works in between, since
+// each of its answers takes many kernels: if the turn passed on at each rest between these, it
+// would wait each time for what others had begun meanwhile. It is charged for that time, and must
+// not be ahead of its share.
 const (
 	keepPart = 32                   // part of its work that a VM of class Batch saves up for this
 	keepMost = 2 * time.Millisecond // that it may save up
 	longRest = 300 * time.Microsecond
 )
 
-// grace is how long a rest may be for which a turn is kept, and how long the VM's usual one.
+// grace bounds a rest for which a turn is kept, and the VM's usual rest.
 type grace struct{ rest, usual time.Duration }
 
-// graces are those of the classes. That of Latency is kept if one rest in four or so is short.
+// graces are the graces of the classes. For Latency a turn is kept if about one rest in four is
+// short.
 var graces = [...]grace{
 	Batch:   {200 * time.Microsecond, 60 * time.Microsecond},
 	Latency: {longRest, 240 * time.Microsecond},
 }
 
-// saves counts the time for which a VM's turn may be kept: it grows with its work, and is spent
-// while it is awaited.
+// saves counts the time for which a VM's turn may be kept: it grows with the VM's work, and is
+// spent while the VM is awaited.
 func (v *vm) saves(gone time.Duration) {
 	switch {
 	case v.phase == awaited:
@@ -124,8 +125,8 @@ func (v *vm) saves(gone time.Duration) {
 	}
 }
 
-// keptUntil is until when the turn of a VM that rests is kept, if the rest is inside it and the VM
-// is likely to be back soon.
+// keptUntil is how long the turn of a VM that rests is kept, if the rest is inside the turn and the
+// VM is likely to be back soon.
 func (v *vm) keptUntil(now Time) Time {
 	h, g := &v.habit, graces[v.policy.Class]
 	if !h.resting || !h.rests || h.usual > g.usual {
@@ -138,7 +139,7 @@ func (v *vm) keptUntil(now Time) Time {
 	return until
 }
 
-// keeps says whether a VM that rests has its turn kept: not from one of the latency class.
+// keeps says whether a resting VM's turn is kept. It isn't if a VM of the latency class waits.
 func (s *Scheduler) keeps(v *vm, w wants) bool {
 	return w.urgent&v.gpus == 0 && s.now < v.keptUntil(s.now) &&
 		(v.policy.Class == Batch || s.urgent(v))

@@ -38,9 +38,8 @@ const (
 	DefaultTurn   = 5 * time.Millisecond
 )
 
-// Turns whose length nobody sets are long while few VMs want the GPU, as each change costs time of
-// it: so long that all have had one after Round, but no longer than LongTurn, nor shorter than
-// DefaultTurn.
+// Turns whose length nobody sets are longer the fewer VMs want the GPU, as each change costs GPU
+// time: so long that all have had one after Round, but from DefaultTurn to LongTurn.
 const (
 	LongTurn = 20 * time.Millisecond
 	Round    = 80 * time.Millisecond
@@ -90,7 +89,7 @@ func (p Policy) Check() error {
 // Config is what holds for all VMs. The zero value of a field is its default.
 type Config struct {
 	// Idle is how long a VM that has its turn may be without work before the turn passes on; 40 µs,
-	// since workers say so up to 10 µs late.
+	// since workers report that up to 10 µs late.
 	Idle time.Duration
 	// InFlight is how much predicted work a VM may have on the GPU; 2 ms.
 	InFlight time.Duration

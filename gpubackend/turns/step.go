@@ -29,7 +29,7 @@ func (s *Scheduler) step() {
 	s.park()
 }
 
-// wants are the GPUs that VMs wait for, and those where more than one VM can be at a time.
+// wants are the GPUs for which VMs wait, and those that several VMs can have at a time.
 type wants struct {
 	any     GPUs
 	urgent  GPUs // by a VM of the latency class that isn't too far ahead
@@ -62,7 +62,7 @@ func (s *Scheduler) wants() (w wants) {
 	return w
 }
 
-// ended moves a VM on whose work has begun or ended.
+// ended updates the phase of a VM whose work has begun or ended.
 func (s *Scheduler) ended(v *vm) {
 	if !v.demand.InFlight {
 		v.late = false
@@ -149,9 +149,9 @@ func (s *Scheduler) kept(v *vm) bool {
 	return false
 }
 
-// end closes a VM's gate. What came through until it was closed is only known when the owner has
-// closed it: until it reports again, work counts as in flight. Nobody waits once more for what has
-// not ended in time before.
+// end closes a VM's gate. What came through is only known once the owner has closed it: until it
+// reports again, work counts as in flight. Work that hasn't ended in time before isn't waited for
+// again.
 func (s *Scheduler) end(v *vm) {
 	v.demand.InFlight, v.unsure = true, true
 	if v.late {
@@ -171,8 +171,8 @@ func (s *Scheduler) held() (gpus GPUs) {
 	return gpus
 }
 
-// urgent says whether a VM is of the latency class and not too far ahead of its share, on none of
-// its GPUs.
+// urgent says whether a VM is of the latency class and on none of its GPUs too far ahead of its
+// share.
 func (s *Scheduler) urgent(v *vm) bool {
 	if v.policy.Class != Latency {
 		return false
@@ -186,11 +186,11 @@ func (s *Scheduler) urgent(v *vm) bool {
 	return true
 }
 
-// next gives turns to those who wait, in their order, as far as there are GPUs.
+// next gives turns to waiting VMs, in their order, as far as there are GPUs.
 func (s *Scheduler) next(w wants) {
 	var busy, kept, urgent, asked GPUs // urgent: kept for VMs that mustn't wait
 	var firm, pressing GPUs            // firm: busy, and not only with work that ends
-	// when the GPUs that are kept for a VM with several are all free
+	// when all GPUs are free that are kept for a VM with several
 	keptUntil := s.now
 	s.queue = s.queue[:0]
 	for _, v := range s.all {
@@ -228,7 +228,7 @@ func (s *Scheduler) next(w wants) {
 				v.enter(awaited, s.now)
 			}
 		case v.gpus&firm == 0 && s.urgent(v):
-			// Beside work that ends: the driver gives it a slice sooner than that is over.
+			// Beside work that ends: the driver gives the VM a slice before that work is over.
 			begin(v, never)
 		case v.gpus&busy&^w.lasting == 0 && v.gpus&busy != 0 && s.beside(v, 0):
 			begin(v, s.untilFor(v))
@@ -245,24 +245,24 @@ func (s *Scheduler) next(w wants) {
 	}
 }
 
-// overdue says whether a VM has overrun its turn for so long that it gets another one, so that what
-// its work may wait for gets to the GPU.
+// overdue says whether a VM has overrun its turn for so long that it gets another one, so that work
+// gets to the GPU for which the VM's work may wait.
 func (s *Scheduler) overdue(v *vm) bool {
 	return v.phase == overrun && s.now >= v.overdueAt()
 }
 
-// overdueAt is when that is for one that has overrun its turn.
+// overdueAt is from when on that holds for a VM that has overrun its turn.
 func (v *vm) overdueAt() Time { return v.since + overdueTurns*v.policy.Turn }
 
-// untilFor is until when a turn that begins now may last.
+// untilFor is when a turn that begins now must end.
 func (s *Scheduler) untilFor(v *vm) Time {
 	if s.overdue(v) {
-		return s.now + MinTurn // to get more to the GPU, which the others have beside it
+		return s.now + MinTurn // to get more work to the GPU, which others use at the same time
 	}
 	return never
 }
 
-// order is who comes first.
+// order compares which VM comes first.
 func (s *Scheduler) order(a, b *vm) int {
 	if x, y := s.urgent(a), s.urgent(b); x != y {
 		if x {
@@ -280,7 +280,7 @@ func (s *Scheduler) order(a, b *vm) int {
 		cmp.Compare(a.name, b.name))
 }
 
-// begin gives a VM its turn, until a given time at most.
+// begin gives a VM its turn, which ends at a given time.
 func (s *Scheduler) begin(v *vm, until Time) {
 	s.wake(v)
 	v.enter(running, s.now)
@@ -288,8 +288,9 @@ func (s *Scheduler) begin(v *vm, until Time) {
 	v.stats.Turns++
 }
 
-// length is how long a turn of a VM is that begins now. A VM with a limit on its time saves up
-// DefaultTurn, and those of the latency class that are ahead of their share are to wait no longer.
+// length is the length of a VM's turn that begins now. It is no more than DefaultTurn for a VM with
+// a limit on its time, which saves up only that, and while VMs of the latency class that are ahead
+// of their share wait.
 func (s *Scheduler) length(v *vm) time.Duration {
 	if !v.auto || v.limited() || v.policy.Class == Latency {
 		return v.policy.Turn
@@ -307,7 +308,7 @@ func (s *Scheduler) length(v *vm) time.Duration {
 	return min(max(Round/time.Duration(want), DefaultTurn), LongTurn)
 }
 
-// park leaves the gate open to a VM that is idle while nobody has or wants its GPUs.
+// park leaves the gate open for a VM that is idle while nobody has or wants its GPUs.
 func (s *Scheduler) park() {
 	var used GPUs
 	for _, v := range s.all {

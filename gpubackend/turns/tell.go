@@ -4,7 +4,7 @@ package turns
 
 import "time"
 
-// This file has what the owner is told: when to come back, and which gates to change.
+// This file has what the owner is told: when to call again, and which gates to change.
 
 // shared are the GPUs that several VMs have joined for.
 func (s *Scheduler) shared() (several GPUs) {
@@ -66,7 +66,7 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 	return never
 }
 
-// Changes are the gates that differ from what the call before this one returned, in no order.
+// Changes returns the gates that have changed since its last call, in no order.
 func (s *Scheduler) Changes() []Gate {
 	var changes []Gate
 	bound, several, soon := s.inFlight(), s.shared(), s.soon()
@@ -83,11 +83,11 @@ func (s *Scheduler) Changes() []Gate {
 	return changes
 }
 
-// soonFor is for how long after the end of a turn the VM that comes next is to be ready to begin at
-// once. Most work has ended by then; waking the next one up takes a part of it.
+// soonFor is for how long after the end of a turn the next VM should be awake, to begin at once.
+// Most work ends within it; waking the next VM takes a part of it.
 const soonFor = 300 * time.Microsecond
 
-// soon is the VM that begins when work ends that isn't likely to last any more, or nil.
+// soon is the VM that begins when work ends that probably won't last much longer, or nil.
 func (s *Scheduler) soon() (next *vm) {
 	var ending GPUs
 	for _, v := range s.all {
@@ -106,8 +106,8 @@ func (s *Scheduler) soon() (next *vm) {
 	return next
 }
 
-// wakeFor is how long before the limit of a VM lets it begin it is to be ready: as long as it may
-// take to wake up, which would be charged otherwise.
+// wakeFor is how long before its limit lets it begin a VM is woken: as long as waking may take,
+// which would otherwise be charged.
 const wakeFor = 150 * time.Microsecond
 
 // soonAllowed says whether a VM begins as soon as its limit lets it, and that is about to be.

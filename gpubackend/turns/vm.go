@@ -17,7 +17,7 @@ const (
 	awaited               // has nothing to do for a moment; its GPUs are kept, its gate is open
 	parked                // its gate is open, it has nothing to do, and nobody else wants its GPUs
 	draining              // its turn is over, its gate is closed, work is still on the GPU
-	overrun               // it didn't end in time: others have their turns beside it
+	overrun               // its work didn't end in time: others have their turns beside it
 )
 
 // holds says whether a VM in this phase keeps others from its GPUs.
@@ -51,7 +51,7 @@ type vm struct {
 	tokens  time.Duration
 	filled  Time // tokens were counted up to here
 
-	told  Gate // what its owner was told last
+	told  Gate // what its owner was last told
 	stats Stats
 }
 
@@ -61,8 +61,8 @@ func (v *vm) asks() bool {
 	return (v.phase == waiting || v.phase == overrun && v.demand.Waiting) && v.mayBegin()
 }
 
-// mayResume says whether a VM whose turn has ended, and whose work hasn't, may go on without that:
-// if those have done for whom it ended.
+// mayResume says whether a VM whose turn has ended, but not its work, may go on at once: if the VMs
+// for which the turn ended have nothing more to do.
 func (v *vm) mayResume() bool {
 	return v.phase == draining && !v.unsure && !v.late && v.demand.Waiting && v.mayBegin()
 }
@@ -79,7 +79,8 @@ func (v *vm) limited() bool { return v.policy.Limit < MaxLimit }
 // bucket is how many tokens a VM may save up.
 func (v *vm) bucket(c *Config) time.Duration { return time.Duration(c.Burst) * v.policy.Turn }
 
-// settle charges a VM for the time since it was last charged, in which so many VMs shared its GPUs.
+// settle charges a VM for the time since it was last charged, in which a number of VMs shared its
+// GPUs.
 func (v *vm) settle(now Time, sharers int, c *Config) {
 	gone := now - v.settled
 	v.settled = now
@@ -113,7 +114,7 @@ func (v *vm) allowed() bool { return !v.limited() || v.tokens > 0 }
 // wake up in the time that it is charged for.
 func (v *vm) mayBegin() bool { return !v.limited() || v.tokens >= v.policy.Turn }
 
-// beginsAt is when a VM that may not have a turn may.
+// beginsAt is when a VM may begin a turn that its limit doesn't allow yet.
 func (v *vm) beginsAt(now Time) Time {
 	return now + (v.policy.Turn-v.tokens)*MaxLimit/time.Duration(v.policy.Limit) + 1
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package warm keeps processes that were started, and made ready, before there is a use for them:
-// the warm workers of a VM. One that is taken or lost is replaced when the device asks for it
-// (Keep), and not by itself: one that always fails would be started for ever.
+// the warm workers of a VM. One that is taken or lost isn't replaced before the device asks for it
+// (Keep): otherwise a process that always fails would be started for ever.
 //
 // # Who owns what
 //
-// Whoever owns a Pool (package device/ahead) may hold a lock of his when he calls it. The pool has
-// a lock of its own, which it holds while it calls the functions of Config: these must not call the
-// pool. A process belongs to the pool until it is taken or lost.
+// The owner of a Pool (package device/ahead) may hold a lock when it calls it. The pool has its own
+// lock, which it holds while it calls the functions of Config: these must not call the pool. A
+// process belongs to the pool until it is taken or lost.
 //
 // # Who may lie
 //
@@ -29,14 +29,14 @@ import (
 
 // Config is what a pool needs.
 type Config[P comparable] struct {
-	// Start starts a process. What it returns has the process make itself ready, and may take a
-	// while.
+	// Start starts a process. The function that it returns makes the process get ready, and may
+	// take a while.
 	Start func() (p P, ready func() error, err error)
 	// Kill ends a process. For one that has ended it does nothing.
 	Kill func(P)
-	// Go runs f beside what else goes on.
+	// Go runs f on another goroutine.
 	Go func(f func())
-	// Later calls due after that time, and then has Keep called.
+	// Later waits that long, calls due, and then lets Keep be called.
 	Later    func(wait time.Duration, due func())
 	Pace     *pace.Pace    // how often a process may be started
 	Patience time.Duration // how long Take waits for one
@@ -87,7 +87,7 @@ func (p *Pool[P]) Keep(want int) {
 	}
 }
 
-// later has Keep called when there is a turn for the next process.
+// later arranges for Keep to be called when there is a turn for the next process.
 func (p *Pool[P]) later(wait time.Duration) {
 	if p.waiting {
 		return
@@ -100,9 +100,9 @@ func (p *Pool[P]) later(wait time.Duration) {
 	})
 }
 
-// prepare has a process make itself ready.
+// prepare makes a process get ready.
 func (p *Pool[P]) prepare(m *spare[P], ready func() error) {
-	err := errors.New("it wasn't made ready")
+	err := errors.New("a panic kept it from getting ready")
 	defer func() { // also if ready panics
 		if err != nil {
 			p.config.Kill(m.process)
@@ -123,7 +123,7 @@ func (p *Pool[P]) Lost(process P, err error) {
 	p.drop(process, err)
 }
 
-// drop is Lost with the lock. One that isn't kept any more was ended on purpose, or is taken.
+// drop is Lost with the lock. A process that isn't kept was ended on purpose, or was taken.
 func (p *Pool[P]) drop(process P, err error) {
 	i := slices.IndexFunc(p.kept, func(m *spare[P]) bool { return m.process == process })
 	if i < 0 {
@@ -135,9 +135,9 @@ func (p *Pool[P]) drop(process P, err error) {
 
 const lost = "a worker that was started ahead of use is lost"
 
-// Take takes the oldest process, ready or soon to be: it began earlier than one that would be
-// started now. It is false if there is none, or if that one doesn't become ready in time or before
-// quit is closed; then it is ended.
+// Take takes the oldest process, ready or soon to be: that is sooner than a new one would be. It
+// returns false if there is none, or if it doesn't become ready in time or before quit is closed;
+// then it is ended.
 func (p *Pool[P]) Take(quit <-chan struct{}) (process P, ok bool) {
 	p.mu.Lock()
 	if len(p.kept) == 0 {
@@ -173,7 +173,7 @@ func (p *Pool[P]) usable(m *spare[P]) bool {
 	return false
 }
 
-// PutBack returns a process that was taken, as the oldest. The next Keep ends what is too much.
+// PutBack returns a process that was taken, as the oldest. The next Keep ends surplus ones.
 func (p *Pool[P]) PutBack(process P) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

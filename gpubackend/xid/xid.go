@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xid reads from the kernel's log what NVIDIA's driver says of broken GPUs: its Xid
-// messages. Those that only tell what a program did wrong are left out.
+// Package xid reads from the kernel's log what NVIDIA's driver says about broken GPUs: its Xid
+// messages. Those that only report a program's mistake are left out.
 //
-// The log is the kernel's, but names of programs are in it: what is read is bounded, and made
-// plain.
+// The log is the kernel's, but contains names of programs: what is read is bounded, and made
+// printable.
 package xid
 
 import (
@@ -41,14 +41,14 @@ const (
 	mostText    = 120
 )
 
-// ofPrograms are those that a program's mistake causes.
+// ofPrograms are the Xids that a program's mistake causes.
 var ofPrograms = map[int]bool{13: true, 31: true, 43: true, 45: true}
 
 // message is "NVRM: Xid (PCI:0000:65:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
 var message = regexp.MustCompile(`^NVRM: Xid \(PCI:` +
 	`([0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})(?:\.0)?\): ([0-9]{1,4}), (.*)`)
 
-// names are what a message has of a program.
+// names are the parts of a message that name a program.
 var names = regexp.MustCompile(`^(?:pid=(?:'[^']*'|[^,]*), (?:name=[^,]*, )?)?`)
 
 // Read returns the last messages in a kernel's log.
@@ -59,7 +59,7 @@ func Read(path string) ([]Message, error) {
 	}
 	defer unix.Close(fd)
 	var all []Message
-	record := make([]byte, 1<<13) // each read gives one
+	record := make([]byte, 1<<13) // each read returns one record
 	for range mostRecords {
 		n, err := unix.Read(fd, record)
 		switch {
@@ -107,7 +107,7 @@ func parse(line string) (e Message, ok bool) {
 	return e, true
 }
 
-// plain is a text without what would command a terminal.
+// plain is a text without characters that a terminal might obey.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arbitertest serves arbiters for tests of those who connect to them.
+// Package arbitertest serves arbiters for tests of their clients.
 package arbitertest
 
 import (

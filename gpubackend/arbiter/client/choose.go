@@ -11,7 +11,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// Wanted is what GPUs are chosen for.
+// errChoice says that an answer doesn't fit the request.
+var errChoice = errors.New("the arbiter's choice of GPUs doesn't fit the request: " +
+	"install the same paracuda for both")
+
+// Wanted says for which VM GPUs are chosen, and how many.
 type Wanted struct {
 	Name   string // of the VM
 	Count  int    // of GPUs
@@ -19,9 +23,9 @@ type Wanted struct {
 	Policy map[string]string
 }
 
-// Choose has the arbiter at a path choose among the host's GPUs, and returns their positions in
-// that list. They are kept for the VM until release is called, which is when it has joined. ErrNone
-// says that there is no arbiter.
+// Choose asks the arbiter at a path to choose among the host's GPUs, and returns their positions in
+// that list. They are kept for the VM until release is called, after it has joined. ErrNone says
+// that there is no arbiter.
 func Choose(path string, w Wanted, host []link.GPU) (chosen []int, release func(), err error) {
 	conn, err := Dial(path)
 	if err != nil {
@@ -53,11 +57,11 @@ func choose(conn *link.Conn, w Wanted, host []link.GPU) ([]int, error) {
 	}
 	for k, i := range a.Chosen {
 		if i < 0 || i >= len(host) || slices.Contains(a.Chosen[:k], i) {
-			return nil, errors.New("the arbiter's answer makes no sense")
+			return nil, errChoice
 		}
 	}
 	if len(a.Chosen) != w.Count {
-		return nil, errors.New("the arbiter's answer makes no sense")
+		return nil, errChoice
 	}
 	return a.Chosen, nil
 }

@@ -22,23 +22,23 @@ const (
 	watchEvery    = 100 * time.Millisecond
 )
 
-// ErrRefused says that there is an arbiter, which doesn't take the VM or what is asked for it.
+// ErrRefused says that the arbiter refuses the VM, or what is asked for it.
 var ErrRefused = errors.New("the arbiter refuses")
 
 // Config is what a Client needs.
 type Config struct {
 	Path     string // of the arbiter's socket; "": the usual ones
 	Required bool   // it is an error that nobody answers there
-	Again    bool   // the VM runs and was there before: it goes on without an arbiter, too
+	Again    bool   // the VM runs already, and goes on also without an arbiter
 	Name     string // of the VM
 	GPUs     []link.GPU
 	Room     uint64            // that the VM was given on each of them; 0: nobody said
 	Policy   map[string]string // asked for
 	Page     *gate.Page        // stays the caller's
-	// Terms is told what holds for the VM, from a goroutine that nobody waits for, but for what
-	// holds when New returns; nil: nobody is.
+	// Terms is told the terms of the VM: first before New returns, then by a goroutine for which
+	// nobody waits. nil: nobody is told.
 	Terms func(*link.Terms)
-	// Place is where the VM's memory is, Order is told where it is to be, and Alone whether the
+	// Place says where the VM's memory is. Order is told where it is to be, and Alone whether the
 	// arbiter is away. They must not wait; nil: memory stays where it is.
 	Place func() *link.Place
 	Order func(*link.Order)
@@ -50,26 +50,26 @@ type Config struct {
 	Log     *logrus.Entry
 }
 
-// Client takes part for a VM.
+// Client takes part in the sharing for a VM.
 type Client struct {
 	config Config
 	stop   chan struct{}
 	ended  sync.WaitGroup
 
-	news    chan struct{}     // has something when there are other terms
+	news    chan struct{}     // has something when the terms have changed
 	asking  sync.Mutex        // one question at a time
 	answers chan *link.Answer // to it
 
 	mu     sync.Mutex
 	conn   *link.Conn // nil while there is no arbiter
 	policy map[string]string
-	terms  *link.Terms // that were told last
+	terms  *link.Terms // as told last
 	own    *link.VM    // as the arbiter has it
 	said   string      // what was logged last
 }
 
-// New joins. Where nobody answers the VM runs unshared, and joins when somebody does, unless the
-// arbiter is required. An arbiter that refuses is an error.
+// New joins. If nobody answers, the VM runs unshared and joins when somebody does; if the arbiter
+// is required, that is an error. So is an arbiter that refuses.
 func New(c Config) (*Client, error) {
 	x := &Client{
 		config: c, stop: make(chan struct{}), answers: make(chan *link.Answer, 1), policy: c.Policy,
@@ -110,7 +110,7 @@ func (x *Client) Close() {
 	x.config.Page.Set(gate.Unshared)
 }
 
-// Tell sends figures of the VM, and what it wants of warm workers.
+// Tell sends figures of the VM, and how many warm workers it wants.
 func (x *Client) Tell(f *link.Figures, w *link.Warm) {
 	x.send(&link.Request{Version: link.Version, Kind: link.Tell, Figures: f, Warm: w})
 }
@@ -120,15 +120,15 @@ func (x *Client) Stay(p *link.Place) {
 	x.send(&link.Request{Version: link.Version, Kind: link.Stay, Place: p})
 }
 
-// stay tells where it is now.
+// stay sends where it is now.
 func (x *Client) stay() {
 	if x.config.Place != nil {
 		x.Stay(x.config.Place())
 	}
 }
 
-// Set asks for another policy, from now on. An arbiter that refuses is an error: then the policy is
-// as it was. Without an arbiter it is asked for when there is one.
+// Set asks for another policy. If the arbiter refuses, that is an error and the policy is as it
+// was. Without an arbiter, Set takes effect when there is one.
 func (x *Client) Set(policy map[string]string) error {
 	x.asking.Lock()
 	defer x.asking.Unlock()
@@ -159,14 +159,16 @@ func (x *Client) Joined() bool {
 	return x.conn != nil
 }
 
-// Terms are what holds for the VM; nil: no arbiter has said that yet. Bounds hold without one too.
+// Terms are the terms of the VM; nil: no arbiter has sent any yet. Bounds hold without an arbiter
+// too.
 func (x *Client) Terms() *link.Terms {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.terms
 }
 
-// VM is the VM as the arbiter had it a moment ago; nil: there is no arbiter, or it hasn't said yet.
+// VM is the VM as the arbiter saw it a moment ago; nil: there is no arbiter, or it hasn't sent that
+// yet.
 func (x *Client) VM() *link.VM {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -184,10 +186,10 @@ func (x *Client) send(r *link.Request) bool {
 		return false
 	}
 	x.conn.SendDeadline(time.Now().Add(answerTimeout))
-	return x.conn.Send(r) == nil // that the arbiter has gone shows elsewhere
+	return x.conn.Send(r) == nil // that the arbiter is gone is noticed elsewhere
 }
 
-// join connects and has the VM taken. If it isn't, the gate is open and free.
+// join connects and introduces the VM. If it isn't accepted, the gate is open and free.
 func (x *Client) join() (*link.Conn, error) {
 	conn, err := connector(x.config.Connect).dialAny(x.config.Path)
 	if err != nil {
@@ -235,13 +237,13 @@ func check(a *link.Answer) error {
 		return fmt.Errorf("%w: %s", ErrRefused, a.Error)
 	}
 	if a.Version != link.Version {
-		return fmt.Errorf("%w: it speaks version %d, and this is of %d: "+
+		return fmt.Errorf("%w: it speaks version %d, this process version %d: "+
 			"install the same paracuda for both", ErrRefused, a.Version, link.Version)
 	}
 	return nil
 }
 
-// told takes terms. nil are none.
+// told takes terms; nil: none.
 func (x *Client) told(t *link.Terms) {
 	if t == nil {
 		return
@@ -300,7 +302,7 @@ func (x *Client) take(conn *link.Conn) {
 		conn.Close()
 	}
 	x.mu.Unlock()
-	x.stay() // what has changed since the VM was introduced
+	x.stay() // for what has changed since the VM was introduced
 	stop := x.watch(func(beats bool) {
 		x.alone(!beats)
 		if beats {
@@ -318,7 +320,7 @@ func (x *Client) take(conn *link.Conn) {
 	if !x.closed() {
 		x.alone(true)
 		if x.config.Order != nil {
-			x.config.Order(&link.Order{}) // what was ordered ends with who ordered it
+			x.config.Order(&link.Order{}) // its orders end with the arbiter
 		}
 		x.say("the arbiter has ended: the GPU is not shared until there is one again")
 	}
@@ -373,8 +375,8 @@ func (x *Client) listen(conn *link.Conn) {
 	}
 }
 
-// watch opens the gate whenever the arbiter doesn't beat, until it is stopped. One that beats again
-// sets the gate itself.
+// watch opens the gate whenever the arbiter doesn't beat, until watch is stopped. An arbiter that
+// beats again sets the gate itself.
 func (x *Client) watch(look func(beats bool)) (stop func()) {
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -14,16 +14,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// HostPath is where the host's arbiter listens, which root has started.
+// HostPath is where the host's arbiter listens, the one that root has started.
 const HostPath = "/run/paracuda/arbiter.sock"
 
-// ownUser is this process's user, asked for while the kernel may be asked.
+// ownUser is this process's user, read while system calls aren't filtered yet.
 var ownUser = os.Getuid()
 
 // ErrNone says that there is no arbiter.
 var ErrNone = errors.New("start one with paracuda arbiter")
 
-// DefaultPath is where an arbiter listens: the host's, or one that a user has for himself.
+// DefaultPath is where an arbiter listens: the host's, or a user's own.
 func DefaultPath() string {
 	if ownUser == 0 {
 		return HostPath
@@ -38,11 +38,11 @@ func ownPath() string {
 	return fmt.Sprintf("/tmp/paracuda-%d/arbiter.sock", ownUser)
 }
 
-// Dial connects to the arbiter at a path; "" is the host's, or else the user's own. There, one that
-// is another user's is not believed.
+// Dial connects to the arbiter at a path; "" is the host's, or else the user's own. At these paths,
+// another user's arbiter is refused.
 func Dial(path string) (*link.Conn, error) { return connector(nil).dialAny(path) }
 
-// Paths are those that Dial tries.
+// Paths are the paths that Dial tries.
 func Paths(path string) []string {
 	switch {
 	case path != "":

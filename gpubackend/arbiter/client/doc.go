@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client lets a VM take part in an arbiter's sharing, for as long as there is one.
+// Package client lets a VM take part in an arbiter's sharing, as long as there is one.
 //
 // # Who owns what
 //
 // The device process owns the gate's page. The Client has a goroutine that joins, joins again after
-// the arbiter has gone, and sets the gate open and free whenever there is no arbiter that beats.
+// the arbiter has gone, and opens the gate whenever no arbiter beats.
 //
 // # Who may lie
 //
-// The arbiter is believed: it is the operator's. It can stop the VM's work, and nothing else.
+// The arbiter is trusted: it is the operator's. All it can do is stop the VM's work.
 package client

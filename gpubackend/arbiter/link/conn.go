@@ -23,7 +23,7 @@ const (
 )
 
 // ErrMessage says that what came in isn't a message.
-var ErrMessage = errors.New("not a message of an arbiter's")
+var ErrMessage = errors.New("not a message of paracuda's arbiter")
 
 // Socket carries messages, whole and in their order: a *net.UnixConn of Network.
 type Socket interface {
@@ -35,7 +35,7 @@ type Socket interface {
 	Close() error
 }
 
-// Conn is one end of a connection. One goroutine receives, one sends.
+// Conn is one end of a connection. One goroutine may receive while another sends.
 type Conn struct{ c Socket }
 
 // Dial connects to an arbiter.
@@ -59,7 +59,7 @@ func (c *Conn) Deadline(t time.Time) { _ = c.c.SetDeadline(t) }
 // SendDeadline bounds what is sent from now on.
 func (c *Conn) SendDeadline(t time.Time) { _ = c.c.SetWriteDeadline(t) }
 
-// User is the user at the other end.
+// User returns the user at the other end.
 func (c *Conn) User() (uid uint32, err error) {
 	raw, err := c.c.SyscallConn()
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Conn) Send(message any, fds ...int) error {
 }
 
 // Receive reads a Request or an Answer into message, and takes the descriptors that came along: as
-// many as wanted, or none.
+// many as are wanted, or none.
 func (c *Conn) Receive(message any, wanted int) ([]int, error) {
 	b := make([]byte, maxBytes+1)
 	oob := make([]byte, unix.CmsgSpace(4*maxFiles))

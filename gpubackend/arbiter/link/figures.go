@@ -9,16 +9,16 @@ import (
 	"unicode"
 )
 
-// Figures are what a device process tells of its VM.
+// Figures are what a device process reports of its VM.
 type Figures struct {
 	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes of the GPU, by kind
 	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
 	Processes []Process         `json:"processes,omitempty"`
-	State     string            `json:"state,omitempty"` // of a VM that is suspended; else none
+	State     string            `json:"state,omitempty"` // of a suspended VM, else empty
 	Faults    []Fault           `json:"faults,omitempty"`
 }
 
-// Fault is what a GPU of a VM has answered that is broken, or gone.
+// Fault is the answer of a GPU that is broken or gone.
 type Fault struct {
 	GPU    int   `json:"gpu"`    // in the VM's order
 	Result int32 `json:"result"` // CUDA's
@@ -33,7 +33,7 @@ type Process struct {
 	Counters map[string]uint64 `json:"counters,omitempty"` // since it began
 }
 
-// Bounds of figures: what an arbiter keeps of a VM, and tells of it in one message.
+// Bounds of figures: what an arbiter keeps of a VM, and sends in one message.
 const (
 	maxKinds           = 16
 	maxCounters        = 48 // of a VM
@@ -44,7 +44,8 @@ const (
 	maxKey             = 32
 )
 
-// Clean drops what isn't bounded, or might command a terminal: names come from guests.
+// Clean drops what is beyond the bounds, and characters that a terminal might obey: names come from
+// guests.
 func (f *Figures) Clean() {
 	f.Memory, f.Counters = clean(f.Memory, maxKinds), clean(f.Counters, maxCounters)
 	if f.State = Plain(f.State); !plainKey(f.State) {
@@ -59,7 +60,7 @@ func (f *Figures) Clean() {
 	}
 }
 
-// clean drops keys that aren't made of small letters, digits and _, and those beyond so many.
+// clean drops keys that aren't made of small letters, digits and _, and those beyond a number.
 func clean(m map[string]uint64, most int) map[string]uint64 {
 	maps.DeleteFunc(m, func(key string, _ uint64) bool { return !plainKey(key) })
 	if len(m) > most {
@@ -82,7 +83,7 @@ func plainKey(key string) bool {
 	return true
 }
 
-// Plain is a guest's text for a terminal or a label: printable, and not long.
+// Plain makes a guest's text fit for a terminal or a label: printable and short.
 func Plain(text string) string {
 	n := 0
 	return strings.Map(func(r rune) rune {

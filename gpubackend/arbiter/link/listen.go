@@ -14,14 +14,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
-// The modes of the folder that Listen makes: for all users, and for one.
+// The modes of the folder that Listen makes: for all users, and for one user.
 const (
 	hostDirMode = 0o755
 	userDirMode = 0o700
 )
 
 // Listen makes an arbiter's socket. Its folder is made if need be; a socket that a dead process has
-// left is replaced, and nothing else is. group may connect too; "" is the user's own.
+// left is replaced, but no other file. group may connect too; "" is the user's own.
 func Listen(path, group string) (*net.UnixListener, error) {
 	g, err := socket.FindGroup(group)
 	if err != nil {
@@ -49,7 +49,7 @@ func Listen(path, group string) (*net.UnixListener, error) {
 }
 
 // lockDir makes a folder if need be, and keeps other arbiters from making a socket there meanwhile.
-// One that others may write to is refused: they could put theirs in the socket's place.
+// A folder that others may write to is refused: they could replace the socket by their own.
 func lockDir(dir string) (unlock func(), err error) {
 	mode := os.FileMode(userDirMode)
 	if os.Getuid() == 0 {
@@ -90,7 +90,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return fmt.Errorf("look at the socket: %w", explain(err))
 	case is.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("%s exists and is no socket: choose another --socket", path)
+		return fmt.Errorf("%s exists and isn't a socket: choose another --socket", path)
 	}
 	c, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: path, Net: Network})
 	switch {
@@ -99,7 +99,7 @@ func removeStale(path string) error {
 		return fmt.Errorf("an arbiter runs at %s already: end it, or choose another --socket", path)
 	case errors.Is(err, unix.EPROTOTYPE):
 		return fmt.Errorf("%s is another program's socket: choose another --socket", path)
-	case errors.Is(err, unix.EAGAIN): // so many wait to be taken
+	case errors.Is(err, unix.EAGAIN): // its queue of connections is full
 		return fmt.Errorf("an arbiter at %s doesn't answer: "+
 			"end it, or choose another --socket", path)
 	case !errors.Is(err, unix.ECONNREFUSED):
@@ -111,7 +111,7 @@ func removeStale(path string) error {
 	return nil
 }
 
-// explain says what to do about what the system says.
+// explain adds a fix to an error of the system.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

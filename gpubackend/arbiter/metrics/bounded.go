@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// bounded is a listener that takes so many connections at a time. Those that come too many are
-// closed: they don't wait for those that do nothing.
+// bounded is a listener that takes a limited number of connections at a time. Others are closed,
+// rather than left waiting for idle ones.
 type bounded struct {
 	net.Listener
 	room chan struct{}
@@ -34,7 +34,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 }
 
-// boundedConn is a connection that leaves its room when it is closed.
+// boundedConn is a connection that makes room for another when it is closed.
 type boundedConn struct {
 	net.Conn
 	once  sync.Once

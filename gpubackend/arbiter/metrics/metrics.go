@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics tells Prometheus what an arbiter's VMs have of the GPUs. Names are those of
-// dcgm-exporter where they mean the same, of a VM's part in place of the GPU.
+// Package metrics tells Prometheus what an arbiter's VMs have of the GPUs. A metric that means the
+// same as one of dcgm-exporter, for a VM's part of the GPU, has its name.
 //
-// It writes the text format by itself: Prometheus's own library made each start of a worker 3 ms
-// slower, which is the same program.
+// It writes the text format by itself: Prometheus's own library made each start of a worker, which
+// is the same program, 3 ms slower.
 //
-// Who may lie: guests give their processes names and begin as many as they like. Labels are bounded
-// and plain; figures of processes are told only where the operator wants that, since each process
+// Who may lie: guests name their processes and start as many as they like. Labels are short and
+// printable. Figures of processes are exported only if the operator wants that, since each process
 // makes series of its own.
 package metrics
 
@@ -27,7 +27,7 @@ import (
 // Source tells about all VMs.
 type Source func() []link.VM
 
-// figure is one of a VM.
+// figure is a figure of a VM.
 type figure struct {
 	name, help string
 	kind       string
@@ -102,10 +102,10 @@ var figures = []figure{
 		func(v *link.VM) (float64, bool) { return seconds(v.OutNS), swaps(v) }},
 }
 
-// swaps says whether a VM's memory takes turns with the GPU's.
+// swaps says whether a VM's memory takes turns on the GPU.
 func swaps(v *link.VM) bool { return v.Place != "" }
 
-// told are a VM's figures, which may be none.
+// told are a VM's figures, empty if it has sent none.
 func told(v *link.VM) *link.Figures {
 	if v.Figures == nil {
 		return &link.Figures{}
@@ -157,7 +157,7 @@ func sum(kinds map[string]uint64) (s float64) {
 	return s
 }
 
-// Text is what is told, in Prometheus's text format 0.0.4.
+// Text returns the metrics, in Prometheus's text format 0.0.4.
 func Text(vms []link.VM, processes bool) string {
 	var t text
 	for _, f := range figures {
@@ -181,7 +181,7 @@ func Text(vms []link.VM, processes bool) string {
 	return t.String()
 }
 
-// ofProcesses tells of guests' processes.
+// ofProcesses writes the metrics of guests' processes.
 func (t *text) ofProcesses(vms []link.VM) {
 	t.begin("paracuda_process_gpu_seconds_total", "Time for which a process had work on the GPU.",
 		counter)
@@ -201,7 +201,7 @@ func (t *text) ofProcesses(vms []link.VM) {
 // eachProcess calls f with each process, and its labels.
 func eachProcess(vms []link.VM, f func(*link.Process, []label)) {
 	for i := range vms {
-		seen := map[int32]bool{} // a number may come twice, and Prometheus takes each series once
+		seen := map[int32]bool{} // a pid may come twice, but a series must not
 		list := told(&vms[i]).Processes
 		for j := range list {
 			p := &list[j]
@@ -215,7 +215,7 @@ func eachProcess(vms []link.VM, f func(*link.Process, []label)) {
 	}
 }
 
-// labelsOf are those of each figure of a VM.
+// labelsOf are the labels of each figure of a VM.
 func labelsOf(v *link.VM) []label { return []label{{"vm", v.Name}, {"gpu", gpusOf(v)}} }
 
 // gpusOf are the names of a VM's GPUs.
@@ -227,7 +227,7 @@ func gpusOf(v *link.VM) string {
 	return strings.Join(names, ",")
 }
 
-// Bounds of what scrapers take.
+// Bounds on what scrapers take.
 const (
 	maxScrapers = 16
 	timeout     = 10 * time.Second
@@ -238,7 +238,7 @@ func Serve(l net.Listener, source Source, processes bool) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write([]byte(Text(source(), processes))) // who doesn't read it is gone
+		_, _ = w.Write([]byte(Text(source(), processes))) // a scraper that doesn't read it is gone
 	})
 	s := http.Server{
 		Handler: mux, ReadTimeout: timeout, WriteTimeout: timeout, IdleTimeout: 2 * time.Minute,

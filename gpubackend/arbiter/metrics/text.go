@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// text is what is told, in Prometheus's text format.
+// text is text in Prometheus's format.
 type text struct {
 	strings.Builder
-	name string // of the figure whose lines come
+	name string // of the figure whose lines follow
 }
 
-// label is one of a series.
+// label is a label of a series.
 type label struct{ name, value string }
 
 // begin begins a figure.
@@ -23,10 +23,10 @@ func (t *text) begin(name, help, kind string) {
 	fmt.Fprintf(t, "# HELP %s %s\n# TYPE %[1]s %[3]s\n", name, help, kind)
 }
 
-// escape writes a label's value as the format wants it.
+// escape escapes a label's value.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// line tells one value.
+// line writes one value.
 func (t *text) line(value float64, labels ...label) {
 	t.WriteString(t.name)
 	separator := "{"

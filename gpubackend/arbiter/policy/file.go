@@ -19,12 +19,13 @@ import (
 // MaxName is how long the name of a VM may be.
 const MaxName = 64
 
-// maxFile bounds a configuration file: a thousand VMs with all keys have a fraction of it.
+// maxFile bounds a configuration file: a thousand VMs with all keys take a fraction of it.
 const maxFile = 1 << 20
 
 // Table is what a configuration file says.
 type Table struct {
-	// Default is of VMs that aren't named, which may not ask for another one then; nil: they may.
+	// Default is the policy of VMs that aren't named: they may not ask for another one. nil: they
+	// may.
 	Default *Policy
 	VMs     map[string]Policy
 }
@@ -75,10 +76,10 @@ func ReadFile(path string) (*Table, error) {
 	return t, nil
 }
 
-// tables are what a part of a file holds, by key, yet to be read: each with its place in the file.
+// tables are a part of a file, by key, before it is read.
 type tables map[string]toml.Primitive
 
-// parse reads a file's text. The line of an error is 0 where there is none.
+// parse reads a file's text. The line of an error is 0 if it has none.
 func parse(text []byte) (t *Table, line int, err error) {
 	f := file{table: &Table{VMs: map[string]Policy{}}}
 	var top tables
@@ -92,7 +93,7 @@ func parse(text []byte) (t *Table, line int, err error) {
 	return f.table, 0, nil
 }
 
-// file is one that is being read.
+// file is a file that is being read.
 type file struct {
 	meta  toml.MetaData
 	table *Table
@@ -173,7 +174,7 @@ type setting struct {
 	key    string
 }
 
-// UnmarshalTOML sets it.
+// UnmarshalTOML sets the value.
 func (s *setting) UnmarshalTOML(value any) error {
 	switch value.(type) {
 	case string, int64:
@@ -185,10 +186,11 @@ func (s *setting) UnmarshalTOML(value any) error {
 	return fmt.Errorf("%s: want a number or a string", s.key)
 }
 
-// mustBeTable is a place for a table: the decoder takes anything for an empty one.
+// mustBeTable is a place for a table. Without it, the decoder would take any value for an empty
+// table.
 type mustBeTable struct{}
 
-// UnmarshalTOML says what isn't one.
+// UnmarshalTOML refuses what isn't a table.
 func (mustBeTable) UnmarshalTOML(value any) error {
 	if _, ok := value.(map[string]any); !ok {
 		return errors.New("want a section")
@@ -196,7 +198,7 @@ func (mustBeTable) UnmarshalTOML(value any) error {
 	return nil
 }
 
-// refusal is a place that takes nothing.
+// refusal is a place that accepts no value.
 type refusal struct{ err error }
 
 // UnmarshalTOML refuses.

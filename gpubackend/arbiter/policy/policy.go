@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package policy is what an operator sets for a VM: its share of the GPUs' time, which the arbiter
-// gives it (package turns), and bounds that its device process keeps. It knows the settings by
-// their keys, and reads the arbiter's configuration file.
+// gives it (package turns), and bounds that its device process keeps. The package knows the
+// settings by their keys, and reads the arbiter's configuration file.
 //
-// Who may lie: the operator makes mistakes. What is wrong changes nothing and is told with its
+// Who may lie: nobody, but the operator makes mistakes. An error changes nothing, and names its
 // place.
 package policy
 
@@ -19,26 +19,26 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// The keys of what device processes keep.
+// The keys of settings that device processes keep.
 const (
 	Memory    = "memory"
 	Guarantee = "memory-guarantee"
 	Processes = "processes"
 )
 
-// Mode is the key of what only the arbiter keeps: whether the VM's memory may be moved out.
+// Mode is a key that only the arbiter uses: whether the VM's memory may be moved out.
 const Mode = "memory-mode"
 
-// Exclusive is the key of what only the arbiter keeps, too: whether the VM has its GPUs alone.
+// Exclusive is another key that only the arbiter uses: whether the VM has its GPUs alone.
 const Exclusive = "exclusive"
 
-// The values of it.
+// The values of Exclusive.
 const (
 	On  = "on"
 	Off = "off"
 )
 
-// The modes.
+// The values of Mode.
 const (
 	ModeOff  = "off"
 	ModeSwap = "swap"
@@ -67,7 +67,7 @@ var Keys = slices.Concat(turns.Settings, []turns.Setting{
 		"processes of the guest that may use the GPU at a time, 1 to %d", MaxProcesses)},
 })
 
-// IsTime says whether a key is of a VM's share of time.
+// IsTime says whether a key concerns a VM's share of time.
 func IsTime(key string) bool {
 	return slices.ContainsFunc(turns.Settings, func(k turns.Setting) bool { return k.Name == key })
 }
@@ -81,7 +81,7 @@ func (p *Policy) Set(key, value string) error {
 	return p.SetAll(map[string]string{key: value})
 }
 
-// SetAll changes several settings, or none.
+// SetAll changes several settings, or none if one is wrong.
 func (p *Policy) SetAll(settings map[string]string) error {
 	q := *p
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -96,7 +96,7 @@ func (p *Policy) SetAll(settings map[string]string) error {
 	return nil
 }
 
-// set changes one setting, whatever the others are.
+// set changes one setting, without a check against the others.
 func (p *Policy) set(key, value string) (err error) {
 	switch {
 	case IsTime(key):
@@ -124,7 +124,7 @@ func (p *Policy) set(key, value string) (err error) {
 	return nil
 }
 
-// amount reads a size that isn't 0, which would be the default.
+// amount reads a size. 0 is refused: it stands for the default.
 func amount(value string) (uint64, error) {
 	n, err := size.Parse(value)
 	if err == nil && n == 0 {
@@ -187,7 +187,7 @@ func (p Policy) Bounds() map[string]string {
 	return b
 }
 
-// Values are all settings, by their keys, without those of device processes that aren't set.
+// Values are all settings, by their keys, except those of device processes that aren't set.
 func (p Policy) Values() map[string]string {
 	all := p.Time.Values()
 	maps.Copy(all, p.Bounds())

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout is what lies where in the device memory of all GPUs, as it is saved and made
-// again: gpubackend.Saving's part that is the same for all devices.
+// Package layout saves and restores what lies where in the device memory of all GPUs: the part of
+// gpubackend.Saving that is the same for all devices.
 //
-// A layout is saved as how many GPUs there are, and for each how many bytes its heap takes, and
-// those (package devmem); numbers are little-endian and of 64 bits. Memory that the mover has is
-// left out: another one will get other memory.
+// A layout is saved as the number of GPUs, and for each GPU the length of its saved heap and the
+// heap itself (package devmem). Numbers are little-endian and of 64 bits. The mover's memory is
+// left out: another mover will get other memory.
 //
 // # Who owns what
 //
-// The heaps stay the caller's. While a layout is restored all that they give out was announced
+// The heaps stay the caller's. While a layout is restored, they give out only what was announced
 // (Next).
 //
 // # Who may lie
 //
-// Who wrote the layout. A heap is made of nothing that contradicts itself; what it would map is
+// Whoever wrote the layout. A layout that contradicts itself is refused; what a heap maps is
 // bounded as all memory is.
 package layout
 
@@ -32,7 +32,7 @@ import (
 // ErrLayout is wrapped by all errors that say what is wrong with a saved layout.
 var ErrLayout = errors.New("the layout of device memory")
 
-// LeftOut says whether segments of a kind are left out.
+// LeftOut says whether segments of a kind are left out of a layout.
 func LeftOut(k ledger.Kind) bool { return k == ledger.Staging }
 
 // Save writes the layout of heaps, one for each GPU.
@@ -52,13 +52,13 @@ func Save(heaps []*devmem.Heap, to io.Writer) error {
 	return nil
 }
 
-// Restoring is heaps that become what was saved. They are to be given up if anything fails.
+// Restoring is heaps that are being restored. They must be given up if anything fails.
 type Restoring struct {
 	of   func(addr uint64) *devmem.Heap
 	list map[*devmem.Heap]*devmem.Restoring
 }
 
-// Restore begins to make heaps, which are empty, those that were saved, with memory behind their
+// Restore begins to turn empty heaps into those that were saved, with memory behind their
 // addresses. of is the heap of an address, or nil.
 func Restore(
 	heaps []*devmem.Heap, of func(addr uint64) *devmem.Heap, from io.Reader,
@@ -82,10 +82,10 @@ func Restore(
 	return r, nil
 }
 
-// mostHeap is more than what is saved of a heap.
+// mostHeap is more than any saved heap takes.
 const mostHeap = 1 << 40
 
-// restore begins with one heap.
+// restore begins to restore one heap.
 func (r *Restoring) restore(h *devmem.Heap, from io.Reader) error {
 	x, err := devmem.Restore(h, from)
 	if err != nil {
@@ -107,7 +107,7 @@ func number(from io.Reader) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-// Next says where the next allocation is. After Done there is none any more.
+// Next says where the next allocation is. After Done there is none.
 func (r *Restoring) Next(addr uint64) error {
 	if r != nil {
 		if x := r.list[r.of(addr)]; x != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// Restorer is what a device keeps of a layout from RestoreLayout to LayoutRestored. Its zero value
-// restores nothing.
+// Restorer is what a device keeps about a layout from RestoreLayout to LayoutRestored. Its zero
+// value restores nothing.
 type Restorer struct{ restoring *Restoring }
 
 // Begin is Restore.
@@ -23,7 +23,7 @@ func (r *Restorer) Begin(
 // Next says where the next allocation is. It is an error if nothing is restored.
 func (r *Restorer) Next(addr uint64) error { return r.restoring.Next(addr) }
 
-// End says whether every allocation has been given out. From then on nothing is restored.
+// End says whether every allocation has been given out. Then the restoring has ended.
 func (r *Restorer) End() error {
 	err := r.restoring.Done()
 	if err == nil {
@@ -32,7 +32,7 @@ func (r *Restorer) End() error {
 	return err
 }
 
-// Allocations are how many heaps have, but for those that are left out.
+// Allocations is how many allocations heaps have, without those that are left out.
 func Allocations(heaps []*devmem.Heap) (n int) {
 	for _, h := range heaps {
 		n += h.Len()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package movable is the memory of heaps as a device moves it out and in: gpubackend.Moving's part
-// that is the same for all devices. It owns nothing; a heap's errors become results.
+// Package movable moves the memory of heaps out and in: the part of gpubackend.Moving that is the
+// same for all devices. It owns nothing; a heap's errors become results.
 package movable
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Pieces lists what a heap has for allocations of this process. Staging memory is the mover's too,
-// and what was imported is another process's.
+// Pieces lists what a heap has for allocations of this process. Staging memory is shared with the
+// mover, and imported memory is another process's.
 func Pieces(h *devmem.Heap) (list []gpubackend.Piece) {
 	h.Trim()
 	return Present(h)
@@ -34,7 +34,7 @@ func Leave(of func(addr uint64) *devmem.Heap, list []gpubackend.Piece) gpubacken
 	return result(devmem.LeaveAll(of, addresses(list)))
 }
 
-// Return has them return: all, or none.
+// Return makes them return: all, or none.
 func Return(of func(addr uint64) *devmem.Heap, list []gpubackend.Piece) gpubackend.Result {
 	return result(devmem.ReturnAll(of, addresses(list)))
 }

@@ -16,7 +16,7 @@ type api struct {
 	functions  []function        // cuda.def, in file order
 	sets       []set             // cuda.def, in file order
 	kinds      []*kind           // cuda.def, in file order
-	handles    []string          // cuda.def: kinds that only commands.def has
+	handles    []string          // cuda.def: kinds of handles that only commands.def has
 	old        map[string]string // older symbols to the newer ones
 	prototypes map[string]string // symbol to C parameter list
 	symbols    []string          // prototypes.tsv, in file order
@@ -30,12 +30,12 @@ type function struct {
 	class    string // call, post, raw, local
 	custom   bool   // the exported symbol is written by hand
 	noctx    bool   // needs no current context
-	final    bool   // ends something, although no parameter says so
+	final    bool   // ends an object, although no parameter says so
 	exact    bool   // its result is never an earlier call's error
-	of       string // what it makes ends with: a parameter, ofHome, ofCurrent or ofNothing
+	of       string // what ends the object made: a parameter, ofHome, ofCurrent or ofNothing
 	optional bool   // its answers may be left out
 	step     bool   // the worker has a step around it
-	work     bool   // it gives the GPU work, or may
+	work     bool   // it may give the GPU work
 	fill     string // bits of the elements that it fills memory with
 	op       bool   // not a function of the API
 	room     string // of both devices: package cuda/ROOM, soft/ROOM
@@ -88,7 +88,7 @@ func (f function) words() int {
 	return n
 }
 
-// ends says whether the function ends something: the guest has forgotten it, so the command must be
+// ends says whether the function ends an object: the guest has forgotten it, so the command must be
 // sent.
 func (f function) ends() bool {
 	for _, p := range f.params {
@@ -119,7 +119,7 @@ func (p param) buffer() bool {
 // structure says whether the parameter is a structure of a fixed size, p.kind.
 func (p param) structure() bool { return p.code == "si" || p.code == "so" }
 
-// counted says whether an output buffer is answered with how much there was to put in it.
+// counted says whether the answer has the length of what there was for an output buffer.
 func (p param) counted() bool { return p.code == "oh" || p.code == "on" }
 
 // native says whether the parameters are those of the C function, so that its call can be

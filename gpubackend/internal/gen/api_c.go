@@ -97,7 +97,8 @@ func (f function) buffers() (n int) {
 	return n
 }
 
-// requester writes what fills a request without buffers, for those who send it in another way.
+// requester writes the function that fills a request without buffers, for code that sends it in
+// another way.
 func requester(b *bytes.Buffer, f function) {
 	params := []string{"struct request *r"}
 	for _, p := range f.params {
@@ -118,7 +119,7 @@ func requester(b *bytes.Buffer, f function) {
 	b.WriteString("}\n")
 }
 
-// cCall is what a sender's function is made of.
+// cCall has the parts of a sender's function.
 type cCall struct{ params, values, outs, buffers []string }
 
 func (f function) cCall() (c cCall) {
@@ -191,7 +192,7 @@ func senderBuffers(b *bytes.Buffer, f function, c cCall) {
 			fmt.Fprintf(b, "\trequest_word(&r, %s);\n", p.name)
 		case p.buffer():
 			failed := "\tif (result)\n\t\tgoto done;\n"
-			if n > 0 { // those before it may be pinned
+			if n > 0 { // earlier ones may be pinned
 				failed = "\tif (result) {\n\t\tchannel_drop(&r);\n\t\tgoto done;\n\t}\n"
 			}
 			fmt.Fprintf(b, "\tresult = %s;\n%s\trequest_argument(&r, a[%d]);\n", c.buffers[n],
@@ -226,8 +227,7 @@ func senderEnd(b *bytes.Buffer, f function, c cCall) {
 	b.WriteString("\treturn result;\n}\n")
 }
 
-// refusals are the checks of scalars that have a set: the worker would refuse them too, with a
-// delay.
+// refusals are the checks of scalars that have a set. The worker would refuse them too, but later.
 func refusals(f function) string {
 	var b strings.Builder
 	for _, p := range f.params {
@@ -241,7 +241,7 @@ func refusals(f function) string {
 
 func (f function) exported() bool { return !f.op }
 
-// described maps every exported symbol that does something to its C parameters.
+// described maps every exported symbol that is implemented to its C parameters.
 func (a *api) described() map[string][]cParam {
 	m := map[string][]cParam{}
 	for _, f := range a.functions {
@@ -267,7 +267,7 @@ func prototypesC(a *api) []byte {
 	return b.Bytes()
 }
 
-// variants maps each symbol for per-thread default streams to the one that it is a variant of.
+// variants maps each symbol for per-thread default streams to the symbol of which it is a variant.
 func (a *api) variants() map[string]string {
 	m := map[string]string{}
 	for _, v := range a.versions {

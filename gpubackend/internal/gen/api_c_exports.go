@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// exportsC writes the functions that are no more than their call.
+// exportsC writes the functions that only make their call.
 func exportsC(a *api) []byte {
 	b := cFile("The functions that are no more than their call.", "addresses/fill.h",
 		"base/zz_generated_prototypes.h", "context/zz_generated_calls.h", "devices/device.h",

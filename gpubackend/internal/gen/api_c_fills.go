@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// fillCheck is how a fill finds out at once whether its memory is allocated. Of one that is
-// captured the driver only asks that when it runs.
+// fillCheck is how a fill finds out at once whether its memory is allocated. If the fill is
+// captured, the driver checks that only when it runs.
 func (f function) fillCheck() string {
 	if f.fill == "" {
 		return ""
@@ -29,7 +29,7 @@ func (f function) filled() (to string, extent []string) {
 	return p[0].name, []string{p[3].name, p[4].name, p[1].name}
 }
 
-// fillWatched sends a request to fill memory, for those who watch.
+// fillWatched sends a request to fill memory, and reports it to watchers.
 func (f function) fillWatched() string {
 	p := f.params
 	bytes, value := p[2].name+" * ", p[1].name

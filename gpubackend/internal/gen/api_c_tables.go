@@ -21,7 +21,7 @@ func (a *api) allSymbols() []string {
 	return sortedKeys(m)
 }
 
-// stubsC writes the functions that aren't there: each says so once and returns
+// stubsC writes the functions that aren't implemented: each says so once and returns
 // CUDA_ERROR_NOT_SUPPORTED.
 func stubsC(a *api) []byte {
 	b := cFile("The functions that aren't there: each says so once.", "base/state.h",

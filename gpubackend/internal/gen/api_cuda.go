@@ -40,7 +40,7 @@ func callsGo(a *api) []byte {
 	return b.Bytes()
 }
 
-// roomCalls writes those of a room.
+// roomCalls writes the methods of a room.
 func roomCalls(b *bytes.Buffer, a *api, room string) {
 	fmt.Fprintf(b, "\n// %sCalls passes the functions of a room on.\n"+
 		"type %[1]sCalls struct{ *library }\n", room)
@@ -88,7 +88,7 @@ func callFunc(b *bytes.Buffer, f function) {
 	b.WriteString("return\n}\n")
 }
 
-// coverageDoc lists every function of the API and what becomes of a call to it.
+// coverageDoc lists every function of the API and what happens to a call of it.
 func coverageDoc(a *api) []byte {
 	how := map[string]string{
 		"call": "executed; the caller waits", "raw": "executed", "post": "executed, delayed",

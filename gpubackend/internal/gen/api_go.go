@@ -217,7 +217,7 @@ func (k *kind) lookup(word int) string {
 	return fmt.Sprintf("handles.%s(f.Objects, c.Word(%d))", k.goName, word)
 }
 
-// dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are
+// dispatchRoom refuses to make an object for which there is no memory. Graphs and their nodes are
 // counted where they are named.
 func dispatchRoom(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
@@ -269,8 +269,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	}
 }
 
-// adder is how a new handle enters the table: what the driver may give twice keeps the handle it
-// has.
+// adder is how a new handle enters the table: an object that the driver may return twice keeps its
+// handle.
 func (k *kind) adder() string {
 	if k.intern {
 		return "Intern"

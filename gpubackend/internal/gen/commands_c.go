@@ -24,8 +24,8 @@ func header(guard, doc string, includes ...string) *bytes.Buffer {
 	return b
 }
 
-// layoutsC writes what is known of commands without a context: numbers, sets, constants, and what
-// writes and reads the words of commands and records.
+// layoutsC writes what needs no context: numbers, sets, constants, and the functions that write and
+// read the words of commands and records.
 func layoutsC(a *api, c *commands) []byte {
 	b := header("LAYOUTS", "Numbers of commands, what may be in them, and their words; records.",
 		"transport/channel.h")
@@ -52,7 +52,7 @@ func layoutsC(a *api, c *commands) []byte {
 	return b.Bytes()
 }
 
-// commandsC writes what sends the commands of commands.def in the current context.
+// commandsC writes the functions that send the commands of commands.def in the current context.
 func commandsC(c *commands) []byte {
 	b := header("COMMANDS", "Sends the commands of gpubackend/api/commands.def.",
 		"context/zz_generated_calls.h")
@@ -117,8 +117,8 @@ func (l layout) op() string {
 	return "OP_" + l.name
 }
 
-// cParameters are the parameters for a command's fields, and the arguments that pass them on. Many
-// are a structure.
+// cParameters are the parameters for a command's fields, and the arguments that pass them on. Too
+// many are passed as a structure.
 func (l layout) cParameters() (params []string, values string) {
 	if !few(l.fields, maxParameters) {
 		return []string{"const struct args_" + l.name + " *a"}, ", a"
@@ -130,7 +130,7 @@ func (l layout) cParameters() (params []string, values string) {
 	return params, values
 }
 
-// layoutC writes a command's structures, and what puts its words into a request.
+// layoutC writes a command's structures, and the function that puts its words into a request.
 func layoutC(b *bytes.Buffer, l layout) {
 	docLines(b, l.doc)
 	access := ""
@@ -153,8 +153,8 @@ func layoutC(b *bytes.Buffer, l layout) {
 	b.WriteString("}\n")
 }
 
-// commandC writes what begins a command in the current context, and what sends it and waits for the
-// answer.
+// commandC writes the function that begins a command in the current context, and the one that sends
+// it and waits for the answer.
 func commandC(b *bytes.Buffer, l layout) {
 	docLines(b, l.doc)
 	params, values := l.cParameters()
@@ -183,7 +183,7 @@ func orVoid(params []string) string {
 	return strings.Join(params, ", ")
 }
 
-// answerC writes the structure of an answer and what reads it, if it needs one.
+// answerC writes the structure of an answer and the function that reads it, if it needs one.
 func answerC(b *bytes.Buffer, l layout) {
 	if few(l.answer, maxOuts) {
 		return
@@ -208,7 +208,7 @@ func callOuts(l layout) (params []string, read string) {
 	return params, read
 }
 
-// wordsC puts fields into a request. What fails a check isn't sent.
+// wordsC puts fields into a request. A request that fails a check isn't sent.
 func wordsC(b *bytes.Buffer, fields []field, access string) {
 	var faults []string
 	for i := 0; i < len(fields); i++ {

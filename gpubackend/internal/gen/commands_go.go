@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// commandsGo writes package command: the types of commands, answers and records, and what reads and
-// writes them.
+// commandsGo writes package command: the types of commands, answers and records, and their decoders
+// and encoders.
 func commandsGo(c *commands) []byte {
 	b, head := &bytes.Buffer{}, &bytes.Buffer{}
 	b.WriteString("\n// The constants of gpubackend/api/commands.def.\nconst (\n")
@@ -77,8 +77,7 @@ func (f field) goFieldType() string {
 	return array + "uint64"
 }
 
-// commandDecoder writes the decoder of a command: a method, and a function that returns what it
-// got.
+// commandDecoder writes the decoder of a command: a method, and a function that returns its result.
 func commandDecoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
 	words, body := "words", "body"
@@ -235,7 +234,7 @@ func (f field) goBytes() string {
 	return count + "*" + f.element.inGo
 }
 
-// layoutEncoder writes what appends a layout's words and tails.
+// layoutEncoder writes the method that appends a layout's words and tails.
 func layoutEncoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
 	fmt.Fprintf(b,
@@ -273,7 +272,7 @@ func encodeField(b *bytes.Buffer, f field, name string) {
 	}
 }
 
-// answerPut writes the answer's type and what puts it into the words of a slot.
+// answerPut writes the answer's type and the method that puts it into the words of a slot.
 func answerPut(b *bytes.Buffer, l layout) {
 	if len(l.answer) == 0 {
 		return
@@ -332,7 +331,8 @@ func layoutTable(b *bytes.Buffer, c *commands) {
 	b.WriteString("}\n")
 }
 
-// roundTripsGo writes, for package command's tests, what decodes each layout and encodes it again.
+// roundTripsGo writes, for package command's tests, functions that decode each layout and encode it
+// again.
 func roundTripsGo(c *commands) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "command")

@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// kind is a line of cuda.def that says what the handles of a kind are.
+// kind is a line of cuda.def that describes a kind of handle.
 type kind struct {
 	name, goName string
 	intern       bool   // the same object may be given again: it keeps its handle
 	unlisted     bool   // the library has no list of them
-	value        bool   // what isn't one is an invalid value
+	value        bool   // a wrong handle is an invalid value, not an invalid handle
 	graph        bool   // an object of graphs
 	room         string // room of the worker that finds them, "" for the table of objects
 	known        string // function of the library that knows them, "" for its list
 }
 
-// handle reads "NAME": a kind of handle that only commands.def has, and code written by hand.
+// handle reads "NAME": a kind of handle that only commands.def and code written by hand have.
 func (a *api) handle(f []string) error {
 	if len(f) != 1 || a.names(f[0]) {
 		return fmt.Errorf("want a new name: %q", f)

@@ -4,7 +4,7 @@ package main
 
 import "strings"
 
-// layout is a command or a record of commands.def: words, and tails behind them.
+// layout is a command or a record of commands.def: words, followed by tails.
 type layout struct {
 	name   string
 	record bool
@@ -15,7 +15,7 @@ type layout struct {
 	tagged bool // a record whose first word is tag
 	tag    uint64
 
-	// Of a command: from cuda.def or wire.def.
+	// For a command: from cuda.def or wire.def.
 	number       int
 	noctx, exact bool
 }
@@ -35,8 +35,8 @@ type field struct {
 	set            string
 	optional       bool
 
-	// Of a tail: how many elements there are, by that field or a number. A buffer's elements may
-	// have a size, too.
+	// For a tail: how many elements there are, by that field or a number. A buffer's elements may
+	// have a size too.
 	counted string
 	times   number
 	element number
@@ -111,7 +111,7 @@ func (l layout) tails() (list []field) {
 	return list
 }
 
-// number is a number and how it is written: by its constant's name if it has one.
+// number is a number and how it is written: as its constant's name if it has one.
 type number struct {
 	value uint64
 	inGo  string

@@ -72,7 +72,7 @@ func wrap(text, first, rest string) (lines []string) {
 	return append(lines, line)
 }
 
-// narrowTable names below a table, by the row's name, what is too long for its last column.
+// narrowTable moves what is too long for a table's last column below the table, by the row's name.
 func narrowTable(rows []string) []string {
 	name := max(slices.Index(cells(rows[0]), "name"), 1)
 	var below []string

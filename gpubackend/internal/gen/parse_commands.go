@@ -12,8 +12,8 @@ import (
 	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
-// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's
-// own ops with w. The sizes of structures are those of w; cuda has CUDA's own, and limits.
+// parseCommands reads commands.def. Functions are joined with a, the protocol's own ops with w. The
+// sizes of structures come from w; those of CUDA's own, and limits, from cuda.
 func parseCommands(
 	path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Number,
 ) (*commands, error) {
@@ -39,7 +39,7 @@ func parseCommands(
 	return p.out, nil
 }
 
-// ops are the numbers of the protocol's own commands, by name.
+// ops returns the numbers of the protocol's own commands, by name.
 func (w *wire) ops() map[string]int {
 	m := map[string]int{}
 	for _, d := range w.decls {
@@ -52,7 +52,7 @@ func (w *wire) ops() map[string]int {
 	return m
 }
 
-// sizes adds those of the structures, by name.
+// sizes adds the sizes of the structures, by name.
 func (w *wire) sizes(to map[string]number) {
 	for _, d := range w.decls {
 		if d.kind == "struct" {
@@ -212,10 +212,10 @@ func place(fields []field, tagged bool) error {
 			continue
 		}
 		if tail {
-			return fmt.Errorf("%s comes behind a tail", f.name)
+			return fmt.Errorf("%s comes after a tail", f.name)
 		}
 		if half && f.typ != "u32" {
-			return fmt.Errorf("%s comes behind half a word: write out the padding", f.name)
+			return fmt.Errorf("%s comes after half a word: write out the padding", f.name)
 		}
 		f.word = word
 		word += f.words()
@@ -271,9 +271,9 @@ func (p *commandParser) typed(x *field, rest []string) ([]string, error) {
 	case x.typ == "h" && !p.api.names(x.kind):
 		return nil, fmt.Errorf("there is no kind %q", x.kind)
 	case x.typ == "u8" && (x.count == 0 || x.count%8 != 0):
-		return nil, fmt.Errorf("bytes come in whole words")
+		return nil, fmt.Errorf("the number of bytes must be a multiple of 8")
 	case x.count > 0 && x.typ != "u8" && x.typ != "u64":
-		return nil, fmt.Errorf("no array of %s", x.typ)
+		return nil, fmt.Errorf("an array of %s: only u8 and u64 have arrays", x.typ)
 	}
 	switch x.typ {
 	case "u64", "u32", "u8", "h":
@@ -292,7 +292,7 @@ func (p *commandParser) typed(x *field, rest []string) ([]string, error) {
 	return nil, fmt.Errorf("unknown type %q", x.typ)
 }
 
-// tail reads "COUNT [of SIZE]". How much there can be must be bounded.
+// tail reads "COUNT [of SIZE]". COUNT must have a bound.
 func (p *commandParser) tail(x *field, rest []string) (left []string, err error) {
 	if len(rest) == 0 {
 		return nil, fmt.Errorf("want COUNT [of SIZE]")
@@ -313,7 +313,7 @@ func (p *commandParser) tail(x *field, rest []string) (left []string, err error)
 		}
 	}
 	if x.times, err = p.number(counted); err != nil {
-		return nil, fmt.Errorf("no field %s that has a max", counted)
+		return nil, fmt.Errorf("no field %s with a max, of type u64 or u32", counted)
 	}
 	return rest, nil
 }
@@ -335,9 +335,9 @@ func (p *commandParser) checks(x *field, f []string) error {
 	}
 	switch {
 	case x.optional && !x.size.known():
-		return fmt.Errorf("what has no size is optional anyway")
+		return fmt.Errorf("optional needs a size: without one it is optional anyway")
 	case x.buffer() && x.max.known() && !x.element.known():
-		return fmt.Errorf("want of SIZE for a max")
+		return fmt.Errorf("a max needs of SIZE")
 	}
 	return nil
 }
@@ -367,7 +367,7 @@ func (p *commandParser) check(x *field, what, value string) (err error) {
 	return err
 }
 
-// end checks what only the whole file tells.
+// end checks what can only be checked for the whole file.
 func (p *commandParser) end() error {
 	if p.open != nil {
 		return fmt.Errorf("%s has no end", p.open.name)

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// function reads a line of cuda.def: a function, or something that functions name.
+// function reads a line of cuda.def: a function, or something that functions refer to.
 func (a *api) function(line string) error {
 	line, _, _ = strings.Cut(line, "#")
 	f := strings.Fields(line)
@@ -44,7 +44,7 @@ func (a *api) function(line string) error {
 	return a.add(fn)
 }
 
-// add takes a function that no other has the name or number of.
+// add takes a function whose name and number are new.
 func (a *api) add(fn function) error {
 	for _, g := range a.functions {
 		if g.symbol == fn.symbol || g.number == fn.number && fn.number != 0 {
@@ -73,8 +73,8 @@ const (
 	ofNothing = "nothing"
 )
 
-// checkOwner says whether of= is there if the function makes or names objects, and only then, and
-// names something that objects may end with.
+// checkOwner says whether of= is there exactly if the function makes or names objects, and names
+// something with which objects may end.
 func (fn *function) checkOwner() error {
 	makes := slices.ContainsFunc(fn.params, func(p param) bool {
 		return p.code == "o" || p.code == "oh" || p.code == "on"
@@ -82,7 +82,7 @@ func (fn *function) checkOwner() error {
 	switch fn.of {
 	case "":
 		if makes {
-			return errors.New("it makes something: say with of= what that ends with")
+			return errors.New("it makes an object: say with of= with what the object ends")
 		}
 		return nil
 	case ofHome, ofCurrent, ofNothing:
@@ -94,7 +94,7 @@ func (fn *function) checkOwner() error {
 		}
 	}
 	if !makes {
-		return fmt.Errorf("of=%s, and nothing is made", fn.of)
+		return fmt.Errorf("of=%s, but no object is made", fn.of)
 	}
 	return nil
 }

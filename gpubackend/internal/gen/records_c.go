@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// recordC writes a record's structure, its size, and what writes and reads it.
+// recordC writes a record's structure, its size, and the functions that write and read it.
 func recordC(b *bytes.Buffer, l layout) {
 	docLines(b, l.doc)
 	fields := l.fields
@@ -26,7 +26,7 @@ func recordC(b *bytes.Buffer, l layout) {
 
 func upper(s string) string { return string(bytes.ToUpper([]byte(s))) }
 
-// padC is the size of all tails of a record before one, from the end of its words; each begins at a
+// padC is the size of all tails before one, from the end of a record's words; each begins at a
 // multiple of 8.
 func padC(tails []field, access string) string {
 	sum := ""

@@ -20,7 +20,7 @@ func (a *api) enter(f []string) error {
 	return nil
 }
 
-// checkRooms says whether each function that a device is called for is in a room.
+// checkRooms says whether each function that calls a device is in a room.
 func (a *api) checkRooms() error {
 	for _, f := range a.remote() {
 		if f.room == "" {
@@ -30,7 +30,7 @@ func (a *api) checkRooms() error {
 	return nil
 }
 
-// rooms are those with such functions, in the order of the file.
+// rooms are the rooms with such functions, in the order of the file.
 func (a *api) rooms() (rooms []string) {
 	for _, f := range a.remote() {
 		if !slices.Contains(rooms, f.room) {

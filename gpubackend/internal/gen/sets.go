@@ -45,7 +45,7 @@ func (a *api) hasSet(name string) bool {
 	return false
 }
 
-// oneOf is a mask of the numbers of a list, each below 64.
+// oneOf returns a mask of the numbers of a list, each below 64.
 func oneOf(list string) (mask uint64, err error) {
 	for _, part := range strings.Split(list, ",") {
 		from, to, ok := strings.Cut(part, "-")
@@ -127,7 +127,7 @@ func (f function) setWords() (list []setWord) {
 	return list
 }
 
-// setsC is each set as a function that says whether a number is in it.
+// setsC writes, for each set, a function that says whether a number is in it.
 func setsC(a *api) string {
 	var b strings.Builder
 	for _, s := range a.sets {

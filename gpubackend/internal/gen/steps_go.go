@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// stepsGo writes the words of the functions that the worker has steps around, and of their answers,
-// and what decodes them.
+// stepsGo writes types for the words of functions around which the worker has steps, and of their
+// answers, with decoders.
 func stepsGo(a *api) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "command")
@@ -22,7 +22,8 @@ func stepsGo(a *api) []byte {
 	return b.Bytes()
 }
 
-// stepDecoder writes one of them. Parameters that only the answer has are left out.
+// stepDecoder writes the type and decoder of a function. Parameters that only the answer has are
+// left out.
 func stepDecoder(b *bytes.Buffer, f function) {
 	fields, reads, word := &bytes.Buffer{}, &bytes.Buffer{}, 0
 	for _, p := range f.params {
@@ -46,7 +47,7 @@ func stepDecoder(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "if len(words) < %d {\nreturn c, false\n}\n%sreturn c, true\n}\n", word, reads)
 }
 
-// answerDecoder writes that of an answer with words: what a step reads after the handler has run.
+// answerDecoder writes those of an answer with words, which a step reads after the handler has run.
 func answerDecoder(b *bytes.Buffer, f function) {
 	answers := f.cCall().outs
 	if len(answers) == 0 {

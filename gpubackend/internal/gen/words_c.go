@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// whereC writes where each word of a command stands, and of its answer, for the fake worker with
-// which the library is tested: the library itself only writes words, one behind the other.
+// whereC writes where each word of a command and of its answer stands. The fake worker with which
+// the library is tested needs that; the library itself only appends words.
 func whereC(a *api, c *commands) []byte {
 	b := cFile("Where the words of commands and answers stand.")
 	b.WriteString("#ifndef PARACUDA_WORDS_H\n#define PARACUDA_WORDS_H\n\n")
@@ -27,13 +27,13 @@ func whereC(a *api, c *commands) []byte {
 	return b.Bytes()
 }
 
-// spot is a name for a place among words: of a word, of half of one, or of the first tail.
+// spot is a name for the place of a word, of half a word, or of the first tail.
 type spot struct {
 	name string
 	at   int
 }
 
-// spots are those of a call's words, and of its answer's.
+// spots are the spots of a call's words and of its answer's.
 func (f function) spots() (words, answer []spot) {
 	at := 0
 	for _, p := range f.params {
@@ -52,8 +52,8 @@ func (f function) spots() (words, answer []spot) {
 	return words, answer
 }
 
-// fieldSpots are those of fields. Tails begin behind so many words; where there are several, the
-// later ones' places depend on the earlier.
+// fieldSpots are the spots of fields. The first tail begins after the words; the places of later
+// ones depend on the earlier.
 func fieldSpots(fields []field, words int) (list []spot) {
 	tailed := false
 	for _, f := range fields {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// workGo writes which functions give the GPU work, and in which word each names the stream for it.
+// workGo writes which functions give the GPU work, and which word of each names the stream.
 func workGo(a *api, c *commands) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "gpubackend")
@@ -50,7 +50,7 @@ func streamWord(f function, c *commands) (word int, ok bool) {
 	return 0, false
 }
 
-// streamField is the same of a command of commands.def.
+// streamField is the same for a command of commands.def.
 func streamField(l layout) (word int, ok bool) {
 	for _, f := range l.fields {
 		if f.typ == "h" && f.kind == "stream" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memfdtest makes files that are no pages: what a process that lies may send where sealed
-// memory of one size is wanted. It is for tests of those who take such memory over.
+// Package memfdtest makes the files that a hostile process may send where sealed memory of one size
+// is wanted. It is for tests of code that takes such memory over.
 package memfdtest
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Hostile makes descriptors that must be refused where memory of size bytes with these seals is
-// wanted. Whoever takes one over closes it.
+// wanted. The code under test closes them.
 func Hostile(t testing.TB, size int64, seals int) map[string]int {
 	t.Helper()
 	return map[string]int{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roomcheck says, in tests, whether the rooms of a device have the functions that the
-// description gives to rooms of these names (gpubackend/api/cuda.def).
+// Package roomcheck checks, in tests, whether the rooms of a device have the functions that the
+// description gives them by their names (gpubackend/api/cuda.def).
 package roomcheck
 
 import (
@@ -26,8 +26,8 @@ var described = map[string]reflect.Type{
 	"green":    reflect.TypeFor[gpubackend.GreenFunctions](),
 }
 
-// Misplaced are the described functions, as "room.Function", that a room of the device has although
-// they are another's. A room is an embedded field of the device whose type is of a package below
+// Misplaced lists the described functions, as "room.Function", that are in another room of the
+// device than described. A room is an embedded field of the device whose type is of a package below
 // the device's own; its name is the first element of the path from there.
 func Misplaced(device reflect.Type) []string {
 	var wrong []string
@@ -58,7 +58,7 @@ func Complete(t testing.TB) {
 	}
 }
 
-// roomOf is the room that a field of a device is, or "".
+// roomOf is the name of the room in a field of a device, or "".
 func roomOf(device reflect.Type, f reflect.StructField) string {
 	if !f.Anonymous || f.Type.Kind() != reflect.Pointer {
 		return ""

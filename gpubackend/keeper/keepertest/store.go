@@ -24,7 +24,7 @@ func (s Store) KeepOwn(number uint32, fd int) error {
 	return nil
 }
 
-// DropOwn keeps what is under that number no longer. It is no error if there is nothing.
+// DropOwn drops what is kept under a number. It isn't an error if there is nothing.
 func (s Store) DropOwn(number uint32) error {
 	if fd, is := s[number]; is {
 		_ = unix.Close(fd)
@@ -33,7 +33,7 @@ func (s Store) DropOwn(number uint32) error {
 	return nil
 }
 
-// Given is what the next process gets, which owns it.
+// Given returns what the next process gets and owns.
 func (s Store) Given(tb testing.TB) map[uint32]int {
 	tb.Helper()
 	left := map[uint32]int{}

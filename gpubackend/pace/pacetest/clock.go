@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacetest has a clock for tests, which stands until it is moved.
+// Package pacetest has a clock for tests, which stands still until it is moved.
 package pacetest
 
 import (
@@ -60,7 +60,7 @@ func (c *Clock) Advance(d time.Duration) {
 	})
 }
 
-// AwaitWaiters waits until so many wait for the clock.
+// AwaitWaiters waits until n goroutines wait for the clock.
 func (c *Clock) AwaitWaiters(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

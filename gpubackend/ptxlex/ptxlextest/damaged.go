@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ptxlextest makes PTX that is wrong in one place, for the tests of those who read it.
+// Package ptxlextest makes PTX that is wrong in one place, for tests of code that reads it.
 package ptxlextest
 
 import (
@@ -11,7 +11,7 @@ import (
 
 var pieces = regexp.MustCompile(`\.?[%$]?\w+|"[^"]*"|\s+|.`)
 
-// instead is what stands in a piece's place: what begins or ends something, names of each kind, and
+// instead is what replaces a token: beginnings and ends of constructs, names of each kind, and
 // numbers at the edges.
 var instead = []string{
 	"", "{", "}", "(", ")", "[", "]", "<", ",", ";", ":", "=", "-", "@", "|", "!", "\"", "+8",
@@ -21,11 +21,11 @@ var instead = []string{
 	"0", "-1", "3", "4294967296", "0xffffffffffffffff", "0f7fffffff", "1e999", "1U", "08",
 }
 
-// besides is how many of them may stand behind a piece, too: those that begin or end something.
+// besides is how many of them may also be added after a token: those that begin or end something.
 const besides = 17
 
-// Damaged has the text once for each of its pieces and each thing that may stand instead of it or
-// behind it, and cut off after each piece.
+// Damaged returns the text once for each token and each replacement or addition, and cut off after
+// each token.
 func Damaged(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, at := range pieces.FindAllStringIndex(text, -1) {

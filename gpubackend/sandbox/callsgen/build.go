@@ -39,7 +39,7 @@ func build(role sandbox.Role) ([]bpf.Instruction, error) {
 	return instructions, err
 }
 
-// rulesOf returns the rules for those calls of a role that are so.
+// rulesOf returns the rules for those of a role's calls for which a condition holds.
 func rulesOf(role sandbox.Role, is func(*call) bool) seccomp.SyscallRules {
 	rules := seccomp.NewSyscallRules()
 	list := all()

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-// Sets of roles that need the same.
+// Sets of roles that need the same calls.
 const (
 	workers  = sandbox.SoftWorker | sandbox.CUDAWorker
 	onCUDA   = sandbox.CUDAWorker | sandbox.CUDAMover
@@ -30,12 +30,13 @@ type call struct {
 	answer unix.Errno          // if not 0, the call isn't made and gets this answer
 }
 
-// threadFlags are those with which the Go runtime and glibc make threads, and nothing else.
+// threadFlags are the flags with which the Go runtime and glibc make threads. No others are
+// allowed.
 const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND |
 	unix.CLONE_THREAD
 
 var (
-	// noCode is for the protection of memory: none is executable.
+	// noCode refuses executable memory.
 	noCode = seccomp.PerArg{
 		seccomp.AnyValue{}, seccomp.AnyValue{},
 		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
@@ -118,7 +119,7 @@ var calls = []call{
 		roles: workers | sandbox.CUDAMover | sandbox.Arbiter,
 		why:   "the Go runtime, names"},
 
-	// Files that it has.
+	// Files that the process has open.
 	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets"},
 	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log"},
 	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole,

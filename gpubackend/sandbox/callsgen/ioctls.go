@@ -14,8 +14,8 @@ type ioctl struct {
 	why    string
 }
 
-// frontIoctls are those of /dev/nvidiactl and /dev/nvidia0 and so on. They have NVIDIA's type, and
-// a size that differs between drivers.
+// frontIoctls are the requests to /dev/nvidiactl, /dev/nvidia0 and so on. They have NVIDIA's type,
+// and a size that differs between drivers.
 var frontIoctls = []ioctl{
 	{nvgpu.NV_ESC_CARD_INFO, "CARD_INFO", "which GPUs there are"},
 	{nvgpu.NV_ESC_REGISTER_FD, "REGISTER_FD", "a descriptor belongs to a client"},
@@ -39,7 +39,8 @@ var frontIoctls = []ioctl{
 	{nvgpu.NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO, "RM_UPDATE_DEVICE_MAPPING_INFO", "the same"},
 }
 
-// uvmIoctls are those of /dev/nvidia-uvm. None of its tools', which read other processes.
+// uvmIoctls are the requests to /dev/nvidia-uvm, without those of its tools, which read other
+// processes.
 var uvmIoctls = []ioctl{
 	{nvgpu.UVM_INITIALIZE, "INITIALIZE", "an address space"},
 	{nvgpu.UVM_DEINITIALIZE, "DEINITIALIZE", "its end"},
@@ -69,14 +70,14 @@ var uvmIoctls = []ioctl{
 const (
 	// ioctlBut is an ioctl's request without its size.
 	ioctlBut = 0xc000ffff
-	// frontIoctl is direction and type of all of the front's.
+	// frontIoctl is the direction and type of all frontIoctls.
 	frontIoctl = 0xc0000000 | uint64('F')<<8
-	// ioctlBits are those that the kernel looks at.
+	// ioctlBits are the bits that the kernel looks at.
 	ioctlBits = 0xffffffff
 )
 
-// ioctlRule lets the listed requests be made, whatever the file: no other file that these processes
-// have knows them.
+// ioctlRule allows the listed requests for any file: no other file that these processes have knows
+// them.
 func ioctlRule() seccomp.SyscallRule {
 	var rule seccomp.Or
 	for _, i := range frontIoctls {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command callsgen makes of one description of the system calls that the processes of a VM, and the
-// arbiter, need (calls.go, parents.go, ioctls.go) the programs of package sandbox's filters, and a
-// page of the documentation. gVisor's packages build the programs here, so that the host's program
-// is built without them.
+// Command callsgen turns the description of the system calls that a VM's processes and the arbiter
+// need (calls.go, parents.go, ioctls.go) into the programs of package sandbox's filters, and a page
+// of the documentation. gVisor's packages build the programs here, so that the host's program is
+// built without them.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-// Where package sandbox is, they go to these files.
+// The outputs' paths, from package sandbox's folder.
 const (
 	programsFile = "zz_generated_programs.go"
 	pageFile     = "../../docs/system-calls.md"
@@ -45,7 +45,7 @@ func outputs() (map[string][]byte, error) {
 	return map[string][]byte{programsFile: text, pageFile: []byte(page())}, nil
 }
 
-// source is the programs of all roles, as a file of package sandbox.
+// source has the programs of all roles, as a file of package sandbox.
 func source() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`// SPDX-License-Identifier: Apache-2.0

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-// serving are the roles that serve guests or VMs, and of which each has a short list.
+// serving are the roles that serve guests or VMs. Each has a short list.
 var serving = []sandbox.Role{
 	sandbox.SoftWorker, sandbox.CUDAWorker, sandbox.SoftMover, sandbox.CUDAMover, sandbox.Device,
 	sandbox.Arbiter,
@@ -52,7 +52,7 @@ filters cost most calls nothing, and 30 ns those whose arguments are checked (mm
 	return b.String()
 }
 
-// table writes what those that serve may ask for.
+// table writes the calls that serving roles may make.
 func table(b *strings.Builder) {
 	b.WriteString("| call | worker, soft | on CUDA | mover, soft | on CUDA | device | arbiter | " +
 		"what for |\n|---|---|---|---|---|---|---|---|\n")
@@ -79,7 +79,7 @@ func table(b *strings.Builder) {
 	b.WriteString(" |\n")
 }
 
-// list writes what those may ask for, for one reason, that execute programs.
+// list writes the calls that roles which start programs may make for one reason.
 func list(b *strings.Builder, g *group) {
 	head := "**" + g.why + "**"
 	if g.roles == sandbox.Keeper {

@@ -11,12 +11,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-// parents are the roles that execute programs. A filter holds for what they execute as well: so
-// they may make what a program needs until it has the filter of its own role, NVIDIA's driver in a
-// worker that starts for instance. What nothing of that needs ends them as it does the others.
+// parents are the roles that execute programs. A filter also holds for the programs that they
+// execute. So they may make all calls that a program needs until it has the filter of its own role,
+// for instance NVIDIA's driver in a worker that starts. Other calls end them, as in other roles.
 const parents = sandbox.Keeper | sandbox.StarterProcess
 
-// namespaces are the flags of clone that make some.
+// namespaces are the flags of clone that make namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -26,7 +26,7 @@ type named struct {
 	number uintptr
 }
 
-// group is what parents may ask for, for one reason.
+// group is calls that parents may make, for one reason.
 type group struct {
 	why    string
 	roles  sandbox.Role
@@ -250,8 +250,8 @@ var groups = []group{
 	}},
 }
 
-// The numbers that later kernels have calls for, or will. What a library tries there it can do
-// without, as it can on an older kernel.
+// The numbers of calls that later kernels have, or will have. A library that tries one can do
+// without it, as on an older kernel.
 const firstLater, lastLater = unix.SYS_MSEAL + 1, 511
 
 // all are the calls of all roles.

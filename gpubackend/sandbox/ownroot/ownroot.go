@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownroot gives the processes of a VM a tree of files of their own: what they need of the
-// host's, and nothing else of it.
+// Package ownroot gives the processes of a VM their own tree of files: the host's files that they
+// need, and no others.
 //
 // The caller has a mount namespace of its own, may mount in it, and is the first process of a PID
-// namespace: the tree has that one's /proc. Nothing in the tree can be written but the folders that
-// are named for it. Nobody is asked here, and no guest's bytes come here.
+// namespace: the tree has that one's /proc. Only the folders that are named for it can be written
+// to. Nothing here comes from a guest.
 package ownroot
 
 import (
@@ -17,23 +17,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tree is what the processes see. All are paths of the host, and found at the same ones; those that
-// the host doesn't have are left out.
+// Tree is what the processes see. All are paths of the host, which stay the same in the tree. Paths
+// that the host doesn't have are left out.
 type Tree struct {
 	ReadOnly []string // files and folders
 	Devices  []string // device files, and folders of them
 	Writable []string // folders
 	Empty    []string // folders in memory, to write in
-	Program  string   // a file that is found as ProgramPath, which nobody can replace
+	Program  string   // a file that is at ProgramPath in the tree, where nobody can replace it
 }
 
 // ProgramPath is where the tree has its program.
 const ProgramPath = "/paracuda"
 
-// base is where the tree is until it is the root. It hides what is there for that long.
+// base is where the tree is until it is the root. It hides what is there until then.
 const base = "/proc"
 
-// bounds are those of the memory of the tree's own folders, and of one that is to write in.
+// bounds are those of the tree's own folders in memory, and of a writable one.
 var (
 	bounds      = [][2]string{{"size", "1m"}, {"nr_inodes", "4k"}, {"mode", "755"}}
 	emptyBounds = [][2]string{{"size", "256m"}, {"nr_inodes", "16k"}, {"mode", "1777"}}
@@ -78,7 +78,7 @@ func (t Tree) Enter() error {
 	return pivot()
 }
 
-// pivot makes base the root, and lets go of the one before.
+// pivot makes base the root, and unmounts the old one.
 func pivot() error {
 	for _, step := range []func() error{
 		func() error { return unix.Chdir(base) },
@@ -100,7 +100,7 @@ type branch struct {
 	file bool
 }
 
-// branches opens all that the tree has, while the host's files can still be named.
+// branches opens all that the tree will have, while the host's files can still be named.
 func (t Tree) branches() (branches []branch, err error) {
 	add := func(fd int, path string, file bool, err error) error {
 		if err != nil {
@@ -150,8 +150,9 @@ func (t Tree) branches() (branches []branch, err error) {
 	return branches, nil
 }
 
-// place puts a branch where it belongs in the tree whose root this is: where the host has it
-// without links, and as it was named by a link. A file that is there by another branch stays.
+// place puts a branch where it belongs in the tree with this root: at its path on the host without
+// links, with a link at the path by which it was named. A file that another branch has put there
+// stays.
 func (p branch) place(root int) error {
 	real := p.path
 	if path, err := filepath.EvalSymlinks(p.path); err == nil {
@@ -194,7 +195,8 @@ func (p branch) prepare(at string) error {
 	return f.Close()
 }
 
-// link has a branch found by its name, too, unless a link of another branch leads there.
+// link adds a link so that a branch is also found by its name, unless a link of another branch
+// leads there.
 func (p branch) link(root int, real string) error {
 	at, err := inside(root, p.path)
 	if err == nil {
@@ -214,7 +216,7 @@ func inside(root int, path string) (fd int, err error) {
 	})
 }
 
-// copied returns what is at a path of the host's, with these attributes.
+// copied returns a copy of the host's mount at a path, with these attributes.
 func copied(path string, attrs uint64) (int, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path,
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package layout turns the description of CUDA's own structures and numbers into code: a Go package
-// of typed access to bytes, C declarations, and a C program that compares them with a cuda.h.
-// It knows nothing of the wire format and of functions, which package main describes.
+// of typed access to bytes, C declarations, and a C program that compares them with a cuda.h. It
+// knows nothing about the wire format or functions, which are in package main.
 //
 // Files: layout.go (structures and numbers), parse.go (the description), names.go, outputs.go,
 // write_go.go, write_c.go, write_check.go (the program that compares).
@@ -20,7 +20,7 @@ type Description struct {
 	results []result
 }
 
-// structure is one of CUDA's.
+// structure is a structure of CUDA.
 type structure struct {
 	name, goName string
 	size         int
@@ -52,7 +52,7 @@ type fieldType struct {
 	inner *structure // of a structure
 }
 
-// group is numbers whose names begin alike.
+// group is a group of numbers whose names begin alike.
 type group struct {
 	prefix, goPrefix string // both "" for limits
 	host             bool   // the host's C has them too
@@ -94,7 +94,7 @@ func (s *structure) check() error {
 		names[f.goName] = true
 	}
 	if s.size%align != 0 {
-		return fmt.Errorf("%s has %d bytes, which is no multiple of %d", s.name, s.size, align)
+		return fmt.Errorf("%s has %d bytes, which isn't a multiple of %d", s.name, s.size, align)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *structure) align() int {
 	return align
 }
 
-// side is the fields of one half, by what follows the prefix in Go, and where the half begins.
+// side returns the fields of one half, by what follows the prefix in Go, and where the half begins.
 func (s *structure) side(prefix string) (map[string]*field, int) {
 	fields, start := map[string]*field{}, s.size
 	for _, f := range s.fields {

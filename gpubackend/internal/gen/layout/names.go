@@ -48,8 +48,8 @@ func structName(name string) string {
 	return capital(strings.TrimPrefix(name, "CU"))
 }
 
-// fieldName is the name of a field in Go: that of the header with a capital in front, behind those
-// around it.
+// fieldName is the name of a field in Go: the name of the header with a capital, after the names of
+// the structures around it.
 func fieldName(path string) string {
 	var b strings.Builder
 	for _, part := range strings.Split(path, ".") {
@@ -70,7 +70,7 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// cutPrefix is strings.CutPrefix for a word: what follows begins with a capital.
+// cutPrefix is strings.CutPrefix for a whole word: what follows must begin with a capital.
 func cutPrefix(name, prefix string) (string, bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	return rest, ok && rest != "" && rest[:1] == strings.ToUpper(rest[:1])

@@ -15,7 +15,7 @@ type Output struct {
 	Text []byte
 }
 
-// Outputs reads the description of a checkout and returns what follows from it.
+// Outputs reads the description of a checkout and returns the files generated from it.
 func Outputs(root string) ([]Output, error) {
 	d, err := open(root)
 	if err != nil {
@@ -39,7 +39,7 @@ type Number struct {
 	InC   string
 }
 
-// Numbers are those of a checkout: sizes by the structures' names in C, limits by their own.
+// Numbers returns a checkout's numbers: sizes by the structures' names in C, limits by their own.
 func Numbers(root string) (map[string]Number, error) {
 	d, err := open(root)
 	if err != nil {

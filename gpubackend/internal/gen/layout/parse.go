@@ -35,7 +35,8 @@ func Parse(structs, values, results io.Reader) (*Description, error) {
 	return d, nil
 }
 
-// eachLine calls line for each that isn't empty, without comments, and whether it is indented.
+// eachLine calls line for each line that isn't empty, without comments, and says whether it is
+// indented.
 func eachLine(r io.Reader, line func(text string, indented bool) error) error {
 	s := bufio.NewScanner(r)
 	for n := 1; s.Scan(); n++ {
@@ -79,7 +80,7 @@ func (d *Description) structLine(text string, indented bool) error {
 	w := strings.Fields(text)
 	switch {
 	case indented && len(d.structs) == 0:
-		return fmt.Errorf("a field of no structure: %q", text)
+		return fmt.Errorf("a field outside a structure: %q", text)
 	case indented && w[0] == "halves" && len(w) == 4:
 		s := d.structs[len(d.structs)-1]
 		s.halves = append(s.halves, halves{w[1], w[2], w[3]})
@@ -139,7 +140,7 @@ func (d *Description) fieldLine(s *structure, w []string) error {
 	name, count, array := strings.Cut(w[1], "[")
 	if array {
 		if f.count, err = strconv.Atoi(strings.TrimSuffix(count, "]")); err != nil || f.count < 1 {
-			return fmt.Errorf("%q is no array", w[1])
+			return fmt.Errorf("%q isn't an array", w[1])
 		}
 	}
 	if f.typ, err = d.fieldType(name); err != nil {
@@ -203,7 +204,7 @@ func (d *Description) valueLine(text string, indented bool) error {
 		return nil
 	}
 	if len(d.groups) == 0 {
-		return fmt.Errorf("a value of no group: %q", text)
+		return fmt.Errorf("a value outside a group: %q", text)
 	}
 	g := d.groups[len(d.groups)-1]
 	as, since, err := options(w, 2)

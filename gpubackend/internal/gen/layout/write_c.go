@@ -35,7 +35,7 @@ func (d *Description) CValues() []byte {
 
 func everything(bool) bool { return true }
 
-// CHostHeader declares what the host's own C needs of that, where handles are numbers.
+// CHostHeader declares the part of that which the host's own C needs. Handles are numbers there.
 func (d *Description) CHostHeader() []byte {
 	b := cHeader("LAYOUT", "What the host's C needs of CUDA's structures and numbers.")
 	b.WriteString("\ntypedef uint64_t CUdeviceptr;\n")
@@ -108,7 +108,7 @@ func (g *group) c(v value) string {
 }
 
 // tree groups fields by the structures around them, and those that overlap as unions. level is how
-// many names of their paths are those of structures around all of them.
+// many names at the beginning of their paths are the same for all.
 func tree(fields []*field, level int, prefix string) []member {
 	var list []member
 	for i := 0; i < len(fields); {
@@ -137,7 +137,7 @@ func enclosing(name string, members []member) member {
 	return m
 }
 
-// unions puts members that overlap into anonymous unions. Of a union, a member may be a structure
+// unions puts members that overlap into anonymous unions. A member of a union may be a structure
 // without a name.
 func unions(list []member) []member {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].at < list[j].at })
@@ -158,8 +158,7 @@ func unions(list []member) []member {
 	return out
 }
 
-// writeMembers writes a structure's members, with padding where the compiler wouldn't put it by
-// itself.
+// writeMembers writes a structure's members, with padding where the compiler wouldn't add it.
 func writeMembers(b *bytes.Buffer, tab string, list []member, at, size, align int) {
 	for _, m := range list {
 		natural := (at + m.align() - 1) / m.align() * m.align()
@@ -211,7 +210,7 @@ func (m member) write(b *bytes.Buffer, tab string) {
 				m.members[0].writeAlternative(body, tab+"\t", x)
 			}
 		} else {
-			// What is behind the last member is the enclosing structure's.
+			// Padding after the last member belongs to the enclosing structure.
 			align := m.align()
 			writeMembers(body, tab+"\t", m.members, m.at, (m.end+align-1)/align*align, align)
 		}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// oldest is the CUDA_VERSION whose header has all that says nothing of its version.
+// oldest is the CUDA_VERSION whose header has all that is described without a version.
 const oldest = 12040
 
 // CheckProgram is a C program that compares the description with the header that it is compiled
