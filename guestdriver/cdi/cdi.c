@@ -22,10 +22,10 @@
 
 enum { MOST_GPUS = 64 };
 
-/* Where loaders look without being told: those of Debian and Ubuntu, and those of others. */
+/* Where loaders look by default: on Debian and Ubuntu, and on other systems. */
 static const char *const places[] = { "/usr/lib/x86_64-linux-gnu", "/usr/lib64" };
 
-/* A library, by a function of its own. */
+/* A library, found by one of its functions. */
 static const struct library {
 	const char *name, *function;
 } libraries[] = {
@@ -48,7 +48,7 @@ static int complain(const char *format, ...)
 	return 1;
 }
 
-/* Where programs get a library from; NULL if from nowhere. It stays loaded. */
+/* Where programs get a library from; NULL if nowhere. It stays loaded. */
 static const char *found(const struct library *l, void **symbol)
 {
 	void *library = dlopen(l->name, RTLD_NOW);
@@ -88,7 +88,7 @@ static int count_gpus(void *get_table)
 	return n;
 }
 
-/* A path of the VM's that is written without escapes. */
+/* A path of the VM that needs no escapes in JSON. */
 static bool plain(const char *path)
 {
 	return path[0] == '/' && !strpbrk(path, "\"\\\n\r\t");
@@ -171,14 +171,14 @@ static void make_folder(const char *file)
 	mkdir(dir, 0755); /* if it isn't there afterwards, the file says so */
 }
 
-/* Puts a text into the place of a file at once: engines may read it at any time. */
+/* Replaces a file by a text, atomically: engines may read it at any time. */
 static int replace(const char *file, const char *text)
 {
 	char temporary[PATH_MAX];
 	FILE *to;
 	int fd;
 
-	/* Engines read what ends in .json or .yaml. */
+	/* Engines read files that end in .json or .yaml. */
 	if ((size_t)snprintf(temporary, sizeof(temporary), "%s.XXXXXX", file) >= sizeof(temporary))
 		return complain("%s: the name is too long", file);
 	make_folder(file);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of CUPTI that PyTorch's profiler uses. A program that is started with LD_PRELOAD of
- * this library calls these; what isn't here is NVIDIA's, which finds no GPU of its kind and says
- * so.
+ * this library calls these; all others are NVIDIA's, which find no GPU of their own and say so.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -88,8 +87,8 @@ EXPORT enum cupti cuptiUnsubscribe(void *which)
 }
 
 /*
- * Callbacks can be asked for where a client needs them only to learn of contexts: none comes. Those
- * of calls are what this library hasn't got.
+ * A client may ask for callbacks that only tell it about contexts: none comes. Callbacks for calls
+ * aren't supported.
  */
 EXPORT enum cupti cuptiEnableDomain(uint32_t on, void *which, unsigned domain)
 {
@@ -164,8 +163,8 @@ EXPORT enum cupti cuptiActivityDisable(unsigned kind)
 }
 
 /*
- * Single functions of the runtime can be left out, as all of them are; of the driver's there is but
- * cuLaunchKernel.
+ * Single functions of the runtime can be excluded, as none is recorded anyway; of the driver's
+ * functions only cuLaunchKernel is recorded.
  */
 EXPORT enum cupti cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)
 {
@@ -183,7 +182,10 @@ EXPORT enum cupti cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on)
 	return on ? CUPTI_NOT_SUPPORTED : CUPTI_SUCCESS;
 }
 
-/* What can be set are sizes of buffers of CUPTI's own. There are none here. */
+/*
+ * All that can be set is sizes of CUPTI's own buffers, of which this library
+ * has none.
+ */
 EXPORT enum cupti cuptiActivitySetAttribute(unsigned attribute, size_t *bytes, void *value)
 {
 	(void)attribute;
@@ -191,8 +193,7 @@ EXPORT enum cupti cuptiActivitySetAttribute(unsigned attribute, size_t *bytes, v
 }
 
 /*
- * Work that isn't over stays, whatever the flag says: to wait for it might be to wait for the
- * caller.
+ * Work that isn't over stays, whatever the flag says: it may wait for the caller.
  */
 EXPORT enum cupti cuptiActivityFlushAll(uint32_t flag)
 {

@@ -13,15 +13,15 @@ typedef void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, si
 void buffers_use(buffer_request *request, buffer_complete *complete);
 
 /*
- * Asks the client for a buffer if there is none. That is due when there is something to record:
- * PyTorch doesn't ask for records where no buffer was wanted.
+ * Asks the client for a buffer if there is none. It must be called when there is something to
+ * record: PyTorch doesn't ask for records unless a buffer was requested.
  */
 void buffers_ready(void);
 
 /* Appends a record, or counts it as dropped. */
 void buffers_write(const void *record, size_t bytes);
 
-/* Gives the client what it hasn't got. */
+/* Gives the client the records that it hasn't got yet. */
 void buffers_finish(void);
 
 /* A record that was lost. */

@@ -58,7 +58,7 @@ void clock_use(uint64_t (*now)(void))
 	first = last = read_both();
 }
 
-/* Less than this between two readings says nothing of how fast one clock is by the other. */
+/* Two readings closer than this don't tell how fast one clock is by the other. */
 #define APART 1000000u
 
 void clock_read(void)

@@ -33,7 +33,7 @@ enum kind {
 
 #define KINDS_OF_KERNELS (1ull << KIND_KERNEL | 1ull << KIND_KERNEL_ALONE)
 
-/* What follows the fields of a record here is 0: later versions of CUPTI have more fields there. */
+/* After these fields a record is 0: later versions of CUPTI have more fields there. */
 struct kernel_record {
 	uint32_t kind;
 	uint8_t cache, shared_config;

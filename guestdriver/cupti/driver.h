@@ -26,7 +26,7 @@ struct driver {
 	const struct paracuda_table *own;
 };
 
-/* It, or NULL where there is none, or one that isn't Paracuda's. */
+/* The library, or NULL if there is none, or only one that isn't Paracuda's. */
 const struct driver *driver(void);
 
 #endif

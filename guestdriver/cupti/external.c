@@ -8,7 +8,7 @@
 #define DEPTH 128
 
 /*
- * Beyond DEPTH numbers are counted only, and the last one that was kept holds for those above it.
+ * Numbers beyond DEPTH are only counted: the last one that was kept stands for them.
  */
 static __thread struct {
 	uint64_t number[DEPTH];

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers by which a client knows what a thread does, one above the other. */
+/*
+ * Numbers by which a client knows what a thread does: a stack for each
+ * thread.
+ */
 #ifndef PARACUDA_CUPTI_EXTERNAL_H
 #define PARACUDA_CUPTI_EXTERNAL_H
 

@@ -4,7 +4,7 @@
 #define PARACUDA_CUPTI_NAMES_H
 
 /*
- * The one copy of a text; NULL without memory. The caller holds the lock of all that is recorded.
+ * The one copy of a text; NULL without memory. The caller holds the lock of work.h.
  */
 const char *name_keep(const char *text);
 

@@ -9,7 +9,7 @@
 #define PLACES 16
 
 /*
- * A moment serves this long: the time between two events is told in fewer digits the longer it is.
+ * A moment is used this long: the time between two events is less exact the longer it is.
  */
 #define ANCHOR_NS 1000000000u
 
@@ -76,8 +76,8 @@ void place_event_give(struct place *p, void *event)
 }
 
 /*
- * Records the event, and when that was. A first wait is longer than others: what it needs is set up
- * then.
+ * Records the event, and when that was. A context's first wait takes longer, as it sets up what
+ * waits need.
  */
 static bool settle(struct place *p, struct anchor *a)
 {

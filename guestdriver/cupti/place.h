@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A moment: that of an event, and the host's. */
+/* A moment: the time of an event, and the host's. */
 struct anchor {
 	void *event;
 	uint64_t ns;
@@ -30,7 +30,7 @@ struct place {
 /* The calling thread's context, or NULL where there is none or no room for it. */
 struct place *place_current(void);
 
-/* A place whose context has ended. */
+/* Forgets a place whose context has ended. */
 void place_end(struct place *p);
 
 /* A recent moment of a place, which must be given back; NULL if there is none. */

@@ -8,8 +8,8 @@
 #include "work.h"
 
 /*
- * cuLaunchKernel among CUPTI's numbers of the driver's functions: all ways to launch one kernel
- * count as this.
+ * cuLaunchKernel's number among CUPTI's numbers of driver functions. All ways to launch one
+ * kernel count as this function.
  */
 #define LAUNCH_KERNEL 307
 

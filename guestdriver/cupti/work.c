@@ -16,7 +16,7 @@
 /* Work that isn't over, at most: beyond it records are dropped. */
 #define PENDING_MAX 65536
 
-/* When so much is pending, what is over is recorded without waiting for the client to ask. */
+/* From so many on, work that is over is recorded before the client asks. */
 #define DRAIN_AT 4096
 
 uint64_t work_kinds;
@@ -26,10 +26,10 @@ static struct work *pending, **pending_end = &pending;
 static unsigned pending_count, pending_since_drain;
 static uint32_t correlations;
 
-/* How the thread that has the lock takes part in captures otherwise. */
+/* The capture mode of the thread that has the lock, to be restored. */
 static int capture_mode;
 
-/* What is asked of events here must not end a capture that another thread begins meanwhile. */
+/* Queries of events here must not end a capture that another thread begins. */
 void work_lock(void)
 {
 	pthread_mutex_lock(&lock);
@@ -175,7 +175,7 @@ static uint64_t nanoseconds(float milliseconds)
 	return milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;
 }
 
-/* Whether the work is over, and when it was on. An error is that of a context that ended. */
+/* Whether the work is over, and when it ran. On an error its context has ended. */
 static int times(struct work *w)
 {
 	const struct driver *d = driver();
@@ -188,7 +188,7 @@ static int times(struct work *w)
 		result = d->event_elapsed(&long_, w->start, w->end);
 	if (result)
 		return result;
-	/* No work begins before it is given. */
+	/* No work begins before it was submitted. */
 	w->began = w->anchor->ns + nanoseconds(since);
 	if (w->began < w->called)
 		w->began = w->called;
@@ -196,7 +196,7 @@ static int times(struct work *w)
 	return 0;
 }
 
-/* Takes what is over out of the list. */
+/* Takes work that is over off the list. */
 static void drain(void)
 {
 	struct work **at = &pending, *w;

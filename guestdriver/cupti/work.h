@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of the program's as it is recorded: between two events, whose times are asked for when it is
+ * The program's work, which is recorded between two events. Their times are asked for when it is
  * over.
  */
 #ifndef PARACUDA_CUPTI_WORK_H
@@ -32,12 +32,11 @@ struct work {
 /* Which kinds of records are wanted: bits of enum kind. */
 extern uint64_t work_kinds;
 
-/* Asks the guest's libcuda to tell of work, or no more. */
+/* Asks the guest's libcuda to report work, or to stop. */
 void work_watch(bool on);
 
 /*
- * Guards all of this library's state, the client's callbacks included, but what a thread has for
- * itself.
+ * Guards all of this library's state, also the client's callbacks, except what is thread-local.
  */
 void work_lock(void);
 void work_unlock(void);
@@ -45,7 +44,7 @@ void work_unlock(void);
 /* Writes records of all work that is over. */
 void work_drain(void);
 
-/* Writes the records of one. */
+/* Writes the records of one piece of work. */
 void work_record(const struct work *w);
 
 #endif

@@ -17,7 +17,7 @@ enum { PATIENCE = 60 /* seconds */, LOOKS = 100 /* in a second */ };
 
 #define READ_LOG "dmesg | grep paracuda"
 
-/* The libraries say in words of their own what the finding says: that goes nowhere. */
+/* The libraries print what the finding says: their output is dropped. */
 static _Noreturn void child(void (*check)(struct finding *f), struct finding *f, pid_t parent)
 {
 	int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static _Noreturn void child(void (*check)(struct finding *f), struct finding *f,
 	_exit(0);
 }
 
-/* Waits for a child, for as long as one may take; -1: it took longer, and has been killed. */
+/* Waits for a child; -1: it took longer than PATIENCE, and was killed. */
 static int await(pid_t pid)
 {
 	const struct timespec pause = { .tv_nsec = 1000000000 / LOOKS };
@@ -48,7 +48,7 @@ static int await(pid_t pid)
 		nanosleep(&pause, NULL);
 	}
 	kill(-pid, SIGKILL);
-	/* It isn't waited for: it may hang in the kernel. */
+	/* Not waited for: it may hang in the kernel. */
 	return -1;
 }
 

@@ -26,7 +26,7 @@ void check_containers(struct finding *f);
 /* compute.c */
 void check_computation(struct finding *f);
 
-/* What fixes a library and a driver that aren't of one package. */
+/* Fixes a library and a driver that aren't from the same package. */
 #define REINSTALL "apt-get install --reinstall paracuda-guest"
 #define RELOAD "modprobe -r paracuda && modprobe paracuda"
 

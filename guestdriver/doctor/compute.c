@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small computation, by the library that programs get. */
+/* A small computation, with the library that programs get. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>

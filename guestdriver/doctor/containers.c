@@ -9,7 +9,7 @@
 #define SPEC "/etc/cdi/paracuda.json"
 #define REWRITE "paracuda-cdi " SPEC
 
-/* The processes of a container have a namespace of their own; that of the first is known. */
+/* Containers have namespaces of their own; that of a VM's first process is known. */
 static bool in_container(void)
 {
 	char namespace[64];

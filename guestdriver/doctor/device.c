@@ -17,7 +17,7 @@
 
 #define ATTACH "paracuda attach --qmp SOCKET --device SOCKET (on the host)"
 
-/* A virtio device's number on PCI is its id and this. */
+/* A virtio device's number on PCI is its id plus this. */
 #define PCI_OFFSET 0x1040
 
 static bool may_be_ours(unsigned long id)
@@ -45,10 +45,10 @@ static const char *last(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Whose a device that may be ours is. The last is what we would rather tell of. */
+/* To whom a device that may be ours belongs. Later ones are reported first. */
 enum whose { NONE, OTHER_DRIVERS, WITHOUT_DRIVER, OURS };
 
-/* What may be ours of a bus's devices. */
+/* The devices of a bus that may be ours. */
 struct seen {
 	enum whose best;
 	char name[64], driver[64]; /* of one that is that */
@@ -86,7 +86,7 @@ static struct seen look_at_virtio(void)
 	return seen;
 }
 
-/* Whether PCI has a device that might be ours and that no virtio device has been made of. */
+/* Whether PCI has a device that may be ours but isn't a virtio device yet. */
 static bool on_pci_alone(void)
 {
 	bool alone = false;
@@ -108,7 +108,7 @@ static bool on_pci_alone(void)
 	return alone;
 }
 
-/* What the driver says in the kernel's log where it doesn't take a device, and what fixes that. */
+/* What the driver logs when it refuses a device, and what fixes that. */
 static const struct {
 	const char *says, *fix;
 } complaints[] = {
@@ -134,7 +134,7 @@ static void explain_refusal(struct finding *f, const char *name)
 		    "the driver paracuda hasn't taken %s: the kernel's log says why", name);
 		return;
 	}
-	/* It had it: that is what it says then. */
+	/* The driver has had the device: this is what it logs then. */
 	if (!strncmp(line, "/dev/", 5)) {
 		bad(f, "", "%s was taken from the driver paracuda", name);
 		fixed_by(f, "echo %s >/sys/bus/virtio/drivers/paracuda/bind", name);
@@ -159,7 +159,7 @@ void check_device(struct finding *f)
 	else if (!exists(at("/sys/module/paracuda").text))
 		bad(f, "modprobe paracuda", "%s has no driver: paracuda isn't loaded", seen.name);
 	else if (seen.best == OTHER_DRIVERS)
-		/* It would have taken its own from virtiofs. */
+		/* Our driver would have taken its own device from virtiofs. */
 		bad(f, ATTACH,
 		    "this VM has no device of Paracuda's: %s, which %s has, lacks tag=paracuda",
 		    seen.name, seen.driver);

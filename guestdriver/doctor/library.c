@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which libraries programs get, and what nvidia-smi makes of them. */
+/* Which libraries programs get, and whether nvidia-smi works with them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 
 typedef int ask_table(const void **table, const void *id);
 
-/* Whether it is the guest's: no other has our table. */
+/* Whether it is Paracuda's: no other has our table. */
 static bool is_ours(ask_table *ask)
 {
 	static const uint8_t id[16] = { PARACUDA_TABLE_ID };
@@ -23,7 +23,7 @@ static bool is_ours(ask_table *ask)
 	return ask && ask(&table, id) == 0 && table;
 }
 
-/* What has the loader take another library. */
+/* Finds what makes the loader take another library. */
 static void blame(struct finding *f, const char *path)
 {
 	const char *preload = getenv("LD_PRELOAD"), *dirs = getenv("LD_LIBRARY_PATH");

@@ -29,7 +29,7 @@ static bool has_headers(void)
 	return exists(at("/lib/modules/%s/build", kernel()).text);
 }
 
-/* What makes the driver for this kernel. */
+/* The command that builds the driver for this kernel. */
 static void fixed_by_building(struct finding *f)
 {
 	if (!exists(at("/usr/sbin/dkms").text))
@@ -41,7 +41,7 @@ static void fixed_by_building(struct finding *f)
 		fixed_by(f, "apt-get install linux-headers-%s", kernel());
 }
 
-/* Whether this kernel loads signed modules alone, as with Secure Boot. */
+/* Whether this kernel loads only signed modules, as with Secure Boot. */
 static bool wants_signatures(void)
 {
 	const char *lockdown = "/sys/kernel/security/lockdown";

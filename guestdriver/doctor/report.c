@@ -41,7 +41,10 @@ void fixed_by(struct finding *f, const char *format, ...)
 	va_end(args);
 }
 
-/* Prints a text without what would command a terminal or end a string of JSON. */
+/*
+ * Prints a text without characters that a terminal or JSON would take for
+ * control.
+ */
 static void print_plain(const char *text, bool json)
 {
 	for (const unsigned char *c = (const void *)text; *c; c++) {

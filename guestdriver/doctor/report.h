@@ -15,16 +15,16 @@ struct finding {
 
 #define FORMAT(at) __attribute__((format(printf, at, at + 1)))
 
-/* Each fills a finding in, cut to its room. */
+/* Each fills in a finding, cut to its size. */
 void good(struct finding *f, const char *format, ...) FORMAT(2);
 void warn(struct finding *f, const char *fix, const char *format, ...) FORMAT(3);
 void bad(struct finding *f, const char *fix, const char *format, ...) FORMAT(3);
-/* Its fix, where that has something in it. */
+/* Sets its fix, with values in it. */
 void fixed_by(struct finding *f, const char *format, ...) FORMAT(2);
 
-/* Prints one as soon as it is there. The first is true for the first of all. */
+/* Prints a finding. `first` is true for the first of all. */
 void print_finding(const char *check, const struct finding *f, bool json, bool first);
-/* Prints what all came to. */
+/* Prints the summary. */
 void print_sum(int problems, int warnings, bool json);
 
 #endif

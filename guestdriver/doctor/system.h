@@ -10,14 +10,14 @@
 /* Stands before the path of every file; "" is this VM. */
 extern const char *root;
 
-/* A path of the VM's. What doesn't fit is cut, and isn't found then. */
+/* A path of the VM. One that is too long is cut, and isn't found then. */
 struct path {
 	char text[PATH_MAX];
 };
 struct path at(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 bool exists(const char *path);
-/* The first word of a file's text, which lies below the root already; "" if there is none. */
+/* The first word of a file, whose path includes the root; "" if there is none. */
 void word(const char *path, char *out, size_t room);
 /* The last name in what a link points to; "" if it isn't one. */
 void link_name(const char *path, char *out, size_t room);

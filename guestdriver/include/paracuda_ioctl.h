@@ -15,14 +15,14 @@
 #define PARACUDA_DEVICE "/dev/paracuda"
 
 /*
- * Further devices are PARACUDA_DEVICE with 1, 2, ... behind it. One that lives has the first name.
+ * Further devices are PARACUDA_DEVICE followed by 1, 2, ... A working one has the first name.
  */
 #define PARACUDA_DEVICES_MAX 8
 
 /* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
  * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped),
- * EDQUOT (the user has his share of them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no
- * worker), ENXIO (no GPU).
+ * EDQUOT (the user has their share of them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN
+ * (no worker), ENXIO (no GPU).
  */
 struct paracuda_ioctl_open {
 	__u32 version;
@@ -45,17 +45,17 @@ struct paracuda_ioctl_wait {
 };
 
 /*
- * POLL waits likewise, but keeps the processor, until something else is to run on it (EAGAIN), and
- * for 1 s at most or, as the driver sees fit, for less (ETIMEDOUT). It is for waits that are
- * shorter than waking up is worth: whoever polls isn't counted among the arena's sleepers and gets
- * no EVENT.
+ * POLL waits likewise, but keeps the processor until something else must run on it (EAGAIN), and
+ * for at most 1 s or, if the driver decides so, less (ETIMEDOUT). It is for waits that are shorter
+ * than a wake-up takes: a thread that polls isn't counted among the arena's sleepers and gets no
+ * EVENT.
  */
 
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
  * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full:
- * complete some), ENOSPC (as many maps stay as the worker keeps: unmap some), EBUSY (as much is
- * pinned as may be, some of it for copies under way: try again), ENOMEM (the same, but not for
- * copies).
+ * complete some), ENOSPC (the worker keeps as many maps as it can: unmap some), EBUSY (as much is
+ * pinned as may be, some of it for copies under way: try again), ENOMEM (the same, but none of it
+ * for copies).
  */
 struct paracuda_ioctl_map {
 	__u64 address;
@@ -66,8 +66,9 @@ struct paracuda_ioctl_map {
 
 /*
  * Makes a descriptor (close-on-exec) of an object that the channel's worker has offered under a
- * number. The descriptor can be passed to other processes and holds the object by itself, also when
- * the channel has ended. ENOENT (no such object), ENOSPC (the host has too many), EMFILE, ENFILE.
+ * number. The descriptor can be passed to other processes. It keeps the object alive by itself,
+ * also after the channel has ended. ENOENT (no such object), ENOSPC (the host has too many),
+ * EMFILE, ENFILE.
  */
 struct paracuda_ioctl_export {
 	__u32 object;
@@ -75,9 +76,9 @@ struct paracuda_ioctl_export {
 };
 
 /*
- * Hands the object of such a descriptor to the channel's worker, which knows it by a number that is
- * good once. EBADF, EINVAL (not such a descriptor, or of another device), ENOENT (the device was
- * reset since).
+ * Hands the object of such a descriptor to the channel's worker, which knows it by a number that
+ * can be used once. EBADF, EINVAL (not such a descriptor, or of another device), ENOENT (the device
+ * was reset since).
  */
 struct paracuda_ioctl_import {
 	__s32 fd;

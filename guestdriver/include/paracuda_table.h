@@ -77,9 +77,9 @@ struct paracuda_work {
 };
 
 /*
- * Who watches: `begin` is called in the thread that gives the work, before it is queued, and `end`
- * after that with what `begin` returned, if it wasn't NULL. Work is not watched while any stream is
- * captured, nor what these functions give.
+ * A watcher: `begin` is called in the thread that submits work, before it is queued, and `end`
+ * afterwards with what `begin` returned, unless that was NULL. Work isn't watched while any stream
+ * is captured, nor is work that these functions submit.
  */
 struct paracuda_watcher {
 	void *(*begin)(const struct paracuda_work *work);
@@ -89,7 +89,7 @@ struct paracuda_watcher {
 struct paracuda_table {
 	uintptr_t bytes; /* of the table */
 	int (*device_link)(struct paracuda_link *link, int device);
-	/* The watcher must stay for ever; NULL: nobody. */
+	/* The watcher must never be freed; NULL: nobody. */
 	void (*watch)(const struct paracuda_watcher *watcher);
 	int (*device_usage)(struct paracuda_usage *usage, int device);
 	int (*device_nvlinks)(struct paracuda_nvlinks *links, int device);

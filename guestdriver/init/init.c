@@ -45,7 +45,10 @@ static void stop(int link)
 		pause();
 }
 
-/* give_up tells the host, or else the console, what could not be done. */
+/*
+ * give_up tells the host, or without a link the console, what couldn't be
+ * done.
+ */
 static void give_up(int link, const char *why)
 {
 	fprintf(stderr, "paracuda init: %s\n", why);

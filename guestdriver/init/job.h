@@ -8,11 +8,11 @@
  *   wait=FILE         a device that must appear before the program starts
  *   dir=DIRECTORY     the program's current directory
  *   layer=DIRECTORY   the program can write there, and what it writes ends with the VM;
- *                     these and the next in an order in which parents come first
+ * of these and the next, parents come first
  *   write=DIRECTORY   the same, but the host keeps what is written
  *   tag=TAG           of the directory named last: it comes by virtiofs under that tag
  *   library=DIRECTORY holds the libraries that stand for the driver's
- *   over=DIRECTORY    the program looks for them there, too
+ * over=DIRECTORY the program looks for them there too
  *   env=NAME=VALUE    its environment
  *   arg=TEXT          its name and arguments
  *   stdin=null        it reads nothing

@@ -18,7 +18,7 @@
 
 #define LAYERS "/dev/shm/.layers"
 
-/* A place, and what came of it. */
+/* A place, and its state. */
 struct layer {
 	const struct place *place;
 	int lower; /* the host's directory, opened before anything lies over it */
@@ -40,8 +40,8 @@ static int holds(const char *a, const char *b)
 }
 
 /*
- * Where a file system is mounted on the host, virtiofs mounts it when it is opened, and an overlay
- * takes what is mounted there only.
+ * If a file system is mounted on the host, virtiofs mounts it when it is opened; only then does an
+ * overlay see it.
  */
 static void open_lower(struct layer *l)
 {
@@ -52,7 +52,7 @@ static void open_lower(struct layer *l)
 	}
 }
 
-/* served tells whether a directory can be written to by what lies over one of its parents. */
+/* served tells whether a directory is writable since a layer lies over a parent. */
 static int served(const struct layer *l)
 {
 	for (const struct layer *p = layers; p < l; p++) {
@@ -129,7 +129,7 @@ static int keep(struct layer *l)
 	return l->kept < 0 ? -1 : 0;
 }
 
-/* open_place makes one place writable, which it isn't yet. */
+/* open_place makes a place writable. */
 static int open_place(struct layer *l)
 {
 	struct statvfs v;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Directories of the host's that the program can write to. */
+/* Directories of the host to which the program can write. */
 #ifndef PARACUDA_LAYERS_H
 #define PARACUDA_LAYERS_H
 
 #include "job.h"
 
 /*
- * layers_mount makes the job's places writable: the host's own where what is written is kept, and
- * layers in memory elsewhere. A layer that can't be had, but for that of /tmp, stays read-only.
+ * layers_mount makes the job's places writable: the host's directory itself if what is written is
+ * kept, otherwise a layer in memory. If a layer other than that of /tmp can't be made, its place
+ * stays read-only.
  */
 int layers_mount(const struct job *job);
 
@@ -18,8 +19,8 @@ int layers_keep(void);
 void layers_tell(int link);
 
 /*
- * layers_library puts the files of the job's library in the directories where programs look that
- * were given a LD_LIBRARY_PATH of their own.
+ * layers_library adds the files of the job's library to the directories in which programs with a
+ * LD_LIBRARY_PATH of their own look.
  */
 void layers_library(const struct job *job);
 

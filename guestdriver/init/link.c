@@ -47,7 +47,7 @@ static int wait_for(int fd, short events)
 	return poll(&p, 1, -1) < 0 && errno != EINTR ? -1 : 0;
 }
 
-/* again tells whether a read or write that returned -1 is to be repeated. */
+/* again tells whether a read or write that returned -1 must be repeated. */
 static int again(int fd, short events)
 {
 	if (errno == EINTR)

@@ -6,7 +6,7 @@
 /*
  * lost_tell counts the files in the layer `upper`, which lies over dir, and sends the host their
  * number and the deepest directory that holds them all, if there are any. Hidden ones and
- * __pycache__ don't count: they are caches, which programs make anew.
+ * __pycache__ don't count: they are caches, which programs make again.
  */
 void lost_tell(int link, const char *upper, const char *dir);
 

@@ -17,8 +17,8 @@ static void mark(unsigned long *set, unsigned words, unsigned long first, unsign
 }
 
 /*
- * Fills in what a list of the kernel's names, as "0-3,8", or the first `otherwise` where there is
- * no list.
+ * Fills in the numbers in a list of the kernel, such as "0-3,8", or the first `otherwise` numbers
+ * if there is no list.
  */
 static enum nvml fill(const char *list, unsigned otherwise, unsigned words, unsigned long *set)
 {

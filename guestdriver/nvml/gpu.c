@@ -43,8 +43,7 @@ static const char *loader(void)
 }
 
 /*
- * Starts this library as a program, with its standard output in a pipe, whose other end is
- * returned.
+ * Starts this library as a program. Returns the end of a pipe to read its standard output.
  */
 static int start(int with_memory, pid_t *pid)
 {

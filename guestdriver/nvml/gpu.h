@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The VM's GPUs. The library asks CUDA for them in a process of its own, so that the caller can
- * still fork. It is the program of this process itself: a container that has the library has all
- * that it needs.
+ * still fork. The library itself is that process's program: a container that has the library
+ * needs nothing else.
  */
 #ifndef PARACUDA_NVML_GPU_H
 #define PARACUDA_NVML_GPU_H
@@ -38,7 +38,7 @@ struct gpu {
 	struct paracuda_usage usage;
 };
 
-/* Asks for all GPUs, with what changes or without. Returns their number or -1. */
+/* Asks for all GPUs, perhaps with what changes. Returns their number or -1. */
 int gpu_query(struct gpu *gpus, int room, int with_memory);
 
 /* Writes NCCL's topology file for these GPUs. */

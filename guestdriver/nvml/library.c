@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library's life, and what it says of the system. */
+/* The library's start and end, and what it says about the system. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

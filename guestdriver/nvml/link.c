@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A GPU's PCI Express link: the host's, which payloads cross, and not that of the virtio device.
- * Its generation and width at the moment are those when this library was initialised.
+ * A GPU's PCI Express link: the host's, which payloads cross, not the virtio device's. Its
+ * generation and width at the moment are those when this library was initialised.
  */
 #include "nvml.h"
 
@@ -30,8 +30,7 @@ LINK(nvmlDeviceGetGpuMaxPcieLinkGeneration, g->link.own_generation)
 LINK(nvmlDeviceGetPcieLinkMaxSpeed, g->link.max_generation)
 
 /*
- * In MT/s: twice as many with each generation from the third on, which changed the code of the
- * line.
+ * In MT/s: doubled by each generation from the third on, which changed the line code.
  */
 static unsigned speed(unsigned generation)
 {

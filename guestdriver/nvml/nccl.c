@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NCCL reads of a VM instead of looking for it in /sys: its topology file. Processors it finds
- * out by itself, and how fast links are.
+ * NCCL's topology file, which it reads in a VM instead of /sys. It finds processors, and how fast
+ * links are, by itself.
  */
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ static const char *const speeds[] = { "",	   "2.5 GT/s",	"5.0 GT/s",  "8.0 GT/s"
 
 #define SPEEDS (sizeof(speeds) / sizeof(speeds[0]))
 
-/* Whether two links lead to the same. */
+/* Whether two links lead to the same device. */
 static int same(const struct paracuda_nvlink *a, const struct paracuda_nvlink *b)
 {
 	return b->version && a->remote == b->remote && a->domain == b->domain && a->bus == b->bus &&

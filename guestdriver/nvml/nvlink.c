@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A GPU's NVLinks, as they are on the host. Those to GPUs that the VM doesn't have aren't up. A GPU
- * without any, or one of which that isn't known, has none.
+ * has none if it has no links on the host, or they aren't known.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ enum { REMOTE_SWITCH = 2, REMOTE_UNKNOWN = 255 };
 
 enum { CAPABILITIES = 6, LINKS_MAX = 18 };
 
-/* A GPU's link, or NULL and what is wrong. */
+/* A GPU's link, or NULL and the error. */
 static const struct paracuda_nvlink *link_at(const struct gpu *g, unsigned n, enum nvml *result)
 {
 	*result = n < LINKS_MAX ? NVML_NOT_SUPPORTED : NVML_INVALID_ARGUMENT;
@@ -33,7 +33,7 @@ EXPORT enum nvml nvmlDeviceGetNvLinkState(const void *handle, unsigned n, unsign
 	return result;
 }
 
-/* link_at, and the link is up. */
+/* As link_at, for a link that must be up. */
 static const struct paracuda_nvlink *link_up(const struct gpu *g, unsigned n, enum nvml *result)
 {
 	const struct paracuda_nvlink *link = link_at(g, n, result);
@@ -132,7 +132,7 @@ EXPORT enum nvml nvmlDeviceGetNvLinkRemotePciInfo(const void *handle, unsigned n
 	return nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, n, out);
 }
 
-/* Fields of links: those of a link of their own, and those of the link that `scope` says. */
+/* Fields of links: some name their link, for others `scope` does. */
 enum {
 	SPEED_L0 = 84,
 	SPEED_L5 = 89,
@@ -146,7 +146,7 @@ enum {
 	GET_VERSION = 166,
 };
 
-/* The link that a field is of. */
+/* The link of a field. */
 static unsigned link_of(const struct field_value *f)
 {
 	if (f->field >= SPEED_L0 && f->field <= SPEED_L5)

@@ -8,7 +8,7 @@
 
 #include "gpu.h"
 
-/* Of memory: it isn't known. */
+/* Of memory: not known. */
 #define NOT_AVAILABLE (~0ull)
 
 #define EXPORT __attribute__((visibility("default")))
@@ -79,7 +79,7 @@ _Static_assert(sizeof(struct pci_info) == 68, "nvmlPciInfo_t");
 _Static_assert(sizeof(struct pci_info_ext) == 64, "nvmlPciInfoExt_v1_t");
 _Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t");
 
-/* The GPU of a handle, or NULL when the library isn't initialised or the handle is none. */
+/* The GPU of a handle; NULL if it is wrong or the library isn't initialised. */
 struct gpu *gpu_of(const void *handle);
 
 /* GPU number i, or NULL. */
@@ -89,14 +89,14 @@ unsigned gpu_count(void);
 
 /*
  * The processes that use a GPU, as records of `size` bytes: struct process_v1, struct process, or
- * what begins with the latter. `count` is how many there is room for, and becomes how many there
- * are.
+ * a record that begins with the latter. `count` is how many there is room for; it is set to how
+ * many there are.
  */
 enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size);
 
 enum nvml nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length);
 
-/* A GPU as it was a second ago at most. Returns 0 or -1. */
+/* A GPU as it was at most a second ago. Returns 0 or -1. */
 int gpu_now(const struct gpu *g, struct gpu *out);
 
 /* What a process has of a GPU; NOT_AVAILABLE where that isn't known. */
@@ -109,7 +109,7 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 /* What is wrong with a handle. */
 enum nvml gpu_error(void);
 
-/* Its place on the bus, as NVML writes it: 32 bytes are enough. */
+/* A GPU's place on the bus, as NVML writes it: in at most 32 bytes. */
 void gpu_bus_text(const struct gpu *g, char *to);
 
 /* Finds the GPU of a handle and checks that there is room for the answer. */

@@ -73,7 +73,7 @@ static unsigned list(uint32_t *pids, unsigned room)
 	return count;
 }
 
-/* A VM's processes use its one GPU: which of several they use would not be known. */
+/* A VM's processes use its one GPU: of several, it isn't known which. */
 enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size)
 {
 	unsigned room, found;
@@ -115,7 +115,7 @@ EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses_v3(const void *handle, uns
 	return gpu_processes(handle, count, infos, sizeof(*infos));
 }
 
-/* Processes that draw, or go through MPS: there are none. */
+/* Processes that draw, or use MPS: there are none. */
 #define NONE(name)                                                              \
 	EXPORT enum nvml name(const void *handle, unsigned *count, void *infos) \
 	{                                                                       \

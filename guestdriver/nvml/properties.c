@@ -73,7 +73,7 @@ EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext
 
 #define UNSIGNED_INT 1 /* nvmlValueType_t */
 
-/* A field that isn't of NVLinks is of the hardware's state: it says that it isn't there. */
+/* Fields other than NVLinks' are of the hardware's state, which isn't available. */
 static void field(const struct gpu *g, struct field_value *f)
 {
 	unsigned value = 0;
@@ -93,7 +93,7 @@ EXPORT enum nvml nvmlDeviceGetFieldValues(const void *handle, int count, struct 
 	return NVML_SUCCESS;
 }
 
-/* S-class units, and GPUs that an administrator has left out: there are none in a VM. */
+/* S-class units, and excluded GPUs: there are none in a VM. */
 static enum nvml none(unsigned *out)
 {
 	if (!gpu_count())

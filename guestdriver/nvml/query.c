@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library as a program of its own, which asks CUDA: the dynamic loader runs it. It writes a
- * struct gpu for each GPU to standard output. With the argument "memory" it makes contexts, to know
- * what is free; with "topology" it writes NCCL's topology file instead.
+ * The library as a program, which asks CUDA: the dynamic loader runs it. It writes a struct gpu for
+ * each GPU to standard output. With the argument "memory" it makes contexts, to know what is free;
+ * with "topology" it writes NCCL's topology file instead.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 #error "the entry point is for x86-64 only"
 #endif
 
-/* What crt1.o has for programs: the C library calls query_main, and exit with what it returns. */
+/* As crt1.o: the C library calls query_main, and exit with its result. */
 __asm__(".pushsection .text\n"
 	".globl query_start\n"
 	".hidden query_start\n"
@@ -109,7 +109,7 @@ static void ask_memory(struct gpu *g, int device)
 	g->total = total;
 }
 
-/* What the guest's libcuda tells beyond CUDA; NULL: it is another one. */
+/* The table of the guest's libcuda beyond CUDA; NULL: it is another libcuda. */
 static const struct paracuda_table *own_table(void)
 {
 	static const uint8_t id[16] = { PARACUDA_TABLE_ID };
@@ -133,7 +133,7 @@ static void ask_link(struct gpu *g, int device)
 	own->device_ways(&g->ways, device);
 }
 
-/* Attributes of the way from a device to another. */
+/* Attributes of the way from one device to another. */
 enum { P2P_ACCESS = 2, P2P_ATOMICS = 3 };
 
 static void ask_peers(struct gpu *g, int device, int count)
@@ -194,7 +194,7 @@ int query_main(int argc, char **argv)
 	static struct gpu all[GPUS_MAX];
 	int count = 0;
 
-	/* A program's choice of devices is not for these questions. */
+	/* The program's choice of devices must not change the answers. */
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	if (load_cuda() || cuInit(0) || cuDeviceGetCount(&count))
 		return 1;

@@ -12,7 +12,7 @@
 static const uint8_t table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
 				      0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
 
-/* Any function: what it is to tell is not known. Nothing is written, since parameters differ. */
+/* Any function whose meaning isn't known. It writes nothing, since parameters differ. */
 static enum nvml unsupported(void)
 {
 	return NVML_NOT_SUPPORTED;
@@ -77,7 +77,7 @@ enum {
 	ENTRY_MPS_PROCESSES = 215,
 };
 
-/* Names a table that isn't there, as libcuda does: only where PARACUDA_LOG says so. */
+/* Names a missing table, as libcuda does: only if PARACUDA_LOG says so. */
 static void say_unknown(const uint8_t *id)
 {
 	const char *log = getenv("PARACUDA_LOG");

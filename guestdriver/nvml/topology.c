@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a VM's GPUs are joined to one another: who reaches whose memory, as the host's NVML says, or
- * where that isn't known, as CUDA does. A GPU isn't its own peer; libraries ask all the same. NCCL
- * doesn't start without an answer.
+ * How a VM's GPUs are joined to one another: which one reaches which one's memory, as the host's
+ * NVML says, or, if that isn't known, CUDA. A GPU isn't its own peer; libraries ask all the same.
+ * NCCL doesn't start without an answer.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ EXPORT enum nvml nvmlDeviceOnSameBoard(const void *first, const void *second, in
 /* nvmlGpuTopologyLevel_t */
 enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_SYSTEM = 50 };
 
-/* How near two are on PCI Express isn't known: no nearer than any two of a machine. */
+/* How near two are on PCI Express isn't known: they count as far apart. */
 EXPORT enum nvml nvmlDeviceGetTopologyCommonAncestor(const void *first, const void *second,
 						     unsigned *level)
 {

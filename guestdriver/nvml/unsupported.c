@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What NVML offers and a VM does not: the state and control of the hardware, of other VMs, of parts
- * of a GPU.
+ * What NVML offers and a VM doesn't: the state and control of the hardware, of other VMs, and of
+ * parts of a GPU.
  */
 #define _GNU_SOURCE
 #include <unistd.h>
@@ -343,7 +343,7 @@ ABSENT(nvmlVgpuTypeGetName)
 ABSENT(nvmlVgpuTypeGetNumDisplayHeads)
 ABSENT(nvmlVgpuTypeGetResolution)
 
-/* Events: a set can be made and waited for, nothing ever happens. */
+/* Events: a set can be made and waited for, but nothing ever happens. */
 EXPORT enum nvml nvmlEventSetCreate(void **set)
 {
 	static char only;

@@ -63,7 +63,7 @@ uint64_t process_memory(const struct gpu *now, uint32_t pid)
 	return NOT_AVAILABLE;
 }
 
-/* For what part of the time memory is read or written isn't known: 0. */
+/* How much of the time memory is read or written isn't known: 0. */
 EXPORT enum nvml nvmlDeviceGetUtilizationRates(const void *handle, struct utilization *out)
 {
 	struct gpu now;

@@ -37,7 +37,7 @@ static void ask_more(const struct library *l, const void *handle, struct card *c
 	ask_processes(l, handle, c);
 }
 
-/* Asks who a GPU is. Returns 0 or -1. */
+/* Asks for a GPU's name and place. Returns 0 or -1. */
 static int identify(const struct library *l, unsigned index, void **handle, struct card *c)
 {
 	c->index = index;
@@ -48,7 +48,7 @@ static int identify(const struct library *l, unsigned index, void **handle, stru
 	return 0;
 }
 
-/* Whether a GPU is meant by its index, its UUID or its place on the bus. */
+/* Whether a text is a GPU's index, its UUID or its place on the bus. */
 static bool meant(const struct card *c, const char *only)
 {
 	char *end;

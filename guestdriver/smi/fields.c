@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What --query-gpu can ask. What NVML doesn't know in a VM (the hardware's state) is a field
- * without a value, so that scripts that ask for it go on: [N/A].
+ * without a value, [N/A], so that scripts that ask for it go on.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVML's functions, found at run time: where there is no library, a line says so. */
+/* NVML's functions, found at run time: if there is no library, a line says so. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static void find_all(struct library *l, void *library)
 		find(library, &symbols[i]);
 }
 
-/* Whether it has what no table does without. */
+/* Whether it has all that the table needs. */
 static bool complete(const struct library *l)
 {
 	return l->init && l->count && l->by_index && l->name && l->uuid && l->pci && l->memory &&

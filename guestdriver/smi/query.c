@@ -123,7 +123,7 @@ static int find_columns(const char *names, enum column *to)
 	return n > 0 ? n : -1;
 }
 
-/* Writes what a column has of a process. Returns whether it is known. */
+/* Writes a process's value for a column. Returns whether it is known. */
 static bool column_text(const struct library *l, const struct card *c, const struct process *p,
 			enum column column, char *to)
 {

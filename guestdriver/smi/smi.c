@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line. What NVIDIA's has and this one hasn't is said, not ignored. */
+/* The command line. NVIDIA's other options are refused, not ignored. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <stdio.h>

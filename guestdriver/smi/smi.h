@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small nvidia-smi for VMs that have none of NVIDIA's: the table, -L, and the queries that
- * programs make, in the same lines. It asks libnvidia-ml.so.1 alone, through its public functions.
+ * programs make, in the same format. It asks only libnvidia-ml.so.1, through its public functions.
  *
- * library.c finds these, card.c asks them of one GPU, fields.c has what can be queried of it,
- * query.c and table.c print, smi.c reads the command line.
+ * library.c finds these, card.c asks them of one GPU, fields.c has what can be queried, query.c
+ * and table.c print, smi.c reads the command line.
  */
 #ifndef PARACUDA_SMI_H
 #define PARACUDA_SMI_H
@@ -25,7 +25,7 @@ enum {
 
 enum { NAME_MAX_BYTES = 96, TEXT_MAX = 128, PROCESSES_MAX = 256 };
 
-/* NVML's functions that are asked, by their names; those that lack are NULL, but for the first. */
+/* NVML's functions by their names. All but the first may be missing: then NULL. */
 struct library {
 	enum nvml (*init)(void);
 	enum nvml (*count)(unsigned *n);
@@ -84,7 +84,7 @@ int machine_look(const struct library *l, const char *only, struct machine *m);
 struct field {
 	const char *name, *other_name;
 	const char *unit; /* NULL: none */
-	/* Writes the value. Returns false where it isn't known. NULL: it never is, in a VM. */
+	/* Writes the value; false: not known. NULL: never known in a VM. */
 	bool (*value)(const struct machine *m, const struct card *c, char *to);
 	const char *unknown; /* what is printed then; NULL: "[N/A]" */
 };

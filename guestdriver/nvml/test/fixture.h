@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The GPUs of the tests: one of which all is known, and one of which little is. */
+/*
+ * The GPUs of the tests: one about which all is known, and one about which little
+ * is.
+ */
 #ifndef PARACUDA_NVML_FIXTURE_H
 #define PARACUDA_NVML_FIXTURE_H
 
@@ -24,7 +27,10 @@ static const struct gpu fixture[] = {
 			  .max_width = 16,
 			  .own_generation = 6 },
 		.peer = { 0, PEER_ACCESS | PEER_ATOMICS },
-		/* To a switch, down, to the second, and to nobody knows what. */
+		/*
+		 * To a switch, down, to the second GPU, and to an unknown
+		 * device.
+		 */
 		.nvlinks = { .count = 4,
 			     .link = { { .version = 6,
 					 .capabilities = 5,

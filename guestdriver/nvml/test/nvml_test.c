@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the library makes of what the query program tells it. Its functions are called as programs
- * call them, by name.
+ * What the library makes of the query program's answers. Its functions are called by name, as
+ * programs call them.
  */
 #include <stdint.h>
 #include <string.h>
@@ -223,7 +223,10 @@ static void pairs(void)
 		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(second, first, what, &value));
 		CHECK_IS(5, value);
 	}
-	/* What the host's NVML says goes first, kind by kind, of a GPU with itself, too. */
+	/*
+	 * What the host's NVML says has priority, for each kind, also for a GPU with
+	 * itself.
+	 */
 	for (unsigned what = 0; what < 4; what++) {
 		known->ways.p2p[0][what] = (uint8_t)(what + 1);
 		known->ways.p2p[1][what] = 5;
@@ -253,7 +256,7 @@ static void pairs(void)
 	CHECK(all[1] == second && !all[2]);
 }
 
-/* Records of all versions are filled in, and nothing behind them is. */
+/* Records of all versions are filled in, and nothing after them. */
 static void records(void)
 {
 	static const struct {
