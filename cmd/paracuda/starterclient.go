@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/gpubackend/socket"
+	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
+	"github.com/paracuda/paracuda/gpubackend/starter"
+	"github.com/paracuda/paracuda/internal/fix"
+)
+
+// distant starts the processes of a VM through a starter process.
+type distant struct {
+	client *starter.Client
+	ending chan struct{}
+}
+
+// startStarter starts the starter process. Its children write to stderr, and get an environment.
+func startStarter(
+	config starterConfig, stderr *os.File, environment []string, log *logrus.Entry,
+	r *remains.Remains,
+) (*distant, error) {
+	text, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "control")
+	defer theirs.Close()
+	conn, err := socket.Conn(fds[0])
+	if err != nil {
+		return nil, err
+	}
+	command := func(attr *syscall.SysProcAttr) *exec.Cmd {
+		c := exec.Command(self(), "starter", string(text))
+		c.ExtraFiles, c.Stderr, c.Env = []*os.File{theirs}, stderr, environment
+		if attr.Setpgid = true; r == nil { // otherwise it ends with the connection
+			attr.Pdeathsig = syscall.SIGKILL
+		}
+		c.SysProcAttr = attr
+		return c
+	}
+	c := command(&syscall.SysProcAttr{})
+	if config.GPU == gpuSoft && !sandbox.MayBeApart() {
+		attr := &syscall.SysProcAttr{}
+		sandbox.InUserNamespace(attr)
+		c = command(attr)
+	}
+	err = startForGood(c)
+	if err != nil && c.SysProcAttr.Cloneflags != 0 {
+		log.WithError(err).Info("workers and mover have no user namespace of their own: for one, " +
+			fix.UserNamespaces("/"))
+		c = command(&syscall.SysProcAttr{})
+		err = startForGood(c)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("start the process that starts others: %w", err)
+	}
+	keepFile(r, remains.Starter, conn)
+	d := &distant{client: starter.NewClient(conn), ending: make(chan struct{})}
+	_ = c.Process.Release() // waiting for it is a system call that this process gives up
+	go d.watch(log)
+	return d, nil
+}
+
+// resumeStarter takes over the previous device process's starter process, and what that has
+// started; nil: there is none.
+func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Process, error) {
+	fd, is := r.Take(remains.Starter)
+	if !is {
+		return nil, nil, nil
+	}
+	conn, err := socket.Conn(fd)
+	if err != nil {
+		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
+	}
+	client, children, err := starter.Resume(conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, left := &distant{client: client, ending: make(chan struct{})}, []device.Process{}
+	for _, c := range children {
+		left = append(left, c)
+	}
+	go d.watch(log)
+	return d, left, nil
+}
+
+// startForGood starts a child whose end is tied to that of this process: to a thread that lives as
+// long.
+func startForGood(c *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := c.Start()
+		started <- err
+		if err == nil {
+			select {}
+		}
+		runtime.UnlockOSThread()
+	}()
+	return <-started
+}
+
+// watch says when the starter process has ended before its time.
+func (d *distant) watch(log *logrus.Entry) {
+	<-d.client.Gone()
+	select {
+	case <-d.ending:
+	default:
+		loglimit.Keep(log).Error("the process that starts workers has ended: no program gets the " +
+			"GPU any more")
+	}
+}
+
+// end removes sockets that were made, and ends the starter process, and with it the children.
+func (d *distant) end(made []string) {
+	close(d.ending)
+	for _, path := range made {
+		_ = d.client.Remove(path)
+	}
+	d.client.Close()
+}
+
+func (d *distant) start(r starter.Role, control *os.File) (device.Process, error) {
+	p, err := d.client.Start(r, control)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (d *distant) Worker(control *os.File) (device.Process, error) {
+	return d.start(starter.Worker, control)
+}
+
+func (d *distant) Mover(control *os.File) (device.Process, error) {
+	return d.start(starter.Mover, control)
+}
+
+func (d *distant) Usage(control *os.File) (device.Process, error) {
+	return d.start(starter.Usage, control)
+}
+
+// softMemory says what the children have of the memory of so many software GPUs.
+func (d *distant) softMemory(gpus int) (ledger.Usage, error) {
+	bytes, err := d.client.Count()
+	if err != nil {
+		return nil, err
+	}
+	return softusage.Known(gpus, bytes), nil
+}
