@@ -21,7 +21,7 @@ func Listen(path string) (*net.UnixListener, error) {
 	}
 	// Connecting to a file that is no socket is refused too: it must not be taken for a stale one.
 	if is, statErr := os.Lstat(path); statErr == nil && is.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("%s exists and isn't a socket: choose another path", path)
+		return nil, fmt.Errorf("%s exists and is no socket: choose another path", path)
 	}
 	if c, dialErr := net.DialUnix("unix", nil, addr); !errors.Is(dialErr, unix.ECONNREFUSED) {
 		if dialErr == nil {

@@ -59,7 +59,7 @@ func TestListenLeavesFilesAlone(t *testing.T) {
 		if err == nil {
 			_ = l.Close()
 		}
-		if err == nil || err.Error() != path+" exists and isn't a socket: choose another path" {
+		if err == nil || err.Error() != path+" exists and is no socket: choose another path" {
 			t.Errorf("Listen at %s: %v", path, err)
 		}
 	}

@@ -92,9 +92,9 @@ func (s *Session) checkRing(i int, r *RingSnapshot) error {
 	case r.Size > virtqueue.MaxSize || r.Size&(r.Size-1) != 0:
 		return fmt.Errorf("%d entries, want a power of two up to %d", r.Size, virtqueue.MaxSize)
 	case r.Enabled && !r.HasEnabled:
-		return errors.New("enabled, but no message said so")
+		return errors.New("enabled by nobody")
 	case !r.HasAddr && r.Addr != (VringAddr{}):
-		return errors.New("addresses, but no message said them")
+		return errors.New("addresses that were not said")
 	}
 	if r.HasAddr {
 		if r.Addr.Index != uint32(i) {

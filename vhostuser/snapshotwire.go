@@ -229,7 +229,7 @@ func parseRing(b []byte, index uint32) (r RingSnapshot, has uint32, err error) {
 	}
 	if !r.HasAddr {
 		if r.Addr != (VringAddr{Index: index}) {
-			return r, 0, fmt.Errorf("%w: addresses, and a flag for none", ErrSnapshot)
+			return r, 0, fmt.Errorf("%w: addresses that were not said", ErrSnapshot)
 		}
 		r.Addr = VringAddr{}
 	}

@@ -163,7 +163,7 @@ func TestArbiterMistakes(t *testing.T) {
 	for line, want := range map[string]string{
 		start + " --config " + config:        config + ", line 2: at vm.a.weigth",
 		start + " --config " + dir + "/none": "no such file",
-		"arbiter --socket " + config:         "exists and isn't a socket",
+		"arbiter --socket " + config:         "exists and is no socket",
 		start + " --group no-such-group":     "the host has no group of that name",
 		start + " --metrics nowhere:x":       "want a free address like localhost:9836",
 		start + " extra":                     `arbiter: unexpected argument "extra"`,

@@ -61,8 +61,7 @@ func TestBadOutputs(t *testing.T) {
 		{"--control", control,
 			"socket " + control +
 				" is in use: stop the process that serves it, or choose another path"},
-		{"--control", file,
-			"--control: " + file + " exists and isn't a socket: choose another path"},
+		{"--control", file, "--control: " + file + " exists and is no socket: choose another path"},
 		{"--control", long, "and that of a socket 107 at most: " + long},
 	} {
 		err := wait(t, startDeviceCommand("--socket-path", gpu, tt.option, tt.value))

@@ -35,7 +35,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	var x head
 	switch {
 	case !bytes.Equal(b[:8], magic[:]):
-		return nil, wrong("isn't a record of Paracuda")
+		return nil, wrong("is none of Paracuda's")
 	case binary.LittleEndian.Uint32(b[8:]) != format:
 		return nil, wrong("has format %d, this version reads %d",
 			binary.LittleEndian.Uint32(b[8:]), format)

@@ -90,7 +90,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return fmt.Errorf("look at the socket: %w", explain(err))
 	case is.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("%s exists and isn't a socket: choose another --socket", path)
+		return fmt.Errorf("%s exists and is no socket: choose another --socket", path)
 	}
 	c, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: path, Net: Network})
 	switch {

@@ -82,7 +82,7 @@ func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, structs, values, results, want string }{
 		{"beyond the end", "struct CUx 4\n  0 u64 a", "", "", "beyond the structure's 4"},
 		{"not aligned", "struct CUx 16\n  4 u64 a", "", "", "isn't aligned"},
-		{"size not aligned", "struct CUx 12\n  0 u64 a", "", "", "no multiple of 8"},
+		{"size not aligned", "struct CUx 12\n  0 u64 a", "", "", "isn't a multiple of 8"},
 		{"one name twice", "struct CUx 8\n  0 u32 a\n  4 u32 a", "", "", "two fields are A"},
 		{"unknown type", "struct CUx 8\n  0 CUy a", "", "", `type "CUy" isn't known`},
 		{"unknown pointer", "struct CUx 8\n  0 CUy* a", "", "", "points to nothing known"},
