@@ -79,7 +79,7 @@ func TestArbiter(t *testing.T) {
 	serve(t, "unix", path("stream"), func(c *net.UnixConn) { c.Close() })
 	want(t, checkArbiter(path("none")), Problem, "none answers", "paracuda arbiter --socket")
 	want(t, checkArbiter(path("same")), OK, "0 VMs", "")
-	want(t, checkArbiter(path("later")), Problem, "it speaks version 2, and this is of 1",
+	want(t, checkArbiter(path("later")), Problem, "it speaks version 2, this process version 1",
 		restartArbiter)
 	want(t, checkArbiter(path("mute")), Problem, "", restartArbiter)
 	want(t, checkArbiter(path("stream")), Problem, "another program's", restartArbiter)
