@@ -96,8 +96,8 @@ func raiseVectors(t *testing.T, version, accel, guest string) {
 	}
 }
 
-// awaitInterrupts waits until QEMU has given each queue the descriptor of the guest's own vector. It
-// does so when the queue has started, and the guest doesn't wait for the back end's part in it.
+// awaitInterrupts waits until QEMU has given each queue the descriptor of the guest's own vector.
+// QEMU does so once the queue has started, and the guest doesn't wait for the back end's part.
 func awaitInterrupts(t *testing.T, device *vhostusertest.Device) {
 	t.Helper()
 	given := map[string]bool{}
