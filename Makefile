@@ -217,12 +217,17 @@ fuzz-short: ## fuzz each target with some hundred inputs, and a few with some th
 	scripts/fuzz 400x $(FUZZ_SHORT:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 
-# Where there is little memory no VM runs beside the linker.
+# Where there is little memory no VM runs beside the linker. Elsewhere all run together: the system
+# tests first, which take longest, and one job more than there are processors, as they often wait.
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
 	$(MAKE) -j$(JOBS) build
-	$(if $(filter 2,$(VMS)),$(MAKE) -j$(JOBS) lint unit)
-	$(MAKE) -j$(JOBS) $(if $(filter 2,$(VMS)),,lint unit) system
+ifeq ($(VMS),2)
+	$(MAKE) -j$(JOBS) lint unit
+	$(MAKE) -j$(JOBS) system
+else
+	$(MAKE) -j$$(($(JOBS) + 1)) system lint unit
+endif
 
 # What `make test` leaves out, or does less often: packages' long tests, every release of QEMU, more
 # migrations, releases, the walks, coverage, stress, fuzzing.
