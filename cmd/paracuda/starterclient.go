@@ -58,16 +58,11 @@ func startStarter(
 		c.SysProcAttr = attr
 		return c
 	}
-	c := command(&syscall.SysProcAttr{})
+	var c *exec.Cmd
 	if config.GPU == gpuSoft && !sandbox.MayBeApart() {
-		attr := &syscall.SysProcAttr{}
-		sandbox.InUserNamespace(attr)
-		c = command(attr)
+		c = startInUserNamespace(command, log)
 	}
-	err = startForGood(c)
-	if err != nil && c.SysProcAttr.Cloneflags != 0 {
-		log.WithError(err).Info("workers and mover have no user namespace of their own: for one, " +
-			fix.UserNamespaces("/"))
+	if c == nil {
 		c = command(&syscall.SysProcAttr{})
 		err = startForGood(c)
 	}
@@ -80,6 +75,25 @@ func startStarter(
 	_ = c.Process.Release() // waiting for it is a system call that this process gives up
 	go d.watch(log)
 	return d, nil
+}
+
+// startInUserNamespace starts a process in a user namespace of its own; nil: there is none, and the
+// log says why.
+func startInUserNamespace(
+	command func(*syscall.SysProcAttr) *exec.Cmd, log *logrus.Entry,
+) *exec.Cmd {
+	attr := &syscall.SysProcAttr{}
+	err := sandbox.InUserNamespace(attr)
+	c := command(attr)
+	if err == nil {
+		err = startForGood(c)
+	}
+	if err != nil {
+		log.WithError(err).Info("workers and mover have no user namespace of their own: for one, " +
+			fix.UserNamespaces("/"))
+		return nil
+	}
+	return c
 }
 
 // resumeStarter takes over the previous device process's starter process, and what that has

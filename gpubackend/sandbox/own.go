@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -133,11 +134,27 @@ func Alone() error {
 func MayBeApart() bool { return has(unix.CAP_SYS_ADMIN) }
 
 // InUserNamespace makes a child begin in a user namespace of its own, in which it is root: it may
-// call Apart there. Elsewhere it has only the rights of this process's user.
-func InUserNamespace(attr *syscall.SysProcAttr) {
+// call Apart there. Elsewhere it has only the rights of this process's user. It fails where this
+// process can't make one.
+func InUserNamespace(attr *syscall.SysProcAttr) error {
+	if err := tryUserNamespace(); err != nil {
+		return fmt.Errorf("make a user namespace: %w", err)
+	}
 	one := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{HostID: id, Size: 1}}
 	}
 	attr.Cloneflags |= unix.CLONE_NEWUSER
 	attr.UidMappings, attr.GidMappings = one(unix.Geteuid()), one(unix.Getegid())
+	return nil
+}
+
+// tryUserNamespace has a child begin in a user namespace without mappings. Of one with mappings
+// that can't be made, package syscall leaves two descriptors open. The child is to execute a
+// program that isn't there, which it notices when it has been made.
+func tryUserNamespace() error {
+	attr := &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}}
+	if _, err := syscall.ForkExec("", []string{""}, attr); !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
 }

@@ -25,6 +25,7 @@ var ownDeeds = map[string]func() int{
 	"pass on": passOn, "say": say,
 	"listen": listen, "dial": dial,
 	"in a user namespace": inNamespace, "filter twice": filterTwice,
+	"no user namespace": refusedNamespace,
 }
 
 // keepNothing gives all capabilities up, and looks whether a thread has some.
@@ -339,14 +340,55 @@ func inNamespace() int {
 func TestUserNamespaces(t *testing.T) {
 	out := run(t, "in a user namespace", func(c *exec.Cmd) error {
 		c.SysProcAttr = &syscall.SysProcAttr{}
-		InUserNamespace(c.SysProcAttr)
-		err := c.Start()
+		err := InUserNamespace(c.SysProcAttr)
+		if err == nil {
+			err = c.Start()
+		}
 		if err != nil {
 			t.Skipf("the host allows no user namespaces: %v", err)
 		}
 		return nil
 	})
 	if out != "" {
+		t.Error(out)
+	}
+}
+
+// refusedNamespace is in a folder, from which the kernel lets nobody make user namespaces. It looks
+// for descriptors that are left when some were refused.
+func refusedNamespace() int {
+	if err := errors.Join(unix.Chdir(os.TempDir()), unix.Chroot(".")); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	open := func() (n int) {
+		for fd := uintptr(0); fd < 100; fd++ {
+			if _, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	before := open()
+	for range 3 {
+		attr := syscall.SysProcAttr{}
+		err := InUserNamespace(&attr)
+		if !errors.Is(err, unix.EPERM) || attr.Cloneflags != 0 {
+			fmt.Println("there is a user namespace in a folder:", err)
+		}
+	}
+	if now := open(); now != before {
+		fmt.Printf("%d descriptors are open, %d before\n", now, before)
+	}
+	return 0
+}
+
+// TestNoUserNamespaces: where they are refused the process has lost nothing.
+func TestNoUserNamespaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can put itself into a folder")
+	}
+	if out := run(t, "no user namespace", (*exec.Cmd).Start); out != "" {
 		t.Error(out)
 	}
 }

@@ -43,6 +43,8 @@ func tryUserNamespace() error {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/bin/true")
 	c.SysProcAttr = &syscall.SysProcAttr{}
-	sandbox.InUserNamespace(c.SysProcAttr)
+	if err := sandbox.InUserNamespace(c.SysProcAttr); err != nil {
+		return err
+	}
 	return c.Run()
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
@@ -93,14 +94,14 @@ func child(text string) int {
 
 // TestEnter has a process enter a tree, as root and by a user namespace, as ordinary users do.
 func TestEnter(t *testing.T) {
-	for name, flags := range map[string]uintptr{
-		"root": 0, "ordinary user": unix.CLONE_NEWUSER,
+	for name, ofUser := range map[string]bool{
+		"root": false, "ordinary user": true,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if flags == 0 && os.Geteuid() != 0 {
+			if !ofUser && os.Geteuid() != 0 {
 				t.Skip("needs root")
 			}
-			testEnter(t, flags)
+			testEnter(t, ofUser)
 		})
 	}
 }
@@ -133,7 +134,7 @@ func TestLinks(t *testing.T) {
 		files[file] = string(text[:min(len(text), 16)])
 	}
 	tree.ReadOnly = append(tree.ReadOnly, slices.Collect(maps.Keys(files))...)
-	s := enterAs(t, tree, unix.CLONE_NEWUSER)
+	s := enterAs(t, tree, true)
 	if s.Err != "" {
 		t.Fatal(s.Err)
 	}
@@ -144,7 +145,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func testEnter(t *testing.T, flags uintptr) {
+func testEnter(t *testing.T, ofUser bool) {
 	dir := t.TempDir()
 	file, secret := filepath.Join(dir, "shown", "file"), filepath.Join(dir, "secret")
 	if err := errors.Join(
@@ -159,7 +160,7 @@ func testEnter(t *testing.T, flags uintptr) {
 		Devices:  []string{"/dev/null"}, Empty: []string{"/scratch/inner"}, Program: file,
 		Writable: []string{filepath.Join(dir, "kept")},
 	}
-	s := enterAs(t, tree, flags)
+	s := enterAs(t, tree, ofUser)
 	if s.Err != "" {
 		t.Fatal(s.Err)
 	}
@@ -197,7 +198,7 @@ func testEnter(t *testing.T, flags uintptr) {
 // TestWhatIsMissing: a tree that can't be made leaves the files as they were.
 func TestWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
-	s := enterAs(t, Tree{ReadOnly: []string{dir}, Program: "/nowhere/nothing"}, unix.CLONE_NEWUSER)
+	s := enterAs(t, Tree{ReadOnly: []string{dir}, Program: "/nowhere/nothing"}, true)
 	if s.Err != "/paracuda: no such file or directory" {
 		t.Errorf("error %q", s.Err)
 	}
@@ -206,8 +207,8 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// enterAs has a child enter a tree in namespaces of its own.
-func enterAs(t *testing.T, tree Tree, flags uintptr) (s seen) {
+// enterAs has a child enter a tree in namespaces of its own, with a user namespace or as root.
+func enterAs(t *testing.T, tree Tree, ofUser bool) (s seen) {
 	t.Helper()
 	text, err := json.Marshal(tree)
 	if err != nil {
@@ -215,14 +216,14 @@ func enterAs(t *testing.T, tree Tree, flags uintptr) (s seen) {
 	}
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), treeVariable+"="+string(text))
-	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | flags}
-	if flags != 0 {
-		one := func(id int) []syscall.SysProcIDMap {
-			return []syscall.SysProcIDMap{{HostID: id, Size: 1}}
-		}
-		c.SysProcAttr.UidMappings, c.SysProcAttr.GidMappings = one(os.Geteuid()), one(os.Getegid())
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID}
+	if ofUser {
+		err = sandbox.InUserNamespace(c.SysProcAttr)
 	}
-	out, err := c.Output()
+	var out []byte
+	if err == nil {
+		out, err = c.Output()
+	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) {
 		t.Skipf("no namespaces: %v", err)
 	}
