@@ -105,9 +105,10 @@ type vmFigures struct {
 		Memory    map[string]uint64 `json:"memory"`
 		Counters  map[string]uint64 `json:"counters"`
 		Processes []struct {
-			PID    int               `json:"pid"`
-			Name   string            `json:"name"`
-			Memory map[string]uint64 `json:"memory"`
+			PID      int               `json:"pid"`
+			Name     string            `json:"name"`
+			Memory   map[string]uint64 `json:"memory"`
+			Counters map[string]uint64 `json:"counters"`
 		} `json:"processes"`
 	} `json:"figures"`
 }
@@ -129,13 +130,31 @@ func (h *sharedHost) vms() map[string]vmFigures {
 // vm starts a VM with a tenant.
 func (h *sharedHost) vm(name string, policy []string, tenant ...string) *background {
 	h.T.Helper()
+	return h.boot(name, policy, append(tenantProgram(h.T), tenant...)...)
+}
+
+// vmOfTwo starts a VM with two tenants.
+func (h *sharedHost) vmOfTwo(name, one, other string) *background {
+	h.T.Helper()
+	both := `"$@" ` + one + ` & exec "$@" ` + other
+	run := []string{"/bin/sh", "-c", both, "sh"}
+	return h.boot(name, nil, append(run, tenantProgram(h.T)...)...)
+}
+
+// tenantProgram is a tenant's command, without its arguments.
+func tenantProgram(t *testing.T) []string {
+	return []string{python(t), filepath.Join(root, "tests/scripts/tenant.py")}
+}
+
+// boot starts a VM that runs a command.
+func (h *sharedHost) boot(name string, policy []string, run ...string) *background {
+	h.T.Helper()
 	args := []string{paracuda, "run", "--vm", "uml", "--gpu", "soft", "--mem", "512M",
 		"--arbiter", h.socket, "--name", name}
 	for _, setting := range policy {
 		args = append(args, "--set", setting)
 	}
-	args = append(args, "--", python(h.T), filepath.Join(root, "tests/scripts/tenant.py"))
-	return inBackground(h.T, append(args, tenant...)...)
+	return inBackground(h.T, append(append(args, "--"), run...)...)
 }
 
 // works waits until a VM has kernels on the GPU.
@@ -175,7 +194,7 @@ func TestVMsShare(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
 	a := h.vm("a", []string{"weight=900"}, "2000", "40")
-	b := h.vm("b", nil, "2000", "40")
+	b := h.vmOfTwo("b", "200 1 0 2", "2000 40") // one rests
 	h.works(a, "a")
 	h.works(b, "b")
 	inSomeWindow(t, func() error {
@@ -185,7 +204,8 @@ func TestVMsShare(t *testing.T) {
 		}
 		return nil
 	})
-	h.look()
+	h.look(map[string]int{"a": 1, "b": 2})
+	h.lookAtTwo("b")
 	if r := command(t, time.Minute, root, paracuda, "set", "--arbiter", h.socket, "--vm", "a",
 		"time-limit=20"); r.exit != 0 {
 		t.Fatalf("set: %s", r.stderr)
@@ -207,15 +227,26 @@ func TestVMsShare(t *testing.T) {
 // aContext is what one takes of the software GPU.
 const aContext = 8 << 20
 
-// look checks what an operator sees of VMs that compute.
-func (h *sharedHost) look() {
+// look checks what an operator sees of VMs that compute with so many programs.
+func (h *sharedHost) look(programs map[string]int) {
 	h.T.Helper()
+	until(h.T, time.Minute, "all programs have begun", func() bool {
+		for name, v := range h.vms() {
+			if v.Figures.Memory["contexts"] != uint64(programs[name])*aContext {
+				return false
+			}
+		}
+		return true
+	})
 	for name, v := range h.vms() {
-		p := v.Figures.Processes
-		if v.Figures.Memory["contexts"] != aContext || len(p) != 1 ||
-			p[0].Memory["contexts"] != aContext || !strings.HasPrefix(p[0].Name, "python") ||
-			p[0].PID <= 0 {
+		if len(v.Figures.Processes) != programs[name] {
 			h.T.Errorf("VM %s has %+v", name, v.Figures)
+		}
+		for _, p := range v.Figures.Processes {
+			if p.Memory["contexts"] != aContext || !strings.HasPrefix(p.Name, "python") ||
+				p.PID <= 0 {
+				h.T.Errorf("VM %s has %+v", name, v.Figures)
+			}
 		}
 	}
 	r := command(h.T, time.Minute, root, paracuda, "top", "--arbiter", h.socket, "--once")
@@ -225,6 +256,29 @@ func (h *sharedHost) look() {
 				tail(r.stderr))
 		}
 	}
+}
+
+// lookAtTwo has one of a VM's programs wait for turns all the time, and the other, which rests,
+// hardly ever. Each has a figure of its own, and the VM has what both have.
+func (h *sharedHost) lookAtTwo(name string) {
+	h.T.Helper()
+	const wait, used = "turn_wait_ns", "turns_used"
+	until(h.T, 2*time.Minute, "one program waits longer than the other", func() bool {
+		v := h.vms()[name]
+		all, p := v.Figures.Counters, v.Figures.Processes
+		if len(p) != 2 {
+			return false
+		}
+		busy, rests := p[0].Counters, p[1].Counters
+		if busy["launches"] < rests["launches"] {
+			busy, rests = rests, busy
+		}
+		if busy[used] > v.Turns || all[wait] < busy[wait] || all[used] < busy[used] {
+			h.T.Fatalf("VM %s has %+v", name, v)
+		}
+		return busy[wait] > uint64(time.Second) && busy[wait] > 3*rests[wait] &&
+			rests[used] > 0 && busy[used] > rests[used]
+	})
 }
 
 // TestArbiterEndsInTheMiddle: it is stopped, continued, killed and started again while VMs compute.

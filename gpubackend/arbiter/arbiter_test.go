@@ -240,6 +240,9 @@ func TestAloneAndNotAlone(t *testing.T) {
 	w := q.Worker(9)
 	w.Wait(true)
 	r.await("the second one's gate opens", func() bool { return q.State().Open })
+	if n := w.Turn(); n != 1 {
+		t.Errorf("its first turn has number %d", n)
+	}
 	if p.State().Open {
 		t.Error("both gates are open")
 	}
@@ -252,7 +255,12 @@ func TestWhatOthersWriteIsPutRight(t *testing.T) {
 	r.join("a", nil)
 	q, _ := r.join("b", nil)
 	q.Set(gate.Unshared)
+	q.SetTurn(gate.Turn{Number: 7, Overruns: 9})
 	r.await("the gate closes", func() bool { return !q.State().Open })
+	w := q.Worker(0)
+	r.await("the turn is that of the arbiter", func() bool {
+		return w.Turn() == 0 && w.Overruns() == 0
+	})
 }
 
 func TestBellThatRingsWithoutEnd(t *testing.T) {

@@ -133,6 +133,7 @@ func (l *loop) heartbeat(now turns.Time) {
 	})
 	for id, m := range l.members {
 		m.page.Beat(Now())
+		m.page.SetTurn(m.turn())
 		if m.page.State() != m.state() {
 			m.page.Set(m.state())
 		}
@@ -241,6 +242,7 @@ func (l *loop) apply() {
 				continue
 			}
 			m.gate = g
+			m.page.SetTurn(m.turn())
 			m.page.Set(m.state())
 			if !g.Free {
 				l.scheduler.Report(now, g.VM, m.demand())

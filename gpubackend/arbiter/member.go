@@ -50,6 +50,11 @@ func (m *member) state() gate.State {
 	}
 }
 
+// turn is what the VM's workers are told of its turns.
+func (m *member) turn() gate.Turn {
+	return gate.Turn{Number: m.gate.Turn, Overruns: m.gate.Overruns}
+}
+
 // demand is the work of the VM's workers.
 func (m *member) demand() turns.Demand {
 	waiting, inFlight := m.page.Demand()

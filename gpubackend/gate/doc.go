@@ -23,6 +23,11 @@
 // A worker that begins work at an open gate doesn't ring the bell, unless the word asks for it
 // (Knock): before the arbiter ends a turn it looks at the entries.
 //
+// # The turn
+//
+// The arbiter writes the number of the turn, and how many turns had work that didn't end in time,
+// so that a worker can count those that it had a part in. Nobody decides anything by them.
+//
 // # Who may lie
 //
 // Workers may: they can write anything to the page, but harm only their own VM, which is charged

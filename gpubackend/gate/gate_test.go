@@ -168,6 +168,23 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// TestTurn: the number and the overruns get to the workers, and are in nobody's way.
+func TestTurn(t *testing.T) {
+	p := newPage(t)
+	w := p.Worker(0)
+	if w.Turn() != 0 || w.Overruns() != 0 {
+		t.Errorf("a new page is of turn %d, with %d overruns", w.Turn(), w.Overruns())
+	}
+	p.Beat(time.Second)
+	p.SetTurn(Turn{Number: 1<<64 - 1, Overruns: 1<<64 - 2})
+	waiting, inFlight := p.Demand()
+	if w.Turn() != 1<<64-1 || w.Overruns() != 1<<64-2 || p.State() != Unshared ||
+		p.Beaten() != time.Second || waiting || inFlight {
+		t.Errorf("turn %d, %d overruns, state %+v, beaten at %v, waiting %v, in flight %v",
+			w.Turn(), w.Overruns(), p.State(), p.Beaten(), waiting, inFlight)
+	}
+}
+
 func TestBeat(t *testing.T) {
 	p := newPage(t)
 	p.Beat(time.Second)

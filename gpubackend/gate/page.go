@@ -18,10 +18,13 @@ import (
 // Entries is how many workers a page has room for.
 const Entries = wire.MaxChannels
 
-// Layout: the gate's word, the arbiter's beat in a cache line of its own, and from entriesAt on a
-// cache line for each worker, which nobody else writes: work waiting, work in flight.
+// Layout: the gate's word with the turn, the arbiter's beat in a cache line of its own, and from
+// entriesAt on a cache line for each worker, which nobody else writes: work waiting, work in
+// flight.
 const (
 	lineBytes = 64
+	turnAt    = 8 // its number
+	overrunAt = 16
 	beatAt    = lineBytes
 	entriesAt = 4096
 	flightAt  = 4 // within an entry
@@ -138,6 +141,12 @@ func (p *Page) Set(s State) {
 	if s.Open || s.Soon {
 		ring(p.opened)
 	}
+}
+
+// SetTurn tells the workers which turn it is. It must come before the gate is opened for the turn.
+func (p *Page) SetTurn(t Turn) {
+	atomic.StoreUint64(word64(p.mem[turnAt:]), t.Number)
+	atomic.StoreUint64(word64(p.mem[overrunAt:]), t.Overruns)
 }
 
 // Demand is the work of all workers together.

@@ -20,6 +20,12 @@ type State struct {
 	InFlight time.Duration
 }
 
+// Turn is one of a VM's turns, for figures alone. Each arbiter counts from its beginning.
+type Turn struct {
+	Number   uint64 // of the one that goes on, or else of the last one; 0: nobody told
+	Overruns uint64 // turns whose work didn't end in time
+}
+
 // The word's bits.
 const (
 	openBit   = 1 << 0

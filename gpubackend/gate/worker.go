@@ -7,6 +7,7 @@ import "sync/atomic"
 // Worker is one worker's view of a page. One goroutine uses it.
 type Worker struct {
 	word, waiting, flight *uint32
+	turn, overruns        *uint64
 	bell, opened          int
 }
 
@@ -15,12 +16,19 @@ func (p *Page) Worker(entry int) *Worker {
 	line := p.mem[entriesAt+entry*lineBytes:]
 	return &Worker{
 		word: word32(p.mem), waiting: word32(line), flight: word32(line[flightAt:]),
+		turn: word64(p.mem[turnAt:]), overruns: word64(p.mem[overrunAt:]),
 		bell: p.bell, opened: p.opened,
 	}
 }
 
 // State is what the gate's word says.
 func (w *Worker) State() State { return stateOf(atomic.LoadUint32(w.word)) }
+
+// Turn is the number of the VM's turn.
+func (w *Worker) Turn() uint64 { return atomic.LoadUint64(w.turn) }
+
+// Overruns is how many turns had work that didn't end in time.
+func (w *Worker) Overruns() uint64 { return atomic.LoadUint64(w.overruns) }
 
 // Free says whether the gate is open and nobody counts. It is one read.
 func (w *Worker) Free() bool {

@@ -32,6 +32,10 @@ const (
 	BatchesHeld
 	// GPUTime is in nanoseconds.
 	GPUTime
+	// What a program has of its VM's turns. The wait is in nanoseconds.
+	TurnWait
+	TurnsUsed
+	TurnsOverrun
 	// Counted by the device process.
 	Starts
 	WarmStarts
@@ -86,6 +90,12 @@ var Described = [counters]struct {
 		"batches that ended since the VM's turn on the GPU, or work that was there, came first"},
 	GPUTime: {"gpu_time_ns", Nanoseconds,
 		"time for which programs had work on the GPU, added up over them"},
+	TurnWait: {"turn_wait_ns", Nanoseconds,
+		"time for which programs' commands waited for the VM's turn, added up over them"},
+	TurnsUsed: {"turns_used", Times,
+		"turns of the VM in which a program gave the GPU work, added up over them"},
+	TurnsOverrun: {"turns_overrun", Times,
+		"turns of the VM after which a program's work did not end in time, added up over them"},
 	Starts:     {"starts", Times, "programs that initialised CUDA"},
 	WarmStarts: {"warm_starts", Times, "those of them that found a warm worker"},
 }

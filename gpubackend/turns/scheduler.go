@@ -41,6 +41,9 @@ type Gate struct {
 	Soon bool
 	// InFlight is how much predicted work they may have on the GPU.
 	InFlight time.Duration
+	// Turn is the number of the turn for which it is open, or else was open last, and Overruns how
+	// many turns had work that didn't end in time.
+	Turn, Overruns uint64
 }
 
 // Stats are sums since a VM joined.

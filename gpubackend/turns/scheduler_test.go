@@ -128,6 +128,10 @@ func TestEndlessKernelLosesTheGPU(t *testing.T) {
 	if st, _ := h.s.Stats(h.now, endless.id); st.Overruns != 1 || st.Debt < time.Second {
 		t.Errorf("stats %+v: want an overrun and its debt", st)
 	}
+	if endless.gate.Overruns != 1 || a.gate.Overruns+b.gate.Overruns != 0 {
+		t.Errorf("told %d, %d and %d overruns", endless.gate.Overruns, a.gate.Overruns,
+			b.gate.Overruns)
+	}
 }
 
 func TestVMThatNeverEndsItsTurn(t *testing.T) {

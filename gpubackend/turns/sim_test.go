@@ -103,6 +103,7 @@ func (h *host) gates() {
 			} else if _, was := h.opened[g.VM]; !was {
 				h.opened[g.VM] = h.now
 			}
+			h.numbered(g)
 		}
 		h.check()
 		for _, g := range changes {
@@ -115,6 +116,15 @@ func (h *host) gates() {
 		}
 	}
 	h.deadline = h.s.Deadline()
+}
+
+// numbered checks the number of a turn: it grows by one with each that has begun.
+func (h *host) numbered(g Gate) {
+	st := h.s.vms[g.VM].stats
+	next := g.Turn == st.Turns+1 && (g.Knock || g.Free)
+	if g.Turn != st.Turns && !next || g.Overruns != st.Overruns {
+		h.t.Fatalf("gate %+v of a VM with %d turns and %d overruns", g, st.Turns, st.Overruns)
+	}
 }
 
 // submit puts as many kernels on the GPU as the gate and the tenant allow.

@@ -75,6 +75,7 @@ func (s *Scheduler) Changes() []Gate {
 		g.Soon = v == soon || s.soonAllowed(v)
 		g.Free = g.Open && !v.limited() && v.gpus&several == 0
 		g.Knock = (v.phase == parked || v.phase == awaited) && !g.Free
+		g.Turn, g.Overruns = v.turn(), v.stats.Overruns
 		if g != v.told {
 			v.told = g
 			changes = append(changes, g)

@@ -127,6 +127,15 @@ func (v *vm) spentAt(now Time) Time {
 	return now + max(0, v.tokens)*MaxLimit/time.Duration(MaxLimit-v.policy.Limit)
 }
 
+// turn is the number of the VM's turn. One that begins with the VM's next work has its number
+// already.
+func (v *vm) turn() uint64 {
+	if v.phase == parked {
+		return v.stats.Turns + 1
+	}
+	return v.stats.Turns
+}
+
 // enter changes the phase. The VM must be settled.
 func (v *vm) enter(p phase, now Time) {
 	v.phase, v.since = p, now

@@ -34,7 +34,7 @@ func (w *Worker) makeBatches() {
 			Gate: w.gate.Worker(w.gateEntry), Fences: w.fences, Contexts: w.contexts,
 			Capturing: func() bool { return w.graphs.Captures() > 0 },
 			Idle:      func() bool { return !w.launcher.Collected() && w.standstill.StandsStill() },
-			Count:     func(d time.Duration) { w.state.Count(handover.GPUTime, uint64(d)) },
+			Count:     w.state.Count,
 			Now:       time.Now,
 		})
 	}

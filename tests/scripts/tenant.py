@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gives the GPU kernels that last for a time by its clock: MICROSECONDS each, DEPTH at a time.
 
-It does so until it is killed, or COUNT of them. With a DEPTH above 1, the next ones are launched
-before those are waited for. Prints "ready" when the first are over, and at the end how many were.
+It does so until it is killed, or COUNT of them (0: without end). With a DEPTH above 1, the next
+ones are launched before those are waited for. With REST, it sleeps for so many seconds after each
+wait. Prints "ready" when the first are over, and at the end how many were.
 """
 import ctypes
 import sys
+import time
 
 PTX = b""".version 7.0
 .target sm_75
@@ -28,7 +30,7 @@ again:
 
 
 def main():
-    microseconds, depth, count = (int(word) for word in (sys.argv[1:] + ["0"])[:3])
+    microseconds, depth, count, rest = (int(word) for word in (sys.argv[1:] + ["0", "0"])[:4])
     cuda = ctypes.CDLL("libcuda.so.1")
 
     def call(name, *args):
@@ -62,6 +64,7 @@ def main():
         if not done:
             print("ready", flush=True)
         done += depth
+        time.sleep(rest)
         if depth > 1:
             events.reverse()
         elif not count or done < count:

@@ -74,6 +74,9 @@ var topColumns = []manual.Item{
 var processColumns = []manual.Item{
 	{Name: "VM, PID, PROCESS", Help: "which one it is, by its number and its name in the guest"},
 	{Name: "GPU TIME", Help: "time for which it had work on the GPU"},
+	{Name: "TURNS", Help: "turns of its VM in which it gave the GPU work"},
+	{Name: "WAITED", Help: "time for which its commands waited for its VM's turn"},
+	{Name: "OVERRUNS", Help: "turns of its VM after which its work did not end in time"},
 	{Name: "MEMORY", Help: "device memory that it has"},
 	{Name: "LAUNCHES, COPIED, ERRORS", Help: "as above"},
 }

@@ -23,6 +23,7 @@ func vmOf(name string, held uint64, alone bool, gpu uint64) link.VM {
 			Counters: map[string]uint64{gpuTime: gpu, "errors": 2},
 			Processes: []link.Process{{PID: 7, Name: "a\x1b[2Jb\u202e", Counters: map[string]uint64{
 				"launches": 5, "bytes_copied": 1 << 20, "bytes_mapped": 11 << 20, gpuTime: 1e9,
+				"turns_used": 41, "turn_wait_ns": 2345e6, "turns_overrun": 43,
 			}}},
 		},
 	}
@@ -48,7 +49,7 @@ func TestTopTable(t *testing.T) {
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("%q, want %q\n%s", got, want, text)
 	}
-	for _, part := range []string{"3092M", "12M", "1s", "/ 12G"} {
+	for _, part := range []string{"3092M", "12M", "1s", "/ 12G", "  41     2.35s   43  "} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

@@ -79,7 +79,8 @@ func (t *topTable) String() string {
 // processes adds the guests' processes.
 func (t *topTable) processes(b *strings.Builder) {
 	w := tabwriter.NewWriter(b, 2, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nVM\tPID\tPROCESS\tGPU TIME\tMEMORY\tLAUNCHES\tCOPIED\tERRORS")
+	fmt.Fprintln(w, "\nVM\tPID\tPROCESS\tGPU TIME\tTURNS\tWAITED\tOVERRUNS\t"+
+		"MEMORY\tLAUNCHES\tCOPIED\tERRORS")
 	n := 0
 	for i := range t.now {
 		f := t.now[i].Figures
@@ -91,9 +92,10 @@ func (t *topTable) processes(b *strings.Builder) {
 		})
 		for _, p := range f.Processes {
 			n++
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\n",
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d\n",
 				Plain(t.now[i].Name), p.PID, Plain(p.Name), nanoseconds(p.Counters[gpuTime]),
-				bytesOf(p.Memory), p.Counters["launches"],
+				p.Counters["turns_used"], nanoseconds(p.Counters["turn_wait_ns"]),
+				p.Counters["turns_overrun"], bytesOf(p.Memory), p.Counters["launches"],
 				roughly(copied(p.Counters)), p.Counters["errors"])
 		}
 	}

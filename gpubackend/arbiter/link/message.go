@@ -12,7 +12,8 @@ package link
 
 import "math"
 
-// Version is that of the messages and of the gate's page.
+// Version is that of the messages and of the gate's page. It stays where something is added that
+// may be missing.
 const Version = 1
 
 // Kind says what a request is.

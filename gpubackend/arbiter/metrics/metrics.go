@@ -74,14 +74,12 @@ var figures = []figure{
 		}},
 	{"paracuda_gpu_seconds_total", "Time for which the VM's processes had work on the GPU, " +
 		"added up.", counter,
-		func(v *link.VM) (float64, bool) {
-			ns, ok := told(v).Counters["gpu_time_ns"]
-			return seconds(ns), ok
-		}},
-	{"paracuda_launches_total", "Kernels that were launched.", counter, ofVM("launches")},
+		ofVM(inSeconds("gpu_time_ns"))},
+	{"paracuda_launches_total", "Kernels that were launched.", counter, ofVM(times("launches"))},
 	{"paracuda_copied_bytes_total", "Bytes that were copied.", counter,
 		func(v *link.VM) (float64, bool) { return copied(told(v).Counters), v.Figures != nil }},
-	{"paracuda_errors_total", "Commands that ended with an error.", counter, ofVM("errors")},
+	{"paracuda_errors_total", "Commands that ended with an error.", counter,
+		ofVM(times("errors"))},
 	{"paracuda_gpu_faults", "GPUs of the VM that answered that they are broken, or gone.", gauge,
 		func(v *link.VM) (float64, bool) {
 			broken := map[int]bool{}
@@ -113,12 +111,9 @@ func told(v *link.VM) *link.Figures {
 	return v.Figures
 }
 
-// ofVM is a counter of a VM.
-func ofVM(name string) func(*link.VM) (float64, bool) {
-	return func(v *link.VM) (float64, bool) {
-		n, ok := told(v).Counters[name]
-		return float64(n), ok
-	}
+// ofVM is one of a VM's counters.
+func ofVM(of func(map[string]uint64) (float64, bool)) func(*link.VM) (float64, bool) {
+	return func(v *link.VM) (float64, bool) { return of(told(v).Counters) }
 }
 
 func copied(c map[string]uint64) float64 {
@@ -170,10 +165,7 @@ func Text(vms []link.VM, processes bool) string {
 	}
 	t.begin("paracuda_memory_bytes", "Memory of the GPU that the VM has, by kind.", gauge)
 	for i := range vms {
-		kinds := told(&vms[i]).Memory
-		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			t.line(float64(kinds[kind]), append(labelsOf(&vms[i]), label{"kind", kind})...)
-		}
+		t.kinds(told(&vms[i]).Memory, labelsOf(&vms[i]))
 	}
 	if processes {
 		t.ofProcesses(vms)
@@ -181,21 +173,67 @@ func Text(vms []link.VM, processes bool) string {
 	return t.String()
 }
 
+// kinds writes a line for each kind of memory.
+func (t *text) kinds(kinds map[string]uint64, labels []label) {
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		t.line(float64(kinds[kind]), append(slices.Clip(labels), label{"kind", kind})...)
+	}
+}
+
+// processFigure is a counter of each process.
+type processFigure struct {
+	name, help string
+	value      func(counters map[string]uint64) (v float64, ok bool)
+}
+
+// processFigures are those that each process has.
+var processFigures = []processFigure{
+	{"paracuda_process_gpu_seconds_total", "Time for which a process had work on the GPU.",
+		inSeconds("gpu_time_ns")},
+	{"paracuda_process_waited_seconds_total",
+		"Time for which commands of a process waited for its VM's turn.",
+		inSeconds("turn_wait_ns")},
+	{"paracuda_process_turns_total",
+		"Turns of its VM in which a process gave the GPU work.", times("turns_used")},
+	{"paracuda_process_overruns_total",
+		"Turns of its VM after which work of a process did not end in time.",
+		times("turns_overrun")},
+	{"paracuda_process_launches_total", "Kernels that a process launched.", times("launches")},
+	{"paracuda_process_copied_bytes_total", "Bytes that a process copied.",
+		func(c map[string]uint64) (float64, bool) { return copied(c), len(c) > 0 }},
+	{"paracuda_process_errors_total", "Commands of a process that ended with an error.",
+		times("errors")},
+}
+
+// times is a counter of how often something happened.
+func times(name string) func(map[string]uint64) (float64, bool) {
+	return func(c map[string]uint64) (float64, bool) {
+		n, ok := c[name]
+		return float64(n), ok
+	}
+}
+
+// inSeconds is a counter of nanoseconds.
+func inSeconds(name string) func(map[string]uint64) (float64, bool) {
+	return func(c map[string]uint64) (float64, bool) {
+		ns, ok := c[name]
+		return seconds(ns), ok
+	}
+}
+
 // ofProcesses writes the metrics of guests' processes.
 func (t *text) ofProcesses(vms []link.VM) {
-	t.begin("paracuda_process_gpu_seconds_total", "Time for which a process had work on the GPU.",
-		counter)
-	eachProcess(vms, func(p *link.Process, labels []label) {
-		if ns, ok := p.Counters["gpu_time_ns"]; ok {
-			t.line(seconds(ns), labels...)
-		}
-	})
-	t.begin("paracuda_process_memory_bytes", "Memory of the GPU that a process has.", gauge)
-	eachProcess(vms, func(p *link.Process, labels []label) {
-		if len(p.Memory) > 0 {
-			t.line(sum(p.Memory), labels...)
-		}
-	})
+	for _, f := range processFigures {
+		t.begin(f.name, f.help, counter)
+		eachProcess(vms, func(p *link.Process, labels []label) {
+			if value, ok := f.value(p.Counters); ok {
+				t.line(value, labels...)
+			}
+		})
+	}
+	t.begin("paracuda_process_memory_bytes", "Memory of the GPU that a process has, by kind.",
+		gauge)
+	eachProcess(vms, func(p *link.Process, labels []label) { t.kinds(p.Memory, labels) })
 }
 
 // eachProcess calls f with each process, and its labels.

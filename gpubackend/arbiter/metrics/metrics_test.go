@@ -28,7 +28,11 @@ func sample() []link.VM {
 				Faults: []link.Fault{{GPU: 1, Result: cudaabi.ErrorUnknown},
 					{GPU: 1, Result: cudaabi.ErrorECCUncorrectable}},
 				Processes: []link.Process{
-					{PID: 7, Name: "a\"\n\x1b\xff", Memory: map[string]uint64{"window": 9}},
+					{PID: 7, Name: "a\"\n\x1b\xff",
+						Memory: map[string]uint64{"window": 9, "code": 8},
+						Counters: map[string]uint64{"gpu_time_ns": 5e8, "turn_wait_ns": 15e8,
+							"turns_used": 6, "turns_overrun": 1, "launches": 4,
+							"bytes_copied": 3, "bytes_mapped": 2, "errors": 1}},
 					{PID: 7, Name: "twin"},
 				},
 			},
@@ -120,10 +124,27 @@ func TestFigures(t *testing.T) {
 
 func TestFiguresOfProcesses(t *testing.T) {
 	text := scrape(t, serve(t, true))
-	const want = `paracuda_process_memory_bytes` +
-		`{vm="busy",gpu="GPU-1,GPU-2",pid="7",process="a\"???"} 9`
-	if !strings.Contains(text, want) || strings.Contains(text, "twin") {
-		t.Errorf("no %q, or a number twice, in\n%s", want, text)
+	const process = `{vm="busy",gpu="GPU-1,GPU-2",pid="7",process="a\"???"`
+	for _, line := range []string{
+		"memory_bytes" + process + `,kind="code"} 8`,
+		"memory_bytes" + process + `,kind="window"} 9`,
+		"gpu_seconds_total" + process + "} 0.5",
+		"waited_seconds_total" + process + "} 1.5",
+		"turns_total" + process + "} 6",
+		"overruns_total" + process + "} 1",
+		"launches_total" + process + "} 4",
+		"copied_bytes_total" + process + "} 5",
+		"errors_total" + process + "} 1",
+	} {
+		if !strings.Contains(text, "\nparacuda_process_"+line+"\n") {
+			t.Errorf("no %q", line)
+		}
+	}
+	if strings.Contains(text, "twin") {
+		t.Error("a number twice")
+	}
+	if t.Failed() {
+		t.Log(text)
 	}
 }
 

@@ -64,7 +64,8 @@ func (v *VM) Owner() admin.Answer {
 // programCounters are the counters of each program that an arbiter is told. Of the VM it is told
 // all.
 var programCounters = []string{
-	"gpu_time_ns", "launches", "copies", "bytes_copied", "bytes_mapped", "bytes_direct", "errors",
+	"gpu_time_ns", "turn_wait_ns", "turns_used", "turns_overrun",
+	"launches", "copies", "bytes_copied", "bytes_mapped", "bytes_direct", "errors",
 }
 
 // Arbiter is what an arbiter is told.

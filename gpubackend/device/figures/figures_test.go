@@ -32,7 +32,8 @@ func told(state suspend.State, stays error) *VM {
 		Programs: func() []admin.Program {
 			return []admin.Program{{
 				Channel: 2, PID: 9, Name: "pro\x1bgram",
-				Stats:  map[string]uint64{"launches": 5, "chains": 3},
+				Stats: map[string]uint64{"launches": 5, "chains": 3, "turn_wait_ns": 8,
+					"turns_used": 4, "turns_overrun": 1},
 				Memory: map[string]uint64{"program": 4096},
 				Fixed:  map[string]uint64{"linkers": 1},
 			}}
@@ -76,7 +77,8 @@ func TestArbiter(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if p.PID != 9 || p.Name == "pro\x1bgram" || p.Memory["program"] != 4096 ||
-		!maps.Equal(p.Counters, map[string]uint64{"launches": 5}) {
+		!maps.Equal(p.Counters, map[string]uint64{"launches": 5, "turn_wait_ns": 8,
+			"turns_used": 4, "turns_overrun": 1}) {
 		t.Errorf("%+v", p)
 	}
 	if f := told(suspend.Suspended, nil).Arbiter(); f.State != "suspended" {

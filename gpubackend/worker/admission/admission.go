@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
@@ -31,8 +32,8 @@ type Config struct {
 	Capturing func() bool
 	// Idle asks the driver whether all work is done.
 	Idle func() bool
-	// Count adds to the GPU time.
-	Count func(time.Duration)
+	// Count adds to a counter.
+	Count func(handover.Counter, uint64)
 	Now   func() time.Time
 }
 
@@ -52,6 +53,7 @@ type Admission struct {
 	gated   bool    // the gate wasn't free when a batch began last
 	stopped Verdict // why the ring, or a copy, has stopped since
 	queues
+	attendance attendance
 
 	unfinished bool      // work may be on the GPU
 	counted    time.Time // GPU time is counted up to here
@@ -68,6 +70,7 @@ func (a *Admission) Begin() (gated bool) {
 	if a.Gate.Free() {
 		if a.gated {
 			a.gated = false
+			a.attendance.admitted(&a.Config)
 			a.forget(a.Fences)
 		}
 		return false
@@ -76,6 +79,7 @@ func (a *Admission) Begin() (gated bool) {
 		a.gated = true
 		if a.unfinished {
 			a.Gate.Hold()
+			a.attendance.flies(&a.Config)
 		}
 	}
 	return true
@@ -110,12 +114,18 @@ func (a *Admission) May() bool { return a.Gate.Free() || a.enter() }
 // enter goes through the gate if it is open.
 func (a *Admission) enter() bool {
 	// A worker that is already in flight has noted that before this look.
-	open := a.Gate.State().Open && (a.Gate.InFlight() || a.Gate.Enter())
-	if !open {
+	s, flying := a.Gate.State(), a.Gate.InFlight()
+	if !s.Open || !flying && !a.Gate.Enter() {
 		a.stopped = Closed
 		a.Gate.Wait(true)
+		a.attendance.waits(&a.Config)
+		return false
 	}
-	return open
+	a.attendance.admitted(&a.Config)
+	if !s.Free {
+		a.attendance.begins(&a.Config, flying)
+	}
+	return true
 }
 
 // takes says whether a stream may have more, and notes the prediction of what it gets.
@@ -177,6 +187,7 @@ func (a *Admission) Busy(now time.Time) {
 // Look is called when nothing has happened since a time. It asks whether all work is done, and
 // tells the arbiter.
 func (a *Admission) Look(now, since time.Time) {
+	a.attendance.looks(&a.Config)
 	if before := a.flying; before > 0 {
 		a.poll()
 		if a.stopped == Full && a.flying < before { // the ring goes on
@@ -202,6 +213,7 @@ func (a *Admission) Look(now, since time.Time) {
 // leave tells the arbiter that no work is in flight.
 func (a *Admission) leave() {
 	if a.stopped == Pass {
+		a.attendance.rests()
 		a.Gate.Rest()
 	} else if a.Gate.InFlight() {
 		a.Gate.Leave()
@@ -211,6 +223,7 @@ func (a *Admission) leave() {
 // Standstill is called when the worker stands still: all work is done, and no more is begun.
 func (a *Admission) Standstill() {
 	a.stopped = Pass
+	a.attendance.looks(&a.Config)
 	a.Busy(a.Now())
 	a.unfinished = false
 	a.forget(a.Fences)
@@ -219,7 +232,7 @@ func (a *Admission) Standstill() {
 
 func (a *Admission) count(until time.Time) {
 	if d := until.Sub(a.counted); d > 0 {
-		a.Count(d)
+		a.Count(handover.GPUTime, uint64(d))
 		a.counted = until
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
@@ -68,6 +69,7 @@ type rig struct {
 	page          *gate.Page
 	bell          int
 	capturing     bool
+	counts        handover.Counters
 	time          time.Duration // of the GPU, as it was counted
 	asked, looked int           // how often the driver was asked, and the clock read
 }
@@ -91,7 +93,10 @@ func newRig(t testing.TB, s gate.State) *rig {
 			r.asked++
 			return r.gpu.idle()
 		},
-		Count: func(d time.Duration) { r.time += d },
+		Count: func(c handover.Counter, n uint64) {
+			r.counts[c] += n
+			r.time = time.Duration(r.counts[handover.GPUTime])
+		},
 		Now: func() time.Time {
 			r.looked++
 			return r.gpu.now

@@ -113,6 +113,10 @@ const maxNap = 100 * time.Microsecond
 // gatePause is the longest pause of a worker while the arbiter waits for its work to end.
 const gatePause = 25 * time.Microsecond
 
+// closedPause is the longest pause of a worker that waits for its VM's turn, so that the wait is
+// counted while it lasts.
+const closedPause = time.Second
+
 // settleAfter is how long nothing must have happened before the driver is asked about work whose
 // end it hasn't noticed.
 const settleAfter = 20 * time.Microsecond
@@ -176,7 +180,8 @@ func (s *Sleeping) sleep(idle time.Duration) error {
 }
 
 // pause is how long to sleep at most: forever, unless calls wait for the GPU, a batch grows, or the
-// gate must be watched since work is in flight, or will be as soon as the gate isn't free.
+// gate must be watched since work is in flight, or will be as soon as the gate isn't free; or
+// commands wait for the gate.
 func (s *Sleeping) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
 	if s.waits() || s.Gate.Unfinished() {
@@ -186,6 +191,9 @@ func (s *Sleeping) pause(idle time.Duration) time.Duration {
 		if left := max(time.Until(until), 0); pause < 0 || left < pause {
 			pause = left
 		}
+	}
+	if pause < 0 && s.Gate.WaitFD() >= 0 {
+		pause = closedPause
 	}
 	return pause
 }

@@ -241,7 +241,8 @@ func TestWhatWakes(t *testing.T) {
 	}
 }
 
-// TestPauses: a sleep is for ever unless something is under way that has no descriptor.
+// TestPauses: a sleep is for ever unless something is under way that has no descriptor, or a wait
+// at the gate is to be counted.
 func TestPauses(t *testing.T) {
 	r := newRig(t)
 	if p := r.pause(time.Second); p >= 0 {
@@ -260,6 +261,10 @@ func TestPauses(t *testing.T) {
 		}
 		do(false)
 	}
+	if r.fd = 0; r.pause(time.Hour) != closedPause {
+		t.Errorf("a pause of %v at a closed gate", r.pause(time.Hour))
+	}
+	r.fd = -1
 	r.grows = time.Now().Add(time.Hour)
 	if p := r.pause(0); p < time.Minute || p > time.Hour {
 		t.Errorf("a pause of %v while a batch grows for an hour", p)
