@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
 	"github.com/paracuda/paracuda/gpubackend/device"
 	devicechild "github.com/paracuda/paracuda/gpubackend/device/child"
@@ -31,7 +32,7 @@ func usageCommand() *cobra.Command {
 		Args:   cli.TakesNothing,
 		RunE:   func(*cobra.Command, []string) error { return tellUsage(library) },
 	}
-	c.Flags().StringVar(&library, "library", processes.DefaultLibrary, "NVML's `NAME`")
+	c.Flags().StringVar(&library, "library", nvml.DefaultLibrary, "NVML's `NAME`")
 	return c
 }
 

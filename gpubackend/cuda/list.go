@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/nvlinks"
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -28,7 +29,7 @@ func List() ([]hostgpus.GPU, error) {
 		return nil, err
 	}
 	// Without NVML, or with a version before NVLink, the list has no NVLinks.
-	_ = nvlinks.Add(nvlinks.DefaultLibrary, gpus)
+	_ = nvlinks.Add(nvml.DefaultLibrary, gpus)
 	return gpus, nil
 }
 

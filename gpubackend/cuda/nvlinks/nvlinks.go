@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, how they may reach
-// one another, and how much of their memory is free, over NVML, which is opened at run time. The
-// driver may hang with its GPU, or crash, so that this belongs in a process of its own.
-//
-// Files: nvlinks.go (what is asked), nvml_cgo.go (the calls).
+// one another, and how much of their memory is free, over NVML (package nvml), which is opened at
+// run time. The driver may hang with its GPU, or crash, so that this belongs in a process of its
+// own.
 package nvlinks
 
 import (
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
-
-// DefaultLibrary is the name under which NVML is installed.
-const DefaultLibrary = "libnvidia-ml.so.1"
 
 // most is how many links a GPU of today has.
 const most = 18
@@ -29,36 +26,39 @@ const (
 // Add fills in links, ways and free memory of GPUs that NVML knows. The error says why NVML can't
 // be asked; what NVML doesn't tell stays empty.
 func Add(library string, gpus []hostgpus.GPU) error {
-	l, err := open(library)
+	l, err := nvml.Open(library, nvml.Links)
 	if err != nil {
 		return err
 	}
-	devices := make(map[string]handle)
+	known := make(map[string]nvml.GPU)
 	for i := range gpus {
-		if device, ok := l.device(gpus[i].UUID); ok {
-			gpus[i].NVLinks, gpus[i].Free = l.links(device), l.free(device)
-			devices[gpus[i].UUID] = device
+		gpu, err := l.WithUUID(gpus[i].UUID)
+		if err != nil {
+			continue
+		}
+		gpus[i].NVLinks, known[gpus[i].UUID] = links(gpu), gpu
+		if free, err := gpu.Free(); err == nil {
+			gpus[i].Free = free
 		}
 	}
 	for i := range gpus {
-		if device, ok := devices[gpus[i].UUID]; ok {
-			gpus[i].Ways = l.ways(device, gpus, devices)
+		if gpu, ok := known[gpus[i].UUID]; ok {
+			gpus[i].Ways = ways(gpu, gpus, known)
 		}
 	}
 	return nil
 }
 
 // ways asks how a GPU may reach each GPU, itself included, which NVML answers, too.
-func (l *library) ways(from handle, gpus []hostgpus.GPU, devices map[string]handle,
-) (list []hostgpus.Way) {
+func ways(from nvml.GPU, gpus []hostgpus.GPU, known map[string]nvml.GPU) (list []hostgpus.Way) {
 	for i := range gpus {
-		to, known := devices[gpus[i].UUID]
-		if !known {
+		to, ok := known[gpus[i].UUID]
+		if !ok {
 			continue
 		}
 		way := hostgpus.Way{To: gpus[i].UUID}
 		for kind := range way.P2P {
-			if status, ok := l.p2p(from, to, uint32(kind)); ok && status < 255 {
+			if status, err := from.P2P(to, uint32(kind)); err == nil && status < 255 {
 				way.P2P[kind] = uint8(status) + 1
 			}
 		}
@@ -70,38 +70,44 @@ func (l *library) ways(from handle, gpus []hostgpus.GPU, devices map[string]hand
 }
 
 // links asks for all links of a GPU: as many as it has, up or not.
-func (l *library) links(device handle) (list []hostgpus.NVLink) {
+func links(gpu nvml.GPU) (list []hostgpus.NVLink) {
 	for n := range uint32(most) {
-		state, ok := l.state(device, n)
-		if !ok {
+		state, err := gpu.LinkState(n)
+		if err != nil {
 			break
 		}
 		var link hostgpus.NVLink
 		if state == active {
-			link = l.link(device, n)
+			link = linkOf(gpu, n)
 		}
 		list = append(list, link)
 	}
 	return list
 }
 
-// link asks about a link that is up.
-func (l *library) link(device handle, n uint32) (link hostgpus.NVLink) {
-	version, ok := l.version(device, n)
-	if !ok || version == 0 || version > 255 {
+// linkOf asks about a link that is up.
+func linkOf(gpu nvml.GPU, n uint32) (link hostgpus.NVLink) {
+	version, err := gpu.LinkVersion(n)
+	if err != nil || version == 0 || version > 255 {
 		return link // of no use if its other end isn't known
 	}
-	link.Version, link.Speed = uint8(version), l.field(device, fieldSpeed, n)
+	link.Version = uint8(version)
+	if speed, err := gpu.LinkField(fieldSpeed, n); err == nil {
+		link.Speed = uint32(speed)
+	}
 	for c := range uint32(capabilities) {
-		if l.capable(device, n, c) {
+		if has, err := gpu.LinkCapability(n, c); err == nil && has {
 			link.Capabilities |= 1 << c
 		}
 	}
 	link.Remote = hostgpus.RemoteUnknown
-	domain, bus, dev, ok := l.remote(device, n)
-	if kind, told := l.remoteType(device, n); ok && told && kind < hostgpus.RemoteUnknown {
+	at, err := gpu.LinkRemote(n)
+	if err != nil {
+		return link
+	}
+	if kind, err := gpu.LinkRemoteType(n); err == nil && kind < hostgpus.RemoteUnknown {
 		link.Remote = uint8(kind)
-		link.At = pcie.Address{Domain: domain, Bus: bus & 0xff, Device: dev & 0xff}
+		link.At = pcie.Address{Domain: at.Domain, Bus: at.Bus & 0xff, Device: at.Device & 0xff}
 	}
 	return link
 }

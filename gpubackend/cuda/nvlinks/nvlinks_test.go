@@ -4,28 +4,21 @@ package nvlinks
 
 import (
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml/nvmltest"
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
 func TestAdd(t *testing.T) {
-	fake := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", fake,
-		"testdata/fakenvml.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("cc: %v: %s", err, out)
-	}
 	gpus := []hostgpus.GPU{
 		{UUID: "GPU-00000000-0000-0000-0000-000000000000"},
-		{UUID: "GPU-01020304-0506-0708-090a-0b0c0d0e0f10"},
-		{UUID: "GPU-21020304-0506-0708-090a-0b0c0d0e0f10"},
+		{UUID: nvmltest.First},
+		{UUID: nvmltest.Second},
 	}
-	if err := Add(fake, gpus); err != nil {
+	if err := Add(nvmltest.Build(t), gpus); err != nil {
 		t.Fatal(err)
 	}
 	want := []hostgpus.NVLink{

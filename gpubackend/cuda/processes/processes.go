@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package processes asks NVIDIA's driver how much memory of each GPU each process of the host has,
-// over NVML, which is opened at run time. The driver is believed; it may hang with its GPU, or
-// crash, so that this belongs in a process of its own.
-//
-// Files: processes.go (what is asked, and how it is passed on), nvml_cgo.go (the calls).
+// over NVML (package nvml), which is opened at run time. The driver is believed; it may hang with
+// its GPU, or crash, so that this belongs in a process of its own.
 package processes
 
 import (
@@ -13,11 +11,9 @@ import (
 	"math"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
-
-// DefaultLibrary is the name under which NVML is installed.
-const DefaultLibrary = "libnvidia-ml.so.1"
 
 // notAvailable is the driver's answer if it doesn't know.
 const notAvailable = math.MaxUint64
@@ -51,25 +47,57 @@ func (u Usage) Used(id uint64, pid int) (uint64, bool) {
 	return 0, false
 }
 
+// Library is what is asked. One goroutine uses it.
+type Library struct{ nvml *nvml.Library }
+
+// Open loads NVML and initialises it. It stays loaded.
+func Open(path string) (*Library, error) {
+	l, err := nvml.Open(path, nvml.Processes)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{l}, nil
+}
+
 // Read asks about all GPUs.
 func (l *Library) Read() (Usage, error) {
-	n, err := l.count()
+	n, err := l.nvml.Count()
 	if err != nil {
 		return nil, err
 	}
 	u := make(Usage, 0, n)
 	for i := range min(n, ledger.GPUs) {
-		text, used, err := l.read(i)
+		one, err := l.read(i)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("GPU %d: %w", i, err)
 		}
-		id, err := idOf(text)
-		if err != nil {
-			return nil, err
-		}
-		u = append(u, GPU{id, used})
+		u = append(u, one)
 	}
 	return u, nil
+}
+
+// read asks about a GPU.
+func (l *Library) read(i int) (one GPU, err error) {
+	gpu, err := l.nvml.At(i)
+	if err != nil {
+		return GPU{}, err
+	}
+	text, err := gpu.UUID()
+	if err != nil {
+		return GPU{}, err
+	}
+	list, err := gpu.Processes()
+	if err != nil {
+		return GPU{}, err
+	}
+	one.Used = make(map[int]uint64)
+	for _, p := range list {
+		if p.Used != notAvailable {
+			one.Used[p.PID] += p.Used
+		}
+	}
+	one.ID, err = idOf(text)
+	return one, err
 }
 
 // idOf is the id of a GPU whose name is like GPU-8-4-4-4-12 digits.

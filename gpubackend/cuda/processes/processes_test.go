@@ -3,22 +3,15 @@
 package processes
 
 import (
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cuda/nvml/nvmltest"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 func TestRead(t *testing.T) {
-	fake := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", fake,
-		"testdata/fakenvml.c").CombinedOutput()
-	if err != nil {
-		t.Fatalf("cc: %v: %s", err, out)
-	}
-	l, err := Open(fake)
+	l, err := Open(nvmltest.Build(t))
 	if err != nil {
 		t.Fatal(err)
 	}

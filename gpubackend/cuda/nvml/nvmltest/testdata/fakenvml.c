@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An NVML with a GPU of four links: to a switch, down, to a GPU, and to what it doesn't tell. It has
- * another GPU without any.
+ * An NVML with a GPU of four links: to a switch, down, to a GPU, and to what it doesn't tell. Three
+ * processes compute on it. It has another GPU without any.
  */
 #include <string.h>
 
 static char gpu, other;
 
+static const char *const uuids[] = {
+	"GPU-01020304-0506-0708-090a-0b0c0d0e0f10",
+	"GPU-ffffffff-0000-0000-0000-000000000001",
+};
+
 struct pci {
 	char legacy[16];
 	unsigned int domain, bus, device, id, subsystem;
 	char text[32];
+};
+
+struct process {
+	unsigned int pid;
+	unsigned long long used;
+	unsigned int gpu, compute;
 };
 
 struct field {
@@ -25,10 +36,32 @@ int nvmlInit_v2(void)
 	return 0;
 }
 
+int nvmlDeviceGetCount_v2(unsigned int *n)
+{
+	*n = 2;
+	return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int i, void **device)
+{
+	*device = i ? &other : &gpu;
+	return i > 1 ? 2 : 0;
+}
+
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
-	*device = uuid[4] == '2' ? &other : &gpu;
-	return strcmp(uuid + 6, "020304-0506-0708-090a-0b0c0d0e0f10") ? 6 : 0;
+	for (unsigned int i = 0; i < 2; i++)
+		if (!strcmp(uuid, uuids[i]))
+			return nvmlDeviceGetHandleByIndex_v2(i, device);
+	return 6;
+}
+
+int nvmlDeviceGetUUID(void *device, char *text, unsigned int room)
+{
+	if (room < 41)
+		return 7;
+	strcpy(text, uuids[device == &other]);
+	return 0;
 }
 
 int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state)
@@ -96,5 +129,20 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct field *values)
 		values[i].result = values[i].field == 164 ? 0 : 3;
 		values[i].value = 26562 + values[i].scope;
 	}
+	return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned int *n, struct process *list)
+{
+	if (*n < 3)
+		return 7;
+	if (device == &other) {
+		*n = 0;
+		return 0;
+	}
+	list[0] = (struct process){ 10, 526ull << 20, 0, 0 };
+	list[1] = (struct process){ 11, ~0ull, 0, 0 };
+	list[2] = (struct process){ 12, 5ull << 30, 0, 0 };
+	*n = 3;
 	return 0;
 }
