@@ -18,7 +18,6 @@ type Context struct {
 	retained int               // references to a primary context
 	dead     gpubackend.Result // the error that ended it
 	counts   uint64            // as so much memory
-	peers    map[*Context]bool // whose memory its kernels reach
 }
 
 // Home is the context that owns what is made in c.

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/peers"
 )
 
 // Calls are the functions of the driver that are called here.
@@ -60,8 +61,9 @@ type Contexts struct {
 	table   map[gpubackend.Context]*Context
 	green   int // of the table
 	current gpubackend.Context
-	state   *Context      // of current; nil for none
-	ahead   map[int]ahead // primary contexts that are retained and nobody asked for yet, by GPU
+	state   *Context                  // of current; nil for none
+	ahead   map[int]ahead             // retained primary contexts that nobody asked for, by GPU
+	peers   *peers.Contexts[*Context] // which reach the memory of others
 }
 
 // ahead is a context of WarmUp, and what it counts for.
@@ -72,10 +74,14 @@ type ahead struct {
 
 // New returns the contexts of a process, which has none yet.
 func New(calls Calls, list *gpus.List) *Contexts {
-	return &Contexts{
+	x := &Contexts{
 		calls: calls, gpus: list,
 		table: make(map[gpubackend.Context]*Context), ahead: make(map[int]ahead),
 	}
+	x.peers = peers.NewContexts(func(from, of *Context, reaches bool) gpubackend.Result {
+		return x.hooks.Connect(from.GPU, of.GPU, reaches)
+	})
+	return x
 }
 
 // SetHooks is called once, before the first context is made.

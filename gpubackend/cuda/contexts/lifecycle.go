@@ -165,7 +165,7 @@ func (x *Contexts) leave(c *Context) {
 
 // forget removes a context that has ended, and tells the other rooms.
 func (x *Contexts) forget(c *Context) {
-	x.leavePeers(c)
+	x.peers.End(c) // the driver has done so for its own allocations
 	x.hooks.Ended(c)
 	if !c.primary || c.retained == 0 {
 		x.hooks.Give(c.GPU, c.counts)

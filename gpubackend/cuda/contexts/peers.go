@@ -15,19 +15,9 @@ func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpuba
 	if r != gpubackend.Success {
 		return r
 	}
-	c := x.state.Home()
-	peer = peer.Home()
-	if c.peers[peer] {
-		return r
-	}
-	if r = x.hooks.Connect(c.GPU, peer.GPU, true); r != gpubackend.Success {
+	if r = x.peers.Give(x.state.Home(), peer.Home()); r != gpubackend.Success {
 		x.calls.CtxDisablePeerAccess(h)
-		return r
 	}
-	if c.peers == nil {
-		c.peers = make(map[*Context]bool)
-	}
-	c.peers[peer] = true
 	return r
 }
 
@@ -39,26 +29,7 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	}
 	r := x.calls.CtxDisablePeerAccess(h)
 	if r == gpubackend.Success {
-		x.part(x.state.Home(), peer.Home())
+		x.peers.Take(x.state.Home(), peer.Home())
 	}
 	return r
-}
-
-// part takes back a context's access to a peer's memory.
-func (x *Contexts) part(c, peer *Context) {
-	if c.peers[peer] {
-		delete(c.peers, peer)
-		x.hooks.Connect(c.GPU, peer.GPU, false)
-	}
-}
-
-// leavePeers takes back the access of a context that has ended, and that of others to it. The
-// driver has done so for its own allocations.
-func (x *Contexts) leavePeers(c *Context) {
-	for peer := range c.peers {
-		x.part(c, peer)
-	}
-	for _, other := range x.table {
-		x.part(other, c)
-	}
 }

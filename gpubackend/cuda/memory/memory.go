@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/peers"
 )
 
 // Calls are the functions of the driver that are called here.
@@ -71,7 +72,7 @@ type Memory struct {
 
 	heaps    []heap
 	window   uint64                        // of each
-	shares   map[[2]int]int                // how often a GPU was given another's memory
+	peers    *peers.GPUs                   // which GPUs reach the memory of others
 	owners   map[uint64]*contexts.Context  // of what was allocated
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
@@ -85,15 +86,16 @@ type Memory struct {
 func New(
 	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *copyable.Ranges, o Options,
 ) *Memory {
-	return &Memory{
+	m := &Memory{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,
-		shares:   make(map[[2]int]int),
 		owners:   make(map[uint64]*contexts.Context),
 		freed:    make(map[*contexts.Context][]freed),
 		memories: make(map[gpubackend.Memory]guestMemory),
 		pumps:    make(map[*contexts.Context]*pump),
 		summers:  make(map[*contexts.Context]*sums.Summer),
 	}
+	m.peers = peers.NewGPUs(m.connect)
+	return m
 }
 
 // Connect names the rooms to ask. It is called once, before the first allocation.

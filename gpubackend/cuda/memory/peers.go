@@ -13,22 +13,16 @@ import (
 // or takes it back. It counts: access ends when it was taken back as often as it was given. The
 // driver's own peer access doesn't cover memory of virtual memory management, as this is.
 func (m *Memory) ShareWith(from, of int, reaches bool) gpubackend.Result {
-	pair := [2]int{from, of}
-	switch n := m.shares[pair]; {
-	case reaches && n > 0:
-		m.shares[pair]++
-	case reaches:
-		if r := m.share(from, of); r != gpubackend.Success {
-			return r
-		}
-		m.shares[pair] = 1
-	case n > 1:
-		m.shares[pair]--
-	case n == 1:
-		delete(m.shares, pair)
+	return m.peers.Connect(from, of, reaches)
+}
+
+// connect is ShareWith without counting.
+func (m *Memory) connect(from, of int, reaches bool) gpubackend.Result {
+	if !reaches {
 		m.unshare(from, of)
+		return gpubackend.Success
 	}
-	return gpubackend.Success
+	return m.share(from, of)
 }
 
 func (m *Memory) share(from, of int) gpubackend.Result {

@@ -89,7 +89,7 @@ func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 
 // empty ends the context's work and destroys all that belongs to it.
 func (x *Contexts) empty(c *Context) {
-	x.leavePeers(c)
+	x.peers.End(c)
 	x.options.Hooks.Ending(c)
 	c.Drain()
 	c.End()

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/peers"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -25,7 +26,6 @@ type Context struct {
 	limits      [limitCount]uint64
 	heapFixed   bool // kernels have a heap: its size can't be changed any more
 	cacheConfig uint64
-	peers       map[*Context]bool
 }
 
 // Handle is the context's number.
@@ -70,7 +70,7 @@ type Hooks struct {
 	Ended func(*Context)
 	// Connect gives kernels of one GPU access to the memory of another, or takes it back. It
 	// counts: access ends when it was taken back as often as it was given.
-	Connect func(from, to int, reaches bool)
+	Connect func(from, of int, reaches bool)
 	// Busy says whether streams of a green context have work.
 	Busy func(*Green) bool
 }
@@ -96,12 +96,17 @@ type Contexts struct {
 	primary []*Context // of each GPU
 	lost    int        // a GPU that is off the bus; -1: none
 	current *Context
-	green   *Green // current part of current; nil for all of it
+	green   *Green                    // current part of current; nil for all of it
+	peers   *peers.Contexts[*Context] // which reach the memory of others
 }
 
 // New returns the contexts of a device that is not open, which has none.
 func New(o Options) *Contexts {
 	x := &Contexts{options: o, lost: -1}
+	x.peers = peers.NewContexts(func(from, of *Context, reaches bool) gpubackend.Result {
+		o.Hooks.Connect(from.GPU, of.GPU, reaches)
+		return gpubackend.Success
+	})
 	x.alive, x.kill = context.WithCancel(context.Background())
 	return x
 }
@@ -129,6 +134,7 @@ func (x *Contexts) Stop() {
 func (x *Contexts) Clear(closed bool) {
 	x.open = x.open && !closed
 	x.current, x.green, x.all = nil, nil, nil
+	x.peers.Clear()
 }
 
 // newContext makes a context in its initial state.

@@ -17,15 +17,10 @@ func (x *Contexts) CtxEnablePeerAccess(h gpubackend.Context, flags uint64) gpuba
 		return gpubackend.InvalidValue
 	case c.GPU == peer.GPU:
 		return gpubackend.PeerAccessUnsupported
-	case c.peers[peer]:
+	case x.peers.Has(c, peer):
 		return gpubackend.PeerAccessAlreadyEnabled
 	}
-	if c.peers == nil {
-		c.peers = make(map[*Context]bool)
-	}
-	c.peers[peer] = true
-	x.options.Hooks.Connect(c.GPU, peer.GPU, true)
-	return gpubackend.Success
+	return x.peers.Give(c, peer)
 }
 
 // CtxDisablePeerAccess implements gpubackend.Driver.
@@ -37,10 +32,10 @@ func (x *Contexts) CtxDisablePeerAccess(h gpubackend.Context) gpubackend.Result 
 	if peer == c {
 		return gpubackend.InvalidContext
 	}
-	if !c.peers[peer] {
+	if !x.peers.Has(c, peer) {
 		return gpubackend.PeerAccessNotEnabled
 	}
-	x.part(c, peer)
+	x.peers.Take(c, peer)
 	return gpubackend.Success
 }
 
@@ -56,22 +51,4 @@ func (x *Contexts) peer(h gpubackend.Context) (c, peer *Context, result gpubacke
 		return nil, nil, gpubackend.InvalidContext
 	}
 	return c, peer, gpubackend.Success
-}
-
-// part takes back a context's access to a peer's memory.
-func (x *Contexts) part(c, peer *Context) {
-	delete(c.peers, peer)
-	x.options.Hooks.Connect(c.GPU, peer.GPU, false)
-}
-
-// leavePeers takes back the access of a context that ends, and the access of others to it.
-func (x *Contexts) leavePeers(c *Context) {
-	for peer := range c.peers {
-		x.part(c, peer)
-	}
-	for _, other := range x.all {
-		if other.peers[c] {
-			x.part(other, c)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/devmem/layout"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/peers"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -48,16 +49,21 @@ type Memory struct {
 	staging     []uint64              // bytes given by Staging, of each GPU
 	numbers     []int                 // of each GPU, among the VM's
 	files       int                   // memory without an address
-	shares      map[[2]int]int        // how often a GPU was given another's memory
+	peers       *peers.GPUs           // which GPUs reach the memory of others
 	restorer    layout.Restorer       // of the heaps, while they are made what others were
 }
 
 // New returns the memory of a device that isn't open, which has none.
 func New(o Options) *Memory {
-	return &Memory{
+	m := &Memory{
 		options: o, allocations: make(map[uint64]allocation), freeing: make(map[uint64]uint64),
-		freed: o.Scheduler.NewReturned(), shares: make(map[[2]int]int),
+		freed: o.Scheduler.NewReturned(),
 	}
+	m.peers = peers.NewGPUs(func(from, of int, reaches bool) gpubackend.Result {
+		m.space.Connect(from, of, reaches)
+		return gpubackend.Success
+	})
+	return m
 }
 
 // Open takes addresses for the memory of these GPUs; memory comes as it is used.

@@ -7,13 +7,7 @@ import "github.com/paracuda/paracuda/gpubackend"
 // Connect gives kernels of one GPU access to the memory of another, or takes it back. It counts:
 // access ends when it was taken back as often as it was given.
 func (m *Memory) Connect(from, of int, reaches bool) {
-	pair := [2]int{from, of}
-	if reaches {
-		m.shares[pair]++
-	} else if m.shares[pair] > 0 {
-		m.shares[pair]--
-	}
-	m.space.Connect(from, of, m.shares[pair] > 0)
+	m.peers.Connect(from, of, reaches)
 }
 
 // PoolAccess implements gpubackend.Driver. A pool is ordinary memory of its GPU, so access to a
