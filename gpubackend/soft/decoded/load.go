@@ -3,11 +3,7 @@
 package decoded
 
 import (
-	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
@@ -18,15 +14,10 @@ import (
 // is valid in its own program only.
 var programs atomic.Uint64
 
-// Function addresses are FunctionWindow, the program's number, and the index
-// of the function.
-const (
-	functionShift = 4
-	programShift  = 28
-)
-
-// load is Load.
-func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
+// Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error
+// for what isn't supported, or wraps budget.ErrExceeded; what was taken is the caller's to give
+// back.
+func Load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 	p := &Program{
 		mem:       mem,
 		module:    m,
@@ -182,109 +173,4 @@ func (fn *Function) estimate() int {
 		n += max(r.Type.Size(), 2)
 	}
 	return min(16+n/24, 255)
-}
-
-func (p *Program) sortedKernels() []*Kernel {
-	list := make([]*Kernel, 0, len(p.kernels))
-	for _, k := range p.kernels {
-		list = append(list, k)
-	}
-	slices.SortFunc(list, func(a, b *Kernel) int { return strings.Compare(a.Name, b.Name) })
-	return list
-}
-
-// link is Link.
-func (p *Program) link(address func(name string) (uint64, bool)) error {
-	if p.linked {
-		return errors.New("link program: linked already")
-	}
-	for i := range p.globals {
-		g := &p.globals[i]
-		addr, ok := address(g.Name)
-		if !ok && (!g.External || p.refers(g)) {
-			return fmt.Errorf("link program: no address for %s", g.Name)
-		}
-		p.Addresses[g.Variable] = addr
-	}
-	p.linked = true
-	return nil
-}
-
-// refers tells whether code or another variable uses g.
-func (p *Program) refers(g *Global) bool {
-	for _, fn := range p.Decoded {
-		for _, c := range fn.Consts {
-			if c.Preset.Symbol.Variable == g.Variable {
-				return true
-			}
-		}
-	}
-	for _, v := range p.module.Vars {
-		for _, r := range v.Relocs {
-			if r.Symbol == g.Name {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// fill is Fill.
-func (p *Program) fill(g *Global, data []byte) error {
-	if !p.linked {
-		return errors.New("program isn't linked")
-	}
-	clear(data[copy(data, g.Variable.Init):])
-	for _, r := range g.Variable.Relocs {
-		var addr uint64
-		switch f, v := p.module.Function(r.Symbol), p.module.Var(r.Symbol); {
-		case f != nil:
-			if addr = p.FunctionAddress(f); addr == 0 {
-				return fmt.Errorf("address of undefined function %s", r.Symbol)
-			}
-		case v != nil && v.Space != ptx.Shared:
-			addr = p.Addresses[v]
-		default:
-			return fmt.Errorf("address of %s isn't constant", r.Symbol)
-		}
-		var b [8]byte
-		binary.LittleEndian.PutUint64(b[:], (addr+uint64(r.Addend))>>r.Shift)
-		copy(data[r.Offset:], b[:r.Size])
-	}
-	return nil
-}
-
-// FunctionAddress is the address by which programs call src; 0 if it has no
-// body.
-func (p *Program) FunctionAddress(src *ptx.Function) uint64 {
-	fn := p.Functions[src]
-	if fn == nil {
-		return 0
-	}
-	return FunctionWindow | p.number<<programShift | uint64(fn.Index+1)<<functionShift
-}
-
-// FunctionAt finds the function at an address, if its parameters are those of
-// the call.
-func (p *Program) FunctionAt(addr uint64, site *CallSite) *ptx.Function {
-	index := (addr - FunctionWindow - p.number<<programShift) >> functionShift
-	if index == 0 || index > uint64(len(p.Decoded)) ||
-		p.FunctionAddress(p.Decoded[index-1].src) != addr {
-		return nil
-	}
-	src := p.Decoded[index-1].src
-	if src.Entry || len(src.Params) != len(site.Args) || len(src.Results) != len(site.Results) {
-		return nil
-	}
-	for i, arg := range site.Args {
-		if arg.Size != uint64(src.Params[i].Size) {
-			return nil
-		}
-	}
-	for i, result := range site.Results {
-		if result.Size != uint64(src.Results[i].Size) {
-			return nil
-		}
-	}
-	return src
 }
