@@ -10,10 +10,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"github.com/spf13/cobra"
 
-	"github.com/paracuda/paracuda/cmd/paracuda/cli"
-	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/device/takeover"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -21,34 +18,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/remains"
 	"github.com/paracuda/paracuda/gpubackend/resumption"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/vhostuser"
 )
-
-// keeperFlag is --keeper: whether a device process has a keeper.
-type keeperFlag = sandboxFlag
-
-const on keeperFlag = true
-
-const keeperHelp = "`on|off`: whether the VM's device outlives a crash of its process"
-
-// keeperOption adds --keeper to a command.
-func keeperOption(c *cobra.Command, k *keeperFlag) {
-	c.Flags().Var(k, "keeper", keeperHelp)
-	cli.Complete(c, "keeper", cli.Words("on", "off"))
-}
-
-// keeperOptions adds --keeper, and what a keeper tells the device process.
-func (o *deviceOptions) keeperOptions(c *cobra.Command) {
-	keeperOption(c, &o.keeper)
-	f := c.Flags()
-	f.IntVar(&o.kept, "kept", -1, "started by a keeper, on the other end of descriptor `N`")
-	f.IntVar(&o.keptControl, "kept-control", -1, "the same, with the control socket `N`")
-	_, _ = f.MarkHidden("kept"), f.MarkHidden("kept-control")
-}
 
 // before is what the previous device process left with the keeper.
 type before struct {
-	keeping *resumption.Keeping // nil: there is no keeper, and nothing of what follows
+	session keptSession // without a keeper there is nothing of what follows
 	remains *remains.Remains
 	notes   *takeover.Notes
 	facts   *remains.Facts // nil: there was none
@@ -64,7 +38,7 @@ func (o *deviceOptions) takeOver(log *logrus.Entry) (*before, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take over from the device process before: %w", err)
 	}
-	b := &before{keeping: k}
+	b := &before{session: keptSession{k}}
 	if b.remains, b.facts, err = remains.New(k, k.Own()); err != nil {
 		return nil, errors.Join(err, k.Leave())
 	}
@@ -104,15 +78,17 @@ func (b *before) left() bool { return b.facts != nil && !b.serves }
 
 // close gives up all that is kept: the process ends, as its VM has.
 func (b *before) close() {
-	if b.keeping != nil {
-		if b.left() {
-			_ = b.keeping.Leave()
-		} else {
-			_ = b.keeping.Close()
-		}
-		b.notes.Close()
-		b.remains.Close()
+	keeping := b.session.keeping
+	if keeping == nil {
+		return
 	}
+	if b.left() {
+		_ = keeping.Leave()
+	} else {
+		_ = keeping.Close()
+	}
+	b.notes.Close()
+	b.remains.Close()
 }
 
 // ledger is the page in which the VM's processes count device memory. It stays mapped: goroutines
@@ -180,27 +156,7 @@ func (b *before) ordered() bool   { return b.facts != nil && b.facts.Ordered }
 // ready says that front ends can connect.
 func (b *before) ready() error {
 	b.serves = true
-	if b.keeping == nil {
-		return sayReady()
-	}
-	return b.keeping.Ready()
-}
-
-// replace returns a function that has another process take this one's place; nil: there is no
-// keeper.
-func (b *before) replace() func() error {
-	if b.keeping == nil {
-		return nil
-	}
-	return b.keeping.Replace
-}
-
-// conn is the front end's connection, if there is one already.
-func (b *before) conn() *net.UnixConn {
-	if b.keeping == nil {
-		return nil
-	}
-	return b.keeping.Conn()
+	return b.session.ready()
 }
 
 // listener is the one that was left for a purpose; nil: none was.
@@ -228,28 +184,4 @@ func keepFile(r *remains.Remains, p remains.Purpose, file syscall.Conn) {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) { r.Keep(p, int(fd)) })
-}
-
-// session makes a front end's session, or goes on with the one that was left.
-func (b *before) session(
-	conn *net.UnixConn, dev *device.Device, options vhostuser.Options,
-) (s *vhostuser.Session, again bool, err error) {
-	switch {
-	case b.keeping == nil:
-		s, err = vhostuser.New(conn, dev, options)
-	case b.keeping.Conn() == conn:
-		s, err = b.keeping.Resume(dev, options)
-		again = true
-	default:
-		s, err = b.keeping.Begin(conn, dev, options)
-	}
-	return s, again, err
-}
-
-// forget gives up what is kept of a front end that is gone.
-func (b *before) forget() error {
-	if b.keeping == nil {
-		return nil
-	}
-	return b.keeping.Forget()
 }

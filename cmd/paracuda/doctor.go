@@ -112,7 +112,7 @@ func checkConfig(file string) error {
 // computeApart computes on a GPU in a process of its own: a driver may crash or hang.
 func computeApart(ctx context.Context, gpu string) (string, error) {
 	want := gpu
-	gpu, err := chooseGPU(want)
+	gpu, err := gpuKind(want)
 	if err == nil {
 		_, err = takeGPUs(want, gpu, settings.Default().Policy.SoftMemory,
 			(*hostgpus.Choice).Of)

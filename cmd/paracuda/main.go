@@ -11,10 +11,10 @@
 //	a VM's processes   device.go worker.go mover.go starter.go starterclient.go tree.go
 //	  how they start   serve.go service.go (systemd) socket.go spawn.go sandbox.go layout.go
 //	                   driverfiles.go
-//	                   limits.go badness.go (who goes first when memory is short) sharing.go gpu.go
-//	                   choosegpus.go
-//	  how they go on   keep.go (the keeper) before.go (what a device process left to the next)
-//	                   replace.go from.go
+//	                   limits.go badness.go (who goes first when memory is short) sharing.go self.go
+//	  which GPUs       gpuoption.go (--gpu) hostgpus.go (asks for the host's) vmgpus.go (a VM's)
+//	  how they go on   keep.go (the keeper) keeperflag.go before.go (what a device process left to
+//	                   the next) keptsession.go replace.go from.go
 //	a host's           arbiter.go set.go
 //	looking on         usage.go probe.go doctor.go
 //	VMs                run.go

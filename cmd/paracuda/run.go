@@ -113,7 +113,7 @@ func (o *runOptions) options(c *cobra.Command) {
 func (o *runOptions) run(channels int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	gpu, err := chooseGPU(o.gpu)
+	gpu, err := gpuKind(o.gpu)
 	if err != nil {
 		return err
 	}

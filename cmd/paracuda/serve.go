@@ -155,7 +155,7 @@ func (o *deviceOptions) settleIn() error {
 // deviceConfig is the configuration of a device that goes on from before.
 func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
 	return device.Config{
-		Build: version, Replace: b.replace(), GPU: gpu, Settings: o.settings,
+		Build: version, Replace: b.session.replace(), GPU: gpu, Settings: o.settings,
 		Generation: b.generation(), Log: log, Sequence: b.sequence(), Remains: b.remains,
 		Notes: b.notes, Suspended: b.suspended(), Ordered: b.ordered(), InFile: b.inFile(),
 	}
@@ -224,7 +224,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 			return err
 		}
 		conn = nil
-		if err := s.before.forget(); err != nil {
+		if err := s.before.session.forget(); err != nil {
 			return err
 		}
 		if err != nil {
@@ -240,7 +240,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 // entrance is the socket that front ends connect to, and the one connection that was inherited, or
 // taken over from the previous process.
 func (o *deviceOptions) entrance(s *server) (*frontend.Seat, *net.UnixConn, error) {
-	conn, had := s.before.conn(), s.before.facts != nil
+	conn, had := s.before.session.conn(), s.before.facts != nil
 	listener, err := s.before.listener(remains.Door)
 	switch {
 	case err != nil:
@@ -306,7 +306,7 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 		used = used || shown.Driver
 		watch.Saw(shown)
 	}
-	session, again, err := s.before.session(conn, s.dev, options)
+	session, again, err := s.before.session.begin(conn, s.dev, options)
 	if err != nil {
 		return false, fmt.Errorf("start the session: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 	"github.com/paracuda/paracuda/internal/patience"
 )
 
@@ -269,5 +272,44 @@ func TestFloodedArbiter(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if err := <-p.done; err != nil {
 		t.Errorf("it ended with %v, %s", err, p.log)
+	}
+}
+
+// TestNameOfTheVM: it is what is given, or that of the configuration or the socket.
+func TestNameOfTheVM(t *testing.T) {
+	for _, tt := range []struct {
+		o    deviceOptions
+		want string
+	}{
+		{deviceOptions{name: "a", config: "/etc/b.conf", socket: "/run/c.sock"}, "a"},
+		{deviceOptions{config: "/etc/b.conf", socket: "/run/c.sock"}, "b"},
+		{deviceOptions{socket: "/run/c d.sock"}, "c-d"},
+	} {
+		if got, err := tt.o.vmName(); err != nil || got != tt.want {
+			t.Errorf("%+v: %s, %v, want %s", tt.o, got, err, tt.want)
+		}
+	}
+}
+
+// TestNamesOfSharedGPUs: each of the host's GPUs is shared by itself, by a name that doesn't depend
+// on how the VM's operator named it.
+func TestNamesOfSharedGPUs(t *testing.T) {
+	o := deviceOptions{gpu: "cuda:1,0", chosen: chosen{gpus: []hostgpus.GPU{
+		{Name: "A", UUID: "GPU-1", Memory: 2 << 30}, {Name: "A", UUID: "GPU-0", Memory: 1 << 30},
+	}}}
+	want := []link.GPU{{Name: "GPU-1", Memory: 2 << 30}, {Name: "GPU-0", Memory: 1 << 30}}
+	if got := o.shared(gpuCUDA); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	o = deviceOptions{settings: settings.Default()}
+	o.settings.Policy.SoftMemory = 3 << 30
+	want = []link.GPU{{Name: "soft", Memory: 3 << 30}}
+	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
+		t.Errorf("software: %v", got)
+	}
+	o.settings.Policy.SoftGPUs = 2
+	want = append(want, link.GPU{Name: "soft-1", Memory: 3 << 30})
+	if got := o.shared(gpuSoft); !slices.Equal(got, want) {
+		t.Errorf("two of software: %v", got)
 	}
 }

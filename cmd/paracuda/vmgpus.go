@@ -32,7 +32,7 @@ type chosen struct {
 
 // chooseGPUs finds the VM's GPUs, and says which they are.
 func (o *deviceOptions) chooseGPUs(log *logrus.Entry, r *remains.Remains) (gpu string, err error) {
-	if gpu, err = chooseGPU(o.gpu); err != nil {
+	if gpu, err = gpuKind(o.gpu); err != nil {
 		return "", err
 	}
 	if err := o.settings.Check(gpu); err != nil {

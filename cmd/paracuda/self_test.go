@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestSelf: after an upgrade a process starts its children from its own program all the same.
+func TestSelf(t *testing.T) {
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "paracuda")
+	if err := os.WriteFile(other, []byte("another version"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		own: own, other: thisProgram, other + ".gone": thisProgram,
+	} {
+		if got := selfAt(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
