@@ -34,16 +34,16 @@ build: binary guest modules ## build everything that the downloads in place allo
 
 binary: bin/paracuda ## build the host's program
 
-# The version is in the program, and the place of the tree is not: the same commit built elsewhere
-# is the same program. What Go itself would note of git says less, and is not there without git.
+# The program contains the version, but not the path of the tree: the same commit built elsewhere
+# gives the same program. What Go itself would record of git says less, and needs git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false -ldflags "-X main.version=$$(scripts/version)"
 
-# Position-independent, so that the lowest addresses are free: workers map what a guest's programs
-# register where these have it.
+# Position-independent, so that the lowest addresses are free: a worker maps the memory that a
+# guest's program registers at the program's own addresses.
 bin/paracuda: FORCE
 	$(GO_BUILD) -buildmode=pie -o $@ ./cmd/paracuda
 
-# Nor is the place of the tree in what is for debuggers.
+# The debugging information doesn't contain the path of the tree either.
 guest: export CFLAGS := $(or $(CFLAGS),-O2 -g -ffile-prefix-map=$(CURDIR)=.)
 guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/init
@@ -63,8 +63,8 @@ deps: ## fetch and build what the tests need
 
 deps-demo: demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd ## fetch what the demo needs
 
-# The demo's parts, each fetched and built as soon as it can be: some wait for the network, some
-# for a processor.
+# The parts of the demo, each of which is fetched and built as soon as possible: some wait for the
+# network, some for a processor.
 demo-packages:
 	scripts/apt-deps demo
 
@@ -110,16 +110,16 @@ lint: ## check formatting and correctness
 
 unit: unit-go unit-cover fuzz-short unit-driver unit-library ## run the unit tests
 
-# Nothing runs beside anything else in these, as tests/plain_test.go checks: the race detector would
-# find nothing, ten times slower.
+# Nothing in these runs concurrently, as tests/plain_test.go checks: the race detector would find
+# nothing, and make them ten times slower.
 PLAIN = gpubackend/managed gpubackend/residency gpubackend/turns
-# These look at the tree, and at processes that are built without the race detector: `system` runs
-# them.
+# These test the tree, and programs that are built without the race detector: `system` runs them.
 APART = tests tests/hostile
 # These are tested with the race detector, too, but by scripts/cover.
 COVERED = vhostuser virtqueue
 
-# `lint` vets all. The race detector would keep each process for a second at its end.
+# Not vetted: `lint` vets all. GORACE: the race detector would have each process sleep for a second
+# at its end.
 unit-go: export GORACE = atexit_sleep_ms=10
 unit-go:
 	$(GO) run $(GOTESTSUM) --format pkgname -- -vet=off -short $(PLAIN:%=./%)
@@ -151,11 +151,11 @@ unit-library:
 system: ## run the whole-system tests, with QEMU and UML
 system: system-programs system-hostile system-wakeups system-vm
 
-# VMs at a time: two fit in 4 GiB. They wait for each other's processors, and for their host's.
+# VMs at a time: two fit in 4 GiB, and one more than there are processors, since VMs also wait.
 VMS ?= $(shell awk -v most=$$(($(JOBS) + 1)) '/^MemTotal/ { n = int($$2 / 2500000) } \
 	END { print (n < 2 ? 2 : n > most ? most : n) }' /proc/meminfo)
 
-# With -C and no package named, its output comes while it runs.
+# With -C and without a named package, go test prints while it runs.
 system-programs:
 	$(GO) test -C tests -vet=off -count=1 -timeout $(or $(SYSTEM_TIMEOUT),40m) -parallel $(VMS)
 
@@ -163,7 +163,7 @@ system-hostile:
 	PARACUDA=$(CURDIR)/bin/paracuda $(GO) run $(GOTESTSUM) --format pkgname -- \
 		-vet=off -count=1 -timeout 40m ./tests/hostile
 
-# Without the race detector, with which unit-go runs it, other things come together.
+# unit-go runs this test with the race detector. Without it the timing is another.
 system-wakeups:
 	PARACUDA_RACE_ROUNDS=20000 $(GO) run $(GOTESTSUM) --format pkgname -- \
 		-vet=off -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
@@ -172,7 +172,7 @@ system-vm:
 	$(GO) run $(GOTESTSUM) --format pkgname -- \
 		-vet=off -count=1 -timeout 25m -p 1 ./vm ./qemu
 
-# With PARACUDA_RANDOM requests at random.
+# PARACUDA_RANDOM is the number of random requests.
 debug-kernel: build ## try the guest driver under KASAN, lockdep, kmemleak and KCSAN (minutes)
 	scripts/build-uml debug
 	scripts/build-uml races
@@ -207,8 +207,8 @@ suspend-programs: build ## suspend and resume VMs in the middle of each test pro
 fuzz: ## fuzz each target for FUZZTIME, by default an hour
 	scripts/fuzz $(or $(FUZZTIME),1h)
 
-# What a guest or a front end says first: messages, rings, commands, code. So many inputs, not so
-# long: at the end of its time the engine may take a slow input for a failure.
+# Targets for what a guest or a front end can send first: messages, rings, commands, code. They run
+# for a number of inputs, not for a time: at its end the engine may take a slow input for a failure.
 FUZZ_SHORT = vhostuser/FuzzSession vhostuser/FuzzRecorded virtqueue/FuzzRawRings \
 	gpubackend/worker/FuzzCommands \
 	gpubackend/soft/FuzzLoad gpubackend/soft/FuzzDevice
@@ -217,8 +217,9 @@ fuzz-short: ## fuzz each target with some hundred inputs, and a few with some th
 	scripts/fuzz 400x $(FUZZ_SHORT:%=-%)
 	scripts/fuzz 2000x $(FUZZ_SHORT)
 
-# Where there is little memory no VM runs beside the linker. Elsewhere all run together: the system
-# tests first, which take longest, and one job more than there are processors, as they often wait.
+# On machines with little memory no VM runs at the same time as the linker. Elsewhere all run
+# together: the system tests first, which take longest, and one job more than there are processors,
+# as they often wait.
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
 	$(MAKE) -j$(JOBS) build
@@ -229,8 +230,8 @@ else
 	$(MAKE) -j$$(($(JOBS) + 1)) system lint unit
 endif
 
-# What `make test` leaves out, or does less often: packages' long tests, every release of QEMU, more
-# migrations, releases, the walks, coverage, stress, fuzzing.
+# Adds what `make test` leaves out, or does less often: packages' long tests, every release of QEMU,
+# more migrations, releases, the walks, coverage, stress, fuzzing.
 nightly: export PARACUDA_NIGHTLY = 1
 nightly: ## run all tests, and what takes hours
 	$(MAKE) test SYSTEM_TIMEOUT=4h

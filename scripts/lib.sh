@@ -13,8 +13,8 @@ mkdir -p "$CACHE"
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# begin NAME VERSION makes the part NAME of the cache this process's own, and
-# ends the script when a stamp says that this version of it is complete.
+# begin NAME VERSION locks the part NAME of the cache for this process. It ends the script if a
+# stamp says that this version of the part is complete.
 begin() {
 	PART="$CACHE/$1" STAMP="$CACHE/.stamps/$1" VERSION="$2"
 	mkdir -p "$CACHE/.stamps"
@@ -29,15 +29,15 @@ begin() {
 	mkdir -p "$PART.tmp"
 }
 
-# finish puts the part made in $PART.tmp in its place.
+# finish puts the part that was made in $PART.tmp in its place.
 finish() {
 	[ ! -d "$PART.tmp" ] || mv "$PART.tmp" "$PART"
 	echo "$VERSION" >"$STAMP"
 	say "made $PART ($(du -sh "$PART" | cut -f1), ${SECONDS} s)"
 }
 
-# mirror prints the archive that this machine's own apt uses for its release of Debian, whichever
-# that is, since all suites are there. It may have read no lists yet.
+# mirror prints the archive that this machine's own apt uses for its release of Debian: all suites
+# are there. apt may have read no lists yet.
 mirror() {
 	if [ -n "${PARACUDA_MIRROR:-}" ]; then
 		echo "$PARACUDA_MIRROR"
@@ -51,8 +51,8 @@ mirror() {
 	echo "$uri"
 }
 
-# suite NAME COMPONENTS... makes pkg() speak of that Debian suite, with apt
-# state of its own and nothing counted as installed.
+# suite NAME COMPONENTS... has the functions below use that Debian suite, with an apt state of its
+# own, in which nothing is installed.
 suite() {
 	local name="$1" root="$CACHE/apt/$1"
 	shift
@@ -80,7 +80,7 @@ suite() {
 	APT_ROOT="$root"
 }
 
-# fetch DIR PACKAGE... downloads the packages alone into DIR.
+# fetch DIR PACKAGE... downloads only these packages into DIR.
 fetch() {
 	local dir="$1"
 	shift
@@ -98,8 +98,8 @@ fetch_closure() {
 	apt-get -qq -y -o Dir::Cache::archives="$dir" --download-only install "$@" >&2
 }
 
-# unpack FROM TO [PATTERN...] unpacks the packages in FROM, less the paths that
-# match a pattern, and removes them.
+# unpack FROM TO [PATTERN...] unpacks the packages in FROM, except paths that match a pattern, and
+# removes the packages.
 unpack() {
 	local from="$1" to="$2" deb
 	shift 2
@@ -116,8 +116,8 @@ unpack() {
 	rm -rf "$from"
 }
 
-# wrap FILE PROGRAM [OPTION...] writes a script that runs a program of the tree
-# with the tree's own loader and libraries. /lib64 may have a link to the system's.
+# wrap FILE PROGRAM [OPTION...] writes a script that runs a program of the tree with the tree's own
+# loader and libraries. The tree's /lib64 may be a link to the system's.
 wrap() {
 	local file="$1" program="$2"
 	shift 2
