@@ -15,9 +15,9 @@ import (
 // answer from a dead back end (30 s) meanwhile.
 const unplugTime = 75 * time.Second
 
-// unplugAgain is after how long a guest is asked again: one that boots ignores the request. One
-// that was only slow answers every request then, and throws out what is plugged in before the last:
-// settle waits for that.
+// unplugAgain is how long to wait before a guest is asked again: a guest that boots ignores the
+// request. A guest that was only slow answers every request, and would also throw out a device that
+// is plugged in before the last answer. settle waits for that.
 var (
 	unplugAgain = 6 * time.Second
 	settle      = func() { time.Sleep(3 * time.Second) }
@@ -90,7 +90,7 @@ func Detach(ctx context.Context, vm Target, id string) error {
 	return m.remove(d, "")
 }
 
-// fit tells what keeps this QEMU from having the device.
+// fit returns an error if this QEMU can't have the device.
 func (m *monitor) fit(c Carrier) error {
 	if err := m.version.check(c); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (m *monitor) replace(d Device, chardev string) error {
 	return nil
 }
 
-// remove takes out the device and its chardevs except keep, as far as they are there.
+// remove takes out the device, and its chardevs except keep, if they are there.
 func (m *monitor) remove(d Device, keep string) error {
 	there, err := m.hasDevice(d.ID)
 	chardevs := d.chardevs()

@@ -25,7 +25,7 @@ var greetTime = 10 * time.Second
 var ErrBusy = errors.New("another program (libvirt?) holds this QMP socket: " +
 	"give QEMU a second -qmp")
 
-// connection carries commands and events. Each kind of Target has its own.
+// connection carries commands and events. Each kind of Target has its own kind.
 type connection interface {
 	Run(command []byte) ([]byte, error)
 	Events(context.Context) (<-chan qmp.Event, error)

@@ -16,7 +16,7 @@ type present struct {
 	dead    bool // its back end is gone
 }
 
-// places are where QEMU keeps devices that users made: with an id, and without.
+// places are where QEMU keeps devices that users added: with an id, and without.
 var places = []struct {
 	path string
 	ids  bool

@@ -87,7 +87,7 @@ func defaultGroup() string {
 	return ""
 }
 
-// table reads the configuration; without one it says nothing.
+// table reads the configuration; without a file it is empty.
 func (o *arbiterOptions) table() (*policy.Table, error) {
 	if o.config == "" {
 		return &policy.Table{}, nil
@@ -147,8 +147,8 @@ func (o *arbiterOptions) run() error {
 	return o.serve(ctx, a, l, hangup, log)
 }
 
-// confine takes from this process what it doesn't need, once everything is open except its
-// configuration, whose file may be replaced before it is read again.
+// confine takes from this process what it doesn't need, once everything is open. It may still open
+// its configuration, whose file may be replaced before it is read again.
 func (o *arbiterOptions) confine(log *logrus.Entry) error {
 	if !o.sandbox {
 		log.Warn("--sandbox=off: a program that takes the arbiter over has this process's rights")

@@ -116,7 +116,7 @@ func (b *before) gate() (*gate.Page, error) {
 	if len(fds) == remains.GateFiles {
 		return gate.Open(fds[0], fds[1], fds[2])
 	}
-	handover.CloseFiles(fds) // it died when it began
+	handover.CloseFiles(fds) // the previous process died as it began
 	page, err := gate.New()
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (b *before) sequence() uint32 {
 	return 0
 }
 
-// inFile names the file that the VM's programs are in; nil: they are in none.
+// inFile names the file to which the VM was suspended; nil: there is none.
 func (b *before) inFile() []byte {
 	if b.facts == nil {
 		return nil
@@ -159,7 +159,7 @@ func (b *before) ready() error {
 	return b.session.ready()
 }
 
-// listener is the one that was left for a purpose; nil: none was.
+// listener is the one that the previous process left for a purpose; nil: it left none.
 func (b *before) listener(p remains.Purpose) (*net.UnixListener, error) {
 	fd, left := b.remains.Take(p)
 	if !left {

@@ -42,7 +42,7 @@ func newChildLog(
 		file.Close()
 		select {
 		case <-done:
-		case <-time.After(lastLines): // a child that hasn't ended has it open
+		case <-time.After(lastLines): // a child that hasn't ended holds it open
 		}
 		relay.Close()
 	}, nil

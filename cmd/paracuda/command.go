@@ -45,7 +45,7 @@ func book() *manual.Book {
 	}
 }
 
-// lists are what commands know by name besides options.
+// lists are what commands know by name besides options, such as keys and counters.
 func lists(c *cobra.Command) []manual.List {
 	switch c.Name() {
 	case "device":

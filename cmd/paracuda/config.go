@@ -21,8 +21,8 @@ import (
 // maxConfig bounds a file of --config and --save, which has some dozens of lines.
 const maxConfig = 1 << 20
 
-// notInFile are the options that a file can't have: they belong to one start, or are what the table
-// [set] is for.
+// notInFile are the options that a file can't have: they belong to one start, or the table [set] is
+// there instead.
 var notInFile = []string{"config", "fd", "help", "print-capabilities", "set"}
 
 // config is a file of --config while it is read: options by their names, and policies in [set]. The
@@ -94,7 +94,7 @@ func (f *config) all(table map[string]toml.Primitive, take func(string, any) err
 	return nil
 }
 
-// tomlValue is a place for a value, which toml says the line of when it is refused.
+// tomlValue takes a value. If it refuses one, toml says in which line that is.
 type tomlValue struct {
 	name string
 	take func(name string, value any) error
@@ -141,7 +141,7 @@ func (f *config) policy(key string, value any) error {
 	return f.settings.Set(key + "=" + values[0])
 }
 
-// texts are a value as options take it; a list is for those that may be repeated.
+// texts is a value as options take it. A list is for options that may be repeated.
 func texts(value any) ([]string, error) {
 	switch v := value.(type) {
 	case string:

@@ -98,7 +98,7 @@ func (o *deviceOptions) options(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.socket, "socket-path", "", "listen on the UNIX socket `PATH`")
 	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")
-	f.Lookup("fd").DefValue = "0" // which isn't shown
+	f.Lookup("fd").DefValue = "0" // help doesn't show a 0
 	f.Bool("print-capabilities", false,
 		"print what the back end can do, as JSON, and exit, whatever else is asked for")
 	f.StringVar(&o.control, "control", "",
@@ -141,7 +141,7 @@ func (o *deviceOptions) run() error {
 	if (o.socket == "") == (o.fd < 0) {
 		return cli.Usagef("device: want --socket-path PATH or --fd N")
 	}
-	if o.fd >= 0 && o.kept < 0 { // else the keeper has it, or had
+	if o.fd >= 0 && o.kept < 0 { // otherwise the keeper has it, or had it
 		if _, err := unix.GetsockoptInt(o.fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 			return cli.Usagef("device: --fd %d: want an open socket that was inherited: %w", o.fd,
 				err)
@@ -164,8 +164,8 @@ func (o *deviceOptions) run() error {
 	return o.serve()
 }
 
-// asksForCapabilities says whether the option is there that rules out all others (QEMU, "Backend
-// program conventions").
+// asksForCapabilities says whether --print-capabilities is there, which rules out all other options
+// (QEMU, "Backend program conventions").
 func asksForCapabilities(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "--print-capabilities" || arg == "-print-capabilities"

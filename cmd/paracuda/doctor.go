@@ -154,7 +154,7 @@ func computeCommand() *cobra.Command {
 	return c
 }
 
-// computeHere computes in this process, which can do nothing else afterwards.
+// computeHere computes in this process, which is good for nothing else afterwards.
 func computeHere(gpu string) error {
 	runtime.LockOSThread()
 	d, err := openGPU(gpu)

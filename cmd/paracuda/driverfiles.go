@@ -15,7 +15,7 @@ import (
 // driver opens other files, which aren't listed here.
 const nvidiaDevice = "/dev/nvidiactl"
 
-// isListed says whether the driver's system calls are known.
+// isListed says whether the system calls of this host's driver are in our lists.
 func isListed() bool {
 	_, err := os.Stat(nvidiaDevice)
 	return err == nil
@@ -32,8 +32,9 @@ const cacheVariable = "CUDA_CACHE_PATH"
 // ownCache is that folder if the variable isn't set.
 func ownCache(home string) string { return filepath.Join(home, ".nv") }
 
-// driversFiles are what NVIDIA's driver opens once it is loaded: devices at each mapping, the
-// host's state when it makes a context, and shared memory for events of other processes.
+// driversFiles are the files that NVIDIA's driver opens once it is loaded: devices for each
+// mapping, the host's state when it makes a context, and shared memory for events of other
+// processes.
 func driversFiles() sandbox.Files {
 	gpus, _ := filepath.Glob("/dev/nvidia[0-9]*")
 	return sandbox.Files{
@@ -48,8 +49,8 @@ func workerFiles() sandbox.Files {
 	f := driversFiles()
 	cache := cmp.Or(os.Getenv(cacheVariable), ownCache(os.Getenv("HOME")))
 	if filepath.IsAbs(cache) && cache != "/" {
-		// The driver would make it, but may not in the sandbox. Without it the driver compiles each
-		// time.
+		// The driver would make the folder, but in the sandbox it may not. Without it the driver
+		// compiles each time.
 		_ = os.MkdirAll(cache, 0o700)
 		f.Writable = append(f.Writable, cache)
 	}

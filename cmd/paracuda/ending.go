@@ -27,7 +27,7 @@ const (
 type ending struct {
 	limit, look time.Duration
 	exit        func()
-	done        <-chan struct{} // closed once nothing is left but to return from main
+	done        <-chan struct{} // closed once main only has to return
 }
 
 // ensure calls exit when ctx is done, or the front end gone, for longer than the limit, unless the

@@ -23,7 +23,7 @@ func (o *deviceOptions) openFrom(
 	switch {
 	case err == nil:
 		return file, nil
-	case b.facts != nil: // its VM is there, and can be resumed from another copy
+	case b.facts != nil: // its VM is here already, and can be resumed from another copy
 		log.WithError(err).Error("the VM stays suspended")
 		return nil, nil
 	}

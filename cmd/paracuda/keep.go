@@ -73,9 +73,9 @@ func (o *deviceOptions) keep() error {
 	return told(err)
 }
 
-// ofDevices are the capabilities that root's device processes need to start, and give up by
-// themselves: for the VM's namespaces, to look into workers, to open and make what other users'
-// folders have, sockets for instance, to give these to a group, and to give the rest up.
+// ofDevices are the capabilities that device processes need to start if root starts them. They give
+// them up by themselves. They are for the VM's namespaces, to look into workers, to open and make
+// files and sockets in other users' folders, to give these to a group, and to give up the rest.
 var ofDevices = []uint{unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_OVERRIDE,
 	unix.CAP_CHOWN, unix.CAP_SETPCAP}
 
@@ -88,7 +88,7 @@ func confineKeeper() error {
 	if err := sandbox.NotDumpable(); err != nil {
 		return err
 	}
-	_, err := sandbox.PassOn(ofDevices...) // nor may others than root give up what they don't have
+	_, err := sandbox.PassOn(ofDevices...) // other users than root have nothing to give up
 	return err
 }
 
@@ -105,7 +105,7 @@ func (c *deviceChild) wasEnded(how error) bool {
 	return ok && (status.Signal() == syscall.SIGTERM || status.Signal() == syscall.SIGKILL)
 }
 
-// told is this process's error when the device process ended with err, and has said why.
+// told is this process's error if the device process ended with err and has said why.
 func told(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || errors.Is(err, keeper.ErrCrashes) {
@@ -128,7 +128,7 @@ type deviceChild struct {
 	mu      sync.Mutex
 	ending  bool // guarded by mu, as is what follows
 	now     *exec.Cmd
-	renewed bool // it is the program that lies at path by now
+	renewed bool // the next one is the program that lies at path by then
 	serves  bool // it has said that it serves
 }
 
@@ -190,7 +190,7 @@ func (c *deviceChild) start(control *os.File) (keeper.Child, error) {
 	cmd := exec.Command(c.program(), append([]string{"device"}, c.args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = append([]*os.File{control}, c.sockets...)
-	// A signal of the terminal's is for this process, which passes it on.
+	// A terminal's signal goes to this process alone, which passes it on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -230,7 +230,7 @@ func (p keptProcess) Wait() error { return p.c.Wait() }
 // device process of them. It has them as descriptors 4 and 5.
 func (o *deviceOptions) inherited() (files []*os.File, args []string, err error) {
 	args = append(args, os.Args[2:]...)
-	// One that has no name of its own keeps that of the first process.
+	// Without a name of its own it keeps that of the first process.
 	args = append(args, "--keeper", "off", "--kept", strconv.Itoa(controlFD), "--name", o.logs.VM)
 	next := controlFD + 1
 	if o.fd >= 0 {

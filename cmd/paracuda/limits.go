@@ -21,8 +21,8 @@ func canShareMemory() error {
 }
 
 // leaveNoCore keeps this process from leaving core dumps: a guest can end its worker as often as it
-// likes. The limit is 1 byte, less than any core has, since with 0 the kernel still starts a
-// program that takes cores (core(5)).
+// likes. The limit is 1 byte, less than any core has: with 0 the kernel would still pass cores to a
+// program (core(5)).
 func leaveNoCore() error {
 	var now unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_CORE, &now)

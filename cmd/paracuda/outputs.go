@@ -25,7 +25,7 @@ type outputs struct {
 func (o *deviceOptions) open(b *before) (out *outputs, err error) {
 	out = &outputs{}
 	if o.stats != "" {
-		// What is in it stays there until there is something new.
+		// The file keeps what it has until there is something new.
 		if out.stats, err = os.OpenFile(o.stats, os.O_WRONLY|os.O_CREATE, 0o644); err != nil {
 			return out, cli.CantMake("--stats", o.stats, err)
 		}

@@ -50,7 +50,7 @@ func probeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			xids, _ := xid.Read(xid.Log) // only root may: others aren't shown any
+			xids, _ := xid.Read(xid.Log) // only root may: for others there are none
 			return probeAll(cli.Stdout, asJSON, sources{cuda.List, softGPUs, vms, xids})
 		},
 	}
@@ -61,7 +61,7 @@ func probeCommand() *cobra.Command {
 	return c
 }
 
-// vmsOf are the VMs that an arbiter knows, and what each has; none where there is no arbiter.
+// vmsOf are the VMs that an arbiter knows, and what each has; none if there is no arbiter.
 func vmsOf(path string) ([]link.VM, error) {
 	if path == noArbiter {
 		return nil, nil
@@ -175,7 +175,7 @@ func printGPUs(w io.Writer, kind string, p *probed) {
 // lastXids is how many messages are printed for each GPU, and for GPUs that are gone.
 const lastXids = 5
 
-// printXids prints the last of the messages that meant accepts.
+// printXids prints the last ones of the messages that meant accepts.
 func printXids(w io.Writer, all []xid.Message, meant func(*xid.Message) bool) {
 	var list []*xid.Message
 	for i := range all {

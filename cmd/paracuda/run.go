@@ -316,8 +316,8 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 // stop asks the device to end, VM or not. It writes its counters all the same.
 func (d *deviceProcess) stop() { _ = d.cmd.Process.Signal(syscall.SIGTERM) }
 
-// end waits for the device. It ends by itself when its VM is gone, unless no driver came to use it;
-// it is told anyway.
+// end waits for the device process. It ends by itself when its VM is gone, unless no driver had
+// come to use it; so it is told in any case.
 func (d *deviceProcess) end() error {
 	select {
 	case err := <-d.done:

@@ -65,7 +65,7 @@ type start struct {
 	sandbox     sandboxFlag
 	watched     bool // they must be dumpable, for this process to count their memory
 	run         func(*exec.Cmd) error
-	runOnHost   func(*exec.Cmd) error // for what must see the host's processes; nil: as run
+	runOnHost   func(*exec.Cmd) error // for a child that must see the host's processes; nil: run
 	alone       bool                  // what run starts has a PID namespace, and ends with it
 	environment []string              // nil: this process's
 }
@@ -164,7 +164,7 @@ func (o *deviceOptions) confineSelf(log *logrus.Entry) error {
 // filter takes all files but these from this process, and makes the kernel end it when it makes a
 // system call that its role doesn't need.
 func filter(role sandbox.Role, files sandbox.Files) error {
-	// Reads the time zone's file, for the log, while files can be opened.
+	// For the log: this reads the time zone's file while files can still be opened.
 	_, _ = time.Now().Zone()
 	if err := sandbox.OnlyFiles(files); err != nil {
 		return err

@@ -27,7 +27,7 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// firstInherited is the first descriptor that a program inherits by accident, or on purpose, by
+// firstInherited is the first descriptor that a program inherits by accident, or on purpose for
 // --fd.
 const firstInherited = 3
 
@@ -172,7 +172,7 @@ type server struct {
 	isReady bool
 	hasDoor atomic.Bool                    // it has a socket for front ends
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
-	broken  atomic.Pointer[admin.Trouble]  // of the last one, if its connection broke
+	broken  atomic.Pointer[admin.Trouble]  // what was wrong when the last one's connection broke
 }
 
 // trouble is what is wrong with the front end that is there, or was.
@@ -188,8 +188,8 @@ func (s *server) trouble() (all []admin.Trouble) {
 	return all
 }
 
-// serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no
-// second one, unless the VM failed to start, as by a mistake on its command line.
+// serveVM serves the VM whose driver takes the device. A front end can't come back, so no second
+// one is served, unless the VM failed to start, for instance by a mistake on its command line.
 func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	seat, conn, err := o.entrance(s)
 	if err != nil {

@@ -49,8 +49,8 @@ func setCommand() *cobra.Command {
 	return c
 }
 
-// setAndSave changes policies of the VM whose control socket comes first, and of the file to save
-// them to, if there is one. The file is written last, when the VM has taken them all.
+// setAndSave changes policies of the VM whose control socket is the first argument. If there is a
+// file to save them to, it is written last, when the VM has taken them all.
 func setAndSave(file string, args []string) error {
 	if file == "" || len(args) < 2 {
 		return setAtDevice(args)
@@ -80,7 +80,7 @@ func setAndSave(file string, args []string) error {
 	return nil
 }
 
-// setAtDevice changes policies of the VM whose control socket comes first.
+// setAtDevice changes policies of the VM whose control socket is the first argument.
 func setAtDevice(args []string) error {
 	if len(args) < 2 {
 		return cli.Usagef("set: want SOCKET and KEY=VALUE")

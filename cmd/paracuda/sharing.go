@@ -122,7 +122,7 @@ func (s *sharing) VM() *link.VM { return s.client.VM() }
 
 // Stay tells where the VM's memory is.
 func (s *sharing) Stay(p *link.Place) {
-	if s.client != nil { // else it hasn't joined yet, and tells that then
+	if s.client != nil { // otherwise it joins later, and tells that then
 		s.client.Stay(p)
 	}
 }
@@ -157,7 +157,7 @@ func (s *sharing) join(dev *device.Device, gpu string, again bool) (err error) {
 	}
 	switch joined := s.client.Joined(); {
 	case joined:
-		dev.BoundWarm(0) // until it says something else
+		dev.BoundWarm(0) // until the arbiter says something else
 	case again: // else it has been told already, or is
 		dev.Place().Alone(true)
 	}

@@ -19,7 +19,7 @@ import (
 // socketAccess says who may connect to a socket besides its owner.
 type socketAccess struct {
 	group string
-	mode  fs.FileMode // 0: as the umask has it
+	mode  fs.FileMode // 0: what the umask gives
 }
 
 // setMode reads --socket-mode.
@@ -32,7 +32,7 @@ func (a *socketAccess) setMode(text string) error {
 	return nil
 }
 
-// give gives a socket to those.
+// give gives a socket to those who may connect.
 func (a *socketAccess) give(path string) error {
 	g, err := socket.FindGroup(a.group)
 	if err != nil {

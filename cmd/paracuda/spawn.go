@@ -32,8 +32,8 @@ type spawner struct {
 	how    start
 }
 
-// unranked says once that the kernel doesn't know in which order to kill: a guest can start as many
-// workers as it likes.
+// unranked says that the kernel couldn't be told in which order to kill. It says so once, since a
+// guest can start as many workers as it likes.
 var unranked sync.Once
 
 // controlFD is the descriptor under which a child finds its control connection.

@@ -175,7 +175,7 @@ func (d *distant) Usage(control *os.File) (device.Process, error) {
 	return d.start(starter.Usage, control)
 }
 
-// softMemory says what the children have of the memory of so many software GPUs.
+// softMemory says how much memory of the software GPUs, so many, the children have.
 func (d *distant) softMemory(gpus int) (ledger.Usage, error) {
 	bytes, err := d.client.Count()
 	if err != nil {

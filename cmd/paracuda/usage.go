@@ -55,7 +55,7 @@ func tellUsage(library string) error {
 	return nil
 }
 
-// usageAnswer is a line of JSON.
+// usageAnswer is a line of an answer, as JSON.
 type usageAnswer struct {
 	Error string          `json:"error,omitempty"`
 	Usage processes.Usage `json:"usage,omitempty"`

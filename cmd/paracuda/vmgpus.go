@@ -17,7 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/size"
 )
 
-// What is noted of GPUs that --gpu doesn't name: a device process after this one has the same.
+// What is noted of GPUs that --gpu doesn't name, so that the next device process has the same.
 const (
 	notedGPUs = "gpu="
 	notedRoom = "gpu-memory="
@@ -25,8 +25,8 @@ const (
 
 // chosen is the result of a --gpu.
 type chosen struct {
-	gpus    []hostgpus.GPU // of the host's; none where they are software GPUs
-	room    uint64         // that the VM was given on each of them; 0: nobody said
+	gpus    []hostgpus.GPU // of the host's; none if they are software GPUs
+	room    uint64         // memory that the VM was given on each of them; 0: not known
 	release func()         // ends the arbiter's reservation until the VM joins; nil: none
 }
 

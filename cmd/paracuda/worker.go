@@ -95,7 +95,7 @@ func runWorker(o *childOptions) error {
 			gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
 		) (gpubackend.Driver, error) {
 			if o.sandbox && gpu == gpuCUDA {
-				driver.LoadCompilers() // later no memory can be made executable
+				driver.LoadCompilers() // now, since the sandbox lets no memory be made executable
 			}
 			return newDriver(gpu, p, host, accounts, capture, log)
 		},

@@ -2,8 +2,8 @@
 
 // Package policyfile changes policies in the file of a VM's options, of which they are the table
 // [set]. Everything else in the file stays as its owner wrote it, comments too: lines are changed
-// and added, and what comes out is compared, by a TOML decoder, with what was meant. A file that is
-// laid out in a way not known here is refused, and stays as it is.
+// and added, and a TOML decoder checks that the result says what was meant. A file whose layout
+// isn't known here is refused, and stays as it is.
 package policyfile
 
 import (

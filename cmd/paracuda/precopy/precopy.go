@@ -15,10 +15,10 @@
 //
 // # Who may lie
 //
-// Whoever connects. Without a certificate of the same authority nothing that he sends gets to a
-// device process, and how many may try at a time, and for how long, is bounded. The device process
-// of the other host, whose guest may have taken it over: package precopy of gpubackend checks what
-// it says.
+// Whoever connects: without a certificate of the same authority nothing that they send gets to a
+// device process, and it is bounded how many may try at a time, and for how long. The other host's
+// device process, which its guest may have taken over: package precopy of gpubackend checks what it
+// says.
 package precopy
 
 import (
@@ -147,8 +147,8 @@ func (o *options) receive(control string) error {
 	return nil
 }
 
-// hand gives the device process a connection to the other host, and waits until it needs that no
-// more.
+// hand gives the device process a connection to the other host, and waits until it no longer needs
+// it.
 func hand(
 	conn *tls.Conn, control string, d admin.Direction, tell func(suspend.Progress),
 ) (*admin.Answer, error) {

@@ -72,7 +72,7 @@ func order(stats map[string]uint64) (names []string) {
 	return names
 }
 
-// shown is a counter's name without a unit, which its values have.
+// shown is a counter's name without its unit, which is printed with the values.
 func shown(name string) string { return strings.TrimSuffix(Plain(name), "_ns") }
 
 // inUnits is a counter's value as people read it.

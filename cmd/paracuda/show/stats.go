@@ -159,7 +159,7 @@ func printMemory(a *admin.Answer) {
 // MiB is bytes in MiB, rounded up.
 func MiB(bytes uint64) string { return fmt.Sprint(bytes>>20 + min(1, bytes&(1<<20-1))) }
 
-// Plain is a guest's text for a terminal, which it might command otherwise.
+// Plain is a guest's text without what could command a terminal.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -34,7 +34,7 @@ type TenantFault struct {
 	Since time.Time `json:"since"`
 }
 
-// faultsOf are a VM's faults.
+// faultsOf are the faults of a VM's GPUs.
 func faultsOf(v *link.VM) (all []TenantFault) {
 	if v.Figures == nil {
 		return nil

@@ -96,9 +96,9 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 	})
 }
 
-// To suspends a VM to a file, which has its name only if all of it is on the disk. One that is
-// there must be the one that the VM went on from: it gets what has changed. away is how long
-// programs wait for the VM's device to return, if it will be away after that.
+// To suspends a VM to a file, which gets its name only when all of it is on the disk. If the file
+// is there, it must be the one from which the VM was resumed: what has changed is added to it. away
+// is how long programs wait for the VM's device, if it is taken out afterwards.
 func To(socket, path string, away time.Duration) error {
 	f, err := record.Create(path)
 	if errors.Is(err, os.ErrExist) {
@@ -111,7 +111,7 @@ func To(socket, path string, away time.Duration) error {
 	if !errors.Is(err, record.ErrGrown) {
 		return err
 	}
-	if f, err = record.Replace(path); err != nil { // it is the VM's own
+	if f, err = record.Replace(path); err != nil { // the file is the VM's own
 		return fmt.Errorf("suspend: %w", err)
 	}
 	return to(socket, f, away)
@@ -171,7 +171,7 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	return nil
 }
 
-// changed says how much of what was moved had to be copied, if not all had to.
+// changed says how much of what was moved had to be copied, if it wasn't all.
 func changed(m *suspend.Moved) string {
 	if m.Unchanged == 0 {
 		return ""
