@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// allAtOnce starts so many programs, which go on together once each has a context, and prints how
-// many ended with which code, and what they said.
+// allAtOnce starts $1 programs, and lets them go on when each has a context. It prints how many
+// ended with each exit code, and then their standard error.
 const allAtOnce = `cd /tmp
 i=0
 while [ $i -lt $1 ]; do "$0" 2 up.$i gate 2>said.$i & pids="$pids $!"; i=$((i + 1)); done
@@ -22,17 +22,17 @@ for p in $pids; do wait $p; echo $?; done >codes
 sort codes | uniq -c
 cat said.*`
 
-// TestAllChannelsAtOnce: as many programs as there can be channels in each front end compute and
-// copy at the same time, and each is right.
+// TestAllChannelsAtOnce runs 63 programs at the same time, as many as User Mode Linux can have
+// channels. Each computes and copies, and checks its results.
 func TestAllChannelsAtOnce(t *testing.T) {
 	const channels = 63
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		r := vm.run(t, 5*vm.limit, "--set", fmt.Sprint("channels=", channels), "--set", "starts=0",
 			"--set", "soft-memory=4G", "--mem", "1G", "--", "sh", "-c", allAtOnce,
 			build(t, "tests/guests/busy.c", "-ldl"), fmt.Sprint(channels))
-		if got := strings.Join(strings.Fields(r.stdout), " "); r.exit != 0 ||
-			got != fmt.Sprint(channels, " 0") {
-			t.Errorf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		want := fmt.Sprint(channels, " 0")
+		if got := strings.Join(strings.Fields(r.stdout), " "); r.exit != 0 || got != want {
+			t.Errorf("exit code %d, output %q, want 0, %q:%s", r.exit, got, want, tail(r.stderr))
 		}
 	})
 }

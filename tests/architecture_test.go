@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// TestArchitecture: the files and folders that the page names exist, but for what is built, and it
-// names each folder at the top and each package, but for those that only tests use.
+// TestArchitecture: the files and folders that the page names exist, except what is built. The page
+// names each folder at the top and each package, except those that only tests use.
 func TestArchitecture(t *testing.T) {
 	page := string(read(t, "docs/architecture.md"))
 	path := regexp.MustCompile("`([a-z_]+/[\\w./-]+)`")
 	found := path.FindAllStringSubmatch(page, -1)
 	if len(found) < 40 {
-		t.Fatalf("found %d paths only", len(found))
+		t.Fatalf("architecture.md: found %d paths, want at least 40", len(found))
 	}
 	for _, p := range found {
 		if !strings.HasPrefix(p[1], "build/") &&
@@ -33,8 +33,8 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestWaysThroughTheFiles: a file that a way names without a folder lies where the one before it
-// does.
+// TestWaysThroughTheFiles: the files that the three ways name exist. A file named without a folder
+// is in the folder of the one before it.
 func TestWaysThroughTheFiles(t *testing.T) {
 	page := string(read(t, "docs/architecture.md"))
 	_, ways, _ := strings.Cut(page, "## Three ways through the files")
@@ -52,12 +52,12 @@ func TestWaysThroughTheFiles(t *testing.T) {
 		}
 	}
 	if n < 40 {
-		t.Errorf("found %d files only", n)
+		t.Errorf("architecture.md: found %d files in the three ways, want at least 40", n)
 	}
 }
 
-// TestRooms: the table of rooms names folders that exist, the same word for the same room in the
-// worker and both devices, and each word that two of these have.
+// TestRooms: the table of rooms names folders that exist, and one word for a room in the worker and
+// both devices. Each room that two of these have is in the table.
 func TestRooms(t *testing.T) {
 	sides := []string{"guestdriver/libcuda", "gpubackend/worker", "gpubackend/cuda",
 		"gpubackend/soft"}
@@ -69,16 +69,16 @@ func TestRooms(t *testing.T) {
 		t.Error(wrong)
 	}
 	if len(told) < 10 {
-		t.Errorf("the table has the rooms %v only", told)
+		t.Errorf("the table of rooms has %v, want at least 10 rooms", told)
 	}
 	for room, n := range foldersOf(t, sides[1:]) {
 		if n > 1 && !told[room] {
-			t.Errorf("the table of rooms lacks %s, which worker and devices have %d times", room, n)
+			t.Errorf("the table of rooms lacks %s, a folder of %d of %v", room, n, sides[1:])
 		}
 	}
 }
 
-// roomsIn notes the rooms of a table, and says what is wrong with it.
+// roomsIn adds the rooms of a table to told, and returns what is wrong with the table.
 func roomsIn(table string, sides []string, told map[string]bool) (wrong []string) {
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
@@ -106,7 +106,7 @@ func roomsIn(table string, sides []string, told map[string]bool) (wrong []string
 	return wrong
 }
 
-// foldersOf counts how many of the sides have a folder of each name, those of tests left out.
+// foldersOf counts how many of the sides have a folder of each name, without those of tests.
 func foldersOf(t *testing.T, sides []string) map[string]int {
 	n := map[string]int{}
 	for _, side := range sides {
@@ -123,7 +123,7 @@ func foldersOf(t *testing.T, sides []string) map[string]int {
 	return n
 }
 
-// TestRoomsThatDiffer says whether a wrong table is found.
+// TestRoomsThatDiffer gives roomsIn a table with two mistakes.
 func TestRoomsThatDiffer(t *testing.T) {
 	sides := []string{"guestdriver/libcuda", "gpubackend/worker", "gpubackend/cuda",
 		"gpubackend/soft"}
@@ -132,11 +132,11 @@ func TestRoomsThatDiffer(t *testing.T) {
 		"| memory | `memory` | `memory` | `hostmemory` | |\n| nothing | | `nowhere` | | |\n"
 	told := map[string]bool{}
 	if wrong := roomsIn(table, sides, told); len(wrong) != 2 || len(told) != 4 {
-		t.Errorf("found %q in a wrong table, and the rooms %v", wrong, told)
+		t.Errorf("found the mistakes %q and the rooms %v, want 2 and 4 of them", wrong, told)
 	}
 }
 
-// foldersToName are the folders at the top, and those with Go that isn't for tests alone.
+// foldersToName are the folders at the top, and those with Go files that not only tests use.
 func foldersToName(files []string) map[string]bool {
 	folders := map[string]bool{}
 	for _, file := range files {
@@ -152,10 +152,10 @@ func foldersToName(files []string) map[string]bool {
 	return folders
 }
 
-// forTests are the folders of what only tests and generators use.
+// forTests matches the folders that only tests and generators use.
 var forTests = regexp.MustCompile(`test$|^tests/|internal/(leaks|roomcheck)|gen/layout|/loopgen$`)
 
-// names says whether a page names a folder: by the end of its path.
+// names says whether a page names a folder, by its whole path or the end of it.
 func names(page, folder string) bool {
 	for {
 		if strings.Contains(page, "`"+folder+"`") || strings.Contains(page, "`"+folder+"/") {
@@ -174,7 +174,7 @@ func TestNames(t *testing.T) {
 	for folder, want := range map[string]bool{"a/b": true, "x/a/b": true, "c": true, "x/y/c": true,
 		"d": true, "b": false, "a": true, "e": false} {
 		if names(page, folder) != want {
-			t.Errorf("%s: %v", folder, !want)
+			t.Errorf("%s is named: %v, want %v", folder, !want, want)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// visitor is a program that uses each device that comes, and says how that ended, and whether there
-// were two GPUs. One device may follow another within a moment: they differ in their file's number.
+// visitor runs a program on each device that appears, and prints its exit code and whether there
+// are two GPUs. One device may follow another at once: the inode of /dev/paracuda tells them apart.
 const visitor = `
 number() { stat -c %i /dev/paracuda 2>/dev/null; }
 echo up
@@ -58,7 +58,7 @@ func serve(t *testing.T, socket string, options ...string) *served {
 			return d
 		}
 	}
-	t.Fatal("the device made no socket")
+	t.Fatalf("the device process made no socket %s", socket)
 	return nil
 }
 
@@ -67,9 +67,9 @@ func (d *served) kill() {
 	d.cmd.Wait()
 }
 
-// runningVM boots a VM of QEMU's without a device but with the driver, in which
-// a shell runs a script with a program as its $0. It returns the QMP socket and
-// what the script says. With memory, the VM has half a GiB, and so much at most.
+// runningVM boots a VM in QEMU, with the driver but without a device. A shell in it runs a script,
+// whose $0 is a program. It returns the QMP socket and the script's output. If memory isn't 0, the
+// VM starts with 512 MiB, and memory is the most that it can get.
 func runningVM(t *testing.T, script, program string, memory int64) (string, *bufio.Reader) {
 	t.Helper()
 	assets := vm.FindAssets()
@@ -100,12 +100,12 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 	t.Helper()
 	got, err := lines.ReadString('\n')
 	if err != nil || strings.TrimSpace(got) != want {
-		t.Fatalf("the VM said %q, %v, not %q", got, err, want)
+		t.Fatalf("the VM said %q, %v, want %q", got, err, want)
 	}
 }
 
-// TestAttachToRunningVM plugs a GPU into a running VM, kills its device process,
-// plugs in another with two GPUs, and takes that out.
+// TestAttachToRunningVM plugs a device into a running VM, kills its device process, plugs in
+// another one with two GPUs, and takes that out.
 func TestAttachToRunningVM(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -131,7 +131,8 @@ func TestAttachToRunningVM(t *testing.T) {
 	expectLine(t, lines, "used 0")
 	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", device)
 	if again.exit != 1 || !strings.Contains(again.stderr, "serves a VM already") {
-		t.Errorf("attaching it twice: exit code %d, %s", again.exit, again.stderr)
+		t.Errorf("attaching it twice: exit code %d, %q, want 1, and that it serves a VM already",
+			again.exit, again.stderr)
 	}
 	first.kill()
 	asService(t, here.Replace(codeBlock(t, "docs/operation.md", "[Service]")), "--gpu", "soft:2")
@@ -141,7 +142,7 @@ func TestAttachToRunningVM(t *testing.T) {
 	expectLine(t, lines, "gone")
 }
 
-// asService starts a device process as systemd does by a unit, with more options.
+// asService starts a device process as systemd would from a unit, with more options.
 func asService(t *testing.T, unit string, options ...string) {
 	t.Helper()
 	commands := map[string]string{}
@@ -151,7 +152,7 @@ func asService(t *testing.T, unit string, options ...string) {
 	}
 	words, found := strings.CutPrefix(commands["ExecStart"], paracuda+" device --socket-path ")
 	if !found || commands["Restart"] != "on-failure" {
-		t.Fatalf("the unit starts no device process, or not again: %q", commands)
+		t.Fatalf("want a unit that starts a device process, and again on failure: %q", commands)
 	}
 	started := strings.Fields(words)
 	if err := os.Remove(started[0]); err != nil { // serve waits for the new one
@@ -164,7 +165,7 @@ func asService(t *testing.T, unit string, options ...string) {
 	}
 }
 
-// TestWaitingIsTold: at a terminal detach says for what it waits: here QEMU never greets.
+// TestWaitingIsTold: at a terminal detach says what it waits for. Here QEMU never greets.
 func TestWaitingIsTold(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("script"); err != nil {
@@ -178,8 +179,8 @@ func TestWaitingIsTold(t *testing.T) {
 	defer l.Close()
 	r := command(t, time.Minute, root,
 		"script", "-qec", paracuda+" detach --qmp "+qmp, "/dev/null")
-	if said := r.stdout + r.stderr; r.exit != 1 ||
-		!strings.Contains(said, "paracuda: waiting for the VM to give the GPU back ...") {
-		t.Errorf("exit code %d, %q", r.exit, said)
+	const want = "paracuda: waiting for the VM to give the GPU back ..."
+	if said := r.stdout + r.stderr; r.exit != 1 || !strings.Contains(said, want) {
+		t.Errorf("exit code %d, %q, want 1, %q", r.exit, said, want)
 	}
 }

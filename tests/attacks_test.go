@@ -12,14 +12,15 @@ import (
 	"time"
 )
 
-// attacksByDay are those of tests/bench/attacks that don't take long: by a guest, by who lies to
-// the arbiter, by one of a name that is taken, and on the arbiter itself.
+// attacksByDay are those of tests/bench/attacks that don't take long: a guest's kernels never end,
+// a device process lies to the arbiter, a VM takes another one's name, and the arbiter is killed.
 var attacksByDay = []string{"endless", "turn-without-end", "same-name", "killed-arbiter"}
 
-// TestAttacks attacks the shares of two VMs of the software GPU. A GPU's host runs the same script.
-// What each must find is in the script: the shares, that the VMs go on, and their memory as it was.
+// TestAttacks attacks the shares of two VMs on the software GPU. A GPU host runs the same script.
+// The script says what must hold under each attack: the shares, the VMs go on, their memory is
+// unchanged.
 func TestAttacks(t *testing.T) {
-	notShort(t) // and beside no other test: its VMs are three, which keep the processors busy
+	notShort(t) // and no t.Parallel: its three VMs keep the processors busy
 	progress(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out")
@@ -30,10 +31,10 @@ func TestAttacks(t *testing.T) {
 	limit := 20 * time.Minute
 	switch {
 	case !atNight:
-		t.Logf("by day %v; make nightly makes all", attacksByDay)
+		t.Logf("only %v: make nightly runs all attacks", attacksByDay)
 		args, limit = append(append(args, "--only"), attacksByDay...), 6*time.Minute
 	case os.Getuid() != 0:
-		t.Log("left out: hidden-work, for which one has to be root")
+		t.Log("left out: hidden-work, which needs root")
 		args = append(args, "--without", "hidden-work")
 	}
 	cmd := exec.Command(python(t), args...)

@@ -22,8 +22,8 @@ import (
 )
 
 // TestDeviceIsAway takes the device out of a VM whose programs compute all the time, and plugs
-// another one in: in the same QEMU, and in one to which the VM was migrated meanwhile. The programs
-// wait, and none fails; they find what they had, and /dev/paracuda is there all the while.
+// another one in: into the same QEMU, and into one to which the VM was migrated meanwhile. The
+// programs wait and find what they had. None fails, and /dev/paracuda never disappears.
 func TestDeviceIsAway(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 2, 5), keepingRoot(t)
@@ -33,7 +33,7 @@ func TestDeviceIsAway(t *testing.T) {
 			file := m.detach(fmt.Sprint("file-", i), "1h")
 			if i%2 == 0 {
 				m.attachFrom(file)
-			} else { // by itself
+			} else { // the device process reads the file when it starts
 				m.options = []string{"--from", file}
 				m.attach(m.serve())
 				m.options = nil
@@ -49,7 +49,7 @@ func TestDeviceIsAway(t *testing.T) {
 	})
 }
 
-// documented is a command of the page on suspending, for this VM and this file.
+// documented is a command from docs/suspend.md, with this VM's sockets and this file.
 func (m *moving) documented(first, file, device string) []string {
 	m.t.Helper()
 	own := strings.NewReplacer("paracuda ", paracuda+" ", "/run/vm.qmp", m.g.socket,
@@ -58,13 +58,14 @@ func (m *moving) documented(first, file, device string) []string {
 		strings.TrimSpace(own.Replace(codeBlock(m.t, "docs/suspend.md", first))) + ` "$@"`, "sh"}
 }
 
-// attachFrom plugs in another one, with what the programs have in a file, as documented.
+// attachFrom plugs in another device with the programs' state from a file, as documented.
 func (m *moving) attachFrom(file string, options ...string) {
 	m.t.Helper()
 	m.plug(append(m.documented("paracuda attach", file, m.serve()), options...)...)
 }
 
-// TestGenericDeviceIsAway does so behind a carrier with which QEMU migrates no VM.
+// TestGenericDeviceIsAway does the same behind the generic carrier, with which QEMU can't migrate a
+// VM.
 func TestGenericDeviceIsAway(t *testing.T) {
 	needsQEMU(t)
 	m := &moving{t: t, program: qemuProgram(t, "11"), image: keepingRoot(t), dir: t.TempDir()}
@@ -77,7 +78,7 @@ func TestGenericDeviceIsAway(t *testing.T) {
 	m.compute()
 	answer := m.g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
 	if !strings.Contains(answer, "blocked by non-migratable device") {
-		t.Fatalf("QEMU migrates the VM with its device: %s", answer)
+		t.Fatalf("QEMU didn't refuse to migrate the VM with its device: %s", answer)
 	}
 	file := m.detach("file", "1h")
 	m.withoutDevice()
@@ -86,8 +87,8 @@ func TestGenericDeviceIsAway(t *testing.T) {
 	m.stays()
 }
 
-// TestDeviceStaysAway: programs don't wait for longer than they are told to, and fail then. Until
-// that, another device is another one, which is there for other programs.
+// TestDeviceStaysAway: the programs wait no longer than --patience allows, and then fail. A device
+// that was plugged in meanwhile isn't theirs: new programs use it.
 func TestDeviceStaysAway(t *testing.T) {
 	needsQEMU(t)
 	m := newMoving(t, migrators[0], keepingRoot(t))
@@ -98,7 +99,7 @@ func TestDeviceStaysAway(t *testing.T) {
 	m.g.usesGPU()
 }
 
-// detach takes the device out of the VM, with what its programs have in a new file.
+// detach takes the device out of the VM, and writes its programs' state to a new file.
 func (m *moving) detach(name, patience string) (file string) {
 	m.t.Helper()
 	file = filepath.Join(m.dir, name)
@@ -117,14 +118,14 @@ func (m *moving) detach(name, patience string) (file string) {
 	return file
 }
 
-// attach plugs in another one.
+// attach plugs in another device.
 func (m *moving) attach(socket string, options ...string) {
 	m.t.Helper()
 	m.plug(append([]string{paracuda, "attach", "--qmp", m.g.socket, "--device", socket},
 		options...)...)
 }
 
-// plug plugs one in by a command.
+// plug runs a command that plugs a device in.
 func (m *moving) plug(words ...string) {
 	m.t.Helper()
 	if r := command(m.t, 2*time.Minute, root, words...); r.exit != 0 {
@@ -145,14 +146,14 @@ func (m *moving) withoutDevice() {
 		"-incoming", line)
 	m.g.answers()
 	if !m.send(old, m.device, line) {
-		m.t.Fatal("a VM without a device isn't moved")
+		m.t.Fatal("a VM without a device couldn't be migrated")
 	}
 	old.kill()
 	<-old.gone
 	m.g.runs()
 }
 
-// stays sees that the VM's device had its name all the time.
+// stays checks that /dev/paracuda never disappeared from the VM.
 func (m *moving) stays() {
 	m.t.Helper()
 	if console, _ := os.ReadFile(m.g.console); strings.Contains(string(console), "no device") {
@@ -160,8 +161,9 @@ func (m *moving) stays() {
 	}
 }
 
-// unbinding is a guest in which the driver's device is unbound while two programs use it and it is
-// going to be away, and bound again. One of them is killed meanwhile. Programs that begin wait.
+// unbinding is a guest's script. It unbinds the driver from its device, which is to be away while
+// two programs use it, and binds it again. Meanwhile it kills one of them, and a new program has to
+// wait.
 const unbinding = `
 "$0" 0 & stays=$!
 "$0" 0 & goes=$!
@@ -177,8 +179,8 @@ sleep 3
 kill $stays || exit 6
 dmesg`
 
-// TestDriverIsUnbound unbinds and binds the driver's device while it is going to be away, under an
-// ordinary kernel, and at night one that looks for faults, too.
+// TestDriverIsUnbound unbinds and binds the driver's device when it is to be away, under an
+// ordinary kernel, and at night also under one that looks for faults.
 func TestDriverIsUnbound(t *testing.T) {
 	t.Parallel()
 	kernels := []string{"7.2", "7.2-debug"}
@@ -242,7 +244,7 @@ func isUnbound(t *testing.T, kernel string) {
 	g.says("bound")
 	m, err := admin.AskWithFile(control, admin.Request{Resume: true, File: true}, f, nil, quiet)
 	if err != nil || m.Moved.Bytes == 0 {
-		t.Fatalf("%+v, %v", m, err)
+		t.Fatalf("resume: %+v, %v, want bytes that moved", m, err)
 	}
 	kernelSays := g.ends()
 	for _, line := range []string{"is away", "is back"} {
@@ -287,12 +289,11 @@ func startSaying(t *testing.T, words ...string) *saying {
 	return g
 }
 
-// await waits for something.
 func (g *saying) await(come func() bool) {
 	g.t.Helper()
 	for w := patienceOf(2 * time.Minute); !come(); time.Sleep(50 * time.Millisecond) {
 		if w.over() {
-			g.t.Fatal("it doesn't come")
+			g.t.Fatalf("waited in vain, %s said:%s", g.cmd.Path, tail(g.log.String()))
 		}
 	}
 }
@@ -312,7 +313,7 @@ func (g *saying) says(want string) {
 	}
 }
 
-// ends waits for its end, which must be a good one, and returns the rest of what it said.
+// ends waits until it exits with 0, and returns the rest of what it said.
 func (g *saying) ends() string {
 	g.t.Helper()
 	rest, err := io.ReadAll(g.lines)

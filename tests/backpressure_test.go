@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// mostResident bounds the private memory of a worker, in KiB. What backpressure queues is about
-// twice as much.
+// mostResident bounds the private memory of a worker, in KiB. What the program backpressure queues
+// is nearly twice as much.
 const mostResident = 256 << 10
 
-// TestBackpressure runs a program that queues without waiting for anything, and looks at its
-// worker's memory meanwhile. The program looks at its own.
+// TestBackpressure runs a program that queues launches without waiting, and watches its worker's
+// memory. The program watches its own.
 func TestBackpressure(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -37,11 +37,13 @@ func TestBackpressure(t *testing.T) {
 		for {
 			select {
 			case err := <-ended:
-				if err != nil || out.String() != "120000 launches queued and done\n" {
-					t.Errorf("the program: %v%s%s", err, tail(out.String()), tail(said.String()))
+				const want = "120000 launches queued and done\n"
+				if err != nil || out.String() != want {
+					t.Errorf("the program: %v, want the output %q:%s%s", err, want,
+						tail(out.String()), tail(said.String()))
 				}
 				if samples < 5 || most == 0 {
-					t.Errorf("the worker was seen %d times only", samples)
+					t.Errorf("the worker was seen %d times, want at least 5", samples)
 				}
 				t.Logf("the worker had %d KiB at most, seen %d times", most, samples)
 				return

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// oneLine is how a command line that can't be carried out must be answered:
-// in one line, which names the fix, and soon.
+// oneLine is a command line that can't be carried out. The answer must come soon, and be one line
+// that names the fix.
 type oneLine struct {
 	name    string
 	args    []string
@@ -49,7 +49,7 @@ func badInput(t *testing.T) []oneLine {
 		t.Fatal(err)
 	}
 	gone := filepath.Join(dir, "gone")
-	// Of what this machine lacks a line may come before, which isn't about the input.
+	// Another line may say what this machine lacks: it isn't about the input, so it is left out.
 	device := func(args ...string) []string {
 		return append([]string{"device", "--log-level", "warning"}, args...)
 	}
@@ -72,8 +72,8 @@ func badInput(t *testing.T) []oneLine {
 	}, badRuns(old, bare, gone, plain)...)
 }
 
-// badRuns are command lines of "paracuda run" with something wrong: a QEMU that
-// is too old or lacks a device, a file that isn't there, one that is no program.
+// badRuns are command lines of "paracuda run" with something wrong: a QEMU that is too old or lacks
+// the device, a file that isn't there, one that is no program.
 func badRuns(oldQEMU, bare, gone, plain string) []oneLine {
 	run := func(args ...string) []string {
 		return append([]string{"run", "--gpu", "soft"}, args...)
@@ -121,7 +121,7 @@ func (c oneLine) check(t *testing.T) {
 	args := append([]string{"env"}, append(c.env, append([]string{paracuda}, c.args...)...)...)
 	r := command(t, time.Minute, root, args...)
 	if r.exit == 0 || c.exit != 0 && r.exit != c.exit {
-		t.Errorf("exit code %d", r.exit)
+		t.Errorf("exit code %d, want %d (0: any other)", r.exit, c.exit)
 	}
 	if !regexp.MustCompile(c.message).MatchString(r.stderr) {
 		t.Errorf("standard error %q doesn't match %s", r.stderr, c.message)
@@ -130,7 +130,7 @@ func (c oneLine) check(t *testing.T) {
 		t.Errorf("standard error %q isn't one line", r.stderr)
 	}
 	if r.stdout != "" {
-		t.Errorf("standard output %q", r.stdout)
+		t.Errorf("standard output %q, want none", r.stdout)
 	}
 }
 
@@ -149,23 +149,23 @@ func TestNoGPU(t *testing.T) {
 	}
 }
 
-// TestCapabilities reads what the device says of itself to a manager of VMs.
+// TestCapabilities reads what the device process tells a manager of VMs about itself.
 func TestCapabilities(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
-	// Whatever else is said is ignored.
+	// The other arguments are ignored.
 	r := command(t, time.Minute, root, paracuda, "device", "--fd", "none", "--print-capabilities",
 		"x")
 	var said struct{ Type string }
 	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type != deviceType ||
 		r.exit != 0 {
-		t.Errorf("exit code %d, %v: %q", r.exit, err, r.stdout)
+		t.Errorf("exit code %d, %v: %q, want 0 and the type %q", r.exit, err, r.stdout, deviceType)
 	}
 }
 
-// TestOthersSocketsStay: a device process that can't have its socket, since another one serves
-// there, or there is something else, leaves that alone.
+// TestOthersSocketsStay: a device process can't have its socket if another one serves there, or if
+// the path is an ordinary file. It leaves both alone.
 func TestOthersSocketsStay(t *testing.T) {
 	notShort(t)
 	dir := t.TempDir()
@@ -181,15 +181,15 @@ func TestOthersSocketsStay(t *testing.T) {
 			t.Errorf("exit code %d, %q, want %q", r.exit, r.stderr, why)
 		}
 		if !exists(path) {
-			t.Errorf("%s is gone, which %s", path, why)
+			t.Errorf("%s, which %s, was removed", path, why)
 		}
 	}
 	if exists(filepath.Join(dir, "control")) {
-		t.Error("its own socket stays behind")
+		t.Error("its control socket was left behind")
 	}
 }
 
-// TestSocketsOfOthers: who may not open a socket is told who may.
+// TestSocketsOfOthers: a user who may not open a socket is told who may.
 func TestSocketsOfOthers(t *testing.T) {
 	notShort(t)
 	if os.Getuid() != 0 {
@@ -224,7 +224,8 @@ func TestSocketsOfOthers(t *testing.T) {
 		out, _ := c.CombinedOutput()
 		if c.ProcessState.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 ||
 			!strings.Contains(string(out), "run this as root, or as ") {
-			t.Errorf("%q: exit code %d, %q", args, c.ProcessState.ExitCode(), out)
+			t.Errorf("%q: exit code %d, %q, want 1 and one line with who may open it", args,
+				c.ProcessState.ExitCode(), out)
 		}
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// callReads counts what passes through QEMU's main loop: how often QEMU itself has read the
-// descriptor by which a back end interrupts the guest, for each queue.
+// callReads counts the interrupts that pass through QEMU's main loop: how often QEMU itself has
+// read the descriptor by which a back end interrupts the guest, for each queue.
 type callReads struct{ file, program string }
 
-// countCallReads makes a program that is a QEMU in which these reads are counted, of the back end
-// that has a socket of this name.
+// countCallReads makes a program that runs a QEMU and counts these reads, for the back end whose
+// socket has this name.
 func countCallReads(t *testing.T, qemu, socket string) *callReads {
 	t.Helper()
 	library := build(t, "tests/preload/callreads.c", "-shared", "-fPIC", "-ldl")
@@ -32,7 +32,7 @@ func countCallReads(t *testing.T, qemu, socket string) *callReads {
 	return c
 }
 
-// of returns the numbers of reads.
+// of returns the number of reads for each queue.
 func (c *callReads) of(t *testing.T) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(c.file)
@@ -46,7 +46,7 @@ func (c *callReads) of(t *testing.T) map[string]int {
 	return reads
 }
 
-// channels is how many of them are of channels: all but those of the control queue.
+// channels is the number of reads for all channels: all queues but the control queue.
 func (c *callReads) channels(t *testing.T) (n int) {
 	t.Helper()
 	for queue, reads := range c.of(t) {

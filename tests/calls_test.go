@@ -23,12 +23,12 @@ func implemented(t *testing.T) []string {
 		}
 	}
 	if len(names) < 300 {
-		t.Fatalf("docs/coverage.md: %d functions only", len(names))
+		t.Fatalf("docs/coverage.md: found %d implemented functions, want at least 300", len(names))
 	}
 	return names
 }
 
-// lines returns the lines of a file of ours that are no comments.
+// lines returns a file's lines, without comments and empty ones.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
 	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(read(t, file))), "\n"),
@@ -39,7 +39,7 @@ func lines(t *testing.T, file string) []string {
 
 var version = regexp.MustCompile(`_v\d$`)
 
-// TestUsedFunctionsAreImplemented: what common programs call is there.
+// TestUsedFunctionsAreImplemented: all functions that common programs call are implemented.
 func TestUsedFunctionsAreImplemented(t *testing.T) {
 	there := map[string]bool{}
 	for _, name := range implemented(t) {
@@ -47,17 +47,17 @@ func TestUsedFunctionsAreImplemented(t *testing.T) {
 	}
 	used := lines(t, "gpubackend/api/used.txt")
 	if len(used) < 70 {
-		t.Errorf("%d functions only", len(used))
+		t.Errorf("gpubackend/api/used.txt: %d functions, want at least 70", len(used))
 	}
 	for _, name := range used {
 		if !there[name] {
-			t.Errorf("%s is used by programs, and not implemented", name)
+			t.Errorf("%s is used by programs, but isn't implemented", name)
 		}
 	}
 }
 
-// TestEveryFunctionIsDescribed: all of CUDA 13.0, graphics left out, is in the description, whether
-// implemented or not.
+// TestEveryFunctionIsDescribed: docs/coverage.md has all functions of CUDA 13.0 but those for
+// graphics, whether they are implemented or not.
 func TestEveryFunctionIsDescribed(t *testing.T) {
 	coverage := string(read(t, "docs/coverage.md"))
 	graphics := regexp.MustCompile(`^cu(GL|EGL|VDPAU|` +
@@ -91,7 +91,7 @@ func buildCounted(t *testing.T, dir string) {
 	}
 }
 
-// exported returns the functions that a library exports, by their place in it.
+// exported returns the functions that a library exports, by their offset in it.
 func exported(t *testing.T, file string) map[uint64]string {
 	t.Helper()
 	f, err := elf.Open(file)
@@ -112,8 +112,8 @@ func exported(t *testing.T, file string) map[uint64]string {
 	return at
 }
 
-// namedIn finds the functions that the programs' sources name which need a real GPU, and which
-// therefore don't run here.
+// namedIn finds the functions in the sources of those programs that need a real GPU or two GPUs,
+// and so don't run here.
 func namedIn(t *testing.T, all []program) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -129,14 +129,14 @@ func namedIn(t *testing.T, all []program) map[string]bool {
 	return found
 }
 
-// longRunning are programs that take long and call nothing that others don't.
+// longRunning are programs that take long, and call no function that no other one calls.
 var longRunning = []string{"underfire", "copyplaces", "refused", "copysizes", "processes",
 	"manyregistered", "delayed", "sorts", "backpressure", "isolation", "swapped", "sharedpools",
 	"graphhosts", "blockedthread", "shareable", "environment", "manypinned", "pageable",
 	"ipcevents", "defaultstream", "abortmidcopy", "keepsgraphs", "ipc", "settled"}
 
-// TestEveryFunctionIsCalled runs nearly all programs on a library that notes what they and the
-// runtimes in them call: nothing that is implemented may be left out.
+// TestEveryFunctionIsCalled runs nearly all programs on a library that notes what they, and the
+// CUDA runtimes in them, call: each function that is implemented must be called.
 func TestEveryFunctionIsCalled(t *testing.T) {
 	if testing.Short() || !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "no User Mode Linux is booted: PARACUDA_VM or -short says so")
@@ -167,7 +167,7 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 	elsewhere := namedIn(t, all)
 	for _, name := range implemented(t) {
 		if !called[name] && !elsewhere[name] && !elsewhere[version.ReplaceAllString(name, "")] {
-			t.Errorf("%s is implemented, and no program calls it", name)
+			t.Errorf("%s is implemented, but no program calls it", name)
 		}
 	}
 	t.Logf("%d functions called", len(called))

@@ -14,10 +14,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 )
 
-// qemus are the releases of QEMU that are tried, as scripts/fetch-qemu names them.
+// qemus are the releases of QEMU that are tested, as scripts/fetch-qemu names them.
 var qemus = []string{"7.2", "10.0", "11"}
 
-// qemuProgram is a release of QEMU in the cache.
+// qemuProgram is the program of a release of QEMU in the cache.
 func qemuProgram(t *testing.T, version string) string {
 	t.Helper()
 	program := cached("qemu-" + version + "/qemu-system-x86_64")
@@ -33,7 +33,7 @@ func needsQEMU(t *testing.T) {
 	wantsQEMU(t)
 }
 
-// needsReleases is for tests whose parts run beside one another: each says when it is over.
+// needsReleases is for tests whose parts run at the same time: each part says when it is over.
 func needsReleases(t *testing.T) {
 	t.Helper()
 	notShort(t)
@@ -59,17 +59,18 @@ func TestCarriers(t *testing.T) {
 				"--gpu", "soft", "--carrier", tt.carrier, "--report", "--",
 				filepath.Join(programs, follower))
 			if r.exit != 0 || !strings.Contains(r.stderr, "ran in QEMU "+tt.version) {
-				t.Errorf("exit code %d: %s%s", r.exit, r.stdout, r.stderr)
+				t.Errorf("exit code %d, want 0 and \"ran in QEMU %s\":%s%s", r.exit, tt.version,
+					tail(r.stdout), tail(r.stderr))
 			}
 		})
 	}
 }
 
-// mismatch is a QEMU that has a number of queues, and what the device says of it; "": nothing.
+// mismatch is a QEMU with a number of queues, and what the device says about it ("": nothing).
 type mismatch struct{ name, carrier, want, fix string }
 
 // TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line
-// on the host names the option. No guest boots, since QEMU names its queues before.
+// in the device's log names the option. No guest boots: QEMU sets up its queues before that.
 func TestQueuesThatDisagree(t *testing.T) {
 	needsReleases(t)
 	const carrier, fix = "vhost-user-fs-pci,tag=paracuda", "give the device num-request-queues=16 "
@@ -84,7 +85,7 @@ func TestQueuesThatDisagree(t *testing.T) {
 	})
 }
 
-// TestGenericQueuesThatDisagree is the same for the generic device, whose option is another.
+// TestGenericQueuesThatDisagree is the same for the generic device, which has another option.
 func TestGenericQueuesThatDisagree(t *testing.T) {
 	needsQEMU(t)
 	const carrier = "vhost-user-test-device-pci,virtio-id=37,vq_size=256"
@@ -98,7 +99,7 @@ func TestGenericQueuesThatDisagree(t *testing.T) {
 	})
 }
 
-// disagree starts them all, since a device waits a while for queues to be named.
+// disagree starts them all at once, since each device waits a while for its queues.
 func disagree(t *testing.T, version string, all []mismatch) {
 	t.Helper()
 	devices := make([]*served, len(all))
@@ -115,7 +116,7 @@ func disagree(t *testing.T, version string, all []mismatch) {
 		if m.want == "" {
 			time.Sleep(time.Until(over))
 			if log := devices[i].said(t); strings.Contains(log, "num-request-queues") {
-				t.Errorf("%s: the device says:\n%s", m.name, log)
+				t.Errorf("%s: the device names an option, want no word of it:\n%s", m.name, log)
 			}
 		}
 	}
@@ -133,7 +134,7 @@ func connect(t *testing.T, version, name, carrier string) *served {
 	return served
 }
 
-// expect waits for a line of the device's log that has all the words.
+// expect waits for a line of the device's log that has all these words.
 func (d *served) expect(t *testing.T, words ...string) {
 	t.Helper()
 	for w := patienceOf(time.Minute); !w.over(); {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// TestBoundsOfGroups runs in a VM what the package cgroup tests with the kernel's control groups: a
-// machine that runs tests may have none that bound anything, and skips it.
+// TestBoundsOfGroups runs the cgroup package's TestKernel in a VM. The machine that runs the tests
+// may have no control groups with limits: there the package skips that test.
 func TestBoundsOfGroups(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		skip(t, "PARACUDA_VM leaves QEMU out, whose guest's kernel has the controllers")
+		skip(t, "PARACUDA_VM leaves QEMU out, and only its guest's kernel has the controllers")
 	}
 	program := filepath.Join(logDir(t), "cgroup.test")
 	if r := command(t, 5*time.Minute, root, "go", "test", "-c", "-o", program,
@@ -25,6 +25,7 @@ func TestBoundsOfGroups(t *testing.T) {
 	r := vm.run(t, vm.limit, "--", "sh", "-ec", `mount -t cgroup2 groups /sys/fs/cgroup
 		exec "$0" -test.run '^TestKernel$' -test.v`, program)
 	if r.exit != 0 || !strings.Contains(r.stdout, "--- PASS: TestKernel ") {
-		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+		t.Errorf("exit code %d, want 0 and that TestKernel passed:%s%s", r.exit, tail(r.stdout),
+			tail(r.stderr))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// codeBlocks are the code blocks of documents for those who use Paracuda, each by the beginning of
-// its first line: who executes it, a file of tests that takes it from the document, or why nobody
-// does.
+// codeBlocks lists the code blocks of the documents for users, each by the beginning of its first
+// line. by is the test's file that takes the block from the document and executes it. If there is
+// none, why says why.
 var codeBlocks = []struct{ file, first, by, why string }{
 	{"README.md", "make demo", "tests/walk/systems", ""},
 	{"README.md", "bin/paracuda run --report", "tests/run_test.go", ""},
@@ -77,7 +77,7 @@ var codeBlocks = []struct{ file, first, by, why string }{
 	{"docs/upgrade.md", "apt-get install ./paracuda-guest", "tests/walk/operator-debian", ""},
 }
 
-// notForUsers are documents whose blocks are drawings and formats.
+// notForUsers are documents whose code blocks are drawings and formats.
 var notForUsers = []string{"docs/architecture.md", "docs/protocol.md", "docs/threat-model.md",
 	"docs/wire.md", "docs/commands.md", "docs/coverage.md", "docs/attributes.md",
 	"docs/system-calls.md", "docs/glossary.md"}
@@ -97,7 +97,7 @@ func blocksOf(text string) (all []string) {
 		line = strings.TrimSuffix(line, "\n")
 		mark := strings.HasPrefix(strings.TrimLeft(line, " "), "```")
 		switch {
-		case strings.HasPrefix(line, "- "): // what belongs to it is two columns further
+		case strings.HasPrefix(line, "- "): // an item's blocks are indented by two columns more
 			margin = "      "
 		case line != "" && line[0] != ' ':
 			margin = "    "
@@ -126,7 +126,7 @@ func blocksOf(text string) (all []string) {
 	return all
 }
 
-// codeBlock is the code block of a document that begins so.
+// codeBlock is the code block of a document that begins with first.
 func codeBlock(t *testing.T, file, first string) string {
 	t.Helper()
 	for _, block := range blocksOf(string(read(t, file))) {
@@ -138,13 +138,13 @@ func codeBlock(t *testing.T, file, first string) string {
 	return ""
 }
 
-// TestCodeBlocks: each code block of the documents is executed by a test, which takes it from the
-// document, or it is said why not.
+// TestCodeBlocks: each code block of the documents is in codeBlocks, and the test that is named
+// there takes it from the document.
 func TestCodeBlocks(t *testing.T) {
 	known := map[string]bool{}
 	for _, b := range codeBlocks {
 		if (b.by == "") == (b.why == "") {
-			t.Errorf("%s, %q: want who executes it, or why nobody does", b.file, b.first)
+			t.Errorf("%s, %q: want either who executes it, or why nobody does", b.file, b.first)
 		}
 		key := b.file + "\n" + strings.SplitN(codeBlock(t, b.file, b.first), "\n", 2)[0]
 		if known[key] {
@@ -168,13 +168,13 @@ func TestCodeBlocks(t *testing.T) {
 		for _, block := range blocksOf(string(read(t, file))) {
 			first, _, _ := strings.Cut(block, "\n")
 			if !known[file+"\n"+first] {
-				t.Errorf("%s: nobody is said to execute the block that begins with %q", file, first)
+				t.Errorf("%s: codeBlocks lacks the block that begins with %q", file, first)
 			}
 		}
 	}
 }
 
-// TestBlocksAreFound: fenced and indented ones, and no text.
+// TestBlocksAreFound: fenced and indented blocks are found, and no other text.
 func TestBlocksAreFound(t *testing.T) {
 	text := "# Title\n    first\n\n    more\n\nText\n    goes on.\n\n- item\n\n" +
 		"  ```sh\n  a\n    b\n  ```\n\n  of it\n\n      within\n        it\n\n```\nlast\n```\n"

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// eightWide are the files in which a tab is 8 wide, as the kernel and make have it.
+// eightWide matches the files in which a tab is 8 columns wide, as in the kernel's sources.
 var eightWide = regexp.MustCompile(`\.[ch]$|(^|/)(Makefile|Kbuild)$`)
 
-// widest is how many columns a line may have.
+// widest is the greatest number of columns of a line.
 const widest = 100
 
-// TestColumns looks for lines that are too long, in documents and in what people write.
+// TestColumns looks for lines that are too long, in documents and in code.
 func TestColumns(t *testing.T) {
 	for _, file := range sources(t, "*.md") {
 		if n := tooWide(string(read(t, file)), 4); n != nil {
@@ -36,7 +36,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// scripts lists the files whose first line names what runs them.
+// scripts lists the files that begin with #!.
 func scripts(t *testing.T) (files []string) {
 	for _, file := range sources(t) {
 		if text := read(t, file); bytes.HasPrefix(text, []byte("#!")) {
@@ -44,7 +44,7 @@ func scripts(t *testing.T) (files []string) {
 		}
 	}
 	if len(files) < 30 {
-		t.Errorf("%d scripts: fewer than there are", len(files))
+		t.Errorf("found %d scripts, want at least 30", len(files))
 	}
 	return files
 }
@@ -79,7 +79,7 @@ func TestTooWide(t *testing.T) {
 		{"ab\t" + full[:widest-4], nil},
 	} {
 		if got := tooWide(tt.text, 4); !slices.Equal(got, tt.want) {
-			t.Errorf("%q: %v, want %v", tt.text[:min(9, len(tt.text))], got, tt.want)
+			t.Errorf("%q: lines %v, want %v", tt.text[:min(9, len(tt.text))], got, tt.want)
 		}
 	}
 }

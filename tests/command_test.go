@@ -31,8 +31,8 @@ type limit struct {
 // within ends a command that takes too long.
 func within(d time.Duration) limit { return limit{after: d} }
 
-// untilSilent ends a command that prints nothing for too long: many programs in turn take as long
-// as the machine lets them.
+// untilSilent ends a command that prints nothing for too long. It is for many programs in turn: how
+// long they take together depends on the machine.
 func untilSilent(d time.Duration) limit { return limit{after: d, silence: true} }
 
 func (l limit) String() string {
@@ -42,7 +42,7 @@ func (l limit) String() string {
 	return "not finished after " + l.after.String()
 }
 
-// watched keeps what is written, and renews the patience whenever something is.
+// watched keeps what is written to it. With a limit on silence each write renews the patience.
 type watched struct {
 	text     bytes.Buffer // not embedded: its ReadFrom would be used instead of Write
 	limit    limit
@@ -56,7 +56,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return w.text.Write(p)
 }
 
-// command runs a program on the host, with all that it starts, within a limit.
+// command runs a program on the host. After the limit it ends the program and all that it started.
 func command(t testing.TB, most time.Duration, dir string, args ...string) result {
 	t.Helper()
 	return execute(t, within(most), dir, args...)
@@ -86,8 +86,8 @@ func execute(t testing.TB, l limit, dir string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.text.String(), stderr.String()}
 }
 
-// run runs a program in a throw-away VM, within a limit that booting doesn't count for. Options
-// come before "--".
+// run runs a program in a throw-away VM, within a limit that doesn't include booting. Options come
+// before "--".
 func (f frontEnd) run(t testing.TB, most time.Duration, args ...string) result {
 	t.Helper()
 	return f.start(t, within(f.boot+most), args...)
@@ -102,7 +102,7 @@ func (f frontEnd) start(t testing.TB, l limit, args ...string) result {
 	return f.startIn(t, l, root, args...)
 }
 
-// startIn runs one with that current directory.
+// startIn runs a program in a throw-away VM, from a current directory.
 func (f frontEnd) startIn(t testing.TB, l limit, dir string, args ...string) result {
 	t.Helper()
 	all := []string{paracuda, "run", "--vm", f.name, "--gpu", setting("PARACUDA_GPU", "soft")}
@@ -116,7 +116,7 @@ func (f frontEnd) startIn(t testing.TB, l limit, dir string, args ...string) res
 	return r
 }
 
-// recorder notes a failure instead of failing.
+// recorder notes that a test would have failed.
 type recorder struct {
 	testing.TB
 	failed bool

@@ -13,7 +13,8 @@ import (
 
 var guestCDI = filepath.Join(root, "build/guest/bin/paracuda-cdi")
 
-// TestCDI has paracuda-cdi write a file in a VM with two GPUs, and the engines' library read it.
+// TestCDI has paracuda-cdi write a file in a VM with two GPUs. The library that container engines
+// use must read it.
 func TestCDI(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out, and one front end is enough here")
@@ -35,7 +36,7 @@ func TestCDI(t *testing.T) {
 	}
 }
 
-// TestCDIWithoutGPU: where there is none, what engines read stays, and one line says why.
+// TestCDIWithoutGPU: without a GPU the engines' file stays as it is, and one line says why.
 func TestCDIWithoutGPU(t *testing.T) {
 	if _, err := os.Stat(guestCDI); err != nil {
 		skip(t, "run make guest first: %v", err)
@@ -64,19 +65,20 @@ func TestCDIWithoutGPU(t *testing.T) {
 				"LD_LIBRARY_PATH=" + tt.libraries, guestCDI, file}, tt.args...)...)
 			if r.exit != tt.exit || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
 				!strings.Contains(r.stderr, tt.want) {
-				t.Errorf("exit code %d, %q, %q, want %q", r.exit, r.stdout, r.stderr, tt.want)
+				t.Errorf("exit code %d, output %q, %q, want %d, none, one line with %q", r.exit,
+					r.stdout, r.stderr, tt.exit, tt.want)
 			}
 		})
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
-		t.Errorf("it has %q, %v", text, err)
+		t.Errorf("the file has %q, %v, want the old text", text, err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 3 {
-		t.Errorf("something was left: %v", files)
+		t.Errorf("the folder has %v, want the file and the two libraries only", files)
 	}
 }
 
-// Where podman keeps what it has, so that a VM of the tests has a place for it.
+// podmanConfig makes podman keep its files in memory: the VM's file system is read-only.
 const podmanConfig = `
 mount -t tmpfs etc /mnt && mkdir /mnt/up /mnt/work
 mount -t overlay etc -o lowerdir=/etc,upperdir=/mnt/up,workdir=/mnt/work /etc
@@ -101,8 +103,8 @@ unset LD_LIBRARY_PATH
 cp "$2" /tmp/vectoradd && cd /tmp
 `
 
-// TestContainers has podman carry out in a VM what the page on containers says, all that is marked
-// as a shell's, and then looks at what goes wrong.
+// TestContainers runs the shell blocks of docs/containers.md in a VM, with podman. Then it tries
+// what must fail: a GPU that isn't there, and a container without a GPU.
 func TestContainers(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		skip(t, "PARACUDA_VM leaves QEMU out, and containers need a kernel with all namespaces")
@@ -131,13 +133,13 @@ func TestContainers(t *testing.T) {
 	for _, want := range []string{strings.Repeat(sums, 3) + "code 126\ncode 1\n",
 		"/etc/cdi/paracuda.json names the GPUs"} {
 		if !strings.Contains(r.stdout, want) {
-			t.Errorf("no %q:%s", want, tail(r.stdout))
+			t.Errorf("the output lacks %q:%s", want, tail(r.stdout))
 		}
 	}
 	for _, want := range []string{"unresolvable CDI devices paracuda.dev/gpu=7",
 		"cudaErrorInsufficientDriver"} {
 		if !strings.Contains(r.stderr, want) {
-			t.Errorf("no %q:%s", want, tail(r.stderr))
+			t.Errorf("standard error lacks %q:%s", want, tail(r.stderr))
 		}
 	}
 }

@@ -4,9 +4,9 @@ package tests
 
 import "testing"
 
-// TestCrowdOfContexts is an attack on other VMs' memory: 48 processes, whose contexts would exhaust
-// it. The VM's own bound stops them, the other VM's program has what it may have, and what a
-// process had that was killed is there again.
+// TestCrowdOfContexts attacks the memory of other VMs: 48 processes make contexts, which would
+// exhaust it. The VM's own bound stops them, and the other VM's program gets what it may have. When
+// one of the processes is killed, another one can have its memory.
 func TestCrowdOfContexts(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if setting("PARACUDA_GPU", "soft") != "soft" {
@@ -19,15 +19,17 @@ func TestCrowdOfContexts(t *testing.T) {
 		}()
 		r := vm.run(t, 4*vm.limit, "--set", "memory=100M", "--set", "channels=48",
 			"--set", "starts=0", "--", program, "48", "0")
-		// 8 MiB a context.
+		// A context takes 8 MiB of the VM's 100.
 		want := "12 got it, 36 had no memory, 0 something else\none more: 0\n"
 		if r.exit != 0 || r.stdout != want {
-			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+			t.Errorf("exit code %d, output%s\nwant\n%s%s", r.exit, tail(r.stdout), want,
+				tail(r.stderr))
 		}
 		n := <-neighbour
 		want = "1 got it, 0 had no memory, 0 something else\none more: 0\n"
 		if n.exit != 0 || n.stdout != want {
-			t.Errorf("the other VM: exit code %d:%s%s", n.exit, tail(n.stdout), tail(n.stderr))
+			t.Errorf("the other VM: exit code %d, output%s\nwant\n%s%s", n.exit, tail(n.stdout),
+				want, tail(n.stderr))
 		}
 	})
 }

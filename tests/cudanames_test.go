@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// bare are the ways in which CUDA's numbers have stood in sources without their names: results that
-// are returned, expected or noted, the offsets of fields, and the size of all parameters.
+// bare matches numbers of CUDA's that stand in sources without their names: results that are
+// returned, expected or assigned, attributes, and the greatest size of all parameters.
 var bare = []*regexp.Regexp{
 	regexp.MustCompile(`\b32764\b`),
 	regexp.MustCompile(`\bResult\(([1-9]\d{0,2})\)`),
@@ -22,11 +22,11 @@ var bare = []*regexp.Regexp{
 	regexp.MustCompile(`(NOT_READY|NO_DEVICE|NOT_SUPPORTED|INVALID_\w+)\s*=?\s+\d{3}\b`),
 }
 
-// returned finds results in C that are numbers.
+// returned matches C that returns a result as a number.
 var returned = regexp.MustCompile(`\breturn [1-9]\d{2};`)
 
-// TestNumbersHaveNames: the numbers of CUDA's driver API have their names from their description,
-// in tests and fakes, too. A guest's programs use CUDA's own header.
+// TestNumbersHaveNames: sources use the names that are generated for CUDA's numbers, in tests and
+// fakes, too. Programs of the guest use CUDA's own header.
 func TestNumbersHaveNames(t *testing.T) {
 	files := sources(t, "*.go", "guestdriver/*.c", "guestdriver/*.h", "gpubackend/*.c",
 		"gpubackend/*.h")
@@ -43,7 +43,7 @@ func TestNumbersHaveNames(t *testing.T) {
 			continue
 		}
 		for _, line := range bareLines(text) {
-			t.Errorf("%s: %s: give it its name (cudaabi, zz_generated_cuda_values.h)", file, line)
+			t.Errorf("%s: %s: use the name (cudaabi, zz_generated_cuda_values.h)", file, line)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestBareLines(t *testing.T) {
 		"wait 32764000 ns":                                     false,
 	} {
 		if got := len(bareLines(text)) > 0; got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("%q has a bare number: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestCUPTI runs a client of the part of CUPTI that the guests' libparacuda-cupti.so has: what
+// TestCUPTI runs a client of the guest's libparacuda-cupti.so, which has the part of CUPTI that
 // PyTorch's profiler uses.
 func TestCUPTI(t *testing.T) {
 	t.Parallel()
@@ -19,13 +19,13 @@ func TestCUPTI(t *testing.T) {
 		r := vm.run(t, vm.limit, "--", "env", "LD_PRELOAD=libparacuda-cupti.so", program)
 		want := "started\nkernels\ncopies\nfills\ngraphs\na clock of the client's\nbuffers\nended\n"
 		if r.exit != 0 || r.stdout != want || r.stderr != "" {
-			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
+			t.Errorf("exit code %d, output %q, want %q:%s", r.exit, r.stdout, want, tail(r.stderr))
 		}
 	})
 }
 
-// TestSanitizer: compute-sanitizer's library crashes where it doesn't find NVIDIA's driver. Before
-// that the user is told.
+// TestSanitizer: compute-sanitizer's library crashes without NVIDIA's driver. Our library tells the
+// user before that, and says nothing to other libraries.
 func TestSanitizer(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -43,7 +43,8 @@ func TestSanitizer(t *testing.T) {
 			r := vm.run(t, vm.limit, "--", "env", "LD_PRELOAD="+file, "true")
 			if r.exit != 0 || r.stdout != "1 0\n" ||
 				!regexp.MustCompile(want).MatchString(r.stderr) {
-				t.Errorf("%s: exit code %d, output %q%s", name, r.exit, r.stdout, tail(r.stderr))
+				t.Errorf("%s: exit code %d, output %q, want 0, %q, and standard error %s:%s", name,
+					r.exit, r.stdout, "1 0\n", want, tail(r.stderr))
 			}
 		}
 	})
@@ -52,8 +53,8 @@ func TestSanitizer(t *testing.T) {
 const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer doesn't work in this VM, ` +
 	`.* run it on the host\n$`
 
-// TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also
-// while they capture.
+// TestProgramsWatched: programs compute the same while their calls are recorded, also while they
+// capture.
 func TestProgramsWatched(t *testing.T) {
 	t.Parallel()
 	records := regexp.MustCompile(`^[1-9]\d* records\n$`)
@@ -75,7 +76,7 @@ func TestProgramsWatched(t *testing.T) {
 				t.Errorf("%s: exit code %d:%s%s", name, o.exit, tail(o.stdout), tail(o.stderr))
 			}
 			if !records.MatchString(o.stderr) {
-				t.Errorf("%s: standard error %q", name, o.stderr)
+				t.Errorf("%s: standard error %q, want the number of records", name, o.stderr)
 			}
 		}
 	})

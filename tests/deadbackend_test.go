@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestDeadBackEnd kills a VM's device process, and then does with the VM all that QEMU tells a back
-// end of: QEMU and VM live on, in each release, and attach brings the GPU back to programs.
+// TestDeadBackEnd kills a VM's device process, and then does to the VM all that QEMU tells a back
+// end about: it stops, goes on, reboots and resets. QEMU and the VM live on, in each release, and
+// attach brings the GPU back.
 func TestDeadBackEnd(t *testing.T) {
 	needsReleases(t)
 	image := gpuRootWith(t, fmt.Sprintf("answer_seconds=%d", answerSeconds()))
@@ -38,7 +39,7 @@ func outliveBackEnds(t *testing.T, version, image string) {
 	g.lives()
 
 	device = serve(t, socket("second"))
-	// It unplugs the first.
+	// attach unplugs the first device.
 	g.paracuda("attach", "--qmp", g.socket, "--device", socket("second"))
 	g.expect("guest: device", 2)
 	g.usesGPUAgain(2)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// aliased is a file of a package in one of the directories that are links to those of /usr. Debian
-// 12's lintian says nothing of them, later ones do.
+// aliased matches a package's file in a directory that is a link to one of /usr. Debian 12's
+// lintian accepts such files, later ones don't.
 var aliased = regexp.MustCompile(`^\./(bin|sbin|lib[0-9a-z]*)/`)
 
 // filesOf lists the files of a package.
@@ -28,12 +28,12 @@ func filesOf(t *testing.T, deb string) []string {
 	})
 }
 
-// checkPackage looks whether a package is as Debian wants them, and has Debian's checker look.
+// checkPackage checks that all of a package's files are below /usr or /etc, and runs lintian.
 func checkPackage(t *testing.T, deb string) {
 	t.Helper()
 	for _, name := range filesOf(t, deb) {
 		if aliased.MatchString(name) {
-			t.Errorf("%s: it isn't below /usr: %s", deb, name)
+			t.Errorf("%s: %s is in a directory that is a link to one of /usr", deb, name)
 		}
 	}
 	t.Run("lintian", func(t *testing.T) {

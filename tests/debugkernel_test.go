@@ -14,32 +14,32 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// kernelFault is a line of the guest kernel's that tells of a fault: of KASAN, lockdep, UBSAN, the
-// debugging of objects and lists, and of what every kernel looks for.
+// kernelFault matches a line of the guest's kernel about a fault: from KASAN, lockdep, UBSAN, the
+// debugging of objects and lists, and from what every kernel checks.
 var kernelFault = regexp.MustCompile(`(?m)^.*(BUG:|WARNING:|KASAN|UBSAN|ODEBUG|DEBUG_LOCKS_WARN` +
 	`|possible (circular|recursive)|inconsistent lock state|suspicious RCU|INFO: |Oops` +
 	`|sleeping function called|refcount_t|corrupt).*$`)
 
-// Where memory is made short, the kernel also says "VM_FAULT_OOM leaked out to the #PF handler": it
-// had none for a page of the test program's own, and tries again. The driver handles no such fault:
-// all that it maps it maps at once.
+// kernelFault leaves out "VM_FAULT_OOM leaked out to the #PF handler". The kernel says that where
+// tests make memory short: it had none for a page of the test program's own, and tries again. It is
+// no fault of the driver's, which handles no page faults: it maps its memory at once.
 
-// moduleLine is what a kernel says when it loads the guest driver. What it has found before that is
-// its own: User Mode Linux uses RCU where lockdep doesn't like it, while it starts processors.
+// moduleLine is what a kernel says when it loads the guest driver. Faults found before that are the
+// kernel's own: lockdep complains of how User Mode Linux uses RCU while it starts processors.
 const moduleLine = "paracuda: loading out-of-tree module taints kernel"
 
-// fewRequests are made at random where PARACUDA_RANDOM doesn't say how many.
+// fewRequests is the number of random requests if PARACUDA_RANDOM isn't set.
 const fewRequests = "1000"
 
-// randomRequests are the arguments of paracuda-test random: PARACUDA_SEED, or the time, and how
-// many requests there are to be at least.
+// randomRequests are the arguments of paracuda-test random: the seed, which is PARACUDA_SEED or the
+// time, and the least number of requests.
 func randomRequests() (seed, requests string) {
 	return setting("PARACUDA_SEED", strconv.FormatInt(time.Now().UnixNano(), 10)),
 		setting("PARACUDA_RANDOM", fewRequests)
 }
 
-// inDebugKernel runs a shell's script under a kernel that looks for faults of the guest driver's,
-// and returns its result and what the kernel has said since it loaded the driver.
+// inDebugKernel runs a shell script under a kernel that looks for faults of the guest driver. It
+// returns the result, and what the kernel has said since it loaded the driver.
 func inDebugKernel(t *testing.T, f frontEnd, kernel, script string, args ...string) (result,
 	string) {
 	t.Helper()
@@ -56,7 +56,7 @@ func inDebugKernel(t *testing.T, f frontEnd, kernel, script string, args ...stri
 	}
 	_, kernelSays, ok = strings.Cut(kernelSays, moduleLine)
 	if !ok {
-		t.Fatalf("the kernel doesn't say that it has loaded the driver:%s", tail(kernelSays))
+		t.Fatalf("the kernel doesn't say %q:%s", moduleLine, tail(r.stdout))
 	}
 	r.stdout = said
 	if err := os.WriteFile(filepath.Join(logDir(t), "kernel.log"), []byte(kernelSays),
@@ -67,7 +67,7 @@ func inDebugKernel(t *testing.T, f frontEnd, kernel, script string, args ...stri
 	return r, kernelSays
 }
 
-// TestRandomRequests has many threads ask the driver for anything at all, under ordinary kernels.
+// TestRandomRequests has many threads make random requests of the driver, under ordinary kernels.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, f frontEnd) {
@@ -82,8 +82,8 @@ func TestRandomRequests(t *testing.T) {
 	})
 }
 
-// debugMemory is what the debug kernel has: User Mode Linux faults by itself when it runs out of
-// it, as it does with many random requests.
+// debugMemory is the memory of the VM with the debug kernel. With many random requests it needs
+// more: User Mode Linux has faults of its own when memory runs out.
 func debugMemory() string {
 	if os.Getenv("PARACUDA_RANDOM") != "" {
 		return "6G"
@@ -91,9 +91,10 @@ func debugMemory() string {
 	return "1G"
 }
 
-// TestDriverUnderDebugKernel has KASAN, lockdep and others watch what happens when each allocation
-// of each request fails in turn, and when many threads ask for anything at all; then a program runs
-// as ever, and nothing is lost. TestKernelDriver's filling of queues takes too long there.
+// TestDriverUnderDebugKernel tests the driver under KASAN, lockdep and others. Each allocation of
+// each request fails in turn, and many threads make random requests. Then a program must still
+// work, and nothing may have leaked. The part of TestKernelDriver that fills queues would take too
+// long.
 func TestDriverUnderDebugKernel(t *testing.T) {
 	boots(t)
 	seed, requests := randomRequests()
@@ -102,7 +103,8 @@ func TestDriverUnderDebugKernel(t *testing.T) {
 	r, log := inDebugKernel(t, frontEnds[0], "7.2-debug", script, driverTest(t), seed, requests,
 		filepath.Join(programs, "vectoradd"))
 	if r.exit != 0 || !regexp.MustCompile(`debug_locks: +1`).MatchString(r.stdout) {
-		t.Errorf("exit code %d, or lockdep is off:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+		t.Errorf("exit code %d, want 0 and lockdep still on (debug_locks: 1):%s%s", r.exit,
+			tail(r.stdout), tail(r.stderr))
 	}
 	if found := kernelFault.FindAllString(log, 5); found != nil {
 		t.Errorf("the kernel has found faults:\n%s\n%s", strings.Join(found, "\n"), tail(log))

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestDemo does what `make demo` does once all that it fetches is there, and with no more than
-// that: in the QEMU that each distribution has.
+// TestDemo does what `make demo` does after its downloads, with nothing but them, in each
+// distribution's release of QEMU.
 func TestDemo(t *testing.T) {
 	needsQEMU(t)
 	cache := demoCache(t)
@@ -24,7 +24,7 @@ func TestDemo(t *testing.T) {
 	if r := demo(t, "build", os.Getenv("PATH")); r.exit != 0 {
 		t.Fatalf("demo build: %s", r.stderr)
 	}
-	// In one place, so that it is tried once whether KVM works.
+	// One path for all releases, so that KVM is tried once only.
 	installed := filepath.Join(t.TempDir(), "qemu-system-x86_64")
 	for _, version := range qemus {
 		t.Run(version, func(t *testing.T) {
@@ -35,13 +35,14 @@ func TestDemo(t *testing.T) {
 			r := demo(t, "run", filepath.Dir(installed)+":"+os.Getenv("PATH"))
 			if r.exit != 0 || !strings.Contains(r.stdout, " 0 wrong\n") ||
 				!strings.Contains(r.stderr, "ran in QEMU "+version) {
-				t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+				t.Errorf("exit code %d, want 0, \" 0 wrong\" and \"ran in QEMU %s\":%s%s", r.exit,
+					version, tail(r.stdout), tail(r.stderr))
 			}
 		})
 	}
 }
 
-// demoCache is a cache that has the demo's parts alone, made of those that the tests have.
+// demoCache is a cache with only what the demo fetches, made of links to the tests' cache.
 func demoCache(t *testing.T) string {
 	t.Helper()
 	cache, all := t.TempDir(), vm.FindAssets().Cache

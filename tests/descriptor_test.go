@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// TestInheritedSockets serves front ends by sockets that the device inherits, one that listens and
-// one that is connected.
+// TestInheritedSockets: the device serves front ends by a socket that it inherits, one that
+// listens, then one that is connected.
 func TestInheritedSockets(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
@@ -28,7 +28,7 @@ func TestInheritedSockets(t *testing.T) {
 	defer listener.Close()
 	listening := inherit(t, listener)
 	var conn *net.UnixConn
-	for range 2 { // a VM that fails to start isn't the last
+	for range 2 { // after a VM that fails to start there may be another one
 		if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path}); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func inherit(t *testing.T, socket interface{ File() (*os.File, error) }) *exec.C
 	return cmd
 }
 
-// speaks begins a session as a front end does, and ends it before a driver has started.
+// speaks begins a session as a front end does, and ends it before a driver starts.
 func speaks(t *testing.T, conn *net.UnixConn) {
 	t.Helper()
 	vhostusertest.NewFrontend(t, conn).Realize(17)
@@ -78,12 +78,12 @@ func speaks(t *testing.T, conn *net.UnixConn) {
 	}
 }
 
-// ends waits for the end of a device.
+// ends waits until a device process exits with 0.
 func ends(t *testing.T, device *exec.Cmd) {
 	t.Helper()
 	late := time.AfterFunc(time.Minute, func() { _ = device.Process.Kill() })
 	defer late.Stop()
 	if err := device.Wait(); err != nil {
-		t.Errorf("the device: %v", err)
+		t.Errorf("the device process: %v, want exit code 0", err)
 	}
 }

@@ -24,7 +24,7 @@ func TestReferenceIsComplete(t *testing.T) {
 	manual := string(read(t, "docs/reference.md"))
 	keys := settings.Keys()
 	if len(keys) < 5 {
-		t.Fatalf("found %d keys only", len(keys))
+		t.Fatalf("found %d keys of --set, want at least 5", len(keys))
 	}
 	for _, key := range keys {
 		if text := key.Name + "=" + key.Value; !strings.Contains(manual, "`"+text+"`") {
@@ -44,11 +44,17 @@ func TestOptionsAreExplained(t *testing.T) {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
 	manual := string(read(t, "docs/reference.md"))
-	for _, name := range []string{"run", "device", "arbiter", "attach", "detach", "set", "stats",
-		"top", "ps", "probe", "doctor"} {
+	help := command(t, time.Minute, root, paracuda, "--help").stdout
+	commands := regexp.MustCompile(`(?m)^  ([a-z]+) +\w`).FindAllStringSubmatch(help, -1)
+	if len(commands) < 16 {
+		t.Fatalf("paracuda --help: %d commands, want at least 16:%s", len(commands), tail(help))
+	}
+	for _, c := range commands {
+		name := c[1]
 		r := command(t, time.Minute, root, paracuda, name, "--help")
 		options := regexp.MustCompile(`(?m)^ {6}--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1)
-		if r.exit != 0 || len(options) == 0 {
+		none := name == "completion" || name == "version" // that is, only --help
+		if r.exit != 0 || (len(options) == 0) != none {
 			t.Errorf("%s --help: exit code %d, %d options", name, r.exit, len(options))
 		}
 		for _, option := range options {
@@ -59,23 +65,24 @@ func TestOptionsAreExplained(t *testing.T) {
 	}
 }
 
-// TestPages has mandoc read the manual pages that are written by hand, as TestManualIsWellFormed of
-// cmd/paracuda has it read the others.
+// TestPages checks the manual pages that are written by hand with mandoc. TestManualIsWellFormed of
+// cmd/paracuda checks the others.
 func TestPages(t *testing.T) {
 	if _, err := exec.LookPath("mandoc"); err != nil {
 		skip(t, "no mandoc here: run scripts/apt-deps")
 	}
 	pages := sources(t, "*.1", "*.8")
 	if len(pages) < 3 {
-		t.Fatalf("found %q", pages)
+		t.Fatalf("found the pages %q, want at least 3", pages)
 	}
 	r := command(t, time.Minute, root, append([]string{"mandoc", "-T", "lint"}, pages...)...)
 	if r.exit != 0 || r.stdout+r.stderr != "" {
-		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+		t.Errorf("mandoc -T lint: exit code %d, want 0 and no message:%s%s", r.exit,
+			tail(r.stdout), tail(r.stderr))
 	}
 }
 
-// TestProtocolVersion holds the number in the protocol's title and in the changes against the
+// TestProtocolVersion compares the version in the protocol's title and in the change log with the
 // code's.
 func TestProtocolVersion(t *testing.T) {
 	for file, want := range map[string]string{
@@ -88,7 +95,7 @@ func TestProtocolVersion(t *testing.T) {
 	}
 }
 
-// TestEvidence looks for the tests that documents name, and for the files they link to.
+// TestEvidence: the tests that documents name exist, and so do the files that they link to.
 func TestEvidence(t *testing.T) {
 	declared := map[string]bool{}
 	test := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
@@ -115,11 +122,11 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
-// deviceType is what the device calls itself, in its description and its capabilities.
+// deviceType is the device's type, in its description and in its capabilities.
 const deviceType = "gpu"
 
-// TestDescription reads what managers of VMs read of the device: it must be like
-// what the program says of itself.
+// TestDescription checks the description of the device for managers of VMs. TestCapabilities checks
+// what the program itself prints.
 func TestDescription(t *testing.T) {
 	var described struct {
 		Description, Type, Binary string
@@ -130,14 +137,15 @@ func TestDescription(t *testing.T) {
 	}
 	if described.Description == "" || described.Type != deviceType ||
 		described.Binary != "@LIBEXECDIR@/paracuda-device" {
-		t.Errorf("it says %+v", described)
+		t.Errorf("90-paracuda.json.in says %+v, want a description, the type %q and our program",
+			described, deviceType)
 	}
 }
 
-// TestReadmeIsRecoverable: a VM started as the README says has its device where `paracuda attach`
-// looks for it.
+// TestReadmeIsRecoverable: a VM that is started as README.md says has its device where
+// `paracuda attach` looks for it.
 func TestReadmeIsRecoverable(t *testing.T) {
-	// As the shell reads it, once the page's own indentation is off.
+	// Join the lines as the shell does, without the page's own indentation.
 	shell := strings.NewReplacer(" \\\n      ", " ", ",\\\n    ", ",")
 	readme := shell.Replace(string(read(t, "README.md")))
 	for _, want := range []string{

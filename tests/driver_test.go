@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// build compiles a C file into a static program where guests see it.
+// build compiles a C file to a program or library in a folder that guests see.
 func build(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	program := filepath.Join(logDir(t), strings.TrimSuffix(filepath.Base(source), ".c"))
@@ -22,14 +22,14 @@ func build(t *testing.T, source string, options ...string) string {
 	return program
 }
 
-// driverTest builds the program that tries the guest driver.
+// driverTest builds the program that tests the guest driver.
 func driverTest(t *testing.T) string {
 	t.Helper()
 	return build(t, "guestdriver/kernel/test/paracuda-test.c", "-static", "-pthread",
 		"-I"+filepath.Join(root, "guestdriver/include"))
 }
 
-// TestKernelDriver tries what the guest driver must allow and refuse.
+// TestKernelDriver tests what the guest driver must allow, and what it must refuse.
 func TestKernelDriver(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -40,7 +40,8 @@ func TestKernelDriver(t *testing.T) {
 	})
 }
 
-// TestNewerKernel runs a program under the other guest kernel of QEMU's.
+// TestNewerKernel runs a program under QEMU's other guest kernel, 6.12. The report of the run,
+// which names the kernel, goes to standard error alone.
 func TestNewerKernel(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -56,7 +57,7 @@ func TestNewerKernel(t *testing.T) {
 	})
 }
 
-// TestNotImplemented calls, twice, a function that there is by name only.
+// TestNotImplemented calls a function twice that isn't implemented. The log names it once.
 func TestNotImplemented(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -65,19 +66,20 @@ func TestNotImplemented(t *testing.T) {
 		r := vm.run(t, vm.limit, "--", "env", log, program, "cuCoredumpSetAttribute",
 			"cuCoredumpSetAttribute")
 		if r.exit != 0 || r.stdout != "801\n801\n" {
-			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+			t.Errorf("exit code %d, output %q, want 0 and 801 twice:%s", r.exit, r.stdout,
+				tail(r.stderr))
 		}
 		if n := strings.Count(r.stderr, "cuCoredumpSetAttribute is not supported"); n != 1 {
-			t.Errorf("it is logged %d times:%s", n, tail(r.stderr))
+			t.Errorf("it is logged %d times, want once:%s", n, tail(r.stderr))
 		}
 	})
 }
 
-// fullLine is what a program says that finds no free channel.
+// fullLine matches what a program says if it finds no free channel.
 var fullLine = regexp.MustCompile(`^paracuda\[\d+\]: all channels .* in use: ` +
 	`end another CUDA program, or .*more channels\n$`)
 
-// TestNoFreeChannel starts a program while another has the only channel.
+// TestNoFreeChannel starts a program while another one has the only channel.
 func TestNoFreeChannel(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -86,7 +88,8 @@ func TestNoFreeChannel(t *testing.T) {
 			`"$0" cuCtxGetCurrent >&2; code=$?; kill $!; wait; exit $code`
 		r := vm.run(t, vm.limit, "--set", "channels=1", "--", "sh", "-c", script, program)
 		if r.exit != 3 || !fullLine.MatchString(r.stderr) {
-			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+			t.Errorf("exit code %d, want 3 and standard error %s:%s%s", r.exit, fullLine,
+				tail(r.stdout), tail(r.stderr))
 		}
 	})
 }

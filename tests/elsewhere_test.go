@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestElsewhere: where make demo and make test can't work, one line says so before anything is
-// fetched or installed.
+// TestElsewhere: on a system where make demo and make test can't work, one line says so before
+// anything is fetched or installed.
 func TestElsewhere(t *testing.T) {
 	release := func(name, id, version string) string {
 		file := filepath.Join(t.TempDir(), "os-release")
@@ -43,7 +43,8 @@ func TestElsewhere(t *testing.T) {
 			tried := strings.HasSuffix(tt.want, "tried")
 			if (r.exit != 0) != (tt.want != "" && !tried) || !strings.Contains(r.stderr, tt.want) ||
 				strings.Count(r.stderr, "\n") != min(1, len(tt.want)) {
-				t.Errorf("exit code %d, %q, want %q", r.exit, r.stderr, tt.want)
+				t.Errorf("exit code %d, %q, want one line with %q, or none if that is empty",
+					r.exit, r.stderr, tt.want)
 			}
 		})
 	}
@@ -54,7 +55,8 @@ func TestElsewhere(t *testing.T) {
 		said, _, _ := strings.Cut(r.stderr, "\nmake")
 		if r.exit != 2 || strings.Count(said, "\n") > 0 ||
 			!strings.Contains(said, "on-debian: this is for Debian 12, 13 or unstable") {
-			t.Errorf("make %s: exit code %d, %q", goal, r.exit, r.stderr)
+			t.Errorf("make %s: exit code %d, %q, want 2 and one line of on-debian's", goal, r.exit,
+				r.stderr)
 		}
 	}
 }

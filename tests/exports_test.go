@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// defined lists what a shared library defines for others.
+// defined lists the symbols that a shared library exports.
 func defined(t *testing.T, file string) map[string]bool {
 	t.Helper()
 	f, err := elf.Open(file)
@@ -29,11 +29,11 @@ func defined(t *testing.T, file string) map[string]bool {
 	return names
 }
 
-// TestExports compares the names that the guests' library exports with those of the toolkits' stub
-// libraries, which have all that programs may be linked with.
+// TestExports: the guest's library exports all names of the toolkits' stub libraries. Programs are
+// linked with those.
 func TestExports(t *testing.T) {
 	if testing.Short() {
-		skip(t, "-short: the toolkits may not be there")
+		skip(t, "-short: the toolkits may be missing")
 	}
 	ours := defined(t, filepath.Join(root, "build/guest/lib/libcuda.so.1"))
 	for _, toolkit := range []string{"cuda-11.8", "cuda-12.4"} {

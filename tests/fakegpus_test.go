@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// fakeDriver gives a process a /dev of its own, in the folder $0, which says that there is NVIDIA's
-// driver.
+// fakeDriver gives a process a /dev of its own, made in the folder $0. It has /dev/nvidiactl, as if
+// NVIDIA's driver was there.
 const fakeDriver = `
 for name in null zero full random urandom tty ptmx; do
 	: >"$0/$name" && mount --bind "/dev/$name" "$0/$name" || exit 70
@@ -25,7 +25,8 @@ mkdir -p "$0/shm" "$0/pts" && mount --bind /dev/shm "$0/shm" && ln -sfn /proc/se
 	: >"$0/nvidiactl" && mount --bind "$0" /dev || exit 70
 exec "$@"`
 
-// fakeHost begins a command line on a host with three GPUs of 1 GiB, of a driver library for tests.
+// fakeHost is the beginning of a command line. The command then finds a driver library for tests,
+// with three GPUs of 1 GiB.
 func fakeHost(t *testing.T) []string {
 	t.Helper()
 	notShort(t)
@@ -46,14 +47,14 @@ func fakeHost(t *testing.T) []string {
 		"sh", "-c", fakeDriver, devices}
 }
 
-// The fake's GPUs.
+// The UUIDs of the fake's first two GPUs.
 const (
 	fakeUUID0 = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
 	fakeUUID1 = "GPU-10111213-1415-1617-191a-1b1c1d1e1f20"
 )
 
-// TestBadGPUs: GPUs that aren't there, are named twice, or are less than is asked for are refused
-// before anything is started, in one line that names the fix.
+// TestBadGPUs asks for GPUs that don't exist, for one GPU twice, and for more GPUs or memory than
+// the host has. One line that names the fix says so, before anything is started.
 func TestBadGPUs(t *testing.T) {
 	onFake := fakeHost(t)
 	socket := filepath.Join(t.TempDir(), "gpu")
@@ -82,9 +83,9 @@ func TestBadGPUs(t *testing.T) {
 	}
 }
 
-// TestGPUsBeforeTheirVM: the GPUs of a device that is yet to be plugged in are chosen when its
-// process starts: by the arbiter, which counts what it gave others, and keeps those away that a VM
-// has alone.
+// TestGPUsBeforeTheirVM: a device's GPUs are chosen when its process starts, before it is plugged
+// into a VM. The arbiter chooses them. It counts what it gave to others, and gives no one a GPU
+// that a VM has alone.
 func TestGPUsBeforeTheirVM(t *testing.T) {
 	onFake := fakeHost(t)
 	t.Parallel()
@@ -102,7 +103,7 @@ func TestGPUsBeforeTheirVM(t *testing.T) {
 		})
 		if !regexp.MustCompile(message).MatchString(b.said()) ||
 			strings.Count(b.said(), "\n") != 1 {
-			t.Errorf("%s has %s, and says %s", name, gpu, b.said())
+			t.Errorf("%s: --gpu %s: it says %q, want one line, %s", name, gpu, b.said(), message)
 		}
 	}
 	has := func(name string) (gpus []string) {
@@ -118,14 +119,14 @@ func TestGPUsBeforeTheirVM(t *testing.T) {
 	start("second", "auto:1,memory=600M")
 	two := has("second")
 	if len(one) != 1 || len(two) != 1 || one[0] == two[0] {
-		t.Errorf("the first has %v, the second %v", one, two)
+		t.Errorf("the first VM has %v, the second %v, want one GPU each, another one", one, two)
 	}
 	refused("both", "auto:2,memory=600M", `VM both: 1 of the host's 3 GPUs have 600M left that no `+
 		`VM was given.*: ask for fewer or less \(paracuda probe`)
 	alone := start("alone", "auto:1", "--set", "exclusive=on")
 	left := has("alone")
 	if len(left) != 1 || slices.Contains(append(one, two...), left[0]) {
-		t.Errorf("%v is %s's and %s's, and alone the third's", left, one, two)
+		t.Errorf("VM alone has %v, want the GPU that isn't in %v or %v", left, one, two)
 	}
 	refused("named", "cuda:"+left[0], `GPU \S+ is VM alone's alone \(exclusive=on\): `+
 		`give VM named another one`)
@@ -137,11 +138,11 @@ func TestGPUsBeforeTheirVM(t *testing.T) {
 	until(t, time.Minute, "two of them are gone", func() bool { return len(h.vms()) == 1 })
 	start("both", "auto:2,memory=600M")
 	if both := has("both"); len(both) != 2 || slices.Contains(both, two[0]) {
-		t.Errorf("%v are given where %v is", both, two)
+		t.Errorf("VM both has %v, want the two GPUs that aren't in %v", both, two)
 	}
 }
 
-// gpusOf are the UUIDs of a VM's GPUs, as paracuda probe lists them; nil: there is no such VM.
+// gpusOf returns the UUIDs of a VM's GPUs, as paracuda probe lists them. nil: there is no such VM.
 func (h *sharedHost) gpusOf(name string, onFake []string) []string {
 	line := append(slices.Clone(onFake), paracuda, "probe", "--json", "--arbiter", h.socket)
 	out, err := exec.Command(line[0], line[1:]...).Output()

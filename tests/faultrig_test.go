@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// faultScript does in the VM what the lines of its input say, and answers each with a line.
+// faultScript runs in the VM. It reads what to do, one word a line, and answers with a line each.
 const faultScript = `good=$0 busy=$1
 while read -r word; do
 	case $word in
@@ -33,8 +33,8 @@ while read -r word; do
 	esac
 done`
 
-// faultRig is a VM under an arbiter. In each round a program copies and computes in it, until it is
-// ended; then another one runs.
+// faultRig is a VM under an arbiter. In each round a program copies and computes in it until it is
+// killed. Then another one runs.
 type faultRig struct {
 	*testing.T
 	vm      frontEnd
@@ -69,7 +69,7 @@ func (r *faultRig) startArbiter() {
 	})
 }
 
-// boot starts a VM, and finds its processes.
+// boot starts a VM, and finds its keeper and starter.
 func (r *faultRig) boot() {
 	r.Helper()
 	r.control = filepath.Join(r.TempDir(), "control")
@@ -106,7 +106,7 @@ func (r *faultRig) boot() {
 	r.find()
 }
 
-// find looks for the processes that stay: those of workers come and go.
+// find looks for the keeper and the starter, which stay: other processes come and go.
 func (r *faultRig) find() {
 	r.Helper()
 	r.keeper, r.starter = 0, 0
@@ -121,11 +121,12 @@ func (r *faultRig) find() {
 		}
 	}
 	if r.keeper == 0 || r.starter == 0 {
-		r.Fatal("there is no keeper, or nothing that starts workers")
+		r.Fatalf("pid %d (paracuda run): found the keeper %d and the starter %d, 0 is none",
+			r.run.Process.Pid, r.keeper, r.starter)
 	}
 }
 
-// pids are the VM's processes of a role now.
+// pids returns the VM's processes that have a role now.
 func (r *faultRig) pids(role string) (pids []int) {
 	switch role {
 	case "front end":
@@ -142,7 +143,7 @@ func (r *faultRig) pids(role string) (pids []int) {
 	return ofRole(r.starter, role)
 }
 
-// ofRole are a process's descendants that have a role.
+// ofRole returns a process's descendants that have a role.
 func ofRole(ancestor int, role string) (pids []int) {
 	for _, child := range childrenOf(ancestor) {
 		if words := commandOf(child); len(words) > 1 && words[1] == role {
@@ -153,7 +154,7 @@ func ofRole(ancestor int, role string) (pids []int) {
 	return pids
 }
 
-// say has the script do something and returns its answer, without the first word.
+// say sends a word to the script, and returns the answer without its first word.
 func (r *faultRig) say(word, answer string) string {
 	r.Helper()
 	fmt.Fprintln(r.words, word)
@@ -168,12 +169,12 @@ func (r *faultRig) say(word, answer string) string {
 				return strings.TrimPrefix(rest, " ")
 			}
 		case <-late:
-			r.Fatalf("%s: no answer:%s", word, tail(r.errors.String()))
+			r.Fatalf("%s: no line %q in time:%s", word, answer, tail(r.errors.String()))
 		}
 	}
 }
 
-// next runs a program that must be right.
+// next runs a well-formed program, whose output must be right.
 func (r *faultRig) next() {
 	r.Helper()
 	want := "0 " + strings.ReplaceAll(wellFormed(r.T).stdout, "\n", "|")
@@ -182,17 +183,17 @@ func (r *faultRig) next() {
 	}
 }
 
-// freed waits until nothing of a program is there any more on the host.
+// freed waits until no worker is left on the host.
 func (r *faultRig) freed() {
 	r.Helper()
 	for w := patienceOf(time.Minute); len(r.pids("worker")) > 0; time.Sleep(time.Millisecond) {
 		if w.over() {
-			r.Fatalf("there are workers still: %v", r.pids("worker"))
+			r.Fatalf("workers are left: %v, want none", r.pids("worker"))
 		}
 	}
 }
 
-// forgotten waits until the device process knows of no program.
+// forgotten waits until the device process counts no program.
 func (r *faultRig) forgotten() {
 	r.Helper()
 	until(r.T, time.Minute, "the device process has forgotten the program", func() bool {
@@ -201,7 +202,7 @@ func (r *faultRig) forgotten() {
 	})
 }
 
-// ask is what the device process says; nil: there is none now.
+// ask returns the device process's statistics. nil: there is no such process now.
 func (r *faultRig) ask() *admin.Answer {
 	out, err := exec.Command(paracuda, "stats", "--json", r.control).Output()
 	var a admin.Answer
@@ -211,7 +212,7 @@ func (r *faultRig) ask() *admin.Answer {
 	return &a
 }
 
-// files are the descriptors of the processes that stay.
+// files counts the descriptors of the processes that stay, by role.
 func (r *faultRig) files() map[string]int {
 	files := map[string]int{}
 	for role, pids := range map[string][]int{"keeper": {r.keeper}, "starter": {r.starter},
@@ -228,7 +229,7 @@ func (r *faultRig) files() map[string]int {
 func (r *faultRig) end() {
 	_ = r.words.Close()
 	_ = r.run.Process.Signal(syscall.SIGTERM)
-	go func() { // what nobody reads
+	go func() { // drop the rest of the output
 		for range r.lines {
 		}
 	}()

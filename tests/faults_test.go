@@ -14,27 +14,26 @@ import (
 	"time"
 )
 
-// faultVictims are what is killed and stopped, and how often beside the others; what a program's
-// end may be when it was killed, beside that it is ended at the end of its round.
+// faultVictims are the processes that are killed and stopped.
 var faultVictims = []struct {
 	role  string
-	often int
-	fails bool // the program may fail when it is killed
+	often int  // the weight: how often, compared with the others
+	fails bool // the program may fail if this process is killed
 }{
 	{"worker", 4, true}, {"mover", 4, true}, {"device", 4, false}, {"arbiter", 2, false},
 	{"program", 4, false}, {"front end", 1, false},
 }
 
-// soon is in which time everything of a program, or of a VM, is to be freed; late is what no round
-// may take. What something waits for a processor doesn't count.
+// All that a program or VM had must be freed within soon in 95 of 100 rounds, and within late in
+// each. The time that processes wait for a processor doesn't count.
 const (
 	soon = time.Second
 	late = 20 * time.Second
 )
 
 // TestFaultsAtAnyMoment kills and stops each process of a VM, its front end, the arbiter and the
-// program at random moments: what they had is freed within a second, other processes go on, and the
-// next program is right. PARACUDA_FAULTS is how many rounds there are (make stress-faults).
+// program at random moments. What they had is freed within a second, other processes go on, and the
+// next program is right. PARACUDA_FAULTS is the number of rounds (make stress-faults).
 func TestFaultsAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -42,10 +41,10 @@ func TestFaultsAtAnyMoment(t *testing.T) {
 		if text := os.Getenv("PARACUDA_FAULTS"); text != "" {
 			var err error
 			if rounds, err = strconv.Atoi(text); err != nil || rounds < 1 {
-				t.Fatal("PARACUDA_FAULTS isn't a number")
+				t.Fatalf("PARACUDA_FAULTS is %q, want a number of rounds", text)
 			}
 		} else if vm.isQEMU() && !atNight {
-			skip(t, "by night: a QEMU without KVM takes minutes")
+			skip(t, "make nightly runs it: QEMU without KVM takes minutes")
 		}
 		r := newFaultRig(t, vm)
 		var all []string
@@ -55,7 +54,7 @@ func TestFaultsAtAnyMoment(t *testing.T) {
 			}
 		}
 		var took []time.Duration
-		r.round("before", "mover", "STOP") // which is there from then on
+		r.round("before", "mover", "STOP") // starts the mover, which then stays
 		before := r.files()
 		for i := range rounds {
 			if i%len(all) == 0 {
@@ -68,7 +67,7 @@ func TestFaultsAtAnyMoment(t *testing.T) {
 	})
 }
 
-// check looks whether all rounds together have left something, and how long they took to free.
+// check: the rounds have left no descriptors open, and all was freed in time.
 func (r *faultRig) check(before map[string]int, took []time.Duration) {
 	r.Helper()
 	var now map[string]int
@@ -83,7 +82,7 @@ func (r *faultRig) check(before map[string]int, took []time.Duration) {
 	}
 	for w := patienceOf(late); more(); time.Sleep(50 * time.Millisecond) {
 		if w.over() {
-			r.Fatalf("descriptors: %v, before %v", now, before)
+			r.Fatalf("descriptors: %v, want at most what was open before, %v", now, before)
 		}
 	}
 	slices.Sort(took)
@@ -93,16 +92,16 @@ func (r *faultRig) check(before map[string]int, took []time.Duration) {
 			slow++
 		}
 	}
-	r.Logf("%d rounds: freed after %v in the middle, %v at most", len(took), took[len(took)/2],
+	r.Logf("%d rounds: freed after %v (median), %v at most", len(took), took[len(took)/2],
 		took[len(took)-1])
 	if slow*20 > len(took) || took[len(took)-1] > late {
-		r.Errorf("%d of %d rounds took more than %v, one %v", slow, len(took), soon,
-			took[len(took)-1])
+		r.Errorf("%d of %d rounds took more than %v, the slowest %v: want 1 in 20, and %v at most",
+			slow, len(took), soon, took[len(took)-1], late)
 	}
 }
 
-// round has a program begin, does something to a process, and has the program end: what it had is
-// freed, and the next one is right.
+// round starts a program, kills or stops a process, and ends the program. What it had must be
+// freed, and the next program must be right.
 func (r *faultRig) round(name, role, how string) time.Duration {
 	r.Helper()
 	r.Log(name)
@@ -115,9 +114,9 @@ func (r *faultRig) round(name, role, how string) time.Duration {
 	pause(60 * time.Millisecond)
 	begun := patienceOf(late)
 	exit, said, _ := strings.Cut(r.say("end", "ended"), " ")
-	failed := how == "KILL" && (role == "worker" || role == "mover") && exit == "3"
+	failed := how == "KILL" && mayFail(role) && exit == "3"
 	if exit != "137" && !failed {
-		r.Errorf("%s: the program ended with %s: %s", name, exit, said)
+		r.Errorf("%s: the program ended with %s, want 137 (killed): %s", name, exit, said)
 	}
 	r.freed()
 	took := begun.Spent()
@@ -129,10 +128,20 @@ func (r *faultRig) round(name, role, how string) time.Duration {
 	return took
 }
 
-// pause waits for some time, most at the most.
+// mayFail says whether a program may fail if a process of this role is killed.
+func mayFail(role string) bool {
+	for _, v := range faultVictims {
+		if v.role == role {
+			return v.fails
+		}
+	}
+	return false
+}
+
+// pause waits for a random time: the test's events come at random moments.
 func pause(most time.Duration) { time.Sleep(rand.N(most)) }
 
-// fault kills a process, or stops it for some time.
+// fault kills a process, or stops it for a random time.
 func (r *faultRig) fault(name, role, how string) {
 	r.Helper()
 	signal, again := r.signalOf(name, role)
@@ -146,8 +155,7 @@ func (r *faultRig) fault(name, role, how string) {
 	signal(syscall.SIGCONT)
 }
 
-// signalOf returns how to signal one of the VM's processes of a role, and what is to be done after
-// it was killed.
+// signalOf returns how to signal a process of a role, and what to do after it was killed.
 func (r *faultRig) signalOf(name, role string) (signal func(syscall.Signal), again func()) {
 	r.Helper()
 	none := func() {}
@@ -167,12 +175,12 @@ func (r *faultRig) signalOf(name, role string) (signal func(syscall.Signal), aga
 		if pids := r.pids(role); len(pids) > 0 {
 			pid = pids[0]
 		} else if w.over() {
-			r.Fatalf("%s: there is none; the program: %s", name, r.say("end", "ended"))
+			r.Fatalf("%s: there is no %s; the program: %s", name, role, r.say("end", "ended"))
 		}
 	}
 	if role == "device" {
 		return func(s syscall.Signal) {
-			if s == syscall.SIGKILL { // by the keeper, for which it is no crash: those are bounded
+			if s == syscall.SIGKILL { // by the keeper: it counts no crash, and crashes are bounded
 				pid, s = r.keeper, syscall.SIGUSR2
 			}
 			_ = syscall.Kill(pid, s)
@@ -181,8 +189,7 @@ func (r *faultRig) signalOf(name, role string) (signal func(syscall.Signal), aga
 	return func(s syscall.Signal) { _ = syscall.Kill(pid, s) }, none
 }
 
-// loseFrontEnd kills the front end: the VM's processes end within a second, and another VM is
-// right.
+// loseFrontEnd kills the front end. The VM's processes end, and a program in another VM is right.
 func (r *faultRig) loseFrontEnd(name string) time.Duration {
 	r.Helper()
 	all := []int{r.keeper, r.starter}
@@ -197,14 +204,14 @@ func (r *faultRig) loseFrontEnd(name string) time.Duration {
 	}
 	for slices.ContainsFunc(all, here) {
 		if limit.over() {
-			r.Fatalf("%s: not all have ended of %v", name, all)
+			r.Fatalf("%s: some of the processes %v have not ended", name, all)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	took := limit.Spent()
 	<-r.ended
 	if r.run.ProcessState.Success() {
-		r.Errorf("%s: paracuda run says that all is well", name)
+		r.Errorf("%s: paracuda run ended with 0, want a failure", name)
 	}
 	r.boot()
 	return took

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestFindGo puts releases of Go in PATH that can't build this, and ones that can or can fetch one
-// that does.
+// TestFindGo puts releases of Go into PATH: some are too old, others are new enough, or can fetch
+// one that is.
 func TestFindGo(t *testing.T) {
 	wanted := regexp.MustCompile(`(?m)^go (.*)$`).FindSubmatch(read(t, "go.mod"))
 	for _, tt := range []struct {
@@ -38,7 +38,8 @@ func TestFindGo(t *testing.T) {
 		c.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "PARACUDA_CACHE="+dir)
 		out, err := c.Output()
 		if found := strings.TrimSpace(string(out)); err != nil || (found == "go") != tt.good {
-			t.Errorf("%s with GOTOOLCHAIN=%s: %s, %v", tt.version, tt.toolchain, found, err)
+			t.Errorf("%s with GOTOOLCHAIN=%s: found %q, %v, want it taken: %v", tt.version,
+				tt.toolchain, found, err, tt.good)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// outcome is what one program of a batch gave.
+// outcome is how one program of a batch ended.
 type outcome struct {
 	lost           bool // The VM ended while it ran.
 	exit           int
@@ -38,11 +38,11 @@ func parseFrames(r io.Reader) (map[string]outcome, error) {
 	}
 }
 
-// frameReader reads what the runner prints. Lines between frames are the VM's own and are passed
-// over.
+// frameReader reads what the runner prints. It skips lines between frames, which are the VM's.
 type frameReader struct{ in *bufio.Reader }
 
-// next is a program that begins, which is lost if nothing follows, or what one gave.
+// next returns that a program has begun, or how one has ended. A program that has begun counts as
+// lost until its end comes.
 func (r frameReader) next() (id string, o outcome, err error) {
 	for {
 		line, err := r.in.ReadString('\n')
@@ -128,6 +128,6 @@ func TestRunner(t *testing.T) {
 		t.Errorf("absent: exit code %d, want 127", o.exit)
 	}
 	if o := got["slow"]; o.exit != 124 {
-		t.Errorf("slow: exit code %d, want 124: it is ended after a second", o.exit)
+		t.Errorf("slow: exit code %d, want 124, as its limit is a second", o.exit)
 	}
 }

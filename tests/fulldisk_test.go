@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestFullDisk: what can't be written is said in one line, and the exit code isn't 0.
+// TestFullDisk: if output can't be written, one line says so, and the exit code isn't 0.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const full = "no space left on device"
@@ -20,7 +20,8 @@ func TestFullDisk(t *testing.T) {
 	} {
 		if r := command(t, time.Minute, root, "sh", "-c", script, paracuda); r.exit != 1 ||
 			!saysOnly(r.stderr, full) {
-			t.Errorf("%s: exit code %d:%s", name, r.exit, tail(r.stderr))
+			t.Errorf("%s: exit code %d, want 1 and one line with %q:%s", name, r.exit, full,
+				tail(r.stderr))
 		}
 	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -28,18 +29,19 @@ func TestFullDisk(t *testing.T) {
 			r := vm.run(t, vm.limit, option, "/dev/full", "--", "echo", "text")
 			if r.exit != 1 || r.stdout != "text\n" ||
 				!saysOnly(r.stderr, option+": write /dev/full: "+full) {
-				t.Errorf("%s: exit code %d: %q%s", option, r.exit, r.stdout, tail(r.stderr))
+				t.Errorf("%s: exit code %d, output %q, want 1, \"text\" and one line with %q:%s",
+					option, r.exit, r.stdout, full, tail(r.stderr))
 			}
 		}
 		r := vm.run(t, vm.limit, "--stats", "/dev/full", "--", "sh", "-c", "exit 7")
 		if r.exit != 7 {
-			t.Errorf("the program's exit code 7 is %d", r.exit)
+			t.Errorf("exit code %d, want the program's, 7", r.exit)
 		}
 	})
 }
 
-// TestOutputOnFullDisk: a program that has ended doesn't learn that its output is lost. paracuda
-// run does.
+// TestOutputOnFullDisk: paracuda run fails if the program's output can't be written, though the
+// program has ended well. A reader that goes away is no failure.
 func TestOutputOnFullDisk(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -51,12 +53,14 @@ func TestOutputOnFullDisk(t *testing.T) {
 			said := slowVM.ReplaceAllString(r.stderr, "")
 			if (r.exit != 0) != (want != "") || said != "" != (want != "") ||
 				!strings.Contains(said, want) {
-				t.Errorf("%s: exit code %d:%s", script, r.exit, tail(said))
+				t.Errorf("%s: exit code %d, want a failure and %q (\"\": no failure):%s", script,
+					r.exit, want, tail(said))
 			}
 		}
 	})
 }
 
+// saysOnly says whether a text is one line of paracuda's that ends with these words.
 func saysOnly(text, with string) bool {
 	return regexp.MustCompile(`^paracuda: [^\n]*` + regexp.QuoteMeta(with) +
 		`\n$`).MatchString(slowVM.ReplaceAllString(text, ""))

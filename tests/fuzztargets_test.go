@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// fewestTargets is how many targets of fuzzing there are at least.
+// fewestTargets is the least number of fuzz targets.
 const fewestTargets = 40
 
-// TestFuzzTargetsHaveSeeds: each target begins with inputs that get somewhere.
+// TestFuzzTargetsHaveSeeds: each fuzz target adds inputs to begin with.
 func TestFuzzTargetsHaveSeeds(t *testing.T) {
 	targets := 0
 	for _, file := range sources(t, "*_test.go") {
@@ -33,11 +33,11 @@ func TestFuzzTargetsHaveSeeds(t *testing.T) {
 		}
 	}
 	if targets < fewestTargets {
-		t.Errorf("%d targets, want %d", targets, fewestTargets)
+		t.Errorf("found %d fuzz targets, want at least %d", targets, fewestTargets)
 	}
 }
 
-// seeds says whether a target adds any.
+// seeds says whether a target adds inputs.
 func seeds(target *ast.FuncDecl) (adds bool) {
 	ast.Inspect(target, func(n ast.Node) bool {
 		if called, is := n.(*ast.SelectorExpr); is && called.Sel.Name == "Add" {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestGenerated writes the generated files anew, in a copy of the tree, and
-// compares them with those that are there.
+// TestGenerated generates all files in a copy of the tree, and compares them with the tree's.
 func TestGenerated(t *testing.T) {
 	dir := t.TempDir()
 	copyTree := `git ls-files -z -co --exclude-standard \
@@ -43,7 +42,7 @@ func TestGenerated(t *testing.T) {
 		}
 		if there, err := os.ReadFile(filepath.Join(root, name)); err != nil ||
 			!bytes.Equal(there, now) {
-			t.Errorf("%s is not what is generated from its description: run make generate", name)
+			t.Errorf("%s isn't current: run make generate", name)
 		}
 		return nil
 	})

@@ -15,17 +15,17 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// answerSeconds is after how long a guest's driver gives up a device that answers nothing: by day
-// earlier than by default.
+// answerSeconds is the time after which a guest's driver gives up a device that doesn't answer. By
+// day it is less than the default.
 func answerSeconds() int { return times(5, 30) }
 
-// givesUp is a line of a guest's script that tells the driver so.
+// givesUp is a line of a guest's script that sets the driver's answer_seconds.
 func givesUp() string {
 	return fmt.Sprintf("echo %d >/sys/module/paracuda/parameters/answer_seconds", answerSeconds())
 }
 
-// orphan runs a program without end, which ends all the same; then another one; and then one with
-// the device that comes.
+// orphan runs a program that ends only because its device is gone, then one that finds none, and
+// then one with the device that is attached next.
 const orphan = `
 cd /tmp
 "$0" 0 >/dev/null 2>first & echo up
@@ -34,9 +34,9 @@ wait $!; [ $? -gt 0 ] && grep -ho "the paracuda device is gone.*" first
 until "$0" 1000 >/dev/null 2>&1; do sleep 0.2; done
 echo /dev/paracuda*`
 
-// TestDeviceProcessIsKilled: what waits for a device process that is gone ends, and says why; so
-// does what is started then. When another one is attached, programs use that, which has the first
-// name.
+// TestDeviceProcessIsKilled: a program that waits for a device process that is gone ends, and says
+// why. So does one that is started then. When another device is attached, programs use it, and it
+// is called /dev/paracuda as the first one was.
 func TestDeviceProcessIsKilled(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -81,8 +81,8 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	expectLine(t, lines, "/dev/paracuda")
 }
 
-// couple waits for two devices, and runs a program when one of them is left, which then has the
-// first name.
+// couple waits for two devices, and then until one of them is gone. It runs a program on the one
+// that is left, which is /dev/paracuda then.
 const couple = `
 echo up
 until [ -e /dev/paracuda1 ]; do sleep 0.2; done
@@ -91,8 +91,8 @@ while [ -e /dev/paracuda1 ]; do sleep 0.2; done
 "$0" >/dev/null; echo "used $?"
 while :; do sleep 1; done`
 
-// TestLiveDeviceHasTheFirstName plugs two devices into a VM, of which attach says so, and kills the
-// process of the first.
+// TestLiveDeviceHasTheFirstName plugs two devices into a VM, and kills the first one's process.
+// attach says that there is another device, and takes out the one whose process has ended.
 func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -115,7 +115,7 @@ func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	}
 	if !strings.Contains(said, "the VM has another device, first, whose device process runs") ||
 		strings.Contains(said, "second") {
-		t.Errorf("attach says %q", said)
+		t.Errorf("attach says %q, want that the device first is there, and nothing of second", said)
 	}
 	expectLine(t, lines, "two")
 	first.kill()
@@ -125,6 +125,7 @@ func TestLiveDeviceHasTheFirstName(t *testing.T) {
 		filepath.Join(dir, "third"), "--id", "third", "--wait", "0")
 	if r.exit != 0 ||
 		!strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
-		t.Errorf("attach says %q", r.stderr)
+		t.Errorf("attach: exit code %d, %q, want 0 and that it took out the device first", r.exit,
+			r.stderr)
 	}
 }

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// TestNamedGPUs runs the script that tries each way to name GPUs, with the software GPU: a GPU's
-// host runs it with its own.
+// TestNamedGPUs runs the script that tries each way to name GPUs, with the software GPU. A GPU host
+// runs the same script with its own GPUs.
 func TestNamedGPUs(t *testing.T) {
 	boots(t)
 	out, err := exec.Command(python(t), "bundle/gpus", "soft").CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "\n0 wrong of 6\n") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("tests/bundle/gpus: %v, want \"0 wrong of 6\": %s", err, out)
 	}
 }
 
@@ -42,8 +42,8 @@ func TestTwoGPUs(t *testing.T) {
 	})
 }
 
-// TestGangsTakeTurns: kernels of two GPUs that wait for one another have their turns together,
-// beside VMs that work on the one GPU and on both.
+// TestGangsTakeTurns: kernels on two GPUs that wait for one another get their turns together, while
+// one VM works on one of the GPUs and two VMs on both.
 func TestGangsTakeTurns(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
@@ -54,7 +54,7 @@ func TestGangsTakeTurns(t *testing.T) {
 		return p.id() != "peergangs" && p.id() != "peerprocesses"
 	})
 	if len(gangs) != 2 {
-		t.Fatalf("programs.txt has %d of them", len(gangs))
+		t.Fatalf("programs.txt has %d of peergangs and peerprocesses, want both", len(gangs))
 	}
 	var all sync.WaitGroup
 	for _, name := range []string{"both", "both-too"} {
@@ -80,12 +80,13 @@ func TestGangsTakeTurns(t *testing.T) {
 		turns = max(turns, h.vms()["both"].Turns)
 	}
 	if n := h.vms()["first"].Figures.Counters["launches"]; n <= began || turns == 0 {
-		t.Errorf("the VM on one GPU has had %d launches, the gangs had %d turns", n-began, turns)
+		t.Errorf("the VM on one GPU made %d launches, the gangs had %d turns, want some of both",
+			n-began, turns)
 	}
 }
 
-// TestTopologyOfNCCL has the service of the guest package write how GPUs are joined, with places of
-// its own.
+// TestTopologyOfNCCL runs the command of the guest package's service that writes for NCCL how the
+// GPUs are joined, with folders of the test's own.
 func TestTopologyOfNCCL(t *testing.T) {
 	t.Parallel()
 	service, err := os.ReadFile(filepath.Join(root, "guestdriver/packaging/debian/service"))
@@ -95,7 +96,7 @@ func TestTopologyOfNCCL(t *testing.T) {
 	writes := regexp.MustCompile(`(?m)^ExecStart=-/bin/sh -c '(.* topology .*)'$`).
 		FindSubmatch(service)
 	if writes == nil {
-		t.Fatal("the service writes no topology")
+		t.Fatal("the service has no ExecStart that writes a topology")
 	}
 	script := "mkdir /tmp/topology; " + strings.NewReplacer(
 		"/run/nvidia-topologyd", "/tmp/topology",
@@ -114,7 +115,8 @@ func TestTopologyOfNCCL(t *testing.T) {
 		}
 		if err := xml.Unmarshal([]byte(r.stdout), &got); err != nil || r.exit != 0 ||
 			len(got.GPUs) != 3 {
-			t.Fatalf("exit code %d, %v:%s%s", r.exit, err, tail(r.stdout), tail(r.stderr))
+			t.Fatalf("exit code %d, %v, %d GPUs, want 0 and 3 GPUs:%s%s", r.exit, err,
+				len(got.GPUs), tail(r.stdout), tail(r.stderr))
 		}
 		for _, g := range got.GPUs {
 			others := map[string]int{}
@@ -123,14 +125,15 @@ func TestTopologyOfNCCL(t *testing.T) {
 			}
 			for _, other := range got.GPUs {
 				if n := others[other.Bus]; n > 0 != (other.Bus != g.Bus) {
-					t.Errorf("%d links from %s to %s", n, g.Bus, other.Bus)
+					t.Errorf("%d links from %s to %s, want some to others only", n, g.Bus,
+						other.Bus)
 				}
 			}
 		}
 	})
 }
 
-// TestJoinedGPUs: NVIDIA's tool prints how a VM's GPUs are joined.
+// TestJoinedGPUs: nvidia-smi prints how a VM's GPUs are joined.
 func TestJoinedGPUs(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -153,8 +156,8 @@ func TestJoinedGPUs(t *testing.T) {
 			r := vm.run(t, vm.limit, append([]string{"--gpu", run.gpus, "--", smi},
 				strings.Fields(run.args)...)...)
 			if r.exit != 0 || r.stderr != "" || !run.want.MatchString(r.stdout) {
-				t.Errorf("%s, nvidia-smi %s: exit code %d, output %s%s", run.gpus, run.args,
-					r.exit, tail(r.stdout), tail(r.stderr))
+				t.Errorf("%s, nvidia-smi %s: exit code %d, want output like %s:%s%s", run.gpus,
+					run.args, r.exit, run.want, tail(r.stdout), tail(r.stderr))
 			}
 		}
 	})

@@ -17,10 +17,10 @@ import (
 
 var guestDoctor = filepath.Join(root, "build/guest/bin/paracuda-doctor")
 
-// finding is what paracuda-doctor says of one thing.
+// finding is what paracuda-doctor says about one check.
 type finding struct{ Check, Level, Found, Fix string }
 
-// A VM in which nothing is wrong, as far as files tell. -> stands before a link's target.
+// goodVM has the files of a VM in which nothing is wrong. "->" marks a link and its target.
 var goodVM = map[string]string{
 	"proc/sys/kernel/osrelease":          "6.1.0\n",
 	"sys/bus/virtio/devices/v0/device":   "0x001a\n",
@@ -49,10 +49,10 @@ var goodVM = map[string]string{
 	"sys/bus/pci/devices/0:1/driver/new": "",
 }
 
-// without marks a file that is missing, with all below it.
+// without marks a file or folder that is missing.
 const without = "\x00"
 
-// putVM makes the files of such a VM, changed.
+// putVM makes a folder with the files of goodVM, and then the changes.
 func putVM(t *testing.T, changes map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func needDoctor(t *testing.T) {
 	}
 }
 
-// diagnose runs one check, in a VM of these files.
+// diagnose runs one check in a VM with the files of a folder.
 func diagnose(t *testing.T, dir, check string, environment ...string) (f finding, exit int) {
 	t.Helper()
 	args := append([]string{"/usr/bin/env", "PATH=" + filepath.Join(dir, "programs")},
@@ -100,23 +100,24 @@ func diagnose(t *testing.T, dir, check string, environment ...string) (f finding
 	}
 	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || r.stderr != "" ||
 		len(said.Findings) != 1 || said.Healthy != (r.exit == 0) {
-		t.Fatalf("exit code %d, %v, %q:%s", r.exit, err, r.stderr, tail(r.stdout))
+		t.Fatalf("exit code %d, %v, standard error %q, want one finding:%s", r.exit, err, r.stderr,
+			tail(r.stdout))
 	}
 	return said.Findings[0], r.exit
 }
 
-// packageVersion is the protocol version of paracuda-doctor as it was built last.
+// packageVersion is the protocol version of the paracuda-doctor that was built.
 func packageVersion(t *testing.T) string {
 	t.Helper()
 	f, _ := diagnose(t, putVM(t, nil), "module")
 	_, version, _ := strings.Cut(f.Found, "this package of ")
 	if n, err := strconv.Atoi(version); err != nil || n < 1 {
-		t.Fatalf("of a driver of version 0 it says %q", f.Found)
+		t.Fatalf("it says %q about a driver of version 0, want its own version", f.Found)
 	}
 	return version
 }
 
-// wantFinding compares. What is wrong has a fix; a problem alone gives exit code 1.
+// wantFinding checks one finding. Only what is ok has no fix, and only a problem gives exit code 1.
 func wantFinding(t *testing.T, f finding, exit int, level, found, fix string) {
 	t.Helper()
 	if f.Level != level || !strings.Contains(f.Found, found) || !strings.Contains(f.Fix, fix) ||
@@ -136,7 +137,8 @@ func TestGuestDoctorFiles(t *testing.T) {
 		spec   = "etc/cdi/paracuda.json"
 	)
 	type files = map[string]string
-	// refused is a VM whose driver said that of the device, and other things before and after.
+	// refused is a VM whose driver refused the device. Its log has other lines before and after
+	// that.
 	refused := func(why string) files {
 		return files{driver: without, "programs/dmesg": "#!/bin/sh\nprintf '%b\\n' " +
 			"'[ 0.1] virtio-pci 0:1: v0: older' '[ 2.5] paracuda v0: " + why + "' " +
@@ -255,7 +257,8 @@ func TestGuestDoctorFiles(t *testing.T) {
 	}
 }
 
-// TestGuestDoctorModes looks at a node that is for some users, and at one that isn't for this one.
+// TestGuestDoctorModes: the device's node is only for some users. Root gets a warning, another user
+// a problem.
 func TestGuestDoctorModes(t *testing.T) {
 	needDoctor(t)
 	dir := putVM(t, map[string]string{"dev/paracuda": without})
@@ -279,7 +282,7 @@ func TestGuestDoctorModes(t *testing.T) {
 	}
 }
 
-// copyOf copies a program to where every user finds it.
+// copyOf copies a program to a folder, where every user may execute it.
 func copyOf(t *testing.T, program, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile(program)
@@ -293,7 +296,7 @@ func copyOf(t *testing.T, program, dir string) string {
 	return to
 }
 
-// compile makes a library of C.
+// compile makes a shared library of C source.
 func compile(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -306,7 +309,7 @@ func compile(t *testing.T, dir, name, text string) {
 	}
 }
 
-// TestGuestDoctorChannel: each reason why a process gets no channel has its words.
+// TestGuestDoctorChannel: each reason why a process gets no channel has its finding and fix.
 func TestGuestDoctorChannel(t *testing.T) {
 	needDoctor(t)
 	dir := putVM(t, nil)
@@ -338,10 +341,10 @@ int ioctl(int fd, unsigned long request, ...)
 	}
 }
 
-// TestGuestDoctorLibrary gives it libraries of others, and broken ones.
+// TestGuestDoctorLibrary: libraries that aren't Paracuda's, and broken ones.
 func TestGuestDoctorLibrary(t *testing.T) {
 	needDoctor(t)
-	// All functions do nothing and succeed, but for the one that a case replaces.
+	// All functions but the one that a case replaces do nothing and succeed.
 	nothing := "int cuGetExportTable() { return 1; }\n"
 	for _, name := range []string{"cuInit", "cuDeviceGet", "cuDeviceGetName", "cuCtxSetCurrent",
 		"cuDevicePrimaryCtxRetain", "cuModuleLoadData", "cuModuleGetFunction", "cuMemAlloc_v2",
@@ -374,7 +377,7 @@ func TestGuestDoctorLibrary(t *testing.T) {
 	wantFinding(t, f, exit, "problem", "file too short", "unset LD_LIBRARY_PATH")
 }
 
-// TestGuestDoctorUsage: mistakes are a line and 2.
+// TestGuestDoctorUsage: a mistake on the command line is answered with one line and exit code 2.
 func TestGuestDoctorUsage(t *testing.T) {
 	needDoctor(t)
 	for _, args := range [][]string{{"--fly"}, {"health"}, {"--json", "node", "health"},
@@ -382,16 +385,18 @@ func TestGuestDoctorUsage(t *testing.T) {
 		r := command(t, time.Minute, root, append([]string{guestDoctor}, args...)...)
 		if r.exit != 2 || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 ||
 			!strings.HasSuffix(r.stderr, ": see paracuda-doctor --help\n") {
-			t.Errorf("%q: exit code %d, %q, %q", args, r.exit, r.stdout, r.stderr)
+			t.Errorf("%q: exit code %d, output %q, %q, want 2 and one line that names --help", args,
+				r.exit, r.stdout, r.stderr)
 		}
 	}
 	r := command(t, time.Minute, root, guestDoctor, "--help")
 	if r.exit != 0 || r.stderr != "" || !strings.Contains(r.stdout, " computation\n") {
-		t.Errorf("exit code %d, %q, %q", r.exit, r.stdout, r.stderr)
+		t.Errorf("--help: exit code %d, %q, %q, want 0 and the list of checks", r.exit, r.stdout,
+			r.stderr)
 	}
 }
 
-// TestGuestDoctor has it look at a VM in which all is well, and then at the same without its node
+// TestGuestDoctor runs the doctor in a VM in which all is well, and again without the device's node
 // and with a broken library.
 func TestGuestDoctor(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
@@ -408,16 +413,17 @@ func TestGuestDoctor(t *testing.T) {
 	said, well, _ := strings.Cut(r.stdout, "\n")
 	well, broken, _ := strings.Cut(well, "code 0\n")
 	if said != "1" || strings.Count(well, "channel: one is free") != 3 {
-		t.Errorf("as documented:%s%s", tail(r.stdout), tail(r.stderr))
+		t.Errorf("as documented: %q healthy, want 1, and 3 times a free channel:%s%s", said,
+			tail(r.stdout), tail(r.stderr))
 	}
 	if strings.Contains(well, "problem ") || !strings.Contains(well, "\nno problems, ") {
-		t.Errorf("a VM that is well:%s%s", tail(r.stdout), tail(r.stderr))
+		t.Errorf("a VM that is well has problems:%s%s", tail(r.stdout), tail(r.stderr))
 	}
 	for _, want := range []string{"device: virtio0 has the driver paracuda",
 		"channel: one is free", "node: /dev/paracuda is for all users",
 		"computation: right, on ", "library: programs get "} {
 		if !strings.Contains(well, "ok       "+want) {
-			t.Errorf("no %q of a VM that is well:%s", want, tail(well))
+			t.Errorf("a VM that is well: the doctor doesn't say %q:%s", want, tail(well))
 		}
 	}
 	want := `ok       device: virtio0 has the driver paracuda
@@ -433,6 +439,6 @@ problem  computation: there is no libcuda.so.1
 code 1
 `
 	if broken != want {
-		t.Errorf("a VM that is broken: %q, want %q", broken, want)
+		t.Errorf("a VM that is broken: the doctor says %q, want %q", broken, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// breakings break a VM of two channels in one way after the other, each with what paracuda-doctor,
-// $1, says of it; $2 is a program that holds a channel. All but the last are mended again.
+// breakings breaks a VM with two channels in one way after another, and runs paracuda-doctor ($1)
+// each time. $2 is a program that holds a channel. All faults but the last are mended again.
 const breakings = `
 held=
 hold() {
@@ -49,7 +49,7 @@ rmmod paracuda
 step unloaded "$1" device node computation
 `
 
-// brokenVM is what it says, step by step.
+// brokenVM is what paracuda-doctor must say, for each step.
 var brokenVM = map[string]string{
 	"in-use": `problem  channel: all channels are in use: end a CUDA program, or give the VM more
            fix: paracuda device --set channels=N (on the host)
@@ -94,8 +94,8 @@ problem  computation: initialise CUDA: CUDA_ERROR_NO_DEVICE
 `,
 }
 
-// TestGuestDoctorInBrokenVM breaks a VM that runs, and does what the doctor says where that is a
-// command for the VM.
+// TestGuestDoctorInBrokenVM breaks a running VM. If the doctor's fix is a command for the VM, the
+// script runs it.
 func TestGuestDoctorInBrokenVM(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out, and one front end is enough here")
@@ -112,7 +112,7 @@ func TestGuestDoctorInBrokenVM(t *testing.T) {
 	for name, want := range brokenVM {
 		want = strings.ReplaceAll(want, "VERSION", packageVersion(t))
 		if said[name] != want {
-			t.Errorf("%s: it says %q, want %q", name, said[name], want)
+			t.Errorf("%s: the doctor says %q, want %q", name, said[name], want)
 		}
 	}
 	if t.Failed() {

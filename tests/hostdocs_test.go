@@ -15,14 +15,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 )
 
-// uncommented is a configuration with the options and sections that stand in comments.
+// uncommented is a configuration whose options and sections are no comments any more.
 func uncommented(text []byte) string {
 	return regexp.MustCompile(`(?m)^# ((?:[a-z-]+ = |\[)[^#\n]*)(#.*)?$`).
 		ReplaceAllString(string(text), "$1")
 }
 
-// TestConfigurations has the program take what the docs and the package have as configurations: a
-// device process starts with each of a VM, and ends soon after SIGTERM.
+// TestConfigurations: the configurations in the docs and in the package are valid. A device process
+// starts with each of those for a VM, and ends after SIGTERM. The arbiter's is read.
 func TestConfigurations(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
@@ -30,9 +30,9 @@ func TestConfigurations(t *testing.T) {
 	documented := codeBlock(t, "docs/host.md", `gpu = "auto"`)
 	sample := uncommented(read(t, "packaging/vm.conf"))
 	if strings.Count(sample, " = ") < 5 {
-		t.Fatalf("the sample has few options: %s", sample)
+		t.Fatalf("packaging/vm.conf: want at least 5 options: %s", sample)
 	}
-	// A group that this machine may not have, or not let us choose.
+	// This machine may not have the group, or not let us use it.
 	sample = regexp.MustCompile(`(?m)^socket-group.*$`).ReplaceAllString(sample, "")
 	for name, text := range map[string]string{"docs": documented, "sample": sample} {
 		dir := t.TempDir()
@@ -61,11 +61,11 @@ func TestConfigurations(t *testing.T) {
 	}
 	table, err := policy.ReadFile(arbiter)
 	if err != nil || table.Default == nil || len(table.VMs) != 1 {
-		t.Errorf("arbiter.toml: %+v, %v, from %s", table, err, text)
+		t.Errorf("arbiter.toml: %+v, %v, want a default and one VM, from %s", table, err, text)
 	}
 }
 
-// endAfterSIGTERM waits for a device's socket, and has the device end.
+// endAfterSIGTERM waits for a device process's socket, and ends the process.
 func endAfterSIGTERM(
 	t *testing.T, name string, c *exec.Cmd, socket string, ended <-chan error,
 ) {
@@ -76,12 +76,12 @@ func endAfterSIGTERM(
 		}
 		select {
 		case err := <-ended:
-			t.Errorf("%s: it has ended: %v", name, err)
+			t.Errorf("%s: the device process has ended before it made its socket: %v", name, err)
 			return
 		default:
 		}
 		if w.over() {
-			t.Errorf("%s: no socket", name)
+			t.Errorf("%s: the device process made no socket %s", name, socket)
 			break
 		}
 	}
@@ -89,8 +89,8 @@ func endAfterSIGTERM(
 	switch in, err := endsIn(ended, 30*time.Second); {
 	case !in:
 		_ = c.Process.Kill()
-		t.Errorf("%s: it has not ended after SIGTERM", name)
+		t.Errorf("%s: the device process hasn't ended after SIGTERM", name)
 	case err != nil:
-		t.Errorf("%s: after SIGTERM: %v", name, err)
+		t.Errorf("%s: after SIGTERM the device process ended with %v, want 0", name, err)
 	}
 }

@@ -13,13 +13,12 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// What isn't really broken in these tests: NVIDIA's modules, library and nodes, HMM and a GPU that
-// computes wrongly, for which a host needs a GPU. Package doctor's own tests have files in their
-// place.
+// These tests can't break what needs a GPU: NVIDIA's modules, library and nodes, HMM, and a GPU
+// that computes wrongly. The doctor package's own tests have files in their place.
 
-// brokenHost breaks a host in all ways that a VM's kernel allows, and has the doctor look at it.
-// Then it executes those of the doctor's fixes that need nobody else, and has it look again: as a
-// user who may have few processes, as one who may not use KVM, and as root.
+// brokenHost breaks a host in all ways that a VM's kernel allows, and runs the doctor. Then it
+// executes those of the doctor's fixes that only need a command, and runs the doctor again: with
+// few processes allowed, as a user who may not use KVM, and as root.
 const brokenHost = `
 d=$1
 mount -t securityfs securityfs /sys/kernel/security
@@ -57,7 +56,7 @@ cp "$d" /tmp/
 look --json
 `
 
-// withoutLandlock is a QEMU that boots a Linux without it.
+// withoutLandlock makes a program that runs QEMU and boots its Linux without Landlock.
 func withoutLandlock(t *testing.T) string {
 	t.Helper()
 	program, err := vm.FindAssets().QEMU()
@@ -74,9 +73,9 @@ func withoutLandlock(t *testing.T) string {
 	return file
 }
 
-// TestHostDoctorInBrokenHost: the doctor finds what is broken, and its commands fix it.
+// TestHostDoctorInBrokenHost: the doctor finds what is broken, and its fixes work.
 func TestHostDoctorInBrokenHost(t *testing.T) {
-	needsQEMU(t) // its guest's kernel has all that is broken here
+	needsQEMU(t) // only its guest's kernel has all that is broken here
 	kernel, err := vm.FindAssets().KernelDir(vm.QEMU, "6.12")
 	if err != nil {
 		t.Fatal(err)
@@ -114,26 +113,27 @@ func TestHostDoctorInBrokenHost(t *testing.T) {
 	for _, f := range found[3] {
 		if f.Check == "vm-socket" && f.Level != "ok" || f.Check == "kvm" && f.Level == "problem" ||
 			f.Check == "nodes" && strings.Contains(f.Found, "nvidiactl") {
-			t.Errorf("fixed, it is found again: %+v", f)
+			t.Errorf("the doctor still finds it after the fix: %+v", f)
 		}
 	}
 }
 
-// looks are what the doctor found, each time it was asked.
+// looks are the doctor's findings, for each of its n runs.
 func looks(t *testing.T, r result, n int) (found [][]finding) {
 	t.Helper()
 	said := json.NewDecoder(strings.NewReader(r.stdout))
 	for i := range n {
 		var one struct{ Findings []finding }
 		if err := said.Decode(&one); err != nil {
-			t.Fatalf("look %d: %v:%s%s", i, err, tail(r.stdout), tail(r.stderr))
+			t.Fatalf("run %d of the doctor: %v:%s%s", i, err, tail(r.stdout), tail(r.stderr))
 		}
 		found = append(found, one.Findings)
 	}
 	return found
 }
 
-// wantLook looks for a finding that says so, in what was found or in the fix.
+// wantLook wants a finding of a check with this level, and this text in what was found or in the
+// fix.
 func wantLook(t *testing.T, found []finding, check, level, text string) {
 	t.Helper()
 	var said []finding
@@ -149,7 +149,8 @@ func wantLook(t *testing.T, found []finding, check, level, text string) {
 	t.Errorf("%s: %+v, want %s with %q", check, said, level, text)
 }
 
-// TestHostDoctorInSmallKernels: kernels that were built without what the doctor looks for.
+// TestHostDoctorInSmallKernels runs the doctor under kernels that were built without what it
+// checks.
 func TestHostDoctorInSmallKernels(t *testing.T) {
 	boots(t)
 	needsUML(t)
@@ -172,8 +173,8 @@ func TestHostDoctorInSmallKernels(t *testing.T) {
 	}
 }
 
-// TestHostDoctorWhereCallsAreRefused: a container's filter refuses a system call. The doctor says
-// so, and so does the device process that needs it.
+// TestHostDoctorWhereCallsAreRefused: a container's seccomp filter refuses a system call. The
+// doctor says so, and so does the device process, which needs it.
 func TestHostDoctorWhereCallsAreRefused(t *testing.T) {
 	notShort(t)
 	refuse := build(t, "tests/guests/refuse.c")
@@ -193,7 +194,8 @@ func TestHostDoctorWhereCallsAreRefused(t *testing.T) {
 			if want[2] == "" {
 				if r := command(t, time.Minute, root, device...); r.exit != 1 ||
 					!strings.Contains(r.stderr, fix) {
-					t.Errorf("exit code %d:%s", r.exit, tail(r.stderr))
+					t.Errorf("the device process: exit code %d, want 1 and %q:%s", r.exit, fix,
+						tail(r.stderr))
 				}
 				return
 			}

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hogged is what a guest's program that wants much of the host's memory is to print: which images
-// are loaded, and which are too large (2), as are events and registers in the end.
+// hogged matches what tests/guests/hog.c prints, which wants much of the host's memory. 0: an image
+// was loaded. 2: out of memory, for larger images, and in the end for events and recursion.
 var hogged = regexp.MustCompile(`^semicolons of \d{5,6} bytes: 0
 more semicolons of \d{6} bytes: 2
 instructions of \d{5,6} bytes: 2
@@ -22,7 +22,7 @@ thousands of events: 2
 recursion: 2
 $`)
 
-// TestHostMemory has a program ask for much of the host's memory, and looks at what its worker has.
+// TestHostMemory runs a program that asks for much of the host's memory, and watches its worker's.
 func TestHostMemory(t *testing.T) {
 	t.Parallel()
 	const limit, beside = 128 << 20, 300 << 20
@@ -39,17 +39,19 @@ func TestHostMemory(t *testing.T) {
 		close(done)
 		had := <-most
 		if r.exit != 0 || !hogged.MatchString(r.stdout) {
-			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+			t.Errorf("exit code %d, want output like\n%s\n%s%s", r.exit, hogged, tail(r.stdout),
+				tail(r.stderr))
 		}
 		if had == 0 || had > (limit+beside)>>10 {
-			t.Errorf("a worker had %d KiB, with host-memory=%d", had, limit)
+			t.Errorf("a worker had %d KiB with host-memory=%d, want 1 to %d", had, limit,
+				(limit+beside)>>10)
 		}
-		t.Logf("%d KiB at most", had)
+		t.Logf("the worker had %d KiB at most", had)
 	})
 }
 
-// watchWorkers is the most memory of its own, in KiB, that a worker has until done is closed. The
-// worker is below the process that has the given argument, as none but this test's has.
+// watchWorkers returns the most private memory, in KiB, that a worker had before done was closed.
+// The worker is a descendant of the process that has the argument, which is this test's only.
 func watchWorkers(argument string, done <-chan struct{}) (most int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -69,7 +71,7 @@ func watchWorkers(argument string, done <-chan struct{}) (most int) {
 	}
 }
 
-// processWith is the oldest process that has an argument; 0: none has.
+// processWith is the oldest process that has an argument. 0: there is none.
 func processWith(argument string) (oldest int) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range lines {

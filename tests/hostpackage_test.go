@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// hostPackage builds the hosts' package, and returns its file.
+// hostPackage builds the host package, and returns its file.
 func hostPackage(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -32,7 +32,7 @@ func hostPackage(t *testing.T) string {
 	return filepath.Join(root, file)
 }
 
-// TestHostPackage looks at what the package has, and has Debian's checker look at it.
+// TestHostPackage checks the files of the host package, and runs lintian.
 func TestHostPackage(t *testing.T) {
 	t.Parallel()
 	file := hostPackage(t)
@@ -52,26 +52,26 @@ func TestHostPackage(t *testing.T) {
 		"usr/share/doc/paracuda-host/third-party.txt.gz",
 	} {
 		if !strings.Contains(list, " ./"+want+"\n") {
-			t.Errorf("it lacks %s", want)
+			t.Errorf("the package lacks %s", want)
 		}
 	}
-	// libvirt would take the device for a display's.
+	// There libvirt would find it, and take the device for one of a display.
 	if strings.Contains(list, "qemu/vhost-user") {
 		t.Error("the description is where libvirt looks for it")
 	}
 	checkPackage(t, file)
-	// A host may be a VM that has a GPU itself.
+	// A host may be a VM, and so have the guest package, too.
 	t.Run("beside the guest package", func(t *testing.T) {
 		theirs := filesOf(t, guestPackage(t))
 		for _, name := range filesOf(t, file) {
 			if slices.Contains(theirs, name) {
-				t.Errorf("both have %s", name)
+				t.Errorf("both packages have %s", name)
 			}
 		}
 	})
 }
 
-// installed installs as `make install` does, in a folder.
+// installed does what `make install` does, in a folder, and returns the folder.
 func installed(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -86,8 +86,8 @@ func installed(t *testing.T) string {
 	return dir
 }
 
-// TestInstall: what an operator has changed stays, and the description is an example that QEMU's
-// schema allows.
+// TestInstall: a file that an operator has changed stays as it is. The device's description is
+// installed as an example, in the form that QEMU's schema allows.
 func TestInstall(t *testing.T) {
 	dir := installed(t)
 	config := filepath.Join(dir, "etc/paracuda/arbiter.toml")
@@ -99,7 +99,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(r.stderr)
 	}
 	if text, err := os.ReadFile(config); err != nil || string(text) != "# mine\n" {
-		t.Errorf("the operator's configuration is %q, %v", text, err)
+		t.Errorf("the operator's configuration is %q, %v, want it unchanged", text, err)
 	}
 	var described map[string]any
 	text, err := os.ReadFile(filepath.Join(dir, "usr/share/doc/paracuda/examples/90-paracuda.json"))
@@ -111,7 +111,7 @@ func TestInstall(t *testing.T) {
 	}
 	if described["binary"] != dir+"/usr/libexec/paracuda-device" || len(described) != 4 ||
 		described["tags"] == nil || described["description"] == nil {
-		t.Errorf("the description is %v", described)
+		t.Errorf("the description is %v, want description, type, binary and tags", described)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "usr/share/qemu")); err == nil {
 		t.Error("the description is where libvirt looks for it")
@@ -120,16 +120,17 @@ func TestInstall(t *testing.T) {
 	var said map[string]any
 	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said["type"] != deviceType ||
 		len(said) != 2 || said["features"] == nil {
-		t.Errorf("%q, %v", r.stdout, err)
+		t.Errorf("--print-capabilities: %q, %v, want features and the type %q", r.stdout, err,
+			deviceType)
 	}
 }
 
-// TestAppArmor has AppArmor's own parser read the package's rules, in a profile such as libvirt
-// makes for a VM, and the same with a mistake.
+// TestAppArmor has AppArmor's own parser compile the package's rules, in a profile such as libvirt
+// makes for a VM. A mistake must be refused.
 func TestAppArmor(t *testing.T) {
 	parser := cached("apparmor/apparmor_parser")
 	if _, err := os.Stat(parser); err != nil {
-		skip(t, "no parser of AppArmor's here: run scripts/fetch-apparmor: %v", err)
+		skip(t, "no apparmor_parser here: run scripts/fetch-apparmor: %v", err)
 	}
 	for rule, exit := range map[string]int{"": 0, "  /run/x rwz,\n": 1} {
 		profile := filepath.Join(t.TempDir(), "profile")
@@ -138,20 +139,22 @@ func TestAppArmor(t *testing.T) {
 		if err := os.WriteFile(profile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		// Compiled, and written to standard output instead of to the kernel.
+		// The result goes to standard output instead of to the kernel.
 		r := command(t, time.Minute, root, parser, "--skip-kernel-load", "--skip-cache", "--stdout",
 			profile)
 		if r.exit != exit || exit == 0 && !strings.Contains(r.stdout, "libvirt-vm") {
-			t.Errorf("with %q: exit code %d, %d bytes: %s", rule, r.exit, len(r.stdout), r.stderr)
+			t.Errorf("with %q: exit code %d, want %d, %d bytes: %s", rule, r.exit, exit,
+				len(r.stdout), r.stderr)
 		}
 	}
 }
 
-// mostExposed is what systemd-analyze may find of a service at most: 10 is one that is protected
-// from nothing. With systemd 252 it finds 2.5 and 2.2; later ones look at more.
+// mostExposed is the most exposure of each service that `systemd-analyze security` may find: a
+// service without any protection has about 10. systemd 252 finds 2.5 and 2.2, later ones check
+// more.
 var mostExposed = map[string]float64{"paracuda@vm.service": 3.5, "paracuda-arbiter.service": 3.2}
 
-// TestUnits has systemd check the services.
+// TestUnits checks the services with systemd-analyze.
 func TestUnits(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		skip(t, "there is no systemd-analyze: install systemd")
@@ -162,11 +165,11 @@ func TestUnits(t *testing.T) {
 		"verify", "--man=no", "paracuda-arbiter.service", "paracuda@vm.service",
 		"paracuda@vm.socket")
 	if said := ofOurs(r.stdout + r.stderr); said != "" {
-		t.Errorf("exit code %d:\n%s", r.exit, said)
+		t.Errorf("systemd-analyze verify: exit code %d, want no complaints:\n%s", r.exit, said)
 	}
 	overall := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`)
 	for unit, most := range mostExposed {
-		// The service of a VM is a template's.
+		// A VM's service is an instance of a template.
 		file := filepath.Join(t.TempDir(), unit)
 		text, err := os.ReadFile(filepath.Join(units, strings.Replace(unit, "@vm", "@", 1)))
 		if err == nil {
@@ -182,12 +185,12 @@ func TestUnits(t *testing.T) {
 			skip(t, "systemd-analyze security can't look at files here: %s", tail(r.stderr))
 		}
 		if n, err := strconv.ParseFloat(found[1], 64); err != nil || n > most {
-			t.Errorf("%s: exposure %s, and %v at most is wanted", unit, found[1], most)
+			t.Errorf("%s: exposure %s, want at most %v", unit, found[1], most)
 		}
 	}
 }
 
-// ofOurs are the lines on our units: a machine may have others that are wrong.
+// ofOurs are the lines about our units: a machine may have others that are wrong.
 func ofOurs(text string) string {
 	var ours strings.Builder
 	for line := range strings.Lines(text) {
