@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// usesBoth is a program that has the test programs for two GPUs run on each device that comes, then
-// says that it computes on both until the device goes, and how that ended.
+// usesBoth runs the test programs for two GPUs on each device that appears. Then it runs lostgpu,
+// which computes on both GPUs until the device is taken out, and says how that ended.
 const usesBoth = `
 number() { stat -c %i /dev/paracuda 2>/dev/null; }
 echo up
@@ -33,8 +33,8 @@ $(cat /tmp/said)"
 	echo gone
 done`
 
-// TestHotPlugSeveralGPUs plugs two GPUs into a running VM, out while a program computes on both,
-// and in again: by their number, and by the size of their memory.
+// TestHotPlugSeveralGPUs plugs two GPUs into a running VM, takes them out while a program computes
+// on both, and does so again. The GPUs are chosen by number, then by the size of their memory.
 func TestHotPlugSeveralGPUs(t *testing.T) {
 	needsQEMU(t)
 	h := newSharedHost(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 )
 
-// copier runs a program that copies again and again, and says after each time how that ended, how
-// much memory the VM has (in MiB), and how many pages of what was plugged in were in use meanwhile:
-// programs get those first.
+// copier runs a program that copies, again and again. After each run it prints the exit code, the
+// VM's memory in MiB, and how many pages of plugged-in memory were in use at most. Programs get
+// such pages first.
 const copier = `
 used() {
 	awk '/^Node/ { zone = $4 } zone == "Movable" && $1 == "nr_free_pages" { free = $2 }
@@ -35,7 +35,7 @@ while :; do
 	echo "$code $(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo) $most"
 done`
 
-// copies is what copier said.
+// copies is a line of copier's.
 type copies struct{ code, total, used int }
 
 func (c *copies) read(t *testing.T, lines *bufio.Reader) {
@@ -45,11 +45,12 @@ func (c *copies) read(t *testing.T, lines *bufio.Reader) {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Sscan(line, &c.code, &c.total, &c.used); err != nil || c.code != 0 {
-		t.Fatalf("the VM said %q: %v", strings.TrimSpace(line), err)
+		t.Fatalf("the VM said %q, want the exit code 0 and two numbers: %v",
+			strings.TrimSpace(line), err)
 	}
 }
 
-// unplugMemory gives a slow guest more time than a VM's owner would.
+// unplugMemory tries again where a slow guest takes longer than UnplugMemory waits.
 func unplugMemory(t *testing.T, qmp, id string) {
 	t.Helper()
 	var err error
@@ -61,8 +62,8 @@ func unplugMemory(t *testing.T, qmp, id string) {
 	t.Fatal(err)
 }
 
-// TestMemoryIsPlugged plugs memory into a VM and out of it while a program copies: every copy is
-// right.
+// TestMemoryIsPlugged plugs memory into a VM and takes it out while a program copies. Every copy
+// must be right.
 func TestMemoryIsPlugged(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -92,7 +93,7 @@ func TestMemoryIsPlugged(t *testing.T) {
 			used = max(used, c.used)
 		}
 		if used < 1000 {
-			t.Errorf("%d pages of the memory are in use: the program has none of it", used)
+			t.Errorf("%d pages of the plugged-in memory were in use, want at least 1000", used)
 		}
 		unplugMemory(t, qmp, "dimm0")
 		for c.total > before.total+16 {

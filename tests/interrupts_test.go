@@ -9,23 +9,24 @@ import (
 	"testing"
 )
 
-// round is what the vectors of channels did while two processes made 600 calls, each on a
-// processor of its own: how often each that was raised was so on either processor.
+// round counts interrupts while two processes, each on a processor of its own, made 600 calls.
+// vectors has a pair for each vector that was raised: how often on the first and on the second
+// processor.
 type round struct {
 	vectors [][2]int
 	all     int
 }
 
-// calls are two rounds of them, and what QEMU's main loop had to do for channels from the VM's
+// calls has the two rounds of calls, and the work of QEMU's main loop for channels, from the VM's
 // start to its end.
 type calls struct {
 	rounds []round
-	woken  int  // times that a channel's interrupt passed through it
-	tcg    bool // QEMU emulates
-	kvm    bool // or leaves the processors to KVM; neither: it is no QEMU
+	woken  int  // how often a channel's interrupt passed through the main loop
+	tcg    bool // QEMU emulates the processors
+	kvm    bool // QEMU uses KVM; neither: it isn't QEMU
 }
 
-// makeCalls has the processes make them, which change places after the first round.
+// makeCalls runs the two processes. They swap processors after the first round.
 func makeCalls(t *testing.T, vm frontEnd, spin string) (c calls) {
 	t.Helper()
 	args := []string{"--cpus", "2", "--set", "spin-guest=" + spin, "--report", "--",
@@ -44,7 +45,7 @@ func makeCalls(t *testing.T, vm frontEnd, spin string) (c calls) {
 	return c
 }
 
-// readRounds reads what they say of so many calls in each round.
+// readRounds reads the output of the processes for two rounds of that many calls.
 func readRounds(t *testing.T, r result, calls int) (rounds []round) {
 	t.Helper()
 	now := round{}
@@ -59,32 +60,34 @@ func readRounds(t *testing.T, r result, calls int) (rounds []round) {
 		}
 	}
 	if r.exit != 0 || len(rounds) != 2 {
-		t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+		t.Fatalf("exit code %d, %d rounds, want 0 and 2:%s%s", r.exit, len(rounds), tail(r.stdout),
+			tail(r.stderr))
 	}
 	return rounds
 }
 
-// TestNoInterruptsWhilePolling: threads that poll need none, nor QEMU's main loop, whatever the
-// accelerator. Where something else wants the processor a thread sleeps after all, so a few there
-// may be.
+// TestNoInterruptsWhilePolling: threads that poll need neither interrupts nor QEMU's main loop,
+// with each accelerator. If something else wants the processor a thread sleeps after all, so a few
+// interrupts are allowed.
 func TestNoInterruptsWhilePolling(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		c := makeCalls(t, vm, "1s")
 		for _, r := range c.rounds {
 			if r.all > 600/20 {
-				t.Errorf("%d interrupts in 600 calls", r.all)
+				t.Errorf("%d interrupts in 600 calls, want at most %d", r.all, 600/20)
 			}
 		}
 		if c.woken > 1200/20 || c.kvm && c.woken != 0 {
-			t.Errorf("%d wake-ups of the main loop while threads poll", c.woken)
+			t.Errorf("%d wake-ups of the main loop while threads poll, want %d at most (KVM: 0)",
+				c.woken, 1200/20)
 		}
 	})
 }
 
-// TestInterruptsOfChannels: a thread that sleeps is woken by its own channel's vector alone, on the
-// processor on which it sleeps: under TCG by way of QEMU's main loop, under KVM without it. User
-// Mode Linux has one interrupt for a device.
+// TestInterruptsOfChannels: a thread that sleeps is woken by its own channel's vector only, on the
+// processor where it sleeps. Under TCG the interrupt passes through QEMU's main loop, under KVM it
+// doesn't. User Mode Linux has one interrupt for a device.
 func TestInterruptsOfChannels(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -96,7 +99,7 @@ func TestInterruptsOfChannels(t *testing.T) {
 		for _, r := range c.rounds {
 			raised += r.all
 			if r.all == 0 || r.all > 600*11/10 {
-				t.Errorf("%d interrupts in 600 calls", r.all)
+				t.Errorf("%d interrupts in 600 calls, want 1 to %d", r.all, 600*11/10)
 			}
 			if len(r.vectors) != want {
 				t.Errorf("%d vectors were raised, want %d", len(r.vectors), want)
@@ -105,16 +108,18 @@ func TestInterruptsOfChannels(t *testing.T) {
 			}
 		}
 		if want > 1 && !t.Failed() && c.rounds[0].first() == c.rounds[1].first() {
-			t.Errorf("vectors stay when threads change places: %+v", c.rounds)
+			t.Errorf("the vectors didn't follow the threads to the other processor: %+v", c.rounds)
 		}
 		if c.tcg && c.woken < raised/2 || c.kvm && c.woken != 0 {
-			t.Errorf("%d wake-ups of the main loop for %d interrupts", c.woken, raised)
+			t.Errorf("%d wake-ups of the main loop for %d interrupts, want half or more (KVM: 0)",
+				c.woken, raised)
 		}
 	})
 }
 
-// TestInterruptLineFollows: the generic device has one interrupt for all queues, and no vector. It
-// is raised on the processor on which the last thread slept, too, so that the other one sleeps on.
+// TestInterruptLineFollows: the generic device has one interrupt line for all queues, and no
+// vectors. The interrupt follows the thread, too: it comes on the processor where the thread slept
+// last, and doesn't disturb the other one.
 func TestInterruptLineFollows(t *testing.T) {
 	needsQEMU(t)
 	program := build(t, "tests/guests/interrupts.c", "-ldl")
@@ -125,15 +130,15 @@ func TestInterruptLineFollows(t *testing.T) {
 	t.Logf("%+v", rounds)
 	for cpu, round := range rounds {
 		if len(round.vectors) != 1 {
-			t.Fatalf("%d lines were raised", len(round.vectors))
+			t.Fatalf("%d interrupt lines were raised, want 1", len(round.vectors))
 		}
 		if v := round.vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
-			t.Errorf("the thread slept on processor %d, and was woken on: %v", cpu, v)
+			t.Errorf("the thread slept on processor %d, interrupts on each processor: %v", cpu, v)
 		}
 	}
 }
 
-// apart checks that each vector was raised on one processor alone, another than the other vector's.
+// apart checks that each of the two vectors was raised on one processor only, and not on the same.
 func (r round) apart(t *testing.T) {
 	t.Helper()
 	a, b := r.vectors[0], r.vectors[1]
@@ -141,7 +146,7 @@ func (r round) apart(t *testing.T) {
 		a, b = b, a
 	}
 	if a[1] != 0 || b[0] != 0 || b[1] == 0 {
-		t.Errorf("vectors were raised %v: not where the threads sleep", r.vectors)
+		t.Errorf("vectors were raised %v times, want each on one processor of its own", r.vectors)
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestKeeperBehindQEMU kills a VM's device process, whose keeper starts another, in each release of
-// QEMU: programs that start then use the GPU, after a reset and a pause, too. QEMU learns nothing.
+// TestKeeperBehindQEMU kills a VM's device process, in each release of QEMU. The keeper starts
+// another one, and programs that start then use the GPU, also after a reset and a pause. QEMU
+// notices nothing.
 func TestKeeperBehindQEMU(t *testing.T) {
 	needsReleases(t)
 	image := gpuRoot(t)
@@ -36,7 +37,7 @@ func outliveDevices(t *testing.T, version, image string) {
 	g.expect("guest: device", 2)
 	g.usesGPUAgain(3)
 	device.killDevice(t)
-	g.qmp("system_reset") // before anything else is asked of the next one
+	g.qmp("system_reset") // it is the first thing that the next device process is asked
 	g.expect("guest: device", 3)
 	g.usesGPUAgain(4)
 	device.killDevice(t)
@@ -50,7 +51,7 @@ func outliveDevices(t *testing.T, version, image string) {
 	}
 }
 
-// killDevice kills the device process of a keeper.
+// killDevice kills the device process that a keeper has started.
 func (d *served) killDevice(t *testing.T) {
 	t.Helper()
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.cmd.Process.Pid))

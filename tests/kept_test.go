@@ -18,12 +18,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// keptRounds is how often a device process is killed: PARACUDA_KILLS, or a few times.
+// keptRounds is how often a device process is killed: PARACUDA_KILLS, or few.
 func keptRounds(t *testing.T, few int) int {
 	t.Helper()
 	n, err := strconv.Atoi(setting("PARACUDA_KILLS", strconv.Itoa(few)))
 	if err != nil || n < 1 {
-		t.Fatal("PARACUDA_KILLS isn't a number")
+		t.Fatalf("PARACUDA_KILLS: want a number of kills: %d, %v", n, err)
 	}
 	return n
 }
@@ -31,14 +31,14 @@ func keptRounds(t *testing.T, few int) int {
 // keptRig is a VM whose device has a keeper.
 type keptRig struct {
 	*policyRig
-	keeper, starter int // their numbers
+	keeper, starter int // their pids
 }
 
-// keptRun is how such a VM is started.
+// keptRun is the command line that starts such a VM.
 var keptRun = []string{paracuda, "run", "--keeper", "on"}
 
-// startKept starts one in which a program computes and compares without end, and another one starts
-// and ends again and again; the VM ends if one of them fails.
+// startKept starts such a VM, with two programs: one computes and compares without end, the other
+// one starts and ends again and again. The VM ends if one of them fails.
 func startKept(t *testing.T, vm frontEnd, other string) *keptRig {
 	t.Helper()
 	const script = `"$0" 0 & first=$!
@@ -48,7 +48,7 @@ exit 1`
 		filepath.Join(programs, other))
 }
 
-// startKeptOf starts one that does as these words say, one of whose programs is the first of those.
+// startKeptOf starts such a VM with a command. The program keeps must be among what that starts.
 func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 	t.Helper()
 	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, words...)}
@@ -64,12 +64,13 @@ func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 		}
 	}
 	if r.keeper == 0 || r.starter == 0 {
-		t.Fatal("there is no keeper, or nothing that starts workers")
+		t.Fatalf("pid %d (paracuda run): found the keeper %d and the starter %d, 0 is none", r.pid,
+			r.keeper, r.starter)
 	}
 	return r
 }
 
-// childrenOf are the numbers of a process's children.
+// childrenOf returns the pids of a process's children.
 func childrenOf(pid int) (children []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {
@@ -88,7 +89,7 @@ func commandOf(pid int) []string {
 	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
 }
 
-// alive fails the test if the VM has ended, as it does when a program fails.
+// alive fails the test if the VM has ended: it ends if a program fails.
 func (r *keptRig) alive(t *testing.T) {
 	t.Helper()
 	select {
@@ -98,7 +99,8 @@ func (r *keptRig) alive(t *testing.T) {
 	}
 }
 
-// progress is how many commands of the program that computes were executed; 0: it isn't there yet.
+// progress is the number of commands that the program keeps has had executed. 0: it isn't there
+// yet.
 func (r *keptRig) progress(t *testing.T) uint64 {
 	t.Helper()
 	r.alive(t)
@@ -114,7 +116,7 @@ func (r *keptRig) progress(t *testing.T) uint64 {
 	return 0
 }
 
-// ask is what the device process that is there now says; nil: it was killed meanwhile.
+// ask returns the statistics of the present device process. nil: it was killed meanwhile.
 func (r *keptRig) ask(t *testing.T) *admin.Answer {
 	t.Helper()
 	c := command(t, time.Minute, root, paracuda, "stats", "--json", r.socket)
@@ -125,7 +127,7 @@ func (r *keptRig) ask(t *testing.T) *admin.Answer {
 	return &a
 }
 
-// goesOn waits until the program has computed more.
+// goesOn waits until the program keeps has computed more.
 func (r *keptRig) goesOn(t *testing.T, when string) {
 	t.Helper()
 	var before uint64
@@ -138,10 +140,11 @@ func (r *keptRig) goesOn(t *testing.T, when string) {
 	})
 }
 
-// kill has the keeper kill the device process (SIGKILL), which isn't a crash: those are bounded.
+// kill has the keeper kill the device process (SIGKILL). The keeper counts that as no crash, and
+// only crashes are bounded.
 func (r *keptRig) kill() { _ = syscall.Kill(r.keeper, syscall.SIGUSR2) }
 
-// killAfter does so in a moment.
+// killAfter kills the device process after a random time.
 func (r *keptRig) killAfter(most time.Duration) (killed <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
@@ -152,7 +155,7 @@ func (r *keptRig) killAfter(most time.Duration) (killed <-chan struct{}) {
 	return done
 }
 
-// takes are the descriptors of each of the VM's processes, by role, and how many processes have it.
+// takes counts the VM's processes and their descriptors, by role.
 func (r *keptRig) takes(t *testing.T) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -174,7 +177,7 @@ func (r *keptRig) takes(t *testing.T) map[string]int {
 	return all
 }
 
-// bounds are the least and the most of what they take in some seconds, in which a program starts
+// bounds are the least and the most that takes counts in some seconds, in which a program starts
 // and ends.
 func (r *keptRig) bounds(t *testing.T) (least, most map[string]int) {
 	t.Helper()
@@ -191,8 +194,9 @@ func (r *keptRig) bounds(t *testing.T) (least, most map[string]int) {
 	return least, most
 }
 
-// TestDeviceProcessIsKilledUnderLoad kills it again and again, at any moment, while a program
-// computes and others start and end: none of them notices, and nothing grows.
+// TestDeviceProcessIsKilledUnderLoad kills the device process again and again, at random moments,
+// while a program computes and others start and end. None of them fails, and neither descriptors
+// nor processes grow.
 func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -214,14 +218,15 @@ func TestDeviceProcessIsKilledUnderLoad(t *testing.T) {
 		after, _ := r.bounds(t)
 		for what, n := range after {
 			if n > before[what] {
-				t.Errorf("%s: %d at most, and after the rounds %d at least", what, before[what], n)
+				t.Errorf("%s: at least %d after the rounds, before at most %d", what, n,
+					before[what])
 			}
 		}
 	})
 }
 
-// TestKilledWhileProgramsShare kills the device process at any moment, while processes of a program
-// share memory and pools by descriptors, which it has for them.
+// TestKilledWhileProgramsShare kills the device process at random moments, while processes of a
+// program share memory and pools by descriptors, which the device process keeps for them.
 func TestKilledWhileProgramsShare(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"shareable", "sharedpools", "ipc"} {
@@ -241,8 +246,8 @@ func TestKilledWhileProgramsShare(t *testing.T) {
 	}
 }
 
-// TestKilledInAChange kills the device process in the middle of suspend and resume: the VM is in
-// either state then, and can be brought to the other.
+// TestKilledInAChange kills the device process in the middle of suspend and resume. Then the VM is
+// either suspended or running, and can be brought to the other state.
 func TestKilledInAChange(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -258,7 +263,7 @@ func TestKilledInAChange(t *testing.T) {
 				name = "resume"
 			}
 			killed := r.killAfter(60 * time.Millisecond)
-			command(t, time.Minute, root, paracuda, name, r.socket) // may fail
+			command(t, time.Minute, root, paracuda, name, r.socket) // fails if it was killed
 			<-killed
 			now := r.state(t)
 			seen[name+" then "+now]++
@@ -278,7 +283,7 @@ func TestKilledInAChange(t *testing.T) {
 	})
 }
 
-// state is the VM's, when no change is under way.
+// state waits until the VM is either running or suspended, and returns which.
 func (r *keptRig) state(t *testing.T) (state string) {
 	t.Helper()
 	until(t, time.Minute, "the device says whether it is suspended", func() bool {

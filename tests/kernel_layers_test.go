@@ -15,9 +15,8 @@ import (
 // kernelDriver is where the guest's kernel driver is.
 const kernelDriver = "guestdriver/kernel"
 
-// TestKernelLayers says whether each file of the kernel driver uses only itself and
-// those that Kbuild lists before it. It reads the sources, and so sees those that are
-// for another kind of kernel, too.
+// TestKernelLayers: each file of the kernel driver uses only itself and files that Kbuild lists
+// before it. The test reads the sources, and so sees files for other kinds of kernels, too.
 func TestKernelLayers(t *testing.T) {
 	order := kbuildOrder(string(read(t, kernelDriver+"/Kbuild")))
 	text := map[string]string{}
@@ -35,7 +34,7 @@ func TestKernelLayers(t *testing.T) {
 		t.Error(w)
 	}
 	if uses < 100 {
-		t.Errorf("%d uses of other files found: fewer than there are", uses)
+		t.Errorf("found %d uses of other files, want at least 100", uses)
 	}
 }
 
@@ -53,13 +52,13 @@ func kbuildOrder(kbuild string) []string {
 
 var (
 	cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
-	// A function, or a variable, that begins in the first column. A static one is no other file's.
+	// A function or variable that begins in the first column. Other files can't use a static one.
 	cDefinition = regexp.MustCompile(`(?m)^((?:[a-z_]\w*[ \t*]+)+)` +
 		`(paracuda_\w+)(?:\([^;{]*\)\n\{|[ =\[;])`)
 	cName = regexp.MustCompile(`(struct\s+)?\b(paracuda_\w+)\b`)
 )
 
-// backward finds the uses of what a later file defines, and counts those of any other.
+// backward finds the uses of what a later file defines, and counts all uses of other files.
 func backward(order []string, text map[string]string) (wrong []string, uses int) {
 	definedIn := map[string]string{}
 	for file, source := range text {
@@ -88,7 +87,7 @@ func backward(order []string, text map[string]string) (wrong []string, uses int)
 	return slices.Compact(wrong), uses
 }
 
-// TestBackward says whether wrong uses are found, and others are let be.
+// TestBackward: backward finds the wrong uses, and no others.
 func TestBackward(t *testing.T) {
 	order := kbuildOrder("obj-m := paracuda.o\nparacuda-y := token.o queue.o \\\n\tmain.o\n")
 	const queue = "static int paracuda_own(void)\n{\n}\n\n" +
@@ -111,7 +110,7 @@ func TestBackward(t *testing.T) {
 	}
 }
 
-// TestKernelHeader says whether the header declares each file's part in the same order.
+// TestKernelHeader: paracuda.h declares the files' parts in Kbuild's order.
 func TestKernelHeader(t *testing.T) {
 	header := string(read(t, filepath.Join(kernelDriver, "paracuda.h")))
 	var parts []string

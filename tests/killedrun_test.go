@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestKilledRunLeavesNothing for longer than until the next run.
+// TestKilledRunLeavesNothing: the next run removes what a run that was killed has left.
 func TestKilledRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -33,7 +33,7 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if line, err := bufio.NewReader(out).ReadString('\n'); line != "up\n" {
-			t.Errorf("it says %q: %v", line, err)
+			t.Errorf("the VM says %q, want \"up\": %v", line, err)
 		}
 		_ = first.Process.Kill()
 		_ = first.Wait()
@@ -44,7 +44,7 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 			t.Fatalf("%v: %s", err, text)
 		}
 		if left, err := os.ReadDir(tmp); err != nil || len(left) != 0 {
-			t.Errorf("left: %v, %v", left, err)
+			t.Errorf("after the next run %v is left, %v, want nothing", left, err)
 		}
 	})
 }

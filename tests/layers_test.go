@@ -16,19 +16,19 @@ import (
 	"testing"
 )
 
-// A use is one file's of another: by an include, or by a symbol.
+// use is one file's use of another: it includes it, or uses a symbol of it.
 type use struct{ from, to, what string }
 
 // libcuda is where the guest's library is, in folders that are layers.
 const libcuda = "guestdriver/libcuda"
 
-// TestLayers says whether each folder of the guest's library includes and calls
-// only itself and those below it (guestdriver/libcuda/layers.txt).
+// TestLayers: each folder of the guest's library includes and calls only itself and those below it
+// (guestdriver/libcuda/layers.txt), and no files call one another in a circle.
 func TestLayers(t *testing.T) {
 	order, files := layers(t), libraryFiles(t)
 	uses := append(includes(t, files), libraryCalls(t)...)
 	if len(uses) < 1000 {
-		t.Errorf("%d includes and calls found: fewer than there are", len(uses))
+		t.Errorf("found %d includes and calls, want at least 1000", len(uses))
 	}
 	for _, wrong := range upward(order, uses) {
 		t.Error(wrong)
@@ -81,7 +81,8 @@ func layers(t *testing.T) []string {
 
 var included = regexp.MustCompile(`(?m)^#include "([^"]+)"`)
 
-// includes finds what files of the library include of it, headers of guestdriver/include aside.
+// includes finds which of the library's headers its files include. Those of guestdriver/include
+// don't count.
 func includes(t *testing.T, files []string) []use {
 	var uses []use
 	for _, from := range files {
@@ -97,7 +98,7 @@ func includes(t *testing.T, files []string) []use {
 	return uses
 }
 
-// libraryCalls builds the library and finds which of its files use symbols of which.
+// libraryCalls builds the library, and finds which of its files use symbols of which others.
 func libraryCalls(t *testing.T) []use {
 	definedIn, undefined := map[string]string{}, map[string][]string{}
 	eachSymbol(t, func(source string, s elf.Symbol, section *elf.Section) {
@@ -152,8 +153,8 @@ func eachSymbol(t *testing.T, f func(source string, s elf.Symbol, section *elf.S
 	}
 }
 
-// TestState says whether every variable of the library is in guestdriver/libcuda/state.txt, which
-// tells who writes it under which lock.
+// TestState: every variable of the library is in guestdriver/libcuda/state.txt, which says who
+// writes it under which lock.
 func TestState(t *testing.T) {
 	listed, found := map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(string(read(t, libcuda+"/state.txt"))) {
@@ -165,12 +166,12 @@ func TestState(t *testing.T) {
 		if section == nil || !isVariable(s, section) {
 			return
 		}
-		name, _, _ := strings.Cut(s.Name, ".") // of a function's own: numbered
+		name, _, _ := strings.Cut(s.Name, ".") // a function's own variable has a number
 		found[source+" "+name] = true
 	})
 	for variable := range found {
 		if !listed[variable] {
-			t.Errorf("%s: not in state.txt", variable)
+			t.Errorf("%s is in the library, but not in state.txt", variable)
 		}
 	}
 	for variable := range listed {
@@ -187,7 +188,7 @@ func isVariable(s elf.Symbol, section *elf.Section) bool {
 		!strings.HasPrefix(section.Name, ".data.rel.ro")
 }
 
-// upward finds the uses of a folder by one below it, and those of folders that have no place.
+// upward finds the uses of a folder by one below it, and uses by or of folders without a layer.
 func upward(order []string, uses []use) []string {
 	var wrong []string
 	for _, u := range uses {
@@ -206,7 +207,7 @@ func upward(order []string, uses []use) []string {
 	return slices.Compact(wrong)
 }
 
-// circles returns the groups of sources each of which reaches all others of its group by calls.
+// circles returns the groups of files in which each file reaches all others by calls.
 func circles(uses []use) [][]string {
 	next := map[string][]string{}
 	for _, u := range uses {
@@ -247,11 +248,10 @@ func circles(uses []use) [][]string {
 	return found
 }
 
-// everyFunction has the addresses of all exported functions, that of the one which uses it among
-// them.
+// everyFunction has the addresses of all exported functions, and so of the one that uses it.
 const everyFunction = "exports/zz_generated_procs.c"
 
-// TestCircles says whether circles are found, each once.
+// TestCircles: circles finds each circle once.
 func TestCircles(t *testing.T) {
 	for _, c := range []struct{ uses, want string }{
 		{"a b, b c", "[]"},
@@ -271,7 +271,7 @@ func TestCircles(t *testing.T) {
 	}
 }
 
-// TestUpward says whether wrong uses are found.
+// TestUpward: upward finds the wrong uses.
 func TestUpward(t *testing.T) {
 	order := []string{"base", "transport", "copies"}
 	for _, c := range []struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// toolkitHeaders is the folder of cuda.h that belongs to the compiler of the tests.
+// toolkitHeaders is the folder with the cuda.h of the tests' compiler.
 func toolkitHeaders(t *testing.T) string {
 	dir := filepath.Join(filepath.Dir(compiler()), "include")
 	if _, err := os.Stat(filepath.Join(dir, "cuda.h")); err != nil {
@@ -19,8 +19,7 @@ func toolkitHeaders(t *testing.T) string {
 	return dir
 }
 
-// TestLayout compares CUDA's structures and numbers, as they are described, with a toolkit's
-// header.
+// TestLayout compares the description of CUDA's structures and numbers with a toolkit's header.
 func TestLayout(t *testing.T) {
 	r := command(t, time.Minute, root, "tests/layout/check", toolkitHeaders(t))
 	if r.exit == 77 {
@@ -29,13 +28,13 @@ func TestLayout(t *testing.T) {
 	if r.exit != 0 {
 		t.Fatalf("exit code %d:\n%s%s", r.exit, r.stdout, r.stderr)
 	}
-	t.Log(r.stdout) // with what this version's header doesn't have
+	t.Log(r.stdout) // also names what this toolkit's header lacks
 	if !strings.Contains(r.stdout, " 0 wrong") {
-		t.Errorf("it says nothing of how many are wrong:\n%s", r.stdout)
+		t.Errorf("want \" 0 wrong\":\n%s", r.stdout)
 	}
 }
 
-// TestLayoutDiffers compares with headers that say something else.
+// TestLayoutDiffers changes one thing in the header at a time: the comparison must find it.
 func TestLayoutDiffers(t *testing.T) {
 	headers := toolkitHeaders(t)
 	header, err := os.ReadFile(filepath.Join(headers, "cuda.h"))

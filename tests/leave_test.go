@@ -21,9 +21,9 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestDriverLeavesInOrder ends a VM: the guest's driver has got back all that it put into the
-// control queue before it takes the queue away. In User Mode Linux a reset doesn't stop the device,
-// which would see the index of available chains go back.
+// TestDriverLeavesInOrder ends a VM. Before the guest's driver takes the control queue away, it
+// must have got back all that it put there. In User Mode Linux a reset doesn't stop the device,
+// which would otherwise see the index of available chains go back.
 func TestDriverLeavesInOrder(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, front frontEnd) {
@@ -41,7 +41,7 @@ func TestDriverLeavesInOrder(t *testing.T) {
 			DeviceSocket: socket, Queues: 17, WaitDevice: "/dev/paracuda",
 			Modules: []vm.Module{driver}, Assets: assets}
 		if front.isQEMU() {
-			config.VirtioID = wire.VirtioIdStock // our own device, as in User Mode Linux
+			config.VirtioID = wire.VirtioIdStock // the same device as in User Mode Linux
 		}
 		r, err := vm.Run(ctx, config)
 		if err != nil || r.ExitCode != 0 {
@@ -52,7 +52,7 @@ func TestDriverLeavesInOrder(t *testing.T) {
 	})
 }
 
-// leaver is a device that notes how the control queue stood when it was stopped.
+// leaver is a device that notes the control queue's indices whenever that is stopped.
 type leaver struct {
 	*device.Device
 	mem   *guestmem.Memory
@@ -60,7 +60,7 @@ type leaver struct {
 	stood []standing
 }
 
-// standing is the driver's index, and the device's.
+// standing has the indices of available chains: the driver's, and how many the device has taken.
 type standing struct{ driver, device uint16 }
 
 func (l *leaver) SetMemory(m *vhostuser.Memory) (err error) {
@@ -91,21 +91,21 @@ func (l *leaver) StopQueue(index int) (uint16, error) {
 	return base, errors.Join(err, stop)
 }
 
-// check wants a queue that was stopped twice: when it had told the driver of the others, and at the
-// end.
+// check wants a control queue that was stopped twice: after HELLO, which told the driver of the
+// other queues, and at the end.
 func (l *leaver) check(t *testing.T) {
 	t.Helper()
 	if len(l.stood) != 2 || l.stood[0] != (standing{1, 1}) {
-		t.Fatalf("the control queue was stopped at %+v: want it twice, at first after HELLO",
+		t.Fatalf("the control queue was stopped at %+v, want twice, at first with {1, 1} (HELLO)",
 			l.stood)
 	}
 	if end := l.stood[1]; end.driver != end.device || end.device < 2 {
-		t.Errorf("at the end the driver's index is %d, the device has taken %d", end.driver,
-			end.device)
+		t.Errorf("at the end the driver's index is %d, the device's %d, want the same above 1",
+			end.driver, end.device)
 	}
 }
 
-// noProcesses starts none: no program uses the GPU.
+// noProcesses starts no processes: no program uses the GPU.
 type noProcesses struct{}
 
 func (noProcesses) Worker(*os.File) (device.Process, error) { return nil, errors.ErrUnsupported }
@@ -117,7 +117,7 @@ func quietLog() *logrus.Entry {
 	return logrus.NewEntry(l)
 }
 
-// serveOnce serves one front end with a device. What it returns is its socket, and what is closed
+// serveOnce serves one front end with a device. It returns the socket, and a channel that is closed
 // when that front end is gone.
 func serveOnce(t *testing.T, ctx context.Context, d vhostuser.Device) (string, <-chan struct{}) {
 	t.Helper()

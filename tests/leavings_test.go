@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// makers are the calls that make what outlives them: goroutines, descriptors, mappings, processes.
+// makers are the calls that make descriptors, mappings, processes or timers, which outlive the
+// call.
 var makers = map[string]*regexp.Regexp{
 	"os":   regexp.MustCompile(`^(Open|OpenFile|OpenRoot|Create|CreateTemp|Pipe|StartProcess)$`),
 	"exec": regexp.MustCompile(`^(Command|CommandContext)$`),
@@ -39,7 +40,7 @@ func maker(n ast.Node) bool {
 	if !is {
 		return false
 	}
-	if called.Sel.Name == "Go" { // of a group of goroutines
+	if called.Sel.Name == "Go" { // sync.WaitGroup's, or errgroup's
 		return true
 	}
 	of, is := called.X.(*ast.Ident)
@@ -56,7 +57,7 @@ func maker(n ast.Node) bool {
 	return list != nil && list.MatchString(called.Sel.Name)
 }
 
-// looksBehind says whether a function is a TestMain that looks for what the tests have left.
+// looksBehind says whether a function is a TestMain that looks for what the tests left behind.
 func looksBehind(n ast.Node) (looks bool) {
 	f, is := n.(*ast.FuncDecl)
 	if !is || f.Name.Name != "TestMain" || f.Recv != nil {
@@ -72,7 +73,8 @@ func looksBehind(n ast.Node) (looks bool) {
 	return looks
 }
 
-// wholeProcesses have functions that are a process each, and own what they make until that ends.
+// wholeProcesses are packages whose functions run until their process ends, with all that they
+// make.
 var wholeProcesses = []string{"cmd/paracuda", "tests/hostile/takenover"}
 
 // TestLeavingsAreLookedFor: a package that makes goroutines, descriptors, mappings or processes has
@@ -99,18 +101,17 @@ func TestLeavingsAreLookedFor(t *testing.T) {
 		})
 	}
 	if len(makes) < 50 {
-		t.Errorf("only %d packages make anything: makers has gone wrong", len(makes))
+		t.Errorf("found %d packages that make something, want at least 50", len(makes))
 	}
 	for _, dir := range slices.Sorted(maps.Keys(makes)) {
 		if !looks[dir] && (tested[dir] || !strings.HasSuffix(dir, "test")) &&
 			!slices.Contains(wholeProcesses, dir) {
-			t.Errorf("%s: no TestMain looks for what tests of %s have left: leaks.Main does",
-				makes[dir], dir)
+			t.Errorf("%s: the package %s needs a TestMain that calls leaks.Main", makes[dir], dir)
 		}
 	}
 }
 
-// TestMakersAreSeen: what makes something is told apart from what doesn't.
+// TestMakersAreSeen: maker finds the calls that make something, and no others.
 func TestMakersAreSeen(t *testing.T) {
 	for line, want := range map[string]bool{
 		`go f()`: true, `group.Go(f)`: true, `time.AfterFunc(0, f)`: true, `os.Open("/")`: true,
@@ -128,7 +129,7 @@ func TestMakersAreSeen(t *testing.T) {
 		seen := false
 		ast.Inspect(parsed, func(n ast.Node) bool { seen = seen || maker(n); return true })
 		if seen != want {
-			t.Errorf("%s: seen %v", line, seen)
+			t.Errorf("%s makes something: %v, want %v", line, seen, want)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestLibvirtDomain holds the description of a VM in the docs against libvirt's own schema, and one
-// with a mistake in it.
+// TestLibvirtDomain checks the domain in docs/libvirt.md with libvirt's own schema. With a mistake
+// it must be refused.
 func TestLibvirtDomain(t *testing.T) {
 	if _, err := exec.LookPath("virt-xml-validate"); err != nil {
 		skip(t, "there is no virt-xml-validate: install libvirt-clients and libxml2-utils")
@@ -31,7 +31,7 @@ func TestLibvirtDomain(t *testing.T) {
 		}
 		r := command(t, time.Minute, root, "virt-xml-validate", file, "domain")
 		if r.exit != tt.exit {
-			t.Errorf("%s: exit code %d, not %d: %s", tt.name, r.exit, tt.exit, r.stdout+r.stderr)
+			t.Errorf("%s: exit code %d, want %d: %s", tt.name, r.exit, tt.exit, r.stdout+r.stderr)
 		}
 	}
 }

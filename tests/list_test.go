@@ -13,14 +13,13 @@ import (
 	"testing"
 )
 
-// program is one line of programs/programs.txt: a run of a program and what is
-// expected of it.
+// program is one line of programs/programs.txt: a run of a program, and how it must end.
 type program struct {
 	file   string // its name in the folder of built programs
 	args   []string
 	exit   int
 	flags  []string
-	stdout string         // from want/, unless it holds on one GPU only
+	stdout string         // from want/; empty if it holds on one GPU only
 	stderr *regexp.Regexp // all of standard error; nil if there must be none
 }
 
@@ -109,7 +108,7 @@ func TestListIsComplete(t *testing.T) {
 	}
 	sources, _ := filepath.Glob("programs/*.cu")
 	if len(sources) < 30 {
-		t.Errorf("found %d programs only", len(sources))
+		t.Errorf("found %d programs, want at least 30", len(sources))
 	}
 	for _, file := range sources {
 		if name := strings.TrimSuffix(filepath.Base(file), ".cu"); !used[name] {

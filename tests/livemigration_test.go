@@ -17,24 +17,24 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// keepers are programs that compute in what they keep on the GPU, and compare it, without end: in
-// memory of all kinds, in graphs, in arrays, textures and surfaces, and in other objects.
+// keepers are programs that compute and compare without end, with what they keep on the GPU: memory
+// of all kinds, graphs, arrays, textures and surfaces, and other objects.
 var keepers = []string{"keeps", "keepsgraphs", "keepsarrays", "keepsobjects"}
 
-// migrations is how often a test moves its VM, by day and at night: `make migrations` does so more
-// often.
+// migrations is how often a test migrates its VM, by day and at night. `make migrations` sets
+// PARACUDA_MIGRATIONS, for more.
 func migrations(t *testing.T, byDay, night int) int {
 	t.Helper()
 	text := cmp.Or(os.Getenv("PARACUDA_MIGRATIONS"), fmt.Sprint(times(byDay, night)))
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("PARACUDA_MIGRATIONS is %q", text)
+		t.Fatalf("PARACUDA_MIGRATIONS is %q, want a number of migrations", text)
 	}
 	return n
 }
 
-// TestLiveMigration moves a VM from QEMU to QEMU and from device process to device process, again
-// and again, while programs in it compute all the time: live, and now and then by way of a file.
+// TestLiveMigration migrates a VM again and again, to another QEMU with another device process,
+// while its programs compute all the time. Every fourth time it goes through a file.
 func TestLiveMigration(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 3, 8), keepingRoot(t)
@@ -49,13 +49,13 @@ func TestLiveMigration(t *testing.T) {
 			m.compute()
 		}
 		slices.Sort(m.stood)
-		t.Logf("%d migrations, and %d tries before them: the VM stood for %v, %v at most",
+		t.Logf("%d migrations, %d tries refused: downtime %v (median), %v at most",
 			rounds, m.refused, m.stood[rounds/2], m.stood[rounds-1])
 	})
 }
 
-// TestSnapshots takes a VM whose programs compute back to a snapshot, again and again. They go on
-// after the snapshot is taken, and after it is loaded.
+// TestSnapshots takes snapshots of a VM and loads them, again and again, while its programs
+// compute. They go on after a snapshot is taken, and after it is loaded.
 func TestSnapshots(t *testing.T) {
 	needsReleases(t)
 	image := keepingRoot(t)
@@ -77,8 +77,9 @@ func TestSnapshots(t *testing.T) {
 	})
 }
 
-// TestMigrationRefusedThere: a device process that can't take the programs up says why, and makes
-// none of them. QEMU there ends; here, where it waits for the other one's answer, the VM goes on.
+// TestMigrationRefusedThere: if the destination's device process can't take the programs up, it
+// says why, and takes up none. The destination's QEMU ends. The source's waits for its answer
+// (return-path), and the VM goes on there.
 func TestMigrationRefusedThere(t *testing.T) {
 	needsReleases(t)
 	image := keepingRoot(t)
@@ -101,13 +102,13 @@ func TestMigrationRefusedThere(t *testing.T) {
 				}
 				before := refusals()
 				if m.send(g, device, line) {
-					t.Errorf("%s: the VM was moved", options)
+					t.Errorf("%s: the VM was migrated, want a refusal", options)
 				}
 				there, other := m.g, m.device
 				m.g, m.device, m.control = g, device, m.before
 				if refusals() > before {
 					m.leave(there, other)
-					return false // it wasn't even sent
+					return false // the source refused: try again
 				}
 				other.expect(t, "transfer of the device's state", why)
 				m.leave(there, other)
@@ -122,22 +123,22 @@ func TestMigrationRefusedThere(t *testing.T) {
 	})
 }
 
-// moving is a VM whose programs compute, wherever it is.
+// moving is a VM that is migrated while its programs compute.
 type moving struct {
 	t              *testing.T
 	program, image string
 	dir            string
-	places         int // where it was
+	places         int // device processes that were started for it
 	g              *staying
 	device         *served
-	control        string // the device's
-	before         string // that of the device before it
-	stood          []time.Duration
-	refused        int
-	options        []string // of device processes that are started
+	control        string          // the device process's control socket
+	before         string          // that of the one before
+	stood          []time.Duration // downtimes
+	refused        int             // tries that a host function was in the way of
+	options        []string        // for device processes that are started
 }
 
-// keepingRoot is an initramfs with the keepers.
+// keepingRoot makes an initramfs that has the keepers.
 func keepingRoot(t *testing.T) string {
 	t.Helper()
 	image := gpuRoot(t)
@@ -155,7 +156,7 @@ func keepingRoot(t *testing.T) string {
 	return image
 }
 
-// newMoving boots one, with more options of QEMU's, and starts its programs.
+// newMoving boots a VM, with more options for QEMU, and starts its programs.
 func newMoving(t *testing.T, version, image string, more ...string) *moving {
 	t.Helper()
 	m := &moving{t: t, program: qemuProgram(t, version), image: image, dir: t.TempDir()}
@@ -173,7 +174,7 @@ func (m *moving) start(more ...string) {
 		m.image, more...)
 }
 
-// serve starts the next device process, and says where its socket is.
+// serve starts the next device process, and returns its socket.
 func (m *moving) serve() (socket string) {
 	m.t.Helper()
 	m.places++
@@ -184,14 +185,14 @@ func (m *moving) serve() (socket string) {
 	return socket
 }
 
-// leave ends what is left where the VM was.
+// leave ends a QEMU and a device process that the VM has left.
 func (m *moving) leave(g *staying, device *served) {
 	g.kill()
 	<-g.gone
 	device.kill()
 }
 
-// live moves the VM while it runs.
+// live migrates the VM while it runs.
 func (m *moving) live() {
 	m.t.Helper()
 	m.liveBy(func() (string, string) {
@@ -200,7 +201,7 @@ func (m *moving) live() {
 	})
 }
 
-// liveBy does so by a line that is called one thing there and another here.
+// liveBy does the same by a connection that has one URI for the destination and one for the source.
 func (m *moving) liveBy(line func() (there, here string)) {
 	m.t.Helper()
 	m.insist(func() bool {
@@ -219,7 +220,7 @@ func (m *moving) liveBy(line func() (there, here string)) {
 	m.g.runs()
 }
 
-// throughFile moves the VM into a file, and from there.
+// throughFile migrates the VM to a file, and from there to another QEMU.
 func (m *moving) throughFile() {
 	m.t.Helper()
 	file := filepath.Join(m.dir, "file")
@@ -229,8 +230,8 @@ func (m *moving) throughFile() {
 	m.g.runs()
 }
 
-// insist tries until the VM is moved or saved. A program that runs a host function when the VM
-// pauses is in the way, which it says, and the VM runs on.
+// insist tries until the VM is migrated or saved. That is refused if a program is about to run a
+// host function when the VM pauses. Then the VM must run on.
 func (m *moving) insist(try func() bool) {
 	m.t.Helper()
 	for range 50 {
@@ -242,10 +243,10 @@ func (m *moving) insist(try func() bool) {
 		m.g.lives()
 		m.compute()
 	}
-	m.t.Fatal("a host function is always in the way")
+	m.t.Fatal("refused 50 times, since a host function is to run")
 }
 
-// send has QEMU send the VM away, and says whether it did.
+// send has QEMU migrate the VM to a URI, and says whether it did.
 func (m *moving) send(g *staying, device *served, uri string) bool {
 	m.t.Helper()
 	g.monitor("migrate_set_parameter max-bandwidth 4G")
@@ -275,7 +276,7 @@ func (m *moving) snapshot() {
 	})
 }
 
-// compute waits until each of the programs has computed on, and sees that none has ended.
+// compute waits until each of the programs has computed more, and checks that none has ended.
 func (m *moving) compute() {
 	m.t.Helper()
 	begin := m.commands()
@@ -292,8 +293,8 @@ func (m *moving) compute() {
 		if w.over() {
 			log, _ := os.ReadFile(m.device.log)
 			console, _ := os.ReadFile(m.g.console)
-			m.t.Fatalf("commands of the programs were %v, are %v\n%s\n%s", begin, now,
-				tail(string(log)), tail(string(console)))
+			m.t.Fatalf("the programs' commands were %v and are %v, want 50 more of each\n%s\n%s",
+				begin, now, tail(string(log)), tail(string(console)))
 		}
 	}
 	if console, _ := os.ReadFile(m.g.console); strings.Contains(string(console), "has ended") {
@@ -301,7 +302,7 @@ func (m *moving) compute() {
 	}
 }
 
-// commands are how many each program had executed where it is now.
+// commands is the number of each program's commands that the present device process has executed.
 func (m *moving) commands() map[string]uint64 {
 	m.t.Helper()
 	r := command(m.t, time.Minute, root, paracuda, "stats", "--json", m.control)
@@ -316,9 +317,9 @@ func (m *moving) commands() map[string]uint64 {
 	return done
 }
 
-// TestMovedInAFile suspends a VM to a file, moves it to another QEMU while it is in there, and has
-// the device process there go on from the file by itself: programs wait, and none fails. A snapshot
-// that is taken while the VM is in a file goes on from that one.
+// TestMovedInAFile suspends a VM to a file and migrates it to another QEMU. The device process
+// there reads the file when it starts, and the VM goes on: programs wait, and none fails. A
+// snapshot that is taken while the VM is suspended to a file goes on from that file.
 func TestMovedInAFile(t *testing.T) {
 	needsQEMU(t)
 	m := newMoving(t, migrators[len(migrators)-1], keepingRoot(t))
@@ -329,7 +330,7 @@ func TestMovedInAFile(t *testing.T) {
 	}
 	stream := filepath.Join(m.dir, "stream")
 	if !m.send(m.g, m.device, "exec:cat >"+stream) {
-		t.Fatal("a VM that is in a file isn't moved")
+		t.Fatal("a VM that is suspended to a file couldn't be migrated")
 	}
 	m.leave(m.g, m.device)
 	m.start("-incoming", "exec:cat "+stream, "-drive",
@@ -363,7 +364,7 @@ func (m *moving) toFile(name string) (file string) {
 	}
 }
 
-// fromFile resumes it from there.
+// fromFile resumes the VM from a file.
 func (m *moving) fromFile(file string) {
 	m.t.Helper()
 	r := command(m.t, time.Minute, root, paracuda, "resume", "--from", file, m.control)

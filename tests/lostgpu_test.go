@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestLostGPU: a GPU falls off the bus. Its VM's program gets CUDA's error, the VM's other GPU and
-// another VM go on, and log and probe tell of it.
+// TestLostGPU: a GPU falls off the bus. Its VM's program gets CUDA's error, and the log says so.
+// The VM's other GPU and another VM go on.
 func TestLostGPU(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
@@ -37,7 +37,7 @@ func TestLostGPU(t *testing.T) {
 		`error="CUDA_ERROR_UNKNOWN (999)" gpu=1`,
 	} {
 		if !strings.Contains(has.said(), want) {
-			t.Errorf("%q isn't in%s", want, tail(has.said()))
+			t.Errorf("the VM's output lacks %q:%s", want, tail(has.said()))
 		}
 	}
 	before := launches(t, otherControl)
@@ -46,13 +46,13 @@ func TestLostGPU(t *testing.T) {
 	})
 }
 
-// TestProbeTellsOfLostGPU: for as long as the VM is there, which has its GPUs alone: another one
-// doesn't start.
+// TestProbeTellsOfLostGPU: probe names a lost GPU as long as its VM is there. The VM has its GPUs
+// alone, so another VM doesn't start.
 func TestProbeTellsOfLostGPU(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
 	control := filepath.Join(t.TempDir(), "control")
-	script := filepath.Join(programs, "lostgpu") + " 0; sleep 60"
+	script := filepath.Join(programs, "lostgpu") + " 0; sleep 1000"
 	b := inBackground(t, paracuda, "run", "--vm", "uml", "--gpu", "soft:2", "--mem", "512M",
 		"--arbiter", h.socket, "--name", "has", "--control", control, "--set", "exclusive=on",
 		"--", "sh", "-c", script)
@@ -68,11 +68,12 @@ func TestProbeTellsOfLostGPU(t *testing.T) {
 	})
 	if n := strings.Count(said, "    VM has: has "); n != 1 ||
 		!strings.Contains(said, "exclusive=on") {
-		t.Errorf("probe says:\n%s", said)
+		t.Errorf("probe: want one line on VM has, with exclusive=on:\n%s", said)
 	}
 	r := command(t, time.Minute, root, paracuda, "run", "--vm", "uml", "--gpu", "soft", "--arbiter",
 		h.socket, "--name", "other", "--", "true")
 	if r.exit != 1 || !strings.Contains(r.stderr, "GPU soft is VM has's alone (exclusive=on)") {
-		t.Errorf("another VM: exit code %d, %s", r.exit, r.stderr)
+		t.Errorf("another VM: exit code %d, %q, want 1, and that VM has has the GPU alone", r.exit,
+			r.stderr)
 	}
 }

@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// prepare builds the programs that have changed since they were last built, unless they come from
-// elsewhere.
+// prepare builds the programs that have changed since the last build. With PARACUDA_PROGRAMS it
+// builds none.
 func prepare() error {
 	if _, err := os.Stat(paracuda); err != nil {
 		return fmt.Errorf("find the program under test: %w: run make", err)
@@ -69,14 +69,14 @@ func prepare() error {
 	return nil
 }
 
-// builderOf is the environment in which programs/build builds with a compiler: what it built is
-// kept with the downloads, for other checkouts.
+// builderOf is the environment for programs/build with a compiler. It keeps what it builds with the
+// downloads, for other checkouts.
 func builderOf(nvcc string) []string {
 	kept := setting("KEPT", cached("programs"))
 	return append(os.Environ(), "NVCC="+nvcc, "KEPT="+kept)
 }
 
-// compiler is nvcc: the one named, that of the cache, or any.
+// compiler is nvcc: $NVCC, that of the cache, or the one in PATH.
 func compiler() string {
 	nvcc := cached("cuda-12.4/nvcc")
 	if _, err := os.Stat(nvcc); err != nil {
@@ -85,11 +85,11 @@ func compiler() string {
 	return setting("NVCC", nvcc)
 }
 
-// cached is where the scripts put a part that they fetch.
+// cached is the place in the cache of a part that the scripts fetch.
 func cached(part string) string { return filepath.Join(vm.FindAssets().Cache, part) }
 
-// logDir is a folder for the test's logs and lists, which stay for reading.
-// Guests see it, as they don't see the host's /tmp.
+// logDir is a folder for a test's logs and lists, which stay after the test. Guests see it; they
+// don't see the host's /tmp.
 func logDir(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(root, "build/log", strings.ReplaceAll(t.Name(), "/", "-"))

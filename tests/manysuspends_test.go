@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// suspends is how often TestManySuspends suspends the VM: `make stress-suspends` does so more
-// often.
+// suspends is how often TestManySuspends suspends the VM. `make stress-suspends` sets
+// PARACUDA_SUSPENDS, for more.
 func suspends(t *testing.T) int {
 	t.Helper()
 	text := cmp.Or(os.Getenv("PARACUDA_SUSPENDS"), fmt.Sprint(times(40, 200)))
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("PARACUDA_SUSPENDS is %q", text)
+		t.Fatalf("PARACUDA_SUSPENDS is %q, want a number of times", text)
 	}
 	return n
 }
 
-// growth is what a process may take more of memory after any number of rounds, KiB: garbage that
-// isn't collected yet.
+// growth is how much more memory, in KiB, a process may have after any number of rounds: garbage
+// that isn't collected yet.
 const growth = 24 << 10
 
-// TestManySuspends suspends and resumes a VM whose program computes, and compares what it has,
-// again and again, each fifth time to a file: nothing is lost, and neither descriptors nor memory
-// nor processes grow.
+// TestManySuspends suspends and resumes a VM again and again, each fifth time to a file, while its
+// program computes and compares. Nothing is lost, and neither descriptors nor memory nor processes
+// grow.
 func TestManySuspends(t *testing.T) {
 	boots(t)
 	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
@@ -61,20 +61,22 @@ func TestManySuspends(t *testing.T) {
 	least, _ := r.bounds(t)
 	for what, n := range least {
 		if n > most[what] {
-			t.Errorf("%s: %d at most, and after the rounds %d at least", what, most[what], n)
+			t.Errorf("%s: at least %d after the rounds, before at most %d", what, n,
+				most[what])
 		}
 	}
 	after := r.memory(t)
 	for role, kib := range after {
 		if kib > before[role]+growth {
-			t.Errorf("the %s had %d KiB, and after the rounds %d", role, before[role], kib)
+			t.Errorf("the %s had %d KiB, and has %d after the rounds: want at most %d more", role,
+				before[role], kib, growth)
 		}
 	}
 	t.Logf("%d rounds; KiB before %v, after %v; %v", rounds, before, after, least)
 }
 
-// memory is the most anonymous memory that a process of each role has, in KiB, at its least in some
-// seconds: a collection of garbage may be under way.
+// memory is the anonymous memory, in KiB, of the largest process of each role. It is the least of
+// what is seen in two seconds, since garbage may not be collected yet.
 func (r *keptRig) memory(t *testing.T) map[string]int {
 	t.Helper()
 	least := map[string]int{}
@@ -95,7 +97,7 @@ func (r *keptRig) memory(t *testing.T) map[string]int {
 	return least
 }
 
-// below are a process and all that descend from it.
+// below returns a process and its descendants.
 func (r *keptRig) below(pid int) []int {
 	all := []int{pid}
 	for _, child := range childrenOf(pid) {
@@ -104,7 +106,7 @@ func (r *keptRig) below(pid int) []int {
 	return all
 }
 
-// anonymous is how much of its own a process has in memory, in KiB.
+// anonymous is a process's anonymous memory, in KiB.
 func anonymous(pid int) (kib int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// atOnce is how many VMs boot at a time.
+// atOnce is how many VMs boot at the same time.
 const atOnce = 4
 
-// TestManyVMs attaches many VMs without programs to one GPU: PARACUDA_VMS, or some. Their warm
-// workers are as many as the arbiter allows, and when they are idle they have nothing of the GPU.
-// Another VM computes beside them.
+// TestManyVMs starts many VMs without programs on one GPU: PARACUDA_VMS, or 6. They have as many
+// warm workers as the arbiter allows, and no process on the GPU when they have been idle for a
+// while. Another VM computes beside them.
 func TestManyVMs(t *testing.T) {
 	boots(t)
 	count, err := strconv.Atoi(setting("PARACUDA_VMS", "6"))
@@ -27,7 +27,7 @@ func TestManyVMs(t *testing.T) {
 	}
 	const allowed = 2
 	h := newSharedHost(t, "--warm-workers", fmt.Sprint(allowed))
-	vms := map[int]bool{} // by their first process
+	vms := map[int]bool{} // by the pid of paracuda run
 	var all []*background
 	joined := func(n int) func() bool {
 		return func() bool {
@@ -50,7 +50,7 @@ func TestManyVMs(t *testing.T) {
 		all = append(all, vm)
 	}
 	until(t, 2*time.Minute, "all VMs have joined", joined(count))
-	if count <= 2*atOnce { // or the first are idle before the last have joined
+	if count <= 2*atOnce { // with more VMs the first are idle before the last join
 		until(t, time.Minute, "there are warm workers", func() bool {
 			return processesOf(vms, "worker") == allowed
 		})
@@ -61,12 +61,12 @@ func TestManyVMs(t *testing.T) {
 	h.works(h.vm("busy", nil, "2000", "40"), "busy")
 	for name, v := range h.vms() {
 		if n := len(v.Figures.Processes); n > 0 != (name == "busy") {
-			t.Errorf("VM %s has %d processes on the GPU", name, n)
+			t.Errorf("VM %s has %d processes on the GPU, want some of VM busy only", name, n)
 		}
 	}
 }
 
-// processesOf is how many processes of a role there are below some others.
+// processesOf counts the processes of a role that descend from these.
 func processesOf(above map[int]bool, role string) (n int) {
 	parents, found := map[int]int{}, []int(nil)
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -8,16 +8,15 @@ import (
 	"testing"
 )
 
-// What the program copysizes copies: each size both ways, at once and queued.
+// What the program copysizes copies.
 const (
-	// beyond the largest, that it pins: once registered and once allocated
-	copySizesExtra = 2 * 4096
-	copySizesWays  = 4
-	pageableKinds  = 4 // of memory
+	copySizesExtra = 2 * 4096 // that it pins beyond the largest size: registered, and allocated
+	copySizesWays  = 4        // of each size: in both directions, synchronously and queued
+	pageableKinds  = 4        // of memory
 	pinnedKinds    = 4
 )
 
-// copySizes is the sum of its sizes.
+// copySizes is the sum of the sizes that copysizes copies.
 func copySizes(smallest, largest int) (sum float64) {
 	for size := largest; size >= smallest; size /= 8 {
 		sum += float64(size)
@@ -25,14 +24,14 @@ func copySizes(smallest, largest int) (sum float64) {
 	return sum
 }
 
-// TestBytesCopied compares the counters with what a program copied: no CPU
-// touches a byte above the limit for copies through the arena.
+// TestBytesCopied compares the counters with what a program copied: above the limit for copies
+// through the arena no CPU touches a byte.
 func TestBytesCopied(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, set         string
 		smallest, largest int
-		// kinds of memory whose copies count as such. copied: at the least; 0 is exact
+		// How many kinds of memory count as copied by a CPU (at least; 0 is exact) and as mapped.
 		copied, mapped float64
 	}{
 		{"all by reference", "inline-limit=0", 4096, 128 << 20, 0, pageableKinds + pinnedKinds},
@@ -42,7 +41,7 @@ func TestBytesCopied(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		for _, tt := range tests {
 			if vm.name == "qemu" {
-				tt.largest = min(tt.largest, 16<<20) // emulated, it takes long
+				tt.largest = min(tt.largest, 16<<20) // emulation takes long
 			}
 			t.Run(tt.name, func(t *testing.T) {
 				stats := filepath.Join(logDir(t), "stats.json")
@@ -67,8 +66,7 @@ func TestBytesCopied(t *testing.T) {
 					t.Errorf("%.0f bytes mapped, want %.0f", n["bytes_mapped"], want)
 				}
 				if want := (tt.mapped - pinnedKinds) * each; n["bytes_direct"] != want {
-					t.Errorf("%.0f bytes between guest pages and the program's device memory, "+
-						"want %.0f", n["bytes_direct"], want)
+					t.Errorf("%.0f bytes copied directly, want %.0f", n["bytes_direct"], want)
 				}
 				if want := tt.copied * each; n["bytes_copied"] < want ||
 					want == 0 && n["bytes_copied"] != 0 {

@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// mapped is how many files a package may have without a map of them in its description. One that
-// names so many of its files as mapBegun has a map.
+// mapped is how many files a package may have without a map of them in its package comment. A
+// package comment that names mapBegun files or more is a map.
 const (
 	mapped   = 8
 	mapBegun = 4
 )
 
-// TestMapsOfFiles says whether the description of each package that is large, or has a map, names
-// all of its files, and none that it hasn't.
+// TestMapsOfFiles: the comment of each package that is large, or has a map, names all files of the
+// package, and no others.
 func TestMapsOfFiles(t *testing.T) {
 	packages, maps := map[string][]string{}, 0
 	for _, file := range sources(t, "*.go") {
@@ -36,21 +36,21 @@ func TestMapsOfFiles(t *testing.T) {
 		}
 		maps++
 		if unnamed != nil {
-			t.Errorf("%s: its description has no place for %q", dir, unnamed)
+			t.Errorf("%s: its package comment doesn't name %q", dir, unnamed)
 		}
 		if missing != nil {
-			t.Errorf("%s: its description names %q, which aren't there", dir, missing)
+			t.Errorf("%s: its package comment names %q, which don't exist", dir, missing)
 		}
 	}
 	if maps < 25 {
-		t.Errorf("%d packages with maps: fewer than there are", maps)
+		t.Errorf("found %d packages with maps, want at least 25", maps)
 	}
 }
 
 var fileName = regexp.MustCompile(`[\w/.*]*\w[*]?\.go\b`)
 
-// compareMap returns the files that a description doesn't name, and those that it names and that
-// aren't there. A name may be a pattern. Files of other packages are named with their folder.
+// compareMap returns the files that a package comment doesn't name, and the names in it that match
+// no file. A name may be a pattern. Files of other packages are named with their folder.
 func compareMap(comment string, files []string) (unnamed, missing []string) {
 	named := fileName.FindAllString(comment, -1)
 	matches := func(pattern, file string) bool {
@@ -73,8 +73,8 @@ func compareMap(comment string, files []string) (unnamed, missing []string) {
 
 var sourceOfC = regexp.MustCompile(`\b\w+\.c\b`)
 
-// TestMapOfDriver says whether paracuda.h names the kernel driver's files, but for main.c, which
-// has nothing that others call, and none that isn't there.
+// TestMapOfDriver: paracuda.h names all files of the kernel driver but main.c, of which others call
+// nothing, and no file that doesn't exist.
 func TestMapOfDriver(t *testing.T) {
 	const dir = "guestdriver/kernel"
 	var files []string
@@ -90,7 +90,7 @@ func TestMapOfDriver(t *testing.T) {
 	}
 }
 
-// packageComment is the description of a package: of all files that have one.
+// packageComment is a package's comment: those of all files that have one.
 func packageComment(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
@@ -125,7 +125,8 @@ func TestCompareMap(t *testing.T) {
 	} {
 		unnamed, missing := compareMap(tt.comment, files)
 		if !slices.Equal(unnamed, tt.unnamed) || !slices.Equal(missing, tt.missing) {
-			t.Errorf("%q: unnamed %q, missing %q", tt.comment, unnamed, missing)
+			t.Errorf("%q: unnamed %q, missing %q, want %q and %q", tt.comment, unnamed, missing,
+				tt.unnamed, tt.missing)
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// These tests have VMs whose programs compare what they compute in their memory. Each takes 44 to
-// 74 MiB, 8 of them for its context, which stays: by how much may be had at the time, small
-// allocations share a segment of 2 to 32 MiB (package devmem). So a GPU of 86 MiB has room for each
-// of two, beside the other one's context, and never for both.
+// The VMs of these tests run a program that computes in its memory and compares the results. It
+// takes 44 to 74 MiB: small allocations share a segment of 2 to 32 MiB, depending on how much is
+// free (package devmem), and 8 MiB are its context, which can't be moved out. So a GPU of 86 MiB
+// has room for either of two VMs beside the other one's context, and never for both.
 
-// keeper is such a VM.
+// keeper starts such a VM.
 func (h *sharedHost) keeper(name string, settings ...string) (b *background, control string) {
 	h.T.Helper()
 	control = filepath.Join(h.T.TempDir(), "control")
@@ -30,7 +30,7 @@ func (h *sharedHost) keeper(name string, settings ...string) (b *background, con
 	return inBackground(h.T, append(args, "--", filepath.Join(programs, "keeps"), "0")...), control
 }
 
-// launches are those of a VM's programs so far, by its device process.
+// launches is the number of launches of a VM's programs so far, as its device process counts them.
 func launches(t *testing.T, control string) uint64 {
 	t.Helper()
 	r := command(t, time.Minute, root, paracuda, "stats", "--json", control)
@@ -41,7 +41,7 @@ func launches(t *testing.T, control string) uint64 {
 	return a.Stats["launches"]
 }
 
-// tell logs what can be known of the arbiter and the VMs.
+// tell logs what the arbiter and the VMs say.
 func (h *sharedHost) tell(vms map[string]*background, controls map[string]string) {
 	h.T.Helper()
 	show := func(args ...string) {
@@ -56,7 +56,7 @@ func (h *sharedHost) tell(vms map[string]*background, controls map[string]string
 	}
 }
 
-// TestMemoryInTurns: both compute, turn by turn, also with an arbiter that is killed, without one,
+// TestMemoryInTurns: two VMs compute in turns. They go on when the arbiter is killed, without one,
 // and with the next one.
 func TestMemoryInTurns(t *testing.T) {
 	boots(t)
@@ -91,7 +91,7 @@ func TestMemoryInTurns(t *testing.T) {
 	inTurns("first")
 	r := command(t, time.Minute, root, paracuda, "top", "--arbiter", h.socket, "--once")
 	if !strings.Contains(r.stdout, "PLACE") {
-		t.Errorf("top:%s", r.stdout)
+		t.Errorf("top has no column PLACE:%s", tail(r.stdout))
 	}
 	h.signal(syscall.SIGKILL)
 	<-h.done
@@ -106,7 +106,7 @@ func TestMemoryInTurns(t *testing.T) {
 	inTurns("again")
 }
 
-// TestMemoryThatStays: a VM that isn't told to move keeps its memory, and one that is gets no more
+// TestMemoryThatStays: a VM without memory-mode=swap keeps its memory. A VM with it gets no more
 // than what is left.
 func TestMemoryThatStays(t *testing.T) {
 	boots(t)
@@ -117,10 +117,10 @@ func TestMemoryThatStays(t *testing.T) {
 	})
 	b, _ := h.keeper("moves", "memory-mode=swap")
 	if !awaits(b.done, time.Minute) {
-		t.Fatal("the other one goes on")
+		t.Fatal("VM moves goes on, want that its program gets no memory")
 	}
 	if !strings.Contains(b.said(), "cudaErrorMemoryAllocation") {
-		t.Errorf("the other one:%s", tail(b.said()))
+		t.Errorf("VM moves: want cudaErrorMemoryAllocation:%s", tail(b.said()))
 	}
 	before := launches(t, control)
 	until(t, time.Minute, "it goes on", func() bool { return launches(t, control) > before })

@@ -23,12 +23,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// midRig is a VM that runs programs one after the other, and is suspended and resumed meanwhile.
+// midRig is a VM that runs programs one after another, and is suspended and resumed meanwhile.
 type midRig struct {
 	*testing.T
 	vm      frontEnd
 	rand    *rand.Rand
-	dir     string // of files
+	dir     string // for the files to which the VM is suspended
 	control string
 
 	run    *exec.Cmd
@@ -38,13 +38,13 @@ type midRig struct {
 	ended  chan struct{}
 }
 
-// frame is what the runner says of a program.
+// frame is what the runner says about a program.
 type frame struct {
 	id string
 	outcome
 }
 
-// newMidRig boots one. Whoever makes it ends it, with the test that goes on then.
+// newMidRig boots a VM. The caller has to end it, as several tests use it in turn.
 func newMidRig(t *testing.T, vm frontEnd, seed uint64) *midRig {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,11 +70,11 @@ func newMidRig(t *testing.T, vm frontEnd, seed uint64) *midRig {
 		close(m.ended)
 	}()
 	go m.read(out)
-	m.through(wellFormed(t), nil) // when that is over the VM has booted
+	m.through(wellFormed(t), nil) // when this has run the VM has booted
 	return m
 }
 
-// of has a test go on with it.
+// of hands the VM on to another test.
 func (m *midRig) of(t *testing.T) *midRig {
 	m.T = t
 	return m
@@ -95,7 +95,7 @@ func (m *midRig) read(out io.Reader) {
 // end ends the VM.
 func (m *midRig) end() {
 	_ = m.jobs.Close()
-	go func() { // what nobody reads
+	go func() { // drop the rest of the output
 		for range m.frames {
 		}
 	}()
@@ -110,13 +110,13 @@ func (m *midRig) end() {
 	}
 }
 
-// moments are when something is done while a program runs.
+// moments says when to do something while a program runs, and what.
 type moments struct {
 	next func() <-chan time.Time // nil: never
 	at   func()
 }
 
-// through runs a program, and does something at moments while it runs; nil: nothing.
+// through runs a program, and does something at moments while it runs. nil: nothing.
 func (m *midRig) through(p program, when *moments) outcome {
 	m.Helper()
 	fmt.Fprintf(m.jobs, "%s %.0f %s\n", p.id(), m.vm.limit.Seconds(),
@@ -146,12 +146,13 @@ func (m *midRig) through(p program, when *moments) outcome {
 	}
 }
 
-// perRun is how often a VM is suspended at most while a program runs once.
+// perRun is how often a VM is suspended at most during one run of a program.
 const perRun = 8
 
-// disturbed runs a program, which takes so long if it is left alone, while the VM is suspended and
-// resumed at random moments, in its memory and to files by turns. Half of the moments come soon
-// after the program is seen to use the GPU, which many do for a moment only.
+// disturbed runs a program while the VM is suspended and resumed at random moments, in the host's
+// memory and to files by turns. took is how long the program takes undisturbed. In half of the runs
+// the first moment comes soon after the program begins to use the GPU: many use it only for a
+// moment.
 func (m *midRig) disturbed(p program, took time.Duration, was *met) outcome {
 	m.Helper()
 	n, turn, awaits := 0, m.rand.IntN(2), m.rand.IntN(2) == 0
@@ -174,12 +175,12 @@ func (m *midRig) disturbed(p program, took time.Duration, was *met) outcome {
 	}})
 }
 
-// within is a random time.
+// within is a random time of at most that.
 func (m *midRig) within(most time.Duration) time.Duration {
 	return time.Duration(m.rand.Int64N(int64(most) + 1))
 }
 
-// see waits for a moment until a program uses the GPU.
+// see waits until a program uses the GPU, but not for longer than that.
 func (m *midRig) see(p program, most time.Duration) {
 	m.Helper()
 	for begin := time.Now(); time.Since(begin) < most; time.Sleep(time.Millisecond) {
@@ -189,7 +190,7 @@ func (m *midRig) see(p program, most time.Duration) {
 	}
 }
 
-// programs are the names of those that use the GPU.
+// programs are the names of the programs that use the GPU.
 func (m *midRig) programs() (names []string) {
 	m.Helper()
 	for _, p := range m.stats().Programs {
@@ -207,22 +208,22 @@ func (m *midRig) stats() *admin.Answer {
 	return a
 }
 
-// isIn says whether it is among programs, as their processes are called.
+// isIn says whether the program is among these names of processes.
 func (p program) isIn(names []string) bool {
-	const longest = 15 // that Linux keeps
+	const longest = 15 // Linux cuts longer names of processes
 	return slices.Contains(names, p.file[:min(len(p.file), longest)])
 }
 
 func untold(suspend.Progress) {}
 
-// ask is a request that must succeed, or fail for a reason that has such a text.
+// ask makes a request. It must succeed, or fail with an error that has one of these texts.
 func (m *midRig) ask(r admin.Request, may ...string) (why string) {
 	m.Helper()
 	_, err := admin.AskAtLength(m.control, r, untold)
 	return m.allowed(r, err, may)
 }
 
-// allowed says why a request has failed that may fail for such reasons.
+// allowed returns why a request has failed, and fails the test unless that is one of these reasons.
 func (m *midRig) allowed(r admin.Request, err error, may []string) (why string) {
 	m.Helper()
 	if err == nil {
@@ -234,10 +235,10 @@ func (m *midRig) allowed(r admin.Request, err error, may []string) (why string) 
 	return numbers.ReplaceAllString(err.Error(), "")
 }
 
-// numbers are those of processes, in messages.
+// numbers matches the pids in messages.
 var numbers = regexp.MustCompile(` \(pid \d+\)`)
 
-// light suspends the VM in the host's memory, and resumes it.
+// light suspends the VM to the host's memory, and resumes it.
 func (m *midRig) light(p program, was *met) {
 	m.Helper()
 	if why := m.ask(admin.Request{Suspend: true}, "busy: "); why != "" {
@@ -245,7 +246,7 @@ func (m *midRig) light(p program, was *met) {
 		return
 	}
 	if state := m.stats().State.State; state != suspend.Suspended {
-		m.Fatalf("the VM is %s", state)
+		m.Fatalf("the VM is %s, want %s", state, suspend.Suspended)
 	}
 	if p.isIn(m.programs()) {
 		was.light++
@@ -290,6 +291,6 @@ func (m *midRig) full(p program, was *met) {
 	r = admin.Request{Resume: true, File: true}
 	_, err = admin.AskWithFile(m.control, r, from, nil, untold)
 	if why := m.allowed(r, err, []string{"wasn't suspended to a file"}); why != "" {
-		m.ask(admin.Request{Resume: true}) // none of its programs is left
+		m.ask(admin.Request{Resume: true}) // no program was in the file
 	}
 }

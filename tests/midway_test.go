@@ -15,8 +15,8 @@ import (
 )
 
 // TestProgramsSuspended runs programs while their VM is suspended and resumed at random moments, in
-// the host's memory and to files: each is right. By day these are a few, at night all
-// (make suspend-programs). PARACUDA_SEED repeats a choice, PARACUDA_ONLY names programs.
+// the host's memory and to files. The results must be right. By day it runs a few programs, at
+// night all (make suspend-programs). PARACUDA_SEED repeats a choice, PARACUDA_ONLY names programs.
 func TestProgramsSuspended(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t)
@@ -29,7 +29,7 @@ func TestProgramsSuspended(t *testing.T) {
 				m = newMidRig(t, vm, seed)
 			}
 			if !t.Run(p.id(), func(t *testing.T) { m.of(t).suspends(p) }) {
-				m.end() // whatever it is in now
+				m.end() // the VM may be suspended, so the next program gets another one
 				m = nil
 			}
 		}
@@ -39,7 +39,7 @@ func TestProgramsSuspended(t *testing.T) {
 	})
 }
 
-// seedOf is what random choices begin with.
+// seedOf is the seed of random choices: PARACUDA_SEED, or the time.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("PARACUDA_SEED"),
@@ -53,8 +53,7 @@ func seedOf(t *testing.T) uint64 {
 // suspendedByDay is how many programs are suspended in each front end by day.
 const suspendedByDay = 5
 
-// toSuspend are the programs that a VM runs: all at night, and some by day, none of which takes
-// long.
+// toSuspend are the programs that a VM runs: all at night, and by day some that don't take long.
 func toSuspend(t *testing.T, vm frontEnd, random *rand.Rand) []program {
 	t.Helper()
 	slow := func(p program) bool { return p.has("slow") || p.has("uml") || p.has("qemu") }
@@ -80,30 +79,30 @@ func idsOf(all []program) string {
 	return strings.Join(ids, ",")
 }
 
-// enough is how often a program is to have been in the middle when its VM was suspended in either
-// way. It is run a few times for that.
+// enough is how often a program should use the GPU at the time when its VM is suspended, in either
+// way. It is run several times for that.
 const enough = 2
 
-// met is how often a program was in the middle when its VM was suspended, and what stood against
-// it.
+// met counts how often a program used the GPU when its VM was suspended, in memory and to a file,
+// and the reasons why its VM couldn't be suspended.
 type met struct {
 	light, full int
 	against     map[string]int
 }
 
-// done says whether that is enough.
+// done says whether that was often enough.
 func (m *met) done() bool { return m.light >= enough && m.full+len(m.against) >= enough }
 
 func (m *met) String() string {
-	text := fmt.Sprintf("%d times in memory, %d in a file", m.light, m.full)
+	text := fmt.Sprintf("%d times in memory, %d times to a file", m.light, m.full)
 	for why, n := range m.against {
-		text += fmt.Sprintf("; %d: %s", n, why)
+		text += fmt.Sprintf("; refused %d times: %s", n, why)
 	}
 	return text
 }
 
-// suspends runs a program until its VM was suspended often enough in the middle of it. Whatever is
-// suspended when, each run is right, and after a failure that it provokes another program.
+// suspends runs a program until its VM was suspended often enough while it used the GPU. Each run
+// must be right. If the program provokes a failure, another one must be right after it.
 func (m *midRig) suspends(p program) {
 	m.Helper()
 	check := func(o outcome) { p.check(m.T, map[string]outcome{p.id(): o}, p.id()) }
@@ -117,8 +116,8 @@ func (m *midRig) suspends(p program) {
 		next := wellFormed(m.T)
 		next.check(m.T, map[string]outcome{next.id(): m.through(next, nil)}, next.id())
 	}
-	m.Logf("it was suspended %v", was)
+	m.Logf("suspended %v", was)
 	if !m.Failed() && was.light+was.full+len(was.against) == 0 {
-		fmt.Printf("%s: it was never in the middle when its VM was suspended\n", m.Name())
+		fmt.Printf("%s: the program never used the GPU when its VM was suspended\n", m.Name())
 	}
 }
