@@ -28,7 +28,7 @@ func filesOf(t *testing.T, deb string) []string {
 	})
 }
 
-// checkPackage checks that all of a package's files are below /usr or /etc, and runs lintian.
+// checkPackage checks that none of a package's files is in such a directory, and runs lintian.
 func checkPackage(t *testing.T, deb string) {
 	t.Helper()
 	for _, name := range filesOf(t, deb) {

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// migrators are the releases of QEMU that take a back end's state along.
+// migrators are the releases of QEMU that migrate a back end's state.
 var migrators = []string{"10.0", "11"}
 
-// TestMigration moves a VM whose programs have ended from one device process to another, into a
-// file and out of it again, and back to a snapshot: its programs use the GPU each time. While one
-// has what can't be moved the VM isn't moved, and goes on.
+// TestMigration migrates a VM without programs to another device process, to a file and out of it,
+// and loads a snapshot: programs that start then use the GPU. While a program has what can't be
+// migrated the migration fails, and the VM goes on.
 func TestMigration(t *testing.T) {
 	needsReleases(t)
 	image := gpuRoot(t)
@@ -38,7 +38,7 @@ func migrates(t *testing.T, version, image string) {
 	first.tell("hold")
 	first.expect("holding", 1)
 	if status := first.migrate("exec:cat >/dev/null"); status != "failed" {
-		t.Errorf("a VM whose program holds the GPU: migration %s", status)
+		t.Errorf("a VM whose program can't be migrated: migration %s, want failed", status)
 	}
 	device.expect(t, "the VM can't be saved or migrated now", "call (pid ", "linkers")
 	first.lives()
@@ -49,7 +49,7 @@ func migrates(t *testing.T, version, image string) {
 	second, _ := start("second", "-incoming", line)
 	second.answers()
 	if status := first.migrate(line); status != "completed" {
-		t.Fatalf("an idle VM: migration %s", status)
+		t.Fatalf("an idle VM: migration %s, want completed", status)
 	}
 	first.kill() // for its memory
 	second.runs()
@@ -57,7 +57,7 @@ func migrates(t *testing.T, version, image string) {
 
 	file := filepath.Join(dir, "file")
 	if status := second.migrate("exec:cat >" + file); status != "completed" {
-		t.Fatalf("into a file: migration %s", status)
+		t.Fatalf("to a file: migration %s, want completed", status)
 	}
 	disk := filepath.Join(dir, "disk")
 	if err := os.WriteFile(disk, make([]byte, 1<<20), 0o600); err != nil {
@@ -76,7 +76,7 @@ func migrates(t *testing.T, version, image string) {
 	third.usesGPUAgain(2)
 }
 
-// TestNoMigration: QEMUs and carriers that don't take a back end's state along say so.
+// TestNoMigration: QEMUs and carriers that don't migrate a back end's state say so.
 func TestNoMigration(t *testing.T) {
 	needsReleases(t)
 	for _, tt := range []struct{ version, device string }{
@@ -97,25 +97,25 @@ func TestNoMigration(t *testing.T) {
 			g.answers()
 			answer := g.qmpWith("migrate", "uri", "exec:cat >/dev/null")
 			if !strings.Contains(answer, "State blocked by non-migratable device") {
-				t.Errorf("migrate: %s", answer)
+				t.Errorf("migrate: %s, want an error that the device is non-migratable", answer)
 			}
 		})
 	}
 }
 
-// monitor gives QEMU a command of its monitor for people, which says nothing if all is well.
+// monitor gives QEMU a command of its human monitor. The answer must be empty: then all is well.
 func (g *staying) monitor(line string) {
 	g.t.Helper()
 	answer := g.qmpWith("human-monitor-command", "command-line", line)
 	if strings.TrimSpace(answer) != `{"return": ""}` {
-		g.t.Errorf("%s: %s", line, answer)
+		g.t.Errorf("%s: %s, want an empty answer", line, answer)
 	}
 }
 
 // gpuRoot makes an initramfs with programs and what they need.
 func gpuRoot(t *testing.T) string { return gpuRootWith(t, "") }
 
-// gpuRootWith is the same with parameters of the guest's driver.
+// gpuRootWith is the same, with parameters for the guest's driver.
 func gpuRootWith(t *testing.T, parameters string) string {
 	t.Helper()
 	image, call := stayingRoot(t, parameters), build(t, "tests/guests/call.c", "-ldl")
@@ -132,10 +132,10 @@ func gpuRootWith(t *testing.T, parameters string) string {
 	return image
 }
 
-// ended is what the guest says when a program has ended well.
+// ended is what the guest prints when a program has ended with 0.
 const ended = "guest: program ended 0\r\n"
 
-// usesGPU runs a program in the VM, which checks what it computes: the first one there.
+// usesGPU runs the first program in the VM. It checks what it computes.
 func (g *staying) usesGPU() {
 	g.t.Helper()
 	g.usesGPUAgain(1)
@@ -148,7 +148,7 @@ func (g *staying) usesGPUAgain(nth int) {
 	g.expect(ended, nth)
 }
 
-// migrate moves the VM and returns how that ended.
+// migrate migrates the VM, and returns how that ended.
 func (g *staying) migrate(uri string) string {
 	g.t.Helper()
 	if answer := g.qmpWith("migrate", "uri", uri); !strings.Contains(answer, `"return"`) {
@@ -167,20 +167,20 @@ func (g *staying) migrate(uri string) string {
 	return "without end: " + g.qmp("query-migrate")
 }
 
-// answers waits until QEMU can be asked.
+// answers waits until QEMU answers QMP.
 func (g *staying) answers() {
 	g.t.Helper()
 	for w := patienceOf(time.Minute); !w.over(); {
 		if _, err := os.Stat(g.socket); err == nil {
-			g.qmp("query-status") // which it answers when all of its devices are there
+			g.qmp("query-status") // QEMU answers when all of its devices are there
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	g.t.Fatal("QEMU can't be asked")
+	g.t.Fatalf("QEMU made no QMP socket %s", g.socket)
 }
 
-// runs waits until the VM that comes from elsewhere runs.
+// runs waits until a VM that is migrated here runs.
 func (g *staying) runs() {
 	g.t.Helper()
 	g.answers()

@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestOtherVersion lets the guest driver meet a device of a later protocol.
+// TestOtherVersion boots a guest whose device speaks a later protocol version than its driver.
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, front frontEnd) {
@@ -38,21 +38,22 @@ func TestOtherVersion(t *testing.T) {
 			DeviceSocket: socket, Queues: 17,
 			Modules: []vm.Module{driver}, Console: &console, Verbose: true, Assets: assets})
 		if err != nil || result.ExitCode != 0 {
-			t.Errorf("exit code %d, %v", result.ExitCode, err)
+			t.Errorf("exit code %d, %v, want 0: no /dev/paracuda", result.ExitCode, err)
 		}
 		said := fmt.Sprintf("device speaks protocol version 99, this driver %d: "+
 			"install the guest package", wire.Version)
-		if front.name == string(vm.QEMU) { // a file system's device says nothing itself
+		if front.name == string(vm.QEMU) { // a file system's device can't tell its version
 			said = fmt.Sprintf("device refuses protocol version %d: install the guest package",
 				wire.Version)
 		}
 		if !strings.Contains(console.String(), said) {
-			t.Errorf("the guest's kernel says nothing of the version:%s", tail(console.String()))
+			t.Errorf("the guest's kernel doesn't say %q:%s", said, tail(console.String()))
 		}
 	})
 }
 
-// TestMemoryIsNotShared boots a guest whose RAM the device can't see.
+// TestMemoryIsNotShared boots a guest whose RAM isn't shared with the device. The log names the
+// fix.
 func TestMemoryIsNotShared(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -99,11 +100,11 @@ func TestMemoryIsNotShared(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Error("the device says nothing of the memory")
+	t.Error("the device's log doesn't say \"share=on\"")
 }
 
-// driverOnly makes an initramfs with the guest driver and a first process, which has to load it,
-// with these parameters.
+// driverOnly makes an initramfs with the guest driver and a first process. That has to load the
+// driver with these parameters.
 func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile, parameters string) string {
 	t.Helper()
 	driver, err := assets.Driver(vm.QEMU, "6.1")

@@ -19,11 +19,11 @@ import (
 
 const alerts = "packaging/prometheus/paracuda.rules.yml"
 
-// prometheus is a program of Prometheus's.
+// prometheus is one of Prometheus's programs.
 func prometheus(t *testing.T, name string) string {
 	t.Helper()
 	if testing.Short() {
-		skip(t, "-short: Prometheus may not be there")
+		skip(t, "-short: Prometheus may be missing")
 	}
 	file := cached("prometheus/" + name)
 	if _, err := os.Stat(file); err != nil {
@@ -32,7 +32,7 @@ func prometheus(t *testing.T, name string) string {
 	return file
 }
 
-// TestAlerts has Prometheus's own tool check the alerts, and play series to them.
+// TestAlerts checks the alerts with promtool, and tests them with series.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	promtool := prometheus(t, "promtool")
@@ -47,7 +47,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// freeAddress is one of this machine's on which nothing listens.
+// freeAddress is an address of this machine where nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "localhost:0")
@@ -58,7 +58,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// get is what a server answers, or nothing while it can't.
+// get is a server's answer, or nothing while there is none.
 func get(t *testing.T, address string) string {
 	t.Helper()
 	client := http.Client{Timeout: 10 * time.Second}
@@ -74,8 +74,8 @@ func get(t *testing.T, address string) string {
 	return string(text)
 }
 
-// TestPrometheus has a real one scrape an arbiter with a VM that computes. Every query of the
-// dashboard has an answer then, and every alert can be evaluated.
+// TestPrometheus has Prometheus scrape an arbiter with a VM that computes. Every query of the
+// dashboard has an answer then, and every alert is evaluated.
 func TestPrometheus(t *testing.T) {
 	boots(t)
 	promtool, server := prometheus(t, "promtool"), prometheus(t, "prometheus")
@@ -95,11 +95,11 @@ func TestPrometheus(t *testing.T) {
 	})
 }
 
-// lint has promtool read what is scraped. It may find fault with dcgm-exporter's names alone.
+// lint checks the metrics with promtool. It may only complain of the names that dcgm-exporter has.
 func lint(t *testing.T, promtool, metrics string) {
 	t.Helper()
 	if !strings.Contains(metrics, "paracuda_process_memory_bytes{") {
-		t.Errorf("no series of a process: %s", tail(metrics))
+		t.Errorf("the metrics lack paracuda_process_memory_bytes:%s", tail(metrics))
 	}
 	c := exec.Command(promtool, "check", "metrics")
 	c.Stdin = strings.NewReader(metrics)
@@ -114,7 +114,8 @@ func lint(t *testing.T, promtool, metrics string) {
 	}
 }
 
-// startPrometheus starts one that scrapes an address every second, and returns its own.
+// startPrometheus starts a Prometheus that scrapes an address every second. It returns Prometheus's
+// own address.
 func startPrometheus(t *testing.T, server, target string) (address string) {
 	t.Helper()
 	dir, address := t.TempDir(), freeAddress(t)
@@ -134,7 +135,7 @@ scrape_configs:
 	return address
 }
 
-// dashboardQueries are those of Grafana's dashboard, as Grafana would send them.
+// dashboardQueries are the queries of the dashboard, as Grafana would send them.
 func dashboardQueries(t *testing.T) (list []string) {
 	t.Helper()
 	var dashboard struct {
@@ -152,7 +153,7 @@ func dashboardQueries(t *testing.T) (list []string) {
 		}
 	}
 	if len(list) < 10 {
-		t.Fatalf("%d queries", len(list))
+		t.Fatalf("the dashboard has %d queries, want at least 10", len(list))
 	}
 	return list
 }

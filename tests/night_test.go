@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// atNight says that there is time for all: make nightly says so.
+// atNight says that each test runs in full, as in make nightly.
 var atNight = os.Getenv("PARACUDA_NIGHTLY") != ""
 
-// needsNight skips a test that takes long. Others test parts of it by day.
+// needsNight skips a test by day, since it takes long. The others test parts of it.
 func needsNight(t *testing.T, others string) {
 	t.Helper()
 	if !atNight {
@@ -21,8 +21,8 @@ func needsNight(t *testing.T, others string) {
 	}
 }
 
-// releases are those releases of QEMU with which a test runs: all at night, and one by day. Tests
-// take different ones, so that each is taken by some.
+// releases are the releases of QEMU with which a test runs: all at night, and one by day. The tests
+// take different ones, so that each release is tested by day.
 func releases(t *testing.T, all []string, byDay string) []string {
 	t.Helper()
 	if !slices.Contains(all, byDay) {
@@ -32,18 +32,18 @@ func releases(t *testing.T, all []string, byDay string) []string {
 		return all
 	}
 	left := slices.DeleteFunc(slices.Clone(all), func(v string) bool { return v == byDay })
-	fmt.Printf("%s: QEMU %s alone; make nightly takes %s too\n", t.Name(), byDay,
+	fmt.Printf("%s: QEMU %s only; make nightly takes %s, too\n", t.Name(), byDay,
 		strings.Join(left, " and "))
 	return []string{byDay}
 }
 
-// inReleases runs a test with those releases of QEMU, one beside the other.
+// inReleases runs a test with the releases of QEMU that are due, in parallel.
 func inReleases(t *testing.T, all []string, byDay string, test func(*testing.T, string)) {
 	t.Helper()
 	inEachRelease(t, releases(t, all, byDay), test)
 }
 
-// inEachRelease runs a test with each of these, by day, too.
+// inEachRelease runs a test with each of these releases, by day and at night.
 func inEachRelease(t *testing.T, versions []string, test func(*testing.T, string)) {
 	t.Helper()
 	for _, version := range versions {
@@ -55,7 +55,7 @@ func inEachRelease(t *testing.T, versions []string, test func(*testing.T, string
 	}
 }
 
-// times is how often something is done: more at night.
+// times is how often to do something, by day and at night.
 func times(byDay, night int) int {
 	if atNight {
 		return night

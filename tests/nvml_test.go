@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// nvmlTools is where the distribution's nvidia-smi and pynvml lie.
+// nvmlTools is the folder with Debian's nvidia-smi and pynvml.
 func nvmlTools(t *testing.T) string {
 	t.Helper()
 	dir := cached("nvml-550")
@@ -23,15 +23,15 @@ func nvmlTools(t *testing.T) string {
 
 const softUUID = "GPU-50617261-6375-6461-536f-667447505531"
 
-// What is used and free of a VM whose programs use no memory: a context takes 8 MiB, and the
-// workers of nvidia-smi and of the next program may have one each.
+// The memory that is used and free in a VM whose programs use none. A context takes 8 MiB, and the
+// workers of nvidia-smi and of the next program may have a context each.
 const (
 	softUsed = `(0|8|16)MiB`
 	softFree = `(2048|2040|2032) MiB`
 	softBoth = `(0 MiB, 2048|8 MiB, 2040|16 MiB, 2032) MiB`
 )
 
-// TestNvidiaSMI runs Debian's nvidia-smi on the guests' libnvidia-ml.so.1. What a VM doesn't know
+// TestNvidiaSMI runs Debian's nvidia-smi with the guest's libnvidia-ml.so.1. What a VM can't know
 // must be N/A, not a number.
 func TestNvidiaSMI(t *testing.T) {
 	t.Parallel()
@@ -72,13 +72,14 @@ func TestNvidiaSMI(t *testing.T) {
 		for _, r := range runs {
 			o := got[r.id]
 			if o.exit != 0 || o.stderr != "" || !r.want.MatchString(o.stdout) {
-				t.Errorf("nvidia-smi %s: exit code %d, standard error %q:%s", r.args, o.exit,
-					o.stderr, tail(o.stdout))
+				t.Errorf("nvidia-smi %s: exit code %d, standard error %q, want output like %s:%s",
+					r.args, o.exit, o.stderr, r.want, tail(o.stdout))
 			}
 			for _, bad := range []string{"Function Not Found", "Unknown Error", " W\n", " mV\n",
 				" MHz"} {
 				if strings.Contains(o.stdout, bad) {
-					t.Errorf("nvidia-smi %s says %q:%s", r.args, bad, tail(o.stdout))
+					t.Errorf("nvidia-smi %s says %q, which must not be there:%s", r.args, bad,
+						tail(o.stdout))
 				}
 			}
 		}
@@ -88,8 +89,8 @@ func TestNvidiaSMI(t *testing.T) {
 // ownSMI is the guest package's small nvidia-smi.
 var ownSMI = filepath.Join(root, "build/guest/lib/paracuda/nvidia-smi")
 
-// alike are command lines for which the package's nvidia-smi prints what NVIDIA's does: but for the
-// time and the version of NVIDIA's in the table.
+// alike are command lines for which the package's nvidia-smi prints the same as NVIDIA's, but for
+// the time and the version in NVIDIA's table.
 var alike = []string{
 	"", "-L", "-i 0", "-i 9",
 	"--query-gpu=index,count,name,gpu_uuid,pci.bus_id,pci.domain,pci.bus,pci.device," +
@@ -131,8 +132,8 @@ func TestOwnNvidiaSMI(t *testing.T) {
 			holder)
 		said := strings.Split(r.stdout, "----\n")
 		if r.exit != 0 || len(said) != 2*len(alike)+1 {
-			t.Fatalf("exit code %d, %d answers:%s%s", r.exit, len(said), tail(r.stdout),
-				tail(r.stderr))
+			t.Fatalf("exit code %d, %d answers, want 0 and %d:%s%s", r.exit, len(said),
+				2*len(alike)+1, tail(r.stdout), tail(r.stderr))
 		}
 		ofTheirs := regexp.MustCompile(`(?m)^\w{3} \w{3} [ 0-9:]+ $|NVIDIA-SMI \S+ +`)
 		busy := regexp.MustCompile(`(?m)\d+%  `)
@@ -148,7 +149,8 @@ func TestOwnNvidiaSMI(t *testing.T) {
 	})
 }
 
-// TestOwnNvidiaSMIAlone: what it says where there is no GPU or no library, and of what it hasn't.
+// TestOwnNvidiaSMIAlone: what the package's nvidia-smi says without a GPU or library, and about
+// what it doesn't have.
 func TestOwnNvidiaSMIAlone(t *testing.T) {
 	if _, err := os.Stat(ownSMI); err != nil {
 		skip(t, "run make guest first: %v", err)
@@ -182,7 +184,7 @@ func TestOwnNvidiaSMIAlone(t *testing.T) {
 	}
 }
 
-// TestPynvml asks what Python programs ask NVML.
+// TestPynvml calls what Python programs call of NVML.
 func TestPynvml(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -195,13 +197,13 @@ func TestPynvml(t *testing.T) {
 			"joined to nothing\nwhat isn't known says so\n" +
 			"every function is there\n"
 		if r.exit != 0 || r.stdout != want || r.stderr != "" {
-			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
+			t.Errorf("exit code %d, output %q, want %q:%s", r.exit, r.stdout, want, tail(r.stderr))
 		}
 	})
 }
 
-// TestNVMLAlone has what a container is given: the device and the two libraries, each in a place of
-// its own.
+// TestNVMLAlone runs nvidia-smi with only what a container gets, the device and the two libraries.
+// They are in two folders, then in one.
 func TestNVMLAlone(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -216,7 +218,7 @@ func TestNVMLAlone(t *testing.T) {
 		want := regexp.MustCompile(`^Paracuda Software GPU, ` + softFree +
 			`\nGPU 0: Paracuda Software GPU \(UUID: ` + softUUID + `\)\n$`)
 		if r.exit != 0 || !want.MatchString(r.stdout) || r.stderr != "" {
-			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
+			t.Errorf("exit code %d, output %q, want %s:%s", r.exit, r.stdout, want, tail(r.stderr))
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestOperatorsWalk goes an operator's way with both packages, with Debian 13's own systemd,
-// libvirt, QEMU and Prometheus, and two VMs that are Debian 13 with systemd, cloud-init, podman and
+// TestOperatorsWalk does what an operator does with both packages, with Debian 13's own systemd,
+// libvirt, QEMU and Prometheus. The two VMs are Debian 13 with systemd, cloud-init, podman and
 // Docker.
 func TestOperatorsWalk(t *testing.T) {
 	needsNight(t, "TestHostPackage, TestPackageIsConfigured and TestContainers look at its parts")
@@ -28,7 +28,7 @@ func TestOperatorsWalk(t *testing.T) {
 	walk(t, 2*time.Hour, "debian", dir)
 }
 
-// TestOperatorsShortWalk is the same with two VMs that have nothing but a driver and programs.
+// TestOperatorsShortWalk is the same with two VMs that have only the driver and programs.
 func TestOperatorsShortWalk(t *testing.T) {
 	needsNight(t, "TestHostPackage, TestInstall, TestUnits and TestPrometheus look at its parts")
 	canWalk(t)
@@ -40,7 +40,7 @@ func TestOperatorsShortWalk(t *testing.T) {
 	walk(t, 20*time.Minute, "bare", filepath.Join(kernel, "vmlinuz"), gpuRoot(t))
 }
 
-// canWalk skips a test where no walk can be made, and builds the host package.
+// canWalk skips a test on machines where the walk can't run, and builds the host package.
 func canWalk(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -59,11 +59,12 @@ func canWalk(t *testing.T) {
 	hostPackage(t)
 }
 
-// walk makes the walk with VMs of a kind.
+// walk runs tests/walk/operator with a kind of VMs.
 func walk(t *testing.T, limit time.Duration, args ...string) {
 	t.Helper()
 	r := command(t, limit, root, append([]string{"tests/walk/operator"}, args...)...)
 	if r.exit != 0 || !strings.Contains(r.stdout, "\nwalk: all is well\n") {
-		t.Errorf("exit code %d:\n%s\n%s", r.exit, r.stdout, tail(r.stderr))
+		t.Errorf("exit code %d, want 0 and \"walk: all is well\":\n%s\n%s", r.exit, r.stdout,
+			tail(r.stderr))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// guestPackage builds the guests' package, and returns its file.
+// guestPackage builds the guest package, and returns its file.
 func guestPackage(t *testing.T) string {
 	t.Helper()
 	for _, need := range []string{"dpkg-deb", "objdump"} {
@@ -36,15 +36,16 @@ func guestPackage(t *testing.T) string {
 	return filepath.Join(root, file)
 }
 
-// TestLintian has Debian's checker look at the guest package.
+// TestLintian runs lintian on the guest package.
 func TestLintian(t *testing.T) {
 	checkPackage(t, guestPackage(t))
 }
 
-// runningKernel is the one that installation runs in.
+// runningKernel is the kernel under which the package is installed.
 const runningKernel = "6.1.0-50-cloud-amd64"
 
-// What the package's scripts call. The driver is loaded while sys/module/paracuda is there.
+// fakeTools are the programs that the package's scripts call. The driver counts as loaded while
+// sys/module/paracuda exists.
 var fakeTools = map[string]string{
 	"uname":    "echo " + runningKernel,
 	"udevadm":  "exit 1",
@@ -70,11 +71,11 @@ paracuda) mkdir -p "$loaded"; echo NEW >"$loaded/srcversion" ;;
 esac`,
 }
 
-// aSystem is a directory in which the package's scripts run, with programs that only pretend.
+// aSystem is a folder that the package's scripts take for a system, with fake programs.
 type aSystem struct {
 	t              *testing.T
 	root, programs string
-	scripts        string // the package's
+	scripts        string // the folder of the package's scripts
 }
 
 func newSystem(t *testing.T, scripts string) *aSystem {
@@ -84,7 +85,7 @@ func newSystem(t *testing.T, scripts string) *aSystem {
 	return s
 }
 
-// fake makes programs of such texts. Each notes its calls.
+// fake makes programs with these texts. Each notes its calls.
 func (s *aSystem) fake(programs map[string]string) {
 	for name, text := range programs {
 		script := "#!/bin/sh\necho \"" + name + " $*\" >>\"$DPKG_ROOT/calls\"\n" + text + "\n"
@@ -94,7 +95,8 @@ func (s *aSystem) fake(programs map[string]string) {
 	}
 }
 
-// put makes files, each with NAME=TEXT as its text, or directories where the name ends in /.
+// put makes files and folders: NAME=TEXT is a file with that text, NAME an empty one, NAME/ a
+// folder.
 func (s *aSystem) put(names ...string) {
 	for _, name := range names {
 		name, text, _ := strings.Cut(name, "=")
@@ -116,7 +118,7 @@ func (s *aSystem) has(name string) bool {
 	return err == nil
 }
 
-// lacks takes a program away.
+// lacks removes a program.
 func (s *aSystem) lacks(program string) {
 	if err := os.Remove(filepath.Join(s.programs, program)); err != nil {
 		s.t.Fatal(err)
@@ -130,7 +132,7 @@ func (s *aSystem) run(script string, args ...string) result {
 		"PATH=" + s.programs + ":/usr/bin:/bin", filepath.Join(s.scripts, script)}, args...)...)
 }
 
-// calls tells what was called, of those that begin so.
+// calls are the calls of programs that begin with prefix.
 func (s *aSystem) calls(prefix string) string {
 	text, _ := os.ReadFile(filepath.Join(s.root, "calls"))
 	lines := strings.Split(string(text), "\n")
@@ -157,7 +159,7 @@ const (
 	packed     = "/extra/paracuda/version="
 )
 
-// TestPackageIsConfigured configures the package in systems of many kinds.
+// TestPackageIsConfigured configures the package in many kinds of systems.
 func TestPackageIsConfigured(t *testing.T) {
 	scripts := control(t)
 	version := strings.TrimSpace(command(t, time.Minute, root, "scripts/version").stdout)
@@ -165,10 +167,10 @@ func TestPackageIsConfigured(t *testing.T) {
 		system []string
 		noDKMS bool
 		exit   int
-		says   string // nothing if empty
-		built  string // the kernels, if any
+		says   string // empty: nothing
+		built  string // for this kernel, if any
 		loaded bool
-		cdi    bool // container engines are told
+		cdi    bool // the file for container engines is written
 	}{
 		"headers of another kernel": {system: []string{kernelDir + "/kernel/",
 			otherDir + "/build/"}, exit: 1, says: headersFix},
@@ -227,7 +229,8 @@ func TestPackageIsConfigured(t *testing.T) {
 			r := s.run("postinst", "configure")
 			if r.exit != c.exit || !strings.Contains(r.stderr, c.says) ||
 				c.says == "" && r.stderr != "" {
-				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
+				t.Errorf("exit code %d, and it says %q, want %d and %q", r.exit, r.stderr, c.exit,
+					c.says)
 			}
 			built, _ := os.ReadDir(filepath.Join(s.root, "dkms"))
 			if len(built) > 1 || (len(built) == 1) != (c.built != "") ||
@@ -235,22 +238,23 @@ func TestPackageIsConfigured(t *testing.T) {
 				t.Errorf("built for %v, want %q:\n%s", built, c.built, s.calls("dkms"))
 			}
 			if s.has("sys/module/paracuda") != c.loaded {
-				t.Errorf("loaded: %v:\n%s", !c.loaded, s.calls("mod"))
+				t.Errorf("loaded: %v, want %v:\n%s", !c.loaded, c.loaded, s.calls("mod"))
 			}
 			if s.has("etc/cdi/paracuda.json") != c.cdi {
-				t.Errorf("container engines are told: %v:\n%s", !c.cdi, s.calls("paracuda-cdi"))
+				t.Errorf("etc/cdi/paracuda.json is there: %v, want %v:\n%s", !c.cdi, c.cdi,
+					s.calls("paracuda-cdi"))
 			}
 			version, _ := os.ReadFile(filepath.Join(s.root, "sys/module/paracuda/srcversion"))
 			if old := strings.Contains(name, "old driver, in use"); c.loaded &&
 				(string(version) == "OLD") != old {
-				t.Errorf("the driver that is loaded is %q", version)
+				t.Errorf("the loaded driver is %q, want the old one: %v", version, old)
 			}
 		})
 	}
 }
 
-// TestPackageOffersNvidiaSMI: ours is in PATH where there is no other, and Debian's own may come
-// and go beside it.
+// TestPackageOffersNvidiaSMI: our nvidia-smi is in PATH if there is no other. Debian's own takes
+// its place when it is installed, until it is removed.
 func TestPackageOffersNvidiaSMI(t *testing.T) {
 	const smi, ours = "usr/bin/nvidia-smi", "../lib/paracuda/nvidia-smi"
 	scripts := control(t)
@@ -272,7 +276,7 @@ func TestPackageOffersNvidiaSMI(t *testing.T) {
 	is("installed", ours)
 	run("prerm", "upgrade")
 	is("upgraded", ours)
-	// Debian's, as update-alternatives has it.
+	// Debian's is a link of update-alternatives.
 	const theirs = "../../etc/alternatives/nvidia--nvidia-smi"
 	file := filepath.Join(s.root, smi)
 	s.put("etc/alternatives/nvidia--nvidia-smi")
@@ -292,7 +296,7 @@ func TestPackageOffersNvidiaSMI(t *testing.T) {
 	is("both removed", "")
 }
 
-// TestPackageIsRemoved takes it away, upgrades it, and takes it away while a program uses the
+// TestPackageIsRemoved removes the package, upgrades it, and removes it while a program uses the
 // driver.
 func TestPackageIsRemoved(t *testing.T) {
 	if os.Getuid() != 0 {
@@ -303,7 +307,7 @@ func TestPackageIsRemoved(t *testing.T) {
 		system   []string
 		argument string
 		noDKMS   bool
-		nodes    bool // are left
+		nodes    bool // the device nodes stay
 		says     string
 	}{
 		"removed":  {argument: "remove"},
@@ -331,19 +335,22 @@ func TestPackageIsRemoved(t *testing.T) {
 			r := s.run("prerm", c.argument)
 			if r.exit != 0 || !strings.Contains(r.stderr, c.says) ||
 				c.says == "" && r.stderr != "" {
-				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
+				t.Errorf("exit code %d, and it says %q, want 0 and %q", r.exit, r.stderr, c.says)
 			}
 			if s.has("dev/nvidia0") != c.nodes || s.has("dev/nvidiactl") != c.nodes ||
 				!s.has("dev/nvidia1") {
-				t.Errorf("nodes that are left: %v, %v, %v", s.has("dev/nvidia0"),
-					s.has("dev/nvidiactl"), s.has("dev/nvidia1"))
+				t.Errorf("nodes that are left: %v, %v, %v, want %v, %v, true", s.has("dev/nvidia0"),
+					s.has("dev/nvidiactl"), s.has("dev/nvidia1"), c.nodes, c.nodes)
 			}
 			if s.has("etc/cdi/paracuda.json") != (c.argument == "upgrade") ||
 				!s.has("etc/cdi/other.json") {
-				t.Errorf("what engines read is left: %v", s.has("etc/cdi/paracuda.json"))
+				t.Errorf("etc/cdi has paracuda.json: %v, other.json: %v, want it after an upgrade "+
+					"only, and the other one always", s.has("etc/cdi/paracuda.json"),
+					s.has("etc/cdi/other.json"))
 			}
 			if s.has("dkms") || s.has("sys/module/paracuda") != s.has("busy") {
-				t.Errorf("the driver is left:\n%s", s.calls(""))
+				t.Errorf("the driver is in DKMS: %v, want no; loaded: %v, want %v:\n%s",
+					s.has("dkms"), s.has("sys/module/paracuda"), s.has("busy"), s.calls(""))
 			}
 		})
 	}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// What paracuda-pack-modules calls. DKMS has built the driver for two kernels; one is a package's.
+// packTools are the programs that paracuda-pack-modules calls. DKMS has built the driver for two
+// kernels, one of which comes from a package.
 var packTools = map[string]string{
 	"dkms": `
 echo "paracuda/1.2~3, 6.12.1+deb13-cloud-amd64, x86_64: installed"
@@ -33,7 +34,7 @@ case "$*" in
 esac`,
 }
 
-// packer is a system in which DKMS has built the driver.
+// packer makes a system in which DKMS has built the driver.
 func packer(t *testing.T) *aSystem {
 	t.Helper()
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
@@ -61,16 +62,16 @@ func (s *aSystem) pack(args ...string) []string {
 	return files
 }
 
-// TestPackModules packs the drivers of all kernels that have one, or of those that are named.
+// TestPackModules packs the drivers for all kernels that have one, or for those that are named.
 func TestPackModules(t *testing.T) {
 	s := packer(t)
 	cloud := "paracuda-modules-6.12.1+deb13-cloud-amd64_1.2~3_amd64.deb"
 	own := "paracuda-modules-6.9.0-own_1.2~3_amd64.deb"
 	if made := s.pack(); !slices.Equal(made, []string{cloud, own}) {
-		t.Errorf("it made %q", made)
+		t.Errorf("it made %q, want %q and %q", made, cloud, own)
 	}
 	if made := s.pack("6.9.0_Own"); !slices.Equal(made, []string{own}) {
-		t.Errorf("it made %q", made)
+		t.Errorf("it made %q, want %q", made, own)
 	}
 	deb := filepath.Join(s.root, "out", cloud)
 	for field, want := range map[string]string{
@@ -86,14 +87,14 @@ func TestPackModules(t *testing.T) {
 	other := filepath.Join(s.root, "out", own)
 	r := command(t, time.Minute, root, "dpkg-deb", "-f", other, "Depends")
 	if r.stdout != "kmod\n" {
-		t.Errorf("a kernel of no package's: it depends on %q", r.stdout)
+		t.Errorf("a kernel from no package: Depends is %q, want kmod", r.stdout)
 	}
 	files := unpacked(t, deb)
 	const dir = "usr/lib/modules/6.12.1+deb13-cloud-amd64/extra/paracuda/"
 	for name, want := range map[string]string{dir + "paracuda.ko": "a driver",
 		dir + "version": "1.2~3\n"} {
 		if got, err := os.ReadFile(filepath.Join(files, name)); string(got) != want {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(files, dir, "mok.pub")); err == nil {
@@ -111,7 +112,7 @@ func unpacked(t *testing.T, deb string) string {
 	return dir
 }
 
-// TestPackSignedModules: a package has the certificate of the key that has signed its driver.
+// TestPackSignedModules: a package has the certificate of the key by which its driver was signed.
 func TestPackSignedModules(t *testing.T) {
 	const kernel = "6.12.1+deb13-cloud-amd64"
 	for name, c := range map[string]struct{ conf, want string }{
@@ -133,7 +134,7 @@ func TestPackSignedModules(t *testing.T) {
 	}
 }
 
-// TestPackModulesFails where there is nothing to pack.
+// TestPackModulesFails: there is nothing to pack, or the command line is wrong.
 func TestPackModulesFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		tools map[string]string
@@ -157,7 +158,8 @@ func TestPackModulesFails(t *testing.T) {
 			s.fake(c.tools)
 			r := s.run("pack-modules", append([]string{}, c.args...)...)
 			if r.exit != c.exit || r.stdout != "" || !strings.Contains(r.stderr, c.says) {
-				t.Errorf("exit code %d, %q, %q", r.exit, r.stdout, r.stderr)
+				t.Errorf("exit code %d, output %q, %q, want %d, none, %q", r.exit, r.stdout,
+					r.stderr, c.exit, c.says)
 			}
 		})
 	}
@@ -165,6 +167,6 @@ func TestPackModulesFails(t *testing.T) {
 	s.lacks("dkms")
 	r := s.run("pack-modules")
 	if r.exit != 1 || !strings.Contains(r.stderr, "apt-get install dkms") {
-		t.Errorf("without DKMS: exit code %d, %q", r.exit, r.stderr)
+		t.Errorf("without DKMS: exit code %d, %q, want 1 and what to install", r.exit, r.stderr)
 	}
 }

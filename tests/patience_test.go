@@ -10,25 +10,25 @@ import (
 	bound "github.com/paracuda/paracuda/internal/patience"
 )
 
-// patience is a bound on how long a test waits, which a busy machine makes longer.
+// patience is a bound on how long a test waits. On a busy machine it is longer.
 type patience struct{ *bound.Patience }
 
 func patienceOf(most time.Duration) *patience { return &patience{bound.Of(most)} }
 
-// renew begins anew.
+// renew starts the time again.
 func (p *patience) renew() { p.Renew() }
 
-// over says whether it has passed.
+// over says whether the time has passed.
 func (p *patience) over() bool { return p.Over() }
 
-// withPatience is context.WithTimeout by that.
+// withPatience is context.WithTimeout with patience.
 func withPatience(parent context.Context, most time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(parent)
 	go patienceOf(most).end(ctx, cancel)
 	return ctx, cancel
 }
 
-// end calls a function when it has passed, if the context is there still.
+// end calls a function when the time has passed, unless the context is done before.
 func (p *patience) end(ctx context.Context, end func()) {
 	ticks := time.NewTicker(100 * time.Millisecond)
 	defer ticks.Stop()
@@ -45,7 +45,7 @@ func (p *patience) end(ctx context.Context, end func()) {
 	}
 }
 
-// awaits says whether something is closed before it passes.
+// awaits says whether the channel is closed in time.
 func awaits(done <-chan struct{}, most time.Duration) bool {
 	ctx, cancel := withPatience(context.Background(), most)
 	defer cancel()
@@ -57,7 +57,7 @@ func awaits(done <-chan struct{}, most time.Duration) bool {
 	}
 }
 
-// until waits for something, or fails.
+// until waits until something has happened, or fails the test.
 func until(t *testing.T, most time.Duration, what string, happened func() bool) {
 	t.Helper()
 	for p := patienceOf(most); !happened(); time.Sleep(100 * time.Millisecond) {
@@ -67,7 +67,7 @@ func until(t *testing.T, most time.Duration, what string, happened func() bool) 
 	}
 }
 
-// endsIn says whether something has ended before that, and how.
+// endsIn says whether something has ended in time, and how.
 func endsIn(ended <-chan error, most time.Duration) (in bool, how error) {
 	ctx, cancel := withPatience(context.Background(), most)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// placeScript prints where CUDA and NVML have the GPU, and where the VM has the device.
+// placeScript prints the PCI address of the GPU in CUDA and NVML, and that of the device in the VM.
 const placeScript = `
 import ctypes, os
 cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")
@@ -29,8 +29,8 @@ place = os.path.basename(device)
 print(place if os.path.exists("/sys/bus/pci/devices/" + place) else "none")
 `
 
-// TestPlaceOnTheBus asks everybody where the GPU is. Where the VM has a bus, it is where lspci sees
-// the device.
+// TestPlaceOnTheBus: CUDA and NVML give the GPU the same PCI address. In a VM with a bus it is the
+// address that lspci shows for the device.
 func TestPlaceOnTheBus(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -38,10 +38,11 @@ func TestPlaceOnTheBus(t *testing.T) {
 		said, place, _ := strings.Cut(strings.TrimSpace(r.stdout), "\n")
 		ids := strings.Fields(said)
 		if r.exit != 0 || len(ids) != 3 || ids[0] != ids[1] || ids[1] != ids[2] {
-			t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+			t.Fatalf("exit code %d, want 0 and three equal addresses:%s%s", r.exit, tail(r.stdout),
+				tail(r.stderr))
 		}
 		if (vm.name == "qemu") != (place != "none") || place != "none" && place != ids[0] {
-			t.Errorf("CUDA has it at %s, the VM at %s", ids[0], place)
+			t.Errorf("CUDA has the GPU at %s, the VM the device at %s", ids[0], place)
 		}
 	})
 }

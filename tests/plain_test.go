@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// TestPlainPackages: those that are tested without the race detector start no goroutines, keep
-// nothing that two could share, and wait for nobody.
+// TestPlainPackages: packages that are tested without the race detector start no goroutines, use
+// neither channels nor sync, and have neither unsafe nor C.
 func TestPlainPackages(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^PLAIN = (.*)$`).FindStringSubmatch(string(read(t, "Makefile")))
 	if line == nil {
-		t.Fatal("the Makefile names no plain packages")
+		t.Fatal("the Makefile has no line PLAIN =")
 	}
 	for _, folder := range strings.Fields(line[1]) {
 		files := sources(t, folder+"/*.go")
 		if len(files) == 0 {
-			t.Errorf("there is no package %s", folder)
+			t.Errorf("PLAIN names %s, which has no Go files", folder)
 		}
 		for _, file := range files {
 			set := token.NewFileSet()
@@ -32,7 +32,8 @@ func TestPlainPackages(t *testing.T) {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if shares(n) {
-					t.Errorf("%s: test this with the race detector", set.Position(n.Pos()))
+					t.Errorf("%s: this may race: take its package out of PLAIN",
+						set.Position(n.Pos()))
 				}
 				return true
 			})
@@ -40,7 +41,7 @@ func TestPlainPackages(t *testing.T) {
 	}
 }
 
-// shares says whether a part of a program has to do with what runs beside it.
+// shares says whether a part of a program may share something with what runs at the same time.
 func shares(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.GoStmt, *ast.ChanType, *ast.SelectStmt:

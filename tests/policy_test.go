@@ -16,9 +16,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// policyChanges are policies, what they were before, and the counter that grows while they hold and
-// else doesn't. inline-limit is heeded by the guest's library alone: it has learnt of it by
-// the answer to the request for the settings that the driver keeps waiting.
+// policyChanges are policies, their former values, and the counter that grows while the policy
+// holds and not otherwise. Only the guest's library heeds inline-limit. The driver tells it: a
+// request for the settings always waits in the driver, and is answered when they change.
 var policyChanges = []struct{ set, unset, counter string }{
 	{"batch-commands=1", "batch-commands=512", "batches_full"},
 	{"batch-bytes=64", "batch-bytes=64K", "batches_full_bytes"},
@@ -26,8 +26,8 @@ var policyChanges = []struct{ set, unset, counter string }{
 	{"inline-limit=0", "inline-limit=64K", "bytes_mapped"},
 }
 
-// TestPolicyChangesUnderLoad changes policies of a VM in which a program works, and sees that it
-// follows.
+// TestPolicyChangesUnderLoad changes the policies of a VM in which a program works: they hold at
+// once.
 func TestPolicyChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -35,8 +35,8 @@ func TestPolicyChangesUnderLoad(t *testing.T) {
 	})
 }
 
-// TestPolicyChangesBehindGenericDevice is the same where the device has a configuration space of
-// its own, which says nothing of policies, and a number of its own.
+// TestPolicyChangesBehindGenericDevice is the same with the generic device, which has a virtio ID
+// of its own, and a configuration space that doesn't have the policies.
 func TestPolicyChangesBehindGenericDevice(t *testing.T) {
 	needsQEMU(t)
 	vm := frontEnds[slices.IndexFunc(frontEnds, func(f frontEnd) bool { return f.name == "qemu" })]
@@ -60,13 +60,13 @@ func changePolicies(t *testing.T, p *policyRig) {
 		"batch-delay=1h"} {
 		if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 ||
 			!strings.Contains(r.stderr, fixed) {
-			t.Errorf("set %s: exit code %d, %s", fixed, r.exit, tail(r.stderr))
+			t.Errorf("set %s: exit code %d, want a refusal:%s", fixed, r.exit, tail(r.stderr))
 		}
 	}
 	if r := command(t, time.Minute, root, paracuda, "stats",
 		p.socket); !strings.Contains(r.stdout, "launches (") ||
 		!strings.Contains(r.stdout, "commands a batch") {
-		t.Errorf("stats:%s", tail(r.stdout+r.stderr))
+		t.Errorf("stats: want \"launches (\" and \"commands a batch\":%s", tail(r.stdout+r.stderr))
 	}
 }
 
@@ -78,16 +78,16 @@ type policyRig struct {
 	ended  chan struct{}
 }
 
-// paracudaRun is how a VM is started that needs no options.
+// paracudaRun is the command line that starts a VM without more options.
 var paracudaRun = []string{paracuda, "run"}
 
-// startPolicyRig starts it by a command, which is paracuda run with or without options.
+// startPolicyRig starts such a VM by a command line: paracuda run, with or without options.
 func startPolicyRig(t *testing.T, vm frontEnd, run ...string) *policyRig {
 	t.Helper()
 	return startPolicyRigBy(t, vm, run, filepath.Join(programs, "launches"), "0")
 }
 
-// startPolicyRigOf is one in which another program works.
+// startPolicyRigOf starts a VM in which another program works.
 func startPolicyRigOf(t *testing.T, vm frontEnd, program ...string) *policyRig {
 	t.Helper()
 	return startPolicyRigBy(t, vm, paracudaRun, program...)
@@ -131,7 +131,7 @@ func (p *policyRig) set(t *testing.T, setting string) {
 	}
 }
 
-// counters returns those of the program, nil while it isn't there.
+// counters returns the program's counters. nil: it isn't there yet.
 func (p *policyRig) counters(t *testing.T) map[string]uint64 {
 	t.Helper()
 	select {
@@ -160,14 +160,14 @@ func (p *policyRig) commands(t *testing.T, n uint64) map[string]uint64 {
 	return nil
 }
 
-// grows says whether a counter does within a few rounds of the program.
+// grows says whether a counter grows during the program's next 200 commands.
 func (p *policyRig) grows(t *testing.T, counter string) bool {
 	t.Helper()
 	before := p.commands(t, 1)
 	return p.commands(t, before["commands"]+200)[counter] != before[counter]
 }
 
-// eventually waits until a counter grows, or doesn't any more.
+// eventually waits until a counter grows, or until it doesn't any more.
 func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 	t.Helper()
 	for w := patienceOf(p.limit); !w.over(); {
@@ -175,12 +175,12 @@ func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 			return
 		}
 	}
-	t.Fatalf("%s: growing is not %t", counter, grows)
+	t.Fatalf("%s grows: %t, want %t", counter, !grows, grows)
 }
 
-// TestProgramsUnderPolicies runs programs that delay much of what they ask for under policies of
-// every kind: they see no difference. By day delayed isn't among them in User Mode Linux, where it
-// takes longer than all others together.
+// TestProgramsUnderPolicies runs programs that make many delayed calls, under policies that batch
+// nothing, and that let batches grow. Their output must be the same. By day the program delayed
+// doesn't run in User Mode Linux, where it takes longer than all others together.
 func TestProgramsUnderPolicies(t *testing.T) {
 	t.Parallel()
 	wanted := []string{"delayed", "defaultstream", "defaultstream-ptds", "lateerror",

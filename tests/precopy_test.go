@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// TestPrecopy moves a VM from QEMU to QEMU, again and again, while programs in it compute all the
-// time, and has its device memory go ahead: with the VM goes what has changed since.
+// TestPrecopy migrates a VM again and again, while its programs compute all the time. Its device
+// memory goes ahead, and what has changed since goes with the VM.
 func TestPrecopy(t *testing.T) {
 	needsReleases(t)
 	rounds, image := migrations(t, 2, 8), keepingRoot(t)
@@ -39,7 +39,7 @@ func TestPrecopy(t *testing.T) {
 	})
 }
 
-// helper is a command that goes on beside others.
+// helper is a command that runs in the background.
 type helper struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -47,7 +47,7 @@ type helper struct {
 	end chan struct{}
 }
 
-// beside starts one.
+// beside starts a command of paracuda's in the background.
 func (m *moving) beside(words ...string) *helper {
 	m.t.Helper()
 	log, err := os.CreateTemp(logDir(m.t), "precopy-*.log")
@@ -78,7 +78,7 @@ func (h *helper) said() string {
 	return string(b)
 }
 
-// says waits until it has said something, and returns what a group of that is.
+// says waits until the output matches a pattern, and returns its last group, or the match.
 func (h *helper) says(pattern string) string {
 	h.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -92,14 +92,14 @@ func (h *helper) says(pattern string) string {
 	}
 }
 
-// ends waits for its end.
+// ends waits until the command ends with an exit code.
 func (h *helper) ends(status int) {
 	h.t.Helper()
 	for w := patienceOf(time.Minute); !w.over(); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-h.end:
 			if got := h.cmd.ProcessState.ExitCode(); got != status {
-				h.t.Fatalf("%q: exit code %d:%s", h.cmd.Args, got, tail(h.said()))
+				h.t.Fatalf("%q: exit code %d, want %d:%s", h.cmd.Args, got, status, tail(h.said()))
 			}
 			return
 		default:
@@ -108,8 +108,8 @@ func (h *helper) ends(status int) {
 	h.t.Fatalf("%q doesn't end:%s", h.cmd.Args, tail(h.said()))
 }
 
-// aheadOf connects the device process where the VM is with the one where it is going to be, as the
-// page on suspending has it.
+// aheadOf connects the VM's device process with that of the destination, by the commands in
+// docs/suspend.md.
 func (m *moving) aheadOf(pki string) (here, there *helper) {
 	m.t.Helper()
 	first, second, _ := strings.Cut(codeBlock(m.t, "docs/suspend.md", "paracuda precopy"), "\n")
@@ -124,7 +124,7 @@ func (m *moving) aheadOf(pki string) (here, there *helper) {
 	return as(second, "there:4445", address, "/run/here.control", m.before), there
 }
 
-// ahead moves the VM while it runs, after its device memory.
+// ahead migrates the VM while it runs, after its device memory.
 func (m *moving) ahead(pki string) {
 	m.t.Helper()
 	m.insist(func() bool {
@@ -158,18 +158,19 @@ func (m *moving) mostWent(device *served) {
 	re := regexp.MustCompile(`device memory went ahead.*ahead=(\d+).*with=(\d+)`)
 	found := re.FindStringSubmatch(device.said(m.t))
 	if found == nil {
-		m.t.Fatalf("nothing went ahead:%s", tail(device.said(m.t)))
+		m.t.Fatalf("the log has no line \"device memory went ahead\":%s", tail(device.said(m.t)))
 	}
 	ahead, _ := strconv.Atoi(found[1])
 	with, _ := strconv.Atoi(found[2])
 	m.t.Logf("%d bytes went ahead, %d with the VM", ahead, with)
 	if with == 0 || ahead < 2*with {
-		m.t.Errorf("%d bytes went ahead, and %d with the VM", ahead, with)
+		m.t.Errorf("%d bytes went ahead, %d with the VM, want some, and twice as many ahead", ahead,
+			with)
 	}
 }
 
-// fallsBack moves the VM where the other host can't be reached, and where the way there breaks: all
-// its memory goes with it.
+// fallsBack runs precopy to a host that can't be reached, and with a connection that breaks. Then
+// the VM is migrated with all its memory.
 func (m *moving) fallsBack(pki string) {
 	m.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,7 +182,8 @@ func (m *moving) fallsBack(pki string) {
 	none := m.beside("precopy", "--migrate-to", nobody, "--tls-dir", pki, m.control)
 	none.ends(1)
 	if !strings.Contains(none.said(), "all device memory will be migrated with the VM") {
-		m.t.Errorf("nobody is there:%s", tail(none.said()))
+		m.t.Errorf("precopy to nobody: want that all memory will go with the VM:%s",
+			tail(none.said()))
 	}
 	m.insist(func() bool {
 		g, device := m.g, m.device
@@ -204,7 +206,7 @@ func (m *moving) fallsBack(pki string) {
 	m.g.runs()
 }
 
-// authority makes a folder with certificates as QEMU has it, for 127.0.0.1.
+// authority makes a folder with certificates for 127.0.0.1, as QEMU wants them.
 func authority(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -22,8 +22,7 @@ func wellFormed(t testing.TB) program {
 	return p
 }
 
-// byDay are the programs for which there is time in a front end: those that take long run in one
-// of them alone.
+// byDay are the programs that run in a front end by day: those that take long run in one only.
 func byDay(t *testing.T, all []program, vm frontEnd) (here []program) {
 	t.Helper()
 	if atNight {
@@ -44,8 +43,8 @@ func byDay(t *testing.T, all []program, vm frontEnd) (here []program) {
 	return here
 }
 
-// TestPrograms runs every program of the list in one VM, each failure followed
-// by a well-formed program. It takes longest.
+// TestPrograms runs every program of the list in one VM. After each failure a well-formed program
+// must work. No test takes longer.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	all := slices.DeleteFunc(readPrograms(t),
@@ -74,16 +73,16 @@ func TestPrograms(t *testing.T) {
 	})
 }
 
-// check compares what a run gave with what it must.
+// check compares how a run ended with how it must end.
 func (p program) check(t *testing.T, got map[string]outcome, id string) {
 	o, ran := got[id]
 	switch {
 	case !ran:
-		t.Fatal("it didn't run: the VM ended before")
+		t.Fatal("it didn't run: the VM had ended before")
 	case o.lost:
 		t.Fatal("the VM ended while it ran")
 	case o.exit != p.exit && (o.exit == 124 || o.exit == 137):
-		t.Errorf("it took too long: %v", o.took)
+		t.Errorf("it took too long: %v, exit code %d, want %d", o.took, o.exit, p.exit)
 	case o.exit != p.exit:
 		t.Errorf("exit code %d, want %d", o.exit, p.exit)
 	}
@@ -91,7 +90,7 @@ func (p program) check(t *testing.T, got map[string]outcome, id string) {
 		t.Errorf("standard output:%s\nwant:%s", tail(o.stdout), tail(p.stdout))
 	}
 	if p.stderr == nil && o.stderr != "" {
-		t.Errorf("standard error, of which there should be none:%s", tail(o.stderr))
+		t.Errorf("standard error, want none:%s", tail(o.stderr))
 	}
 	if p.stderr != nil && !p.stderr.MatchString(o.stderr) {
 		t.Errorf("standard error doesn't match %v:%s", p.stderr, tail(o.stderr))

@@ -11,17 +11,17 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// racyBegins is a line of the kernel's log, after which the race begins that is to be found.
+// racyBegins is a line in the kernel's log. After it comes the race that must be found.
 const racyBegins = "now a module with a race is loaded"
 
-// TestDriverHasNoRaces has KCSAN watch what the guest driver does when many threads ask for
-// anything at all, and when a program runs. Then a module with a race shows that one would have
-// been found. It is for the night: the kernel's own races count, too, since reports of User Mode
-// Linux have no names of functions.
+// TestDriverHasNoRaces runs the guest driver under KCSAN, while many threads make random requests,
+// and while a program runs. Then a module with a race shows that KCSAN finds one. The test runs at
+// night only: races of the kernel's own count, too, since User Mode Linux reports no names of
+// functions.
 func TestDriverHasNoRaces(t *testing.T) {
 	boots(t)
 	if os.Getenv("PARACUDA_RANDOM") == "" && !atNight {
-		skip(t, "make debug-kernel and make nightly do")
+		skip(t, "make debug-kernel and make nightly run it")
 	}
 	const kernel = "7.2-races"
 	release, err := vm.FindAssets().Release(vm.UML, kernel)
@@ -48,6 +48,6 @@ func TestDriverHasNoRaces(t *testing.T) {
 		t.Errorf("the kernel has found faults:\n%s\n%s", strings.Join(found, "\n"), tail(drivers))
 	}
 	if !loaded || !strings.Contains(modules, "BUG: KCSAN: data-race") {
-		t.Errorf("the kernel has not found the module's race:%s%s", tail(modules), tail(r.stderr))
+		t.Errorf("KCSAN hasn't found the module's race:%s%s", tail(modules), tail(r.stderr))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// TestRelease makes a release twice, each in a place of its own, and compares. It takes minutes.
+// TestRelease makes a release twice, in two folders, and compares the files. It takes minutes.
 func TestRelease(t *testing.T) {
 	needsNight(t, "TestHostPackage, TestGuestMaterials and TestVersion look at its parts")
 	for _, need := range []string{"dh", "git", "xz"} {
@@ -31,7 +31,7 @@ func TestRelease(t *testing.T) {
 	first, second := makeRelease(t), makeRelease(t)
 	sums := string(readFile(t, filepath.Join(first, "SHA256SUMS")))
 	if other := string(readFile(t, filepath.Join(second, "SHA256SUMS"))); other != sums {
-		t.Errorf("made again it is another:\n%s\n%s", sums, other)
+		t.Errorf("the second release differs from the first:\n%s\n%s", sums, other)
 	}
 	version := strings.TrimSpace(command(t, time.Minute, root, "scripts/version").stdout)
 	version = strings.TrimSuffix(strings.TrimSuffix(version, ".dirty"), "+dirty")
@@ -39,29 +39,29 @@ func TestRelease(t *testing.T) {
 		"paracuda-V.cdx.json", "paracuda-guest-V.cdx.json",
 		"paracuda-host_V_amd64.deb", "paracuda-guest_V_amd64.deb"} {
 		if !strings.Contains(sums, "  "+strings.ReplaceAll(name, "V", version)+"\n") {
-			t.Errorf("it has no %s:\n%s", name, sums)
+			t.Errorf("the release lacks %s:\n%s", name, sums)
 		}
 	}
 	if strings.Count(sums, "\n") != 6 {
-		t.Errorf("it has more than that:\n%s", sums)
+		t.Errorf("the release has %d files, want 6:\n%s", strings.Count(sums, "\n"), sums)
 	}
 	r := command(t, time.Minute, first, "sha256sum", "--quiet", "-c", "SHA256SUMS")
 	if r.exit != 0 {
-		t.Errorf("%s%s", tail(r.stdout), tail(r.stderr))
+		t.Errorf("sha256sum -c: exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 	}
 	checkMaterials(t, first, archived(t, first))
 	checkGuestMaterials(t, one(t, first, "guest-"+version+".cdx.json"),
 		one(t, first, "guest_"+version+"_amd64.deb"))
 }
 
-// TestReleaseHasItsChanges: no release is made of a tag whose version has no section in the
-// changes, which have one for each version.
+// TestReleaseHasItsChanges: CHANGELOG.md has a section for each version. No release is made of a
+// tag whose version has none.
 func TestReleaseHasItsChanges(t *testing.T) {
 	heading := regexp.MustCompile(`^(Unreleased|\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d)$`)
 	for line := range strings.Lines(string(read(t, "CHANGELOG.md"))) {
 		if h, is := strings.CutPrefix(line, "## "); is &&
 			!heading.MatchString(strings.TrimSpace(h)) {
-			t.Errorf("CHANGELOG.md: a section %q", h)
+			t.Errorf("CHANGELOG.md: a section %q, want VERSION - DATE or Unreleased", h)
 		}
 	}
 	clone := filepath.Join(t.TempDir(), "clone")
@@ -71,14 +71,14 @@ func TestReleaseHasItsChanges(t *testing.T) {
 			skip(t, "this is no clone of the repository: %s", r.stderr)
 		}
 	}
-	for _, file := range []string{"scripts/release", "scripts/lib.sh"} { // as they are now
+	for _, file := range []string{"scripts/release", "scripts/lib.sh"} { // with uncommitted changes
 		if r := command(t, time.Minute, root, "cp", file, filepath.Join(clone, file)); r.exit != 0 {
 			t.Fatal(r.stderr)
 		}
 	}
 	r := command(t, time.Minute, clone, "scripts/release", filepath.Join(clone, "out"))
 	if r.exit == 0 || !strings.Contains(r.stderr, `CHANGELOG.md has no section "## 99.8.7"`) {
-		t.Errorf("exit code %d, %q", r.exit, r.stderr)
+		t.Errorf("a tag without a section: exit code %d, %q, want a refusal", r.exit, r.stderr)
 	}
 }
 
@@ -100,17 +100,17 @@ func readFile(t *testing.T, file string) []byte {
 	return text
 }
 
-// one is the file of a release whose name ends so.
+// one is a release's only file whose name ends with that.
 func one(t *testing.T, dir, end string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"+end))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("files *%s: %v, %v", end, files, err)
+		t.Fatalf("files *%s: %v, %v, want one", end, files, err)
 	}
 	return files[0]
 }
 
-// archived unpacks a release's program, and has it say its version.
+// archived unpacks a release's program, and checks what it says as its version.
 func archived(t *testing.T, dir string) string {
 	t.Helper()
 	to := t.TempDir()
@@ -123,12 +123,12 @@ func archived(t *testing.T, dir string) string {
 	program := filepath.Join(to, "usr/local/bin/paracuda")
 	r := command(t, time.Minute, root, program, "version")
 	if r.stdout != "paracuda "+version+"\n" {
-		t.Errorf("it says %q, %q", r.stdout, r.stderr)
+		t.Errorf("the program says %q, %q, want the version %s", r.stdout, r.stderr, version)
 	}
 	return program
 }
 
-// checkMaterials compares the bill of materials with what Go itself says of the program.
+// checkMaterials compares the bill of materials with the modules that Go finds in the program.
 func checkMaterials(t *testing.T, dir, program string) {
 	t.Helper()
 	var bill struct {
@@ -196,16 +196,16 @@ func checkGuestMaterials(t *testing.T, bill, deb string) {
 	for _, d := range b.Dependencies {
 		for _, on := range d.DependsOn {
 			if linked++; !libraries[on] || !libraries[d.Ref] {
-				t.Errorf("%s needs %s: one isn't listed", d.Ref, on)
+				t.Errorf("%s needs %s: one of them isn't listed", d.Ref, on)
 			}
 		}
 	}
 	if linked < 6 || !libraries["libc.so.6"] {
-		t.Errorf("%d links: %v", linked, b.Dependencies)
+		t.Errorf("%d dependencies, want at least 6, and libc.so.6: %v", linked, b.Dependencies)
 	}
 }
 
-// TestGuestMaterials looks at those of a package that is built now.
+// TestGuestMaterials checks the bill of materials of a guest package that is built now.
 func TestGuestMaterials(t *testing.T) {
 	deb := guestPackage(t)
 	r := command(t, time.Minute, root, "guestdriver/packaging/materials", deb)

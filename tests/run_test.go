@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestRun runs a shell in a VM and looks at what it sees.
+// TestRun runs a shell in a VM, and checks which files, arguments and outputs it has.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("exit code %d, want 7", r.exit)
 		}
 		if text, err := os.ReadFile(mark); err != nil || string(text) != "from the host\n" {
-			t.Errorf("the host's file is now %q, %v", text, err)
+			t.Errorf("the host's file is now %q, %v, want it unchanged", text, err)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func TestRunOne(t *testing.T) {
 	}
 }
 
-// TestTmpIsAMount runs a program where the host's /tmp is a mount, as on many. This tree may lie in
+// TestTmpIsAMount runs a program on a host whose /tmp is a mount, as on many. This tree may be in
 // it.
 func TestTmpIsAMount(t *testing.T) {
 	t.Parallel()
@@ -75,12 +75,14 @@ func TestTmpIsAMount(t *testing.T) {
 			"run", "--vm", vm.name, "--gpu", "soft",
 			"--", "sh", "-c", "echo written >/tmp/file && cat /tmp/file")
 		if r.exit != 0 || r.stdout != "written\n" {
-			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)
+			t.Errorf("exit code %d, output %q, errors %q, want 0, \"written\\n\"", r.exit, r.stdout,
+				r.stderr)
 		}
 	})
 }
 
-// TestRunAsTheReadmeSays executes its lines, one for each kind of VM, with a program of its name.
+// TestRunAsTheReadmeSays executes the lines of README.md that run a program, one for each kind of
+// VM.
 func TestRunAsTheReadmeSays(t *testing.T) {
 	boots(t)
 	if setting("PARACUDA_VM", "uml,qemu") != "uml,qemu" {
@@ -96,6 +98,7 @@ func TestRunAsTheReadmeSays(t *testing.T) {
 		codeBlock(t, "README.md", "bin/paracuda run --report"))
 	if r.exit != 0 || r.stdout != strings.Repeat(wellFormed(t).stdout, 2) ||
 		!strings.Contains(r.stderr, "paracuda: ran in QEMU ") {
-		t.Errorf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		t.Errorf("exit code %d, %q, want the program's output twice, and a report:%s", r.exit,
+			r.stdout, tail(r.stderr))
 	}
 }

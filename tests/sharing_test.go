@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// These tests have VMs that share under one arbiter, each as an operator would start it. Figures
-// are what paracuda top tells.
+// In these tests VMs share a GPU under one arbiter. They are started as an operator would start
+// them, and measured by paracuda top.
 
-// background is a process that a test has started, and ends.
+// background is a process that ends with its test.
 type background struct {
 	*testing.T
 	cmd  *exec.Cmd
 	mu   sync.Mutex
-	text bytes.Buffer // of both its outputs
+	text bytes.Buffer // standard output and standard error
 	done chan struct{}
 }
 
@@ -40,7 +40,7 @@ func (b *background) said() string {
 	return b.text.String()
 }
 
-// inBackground starts a command that ends with the test, if not before.
+// inBackground starts a command. The end of the test ends it.
 func inBackground(t *testing.T, args ...string) *background {
 	t.Helper()
 	b := &background{T: t, cmd: exec.Command(args[0], args[1:]...), done: make(chan struct{})}
@@ -58,7 +58,7 @@ func inBackground(t *testing.T, args ...string) *background {
 		b.signal(syscall.SIGTERM)
 		if !awaits(b.done, time.Minute) {
 			_ = b.cmd.Process.Kill()
-			t.Errorf("%s doesn't end", strings.Join(args, " "))
+			t.Errorf("%s doesn't end after SIGTERM", strings.Join(args, " "))
 		}
 	})
 	return b
@@ -66,11 +66,11 @@ func inBackground(t *testing.T, args ...string) *background {
 
 func (b *background) signal(s syscall.Signal) { _ = b.cmd.Process.Signal(s) }
 
-// sharedHost is an arbiter, and the VMs that share under it.
+// sharedHost is an arbiter with its VMs.
 type sharedHost struct {
 	*testing.T
 	socket  string
-	options []string // of the arbiter
+	options []string // for the arbiter
 	*background
 }
 
@@ -80,7 +80,7 @@ func newSharedHost(t *testing.T, options ...string) *sharedHost {
 		skip(t, "PARACUDA_VM leaves User Mode Linux out")
 	}
 	if setting("PARACUDA_GPU", "soft") != "soft" {
-		skip(t, "measured on a real GPU by tests/bench/share")
+		skip(t, "tests/bench/share measures this on a real GPU")
 	}
 	h := &sharedHost{T: t, socket: filepath.Join(t.TempDir(), "arbiter"), options: options}
 	h.start()
@@ -95,7 +95,7 @@ func (h *sharedHost) start() {
 	until(h.T, 20*time.Second, "the arbiter answers", func() bool { return h.vms() != nil })
 }
 
-// vmFigures is what paracuda top says of a VM.
+// vmFigures is what paracuda top says about a VM.
 type vmFigures struct {
 	Name    string  `json:"name"`
 	Held    float64 `json:"held_ns"`
@@ -113,7 +113,7 @@ type vmFigures struct {
 	} `json:"figures"`
 }
 
-// vms are the VMs that take part, by name; nil: nobody answers.
+// vms are the arbiter's VMs, by name. nil: the arbiter doesn't answer.
 func (h *sharedHost) vms() map[string]vmFigures {
 	out, err := exec.Command(paracuda, "top", "--arbiter", h.socket, "--json").Output()
 	var top struct{ VMs []vmFigures }
@@ -127,13 +127,13 @@ func (h *sharedHost) vms() map[string]vmFigures {
 	return named
 }
 
-// vm starts a VM with a tenant.
+// vm starts a VM that runs tests/scripts/tenant.py.
 func (h *sharedHost) vm(name string, policy []string, tenant ...string) *background {
 	h.T.Helper()
 	return h.boot(name, policy, append(tenantProgram(h.T), tenant...)...)
 }
 
-// vmOfTwo starts a VM with two tenants.
+// vmOfTwo starts a VM that runs tenant.py twice, with these arguments.
 func (h *sharedHost) vmOfTwo(name, one, other string) *background {
 	h.T.Helper()
 	both := `"$@" ` + one + ` & exec "$@" ` + other
@@ -141,7 +141,7 @@ func (h *sharedHost) vmOfTwo(name, one, other string) *background {
 	return h.boot(name, nil, append(run, tenantProgram(h.T)...)...)
 }
 
-// tenantProgram is a tenant's command, without its arguments.
+// tenantProgram is the command that runs tenant.py, without its arguments.
 func tenantProgram(t *testing.T) []string {
 	return []string{python(t), filepath.Join(root, "tests/scripts/tenant.py")}
 }
@@ -157,7 +157,7 @@ func (h *sharedHost) boot(name string, policy []string, run ...string) *backgrou
 	return inBackground(h.T, append(append(args, "--"), run...)...)
 }
 
-// works waits until a VM has kernels on the GPU.
+// works waits until a VM has launched kernels.
 func (h *sharedHost) works(b *background, name string) {
 	h.T.Helper()
 	until(h.T, time.Minute, name+" works", func() bool {
@@ -165,7 +165,7 @@ func (h *sharedHost) works(b *background, name string) {
 	})
 }
 
-// share is the first VM's part of what both have held, in a window.
+// share is the first VM's part of the time that both hold the GPU, in a window of 3 seconds.
 func (h *sharedHost) share(a, b string) float64 {
 	before := h.vms()
 	time.Sleep(3 * time.Second)
@@ -174,8 +174,8 @@ func (h *sharedHost) share(a, b string) float64 {
 	return of(a) / (of(a) + of(b))
 }
 
-// inSomeWindow measures until what is measured is right: a busy host may keep a VM from its
-// processors for a whole window.
+// inSomeWindow measures up to 8 times, until the result is right: on a busy host a VM may get no
+// processor for a whole window.
 func inSomeWindow(t *testing.T, measure func() error) {
 	t.Helper()
 	var err error
@@ -188,8 +188,8 @@ func inSomeWindow(t *testing.T, measure func() error) {
 	t.Error(err)
 }
 
-// TestVMsShare by weight, keep to a limit that is set while they run, and are shown to the
-// operator.
+// TestVMsShare: two VMs share a GPU by weight, keep to a time limit that is set while they run, and
+// are shown in paracuda top.
 func TestVMsShare(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)
@@ -198,9 +198,9 @@ func TestVMsShare(t *testing.T) {
 	h.works(a, "a")
 	h.works(b, "b")
 	inSomeWindow(t, func() error {
-		// Without weights it is 0.5; on a busy host a turn may pass without a processor.
+		// The weights give 0.9. Without them it would be 0.5. A busy host may waste turns.
 		if s := h.share("a", "b"); s < 0.7 || s > 0.98 {
-			return fmt.Errorf("a share of %.3f, want 0.900", s)
+			return fmt.Errorf("a share of %.3f, want 0.7 to 0.98", s)
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ func TestVMsShare(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		part := (h.vms()["a"].Held - before) / float64(time.Since(begin))
 		if part < 0.05 || part > 0.23 {
-			return fmt.Errorf("%.3f of the GPU with a limit of 0.20", part)
+			return fmt.Errorf("%.3f of the GPU with a limit of 0.20, want 0.05 to 0.23", part)
 		}
 		return nil
 	})
@@ -224,10 +224,10 @@ func TestVMsShare(t *testing.T) {
 	until(t, time.Minute, "a is gone", func() bool { _, there := h.vms()["a"]; return !there })
 }
 
-// aContext is what one takes of the software GPU.
+// aContext is the memory of a context on the software GPU.
 const aContext = 8 << 20
 
-// look checks what an operator sees of VMs that compute with so many programs.
+// look checks what paracuda top shows of VMs that compute, each with a number of programs.
 func (h *sharedHost) look(programs map[string]int) {
 	h.T.Helper()
 	until(h.T, time.Minute, "all programs have begun", func() bool {
@@ -240,12 +240,12 @@ func (h *sharedHost) look(programs map[string]int) {
 	})
 	for name, v := range h.vms() {
 		if len(v.Figures.Processes) != programs[name] {
-			h.T.Errorf("VM %s has %+v", name, v.Figures)
+			h.T.Errorf("VM %s has %+v, want %d processes", name, v.Figures, programs[name])
 		}
 		for _, p := range v.Figures.Processes {
 			if p.Memory["contexts"] != aContext || !strings.HasPrefix(p.Name, "python") ||
 				p.PID <= 0 {
-				h.T.Errorf("VM %s has %+v", name, v.Figures)
+				h.T.Errorf("VM %s has %+v, want python with one context each", name, v.Figures)
 			}
 		}
 	}
@@ -258,8 +258,8 @@ func (h *sharedHost) look(programs map[string]int) {
 	}
 }
 
-// lookAtTwo has one of a VM's programs wait for turns all the time, and the other, which rests,
-// hardly ever. Each has a figure of its own, and the VM has what both have.
+// lookAtTwo checks the figures of a VM with two programs. The one that is busy waits for turns all
+// the time, the one that rests hardly ever. Each has its own figures, and the VM has those of both.
 func (h *sharedHost) lookAtTwo(name string) {
 	h.T.Helper()
 	const wait, used = "turn_wait_ns", "turns_used"
@@ -274,15 +274,15 @@ func (h *sharedHost) lookAtTwo(name string) {
 			busy, rests = rests, busy
 		}
 		if busy[used] > v.Turns || all[wait] < busy[wait] || all[used] < busy[used] {
-			h.T.Fatalf("VM %s has %+v", name, v)
+			h.T.Fatalf("VM %s has %+v, want no more turns and waiting in a program", name, v)
 		}
 		return busy[wait] > uint64(time.Second) && busy[wait] > 3*rests[wait] &&
 			rests[used] > 0 && busy[used] > rests[used]
 	})
 }
 
-// TestArbiterEndsInTheMiddle: it is stopped, continued, killed and started again while VMs compute.
-// No program notices.
+// TestArbiterEndsInTheMiddle stops, continues and kills the arbiter, and starts it again, while VMs
+// compute. No program notices.
 func TestArbiterEndsInTheMiddle(t *testing.T) {
 	boots(t)
 	h := newSharedHost(t)

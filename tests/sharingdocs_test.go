@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestSharingPage does what the page on sharing says, with sockets and files of its own.
+// TestSharingPage executes the code blocks of docs/sharing.md, with the test's own sockets and
+// files.
 func TestSharingPage(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
@@ -48,16 +49,17 @@ func TestSharingPage(t *testing.T) {
 			t.Errorf("%q: exit code %d:%s%s", lines, r.exit, tail(r.stderr), tail(arbiter.said()))
 		}
 	}
-	// As the page says, since the configuration names the VM.
+	// Refused, as the page says, since the configuration sets the VM's weight.
 	if r := run(atDevice); r.exit != 1 || !strings.Contains(r.stderr, "configuration sets it") {
-		t.Errorf("%q: exit code %d, %q", atDevice, r.exit, r.stderr)
+		t.Errorf("%q: exit code %d, %q, want 1 and \"configuration sets it\"", atDevice, r.exit,
+			r.stderr)
 	}
 	if r := run(block("paracuda top")); r.exit != 0 || !strings.Contains(r.stdout, "\ntraining ") {
-		t.Errorf("top: exit code %d, %q", r.exit, r.stdout)
+		t.Errorf("top: exit code %d, %q, want 0 and a line on VM training", r.exit, r.stdout)
 	}
 	r := command(t, time.Minute, root, paracuda, "ps", "--arbiter", socket)
 	if !strings.Contains(r.stdout, " 50 ") {
-		t.Errorf("the weight isn't what was set: %q", r.stdout)
+		t.Errorf("ps doesn't show the weight that was set, 50: %q", r.stdout)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestGuestSleeps has a VM suspend itself to RAM, and to disk, of which it has none. While a
-// program has the GPU that is refused, and others use it; otherwise programs use the GPU when the
-// VM is awake again.
+// TestGuestSleeps has a VM suspend itself to RAM, and to disk, though it has no disk. While a
+// program has the GPU that is refused, and other programs still use the GPU. Without one, programs
+// use the GPU when the VM is awake again.
 func TestGuestSleeps(t *testing.T) {
 	needsReleases(t)
 	const version = "10.0"
@@ -34,15 +34,15 @@ func TestGuestSleeps(t *testing.T) {
 	g.expect("guest: holder ended", 1)
 
 	g.tell("mem")
-	until(t, 2*time.Minute, "what comes from its console wakes the VM", func() bool {
-		g.tell("x")             // nothing that it obeys
-		time.Sleep(time.Second) // not so many of them
+	until(t, 2*time.Minute, "a word on the console wakes the VM", func() bool {
+		g.tell("x")             // the guest does nothing for it
+		time.Sleep(time.Second) // don't fill the console with words
 		text, _ := os.ReadFile(g.console)
 		return strings.Contains(string(text), "guest: suspended to mem: Success")
 	})
 	g.usesGPUAgain(3)
 
-	g.tell("disk") // the driver has stopped by the time that no disk is found
+	g.tell("disk") // the kernel stops the driver before it finds no disk
 	g.expect("guest: suspended to disk: No such device", 1)
 	g.usesGPUAgain(4)
 	g.lives()

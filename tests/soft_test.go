@@ -30,17 +30,17 @@ func softBundle(t *testing.T) string {
 	t.Helper()
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
-		skip(t, "PARACUDA_VM leaves User Mode Linux out, of which the bundle is made")
+		skip(t, "PARACUDA_VM leaves User Mode Linux out, which the bundle runs in")
 	}
 	r := makeBundle()
 	file, made := strings.CutPrefix(strings.TrimSpace(r.stderr), "made ")
 	if r.exit != 0 || !made {
-		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+		t.Fatalf("scripts/soft-bundle: exit code %d:%s", r.exit, tail(r.stderr))
 	}
 	return filepath.Join(root, file)
 }
 
-// place is a folder of somebody's who has the bundle and a project, far from the sources.
+// place is a user's folder, with the bundle and a project, outside the source tree.
 type place struct {
 	t   *testing.T
 	dir string
@@ -67,15 +67,15 @@ func (p *place) write(name, text string) {
 	}
 }
 
-// sh executes lines there, with nothing of this user's environment.
+// sh executes lines there, with an empty environment but for HOME and PATH.
 func (p *place) sh(lines, path string) result {
 	p.t.Helper()
 	return command(p.t, 3*time.Minute, p.dir, "env", "-i", "HOME="+p.t.TempDir(),
 		"PATH="+path+"/usr/bin:/bin", "sh", "-ec", lines)
 }
 
-// TestSoftBundle does what the page says of the bundle: unpack it somewhere, run programs, and a
-// project's tests of which one fails.
+// TestSoftBundle does what docs/no-gpu.md says about the bundle: it unpacks it, and runs programs
+// and a project's tests, which pass and then fail.
 func TestSoftBundle(t *testing.T) {
 	archive := softBundle(t)
 	p := newPlace(t, archive, filepath.Join(programs, "vectoradd"),
@@ -84,12 +84,13 @@ func TestSoftBundle(t *testing.T) {
 	want := wellFormed(t).stdout
 	if r := p.sh(codeBlock(t, noGPU, "tar -xf paracuda-soft"), ""); r.exit != 0 ||
 		r.stdout != want {
-		t.Fatalf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		t.Fatalf("exit code %d, %q, want %q:%s", r.exit, r.stdout, want, tail(r.stderr))
 	}
 	r := p.sh(codeBlock(t, noGPU, "mkdir -p out"), "")
 	if log, err := os.ReadFile(filepath.Join(p.dir, "out/log")); r.exit != 0 || err != nil ||
 		string(log) != want {
-		t.Errorf("exit code %d, %v, it wrote %q:%s", r.exit, err, log, tail(r.stderr))
+		t.Errorf("exit code %d, %v, it wrote %q, want %q:%s", r.exit, err, log, want,
+			tail(r.stderr))
 	}
 	p.installed(want)
 	compiler := cached("cuda-12.4")
@@ -106,12 +107,13 @@ func TestSoftBundle(t *testing.T) {
 	p.write("expected", "else\n")
 	if r := p.sh(check, ""); r.exit != 2 || !strings.Contains(r.stdout, "< else") &&
 		!strings.Contains(r.stdout, "> else") {
-		t.Errorf("make check of a failure: exit code %d:%s%s", r.exit, tail(r.stdout),
-			tail(r.stderr))
+		t.Errorf("make check of a failure: exit code %d, want 2 and the difference:%s%s", r.exit,
+			tail(r.stdout), tail(r.stderr))
 	}
 }
 
-// installed unpacks the bundle where an installed program looks for it, and has that run one.
+// installed unpacks the bundle where an installed paracuda looks for it, and runs a program with
+// that.
 func (p *place) installed(want string) {
 	p.t.Helper()
 	prefix := p.t.TempDir()
@@ -119,24 +121,25 @@ func (p *place) installed(want string) {
 	r := p.sh(unpack+"mkdir "+prefix+"/bin; cp "+paracuda+" "+prefix+"/bin\n"+
 		prefix+"/bin/paracuda run --vm uml --gpu soft -- ./vectoradd", "")
 	if r.exit != 0 || r.stdout != want {
-		p.t.Errorf("installed: exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		p.t.Errorf("installed: exit code %d, %q, want %q:%s", r.exit, r.stdout, want,
+			tail(r.stderr))
 	}
 }
 
-// TestSoftImage makes the container image and runs a program in it, by the page's line.
+// TestSoftImage makes the container image, and runs a program in it by the line in docs/no-gpu.md.
 func TestSoftImage(t *testing.T) {
 	if _, err := exec.LookPath("podman"); err != nil {
 		skip(t, "no podman here: apt-get install podman")
 	}
 	if os.Getuid() != 0 {
-		skip(t, "images are kept apart from this user's own by root alone")
+		skip(t, "only root can keep the test's images apart from the user's own")
 	}
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
-		skip(t, "no mounts of its own for a process here, which podman needs: %s", r.stderr)
+		skip(t, "no mount namespace here, which podman needs: %s", r.stderr)
 	}
 	softBundle(t)
-	// Images of its own; and no control groups or limits, which a machine may not have for podman.
-	// It wants to see those of version 2 alone.
+	// The test's own images, and no control groups or limits, which a machine may not have for
+	// podman. podman wants to see control groups of version 2 only.
 	store := t.TempDir()
 	own := []string{"--root", store + "/images", "--runroot", store + "/run", "--storage-driver",
 		"vfs", "--cgroup-manager", "cgroupfs"}
@@ -151,6 +154,7 @@ func TestSoftImage(t *testing.T) {
 	line = "unshare --mount --cgroup sh -ec '\n" +
 		"mount -t cgroup2 groups /sys/fs/cgroup\n" + line + "'"
 	if r := p.sh(line, ""); r.exit != 0 || r.stdout != wellFormed(t).stdout {
-		t.Errorf("exit code %d, %q:%s", r.exit, r.stdout, tail(r.stderr))
+		t.Errorf("exit code %d, %q, want the program's output:%s", r.exit, r.stdout,
+			tail(r.stderr))
 	}
 }

@@ -19,18 +19,17 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// staying is a VM that does nothing but tell of its device, and reboot or power off when it is told
-// to.
+// staying is a VM that prints whether it has its device, and does what it is told (guests/stay.c).
 type staying struct {
 	t                     *testing.T
-	console, line, socket string   // what it said, its serial line, QMP
+	console, line, socket string   // the log of its console, its serial line, QMP
 	conn                  net.Conn // to its serial line; nil: it wasn't told anything yet
 	gone                  chan error
 	kill                  func() // ends QEMU
 }
 
-// startMachine boots one that has a root file system and a device, "" for none, and says where its
-// console's log is. What comes after are options of QEMU's.
+// startMachine boots such a VM with a root file system, the socket of a device ("": none) and a
+// name for its console's log. more are options for QEMU.
 func startMachine(t *testing.T, program, device, console, root string, more ...string) *staying {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +42,7 @@ func startMachine(t *testing.T, program, device, console, root string, more ...s
 		socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
 	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1,
 		Kernel: filepath.Join(kernel, "vmlinux"), Initrd: root,
-		// Without what takes an emulated processor long, as vm has it.
+		// As package vm does, leave out what takes an emulated processor long.
 		Append: "console=ttyS0 mitigations=off tsc=reliable no_timer_check cryptomgr.notests" +
 			" audit=0 apparmor=0 8250.nr_uarts=1 quiet",
 		QMP:    g.socket,
@@ -66,7 +65,7 @@ func startMachine(t *testing.T, program, device, console, root string, more ...s
 	return g
 }
 
-// stayingRoot makes the VM's initramfs, whose driver has these parameters.
+// stayingRoot makes the VM's initramfs, with parameters for its driver.
 func stayingRoot(t *testing.T, parameters string) string {
 	t.Helper()
 	assets := vm.FindAssets()
@@ -83,7 +82,7 @@ func stayingRoot(t *testing.T, parameters string) string {
 	return driverOnly(t, assets, kernel, program, parameters)
 }
 
-// expect waits until a line was on the console so many times.
+// expect waits until the console has had a line that many times.
 func (g *staying) expect(line string, times int) {
 	g.t.Helper()
 	for w := patienceOf(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -92,9 +91,10 @@ func (g *staying) expect(line string, times int) {
 		case strings.Count(string(text), line) >= times:
 			return
 		case len(g.gone) > 0:
-			g.t.Fatalf("QEMU has ended: %v", <-g.gone)
+			g.t.Fatalf("QEMU has ended: %v, before the guest said %q", <-g.gone, line)
 		case w.over():
-			g.t.Fatalf("the guest didn't say %q %d times:\n%s", line, times, tail(string(text)))
+			g.t.Fatalf("the guest said %q %d times, want %d:\n%s", line,
+				strings.Count(string(text), line), times, tail(string(text)))
 		}
 	}
 }
@@ -108,8 +108,8 @@ func (g *staying) tell(word string) {
 			g.t.Fatal(err)
 		}
 		g.conn = conn
-		go func() { _, _ = io.Copy(io.Discard, conn) }() // or the guest's output would stand
-		g.t.Cleanup(func() { _ = conn.Close() })         // QEMU drops what it hasn't read by then
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // else the guest's output would block
+		g.t.Cleanup(func() { _ = conn.Close() })         // before that QEMU has to read all
 	}
 	fmt.Fprintln(g.conn, word)
 }
@@ -120,7 +120,7 @@ func (g *staying) qmp(command string) string {
 	return g.qmpWith(command, "")
 }
 
-// qmpWith is qmp with one argument, of a name and a string, or none.
+// qmpWith is qmp with one string argument, or none.
 func (g *staying) qmpWith(command, name string, value ...string) string {
 	g.t.Helper()
 	conn, err := net.Dial("unix", g.socket)

@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 )
 
-// TestSuspendedUnderLoad suspends and resumes a VM again and again, in which a program computes in
-// memory that it keeps, and compares it. Meanwhile the GPU has that memory back.
+// TestSuspendedUnderLoad suspends and resumes a VM again and again, while a program computes in
+// memory that it keeps, and compares it. While the VM is suspended the GPU has that memory back.
 func TestSuspendedUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -29,12 +29,12 @@ func TestSuspendedUnderLoad(t *testing.T) {
 			now := p.state(t)
 			if out < 33<<20 || now.State.State != "suspended" || now.State.Image != out ||
 				used(now) != stays || used(now)+out != used(before) {
-				t.Fatalf("%d bytes moved out, %d stay; used before %d, now %d, %+v",
+				t.Fatalf("%d bytes moved out (want 33 MiB), %d stay; used before %d, now %d, %+v",
 					out, stays, used(before), used(now), now.State)
 			}
 			n := now.Programs[0].Stats["commands"]
 			if after := p.state(t).Programs[0].Stats["commands"]; after != n {
-				t.Fatalf("%d commands were executed while the VM is suspended", after-n)
+				t.Fatalf("%d commands were executed while the VM was suspended", after-n)
 			}
 			p.must(t, "resume")
 			p.commands(t, n+100)
@@ -49,17 +49,17 @@ func used(a *admin.Answer) (sum uint64) {
 	return sum
 }
 
-// state is what the device says, with one program.
+// state is the device process's answer to stats, with one program.
 func (p *policyRig) state(t *testing.T) *admin.Answer {
 	t.Helper()
 	a := p.answer(t)
 	if len(a.Programs) != 1 {
-		t.Fatalf("stats: %+v", a)
+		t.Fatalf("stats: %+v, want one program", a)
 	}
 	return a
 }
 
-// answer is what the device says.
+// answer is the device process's answer to stats.
 func (p *policyRig) answer(t *testing.T) *admin.Answer {
 	t.Helper()
 	var a admin.Answer
@@ -74,28 +74,28 @@ func (p *policyRig) answer(t *testing.T) *admin.Answer {
 func (p *policyRig) moves(t *testing.T) {
 	t.Helper()
 	if m := p.state(t).Movable; m == nil || !m.Now {
-		t.Fatalf("movable: %+v", m)
+		t.Fatalf("movable: %+v, want that it can be saved now", m)
 	}
 	if text := p.must(t, "stats"); !strings.Contains(text, "\nmovable: yes\n") {
-		t.Fatalf("stats: %s", text)
+		t.Fatalf("stats: want \"movable: yes\": %s", text)
 	}
 }
 
-// suspend says how many bytes moved out, and how many stay.
+// suspend suspends the VM, and returns how many bytes moved out, and how many stay.
 func (p *policyRig) suspend(t *testing.T) (out, stays uint64) {
 	t.Helper()
 	said := p.must(t, "suspend")
 	m := regexp.MustCompile(`^suspended: (\d+) bytes moved out, (\d+) bytes stay, in `).
 		FindStringSubmatch(said)
 	if m == nil {
-		t.Fatalf("suspend: %q", said)
+		t.Fatalf("suspend: %q, want how much moved out and stays", said)
 	}
 	out, _ = strconv.ParseUint(m[1], 10, 64)
 	stays, _ = strconv.ParseUint(m[2], 10, 64)
 	return out, stays
 }
 
-// must runs a command of paracuda's with the control socket, and returns what it said.
+// must runs a command of paracuda's with the control socket, and returns its output.
 func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 	t.Helper()
 	words := append(append([]string{paracuda, name}, options...), p.socket)
@@ -106,19 +106,20 @@ func (p *policyRig) must(t *testing.T, name string, options ...string) string {
 	return r.stdout
 }
 
-// TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, in the
-// middle of a program that computes and compares: its worker ends, and another one goes on. From
-// the second time on the file gets what has changed.
+// TestSuspendedToAFile suspends a VM to a file and resumes it from there, again and again, while a
+// program computes and compares. Its worker ends, and another one goes on. From the second time on
+// only what has changed is written to the file.
 func TestSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keeps") }
 
-// TestGraphsSuspendedToAFile does so with graphs of all kinds that can be saved.
+// TestGraphsSuspendedToAFile does the same with graphs of all kinds that can be saved.
 func TestGraphsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsgraphs") }
 
-// TestArraysSuspendedToAFile does so with arrays, textures and surfaces.
+// TestArraysSuspendedToAFile does the same with arrays, textures and surfaces.
 func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays") }
 
-// TestObjectsSuspendedToAFile does so with variables and functions of code, managed and registered
-// memory, streams, times between events, a pool, a limit, and threads with streams of their own.
+// TestObjectsSuspendedToAFile does the same with variables and functions of code, managed and
+// registered memory, streams, times between events, a pool, a limit, and threads with streams of
+// their own.
 func TestObjectsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsobjects") }
 
 func suspendedToAFile(t *testing.T, program string) {
@@ -135,7 +136,8 @@ func suspendedToAFile(t *testing.T, program string) {
 				t.Fatalf("suspend, round %d: %q", i, out)
 			}
 			if a := p.answer(t); len(a.Programs) != 0 || used(a) != 0 || !a.State.Saved {
-				t.Fatalf("%+v, %+v, %d bytes are used", a.Programs, a.State, used(a))
+				t.Fatalf("%+v, %+v, %d bytes are used, want no program, saved, none", a.Programs,
+					a.State, used(a))
 			}
 			if i == 2 {
 				p.damaged(t, file)
@@ -153,11 +155,11 @@ func suspendedToAFile(t *testing.T, program string) {
 	})
 }
 
-// figures are what differs of what commands print.
+// figures matches the numbers and times in the output of commands, which differ.
 var figures = regexp.MustCompile(`[\d.]+(ms|s)?`)
 
-// asDocumented executes the commands of a code block, and compares what they print with the lines
-// that stand below each.
+// asDocumented executes the commands of a code block, and compares their output with the lines
+// below them.
 func (p *policyRig) asDocumented(t *testing.T, block, file string) {
 	t.Helper()
 	own := strings.NewReplacer("/var/tmp/training.state", file,
@@ -166,17 +168,17 @@ func (p *policyRig) asDocumented(t *testing.T, block, file string) {
 	for i := 0; i < len(lines); i += 2 {
 		args := strings.Fields(lines[i])
 		if len(args) < 2 || args[0] != "paracuda" || i+1 == len(lines) {
-			t.Fatalf("%q is no command with what it prints", lines[i:])
+			t.Fatalf("%q: want a command, and its output below it", lines[i:])
 		}
 		out := p.must(t, args[1], args[2:len(args)-1]...)
 		if figures.ReplaceAllString(strings.TrimSpace(out), "N") !=
 			figures.ReplaceAllString(lines[i+1], "N") {
-			t.Errorf("%s printed %q, and the page has %q", lines[i], out, lines[i+1])
+			t.Errorf("%s printed %q, want what the page has: %q", lines[i], out, lines[i+1])
 		}
 	}
 }
 
-// damaged has a copy of a file refused in which a bit is another.
+// damaged resumes from a copy of the file with one bit changed: that must be refused.
 func (p *policyRig) damaged(t *testing.T, file string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -190,13 +192,14 @@ func (p *policyRig) damaged(t *testing.T, file string) {
 	}
 	r := command(t, time.Minute, root, paracuda, "resume", "--from", other, p.socket)
 	if r.exit == 0 || !strings.Contains(r.stderr, "damaged") {
-		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+		t.Fatalf("exit code %d, want a refusal, \"damaged\":%s", r.exit, tail(r.stderr))
 	}
 }
 
-// TestInAFileThroughDeviceProcesses suspends a VM to a file, and has other device processes take
-// its place: the VM stays suspended, and goes on from the file in the last one. Where one is killed
-// in the middle of a change, the VM is in either state, and can be brought to the other.
+// TestInAFileThroughDeviceProcesses suspends a VM to a file, and kills and replaces its device
+// process. The VM stays suspended, and goes on from the file in the last device process. If one is
+// killed in the middle of a change, the VM is in one of the two states, and can be brought to the
+// other.
 func TestInAFileThroughDeviceProcesses(t *testing.T) {
 	boots(t)
 	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
@@ -214,7 +217,7 @@ func TestInAFileThroughDeviceProcesses(t *testing.T) {
 	for range 2 {
 		r.kill()
 		if !inFile() {
-			t.Fatal("another device process doesn't know of the file")
+			t.Fatal("the next device process doesn't know that the VM is in a file")
 		}
 	}
 	if c := command(t, time.Minute, root, paracuda, "device", "--replace", "--control",
@@ -239,7 +242,7 @@ func TestInAFileThroughDeviceProcesses(t *testing.T) {
 			r.goesOn(t, words[0])
 		case is:
 			seen[words[0]+" then in the file"]++
-		default: // the file was not kept, or its programs have begun again
+		default: // the file wasn't kept, or its programs run again
 			seen[words[0]+" then suspended"]++
 			r.must(t, "resume")
 			r.goesOn(t, words[0])

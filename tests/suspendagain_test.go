@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestSuspendedAgain suspends and resumes a VM again and again whose program computes, and compares
-// what it has. From the second time on only what has changed is copied, also by the device process
-// that has followed one which was killed, and as long as it may be kept.
+// TestSuspendedAgain suspends and resumes a VM again and again, while its program computes and
+// compares. From the second time on only what has changed is copied, also by the next device
+// process after one was killed, as long as suspend-keep allows to keep the host's copy.
 func TestSuspendedAgain(t *testing.T) {
 	boots(t)
 	r := startKeptOf(t, frontEnds[0], filepath.Join(programs, "keeps"), "0")
@@ -22,20 +22,20 @@ func TestSuspendedAgain(t *testing.T) {
 		said := r.must(t, "suspend")
 		m := moved.FindStringSubmatch(said)
 		if m == nil || (m[2] != "") != (i > 0) {
-			t.Fatalf("round %d: %q", i, said)
+			t.Fatalf("round %d: %q, want how much has changed from the second round on", i, said)
 		}
 		if i > 0 && number(t, m[2]) > number(t, m[1])/2 {
-			t.Errorf("round %d: most is copied: %q", i, said)
+			t.Errorf("round %d: more than half was copied: %q", i, said)
 		}
 		if i%4 == 2 {
 			r.kill()
 			if state := r.state(t); state != "suspended" {
-				t.Fatalf("the VM is %s after a kill", state)
+				t.Fatalf("the VM is %s after a kill, want suspended", state)
 			}
 		}
 		r.must(t, "resume")
 		if text := r.must(t, "stats"); !strings.Contains(text, " kept in the host's memory") {
-			t.Fatalf("nothing is kept: %s", text)
+			t.Fatalf("stats doesn't say that the copy is kept: %s", text)
 		}
 		r.goesOn(t, "round "+strconv.Itoa(i))
 		if i%4 == 1 {
@@ -49,10 +49,10 @@ func TestSuspendedAgain(t *testing.T) {
 	r.must(t, "resume")
 	r.set(t, "suspend-keep=0")
 	if text := r.must(t, "stats"); strings.Contains(text, "kept in the host's memory") {
-		t.Errorf("it is still kept: %s", text)
+		t.Errorf("with suspend-keep=0 the copy is still kept: %s", text)
 	}
 	if said := r.must(t, "suspend"); strings.Contains(said, "changed") {
-		t.Errorf("suspend: %q", said)
+		t.Errorf("with suspend-keep=0: %q, want all copied", said)
 	}
 	r.must(t, "resume")
 	r.goesOn(t, "at the end")

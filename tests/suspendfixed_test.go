@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// stayers are programs with what keeps them where they are, and the words by which that is told.
+// stayers are programs that can't be saved, and the reasons that must be given for each.
 var stayers = map[string][]string{
 	"keepsshared": {"shared_events", "shared_memory", "shared_pools", "virtual_memory"},
 	"keepsfixed":  {"graphs", "green_contexts", "virtual_memory"},
 	"keepsfailed": {"its context has failed"},
 }
 
-// stayersScript runs them, and ends when one of them does.
+// stayersScript runs them all, and ends when one of them ends.
 const stayersScript = `for p; do "$p" 0 & done; wait -n; exit 1`
 
-// TestFixedSuspended suspends and resumes a VM again and again, in the middle of what stays where
-// it is: memory, pools and events that two processes share, memory that is mapped by hand, memory
-// of graphs and kernels, green contexts, linkers, and a context that has failed. To a file none of
-// it goes, which is refused with all the reasons, and the programs go on.
+// TestFixedSuspended suspends and resumes a VM again and again, while its programs use what can't
+// be saved: memory, pools and events that two processes share, virtual memory, memory of graphs and
+// kernels, green contexts, linkers, and a context that has failed. To suspend to a file is refused
+// with all the reasons, and the programs go on.
 func TestFixedSuspended(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(stayers))
@@ -41,10 +41,10 @@ func TestFixedSuspended(t *testing.T) {
 			p.suspend(t)
 			before := p.executed(t)
 			if len(before) != all {
-				t.Fatalf("the programs are %v", before)
+				t.Fatalf("the programs are %v, want %d of them", before, all)
 			}
 			if after := p.executed(t); !maps.Equal(after, before) {
-				t.Fatalf("commands were executed while the VM is suspended: %v, then %v",
+				t.Fatalf("commands were executed while the VM was suspended: %v, then %v",
 					before, after)
 			}
 			p.must(t, "resume")
@@ -55,26 +55,26 @@ func TestFixedSuspended(t *testing.T) {
 	})
 }
 
-// staysHere fails unless the VM can't be saved, and all the reasons are told.
+// staysHere fails unless suspending to a file is refused with all the reasons.
 func (p *policyRig) staysHere(t *testing.T) {
 	t.Helper()
 	r := command(t, time.Minute, root, paracuda, "suspend", "--to",
 		filepath.Join(t.TempDir(), "state"), p.socket)
 	if r.exit == 0 {
-		t.Fatal("what can't be made again was saved")
+		t.Fatal("the VM was suspended to a file, want a refusal")
 	}
 	for name, reasons := range stayers {
 		_, said, _ := strings.Cut(r.stderr, name+" (pid ")
 		said, _, _ = strings.Cut(said, "(pid ")
 		for _, why := range reasons {
 			if !strings.Contains(said, why) {
-				t.Fatalf("%s: %q isn't in:%s", name, why, tail(r.stderr))
+				t.Fatalf("%s: the refusal doesn't give the reason %q:%s", name, why, tail(r.stderr))
 			}
 		}
 	}
 }
 
-// executed is how many commands each of the programs has had executed.
+// executed is the number of commands that each program has had executed.
 func (p *policyRig) executed(t *testing.T) map[string]uint64 {
 	t.Helper()
 	select {
@@ -89,8 +89,8 @@ func (p *policyRig) executed(t *testing.T) map[string]uint64 {
 	return done
 }
 
-// allGoOn waits until so many programs have all had more commands executed, but for the one that
-// has failed: its calls don't get to the GPU any more.
+// allGoOn waits until there are n programs, and each has had more commands executed. The one whose
+// context has failed doesn't count: its calls don't get to the GPU any more.
 func (p *policyRig) allGoOn(t *testing.T, n int) {
 	t.Helper()
 	var before, now map[string]uint64
@@ -109,7 +109,7 @@ func (p *policyRig) allGoOn(t *testing.T, n int) {
 	})
 }
 
-// answered is executed, or nothing where the device doesn't answer yet.
+// answered is executed, or nil while the device process doesn't answer yet.
 func (p *policyRig) answered(t *testing.T) map[string]uint64 {
 	t.Helper()
 	if r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket); r.exit != 0 {

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// keepsAgain runs a program again and again, as it may lose its GPU. It ends when that has seen
-// something wrong.
+// keepsAgain runs a program again and again, as it may lose its GPU. It ends when the program has
+// found a wrong result.
 const keepsAgain = `while :; do
 	"$0" 0 2>/tmp/said
 	grep "not so" /tmp/said && exit 1
 done`
 
-// inAChange are processes that are killed in the middle of a change. A program may fail that has
-// lost its worker or its mover, and no other.
+// inAChange are the processes that are killed in the middle of a change. A program may only fail if
+// it has lost its worker or its mover.
 var inAChange = []string{"the command", "device", "worker", "mover"}
 
 // TestAnythingKilledInAChange kills each process that takes part in suspend and resume in the
-// middle of it, in the host's memory, to files and from them. The VM is in the old state or in the
-// new one then, in which it can be brought to the other; a program computes, and finds what it had.
-// Half of the files are those that the VM was suspended to before, and get what has changed.
+// middle of it: in the host's memory, to files and from them. Then the VM is in the old state or in
+// the new one, and can be brought to the other. A program computes, and finds what it had. Half of
+// the files are the ones from which the VM was resumed, and get only what has changed.
 func TestAnythingKilledInAChange(t *testing.T) {
 	boots(t)
 	r := startKeptOf(t, frontEnds[0], "sh", "-c", keepsAgain, filepath.Join(programs, "keeps"))
@@ -47,11 +47,11 @@ type changing struct {
 	*keptRig
 	dir   string
 	file  string // to which it was suspended last
-	again bool   // it is from there that it goes on, in this device process
+	again bool   // this device process has resumed it from that file
 	seen  map[string]int
 }
 
-// inFile says whether the VM is in a file.
+// inFile says whether the VM is suspended to a file.
 func (c *changing) inFile(t *testing.T) bool {
 	t.Helper()
 	c.state(t)
@@ -59,7 +59,7 @@ func (c *changing) inFile(t *testing.T) bool {
 	return a != nil && a.State != nil && a.State.Saved
 }
 
-// round begins a change and kills something in the middle of it.
+// round begins a change, and kills a process in the middle of it.
 func (c *changing) round(t *testing.T, i int, victim string) {
 	t.Helper()
 	words := c.change(t, i)
@@ -89,7 +89,7 @@ func (c *changing) round(t *testing.T, i int, victim string) {
 	case c.inFile(t):
 		c.seen[name+": in a file"]++
 		if _, err := os.Stat(c.file); err != nil {
-			t.Fatalf("%s: the VM is in a file that isn't there: %v", name, err)
+			t.Fatalf("%s: the VM is suspended to a file that doesn't exist: %v", name, err)
 		}
 	default:
 		c.seen[name+": suspended"]++
@@ -99,7 +99,7 @@ func (c *changing) round(t *testing.T, i int, victim string) {
 	}
 }
 
-// change is a command that does what the VM's state allows.
+// change is a command that changes the VM's state.
 func (c *changing) change(t *testing.T, i int) (words []string) {
 	t.Helper()
 	switch {
@@ -116,7 +116,7 @@ func (c *changing) change(t *testing.T, i int) (words []string) {
 	return []string{"suspend", "--to", c.file}
 }
 
-// run has the VM run, in which a program computes then.
+// run resumes the VM if it is suspended, and waits until a program in it computes.
 func (c *changing) run(t *testing.T, when string) {
 	t.Helper()
 	until(t, time.Minute, when+": the VM runs", func() bool {
@@ -129,7 +129,7 @@ func (c *changing) run(t *testing.T, when string) {
 		}
 		r := command(t, time.Minute, root, words...)
 		c.again = r.exit == 0 && len(words) == 5
-		// a command that was killed may have begun what goes on, and the last program may end
+		// A command that was killed may have begun a change that goes on, and the program may end.
 		if r.exit != 0 && !strings.Contains(r.stderr, "the VM is ") &&
 			!strings.Contains(r.stderr, "wasn't suspended to a file") {
 			t.Fatalf("%s: exit code %d:%s", when, r.exit, tail(r.stderr))
@@ -139,7 +139,7 @@ func (c *changing) run(t *testing.T, when string) {
 	c.computes(t, when)
 }
 
-// computes waits until a program, this one or the next, has computed for a while.
+// computes waits until a program has computed for a while: this one, or the next.
 func (c *changing) computes(t *testing.T, when string) {
 	t.Helper()
 	begin := map[int32]uint64{}

@@ -16,9 +16,10 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// takenScript uses the GPU and says which driver has the device. Then it gives that to virtiofs, as
-// if it were plugged in then, and does so again once there is a GPU; and then while our driver
-// isn't loaded: the GPU is there as soon as that is.
+// takenScript uses the GPU, and prints which driver has the device. Then it gives the device to
+// virtiofs, as if it was plugged in, waits until our driver has taken it over, and uses the GPU
+// again. At last it gives the device to virtiofs while our driver isn't loaded, loads that, and uses
+// the GPU once more.
 const takenScript = `cd /sys/bus/virtio
 who() { basename "$(readlink devices/virtio0/driver)"; }
 "$0" >/dev/null && who
@@ -30,9 +31,9 @@ rmmod paracuda
 echo virtio0 >drivers/virtiofs/bind
 insmod "$1" && [ -e /dev/paracuda ] && "$0" >/dev/null && who`
 
-// TestTakenFromBuiltInVirtiofs: in the newest kernel, whose virtiofs is built in and has the device
-// before any module is loaded, the driver takes it over, and programs use the GPU. When virtiofs
-// gets it later, likewise.
+// TestTakenFromBuiltInVirtiofs: the newest kernel has virtiofs built in, which gets the device
+// before any module is loaded. Our driver takes it over, then and whenever virtiofs gets it later,
+// and programs use the GPU.
 func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 	boots(t)
 	needsUML(t)
@@ -43,23 +44,24 @@ func TestTakenFromBuiltInVirtiofs(t *testing.T) {
 			for _, line := range []string{"virtiofs virtio0: discovered new tag: " + tag,
 				"virtio0: taken over from virtiofs"} {
 				if strings.Count(console, line) != 3 {
-					t.Errorf("%q isn't on the console three times:%s", line, tail(console))
+					t.Errorf("the console has %q %d times, want 3:%s", line,
+						strings.Count(console, line), tail(console))
 				}
 			}
 		})
 	}
 }
 
-// leftScript says which driver has the device, when ours had time to take it.
+// leftScript prints which driver has the device, after ours had time to take it.
 const leftScript = `sleep 1; basename "$(readlink /sys/bus/virtio/devices/virtio0/driver)"`
 
-// TestLeftToVirtiofs: a device whose tag only begins as ours is another one's.
+// TestLeftToVirtiofs: our driver leaves a device alone whose tag only begins with ours.
 func TestLeftToVirtiofs(t *testing.T) {
 	boots(t)
 	needsUML(t)
 	console := bindsFileSystem(t, wire.FsTag+"s", leftScript, "", "virtiofs\n")
 	if strings.Contains(console, "taken over") {
-		t.Errorf("it was taken:%s", tail(console))
+		t.Errorf("our driver has taken the device:%s", tail(console))
 	}
 }
 
@@ -70,9 +72,8 @@ func needsUML(t *testing.T) {
 	}
 }
 
-// bindsFileSystem boots the newest kernel with a device that has such a tag, waits for a file of
-// the guest's, if one is named, runs a script there, which prints what is wanted, and returns what
-// is on the console.
+// bindsFileSystem boots the newest kernel with a device that has a tag, waits until the guest has a
+// file ("": none), and runs a script, whose output must be want. It returns the console's text.
 func bindsFileSystem(t *testing.T, tag, script, file, want string) string {
 	t.Helper()
 	assets, dir := vm.FindAssets(), t.TempDir()
@@ -92,14 +93,14 @@ func bindsFileSystem(t *testing.T, tag, script, file, want string) string {
 		VirtioID:     wire.VirtioIdFs, WaitDevice: file, Modules: []vm.Module{driver},
 		LibDir: assets.LibDir(), Assets: assets})
 	if err != nil || r.ExitCode != 0 || stdout.String() != want {
-		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
+		t.Errorf("exit code %d, %v, want %q:%s%s", r.ExitCode, err, want, tail(stdout.String()),
 			tail(console.String()))
 	}
 	return console.String()
 }
 
-// asFileSystem stands between a front end and a device, and gives it the configuration space of a
-// file system with a tag, as QEMU does by itself.
+// asFileSystem is a proxy between a front end and a device. For the device it answers that its
+// configuration space is that of a file system with a tag, as QEMU does itself.
 func asFileSystem(t *testing.T, device, tag string) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "fs")
@@ -128,7 +129,7 @@ func asFileSystem(t *testing.T, device, tag string) string {
 	return socket
 }
 
-// relay passes messages on until one side closes, but for those to which there is an answer here.
+// relay passes messages on until one side closes. Those that answer knows it answers itself.
 func relay(from, to *vhostuser.Conn, answer func(*vhostuser.Message) *vhostuser.Message) {
 	defer func() { _, _ = from.Close(), to.Close() }()
 	for {

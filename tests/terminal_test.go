@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// TestDeviceOutlivesItsTerminal closes what a device process was started from: nobody reads its log
-// any more, and it is sent what a shell sends when its terminal is closed. It goes on logging and
-// serving, until it is told to end.
+// TestDeviceOutlivesItsTerminal does to a device process what happens when its terminal is closed:
+// no one reads its log any more, and it gets SIGHUP. It goes on logging and serving until SIGTERM.
 func TestDeviceOutlivesItsTerminal(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "device")
 	r, w, err := os.Pipe()
@@ -30,7 +29,7 @@ func TestDeviceOutlivesItsTerminal(t *testing.T) {
 	go func() { ended <- cmd.Wait() }()
 	defer cmd.Process.Kill()
 	w.Close()
-	if _, err := r.Read(make([]byte, 1)); err != nil { // it waits for a front end
+	if _, err := r.Read(make([]byte, 1)); err != nil { // its first line: it waits for a front end
 		t.Fatal(err)
 	}
 	r.Close()
@@ -47,15 +46,15 @@ func TestDeviceOutlivesItsTerminal(t *testing.T) {
 		c.Close()
 		select {
 		case err := <-ended:
-			t.Fatalf("the device has ended: %v", err)
+			t.Fatalf("the device process has ended: %v", err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	switch in, err := endsIn(ended, 20*time.Second); {
 	case !in:
-		t.Error("it doesn't end at SIGTERM")
+		t.Error("the device process doesn't end after SIGTERM")
 	case err != nil:
-		t.Errorf("at SIGTERM: %v", err)
+		t.Errorf("after SIGTERM the device process ended with %v, want 0", err)
 	}
 }

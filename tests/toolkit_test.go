@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// olderPrograms are built by the older toolkit: with the static and the shared runtime of CUDA 11,
-// whose way of registering code is another, and with PTX of its compiler.
+// olderPrograms are built by the older toolkit, with CUDA 11's static runtime, and vectoradd also
+// with the shared one. These register code in another way. The PTX comes from the older compiler,
+// too.
 var olderPrograms = []string{
 	"vectoradd", "reduction", "histogram", "stencil", "streams", "copies2d3d", "deviceprintf",
 	"threads4", "driverptx",
@@ -37,15 +38,15 @@ var buildOlderPrograms = sync.OnceValue(func() error {
 	return nil
 })
 
-// needsOlderCompiler skips a test where nvcc 11.8 has no compiler for the host's part of programs.
+// needsOlderCompiler skips a test if nvcc 11.8 has no compiler for host code.
 func needsOlderCompiler(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("g++-11"); err != nil {
-		skip(t, "no g++-11, the newest that nvcc 11.8 takes, and that Debian 13 hasn't: %v", err)
+		skip(t, "no g++-11, the newest that nvcc 11.8 accepts (Debian 13 has none): %v", err)
 	}
 }
 
-// TestOlderToolkit runs programs of CUDA 11.8.
+// TestOlderToolkit runs programs that were built by CUDA 11.8.
 func TestOlderToolkit(t *testing.T) {
 	needsOlderCompiler(t)
 	t.Parallel()

@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// longest is how many lines a file may have that people write.
+// longest is the greatest number of lines of a file that isn't generated.
 const longest = 600
 
-// sources lists the files of the tree, less what git ignores, that a pattern matches, generated
-// ones aside.
+// sources lists the tree's files that match a pattern. It leaves out testdata, what git ignores,
+// and generated files.
 func sources(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	out, err := exec.Command("git",
@@ -47,7 +47,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// TestSources says whether every source names its licence and is short enough to read.
+// TestSources: every source names its licence, and isn't too long.
 func TestSources(t *testing.T) {
 	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.cu", "*.sh", "*.s", "*Makefile",
 		"scripts/*") {
@@ -58,16 +58,16 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: no SPDX-License-Identifier in the first three lines", file)
 		}
 		if n := bytes.Count(text, []byte("\n")); n > longest {
-			t.Errorf("%s: %d lines, more than %d", file, n, longest)
+			t.Errorf("%s: %d lines, want at most %d", file, n, longest)
 		}
 	}
 }
 
-// mayBeUnsafe are the names of files that may import unsafe.
+// mayBeUnsafe matches the names of files that may import unsafe.
 var mayBeUnsafe = regexp.MustCompile(`_(unsafe|cgo)(_test)?\.go$`)
 
-// TestGo says whether every package has a comment, and whether what is dangerous
-// is kept where it is looked for.
+// TestGo: every package has a comment, only files with certain names import unsafe, and no test is
+// always skipped.
 func TestGo(t *testing.T) {
 	documented := map[string]bool{}
 	for _, file := range sources(t, "*.go") {
@@ -88,7 +88,7 @@ func TestGo(t *testing.T) {
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			if f, ok := n.(*ast.FuncDecl); ok && f.Body != nil && skipsAlways(f.Body) &&
 				file != "tests/skip_test.go" {
-				t.Errorf("%s: %s skips under no condition", file, f.Name.Name)
+				t.Errorf("%s: %s always skips: give it a condition", file, f.Name.Name)
 			}
 			return true
 		})
@@ -100,8 +100,8 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// TestHostProgramIsLight: what makes parts of the host's program isn't built into it. It has to be
-// fetched and compiled on each host that builds the program.
+// TestHostProgramIsLight: the host's program doesn't have the modules that only its generators use.
+// Otherwise each host that builds the program would have to fetch and compile them.
 func TestHostProgramIsLight(t *testing.T) {
 	r := execute(t, within(time.Minute), root, "go", "list", "-deps", "./cmd/paracuda")
 	if r.exit != 0 || !strings.Contains(r.stdout, "/gpubackend/sandbox\n") {
@@ -109,12 +109,12 @@ func TestHostProgramIsLight(t *testing.T) {
 	}
 	for line := range strings.Lines(r.stdout) {
 		if strings.HasPrefix(line, "gvisor.dev/") {
-			t.Errorf("the host's program has %s", line)
+			t.Errorf("the host's program is built with %s", line)
 		}
 	}
 }
 
-// skipsAlways finds a Skip, or a call of skip, among the statements of the body itself.
+// skipsAlways says whether a function's body has a Skip, or a call of skip, outside any condition.
 func skipsAlways(body *ast.BlockStmt) bool {
 	return slices.ContainsFunc(body.List, func(s ast.Stmt) bool {
 		e, ok := s.(*ast.ExprStmt)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestMessagesAreThere: what the page on troubleshooting has as a message is one of ours.
+// TestMessagesAreThere: our sources have each message that docs/troubleshooting.md explains.
 func TestMessagesAreThere(t *testing.T) {
 	var all strings.Builder
 	joined := regexp.MustCompile(`"\s*\+?\s*"`)
@@ -24,7 +24,7 @@ func TestMessagesAreThere(t *testing.T) {
 	bullets := regexp.MustCompile("(?m)^- ((?:`[^`]+`(?: or )?)+):").FindAllStringSubmatch(
 		string(read(t, "docs/troubleshooting.md")), -1)
 	if len(bullets) < 20 {
-		t.Fatalf("the page has %d messages", len(bullets))
+		t.Fatalf("docs/troubleshooting.md has %d messages, want at least 20", len(bullets))
 	}
 	differs := regexp.MustCompile(`\.\.\.|\b[A-Z]\b`)
 	for _, b := range bullets {
@@ -32,7 +32,7 @@ func TestMessagesAreThere(t *testing.T) {
 			for _, part := range differs.Split(message, -1) {
 				part = strings.Trim(part, " ,:")
 				if len(part) > 3 && !strings.Contains(said, part) {
-					t.Errorf("nothing says %q (of %q)", part, message)
+					t.Errorf("no source has %q (of the message %q)", part, message)
 				}
 			}
 		}

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// host is one of two, as far as their QEMUs are concerned: a network of its own, with a line to the
-// other, whose name it knows.
+// host is one of two hosts, as a QEMU sees them: a network namespace with a line to the other host,
+// and the other host's name.
 type host struct {
 	name string
-	pid  int // of a process whose network it is
+	pid  int // of a process in its network namespace
 }
 
-// twoHosts makes two, which know one another as here and there.
+// twoHosts makes two hosts, whose names are here and there.
 func twoHosts(t *testing.T) (here, there *host) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -48,7 +48,7 @@ func twoHosts(t *testing.T) (here, there *host) {
 	return here, there
 }
 
-// has makes a program that is another one on this host.
+// has makes a program that runs another one on this host.
 func (h *host) has(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,8 +65,8 @@ func (h *host) has(t *testing.T, program string) string {
 	return file
 }
 
-// TestTwoHosts moves a VM between two hosts as the page on suspending says: while its programs
-// compute, and back while they are in a file.
+// TestTwoHosts migrates a VM between two hosts as docs/suspend.md says: there while its programs
+// compute, and back while the VM is suspended to a file.
 func TestTwoHosts(t *testing.T) {
 	needsQEMU(t)
 	const page = "docs/suspend.md"
@@ -107,7 +107,7 @@ func TestTwoHosts(t *testing.T) {
 	m.start("-incoming", incoming)
 	m.g.answers()
 	if !m.send(g, device, strings.Replace(to, there.name, here.name, 1)) {
-		t.Fatal("a VM that is in a file isn't moved")
+		t.Fatal("a VM that is suspended to a file couldn't be migrated")
 	}
 	m.leave(g, device)
 	m.g.runs()

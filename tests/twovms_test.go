@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// TestTwoVMsTrainTogether: two VMs, each with a GPU, add up their gradients over TCP. Each has a
-// network card at one end of a line between them, which no other program of the host's reaches.
+// TestTwoVMsTrainTogether: two VMs, each with a GPU, add up their gradients over TCP. A line
+// connects their network cards, which no other program of the host can reach.
 func TestTwoVMsTrainTogether(t *testing.T) {
 	needsQEMU(t)
 	assets := vm.FindAssets()
@@ -54,7 +54,7 @@ exec %s "$@"
 			return awaits(b.done, 100*time.Millisecond)
 		})
 		if code := b.cmd.ProcessState.ExitCode(); code != 0 || b.said() != want {
-			t.Errorf("VM %d: exit code %d:%s", rank, code, tail(b.said()))
+			t.Errorf("VM %d: exit code %d, output%s\nwant\n%s", rank, code, tail(b.said()), want)
 		}
 	}
 }

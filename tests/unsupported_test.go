@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// python is the interpreter, which guests find where the host has it.
+// python is Python's interpreter, which guests have at the same path as the host.
 func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -22,8 +22,8 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestUnsupported calls what isn't implemented: 801 each time; the guest and the host name each
-// function once.
+// TestUnsupported calls functions that aren't implemented, three times each. They return 801 each
+// time, and guest and host log each function once.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	names := []string{"cuCheckpointProcessLock", "cuCoredumpGetAttributeGlobal",
@@ -33,7 +33,7 @@ func TestUnsupported(t *testing.T) {
 		script := filepath.Join(root, "tests/scripts/unsupported.py")
 		r := vm.run(t, vm.limit, "--", "env", "CUDA_LOG_FILE=stderr", python(t), script)
 		if r.exit != 0 || r.stdout != want {
-			t.Errorf("exit code %d, output %q", r.exit, r.stdout)
+			t.Errorf("exit code %d, output %q, want %q", r.exit, r.stdout, want)
 		}
 		for _, name := range names {
 			guest, host := "[CUDA][W] "+name+" is not supported\n", " function="+name+" "
@@ -45,7 +45,7 @@ func TestUnsupported(t *testing.T) {
 	})
 }
 
-// TestNVRTC compiles in the guest.
+// TestNVRTC compiles a kernel with NVRTC in the guest, and runs it.
 func TestNVRTC(t *testing.T) {
 	t.Parallel()
 	library := filepath.Join(filepath.Dir(compiler()), "lib/libnvrtc.so.12")
@@ -56,12 +56,14 @@ func TestNVRTC(t *testing.T) {
 		r := vm.run(t, vm.limit, "--", python(t), filepath.Join(root, "tests/scripts/nvrtc.py"),
 			library)
 		if r.exit != 0 || r.stdout != "compiled and run\n" || r.stderr != "" {
-			t.Errorf("exit code %d, output %q:%s", r.exit, r.stdout, tail(r.stderr))
+			t.Errorf("exit code %d, output %q, want \"compiled and run\":%s", r.exit, r.stdout,
+				tail(r.stderr))
 		}
 	})
 }
 
-// buildOlder compiles what of the library has to do with its version, and takes the rest as it is.
+// buildOlder compiles the library's files that depend on DRIVER_VERSION, and takes the others as
+// they are.
 const buildOlder = `
 set -e
 cd ../guestdriver/libcuda && make -s
@@ -69,8 +71,8 @@ rm -rf "$1" && mkdir -p "$1" && cp -a ../../build/guest/obj/libcuda "$1/obj"
 for source in $(grep -l DRIVER_VERSION */*.c); do rm -f "$1/obj/${source%.c}.o"; done
 make -s LIB="$1" OBJ="$1/obj" CFLAGS="-O2 -DDRIVER_VERSION=11080"`
 
-// TestNewerRuntime runs a program of CUDA 12 on the library as it would be if it offered CUDA 11.8
-// only, which runs one of CUDA 11.
+// TestNewerRuntime builds the library so that it offers only CUDA 11.8. A program of CUDA 12 fails
+// with it, one of CUDA 11 works.
 func TestNewerRuntime(t *testing.T) {
 	needsOlderCompiler(t)
 	t.Parallel()
@@ -89,11 +91,13 @@ func TestNewerRuntime(t *testing.T) {
 		path := "LD_LIBRARY_PATH=" + dir
 		r := vm.run(t, vm.limit, "--", "env", path, filepath.Join(programs, follower))
 		if r.exit != 1 || !strings.HasSuffix(r.stderr, ": cudaErrorInsufficientDriver (35)\n") {
-			t.Errorf("CUDA 12: exit code %d, standard error:%s", r.exit, tail(r.stderr))
+			t.Errorf("CUDA 12: exit code %d, want 1 and cudaErrorInsufficientDriver:%s", r.exit,
+				tail(r.stderr))
 		}
 		r = vm.run(t, vm.limit, "--", "env", path, filepath.Join(olderDir, follower))
 		if r.exit != 0 || r.stdout != wellFormed(t).stdout {
-			t.Errorf("CUDA 11: exit code %d:%s", r.exit, tail(r.stdout+r.stderr))
+			t.Errorf("CUDA 11: exit code %d, want 0 and the program's output:%s", r.exit,
+				tail(r.stdout+r.stderr))
 		}
 	})
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// Of the guest in tests/vectors: its queues, and how often the vector of each is raised here.
+// The guest in tests/vectors.
 const (
 	vectorQueues = 5
-	vectorRounds = 20
+	vectorRounds = 20 // how often the vector of each queue is raised
 
 	vectorPatience = 3 * time.Minute // KVM may emulate the firmware, on a busy machine
 )
 
-// TestVectorsUnderKVM raises the interrupts of a back end's queues, in each QEMU behind the carrier
-// that is recommended. The guest has a vector for each queue. Under KVM they come without QEMU,
-// which gives the kernel the back end's descriptors (irqfd). Under TCG, where there is no kernel to
-// do it, QEMU reads them all.
+// TestVectorsUnderKVM raises the interrupts of a back end's queues, in each release of QEMU, behind
+// the recommended carrier. The guest has a vector for each queue. Under KVM the interrupts don't
+// pass through QEMU, which has given the back end's descriptors to the kernel (irqfd). Under TCG
+// QEMU reads the descriptors itself.
 func TestVectorsUnderKVM(t *testing.T) {
 	needsReleases(t)
 	guest := filepath.Join(logDir(t), "guest")
@@ -114,8 +114,8 @@ func awaitInterrupts(t *testing.T, device *vhostusertest.Device) {
 	})
 }
 
-// needsKVM has the guest look for a device that isn't there, which needs no more of KVM than to run
-// a simple program.
+// needsKVM skips the test unless the guest runs under KVM, without its device: it says that there
+// is none, which takes no more than a simple program.
 func needsKVM(t *testing.T, version, guest string) {
 	t.Helper()
 	ctx, cancel := withPatience(t.Context(), vectorPatience)
@@ -139,7 +139,8 @@ func needsKVM(t *testing.T, version, guest string) {
 	}
 }
 
-// serialLine is the guest's, which answers each byte with how often its vectors were raised.
+// serialLine is the guest's serial line. The guest answers each byte with how often each of its
+// vectors was raised.
 type serialLine struct {
 	conn net.Conn
 	text *bufio.Reader
@@ -166,7 +167,7 @@ func (l *serialLine) says(t *testing.T, words string) string {
 	_ = l.conn.SetDeadline(time.Now().Add(vectorPatience))
 	text, err := l.text.ReadString('\n')
 	if err != nil || !strings.HasPrefix(text, words) {
-		t.Fatalf("the guest says %q, %v, not %q", text, err, words)
+		t.Fatalf("the guest says %q, %v, want %q", text, err, words)
 	}
 	return text
 }
@@ -180,19 +181,19 @@ func (l *serialLine) ask(t *testing.T) (raised [vectorQueues]int) {
 	text := l.says(t, "")
 	words := strings.Fields(text)
 	if len(words) != vectorQueues {
-		t.Fatalf("the guest says %q", text)
+		t.Fatalf("the guest says %q, want %d numbers", text, vectorQueues)
 	}
 	for i, word := range words {
 		n, err := strconv.ParseUint(word, 16, 32)
 		if err != nil {
-			t.Fatalf("the guest says %q", text)
+			t.Fatalf("the guest says %q, want numbers: %v", text, err)
 		}
 		raised[i] = int(n)
 	}
 	return raised
 }
 
-// await waits until each vector was raised so many times more than at the beginning.
+// await waits until each vector was raised that many times more than at the beginning.
 func (l *serialLine) await(t *testing.T, begin [vectorQueues]int, times int) {
 	t.Helper()
 	want := begin

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestVersion asks scripts/version in trees of all kinds, one after the other.
+// TestVersion runs scripts/version in many kinds of trees, one after another.
 func TestVersion(t *testing.T) {
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "tree")
@@ -51,7 +51,7 @@ func TestVersion(t *testing.T) {
 		}
 		r := command(t, time.Minute, dir, filepath.Join(tree, "scripts/version"))
 		if !regexp.MustCompile(tt.want).MatchString(strings.TrimSpace(r.stdout)) {
-			t.Errorf("%s: %q, %q", tt.name, r.stdout, r.stderr)
+			t.Errorf("%s: %q, %q, want %s", tt.name, r.stdout, r.stderr, tt.want)
 		}
 		versions[tt.name] = strings.TrimSpace(r.stdout)
 	}
@@ -64,7 +64,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestBinaryIsReproducible: the host's program has its version, and nothing of the place where it
+// TestBinaryIsReproducible: the host's program has its version, and no path of the place where it
 // was built.
 func TestBinaryIsReproducible(t *testing.T) {
 	if testing.Short() {
@@ -73,7 +73,7 @@ func TestBinaryIsReproducible(t *testing.T) {
 	r := command(t, time.Minute, root, paracuda, "version")
 	next := strings.TrimSpace(string(read(t, "VERSION")))
 	if !strings.HasPrefix(r.stdout, "paracuda "+next) {
-		t.Errorf("it says %q, and the tree's version is %s", r.stdout, next)
+		t.Errorf("the program says %q, want the tree's version, %s", r.stdout, next)
 	}
 	place, err := filepath.Abs(root)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// besideScript uses the GPU and a file system that virtiofsd serves, one within the other, and says
-// which drivers have the devices of a file system's kind (26).
+// besideScript runs a program that uses the GPU from a file system that virtiofsd serves. It prints
+// how many devices with a file system's virtio ID (26) each driver has.
 const besideScript = `cd "$1" && cp "$0" program && ` +
 	`./program cuCtxGetCurrent >/dev/null && cmp "$0" program && ` +
 	`grep -c " $1 virtiofs " /proc/mounts && for d in /sys/bus/virtio/devices/*; do ` +
@@ -24,11 +24,11 @@ const besideScript = `cd "$1" && cp "$0" program && ` +
 
 var besideWant = regexp.MustCompile(`^1\n +1 paracuda\n +[1-9] virtiofs\n$`)
 
-// In User Mode Linux, Paracuda's device is of another kind.
+// In User Mode Linux, Paracuda's device has another virtio ID.
 var besideInUML = regexp.MustCompile(`^1\n +1 virtiofs\n$`)
 
-// TestVirtiofsBeside: a real virtiofsd's file system and the GPU, behind devices of one kind, are
-// used in one VM.
+// TestVirtiofsBeside: one VM uses the GPU and virtiofsd's file system. Both devices have the same
+// virtio ID.
 func TestVirtiofsBeside(t *testing.T) {
 	needsQEMU(t)
 	program := build(t, "tests/guests/call.c", "-ldl")
@@ -39,7 +39,8 @@ func TestVirtiofsBeside(t *testing.T) {
 			r := front.run(t, front.limit, "--kernel", kernel, "--write", dir, "--",
 				"sh", "-c", besideScript, program, dir)
 			if r.exit != 0 || !besideWant.MatchString(r.stdout) {
-				t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+				t.Errorf("exit code %d, want output like %q:%s%s", r.exit, besideWant,
+					tail(r.stdout), tail(r.stderr))
 			}
 			if _, err := os.Stat(filepath.Join(dir, "program")); err != nil {
 				t.Error(err)
@@ -48,7 +49,7 @@ func TestVirtiofsBeside(t *testing.T) {
 	}
 }
 
-// mountScript is besideScript where the file system isn't mounted yet.
+// mountScript mounts the file system before besideScript.
 const mountScript = `mkdir -p /tmp/shared && mount -t virtiofs beside /tmp/shared && ` +
 	`set -- /tmp/shared && ` + besideScript
 
@@ -74,15 +75,16 @@ func TestVirtiofsInUML(t *testing.T) {
 		WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver}, LibDir: assets.LibDir(),
 		Assets: assets})
 	if err != nil || r.ExitCode != 0 || !besideInUML.MatchString(stdout.String()) {
-		t.Errorf("exit code %d, %v:%s%s", r.ExitCode, err, tail(stdout.String()),
-			tail(stderr.String()))
+		t.Errorf("exit code %d, %v, want output like %q:%s%s", r.ExitCode, err, besideInUML,
+			tail(stdout.String()), tail(stderr.String()))
 	}
 	if _, err := os.Stat(filepath.Join(shared, "program")); err != nil {
 		t.Error(err)
 	}
 }
 
-// shareDir starts a virtiofsd that tells its front end its tag itself, and returns what it shares.
+// shareDir starts a virtiofsd that tells its front end its tag, and returns the folder that it
+// shares.
 func shareDir(t *testing.T, socket, tag string) string {
 	t.Helper()
 	program, err := vm.FindAssets().Virtiofsd()

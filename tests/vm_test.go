@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// frontEnd is one of the virtual machines that Paracuda drives.
+// frontEnd is a kind of virtual machine: User Mode Linux or QEMU.
 type frontEnd struct {
 	name  string
-	boot  time.Duration // in which it starts and ends at the latest
-	limit time.Duration // for one program
+	boot  time.Duration // the most that its start and end may take together
+	limit time.Duration // the most that one program may take
 }
 
 var frontEnds = []frontEnd{
@@ -23,7 +23,7 @@ var frontEnds = []frontEnd{
 	{"qemu", 3 * time.Minute, 6 * time.Minute},
 }
 
-// boots is for tests that boot VMs: they run beside others, and say when they are over.
+// boots is for tests that boot VMs: they run in parallel with others, and say when they are over.
 func boots(t *testing.T) {
 	t.Helper()
 	notShort(t)
@@ -38,7 +38,7 @@ func notShort(t *testing.T) {
 	}
 }
 
-// progress prints a line at the end of a test, since all of them take minutes.
+// progress prints a line at the end of a test, since all tests together take minutes.
 func progress(t *testing.T) {
 	begin := time.Now()
 	t.Cleanup(func() {
@@ -52,10 +52,10 @@ func progress(t *testing.T) {
 	})
 }
 
-// wantedFrontEnds are the names of those that are asked for.
+// wantedFrontEnds are the names of the front ends in PARACUDA_VM.
 func wantedFrontEnds() []string { return strings.Split(setting("PARACUDA_VM", "uml,qemu"), ",") }
 
-// inEach runs a test in every front end that is asked for, one beside the other.
+// inEach runs a test in each wanted front end, in parallel.
 func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	t.Helper()
 	if testing.Short() {
@@ -73,11 +73,11 @@ func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	}
 }
 
-// mostBoots is how many VMs a batch has, one after the other, if it loses them.
+// mostBoots is how many VMs a batch gets if it loses them.
 const mostBoots = 3
 
-// batch runs the jobs one after another in one VM, and what remains in another
-// when that VM is lost.
+// batch runs the jobs one after another in one VM. If that VM is lost, it runs the rest in another
+// one.
 func (f frontEnd) batch(t *testing.T, jobs []job, options ...string) map[string]outcome {
 	t.Helper()
 	got := map[string]outcome{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestVMPackage unpacks the package of what paracuda run needs, with the program where it is
-// installed, and runs one in both kinds of VM, far from the sources, with the host's own QEMU.
+// TestVMPackage unpacks the package that has what paracuda run needs. Then it runs a program in
+// both kinds of VMs, outside the source tree, with paracuda and QEMU in PATH.
 func TestVMPackage(t *testing.T) {
 	boots(t)
 	for _, need := range []string{"dpkg-deb", "objdump", "modprobe"} {
@@ -22,7 +22,7 @@ func TestVMPackage(t *testing.T) {
 	r := command(t, 5*time.Minute, root, "packaging/vm/build")
 	_, file, made := strings.Cut(strings.TrimSpace(r.stderr), "made build/")
 	if r.exit != 0 || !made {
-		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+		t.Fatalf("packaging/vm/build: exit code %d:%s", r.exit, tail(r.stderr))
 	}
 	file = filepath.Join(root, "build", file)
 	checkPackage(t, file)
@@ -37,7 +37,8 @@ func TestVMPackage(t *testing.T) {
 		r := p.sh("paracuda run --vm "+kind+" --gpu soft -- ./vectoradd",
 			to+"/usr/bin:"+to+"/qemu:")
 		if r.exit != 0 || r.stdout != wellFormed(t).stdout {
-			t.Errorf("%s: exit code %d, %q:%s", kind, r.exit, r.stdout, tail(r.stderr))
+			t.Errorf("%s: exit code %d, %q, want the program's output:%s", kind, r.exit, r.stdout,
+				tail(r.stderr))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestWarmWorkers runs programs one after another: warm workers serve them, and only if there are
-// to be any.
+// TestWarmWorkers runs programs one after another. Warm workers serve them, unless warm-workers is
+// 0.
 func TestWarmWorkers(t *testing.T) {
 	t.Parallel()
 	const number = 3
@@ -43,8 +43,8 @@ func TestWarmWorkers(t *testing.T) {
 					t.Fatalf("%v: %s", err, text)
 				}
 				if counted.Starts != number || (counted.WarmStarts > 0) != (warm > 0) {
-					t.Errorf("%d warm workers: %d starts, %d of them warm", warm, counted.Starts,
-						counted.WarmStarts)
+					t.Errorf("warm-workers=%d: %d starts, %d of them warm, want %d starts", warm,
+						counted.Starts, counted.WarmStarts, number)
 				}
 			})
 		}

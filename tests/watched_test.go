@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// ownLines are those of watched.py, which may be within a line of Python's: that writes in pieces.
+// ownLines matches lines of watched.py. They may come in the middle of a line of Python's, which
+// writes its lines in pieces.
 var ownLines = regexp.MustCompile(
 	`(watched: |process \d+: |  thread \d+ |    (no )?system call ).*\n`)
 
@@ -58,6 +59,6 @@ for line in sys.stdin:
 	}
 	var exit *exec.ExitError
 	if err := run.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
-		t.Errorf("%v, want the program's exit code, 3: %s", err, said())
+		t.Errorf("watched.py: %v, want the program's exit code, 3: %s", err, said())
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// ofTests are packages of tests and of generators, whose types nobody meets elsewhere.
+// ofTests matches packages of tests and generators, whose types are used nowhere else.
 var ofTests = regexp.MustCompile(`test(/|$)|^tests|/internal/|^internal/`)
 
-// TestOneWordNamesOneThing: a word that names a type in several packages is in words.txt, with the
-// one thing that it is in all of them. Interfaces are views of what others have, and aren't
-// counted. Rooms have their words in the table of docs/architecture.md.
+// TestOneWordNamesOneThing: if several packages have a type of the same name, tests/words.txt says
+// what it means in all of them. Interfaces don't count: they are views of others' types. The names
+// of rooms are in the table of docs/architecture.md.
 func TestOneWordNamesOneThing(t *testing.T) {
 	types := map[string]map[string]bool{} // packages by word
 	files := sources(t, "*.go")
@@ -36,7 +36,7 @@ func TestOneWordNamesOneThing(t *testing.T) {
 		}
 	}
 	if len(types) < 400 {
-		t.Fatalf("found %d types in %d files only", len(types), len(files))
+		t.Fatalf("found %d types in %d files, want at least 400", len(types), len(files))
 	}
 	told := wordsOf(t, string(read(t, "tests/words.txt")))
 	rooms := map[string]bool{}
@@ -45,8 +45,8 @@ func TestOneWordNamesOneThing(t *testing.T) {
 		n := len(types[word])
 		switch {
 		case n > 1 && !told[word] && !rooms[word]:
-			t.Errorf("%s is a type of %v: name one of them otherwise, or have tests/words.txt say "+
-				"what they all are", word, slices.Sorted(maps.Keys(types[word])))
+			t.Errorf("%s is a type of %v: rename one of them, or say in tests/words.txt what "+
+				"they all are", word, slices.Sorted(maps.Keys(types[word])))
 		case n == 1 && told[word]:
 			t.Errorf("tests/words.txt has %s, which is a type of one package only", word)
 		}
@@ -57,7 +57,7 @@ func TestOneWordNamesOneThing(t *testing.T) {
 	}
 }
 
-// typesIn are the types of a file in lower case, interfaces and other names for a type left out.
+// typesIn are the names of a file's types, in lower case, without interfaces and aliases.
 func typesIn(t *testing.T, text []byte) (words []string) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
 	if err != nil {
@@ -78,7 +78,7 @@ func typesIn(t *testing.T, text []byte) (words []string) {
 	return words
 }
 
-// wordsOf reads lines "word: what it is", in order.
+// wordsOf reads lines like "word: what it is", which must be sorted.
 func wordsOf(t *testing.T, text string) map[string]bool {
 	told, last := map[string]bool{}, ""
 	for line := range strings.Lines(text) {
@@ -87,7 +87,7 @@ func wordsOf(t *testing.T, text string) map[string]bool {
 		}
 		word, what, ok := strings.Cut(strings.TrimSpace(line), ": ")
 		if !ok || what == "" || word <= last {
-			t.Errorf("tests/words.txt: %q isn't a word and what it is, behind %q", line, last)
+			t.Errorf("tests/words.txt: %q: want WORD: WHAT IT IS, in order after %q", line, last)
 		}
 		told[word], last = true, word
 	}
@@ -98,6 +98,6 @@ func TestTypesIn(t *testing.T) {
 	const text = "package p\n\ntype Map struct{}\n\ntype (\n\tkind int\n\tView interface{ F() }\n" +
 		"\tother = kind\n)\n\nfunc f() { type local int }\n"
 	if got := typesIn(t, []byte(text)); !slices.Equal(got, []string{"map", "kind"}) {
-		t.Errorf("found %v", got)
+		t.Errorf("found %v, want map and kind", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// gone is the line about files that ended with the VM, in one directory.
+// gone is the line about files in a folder that were lost when the VM ended.
 func gone(files int, dir string) string {
 	noun := "files"
 	if files == 1 {
@@ -23,7 +23,8 @@ func gone(files int, dir string) string {
 		"(--write DIR keeps what is written below DIR)\n", files, noun, dir)
 }
 
-// workDir is an empty directory that has a layer only as the current one: not below /tmp.
+// workDir makes a folder with one file, sub/old. A guest can write to it only because it is the
+// program's current folder: it isn't below /tmp.
 func workDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(logDir(t), "work")
@@ -39,7 +40,7 @@ func workDir(t *testing.T) string {
 	return dir
 }
 
-// listing tells all files below dir, with modes and texts of the short ones.
+// listing lists the short files below a folder, with their modes and texts.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	r := command(t, time.Minute, dir, "find", ".", "-type", "f", "-size", "-2",
@@ -47,7 +48,7 @@ func listing(t *testing.T, dir string) string {
 	return r.stdout
 }
 
-// socketScript talks to itself through UNIX sockets at the paths given.
+// socketScript talks to itself through UNIX sockets at these paths.
 const socketScript = `
 import os, socket, sys
 for path in sys.argv[1:]:
@@ -60,7 +61,8 @@ for path in sys.argv[1:]:
     print(server.accept()[0].recv(100).decode())
 `
 
-// TestWritesEndWithTheVM runs a program that writes where it was started.
+// TestWritesEndWithTheVM runs a program that writes to its current folder. The host's files stay as
+// they are, and a line says how many are lost.
 func TestWritesEndWithTheVM(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -72,12 +74,13 @@ func TestWritesEndWithTheVM(t *testing.T) {
 			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)
 		}
 		if got := listing(t, dir); got != "sub/old 640 old\n" {
-			t.Errorf("the host's files are now %q", got)
+			t.Errorf("the host's files are now %q, want them unchanged", got)
 		}
 	})
 }
 
-// TestSocketsAndCaches makes UNIX sockets where it was started, and nothing that has to be told of.
+// TestSocketsAndCaches makes UNIX sockets in the current folder and in one that is kept, and files
+// in caches. No line says that they are lost.
 func TestSocketsAndCaches(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -92,13 +95,13 @@ func TestSocketsAndCaches(t *testing.T) {
 		}
 		info, err := os.Stat(filepath.Join(kept, "socket"))
 		if err != nil || info.Mode().Type() != os.ModeSocket {
-			t.Errorf("the socket that is kept: %v, %v", info, err)
+			t.Errorf("the socket that is kept: %v, %v, want a socket", info, err)
 		}
 	})
 }
 
-// TestWriteKeeps has the host keep what is written below two directories, one of which
-// isn't there yet.
+// TestWriteKeeps has the host keep what is written below two folders, one of which doesn't exist
+// yet.
 func TestWriteKeeps(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -117,7 +120,7 @@ func TestWriteKeeps(t *testing.T) {
 			"more": true, "sub/private 600 mine": true}
 		for _, line := range got {
 			if !want[line] {
-				t.Errorf("the host has %q", line)
+				t.Errorf("the host has %q, which it shouldn't", line)
 			}
 			delete(want, line)
 		}
@@ -126,7 +129,7 @@ func TestWriteKeeps(t *testing.T) {
 		}
 		info, err := os.Stat(filepath.Join(dir, "made/it/large"))
 		if err != nil || info.Size() != 30000000 {
-			t.Errorf("the large file: %v, %v", info, err)
+			t.Errorf("the large file: %v, %v, want 30000000 bytes", info, err)
 		}
 		r = vm.startIn(t, within(vm.boot+vm.limit), dir, "--log-level", "error",
 			"--", "sh", "-c", "echo lost >lost")
@@ -136,8 +139,8 @@ func TestWriteKeeps(t *testing.T) {
 	})
 }
 
-// TestStartedBelowAMount is started in a file system of its own below the home directory,
-// which has a layer too.
+// TestStartedBelowAMount runs a program in a folder that is a mount below the home folder. Guests
+// can write to both.
 func TestStartedBelowAMount(t *testing.T) {
 	t.Parallel()
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
@@ -166,7 +169,7 @@ func TestStartedBelowAMount(t *testing.T) {
 	})
 }
 
-// TestOwnLibraryPath replaces the path on which programs find libraries.
+// TestOwnLibraryPath: programs find our libraries with another LD_LIBRARY_PATH, and without one.
 func TestOwnLibraryPath(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -181,8 +184,8 @@ func TestOwnLibraryPath(t *testing.T) {
 	})
 }
 
-// fillScript writes more than a megabyte through a mapping, where no call tells it that there
-// is no room.
+// fillScript writes more than a megabyte through a mapping, where no call fails if there is no
+// room.
 const fillScript = `
 import mmap
 f = open("full/file", "w+b")
@@ -192,7 +195,7 @@ m[:] = b"x" * (4 << 20)
 print("written")
 `
 
-// TestWriteOnAFullDisk has more written than the host can keep.
+// TestWriteOnAFullDisk runs a program that writes more than the host can keep. paracuda run fails.
 func TestWriteOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
