@@ -18,8 +18,8 @@ import (
 
 // takenScript uses the GPU, and prints which driver has the device. Then it gives the device to
 // virtiofs, as if it was plugged in, waits until our driver has taken it over, and uses the GPU
-// again. At last it gives the device to virtiofs while our driver isn't loaded, loads that, and uses
-// the GPU once more.
+// again. At last it gives the device to virtiofs while our driver isn't loaded, loads that, and
+// uses the GPU once more.
 const takenScript = `cd /sys/bus/virtio
 who() { basename "$(readlink devices/virtio0/driver)"; }
 "$0" >/dev/null && who

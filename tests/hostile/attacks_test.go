@@ -24,18 +24,18 @@ func attacks() (list []attack) {
 	return list
 }
 
-// refused is a control request that must be answered, with anything but OK.
+// refused is a control request that must be answered, but not with OK.
 func refused(name string, r wire.ControlRequest) attack {
 	return attack{"control: " + name, 21, func(g *guest, _ *channel) error {
 		status, err := g.control(r)
 		if err == nil && status == wire.StatusOk {
-			err = errors.New("it was obeyed")
+			err = errors.New("it was answered with OK, want a refusal")
 		}
 		return err
 	}}
 }
 
-// controlChain is a chain on the control queue that comes back without a response.
+// controlChain is a chain on the control queue that must come back without a response.
 func controlChain(name string, class int, list ...virtqueuetest.Desc) attack {
 	return attack{"control chain: " + name, class, func(g *guest, _ *channel) error {
 		if _, err := g.queues[0].Driver.Add(list...); err != nil {
@@ -122,7 +122,7 @@ func controlAttacks() []attack {
 	return list
 }
 
-// ring is an attack with the words of the arena's header or a command's.
+// ring is an attack by words of the arena's header, or of a command.
 func ring(name string, class int, do func(c *channel)) attack {
 	return attack{"ring: " + name, class, func(_ *guest, c *channel) error {
 		do(c)
@@ -193,7 +193,7 @@ func ringAttacks() []attack {
 				}
 			}
 			if after, _ := g.resident(); after > before+64<<20 {
-				return fmt.Errorf("%d MiB more", (after-before)>>20)
+				return fmt.Errorf("%d MiB more, want at most 64", (after-before)>>20)
 			}
 			return nil
 		}},
@@ -212,18 +212,18 @@ func ringAttacks() []attack {
 					for i := range b {
 						b[i] = byte(rand.Uint32())
 					}
-					// Words and payloads, not the headers: those would end the ring at once.
+					// Change words and payloads only: a wrong header would end the ring at once.
 					at := c.arena + wire.Ring + uint64(rand.Uint32N(wire.RingBytes/64))*64
 					_ = g.memory.Mem.Write(b[wire.CommandSize:], at+wire.CommandSize)
 				}
 			}()
 			defer func() { close(stop); <-ended }()
 			for i := range 20000 {
-				// 64 bytes, so that headers stay where they are.
+				// Each command has 64 bytes, so that headers are always in the same places.
 				op := []gpubackend.Op{gpubackend.OpMemsetD8Async, gpubackend.OpCopyHtoD,
 					gpubackend.OpLaunchKernel, gpubackend.OpModuleGetFunction}[i%4]
 				if err := c.append(c.encode(op, 0, 0, 1, bulk(0), 64, 64, 0)); err != nil {
-					return nil // the worker has given up: that is its right
+					return nil // the worker has given up, which it may
 				}
 			}
 			return nil
@@ -243,7 +243,7 @@ func ringAttacks() []attack {
 	}
 }
 
-// bufferAttacks use buffer references with wrong ranges: all have to be refused.
+// bufferAttacks use buffer references with wrong ranges, which must be refused.
 func bufferAttacks() (list []attack) {
 	references := []struct {
 		name string
@@ -270,7 +270,7 @@ func bufferAttacks() (list []attack) {
 						return err
 					}
 					if result == gpubackend.Success {
-						return fmt.Errorf("%s of %#x bytes succeeded", op.Name(), n)
+						return fmt.Errorf("%s of %#x bytes succeeded, want an error", op.Name(), n)
 					}
 				}
 				result, _, err := c.call(gpubackend.OpModuleLoadData, r.ref, n, r.ref, n, r.ref, n,
@@ -279,7 +279,7 @@ func bufferAttacks() (list []attack) {
 					return err
 				}
 				if result == gpubackend.Success {
-					return fmt.Errorf("loaded a module of %#x bytes", n)
+					return fmt.Errorf("loaded a module of %#x bytes, want an error", n)
 				}
 			}
 			return nil
@@ -288,7 +288,7 @@ func bufferAttacks() (list []attack) {
 	return list
 }
 
-// everyOp sends each operation that there is with too few words, and with words that make no sense.
+// everyOp sends each operation with too few words, and with words that make no sense.
 func everyOp() (list []attack) {
 	for op := gpubackend.Op(1); op < 1024; op++ {
 		if strings.HasPrefix(op.Name(), "op ") && op > 5 && op%64 != 0 {

@@ -19,7 +19,7 @@ func chain(name string, class int, h wire.ChainHeader, runs ...wire.Run) attack 
 	}}
 }
 
-// rawChain is one that isn't well-formed as such.
+// rawChain is an attack with a chain that isn't well-formed.
 func rawChain(name string, class int, list ...virtqueuetest.Desc) attack {
 	return attack{"chain: " + name, class, func(_ *guest, c *channel) error {
 		c.raw(list...)

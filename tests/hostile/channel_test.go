@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// channel is a guest process's.
+// channel is a guest process's channel.
 type channel struct {
 	g        *guest
 	index    int
@@ -35,7 +35,7 @@ var errSilent = errors.New("no answer")
 func (c *channel) queue() *vhostusertest.Queue { return c.g.queues[1+c.index] }
 func (c *channel) kick()                       { c.g.kick(1 + c.index) }
 
-// drop closes the channel; all its chains have to come back.
+// drop closes the channel.
 func (c *channel) drop() error {
 	c.open = false
 	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlClose,
@@ -69,7 +69,7 @@ func (c *channel) start() error {
 	return nil
 }
 
-// chain makes a chain with a header and runs available.
+// chain makes a chain available that has a header and runs.
 func (c *channel) chain(at int, h wire.ChainHeader, runs ...wire.Run) {
 	b := make([]byte, wire.ChainHeaderSize)
 	if h.Runs == 0 {
@@ -111,7 +111,7 @@ func (c *channel) reap() (n int) {
 
 func bulk(offset uint64) uint64 { return wire.BufferBulk<<56 | (wire.Bulk + offset) }
 
-// put writes words of the arena.
+// put writes a word of the arena.
 func (c *channel) put(offset uint64, v uint32) {
 	c.g.memory.Write(c.arena+offset, binary.LittleEndian.AppendUint32(nil, v))
 }
@@ -132,7 +132,7 @@ func (c *channel) encode(op gpubackend.Op, flags uint16, seq uint32, words ...ui
 	return b
 }
 
-// append puts bytes into the ring and publishes them, when there is room.
+// append waits for room in the ring, puts bytes there, and publishes them.
 func (c *channel) append(b []byte) error {
 	n := uint32(len(b))
 	if room := wire.RingBytes - c.appended%wire.RingBytes; room < n+wire.CommandSize {
@@ -174,7 +174,7 @@ func (c *channel) publish(to uint32) {
 	c.kick()
 }
 
-// send is a command without an answer.
+// send sends a command that isn't answered.
 func (c *channel) send(op gpubackend.Op, words ...uint64) error {
 	return c.append(c.encode(op, 0, 0, words...))
 }
@@ -202,7 +202,8 @@ func (c *channel) callFor(
 		}
 		if used := c.queue().Driver.UsedIdx(); time.Since(begin) > 100*time.Millisecond &&
 			used == c.queue().Driver.AvailIdx() {
-			return 0, nil, fmt.Errorf("%s: the worker is gone", op.Name())
+			return 0, nil, fmt.Errorf("%s: no answer, and all chains are back: the worker is gone",
+				op.Name())
 		}
 	}
 	var s wire.Slot
@@ -210,19 +211,19 @@ func (c *channel) callFor(
 	return gpubackend.Result(s.Result), s.Word[:], nil
 }
 
-// must is a call that has to succeed, and its first word.
+// must makes a call that has to succeed, and returns the first word of its answer.
 func (c *channel) must(op gpubackend.Op, words ...uint64) (uint64, error) {
 	r, out, err := c.call(op, words...)
 	if err != nil {
 		return 0, err
 	}
 	if r != gpubackend.Success {
-		return 0, fmt.Errorf("%s: result %d", op.Name(), r)
+		return 0, fmt.Errorf("%s: result %d, want success", op.Name(), r)
 	}
 	return out[0], nil
 }
 
-// compute does what a program does: it allocates, fills, copies back and looks.
+// compute does what a program does: it allocates, fills, copies back and compares.
 func (c *channel) compute(value byte) (err error) {
 	c.slot = 0
 	if c.context, err = c.must(gpubackend.OpDevicePrimaryCtxRetain, 0); err != nil {
@@ -241,13 +242,14 @@ func (c *channel) compute(value byte) (err error) {
 	}
 	if got := c.g.memory.Read(c.arena+wire.Bulk+1<<16, n); !bytes.Equal(got,
 		bytes.Repeat([]byte{value}, n)) {
-		return errors.New("wrong bytes came back")
+		return fmt.Errorf("wrong bytes came back, want each to be %#x", value)
 	}
 	_, err = c.must(gpubackend.OpMemFree, address)
 	return err
 }
 
-// recover makes a channel good again: at once if it is, else closed and opened.
+// recover makes sure that a program can use the channel. If it can't, the channel is closed and
+// opened first.
 func (c *channel) recover(value byte) error {
 	if c.open {
 		err := func() error {

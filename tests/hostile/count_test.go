@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// fewest is how many cases there must be at least that aren't one for each operation.
+// fewest is the least number of cases that aren't repeated for each operation.
 const fewest = 150
 
-// TestCasesAreCounted says how many cases there are of each kind, without carrying one out: make
-// count-hostile prints it. No case is counted twice: each has a name of its own.
+// TestCasesAreCounted counts the cases of each kind, without running any: make count-hostile prints
+// the result. No case is counted twice: each has a name of its own.
 func TestCasesAreCounted(t *testing.T) {
 	kinds, names := map[string]int{}, map[string]bool{}
 	each := map[string]bool{}
@@ -23,7 +23,7 @@ func TestCasesAreCounted(t *testing.T) {
 	}
 	for _, a := range append(attacks(), workerAttacks()...) {
 		if names[a.name] {
-			t.Errorf("there are two cases %q", a.name)
+			t.Errorf("two cases have the name %q", a.name)
 		}
 		names[a.name] = true
 		kind, _, _ := strings.Cut(a.name, ":")
@@ -38,11 +38,12 @@ func TestCasesAreCounted(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&report, "%5d %s\n", kinds[kind], kind)
 	}
-	fmt.Fprintf(&report, "%5d messages of a front end, counted by themselves\n",
+	fmt.Fprintf(&report, "%5d messages of a front end, counted separately\n",
 		len(frontAttacks()))
 	t.Logf("\n%s%5d in all: %d for each operation, %d others (at least %d)", &report, len(names),
 		len(each), others, fewest)
 	if len(each) == 0 || others < fewest {
-		t.Errorf("%d cases that aren't for each operation: there were %d", others, fewest)
+		t.Errorf("%d cases for each operation, %d others, want some, and at least %d", len(each),
+			others, fewest)
 	}
 }

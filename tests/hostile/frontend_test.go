@@ -20,14 +20,14 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// frontAttack is one message of a front end's, on a connection of its own.
+// frontAttack is one message of a front end, on a connection of its own.
 type frontAttack struct {
 	name                   string
-	request, flags, length uint32 // what its header says
-	payload, files         int    // what comes
+	request, flags, length uint32 // in its header
+	payload, files         int    // what is really sent
 }
 
-// frontAttacks are messages of each request, and of some that there aren't.
+// frontAttacks are messages for each request, and for some that don't exist.
 func frontAttacks() (list []frontAttack) {
 	requests := []uint32{1<<32 - 1}
 	for r := range uint32(vhostuser.CheckDeviceState) + 3 {
@@ -54,8 +54,8 @@ func frontAttacks() (list []frontAttack) {
 	return list
 }
 
-// TestHostileFrontEnds: each sends a message on a connection of its own and goes. The next one is
-// served as if nothing had happened, and the device process keeps nothing.
+// TestHostileFrontEnds: each front end sends one message on a connection of its own, and goes. The
+// next front end is served as if nothing had happened, and the device process keeps no descriptors.
 func TestHostileFrontEnds(t *testing.T) {
 	g := newDevice(t, func(*exec.Cmd) {})
 	word := vhostusertest.Eventfd(t)
@@ -75,7 +75,7 @@ func TestHostileFrontEnds(t *testing.T) {
 	t.Logf("%d cases in %v", len(list), time.Since(begin))
 	for wait := patience.Of(soon); g.files() > before; time.Sleep(10 * time.Millisecond) {
 		if wait.Over() {
-			t.Fatalf("%d descriptors, %d before", g.files(), before)
+			t.Fatalf("%d descriptors, want at most %d, as before", g.files(), before)
 		}
 	}
 	g.connect()
@@ -92,7 +92,7 @@ func TestHostileFrontEnds(t *testing.T) {
 	}
 }
 
-// files is how many descriptors the device's processes have.
+// files counts the descriptors of the device's processes.
 func (g *guest) files() (n int) {
 	for _, pid := range family(g.process.Process.Pid) {
 		list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -120,7 +120,7 @@ func (a *frontAttack) do(c *net.UnixConn, word int) error {
 	}
 	_ = c.SetDeadline(time.Now().Add(starts))
 	if _, _, err := c.WriteMsgUnix(b, rights, nil); err != nil {
-		return nil // it was refused before all was read
+		return nil // the device has refused it before it read all
 	}
 	_ = c.CloseWrite()
 	if _, err := io.Copy(io.Discard, c); err != nil {

@@ -35,7 +35,7 @@ func (c *channel) function(text string) (uint64, error) {
 	return c.must(gpubackend.OpModuleGetFunction, module, bulk(0), 2)
 }
 
-// ptx loads a text that is no good, or too much.
+// ptx is an attack that loads PTX which is wrong, or too much.
 func ptx(name string, text func() string) attack {
 	return attack{"PTX: " + name, 47, func(_ *guest, c *channel) error {
 		_, _, err := c.load(text())
@@ -79,8 +79,9 @@ func gpuAttacks() []attack {
 		"ld.param.u64 %a, [p]; st.global.u64 [%a], %a; ret; }"
 	const endless = ".visible .entry k() { L: bra L; }"
 	for _, x := range []struct {
-		name  string
-		words [6]uint64 // grid, block, shared and attributes, length of parameters, parameter
+		name string
+		// Grid and block, shared memory and attributes, bytes of parameters, the parameter.
+		words [6]uint64
 	}{
 		{"no grid", [6]uint64{0, 1 << 32, 1 | 1<<32, 0, 8, 0}},
 		{"grid of 2^32-1 cubed", [6]uint64{^uint64(0), 1<<32 | 0xffffffff, 1 | 1<<32, 0, 8, 0}},
@@ -159,7 +160,7 @@ func gpuAttacks() []attack {
 				end := time.Now().Add(2 * time.Second)
 				for i := 0; i < 300000 && time.Now().Before(end); i++ {
 					if c.appended-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes-4096 {
-						time.Sleep(10 * time.Millisecond) // the worker takes no more: good
+						time.Sleep(10 * time.Millisecond) // the worker takes no more, as it should
 						continue
 					}
 					if err := c.append(c.encode(gpubackend.OpCtxSynchronize, wire.CommandFlagReply,
@@ -168,14 +169,14 @@ func gpuAttacks() []attack {
 					}
 				}
 				if after, _ := g.resident(); after > before+48<<20 {
-					return fmt.Errorf("%d MiB more", (after-before)>>20)
+					return fmt.Errorf("%d MiB more, want at most 48", (after-before)>>20)
 				}
 				return c.drop()
 			}},
 	)
 }
 
-// cycleAttacks repeat what may leak.
+// cycleAttacks repeat calls that may leak memory or files.
 func cycleAttacks() []attack {
 	cycle := func(name string, n int, do func(*channel, int) error) attack {
 		return attack{"cycles: " + name, 22, func(g *guest, c *channel) error {
@@ -198,8 +199,8 @@ func cycleAttacks() []attack {
 			}
 			after, now := g.resident()
 			if after > before+48<<20 || now > files+4 {
-				return fmt.Errorf("%d MiB after %d, %d files after %d", after>>20, before>>20, now,
-					files)
+				return fmt.Errorf("%d MiB, %d before; %d files, %d before", after>>20, before>>20,
+					now, files)
 			}
 			return nil
 		}}
@@ -247,7 +248,7 @@ func cycleAttacks() []attack {
 				}
 			}
 			if _, now := g.resident(); now > files+2 {
-				return fmt.Errorf("%d files after %d", now, files)
+				return fmt.Errorf("%d files, %d before", now, files)
 			}
 			return nil
 		}},

@@ -28,12 +28,12 @@ const (
 	arenaBytes = 4 << 20
 	queueSize  = 64
 	soon       = 10 * time.Second
-	starts     = time.Minute // for a device process where all is emulated
+	starts     = time.Minute // for a device process to start, also on an emulated machine
 	victim     = 0           // the channel that is attacked
-	witness    = 1           // the one that must not notice
+	witness    = 1           // the channel that must not notice
 )
 
-// guest is a VM's whole side: front end, kernel and libraries.
+// guest is all that is on a VM's side: front end, kernel and libraries.
 type guest struct {
 	t        *testing.T
 	process  *exec.Cmd
@@ -47,7 +47,7 @@ type guest struct {
 	channels [2]*channel
 }
 
-// buildDir is where the program under test is built.
+// buildDir is the folder in which the program under test is built.
 var buildDir string
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func newGuest(t *testing.T) *guest {
 	return newGuestBy(t, func(*exec.Cmd) {})
 }
 
-// newGuestBy is one whose device process is started as prepare has it.
+// newGuestBy makes a guest. prepare may change how its device process is started.
 func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	g := newDevice(t, prepare)
@@ -89,7 +89,7 @@ func newGuestBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	return g
 }
 
-// newDevice starts a device process, to which nobody has connected.
+// newDevice starts a device process, and connects no front end.
 func newDevice(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	program, err := build()
@@ -168,14 +168,14 @@ func (g *guest) alive() bool {
 	}
 }
 
-// renew gives a queue new rings, as a driver does that begins anew.
+// renew gives a queue new rings, as a driver does when it starts again.
 func (g *guest) renew(i int) {
 	g.front.Stop(g.queues[i])
 	g.queues[i] = vhostusertest.NewQueue(g.t, g.memory, i, queueSize)
 	g.front.Start(g.queues[i])
 }
 
-// reset stops all queues and begins anew, as a guest does whose kernel starts again.
+// reset stops all queues and starts again, as a guest does when its kernel restarts.
 func (g *guest) reset() error {
 	for _, q := range g.queues {
 		g.front.Stop(q)
@@ -187,7 +187,7 @@ func (g *guest) reset() error {
 	return g.begin()
 }
 
-// begin greets, and opens both channels.
+// begin sends HELLO, and opens both channels.
 func (g *guest) begin() error {
 	if err := g.hello(); err != nil {
 		return err
@@ -200,7 +200,8 @@ func (g *guest) begin() error {
 	return nil
 }
 
-// restart gives the control queue new rings: the driver begins anew, with no channel open.
+// restart gives the control queue new rings, and opens both channels, as a driver does that starts
+// again.
 func (g *guest) restart() error {
 	g.renew(0)
 	return g.begin()
@@ -208,13 +209,13 @@ func (g *guest) restart() error {
 
 func (g *guest) kick(i int) { _, _ = unix.Write(g.queues[i].Kick, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// control makes a request on the control queue.
+// control makes a request on the control queue, and returns the status of the answer.
 func (g *guest) control(r wire.ControlRequest) (uint32, error) {
 	status, _, err := g.ask(r)
 	return status, err
 }
 
-// ask is control with the number in the answer.
+// ask is control, and also returns the number in the answer.
 func (g *guest) ask(r wire.ControlRequest) (status, number uint32, err error) {
 	var b [wire.ControlRequestSize]byte
 	r.Encode(b[:])
@@ -246,8 +247,8 @@ func (g *guest) hello() error {
 	return err
 }
 
-// resident is the memory of the device process and those below it, in bytes, and how many files the
-// first has.
+// resident is the private memory of the device's processes, in bytes, and the number of descriptors
+// of the first of them.
 func (g *guest) resident() (bytes uint64, files int) {
 	pids := family(g.process.Process.Pid)
 	for _, pid := range pids {

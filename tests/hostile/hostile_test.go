@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// attack is one case. Its class is the row of the bug classes of rings (1-27), of the socket
-// (28-42) and of the GPU's side (43-51); threat-model.md says what bounds each.
+// attack is one case. Its class is the number in docs/bug-classes.md: 1 to 27 of rings and
+// descriptors, 28 to 42 of the socket, 43 to 51 of the GPU.
 type attack struct {
 	name  string
 	class int
@@ -23,12 +23,12 @@ type verdict string
 
 const (
 	pass verdict = "PASS"
-	// something is wrong with what has nothing to do with the attack, or a promise is broken
+	// The attack has harmed something else, or its own check has failed.
 	fail   verdict = "FAIL"
-	wedged verdict = "WEDGED" // the channel that was attacked can't be used any more
+	wedged verdict = "WEDGED" // the attacked channel can't be used any more
 )
 
-// run carries out an attack and looks what is left.
+// run carries out an attack, and checks that both channels can be used after it.
 func (g *guest) run(a attack, value byte) (verdict, error) {
 	c := g.channels[victim]
 	if err := a.do(g, c); err != nil {
@@ -46,7 +46,7 @@ func (g *guest) run(a attack, value byte) (verdict, error) {
 	return pass, nil
 }
 
-// panics are what a Go program that breaks says.
+// panics matches what a Go program prints when it crashes.
 var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|` +
 	`device panicked|runtime error`)
 
@@ -59,7 +59,7 @@ func (g *guest) opened(t *testing.T) *guest {
 	return g
 }
 
-// said looks at the log for what a Go program says that breaks, and returns it.
+// said returns the device's log, and the panics in it. These are failures.
 func (g *guest) said(t *testing.T) (log []byte, found []string) {
 	t.Helper()
 	log, err := os.ReadFile(g.log)
@@ -68,10 +68,10 @@ func (g *guest) said(t *testing.T) (log []byte, found []string) {
 	}
 	found = panics.FindAllString(string(log), -1)
 	if len(found) > 0 {
-		t.Errorf("%d panics: %q\n%s", len(found), found, tail(log, 6000))
+		t.Errorf("%d panics, want none: %q\n%s", len(found), found, tail(log, 6000))
 	}
 	if len(log) > 1<<20 {
-		t.Errorf("the guest made the host log %d bytes", len(log))
+		t.Errorf("the guest made the host log %d bytes, want at most %d", len(log), 1<<20)
 	}
 	return log, found
 }
@@ -104,7 +104,7 @@ func TestHostile(t *testing.T) {
 	}
 	log, found := g.said(t)
 	if len(list) < 100 {
-		t.Errorf("%d cases", len(list))
+		t.Errorf("%d cases, want at least 100", len(list))
 	}
 	t.Logf("\n%s%d cases in %.1f s: %d PASS, %d FAIL, %d WEDGED, %d panics, %d bytes of log",
 		&report, len(list),

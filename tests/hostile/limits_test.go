@@ -19,13 +19,13 @@ import (
 	"github.com/paracuda/paracuda/internal/patience"
 )
 
-// process is one of a VM's.
+// process is one of a VM's processes on the host.
 type process struct {
 	pid  int
 	role string
 }
 
-// file returns what /proc has of a process under a name.
+// file returns the text of a process's file in /proc.
 func (p process) file(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.pid, name))
@@ -58,7 +58,7 @@ func family(pid int) (list []int) {
 	return list
 }
 
-// processes are those of a guest whose device has one worker or more, and a mover.
+// processes are the processes of a guest's device. There must be at least one worker, and a mover.
 func (g *guest) processes(t *testing.T) (list []process) {
 	t.Helper()
 	roles := map[string]bool{}
@@ -72,19 +72,19 @@ func (g *guest) processes(t *testing.T) (list []process) {
 	}
 	for _, role := range []string{"keeper", "device", "worker", "mover"} {
 		if !roles[role] {
-			t.Fatalf("there is no %s: %v", role, list)
+			t.Fatalf("there is no process %s: %v", role, list)
 		}
 	}
 	return list
 }
 
-// started returns a guest that has a channel, and for whose copies there is a mover.
+// started returns a guest that has an open channel and a mover.
 func started(t *testing.T) *guest {
 	t.Helper()
 	return startedBy(t, func(*exec.Cmd) {})
 }
 
-// startedBy is one whose device process is started as prepare has it.
+// startedBy is started, where prepare may change how the device process is started.
 func startedBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	t.Helper()
 	g := newGuestBy(t, prepare)
@@ -101,7 +101,7 @@ func startedBy(t *testing.T, prepare func(*exec.Cmd)) *guest {
 	return g
 }
 
-// move copies a page by reference, which a mover does.
+// move copies a page by reference: the mover does it.
 func (c *channel) move() error {
 	if _, err := c.offer(20, 20, 0, c.pages); err != nil {
 		return err
@@ -114,17 +114,17 @@ func (c *channel) move() error {
 	return err
 }
 
-// TestNobodyLeavesCores looks at the limits of the VM's processes.
+// TestNobodyLeavesCores: the limits of a VM's processes allow no core dumps.
 func TestNobodyLeavesCores(t *testing.T) {
 	limit := regexp.MustCompile(`(?m)^Max core file size +1 +1 +bytes`)
 	for _, p := range started(t).processes(t) {
 		if limits := p.file(t, "limits"); !limit.MatchString(limits) {
-			t.Errorf("the %s has these limits:\n%s", p.role, limits)
+			t.Errorf("the %s: want a core file size of 1, it has these limits:\n%s", p.role, limits)
 		}
 	}
 }
 
-// TestNobodyLooksIn: a process of the same user that has no rights besides sees nothing of the
+// TestNobodyLooksIn: another process of the same user, without further rights, can't look into the
 // VM's processes.
 func TestNobodyLooksIn(t *testing.T) {
 	looker, _, err := sandbox.NewStarter(func() error { return nil })
@@ -144,42 +144,42 @@ func TestNobodyLooksIn(t *testing.T) {
 	}
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	if !seen(other.Process.Pid) {
-		t.Error("another process can't be looked into either")
+		t.Error("the test's own process can't be looked into either, so this shows nothing")
 	}
 	for _, p := range started(t).processes(t) {
 		if seen(p.pid) && !strings.Contains(p.file(t, "cmdline"), "--watched") {
-			t.Errorf("the %s can be looked into", p.role)
+			t.Errorf("the environment of the %s can be read, want that it can't", p.role)
 		}
 	}
 }
 
-// TestNobodyHasRights: of the VM's processes only the one that starts the others has a capability,
-// to look into its children, and those that serve a guest have a filter of system calls. The keeper
-// has what the device process needs to start, and nothing else; it reads nothing of the guest's.
+// TestNobodyHasRights: of the VM's processes only the starter has an effective capability, to look
+// into its children, and all have a system call filter. The keeper may only have the capabilities
+// that the device process needs to start. It reads nothing of the guest's.
 func TestNobodyHasRights(t *testing.T) {
 	looks := regexp.MustCompile(`(?m)^CapEff:\t0000000000(08|00)0000$`)
-	// SYS_ADMIN, SYS_PTRACE, SETPCAP, DAC_OVERRIDE and CHOWN, for root only.
+	// SYS_ADMIN, SYS_PTRACE, SETPCAP, DAC_OVERRIDE and CHOWN if it is root's, otherwise none.
 	starts := regexp.MustCompile(`(?m)^CapPrm:\t0000000000(280103|000000)$`)
 	for _, p := range started(t).processes(t) {
 		status := p.file(t, "status")
 		want := []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "Seccomp:\t2"}
 		if p.role == "starter" || p.role == "keeper" {
-			want = []string{want[0], want[2]} // for what they start they keep some
+			want = []string{want[0], want[2]} // they keep some for the processes that they start
 			if p.role == "starter" && !looks.MatchString(status) ||
 				p.role == "keeper" && !starts.MatchString(status) {
-				t.Errorf("the %s has more rights:\n%s", p.role, status)
+				t.Errorf("the %s has more capabilities than it may:\n%s", p.role, status)
 			}
 		}
 		for _, line := range want {
 			if !strings.Contains(status, line+"\n") {
-				t.Errorf("%s: no %q", p.role, line)
+				t.Errorf("the status of the %s lacks %q:\n%s", p.role, line, status)
 			}
 		}
 	}
 }
 
-// TestVMsShareNoNamespace: the workers and the mover of a VM have network, IPC, files and PIDs of
-// their own.
+// TestVMsShareNoNamespace: a VM's workers and mover have namespaces of their own for network, IPC,
+// mounts and PIDs.
 func TestVMsShareNoNamespace(t *testing.T) {
 	seen := map[string]string{}
 	for _, kind := range []string{"net", "ipc", "mnt", "pid"} {
@@ -208,18 +208,19 @@ func TestVMsShareNoNamespace(t *testing.T) {
 					t.Fatal(err)
 				}
 				if owner := seen[is]; owner != "" && owner != vm {
-					t.Errorf("the %s of %s is in %s, which is that of %s", p.role, vm, is, owner)
+					t.Errorf("the %s of %s is in %s, which belongs to %s", p.role, vm, is, owner)
 				}
 				seen[is] = vm
 			}
 		}
 	}
 	if len(seen) != 12 {
-		t.Errorf("there are %d namespaces: %v", len(seen), seen)
+		t.Errorf("there are %d namespaces, want 12, 4 each of the host and two VMs: %v", len(seen),
+			seen)
 	}
 }
 
-// TestStarterEnds: without the process that starts others the device goes on, and its children end.
+// TestStarterEnds: if the starter ends, its workers and mover end, and the device process goes on.
 func TestStarterEnds(t *testing.T) {
 	g := started(t)
 	var pids []int
@@ -237,13 +238,13 @@ func TestStarterEnds(t *testing.T) {
 		wait := patience.Of(soon)
 		for syscall.Kill(pid, 0) == nil {
 			if wait.Over() {
-				t.Fatalf("process %d goes on", pid)
+				t.Fatalf("process %d, a worker or mover, goes on without the starter", pid)
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
 	if err := g.channels[witness].start(); err == nil {
-		t.Error("a program got the GPU")
+		t.Error("a program got the GPU without a starter, want a refusal")
 	}
 	if !g.alive() {
 		t.Error("the device process has ended")

@@ -13,10 +13,10 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// onMap is a reference to a map.
+// onMap is a buffer reference into a map.
 func onMap(id uint32, offset uint64) uint64 { return wire.BufferMap<<56 | uint64(id)<<32 | offset }
 
-// device gets a context and memory of 1 MiB on the device, filled with a byte.
+// device makes a context, and 1 MiB of device memory filled with a byte.
 func (c *channel) device(value byte) (address uint64, err error) {
 	if c.context, err = c.must(gpubackend.OpDevicePrimaryCtxRetain, 0); err != nil {
 		return 0, err
@@ -27,15 +27,15 @@ func (c *channel) device(value byte) (address uint64, err error) {
 	return address, c.send(gpubackend.OpMemsetD8Async, address, uint64(value), 1<<20, 0)
 }
 
-// holds says whether guest memory is full of one byte.
+// holds returns an error if guest memory has another byte anywhere.
 func (c *channel) holds(what string, addr, n uint64, value byte) error {
 	if got := c.g.memory.Read(addr, n); !bytes.Equal(got, bytes.Repeat([]byte{value}, int(n))) {
-		return fmt.Errorf("%s was written to", what)
+		return fmt.Errorf("%s was written to, want only bytes %#x", what, value)
 	}
 	return nil
 }
 
-// refuse makes calls that have to be refused.
+// refuse makes calls that must be refused.
 func (c *channel) refuse(calls map[gpubackend.Op][]uint64) error {
 	for op, words := range calls {
 		result, _, err := c.call(op, words...)
@@ -43,7 +43,7 @@ func (c *channel) refuse(calls map[gpubackend.Op][]uint64) error {
 			return err
 		}
 		if result == gpubackend.Success {
-			return fmt.Errorf("%s succeeded", op.Name())
+			return fmt.Errorf("%s succeeded, want an error", op.Name())
 		}
 	}
 	return nil
@@ -63,7 +63,7 @@ func (c *channel) offer(at int, id, flags uint32, page uint64) (uint16, error) {
 	return head, err
 }
 
-// mappingAttacks are copies by reference to pages of others, or to pages that were given back.
+// mappingAttacks copy by reference to pages of other channels, or to pages that were given back.
 func mappingAttacks() []attack {
 	return []attack{
 		{"map: that of another channel", 25, othersMap},
@@ -167,8 +167,8 @@ func returnedMap(g *guest, c *channel) error {
 	return nil
 }
 
-// keptMap is a map whose chain comes back at once: its page is the worker's until it gives it back,
-// and not any longer.
+// keptMap makes a map whose chain comes back at once. The worker may use its page until UNMAP, and
+// no longer.
 func keptMap(g *guest, c *channel) error {
 	page := c.pages + 256<<10
 	address, err := c.device(0xee)
@@ -184,7 +184,7 @@ func keptMap(g *guest, c *channel) error {
 	r := wire.Run{Address: page, Bytes: 4096}
 	r.Encode(b[wire.ChainHeaderSize:])
 	at, record := c.chains+20*4096, uint64(len(b)-wire.MapRecordSize)
-	// The second has the id of the first, which is in use.
+	// The second map has the id of the first, which is in use, so it isn't kept.
 	for i, want := range []byte{1, 0} {
 		c.g.memory.Write(at, b)
 		c.raw(virtqueuetest.Desc{Addr: at, Len: uint32(record)},
@@ -200,7 +200,7 @@ func keptMap(g *guest, c *channel) error {
 			}
 		}
 		if got := c.g.memory.Read(at+record, 1)[0]; got != want {
-			return fmt.Errorf("map number %d that is to be kept: kept is %d", i, got)
+			return fmt.Errorf("map number %d that is to be kept: kept is %d, want %d", i, got, want)
 		}
 	}
 	for range 2 {
@@ -224,7 +224,7 @@ func keptMap(g *guest, c *channel) error {
 	return c.holds("a page that was given back", page, 4096, 0x77)
 }
 
-// refusedMaps are for one command each: whatever refuses it, they come back.
+// refusedMaps makes maps for one command each. They must come back, whatever refuses the command.
 func refusedMaps(g *guest, c *channel) error {
 	address, err := c.device(0xee)
 	if err != nil {
@@ -250,7 +250,7 @@ func refusedMaps(g *guest, c *channel) error {
 			[]uint64{address, onMap(300, 0), 4096, 4096, 0xdead, wire.CopyFlagPart}},
 		{gpubackend.OpCopyHtoD, 0, 0xdead,
 			[]uint64{address, onMap(300, 0), 4096, 4096, 0, wire.CopyFlagPart}},
-		// for reading only
+		// The map may only be read.
 		{gpubackend.OpCopyDtoH, wire.CommandFlagReply, good,
 			[]uint64{address, onMap(300, 0), 4096, 4096, 0, 0}},
 		{gpubackend.OpCopyBox, wire.CommandFlagReply, good,
@@ -281,8 +281,8 @@ func refusedMaps(g *guest, c *channel) error {
 	return err
 }
 
-// writesAfterReturn overwrites each page as soon as its chain has come back, while others are being
-// written.
+// writesAfterReturn overwrites each page as soon as its chain has come back, while the worker still
+// writes to others.
 func writesAfterReturn(g *guest, c *channel) error {
 	const pages = 24
 	address, err := c.device(0xee)
@@ -364,7 +364,7 @@ func endlessParts(g *guest, c *channel) error {
 	}
 	before, _ := g.resident()
 	for i := range 5000 {
-		// Every third is more than is mapped.
+		// Every third part is larger than the map.
 		n := uint64(4096) << (i % 3 * 8)
 		if err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), n, n, 0,
 			wire.CopyFlagPart)); err != nil {
@@ -372,7 +372,7 @@ func endlessParts(g *guest, c *channel) error {
 		}
 	}
 	if after, _ := g.resident(); after > before+64<<20 {
-		return fmt.Errorf("%d MiB more", (after-before)>>20)
+		return fmt.Errorf("%d MiB more, want at most 64", (after-before)>>20)
 	}
 	for i, want := range []gpubackend.Result{gpubackend.InvalidValue, gpubackend.Success} {
 		result, _, err := c.call(gpubackend.Op(wire.OpJoin))

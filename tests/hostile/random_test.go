@@ -15,28 +15,28 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
-// How long the random guest goes on, and how long one device process bears it.
+// How long the random guest goes on, and how much a device process gets of it.
 const (
 	fewRounds     = 60
 	roundsAGuest  = 1000
 	stepsAtMost   = 24
-	controlAtMost = 40 // requests that may be without an answer
+	controlAtMost = 40 // control requests that may wait for an answer
 )
 
-// random is a guest that does anything at all, one step after another, without looking what came of
-// the one before: to device and worker together, and to the channel `victim` alone.
+// random is a guest that does random steps without looking at their results. It attacks the device
+// process and the worker together, but only by the channel victim.
 type random struct {
 	*rand.Rand
 	g        *guest
 	c        *channel
-	pending  int  // control requests
-	nonsense bool // was in rings or arena
+	pending  int  // control requests that may not be answered yet
+	nonsense bool // rings or arena have had nonsense
 }
 
-// number is of any size, small ones as often as large ones.
+// number is a random number of random size: small ones come as often as large ones.
 func (r *random) number() uint64 { return r.Uint64() >> r.UintN(64) }
 
-// likely is one of these most of the time, and anything otherwise.
+// likely is mostly one of these values, and otherwise a random number.
 func (r *random) likely(values ...uint64) uint64 {
 	if r.IntN(5) == 0 {
 		return r.number()
@@ -50,7 +50,7 @@ func (r *random) address() uint64 {
 		r.likely(0, 8, 4096, r.Uint64N(1<<20))
 }
 
-// header is a chain's.
+// header makes a chain available whose header and runs are random.
 func (r *random) header() {
 	h := wire.ChainHeader{Type: uint32(r.likely(wire.ChainArena, wire.ChainEvent, wire.ChainMap,
 		wire.ChainMap)), Id: uint32(r.likely(5, 6, 7, 8)), Offset: uint32(r.likely(0, 0, 64)),
@@ -68,7 +68,7 @@ func (r *random) header() {
 	r.c.chain(10+r.IntN(100), h, runs...)
 }
 
-// descriptors are a chain of no form at all.
+// descriptors makes a chain of random descriptors available.
 func (r *random) descriptors() {
 	var list []virtqueuetest.Desc
 	for range 1 + r.IntN(4) {
@@ -95,8 +95,8 @@ func (r *random) ring() {
 	r.c.kick()
 }
 
-// control asks on the control queue, and doesn't wait: whatever concerns another channel is left
-// out, as the witness is not to be closed by its own kernel.
+// control makes a request on the control queue, and doesn't wait. Requests for the witness are left
+// out: its own kernel must not close it.
 func (r *random) control() error {
 	if r.pending == controlAtMost {
 		r.pending = 0
@@ -123,7 +123,7 @@ func (r *random) control() error {
 	return err
 }
 
-// words are the arena's: its header, slots and ring.
+// words writes random words to the arena: to its header, slots and ring.
 func (r *random) words() {
 	for range 1 + r.IntN(8) {
 		r.c.put(r.likely(wire.ArenaHeaderAppendedOffset, wire.ArenaHeaderSleepersOffset,
@@ -134,7 +134,7 @@ func (r *random) words() {
 	r.c.kick()
 }
 
-// commands are well-formed, but for their sense.
+// commands sends commands that are well-formed but make no sense.
 func (r *random) commands() error {
 	if !r.c.open {
 		return nil
@@ -151,14 +151,14 @@ func (r *random) commands() error {
 		b := r.c.encode(op, flags, uint32(r.number()), words...)
 		full := r.c.appended-r.c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes/2
 		if full || r.c.append(b) != nil {
-			r.c.open = false // the worker has given up: that is its right
+			r.c.open = false // the worker has given up, which it may
 			return nil
 		}
 	}
 	return nil
 }
 
-// step is one of these.
+// step does one random step.
 func (r *random) step() error {
 	kind := r.IntN(16)
 	r.nonsense = r.nonsense || kind < 6 || kind == 8 || kind == 9
@@ -185,9 +185,9 @@ func (r *random) step() error {
 	return nil
 }
 
-// settle gives the control queue new rings if requests on it may still be answered. A channel whose
-// worker was told nonsense is closed and opened in any case: to wait for a worker that has given up
-// takes long.
+// settle gives the control queue new rings if requests on it may still be answered. If the channel
+// has had nonsense, it counts as not open, so that it is closed and opened: to wait for a worker
+// that may have given up takes long.
 func (r *random) settle() error {
 	if r.pending > 0 {
 		r.pending = 0
@@ -197,7 +197,8 @@ func (r *random) settle() error {
 	return nil
 }
 
-// rounds is how many there are: few, or PARACUDA_ROUNDS as many.
+// rounds is the number of rounds, PARACUDA_ROUNDS or fewRounds, and the seed, PARACUDA_SEED or the
+// time.
 func rounds(t *testing.T) (n int, seed uint64) {
 	t.Helper()
 	n, seed = fewRounds, uint64(time.Now().UnixNano())
@@ -215,9 +216,9 @@ func rounds(t *testing.T) (n int, seed uint64) {
 	return n, seed
 }
 
-// TestRandomGuest has a guest do anything at all to device and worker together. After each round
-// another channel computes as if nothing had happened, and so does this one, when it was opened
-// anew if need be.
+// TestRandomGuest has a guest do random steps to the device process and its worker. After each
+// round another channel computes as if nothing had happened, and so does this one, which may be
+// opened again for that.
 func TestRandomGuest(t *testing.T) {
 	n, seed := rounds(t)
 	t.Logf("PARACUDA_SEED=%d, %d rounds", seed, n)

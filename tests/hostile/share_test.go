@@ -14,7 +14,8 @@ import (
 
 const sharedBytes = 2 << 20
 
-// offerMemory has a channel's worker offer new memory: the memory, and the number of the offer.
+// offerMemory has the channel's worker offer new memory. It returns the memory and the offer's
+// number.
 func (c *channel) offerMemory() (memory uint64, number uint32, err error) {
 	if memory, err = c.must(gpubackend.OpMemCreate, sharedBytes, 0, 0); err != nil {
 		return 0, 0, err
@@ -23,17 +24,17 @@ func (c *channel) offerMemory() (memory uint64, number uint32, err error) {
 	return memory, uint32(n), err
 }
 
-// request makes a control request of a channel that must be obeyed.
+// request makes a control request for the channel, which must be answered with OK.
 func (c *channel) request(kind, number uint32) (uint32, error) {
 	status, answer, err := c.g.ask(wire.ControlRequest{Type: kind, Channel: uint32(c.index),
 		Number: number})
 	if err == nil && status != wire.StatusOk {
-		err = fmt.Errorf("request %d of %d: status %d", kind, number, status)
+		err = fmt.Errorf("request %d with number %d: status %d, want OK", kind, number, status)
 	}
 	return answer, err
 }
 
-// exported makes memory and a handle of it, and keeps only the handle.
+// exported exports new memory, releases it, and returns the handle.
 func (c *channel) exported() (handle uint32, err error) {
 	memory, number, err := c.offerMemory()
 	if err != nil {
@@ -46,7 +47,7 @@ func (c *channel) exported() (handle uint32, err error) {
 	return handle, err
 }
 
-// imported imports and releases it again.
+// imported imports memory by its handle, and releases it again.
 func (c *channel) imported(handle uint32) error {
 	number, err := c.request(wire.ControlImport, handle)
 	if err != nil {
@@ -60,7 +61,7 @@ func (c *channel) imported(handle uint32) error {
 	return err
 }
 
-// leaves checks that an attack leaves no files in the device process.
+// leaves is an attack that must leave no descriptors open.
 func leaves(name string, do func(*guest, *channel) error) attack {
 	return attack{"share: " + name, 24, func(g *guest, c *channel) error {
 		_, files := g.resident()
@@ -74,7 +75,7 @@ func leaves(name string, do func(*guest, *channel) error) attack {
 				return nil
 			}
 		}
-		return fmt.Errorf("%d files after %d", now, files)
+		return fmt.Errorf("%d files, %d before", now, files)
 	}}
 }
 
@@ -101,7 +102,7 @@ func shareAttacks() []attack {
 			}
 			if status, err := g.control(wire.ControlRequest{Type: wire.ControlExport,
 				Channel: witness, Number: number}); err != nil || status == wire.StatusOk {
-				return fmt.Errorf("status %d, %w", status, err)
+				return fmt.Errorf("EXPORT: status %d, want a refusal, %w", status, err)
 			}
 			_, err = c.must(gpubackend.OpMemRelease, memory)
 			return errors.Join(err, c.drop(), c.start())
@@ -115,7 +116,7 @@ func shareAttacks() []attack {
 				return err
 			}
 			if _, err = c.request(wire.ControlRelease, handle); err == nil {
-				return errors.New("it was obeyed")
+				return errors.New("the second RELEASE was answered with OK, want a refusal")
 			}
 			return nil
 		}),
@@ -169,12 +170,12 @@ func shareAttacks() []attack {
 			for len(handles) < 1000 {
 				handle, err := c.exported()
 				if err != nil {
-					break // as much as there may be
+					break // there may be no more
 				}
 				handles = append(handles, handle)
 			}
 			if len(handles) == 0 {
-				return errors.New("no handle")
+				return errors.New("not one handle was exported")
 			}
 			err := errors.Join(c.drop(), c.start())
 			for _, h := range handles {

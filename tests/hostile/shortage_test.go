@@ -19,12 +19,12 @@ import (
 	"github.com/paracuda/paracuda/internal/patience"
 )
 
-// shortage is something that a process can lack: it gets nothing more than it has already. Left out
-// is what ends the device for good: memory or threads that the starter process lacks.
+// shortage is something that a process can lack: it gets no more of it than it has already. The
+// list leaves out what ends the device for good: memory or threads of the starter process.
 type shortage struct {
 	name          string
-	limit, option string                 // as the kernel calls it, and prlimit
-	has           func(p process) uint64 // what it has now
+	limit, option string                 // the kernel's name for it, and prlimit's
+	has           func(p process) uint64 // how much the process has now
 	of            []string               // roles
 }
 
@@ -43,9 +43,9 @@ var shortages = []shortage{
 		[]string{"mover", "worker"}},
 }
 
-// TestShortages takes from each process of a VM what it needs more of, while a program begins,
-// copies and computes. The program may fail, but none waits for ever; once there is enough again,
-// the next programs are right.
+// TestShortages gives each process of a VM no more of something, while programs begin, copy and
+// compute. They may fail, but must not wait forever. When there is enough again, the next programs
+// must be right.
 func TestShortages(t *testing.T) {
 	for _, s := range shortages {
 		for _, role := range s.of {
@@ -53,7 +53,7 @@ func TestShortages(t *testing.T) {
 				t.Parallel()
 				g := startedBy(t, func(c *exec.Cmd) {
 					if s.option == "nproc" {
-						byNobody(t, c) // root has as many threads as it likes
+						byNobody(t, c) // the limit on threads doesn't hold for root
 					}
 				})
 				for _, p := range g.processes(t) {
@@ -70,13 +70,13 @@ func TestShortages(t *testing.T) {
 	}
 }
 
-// byNobody has a device process belong to a user who has no other.
+// byNobody has the device process run as a user who has no other processes.
 func byNobody(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can start processes of another user")
 	}
-	// The tree may lie where nobody may look, such as in root's home.
+	// This user may not be able to read the tree, which may be in root's home.
 	program, err := os.ReadFile(c.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func byNobody(t *testing.T, c *exec.Cmd) {
 
 const nobody = 65534
 
-// lower gives a process no more of something than it has. restore undoes that, if it hasn't ended.
+// lower limits a process to what it has of something now. restore undoes that, unless it has ended.
 func (g *guest) lower(p process, s shortage) (restore func()) {
 	g.t.Helper()
 	limit := regexp.MustCompile("(?m)^" + s.limit + ` +\S+ +(\S+)`)
@@ -110,7 +110,7 @@ func (g *guest) lower(p process, s shortage) (restore func()) {
 	set := func(soft string) error {
 		c := exec.Command("prlimit", "--pid", strconv.Itoa(p.pid),
 			fmt.Sprintf("--%s=%s:", s.option, soft))
-		c.SysProcAttr = g.process.SysProcAttr // a user changes his own processes only
+		c.SysProcAttr = g.process.SysProcAttr // users may only change their own processes
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("prlimit: %w: %s", err, out)
 		}
@@ -122,7 +122,8 @@ func (g *guest) lower(p process, s shortage) (restore func()) {
 	return func() { _ = set(found[1]) }
 }
 
-// useAll has a second program begin and both copy and compute, as far as they can, in bounded time.
+// useAll has a second program begin, and both copy and compute as far as they can. It must not take
+// long.
 func (g *guest) useAll(t *testing.T) {
 	t.Helper()
 	wait := patience.Of(4 * soon)
@@ -139,34 +140,34 @@ func (g *guest) useAll(t *testing.T) {
 		t.Logf("channel %d: %v", c.index, err)
 	}
 	if wait.Over() {
-		t.Error("it took long")
+		t.Errorf("it took longer than %v", 4*soon)
 	}
 }
 
-// rights fails the test if the next programs on all channels aren't right.
+// rights checks that the next programs on all channels are right.
 func (g *guest) rights(t *testing.T) {
 	t.Helper()
 	if !g.alive() {
-		t.Fatal("the device has ended")
+		t.Fatal("the device process has ended")
 	}
 	for i, c := range g.channels {
 		if err := c.drop(); err != nil {
-			t.Errorf("channel %d: %v", i, err)
+			t.Errorf("channel %d is closed: %v", i, err)
 		}
 		if err := c.start(); err != nil {
-			t.Errorf("channel %d: %v", i, err)
+			t.Errorf("channel %d is opened: %v", i, err)
 		}
 		if err := c.move(); err != nil {
 			t.Errorf("channel %d copies: %v", i, err)
 		}
 		if err := c.compute(byte(i + 2)); err != nil {
-			t.Errorf("channel %d: %v", i, err)
+			t.Errorf("channel %d computes: %v", i, err)
 		}
 	}
 }
 
-// TestLogThatNobodyReads: the pipe to which a device process logs is full from the beginning.
-// Nothing waits for whoever doesn't read it: programs begin, compute and end.
+// TestLogThatNobodyReads: the pipe to which a device process logs is full from the beginning, and
+// no one reads it. Nothing waits for it: programs begin, compute and end.
 func TestLogThatNobodyReads(t *testing.T) {
 	reader, writer := fullPipe(t)
 	g := newGuestBy(t, func(c *exec.Cmd) { c.Stderr = writer })
@@ -177,7 +178,7 @@ func TestLogThatNobodyReads(t *testing.T) {
 		if err := c.start(); err != nil {
 			t.Fatalf("a program begins: %v", err)
 		}
-		for op := range 200 { // of which the worker says that there are none
+		for op := range 200 { // the worker logs that these operations don't exist
 			_, _, _ = c.callFor(soon, gpubackend.Op(60000+op), 1)
 		}
 	}
@@ -189,14 +190,14 @@ func TestLogThatNobodyReads(t *testing.T) {
 	}
 	if more, err := unix.IoctlGetInt(int(reader.Fd()), unix.TIOCINQ); err != nil ||
 		more != pipeBytes {
-		t.Errorf("the pipe has %d of %d bytes, %v", more, pipeBytes, err)
+		t.Errorf("the pipe has %d bytes, want it still full with %d, %v", more, pipeBytes, err)
 	}
 }
 
-// pipeBytes is what a pipe takes.
+// pipeBytes is the size of the pipe.
 const pipeBytes = 4096
 
-// fullPipe makes a pipe that takes nothing more.
+// fullPipe makes a pipe that is full.
 func fullPipe(t *testing.T) (reader, writer *os.File) {
 	t.Helper()
 	reader, writer, err := os.Pipe()

@@ -10,17 +10,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// mostThreads are those of a process that serves a guest, on a host of few processors: the Go
-// runtime's, one for each processor that computes or copies, and some that wait.
+// mostThreads is the most threads of a process that serves a guest, on a host with few processors:
+// the Go runtime's, one for each processor that computes or copies, and some that wait.
 const mostThreads = 32
 
-// threads are how many a process has.
+// threads is the number of a process's threads.
 func (p process) threads() int {
 	list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
 	return len(list)
 }
 
-// TestThreadsAreBounded: whatever a program makes, the host's processes have no more threads.
+// TestThreadsAreBounded: however many objects a program makes, the number of threads of the host's
+// processes is bounded.
 func TestThreadsAreBounded(t *testing.T) {
 	g := started(t)
 	c := g.channels[victim]
@@ -76,7 +77,7 @@ func TestThreadsAreBounded(t *testing.T) {
 			}
 		}
 		if made[name] == 0 {
-			t.Errorf("there are no %s", name)
+			t.Errorf("%s: none was made", name)
 		}
 	}
 	context := c.context
@@ -89,7 +90,8 @@ func TestThreadsAreBounded(t *testing.T) {
 	for _, p := range g.processes(t) {
 		n := p.threads()
 		if t.Logf("the %s has %d threads", p.role, n); n > mostThreads {
-			t.Errorf("the %s has %d threads after %v", p.role, n, made)
+			t.Errorf("the %s has %d threads, want at most %d, after %v", p.role, n, mostThreads,
+				made)
 		}
 	}
 }

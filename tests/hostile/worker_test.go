@@ -22,7 +22,7 @@ import (
 	"github.com/paracuda/paracuda/tests/hostile/takenover"
 )
 
-// buildTakenOver makes the host's program whose workers may be taken over, once for all tests.
+// buildTakenOver builds the host's program with workers that may be taken over, once for all tests.
 var buildTakenOver = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(buildDir, "takenover")
 	here, err := os.Getwd()
@@ -47,7 +47,7 @@ var buildTakenOver = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// workerAttacks are the deeds of a worker that was taken over.
+// workerAttacks are what a worker does that was taken over.
 func workerAttacks() (list []attack) {
 	for i, d := range takenover.Deeds() {
 		list = append(list, attack{"worker's " + d.Kind + ": " + d.Name, 23,
@@ -94,8 +94,8 @@ func (c *channel) putRight() (err error) {
 	}
 }
 
-// done waits for the end of a deed, or of the worker that does it: one less than there are
-// channels is left. It says what was reached.
+// done waits until a deed or its worker has ended: then there are fewer workers than channels. It
+// returns what the deed has reached that it must not reach.
 func (c *channel) done() error {
 	memory := c.g.memory
 	begun := false
@@ -118,10 +118,10 @@ func (c *channel) done() error {
 	return fmt.Errorf("the deed: begun %t: %w", begun, errSilent)
 }
 
-// socketOf is the path of the front end's socket on a command line.
+// socketOf is the path of the front end's socket in a command line.
 func socketOf(c *exec.Cmd) string { return c.Args[slices.Index(c.Args, "--socket-path")+1] }
 
-// workers are those that there are, by their numbers.
+// workers are the pids of the device's workers.
 func (g *guest) workers() (list []int) {
 	for _, pid := range family(g.process.Process.Pid) {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -132,9 +132,9 @@ func (g *guest) workers() (list []int) {
 	return list
 }
 
-// TestHostileWorker: a worker that was taken over does one thing after the other, in its sandbox,
-// to device process, mover and host. It reaches nothing, the device process lives, another channel
-// doesn't notice, and its own has a good worker afterwards.
+// TestHostileWorker: workers that were taken over attack the device process, the mover and the host
+// from their sandbox. They reach nothing, the device process lives, another channel doesn't notice,
+// and their own channel has a good worker afterwards.
 func TestHostileWorker(t *testing.T) {
 	program, err := buildTakenOver()
 	if err != nil {
@@ -155,7 +155,7 @@ func TestHostileWorker(t *testing.T) {
 		start := time.Now()
 		v, err := g.run(a, byte(i))
 		if files == 0 && strings.HasPrefix(a.name, "worker's mover") {
-			files = g.files() // all processes of a VM are there
+			files = g.files() // now the VM has all its processes
 		}
 		if v != pass {
 			t.Errorf("%s: %s: %v", a.name, v, err)
@@ -170,7 +170,7 @@ func TestHostileWorker(t *testing.T) {
 	g.said(t)
 	for wait := patience.Of(soon); g.files() > files+8; time.Sleep(10 * time.Millisecond) {
 		if wait.Over() {
-			t.Fatalf("%d descriptors, %d before", g.files(), files)
+			t.Fatalf("%d descriptors, %d before, want at most 8 more", g.files(), files)
 		}
 	}
 }

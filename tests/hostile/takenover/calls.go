@@ -20,8 +20,7 @@ func sortByName(list []Deed) {
 	slices.SortFunc(list, func(a, b Deed) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// call is a deed that asks the host's kernel for something: it must fail, if the process outlives
-// it.
+// call is a deed that makes a system call. The call must fail, or the process must die of it.
 func call(name string, do func(w *worker) error) Deed {
 	return Deed{Kind: "host", Name: name, do: func(w *worker) string {
 		if err := do(w); err == nil {
@@ -63,7 +62,7 @@ func connects(name string, address unix.Sockaddr) Deed {
 	})
 }
 
-// calls are what a worker asks the host's kernel for.
+// calls are the system calls that a worker tries.
 func calls() []Deed {
 	const all = unix.PROT_READ | unix.PROT_WRITE | unix.PROT_EXEC
 	return []Deed{
@@ -83,7 +82,7 @@ func calls() []Deed {
 		rawly("makes a network socket", unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
 		rawly("makes a netlink socket", unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW),
 		rawly("traces its parent", unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1),
-		// Signal 0, in case that there is no sandbox.
+		// Signal 0 does no harm if there is no sandbox.
 		rawly("signals the first process", unix.SYS_KILL, 1, 0),
 		rawly("signals everybody", unix.SYS_KILL, ^uintptr(0), 0),
 		rawly("names the first process", unix.SYS_PIDFD_OPEN, 1, 0),
@@ -121,7 +120,7 @@ const (
 	HostSocket     = "@paracuda-hostile-host"
 )
 
-// resources are how a worker takes what it can get, or doesn't go.
+// resources are deeds that take all of something, or don't end.
 func resources() []Deed {
 	taking := func(name string, deaf bool, do func(w *worker) string) Deed {
 		return Deed{Kind: "resource", Name: name, Deaf: deaf, do: do}

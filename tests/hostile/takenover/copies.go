@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// What the mover says of its ring (gpubackend/mover/ring.go), as somebody knows who has taken a
-// worker over.
+// The layout of the mover's ring (gpubackend/mover/ring.go), which whoever has taken a worker over
+// knows.
 const (
 	ringBytes       = 4096 + 1024*16 + 1<<20
 	atTail          = 0
@@ -38,7 +38,7 @@ const (
 // run is a range of the guest's memory.
 type run struct{ address, bytes uint64 }
 
-// mover is a worker's connection to it.
+// mover is a worker's connection to the mover.
 type mover struct {
 	fd     int
 	ringFD int
@@ -47,7 +47,7 @@ type mover struct {
 	lent   []byte // what it lends, as number 1
 }
 
-// connect asks the device process for the mover, and lends it memory; nil: there is none.
+// connect asks the device process for the mover, and lends that memory. nil: there is no mover.
 func (w *worker) connect() *mover {
 	w.tell(handover.KindMover)
 	answer, files := w.await(handover.KindMover)
@@ -109,7 +109,7 @@ func (m *mover) send(b []byte, files ...int) {
 	_ = unix.Sendmsg(m.fd, b, rights, nil, unix.MSG_NOSIGNAL)
 }
 
-// answer waits for the mover's; false: it has closed the connection, or says nothing.
+// answer waits for the mover's answer. false: it has closed the connection, or doesn't answer.
 func (m *mover) answer() (value uint64, is bool) {
 	limit := unix.Timeval{Sec: 5}
 	_ = unix.SetsockoptTimeval(m.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
@@ -128,13 +128,13 @@ func (m *mover) attach(file int, start uint32, size uint64) bool {
 	return is && value == 0
 }
 
-// publish says that the ring has so many bytes of requests.
+// publish tells the mover how many bytes of requests the ring has.
 func (m *mover) publish(tail uint32) {
 	atomic.StoreUint32(m.word(atTail), tail)
 	_, _ = unix.Write(m.wake, make([]byte, 8))
 }
 
-// record writes one to the beginning of the ring.
+// record writes a request to the beginning of the ring.
 func (m *mover) record(flags, lent uint32, offset uint64, runs ...run) uint32 {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, uint32(recordHeadBytes+16*len(runs)))
@@ -171,7 +171,7 @@ func (m *mover) closed() bool {
 	return err == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
 }
 
-// ends waits until it has, and says so if it doesn't.
+// ends waits until the mover has closed the connection, and says so if it doesn't.
 func (m *mover) ends() string {
 	for end := time.Now().Add(5 * time.Second); !m.closed(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -192,7 +192,7 @@ func copying(name string, do func(w *worker, m *mover) string) Deed {
 	}}
 }
 
-// outside asks for a copy that must be refused, and looks that nothing was copied.
+// outside asks for a copy that must be refused, and checks that nothing was copied.
 func outside(name string, flags, lent uint32, offset uint64, runs ...run) Deed {
 	return copying(name, func(_ *worker, m *mover) string {
 		mark := bytes.Repeat([]byte{0xa5}, lentBytes)

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// message is a deed that says something to the device process.
+// message is a deed that sends the device process something.
 func message(name string, do func(w *worker)) Deed {
 	return Deed{Kind: "message", Name: name, do: func(w *worker) string { do(w); return "" }}
 }
@@ -32,7 +32,7 @@ var kinds = []handover.Kind{
 	handover.KindFault, "", "no such kind",
 }
 
-// messages are what the device process doesn't expect of a worker that serves.
+// messages are deeds that the device process doesn't expect of a worker that serves a guest.
 func messages() (list []Deed) {
 	for _, k := range kinds {
 		list = append(list, message(fmt.Sprintf("%q, out of turn", k), func(w *worker) {
@@ -119,7 +119,7 @@ func messages() (list []Deed) {
 	)
 }
 
-// many does something so often.
+// many does something that many times.
 func many(n int, do func(w *worker, i int)) func(*worker) {
 	return func(w *worker) {
 		for i := range n {
@@ -145,7 +145,7 @@ func offerOf(file func(w *worker) int) func(*worker) {
 	return func(w *worker) { offer(300, handover.ObjectMemory, 1<<20, file(w))(w) }
 }
 
-// early are what a worker does that has been told to start.
+// early are deeds of a worker that has just been told to start.
 func early() (list []Deed) {
 	for name, do := range map[string]func(w *worker){
 		"it ends": func(*worker) {},

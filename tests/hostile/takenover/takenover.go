@@ -16,8 +16,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// The report of a deed: at Report in the guest's memory, a word that is Begun and then Ended, the
-// number of bytes of what it reached, and these.
+// The report of a deed is at Report in the guest's memory: a word that is Begun and then Ended, and
+// what the deed has reached, as a length and a text.
 const (
 	Report      = 0x1000
 	ReportBytes = 512
@@ -28,17 +28,17 @@ const (
 // Deed is one thing that a worker does.
 type Deed struct {
 	Kind, Name string
-	// Early ones are done in place of saying that the worker is ready, and end it.
+	// Early: it is done before the worker is ready, which then ends.
 	Early bool
-	// Deaf ones don't obey when the device process tells the worker to stop.
+	// Deaf: the worker doesn't obey when the device process tells it to stop.
 	Deaf bool
-	// Lies are told about device memory: the VM's programs may lack some until they are put right.
+	// Lies: it lies about device memory. The VM's programs may lack some until that is put right.
 	Lies bool
-	// do does it, and says what it reached that it must not reach; "": nothing.
+	// do does it, and returns what it has reached that it must not reach. "": nothing.
 	do func(w *worker) string
 }
 
-// Deeds are all that there are.
+// Deeds are all deeds.
 func Deeds() (list []Deed) {
 	for _, part := range [][]Deed{
 		messages(), early(), copies(), pages(), queue(), calls(), resources(),
@@ -48,7 +48,7 @@ func Deeds() (list []Deed) {
 	return list
 }
 
-// Name is that of a guest process whose worker does the deed of this number.
+// Name is the name of a guest process whose worker does the deed with this number.
 func Name(deed int) (comm [16]byte) {
 	copy(comm[:], fmt.Sprintf("bad:%d", deed))
 	return comm
@@ -56,8 +56,8 @@ func Name(deed int) (comm [16]byte) {
 
 var asked = regexp.MustCompile(`"comm":"bad:(\d+)"`)
 
-// Asked looks at the first message of a worker's control connection, and leaves it there: which
-// deed the worker is to do, if any.
+// Asked reads from the first message of a worker's control connection which deed the worker is to
+// do, if any. The message stays there.
 func Asked(fd int) (deed int, is bool) {
 	b := make([]byte, 1<<17)
 	for {
@@ -77,7 +77,7 @@ func Asked(fd int) (deed int, is bool) {
 	}
 }
 
-// worker is what a worker has.
+// worker has what a worker gets from the device process.
 type worker struct {
 	fd      int // its control connection
 	control *handover.Conn
@@ -92,8 +92,8 @@ type received struct {
 	files   []int
 }
 
-// Do does a deed, by way of the control connection fd. Confine is what a worker gives up before it
-// serves anybody. It doesn't return.
+// Do does a deed, with the control connection fd. Confine makes the worker give up what it gives up
+// before it serves a guest. Do doesn't return.
 func Do(deed, fd int, confine func() error) {
 	d := Deeds()[deed]
 	control, err := handover.NewConn(os.NewFile(uintptr(fd), "control"))
