@@ -3,7 +3,7 @@
 // work on pinned memory in place; what it costs to pin.
 //   --max BYTES      the largest copy
 //   --samples N      how often each is measured
-//   --verify 0       without looking at the data, for rounds after a first one that did
+//   --verify 0       without comparing the data, for rounds after one that did
 #include "bench.h"
 
 typedef unsigned long long Word;
@@ -43,7 +43,7 @@ static void must(bool good, const char *what, const char *way, size_t size) {
     exit(1);
 }
 
-// verify moves fresh numbers to the device and others back, and looks at each.
+// verify copies new numbers to the device and others back, and compares each.
 template <class To, class From>
 static void verify(const char *what, Word *host, size_t size, To to, From from) {
     const Word n = size / sizeof(Word);
@@ -64,8 +64,8 @@ static void verify(const char *what, Word *host, size_t size, To to, From from) 
     must(differ == 0, what, "from the device", size);
 }
 
-// sample is the rate of copies in one direction: as many as make it long enough, of which the last
-// is waited for. What the clock costs is no part of it.
+// sample is the rate of copies in one direction. It makes as many as take long enough, waits for
+// the last, and leaves out the cost of the clock.
 template <class F> static double sample(size_t size, bool queued, F copy) {
     const size_t times =
         size < (1 << 20) ? 64
@@ -81,8 +81,8 @@ template <class F> static double sample(size_t size, bool queued, F copy) {
     return size * times / (now() - begin - clockReading) / 1000;
 }
 
-// both verifies and measures a kind of copy in all sizes. All sizes are measured once before any is
-// again, so that what slows the machine down for a time doesn't fall on one of them alone.
+// both verifies and measures a kind of copy in all sizes. It measures all sizes once, then all
+// again: if the machine is slow for a time, that doesn't affect one size only.
 template <class To, class From>
 static void both(const char *what, Word *host, size_t max, bool queued, To to, From from) {
     std::vector<size_t> sizes;

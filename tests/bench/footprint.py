@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes take of the host's memory, the guest's RAM apart: from /proc/PID/smaps and status,
-in MiB."""
+"""The host's memory that processes use, without the guest's RAM, in MiB: from /proc/PID/smaps and
+status."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def mappings(pid):
 
 
 def largest(pid):
-    """The file of which a process has mapped most: a VM's is the guest's RAM."""
+    """The file of which a process has mapped most: for a VM's processes the guest's RAM."""
     sizes = {}
     for file, shared, length, _ in mappings(pid):
         if shared:
@@ -42,7 +42,7 @@ def of(pid, ram):
 
 
 def descendants(pid):
-    """The processes below one, itself included, with their command lines."""
+    """A process and its descendants, with their command lines."""
     parents, commands = {}, {}
     for folder in pathlib.Path("/proc").iterdir():
         if not folder.name.isdigit():

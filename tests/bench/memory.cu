@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that hold what a program usually has on a GPU, for as long as the host's memory is
-// looked at.
+// Programs that hold what a program usually has on a GPU, while the host's memory is measured.
 //   --programs N   how many at a time, 8 if not given
 //   --seconds N    how long, 20 if not given
 //   --mib N        device memory and ordinary memory of each, 64 MiB if not given

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pairs of figures say: each pair was measured in a row, in one way and the other."""
+"""Statistics of pairs: the two figures of a pair were measured one after the other, in two ways."""
 
 import random
 import statistics
@@ -14,7 +14,7 @@ def median_ratio(pairs):
 
 
 def interval(pairs, rounds=2000):
-    """Where it lies with 95 %, if the pairs are drawn again."""
+    """Its 95 % confidence interval, by bootstrap over the pairs."""
     draw = random.Random(1)
     ratios = sorted(median_ratio([draw.choice(pairs) for _ in pairs]) for _ in range(rounds))
     return ratios[rounds // 40], ratios[-1 - rounds // 40]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs here share: named sections whose results a native run and a guest's can
-compare.
+"""What the programs here share: named sections, whose results can be compared between a native run
+and one in a guest.
 
 Each section runs by itself; a failure is its result. For every section one line of JSON goes to
 standard output: its name, value (a number, text, or a list of them), seconds, the tolerance for
@@ -37,12 +37,12 @@ def report(name, value=None, seconds=None, tolerance=0, error=None):
 
 
 def imported(name):
-    """Reports how long the program took to come this far."""
+    """Reports how long the program has taken so far."""
     report(name, seconds=time.perf_counter() - _begin)
 
 
 def run(synchronize=lambda: None):
-    """Runs the sections, or those that the arguments name in part."""
+    """Runs all sections, or those whose names contain one of the arguments."""
     for name, function, tolerance, repeat in _sections:
         if len(sys.argv) > 1 and not any(a in name for a in sys.argv[1:]):
             continue

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program's start costs, by the driver's own functions: cuInit, a context, the first
-launch and synchronisation."""
+"""Measures a program's start with the driver API: cuInit, a context, the first launch and
+synchronisation."""
 
 import ctypes
 import time

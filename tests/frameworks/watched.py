@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: watched.py SECONDS PROGRAM [ARGUMENT]...
 
-Runs a program. If it hasn't ended after SECONDS, standard error gets where each of its threads is:
-the system call, and what looks like return addresses on its stack, as LIBRARY+OFFSET (`addr2line
--fe LIBRARY OFFSET` names the functions). Python programs that import `sections` say their own lines
-of Python then. The program goes on meanwhile, and its exit code is that of watched.py.
+Runs a program. If it hasn't ended after SECONDS, prints to standard error where each of its threads
+is: the system call, and what looks like return addresses on its stack, as LIBRARY+OFFSET
+(`addr2line -fe LIBRARY OFFSET` names the functions). Python programs that import `sections` then
+also print their Python stacks. The program goes on, and watched.py ends with its exit code.
 """
 
 import bisect
@@ -23,7 +23,7 @@ LIBC.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 ATTACH, DETACH, GETREGS = 16, 17, 12
 WALL = 0x40000000
 RAX, ORIG_RAX, RIP, RSP = 10, 15, 16, 19  # places in struct user_regs_struct of x86-64
-DEPTH = 32 << 10  # of the stack that is looked at
+DEPTH = 32 << 10  # bytes of the stack that are read
 FRAMES = 24
 
 
@@ -40,7 +40,7 @@ def read(path):
 
 
 def family(pid):
-    """A process and all that descend from it."""
+    """A process and its descendants."""
     children = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         parent = re.search(r"^PPid:\s*(\d+)", read(f"/proc/{name}/status"), re.M)
@@ -53,7 +53,7 @@ def family(pid):
 
 
 class Code:
-    """What of a process's memory is code, by file."""
+    """The parts of a process's memory that are code, by file."""
 
     def __init__(self, pid):
         self.ranges = []
@@ -85,7 +85,7 @@ def registers(tid):
 
 
 def frames(pid, code, sp):
-    """Code that is named by what lies on a stack."""
+    """The words on a stack that are addresses of code, as LIBRARY+OFFSET."""
     try:
         with open(f"/proc/{pid}/mem", "rb", buffering=0) as f:
             f.seek(sp)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every flag, attribute and number of a kind that functions take, those that exist and those that
-// don't: what each gives.
+// Tries every flag, attribute and kind that functions take, those that exist and others, and prints
+// each result.
 #include "versions.h"
 #include <functional>
 #include <string>
@@ -14,7 +14,7 @@ static CUfunction function;
 static CUdeviceptr memory;
 static CUstream stream;
 
-// sweep tries numbers, and prints the results, runs of the same one as one.
+// sweep tries numbers, and prints the results: equal ones in a row are printed once.
 static void sweep(const char *what, const std::vector<unsigned long long> &numbers,
                   const std::function<CUresult(unsigned long long)> &one) {
     CUresult last = CUDA_SUCCESS;
@@ -159,7 +159,7 @@ static void code() {
         printf("value %zu: ", value);
         sweep("cuModuleLoadDataEx", upTo(36), [&](unsigned long long o) {
             CUjit_option option = CUjit_option(o);
-            // Those with a pointer to something, at which 1 would be no address.
+            // These have a pointer, and 1 is no valid address.
             if (value && (o == 3 || o == 5 || (o >= 18 && o <= 29))) return CUDA_SUCCESS;
             if (!value && o == 1)
                 return CUDA_SUCCESS; // threads in a block, by which the driver divides

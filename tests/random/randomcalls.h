@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the programs of random calls share: sequences of calls, each printed with its arguments,
-// result and outputs in words that are the same in every run (names for handles and addresses), so
-// that a native run and one in a guest can be compared line by line.
+// What the programs of random calls share: sequences of calls. Each call is printed with its
+// arguments, result and outputs, and with names for handles and addresses. So the text is the same
+// in every run, and a native run and one in a guest can be compared line by line.
 //
 //   PROGRAM [SEED [FIRST [COUNT]]]
 //
-// runs sequences FIRST, FIRST+1, ... of that seed. Each begins with nothing and gives back what it
-// made.
+// runs sequences FIRST, FIRST+1, ... of that seed. Each begins with nothing, and destroys what it
+// has made.
 #pragma once
 #include "versions.h"
 #include <csignal>
@@ -20,8 +20,8 @@
 static Random rnd;
 
 inline unsigned below(unsigned n) { return n ? rnd.below(n) : 0; }
-// rarely is true one time in n. What is wrong more often than that would hide the rest: every other
-// sequence has few such calls.
+// rarely is true one time in n. More calls that fail would hide the rest: every other sequence has
+// few of them.
 static unsigned calm;
 inline bool rarely(unsigned n) { return below(n < 8 ? n : n * calm) == 0; }
 
@@ -63,7 +63,7 @@ inline void region(const void *p, uint64_t bytes, const std::string &name) {
     region((uint64_t)p, bytes, name);
 }
 
-// call prints a call before it is made, ended how it ended, and also its outputs.
+// call prints a call before it is made, ended prints its result, and also its outputs.
 static bool printing;
 
 __attribute__((format(printf, 1, 2))) inline void call(const char *format, ...) {

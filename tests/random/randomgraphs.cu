@@ -260,7 +260,7 @@ static void kernelAttributes() {
         ended(cuGraphKernelNodeSetAttribute(n, CUkernelNodeAttrID(id), rarely(40) ? nullptr : &v));
         break;
     case 1:
-        // The driver doesn't survive it if there is nowhere to put attribute 5.
+        // The driver crashes if there is no place for attribute 5.
         call("cuGraphKernelNodeGetAttribute %s:%d %d", NM(n), kindOf(n), id);
         if (ended(cuGraphKernelNodeGetAttribute(
                 n, CUkernelNodeAttrID(id), rarely(40) && id != 5 ? nullptr : &v)) != CUDA_SUCCESS)
@@ -317,7 +317,7 @@ static void oneNode() {
     forgetNode(n);
     for (Graph &g : graphs)
         g.nodes.erase(std::remove(g.nodes.begin(), g.nodes.end(), n), g.nodes.end());
-    // Executable graphs know the node no more.
+    // Executable graphs don't know the node any more.
     for (Exec &e : execs) e.from = nullptr;
 }
 
@@ -462,8 +462,8 @@ static void deviceMemory() {
     }
 }
 
-// ends says whether a graph ends when it is launched: none of its nodes waits for a value, and no
-// body is a condition's.
+// ends says whether a graph that is launched ends: none of its nodes waits for a value, and it has
+// no body of a conditional node.
 static bool ends(CUgraph g) {
     for (Node n : list(g)) {
         CUgraph child;

@@ -44,7 +44,7 @@ static void allocate() {
     case 4: {
         unsigned flags = rarely(8) ? pick({0u, 3u, 4u, 8u}) : 1 + below(2);
         if (bytes == size_t(1) << 50) bytes = 0;
-        // Advice is the pages', which small allocations share.
+        // Advice holds for whole pages, and small allocations share a page.
         if (bytes < size_t(1) << 40) bytes = (bytes + 4095) & ~size_t(4095);
         call("cuMemAllocManaged %zu %u", bytes, flags);
         if (ended(cuMemAllocManaged(rarely(30) ? nullptr : &d, bytes, flags)) == CUDA_SUCCESS)
@@ -86,7 +86,7 @@ static void give() {
     if (ended(r) == CUDA_SUCCESS && at == m.base) forget(at);
 }
 
-// An address, with room for so many bytes or, now and then, without.
+// An address, mostly one with room for so many bytes.
 static uint64_t place(size_t bytes) {
     std::vector<uint64_t> fit;
     for (const Memory &m : ranges)
@@ -314,7 +314,7 @@ static void virtualMemory() {
     }
     case 5: {
         if (!rarely(3)) return;
-        // Of a part of a page the driver says success, also where nothing is mapped.
+        // For a part of a page the driver returns success, even if nothing is mapped there.
         CUdeviceptr at = m ? m->base : 0;
         size_t size = rarely(8) ? 0 : m ? m->used : granule;
         call("cuMemUnmap %s %zu", WHERE(at), size);
@@ -384,7 +384,7 @@ static void pool() {
         break;
     case 2: {
         call("cuMemPoolGetAttribute %s %d", NM(p), id);
-        // How much a pool takes at a time is the driver's affair.
+        // The driver decides how much a pool takes at a time.
         if (ended(cuMemPoolGetAttribute(p, CUmemPool_attribute(id), rarely(30) ? nullptr : &v)) ==
                 CUDA_SUCCESS &&
             id < 5)

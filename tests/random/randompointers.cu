@@ -152,8 +152,8 @@ static void showValue(int attribute, const uint64_t *value) {
     case 11: return also("%s", WHERE(v));
     case 7:
     case 20: return also("id");
-    // Other devices' access, decompression, and how large the pieces are that memory lies in: a
-    // guest is told otherwise.
+    // A guest gets other answers about other devices' access, decompression, and the size of the
+    // blocks of memory.
     case 15:
     case 18:
     case 19:
@@ -244,7 +244,7 @@ static void hosts() {
     case 0:
         if (of(p) == "mapped") return; // the driver takes it for the host's
         call("cuMemHostGetFlags %s", WHERE(p));
-        // Small allocations lie side by side in one, whose PORTABLE (1) is told of each.
+        // Small allocations share a larger one, and the driver gives its PORTABLE (1) for each.
         if (ended(cuMemHostGetFlags(rarely(30) ? nullptr : &flags, (void *)p)) == CUDA_SUCCESS)
             also("%u", flags & ~1u);
         break;

@@ -37,7 +37,7 @@ static bool capturing() {
     return false;
 }
 
-// settle waits for what was begun, so that queries have one answer.
+// settle waits until all work is over, so that queries have only one answer.
 static bool settle() { return !capturing() && cuCtxSynchronize() == CUDA_SUCCESS; }
 
 static CUstream own() { return streams.empty() ? nullptr : pick(streams); }
@@ -343,7 +343,7 @@ static void capture() {
         CUstreamCaptureMode m = CUstreamCaptureMode(mode);
         call("cuThreadExchangeStreamCaptureMode %d", mode);
         if (ended(cuThreadExchangeStreamCaptureMode(&m)) == CUDA_SUCCESS)
-            also("%d", int(m)); // the driver doesn't survive a null
+            also("%d", int(m)); // with a null pointer the driver crashes
         break;
     }
     case 8: {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Usage: line.py MODULES ADDRESS PROGRAM [ARGUMENT]...
 
-Runs a program in a throw-away VM whose QEMU has a network card: loads its driver from the folder of
-the kernel's modules, and gives the card this address in a network of 256.
+Runs a program in a throw-away VM with a network card. First it loads the card's driver from
+MODULES, the folder of the kernel's modules, and gives the card ADDRESS in a network of 256.
 """
 
 import ctypes

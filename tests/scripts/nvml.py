@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Asks NVML in a guest what programs ask it through pynvml, and libraries through ctypes as PyTorch
-does.
+"""Calls NVML in a guest as programs do through pynvml, and as PyTorch does through ctypes.
 
-Each answer must be true or be an error of NVML's own. Prints one line a part. The argument is
-nvidia-smi.
+Each answer must be true, or an error of NVML's. Prints one line for each part. The argument is the
+path of nvidia-smi.
 """
 import ctypes
 import os
@@ -18,7 +17,7 @@ import pynvml as n
 
 CONTEXT, MORE = 8 << 20, 64 << 20  # what a context takes of the software GPU, and an allocation
 
-# What no VM knows: each must say so rather than answer.
+# What no VM can know: each call must return an error.
 UNKNOWN = {
     "nvmlDeviceGetTemperature": [n.NVML_TEMPERATURE_GPU],
     "nvmlDeviceGetPowerUsage": [],
@@ -120,7 +119,7 @@ class Cuda:
 
 
 def like_cuda(h):
-    """What CUDA tells too must be the same."""
+    """What CUDA also tells must be the same."""
     cuda = Cuda()
     assert n.nvmlDeviceGetName(h) == cuda.name()
     assert n.nvmlDeviceGetUUID(h) == cuda.uuid()
@@ -144,8 +143,8 @@ def like_cuda(h):
 
 
 def processes(h, smi, cuda):
-    """This process uses CUDA; a child that it forks has the device's file, and doesn't.
-    nvidia-smi says the same."""
+    """This process uses CUDA. A child that it forks has the device's file open, but doesn't use
+    CUDA, and isn't listed. nvidia-smi says the same."""
     child = os.fork()
     if child == 0:
         signal.pause()
@@ -173,7 +172,7 @@ def processes(h, smi, cuda):
 
 
 def joined(h):
-    """NCCL asks of each pair of GPUs before it starts, of one with itself too."""
+    """What NCCL asks about each pair of GPUs before it starts, also about a GPU and itself."""
     for what in range(5):
         assert n.nvmlDeviceGetP2PStatus(h, h, what) == n.NVML_P2P_STATUS_NOT_SUPPORTED, what
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetP2PStatus, h, h, 99)
@@ -198,7 +197,7 @@ def unknown(h):
 
 
 def every_function():
-    """Each function that pynvml knows is there, so that none is "not found"."""
+    """The library has each function that pynvml knows: none is "not found"."""
     names = set(re.findall(r'_nvmlGetFunctionPointer\("(\w+)"\)', open(n.__file__).read()))
     assert len(names) > 300, len(names)
     lib = ctypes.CDLL("libnvidia-ml.so.1")
@@ -208,8 +207,8 @@ def every_function():
 
 
 def as_pytorch():
-    """The calls of torch.cuda.device_count() where PYTORCH_NVML_BASED_CUDA_CHECK is set, of a
-    process that may fork after."""
+    """What torch.cuda.device_count() calls with PYTORCH_NVML_BASED_CUDA_CHECK, in a process that
+    may fork later."""
     lib, count, handle = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_int(-1), ctypes.c_void_p()
     uuid = ctypes.create_string_buffer(96)
     assert lib.nvmlInit() == 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles with NVRTC, whose library is the argument, and runs what it made. NVRTC's errors and
-logs are its own."""
+"""Compiles a kernel with NVRTC, whose library is the argument, and runs it. NVRTC's errors and logs
+must be its own."""
 import ctypes
 import glob
 import os

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Gives the GPU kernels that last for a time by its clock: MICROSECONDS each, DEPTH at a time.
+"""Launches kernels that last for MICROSECONDS each, by the GPU's clock, DEPTH at a time.
 
-It does so until it is killed, or COUNT of them (0: without end). With a DEPTH above 1, the next
-ones are launched before those are waited for. With REST, it sleeps for so many seconds after each
-wait. Prints "ready" when the first are over, and at the end how many were.
+It launches COUNT of them (0: until it is killed). With a DEPTH above 1, it launches the next ones
+before it waits for those. With REST, it sleeps for REST seconds after each wait. Prints "ready"
+when the first are over, and at the end how many there were.
 """
 import ctypes
 import sys
