@@ -293,7 +293,7 @@ func (g *saying) await(come func() bool) {
 	g.t.Helper()
 	for w := patienceOf(2 * time.Minute); !come(); time.Sleep(50 * time.Millisecond) {
 		if w.over() {
-			g.t.Fatalf("waited in vain, %s said:%s", g.cmd.Path, tail(g.log.String()))
+			g.t.Fatalf("waited in vain, with %q running", g.cmd.Args)
 		}
 	}
 }
