@@ -56,8 +56,8 @@ func TestOtherVersion(t *testing.T) {
 	v.hello()
 }
 
-// TestWorkerDies kills the worker at several points: all chains come back, and the channel opens
-// again.
+// TestWorkerDies kills the worker at several points. All chains come back, and the channel can be
+// opened again.
 func TestWorkerDies(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for point := range 4 {
@@ -68,7 +68,7 @@ func TestWorkerDies(t *testing.T) {
 		if point > 1 {
 			v.greet(0)
 		}
-		if point > 2 { // it has a chain more that it hasn't taken
+		if point > 2 { // the queue has one more chain, which the worker hasn't taken
 			v.add(0, 3, wire.ChainHeader{Type: wire.ChainEvent})
 		}
 		v.worker(0).Kill()
@@ -98,8 +98,8 @@ func TestPauseAndResume(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestPauseWhereIndicesWrap: an index of 0 isn't always a beginning. Programs go on, whichever
-// queue has it, and chains of a worker that has ended go back.
+// TestPauseWhereIndicesWrap: an index of 0 doesn't always mean a new queue, since indices wrap.
+// Programs go on, whichever queue has it, and the chains of a worker that has ended go back.
 func TestPauseWhereIndicesWrap(t *testing.T) {
 	v := newVM(t, &processes{}, Timeouts{})
 	v.front.Stop(v.queues...)
@@ -127,7 +127,7 @@ func TestPauseWhereIndicesWrap(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestPauseBeforeTheFirstChain keeps a worker that has taken nothing, whose base is 0.
+// TestPauseBeforeTheFirstChain: a worker that has taken nothing, and whose base is 0, stays.
 func TestPauseBeforeTheFirstChain(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.open(0)
@@ -139,8 +139,8 @@ func TestPauseBeforeTheFirstChain(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestQueueBeginsAnew gives a driver that begins anew a queue of its own, untouched by the worker
-// of the one before.
+// TestQueueBeginsAnew: a driver that starts again gets a queue that the earlier driver's worker
+// doesn't touch.
 func TestQueueBeginsAnew(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -160,8 +160,8 @@ func TestQueueBeginsAnew(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestDriverBeginsAnewBeforeTheFirstChain: a worker that has taken nothing is the earlier driver's
-// all the same.
+// TestDriverBeginsAnewBeforeTheFirstChain: a worker belongs to the earlier driver even if it has
+// taken nothing.
 func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
 	v := newVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -175,8 +175,8 @@ func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
 	}
 }
 
-// TestDriverBeginsAnewQueueByQueue: a front end that restarts one queue after another, the control
-// queue last, leaves no channel to the earlier driver.
+// TestDriverBeginsAnewQueueByQueue: a front end restarts one queue after another, the control queue
+// last. Then no channel belongs to the earlier driver any more.
 func TestDriverBeginsAnewQueueByQueue(t *testing.T) {
 	v := newVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -221,7 +221,7 @@ func TestPauseDuringOpen(t *testing.T) {
 	v.closeChannel(0)
 }
 
-// TestMemoryChangesUnderLoad changes the table while requests and commands are on their way.
+// TestMemoryChangesUnderLoad changes the memory table while requests and commands are in flight.
 func TestMemoryChangesUnderLoad(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
@@ -269,7 +269,8 @@ func TestSetCallAndPolicyWhileRunning(t *testing.T) {
 // processor.
 var limits = Timeouts{Start: 2 * time.Second, Answer: 2 * time.Second, Stop: time.Second}
 
-// TestBadWorkers starts workers that misbehave. The device stays good, and the channel opens again.
+// TestBadWorkers starts workers that misbehave. The device works on, and the channel can be opened
+// again.
 func TestBadWorkers(t *testing.T) {
 	wait := func(s *stub) { <-s.Killed }
 	for _, tt := range []struct {
@@ -326,7 +327,8 @@ func TestBadWorkers(t *testing.T) {
 	}
 }
 
-// TestGrandchildHoldsTheConnection: what a worker leaves behind doesn't keep its channel.
+// TestGrandchildHoldsTheConnection: a process that a worker has left behind doesn't keep its
+// channel.
 func TestGrandchildHoldsTheConnection(t *testing.T) {
 	t.Parallel()
 	spawn := &stubs{}
@@ -372,7 +374,7 @@ func TestControlFlood(t *testing.T) {
 	}
 }
 
-// TestCyclesLeaveNothing opens and closes often.
+// TestCyclesLeaveNothing opens and closes channels many times: nothing is left.
 func TestCyclesLeaveNothing(t *testing.T) {
 	v := greetedVM(t, &stubs{}, Timeouts{})
 	cycle := func(n int) {
@@ -419,8 +421,8 @@ func resident(t *testing.T) uint64 {
 	return pages * uint64(syscall.Getpagesize())
 }
 
-// TestResetAndStart resets the device under a driver, and starts it for the next: the memory is
-// there still.
+// TestResetAndStart resets the device while a driver uses it, and starts it for the next one: it
+// still has the memory table.
 func TestResetAndStart(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -433,7 +435,7 @@ func TestResetAndStart(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestEndWithOpenChannels ends the session in the middle of everything.
+// TestEndWithOpenChannels ends the session while programs work.
 func TestEndWithOpenChannels(t *testing.T) {
 	for _, spawn := range []Spawner{&processes{}, &stubs{}} {
 		v := greetedVM(t, spawn, Timeouts{})

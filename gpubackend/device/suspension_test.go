@@ -22,7 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// suspended is a VM whose program on channel 0 has allocations, and what is in them.
+// suspended is a VM whose program on channel 0 has allocations, and their contents.
 type suspended struct {
 	*vm
 	page   *ledger.Page
@@ -66,11 +66,11 @@ func (s *suspended) do(op gpubackend.Op, words ...uint64) uint64 {
 
 const inBulk = uint64(wire.BufferBulk)<<56 | wire.Bulk
 
-// apart is the size of memory that has a segment of its own: of one that allocations share all
-// 32 MiB are saved, which takes the race detector long.
+// apart is the size of memory that has a segment of its own. A segment that allocations share is
+// saved with all its 32 MiB, which takes long with the race detector.
 const apart = devmem.LargestShared + 1<<20
 
-// allocate makes memory with something at its beginning and at its end.
+// allocate makes memory with content at its beginning and at its end.
 func (s *suspended) allocate(size uint64) {
 	s.t.Helper()
 	addr := s.do(gpubackend.OpMemAlloc, size)
@@ -84,7 +84,7 @@ func (s *suspended) allocate(size uint64) {
 	}
 }
 
-// place has memory have 4096 bytes.
+// place writes 4096 bytes to memory.
 func (s *suspended) place(at uint64, b []byte) {
 	s.t.Helper()
 	s.guest.Write(s.arena+wire.Bulk, b)
@@ -145,7 +145,8 @@ func (v *vm) mustChange(r admin.Request) *suspend.Moved {
 	return a.Moved
 }
 
-// refused says whether a request fails with an error that has a text, and leaves a state.
+// refused checks that a request fails with an error that has a text, and that the VM is then in a
+// state.
 func (v *vm) refused(r admin.Request, text string, then suspend.State) {
 	v.t.Helper()
 	_, err := v.change(r)
@@ -154,8 +155,8 @@ func (v *vm) refused(r admin.Request, text string, then suspend.State) {
 	}
 }
 
-// TestSuspend moves memory out and in again and again. In between there is none of it on the GPU,
-// and no command is executed.
+// TestSuspend moves memory out and in again and again. While it is out, the GPU has none of it, and
+// no command is executed.
 func TestSuspend(t *testing.T) {
 	s := newSuspended(t)
 	for _, size := range []uint64{4096, 100000, 5 << 20, 12 << 20} {
@@ -238,8 +239,8 @@ func TestSuspendWithoutRoom(t *testing.T) {
 	s.mustHold()
 }
 
-// TestResumeWithoutRoom: of two programs one could have its memory back, but not both. Nothing is
-// lost.
+// TestResumeWithoutRoom: there is room for the memory of one of two programs, but not for both.
+// Nothing is lost.
 func TestResumeWithoutRoom(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(12 << 20)
@@ -277,8 +278,8 @@ func (s *suspended) count0(arena uint64) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// TestProgramsComeAndGo while the VM is suspended: one that starts waits, one that ends is gone,
-// and so is one whose worker is killed.
+// TestProgramsComeAndGo: while the VM is suspended, a program that starts waits, one that ends is
+// gone, and so is one whose worker is killed.
 func TestProgramsComeAndGo(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(12 << 20)
@@ -289,7 +290,7 @@ func TestProgramsComeAndGo(t *testing.T) {
 	killed := s.worker(2)
 	killed.Kill()
 	<-killed.Gone()
-	s.open(1) // begins as one that is suspended
+	s.open(1) // it is suspended from its beginning
 	arena, appended, context := s.arena, s.appended, s.context
 	s.arena = s.guest.Alloc(arenaBytes, 4096)
 	s.furnish(1)
@@ -350,7 +351,7 @@ func TestResetWhileSuspended(t *testing.T) {
 	s.mustResume()
 }
 
-// TestBadlySuspended: what workers that lie, refuse, hang or die do costs no more than themselves.
+// TestBadlySuspended: workers that lie, refuse, hang or die harm only themselves.
 func TestBadlySuspended(t *testing.T) {
 	const moved = 4 << 20
 	answer := func(s *stub, kinds map[handover.Kind]handover.Message) {

@@ -23,7 +23,7 @@ import (
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// lives says in the environment of a child what it does.
+// lives is the environment variable that says what a child does.
 const lives = "KEEPER_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -39,8 +39,8 @@ const (
 	countNumber  = 4000000000
 )
 
-// live is a child. The first one inherits a socket beside its connection, and all of them write to
-// it how many there were: "1", "2" and so on, a byte each.
+// live is a child. The first child inherits a socket beside its connection. Each child writes to it
+// the number of children so far, as one byte: "1", "2" and so on.
 func live(life string) {
 	c, held, _, err := Open(3)
 	if err != nil {
@@ -106,7 +106,7 @@ type process struct{ *exec.Cmd }
 
 func (p process) Kill() { _ = p.Process.Kill() }
 
-// clock doesn't wait, and notes for how long it should have.
+// clock is a clock that doesn't wait, and notes for how long it should have waited.
 type clock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -167,7 +167,7 @@ func newRig(t *testing.T, life string) *rig {
 	return r
 }
 
-// says wants what the children say next.
+// says checks what the children write next.
 func (r *rig) says(want string) {
 	r.t.Helper()
 	for _, c := range want {
@@ -179,7 +179,7 @@ func (r *rig) says(want string) {
 	}
 }
 
-// closed wants the connection to have ended.
+// closed checks that the connection has ended.
 func (r *rig) closed() {
 	r.t.Helper()
 	if n, err := r.front.Read(make([]byte, 1)); err != io.EOF {
@@ -187,7 +187,8 @@ func (r *rig) closed() {
 	}
 }
 
-// TestNextChildGoesOn: killed, after a panic and killed again, a child's connection is another's.
+// TestNextChildGoesOn: when a child is killed, panics, or is killed again, the next one has its
+// connection.
 func TestNextChildGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "four")
@@ -206,7 +207,8 @@ func TestNextChildGoesOn(t *testing.T) {
 	}
 }
 
-// TestCrashesAreBounded: of any kind, and then the other side learns of it.
+// TestCrashesAreBounded: crashes of any kind are bounded. Then the other side sees the connection
+// end.
 func TestCrashesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ life, how string }{
@@ -227,7 +229,7 @@ func TestCrashesAreBounded(t *testing.T) {
 	}
 }
 
-// TestOldCrashesAreForgotten: it is how many there are in a while that counts.
+// TestOldCrashesAreForgotten: only the number of crashes within some time counts.
 func TestOldCrashesAreForgotten(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "dies")
@@ -253,7 +255,7 @@ func TestOldCrashesAreForgotten(t *testing.T) {
 	r.closed()
 }
 
-// TestLast: one that is told to end isn't replaced, though it crashes.
+// TestLast: a child that is told to end isn't replaced, even if it crashes.
 func TestLast(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "waits")
@@ -275,7 +277,7 @@ func TestLast(t *testing.T) {
 	r.closed()
 }
 
-// TestReady: each child that is ready is heard, as often as it says so.
+// TestReady: the keeper hears each child that says that it is ready, each time.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "ready")
@@ -338,7 +340,8 @@ type undead struct{ t *testing.T }
 func (u undead) Kill()     { u.t.Error("it is killed, and nothing would go on") }
 func (undead) Wait() error { return nil }
 
-// TestNoRoom: once a descriptor couldn't be kept nothing is, and the child that there is stays.
+// TestNoRoom: after a descriptor couldn't be kept, none is kept any more, and the present child
+// stays.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	if _, err := parse([]byte("\x03\x00\x00\x00\x00\x00\x00\x00"), nil,
@@ -369,7 +372,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestSpares: there are so many, however often they are taken. The package's tests leave none.
+// TestSpares: the number of spare descriptors stays the same, however often they are taken. The
+// package's tests leave none.
 func TestSpares(t *testing.T) {
 	t.Parallel()
 	var s spares

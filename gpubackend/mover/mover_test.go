@@ -24,7 +24,7 @@ const (
 	patience  = time.Minute
 )
 
-// mapped makes a file in memory of n bytes, mapped; seals are added if not 0.
+// mapped makes a file of n bytes in memory, and maps it. It adds the seals unless they are 0.
 func mapped(tb testing.TB, n int, seals int) ([]byte, int) {
 	tb.Helper()
 	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -265,7 +265,7 @@ func TestRandomRuns(t *testing.T) {
 	}
 }
 
-// TestSharedOut copies what several goroutines share, to the last byte.
+// TestSharedOut makes copies that several goroutines share, and compares each byte.
 func TestSharedOut(t *testing.T) {
 	const n = 6 << 20
 	mem, regions := guest(t, n)
@@ -416,8 +416,8 @@ func TestBadAttach(t *testing.T) {
 	}
 }
 
-// TestIdleRoundsDoNotAllocate: the loop polls for a long time, and what it left behind would have
-// to be collected.
+// TestIdleRoundsDoNotAllocate: the loop polls for a long time, and garbage would have to be
+// collected.
 func TestIdleRoundsDoNotAllocate(t *testing.T) {
 	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0),
 		tasks: make(chan errand, 1)}

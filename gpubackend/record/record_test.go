@@ -41,7 +41,7 @@ func parts() []part {
 	return list
 }
 
-// written is a record, written in pieces of at most so many bytes.
+// written is a record that was written by writes of at most piece bytes.
 func written(t testing.TB, list []part, piece int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -67,7 +67,7 @@ func written(t testing.TB, list []part, piece int) []byte {
 	return b.Bytes()
 }
 
-// readAll reads a record as one who believes nothing does.
+// readAll reads a record, and checks everything.
 func readAll(from io.Reader) (list []part, h Header, err error) {
 	r, err := NewReader(from)
 	if err != nil {
@@ -124,7 +124,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestLargeReads: content is read straight to where it is to be, and compared there too.
+// TestLargeReads: large content is read directly to its destination, and its checksum is checked
+// there.
 func TestLargeReads(t *testing.T) {
 	list := parts()
 	whole := written(t, list, 1<<30)
@@ -149,8 +150,8 @@ func TestLargeReads(t *testing.T) {
 	}
 }
 
-// TestEveryByteCounts: a record of which any byte is another isn't taken, nor one that ends
-// anywhere before its end.
+// TestEveryByteCounts: a record with any byte changed is refused, and so is one that is cut short
+// anywhere.
 func TestEveryByteCounts(t *testing.T) {
 	list := []part{
 		{Section{0, "vm", 3}, []byte("abc")}, {Section{1, "objects", 0}, nil},
@@ -179,7 +180,8 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-// TestBlocksInAnotherOrder are found, as are a section that is left out and one of another record.
+// TestBlocksInAnotherOrder: a record is refused if its blocks are in another order, if a section is
+// left out, or if one is of another record.
 func TestBlocksInAnotherOrder(t *testing.T) {
 	list := parts()[4:]
 	list[0].Program, list[0].Bytes = 1, 2*stretchBytes
@@ -205,7 +207,7 @@ func TestBlocksInAnotherOrder(t *testing.T) {
 	}
 }
 
-// hostile is a record with good checksums that says what it likes.
+// hostile is a record with good checksums and arbitrary contents.
 func hostile(x head, marks ...title) []byte {
 	var s sum
 	var b []byte
@@ -228,8 +230,8 @@ func nameOf(s string) (name [32]byte) {
 	return name
 }
 
-// TestHostile: what is wrong is said, although all checksums are right, and nothing is allocated
-// for what a record claims.
+// TestHostile: a wrong record is refused with the reason, though all checksums are right, and
+// nothing is allocated because a record claims a size.
 func TestHostile(t *testing.T) {
 	marked := func(program uint32, bytes uint64, name string) title {
 		return title{Program: program, Bytes: bytes, Name: nameOf(name)}
@@ -278,7 +280,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestWrongEnd: an end that counts other sections is none.
+// TestWrongEnd: an end with another number of sections is refused.
 func TestWrongEnd(t *testing.T) {
 	b := hostile(goodHead(), title{Name: nameOf("x")},
 		title{Bytes: endBytes, Name: nameOf(endName)})
@@ -314,7 +316,7 @@ func TestSuits(t *testing.T) {
 	}
 }
 
-// failing takes so many bytes, and then no more.
+// failing accepts left bytes, and then fails.
 type failing struct{ left int }
 
 var errFull = errors.New("no space left")
@@ -362,7 +364,7 @@ func TestWriterRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRecord: a record that is taken is one that the writer would write.
+// FuzzRecord: the reader accepts only records that the writer would write.
 func FuzzRecord(f *testing.F) {
 	f.Add(written(f, nil, 1))
 	f.Add(written(f, []part{

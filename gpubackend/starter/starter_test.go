@@ -49,7 +49,7 @@ func control(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// scripts are what the tests' roles do.
+// scripts are the programs of the tests' roles.
 var scripts = map[Role]string{
 	Worker: "exec cat <&3 >&3", // until its connection ends
 	Mover:  "exit 3",
@@ -77,7 +77,8 @@ func serve(t *testing.T, c Config) (client *Client, result <-chan error) {
 	return client, over
 }
 
-// TestSignals: a client learns which signal ended a child, and what to do about its sandbox.
+// TestSignals: a client learns which signal has ended a child, and what to do if its sandbox did
+// that.
 func TestSignals(t *testing.T) {
 	for _, test := range []struct {
 		script string
@@ -108,7 +109,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestLiesAboutSignals: a signal without a word is the end as it should be.
+// TestLiesAboutSignals: a signal that is reported without a text counts as an ordinary end.
 func TestLiesAboutSignals(t *testing.T) {
 	p := newProcess(1, 2, -1, nil)
 	if p.end("", unix.SIGSYS); p.how != nil {
@@ -116,7 +117,7 @@ func TestLiesAboutSignals(t *testing.T) {
 	}
 }
 
-// TestForbiddenCall: who is ended by a filter of system calls is reported with what to do.
+// TestForbiddenCall: if a system call filter has ended a child, the report says what to do.
 func TestForbiddenCall(t *testing.T) {
 	child, err := Execute(exec.Command("sh", "-c", "kill -SYS $$"), (*exec.Cmd).Start)
 	if err != nil {
@@ -130,7 +131,7 @@ func TestForbiddenCall(t *testing.T) {
 	}
 }
 
-// TestChildren: they have their connection, and one is told how they end.
+// TestChildren: children get their connection, and the client is told how they end.
 func TestChildren(t *testing.T) {
 	client, over := serve(t, Config{Start: execute})
 	ours, theirs := control(t)
@@ -177,7 +178,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// TestStartFails: the reason is told, and the starter process goes on.
+// TestStartFails: the client is told the reason, and the starter process goes on.
 func TestStartFails(t *testing.T) {
 	why := strings.Repeat("no ", maxText)
 	client, _ := serve(t, Config{Start: func(r Role, control *os.File) (Child, error) {
@@ -206,7 +207,7 @@ func TestStartFails(t *testing.T) {
 	_ = p.Wait()
 }
 
-// TestAreBounded: there are so many children and no more, and others when some have ended.
+// TestAreBounded: the number of children is bounded, and others can start when some have ended.
 func TestAreBounded(t *testing.T) {
 	end := make(chan struct{})
 	client, _ := serve(t, Config{Start: func(Role, *os.File) (Child, error) {
@@ -249,7 +250,8 @@ func (f fake) PID() int        { return 1 }
 func (f fake) Descriptor() int { return f.fd }
 func (f fake) Wait() error     { <-f.end; return nil }
 
-// TestKernelMustSayIt: a process isn't gone because the starter process says so, or is gone itself.
+// TestKernelMustSayIt: a process counts as gone only if the kernel says so, not if the starter
+// process does, or is gone itself.
 func TestKernelMustSayIt(t *testing.T) {
 	for _, says := range []bool{true, false} {
 		device, starter := pair(t)
@@ -331,7 +333,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestConnect: to the sockets that were named, and to no other.
+// TestConnect: the starter process connects only to the sockets that were named.
 func TestConnect(t *testing.T) {
 	dir := t.TempDir()
 	named, other, absent := dir+"/named", dir+"/other", dir+"/absent"
@@ -378,7 +380,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// TestRemove: what the device process has made, and nothing else.
+// TestRemove: the starter process removes only what the device process has made.
 func TestRemove(t *testing.T) {
 	dir := t.TempDir()
 	made, kept, file := dir+"/made", dir+"/kept", dir+"/file"
@@ -415,7 +417,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// FuzzMessages: what decode takes is what append makes.
+// FuzzMessages: decode accepts only what append makes.
 func FuzzMessages(f *testing.F) {
 	for _, m := range []message{
 		{kind: start, role: Worker, id: 7}, {kind: started, id: 7, pid: 9},

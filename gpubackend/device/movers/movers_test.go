@@ -27,7 +27,7 @@ const (
 	little = 100 * time.Millisecond
 )
 
-// fake is a mover that notes what it is told.
+// fake is a mover that notes the messages that it gets.
 type fake struct {
 	conn    *handover.Conn
 	refuses handover.Kind // has no answer; a wrong one if it is the start
@@ -95,7 +95,7 @@ func (f *fake) serve() {
 	}
 }
 
-// vm has movers, and makes each a fake.
+// vm has movers, each of which is a fake.
 type vm struct {
 	*Movers
 	t               *testing.T
@@ -133,7 +133,7 @@ func newVM(t *testing.T) *vm {
 	return v
 }
 
-// newHastyVM has one that soon loses patience with movers that don't do what they are told.
+// newHastyVM makes a VM that doesn't wait long for movers that don't obey.
 func newHastyVM(t *testing.T) *vm {
 	v := newVM(t)
 	v.config.Answer, v.config.Stop, v.config.Exit = little, little, little
@@ -165,7 +165,7 @@ func memory() (*handover.Message, []int) {
 	return &handover.Message{Kind: handover.KindMemory}, nil
 }
 
-// need has a mover that is ready.
+// need gets a mover that is ready.
 func (v *vm) need() *Mover {
 	v.t.Helper()
 	m, err := v.Need(start)
@@ -178,7 +178,7 @@ func (v *vm) need() *Mover {
 	return m
 }
 
-// mustBeTold fails the test unless the newest mover was told that.
+// mustBeTold fails the test unless the newest mover has got these messages.
 func (v *vm) mustBeTold(want ...handover.Kind) {
 	v.t.Helper()
 	f := v.made[len(v.made)-1]
@@ -245,8 +245,8 @@ func TestMoverThatCannotStart(t *testing.T) {
 	}
 }
 
-// TestStop is orderly where the mover does what it is told, and ends it where it doesn't. Nobody
-// gets one that stops.
+// TestStop: a mover that obeys stops in order, one that doesn't is killed. Nobody gets a mover that
+// stops.
 func TestStop(t *testing.T) {
 	for _, refuses := range []handover.Kind{"", handover.KindStop} {
 		v := newVM(t)
@@ -275,7 +275,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestOneThatStopsIsNotWaitedFor to become ready: it is ended.
+// TestOneThatStopsIsNotWaitedFor: a mover that is to stop before it is ready is killed.
 func TestOneThatStopsIsNotWaitedFor(t *testing.T) {
 	v := newVM(t)
 	m := v.need()
@@ -287,7 +287,8 @@ func TestOneThatStopsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestLingering: one that doesn't end is no longer the mover, and is known until it has ended.
+// TestLingering: a mover that doesn't end isn't the VM's mover any more, and is known until it has
+// ended.
 func TestLingering(t *testing.T) {
 	v := newHastyVM(t)
 	stays := make(chan struct{})
@@ -319,8 +320,8 @@ func TestLingering(t *testing.T) {
 	}
 }
 
-// TestKilledOneServesNobody, even where it doesn't end: another one is started, and those that have
-// it are told.
+// TestKilledOneServesNobody: a mover that was killed serves nobody, even if it doesn't end. Another
+// one is started, and the workers that had the first are told.
 func TestKilledOneServesNobody(t *testing.T) {
 	for _, givenUp := range []bool{false, true} {
 		v := newHastyVM(t)
@@ -352,7 +353,7 @@ func TestKilledOneServesNobody(t *testing.T) {
 	}
 }
 
-// TestLeft: those of a process before are killed, and awaited for a while.
+// TestLeft: the movers of an earlier device process are killed, and awaited for a while.
 func TestLeft(t *testing.T) {
 	v := newHastyVM(t)
 	near, remote, err := handover.Pair()
@@ -387,8 +388,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the mover of the process before is the VM's, once it has said where it stands. One
-// that speaks otherwise, or is dead, isn't.
+// TestTakeOver: the earlier device process's mover is the VM's as soon as it has told its state.
+// One with another protocol, or a dead one, isn't.
 func TestTakeOver(t *testing.T) {
 	for _, protocol := range []int{handover.Protocol, handover.Protocol + 1, -1} {
 		v := newVM(t)

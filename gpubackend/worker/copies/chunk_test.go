@@ -31,8 +31,8 @@ const (
 	room    = 0x10000 // of each
 )
 
-// fakeDevice is device and guest memory that are bytes, a mover, contexts and fences. Work is done
-// in the order that step says.
+// fakeDevice has device and guest memory as bytes, a mover, contexts and fences. step says in which
+// order work is done.
 type fakeDevice struct {
 	gpubackend.Driver
 	device map[uint64][]byte // by base
@@ -95,10 +95,10 @@ func (d *fakeDevice) Share(addr uint64) (s gpubackend.Shared, fd int, result gpu
 }
 func (d *fakeDevice) Watch(func(addr, bytes uint64)) {}
 
-// Set is of the contexts.
+// Set makes a context current.
 func (d *fakeDevice) Set(uint64, bool) gpubackend.Result { return gpubackend.Success }
 
-// fakeStreams has all.
+// fakeStreams has all streams.
 type fakeStreams struct{}
 
 func (fakeStreams) Find(_ *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result) {
@@ -156,7 +156,7 @@ func (m *fakeMover) Poll(dst []moves.Completion) ([]moves.Completion, error) {
 func (m *fakeMover) FD() int      { return -1 }
 func (m *fakeMover) Close() error { m.closed++; return nil }
 
-// end ends a copy that the mover has.
+// end ends one of the mover's copies.
 func (m *fakeMover) end(i int, err error) {
 	x := m.d.moving[i]
 	m.d.moving = append(m.d.moving[:i], m.d.moving[i+1:]...)
@@ -187,7 +187,7 @@ func (f *fakeMaps) Use(*maps.Map)                                             { 
 func (f *fakeMaps) Release(*maps.Map)                                         { f.uses-- }
 func (f *fakeMaps) GiveUnused(*call.Call, gpubackend.Result)                  {}
 
-// rig is Copies with a fake around them, and the works that calls wait for.
+// rig is Copies with a fake device, and the work that calls wait for.
 type rig struct {
 	*Copies
 	d      *fakeDevice
@@ -199,14 +199,14 @@ type rig struct {
 	call   call.Call
 }
 
-// newRig is one with a mover.
+// newRig makes a rig with a mover.
 func newRig() *rig {
 	r := newLoneRig()
 	r.Connect(r.mover)
 	return r
 }
 
-// newLoneRig is one that has to ask for it.
+// newLoneRig makes a rig that has to ask for its mover.
 func newLoneRig() *rig {
 	d := &fakeDevice{
 		device: map[uint64][]byte{lent: make([]byte, room), plain: make([]byte, room),
@@ -247,7 +247,7 @@ func (r *rig) do(op gpubackend.Op, reply bool, words ...uint64) gpubackend.Resul
 	return r.Handlers()[op].Run(&r.call)
 }
 
-// poll is a turn of the loop: it returns the results of what is over.
+// poll is one round of the worker's loop. It returns the results of the work that is over.
 func (r *rig) poll() (over []gpubackend.Result) {
 	r.Poll()
 	waiting := r.works[:0]
@@ -263,8 +263,8 @@ func (r *rig) poll() (over []gpubackend.Result) {
 	return over
 }
 
-// TestChunksAgainstCopies has random boxes copied in random order of steps, of which the mover's
-// coming is one, and compares with a plain copy of rows.
+// TestChunksAgainstCopies copies random boxes, by steps in random order, and compares the result
+// with a plain copy of rows. That the mover is ready is one of the steps.
 func TestChunksAgainstCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 400 {
@@ -330,8 +330,8 @@ func TestChunksAgainstCopies(t *testing.T) {
 	}
 }
 
-// TestErrorsEndCopies: whichever step fails, the copy ends with the first error and its pages are
-// free.
+// TestErrorsEndCopies: whichever step fails, the copy ends with the first error, and its pages are
+// given back.
 func TestErrorsEndCopies(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail func(r *rig)
@@ -370,7 +370,8 @@ func TestErrorsEndCopies(t *testing.T) {
 	}
 }
 
-// TestJoinIsAnsweredLast, with the first error of the parts, and parts are answered never.
+// TestJoinIsAnsweredLast: JOIN is answered after all parts, with their first error. Parts are never
+// answered.
 func TestJoinIsAnsweredLast(t *testing.T) {
 	r := newRig()
 	for range 3 {

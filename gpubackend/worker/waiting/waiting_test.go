@@ -16,15 +16,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
-// device notes what it is asked. ready is the state of all its work.
+// device notes its calls. ready is the state of all its work.
 type device struct {
 	ready     gpubackend.Result
 	asked     []string
 	set       gpubackend.Result
 	announces bool
-	announced []uint32 // what it is to write
-	told      int      // of announcements that arrived
-	sees      bool     // that the work is over
+	announced []uint32 // the answers that it is to write
+	told      int      // how many announcements have arrived
+	sees      bool     // it sees that the work is over
 	registers gpubackend.Result
 	areas     int // that were registered
 	marks     gpubackend.Result
@@ -59,7 +59,7 @@ func (d *device) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint32) g
 	return gpubackend.Success
 }
 
-// answer is what a call got.
+// answer is a call's answer.
 type answer struct {
 	slot   uint16
 	seq    uint32
@@ -108,7 +108,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// MayAnnounce is the gate's.
+// MayAnnounce is what the gate answers.
 func (r *rig) MayAnnounce() bool { return r.may }
 
 // call is one that a thread of the guest's makes from a slot.
@@ -127,8 +127,8 @@ func (r *rig) run(op gpubackend.Op, slot uint16, words ...uint64) gpubackend.Res
 	return r.Handlers()[op].Run(r.call(op, slot, words...))
 }
 
-// TestCallsWait: a call whose work is done is answered at once, another one when it is polled
-// after that, and with the result of its work.
+// TestCallsWait: a call whose work is done is answered at once. Another one is answered when it is
+// polled after its work is done, with the work's result.
 func TestCallsWait(t *testing.T) {
 	r := newRig(t)
 	e := r.objects.Add(object.Event, 3, 0)
@@ -167,7 +167,8 @@ func TestCallsWait(t *testing.T) {
 	}
 }
 
-// TestManyCalls: each is answered once, whichever of them are over, and no more than so many wait.
+// TestManyCalls: each call is answered once, in whatever order they are over, and the number of
+// calls that wait is bounded.
 func TestManyCalls(t *testing.T) {
 	r := newRig(t)
 	for slot := range uint16(Most) {
@@ -199,7 +200,7 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// work is of a room's.
+// work is a room's work.
 type work struct {
 	result gpubackend.Result
 	silent bool // the caller isn't answered
@@ -212,7 +213,8 @@ func (w *work) Over(result gpubackend.Result) bool {
 	return !w.silent
 }
 
-// TestWorkOfRooms: a room is told the result, and says whether the caller is answered with it.
+// TestWorkOfRooms: a room gets the result of its work, and says whether the caller is answered with
+// it.
 func TestWorkOfRooms(t *testing.T) {
 	r := newRig(t)
 	for _, silent := range []bool{false, true} {
@@ -231,7 +233,7 @@ func TestWorkOfRooms(t *testing.T) {
 	}
 }
 
-// TestWhenIdle: what is to be done is done once, after the work, and not where that has failed.
+// TestWhenIdle: an action is done once, after the work, and not if the work has failed.
 func TestWhenIdle(t *testing.T) {
 	for _, x := range []struct {
 		first, then gpubackend.Result // of the work
@@ -271,7 +273,7 @@ func TestWhenIdle(t *testing.T) {
 	}
 }
 
-// TestAnnouncedAnswers: the device writes the answer, nobody else does, and the driver is told.
+// TestAnnouncedAnswers: only the device writes the answer, and the driver is told.
 func TestAnnouncedAnswers(t *testing.T) {
 	for _, sees := range []bool{true, false} {
 		r := newRig(t)
@@ -317,7 +319,7 @@ func TestAnnouncedAnswers(t *testing.T) {
 	}
 }
 
-// TestNotAnnounced: who can't have an answer of the device's waits as others do.
+// TestNotAnnounced: a call whose answer the device can't write waits as others do.
 func TestNotAnnounced(t *testing.T) {
 	for name, do := range map[string]func(*rig, *call.Call){
 		"the device can't":   func(r *rig, _ *call.Call) { r.device.announces = false },
@@ -347,7 +349,7 @@ func TestNotAnnounced(t *testing.T) {
 	}
 }
 
-// TestWhenDone: what is in a stream is waited for by a fence where the device doesn't announce it.
+// TestWhenDone: a fence shows when the work in a stream is over, if the device doesn't announce it.
 func TestWhenDone(t *testing.T) {
 	r := newRig(t)
 	if got := r.WhenDone(r.call(0, 1), 7); got != call.Pending {
@@ -367,8 +369,8 @@ func TestWhenDone(t *testing.T) {
 	}
 }
 
-// TestWhatIsGone: who waits for a stream or an event that ends waits for all of its context; one
-// that stays is asked for as before.
+// TestWhatIsGone: a call that waits for a stream or event that is destroyed then waits for all of
+// its context. A stream or event that stays is queried as before.
 func TestWhatIsGone(t *testing.T) {
 	r := newRig(t)
 	e := r.objects.Add(object.Event, 3, 0)
@@ -396,8 +398,7 @@ func TestWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestQueryAfterAnAnswer: a stream is asked for after all answers were seen, in the caller's
-// context.
+// TestQueryAfterAnAnswer: a stream is queried after all answers were seen, in the caller's context.
 func TestQueryAfterAnAnswer(t *testing.T) {
 	r := newRig(t)
 	query := r.Steps()[gpubackend.OpStreamQuery]
@@ -414,7 +415,7 @@ func TestQueryAfterAnAnswer(t *testing.T) {
 	}
 }
 
-// TestNothingIsAllocated: calls that begin to wait, are polled and are answered cost no memory.
+// TestNothingIsAllocated: calls that begin to wait, are polled and are answered allocate no memory.
 func TestNothingIsAllocated(t *testing.T) {
 	r := newRig(t)
 	r.Finish = func(uint16, uint32, bool, gpubackend.Result, []uint64) { r.ended++ }
