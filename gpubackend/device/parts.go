@@ -97,7 +97,23 @@ func (d *Device) joinMemory() {
 		return d.Counters()[handover.GPUTime]
 	})
 	d.accounts.SetBounds(d.settings.MemoryBound(), d.settings.HostBound())
-	d.suspension = suspend.New(suspend.Config{
+	d.suspension = d.newSuspension()
+	d.away = away.New(away.Config{
+		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
+		Stays: func() error {
+			if n, _ := d.exports.Held(); n > 0 {
+				return errors.New("programs in it hold descriptors of GPU memory: end them first")
+			}
+			return nil
+		},
+	})
+	d.saving = d.newSaving()
+	d.place = d.newPlace()
+}
+
+// newSuspension makes the part that moves device memory out and in.
+func (d *Device) newSuspension() *suspend.Suspension {
+	return suspend.New(suspend.Config{
 		Hold: func() []suspend.Worker {
 			d.ahead.Empty() // of warm workers
 			return d.serving.Suspended()
@@ -121,20 +137,15 @@ func (d *Device) joinMemory() {
 			return s.SuspendKeep
 		},
 		Note: func(suspended bool) {
-			c.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
+			d.config.Remains.Note(func(f *remains.Facts) { f.Suspended = suspended })
 		},
 		Stays: d.accounts.Sum,
 	})
-	d.away = away.New(away.Config{
-		Tell: d.settings.GoesAway, Answer: c.Timeouts.Answer,
-		Stays: func() error {
-			if n, _ := d.exports.Held(); n > 0 {
-				return errors.New("programs in it hold descriptors of GPU memory: end them first")
-			}
-			return nil
-		},
-	})
-	d.saving = saving.New(saving.Config{
+}
+
+// newSaving makes the part that writes programs to a file, and makes them again from it.
+func (d *Device) newSaving() *saving.Saving {
+	return saving.New(saving.Config{
 		GPU: d.config.GPU, Build: d.config.Build, Suspension: d.suspension, Known: d.away.Key,
 		Channels: int(d.settings.Told().Channels), Run: d.run,
 		Serving: func() []saving.Served { return served(d.channels.Serving()) },
@@ -151,13 +162,12 @@ func (d *Device) joinMemory() {
 		},
 		Went: d.went, Image: d.image,
 		Noted: func() {
-			c.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
+			d.config.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},
 		Resumed: func(channel int) { // its worker may be gone already
 			d.channels.Reclaim(channel, func() bool { return true })
 		},
 	})
-	d.place = d.newPlace()
 }
 
 // joinChannels makes the parts of the mover, the workers and the channels.

@@ -51,12 +51,7 @@ func (w *Worker) obey(r inbox.Received) error {
 	n := r.Message.Name(r.Files)
 	switch r.Message.Kind {
 	case handover.KindStop:
-		w.precopied.End()
-		w.driver.Close() // this abandons running work
-		w.driver = nil
-		w.dirty.MarkHeld()
-		_ = w.send(&handover.Message{Kind: handover.KindStopped})
-		return errStopped
+		return w.stop()
 	case handover.KindPause:
 		return w.standstill.Pause(r.Message.Grace)
 	case handover.KindResume:
@@ -93,11 +88,7 @@ func (w *Worker) obey(r inbox.Received) error {
 		return nil
 	case handover.KindPolicy:
 		if r.Message.Policy != nil {
-			w.policy = *r.Message.Policy
-			limitHost(w.host, w.policy.HostBytes(w.gpu))
-			if d, ok := w.driver.(interface{ Lose(gpu int) }); ok {
-				d.Lose(w.policy.SoftLost - 1)
-			}
+			w.follow(*r.Message.Policy)
 		}
 		return nil
 	case handover.KindMemory:
@@ -108,6 +99,25 @@ func (w *Worker) obey(r inbox.Received) error {
 		return w.send(answer)
 	}
 	return fmt.Errorf("device process: unexpected message %q", r.Message.Kind)
+}
+
+// stop ends the driver, and with it what runs. The error has the loop end.
+func (w *Worker) stop() error {
+	w.precopied.End()
+	w.driver.Close() // this abandons running work
+	w.driver = nil
+	w.dirty.MarkHeld()
+	_ = w.send(&handover.Message{Kind: handover.KindStopped})
+	return errStopped
+}
+
+// follow has a changed policy hold from now on.
+func (w *Worker) follow(p handover.Policy) {
+	w.policy = p
+	limitHost(w.host, p.HostBytes(w.gpu))
+	if d, ok := w.driver.(interface{ Lose(gpu int) }); ok {
+		d.Lose(p.SoftLost - 1)
+	}
 }
 
 // resume takes the queue back.
