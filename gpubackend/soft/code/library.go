@@ -66,10 +66,7 @@ func (x *Code) loadLibrary(
 }
 
 func (x *Code) library(h gpubackend.Library) (*library, gpubackend.Result) {
-	if l, ok := handles.Find[*library](x.options.Handles, uint64(h)); ok {
-		return l, gpubackend.Success
-	}
-	return nil, gpubackend.InvalidHandle
+	return handles.Of[*library](x.options.Handles, uint64(h), gpubackend.InvalidHandle)
 }
 
 // LibraryUnload implements gpubackend.Driver.
@@ -195,10 +192,7 @@ func (x *Code) LibraryGetGlobal(
 }
 
 func (x *Code) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Result) {
-	if k, ok := handles.Find[*kernelObject](x.options.Handles, uint64(h)); ok {
-		return k, gpubackend.Success
-	}
-	return nil, gpubackend.InvalidHandle
+	return handles.Of[*kernelObject](x.options.Handles, uint64(h), gpubackend.InvalidHandle)
 }
 
 // functionOf returns the kernel's function in a context.

@@ -90,20 +90,12 @@ func (n *Node) anyInner(holds func(*Graph) bool) bool { return slices.ContainsFu
 
 // Find returns the graph of a handle.
 func (x *Graphs) Find(h gpubackend.Graph) (*Graph, gpubackend.Result) {
-	g, ok := handles.Find[*Graph](x.options.Handles, uint64(h))
-	if !ok {
-		return nil, gpubackend.InvalidValue
-	}
-	return g, gpubackend.Success
+	return handles.Of[*Graph](x.options.Handles, uint64(h), gpubackend.InvalidValue)
 }
 
 // FindNode returns the node of a handle.
 func (x *Graphs) FindNode(h gpubackend.GraphNode) (*Node, gpubackend.Result) {
-	n, ok := handles.Find[*Node](x.options.Handles, uint64(h))
-	if !ok {
-		return nil, gpubackend.InvalidValue
-	}
-	return n, gpubackend.Success
+	return handles.Of[*Node](x.options.Handles, uint64(h), gpubackend.InvalidValue)
 }
 
 // FindNodes finds different nodes of a graph.

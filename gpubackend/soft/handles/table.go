@@ -5,7 +5,11 @@
 // expects. A Table belongs to one goroutine.
 package handles
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
 
 // first is the first number. Those below are CUDA's own names of streams.
 const first = 0x100
@@ -60,4 +64,13 @@ func (t *Table) Clear() { clear(t.objects) }
 func Find[T any](t *Table, handle uint64) (T, bool) {
 	object, ok := t.objects[handle].(T)
 	return object, ok
+}
+
+// Of returns the object of a handle, or the result missing if there is none of that type.
+func Of[T any](t *Table, handle uint64, missing gpubackend.Result) (T, gpubackend.Result) {
+	object, ok := Find[T](t, handle)
+	if !ok {
+		return object, missing
+	}
+	return object, gpubackend.Success
 }

@@ -2,7 +2,11 @@
 
 package handles
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
 
 func TestTable(t *testing.T) {
 	table := New()
@@ -15,6 +19,12 @@ func TestTable(t *testing.T) {
 	}
 	if _, ok := Find[int](table, a); ok {
 		t.Error("found under another type")
+	}
+	if s, r := Of[string](table, a, gpubackend.NotFound); r != gpubackend.Success || s != "text" {
+		t.Errorf("%q is there with result %d", s, r)
+	}
+	if n, r := Of[int](table, a, gpubackend.NotFound); r != gpubackend.NotFound || n != 0 {
+		t.Errorf("%d is there under another type with result %d", n, r)
 	}
 	if n := table.Next(); n == a || n == b {
 		t.Errorf("number %d is in use", n)

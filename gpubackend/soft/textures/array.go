@@ -187,10 +187,7 @@ func (x *Textures) freeArray(c *contexts.Context, base uint64) {
 
 // Array finds an array.
 func (x *Textures) Array(h gpubackend.Array) (*array, gpubackend.Result) {
-	if a, ok := handles.Find[*array](x.options.Handles, uint64(h)); ok {
-		return a, gpubackend.Success
-	}
-	return nil, gpubackend.InvalidHandle
+	return handles.Of[*array](x.options.Handles, uint64(h), gpubackend.InvalidHandle)
 }
 
 // ArrayDestroy implements gpubackend.Driver. The levels of a mipmapped array go with that.
@@ -285,10 +282,7 @@ func (x *Textures) MipmappedArrayCreate(
 
 // mipmapped finds a mipmapped array.
 func (x *Textures) mipmapped(h gpubackend.MipmappedArray) (*mipmappedArray, gpubackend.Result) {
-	if m, ok := handles.Find[*mipmappedArray](x.options.Handles, uint64(h)); ok {
-		return m, gpubackend.Success
-	}
-	return nil, gpubackend.InvalidHandle
+	return handles.Of[*mipmappedArray](x.options.Handles, uint64(h), gpubackend.InvalidHandle)
 }
 
 // MipmappedArrayDestroy implements gpubackend.Driver.

@@ -57,11 +57,7 @@ type executable struct {
 }
 
 func (x *Exec) executable(h gpubackend.GraphExec) (*executable, gpubackend.Result) {
-	e, ok := handles.Find[*executable](x.options.Handles, uint64(h))
-	if !ok {
-		return nil, gpubackend.InvalidValue
-	}
-	return e, gpubackend.Success
+	return handles.Of[*executable](x.options.Handles, uint64(h), gpubackend.InvalidValue)
 }
 
 // GraphInstantiateWithFlags implements gpubackend.Driver. Nothing is uploaded.
