@@ -43,11 +43,12 @@ type barrier struct {
 func (k *runner) newBlock() *block {
 	b := &block{runner: k, run: k.run}
 	threads := k.run.Block.Count()
-	b.shared, b.sharedBase = loadstore.NewBytes(k.run.sharedSize)
+	b.shared, b.sharedBase = loadstore.NewBytes(k.run.shared.size)
 	for i := range uint32((threads + lanes.Count - 1) / lanes.Count) {
 		w := &warp{prog: k.run.prog, block: b, index: i}
-		w.Unit = loadstore.Unit{Cache: &k.cache, Shared: b.sharedBase, SharedSize: k.run.sharedSize,
-			Params: k.run.paramBase, ParamSize: uint64(len(k.run.Params)), Fail: w.failAt}
+		w.Unit = loadstore.Unit{Cache: &k.cache,
+			Shared: b.sharedBase, SharedSize: k.run.shared.size,
+			Params: k.run.params.base, ParamSize: uint64(len(k.run.Params)), Fail: w.failAt}
 		b.warps = append(b.warps, w)
 	}
 	return b
@@ -57,7 +58,7 @@ func (k *runner) newBlock() *block {
 func (b *block) start(id Dim, number uint64) {
 	b.id = id
 	b.runner.freeFrames()
-	b.sm = b.run.firstSM + uint32(number%uint64(b.run.usedSMs))
+	b.sm = b.run.sms.first + uint32(number%uint64(b.run.sms.used))
 	b.barriers = [barriers]barrier{}
 	b.clearReserved()
 	threads := int(b.run.Block.Count())

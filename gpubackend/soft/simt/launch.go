@@ -3,7 +3,6 @@
 package simt
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -88,7 +87,3 @@ type KernelError struct {
 }
 
 func (f *KernelError) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }
-
-// Run executes the launch and returns when all its blocks have ended. The error is a *KernelError,
-// or wraps ctx's error when ctx ended first; blocks may then have stopped anywhere.
-func (l *Launch) Run(ctx context.Context) error { return l.run(ctx) }

@@ -37,30 +37,44 @@ const (
 // launchRun is a launch at work.
 type launchRun struct {
 	Launch
-	prog       *decoded.Program
-	fn         *decoded.Function
-	sms        uint32 // of the device
-	firstSM    uint32 // of those that the launch uses
-	usedSMs    uint32
-	sharedSize uint64 // with what is reserved
-	reservedAt uint64 // in it
-	ownShared  uint64 // without
-	sharedVars map[*ptx.Variable]uint64
-	paramSlab  []uint64
-	paramBase  uintptr
+	prog   *decoded.Program
+	fn     *decoded.Function
+	sms    smRange
+	shared sharedLayout
+	params heldBytes
 	// workspace is what the blocks of a cooperative launch synchronise by.
-	workspace     []uint64
-	workspaceBase uintptr
-	blocks        uint64
-	runnerBytes   uint64 // of the host's memory, that a runner begins with
-	next          atomic.Uint64
-	stop          atomic.Bool
+	workspace   heldBytes
+	blocks      uint64
+	runnerBytes uint64 // of the host's memory, that a runner begins with
+	next        atomic.Uint64
+	stop        atomic.Bool
 
 	mu    sync.Mutex
 	fault *KernelError
 	// output orders the messages of printf and assert.
 	output sync.Mutex
 	total  Stats
+}
+
+// smRange is which multiprocessors a launch uses, and how many the device has.
+type smRange struct{ all, first, used uint32 }
+
+// sharedLayout is what lies where in a block's shared memory.
+type sharedLayout struct {
+	size       uint64 // with what is reserved
+	reservedAt uint64 // in it
+	own        uint64 // without
+}
+
+// heldBytes is memory that is used by its address, for as long as it is held here.
+type heldBytes struct {
+	slab []uint64
+	base uintptr
+}
+
+func newHeldBytes(bytes uint64) heldBytes {
+	slab, base := loadstore.NewBytes(bytes)
+	return heldBytes{slab, base}
 }
 
 // runner executes blocks on one goroutine.
@@ -75,8 +89,9 @@ type runner struct {
 	memory budget.Account // of the host's, for calls
 }
 
-// run is Run.
-func (l *Launch) run(ctx context.Context) error {
+// Run executes the launch and returns when all its blocks have ended. The error is a *KernelError,
+// or wraps ctx's error when ctx ended first; blocks may then have stopped anywhere.
+func (l *Launch) Run(ctx context.Context) error {
 	r, err := l.prepare()
 	if err != nil {
 		return err
@@ -128,26 +143,15 @@ func (l *Launch) prepare() (*launchRun, error) {
 	r.Params = append(make([]byte, 0, k.ParamSize+8), l.Params[:k.ParamSize]...)
 	if k.ParamSize > 0 {
 		// Parameters are read in their natural alignment.
-		slab, base := loadstore.NewBytes(uint64(k.ParamSize))
-		r.paramSlab, r.paramBase = slab, base
-		loadstore.CopyBytes(base, loadstore.BytesOf(r.Params), uint64(k.ParamSize))
+		r.params = newHeldBytes(uint64(k.ParamSize))
+		loadstore.CopyBytes(r.params.base, loadstore.BytesOf(r.Params), uint64(k.ParamSize))
 	}
-	r.sharedVars = k.SharedVars
-	r.sharedSize = k.StaticShared + uint64(l.SharedBytes)
-	if l.SharedBytes > 0 {
-		r.sharedSize = k.DynamicAt + uint64(l.SharedBytes)
-	}
-	if r.sharedSize > MaxShared {
-		return nil, invalid("%d bytes of shared memory, at most %d", r.sharedSize, MaxShared)
-	}
-	r.ownShared = r.sharedSize
-	if k.Reserved > 0 {
-		r.reservedAt = (r.sharedSize + decoded.ReservedAlign - 1) &^ (decoded.ReservedAlign - 1)
-		r.sharedSize = r.reservedAt + k.Reserved
+	if r.shared = layOutShared(k, uint64(l.SharedBytes)); r.shared.own > MaxShared {
+		return nil, invalid("%d bytes of shared memory, at most %d", r.shared.own, MaxShared)
 	}
 	r.blocks = l.Grid.Count()
 	if l.Cooperative {
-		r.workspace, r.workspaceBase = loadstore.NewBytes(workspaceSize)
+		r.workspace = newHeldBytes(workspaceSize)
 	}
 	r.setWorkers()
 	if r.StackBytes == 0 {
@@ -161,16 +165,30 @@ func (l *Launch) prepare() (*launchRun, error) {
 	return r, nil
 }
 
+// layOutShared places so much dynamic shared memory, and what is reserved behind it.
+func layOutShared(k *decoded.Kernel, dynamic uint64) sharedLayout {
+	own := k.StaticShared
+	if dynamic > 0 {
+		own = k.DynamicAt + dynamic
+	}
+	if k.Reserved == 0 {
+		return sharedLayout{size: own, own: own}
+	}
+	at := (own + decoded.ReservedAlign - 1) &^ (decoded.ReservedAlign - 1)
+	return sharedLayout{size: at + k.Reserved, reservedAt: at, own: own}
+}
+
 func (r *launchRun) setWorkers() {
 	if r.Workers <= 0 {
 		r.Workers = runtime.GOMAXPROCS(0)
 	}
-	if r.sms = r.SMs; r.sms == 0 {
-		r.sms = uint32(r.Workers)
+	all := r.SMs
+	if all == 0 {
+		all = uint32(r.Workers)
 	}
-	r.firstSM, r.usedSMs = 0, r.sms
+	r.sms = smRange{all: all, used: all}
 	if r.PartSMs != 0 {
-		r.firstSM, r.usedSMs = r.FirstSM, r.PartSMs
+		r.sms.first, r.sms.used = r.FirstSM, r.PartSMs
 		r.Workers = min(r.Workers, int(r.PartSMs))
 	}
 	if r.Cooperative || uint64(r.Workers) > r.blocks {
@@ -221,7 +239,7 @@ func (r *launchRun) work() {
 		}
 	}()
 	k.cache.Memory = r.Memory
-	k.cache.Own = loadstore.Range{Base: uint64(r.workspaceBase),
+	k.cache.Own = loadstore.Range{Base: uint64(r.workspace.base),
 		Size: workspaceSize * scalar.Bit(r.Cooperative), Writable: true}
 	b := k.newBlock()
 	for !r.stop.Load() {
@@ -271,7 +289,7 @@ func (r *launchRun) write(out io.Writer, message []byte) {
 // addressOfVar is the address of a variable in its own space.
 func (r *launchRun) addressOfVar(v *ptx.Variable) uint64 {
 	if v.Space == ptx.Shared {
-		return r.sharedVars[v]
+		return r.Kernel.SharedVars[v]
 	}
 	return r.prog.Addresses[v]
 }

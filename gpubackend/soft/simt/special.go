@@ -30,13 +30,13 @@ func constantValue(x uint64) specialValue {
 
 // ofReserved is an offset in shared memory.
 func ofReserved(at uint64) specialValue {
-	return ofLaunch(func(r *launchRun) uint64 { return r.reservedAt + at })
+	return ofLaunch(func(r *launchRun) uint64 { return r.shared.reservedAt + at })
 }
 
 // clearReserved fills reserved memory with zeros, as a block begins.
 func (b *block) clearReserved() {
 	if n := b.run.Kernel.Reserved; n > 0 {
-		loadstore.ClearBytes(b.sharedBase+uintptr(b.run.reservedAt), n)
+		loadstore.ClearBytes(b.sharedBase+uintptr(b.run.shared.reservedAt), n)
 	}
 }
 
@@ -80,16 +80,16 @@ var specialsByName = map[string]specialValue{
 	"nwarpid": ofLaunch(func(r *launchRun) uint64 {
 		return (r.Block.Count() + lanes.Count - 1) / lanes.Count
 	}),
-	"nsmid":  ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms) }),
+	"nsmid":  ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms.all) }),
 	"gridid": ofLaunch(func(r *launchRun) uint64 { return r.GridID }),
 
 	// The address of a cooperative launch's workspace, in two halves.
-	"envreg1": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) >> 32 }),
-	"envreg2": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) & 0xffffffff }),
+	"envreg1": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspace.base) >> 32 }),
+	"envreg2": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspace.base) & 0xffffffff }),
 
 	"dynamic_smem_size": ofLaunch(func(r *launchRun) uint64 { return uint64(r.SharedBytes) }),
-	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
-	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
+	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.shared.own }),
+	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.shared.own }),
 
 	decoded.ReservedPrefix + "begin": ofReserved(0),
 	decoded.ReservedPrefix + "end":   ofReserved(decoded.ReservedShared),
