@@ -152,14 +152,21 @@ func (t *Textures) native(guests []byte) (b []byte, result gpubackend.Result) {
 	return b, result
 }
 
+// begin begins a texture or surface of a resource, which it returns as the driver has it, too.
+func (t *Textures) begin(
+	c *call.Call, guests call.Reference,
+) (x *SavedObject, resource []byte, result gpubackend.Result) {
+	x = &SavedObject{Context: t.Home(c.Context)}
+	if x.Resource, result = c.InputOf(guests); result != gpubackend.Success {
+		return nil, nil, result
+	}
+	resource, result = t.native(x.Resource)
+	return x, resource, result
+}
+
 // createTexture makes a texture.
 func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubackend.Result {
-	x := &SavedObject{Context: t.Home(c.Context)}
-	var result gpubackend.Result
-	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
-		return result
-	}
-	resource, result := t.native(x.Resource)
+	x, resource, result := t.begin(c, a.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -185,12 +192,7 @@ func flagsKnown(sampling []byte) bool {
 
 // createSurface makes a surface.
 func (t *Textures) createSurface(c *call.Call, a command.SurfObjectCreate) gpubackend.Result {
-	x := &SavedObject{Context: t.Home(c.Context)}
-	var result gpubackend.Result
-	if x.Resource, result = c.InputOf(a.Resource); result != gpubackend.Success {
-		return result
-	}
-	resource, result := t.native(x.Resource)
+	x, resource, result := t.begin(c, a.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
