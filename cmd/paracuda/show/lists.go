@@ -59,6 +59,7 @@ var topColumns = []manual.Item{
 	{Name: "WEIGHT", Help: "its share among VMs that have work"},
 	{Name: "LIMIT", Help: "the most that it may have of the GPU's time"},
 	{Name: "CLASS", Help: "batch, or latency: its work closes the others' gates at once"},
+	{Name: "GPU TIME", Help: "time for which its programs had work on the GPU, added up over them"},
 	{Name: "TURNS", Help: "turns that it had"},
 	{Name: "WAITED", Help: "time for which it had work and no turn"},
 	{Name: "DEBT", Help: "time by which it is ahead of its share"},

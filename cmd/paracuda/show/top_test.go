@@ -49,7 +49,8 @@ func TestTopTable(t *testing.T) {
 	if got := strings.Join(order, " "); got != want {
 		t.Errorf("%q, want %q\n%s", got, want, text)
 	}
-	for _, part := range []string{"3092M", "12M", "1s", "/ 12G", "  41     2.35s   43  "} {
+	for _, part := range []string{"3092M", "12M", "1s", "/ 12G", "  41     2.35s   43  ",
+		"  900ms  "} {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}

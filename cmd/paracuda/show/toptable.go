@@ -60,13 +60,14 @@ func (t *topTable) String() string {
 	if places {
 		header = "\tPLACE\tMOVING"
 	}
-	fmt.Fprintln(w, "VM\tTURN\tGPU\tWEIGHT\tLIMIT\tCLASS\t"+
+	fmt.Fprintln(w, "VM\tTURN\tGPU\tWEIGHT\tLIMIT\tCLASS\tGPU TIME\t"+
 		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tLAUNCHES\tCOPIED\tERRORS"+header)
 	for i := range t.now {
 		v := &t.now[i]
-		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d%s\n",
+		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d%s\n",
 			Plain(v.Name), turnOf(v), 100*t.busy(v), Plain(v.Policy["weight"]),
-			Plain(v.Policy["time-limit"]), Plain(v.Policy["class"]), v.Turns,
+			Plain(v.Policy["time-limit"]), Plain(v.Policy["class"]),
+			nanoseconds(counter(v, gpuTime)), v.Turns,
 			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
 			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"),
 			placeOf(v, places))
