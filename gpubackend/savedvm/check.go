@@ -85,7 +85,7 @@ func (c *checking) same(r io.Reader, s record.Section) error {
 		return err
 	}
 	var err error
-	c.unchanged, err = decodeUnchanged(b, bytesOf(c.base()))
+	c.unchanged, err = decodeUnchanged(b, c.base() != nil, bytesOf(c.base()))
 	if c.file.runs += len(c.unchanged.runs); c.file.runs > MaxFileRuns {
 		return fmt.Errorf("%w has memory in too many parts", ErrSaved)
 	}

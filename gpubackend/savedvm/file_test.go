@@ -181,6 +181,7 @@ func TestStrangeRuns(t *testing.T) {
 		"no program":      {runs: []SameRun{{Same: 1}}, base: `"Number":-1,"Sum":SUM`},
 		"another record":  {runs: []SameRun{{Same: 1}}, base: `"Number":0,"Sum":1`},
 		"no base":         {runs: []SameRun{{Same: 1}}, base: "-"},
+		"no base needed":  {runs: []SameRun{{Own: 1}}, own: 1, base: "-"},
 	} {
 		g := &growing{t: t}
 		g.add(nil, random(base))

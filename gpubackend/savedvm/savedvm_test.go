@@ -119,18 +119,24 @@ func TestStrangeWorkers(t *testing.T) {
 			list := parts()
 			list[4].content = string(EncodeRuns([]SameRun{{1, 0, 3 << 20}}))
 			*s = source("a", list)
+			s.Base = &Base{}
 		},
 		"too much memory of another record": func(s *Source) {
 			list := parts()
 			list[4].content = string(EncodeRuns([]SameRun{{2 << 20, 0, 3 << 20}}))
 			*s = source("a", list)
-			s.BaseBytes = 4 << 20
+			s.Base, s.BaseBytes = &Base{}, 4<<20
+		},
+		"runs without a record before": func(s *Source) {
+			list := parts()
+			list[4].content = string(EncodeRuns([]SameRun{{Own: 3 << 20}}))
+			*s = source("a", list)
 		},
 		"half a run": func(s *Source) {
 			list := parts()
 			list[4].content = "half"
 			*s = source("a", list)
-			s.BaseBytes = 4 << 20
+			s.Base, s.BaseBytes = &Base{}, 4<<20
 		},
 		"nothing":  func(s *Source) { s.Save = func(*os.File) error { return nil } },
 		"an error": func(s *Source) { s.Save = func(*os.File) error { return no } },

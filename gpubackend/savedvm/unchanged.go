@@ -50,9 +50,13 @@ type unchanged struct {
 	same, own uint64 // bytes of all of them
 }
 
-// decodeUnchanged reads section "same" of a program. base is how many bytes of its memory the
-// record before has.
-func decodeUnchanged(b []byte, base uint64) (u unchanged, err error) {
+// decodeUnchanged reads section "same" of a program. based says that it is in the record before,
+// with so many bytes of memory.
+func decodeUnchanged(b []byte, based bool, base uint64) (u unchanged, err error) {
+	if len(b) > 0 && !based {
+		return u, fmt.Errorf("%w has memory in parts of a program that isn't in the one before it",
+			ErrSaved)
+	}
 	if len(b)%runBytes != 0 || len(b) > MaxSame {
 		return u, fmt.Errorf("%w says in %d bytes what memory is the same", ErrSaved, len(b))
 	}

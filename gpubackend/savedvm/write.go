@@ -93,8 +93,8 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchan
 	if err != nil {
 		return u, err
 	}
-	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes, base: s.BaseBytes,
-		parts: s.BaseParts}
+	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes, based: s.Base != nil,
+		base: s.BaseBytes, parts: s.BaseParts}
 	if err := c.sections(); err != nil {
 		return u, err
 	}
@@ -110,7 +110,8 @@ type sectionCopy struct {
 	from   *record.Reader
 	number uint32
 	most   uint64  // bytes of device memory
-	base   uint64  // bytes of it in the record before
+	based  bool    // the program is in the record before
+	base   uint64  // bytes of its memory there
 	parts  int     // in which those are
 	merged *merged // all of its memory, to be copied in place of what has changed; nil: none is
 
@@ -154,7 +155,7 @@ func (c *sectionCopy) same(s record.Section) error {
 	if _, err := io.ReadFull(c.from, b); err != nil {
 		return fmt.Errorf("copy section %q: %w", s.Name, err)
 	}
-	u, err := decodeUnchanged(b, c.base)
+	u, err := decodeUnchanged(b, c.based, c.base)
 	if err != nil {
 		return err
 	}
