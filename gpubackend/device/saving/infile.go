@@ -61,17 +61,27 @@ func DecodeInFile(b []byte, channels int) (*InFile, error) {
 	var at, numbers []int
 	for i := range f.Programs {
 		p := &f.Programs[i]
-		large := slices.ContainsFunc(p.Held,
-			func(h uint16) bool { return int(h) >= virtqueue.MaxSize })
 		if p.Channel < 0 || p.Channel >= channels || p.Number < 0 ||
 			slices.Contains(at, p.Channel) || slices.Contains(numbers, p.Number) ||
-			len(p.Name) > maxName || len(p.Held) > virtqueue.MaxSize || large {
+			len(p.Name) > maxName || !areHeads(p.Held) {
 			return nil, fmt.Errorf("%w: no program can be as %d in channel %d is said to be",
 				ErrInFile, p.Number, p.Channel)
 		}
 		at, numbers = append(at, p.Channel), append(numbers, p.Number)
 	}
 	return f, nil
+}
+
+// areHeads says whether a queue can have left these in flight: each once.
+func areHeads(held []uint16) bool {
+	taken := map[uint16]bool{}
+	for _, h := range held {
+		if h >= virtqueue.MaxSize || taken[h] {
+			return false
+		}
+		taken[h] = true
+	}
+	return true
 }
 
 // InFile is the file that the VM's programs are in; nil: none is in any.

@@ -83,6 +83,7 @@ func TestStrangeInFiles(t *testing.T) {
 		`{"Programs":[{"Channel":1},{"Channel":1,"Number":1}]}`,
 		`{"Programs":[{"Channel":1},{"Channel":2}]}`, `{"Programs":[{"Number":-1}]}`,
 		`{"Programs":[{"Held":[32768]}]}`, `{"Programs":[{"Held":[-1]}]}`,
+		`{"Programs":[{"Held":[1,1]}]}`,
 		`{"Programs":[{"Name":"` + string(bytes.Repeat([]byte("x"), maxName+1)) + `"}]}`,
 	} {
 		if f, err := DecodeInFile([]byte(text), 3); !errors.Is(err, ErrInFile) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover
+
+import (
+	"bytes"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// FuzzMessage: a message of the other side, with so many files, is one that this side would send,
+// with the files that it names, or refused. Then no file stays open, and the next one is read.
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte(`{"Kind":"start","GPU":"soft","Queue":{"Size":256},"Files":{"Kick":true}}`), 1)
+	f.Add([]byte(`{"Files":{"Gate":true,"Ledger":true,"Memory":2}}`), 2+GateFiles+1)
+	f.Add([]byte(`{"Files":{"Memory":-1}}`), 0)
+	f.Add([]byte(`{"Files":{"Memory":9223372036854775807,"Kick":true}}`), 1)
+	f.Add([]byte(`{"Files":{"Memory":250}}`), maxFiles)
+	f.Add([]byte(`{"Kind":`), 2)
+	f.Fuzz(func(t *testing.T, b []byte, files int) {
+		if len(b) == 0 || len(b) > maxMessage || files < 0 || files > maxFiles {
+			return
+		}
+		there, back := pair(t)
+		before := openFiles(t)
+		var rights []byte
+		if files > 0 {
+			rights = unix.UnixRights(make([]int, files)...)
+		}
+		if _, _, err := there.c.WriteMsgUnix(b, rights, nil); err != nil {
+			t.Fatal(err)
+		}
+		m, fds, err := back.Receive()
+		if err == nil {
+			named(t, m, fds)
+			again(t, there, back, m, fds)
+		} else if fds != nil || m != nil {
+			t.Errorf("a message with an error: %+v", m)
+		}
+		CloseFiles(fds)
+		if n := openFiles(t); n != before {
+			t.Errorf("%d files are open, not %d", n, before)
+		}
+		if err := there.Send(&Message{Kind: KindStart}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if m, _, err := back.Receive(); err != nil || m.Kind != KindStart {
+			t.Errorf("the next message is %+v, %v", m, err)
+		}
+	})
+}
+
+// named checks that each file has one name.
+func named(t *testing.T, m *Message, fds []int) {
+	t.Helper()
+	n := m.Name(fds)
+	all := append(append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object, n.Image, n.Log, n.Ledger},
+		n.Gate...), n.Memory...)
+	seen := map[int]bool{}
+	for _, fd := range all {
+		if fd >= 0 && seen[fd] {
+			t.Errorf("%+v: two have the same", n)
+		}
+		seen[fd] = true
+	}
+	for _, fd := range fds {
+		if !seen[fd] {
+			t.Errorf("%+v: descriptor %d has no name", n, fd)
+		}
+	}
+	if len(n.Memory) != m.Files.Memory {
+		t.Errorf("%d files of memory, want %d", len(n.Memory), m.Files.Memory)
+	}
+}
+
+// again sends a message that was received, and checks that the same comes, unless it has become too
+// long.
+func again(t *testing.T, there, back *Conn, m *Message, fds []int) {
+	t.Helper()
+	want, _, err := m.packed(fds)
+	if err != nil {
+		return
+	}
+	if err := there.Send(m, fds); err != nil {
+		t.Fatal(err)
+	}
+	got, more, err := back.Receive()
+	defer CloseFiles(more)
+	if err != nil || len(more) != len(fds) {
+		t.Fatalf("%d files, not %d, %v", len(more), len(fds), err)
+	}
+	if have, _, err := got.packed(more); err != nil || !bytes.Equal(want, have) {
+		t.Errorf("%s, sent as %s, %v", have, want, err)
+	}
+}
