@@ -32,12 +32,12 @@ func makeCalls(t *testing.T, vm frontEnd, spin string) (c calls) {
 	args := []string{"--cpus", "2", "--set", "spin-guest=" + spin, "--report", "--",
 		build(t, "tests/guests/interrupts.c", "-ldl")}
 	if !vm.isQEMU() {
-		c.rounds = readRounds(t, vm.run(t, vm.limit, args...), 600)
+		c.rounds = readRounds(t, vm.run(t, vm.limit, args...), 2, 600)
 	} else {
 		reads := countCallReads(t, qemuProgram(t, "11"), "gpu.sock")
 		r := execute(t, within(vm.boot+vm.limit), root, append([]string{"env",
 			"PARACUDA_QEMU=" + reads.program, paracuda, "run", "--gpu", "soft"}, args...)...)
-		c.rounds, c.woken = readRounds(t, r, 600), reads.channels(t)
+		c.rounds, c.woken = readRounds(t, r, 2, 600), reads.channels(t)
 		c.tcg = strings.Contains(r.stderr, "(TCG)")
 		c.kvm = !c.tcg
 	}
@@ -45,8 +45,8 @@ func makeCalls(t *testing.T, vm frontEnd, spin string) (c calls) {
 	return c
 }
 
-// readRounds reads the output of the processes for two rounds of that many calls.
-func readRounds(t *testing.T, r result, calls int) (rounds []round) {
+// readRounds reads the output of the processes for n rounds of that many calls.
+func readRounds(t *testing.T, r result, n, calls int) (rounds []round) {
 	t.Helper()
 	now := round{}
 	for line := range strings.Lines(r.stdout) {
@@ -59,9 +59,9 @@ func readRounds(t *testing.T, r result, calls int) (rounds []round) {
 			now = round{}
 		}
 	}
-	if r.exit != 0 || len(rounds) != 2 {
-		t.Fatalf("exit code %d, %d rounds, want 0 and 2:%s%s", r.exit, len(rounds), tail(r.stdout),
-			tail(r.stderr))
+	if r.exit != 0 || len(rounds) != n {
+		t.Fatalf("exit code %d, %d rounds, want 0 and %d:%s%s", r.exit, len(rounds), n,
+			tail(r.stdout), tail(r.stderr))
 	}
 	return rounds
 }
@@ -124,16 +124,19 @@ func TestInterruptLineFollows(t *testing.T) {
 	needsQEMU(t)
 	program := build(t, "tests/guests/interrupts.c", "-ldl")
 	front := frontEnds[slices.IndexFunc(frontEnds, frontEnd.isQEMU)]
-	r := front.run(t, front.limit, "--carrier", "generic", "--cpus", "2", "--set", "spin-guest=0",
-		"--", program, "alone")
-	rounds := readRounds(t, r, 300)
-	t.Logf("%+v", rounds)
-	for cpu, round := range rounds {
-		if len(round.vectors) != 1 {
-			t.Fatalf("%d interrupt lines were raised, want 1", len(round.vectors))
-		}
-		if v := round.vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
-			t.Errorf("the thread slept on processor %d, interrupts on each processor: %v", cpu, v)
+	// `turns`: a thread sleeps again where it did before another one slept elsewhere.
+	for how, processors := range map[string][]int{"alone": {0, 1}, "turns": {0, 1, 0}} {
+		r := front.run(t, front.limit, "--carrier", "generic", "--cpus", "2", "--set",
+			"spin-guest=0", "--", program, how)
+		rounds := readRounds(t, r, len(processors), 300)
+		t.Logf("%s: %+v", how, rounds)
+		for i, cpu := range processors {
+			if len(rounds[i].vectors) != 1 {
+				t.Fatalf("%s: %d interrupt lines were raised, want 1", how, len(rounds[i].vectors))
+			}
+			if v := rounds[i].vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
+				t.Errorf("%s: the thread slept on processor %d, interrupts on each: %v", how, cpu, v)
+			}
 		}
 	}
 }

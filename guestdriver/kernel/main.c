@@ -56,6 +56,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	dev->stopped = true;
 	mutex_init(&dev->lock);
 	mutex_init(&dev->stop_lock);
+	mutex_init(&dev->place_lock);
 	mutex_init(&dev->coming);
 	spin_lock_init(&dev->control_lock);
 	spin_lock_init(&dev->settings_lock);

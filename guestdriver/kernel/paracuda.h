@@ -78,6 +78,16 @@ struct paracuda_arena {
 };
 
 /*
+ * Where an interrupt is raised. Read without a lock. Written under dev->place_lock, or when nobody
+ * uses the virtqueues any more.
+ */
+struct paracuda_place {
+	bool placed;			/* on cpu */
+	int cpu;
+	unsigned long moved;		/* when, in jiffies */
+};
+
+/*
  * A channel queue. Lock order: dev->lock, queue->lock, channel->wait.lock.
  *
  * vq is NULL while the device is stopped. It is written under lock, and read under lock; it stays
@@ -92,9 +102,7 @@ struct paracuda_queue {
 	struct paracuda_channel *channel;
 	struct list_head detached;	/* under lock: maps, until the host is stopped */
 	bool retired;			/* under dev->lock: no longer usable */
-	bool placed;			/* place.c, as what follows: interrupts go to cpu */
-	int cpu;
-	unsigned long moved;		/* when, in jiffies */
+	struct paracuda_place interrupt;	/* place.c: if it has its own */
 };
 
 struct paracuda_device {
@@ -118,6 +126,10 @@ struct paracuda_device {
 	spinlock_t fail_lock;		/* failed is written; taken in interrupts */
 	bool failed;			/* fail_work was queued, or must not be */
 	struct work_struct fail_work;
+
+	struct mutex place_lock;	/* place.c, as what follows: moving interrupts */
+	bool shares_interrupt;		/* all queues do */
+	struct paracuda_place interrupt;	/* the one that they share */
 
 	spinlock_t control_lock;	/* the control queue; taken in interrupts */
 	struct virtqueue *control;	/* as queue->vq */
@@ -345,6 +357,7 @@ int paracuda_channel_again(struct paracuda_channel *ch);
 void paracuda_channel_abandon(struct paracuda_channel *ch);
 
 /* place.c */
+void paracuda_place_begin(struct paracuda_device *dev);
 void paracuda_place(struct paracuda_channel *ch);
 void paracuda_unplace(struct paracuda_device *dev);
 

@@ -93,6 +93,7 @@ static int paracuda_start_queues(struct paracuda_device *dev, unsigned int chann
 	n = paracuda_find_channels(dev, channels);
 	if (n >= 0) {
 		dev->channels = n;
+		paracuda_place_begin(dev);
 		WRITE_ONCE(dev->stopped, false);
 		WRITE_ONCE(dev->era, dev->era + 1);
 		paracuda_set_control(dev, true);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counts the interrupts of channels: two processes, each on a processor of its own, make calls that
- * are answered, change places, and make as many again; with the argument `alone` it is one.
+ * are answered, change places, and make as many again; with the argument `alone` it is one. With
+ * `turns` they stay where they are, and make calls one after the other: the first, the second, and
+ * the first again.
  * Prints a line for each vector that raised any, and on which processors; then how many there were
- * in all, and how many calls; for each of the two rounds. A device without vectors has a line,
- * which counts as one.
+ * in all, and how many calls; for each of the rounds. A device without vectors has a line, which
+ * counts as one.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +29,7 @@
 #define CALLS 300
 #define BYTES (4 << 20) /* filled before each answer */
 #define PROCESSORS 2
-#define ROUNDS 2 /* in which they change places */
+#define ROUNDS 2 /* of a process */
 #define VECTORS 128
 
 typedef int any(uint64_t, ...);
@@ -42,8 +44,6 @@ struct counts {
 	unsigned vectors;
 	unsigned long raised[VECTORS][PROCESSORS];
 };
-
-static unsigned processes = PROCESSORS;
 
 /* Whether a line of the kernel's is about interrupts of channels: names are at its end. */
 static int of_channels(const char *line)
@@ -103,12 +103,21 @@ static void call(unsigned times, uint64_t memory)
 	}
 }
 
-/* Makes calls, on one processor and then on the other: waits for `go` before and after each lot. */
-static void work(unsigned process, int go, int over)
+static int go[PROCESSORS][2], over[2];
+
+/* Says that something is over, and waits until it may go on. */
+static void hold(unsigned process)
+{
+	char byte = 0;
+
+	CHECK(write(over[1], &byte, 1) == 1 && read(go[process][0], &byte, 1) == 1);
+}
+
+/* Makes calls in so many rounds, with a hold before and after each lot. */
+static void work(unsigned process, unsigned rounds, int change_places)
 {
 	void *context;
 	uint64_t memory;
-	char byte = 0;
 
 	driver = dlopen("libcuda.so.1", RTLD_NOW);
 	CHECK(driver);
@@ -116,19 +125,17 @@ static void work(unsigned process, int go, int over)
 	CU(cuDevicePrimaryCtxRetain, P(&context), 0);
 	CU(cuCtxSetCurrent, P(context));
 	CU(cuMemAlloc_v2, P(&memory), BYTES);
-	for (unsigned round = 0; round < ROUNDS; round++) {
-		settle_on((process + round) % PROCESSORS);
+	for (unsigned round = 0; round < rounds; round++) {
+		settle_on((process + (change_places ? round : 0)) % PROCESSORS);
 		usleep(1500000); /* interrupts are moved once a second at most */
 		call(20, memory);
-		CHECK(write(over, &byte, 1) == 1 && read(go, &byte, 1) == 1);
+		hold(process);
 		call(CALLS, memory);
-		CHECK(write(over, &byte, 1) == 1 && read(go, &byte, 1) == 1);
+		hold(process);
 	}
 }
 
-static int go[2], over[2];
-
-static void await(void)
+static void await(unsigned processes)
 {
 	char byte;
 
@@ -136,13 +143,13 @@ static void await(void)
 		CHECK(read(over[0], &byte, 1) == 1);
 }
 
-static void let_go(void)
+static void let_go(unsigned from, unsigned to)
 {
-	for (unsigned i = 0; i < processes; i++)
-		CHECK(write(go[1], "", 1) == 1);
+	for (unsigned i = from; i < to; i++)
+		CHECK(write(go[i][1], "", 1) == 1);
 }
 
-static void show(const struct counts *before, const struct counts *after)
+static void show(const struct counts *before, const struct counts *after, unsigned processes)
 {
 	unsigned long all = 0;
 
@@ -157,29 +164,63 @@ static void show(const struct counts *before, const struct counts *after)
 	printf("%u vectors raised %lu in %d calls\n", after->vectors, all, CALLS * processes);
 }
 
-int main(int argc, char **argv)
+static void start(unsigned process, unsigned rounds, int change_places)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		work(process, rounds, change_places);
+		exit(0);
+	}
+}
+
+/* Counts during a round of some processes, which then wait. */
+static void measure(unsigned from, unsigned to)
 {
 	struct counts before, after;
 
-	if (argc > 1 && !strcmp(argv[1], "alone"))
-		processes = 1;
-	CHECK(!pipe(go) && !pipe(over));
-	for (unsigned i = 0; i < processes; i++) {
-		if (!fork()) {
-			work(i, go[0], over[1]);
-			exit(0);
-		}
-	}
+	await(to - from);
+	before = count();
+	let_go(from, to);
+	await(to - from);
+	after = count();
+	show(&before, &after, to - from);
+}
+
+static void together(unsigned processes)
+{
+	for (unsigned i = 0; i < processes; i++)
+		start(i, ROUNDS, 1);
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		await();
-		before = count();
-		let_go();
-		await();
-		after = count();
-		show(&before, &after);
-		let_go();
+		measure(0, processes);
+		let_go(0, processes);
 	}
 	for (unsigned i = 0; i < processes; i++)
 		CHECK(wait(NULL) > 0);
+}
+
+static void by_turns(void)
+{
+	start(0, 2, 0);
+	measure(0, 1);
+	start(1, 1, 0);
+	measure(1, 2);
+	let_go(0, 1);
+	measure(0, 1);
+	let_go(0, 2);
+	CHECK(wait(NULL) > 0 && wait(NULL) > 0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+
+	CHECK(!setvbuf(stdout, NULL, _IOLBF, 0)); /* nothing is printed again by a child */
+	CHECK(!pipe(go[0]) && !pipe(go[1]) && !pipe(over));
+	if (!strcmp(how, "turns"))
+		by_turns();
+	else
+		together(strcmp(how, "alone") ? PROCESSORS : 1);
 	return 0;
 }
