@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
@@ -103,6 +105,38 @@ func TestNotKeptBehind(t *testing.T) {
 	v.mustRun("0a", "1b")
 	v.mustSaveTo(f, 2)
 	v.mustGoOn(f, "a", "b")
+}
+
+// TestNoRoomBehind: a file with no room for more is what it was, and the VM runs on. It can go on
+// from there still, and be suspended to another file.
+func TestNoRoomBehind(t *testing.T) {
+	v := newVM(t, "a", "b")
+	fd, err := unix.MemfdCreate("state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "state")
+	t.Cleanup(func() { f.Close() })
+	v.mustSaveTo(f, 0)
+	v.mustGoOn(f, "a", "b")
+	size := sizeOf(t, f)
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_GROW); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Save(f, kept, silent); !errors.Is(err, unix.EPERM) || sizeOf(t, f) != size {
+		t.Fatalf("%d bytes, not %d, %v", sizeOf(t, f), size, err)
+	}
+	v.mustRun("0a", "1b")
+	if all, err := savedvm.OpenFile(f); err != nil || len(all.States) != 1 || all.Behind != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	other, err := os.Create(filepath.Join(t.TempDir(), "other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { other.Close() })
+	v.mustSaveTo(other, 0)
+	v.mustGoOn(other, "a", "b")
 }
 
 // TestDiedBehind: what a device process has left behind a file's content, when it was killed before

@@ -22,7 +22,7 @@ var ErrFailed = errors.New("its context has failed")
 // Why a program can't be saved now.
 var (
 	errHost    = errors.New("a host function is to run")
-	errUsed    = errors.New("its work goes on")
+	errUsed    = errors.New("busy: its work goes on")
 	errNothing = errors.New("it hasn't begun to use the GPU")
 )
 
@@ -89,8 +89,14 @@ func (s *Saving) underWay() error {
 		return errUsed
 	}
 	for context := range s.Objects.All(object.Context) {
-		if s.Contexts.Set(context, true) != gpubackend.Success ||
-			s.Driver.ContextQuery() != gpubackend.Success {
+		if s.Contexts.Set(context, true) != gpubackend.Success {
+			return ErrFailed
+		}
+		switch s.Driver.ContextQuery() {
+		case gpubackend.Success:
+		case gpubackend.NotReady:
+			return errUsed
+		default:
 			return ErrFailed
 		}
 	}
