@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/suspend"
+)
+
+// mustRefuse checks that a change was refused for that reason, and in which state the VM is then.
+func (v *vm) mustRefuse(err error, text string, then suspend.State) {
+	v.t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) || v.dev.suspension.State() != then {
+		v.t.Fatalf("%v, want %q; then %+v", err, text, v.dev.suspension.Status())
+	}
+}
+
+// TestSavedTwice: a VM that is in a file can't be suspended to another, and one that has gone on
+// from a file can't go on from it once more; of two commands at a time one succeeds.
+func TestSavedTwice(t *testing.T) {
+	s := newSuspended(t)
+	s.allocate(apart)
+	for range 2 {
+		f := s.saveTo()
+		_, err := s.dev.saving.Save(io.Discard, func() error { return nil }, noProgress)
+		s.mustRefuse(err, "the VM is suspended", suspend.Suspended)
+		ended := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := s.dev.saving.Load(f, noProgress)
+				ended <- err
+			}()
+		}
+		a, b := <-ended, <-ended
+		if (a == nil) == (b == nil) || s.dev.suspension.State() != suspend.Running {
+			t.Fatalf("%v, %v, %+v", a, b, s.dev.suspension.Status())
+		}
+		_, err = s.dev.saving.Load(f, noProgress)
+		s.mustRefuse(err, "the VM is running", suspend.Running)
+		s.mustHold()
+	}
+	s.saveTo()
+}
+
+// TestLoadWithoutRoom: a VM whose memory others have taken stays in its file, and goes on from it
+// when there is room.
+func TestLoadWithoutRoom(t *testing.T) {
+	const bound = 64 << 20
+	s := newSuspended(t, "memory=64M")
+	s.allocate(12 << 20)
+	f := s.saveTo()
+	other := ledger.NewProcess()
+	other.Join(s.page, 5)
+	taken := other.Account(s.page.Known()[0].ID())
+	if !taken.Take(ledger.Window, bound-aContext) {
+		t.Fatal("there is no room for others")
+	}
+	for range 2 {
+		_, err := s.dev.saving.Load(f, noProgress)
+		s.mustRefuse(err, "out of device memory", suspend.Suspended)
+		if x := s.dev.suspension.Status(); !x.Saved || s.workers() != 0 {
+			t.Fatalf("%+v with %d workers", x, s.workers())
+		}
+		s.awaitTaken(s.page, bound-aContext)
+	}
+	taken.Give(ledger.Window, bound-aContext)
+	s.resumeFrom(f)
+	s.mustHold()
+}
+
+// TestSaveBusy: a kernel that never ends keeps a VM from being suspended to a file, and goes on.
+func TestSaveBusy(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=200ms")
+	c := v.count(0)
+	kept := false
+	_, err := v.dev.saving.Save(io.Discard, func() error { kept = true; return nil }, noProgress)
+	v.mustRefuse(err, "busy: ", suspend.Running)
+	before := c.read()
+	mustCome(t, "the kernel counts on", func() bool { return c.read() != before })
+	c.end()
+	if kept || v.workers() != 1 {
+		t.Errorf("the file is kept: %t, with %d workers", kept, v.workers())
+	}
+}
