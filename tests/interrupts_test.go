@@ -132,7 +132,8 @@ func TestInterruptLineFollows(t *testing.T) {
 		t.Logf("%s: %+v", how, rounds)
 		for i, cpu := range processors {
 			if len(rounds[i].vectors) != 1 {
-				t.Fatalf("%s: %d interrupt lines were raised, want 1", how, len(rounds[i].vectors))
+				t.Fatalf("%s: %d interrupt lines were raised, want 1", how,
+					len(rounds[i].vectors))
 			}
 			if v := rounds[i].vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
 				t.Errorf("%s: the thread slept on processor %d, interrupts on each: %v", how, cpu, v)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -44,32 +43,6 @@ func TestSavedTwice(t *testing.T) {
 		s.mustHold()
 	}
 	s.saveTo()
-}
-
-// TestLoadWithoutRoom: a VM whose memory others have taken stays in its file, and goes on from it
-// when there is room.
-func TestLoadWithoutRoom(t *testing.T) {
-	const bound = 64 << 20
-	s := newSuspended(t, "memory=64M")
-	s.allocate(12 << 20)
-	f := s.saveTo()
-	other := ledger.NewProcess()
-	other.Join(s.page, 5)
-	taken := other.Account(s.page.Known()[0].ID())
-	if !taken.Take(ledger.Window, bound-aContext) {
-		t.Fatal("there is no room for others")
-	}
-	for range 2 {
-		_, err := s.dev.saving.Load(f, noProgress)
-		s.mustRefuse(err, "out of device memory", suspend.Suspended)
-		if x := s.dev.suspension.Status(); !x.Saved || s.workers() != 0 {
-			t.Fatalf("%+v with %d workers", x, s.workers())
-		}
-		s.awaitTaken(s.page, bound-aContext)
-	}
-	taken.Give(ledger.Window, bound-aContext)
-	s.resumeFrom(f)
-	s.mustHold()
 }
 
 // TestSaveBusy: a kernel that never ends keeps a VM from being suspended to a file, and goes on.
