@@ -141,8 +141,13 @@ func TestSoftImage(t *testing.T) {
 	// The test's own images, and no control groups or limits, which a machine may not have for
 	// podman. podman wants to see control groups of version 2 only.
 	store := t.TempDir()
-	own := []string{"--root", store + "/images", "--runroot", store + "/run", "--storage-driver",
-		"vfs", "--cgroup-manager", "cgroupfs"}
+	images := store + "/images"
+	own := []string{"--root", images, "--runroot", store + "/run", "--storage-driver", "vfs",
+		"--cgroup-manager", "cgroupfs"}
+	t.Cleanup(func() { // podman removes the container when it has ended already for its user
+		until(t, time.Minute, "podman's last process is gone",
+			func() bool { return processWith(images) == 0 })
+	})
 	r := command(t, 5*time.Minute, root, append([]string{"scripts/soft-image"}, own...)...)
 	if r.exit != 0 {
 		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
