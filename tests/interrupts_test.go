@@ -136,7 +136,8 @@ func TestInterruptLineFollows(t *testing.T) {
 					len(rounds[i].vectors))
 			}
 			if v := rounds[i].vectors[0]; v[cpu] == 0 || v[1-cpu] != 0 {
-				t.Errorf("%s: the thread slept on processor %d, interrupts on each: %v", how, cpu, v)
+				t.Errorf("%s: the thread slept on processor %d, interrupts on each: %v", how,
+					cpu, v)
 			}
 		}
 	}
