@@ -92,6 +92,23 @@ func (h *helper) says(pattern string) string {
 	}
 }
 
+// isRefused says whether it ends because the VM's memory goes elsewhere already; otherwise it has
+// sent a first copy.
+func (h *helper) isRefused() bool {
+	h.t.Helper()
+	for w := patienceOf(time.Minute); !w.over(); time.Sleep(20 * time.Millisecond) {
+		switch text := h.said(); {
+		case strings.Contains(text, "a first copy is there"):
+			return false
+		case strings.Contains(text, "goes to another device process already"):
+			h.ends(1)
+			return true
+		}
+	}
+	h.t.Fatalf("%q sends nothing:%s", h.cmd.Args, tail(h.said()))
+	return false
+}
+
 // ends waits until the command ends with an exit code.
 func (h *helper) ends(status int) {
 	h.t.Helper()
