@@ -126,8 +126,21 @@ func (h *helper) ends(status int) {
 }
 
 // aheadOf connects the VM's device process with that of the destination, by the commands in
-// docs/suspend.md.
+// docs/suspend.md. If a connection was killed before, the device process may not have noticed yet,
+// and refuses another one.
 func (m *moving) aheadOf(pki string) (here, there *helper) {
+	m.t.Helper()
+	for w := patienceOf(time.Minute); !w.over(); {
+		if here, there = m.connectAhead(pki); !here.isRefused() {
+			return here, there
+		}
+		there.kill()
+	}
+	m.t.Fatal("the device process doesn't notice that a connection is gone")
+	return nil, nil
+}
+
+func (m *moving) connectAhead(pki string) (here, there *helper) {
 	m.t.Helper()
 	first, second, _ := strings.Cut(codeBlock(m.t, "docs/suspend.md", "paracuda precopy"), "\n")
 	second, _, _ = strings.Cut(second, "\n")
