@@ -32,7 +32,9 @@ for line in sys.stdin:
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	run := exec.Command(python(t), "frameworks/watched.py", "2", python(t), "-c", program)
+	// -B: `make lint` may look at the tree at the same time.
+	run := exec.Command(python(t), "-B", "frameworks/watched.py", "2", python(t), "-B", "-c",
+		program)
 	run.Stderr = stderr
 	stdin, err := run.StdinPipe()
 	if err != nil {
