@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -386,26 +387,18 @@ func TestCyclesLeaveNothing(t *testing.T) {
 		}
 	}
 	cycle(50)
-	files, goroutines, memory := openFiles(t), runtime.NumGoroutine(), resident(t)
+	files, goroutines, memory := leaks.Descriptors(t), runtime.NumGoroutine(), resident(t)
 	cycle(1000)
-	for end := time.Now().Add(soon); openFiles(t) > files ||
+	for end := time.Now().Add(soon); leaks.Descriptors(t) > files ||
 		runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files,
+			t.Fatalf("%d files after %d, %d goroutines after %d", leaks.Descriptors(t), files,
 				runtime.NumGoroutine(), goroutines)
 		}
 	}
 	if now := resident(t); now > memory+64<<20 {
 		t.Fatalf("%d MiB resident after %d", now>>20, memory>>20)
 	}
-}
-
-func openFiles(t *testing.T) int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 func resident(t *testing.T) uint64 {

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -279,13 +280,13 @@ func TestWarmCyclesLeaveNothing(t *testing.T) {
 		v.warmWorkers(2)
 	}
 	cycle(20)
-	files, goroutines := openFiles(t), runtime.NumGoroutine()
+	files, goroutines := leaks.Descriptors(t), runtime.NumGoroutine()
 	cycle(300)
 	const slack = 8 // workers that are ending, and those that take their place
-	for end := time.Now().Add(soon); openFiles(t) > files+slack ||
+	for end := time.Now().Add(soon); leaks.Descriptors(t) > files+slack ||
 		runtime.NumGoroutine() > goroutines+slack; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files,
+			t.Fatalf("%d files after %d, %d goroutines after %d", leaks.Descriptors(t), files,
 				runtime.NumGoroutine(), goroutines)
 		}
 	}

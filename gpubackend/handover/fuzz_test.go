@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // FuzzMessage: a message of the other side, with so many files, is one that this side would send,
@@ -23,7 +25,7 @@ func FuzzMessage(f *testing.F) {
 			return
 		}
 		there, back := pair(t)
-		before := openFiles(t)
+		before := leaks.Descriptors(t)
 		var rights []byte
 		if files > 0 {
 			rights = unix.UnixRights(make([]int, files)...)
@@ -39,7 +41,7 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("a message with an error: %+v", m)
 		}
 		CloseFiles(fds)
-		if n := openFiles(t); n != before {
+		if n := leaks.Descriptors(t); n != before {
 			t.Errorf("%d files are open, not %d", n, before)
 		}
 		if err := there.Send(&Message{Kind: KindStart}, nil); err != nil {

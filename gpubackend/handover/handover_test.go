@@ -4,7 +4,6 @@ package handover
 
 import (
 	"errors"
-	"os"
 	"reflect"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/fixed"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -28,15 +28,6 @@ func pair(t *testing.T) (*Conn, *Conn) {
 	}
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 func TestMessageWithFiles(t *testing.T) {
@@ -116,7 +107,7 @@ func TestFilesHaveTheirNames(t *testing.T) {
 
 func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 	a, b := pair(t)
-	before := openFiles(t)
+	before := leaks.Descriptors(t)
 	for range 100 {
 		if err := a.Send(&Message{Kind: KindCall, Files: Files{Call: true}},
 			[]int{0, 0}); err != nil {
@@ -127,7 +118,7 @@ func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 		}
 	}
 	// What an earlier test has left to the collector may be closed meanwhile.
-	if after := openFiles(t); after > before {
+	if after := leaks.Descriptors(t); after > before {
 		t.Fatalf("%d open files, %d before", after, before)
 	}
 }

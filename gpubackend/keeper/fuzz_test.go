@@ -4,12 +4,12 @@ package keeper
 
 import (
 	"io"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // FuzzKeeper: what comes, with so many descriptors, is a message that send makes, or refused. Then
@@ -44,14 +44,14 @@ func FuzzKeeper(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		before := descriptors(t)
+		before := leaks.Descriptors(t)
 		for _, receive := range []func() (message, error){
 			func() (message, error) { return receive(back) },
 			func() (message, error) { return receiveNow(back) },
 		} {
 			received(t, b, files, receive)
 		}
-		if n := descriptors(t); n != before {
+		if n := leaks.Descriptors(t); n != before {
 			t.Errorf("%d descriptors, not %d", n, before)
 		}
 		if err := send(there, message{ready, 7, -1}); err != nil {
@@ -106,14 +106,4 @@ func received(t *testing.T, b []byte, files int, receive func() (message, error)
 			_ = unix.Close(fd)
 		}
 	}
-}
-
-// descriptors is how many this process has.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(all)
 }

@@ -5,11 +5,11 @@ package resumption
 import (
 	"errors"
 	"maps"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -41,7 +41,7 @@ func FuzzKept(f *testing.F) {
 			}
 			held[firstNumber+i] = fd
 		}
-		before, had := descriptors(t), maps.Clone(held)
+		before, had := leaks.Descriptors(t), maps.Clone(held)
 		k := &Keeping{known: map[*vhostuser.FD]uint32{}}
 		p, err := k.parse(state, held)
 		named := 0
@@ -51,9 +51,9 @@ func FuzzKept(f *testing.F) {
 		} else if p != nil || !errors.Is(err, ErrState) && !errors.Is(err, vhostuser.ErrSnapshot) {
 			t.Errorf("%+v, %v", p, err)
 		}
-		if len(held) != len(had)-named || descriptors(t) != before-named {
+		if len(held) != len(had)-named || leaks.Descriptors(t) != before-named {
 			t.Errorf("%d of %d descriptors are left, %d are named; %d are open, and were %d",
-				len(held), len(had), named, descriptors(t), before)
+				len(held), len(had), named, leaks.Descriptors(t), before)
 		}
 		for _, fd := range held {
 			if err := unix.Close(fd); err != nil {
@@ -78,14 +78,4 @@ func ownedBy(t *testing.T, k *Keeping, p *vhostuser.Snapshot, had map[uint32]int
 		seen[fd.Int()] = true
 	}
 	return len(seen)
-}
-
-// descriptors is how many this process has.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(all)
 }

@@ -6,10 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // FuzzRequest: what comes, with so many descriptors, is a request that could be sent, or refused.
@@ -31,7 +32,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		client, server := pair(t)
-		before := descriptors(t)
+		before := leaks.Descriptors(t)
 		var rights []byte
 		if files > 0 {
 			rights = unix.UnixRights(make([]int, files)...)
@@ -48,7 +49,7 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%d descriptors of %d, want %d", len(fds), files, wanted)
 		}
 		CloseFiles(fds)
-		if n := descriptors(t); n != before {
+		if n := leaks.Descriptors(t); n != before {
 			t.Errorf("%d descriptors, not %d", n, before)
 		}
 		if err == nil {
@@ -88,14 +89,4 @@ func resent(t *testing.T, client, server *Conn, r *Request) {
 	if !bytes.Equal(want, have) {
 		t.Errorf("%s, sent as %s", have, want)
 	}
-}
-
-// descriptors is how many this process has.
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(all)
 }
