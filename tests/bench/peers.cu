@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,21 +31,71 @@ static __global__ void copy(uint4 *to, const uint4 *from, size_t n) {
         to[i] = from[i];
 }
 
-static double seconds(const std::function<void()> &run) {
-    std::vector<double> all;
-    for (int i = 0; i <= RUNS; i++) {
-        auto begin = std::chrono::steady_clock::now();
-        run();
-        std::chrono::duration<double> t = std::chrono::steady_clock::now() - begin;
-        if (i) all.push_back(t.count()); // the first warms up
-    }
+using Clock = std::chrono::steady_clock;
+
+// The first of several runs warms up.
+static double median(std::vector<double> all) {
+    all.erase(all.begin());
     std::sort(all.begin(), all.end());
     return all[all.size() / 2];
 }
 
-static void rate(const char *name, size_t bytes, const std::function<void()> &run) {
-    printf("%s %.2f GB/s\n", name, bytes / seconds(run) / 1e9);
+static double seconds(const std::function<void()> &run) {
+    std::vector<double> all;
+    for (int i = 0; i <= RUNS; i++) {
+        auto begin = Clock::now();
+        run();
+        std::chrono::duration<double> t = Clock::now() - begin;
+        all.push_back(t.count());
+    }
+    return median(all);
+}
+
+// Where two threads wait for each other. They spin, so no time to wake up is measured.
+class Meeting {
+    std::atomic<int> arrived{0};
+
+  public:
+    void meet() {
+        int want = (arrived.fetch_add(1) / 2 + 1) * 2;
+        while (arrived.load() < want) {}
+    }
+};
+
+// Two threads run at the same time, each for its GPU: from the first one's begin to the last one's
+// end. They live through all runs: where a thread starts, and on which processor, takes a guest
+// longer than a copy.
+static double secondsOfTwo(const std::function<void(int)> &run) {
+    std::vector<double> all;
+    Meeting meeting;
+    Clock::time_point begin[2], end[2];
+    auto thread = [&](int i) {
+        CHECK(cudaSetDevice(i));
+        for (int n = 0; n <= RUNS; n++) {
+            meeting.meet();
+            begin[i] = Clock::now();
+            run(i);
+            end[i] = Clock::now();
+            meeting.meet();
+            std::chrono::duration<double> t =
+                std::max(end[0], end[1]) - std::min(begin[0], begin[1]);
+            if (i == 0) all.push_back(t.count());
+            meeting.meet(); // the times were read
+        }
+    };
+    std::thread other(thread, 1), first(thread, 0);
+    first.join();
+    other.join();
+    return median(all);
+}
+
+static void print(const char *name, size_t bytes, double seconds) {
+    printf("%s %.2f GB/s\n", name, bytes / seconds / 1e9);
     fflush(stdout);
+}
+
+static void rate(const char *name, size_t bytes, const std::function<void()> &run) {
+    print(name, bytes, seconds(run));
 }
 
 static char *on(int device) {
@@ -74,25 +125,20 @@ static void copies(const char *access, char *a, char *b) {
     CHECK(cudaStreamDestroy(s));
 }
 
-// Memory of the host's, with which a thread for each GPU copies.
+// Memory of the host's, from and to one GPU, and both at once with a thread for each.
 static void hostCopies(const char *kind, char *host[2], char *device[2]) {
     const size_t bytes = GIB / 4;
     char name[64];
-    for (int gpus = 1; gpus <= 2; gpus++) {
+    CHECK(cudaSetDevice(0));
+    for (int both = 0; both < 2; both++) {
         for (int out = 0; out < 2; out++) {
             auto one = [&](int i) {
-                CHECK(cudaSetDevice(i));
                 CHECK(out ? cudaMemcpy(host[i], device[i], bytes, cudaMemcpyDeviceToHost)
                           : cudaMemcpy(device[i], host[i], bytes, cudaMemcpyHostToDevice));
             };
             snprintf(name, sizeof(name), "host.%s.%s.%s", kind, out ? "from" : "to",
-                     gpus == 1 ? "one" : "both");
-            rate(name, bytes, [&] {
-                std::vector<std::thread> threads;
-                for (int i = 1; i < gpus; i++) threads.emplace_back(one, i);
-                one(0);
-                for (auto &t : threads) t.join();
-            });
+                     both ? "both" : "one");
+            print(name, bytes, both ? secondsOfTwo(one) : seconds([&] { one(0); }));
         }
     }
 }
