@@ -20,6 +20,8 @@ type Usage interface {
 type Running struct {
 	Entry int
 	PID   int // on the host
+	// Ready says that its contexts are complete, and that it does nothing.
+	Ready bool
 }
 
 // Audit is the device process's side of a page. It decides by its own numbers and the driver's, not
@@ -30,6 +32,7 @@ type Audit struct {
 	tolerance uint64
 	seen      map[uint64]*seen // by the GPU's id
 	marked    [Entries]bool    // at the last Mark
+	ready     [Entries]bool    // at the last Mark
 	host      hostSeen
 }
 
@@ -99,6 +102,7 @@ func (a *Audit) Empty(entry int) {
 // that it holds from now on. A process that begins later isn't looked at.
 func (a *Audit) Mark(running []Running) {
 	clear(a.marked[:])
+	clear(a.ready[:])
 	for _, s := range a.seen {
 		for _, r := range running {
 			s.gpu.entry(r.Entry).peak().Store(0)
@@ -107,7 +111,7 @@ func (a *Audit) Mark(running []Running) {
 		}
 	}
 	for _, r := range running {
-		a.marked[r.Entry] = true
+		a.marked[r.Entry], a.ready[r.Entry] = true, r.Ready
 	}
 }
 
@@ -183,7 +187,7 @@ func (a *Audit) compare(s *seen, running []Running, usage Usage) (worst Running,
 		s.gpu.setOther(r.Entry, beyond)
 		all += used
 		switch {
-		case r.Entry >= Warm && used != 0 && h.onlyContexts() && h.Took() == took:
+		case a.ready[r.Entry] && used != 0 && h.onlyContexts() && h.Took() == took:
 			s.gpu.SetContext(used)
 		case r.Entry < Workers && (beyond > most || beyond == most && used > mostUsed):
 			worst, most, mostUsed = r, beyond, used

@@ -36,7 +36,8 @@ type audited struct {
 
 func newAudited(t *testing.T) *audited {
 	t.Helper()
-	x := &audited{page: newPage(t, 0), running: []Running{{0, 10}, {1, 11}}, driver: driver{}}
+	x := &audited{page: newPage(t, 0), driver: driver{},
+		running: []Running{{Entry: 0, PID: 10}, {Entry: 1, PID: 11}}}
 	x.Audit = NewAudit(x.page, tolerance)
 	x.SetBound(1000)
 	x.gpu, x.a, x.b = x.page.GPU(testGPU), account(x.page, 0), account(x.page, 1)
@@ -181,7 +182,7 @@ func TestNewProcesses(t *testing.T) {
 	x.looks()
 	x.Mark(x.running)
 	x.driver[12] = 500
-	x.running = append(x.running, Running{2, 12})
+	x.running = append(x.running, Running{Entry: 2, PID: 12})
 	if x.Look(x.running, x.driver); x.gpu.Taken() != 2*contexts {
 		t.Errorf("%d taken", x.gpu.Taken())
 	}
@@ -211,7 +212,7 @@ func TestLowerBound(t *testing.T) {
 
 func TestOnlyWorkersOfGuestsEnd(t *testing.T) {
 	x := newAudited(t)
-	x.running = []Running{{Mover, 12}, {Warm, 13}}
+	x.running = []Running{{Entry: Mover, PID: 12}, {Entry: Warm, PID: 13}}
 	x.driver[12], x.driver[13] = 5000, 5000
 	if end := x.looks(); end != nil {
 		t.Errorf("%v are to end", end)
@@ -223,7 +224,7 @@ func TestContextsAreMeasured(t *testing.T) {
 	x := newAudited(t)
 	warm := account(x.page, Warm+2)
 	warm.Take(Contexts, contexts)
-	x.running = append(x.running, Running{Warm + 2, 12})
+	x.running = append(x.running, Running{Entry: Warm + 2, PID: 12, Ready: true})
 	x.driver[12] = 30
 	if x.looks(); x.a.Context(contexts) != 30 {
 		t.Errorf("a context takes %d", x.a.Context(contexts))
@@ -232,6 +233,26 @@ func TestContextsAreMeasured(t *testing.T) {
 	x.driver[12] = 40
 	if x.looks(); x.a.Context(contexts) != 30 {
 		t.Errorf("a context takes %d with other memory", x.a.Context(contexts))
+	}
+}
+
+// TestContextsThatBeginAreNotMeasured: while one is made, the driver says too little.
+func TestContextsThatBeginAreNotMeasured(t *testing.T) {
+	x := newAudited(t)
+	account(x.page, Warm+2).Take(Contexts, contexts)
+	x.running = append(x.running, Running{Entry: Warm + 2, PID: 12})
+	x.driver[12] = 30
+	if x.looks(); x.a.Context(contexts) != contexts {
+		t.Errorf("a context takes %d while one begins", x.a.Context(contexts))
+	}
+	x.Mark(x.running) // the driver is asked before it is ready
+	x.running[2].Ready = true
+	if x.Look(x.running, x.driver); x.a.Context(contexts) != contexts {
+		t.Errorf("a context takes %d in the look in which it became ready", x.a.Context(contexts))
+	}
+	x.driver[12] = 90
+	if x.look(); x.a.Context(contexts) != 90 {
+		t.Errorf("a context takes %d", x.a.Context(contexts))
 	}
 }
 

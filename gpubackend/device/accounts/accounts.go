@@ -67,7 +67,10 @@ type Accounts struct {
 }
 
 // places are where a process counts.
-type places struct{ served, ahead int } // noEntry: nowhere
+type places struct {
+	served, ahead int  // noEntry: nowhere
+	ready         bool // its contexts are complete, and it serves nobody
+}
 
 // ledger is its place in the ledger; false if it has none yet.
 func (p *places) ledger() (int, bool) {
@@ -101,7 +104,7 @@ func (a *Accounts) SetBounds(device, host uint64) {
 func (a *Accounts) Began(p Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.running[p] = &places{noEntry, noEntry}
+	a.running[p] = &places{served: noEntry, ahead: noEntry}
 	a.beginAudit()
 }
 
@@ -119,6 +122,16 @@ func (a *Accounts) Ahead(p Process) error {
 	}
 	a.ahead.free(entry) // it has ended
 	return nil
+}
+
+// Ready is told that a process that was started ahead of use has made its contexts, so that the
+// driver's figure for it says what a context takes.
+func (a *Accounts) Ready(p Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if x := a.running[p]; x != nil {
+		x.ready = true
+	}
 }
 
 // Reserve takes an entry for a process that is to serve a guest process.
@@ -144,7 +157,7 @@ func (a *Accounts) Serve(p Process, entry int, guestPID int32) {
 		a.served.free(entry)
 		return
 	}
-	x.served = entry
+	x.served, x.ready = entry, false
 	a.holdings.Begin(entry, guestPID)
 }
 
@@ -152,7 +165,7 @@ func (a *Accounts) Serve(p Process, entry int, guestPID int32) {
 func (a *Accounts) TakeOver(p Process, entry int, guestPID int32) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.running[p] = &places{entry, noEntry}
+	a.running[p] = &places{served: entry, ahead: noEntry}
 	a.served |= 1 << entry
 	a.holdings.Begin(entry, guestPID)
 	a.beginAudit()

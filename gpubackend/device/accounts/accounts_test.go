@@ -197,6 +197,40 @@ func TestLinesOfNobody(t *testing.T) {
 	}
 }
 
+// TestContextsAreMeasured in a process that was started ahead of use, once it is ready, and no more
+// when it serves.
+func TestContextsAreMeasured(t *testing.T) {
+	r := newRig(t)
+	warm := newProcess(7)
+	r.Ready(warm) // one that has ended by then
+	r.Began(warm)
+	defer r.Ended(warm)
+	if err := r.Ahead(warm); err != nil {
+		t.Fatal(err)
+	}
+	counted := ledger.NewProcess()
+	counted.Join(r.page, ledger.Warm)
+	if !counted.Account(gpu).Take(ledger.Contexts, 100) {
+		t.Fatal("it takes nothing")
+	}
+	r.driver.pid = 7
+	looks := func(driver uint64) uint64 {
+		r.driver.bytes.Store(driver)
+		asked := r.driver.asked.Load()
+		r.eventually(t, "it is asked again", func() bool { return r.driver.asked.Load() > asked+3 })
+		return r.page.GPU(gpu).Context()
+	}
+	if n := looks(30); n != 0 {
+		t.Errorf("while it begins, a context takes %d", n)
+	}
+	if r.Ready(warm); looks(90) != 90 {
+		t.Errorf("a context takes %d", r.page.GPU(gpu).Context())
+	}
+	if r.serve(t, warm); looks(50) != 90 {
+		t.Errorf("of a process that serves, a context takes %d", r.page.GPU(gpu).Context())
+	}
+}
+
 // TestAudit: the one is told to end for which the driver has too much, and nobody else.
 func TestAudit(t *testing.T) {
 	r := newRig(t)

@@ -71,7 +71,7 @@ func (a *Accounts) holders() (list []ledger.Running) {
 	for p, x := range a.running {
 		entry, counts := x.ledger()
 		if pid, known := p.PID(); known && counts {
-			list = append(list, ledger.Running{Entry: entry, PID: pid})
+			list = append(list, ledger.Running{Entry: entry, PID: pid, Ready: x.ready})
 		}
 	}
 	return list

@@ -128,7 +128,11 @@ func (a *Ahead) start(gpu int) (*workers.Worker, func() error, error) {
 		m := &handover.Message{Kind: handover.KindWarm, GPU: a.config.GPU, Home: gpu,
 			Policy: &policy}
 		fds := a.config.Accounts.Pass(m, nil, w)
-		return w.Conn().Request(m, fds, handover.KindReady, a.config.Start)
+		if err := w.Conn().Request(m, fds, handover.KindReady, a.config.Start); err != nil {
+			return err
+		}
+		a.config.Accounts.Ready(w)
+		return nil
 	}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/device/workers"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 )
 
@@ -33,7 +34,21 @@ type rig struct {
 	held     atomic.Bool
 	stopped  atomic.Int32 // how often the mover was
 	running  await.Crowd
+	page     *ledger.Page
 }
+
+// worker is one that the GPU's driver can be asked about, and usage the driver's answer.
+type worker struct{ *childtest.Child }
+
+const gpuID = 5
+
+func (worker) PID() int { return 7 }
+
+type usage struct{}
+
+func (usage) GPUs() []uint64 { return []uint64{gpuID} }
+
+func (usage) Used(_ uint64, pid int) (uint64, bool) { return 90, pid == worker{}.PID() }
 
 func newRig(t *testing.T, gpu string, set ...string) *rig {
 	t.Helper()
@@ -56,11 +71,20 @@ func newRigOf(t *testing.T, gpus int, gpu string, set ...string) *rig {
 	run := func(_ string, f func()) { r.running.Go(f) }
 	r.settings = settings.NewVM(s, settings.Config{GPU: gpu, Kept: func(string) {},
 		Changed: func(before, now *settings.Now) { r.Changed(before, now) }})
-	sums := accounts.New(accounts.Config{Log: log, Guard: guard,
-		GPUTime: func() uint64 { return 0 }})
+	var err error
+	if r.page, err = ledger.New(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.page.Close)
+	sums := accounts.New(accounts.Config{
+		Page: r.page, Ask: func([]int) (ledger.Usage, error) { return usage{}, nil },
+		Pause: time.Millisecond, GPUTime: func() uint64 { return 0 }, Log: log,
+		Guard: func(_ string, f func()) bool { r.running.Go(f); return true },
+	})
 	made := workers.New(workers.Config{
 		Spawn: func(control *os.File) (child.Process, error) {
-			return childtest.Start(control, childtest.Polite)
+			c, err := childtest.Start(control, childtest.Polite)
+			return worker{c}, err
 		},
 		Limits: workers.Limits{Answer: soon, Stop: soon, Exit: soon},
 		Began:  func(w *workers.Worker) { sums.Began(w) },
@@ -241,6 +265,24 @@ func TestBound(t *testing.T) {
 	}
 	r.Bound(Any)
 	kept(3)
+}
+
+// TestContextsAreMeasured when a worker has said that it is ready.
+func TestContextsAreMeasured(t *testing.T) {
+	r := newRig(t, "soft", "warm-workers=1")
+	r.DriverCame()
+	r.mustKeep(1)
+	counted := ledger.NewProcess()
+	counted.Join(r.page, ledger.Warm)
+	if !counted.Account(gpuID).Take(ledger.Contexts, 100) {
+		t.Fatal("it takes nothing")
+	}
+	for end := time.Now().Add(soon); r.page.GPU(gpuID).Context() != 90; {
+		if time.Now().After(end) {
+			t.Fatalf("a context takes %d", r.page.GPU(gpuID).Context())
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // TestEachGPU has warm workers of its own. A program gets one of the GPU that it says, or one of
