@@ -61,7 +61,11 @@ func TestFaultsAtAnyMoment(t *testing.T) {
 				rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 			}
 			how, role, _ := strings.Cut(all[i%len(all)], " ")
-			took = append(took, r.round(fmt.Sprintf("round %d, %s %s", i, how, role), role, how))
+			name := fmt.Sprintf("round %d, %s %s", i, how, role)
+			d := r.round(name, role, how)
+			if took = append(took, d); d > soon {
+				t.Logf("%s: freed after %v", name, d)
+			}
 		}
 		r.check(before, took)
 	})

@@ -26,8 +26,9 @@ import (
 
 // distant starts the processes of a VM through a starter process.
 type distant struct {
-	client *starter.Client
-	ending chan struct{}
+	client  *starter.Client
+	remains *remains.Remains // the next device process gets the connection
+	ending  chan struct{}
 }
 
 // startStarter starts the starter process. Its children write to stderr, and get an environment.
@@ -71,7 +72,7 @@ func startStarter(
 		return nil, fmt.Errorf("start the process that starts others: %w", err)
 	}
 	keepFile(r, remains.Starter, conn)
-	d := &distant{client: starter.NewClient(conn), ending: make(chan struct{})}
+	d := &distant{client: starter.NewClient(conn), remains: r, ending: make(chan struct{})}
 	_ = c.Process.Release() // waiting for it is a system call that this process gives up
 	go d.watch(log)
 	return d, nil
@@ -111,7 +112,8 @@ func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Pr
 	if err != nil {
 		return nil, nil, err
 	}
-	d, left := &distant{client: client, ending: make(chan struct{})}, []device.Process{}
+	d := &distant{client: client, remains: r, ending: make(chan struct{})}
+	left := []device.Process{}
 	for _, c := range children {
 		left = append(left, c)
 	}
@@ -146,12 +148,14 @@ func (d *distant) watch(log *logrus.Entry) {
 	}
 }
 
-// end removes sockets that were made, and ends the starter process, and with it the children.
+// end removes sockets that were made, and ends the starter process, and with it the children: no
+// other device process comes, so that the keeper needn't have the connection any more, either.
 func (d *distant) end(made []string) {
 	close(d.ending)
 	for _, path := range made {
 		_ = d.client.Remove(path)
 	}
+	d.remains.Drop(remains.Starter)
 	d.client.Close()
 }
 

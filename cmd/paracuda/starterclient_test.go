@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/keeper/keepertest"
+	"github.com/paracuda/paracuda/gpubackend/remains"
+	"github.com/paracuda/paracuda/gpubackend/socket"
+	"github.com/paracuda/paracuda/gpubackend/starter"
+)
+
+// TestStarterEndsBeforeTheKeeper: when the VM is gone the starter process finds that its connection
+// is closed, though the keeper, which has it for the next device process, is still there.
+func TestStarterEndsBeforeTheKeeper(t *testing.T) {
+	kept := keepertest.Store{}
+	defer kept.Close()
+	r, _, err := remains.New(kept, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	conn, err := socket.Conn(fds[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepFile(r, remains.Starter, conn)
+	d := &distant{client: starter.NewClient(conn), remains: r, ending: make(chan struct{})}
+	d.end(nil)
+	d.watch(logrus.NewEntry(logrus.New()))
+	its := []unix.PollFd{{Fd: int32(fds[1]), Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(its, 10_000)
+	for err == unix.EINTR {
+		n, err = unix.Poll(its, 10_000)
+	}
+	if n != 1 || err != nil {
+		t.Errorf("the connection is still open: %d, %v", n, err)
+	}
+}
