@@ -145,7 +145,7 @@ func (m *monitor) replace(d Device, chardev string) error {
 	err := m.run("device_add", d.arguments(chardev), nil)
 	if err != nil {
 		return fmt.Errorf("attach %s: %w: %s", d.ID, err,
-			strings.ReplaceAll(m.fixes.port, "PORT", d.Bus))
+			strings.ReplaceAll(m.fixes.port, "PORT", plain(d.Bus)))
 	}
 	return nil
 }

@@ -7,11 +7,16 @@
 // Carrier. Guest RAM must be shared with the back end, or the guest hangs silently; and the chardev
 // must not reconnect, or QEMU aborts. Machine and Attach see to both.
 //
+// # Who may lie
+//
+// QEMU may, in what it says: it is waited for until the caller's context ends, a reply that returns
+// nothing is an error, and texts of its own are shown without what could command a terminal.
+//
 // # Files
 //
 //	machine.go processor.go version.go   QEMU's command line, and what it needs
 //	device.go                            the device as QEMU sees it
-//	monitor.go                           QMP, by a socket or through libvirt (package domain)
+//	monitor.go plain.go                  QMP, by a socket or through libvirt (package domain)
 //	attach.go port.go others.go          plugging the device in and out
 //	memory.go                            plugging memory in and out
 package qemu

@@ -200,16 +200,31 @@ func (m *monitor) run(command string, args arguments, result any) error {
 		return fmt.Errorf("QEMU's %s: %w", command, err)
 	}
 	reply, err := m.qmp.Run(text)
+	if err == nil {
+		err = returned(reply, result)
+	}
 	if err != nil {
-		return fmt.Errorf("QEMU's %s: %w", command, m.cause(err))
+		return fmt.Errorf("QEMU's %s: %w", command, plainError{m.cause(err)})
+	}
+	return nil
+}
+
+// errNoReturn says that a reply is neither an error with a text nor a result.
+var errNoReturn = errors.New("it returns nothing")
+
+// returned puts what a reply returns in result, if not nil.
+func returned(reply []byte, result any) error {
+	var r struct{ Return json.RawMessage }
+	if err := json.Unmarshal(reply, &r); err != nil {
+		return err
+	}
+	if r.Return == nil {
+		return errNoReturn
 	}
 	if result == nil {
 		return nil
 	}
-	if err := json.Unmarshal(reply, &struct{ Return any }{result}); err != nil {
-		return fmt.Errorf("QEMU's %s: %w", command, err)
-	}
-	return nil
+	return json.Unmarshal(r.Return, result)
 }
 
 // hasDevice tells whether QEMU has a device of that id.

@@ -94,15 +94,16 @@ func (m *monitor) retire(d Device, say func(string)) error {
 		case p.name == d.ID:
 		case !p.dead:
 			say(fmt.Sprintf("the VM has another device, %s, whose device process runs: "+
-				"programs use the first", p.name))
+				"programs use the first", plain(p.name)))
 		default:
 			if err := m.unplug(p.name); err != nil {
 				say(fmt.Sprintf("the VM has another device, %s, whose device process has ended, "+
 					"and it can't be taken out: %v. "+
-					"Programs change to the new one within a minute", p.name, err))
+					"Programs change to the new one within a minute", plain(p.name), err))
 				continue
 			}
-			say(fmt.Sprintf("took out the device %s, whose device process had ended", p.name))
+			say(fmt.Sprintf("took out the device %s, whose device process had ended",
+				plain(p.name)))
 			m.run("chardev-remove", arguments{"id": p.chardev}, nil)
 		}
 	}

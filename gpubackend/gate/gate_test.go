@@ -29,6 +29,9 @@ func readable(t testing.TB, fd int) bool {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
+	for err == unix.EINTR {
+		n, err = unix.Poll(fds, 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
