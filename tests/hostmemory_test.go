@@ -55,17 +55,17 @@ func TestHostMemory(t *testing.T) {
 func watchWorkers(argument string, done <-chan struct{}) (most int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	vm := 0
+	var watch workerWatch
 	for {
 		select {
 		case <-done:
 			return most
 		case <-tick.C:
-			if vm == 0 {
-				vm = processWith(argument)
+			if watch.ancestor == 0 {
+				watch.ancestor = processWith(argument)
 				continue
 			}
-			kib, _ := workerResident(vm)
+			kib, _ := watch.resident()
 			most = max(most, kib)
 		}
 	}
