@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package fileat reads and writes whole buffers at an offset of a file, with the system calls that
-// a device process may make. The file's own position stays.
+// a device process may make. The file's own position stays. Many parts can be written and read by
+// several processors at the same time (WriteParts, ReadParts).
 package fileat
 
 import (

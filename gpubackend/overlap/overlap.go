@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package overlap reads ahead while the caller computes, or writes, what was read before.
+// Package overlap does several parts of a copy at the same time: it reads the next piece while the
+// one before is written (Copy, CopyHere), and runs a function for several parts at once (Each).
+//
+//	overlap.go  copies
+//	each.go     several parts at once
 //
 // # Who owns what
 //
-// A Reader owns some blocks of memory, and a goroutine for each block that is being read. Copy owns
-// a few blocks and one goroutine, which has ended when Copy returns.
+// A copy owns two pieces of memory and one goroutine, Each some goroutines. All have ended when the
+// function returns.
 //
 // # Who may lie
 //
@@ -18,112 +22,24 @@ import (
 	"io"
 )
 
-// ahead is how many blocks are read before anybody asks for them.
-const ahead = 3
-
-// Reader reads a file from its beginning, some blocks ahead. One goroutine uses it.
-type Reader struct {
-	from    io.ReaderAt
-	at      int64        // of the file: where the next block begins
-	coming  []*readBlock // being read, in the order of the file
-	current *readBlock   // nil: none is yet
-	rest    []byte       // of it
-	err     error        // after the rest
-}
-
-// readBlock is a part of the file.
-type readBlock struct {
-	buffer []byte
-	read   chan filled // has one when the block was read
-}
-
-// filled is the result of a read.
-type filled struct {
-	n   int
-	err error
-}
-
-// NewReader begins to read, in blocks of so many bytes. Close must be called.
-func NewReader(from io.ReaderAt, bytes int) *Reader {
-	r := &Reader{from: from}
-	for range ahead {
-		r.begin(&readBlock{make([]byte, bytes), make(chan filled, 1)})
-	}
-	return r
-}
-
-// begin begins to read the next part of the file into a block.
-func (r *Reader) begin(b *readBlock) {
-	at := r.at
-	r.at += int64(len(b.buffer))
-	r.coming = append(r.coming, b)
-	go func() {
-		n, err := r.from.ReadAt(b.buffer, at)
-		b.read <- filled{n, err}
-	}()
-}
-
-// Read implements io.Reader.
-func (r *Reader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if r.err != nil {
-			return 0, r.err
-		}
-		r.next()
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// next goes to the next block. The last one isn't needed any more, and is used for the next read.
-func (r *Reader) next() {
-	if r.current != nil {
-		r.begin(r.current)
-	}
-	r.current = r.coming[0]
-	r.coming = r.coming[:copy(r.coming, r.coming[1:])]
-	f := <-r.current.read
-	r.rest, r.err = r.current.buffer[:f.n], f.err
-}
-
-// Close waits until nothing of the file is being read.
-func (r *Reader) Close() {
-	for _, b := range r.coming {
-		<-b.read
-	}
-	r.coming, r.current, r.rest, r.err = nil, nil, nil, errClosed
-}
-
-var errClosed = errors.New("the reader is closed")
-
 // Copy copies until the source ends, in pieces of limited size: one is written while the next is
-// read. After the writer has failed, no read begins.
+// read, on a goroutine. After the writer has failed, no read begins.
 func Copy(to io.Writer, from io.Reader, bytes int) error {
-	c := twoSides{make(chan []byte, 2), make(chan justRead), make(chan struct{})}
-	for range cap(c.free) {
-		c.free <- make([]byte, bytes)
-	}
+	c := newSides(bytes)
 	go c.read(from)
-	for p := range c.full {
-		if _, err := to.Write(p.content); err != nil {
-			close(c.failed)
-			for range c.full { // until the goroutine has ended
-			}
-			return err
-		}
-		switch {
-		case errors.Is(p.err, io.EOF):
-			return nil
-		case p.err != nil:
-			return p.err
-		}
-		c.free <- p.content[:bytes]
-	}
-	return nil
+	return c.write(to)
 }
 
-// twoSides is what the two sides of a Copy share.
+// CopyHere is Copy, but the caller reads, and the goroutine writes.
+func CopyHere(to io.Writer, from io.Reader, bytes int) error {
+	c := newSides(bytes)
+	written := make(chan error, 1)
+	go func() { written <- c.write(to) }()
+	c.read(from)
+	return <-written
+}
+
+// twoSides is what the two sides of a copy share.
 type twoSides struct {
 	free   chan []byte
 	full   chan justRead // closed when nothing is read any more
@@ -134,6 +50,34 @@ type twoSides struct {
 type justRead struct {
 	content []byte
 	err     error
+}
+
+func newSides(bytes int) *twoSides {
+	c := &twoSides{make(chan []byte, 2), make(chan justRead), make(chan struct{})}
+	for range cap(c.free) {
+		c.free <- make([]byte, bytes)
+	}
+	return c
+}
+
+// write writes pieces until there are no more. When it fails it waits until reading has ended.
+func (c *twoSides) write(to io.Writer) error {
+	for p := range c.full {
+		if _, err := to.Write(p.content); err != nil {
+			close(c.failed)
+			for range c.full { // until nothing is read any more
+			}
+			return err
+		}
+		switch {
+		case errors.Is(p.err, io.EOF):
+			return nil
+		case p.err != nil:
+			return p.err
+		}
+		c.free <- p.content[:cap(p.content)]
+	}
+	return nil
 }
 
 // read reads pieces until there is nothing more to read, or nobody to write it.

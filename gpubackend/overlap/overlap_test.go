@@ -30,98 +30,28 @@ func lengths(r *rand.Rand) []int {
 	return list
 }
 
-func TestReader(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for _, n := range lengths(r) {
-		want := content(r, n)
-		reader := NewReader(bytes.NewReader(want), 16)
-		if err := iotest.TestReader(reader, want); err != nil {
-			t.Errorf("%d bytes: %v", n, err)
-		}
-		reader.Close()
-		if _, err := reader.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
-			t.Errorf("a reader that is closed: %v", err)
-		}
-	}
-}
-
-// failing is a file that can be read up to a place.
-type failing struct {
-	io.ReaderAt
-	from int64
-}
-
 var errBroken = errors.New("broken")
 
-func (f failing) ReadAt(p []byte, at int64) (int, error) {
-	if n := f.from - at; n < int64(len(p)) {
-		n, _ := f.ReaderAt.ReadAt(p[:max(0, n)], at)
-		return n, errBroken
-	}
-	return f.ReaderAt.ReadAt(p, at)
-}
-
-func TestReaderFails(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	want := content(r, 1000)
-	for _, at := range []int{0, 1, 16, 40, 999} {
-		reader := NewReader(failing{bytes.NewReader(want), int64(at)}, 16)
-		got, err := io.ReadAll(reader)
-		if !bytes.Equal(got, want[:at]) || !errors.Is(err, errBroken) {
-			t.Errorf("from %d on: %d bytes, %v", at, len(got), err)
-		}
-		if _, err := reader.Read(make([]byte, 1)); !errors.Is(err, errBroken) {
-			t.Errorf("the next read: %v", err)
-		}
-		reader.Close()
-	}
-}
-
-// slow is a file whose reads wait until they are let go on, and which counts them.
-type slow struct {
-	let   chan struct{}
-	begun atomic.Int32
-}
-
-func (s *slow) ReadAt(p []byte, _ int64) (int, error) {
-	s.begun.Add(1)
-	<-s.let
-	return len(p), nil
-}
-
-// TestCloseWaits: nobody reads from a file that its owner closes.
-func TestCloseWaits(t *testing.T) {
-	s := &slow{let: make(chan struct{})}
-	reader := NewReader(s, 16)
-	closed := make(chan struct{})
-	go func() {
-		reader.Close()
-		close(closed)
-	}()
-	for range ahead {
-		select {
-		case <-closed:
-			t.Fatal("the file is read after Close")
-		case s.let <- struct{}{}:
-		}
-	}
-	<-closed
-	if n := s.begun.Load(); n != ahead {
-		t.Errorf("%d reads began, where nothing was asked for: want %d", n, ahead)
-	}
-}
+// copies are the ways to copy.
+var copies = map[string]func(io.Writer, io.Reader, int) error{"Copy": Copy, "CopyHere": CopyHere}
 
 func TestCopy(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, n := range lengths(r) {
 		want := content(r, n)
-		for name, from := range map[string]io.Reader{
-			"whole": bytes.NewReader(want), "halves": iotest.HalfReader(bytes.NewReader(want)),
-			"end with the last": iotest.DataErrReader(bytes.NewReader(want)),
+		for name, from := range map[string]func() io.Reader{
+			"whole":  func() io.Reader { return bytes.NewReader(want) },
+			"halves": func() io.Reader { return iotest.HalfReader(bytes.NewReader(want)) },
+			"end with the last": func() io.Reader {
+				return iotest.DataErrReader(bytes.NewReader(want))
+			},
 		} {
-			var got bytes.Buffer
-			if err := Copy(&got, from, 16); err != nil || !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("%s, %d bytes: %d, %v", name, n, got.Len(), err)
+			for way, copyAll := range copies {
+				var got bytes.Buffer
+				err := copyAll(&got, from(), 16)
+				if err != nil || !bytes.Equal(got.Bytes(), want) {
+					t.Errorf("%s, %s, %d bytes: %d, %v", way, name, n, got.Len(), err)
+				}
 			}
 		}
 	}
@@ -147,16 +77,56 @@ func (l *limited) Read(p []byte) (int, error) {
 
 // TestCopyFails: the writer's error, or the reader's, and no goroutine that reads on.
 func TestCopyFails(t *testing.T) {
-	l := &limited{room: 64}
-	if err := Copy(l, l, 16); !errors.Is(err, errBroken) || l.Len() != 64 {
-		t.Errorf("a writer without room: %d bytes, %v", l.Len(), err)
+	for way, copyAll := range copies {
+		l := &limited{room: 64}
+		if err := copyAll(l, l, 16); !errors.Is(err, errBroken) || l.Len() != 64 {
+			t.Errorf("%s, a writer without room: %d bytes, %v", way, l.Len(), err)
+		}
+		if l.reads > 64/16+3 { // those written, one that failed, one ahead of each buffer
+			t.Errorf("%s: %d reads for %d pieces", way, l.reads, 64/16)
+		}
+		var got bytes.Buffer
+		from := io.MultiReader(bytes.NewReader(make([]byte, 40)), iotest.ErrReader(errBroken))
+		if err := copyAll(&got, from, 16); !errors.Is(err, errBroken) || got.Len() != 40 {
+			t.Errorf("%s, a reader that fails: %d bytes, %v", way, got.Len(), err)
+		}
 	}
-	if l.reads > 64/16+3 { // those written, one that failed, one ahead of each buffer
-		t.Errorf("%d reads for %d pieces", l.reads, 64/16)
+}
+
+// TestEach: each part is worked on once, several at the same time, and none begins after an error.
+func TestEach(t *testing.T) {
+	for _, n := range []int{0, 1, 2, widest, 1000} {
+		times := make([]atomic.Int32, n)
+		err := Each(n, func(i int) error {
+			times[i].Add(1)
+			return nil
+		})
+		for i := range times {
+			if k := times[i].Load(); k != 1 || err != nil {
+				t.Errorf("%d of %d: %d times, %v", i, n, k, err)
+			}
+		}
 	}
-	var got bytes.Buffer
-	from := io.MultiReader(bytes.NewReader(make([]byte, 40)), iotest.ErrReader(errBroken))
-	if err := Copy(&got, from, 16); !errors.Is(err, errBroken) || got.Len() != 40 {
-		t.Errorf("a reader that fails: %d bytes, %v", got.Len(), err)
+	if Width() > 1 { // each waits for the other
+		a, b := make(chan struct{}), make(chan struct{})
+		_ = Each(2, func(i int) error {
+			mine, other := a, b
+			if i == 1 {
+				mine, other = b, a
+			}
+			close(mine)
+			<-other
+			return nil
+		})
+	}
+	var calls atomic.Int32
+	err := Each(1000, func(i int) error {
+		if calls.Add(1); i >= 10 {
+			return errBroken
+		}
+		return nil
+	})
+	if n := calls.Load(); !errors.Is(err, errBroken) || n > 10+widest {
+		t.Errorf("%d calls, %v", n, err)
 	}
 }

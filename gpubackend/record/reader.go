@@ -68,7 +68,7 @@ func (r *Reader) Next() (s Section, err error) {
 	if r.ended {
 		return s, io.EOF
 	}
-	if _, err := io.Copy(io.Discard, onlyReader{r}); err != nil {
+	if err := r.skip(); err != nil {
 		return s, err
 	}
 	b := make([]byte, markBytes)
@@ -89,9 +89,6 @@ func (r *Reader) Next() (s Section, err error) {
 	r.left = s.Bytes
 	return s, nil
 }
-
-// onlyReader hides the Reader's other methods, so that io.Copy only calls Read.
-type onlyReader struct{ io.Reader }
 
 // end reads the last section.
 func (r *Reader) end(s Section) error {
@@ -119,6 +116,13 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if r.left == 0 {
 			return 0, io.EOF
 		}
+		from, ok := r.from.(PartsReader)
+		if whole := wholeBytes(len(p), r.left); ok && whole > 0 {
+			if err := r.readStretches(from, p[:whole]); err != nil {
+				return 0, err
+			}
+			return whole, nil
+		}
 		size := min(r.left, stretchBytes)
 		if uint64(len(p)) >= size { // large reads need no further copy
 			if err := r.fillStretch(p[:size]); err != nil {
@@ -126,8 +130,8 @@ func (r *Reader) Read(p []byte) (int, error) {
 			}
 			return int(size), nil
 		}
-		if r.space == nil {
-			r.space = make([]byte, stretchBytes)
+		if uint64(len(r.space)) < size {
+			r.space = make([]byte, size)
 		}
 		if err := r.fillStretch(r.space[:size]); err != nil {
 			return 0, err
@@ -163,7 +167,10 @@ func (r *Reader) compare(b []byte, x any) error {
 	return nil
 }
 
-var errDamaged = wrong("is damaged: a checksum is wrong")
+var (
+	errDamaged = wrong("is damaged: a checksum is wrong")
+	errShort   = wrong("is cut short")
+)
 
 // compareSum reads a checksum and compares it.
 func (r *Reader) compareSum() error {
@@ -181,7 +188,7 @@ func (r *Reader) compareSum() error {
 func (r *Reader) fill(b []byte) error {
 	switch _, err := io.ReadFull(r.from, b); {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return wrong("is cut short")
+		return errShort
 	case err != nil:
 		return fmt.Errorf("read %w: %w", ErrRecord, err)
 	}

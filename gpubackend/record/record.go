@@ -5,8 +5,10 @@
 // bytes with names.
 //
 //	record.go   what a record says of itself, and its bounds
+//	sum.go      checksums
 //	writer.go   writes one
 //	reader.go   reads one; Check reads all of it
+//	parts.go    many stretches at the same time
 //	content.go  reads a section of one in a file from anywhere
 //	file.go     a file that appears only when all of the record is in it; or one that has
 //	            records, and gets another after them
@@ -43,10 +45,8 @@ package record
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -181,22 +181,6 @@ func named(name string) bool {
 	}
 	return name != "" && len(name) <= len(title{}.Name)
 }
-
-// sum is the checksum of a record so far.
-type sum uint32
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func (s *sum) add(p []byte) { *s = sum(crc32.Update(uint32(*s), castagnoli, p)) }
-
-// follows says whether content is what lies between two checksums.
-func follows(before, content, behind []byte) bool {
-	s := sum(binary.LittleEndian.Uint32(before))
-	s.add(content)
-	return s == sum(binary.LittleEndian.Uint32(behind))
-}
-
-func (s sum) bytes() []byte { return binary.LittleEndian.AppendUint32(nil, uint32(s)) }
 
 // sectionOrder checks, section by section, what must hold for all sections together.
 type sectionOrder struct {

@@ -20,7 +20,7 @@ type Writer struct {
 	ended   bool
 }
 
-// NewWriter begins a record. w should be fast for large writes.
+// NewWriter begins a record. to should be fast for large writes.
 func NewWriter(to io.Writer, h Header) (*Writer, error) {
 	w := &Writer{to: to}
 	x := head{Magic: magic, Format: format, Bytes: headBytes, Saved: h.Saved.Unix()}
@@ -58,6 +58,14 @@ func (w *Writer) Write(p []byte) (n int, err error) {
 	if uint64(len(p)) > w.left {
 		return 0, fmt.Errorf("write a record: %d bytes, where %d are left of the section",
 			len(p), w.left)
+	}
+	if to, ok := w.to.(PartsWriter); ok && w.stretch == 0 {
+		if whole := wholeBytes(len(p), w.left); whole > 0 {
+			if err := w.writeStretches(to, p[:whole]); err != nil {
+				return 0, err
+			}
+			n, p = whole, p[whole:]
+		}
 	}
 	for len(p) > 0 {
 		part := p[:min(len(p), stretchBytes-w.stretch)]

@@ -6,17 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
-	"github.com/paracuda/paracuda/gpubackend/overlap"
+	"github.com/paracuda/paracuda/gpubackend/fileat"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
 // MaxStates is how many records a file may have.
 const MaxStates = 64
-
-// blockBytes is how much of a file is read at a time.
-const blockBytes = 1 << 20
 
 // File is a file with records of a VM, all of which were whole when it was opened.
 type File struct {
@@ -84,9 +80,7 @@ func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
 	if len(f.States) > 0 {
 		c.before = f.Last()
 	}
-	r := s.reader()
-	defer r.Close()
-	summary, err := record.Check(r, c.section)
+	summary, err := record.Check(s.reader(), c.section)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +89,36 @@ func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
 }
 
 // reader reads the file from where the record begins.
-func (s *State) reader() *overlap.Reader {
-	return overlap.NewReader(io.NewSectionReader(s.from, s.at, math.MaxInt64-s.at), blockBytes)
+func (s *State) reader() io.Reader { return &fileReader{s.from, s.at} }
+
+// fileReader reads a file from a place on: what is large several parts at the same time.
+type fileReader struct {
+	from io.ReaderAt
+	at   int64
+}
+
+// Read implements io.Reader.
+func (f *fileReader) Read(p []byte) (int, error) {
+	n, err := f.from.ReadAt(p, f.at)
+	if f.at += int64(n); n > 0 {
+		err = nil
+	}
+	return n, err
+}
+
+// ReadParts implements record.PartsReader.
+func (f *fileReader) ReadParts(parts [][]byte) error {
+	err := fileat.ReadParts(parts, f.at, func(p []byte, at int64) error {
+		n, err := f.from.ReadAt(p, at)
+		if n == len(p) {
+			return nil
+		}
+		return err
+	})
+	for _, p := range parts {
+		f.at += int64(len(p))
+	}
+	return err
 }
 
 // Runs is how many runs the file has, of at most MaxFileRuns.
@@ -112,7 +134,6 @@ func (s *State) Memory(number int) (bytes uint64, parts int) {
 func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end func() error),
 ) error {
 	r := s.reader()
-	defer r.Close()
 	v, err := Open(r)
 	if err != nil {
 		return err

@@ -177,7 +177,7 @@ func copySection(w *record.Writer, r io.Reader, s record.Section) error {
 	if err := w.Begin(s); err != nil {
 		return err
 	}
-	if err := overlap.Copy(w, r, int(min(1<<20, s.Bytes+1))); err != nil {
+	if err := overlap.Copy(w, r, int(min(record.PieceBytes, s.Bytes+1))); err != nil {
 		return fmt.Errorf("copy section %q: %w", s.Name, err)
 	}
 	return nil

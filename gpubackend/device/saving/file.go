@@ -27,6 +27,15 @@ func (f *rewritable) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
+// WriteParts implements record.PartsWriter.
+func (f *rewritable) WriteParts(parts [][]byte) error {
+	n, err := fileat.WriteParts(int(f.Fd()), parts, f.at)
+	if f.at += int64(n); err != nil {
+		return fmt.Errorf("write the file: %w", err)
+	}
+	return nil
+}
+
 // errNoFile says that what was written can't be written anew.
 var errNoFile = errors.New("not a file")
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
@@ -66,7 +67,7 @@ func (s *Saving) writeAll(f io.Writer, b *origin, wrote func(bytes uint64)) (
 	written savedvm.Written, list []*leaving, err error,
 ) {
 	for list = s.leaving(); ; {
-		written, err = s.write(&counting{f, wrote}, list, nothing{}, b)
+		written, err = s.write(counted(f, wrote), list, nothing{}, b)
 		if !errors.Is(err, suspend.ErrEnded) {
 			return written, list, err
 		}
@@ -93,6 +94,31 @@ func (c *counting) Write(b []byte) (int, error) {
 	n, err := c.Writer.Write(b)
 	c.wrote(uint64(n))
 	return n, err
+}
+
+// countingParts is one for what can write parts.
+type countingParts struct {
+	counting
+	parts record.PartsWriter
+}
+
+func (c *countingParts) WriteParts(list [][]byte) error {
+	if err := c.parts.WriteParts(list); err != nil {
+		return err
+	}
+	for _, b := range list {
+		c.wrote(uint64(len(b)))
+	}
+	return nil
+}
+
+// counted has wrote told how much is written.
+func counted(to io.Writer, wrote func(bytes uint64)) io.Writer {
+	c := counting{to, wrote}
+	if parts, ok := to.(record.PartsWriter); ok {
+		return &countingParts{c, parts}
+	}
+	return &c
 }
 
 // write makes the workers write their programs.
@@ -137,7 +163,7 @@ func (s *Saving) Copy(to io.Writer) error {
 		ahead := s.went()
 		with := uint64(0)
 		defer func() { ahead.Over(with) }()
-		_, err := s.write(&counting{to, func(bytes uint64) { with += bytes }}, list, ahead, nil)
+		_, err := s.write(counted(to, func(bytes uint64) { with += bytes }), list, ahead, nil)
 		return err
 	})
 }
