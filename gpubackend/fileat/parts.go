@@ -14,7 +14,7 @@ import (
 )
 
 // chunkBytes is how much of a file one processor fills at a time: whole pages.
-const chunkBytes = 1 << 20
+const chunkBytes = 256 << 10
 
 // WriteParts writes parts one behind the other, from an offset on. It says how much was written
 // before an error.
@@ -27,7 +27,7 @@ func WriteParts(fd int, parts [][]byte, at int64) (n int, err error) {
 	for _, b := range parts {
 		bytes += len(b)
 	}
-	if bytes > 2*chunkBytes && overlap.Width() > 1 && inMemory(fd) {
+	if bytes > 8*chunkBytes && overlap.Width() > 1 && inMemory(fd) {
 		if fill(fd, parts, at, bytes) == nil {
 			return bytes, nil
 		}

@@ -25,16 +25,14 @@ func unnamed(t *testing.T, dir string) *os.File {
 
 // lists are parts around the bounds of pages and chunks, and what they are together.
 func lists() (all [][][]byte) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := rand.NewChaCha8([32]byte{1})
 	for _, sizes := range [][]int{{}, {1}, {0, 5}, {chunkBytes, 4, chunkBytes, 4, 3},
-		{2*chunkBytes + 1}, {1, 2 * chunkBytes, 4095, 4097}, {chunkBytes, 4, chunkBytes, 4,
+		{9*chunkBytes + 1}, {1, 8 * chunkBytes, 4095, 4097}, {chunkBytes, 4, chunkBytes, 4,
 			chunkBytes, 4, chunkBytes, 4, 77, 4}} {
 		var list [][]byte
 		for _, n := range sizes {
 			b := make([]byte, n)
-			for i := range b {
-				b[i] = byte(r.Uint32())
-			}
+			_, _ = r.Read(b)
 			list = append(list, b)
 		}
 		all = append(all, list)

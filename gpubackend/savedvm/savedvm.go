@@ -26,7 +26,8 @@
 //	same     which of its memory is in the record before: a list of type SameRun, or nothing
 //	memory   what is in the rest of it, one piece behind the other
 //
-// A worker writes a record in which its program is number 1, and reads one that has all memory.
+// A worker writes a record in which its program is number 1, and reads one that has all memory,
+// through a stream of several sockets (package lanes).
 //
 // # Files
 //
@@ -45,9 +46,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
@@ -107,16 +105,6 @@ type Base struct {
 
 // ErrSaved is wrapped by all errors about a VM's record.
 var ErrSaved = errors.New("the record of the VM")
-
-// Pipe returns both ends of a connection for a worker's record: a socket, since a device process
-// may not make pipes.
-func Pipe() (near, far *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make a socket for a record: %w", err)
-	}
-	return os.NewFile(uintptr(fds[0]), "record"), os.NewFile(uintptr(fds[1]), "record"), nil
-}
 
 // Next goes to the next section of a record, which must have that name and at most that many bytes.
 func Next(r *record.Reader, name string, most uint64) (bytes uint64, err error) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
@@ -31,7 +32,12 @@ func parts() []part {
 // source is a worker that writes these sections.
 func source(name string, list []part) Source {
 	return Source{Program: Program{Channel: 3, PID: 7, Name: name, Bytes: 4 << 20},
-		Save: func(to *os.File) error {
+		Save: func(file *os.File) error {
+			to, err := lanes.Open(file)
+			if err != nil {
+				return err
+			}
+			defer to.Close()
 			w, err := record.NewWriter(to, record.Header{})
 			if err != nil {
 				return err
@@ -141,7 +147,15 @@ func TestStrangeWorkers(t *testing.T) {
 		"nothing":  func(s *Source) { s.Save = func(*os.File) error { return nil } },
 		"an error": func(s *Source) { s.Save = func(*os.File) error { return no } },
 		"no record": func(s *Source) {
-			s.Save = func(f *os.File) error { _, err := f.Write(make([]byte, 1<<20)); return err }
+			s.Save = func(f *os.File) error {
+				to, err := lanes.Open(f)
+				if err != nil {
+					return err
+				}
+				defer to.Close()
+				_, err = to.Write(make([]byte, 1<<20))
+				return err
+			}
 		},
 	} {
 		s := source("a", parts())

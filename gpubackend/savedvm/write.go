@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
@@ -19,7 +20,7 @@ type Source struct {
 	// BaseBytes is how much memory its Base has, and BaseParts in how many parts.
 	BaseBytes uint64
 	BaseParts int
-	// Save makes it write its record to a pipe, and returns when it has, or can't.
+	// Save makes it write its record to a stream (package lanes), and returns when it has, or can't.
 	Save func(to *os.File) error
 }
 
@@ -68,7 +69,7 @@ func Write(
 
 // write lets the worker write, and takes its record apart. It returns which memory is unchanged.
 func (s *Source) write(w *record.Writer, number uint32) (u unchanged, err error) {
-	near, far, err := Pipe()
+	near, far, err := lanes.Pipe()
 	if err != nil {
 		return u, err
 	}

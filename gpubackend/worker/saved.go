@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/filed"
 	"github.com/paracuda/paracuda/gpubackend/worker/history"
@@ -77,7 +78,10 @@ func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 	if fd < 0 {
 		return errors.New("there is no file")
 	}
-	f := os.NewFile(uintptr(fd), "record")
+	f, err := lanes.Open(os.NewFile(uintptr(fd), "record"))
+	if err != nil {
+		return err
+	}
 	defer f.Close()
 	if image < 0 {
 		return s.Restore(f, nil, inFile)

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
 
@@ -27,7 +26,7 @@ type relayed struct {
 
 // relay passes on what comes on either side until both have ended.
 func relay(conn *tls.Conn) (*relayed, error) {
-	near, far, err := savedvm.Pipe()
+	near, far, err := socket.Pair()
 	if err != nil {
 		return nil, err
 	}

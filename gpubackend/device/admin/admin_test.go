@@ -16,7 +16,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/socket"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
@@ -219,7 +219,7 @@ func TestPrecopy(t *testing.T) {
 	})
 	var told atomic.Uint64
 	ask := func(d Direction, said string) (*Answer, error) {
-		near, far, err := savedvm.Pipe()
+		near, far, err := socket.Pair()
 		if err != nil {
 			t.Fatal(err)
 		}

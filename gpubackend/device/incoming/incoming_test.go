@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/precopy"
-	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/socket"
 )
@@ -52,7 +51,7 @@ type received struct {
 // pair are the ends of a connection as a device process has one.
 func pair(t *testing.T) (near, far net.Conn) {
 	t.Helper()
-	a, b, err := savedvm.Pipe()
+	a, b, err := socket.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}

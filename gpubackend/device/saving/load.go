@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
@@ -85,7 +86,7 @@ func (s *Saving) begin(from *savedvm.State) (list []*begun, err error) {
 func (s *Saving) start(
 	x *begun, begin func(Source) (Worker, error),
 ) (to io.WriteCloser, end func() error) {
-	near, far, err := savedvm.Pipe()
+	here, there, err := lanes.Pipe()
 	if err != nil {
 		return nil, func() error { return err }
 	}
@@ -93,12 +94,12 @@ func (s *Saving) start(
 	s.config.Run("a worker from a record", func() {
 		err := errors.New("an internal fault: see the log of the device process")
 		defer func() {
-			near.Close() // the writer learns that nobody reads
+			there.Close() // the writer learns that nobody reads
 			ended <- err
 		}()
-		x.worker, err = begin(Source{From: near, Bytes: x.bytes})
+		x.worker, err = begin(Source{From: there, Bytes: x.bytes})
 	})
-	return far, func() error { return <-ended }
+	return here, func() error { return <-ended }
 }
 
 // resumed notes that a program isn't in the file any more: it has a worker.

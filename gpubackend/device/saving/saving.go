@@ -65,7 +65,7 @@ import (
 type Worker interface {
 	suspend.Worker
 	// Save has it write all that its program has, which is so much device memory, but for what is
-	// elsewhere. Its error wraps suspend.ErrEnded if it has ended, or is about to.
+	// elsewhere, to a stream (package lanes). Its error wraps suspend.ErrEnded if it has ended, or is about to.
 	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()
@@ -81,7 +81,7 @@ type Served struct {
 
 // Source is where a worker reads its program's state.
 type Source struct {
-	From  *os.File // its record
+	From  *os.File // its record, as a stream (package lanes)
 	Bytes uint64   // of device memory
 	Filed bool     // the record is in a file
 	// Image is device memory that came ahead; nil: none did. It is closed when the worker has it.

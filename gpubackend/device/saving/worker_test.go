@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -42,7 +43,12 @@ func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 		return w.fails
 	}
 	w.rest = rest
-	out, err := record.NewWriter(to, record.Header{})
+	stream, err := lanes.Open(to)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	out, err := record.NewWriter(stream, record.Header{})
 	if err != nil {
 		return err
 	}
@@ -70,8 +76,13 @@ func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 }
 
 // read has a new worker read what another one wrote.
-func (w *fakeWorker) read(from io.Reader) error {
-	in, err := record.NewReader(from)
+func (w *fakeWorker) read(from *os.File) error {
+	stream, err := lanes.Open(from)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	in, err := record.NewReader(stream)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ package standstill
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 )
 
@@ -27,18 +29,22 @@ func (h *Halt) MoveOut(bytes uint64, keep bool) error {
 // MoveIn moves it in again.
 func (h *Halt) MoveIn() error { return h.whileStill(handover.KindMovedIn, h.Memory.MoveIn) }
 
-// Save writes the program to a pipe.
+// Save writes the program to a stream.
 func (h *Halt) Save(fd int, rest savedvm.Rest) error {
-	var f *os.File
-	if fd >= 0 {
-		f = os.NewFile(uintptr(fd), "record")
-		defer f.Close()
+	if fd < 0 {
+		return h.whileStill(handover.KindSaved, func() error {
+			return errors.New("save: there is no file")
+		})
+	}
+	to, err := lanes.Open(os.NewFile(uintptr(fd), "record"))
+	if err == nil {
+		defer to.Close()
 	}
 	return h.whileStill(handover.KindSaved, func() error {
-		if f == nil {
-			return errors.New("save: there is no file")
+		if err != nil {
+			return fmt.Errorf("save: %w", err)
 		}
-		return h.Program.Save(f, rest)
+		return h.Program.Save(to, rest)
 	})
 }
 

@@ -5,7 +5,6 @@ package standstill
 import (
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/worker/inbox"
 )
@@ -244,12 +244,12 @@ func TestHeldFromTheBeginning(t *testing.T) {
 	}
 }
 
-// TestSave writes the program to the file that it is given, and closes that.
+// TestSave writes the program to the stream that it is given, and closes that.
 func TestSave(t *testing.T) {
 	for _, still := range []bool{false, true} {
 		w := newWorld(t)
 		w.still = still
-		from, to, err := os.Pipe()
+		from, to, err := lanes.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,6 +270,13 @@ func TestSave(t *testing.T) {
 		}
 		if err := w.Save(-1, savedvm.Nowhere); err != nil || w.sent[1].Error == "" {
 			t.Errorf("without a file: %v, %+v", err, w.sent[1])
+		}
+		other, err := syscall.Dup(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Save(other, savedvm.Nowhere); err != nil || w.sent[2].Error == "" {
+			t.Errorf("a file that is no stream: %v, %+v", err, w.sent[2])
 		}
 	}
 }

@@ -3,6 +3,9 @@
 // Package suspension moves the device memory of a guest process out to the host's and in again,
 // while all of its work stands still.
 //
+//	suspension.go  moves it
+//	stream.go      its content as a stream
+//
 // # Who owns what
 //
 // The worker's loop owns a Suspension, which owns the image from MoveOut until End. While there is
@@ -31,9 +34,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/worker/kept"
 	"github.com/paracuda/paracuda/gpubackend/worker/sectors"
 )
@@ -126,53 +131,24 @@ func (s *Suspension) SavePart(list []gpubackend.Piece, to io.Writer) error {
 	}
 	s.Recall()
 	defer s.Driver.EndCopies()
-	return eachPart(list, partBytes, func(part []gpubackend.Piece, b []byte) error {
-		if r := s.Driver.SavePieces(part, b); r != gpubackend.Success {
-			return fmt.Errorf("copy device memory out: %w", r.Err())
-		}
-		_, err := to.Write(b)
-		return err
-	})
+	from := &memoryReader{newPieces(list), s.Driver}
+	return overlap.CopyHere(to, from, int(min(partBytes, from.left)))
 }
 
 // Fill is the reverse of Save, in a worker that has memory at the same addresses.
 func (s *Suspension) Fill(list []gpubackend.Piece, from io.Reader) error {
 	defer s.Driver.EndCopies()
-	return eachPart(list, partBytes, func(part []gpubackend.Piece, b []byte) error {
-		if _, err := io.ReadFull(from, b); err != nil {
-			return fmt.Errorf("read device memory: %w", err)
-		}
-		if r := s.Driver.LoadPieces(part, b); r != gpubackend.Success {
-			return fmt.Errorf("copy device memory in: %w", r.Err())
-		}
+	to := &memoryWriter{newPieces(list), s.Driver}
+	if to.left == 0 {
 		return nil
-	})
-}
-
-// partBytes is how much device memory passes through the host's memory at a time.
-const partBytes = 4 << 20
-
-// eachPart calls f for parts of the pieces, of at most so many bytes, each with room for its
-// content.
-func eachPart(
-	list []gpubackend.Piece, most uint64, f func(part []gpubackend.Piece, b []byte) error,
-) error {
-	room := make([]byte, min(most, gpubackend.PieceBytes(list)))
-	var part []gpubackend.Piece
-	used := uint64(0)
-	for i, p := range list {
-		for p.Bytes > 0 {
-			n := min(p.Bytes, most-used)
-			part = append(part, gpubackend.Piece{Address: p.Address, Bytes: n})
-			p.Address, p.Bytes, used = p.Address+n, p.Bytes-n, used+n
-			if used < most && (p.Bytes > 0 || i+1 < len(list)) {
-				continue
-			}
-			if err := f(part, room[:used]); err != nil {
-				return err
-			}
-			part, used = part[:0], 0
-		}
+	}
+	limited := io.LimitReader(from, int64(min(to.left, math.MaxInt64)))
+	if err := overlap.Copy(to, limited, int(min(partBytes, to.left))); err != nil {
+		return fmt.Errorf("fill device memory: %w", err)
+	}
+	if to.left > 0 {
+		return fmt.Errorf("read device memory: %w: %d bytes are missing", io.ErrUnexpectedEOF,
+			to.left)
 	}
 	return nil
 }

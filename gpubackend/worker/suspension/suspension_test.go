@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -325,32 +324,5 @@ func TestSavedWhereItIs(t *testing.T) {
 			t.Errorf("%s fails, and nobody says so", step)
 		}
 		r.device.fail = ""
-	}
-}
-
-// TestParts: memory passes in parts that are no larger than is allowed, each byte once.
-func TestParts(t *testing.T) {
-	list := []gpubackend.Piece{{Address: 100, Bytes: 5}, {Address: 200, Bytes: 25},
-		{Address: 300, Bytes: 10}, {Address: 400}, {Address: 500, Bytes: 1}}
-	var got []gpubackend.Piece
-	sizes := []int{}
-	err := eachPart(list, 10, func(part []gpubackend.Piece, b []byte) error {
-		if gpubackend.PieceBytes(part) != uint64(len(b)) {
-			t.Errorf("%v has %d bytes", part, len(b))
-		}
-		got, sizes = append(got, part...), append(sizes, len(b))
-		return nil
-	})
-	want := []gpubackend.Piece{{Address: 100, Bytes: 5}, {Address: 200, Bytes: 5},
-		{Address: 205, Bytes: 10}, {Address: 215, Bytes: 10}, {Address: 300, Bytes: 10},
-		{Address: 500, Bytes: 1}}
-	if err != nil || !slices.Equal(got, want) || !slices.Equal(sizes, []int{10, 10, 10, 10, 1}) {
-		t.Errorf("%v in parts of %v, %v", got, sizes, err)
-	}
-	no := errors.New("no")
-	calls := 0
-	err = eachPart(list, 10, func([]gpubackend.Piece, []byte) error { calls++; return no })
-	if !errors.Is(err, no) || calls != 1 {
-		t.Errorf("%v after %d calls", err, calls)
 	}
 }
