@@ -5,61 +5,78 @@ package record
 import (
 	"fmt"
 	"io"
+	"sync"
 )
 
 // Content is the content of a section of a record that lies in a file, where it can be read from
-// anywhere. One goroutine uses it.
+// anywhere, by several goroutines at the same time.
 type Content struct {
-	from   io.ReaderAt
-	at     int64  // in the file
-	bytes  uint64 // of it
-	number uint64 // of the last stretch that was read
-	last   []byte // its content; nil: none was read
-	room   []byte // for it and two checksums
+	from  io.ReaderAt
+	at    int64  // in the file
+	bytes uint64 // of it
+}
+
+// Part is some bytes of a content, and where they are to be copied.
+type Part struct {
+	Offset uint64
+	To     []byte
+}
+
+// StretchOf is the number of the stretch in which an offset of a content is, and how many bytes
+// follow there, if the content doesn't end before.
+func StretchOf(offset uint64) (number, bytes uint64) {
+	return offset / stretchBytes, stretchBytes - offset%stretchBytes
 }
 
 // NewContent is the content of a section with this many bytes, from an offset of a file.
 func NewContent(from io.ReaderAt, at int64, bytes uint64) *Content {
-	return &Content{from: from, at: at, bytes: bytes}
+	return &Content{from, at, bytes}
 }
 
 // Bytes is its length.
 func (c *Content) Bytes() uint64 { return c.bytes }
 
-// Read reads from an offset on, at most until a stretch ends. The checksum of what it returns was
-// compared with those before and after it in the file.
-func (c *Content) Read(p []byte, offset uint64) (int, error) {
-	if offset >= c.bytes {
-		return 0, io.EOF
+// Read reads parts of one stretch. The checksum of what it copies was compared with those before
+// and after the stretch in the file.
+func (c *Content) Read(parts []Part) error {
+	if len(parts) == 0 {
+		return nil
 	}
-	n := offset / stretchBytes
-	if c.last == nil || c.number != n {
-		if err := c.load(n); err != nil {
-			c.last = nil
-			return 0, err
+	number, _ := StretchOf(parts[0].Offset)
+	first := number * stretchBytes
+	if first >= c.bytes {
+		return io.EOF
+	}
+	room := rooms.Get().(*[stretchBytes + 2*sumBytes]byte)
+	defer rooms.Put(room)
+	content, err := c.load(number, room[:])
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		offset := p.Offset - first
+		if offset > uint64(len(content)) || uint64(len(p.To)) > uint64(len(content))-offset {
+			return io.EOF
 		}
+		copy(p.To, content[offset:])
 	}
-	return copy(p, c.last[offset%stretchBytes:]), nil
+	return nil
 }
 
-// Release gives up what was read.
-func (c *Content) Release() { c.last, c.room = nil, nil }
+// rooms are for stretches that are read, with two checksums.
+var rooms = sync.Pool{New: func() any { return new([stretchBytes + 2*sumBytes]byte) }}
 
 // load reads a stretch, its checksum, and the one before it, which is that of all earlier content.
-func (c *Content) load(number uint64) error {
+func (c *Content) load(number uint64, room []byte) ([]byte, error) {
 	size := int(min(stretchBytes, c.bytes-number*stretchBytes))
-	if c.room == nil {
-		c.room = make([]byte, min(stretchBytes, c.bytes)+2*sumBytes)
-	}
-	b := c.room[:size+2*sumBytes]
+	b := room[:size+2*sumBytes]
 	at := c.at + int64(number)*(stretchBytes+sumBytes) - sumBytes
 	if n, err := c.from.ReadAt(b, at); n < len(b) {
-		return fmt.Errorf("read %w: %w", ErrRecord, err)
+		return nil, fmt.Errorf("read %w: %w", ErrRecord, err)
 	}
 	before, content, behind := b[:sumBytes], b[sumBytes:sumBytes+size], b[sumBytes+size:]
 	if !follows(before, content, behind) {
-		return errDamaged
+		return nil, errDamaged
 	}
-	c.number, c.last = number, content
-	return nil
+	return content, nil
 }

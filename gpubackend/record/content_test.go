@@ -34,15 +34,28 @@ func TestContent(t *testing.T) {
 				t.Fatalf("%d bytes, want %d", c.Bytes(), len(want))
 			}
 			for offset := 0; offset < len(want); offset += stretchBytes/2 + 7 {
-				p := make([]byte, 300)
-				n, err := c.Read(p, uint64(offset))
-				end := min(offset+300, len(want), (offset/stretchBytes+1)*stretchBytes)
-				if err != nil || !bytes.Equal(p[:n], want[offset:end]) {
-					t.Fatalf("section %d at %d: %d bytes, %v", i, offset, n, err)
+				_, left := StretchOf(uint64(offset))
+				p := make([]byte, min(300, int(left), len(want)-offset))
+				last := make([]byte, 1)
+				err := c.Read([]Part{{uint64(offset), p},
+					{uint64(offset + len(p) - 1), last}})
+				if err != nil || !bytes.Equal(p, want[offset:offset+len(p)]) ||
+					last[0] != p[len(p)-1] {
+					t.Fatalf("section %d at %d: %v", i, offset, err)
 				}
 			}
-			if _, err := c.Read(make([]byte, 1), uint64(len(want))); !errors.Is(err, io.EOF) {
-				t.Errorf("behind its end: %v", err)
+			for _, offset := range []uint64{uint64(len(want)), uint64(len(want)) + stretchBytes} {
+				err := c.Read([]Part{{offset, make([]byte, 1)}})
+				if !errors.Is(err, io.EOF) {
+					t.Errorf("behind its end, at %d: %v", offset, err)
+				}
+			}
+			if len(want) > stretchBytes { // two stretches aren't one
+				err := c.Read([]Part{{stretchBytes - 1, make([]byte, 2)}})
+				before := c.Read([]Part{{stretchBytes, nil}, {0, make([]byte, 1)}})
+				if !errors.Is(err, io.EOF) || !errors.Is(before, io.EOF) {
+					t.Errorf("of two stretches: %v, %v", err, before)
+				}
 			}
 		}
 	}
@@ -54,19 +67,19 @@ func TestDamagedContent(t *testing.T) {
 	list[0].Program = 1
 	file := written(t, list, 1<<30)
 	c := contents(t, file, 0)[0]
-	p := make([]byte, 10)
-	if _, err := c.Read(p, 5); err != nil {
+	at := func(offset uint64) []Part { return []Part{{offset, make([]byte, 10)}} }
+	if err := c.Read(at(5)); err != nil {
 		t.Fatal(err)
 	}
 	file[headBytes+markBytes+stretchBytes+sumBytes+3] ^= 1 // of the second stretch
-	if _, err := c.Read(p, stretchBytes); !errors.Is(err, ErrRecord) {
+	if err := c.Read(at(stretchBytes)); !errors.Is(err, ErrRecord) {
 		t.Errorf("damaged: %v", err)
 	}
-	if _, err := c.Read(p, 5); err != nil {
+	if err := c.Read(at(5)); err != nil {
 		t.Errorf("the one before: %v", err)
 	}
 	c.from = bytes.NewReader(file[:len(file)/2])
-	if _, err := c.Read(p, 2*stretchBytes); !errors.Is(err, ErrRecord) {
+	if err := c.Read(at(2 * stretchBytes)); !errors.Is(err, ErrRecord) {
 		t.Errorf("cut short: %v", err)
 	}
 }

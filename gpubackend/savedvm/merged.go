@@ -7,6 +7,7 @@ import (
 	"io"
 	"sort"
 
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
@@ -122,15 +123,8 @@ func (m *merged) each(offset, bytes uint64, f func(in *record.Content, from, byt
 	}
 }
 
-// reader reads all of it. Only one goroutine may read from a file.
+// reader reads all of it, from many places at the same time if much is asked for.
 func (m *merged) reader() io.Reader { return &mergedReader{of: m} }
-
-// release frees what reading has kept.
-func (m *merged) release() {
-	for _, p := range m.parts {
-		p.in.Release()
-	}
-}
 
 type mergedReader struct {
 	of   *merged
@@ -138,22 +132,44 @@ type mergedReader struct {
 	at   uint64 // in the memory
 }
 
-// Read implements io.Reader.
+// stretchRead is what is to be read of a stretch of a record.
+type stretchRead struct {
+	in     *record.Content
+	number uint64 // of the stretch
+	parts  []record.Part
+}
+
+// Read implements io.Reader. It fills p if there is as much.
 func (r *mergedReader) Read(p []byte) (n int, err error) {
+	list, n := r.next(p)
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	err = overlap.Each(len(list), func(i int) error { return list[i].in.Read(list[i].parts) })
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// next finds what is to be read to fill p. What is in the same stretch is read together.
+func (r *mergedReader) next(p []byte) (list []stretchRead, n int) {
+	last := map[*record.Content]int{} // the last read from each
 	for n < len(p) && r.at < r.of.bytes {
-		x := r.of.parts[r.part]
-		end := r.of.end(r.part)
-		k, err := x.in.Read(p[n:n+int(min(uint64(len(p)-n), end-r.at))], x.from+r.at-x.at)
-		if err != nil {
-			return n, err
+		x, end := r.of.parts[r.part], r.of.end(r.part)
+		offset := x.from + r.at - x.at
+		number, left := record.StretchOf(offset)
+		k := int(min(uint64(len(p)-n), end-r.at, left))
+		i, ok := last[x.in]
+		if !ok || list[i].number != number {
+			i = len(list)
+			list, last[x.in] = append(list, stretchRead{in: x.in, number: number}), i
 		}
+		list[i].parts = append(list[i].parts, record.Part{Offset: offset, To: p[n : n+k]})
 		n, r.at = n+k, r.at+uint64(k)
 		if r.at == end {
 			r.part++
 		}
 	}
-	if n == 0 && r.at == r.of.bytes {
-		return 0, io.EOF
-	}
-	return n, nil
+	return list, n
 }

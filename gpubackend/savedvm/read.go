@@ -83,7 +83,6 @@ func (v *Reader) pass(number int, to io.WriteCloser) error {
 			return fmt.Errorf("%w has memory in earlier records, which aren't there", ErrSaved)
 		}
 		c.merged = v.state.memory[number].merged()
-		defer c.merged.release()
 	}
 	if err := c.sections(); err != nil {
 		return err
