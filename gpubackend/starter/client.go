@@ -175,6 +175,9 @@ func (c *Client) ask(m *message, fd int) (answer, error) {
 	c.mu.Unlock()
 	if err != nil {
 		c.forget(m.id)
+		if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) {
+			err = errGone
+		}
 		return answer{}, err
 	}
 	timer := time.NewTimer(patience)
