@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/record"
@@ -51,14 +52,25 @@ func (s *Saving) save(
 	for _, x := range list {
 		s.config.Leave(x.served, func() { s.add(x.Program) })
 	}
-	for _, x := range list {
-		x.served.Worker.End()
-	}
+	s.endAll(list)
 	s.mu.Lock()
 	s.ending = nil
 	s.mu.Unlock()
 	s.noted()
 	return written.Same, nil
+}
+
+// endAll ends the workers of programs, all at the same time: the GPU's driver may take long for each.
+func (s *Saving) endAll(list []*leaving) {
+	var ending sync.WaitGroup
+	ending.Add(len(list))
+	for _, x := range list {
+		s.config.Run("the end of a worker", func() {
+			defer ending.Done()
+			x.served.Worker.End()
+		})
+	}
+	ending.Wait()
 }
 
 // writeAll has the programs written to a file, which is begun anew without those that end

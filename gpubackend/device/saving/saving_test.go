@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +172,26 @@ func (v *fakeVM) savedChannels() (list []int) {
 		}
 	}
 	return list
+}
+
+// TestWorkersEndTogether: no worker's end waits for another one's.
+func TestWorkersEndTogether(t *testing.T) {
+	v := newVM(t, "a", "b", "c")
+	var begun atomic.Int32
+	all := make(chan struct{})
+	for _, w := range v.workers {
+		w.ending = func() {
+			if begun.Add(1) == int32(len(v.workers)) {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-time.After(time.Minute):
+				t.Error("a worker ends alone")
+			}
+		}
+	}
+	v.mustSave()
 }
 
 // TestSaveAndLoad, again and again: each channel has its own program.

@@ -23,6 +23,7 @@ type fakeWorker struct {
 	filed  bool         // it went on from a record in a file
 	memory string       // what it got of device memory
 	image  string       // what came ahead of it
+	ending func()       // called when it ends; nil: nothing is
 }
 
 func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
@@ -32,7 +33,12 @@ func (w *fakeWorker) MoveBack(uint64) error                             { return
 func (w *fakeWorker) MoveIn(uint64) error                               { return nil }
 func (w *fakeWorker) Ended() bool                                       { return w.ended }
 func (w *fakeWorker) String() string                                    { return w.text }
-func (w *fakeWorker) End()                                              { w.ended = true }
+
+func (w *fakeWorker) End() {
+	if w.ended = true; w.ending != nil {
+		w.ending()
+	}
+}
 
 // memory is the device memory of each program.
 const memory = 4096
