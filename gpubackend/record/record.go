@@ -38,9 +38,9 @@
 //
 // # Who may lie
 //
-// Whoever wrote the record. Nothing is allocated because of a length in it; the checksum of what
-// Reader.Read returns was compared. Texts of the header are printable. The readers of sections
-// check their contents.
+// Whoever wrote the record. No more than PieceBytes is allocated because of a length in it; the
+// checksum of what Reader.Read returns was compared. Texts of the header are printable. The readers
+// of sections check their contents.
 package record
 
 import (
