@@ -4,6 +4,7 @@ package tests
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -128,7 +129,9 @@ func (g *staying) qmpWith(command, name string, value ...string) string {
 		g.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	ctx, cancel := withPatience(context.Background(), time.Minute)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	lines := bufio.NewReader(conn)
 	var answer string
 	for _, c := range []string{"", "qmp_capabilities", command} {
