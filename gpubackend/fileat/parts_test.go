@@ -5,6 +5,7 @@ package fileat
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"testing"
@@ -120,4 +121,43 @@ func TestFileCutOff(t *testing.T) {
 			t.Errorf("chunk %d: %v, %v", i, made, copied)
 		}
 	}
+}
+
+// TestFullMemory: a file system in memory that has no room for all is an error, as for any write.
+func TestFullMemory(t *testing.T) {
+	f := unnamed(t, smallMemory(t, "4m"))
+	fd := int(f.Fd())
+	list := [][]byte{make([]byte, 3<<20), make([]byte, 3<<20)}
+	if err := fill(fd, list[:1], 0, 3<<20); err != nil || !inMemory(fd) {
+		t.Errorf("what has room: %v", err)
+	}
+	if err := fill(fd, list, 0, 6<<20); err == nil {
+		t.Error("what has no room was filled")
+	}
+	n, err := WriteParts(fd, list, 0)
+	if !errors.Is(err, unix.ENOSPC) || n > 4<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// smallMemory is a file system of a size, in memory, that is gone when nobody uses it.
+func smallMemory(t *testing.T, size string) (dir string) {
+	t.Helper()
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		t.Skipf("no file system can be made: %v", err)
+	}
+	defer unix.Close(fs)
+	if err := unix.FsconfigSetString(fs, "size", size); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		t.Fatal(err)
+	}
+	mount, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(mount) })
+	return fmt.Sprintf("/proc/self/fd/%d", mount)
 }
