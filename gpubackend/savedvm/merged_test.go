@@ -53,7 +53,7 @@ func TestMergedReader(t *testing.T) {
 		want = append(want, own[i][from[i]:from[i]+n]...)
 		from[i] += n
 	}
-	for _, piece := range []int{1 << 10, 3<<20 + 1, 1 << 30} {
+	for _, piece := range []int{100 << 10, 3<<20 + 1, 1 << 30} {
 		var got bytes.Buffer
 		_, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{all.reader()},
 			make([]byte, min(piece, 2*size+1)))
