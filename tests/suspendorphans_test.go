@@ -134,8 +134,8 @@ func (o *orphans) content(t *testing.T) []byte {
 	if err != nil || f.Behind != nil {
 		t.Fatalf("the file isn't whole: %v, %v", err, f)
 	}
-	err = f.Last().Each(func(int, savedvm.Program) (io.WriteCloser, func() error) { return nil, nil })
-	if err != nil {
+	nobody := func(int, savedvm.Program) (io.WriteCloser, func() error) { return nil, nil }
+	if err := f.Last().Each(nobody); err != nil {
 		t.Fatal(err)
 	}
 	return b

@@ -82,7 +82,8 @@ func fill(fd int, parts [][]byte, at int64, bytes int) error {
 // errGone says that somebody else has cut the file off.
 var errGone = errors.New("the file has become shorter")
 
-// makePages makes the pages of a chunk. One that can't be made is an error here, and no fault later.
+// makePages makes the pages of a chunk. One that can't be made is an error here, and no fault
+// later.
 func makePages(chunk []byte) error {
 	if err := unix.Madvise(chunk, unix.MADV_POPULATE_WRITE); err != nil {
 		return fmt.Errorf("take room for the file: %w", err)

@@ -16,8 +16,8 @@ type Content struct {
 	bytes uint64 // of it
 }
 
-// Part is some bytes of a content, and where they are to be copied.
-type Part struct {
+// Excerpt is some bytes of a content, and where they are to be copied.
+type Excerpt struct {
 	Offset uint64
 	To     []byte
 }
@@ -38,7 +38,7 @@ func (c *Content) Bytes() uint64 { return c.bytes }
 
 // Read reads parts of one stretch. The checksum of what it copies was compared with those before
 // and after the stretch in the file.
-func (c *Content) Read(parts []Part) error {
+func (c *Content) Read(parts []Excerpt) error {
 	if len(parts) == 0 {
 		return nil
 	}

@@ -37,7 +37,7 @@ func TestContent(t *testing.T) {
 				_, left := StretchOf(uint64(offset))
 				p := make([]byte, min(300, int(left), len(want)-offset))
 				last := make([]byte, 1)
-				err := c.Read([]Part{{uint64(offset), p},
+				err := c.Read([]Excerpt{{uint64(offset), p},
 					{uint64(offset + len(p) - 1), last}})
 				if err != nil || !bytes.Equal(p, want[offset:offset+len(p)]) ||
 					last[0] != p[len(p)-1] {
@@ -45,14 +45,14 @@ func TestContent(t *testing.T) {
 				}
 			}
 			for _, offset := range []uint64{uint64(len(want)), uint64(len(want)) + stretchBytes} {
-				err := c.Read([]Part{{offset, make([]byte, 1)}})
+				err := c.Read([]Excerpt{{offset, make([]byte, 1)}})
 				if !errors.Is(err, io.EOF) {
 					t.Errorf("behind its end, at %d: %v", offset, err)
 				}
 			}
 			if len(want) > stretchBytes { // two stretches aren't one
-				err := c.Read([]Part{{stretchBytes - 1, make([]byte, 2)}})
-				before := c.Read([]Part{{stretchBytes, nil}, {0, make([]byte, 1)}})
+				err := c.Read([]Excerpt{{stretchBytes - 1, make([]byte, 2)}})
+				before := c.Read([]Excerpt{{stretchBytes, nil}, {0, make([]byte, 1)}})
 				if !errors.Is(err, io.EOF) || !errors.Is(before, io.EOF) {
 					t.Errorf("of two stretches: %v, %v", err, before)
 				}
@@ -67,7 +67,7 @@ func TestDamagedContent(t *testing.T) {
 	list[0].Program = 1
 	file := written(t, list, 1<<30)
 	c := contents(t, file, 0)[0]
-	at := func(offset uint64) []Part { return []Part{{offset, make([]byte, 10)}} }
+	at := func(offset uint64) []Excerpt { return []Excerpt{{offset, make([]byte, 10)}} }
 	if err := c.Read(at(5)); err != nil {
 		t.Fatal(err)
 	}

@@ -89,16 +89,16 @@ func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
 }
 
 // reader reads the file from where the record begins.
-func (s *State) reader() io.Reader { return &fileReader{s.from, s.at} }
+func (s *State) reader() io.Reader { return &stateReader{s.from, s.at} }
 
-// fileReader reads a file from a place on: what is large several parts at the same time.
-type fileReader struct {
+// stateReader reads a file from a place on: what is large several parts at the same time.
+type stateReader struct {
 	from io.ReaderAt
 	at   int64
 }
 
 // Read implements io.Reader.
-func (f *fileReader) Read(p []byte) (int, error) {
+func (f *stateReader) Read(p []byte) (int, error) {
 	n, err := f.from.ReadAt(p, f.at)
 	if f.at += int64(n); n > 0 {
 		err = nil
@@ -107,7 +107,7 @@ func (f *fileReader) Read(p []byte) (int, error) {
 }
 
 // ReadParts implements record.PartsReader.
-func (f *fileReader) ReadParts(parts [][]byte) error {
+func (f *stateReader) ReadParts(parts [][]byte) error {
 	err := fileat.ReadParts(parts, f.at, func(p []byte, at int64) error {
 		n, err := f.from.ReadAt(p, at)
 		if n == len(p) {

@@ -136,7 +136,7 @@ type mergedReader struct {
 type stretchRead struct {
 	in     *record.Content
 	number uint64 // of the stretch
-	parts  []record.Part
+	parts  []record.Excerpt
 }
 
 // Read implements io.Reader. It fills p if there is as much.
@@ -165,7 +165,7 @@ func (r *mergedReader) next(p []byte) (list []stretchRead, n int) {
 			i = len(list)
 			list, last[x.in] = append(list, stretchRead{in: x.in, number: number}), i
 		}
-		list[i].parts = append(list[i].parts, record.Part{Offset: offset, To: p[n : n+k]})
+		list[i].parts = append(list[i].parts, record.Excerpt{Offset: offset, To: p[n : n+k]})
 		n, r.at = n+k, r.at+uint64(k)
 		if r.at == end {
 			r.part++

@@ -20,7 +20,8 @@ type Source struct {
 	// BaseBytes is how much memory its Base has, and BaseParts in how many parts.
 	BaseBytes uint64
 	BaseParts int
-	// Save makes it write its record to a stream (package lanes), and returns when it has, or can't.
+	// Save makes it write its record to a stream (package lanes), and returns when it has, or
+	// can't.
 	Save func(to *os.File) error
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package socket says who may connect to the UNIX sockets of Paracuda's processes. It makes pairs of
-// sockets, and connections from descriptors. Groups and paths come from operators, who may be wrong
-// but don't lie; a descriptor may be of any kind.
+// Package socket says who may connect to the UNIX sockets of Paracuda's processes. It makes pairs
+// of sockets, and connections from descriptors. Groups and paths come from operators, who may be
+// wrong but don't lie; a descriptor may be of any kind.
 package socket
 
 import (

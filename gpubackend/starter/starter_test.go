@@ -300,20 +300,6 @@ func TestKernelMustSayIt(t *testing.T) {
 	}
 }
 
-// TestGone: who asks a starter process that is gone for something learns that it is.
-func TestGone(t *testing.T) {
-	device, starter := pair(t)
-	client := NewClient(device)
-	starter.Close()
-	_, theirs := control(t)
-	for _, when := range []string{"at once", "later"} {
-		if _, err := client.Start(Worker, theirs); !errors.Is(err, errGone) {
-			t.Errorf("%s: %v", when, err)
-		}
-		<-client.Gone()
-	}
-}
-
 // TestBadRequests end the starter process.
 func TestBadRequests(t *testing.T) {
 	long := (&message{kind: failed, text: strings.Repeat("x", maxText)}).append(nil)

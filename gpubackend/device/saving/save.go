@@ -60,7 +60,8 @@ func (s *Saving) save(
 	return written.Same, nil
 }
 
-// endAll ends the workers of programs, all at the same time: the GPU's driver may take long for each.
+// endAll ends the workers of programs, all at the same time: the GPU's driver may take long for
+// each.
 func (s *Saving) endAll(list []*leaving) {
 	var ending sync.WaitGroup
 	ending.Add(len(list))

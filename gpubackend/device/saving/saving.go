@@ -65,7 +65,8 @@ import (
 type Worker interface {
 	suspend.Worker
 	// Save has it write all that its program has, which is so much device memory, but for what is
-	// elsewhere, to a stream (package lanes). Its error wraps suspend.ErrEnded if it has ended, or is about to.
+	// elsewhere, to a stream (package lanes). Its error wraps suspend.ErrEnded if it has ended, or
+	// is about to.
 	Save(to *os.File, bytes uint64, rest savedvm.Rest) error
 	// End ends it, with none in its place, and waits for its end for as long as a worker may take.
 	End()

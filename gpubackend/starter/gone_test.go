@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package starter
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestGone: who asks a starter process that is gone for something learns that it is.
+func TestGone(t *testing.T) {
+	device, starter := pair(t)
+	client := NewClient(device)
+	starter.Close()
+	_, theirs := control(t)
+	for _, when := range []string{"at once", "later"} {
+		if _, err := client.Start(Worker, theirs); !errors.Is(err, errGone) {
+			t.Errorf("%s: %v", when, err)
+		}
+		<-client.Gone()
+	}
+}
