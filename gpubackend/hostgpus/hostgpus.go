@@ -43,8 +43,10 @@ type GPU struct {
 	Free   uint64       `json:"free,omitempty"`  // of that, at the moment; 0: not known
 	Peers  []int        `json:"peers,omitempty"` // whose memory it reaches, by their indices
 	// as far as the driver tells of them, up or not
-	NVLinks []NVLink `json:"nvlinks,omitempty"`
-	Ways    []Way    `json:"ways,omitempty"` // to each GPU of which something is known
+	NVLinks     []NVLink `json:"nvlinks,omitempty"`
+	NVLinkSpeed uint32   `json:"nvlinkSpeed,omitempty"` // of all, in MB/s, if the driver tells it
+	Fabric      *Fabric  `json:"fabric,omitempty"`      // nil: the driver doesn't tell
+	Ways        []Way    `json:"ways,omitempty"`        // to each GPU of which something is known
 }
 
 func (g *GPU) String() string { return fmt.Sprintf("%s, %d MiB", g.Name, g.Memory>>20) }

@@ -12,8 +12,28 @@ type NVLink struct {
 	Version      uint8        `json:"version,omitempty"`      // NVML's number; 0: it isn't up
 	Capabilities uint8        `json:"capabilities,omitempty"` // bit n: NVML's capability n
 	Speed        uint32       `json:"speed,omitempty"`        // in MB/s; 0: not known
+	Named        bool         `json:"named,omitempty"`        // a field of NVML's is named after it
 	Remote       uint8        `json:"remote,omitempty"`       // what is at its other end
 	At           pcie.Address `json:"at"`                     // where that is
+}
+
+// Fabric is the fabric of NVLinks that a GPU is part of, with NVML's numbers.
+type Fabric struct {
+	Cluster [16]byte `json:"cluster"` // all 0: none beyond the host
+	Status  uint32   `json:"status"`
+	Clique  uint32   `json:"clique"`
+	Health  uint32   `json:"health"`
+	State   uint8    `json:"state"`
+	Summary uint8    `json:"summary"`
+}
+
+// describe adds it to what a guest process is told of the GPU.
+func (f *Fabric) describe(d *wire.InventoryDevice) {
+	if f == nil {
+		return
+	}
+	d.FabricCluster, d.FabricStatus, d.FabricClique = f.Cluster, f.Status, f.Clique
+	d.FabricHealth, d.FabricState, d.FabricSummary = f.Health, f.State, f.Summary
 }
 
 // Way is how a GPU may reach another one, or itself.
@@ -33,8 +53,8 @@ const (
 // same says whether two GPUs are one.
 func same(g *GPU, d *wire.InventoryDevice) bool { return g.UUID == UUID(d.Uuid) }
 
-// DescribeWays adds what the host knows about NVLinks and ways between its GPUs to what a guest
-// process is told about its own. Links to GPUs that the process doesn't have aren't up. The pairs
+// DescribeWays adds what the host knows about NVLinks, fabrics and ways between its GPUs to what a
+// guest process is told about its own. Links to GPUs that the process doesn't have aren't up. The pairs
 // are those of an inventory.
 func DescribeWays(devices []wire.InventoryDevice, pairs []wire.InventoryPair, host []GPU) {
 	index := make(map[string]int, len(devices))
@@ -62,6 +82,8 @@ func describeLinks(devices []wire.InventoryDevice, pairs []wire.InventoryPair, h
 		for k := range host {
 			if same(&host[k], &devices[i]) {
 				ways[i].describe(devices, &devices[i], host[k].NVLinks)
+				devices[i].NvlinkCommonSpeed = host[k].NVLinkSpeed
+				host[k].Fabric.describe(&devices[i])
 			}
 		}
 	}
@@ -93,6 +115,9 @@ func (w *ways) describe(all []wire.InventoryDevice, d *wire.InventoryDevice, lin
 		w.version = max(w.version, l.Version)
 		d.NvlinkVersion[n], d.NvlinkCapabilities[n] = l.Version, l.Capabilities
 		d.NvlinkSpeed[n], d.NvlinkRemote[n] = l.Speed, l.Remote
+		if l.Named {
+			d.NvlinkNamed |= 1 << n
+		}
 		d.NvlinkPlace[n] = uint64(l.At.Domain)<<32 | uint64(l.At.Bus)<<8 | uint64(l.At.Device)
 	}
 }

@@ -71,6 +71,30 @@ func TestDescribeWays(t *testing.T) {
 	}
 }
 
+// TestDescribeFabric: a GPU of which the driver tells no fabric has none.
+func TestDescribeFabric(t *testing.T) {
+	devices := make([]wire.InventoryDevice, 2)
+	devices[1].Uuid[0] = 1
+	fabric := Fabric{Cluster: [16]byte{15: 9}, Status: 1, Clique: 2, Health: 3, State: 4, Summary: 5}
+	DescribeWays(devices, make([]wire.InventoryPair, 4), []GPU{
+		{UUID: UUID(devices[0].Uuid)},
+		{UUID: UUID(devices[1].Uuid), Fabric: &fabric, NVLinkSpeed: 26000,
+			NVLinks: []NVLink{{Version: 6, Remote: RemoteSwitch}, {Version: 6, Named: true,
+				Remote: RemoteSwitch}, {Version: 6, Named: true, Remote: RemoteGPU,
+				At: pcie.Address{Bus: 99}}}},
+	})
+	d := &devices[1]
+	told := Fabric{d.FabricCluster, d.FabricStatus, d.FabricClique, d.FabricHealth, d.FabricState,
+		d.FabricSummary}
+	if told != fabric || d.NvlinkCommonSpeed != 26000 || d.NvlinkNamed != 1<<1 {
+		t.Errorf("fabric %+v, links of %d MB/s, %b of them named; want %+v, 26000, 10", told,
+			d.NvlinkCommonSpeed, d.NvlinkNamed, fabric)
+	}
+	if d := &devices[0]; d.FabricState != 0 || d.NvlinkCommonSpeed != 0 || d.NvlinkNamed != 0 {
+		t.Errorf("of a GPU whose fabric isn't known something is told: state %d", d.FabricState)
+	}
+}
+
 // TestManyLinks: more than there is room for are left out.
 func TestManyLinks(t *testing.T) {
 	devices := make([]wire.InventoryDevice, 1)

@@ -1039,10 +1039,19 @@ type InventoryDevice struct {
 	NvlinkRemote       [32]uint8  // what is at the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known
 	NvlinkSpeed        [32]uint32 // in MB/s; 0: not known
 	NvlinkPlace        [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
+	NvlinkNamed        uint32     // bit n: the host's NVML has link n's speed in the field that is named after the link
+	NvlinkCommonSpeed  uint32     // of all links, in MB/s, by NVML; 0: it doesn't tell that
+	FabricCluster      [16]uint8  // the fabric of NVLinks that it is part of, as NVML says when the VM's device starts; all 0: none, or not known
+	FabricStatus       uint32     // nvmlReturn_t
+	FabricClique       uint32
+	FabricHealth       uint32 // mask
+	FabricState        uint8  // 0: not supported, 3: completed
+	FabricSummary      uint8  // of its health
+	Pad                [2]uint8
 }
 
 // InventoryDeviceSize is the size of InventoryDevice on the wire.
-const InventoryDeviceSize = 1952
+const InventoryDeviceSize = 1992
 
 // Offsets of the fields of InventoryDevice.
 const (
@@ -1065,11 +1074,20 @@ const (
 	InventoryDeviceNvlinkRemoteOffset       = 1536
 	InventoryDeviceNvlinkSpeedOffset        = 1568
 	InventoryDeviceNvlinkPlaceOffset        = 1696
+	InventoryDeviceNvlinkNamedOffset        = 1952
+	InventoryDeviceNvlinkCommonSpeedOffset  = 1956
+	InventoryDeviceFabricClusterOffset      = 1960
+	InventoryDeviceFabricStatusOffset       = 1976
+	InventoryDeviceFabricCliqueOffset       = 1980
+	InventoryDeviceFabricHealthOffset       = 1984
+	InventoryDeviceFabricStateOffset        = 1988
+	InventoryDeviceFabricSummaryOffset      = 1989
+	InventoryDevicePadOffset                = 1990
 )
 
 // Decode reads InventoryDevice from b, which must hold InventoryDeviceSize bytes.
 func (x *InventoryDevice) Decode(b []byte) {
-	_ = b[1951]
+	_ = b[1991]
 	copy(x.Name[:], b[0:128])
 	copy(x.Uuid[:], b[128:144])
 	copy(x.Luid[:], b[144:152])
@@ -1097,11 +1115,20 @@ func (x *InventoryDevice) Decode(b []byte) {
 	for i := range x.NvlinkPlace {
 		x.NvlinkPlace[i] = uint64(binary.LittleEndian.Uint64(b[1696+8*i:]))
 	}
+	x.NvlinkNamed = uint32(binary.LittleEndian.Uint32(b[1952:]))
+	x.NvlinkCommonSpeed = uint32(binary.LittleEndian.Uint32(b[1956:]))
+	copy(x.FabricCluster[:], b[1960:1976])
+	x.FabricStatus = uint32(binary.LittleEndian.Uint32(b[1976:]))
+	x.FabricClique = uint32(binary.LittleEndian.Uint32(b[1980:]))
+	x.FabricHealth = uint32(binary.LittleEndian.Uint32(b[1984:]))
+	x.FabricState = b[1988]
+	x.FabricSummary = b[1989]
+	copy(x.Pad[:], b[1990:1992])
 }
 
 // Encode writes InventoryDevice to b, which must hold InventoryDeviceSize bytes.
 func (x *InventoryDevice) Encode(b []byte) {
-	_ = b[1951]
+	_ = b[1991]
 	copy(b[0:128], x.Name[:])
 	copy(b[128:144], x.Uuid[:])
 	copy(b[144:152], x.Luid[:])
@@ -1129,6 +1156,15 @@ func (x *InventoryDevice) Encode(b []byte) {
 	for i := range x.NvlinkPlace {
 		binary.LittleEndian.PutUint64(b[1696+8*i:], uint64(x.NvlinkPlace[i]))
 	}
+	binary.LittleEndian.PutUint32(b[1952:], uint32(x.NvlinkNamed))
+	binary.LittleEndian.PutUint32(b[1956:], uint32(x.NvlinkCommonSpeed))
+	copy(b[1960:1976], x.FabricCluster[:])
+	binary.LittleEndian.PutUint32(b[1976:], uint32(x.FabricStatus))
+	binary.LittleEndian.PutUint32(b[1980:], uint32(x.FabricClique))
+	binary.LittleEndian.PutUint32(b[1984:], uint32(x.FabricHealth))
+	b[1988] = x.FabricState
+	b[1989] = x.FabricSummary
+	copy(b[1990:1992], x.Pad[:])
 }
 
 // InventoryPair is struct inventory_pair of wire.def.

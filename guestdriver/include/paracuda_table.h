@@ -26,16 +26,26 @@ struct paracuda_nvlink {
 	uint8_t version; /* NVML's number; 0: it isn't up */
 	uint8_t capabilities; /* bit n: NVML's capability n */
 	uint8_t remote; /* the other end, as NVML numbers it: 0 a GPU, 2 a switch, 255 not known */
-	uint8_t unused;
+	uint8_t named; /* the host's NVML tells its speed in the field named after it, too */
 	uint32_t speed; /* in MB/s */
 	uint32_t domain, bus, device; /* where the other end is */
 };
 
 /* Those of a GPU. */
 struct paracuda_nvlinks {
-	uint32_t count, unused;
+	uint32_t count;
+	uint32_t common_speed; /* of all, in MB/s, if the host's NVML tells that; otherwise 0 */
 	struct paracuda_nvlink link[PARACUDA_NVLINKS_MAX];
 	uint8_t to[PARACUDA_GPUS_MAX]; /* how many lead to each GPU, directly or by switches */
+};
+
+/* The fabric of NVLinks that a GPU is part of, with NVML's numbers. */
+struct paracuda_fabric {
+	uint8_t cluster[16]; /* all 0: none beyond the host */
+	uint32_t status, clique, health;
+	uint8_t state; /* 0: not supported, or not known */
+	uint8_t summary;
+	uint8_t unused[2];
 };
 
 #define PARACUDA_P2P 5
@@ -94,6 +104,7 @@ struct paracuda_table {
 	int (*device_usage)(struct paracuda_usage *usage, int device);
 	int (*device_nvlinks)(struct paracuda_nvlinks *links, int device);
 	int (*device_ways)(struct paracuda_ways *ways, int device);
+	int (*device_fabric)(struct paracuda_fabric *fabric, int device);
 };
 
 #endif

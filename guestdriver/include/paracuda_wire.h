@@ -399,8 +399,20 @@ struct paracuda_inventory_device {
 	__u8 nvlink_remote[32];
 	__u32 nvlink_speed[32]; /* in MB/s; 0: not known */
 	__u64 nvlink_place[32]; /* of the other end: PCI domain << 32 | bus << 8 | device */
+	/* bit n: the host's NVML has link n's speed in the field that is named after the link */
+	__u32 nvlink_named;
+	__u32 nvlink_common_speed; /* of all links, in MB/s, by NVML; 0: it doesn't tell that */
+	/* the fabric of NVLinks that it is part of, as NVML says when the VM's device starts; all
+	 * 0: none, or not known */
+	__u8 fabric_cluster[16];
+	__u32 fabric_status; /* nvmlReturn_t */
+	__u32 fabric_clique;
+	__u32 fabric_health; /* mask */
+	__u8 fabric_state; /* 0: not supported, 3: completed */
+	__u8 fabric_summary; /* of its health */
+	__u8 pad[2];
 };
-#define PARACUDA_SIZEOF_INVENTORY_DEVICE 1952
+#define PARACUDA_SIZEOF_INVENTORY_DEVICE 1992
 
 /* The way from a GPU to the memory of another one of the guest's. For a GPU's way to itself only
  * p2p is known. */

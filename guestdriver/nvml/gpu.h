@@ -32,6 +32,7 @@ struct gpu {
 		pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
 	struct paracuda_link link;
 	struct paracuda_nvlinks nvlinks;
+	struct paracuda_fabric fabric;
 	uint8_t peer[GPUS_MAX]; /* ways to the memory of each GPU, as CUDA says */
 	struct paracuda_ways ways; /* as the host's NVML says */
 	int usage_known; /* it was asked for, with free memory */

@@ -146,6 +146,13 @@ enum {
 	GET_VERSION = 166,
 };
 
+/* Whether a field is named after a link. */
+static int is_named(unsigned field)
+{
+	return (field >= SPEED_L0 && field <= SPEED_L5) ||
+	       (field >= SPEED_L6 && field <= SPEED_L11);
+}
+
 /* The link of a field. */
 static unsigned link_of(const struct field_value *f)
 {
@@ -153,7 +160,7 @@ static unsigned link_of(const struct field_value *f)
 		return f->field - SPEED_L0;
 	if (f->field >= SPEED_L6 && f->field <= SPEED_L11)
 		return f->field - SPEED_L6 + 6;
-	return f->field == SPEED_COMMON ? 0 : f->scope;
+	return f->scope;
 }
 
 /* How many links lead to switches. */
@@ -175,9 +182,15 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 		*value = f->field == LINK_COUNT ? g->nvlinks.count : switch_links(g);
 		return g->nvlinks.count ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
 	}
+	if (f->field == SPEED_COMMON) {
+		*value = g->nvlinks.common_speed;
+		return *value ? NVML_SUCCESS : NVML_NOT_SUPPORTED;
+	}
 	link = link_at(g, link_of(f), &result);
 	if (!link)
 		return result;
+	if (is_named(f->field) && !link->named)
+		return NVML_NOT_SUPPORTED;
 	switch (f->field) {
 	case GET_STATE:
 		*value = link->version != 0;
@@ -193,7 +206,6 @@ enum nvml nvlink_field(const struct gpu *g, const struct field_value *f, unsigne
 
 int nvlink_has_field(unsigned field)
 {
-	return (field >= SPEED_L0 && field <= LINK_COUNT) ||
-	       (field >= SPEED_L6 && field <= SPEED_L11) || field == SWITCH_LINK_COUNT ||
-	       (field >= GET_SPEED && field <= GET_VERSION);
+	return is_named(field) || field == SPEED_COMMON || field == LINK_COUNT ||
+	       field == SWITCH_LINK_COUNT || (field >= GET_SPEED && field <= GET_VERSION);
 }

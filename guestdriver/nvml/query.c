@@ -131,6 +131,7 @@ static void ask_link(struct gpu *g, int device)
 	own->device_link(&g->link, device);
 	own->device_nvlinks(&g->nvlinks, device);
 	own->device_ways(&g->ways, device);
+	own->device_fabric(&g->fabric, device);
 }
 
 /* Attributes of the way from one device to another. */

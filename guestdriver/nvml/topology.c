@@ -82,26 +82,6 @@ EXPORT enum nvml nvmlSystemGetTopologyGpuSet(unsigned processor, unsigned *count
 	return NVML_SUCCESS;
 }
 
-/*
- * A fabric of NVLinks beyond this machine, as nvmlGpuFabricInfo_t; its state, 0, says that there is
- * none.
- */
-struct fabric {
-	uint8_t cluster[16];
-	uint32_t status, clique;
-	uint8_t state, padding[3];
-};
-
-_Static_assert(sizeof(struct fabric) == 28, "nvmlGpuFabricInfo_t");
-
-EXPORT enum nvml nvmlDeviceGetGpuFabricInfo(const void *handle, struct fabric *out)
-{
-	FIND(g, handle, out);
-	(void)g;
-	memset(out, 0, sizeof(*out));
-	return NVML_SUCCESS;
-}
-
 /* A record's first word is its version, with the record's size in the low three bytes. */
 #define RECORD(size, version) ((size) | (version) << 24)
 
@@ -109,15 +89,6 @@ static enum nvml all_zero(uint32_t *record)
 {
 	memset(record + 1, 0, (*record & 0xffffff) - sizeof(*record));
 	return NVML_SUCCESS;
-}
-
-EXPORT enum nvml nvmlDeviceGetGpuFabricInfoV(const void *handle, uint32_t *out)
-{
-	FIND(g, handle, out);
-	(void)g;
-	if (*out != RECORD(36u, 2u) && *out != RECORD(40u, 3u))
-		return NVML_VERSION_MISMATCH;
-	return all_zero(out);
 }
 
 /* Confidential computing, which a VM's GPU isn't part of: all is off. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, how they may reach
-// one another, and how much of their memory is free, over NVML (package nvml), which is opened at
+// Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, of which fabric
+// they are part, how they may reach one another, and how much of their memory is free, over NVML (package nvml), which is opened at
 // run time. The driver may hang with its GPU, or crash, so that this belongs in a process of its
 // own.
 package nvlinks
@@ -21,6 +21,9 @@ const (
 	active       = 1
 	capabilities = 6
 	fieldSpeed   = 164 // NVML_FI_DEV_NVLINK_GET_SPEED
+	fieldCommon  = 90  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+	// NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 and L6, with those of the links after them: up to L5 and L11
+	fieldFirst, fieldSixth = 84, 132
 )
 
 // Add fills in links, ways and free memory of GPUs that NVML knows. The error says why NVML can't
@@ -37,6 +40,12 @@ func Add(library string, gpus []hostgpus.GPU) error {
 			continue
 		}
 		gpus[i].NVLinks, known[gpus[i].UUID] = links(gpu), gpu
+		if speed, err := gpu.LinkField(fieldCommon, 0); err == nil {
+			gpus[i].NVLinkSpeed = uint32(speed)
+		}
+		if fabric, err := gpu.Fabric(); err == nil {
+			gpus[i].Fabric = (*hostgpus.Fabric)(&fabric)
+		}
 		if free, err := gpu.Free(); err == nil {
 			gpus[i].Free = free
 		}
@@ -85,6 +94,19 @@ func links(gpu nvml.GPU) (list []hostgpus.NVLink) {
 	return list
 }
 
+// named says whether NVML also tells a link's speed in the field that is named after the link.
+func named(gpu nvml.GPU, n uint32) bool {
+	field := fieldFirst + n
+	switch {
+	case n >= 12:
+		return false
+	case n >= 6:
+		field = fieldSixth + n - 6
+	}
+	_, err := gpu.LinkField(field, 0)
+	return err == nil
+}
+
 // linkOf asks about a link that is up.
 func linkOf(gpu nvml.GPU, n uint32) (link hostgpus.NVLink) {
 	version, err := gpu.LinkVersion(n)
@@ -95,6 +117,7 @@ func linkOf(gpu nvml.GPU, n uint32) (link hostgpus.NVLink) {
 	if speed, err := gpu.LinkField(fieldSpeed, n); err == nil {
 		link.Speed = uint32(speed)
 	}
+	link.Named = named(gpu, n)
 	for c := range uint32(capabilities) {
 		if has, err := gpu.LinkCapability(n, c); err == nil && has {
 			link.Capabilities |= 1 << c

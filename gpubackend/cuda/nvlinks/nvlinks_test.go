@@ -25,7 +25,7 @@ func TestAdd(t *testing.T) {
 		{Version: 6, Capabilities: 5, Speed: 26562, Remote: hostgpus.RemoteSwitch,
 			At: pcie.Address{Domain: 0xffffffff, Bus: 0xff, Device: 0xff}},
 		{},
-		{Version: 6, Capabilities: 5, Speed: 26564, Remote: hostgpus.RemoteGPU,
+		{Version: 6, Capabilities: 5, Speed: 26564, Named: true, Remote: hostgpus.RemoteGPU,
 			At: pcie.Address{Bus: 0xa2}},
 		{Version: 6, Capabilities: 5, Speed: 26565, Remote: hostgpus.RemoteUnknown},
 	}
@@ -53,7 +53,15 @@ func TestAdd(t *testing.T) {
 			t.Errorf("ways %+v, want %+v", gpus[i].Ways, ways)
 		}
 	}
-	if gpus[0].NVLinks != nil || gpus[0].Free != 0 || gpus[0].Ways != nil {
+	complete := hostgpus.Fabric{Clique: 7, Health: 0x5155, State: 3, Summary: 2}
+	for i := range complete.Cluster {
+		complete.Cluster[i] = byte(0xa0 + i)
+	}
+	if told[1].NVLinkSpeed != 26000 || told[1].Fabric == nil || *told[1].Fabric != complete {
+		t.Errorf("links of %d MB/s, fabric %+v; want 26000, %+v", told[1].NVLinkSpeed,
+			told[1].Fabric, complete)
+	}
+	if gpus[0].Fabric != nil || gpus[0].NVLinks != nil || gpus[0].Free != 0 || gpus[0].Ways != nil {
 		t.Errorf("of a GPU that NVML doesn't know something is told: %+v", gpus[0])
 	}
 }

@@ -34,7 +34,7 @@ type GPU struct {
 	handle  unsafe.Pointer
 }
 
-// Open loads NVML, which must have all functions for some questions, and initialises it.
+// Open loads NVML, which must have the functions for some questions, and initialises it.
 func Open(path string, about Questions) (*Library, error) {
 	name := C.CString(path)
 	defer C.free(unsafe.Pointer(name))
@@ -50,7 +50,7 @@ func Open(path string, about Questions) (*Library, error) {
 		symbol := C.CString(table[f].symbol)
 		l.symbols[f] = C.dlsym(loaded, symbol)
 		C.free(unsafe.Pointer(symbol))
-		if l.symbols[f] == nil {
+		if l.symbols[f] == nil && !table[f].newer {
 			return nil, fmt.Errorf("%s lacks %s", path, table[f].symbol)
 		}
 	}

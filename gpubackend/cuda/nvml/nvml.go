@@ -14,8 +14,8 @@
 // its own.
 //
 // Files: nvml.go (the functions, and their errors), library_cgo.go (finds the functions, and the
-// GPUs), gpu_cgo.go and link_cgo.go (asks about a GPU and its links). Package nvmltest has a
-// library for tests.
+// GPUs), gpu_cgo.go, link_cgo.go and fabric_cgo.go (asks about a GPU, its links and its fabric).
+// Package nvmltest has a library for tests.
 package nvml
 
 import "fmt"
@@ -45,6 +45,7 @@ const (
 	fieldValues
 	memoryInfo
 	p2pStatus
+	fabricInfo
 	count
 	byIndex
 	uuidOf
@@ -55,25 +56,30 @@ const (
 var table = [functions]struct {
 	symbol string
 	about  Questions // that it answers
+	newer  bool      // older libraries lack it
 }{
-	initialise:       {"nvmlInit_v2", Links | Processes},
-	byUUID:           {"nvmlDeviceGetHandleByUUID", Links},
-	linkState:        {"nvmlDeviceGetNvLinkState", Links},
-	linkVersion:      {"nvmlDeviceGetNvLinkVersion", Links},
-	linkCapability:   {"nvmlDeviceGetNvLinkCapability", Links},
-	linkRemote:       {"nvmlDeviceGetNvLinkRemotePciInfo_v2", Links},
-	linkRemoteType:   {"nvmlDeviceGetNvLinkRemoteDeviceType", Links},
-	fieldValues:      {"nvmlDeviceGetFieldValues", Links},
-	memoryInfo:       {"nvmlDeviceGetMemoryInfo", Links},
-	p2pStatus:        {"nvmlDeviceGetP2PStatus", Links},
-	count:            {"nvmlDeviceGetCount_v2", Processes},
-	byIndex:          {"nvmlDeviceGetHandleByIndex_v2", Processes},
-	uuidOf:           {"nvmlDeviceGetUUID", Processes},
-	runningProcesses: {"nvmlDeviceGetComputeRunningProcesses_v3", Processes},
+	initialise:       {symbol: "nvmlInit_v2", about: Links | Processes},
+	byUUID:           {symbol: "nvmlDeviceGetHandleByUUID", about: Links},
+	linkState:        {symbol: "nvmlDeviceGetNvLinkState", about: Links},
+	linkVersion:      {symbol: "nvmlDeviceGetNvLinkVersion", about: Links},
+	linkCapability:   {symbol: "nvmlDeviceGetNvLinkCapability", about: Links},
+	linkRemote:       {symbol: "nvmlDeviceGetNvLinkRemotePciInfo_v2", about: Links},
+	linkRemoteType:   {symbol: "nvmlDeviceGetNvLinkRemoteDeviceType", about: Links},
+	fieldValues:      {symbol: "nvmlDeviceGetFieldValues", about: Links},
+	memoryInfo:       {symbol: "nvmlDeviceGetMemoryInfo", about: Links},
+	p2pStatus:        {symbol: "nvmlDeviceGetP2PStatus", about: Links},
+	fabricInfo:       {symbol: "nvmlDeviceGetGpuFabricInfoV", about: Links, newer: true},
+	count:            {symbol: "nvmlDeviceGetCount_v2", about: Processes},
+	byIndex:          {symbol: "nvmlDeviceGetHandleByIndex_v2", about: Processes},
+	uuidOf:           {symbol: "nvmlDeviceGetUUID", about: Processes},
+	runningProcesses: {symbol: "nvmlDeviceGetComputeRunningProcesses_v3", about: Processes},
 }
 
-// functionNotFound is NVML's number. This package gives it for what wasn't looked up, too.
-const functionNotFound = 13
+// NVML's numbers of errors. This package gives functionNotFound for what wasn't looked up, too.
+const (
+	functionNotFound = 13
+	versionMismatch  = 25
+)
 
 // failed makes an error of what a function has returned; 0: none.
 func (f function) failed(result int) error {

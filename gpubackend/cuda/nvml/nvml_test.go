@@ -88,6 +88,9 @@ func TestLinks(t *testing.T) {
 	if speed, err := first.LinkField(164, 2); speed != 26564 || err != nil {
 		t.Errorf("link 2 has %d, %v", speed, err)
 	}
+	if speed, err := first.LinkField(86, 0); speed != 26562 || err != nil {
+		t.Errorf("link 2 by its own field has %d, %v", speed, err)
+	}
 	if status, err := first.P2P(second, 2); status != 2 || err != nil {
 		t.Errorf("P2P %d, %v", status, err)
 	}
@@ -95,6 +98,24 @@ func TestLinks(t *testing.T) {
 		t.Errorf("P2P to itself %d, %v", status, err)
 	}
 	checkRefused(t, first)
+}
+
+// TestFabric: what the library says of a GPU, in whichever version of the answer it knows.
+func TestFabric(t *testing.T) {
+	l := open(t, nvml.Links|nvml.Processes)
+	complete := nvml.Fabric{Clique: 7, Health: 0x5155, State: 3, Summary: 2}
+	for i := range complete.Cluster {
+		complete.Cluster[i] = byte(0xa0 + i)
+	}
+	for i, want := range []nvml.Fabric{complete, {Status: 3, Health: 0x5155, State: 1}} {
+		g, err := l.At(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := g.Fabric(); got != want || err != nil {
+			t.Errorf("GPU %d: %+v, %v; want %+v", i, got, err, want)
+		}
+	}
 }
 
 // checkRefused checks what the library refuses: a field as much as a function.

@@ -120,12 +120,13 @@ func (h *Hello) askCold() gpubackend.Result {
 }
 
 // Suits says whether the device has the GPUs of the inventory that another worker's process was
-// told. Their links to the host may be in another state by now, as they save power.
+// told. Their links to the host may be in another state by now, as they save power, and so may the
+// fabric.
 func (h *Hello) Suits(inventory []byte) bool {
 	return bytes.Equal(withoutLinks(h.inventory), withoutLinks(inventory))
 }
 
-// withoutLinks is an inventory without the present speed of the GPUs' links.
+// withoutLinks is an inventory without the present speed of the GPUs' links, and their fabric.
 func withoutLinks(inventory []byte) []byte {
 	b := bytes.Clone(inventory)
 	if len(b) < wire.InventorySize {
@@ -137,6 +138,7 @@ func withoutLinks(inventory []byte) []byte {
 		at := wire.InventorySize + i*wire.InventoryDeviceSize
 		clear(b[at+wire.InventoryDeviceLinkGenerationOffset:][:4])
 		clear(b[at+wire.InventoryDeviceLinkWidthOffset:][:4])
+		clear(b[at+wire.InventoryDeviceFabricClusterOffset : at+wire.InventoryDeviceSize])
 	}
 	return b
 }

@@ -106,6 +106,37 @@ func TestHello(t *testing.T) {
 	}
 }
 
+// TestInventorySuits: another GPU doesn't, the same one with another link or fabric does.
+func TestInventorySuits(t *testing.T) {
+	r := newRig(t)
+	if result := r.hello("", 4096); result != gpubackend.Success {
+		t.Fatalf("HELLO: %v", result)
+	}
+	_, told := r.Told()
+	for name, tt := range map[string]struct {
+		offset int
+		want   bool
+	}{
+		"UUID":           {wire.InventoryDeviceUuidOffset, false},
+		"link's speed":   {wire.InventoryDeviceLinkGenerationOffset, true},
+		"link's width":   {wire.InventoryDeviceLinkWidthOffset, true},
+		"most width":     {wire.InventoryDeviceLinkMaxWidthOffset, false},
+		"NVLinks":        {wire.InventoryDeviceNvlinksOffset, false},
+		"NVLinks' speed": {wire.InventoryDeviceNvlinkCommonSpeedOffset, false},
+		"cluster":        {wire.InventoryDeviceFabricClusterOffset, true},
+		"fabric's end":   {wire.InventoryDeviceSize - 1, true},
+	} {
+		other := slices.Clone(told)
+		other[wire.InventorySize+wire.InventoryDeviceSize+tt.offset]++
+		if got := r.Suits(other); got != tt.want {
+			t.Errorf("another %s suits: %v", name, got)
+		}
+	}
+	if !r.Suits(told) || r.Suits(nil) {
+		t.Error("the same doesn't suit, or nothing does")
+	}
+}
+
 // TestHelloThatFails leaves the device closed, for the next one.
 func TestHelloThatFails(t *testing.T) {
 	r := newRig(t)

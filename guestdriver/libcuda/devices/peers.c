@@ -48,12 +48,14 @@ CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
 	d = devices.inventory[dev];
 	*links = (struct paracuda_nvlinks){
 		.count = d->nvlinks < PARACUDA_NVLINKS ? d->nvlinks : PARACUDA_NVLINKS,
+		.common_speed = d->nvlink_common_speed,
 	};
 	for (unsigned i = 0; i < links->count; i++)
 		links->link[i] = (struct paracuda_nvlink){
 			.version = d->nvlink_version[i],
 			.capabilities = d->nvlink_capabilities[i],
 			.remote = d->nvlink_remote[i],
+			.named = d->nvlink_named >> i & 1,
 			.speed = d->nvlink_speed[i],
 			.domain = (uint32_t)(d->nvlink_place[i] >> 32),
 			.bus = d->nvlink_place[i] >> 8 & 0xff,
@@ -61,6 +63,23 @@ CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev)
 		};
 	for (unsigned i = 0; i < devices.count && i < PARACUDA_GPUS_MAX; i++)
 		links->to[i] = device_pair(dev, (CUdevice)i).links;
+	return CUDA_SUCCESS;
+}
+
+CUresult device_fabric(struct paracuda_fabric *fabric, CUdevice dev)
+{
+	const struct paracuda_inventory_device *d;
+
+	ENTER_DEVICE(fabric, dev);
+	d = devices.inventory[dev];
+	*fabric = (struct paracuda_fabric){
+		.status = d->fabric_status,
+		.clique = d->fabric_clique,
+		.health = d->fabric_health,
+		.state = d->fabric_state,
+		.summary = d->fabric_summary,
+	};
+	memcpy(fabric->cluster, d->fabric_cluster, sizeof(fabric->cluster));
 	return CUDA_SUCCESS;
 }
 

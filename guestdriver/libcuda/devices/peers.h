@@ -29,6 +29,10 @@ struct paracuda_inventory_pair device_pair(CUdevice from, CUdevice to);
 struct paracuda_nvlinks;
 CUresult device_nvlinks(struct paracuda_nvlinks *links, CUdevice dev);
 
+/* The fabric of NVLinks that it is part of on the host. */
+struct paracuda_fabric;
+CUresult device_fabric(struct paracuda_fabric *fabric, CUdevice dev);
+
 /* How the host's devices reach each other, as its NVML says. */
 struct paracuda_ways;
 CUresult device_ways(struct paracuda_ways *ways, CUdevice dev);

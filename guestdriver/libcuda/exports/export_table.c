@@ -235,9 +235,10 @@ static const word device[26] = {
 	[3 ... 25] = FUNCTION(other_unknown),
 };
 
-static const word own[6] = { sizeof(struct paracuda_table), FUNCTION(device_link),
+static const word own[7] = { sizeof(struct paracuda_table), FUNCTION(device_link),
 			     FUNCTION(activity_watch),	    FUNCTION(device_usage),
-			     FUNCTION(device_nvlinks),	    FUNCTION(device_ways) };
+			     FUNCTION(device_nvlinks),	    FUNCTION(device_ways),
+			     FUNCTION(device_fabric) };
 
 _Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
 

@@ -89,6 +89,21 @@ static uint64_t pairs(uint8_t *inventory, uint64_t at)
 	return at;
 }
 
+/* Three links, of which one has a field of its own in NVML, and a fabric. */
+static void link_up(struct paracuda_inventory_device *device, uint32_t number)
+{
+	device->nvlinks = 3;
+	device->nvlink_named = 1 << 1;
+	device->nvlink_common_speed = 26000 + number;
+	device->fabric_cluster[0] = 0x80;
+	device->fabric_cluster[15] = (uint8_t)number;
+	device->fabric_status = 1;
+	device->fabric_clique = 2;
+	device->fabric_health = 3;
+	device->fabric_state = 4;
+	device->fabric_summary = 5;
+}
+
 static uint64_t hello(const uint8_t *at, const uint64_t *w)
 {
 	uint8_t *to = fake_arena() + (w[AT_HELLO_inventory] & 0xffffffffffffff);
@@ -120,6 +135,8 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		for (unsigned i = 0; i < sizeof(set) / sizeof(set[0]); i++)
 			device.attribute[set[i].attribute] = set[i].value;
 		device.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] += (int)d;
+		if (fake.linked)
+			link_up(&device, d);
 		memcpy(to + sizeof(s) + d * sizeof(device), &device, sizeof(device));
 	}
 	return fake.lie_length ? 1ull << 40 : pairs(to, sizeof(s));

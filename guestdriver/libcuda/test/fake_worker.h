@@ -22,6 +22,7 @@ struct fake {
 	uint32_t import_device; /* of what is imported */
 	int post_error; /* atomic: what async_error says for the next command without REPLY */
 	uint32_t devices;
+	bool linked; /* they have NVLinks and a fabric */
 	struct paracuda_inventory_pair pair[FAKE_PAIRED * FAKE_PAIRED]; /* ways among so few */
 	uint32_t driver_version;
 	uint32_t stall_us; /* pause before each batch */

@@ -91,10 +91,34 @@ static void ways(void)
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, device_ways(&w, 2));
 }
 
+/* The NVLinks and the fabric are those of the worker's GPU, by the program's number. */
+static void links(void)
+{
+	struct paracuda_nvlinks l;
+	struct paracuda_fabric f;
+
+	for (int i = 0; i < 2; i++) {
+		int gpu = 2 - i;
+
+		CHECK_IS(CUDA_SUCCESS, device_nvlinks(&l, i));
+		CHECK_IS(3, l.count);
+		CHECK_IS(26000 + gpu, l.common_speed);
+		CHECK(!l.link[0].named && l.link[1].named && !l.link[2].named);
+		memset(&f, 0xff, sizeof(f));
+		CHECK_IS(CUDA_SUCCESS, device_fabric(&f, i));
+		CHECK(f.cluster[0] == 0x80 && f.cluster[15] == gpu);
+		CHECK(f.status == 1 && f.clique == 2 && f.health == 3);
+		CHECK(f.state == 4 && f.summary == 5);
+	}
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, device_fabric(&f, 2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, device_fabric(NULL, 0));
+}
+
 int main(void)
 {
 	setenv("CUDA_VISIBLE_DEVICES", "2,1", 1);
 	fake.devices = FAKE_PAIRED;
+	fake.linked = true;
 	*way(0, 1) = (struct paracuda_inventory_pair){
 		.access = 1, .atomics = 1, .arrays = 1, .performance = 7, .partial = 1
 	};
@@ -110,5 +134,6 @@ int main(void)
 	attributes();
 	atomics();
 	ways();
+	links();
 	return 0;
 }

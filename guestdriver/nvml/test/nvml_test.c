@@ -144,6 +144,7 @@ static void nvlink_more(void)
 		{ 165, 4, NOT_SUPPORTED, 0 },	  { 164, 2, SUCCESS, 25000 },
 		{ 164, 3, NOT_SUPPORTED, 0 },	  { 166, 0, SUCCESS, 6 },
 		{ 86, 0, SUCCESS, 25000 },	  { 91, 0, SUCCESS, 4 },
+		{ 84, 0, NOT_SUPPORTED, 0 },	  { 90, 0, SUCCESS, 26000 },
 		{ 147, 0, SUCCESS, 1 },		  { 82, 0, NOT_SUPPORTED, 0 },
 		{ 165, 99, INVALID_ARGUMENT, 0 },
 	};
@@ -257,25 +258,39 @@ static void pairs(void)
 }
 
 /* Records of all versions are filled in, and nothing after them. */
-static void records(void)
+static void fabrics(void)
 {
 	static const struct {
 		uint32_t bytes, version;
-	} fabrics[] = { { 36, 2 }, { 40, 3 } };
+	} versions[] = { { 36, 2 }, { 40, 3 } };
+	/* Behind the version: the cluster, status, clique, state, health, summary. */
+	static const uint32_t want[9] = { 1, 0, 0, 2u << 24, 3, 4, 6, 5, 7 };
 	uint32_t r[12];
 
 	for (size_t i = 0; i < 2; i++) {
 		memset(r, 0xff, sizeof(r));
-		r[0] = fabrics[i].bytes | fabrics[i].version << 24;
+		r[0] = versions[i].bytes | versions[i].version << 24;
 		CHECK_IS(SUCCESS, nvmlDeviceGetGpuFabricInfoV(first, r));
 		for (uint32_t w = 1; w < 12; w++)
-			CHECK_IS(w < fabrics[i].bytes / 4 ? 0 : ~0u, r[w]);
+			CHECK_IS(w < versions[i].bytes / 4 ? want[w - 1] : ~0u, r[w]);
+		CHECK_IS(SUCCESS, nvmlDeviceGetGpuFabricInfoV(second, r));
+		for (uint32_t w = 1; w < versions[i].bytes / 4; w++)
+			CHECK_IS(0, r[w]);
 	}
 	r[0] = 44 | 9u << 24;
 	CHECK_IS(VERSION_MISMATCH, nvmlDeviceGetGpuFabricInfoV(first, r));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetGpuFabricInfoV(first, NULL));
 	memset(r, 0xff, sizeof(r));
 	CHECK_IS(SUCCESS, nvmlDeviceGetGpuFabricInfo(first, r));
-	CHECK(!r[0] && !r[6] && r[7] == ~0u);
+	for (uint32_t w = 0; w < 12; w++)
+		CHECK_IS(w < 7 ? want[w] : ~0u, r[w]);
+}
+
+static void confidential(void)
+{
+	uint32_t r[12];
+
+	memset(r, 0xff, sizeof(r));
 	CHECK_IS(SUCCESS, nvmlSystemGetConfComputeState(r));
 	CHECK_IS(0, r[2]);
 	r[0] = 20 | 1 << 24;
@@ -327,7 +342,8 @@ int main(void)
 	topology();
 	numbers_on_the_bus();
 	pairs();
-	records();
+	fabrics();
+	confidential();
 	near();
 	usage();
 	CHECK_IS(SUCCESS, nvmlShutdown());
