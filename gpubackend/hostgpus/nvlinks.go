@@ -54,8 +54,8 @@ const (
 func same(g *GPU, d *wire.InventoryDevice) bool { return g.UUID == UUID(d.Uuid) }
 
 // DescribeWays adds what the host knows about NVLinks, fabrics and ways between its GPUs to what a
-// guest process is told about its own. Links to GPUs that the process doesn't have aren't up. The pairs
-// are those of an inventory.
+// guest process is told about its own. Links to GPUs that the process doesn't have aren't up. The
+// pairs are those of an inventory.
 func DescribeWays(devices []wire.InventoryDevice, pairs []wire.InventoryPair, host []GPU) {
 	index := make(map[string]int, len(devices))
 	for i := range devices {

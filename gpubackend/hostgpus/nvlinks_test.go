@@ -75,7 +75,9 @@ func TestDescribeWays(t *testing.T) {
 func TestDescribeFabric(t *testing.T) {
 	devices := make([]wire.InventoryDevice, 2)
 	devices[1].Uuid[0] = 1
-	fabric := Fabric{Cluster: [16]byte{15: 9}, Status: 1, Clique: 2, Health: 3, State: 4, Summary: 5}
+	fabric := Fabric{
+		Cluster: [16]byte{15: 9}, Status: 1, Clique: 2, Health: 3, State: 4, Summary: 5,
+	}
 	DescribeWays(devices, make([]wire.InventoryPair, 4), []GPU{
 		{UUID: UUID(devices[0].Uuid)},
 		{UUID: UUID(devices[1].Uuid), Fabric: &fabric, NVLinkSpeed: 26000,

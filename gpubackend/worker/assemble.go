@@ -250,4 +250,7 @@ func (w *Worker) buildTable() {
 	if w.history != nil {
 		w.table.Wrap(w.history.Steps())
 	}
+	ending := ends.Ending()
+	ending[gpubackend.OpGreenCtxDestroy] = w.greens.ContextOf
+	w.table.Wrap(w.waiting.After(ending))
 }

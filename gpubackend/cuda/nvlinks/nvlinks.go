@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nvlinks asks NVIDIA's driver how the host's GPUs are joined by NVLink, of which fabric
-// they are part, how they may reach one another, and how much of their memory is free, over NVML (package nvml), which is opened at
-// run time. The driver may hang with its GPU, or crash, so that this belongs in a process of its
-// own.
+// they are part, how they may reach one another, and how much of their memory is free, over NVML
+// (package nvml), which is opened at run time. The driver may hang with its GPU, or crash, so that
+// this belongs in a process of its own.
 package nvlinks
 
 import (

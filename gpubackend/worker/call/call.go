@@ -41,6 +41,14 @@ func (c *Call) Start(command *arena.Command) {
 	c.Context = command.Context
 }
 
+// Keep is a call that can be executed later, when its command is gone, but has no body.
+func (c *Call) Keep() *Call {
+	kept, command := *c, *c.Command
+	command.Body = nil
+	kept.Command = &command
+	return &kept
+}
+
 // Reply says whether the caller waits for an answer.
 func (c *Call) Reply() bool { return c.Flags&wire.CommandFlagReply != 0 }
 

@@ -49,6 +49,19 @@ func (e *Endings) Steps() call.Steps {
 	}
 }
 
+// Ending says, for each command that ends a context, which one that is.
+func (e *Endings) Ending() map[gpubackend.Op]func(*call.Call) uint64 {
+	primary := func(c *call.Call) uint64 {
+		handle, _ := e.Contexts.Primary(c.Word(0))
+		return handle
+	}
+	return map[gpubackend.Op]func(*call.Call) uint64{
+		gpubackend.OpCtxDestroy:              func(c *call.Call) uint64 { return c.Word(0) },
+		gpubackend.OpDevicePrimaryCtxReset:   primary,
+		gpubackend.OpDevicePrimaryCtxRelease: primary,
+	}
+}
+
 func (e *Endings) destroy(
 	c *call.Call, a command.CtxDestroy, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {

@@ -284,6 +284,16 @@ func (s *Greens) create(c *call.Call, a command.GreenCtxCreate) gpubackend.Resul
 	return gpubackend.Success
 }
 
+// ContextOf is the context of the green one that a command ends; 0: there is none.
+func (s *Greens) ContextOf(c *call.Call) uint64 {
+	for handle := range s.Contexts.Green {
+		if s.Objects.Parent(handle) == c.Word(0) {
+			return handle
+		}
+	}
+	return 0
+}
+
 // destroy ends a green context.
 func (s *Greens) destroy(c *call.Call, a command.GreenCtxDestroy) gpubackend.Result {
 	g, result := handles.GreenContext(s.Objects, a.Green)

@@ -8,6 +8,7 @@
 //	poll.go       asks whether their wait is over, and answers them
 //	announce.go   answers that the device writes itself
 //	calls.go      the commands that wait
+//	after.go      commands of other rooms that wait before they run
 //
 // # Answers that the device writes
 //

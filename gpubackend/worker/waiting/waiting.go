@@ -88,7 +88,8 @@ type waiter struct {
 	announced bool
 	done      uint64 // to this address
 	// what the call does after the wait, which gives its answer
-	then func() (word uint64, result gpubackend.Result)
+	then   func() (word uint64, result gpubackend.Result)
+	anyway bool // also when the work has failed
 }
 
 // kind is what a call waits for.
