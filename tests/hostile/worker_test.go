@@ -140,15 +140,18 @@ func TestHostileWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", takenover.HostSocket)
+	host := fmt.Sprintf("@paracuda-hostile-%d", os.Getpid())
+	l, err := net.Listen("unix", host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	g := newGuestBy(t, func(c *exec.Cmd) {
 		c.Path, c.Args[0] = program, program
-		c.Args = append(c.Args, "--pass-env", takenover.SocketVariable)
-		c.Env = append(os.Environ(), takenover.SocketVariable+"="+socketOf(c))
+		c.Args = append(c.Args, "--pass-env", takenover.SocketVariable,
+			"--pass-env", takenover.HostSocketVariable)
+		c.Env = append(os.Environ(), takenover.SocketVariable+"="+socketOf(c),
+			takenover.HostSocketVariable+"="+host)
 	}).opened(t)
 	var files int
 	for i, a := range workerAttacks() {

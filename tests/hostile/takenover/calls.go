@@ -108,16 +108,17 @@ func calls() []Deed {
 		opens("/tmp/left", unix.O_CREAT|unix.O_WRONLY),
 		opens("/", unix.O_TMPFILE|unix.O_RDWR),
 		connects("the front end's socket", &unix.SockaddrUnix{Name: os.Getenv(SocketVariable)}),
-		connects("a socket of the host's", &unix.SockaddrUnix{Name: HostSocket}),
+		connects("a socket of the host's",
+			&unix.SockaddrUnix{Name: os.Getenv(HostSocketVariable)}),
 		connects("the host's log", &unix.SockaddrUnix{Name: "/dev/log"}),
 	}
 }
 
-// SocketVariable names the path of the VM's socket, for a deed that tries it; HostSocket is an
-// abstract one at which the test listens.
+// For deeds that connect: SocketVariable has the path of the VM's socket, HostSocketVariable the
+// name of an abstract one at which the test listens.
 const (
-	SocketVariable = "PARACUDA_TEST_SOCKET"
-	HostSocket     = "@paracuda-hostile-host"
+	SocketVariable     = "PARACUDA_TEST_SOCKET"
+	HostSocketVariable = "PARACUDA_TEST_HOST_SOCKET"
 )
 
 // resources are deeds that take all of something, or don't end.
