@@ -15,10 +15,11 @@ import (
 // with the files that it names, or refused. Then no file stays open, and the next one is read.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"Kind":"start","GPU":"soft","Queue":{"Size":256},"Files":{"Kick":true}}`), 1)
-	f.Add([]byte(`{"Files":{"Gate":true,"Ledger":true,"Memory":2}}`), 2+GateFiles+1)
-	f.Add([]byte(`{"Files":{"Memory":-1}}`), 0)
-	f.Add([]byte(`{"Files":{"Memory":9223372036854775807,"Kick":true}}`), 1)
-	f.Add([]byte(`{"Files":{"Memory":250}}`), maxFiles)
+	f.Add([]byte(`{"Kind":"start","Files":{"Gate":true,"Ledger":true,"Memory":2}}`), 2+GateFiles+1)
+	f.Add([]byte(`{"Kind":"memory","Files":{"Memory":-1}}`), 0)
+	f.Add([]byte(`{"Kind":"start","Files":{"Memory":9223372036854775807,"Kick":true}}`), 1)
+	f.Add([]byte(`{"Kind":"memory","Files":{"Memory":250}}`), maxFiles)
+	f.Add([]byte(`{"Kind":"stop","Files":{"Object":true}}`), 1)
 	f.Add([]byte(`{"Kind":`), 2)
 	f.Fuzz(func(t *testing.T, b []byte, files int) {
 		if len(b) == 0 || len(b) > maxMessage || files < 0 || files > maxFiles {

@@ -74,7 +74,7 @@ func TestMessageWithFiles(t *testing.T) {
 func TestFilesHaveTheirNames(t *testing.T) {
 	a, b := pair(t)
 	var sent []int
-	for range 5 + GateFiles + 1 + 2 {
+	for range 6 + GateFiles + 1 + 2 {
 		fd, err := unix.Eventfd(uint(len(sent)), unix.EFD_CLOEXEC)
 		if err != nil {
 			t.Fatal(err)
@@ -83,8 +83,8 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	}
 	defer CloseFiles(sent)
 	m := &Message{Kind: KindStart, Entry: 63, Files: Files{
-		Kick: true, Call: true, State: true, Conn: true, Object: true, Gate: true, Ledger: true,
-		Memory: 2,
+		Kick: true, Call: true, State: true, Object: true, Image: true, Log: true, Gate: true,
+		Ledger: true, Memory: 2,
 	}}
 	if err := a.Send(m, sent); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	}
 	defer CloseFiles(fds)
 	n := got.Name(fds)
-	named := append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object}, n.Gate...)
+	named := append([]int{n.Kick, n.Call, n.State, n.Object, n.Image, n.Log}, n.Gate...)
 	named = append(append(named, n.Ledger), n.Memory...)
 	if got.Entry != 63 || !slices.Equal(named, fds) {
 		t.Errorf("entry %d, files %v named %+v", got.Entry, fds, n)

@@ -90,8 +90,11 @@ func startMover(tb testing.TB, gpu string, config Config, regions ...guestmem.Re
 func (h *host) sendMemory(kind handover.Kind, regions []guestmem.Region) {
 	h.tb.Helper()
 	described, files := handover.Describe(regions)
-	m := &handover.Message{Kind: kind, GPU: h.gpu, Memory: described,
+	m := &handover.Message{Kind: kind, Memory: described,
 		Files: handover.Files{Memory: len(files)}}
+	if kind == handover.KindStart {
+		m.GPU = h.gpu
+	}
 	if err := h.control.Send(m, files); err != nil {
 		h.tb.Fatal(err)
 	}

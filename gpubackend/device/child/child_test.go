@@ -65,8 +65,9 @@ func answer(t *testing.T, other *handover.Conn, m ...handover.Message) {
 func TestAnswers(t *testing.T) {
 	c, other, offers := pair(t)
 	good := handover.Message{Kind: handover.KindDrained, Turn: 2, Bytes: 5}
-	old, refusal, wrong := good, good, good
-	old.Turn, old.Bytes, refusal.Error, wrong.Kind = 1, 4, "no", handover.KindStopped
+	old, refusal := good, good
+	old.Turn, old.Bytes, refusal.Error = 1, 4, "no"
+	wrong := handover.Message{Kind: handover.KindStands, Turn: 2}
 	answer(t, other, handover.Message{Kind: handover.KindWake}, old)
 	if kind := <-offers; kind != handover.KindWake {
 		t.Errorf("it offered %q", kind)
