@@ -207,7 +207,8 @@ var ErrVersion = errors.New("it speaks another version of the protocol between p
 // WithFD calls f with the connection's descriptor, which stays its own.
 func (r *Conn) WithFD(f func(fd int)) { r.conn.WithFD(f) }
 
-// ErrGone says that the child has closed its end: it has ended, or soon will.
+// ErrGone says that the child has closed its end, or has said what is no message: it has ended, or
+// soon will, unless it lies.
 var ErrGone = errors.New("the process is gone")
 
 // ErrRefused is wrapped by errors with which the child has answered.

@@ -97,9 +97,25 @@ func (w *Worker) moved(
 
 // isGone says whether the worker has ended, or is about to, given the error with which it failed.
 func (w *Worker) isGone(err error) bool {
-	return w.Killed() || errors.Is(err, child.ErrGone) ||
-		w.Retired() && await.Within(w.config.Limits.Stop, w.gone) ||
+	if errors.Is(err, child.ErrGone) {
+		w.endSilent()
+		return true
+	}
+	return w.Killed() || w.Retired() && await.Within(w.config.Limits.Stop, w.gone) ||
 		await.Within(child.LastWords, w.gone)
+}
+
+// endSilent ends a worker whose connection is closed, unless it ends by itself: it may only have
+// closed its end, or said what is no message, to pass for one that is gone.
+func (w *Worker) endSilent() {
+	if await.Within(child.LastWords, w.gone) {
+		return
+	}
+	if !w.Killed() {
+		w.Log().Warn("a worker is heard no more, and hasn't ended: it is killed")
+		w.Kill()
+	}
+	w.AwaitEnd()
 }
 
 // TryAgain implements place.Worker.

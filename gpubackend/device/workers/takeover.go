@@ -3,6 +3,8 @@
 package workers
 
 import (
+	"errors"
+
 	"github.com/paracuda/paracuda/gpubackend/device/child"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -37,7 +39,7 @@ func (w *Worker) Meet() (*handover.Standing, bool) {
 	if err == nil {
 		return standing, true
 	}
-	if !w.isGone(err) {
+	if !errors.Is(err, child.ErrGone) && !w.isGone(err) {
 		w.Log().WithError(err).Warn("a worker isn't taken over: it is killed")
 	}
 	w.Kill()

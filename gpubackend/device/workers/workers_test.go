@@ -320,6 +320,29 @@ func TestDrain(t *testing.T) {
 	}
 }
 
+// TestOneThatIsSilentAndLives: it doesn't pass for one that has ended, whether it closes its end of
+// the connection or says what is no message.
+func TestOneThatIsSilentAndLives(t *testing.T) {
+	for name, silent := range map[string]func(*childtest.Child){
+		"closes its end": func(c *childtest.Child) { _ = c.Conn.Close() },
+		"says what is no message": func(c *childtest.Child) {
+			_ = c.Conn.Send(&handover.Message{Kind: "rooms"}, nil)
+		},
+	} {
+		r := newRig(t, func(c *childtest.Child) {
+			if _, err := c.Receive(); err == nil {
+				silent(c)
+			}
+			<-c.Killed
+		})
+		w := r.worker()
+		if err := w.MoveIn(1); !errors.Is(err, suspend.ErrEnded) || !w.Ended() {
+			t.Errorf("%s: %v, ended %t", name, err, w.Ended())
+		}
+		r.mustEnd(w)
+	}
+}
+
 // TestItIsHeardAtOnce: what a worker says as soon as it runs can be answered.
 func TestItIsHeardAtOnce(t *testing.T) {
 	heard := make(chan struct{})
