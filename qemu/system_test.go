@@ -69,8 +69,8 @@ func watchingVM(t *testing.T, ctx context.Context) (string, *bufio.Reader) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", watch},
-			Stdout: w, QMPSocket: qmp})
+		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Machine: vm.Machine{QMPSocket: qmp},
+			Program: vm.Program{Name: "sh", Args: []string{"-c", watch}, Stdout: w}})
 		w.CloseWithError(err)
 	}()
 	t.Cleanup(func() {

@@ -83,11 +83,12 @@ func runningVM(t *testing.T, script, program string, memory int64) (string, *buf
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c := vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", script, program},
-			Dir: root, Stdout: w, Stderr: os.Stderr,
-			QMPSocket: qmp, Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets}
+		c := vm.Config{Kind: vm.QEMU, Assets: assets, Machine: vm.Machine{QMPSocket: qmp},
+			Driver: vm.GuestDriver{Modules: []vm.Module{driver}, LibDir: assets.LibDir()},
+			Program: vm.Program{Name: "sh", Args: []string{"-c", script, program}, Dir: root,
+				Stdout: w, Stderr: os.Stderr}}
 		if memory != 0 {
-			c.Memory, c.Most = 512<<20, memory
+			c.Machine.Memory, c.Machine.Most = 512<<20, memory
 		}
 		_, err := vm.Run(ctx, c)
 		w.CloseWithError(err)

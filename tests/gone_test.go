@@ -58,11 +58,12 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	go func() {
 		defer close(done)
 		_, err := vm.Run(ctx,
-			vm.Config{Kind: vm.QEMU, Program: "sh",
-				Args: []string{"-c", givesUp() + orphan, filepath.Join(programs, "launches")},
-				Dir:  root, DeviceSocket: first, Queues: 17, QMPSocket: qmp, Stdout: w, Stderr: w,
-				WaitDevice: "/dev/paracuda",
-				Modules:    []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
+			vm.Config{Kind: vm.QEMU, Assets: assets, Machine: vm.Machine{QMPSocket: qmp},
+				Device: vm.Device{Socket: first, Queues: 17},
+				Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda",
+					LibDir: assets.LibDir()},
+				Program: vm.Program{Name: "sh", Dir: root, Stdout: w, Stderr: w, Args: []string{
+					"-c", givesUp() + orphan, filepath.Join(programs, "launches")}}})
 		w.CloseWithError(err)
 	}()
 	t.Cleanup(func() { cancel(); r.Close(); <-done })

@@ -37,11 +37,12 @@ func TestDriverLeavesInOrder(t *testing.T) {
 		left := &leaver{Device: device.New(device.Config{GPU: "soft",
 			Settings: settings.Default(), Spawn: noProcesses{}, Log: quietLog()})}
 		socket, served := serveOnce(t, ctx, left)
-		config := vm.Config{Kind: vm.Kind(front.name), Program: "true", Dir: root,
-			DeviceSocket: socket, Queues: 17, WaitDevice: "/dev/paracuda",
-			Modules: []vm.Module{driver}, Assets: assets}
+		config := vm.Config{Kind: vm.Kind(front.name), Assets: assets,
+			Device:  vm.Device{Socket: socket, Queues: 17},
+			Driver:  vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda"},
+			Program: vm.Program{Name: "true", Dir: root}}
 		if front.isQEMU() {
-			config.VirtioID = wire.VirtioIdStock // the same device as in User Mode Linux
+			config.Device.VirtioID = wire.VirtioIdStock // the same device as in User Mode Linux
 		}
 		r, err := vm.Run(ctx, config)
 		if err != nil || r.ExitCode != 0 {

@@ -33,10 +33,12 @@ func TestOtherVersion(t *testing.T) {
 			Version: 99, Log: quietLog()})
 		socket, _ := serveOnce(t, ctx, later)
 		var console bytes.Buffer
-		result, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Program: "sh",
-			Args: []string{"-c", "! test -e /dev/paracuda"}, Dir: root,
-			DeviceSocket: socket, Queues: 17,
-			Modules: []vm.Module{driver}, Console: &console, Verbose: true, Assets: assets})
+		result, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Assets: assets,
+			Machine: vm.Machine{Console: &console, Verbose: true},
+			Device:  vm.Device{Socket: socket, Queues: 17},
+			Driver:  vm.GuestDriver{Modules: []vm.Module{driver}},
+			Program: vm.Program{Name: "sh", Args: []string{"-c", "! test -e /dev/paracuda"},
+				Dir: root}})
 		if err != nil || result.ExitCode != 0 {
 			t.Errorf("exit code %d, %v, want 0: no /dev/paracuda", result.ExitCode, err)
 		}

@@ -86,12 +86,14 @@ func bindsFileSystem(t *testing.T, tag, script, file, want string) string {
 	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, console bytes.Buffer
-	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh", Args: []string{"-c", script,
-		filepath.Join(programs, follower), driver.File}, Dir: root, Stdout: &stdout,
-		Stderr: &console, Console: &console, Verbose: true,
-		DeviceSocket: asFileSystem(t, device, tag),
-		VirtioID:     wire.VirtioIdFs, WaitDevice: file, Modules: []vm.Module{driver},
-		LibDir: assets.LibDir(), Assets: assets})
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Assets: assets,
+		Machine: vm.Machine{Console: &console, Verbose: true},
+		Device:  vm.Device{Socket: asFileSystem(t, device, tag), VirtioID: wire.VirtioIdFs},
+		Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: file,
+			LibDir: assets.LibDir()},
+		Program: vm.Program{Name: "sh", Args: []string{"-c", script,
+			filepath.Join(programs, follower), driver.File}, Dir: root, Stdout: &stdout,
+			Stderr: &console}})
 	if err != nil || r.ExitCode != 0 || stdout.String() != want {
 		t.Errorf("exit code %d, %v, want %q:%s%s", r.ExitCode, err, want, tail(stdout.String()),
 			tail(console.String()))

@@ -69,11 +69,13 @@ func TestVirtiofsInUML(t *testing.T) {
 	ctx, cancel := withPatience(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Program: "sh",
-		Args: []string{"-c", mountScript, program}, Dir: root, Stdout: &stdout, Stderr: &stderr,
-		Console: &stderr, DeviceSocket: gpu, FileSystems: []string{files},
-		WaitDevice: "/dev/paracuda", Modules: []vm.Module{driver}, LibDir: assets.LibDir(),
-		Assets: assets})
+	r, err := vm.Run(ctx, vm.Config{Kind: vm.UML, Assets: assets,
+		Machine: vm.Machine{Console: &stderr, FileSystems: []string{files}},
+		Device:  vm.Device{Socket: gpu},
+		Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda",
+			LibDir: assets.LibDir()},
+		Program: vm.Program{Name: "sh", Args: []string{"-c", mountScript, program}, Dir: root,
+			Stdout: &stdout, Stderr: &stderr}})
 	if err != nil || r.ExitCode != 0 || !besideInUML.MatchString(stdout.String()) {
 		t.Errorf("exit code %d, %v, want output like %q:%s%s", r.ExitCode, err, besideInUML,
 			tail(stdout.String()), tail(stderr.String()))

@@ -109,8 +109,9 @@ func (t *trial) try(ctx context.Context, before time.Duration) finding {
 	busy := t.busy() // with others' work: the VM hasn't begun
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
-	result, err := Run(ctx, Config{Kind: QEMU, Accel: KVM, Assets: t.assets,
-		Program: "/bin/sh", Args: []string{"-c", "exit 42"}, Dir: "/"})
+	result, err := Run(ctx, Config{Kind: QEMU, Assets: t.assets,
+		Machine: Machine{Accel: KVM},
+		Program: Program{Name: "/bin/sh", Args: []string{"-c", "exit 42"}, Dir: "/"}})
 	f := finding{Boot: bootID(), QEMU: t.qemu, Accel: TCG}
 	switch {
 	case err == nil && result.ExitCode == 42:

@@ -30,100 +30,126 @@ const (
 	VirtioIDQEMU = wire.VirtioIdStock
 )
 
-// Module is a kernel module to load in the VM, with its parameters.
-type Module struct {
-	File       string
-	Parameters string
-}
-
-// Config says what to run, and in what machine. Every field but Kind and Program may be left zero.
+// Config says what to run, and in what machine. Every field but Kind and the program's name may be
+// left zero.
 type Config struct {
-	Kind   Kind
-	Kernel string // guest kernel, one of Kernels(Kind); by default the first
-	Memory int64  // bytes of RAM; by default 1 GiB
-	Most   int64  // bytes with all that may be plugged into QEMU while it runs; 0: none may
-	CPUs   int    // by default as many as the host has, at most 8
-
-	Program string   // looked up in PATH, as in a shell
-	Args    []string // without the program's name
-	Env     []string // NAME=VALUE; by default os.Environ()
-	Dir     string   // current directory, which the VM must see; by default the caller's
-
-	// The program's streams. A nil Stdin is empty, and the others are dropped.
-	// A Stdin that never ends is read until its next data even after Run.
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-
-	DeviceSocket string // the vhost-user device's socket; "": no device
-	// how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
-	Carrier    qemu.Carrier
-	VirtioID   int // VirtioID or VirtioIDQEMU
-	Queues     int // virtqueues that QEMU asks of the device; by default 8
-	ConfigSize int // bytes of its config space for QEMU; by default wire.ConfigRoom
-
-	FileSystems []string // sockets of virtiofsd for User Mode Linux; each gets its own tag
-
-	Modules    []Module // loaded in this order before the program starts
-	WaitDevice string   // file in /dev that must appear once they are loaded
-	LibDir     string   // first in LD_LIBRARY_PATH; also seen where programs look without that
-
-	// Write are directories in which the host keeps what the program writes. What it writes in the
-	// current directory, the home directory and /tmp ends with the VM; elsewhere it can't write.
-	Write  []string
-	placed []ownDir
-
-	QMPSocket string    // where QEMU takes QMP connections, if anywhere
-	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; "": found by trial
-	Console   io.Writer // gets the guest kernel's messages too
-	Verbose   bool      // the kernel logs all it does
+	Kind    Kind
+	Machine Machine
+	Device  Device
+	Driver  GuestDriver
+	Program Program
 
 	// told, in one line, why the VM is slower than it should be; may be nil
 	Warn func(text string)
-
 	// told what is being done, and "" when the program runs; may be nil
 	Step func(what string)
 
 	Assets Assets // where the VM's parts lie; by default FindAssets()
 }
 
+// Machine is what the program runs in.
+type Machine struct {
+	Kernel string // one of Kernels(Kind); by default the first
+	Memory int64  // bytes of RAM; by default 1 GiB
+	Most   int64  // bytes with all that may be plugged into QEMU while it runs; 0: none may
+	CPUs   int    // by default as many as the host has, at most 8
+
+	FileSystems []string  // sockets of virtiofsd for User Mode Linux; each gets its own tag
+	QMPSocket   string    // where QEMU takes QMP connections, if anywhere
+	Accel       string    // QEMU's accelerator, "kvm" or "tcg"; "": found by trial
+	Console     io.Writer // gets the kernel's messages too
+	Verbose     bool      // the kernel logs all it does
+}
+
+// Device is the vhost-user device that the machine has.
+type Device struct {
+	Socket string // "": there is no device
+	// how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
+	Carrier    qemu.Carrier
+	VirtioID   int // VirtioID or VirtioIDQEMU
+	Queues     int // virtqueues that QEMU asks of the device; by default 8
+	ConfigSize int // bytes of its config space for QEMU; by default wire.ConfigRoom
+}
+
+// GuestDriver is the device's driver in the guest.
+type GuestDriver struct {
+	Modules []Module // loaded in this order before the program starts
+	File    string   // in /dev, that must appear once they are loaded
+	LibDir  string   // first in LD_LIBRARY_PATH; also seen where programs look without that
+}
+
+// Module is a kernel module to load in the VM, with its parameters.
+type Module struct {
+	File       string
+	Parameters string
+}
+
+// Program is what runs.
+type Program struct {
+	Name string   // looked up in PATH, as in a shell
+	Args []string // without its name
+	Env  []string // NAME=VALUE; by default os.Environ()
+	Dir  string   // current directory, which the VM must see; by default the caller's
+
+	// Write are directories in which the host keeps what it writes. What it writes in the current
+	// directory, the home directory and /tmp ends with the VM; elsewhere it can't write.
+	Write  []string
+	placed []ownDir
+
+	// Its streams. A nil Stdin is empty, and the others are dropped.
+	// A Stdin that never ends is read until its next data even after Run.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
 // complete fills in what the caller left open.
 func (c Config) complete() (Config, error) {
-	if c.Program == "" {
+	if c.Program.Name == "" {
 		return c, errors.New("run a VM: no program is named")
 	}
 	if c.Kind != QEMU && c.Kind != UML {
 		return c, fmt.Errorf("run a VM: no front end %q: use qemu or uml", c.Kind)
 	}
-	setDefault(&c.Kernel, kernels[c.Kind][0])
-	setDefault(&c.Memory, 1<<30)
-	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
-	setDefault(&c.Queues, 8)
-	setDefault(&c.ConfigSize, wire.ConfigRoom)
-	if c.VirtioID != 0 {
-		setDefault(&c.Carrier, qemu.Generic)
-	}
-	setDefault(&c.Carrier, qemu.FS)
-	if c.Kind == QEMU {
-		setDefault(&c.VirtioID, VirtioIDQEMU)
-	}
-	setDefault(&c.VirtioID, VirtioID)
-	if c.Env == nil {
-		c.Env = os.Environ()
-	}
-	c.Env = guestEnv(c.Env, c.LibDir)
-	if c.Dir == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return c, fmt.Errorf("run a VM: %w", err)
-		}
-		c.Dir = dir
-	}
+	c.Machine.complete(c.Kind)
+	c.Device.complete(c.Kind)
 	if c.Assets == (Assets{}) {
 		c.Assets = FindAssets()
 	}
-	var err error
-	c.placed, err = c.places()
+	err := c.Program.complete(c.Kind, c.Driver.LibDir)
 	return c, err
+}
+
+func (m *Machine) complete(kind Kind) {
+	setDefault(&m.Kernel, kernels[kind][0])
+	setDefault(&m.Memory, 1<<30)
+	setDefault(&m.CPUs, min(runtime.NumCPU(), 8))
+}
+
+func (d *Device) complete(kind Kind) {
+	setDefault(&d.Queues, 8)
+	setDefault(&d.ConfigSize, wire.ConfigRoom)
+	if d.VirtioID != 0 {
+		setDefault(&d.Carrier, qemu.Generic)
+	}
+	setDefault(&d.Carrier, qemu.FS)
+	if kind == QEMU {
+		setDefault(&d.VirtioID, VirtioIDQEMU)
+	}
+	setDefault(&d.VirtioID, VirtioID)
+}
+
+func (p *Program) complete(kind Kind, libDir string) (err error) {
+	if p.Env == nil {
+		p.Env = os.Environ()
+	}
+	p.Env = guestEnv(p.Env, libDir)
+	if p.Dir == "" {
+		if p.Dir, err = os.Getwd(); err != nil {
+			return fmt.Errorf("run a VM: %w", err)
+		}
+	}
+	p.placed, err = p.places(kind)
+	return err
 }
 
 func (c *Config) step(what string) {

@@ -9,18 +9,21 @@ import (
 )
 
 func TestCompleteFillsIn(t *testing.T) {
-	c, err := Config{Kind: QEMU, Program: "p"}.complete()
+	c, err := Config{Kind: QEMU, Program: Program{Name: "p"}}.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Kernel != "6.1" || c.Memory != 1<<30 || c.CPUs < 1 || c.VirtioID != 37 || c.Dir == "" {
+	if m := c.Machine; m.Kernel != "6.1" || m.Memory != 1<<30 || m.CPUs < 1 ||
+		c.Device.VirtioID != 37 || c.Program.Dir == "" {
 		t.Errorf("complete made %+v", c)
 	}
-	c, err = Config{Kind: UML, Program: "p", Memory: 5, CPUs: 3, Dir: "/d", VirtioID: 9}.complete()
+	c, err = Config{Kind: UML, Machine: Machine{Memory: 5, CPUs: 3}, Device: Device{VirtioID: 9},
+		Program: Program{Name: "p", Dir: "/d"}}.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Memory != 5 || c.CPUs != 3 || c.Dir != "/d" || c.VirtioID != 9 {
+	if c.Machine.Memory != 5 || c.Machine.CPUs != 3 || c.Program.Dir != "/d" ||
+		c.Device.VirtioID != 9 {
 		t.Errorf("complete changed what was given: %+v", c)
 	}
 }
@@ -28,7 +31,7 @@ func TestCompleteFillsIn(t *testing.T) {
 func TestCompleteRefuses(t *testing.T) {
 	for want, c := range map[string]Config{
 		"no program is named": {Kind: UML},
-		"no front end":        {Kind: "xen", Program: "p"},
+		"no front end":        {Kind: "xen", Program: Program{Name: "p"}},
 	} {
 		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", c, err)

@@ -9,35 +9,35 @@ import (
 )
 
 // job is what the VM is to do, in the form that guestdriver/init/job.h describes.
-func job(c Config) ([]byte, error) {
+func job(d *GuestDriver, p *Program) ([]byte, error) {
 	var b jobText
-	for _, m := range c.Modules {
+	for _, m := range d.Modules {
 		b.add("module", m.File)
 		if m.Parameters != "" {
 			b.add("parameters", m.Parameters)
 		}
 	}
-	if c.WaitDevice != "" {
-		b.add("wait", c.WaitDevice)
+	if d.File != "" {
+		b.add("wait", d.File)
 	}
-	b.add("dir", c.Dir)
-	for _, p := range c.placed {
-		b.place(p)
+	b.add("dir", p.Dir)
+	for _, dir := range p.placed {
+		b.place(dir)
 	}
-	if c.LibDir != "" {
-		b.add("library", c.LibDir)
+	if d.LibDir != "" {
+		b.add("library", d.LibDir)
 		for _, dir := range libraryDirs(libraryCache) {
 			b.add("over", dir)
 		}
 	}
-	for _, e := range c.Env {
+	for _, e := range p.Env {
 		b.add("env", e)
 	}
-	b.add("arg", c.Program)
-	for _, a := range c.Args {
+	b.add("arg", p.Name)
+	for _, a := range p.Args {
 		b.add("arg", a)
 	}
-	if c.Stdin == nil {
+	if p.Stdin == nil {
 		b.add("stdin", "null")
 	}
 	return b.text.Bytes(), b.err

@@ -25,18 +25,18 @@ const (
 
 // places are the directories that the program can write to, parents first: those that the caller
 // named, and /tmp, the home directory and the current one, which are layers that end with the VM.
-func (c *Config) places() ([]ownDir, error) {
-	kept, err := keptPlaces(c.Kind, c.Write)
+func (p *Program) places(kind Kind) ([]ownDir, error) {
+	kept, err := keptPlaces(kind, p.Write)
 	if err != nil {
 		return nil, err
 	}
 	layers := []string{"/tmp"}
-	for _, dir := range []string{variable(c.Env, "HOME"), c.Dir} {
+	for _, dir := range []string{variable(p.Env, "HOME"), p.Dir} {
 		if real, ok := layered(dir); ok {
 			layers = append(layers, real)
 		}
 	}
-	if c.Kind == QEMU { // virtiofs has a file system for each of the host's
+	if kind == QEMU { // virtiofs has a file system for each of the host's
 		layers = append(layers, mountsBelow(layers, mounts())...)
 	}
 	all := kept

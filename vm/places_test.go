@@ -23,17 +23,17 @@ func TestPlaces(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, kind := range []Kind{UML, QEMU} {
 		tag := map[Kind]string{UML: "", QEMU: "write0"}[kind]
-		c := Config{Kind: kind, Env: []string{"HOME=" + in("home/u")}, Dir: in("data/link"),
+		p := Program{Env: []string{"HOME=" + in("home/u")}, Dir: in("data/link"),
 			Write: []string{in("kept"), in("kept/.")}}
-		got, err := c.places()
+		got, err := p.places(kind)
 		got = slices.DeleteFunc(got, func(p ownDir) bool { return !strings.HasPrefix(p.dir, dir) })
 		want := []ownDir{{dir: in("home/u")}, {dir: in("home/u/work")},
 			{dir: in("kept"), keep: true, tag: tag}}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %+v, %v, not %+v", kind, got, err, want)
 		}
-		c.Write = []string{in("data/link")}
-		got, err = c.places()
+		p.Write = []string{in("data/link")}
+		got, err = p.places(kind)
 		if err != nil ||
 			!slices.Contains(got, ownDir{dir: in("home/u/work"), keep: true, tag: tag}) {
 			t.Errorf("%s: a directory that is kept has a layer: %+v, %v", kind, got, err)
@@ -48,7 +48,7 @@ func TestWritesThatCannotBeKept(t *testing.T) {
 		"/proc":    "write below /proc: the VM has /proc itself",
 		"/nowhere": "write below /nowhere: lstat /nowhere: no such file or directory",
 	} {
-		c := Config{Kind: UML, Program: "p", Write: []string{dir}}
+		c := Config{Kind: UML, Program: Program{Name: "p", Write: []string{dir}}}
 		if _, err := c.complete(); err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %q", err, want)
 		}

@@ -22,33 +22,33 @@ const (
 
 // startQEMU starts QEMU with its end of the link, and what serves it the host's
 // files.
-func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*machine, error) {
+func startQEMU(ctx context.Context, c *Config, dir string, linkEnd *os.File) (*machine, error) {
 	program, err := c.Assets.QEMU()
 	if err != nil {
 		return nil, err
 	}
-	version, err := qemu.CheckVersion(ctx, program, c.Carrier)
+	version, err := qemu.CheckVersion(ctx, program, c.Device.Carrier)
 	if err != nil {
 		return nil, err
 	}
-	if c.Accel == "" {
+	if c.Machine.Accel == "" {
 		t := trial{assets: c.Assets, qemu: program, device: kvmDevice,
 			cpuinfo: processors, load: loadFile, limit: trialTime, warn: c.warn,
 			step: c.step}
-		c.Accel = t.accelerator(ctx)
+		c.Machine.Accel = t.accelerator(ctx)
 	}
-	c.step("booting the VM (" + strings.ToUpper(c.Accel) + ")")
+	c.step("booting the VM (" + strings.ToUpper(c.Machine.Accel) + ")")
 	spec, err := qemuMachine(c, dir)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{frontEnd: fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Accel))}
-	if m.helpers, err = shareFiles(c, spec.Files); err != nil {
+	m := &machine{frontEnd: fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Machine.Accel))}
+	if m.helpers, err = shareFiles(c.Assets, c.Program.placed, spec.Files); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(program, spec.Args()...)
 	cmd.ExtraFiles = []*os.File{linkEnd}
-	if m.process, err = startProcess(cmd, c.Console); err != nil {
+	if m.process, err = startProcess(cmd, c.Machine.Console); err != nil {
 		m.release()
 		return nil, err
 	}
@@ -56,8 +56,8 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 }
 
 // qemuMachine describes the VM, and puts its initramfs in dir.
-func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
-	kernelDir, err := c.Assets.KernelDir(QEMU, c.Kernel)
+func qemuMachine(c *Config, dir string) (*qemu.Machine, error) {
+	kernelDir, err := c.Assets.KernelDir(QEMU, c.Machine.Kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -73,22 +73,23 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 	if err := os.WriteFile(initrd, image, 0o600); err != nil {
 		return nil, fmt.Errorf("make the initramfs: %w", err)
 	}
+	own := &c.Machine
 	m := &qemu.Machine{
-		Accel: c.Accel, Memory: c.Memory, Most: c.Most, CPUs: c.CPUs,
-		Kernel: kernelImage(kernelDir), Initrd: initrd, Append: qemuAppend(c),
-		QMP:    c.QMPSocket,
+		Accel: own.Accel, Memory: own.Memory, Most: own.Most, CPUs: own.CPUs,
+		Kernel: kernelImage(kernelDir), Initrd: initrd, Append: qemuAppend(own),
+		QMP:    own.QMPSocket,
 		Serial: "stdio,id=serial,signal=off",
 		Link:   qemu.SerialPort{FD: linkFD, Name: "org.paracuda.link"},
 		Files:  []qemu.Files{{Socket: filepath.Join(dir, "files"), Tag: filesTag}},
 	}
-	for _, p := range c.placed {
+	for _, p := range c.Program.placed {
 		if p.keep {
 			m.Files = append(m.Files, qemu.Files{Socket: filepath.Join(dir, p.tag), Tag: p.tag})
 		}
 	}
-	if c.DeviceSocket != "" {
-		m.Devices = []qemu.Device{{Socket: c.DeviceSocket, Carrier: c.Carrier, VirtioID: c.VirtioID,
-			Queues: c.Queues, ConfigSize: c.ConfigSize}}
+	if d := &c.Device; d.Socket != "" {
+		m.Devices = []qemu.Device{{Socket: d.Socket, Carrier: d.Carrier, VirtioID: d.VirtioID,
+			Queues: d.Queues, ConfigSize: d.ConfigSize}}
 	}
 	return m, nil
 }
@@ -103,12 +104,12 @@ func kernelImage(dir string) string {
 
 // qemuAppend is the kernel's command line. It turns off what costs an emulated processor much time
 // and is of no use in a VM of a few seconds.
-func qemuAppend(c Config) string {
+func qemuAppend(m *Machine) string {
 	quiet := " quiet"
-	if c.Verbose {
+	if m.Verbose {
 		quiet = ""
 	}
-	if c.Most != 0 {
+	if m.Most != 0 {
 		quiet += " memhp_default_state=online_movable" // so that it can be taken out
 	}
 	return "console=ttyS0 panic=-1 mitigations=off tsc=reliable no_timer_check" +
@@ -118,9 +119,9 @@ func qemuAppend(c Config) string {
 
 // shareFiles starts what serves the host's files: all of them for reading, and
 // the places that the program can write to.
-func shareFiles(c Config, files []qemu.Files) ([]*process, error) {
+func shareFiles(a Assets, placed []ownDir, files []qemu.Files) ([]*process, error) {
 	dirs := map[string]string{}
-	for _, p := range c.placed {
+	for _, p := range placed {
 		dirs[p.tag] = p.dir
 	}
 	var shares []*process
@@ -129,7 +130,7 @@ func shareFiles(c Config, files []qemu.Files) ([]*process, error) {
 		if f.Tag != filesTag {
 			what = []string{"--shared-dir=" + dirs[f.Tag], "--cache=auto"}
 		}
-		p, err := shareDir(c.Assets, f.Socket, what)
+		p, err := shareDir(a, f.Socket, what)
 		if err != nil {
 			(&machine{helpers: shares}).release()
 			return nil, err

@@ -51,13 +51,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	defer host.Close()
-	m, err := start(ctx, c, dir.Path, guest)
+	m, err := start(ctx, &c, dir.Path, guest)
 	guest.Close()
 	if err != nil {
 		return Result{}, err
 	}
 	defer m.release()
-	return m.serve(ctx, c, host)
+	return m.serve(ctx, &c, host)
 }
 
 // machine is a running VM.
@@ -67,7 +67,7 @@ type machine struct {
 	helpers  []*process // serve the host's files to it
 }
 
-func start(ctx context.Context, c Config, dir string, guest *os.File) (*machine, error) {
+func start(ctx context.Context, c *Config, dir string, guest *os.File) (*machine, error) {
 	if c.Kind == QEMU {
 		return startQEMU(ctx, c, dir, guest)
 	}
@@ -87,7 +87,7 @@ func (m *machine) release() {
 }
 
 // serve relays the program's streams until the VM is gone.
-func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, error) {
+func (m *machine) serve(ctx context.Context, c *Config, host net.Conn) (Result, error) {
 	s, err := newSession(host, c)
 	if err != nil {
 		m.end(0)

@@ -31,16 +31,17 @@ type session struct {
 	failed  error // why the program's output couldn't be written
 }
 
-func newSession(stream io.ReadWriter, c Config) (*session, error) {
-	text, err := job(c)
+func newSession(stream io.ReadWriter, c *Config) (*session, error) {
+	p := &c.Program
+	text, err := job(&c.Driver, p)
 	if err != nil {
 		return nil, err
 	}
 	return &session{
 		link:    &conn{stream: stream},
 		job:     text,
-		stdin:   c.Stdin,
-		outputs: [2]io.Writer{c.Stdout, c.Stderr},
+		stdin:   p.Stdin,
+		outputs: [2]io.Writer{p.Stdout, p.Stderr},
 		begun:   c.step,
 		part:    partSize(c.Kind),
 		acks:    make(chan struct{}, 1),

@@ -22,7 +22,7 @@ type fakeInit struct {
 func play(t *testing.T, c Config, f func(g fakeInit)) (int, error) {
 	t.Helper()
 	host, guest := net.Pipe()
-	s, err := newSession(host, c)
+	s, err := newSession(host, &c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,9 +65,11 @@ func (g fakeInit) exit(code uint32) {
 }
 
 func TestSessionSendsTheJob(t *testing.T) {
-	c := Config{Kind: UML, Program: "prog", Args: []string{"a b", "", "c\nd"}, Dir: "/d",
-		Env: []string{"X=1"}, Modules: []Module{{"m.ko", "p=1"}}, WaitDevice: "/dev/paracuda",
-		placed: []ownDir{{dir: "/l"}, {dir: "/w", keep: true}, {dir: "/v", keep: true, tag: "t"}}}
+	c := Config{Kind: UML,
+		Driver: GuestDriver{Modules: []Module{{"m.ko", "p=1"}}, File: "/dev/paracuda"},
+		Program: Program{Name: "prog", Args: []string{"a b", "", "c\nd"}, Dir: "/d",
+			Env: []string{"X=1"}, placed: []ownDir{{dir: "/l"}, {dir: "/w", keep: true},
+				{dir: "/v", keep: true, tag: "t"}}}}
 	var got []byte
 	code, err := play(t, c, func(g fakeInit) {
 		got = g.takeJob()
@@ -84,7 +86,7 @@ func TestSessionSendsTheJob(t *testing.T) {
 func TestSessionSendsALongJobInParts(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	var got []byte
-	_, err := play(t, Config{Kind: UML, Program: long}, func(g fakeInit) {
+	_, err := play(t, Config{Kind: UML, Program: Program{Name: long}}, func(g fakeInit) {
 		got = g.takeJob()
 		g.exit(0)
 	})
@@ -95,7 +97,7 @@ func TestSessionSendsALongJobInParts(t *testing.T) {
 
 func TestSessionRelaysOutput(t *testing.T) {
 	var out, errs bytes.Buffer
-	c := Config{Program: "p", Stdout: &out, Stderr: &errs}
+	c := Config{Program: Program{Name: "p", Stdout: &out, Stderr: &errs}}
 	_, err := play(t, c, func(g fakeInit) {
 		g.takeJob()
 		g.send(frameStdout, []byte("a\x00\r\n"))
@@ -111,7 +113,7 @@ func TestSessionRelaysOutput(t *testing.T) {
 func TestSessionRelaysInput(t *testing.T) {
 	input := bytes.Repeat([]byte("0123456789\x00\xff"), 5000)
 	var got []byte
-	_, err := play(t, Config{Kind: UML, Program: "p", Stdin: bytes.NewReader(input)},
+	_, err := play(t, Config{Kind: UML, Program: Program{Name: "p", Stdin: bytes.NewReader(input)}},
 		func(g fakeInit) {
 			g.takeJob()
 			for {
@@ -135,7 +137,7 @@ func TestSessionRelaysInput(t *testing.T) {
 // TestSessionHearsOfLostFiles hears of more than a guest has reason to tell of.
 func TestSessionHearsOfLostFiles(t *testing.T) {
 	host, guest := net.Pipe()
-	s, err := newSession(host, Config{Program: "p"})
+	s, err := newSession(host, &Config{Program: Program{Name: "p"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func TestSessionHearsOfLostFiles(t *testing.T) {
 func TestSessionTellsOfAClosedOutput(t *testing.T) {
 	r, w := io.Pipe()
 	r.Close()
-	_, err := play(t, Config{Program: "p", Stdout: w}, func(g fakeInit) {
+	_, err := play(t, Config{Program: Program{Name: "p", Stdout: w}}, func(g fakeInit) {
 		g.takeJob()
 		g.send(frameStdout, []byte("a"))
 		kind, data, err := g.receive()
@@ -182,7 +184,7 @@ func TestSessionErrors(t *testing.T) {
 			g.send(frameError, []byte("load module x: No such device"))
 		},
 	} {
-		if _, err := play(t, Config{Program: "p"}, f); err == nil ||
+		if _, err := play(t, Config{Program: Program{Name: "p"}}, f); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
 		}
@@ -190,11 +192,11 @@ func TestSessionErrors(t *testing.T) {
 }
 
 func TestSessionEndsWhenTheLinkBreaks(t *testing.T) {
-	_, err := play(t, Config{Program: "p"}, func(g fakeInit) { g.takeJob() })
+	_, err := play(t, Config{Program: Program{Name: "p"}}, func(g fakeInit) { g.takeJob() })
 	if !errors.Is(err, errNoExit) {
 		t.Errorf("the error is %v", err)
 	}
-	_, err = play(t, Config{Program: "p"}, func(g fakeInit) {
+	_, err = play(t, Config{Program: Program{Name: "p"}}, func(g fakeInit) {
 		g.takeJob()
 		g.stream.Write([]byte{17, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	})
@@ -204,7 +206,7 @@ func TestSessionEndsWhenTheLinkBreaks(t *testing.T) {
 }
 
 func TestJobRefusesAZeroByte(t *testing.T) {
-	if _, err := job(Config{Program: "a\x00b"}); err == nil {
+	if _, err := job(&GuestDriver{}, &Program{Name: "a\x00b"}); err == nil {
 		t.Error("a name that no program can have was taken")
 	}
 }

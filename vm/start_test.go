@@ -16,9 +16,8 @@ import (
 )
 
 func TestUMLArgs(t *testing.T) {
-	c := Config{Memory: 512 << 20, CPUs: 3, DeviceSocket: "/a b/sock", VirtioID: 63,
-		FileSystems: []string{"/a b/other"}}
-	got := umlArgs(c, "/tmp/d")
+	m := &Machine{Memory: 512 << 20, CPUs: 3, FileSystems: []string{"/a b/other"}}
+	got := umlArgs(m, &Device{Socket: "/a b/sock", VirtioID: 63}, "/tmp/d")
 	for _, want := range []string{"mem=512M", "ncpus=3", "seccomp=on", "rootfstype=hostfs", "ro",
 		"ssl0=fd:3", "init=/tmp/d/init", "virtio_uml.device=/tmp/d/device:63",
 		"virtio_uml.device=/tmp/d/fs0:26", "quiet"} {
@@ -29,7 +28,7 @@ func TestUMLArgs(t *testing.T) {
 	if last := got[len(got)-2:]; last[0] != "--" || last[1] != "link=/dev/ttyS0" {
 		t.Errorf("init's arguments are %q", last)
 	}
-	for _, arg := range umlArgs(Config{Verbose: true}, "/d") {
+	for _, arg := range umlArgs(&Machine{Verbose: true}, &Device{}, "/d") {
 		if arg == "quiet" || strings.HasPrefix(arg, "virtio_uml") {
 			t.Errorf("the command line has %s", arg)
 		}
@@ -62,10 +61,11 @@ func TestQEMUMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(build, "guest/init"), "init")
-	c := Config{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, DeviceSocket: "/d",
-		Carrier: qemu.Generic, VirtioID: 37,
-		Queues: 5, ConfigSize: 64, QMPSocket: "/q", Assets: Assets{Cache: cache, Build: build}}
-	m, err := qemuMachine(c, dir)
+	c := Config{Assets: Assets{Cache: cache, Build: build},
+		Machine: Machine{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, QMPSocket: "/q"},
+		Device: Device{Socket: "/d", Carrier: qemu.Generic, VirtioID: 37, Queues: 5,
+			ConfigSize: 64}}
+	m, err := qemuMachine(&c, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

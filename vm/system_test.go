@@ -44,8 +44,8 @@ func sh(t *testing.T, c Config, script string, args ...string) ran {
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
 	defer cancel()
 	var out, errs bytes.Buffer
-	c.Program, c.Args = "sh", append([]string{"-c", script, "script"}, args...)
-	c.Stdout, c.Stderr = &out, &errs
+	c.Program.Name, c.Program.Args = "sh", append([]string{"-c", script, "script"}, args...)
+	c.Program.Stdout, c.Program.Stderr = &out, &errs
 	result, err := Run(ctx, c)
 	if err != nil {
 		t.Fatal(err)
@@ -69,18 +69,18 @@ func TestProgramsSeeTheHost(t *testing.T) { kinds(t, seesTheHost) }
 
 func TestKernel612(t *testing.T) {
 	boots(t)
-	seesTheHost(t, Config{Kind: QEMU, Kernel: "6.12"})
+	seesTheHost(t, Config{Kind: QEMU, Machine: Machine{Kernel: "6.12"}})
 }
 
 func seesTheHost(t *testing.T, c Config) {
 	// A name with a space, below /tmp, which has a layer of its own.
-	c.Dir = filepath.Join(t.TempDir(), "a b")
-	write(t, filepath.Join(c.Dir, "script.file"), "of the host\n")
-	c.Env = append(os.Environ(), "VARIABLE=v w\nx")
+	c.Program.Dir = filepath.Join(t.TempDir(), "a b")
+	write(t, filepath.Join(c.Program.Dir, "script.file"), "of the host\n")
+	c.Program.Env = append(os.Environ(), "VARIABLE=v w\nx")
 	input := bytes.Repeat([]byte("\x00\x03\x04\x11\x13\r\n\x7f\xff"), 9000)
-	c.Stdin = bytes.NewReader(input)
+	c.Program.Stdin = bytes.NewReader(input)
 	got := sh(t, c, survey, "a  b", "", "c\nd", "é")
-	want := "<a  b><><c\nd><é>\n" + c.Dir + "\nv w\nx\nof the host\nread-only\n" +
+	want := "<a  b><><c\nd><é>\n" + c.Program.Dir + "\nv w\nx\nof the host\nread-only\n" +
 		"in memory\nmounted\n" + sum(t, input)
 	if got.out != want || got.err != "problem\n" || got.ExitCode != 7 {
 		t.Errorf("exit code %d, standard error %q, and\n%s, not\n%s",
@@ -131,7 +131,7 @@ func TestProgramThatIsNotThere(t *testing.T) {
 	boots(t)
 	var errs bytes.Buffer
 	result, err := Run(context.Background(),
-		Config{Kind: UML, Program: "nothing-there", Stderr: &errs})
+		Config{Kind: UML, Program: Program{Name: "nothing-there", Stderr: &errs}})
 	if want := "paracuda: nothing-there: No such file or directory\n"; err != nil ||
 		result.ExitCode != 127 || errs.String() != want {
 		t.Errorf("%d, %v, %q", result.ExitCode, err, errs.String())
@@ -142,7 +142,8 @@ func TestClosedOutputEndsTheProgram(t *testing.T) {
 	boots(t)
 	r, w := io.Pipe()
 	r.Close()
-	result, err := Run(context.Background(), Config{Kind: UML, Program: "yes", Stdout: w})
+	result, err := Run(context.Background(),
+		Config{Kind: UML, Program: Program{Name: "yes", Stdout: w}})
 	if err != nil || result.ExitCode != 128+13 {
 		t.Errorf("exit code %d, %v", result.ExitCode, err)
 	}
@@ -152,11 +153,13 @@ func TestWhatTheGuestCannotDoIsSaid(t *testing.T) {
 	boots(t)
 	for want, c := range map[string]Config{
 		"open module /nothing.ko: No such file or directory": {
-			Modules: []Module{{File: "/nothing.ko"}},
+			Driver: GuestDriver{Modules: []Module{{File: "/nothing.ko"}}},
 		},
-		"wait for /dev/nothing: the guest driver found no device": {WaitDevice: "/dev/nothing"},
+		"wait for /dev/nothing: the guest driver found no device": {
+			Driver: GuestDriver{File: "/dev/nothing"},
+		},
 	} {
-		c.Kind, c.Program = UML, "true"
+		c.Kind, c.Program.Name = UML, "true"
 		if _, err := Run(context.Background(), c); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
@@ -167,8 +170,8 @@ func TestWhatTheGuestCannotDoIsSaid(t *testing.T) {
 func TestCancelEndsTheVM(t *testing.T) {
 	kinds(t, func(t *testing.T, c Config) {
 		ctx, cancel := context.WithCancel(context.Background())
-		c.Program, c.Args = "sh", []string{"-c", "echo up; exec sleep 1000"}
-		c.Stdout = writerFunc(func([]byte) { cancel() })
+		c.Program.Name, c.Program.Args = "sh", []string{"-c", "echo up; exec sleep 1000"}
+		c.Program.Stdout = writerFunc(func([]byte) { cancel() })
 		if _, err := Run(ctx, c); !errors.Is(err, context.Canceled) {
 			t.Errorf("the error is %v", err)
 		}
@@ -185,8 +188,8 @@ func TestParent(t *testing.T) {
 	if kind == "" {
 		t.Skip("is run by another test")
 	}
-	Run(context.Background(), Config{Kind: Kind(kind), Program: "sh",
-		Args: []string{"-c", "echo up; exec sleep 1000"}, Stdout: os.Stdout})
+	Run(context.Background(), Config{Kind: Kind(kind), Program: Program{Name: "sh",
+		Args: []string{"-c", "echo up; exec sleep 1000"}, Stdout: os.Stdout}})
 }
 
 func TestVMDiesWithItsParent(t *testing.T) {

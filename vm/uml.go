@@ -18,8 +18,8 @@ const umlLink = "/dev/ttyS0"
 
 // startUML starts User Mode Linux with its end of the link. Short links in dir stand for paths that
 // its command line can't hold.
-func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
-	kernel, err := c.Assets.UML(c.Kernel)
+func startUML(c *Config, dir string, linkEnd *os.File) (*process, error) {
+	kernel, err := c.Assets.UML(c.Machine.Kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -30,20 +30,21 @@ func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
 	if err := shorten(dir, "init", initFile); err != nil {
 		return nil, err
 	}
-	if c.DeviceSocket != "" {
-		if err := shorten(dir, "device", c.DeviceSocket); err != nil {
+	if c.Device.Socket != "" {
+		if err := shorten(dir, "device", c.Device.Socket); err != nil {
 			return nil, err
 		}
 	}
-	for i, socket := range c.FileSystems {
+	for i, socket := range c.Machine.FileSystems {
 		if err := shorten(dir, fileSystem(i), socket); err != nil {
 			return nil, err
 		}
 	}
-	cmd := exec.Command(kernel, umlArgs(c, dir)...)
+	cmd := exec.Command(kernel, umlArgs(&c.Machine, &c.Device, dir)...)
 	cmd.ExtraFiles = []*os.File{linkEnd}
-	cmd.Env = []string{"HOME=" + dir, "PATH=" + defaultPath, "TMPDIR=" + memoryDir(c.Memory, dir)}
-	return startProcess(cmd, c.Console)
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + defaultPath,
+		"TMPDIR=" + memoryDir(c.Machine.Memory, dir)}
+	return startProcess(cmd, c.Machine.Console)
 }
 
 // memoryDir is where User Mode Linux makes the file that is its memory: the host's shared memory if
@@ -74,10 +75,10 @@ func shorten(dir, name, file string) error {
 func fileSystem(i int) string { return fmt.Sprintf("fs%d", i) }
 
 // umlArgs is the kernel's command line.
-func umlArgs(c Config, dir string) []string {
+func umlArgs(m *Machine, d *Device, dir string) []string {
 	args := []string{
-		fmt.Sprintf("mem=%dM", c.Memory>>20),
-		fmt.Sprintf("ncpus=%d", c.CPUs),
+		fmt.Sprintf("mem=%dM", m.Memory>>20),
+		fmt.Sprintf("ncpus=%d", m.CPUs),
 		"seccomp=on",
 		"root=none", "rootfstype=hostfs", "rootflags=/", "ro",
 		"uml_dir=" + dir, "umid=vm",
@@ -86,14 +87,14 @@ func umlArgs(c Config, dir string) []string {
 		"panic=-1",
 		"init=" + filepath.Join(dir, "init"),
 	}
-	if !c.Verbose {
+	if !m.Verbose {
 		args = append(args, "quiet")
 	}
-	if c.DeviceSocket != "" {
+	if d.Socket != "" {
 		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
-			filepath.Join(dir, "device"), c.VirtioID))
+			filepath.Join(dir, "device"), d.VirtioID))
 	}
-	for i := range c.FileSystems {
+	for i := range m.FileSystems {
 		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
 			filepath.Join(dir, fileSystem(i)), wire.VirtioIdFs))
 	}

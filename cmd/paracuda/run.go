@@ -126,12 +126,12 @@ func (o *runOptions) run(channels int) error {
 		return err
 	}
 	defer dir.Remove()
-	config.DeviceSocket = filepath.Join(dir.Path, "gpu.sock")
+	config.Device.Socket = filepath.Join(dir.Path, "gpu.sock")
 	if o.gpu != gpuAuto {
 		gpu = o.gpu
 	}
 	config.Step("starting the device on the GPU " + gpu)
-	serve, err := o.startDevice(gpu, config.DeviceSocket)
+	serve, err := o.startDevice(gpu, config.Device.Socket)
 	if err != nil {
 		return err
 	}
@@ -246,12 +246,14 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	}
 	c := vm.Config{
-		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0],
-		Args:  o.program[1:],
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
-		Carrier: o.carrier,
-		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(),
-		Assets: assets, Write: o.write,
+		Kind:    kind,
+		Machine: vm.Machine{Kernel: o.kernel, Memory: memory, CPUs: o.cpus},
+		Device:  vm.Device{Queues: channels + 1, Carrier: o.carrier},
+		Driver: vm.GuestDriver{Modules: []vm.Module{driver}, File: "/dev/paracuda",
+			LibDir: assets.LibDir()},
+		Program: vm.Program{Name: o.program[0], Args: o.program[1:], Write: o.write,
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
+		Assets: assets,
 	}
 	c.Step = cli.NewProgress(os.Stderr).Now
 	if level < logrus.WarnLevel {
@@ -261,7 +263,7 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
 	}
 	if o.verbose {
-		c.Console, c.Verbose = os.Stderr, true
+		c.Machine.Console, c.Machine.Verbose = os.Stderr, true
 	}
 	return c, nil
 }
