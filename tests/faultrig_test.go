@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // faultScript runs in the VM. It reads what to do, one word a line, and answers with a line each.
@@ -110,13 +111,13 @@ func (r *faultRig) boot() {
 func (r *faultRig) find() {
 	r.Helper()
 	r.keeper, r.starter = 0, 0
-	for _, child := range childrenOf(r.run.Process.Pid) {
+	for _, child := range leaks.Children(r.run.Process.Pid) {
 		if words := commandOf(child); len(words) > 1 && words[1] == "device" {
 			r.keeper = child
 		}
 	}
-	for _, device := range childrenOf(r.keeper) {
-		for _, starter := range childrenOf(device) { // it outlives its parent
+	for _, device := range leaks.Children(r.keeper) {
+		for _, starter := range leaks.Children(device) { // it outlives its parent
 			r.starter = starter
 		}
 	}
@@ -130,7 +131,7 @@ func (r *faultRig) find() {
 func (r *faultRig) pids(role string) (pids []int) {
 	switch role {
 	case "front end":
-		for _, child := range childrenOf(r.run.Process.Pid) {
+		for _, child := range leaks.Children(r.run.Process.Pid) {
 			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", child))
 			if name := filepath.Base(exe); name == "linux" || strings.HasPrefix(name, "qemu-") {
 				pids = append(pids, child)
@@ -138,14 +139,14 @@ func (r *faultRig) pids(role string) (pids []int) {
 		}
 		return pids
 	case "device":
-		return childrenOf(r.keeper)
+		return leaks.Children(r.keeper)
 	}
 	return ofRole(r.starter, role)
 }
 
 // ofRole returns a process's descendants that have a role.
 func ofRole(ancestor int, role string) (pids []int) {
-	for _, child := range childrenOf(ancestor) {
+	for _, child := range leaks.Children(ancestor) {
 		if words := commandOf(child); len(words) > 1 && words[1] == role {
 			pids = append(pids, child)
 		}

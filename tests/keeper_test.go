@@ -3,14 +3,13 @@
 package tests
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // TestKeeperBehindQEMU kills a VM's device process, in each release of QEMU. The keeper starts
@@ -54,20 +53,14 @@ func outliveDevices(t *testing.T, version, image string) {
 // killDevice kills the device process that a keeper has started.
 func (d *served) killDevice(t *testing.T) {
 	t.Helper()
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", d.cmd.Process.Pid))
-	for _, list := range lists {
-		children, _ := os.ReadFile(list)
-		for _, child := range strings.Fields(string(children)) {
-			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
-			pid, err := strconv.Atoi(child)
-			if err != nil || !slices.Contains(strings.Split(string(line), "\x00"), "device") {
-				continue
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
+	for _, pid := range leaks.Children(d.cmd.Process.Pid) {
+		if !slices.Contains(commandOf(pid), "device") {
+			continue
 		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
 	t.Fatalf("the keeper has no device process:\n%s", tail(d.said(t)))
 }

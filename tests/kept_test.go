@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // keptRounds is how often a device process is killed: PARACUDA_KILLS, or few.
@@ -53,13 +54,13 @@ func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 	t.Helper()
 	r := &keptRig{policyRig: startPolicyRigBy(t, vm, keptRun, words...)}
 	until(t, r.limit, "the program computes", func() bool { return r.progress(t) > 500 })
-	for _, child := range childrenOf(r.pid) {
+	for _, child := range leaks.Children(r.pid) {
 		if slices.Contains(commandOf(child), "--keeper") {
 			r.keeper = child
 		}
 	}
-	for _, device := range childrenOf(r.keeper) {
-		for _, starter := range childrenOf(device) { // it outlives its parent
+	for _, device := range leaks.Children(r.keeper) {
+		for _, starter := range leaks.Children(device) { // it outlives its parent
 			r.starter = starter
 		}
 	}
@@ -68,19 +69,6 @@ func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 			r.keeper, r.starter)
 	}
 	return r
-}
-
-// childrenOf returns the pids of a process's children.
-func childrenOf(pid int) (children []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		for _, word := range strings.Fields(string(text)) {
-			child, _ := strconv.Atoi(word)
-			children = append(children, child)
-		}
-	}
-	return children
 }
 
 // commandOf is a process's command line.
@@ -168,7 +156,7 @@ func (r *keptRig) takes(t *testing.T) map[string]int {
 		files, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		all[words[1]+" descriptors"] += len(files)
 		all[words[1]+" processes"]++
-		for _, child := range childrenOf(pid) {
+		for _, child := range leaks.Children(pid) {
 			count(child)
 		}
 	}

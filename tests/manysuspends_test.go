@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // suspends is how often TestManySuspends suspends the VM. `make stress-suspends` sets
@@ -100,7 +102,7 @@ func (r *keptRig) memory(t *testing.T) map[string]int {
 // below returns a process and its descendants.
 func (r *keptRig) below(pid int) []int {
 	all := []int{pid}
-	for _, child := range childrenOf(pid) {
+	for _, child := range leaks.Children(pid) {
 		all = append(all, r.below(child)...)
 	}
 	return all

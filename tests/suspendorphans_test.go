@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // TestParentsKilledInAChange kills the keeper, which ends the device process, or the process that
@@ -143,7 +144,7 @@ func (o *orphans) content(t *testing.T) []byte {
 
 // descendants are all processes below one.
 func descendants(pid int) (list []int) {
-	for _, child := range childrenOf(pid) {
+	for _, child := range leaks.Children(pid) {
 		list = append(append(list, child), descendants(child)...)
 	}
 	return list

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -75,7 +75,7 @@ func newKeptVMOf(t *testing.T, program string, options ...string) *keptVM {
 	v.request = v.guest.Alloc(4096, 4096)
 	v.front.Start(v.queues...)
 	v.must(wire.ControlHello, 0, wire.Version)
-	for _, p := range childrenOf(v.child()) { // it outlives its parent
+	for _, p := range leaks.Children(v.child()) { // it outlives its parent
 		v.starter = p
 	}
 	return v
@@ -83,29 +83,16 @@ func newKeptVMOf(t *testing.T, program string, options ...string) *keptVM {
 
 // child is the device process's number; 0: there is none.
 func (v *keptVM) child() int {
-	for _, child := range childrenOf(v.keeper.Process.Pid) {
+	for _, child := range leaks.Children(v.keeper.Process.Pid) {
 		return child
 	}
 	return 0
 }
 
-// childrenOf are the numbers of a process's children.
-func childrenOf(pid int) (children []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		for _, word := range strings.Fields(string(text)) {
-			child, _ := strconv.Atoi(word)
-			children = append(children, child)
-		}
-	}
-	return children
-}
-
 // workers are the numbers of the worker and the mover.
 func (v *keptVM) workers() (pids []int) {
 	v.t.Helper()
-	for _, p := range childrenOf(v.starter) {
+	for _, p := range leaks.Children(v.starter) {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
 		if role := strings.Split(string(line), "\x00"); len(role) > 1 &&
 			(role[1] == "worker" || role[1] == "mover") {

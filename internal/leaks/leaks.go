@@ -82,12 +82,8 @@ func held() (all []string) {
 			all = append(all, "mapping of "+fields[5])
 		}
 	}
-	tasks, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, task := range tasks {
-		children, _ := os.ReadFile(task)
-		for _, pid := range strings.Fields(string(children)) {
-			all = append(all, "child process "+pid)
-		}
+	for _, pid := range Children(os.Getpid()) {
+		all = append(all, fmt.Sprint("child process ", pid))
 	}
 	return all
 }

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/internal/patience"
 )
 
@@ -35,24 +34,10 @@ func (p process) file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// children lists the processes that a process has started.
-func children(pid int) (list []int) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		text, _ := os.ReadFile(task)
-		for _, field := range strings.Fields(string(text)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				list = append(list, child)
-			}
-		}
-	}
-	return list
-}
-
 // family lists a process and its descendants.
 func family(pid int) (list []int) {
 	list = []int{pid}
-	for _, child := range children(pid) {
+	for _, child := range leaks.Children(pid) {
 		list = append(list, family(child)...)
 	}
 	return list
