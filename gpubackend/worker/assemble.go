@@ -220,8 +220,8 @@ func (w *Worker) makeSleeping() {
 		Spin: func() time.Duration {
 			return time.Duration(w.policy.SpinHostUs) * time.Microsecond
 		},
-		Asleep: &w.watchdog.Asleep,
-		Count:  func(n handover.Counter, by uint64) { w.state.Count(n, by) },
+		Watchdog: w.watchdog,
+		Count:    func(n handover.Counter, by uint64) { w.state.Count(n, by) },
 	})
 }
 

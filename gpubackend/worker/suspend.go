@@ -27,20 +27,15 @@ func (w *Worker) makeHolding() {
 		Driver: w.driver, Contexts: w.contexts, Objects: &w.objects, Copies: w.copies,
 		Calls: w.waiting, HostFuncs: w.hostFuncs, Launcher: w.launcher, Graphs: w.graphs,
 		Gate: w.door, Memory: w.suspension, Program: w.saving, Sleeper: w.sleeping,
-		Send:     w.send,
-		Messages: func() <-chan inbox.Received { return w.messages },
-		Obey:     w.obey, Poll: w.pollWaiters,
-		Execute: func() error {
-			_, err := w.runCommands()
-			return err
+		Queue: w.queue, Pages: &w.dirty, Watchdog: w.watchdog, Send: w.send,
+		Loop: standstill.Duties{
+			Messages: func() <-chan inbox.Received { return w.messages },
+			Obey:     w.obey, Poll: w.pollWaiters, Begin: w.tellFixed,
+			Execute: func() error {
+				_, err := w.runCommands()
+				return err
+			},
 		},
-		TakeChains: func() error {
-			_, err := w.queue.Take()
-			w.queue.Signal()
-			return err
-		},
-		Turn: w.watchdog.Turn, Asleep: &w.watchdog.Asleep,
-		Begin: w.tellFixed, Paused: w.dirty.MarkHeld,
 	})
 }
 

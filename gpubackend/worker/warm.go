@@ -28,8 +28,8 @@ func warmUp(
 	if e := c.Control.Send(answer, nil); err != nil || e != nil {
 		return nil, nil, nil, errors.Join(err, e)
 	}
-	dog.Asleep.Store(true)
-	defer dog.Asleep.Store(false)
+	dog.SetAsleep(true)
+	defer dog.SetAsleep(false)
 	next, fds, err := c.Control.Receive()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("receive the channel: %w", err)

@@ -4,7 +4,6 @@ package sleeping
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -75,9 +74,9 @@ type Config struct {
 	Grows func() time.Time
 	// Spin is how long the policy makes the worker poll.
 	Spin func() time.Duration
-	// Asleep is set while the worker waits for something to do.
-	Asleep *atomic.Bool
-	Count  func(handover.Counter, uint64)
+	// Watchdog is told while the worker waits for something to do.
+	Watchdog interface{ SetAsleep(yes bool) }
+	Count    func(handover.Counter, uint64)
 }
 
 // Sleeping passes the time in which there is nothing to do.
@@ -174,8 +173,8 @@ func (s *Sleeping) sleep(idle time.Duration) error {
 		return nil
 	}
 	s.Count(handover.Sleeps, 1)
-	s.Asleep.Store(true)
-	defer s.Asleep.Store(false)
+	s.Watchdog.SetAsleep(true)
+	defer s.Watchdog.SetAsleep(false)
 	return s.poll(s.pause(idle))
 }
 

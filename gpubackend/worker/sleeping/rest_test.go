@@ -52,6 +52,7 @@ type (
 	queue     struct{ *rig }
 	gate      struct{ *rig }
 	mover     struct{ fd int }
+	watchdog  struct{ *rig }
 )
 
 func (c calls) Len() int                          { return c.calls }
@@ -69,6 +70,7 @@ func (g gate) Unfinished() bool                   { return g.unfinished }
 func (g gate) Watch(q admission.Pause)            { g.watched = append(g.watched, q) }
 func (g gate) WaitFD() int                        { return g.fd }
 func (m mover) FD() int                           { return m.fd }
+func (w watchdog) SetAsleep(yes bool)             { w.asleep.Store(yes) }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
@@ -89,7 +91,7 @@ func newRig(t testing.TB) *rig {
 		Files: files, Arena: func() *arena.Arena { return a }, Queue: queue{r}, Gate: gate{r},
 		Calls: calls{r}, Copies: copies{r}, HostFuncs: functions{r},
 		Held: func() bool { return r.held }, Grows: func() time.Time { return r.grows },
-		Spin: func() time.Duration { return r.spin }, Asleep: &r.asleep,
+		Spin: func() time.Duration { return r.spin }, Watchdog: watchdog{r},
 		Count: func(n handover.Counter, by uint64) { r.counts[n] += by },
 	})
 	return r

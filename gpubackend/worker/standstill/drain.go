@@ -60,7 +60,7 @@ func (h *Halt) awaitDrained(until time.Time) (why, err error) {
 	defer l.timer.Stop()
 	h.Launcher.Flush()
 	for {
-		h.Turn()
+		h.Watchdog.Turn()
 		if why, err = h.drainOnce(); why == nil || err != nil {
 			return nil, err
 		}
@@ -89,24 +89,31 @@ func (h *Halt) drainOnce() (why, err error) {
 	case !h.StandsStill(), h.whole && h.Calls.Len() > 0:
 		return ErrWorks, nil
 	case !h.paused && h.answersLate():
-		return ErrWorks, h.TakeChains()
+		return ErrWorks, h.takeChains()
 	}
 	return nil, nil
 }
 
 // answersLate answers calls whose work has ended since the last look, and says whether there were
 // any: while the worker is held, nobody else answers them.
-func (h *Halt) answersLate() bool { return h.Calls.Len() > 0 && h.Poll() }
+func (h *Halt) answersLate() bool { return h.Calls.Len() > 0 && h.Loop.Poll() }
 
 // serveOnce does what the loop does, but takes commands only while a graph is being captured.
 func (h *Halt) serveOnce() error {
 	if h.Graphs.Captures() > 0 {
-		if err := h.Execute(); err != nil {
+		if err := h.Loop.Execute(); err != nil {
 			return err
 		}
 		h.Launcher.Flush()
 	}
-	h.Poll()
+	h.Loop.Poll()
 	h.advance()
-	return h.TakeChains()
+	return h.takeChains()
+}
+
+// takeChains serves the queue.
+func (h *Halt) takeChains() error {
+	_, err := h.Queue.Take()
+	h.Queue.Signal()
+	return err
 }

@@ -23,7 +23,7 @@ func (h *Halt) Pause(grace time.Duration) error {
 		return err
 	}
 	h.Gate.Standstill()
-	h.Paused()
+	h.Pages.MarkHeld()
 	if err := h.Send(&handover.Message{Kind: handover.KindPaused}); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (h *Halt) awaitStandstill(answering time.Duration) error {
 	defer l.timer.Stop()
 	in, asked := answers{until: time.Now().Add(answering)}, h.masters
 	for asked == h.masters && (!h.mayPause() || h.answersMore(&in)) {
-		h.Turn()
+		h.Watchdog.Turn()
 		if err := h.next(l); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (h *Halt) answersMore(in *answers) bool {
 	if h.Calls.Len() == 0 || h.still || in.looks == maxLooks || time.Now().After(in.until) {
 		return false
 	}
-	if in.looks++; h.Poll() || h.Copies.Active() {
+	if in.looks++; h.Loop.Poll() || h.Copies.Active() {
 		in.looks = 0
 	}
 	return true

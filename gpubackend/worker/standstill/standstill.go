@@ -31,7 +31,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync/atomic"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -104,6 +103,35 @@ type Sleeper interface {
 	AwaitKick() (commands bool, err error)
 }
 
+// Queue is the channel's queue, which is served while the worker drains.
+type Queue interface {
+	Take() (took bool, err error)
+	Signal()
+}
+
+// Pages are the guest's that may be written to. MarkHeld is called when none is any more.
+type Pages interface{ MarkHeld() }
+
+// Watchdog looks whether the worker hangs.
+type Watchdog interface {
+	Turn()
+	// SetAsleep says whether there is nothing to do.
+	SetAsleep(yes bool)
+}
+
+// Duties are what a Halt does in the place of the worker's loop, which waits for it.
+type Duties struct {
+	// Messages are the messages of the device process, and Obey obeys one.
+	Messages func() <-chan inbox.Received
+	Obey     func(inbox.Received) error
+	// Poll answers calls whose wait is over, and says whether there were any.
+	Poll func() (answered bool)
+	// Execute executes what is in the ring.
+	Execute func() error
+	// Begin is called when the worker begins to be held.
+	Begin func()
+}
+
 // Config is what a Halt needs.
 type Config struct {
 	Driver    Driver
@@ -118,24 +146,12 @@ type Config struct {
 	Memory    Memory
 	Program   Program
 	Sleeper   Sleeper
-
+	Queue     Queue
+	Pages     Pages
+	Watchdog  Watchdog
+	Loop      Duties
 	// Send sends the device process a message.
 	Send func(m *handover.Message) error
-	// Messages are the messages of the device process, and Obey obeys one.
-	Messages func() <-chan inbox.Received
-	Obey     func(inbox.Received) error
-	// Poll answers calls whose wait is over, and says whether there were any.
-	Poll func() (answered bool)
-	// Execute executes what is in the ring.
-	Execute func() error
-	// TakeChains serves the queue.
-	TakeChains func() error
-	// Turn is called in each turn; Asleep is set while there is nothing to do.
-	Turn   func()
-	Asleep *atomic.Bool
-	// Begin is called when the worker begins to be held, Paused when nothing writes to the guest's
-	// memory any more.
-	Begin, Paused func()
 }
 
 // Halt is why the worker takes no commands.
@@ -183,20 +199,20 @@ func (h *Halt) whileHeld() error {
 		return nil // the call that runs goes on
 	}
 	h.waits = true
-	h.Begin()
-	h.Asleep.Store(true)
+	h.Loop.Begin()
+	h.Watchdog.SetAsleep(true)
 	defer func() {
 		h.waits = false
-		h.Asleep.Store(false)
+		h.Watchdog.SetAsleep(false)
 	}()
 	for h.paused || h.still {
-		if !h.paused && !h.told && len(h.Messages()) == 0 {
+		if !h.paused && !h.told && len(h.Loop.Messages()) == 0 {
 			if err := h.awaitWork(); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := h.Obey(<-h.Messages()); err != nil {
+		if err := h.Loop.Obey(<-h.Loop.Messages()); err != nil {
 			return err
 		}
 	}
@@ -259,8 +275,8 @@ func newLooks() *looks { return &looks{time.Now(), time.NewTimer(0)} }
 func (h *Halt) next(l *looks) error {
 	l.timer.Reset(sleeping.Pause(time.Since(l.begin)))
 	select {
-	case r := <-h.Messages():
-		return h.Obey(r)
+	case r := <-h.Loop.Messages():
+		return h.Loop.Obey(r)
 	case <-l.timer.C:
 	}
 	return nil

@@ -123,11 +123,10 @@ func TestDrainIsGivenUp(t *testing.T) {
 func TestDrainsMeanwhile(t *testing.T) {
 	w := newWorld(t)
 	w.goOn = true
-	w.TakeChains = func() error {
+	w.onTake = func() {
 		if !w.Drains() {
 			t.Error("it doesn't drain")
 		}
-		return nil
 	}
 	if err := w.Drain(&handover.Message{Grace: time.Minute}); err != nil || w.Drains() {
 		t.Errorf("%v, drains %v", err, w.Drains())
@@ -152,10 +151,7 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c.do(w)
-			w.Paused = func() {
-				w.do("paused")
-				w.say(handover.KindResume, 0)
-			}
+			w.onMark = func() { w.say(handover.KindResume, 0) }
 			if err := w.Pause(time.Minute); err != nil {
 				t.Fatal(err)
 			}
@@ -304,7 +300,7 @@ func TestTakeOver(t *testing.T) {
 	for _, kind := range []handover.Kind{handover.KindPause, handover.KindDrain} {
 		w := newWorld(t)
 		w.ready, w.readyAfter = gpubackend.NotReady, 1<<30
-		w.Turn = func() {
+		w.onTurn = func() {
 			if paused, still := w.TakeOver(); paused || still {
 				t.Errorf("%s: paused %v, still %v", kind, paused, still)
 			}
@@ -314,7 +310,7 @@ func TestTakeOver(t *testing.T) {
 		if len(w.sent) > 0 || !w.Free() {
 			t.Errorf("%s: sent %v, free %v", kind, w.kinds(), w.Free())
 		}
-		w.ready, w.Turn = gpubackend.Success, func() {}
+		w.ready, w.onTurn = gpubackend.Success, nothing
 		w.paused, w.still = true, true
 		if paused, still := w.TakeOver(); !paused || !still {
 			t.Errorf("then: paused %v, still %v", paused, still)

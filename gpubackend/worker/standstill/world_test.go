@@ -5,7 +5,6 @@ package standstill
 import (
 	"fmt"
 	"io"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +39,9 @@ type world struct {
 	work       bool // commands are there
 	goOn       bool // the device process says so when the worker is held
 	turns      int
-	asleep     atomic.Bool
+	asleep     bool
+
+	onTake, onMark, onTurn func() // what else happens then
 }
 
 // The parts of the world.
@@ -67,11 +68,16 @@ func (c copies) Poll()        {}
 func (c copies) Active() bool { return c.copying }
 func (c calls) Len() int      { return c.calls }
 
-func (w *world) Hold()         { w.held = true }
-func (w *world) LetGo()        { w.held = false }
-func (w *world) Flush()        { w.do("flush") }
-func (w *world) Captures() int { return w.captures }
-func (w *world) Standstill()   { w.do("standstill") }
+func (w *world) Hold()               { w.held = true }
+func (w *world) LetGo()              { w.held = false }
+func (w *world) Flush()              { w.do("flush") }
+func (w *world) Captures() int       { return w.captures }
+func (w *world) Standstill()         { w.do("standstill") }
+func (w *world) Take() (bool, error) { w.do("chains"); w.onTake(); return true, nil }
+func (w *world) Signal()             {}
+func (w *world) MarkHeld()           { w.do("paused"); w.onMark() }
+func (w *world) Turn()               { w.turns++; w.onTurn() }
+func (w *world) SetAsleep(yes bool)  { w.asleep = yes }
 func (w *world) Advance() bool {
 	if w.held {
 		w.t.Error("host functions are held while they are to go on")
@@ -79,7 +85,7 @@ func (w *world) Advance() bool {
 	return false
 }
 func (w *world) AwaitKick() (bool, error) {
-	if !w.asleep.Load() {
+	if !w.asleep {
 		w.t.Error("the watchdog takes a worker that is held for one that hangs")
 	}
 	if w.do("await"); w.goOn {
@@ -106,9 +112,12 @@ func (p program) Save(to io.Writer, _ savedvm.Rest) error {
 	return err
 }
 
+func nothing() {}
+
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, messages: make(chan inbox.Received, 16)}
+	w := &world{t: t, messages: make(chan inbox.Received, 16),
+		onTake: nothing, onMark: nothing, onTurn: nothing}
 	w.objects.Add(object.Context, 1, 0)
 	w.Halt = New(Config{
 		Driver: device{w}, Contexts: device{w}, Objects: &w.objects, Copies: copies{w},
@@ -121,20 +130,21 @@ func newWorld(t *testing.T) *world {
 			}
 			return nil
 		},
-		Messages: func() <-chan inbox.Received { return w.messages },
-		Obey:     w.obey,
-		Poll: func() bool {
-			if w.answers == 0 {
-				return false
-			}
-			w.answers--
-			w.calls--
-			return true
+		Queue: w, Pages: w, Watchdog: w,
+		Loop: Duties{
+			Messages: func() <-chan inbox.Received { return w.messages },
+			Obey:     w.obey,
+			Poll: func() bool {
+				if w.answers == 0 {
+					return false
+				}
+				w.answers--
+				w.calls--
+				return true
+			},
+			Execute: func() error { w.do("execute"); w.captures--; return nil },
+			Begin:   func() { w.do("begin") },
 		},
-		Execute:    func() error { w.do("execute"); w.captures--; return nil },
-		TakeChains: func() error { w.do("chains"); return nil },
-		Turn:       func() { w.turns++ }, Asleep: &w.asleep,
-		Begin: func() { w.do("begin") }, Paused: func() { w.do("paused") },
 	})
 	return w
 }
@@ -178,7 +188,7 @@ func (w *world) run() {
 			w.t.Fatal(err)
 		}
 	}
-	if w.asleep.Load() {
+	if w.asleep {
 		w.t.Error("the worker is asleep, and isn't held")
 	}
 }

@@ -24,7 +24,7 @@ import (
 type Watchdog struct {
 	turns  atomic.Uint64 // counted by the loop now and then
 	log    atomic.Pointer[logrus.Entry]
-	Asleep atomic.Bool // the worker waits for something to do
+	asleep atomic.Bool // the worker waits for something to do
 }
 
 // How often the watchdog looks, and how many looks without a turn make a stall.
@@ -35,6 +35,9 @@ const (
 
 // Turn says that the loop has made a turn.
 func (d *Watchdog) Turn() { d.turns.Add(1) }
+
+// SetAsleep says whether the worker waits for something to do. Then no turn is missed.
+func (d *Watchdog) SetAsleep(yes bool) { d.asleep.Store(yes) }
 
 // watch runs until quit is closed. Each stall is reported once.
 func (d *Watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report func()) {
@@ -59,7 +62,7 @@ type tally struct {
 
 // look says whether the loop has just been still for too long.
 func (d *Watchdog) look(l *tally) (stalled bool) {
-	if now := d.turns.Load(); now != l.last || d.Asleep.Load() {
+	if now := d.turns.Load(); now != l.last || d.asleep.Load() {
 		l.last, l.still = now, 0
 		return false
 	}

@@ -23,9 +23,9 @@ func TestWatchdog(t *testing.T) {
 	look(watchLooks) // the first sees the turn
 	d.Turn()
 	look(1)
-	d.Asleep.Store(true)
+	d.SetAsleep(true)
 	look(10)
-	d.Asleep.Store(false)
+	d.SetAsleep(false)
 	look(10) // a stall, said once
 	d.Turn()
 	look(1 + watchLooks) // another
