@@ -77,7 +77,6 @@ func gpuAttacks() []attack {
 	}
 	const kernel = ".visible .entry k(.param .u64 p) { .reg .b64 %a; " +
 		"ld.param.u64 %a, [p]; st.global.u64 [%a], %a; ret; }"
-	const endless = ".visible .entry k() { L: bra L; }"
 	for _, x := range []struct {
 		name string
 		// Grid and block, shared memory and attributes, bytes of parameters, the parameter.
@@ -136,24 +135,14 @@ func gpuAttacks() []attack {
 	return append(list,
 		attack{"launch: a kernel that never ends, then CLOSE", 45,
 			func(_ *guest, c *channel) error {
-				f, err := c.function(ptxHead + endless)
-				if err != nil {
-					return err
-				}
-				if err := c.send(gpubackend.OpLaunchKernel, f, 0, 1|1<<32, 1|1<<32, 1|1<<32, 0,
-					0); err != nil {
+				if err := c.launchEndless(); err != nil {
 					return err
 				}
 				return c.drop()
 			}},
 		attack{"launch: calls that wait for a kernel that never ends", 27,
 			func(g *guest, c *channel) error {
-				f, err := c.function(ptxHead + endless)
-				if err != nil {
-					return err
-				}
-				if err := c.send(gpubackend.OpLaunchKernel, f, 0, 1|1<<32, 1|1<<32, 1|1<<32, 0,
-					0); err != nil {
+				if err := c.launchEndless(); err != nil {
 					return err
 				}
 				before, _ := g.resident()
@@ -174,6 +163,15 @@ func gpuAttacks() []attack {
 				return c.drop()
 			}},
 	)
+}
+
+// launchEndless launches a kernel that never ends.
+func (c *channel) launchEndless() error {
+	f, err := c.function(ptxHead + ".visible .entry k() { L: bra L; }")
+	if err != nil {
+		return err
+	}
+	return c.send(gpubackend.OpLaunchKernel, f, 0, 1|1<<32, 1|1<<32, 1|1<<32, 0, 0)
 }
 
 // cycleAttacks repeat calls that may leak memory or files.

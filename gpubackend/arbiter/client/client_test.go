@@ -105,15 +105,22 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestArbiterThatStops stands for one that was stopped by a signal: the connection lives, the beat
-// doesn't.
-func TestArbiterThatStops(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "arbiter")
+// listen is the socket of an arbiter that is none, and its path.
+func listen(t *testing.T) (l *net.UnixListener, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "arbiter")
 	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { _ = l.Close() })
+	return l, path
+}
+
+// TestArbiterThatStops stands for one that was stopped by a signal: the connection lives, the beat
+// doesn't.
+func TestArbiterThatStops(t *testing.T) {
+	l, path := listen(t)
 	c := config(t, path, "a")
 	go func() {
 		u, err := l.AcceptUnix()
@@ -136,12 +143,7 @@ func TestArbiterThatStops(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "arbiter")
-	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	_, path := listen(t)
 	x, err := New(config(t, path, "a"))
 	if err != nil {
 		t.Fatal(err)
@@ -151,12 +153,7 @@ func TestNobodyAnswers(t *testing.T) {
 
 // TestOtherVersion stands for an arbiter of another version that knows no better than to answer.
 func TestOtherVersion(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "arbiter")
-	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l, path := listen(t)
 	go func() {
 		for {
 			u, err := l.AcceptUnix()

@@ -3,8 +3,6 @@
 package client
 
 import (
-	"net"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,12 +13,7 @@ import (
 // TestPlaceIsTold: an arbiter learns what has changed while it took the VM, and what it has ordered
 // ends with its connection.
 func TestPlaceIsTold(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "arbiter")
-	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l, path := listen(t)
 	var out atomic.Bool
 	told := make(chan *link.Place, 2)
 	go func() {

@@ -73,6 +73,20 @@ func diagonal(d *device) *sampler.Texture {
 	}
 }
 
+// endsWith checks that a launch ended with a fault, or with none (0), and says whether it did its
+// work.
+func endsWith(t *testing.T, name string, err error, code int) (done bool) {
+	t.Helper()
+	var fault *KernelError
+	switch {
+	case code == 0 && err != nil:
+		t.Errorf("%s: %v", name, err)
+	case code != 0 && (!errors.As(err, &fault) || fault.Code != code):
+		t.Errorf("%s: %v, want fault %d", name, err, code)
+	}
+	return code == 0 && err == nil
+}
+
 func TestTextureOfKernel(t *testing.T) {
 	t.Parallel()
 	d := newTextureTest(t)
@@ -101,15 +115,8 @@ func TestTextureOfKernel(t *testing.T) {
 		out := put(d, make([]float32, 4))
 		l := d.launch("sample", linear(1), linear(4), test.number, out)
 		l.Objects, l.Bindings = &someObjects{texture: texture}, test.bindings
-		err := l.Run(context.Background())
-		var fault *KernelError
-		switch {
-		case test.code == 0 && err != nil:
-			t.Errorf("%s: %v", test.name, err)
-		case test.code == 0:
+		if endsWith(t, test.name, l.Run(context.Background()), test.code) {
 			equal(t, test.name, get[float32](d, out, 4), test.want)
-		case !errors.As(err, &fault) || fault.Code != test.code:
-			t.Errorf("%s: %v, want fault %d", test.name, err, test.code)
 		}
 	}
 }
@@ -137,15 +144,8 @@ func TestSurfaceOfKernel(t *testing.T) {
 	} {
 		l := d.launch("store", linear(1), linear(1), test.x)
 		l.Bindings = []Binding{{}, {Surface: test.surface}}
-		err := l.Run(context.Background())
-		var fault *KernelError
-		switch {
-		case test.code == 0 && err != nil:
-			t.Errorf("%s: %v", test.name, err)
-		case test.code == 0:
+		if endsWith(t, test.name, l.Run(context.Background()), test.code) {
 			equal(t, test.name, get[uint32](d, base, 4), test.want)
-		case !errors.As(err, &fault) || fault.Code != test.code:
-			t.Errorf("%s: %v, want fault %d", test.name, err, test.code)
 		}
 	}
 }
