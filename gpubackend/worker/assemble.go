@@ -47,6 +47,7 @@ import (
 // rooms are the rooms of a worker, and what they have in common. No room has the worker: each gets
 // the few things that it uses, some of them as functions.
 type rooms struct {
+	// What others use.
 	contexts *contexts.Contexts
 	fences   *fences.Fences
 	streams  *streams.Streams
@@ -55,6 +56,9 @@ type rooms struct {
 	places   *addresses.Quota
 	exports  *exports.Exports
 
+	// Those with commands of the guest's.
+	protocol   *protocol.Protocol
+	hello      *hello.Hello
 	functions  *functions.Functions
 	launcher   *launches.Launcher
 	copies     *copies.Copies
@@ -66,20 +70,22 @@ type rooms struct {
 	graphs     *graphs.Graphs
 	greens     *green.Greens
 	textures   *textures.Textures
-	hello      *hello.Hello
-	waiting    *waiting.Waiting
-	sleeping   *sleeping.Sleeping
-	door       *admission.Door // to the gate
-	batches    *batches.Batches
-	shortage   *shortage.Shortage
-	faults     *faults.Faults
+
+	// When commands are executed, and who waits.
+	waiting  *waiting.Waiting
+	sleeping *sleeping.Sleeping
+	door     *admission.Door // to the gate
+	batches  *batches.Batches
+	shortage *shortage.Shortage
+
+	// What the device process asks for, and is told.
 	standstill *standstill.Halt
 	suspension *suspension.Suspension
 	precopied  *precopied.Copy
-	reach      *reach.Reach
-	protocol   *protocol.Protocol
 	saving     *saving.Saving
 	history    *history.History // nil: the device's state can't be saved
+	reach      *reach.Reach
+	faults     *faults.Faults
 }
 
 // assemble makes the rooms, which need the driver.
