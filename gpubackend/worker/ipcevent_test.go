@@ -37,7 +37,7 @@ func sharingRig(t *testing.T) (*rig, *sharingDriver) {
 	t.Helper()
 	r, d := newRig(t), &sharingDriver{}
 	r.use(d)
-	r.withQueue(t) // looked at for mappings that random names may look like
+	r.withQueue(t) // random names may look like maps, which are looked up there
 	return r, d
 }
 

@@ -21,7 +21,7 @@ const oneBase, otherBase = 0x2c0000000000, 0x2c8000000000
 func exporter(t *testing.T, base uint64) (*rig, *handover.Conn) {
 	t.Helper()
 	r := onSoftAt(t, base)
-	r.withQueue(t) // looked at for mappings that random secrets may look like
+	r.withQueue(t) // random secrets may look like maps, which are looked up there
 	near, far, err := handover.Pair()
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/saving"
 )
 
-// savedBase is where the device memory is of programs that are saved and restored.
+// savedBase is where programs that are saved and restored have their device memory.
 const savedBase = 0x2e0000000000
 
 // freshOnSoft is a worker whose program has done nothing. end ends its device.
@@ -48,7 +48,7 @@ func (r *rig) does(t testing.TB, op gpubackend.Op, words ...uint64) uint64 {
 	return r.slot().Word[0]
 }
 
-// gives executes a command whose first argument, or the one behind those before, is bytes.
+// gives executes a command with bytes as its first argument, or behind those in before.
 func (r *rig) gives(t testing.TB, op gpubackend.Op, b []byte, before ...uint64) uint64 {
 	t.Helper()
 	copy(r.mem[wire.Bulk:], b)
@@ -63,7 +63,7 @@ type belongings struct {
 // sections are the sections of a program, by name.
 type sections map[string][]byte
 
-// savedProgram is what a program leaves that has something of everything.
+// savedProgram is what a program leaves that had objects of every kind.
 func savedProgram(t testing.TB) (sections, belongings) {
 	t.Helper()
 	r, end := freshOnSoft(t)

@@ -77,7 +77,7 @@ func TestHostileCommands(t *testing.T) {
 		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1},
 			gpubackend.HostMemoryNotRegistered},
 	}
-	r.withQueue(t) // looked at for mappings that are named
+	r.withQueue(t) // where maps that are named are looked up
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := r.call(t, tt.op, tt.words...); got != tt.want {

@@ -25,14 +25,14 @@ import (
 
 const soon = time.Minute
 
-// rig is what a VM without channels holds, whose workers are no processes.
+// rig is what a VM without channels holds. Its workers are fakes.
 type rig struct {
 	*Ahead
 	t        *testing.T
 	settings *settings.VM
 	used     atomic.Bool
 	held     atomic.Bool
-	stopped  atomic.Int32 // how often the mover was
+	stopped  atomic.Int32 // how often the mover was stopped
 	running  await.Crowd
 	page     *ledger.Page
 }

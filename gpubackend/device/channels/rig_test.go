@@ -62,7 +62,7 @@ type cold struct {
 	program *workers.Program
 }
 
-// rig is two channels of a guest, whose workers are no processes.
+// rig is two channels of a guest, whose workers are fakes.
 type rig struct {
 	*Table
 	t         *testing.T

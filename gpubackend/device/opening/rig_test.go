@@ -32,7 +32,7 @@ import (
 
 const soon = time.Minute
 
-// rig is the parts that an Opening joins, of a VM whose processes are none.
+// rig is the parts that an Opening joins. The VM's processes are fakes.
 type rig struct {
 	*Opening
 	t       *testing.T

@@ -28,7 +28,7 @@ const (
 
 var header = precopy.Header{GPU: "soft", Version: "1"}
 
-// worker is one with some sectors, each of one byte all over. It copies one in each step.
+// worker has some sectors, each filled with one byte. It copies one in each step.
 type worker struct {
 	mu      sync.Mutex
 	sectors []byte
@@ -101,7 +101,7 @@ type rig struct {
 	progress chan Progress
 	sent     chan error
 	near     net.Conn
-	has      map[string]byte // there, by channel and number
+	has      map[string]byte // what the destination has, by channel and number
 	all      bool
 }
 
@@ -121,7 +121,7 @@ func newRig(t *testing.T, list ...*worker) *rig {
 	return r
 }
 
-// serves has these be the programs.
+// serves makes these the VM's programs.
 func (r *rig) serves(list ...*worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *rig) begin() {
 	}
 }
 
-// until waits until something is so of what is there.
+// until waits until something is true of what the destination has.
 func (r *rig) until(what string, so func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
@@ -182,8 +182,8 @@ func (r *rig) until(what string, so func() bool) {
 	}
 }
 
-// TestGoes: all goes, then what changes; what is there at the end is what workers have copied, and
-// they are told when they needn't know any more.
+// TestGoes: all goes, then what changes. At the end the destination has what workers have copied,
+// and they are told to forget it.
 func TestGoes(t *testing.T) {
 	a, b := newWorker(1, 2, 3), newWorker(4)
 	r := newRig(t, a, b)
@@ -218,8 +218,8 @@ func TestGoes(t *testing.T) {
 	}
 }
 
-// TestOthers: programs that begin go, those that end cost nothing more, and one that takes an
-// ended one's channel is taken for no other.
+// TestOthers: programs that begin go, and those that end cost nothing more. A program isn't taken
+// for the one before it in its channel.
 func TestOthers(t *testing.T) {
 	a, b := newWorker(1), newWorker(2)
 	r := newRig(t, a)

@@ -21,7 +21,7 @@ import (
 
 const soon = time.Minute
 
-// rig is a VM whose processes are none.
+// rig is a VM whose processes are fakes.
 type rig struct {
 	*Reach
 	t       *testing.T

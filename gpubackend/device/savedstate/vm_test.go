@@ -26,7 +26,7 @@ type fake struct {
 	suspension  suspend.State
 	stays       error
 	copies      error  // what Copy says after half of its programs
-	programs    string // in it
+	programs    string // what was saved of them
 	arrives     error
 	takes       error
 	file        string // that its programs are in; "": none

@@ -26,7 +26,7 @@ const (
 	little = 50 * time.Millisecond
 )
 
-// rig starts workers that are no processes, and notes what happens to them.
+// rig starts workers that are fakes, and notes what happens to them.
 type rig struct {
 	*Workers
 	t        *testing.T

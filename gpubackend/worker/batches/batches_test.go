@@ -95,7 +95,7 @@ func (r *rig) run(bytes uint32, reply bool) {
 	r.Add(&c, bytes)
 }
 
-// ends are how many batches have ended, by why.
+// ends are how many batches have ended, by the reason.
 func (r *rig) ends() (list []handover.Counter) {
 	for why := handover.BatchesDrained; why <= handover.BatchesStalled; why++ {
 		for range r.counts()[why] {

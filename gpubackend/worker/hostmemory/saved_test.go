@@ -21,7 +21,7 @@ import (
 
 const savedBase = 0x3f0000000000
 
-// savedRig is one whose maps are of a file.
+// savedRig is a rig whose maps are mapped from a file.
 func savedRig(t *testing.T, d *registrar) (*HostMemory, *fakeMaps) {
 	t.Helper()
 	fd, err := unix.MemfdCreate("pages", unix.MFD_CLOEXEC)

@@ -80,7 +80,7 @@ func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 
 func (d *device) EndCopies() { d.copies = false }
 
-// rig is a Copy, and what whoever has the buffer has made of it.
+// rig is a Copy, and what its buffer's owner has taken from it.
 type rig struct {
 	*Copy
 	t      *testing.T

@@ -26,17 +26,17 @@ type rig struct {
 	calls     int
 	announced bool // the first one's answer, in slot 0
 	settled   int
-	copies    bool // are active
-	goesOn    bool // a copy
-	busy      bool // host functions
-	moved     bool // one
+	copies    bool // copies are under way
+	goesOn    bool // one of them should still be
+	busy      bool // there are host functions
+	moved     bool // one of them goes on
 	held      bool
 	grows     time.Time
 	spin      time.Duration
 	asleep    atomic.Bool
-	more      bool // chains
-	kicks     int  // enabled, less those disabled
-	slept     bool // in between
+	more      bool // there are more chains
+	kicks     int  // how often kicks were enabled, less how often disabled
+	slept     bool // they were disabled again
 	counts    map[handover.Counter]uint64
 
 	soon, inFlight, unfinished bool

@@ -56,7 +56,7 @@ func TestDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(*world)
 		whole bool
-		why   string // it isn't
+		why   string // it isn't drained
 	}{
 		"nothing under way": {do: func(*world) {}},
 		"work that ends": {do: func(w *world) {
@@ -138,7 +138,7 @@ func TestDrainsMeanwhile(t *testing.T) {
 func TestPause(t *testing.T) {
 	for name, c := range map[string]struct {
 		do   func(*world)
-		left int // calls that wait still
+		left int // calls that still wait
 	}{
 		"nothing under way": {func(*world) {}, 0},
 		"work that ends":    {func(w *world) { w.ready, w.readyAfter = gpubackend.NotReady, 3 }, 0},
