@@ -126,22 +126,42 @@ static void copies(const char *access, char *a, char *b) {
     CHECK(cudaStreamDestroy(s));
 }
 
-// Memory of the host's, from and to one GPU, and both at once with a thread for each.
-static void hostCopies(const char *kind, char *host[2], char *device[2]) {
+// Memory of the host's, from and to one GPU, and both at once. One thread queues copies of pinned
+// memory. Those of pageable memory have a thread for each GPU, since a call returns when its copy
+// has ended.
+static void hostCopies(bool pinned, char *host[2], char *device[2]) {
     const size_t bytes = GIB / 4;
     char name[64];
-    CHECK(cudaSetDevice(0));
+    cudaStream_t s[2];
+    for (int i = 1; i >= 0; i--) {
+        CHECK(cudaSetDevice(i));
+        CHECK(cudaStreamCreate(&s[i]));
+    }
     for (int both = 0; both < 2; both++) {
         for (int out = 0; out < 2; out++) {
-            auto one = [&](int i) {
+            auto queue = [&](int i) {
+                CHECK(cudaSetDevice(i));
+                CHECK(out ? cudaMemcpyAsync(host[i], device[i], bytes, cudaMemcpyDeviceToHost, s[i])
+                          : cudaMemcpyAsync(device[i], host[i], bytes, cudaMemcpyHostToDevice,
+                                            s[i]));
+            };
+            auto copy = [&](int i) {
                 CHECK(out ? cudaMemcpy(host[i], device[i], bytes, cudaMemcpyDeviceToHost)
                           : cudaMemcpy(device[i], host[i], bytes, cudaMemcpyHostToDevice));
             };
-            snprintf(name, sizeof(name), "host.%s.%s.%s", kind, out ? "from" : "to",
-                     both ? "both" : "one");
-            print(name, bytes, both ? secondsOfTwo(one) : seconds([&] { one(0); }));
+            auto queued = [&] {
+                for (int i = 0; i <= both; i++) queue(i);
+                for (int i = 0; i <= both; i++) CHECK(cudaStreamSynchronize(s[i]));
+            };
+            snprintf(name, sizeof(name), "host.%s.%s.%s", pinned ? "pinned" : "pageable",
+                     out ? "from" : "to", both ? "both" : "one");
+            print(name, bytes,
+                  pinned ? seconds(queued) :
+                  both   ? secondsOfTwo(copy) :
+                           seconds([&] { copy(0); }));
         }
     }
+    for (cudaStream_t each : s) CHECK(cudaStreamDestroy(each));
 }
 
 static void withHost(char *device[2]) {
@@ -150,13 +170,13 @@ static void withHost(char *device[2]) {
         p = (char *)malloc(GIB / 4);
         memset(p, 1, GIB / 4);
     }
-    hostCopies("pageable", host, device);
+    hostCopies(false, host, device);
     for (int i = 0; i < 2; i++) {
         free(host[i]);
         CHECK(cudaHostAlloc((void **)&host[i], GIB / 4, cudaHostAllocPortable));
         memset(host[i], 1, GIB / 4);
     }
-    hostCopies("pinned", host, device);
+    hostCopies(true, host, device);
     for (char *p : host) CHECK(cudaFreeHost(p));
 }
 
