@@ -127,7 +127,7 @@ func (o *deviceOptions) makeDevice(s *server, home *household, shared *sharing) 
 	if c.From, err = o.openFrom(s.before, s.gpu, s.log); err != nil {
 		return err
 	}
-	c.Left = s.before.notes.Find(home.left, int(o.settings.Space.Channels), s.log)
+	c.Before.Left = s.before.notes.Find(home.left, int(o.settings.Space.Channels), s.log)
 	c.Gate, c.Sharer = shared.page, shared.sharer()
 	s.dev = device.New(c)
 	if err := shared.join(s.dev, s.gpu, s.before.facts != nil); err != nil {
@@ -156,8 +156,9 @@ func (o *deviceOptions) settleIn() error {
 func (o *deviceOptions) deviceConfig(gpu string, b *before, log *logrus.Entry) device.Config {
 	return device.Config{
 		Build: version, Replace: b.session.replace(), GPU: gpu, Settings: o.settings,
-		Generation: b.generation(), Log: log, Sequence: b.sequence(), Remains: b.remains,
-		Notes: b.notes, Suspended: b.suspended(), Ordered: b.ordered(), InFile: b.inFile(),
+		Generation: b.generation(), Log: log, Remains: b.remains, Notes: b.notes,
+		Before: device.Inherited{Sequence: b.sequence(), Suspended: b.suspended(),
+			Ordered: b.ordered(), InFile: b.inFile()},
 	}
 }
 

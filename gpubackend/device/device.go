@@ -53,7 +53,6 @@ type Config struct {
 	GPU        string // "soft" or "cuda"
 	Settings   settings.Settings
 	Generation uint32 // tells this device from an earlier one
-	Sequence   uint32 // of the settings that an earlier process told the driver; 0: none did
 	Version    uint32 // of the protocol; 0: wire.Version
 	Build      string // of this program: a VM that was saved by another one isn't taken up
 	Greeted    func() // is called when a driver has greeted; nil: nothing is
@@ -76,25 +75,32 @@ type Config struct {
 	// may take a while.
 	Usage      func(pids []int) (ledger.Usage, error)
 	AuditPause time.Duration // between two of these questions; 0: a second
-	// Remains and Notes are for the next device process; nil: there is none. Left are the workers
-	// and the mover of the previous one.
+	// Remains and Notes are for the next device process; nil: there is none. Before is what the
+	// previous one left.
 	Remains *remains.Remains
 	Notes   *takeover.Notes
-	Left    takeover.Left
-	// Suspended says that the VM was suspended when that one ended, and Ordered that an arbiter had
-	// ordered it.
-	Suspended, Ordered bool
-	// InFile says in which file the VM's programs were when that one ended (package saving); nil:
-	// in none. From is the file from which the VM goes on by itself, if its programs are in that
-	// one; nil: none.
-	InFile []byte
-	From   *saving.File
+	Before  Inherited
+	// From is the file from which the VM goes on by itself, if its programs are in that one; nil:
+	// none.
+	From *saving.File
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer settings.Sharer
 	// HostMemory is how much the host can give for device memory that is moved out; nil: what it
 	// says is available.
 	HostMemory func() (uint64, error)
 	Log        *logrus.Entry
+}
+
+// Inherited is what a device process goes on from when it takes the place of another one. The zero
+// value says that there was none.
+type Inherited struct {
+	Left     takeover.Left // its workers and its mover
+	Sequence uint32        // of the settings that it told the driver; 0: it told none
+	// Suspended says that the VM was suspended when it ended, and Ordered that an arbiter had
+	// ordered that.
+	Suspended, Ordered bool
+	// InFile says in which file the VM's programs were then (package saving); nil: in none.
+	InFile []byte
 }
 
 // Timeouts are how long a worker may take. 0 means the value of DefaultTimeouts.
@@ -129,32 +135,43 @@ type Device struct {
 	crew
 	config Config
 
-	settings   *settings.VM
-	control    *control.Queue
-	strangers  *strangers.Watch // drivers that aren't ours
-	ram        *ram.RAM
-	accounts   *accounts.Accounts  // of workers and mover
-	suspension *suspend.Suspension // moves device memory out and in
-	saving     *saving.Saving      // and its programs to a file
-	saved      *savedstate.VM      // and all of it to a front end
-	place      *place.VM           // moves its memory to where an arbiter wants it
-	movers     *movers.Movers
-	reach      *reach.Reach // which workers have the mover
+	// What its owner wants and is told.
+	settings *settings.VM
+	figures  *figures.VM
+	faults   *faults.Faults // of its GPUs
+
+	// Its front end, and the driver behind it.
+	control   *control.Queue
+	strangers *strangers.Watch // drivers that aren't ours
+	ram       *ram.RAM
+	away      *away.Away // prepares the driver for the device to be away
+
+	// Its processes, and who has which.
 	workers    *workers.Workers
+	movers     *movers.Movers
 	channels   *channels.Table
 	standstill *channels.Standstill // its queues are about to be stopped
 	serving    workers.All          // those that have a channel
 	ahead      *ahead.Ahead         // what is held before programs ask for it
 	opening    *opening.Opening
-	exports    *exports.Exports
-	faults     *faults.Faults // of its GPUs
-	objects    objects.Objects
-	figures    *figures.VM        // what is told of it
-	infile     *infile.VM         // lets it go on from a file, in another process or elsewhere
-	away       *away.Away         // prepares its driver for the device to be away
-	outgoing   *outgoing.Outgoing // sends device memory ahead of a migration
-	incoming   *incoming.Incoming // and keeps what comes ahead
-	live       atomic.Bool        // the front end began to migrate the VM while that ran
+	reach      *reach.Reach // which workers have the mover
+
+	// What programs share.
+	exports *exports.Exports
+	objects objects.Objects
+
+	// Device memory.
+	accounts   *accounts.Accounts  // of workers and mover
+	suspension *suspend.Suspension // moves it out and in
+	place      *place.VM           // moves it to where an arbiter wants it
+
+	// How its programs go on elsewhere.
+	saving   *saving.Saving     // to a file
+	infile   *infile.VM         // and from it, in another process or elsewhere
+	saved    *savedstate.VM     // with all of the VM, by its front end
+	outgoing *outgoing.Outgoing // sends device memory ahead of a migration
+	incoming *incoming.Incoming // and keeps what comes ahead
+	live     atomic.Bool        // the front end began to migrate the VM while that ran
 }
 
 // NumQueues implements vhostuser.Device.

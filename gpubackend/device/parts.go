@@ -53,7 +53,7 @@ func New(c Config) *Device {
 	d.joinPrograms(starts)
 	d.joinFrontEnd()
 	d.control.SettingsChanged()
-	d.takeOver(c.Left)
+	d.takeOver(&c.Before)
 	return d
 }
 
@@ -78,7 +78,7 @@ func (c Config) withDefaults() Config {
 func (d *Device) joinSettings(starts *pace.Pace) {
 	c := &d.config
 	d.settings = settings.NewVM(c.Settings, settings.Config{
-		GPU: c.GPU, Sharer: c.Sharer, Sequence: c.Sequence, Kept: c.Remains.Changed,
+		GPU: c.GPU, Sharer: c.Sharer, Sequence: c.Before.Sequence, Kept: c.Remains.Changed,
 		Changed: func(before, now *settings.Now) {
 			d.control.SettingsChanged()
 			if now.Settings == before.Settings {

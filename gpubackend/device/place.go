@@ -12,12 +12,13 @@ const totalPart = 64
 
 // newPlace makes the part that moves the VM's memory to where an arbiter wants it.
 func (d *Device) newPlace() *place.VM {
+	before := &d.config.Before
 	c := place.Config{
 		Suspension: d.suspension, Guard: d.guard, Log: d.log,
 		Holds:   d.accounts.All,
 		Total:   func() uint64 { return 0 },
 		SetRoom: func(uint64) {},
-		Out:     d.config.Suspended && d.config.Ordered && d.config.Sharer != nil,
+		Out:     before.Suspended && before.Ordered && d.config.Sharer != nil,
 		Note: func(ordered bool) {
 			d.config.Remains.Note(func(f *remains.Facts) { f.Ordered = ordered })
 		},

@@ -10,11 +10,12 @@ import "github.com/paracuda/paracuda/gpubackend/device/takeover"
 // starting.
 
 // takeOver goes on with what the previous device process left, before there is a front end.
-func (d *Device) takeOver(left takeover.Left) {
-	d.infile.TakeOver(d.config.InFile, &left, func(w takeover.Worker) {
+func (d *Device) takeOver(before *Inherited) {
+	left := before.Left
+	d.infile.TakeOver(before.InFile, &left, func(w takeover.Worker) {
 		d.config.Notes.Ended(w.Proc)
 	})
-	d.suspension.TakeOver(d.config.Suspended, len(left.Workers))
+	d.suspension.TakeOver(before.Suspended, len(left.Workers))
 	d.config.Notes.TakeObjects(d.exports, d.log)
 	d.opening.TakeOver(left.Workers)
 	if m := left.Mover; m != nil {
