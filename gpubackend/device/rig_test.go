@@ -345,7 +345,7 @@ func (v *vm) mustCopy(channel int) {
 	}
 }
 
-// program does what the start of a process does, which has the given variables.
+// program does what a process with these variables does at its start.
 func (v *vm) program(channel int, env ...string) {
 	v.t.Helper()
 	v.open(uint32(channel))

@@ -53,7 +53,7 @@ type host struct {
 	path    string
 	arbiter *arbiter.Arbiter
 	stop    func()         // ends it
-	log     *logrus.Logger // its; nil: none
+	log     *logrus.Logger // the arbiter's; nil: it logs nothing
 }
 
 func newHost(t *testing.T) *host {
@@ -131,7 +131,7 @@ type spinner struct {
 	seq      uint32
 }
 
-// spinner starts a program on a channel.
+// spinner starts a spinner on a channel.
 func (x *tenant) spinner(channel int) *spinner {
 	x.t.Helper()
 	own := *x.vm // what a program has of its own: the arena and what belongs to it

@@ -27,7 +27,7 @@ var testRoles = map[string]Role{
 	"keeper": Keeper, "starter": StarterProcess, "arbiter": Arbiter,
 }
 
-// parentsMay are those of forbidden that some roles may do, since what they execute must.
+// parentsMay are deeds of forbidden that some roles may do: programs that they execute need them.
 var parentsMay = map[string][]string{
 	"starter": starterMay,
 	"keeper": append([]string{
