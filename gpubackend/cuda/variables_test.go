@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-// variables is an image with a variable of so many MiB.
+// variables is PTX with one variable of so many MiB.
 func variables(mib uint64) []byte {
 	return fmt.Appendf(nil,
 		".version 8.4\n.target sm_75\n.global .b8 a[%d];\n.visible .entry empty() {}\n", mib<<20)
@@ -56,7 +56,7 @@ func TestVariablesWaitForFreedMemory(t *testing.T) {
 	d.wantUsed(t, "loaded", 60)
 }
 
-// TestVariablesOfLibrariesCount once for each context, those that come later too.
+// TestVariablesOfLibrariesCount once for each context, also for one that is made later.
 func TestVariablesOfLibrariesCount(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 100 << 20})
 	primary := d.CurrentHandle()

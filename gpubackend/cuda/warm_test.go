@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// loadWarm loads the fake in a process with no CUDA variables but host's, and warms it.
+// loadWarm loads the fake driver, and warms it. The process has no CUDA variables but those in
+// host, each a name and its value.
 func loadWarm(t *testing.T, host ...string) *Device {
 	t.Helper()
 	for _, name := range []string{"CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES",
@@ -27,13 +28,14 @@ func loadWarm(t *testing.T, host ...string) *Device {
 	return d
 }
 
-// primaryCalls is how often the fake's functions were called that make and end primary contexts.
+// primaryCalls counts the calls of those functions of the fake that make and end primary contexts.
 func primaryCalls(d *Device) (init, retain, release uint64) {
 	return drivertest.Count("cuInit"), drivertest.Count("cuDevicePrimaryCtxRetain"),
 		drivertest.Count("cuDevicePrimaryCtxRelease_v2")
 }
 
-// TestWarmIsUsedOnce: the driver sees what it would have seen of a process that starts now.
+// TestWarmIsUsedOnce: the first Retain gets the context that Warm made, and the next one asks the
+// driver for another.
 func TestWarmIsUsedOnce(t *testing.T) {
 	d := loadWarm(t)
 	init, retain, release := primaryCalls(d)
@@ -90,7 +92,8 @@ func TestWarmContextGoes(t *testing.T) {
 	}
 }
 
-// TestSuits: what would have made another driver of the one that is warm needs another.
+// TestSuits: a program needs another worker if its variables would have made the driver start
+// differently from the warm one.
 func TestSuits(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestAccess writes fields of each kind and looks at the bytes. Where the fields are, tests/layout
-// compares with a header.
+// TestAccess writes fields of each kind and looks at the bytes. tests/layout compares the places of
+// all fields with a header.
 func TestAccess(t *testing.T) {
 	b := make([]byte, TextureDescSize)
 	d := TextureDesc(b)
@@ -30,7 +30,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestSides: source and target of a copy are alike, and apart.
+// TestSides: the source and the target of a copy have the same fields, each in places of its own.
 func TestSides(t *testing.T) {
 	m := Memcpy3D(make([]byte, Memcpy3DSize))
 	for i, side := range []Memcpy3DSide{m.Src(), m.Dst()} {

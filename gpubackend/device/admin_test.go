@@ -39,7 +39,7 @@ func serveAdmin(t testing.TB, d *Device, l net.Listener) {
 	})
 }
 
-// fullListener can't accept at first.
+// fullListener has no descriptor left for the first connection.
 type fullListener struct {
 	net.Listener
 	failed bool
@@ -92,7 +92,8 @@ func TestAdminHostile(t *testing.T) {
 	}
 }
 
-// FuzzAdmin sets anything. What is accepted holds, what isn't changes nothing.
+// FuzzAdmin sets anything. What is refused changes nothing, and nothing changes what holds from the
+// start.
 func FuzzAdmin(f *testing.F) {
 	for _, s := range []string{"batch-commands=1", "memory=8G", "arena=1T", "x", "=",
 		"spin-host=1h", "staging=K", "address-mapping=maybe"} {

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
 
-// TestBusyIsTold: the workers' page says how busy the GPU is kept, for those who ask in the guest.
+// TestBusyIsTold: the ledger says how busy the VM keeps the GPU, for those who ask in the guest.
 func TestBusyIsTold(t *testing.T) {
 	page := newLedger(t)
 	gates, err := gate.New() // where time is counted

@@ -53,7 +53,7 @@ func (d *dying) take() uint16 {
 	return c.Head()
 }
 
-// push is a worker's return of a chain up to the used ring.
+// push returns a chain as a worker does, as far as the used ring: it doesn't note that it did.
 func (d *dying) push(head uint16) {
 	d.t.Helper()
 	d.state.Giving(head, d.queue.NextUsed())
@@ -90,7 +90,8 @@ func TestWorkerDiesWhileItReturnsAChain(t *testing.T) {
 	}
 }
 
-// TestReturnedChainIsUsedAgain: the driver has made the chain available once more by then.
+// TestReturnedChainIsUsedAgain: the driver makes a returned chain available again before the worker
+// dies. It comes back once more.
 func TestReturnedChainIsUsedAgain(t *testing.T) {
 	d := greetedVM(t, &stubs{}, Timeouts{}).dying()
 	d.push(d.take())

@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestColdProgram has variables that a warm worker was not started with: another worker takes over
-// what it left.
+// TestColdProgram: a program has variables that its warm worker wasn't started with. Another worker
+// takes over what the warm one left.
 func TestColdProgram(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	for i := range uint64(3) {
@@ -87,8 +87,8 @@ func (m *mixed) Worker(control *os.File) (Process, error) {
 	return m.start(control, script)
 }
 
-// serves is a script: it becomes warm if it is told to, gets its channel, and does what rest says
-// with the state.
+// serves is the script of a worker that becomes warm if it is told to, gets its channel, and does
+// what rest says with the state.
 func serves(rest func(*stub, *handover.State)) func(*stub) {
 	return func(s *stub) {
 		m, fds, err := s.Conn.Receive()
@@ -115,8 +115,8 @@ func serves(rest func(*stub, *handover.State)) func(*stub) {
 	}
 }
 
-// TestColdWhileStopped has the queue stopped as its warm worker leaves it: the program's worker
-// comes with the queue.
+// TestColdWhileStopped: the queue is stopped while its warm worker leaves it. The program's worker
+// comes when the queue starts again.
 func TestColdWhileStopped(t *testing.T) {
 	leave := serves(func(s *stub, state *handover.State) {
 		_, _ = s.Receive() // PAUSE
@@ -148,7 +148,7 @@ func TestColdWhileStopped(t *testing.T) {
 	}
 }
 
-// TestColdIsAskedOnce: a worker that was started for its program has no other to leave it to.
+// TestColdIsAskedOnce: a worker that was started for its program can't leave it to another one.
 func TestColdIsAskedOnce(t *testing.T) {
 	ask := serves(func(_ *stub, state *handover.State) { state.AskCold() })
 	v := greetedVM(t, &stubs{script: ask}, Timeouts{}, "warm-workers=1")

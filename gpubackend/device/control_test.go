@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestFrontEndMakesItsDescriptorsBlock: the file behind a kick or call descriptor is the front
-// end's too, which can have reads and writes wait. The device serves on, and ends.
+// TestFrontEndMakesItsDescriptorsBlock: the front end shares the files of the kick and call
+// descriptors, and can make reads and writes of them block. The device still serves, and ends.
 func TestFrontEndMakesItsDescriptorsBlock(t *testing.T) {
 	v := greetedVM(t, &stubs{}, limits)
 	for _, q := range v.queues {

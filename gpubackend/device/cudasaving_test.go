@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// onLibrary is a VM whose program uses a driver's library, which is a fake.
+// onLibrary is a VM whose program uses a driver's library: the fake one.
 func onLibrary(t *testing.T) (s *suspended, workers *processes) {
 	t.Helper()
 	page := newLedger(t)
@@ -79,8 +79,8 @@ func TestSavedToAFileByLibrary(t *testing.T) {
 	s.mustHold()
 }
 
-// TestNotSavedByLibrary: what the library places by itself is refused with the reason, and the
-// program goes on.
+// TestNotSavedByLibrary: a VM isn't saved while a program has what the library places by itself.
+// The error says what that is, and the program goes on.
 func TestNotSavedByLibrary(t *testing.T) {
 	s, _ := onLibrary(t)
 	s.allocate(apart)
@@ -109,9 +109,9 @@ func (s *suspended) get(at uint64) uint32 {
 	return binary.LittleEndian.Uint32(s.guest.Read(s.arena+wire.Bulk, 4))
 }
 
-// TestSuspendedByLibrary: memory of a program that uses a driver's library is moved out and in, in
-// the middle of the use of what the library keeps: a variable of code, an executable graph that
-// names the memory, and pinned memory.
+// TestSuspendedByLibrary: memory of a program that uses a driver's library is moved out and in
+// while the program uses what the library keeps: a variable of code, an executable graph that names
+// the memory, and pinned memory.
 func TestSuspendedByLibrary(t *testing.T) {
 	s, _ := onLibrary(t)
 	s.allocate(5 << 20)

@@ -25,7 +25,7 @@ type bitmap struct {
 	fd int
 }
 
-// migrate has a VM logged, as QEMU does.
+// migrate turns the log of dirty pages on, as QEMU does.
 func (v *vm) migrate() bitmap {
 	v.t.Helper()
 	b := bitmap{v.t, virtqueuetest.MemFD(v.t, guestPages/8)}
@@ -65,7 +65,8 @@ func count(bits []byte, gpa, n uint64) (pages int) {
 	return pages
 }
 
-// TestWritesAreLogged: of this process, of a worker that lives already, and of one that is started.
+// TestWritesAreLogged: those of this process, of a worker that runs already, and of one that starts
+// later.
 func TestWritesAreLogged(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
@@ -128,14 +129,14 @@ func TestWritesAreLogged(t *testing.T) {
 	}
 }
 
-// TestEndWithoutAWord: what has written and can't say where has written everywhere.
+// TestEndWithoutAWord: a process that ends without saying where it wrote may have written anywhere.
 func TestEndWithoutAWord(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
 	v.program(1)
 	v.mustCopy(0)
 	log := v.migrate()
-	v.closeChannel(1) // which says so
+	v.closeChannel(1) // whose worker says where it wrote
 	if n := count(log.fetch(), 0, guestBytes); n == guestPages {
 		t.Error("all is marked")
 	}

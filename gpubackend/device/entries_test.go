@@ -45,7 +45,7 @@ func (g *gated) Worker(control *os.File) (Process, error) {
 }
 
 // TestEntryIsTheProcess: a worker gets the gate and an entry of it with its channel. The entry is
-// cleared when its process has ended, and not while it only was killed.
+// cleared when the process has ended, not as soon as it is killed.
 func TestEntryIsTheProcess(t *testing.T) {
 	page, err := gate.New()
 	if err != nil {

@@ -84,7 +84,8 @@ func TestMemoryOutlivesItsProcess(t *testing.T) {
 		wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
 }
 
-// TestImportsThatNobodyTakes has more handed over than a process asks for.
+// TestImportsThatNobodyTakes: the number of imports that are handed over to a process, and that it
+// doesn't ask for, is bounded.
 func TestImportsThatNobodyTakes(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
@@ -144,7 +145,7 @@ func TestWorkerDoesNotImport(t *testing.T) {
 	}
 }
 
-// TestHandlesOfAnEarlierDriver: a pause keeps handles; a driver that begins anew has no part of
+// TestHandlesOfAnEarlierDriver: a pause keeps handles; a driver that begins anew gets nothing of
 // what the one before had.
 func TestHandlesOfAnEarlierDriver(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})

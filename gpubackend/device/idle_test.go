@@ -45,7 +45,7 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 		v.mustCopy(1)
 		v.mustHold(1, 1)
 		v.closeChannel(0)
-		v.dev.ahead.EndIdle() // another program runs
+		v.dev.ahead.EndIdle() // ends nothing: another program runs
 		v.mustHold(1, 1)
 		v.closeChannel(1)
 		v.mustHold(0, 0)
@@ -55,7 +55,7 @@ func TestAnIdleVMHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestIdleTimeChanges while the VM is idle: it holds at once.
+// TestIdleTimeChanges while the VM is idle: the new time holds at once.
 func TestIdleTimeChanges(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1", "idle-time=never")
 	v.open(0)
@@ -77,7 +77,7 @@ func TestIdleTimeChanges(t *testing.T) {
 	v.mustHold(0, 1)
 }
 
-// stopCounter has movers that say when they are asked to stop, and how they took it.
+// stopCounter starts movers, and counts how often they are asked to stop.
 type stopCounter struct {
 	stubs
 	mu      sync.Mutex
@@ -108,8 +108,8 @@ func (s *stopCounter) Mover(control *os.File) (Process, error) {
 	})
 }
 
-// TestAnIdleMoverIsStopped and not just killed; one that doesn't answer is. The next program gets
-// another.
+// TestAnIdleMoverIsStopped: it is asked to stop, and killed only if it doesn't answer. The next
+// program gets another one.
 func TestAnIdleMoverIsStopped(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		s := &stopCounter{deaf: deaf}
@@ -128,7 +128,8 @@ func TestAnIdleMoverIsStopped(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAnIdleVM begin while what it had before ends: each gets a mover that serves it.
+// TestProgramsOfAnIdleVM begin while the VM's last mover and warm worker end: each gets a mover
+// that serves it.
 func TestProgramsOfAnIdleVM(t *testing.T) {
 	v := greetedVM(t, &stubs{}, limits, "warm-workers=1", "idle-time=1ms", "starts=0")
 	for range 100 {

@@ -13,7 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// inAFile is a VM that is suspended to a file, whose queues are stopped, and its state.
+// inAFile is a VM that is suspended to a file, and whose queues are stopped; a page that it has
+// pinned; the file; and the state of the VM.
 func inAFile(t *testing.T) (s *suspended, page uint64, f io.ReaderAt, state []byte) {
 	t.Helper()
 	s = newSuspended(t)
@@ -108,7 +109,7 @@ func TestFilesOfOthers(t *testing.T) {
 // nothing.
 func TestStrangeStatesInFiles(t *testing.T) {
 	s, _, f, state := inAFile(t)
-	for at := 44; at < len(state); at += 7 {
+	for at := 44; at < len(state); at += 7 { // behind savedstate.State
 		b := bytes.Clone(state)
 		b[at] ^= 1
 		if err := s.dev.LoadState(bytes.NewReader(b)); err == nil {

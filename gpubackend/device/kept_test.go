@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
-// rewrite writes something else to the beginning of memory.
+// rewrite changes a byte at the beginning of memory.
 func (s *suspended) rewrite(addr uint64) {
 	s.t.Helper()
 	b := append([]byte(nil), s.want[addr]...)
@@ -19,8 +19,8 @@ func (s *suspended) rewrite(addr uint64) {
 	s.place(addr, b)
 }
 
-// copied suspends and resumes, says how much of device memory was copied out, and looks whether all
-// is what it was.
+// copied suspends the VM and resumes it, checks its memory, and returns how many bytes were copied
+// out.
 func (s *suspended) copied() uint64 {
 	s.t.Helper()
 	m := s.mustSuspend()
@@ -32,8 +32,8 @@ func (s *suspended) copied() uint64 {
 	return m.Bytes - m.Unchanged
 }
 
-// copiesWhatChanged is of a VM that was suspended before: it copies nothing of memory that is as it
-// was, and a sector where a byte has changed.
+// copiesWhatChanged checks that a VM that was suspended before copies nothing of memory that is as
+// it was, and one sector where a byte has changed.
 func (s *suspended) copiesWhatChanged() {
 	s.t.Helper()
 	if n := s.copied(); n != 0 {
@@ -47,8 +47,8 @@ func (s *suspended) copiesWhatChanged() {
 	}
 }
 
-// TestSuspendedAgain: of a VM that was suspended before only what has changed is copied, as much of
-// it as may be kept, for as long as it may.
+// TestSuspendedAgain: of a VM that was suspended before only what has changed is copied, as long as
+// its image may be kept.
 func TestSuspendedAgain(t *testing.T) {
 	s := newSuspended(t, "suspend-keep=64M")
 	for _, size := range []uint64{4096, 100000, apart, 12 << 20} {
@@ -59,7 +59,7 @@ func TestSuspendedAgain(t *testing.T) {
 		t.Fatalf("%+v, of %d bytes", x, all)
 	}
 	s.copiesWhatChanged()
-	// Freed, and allocated again: whatever is there now. What is new is all copied.
+	// Memory that is freed and allocated again is copied, whatever was at its addresses before.
 	for _, addr := range s.addresses {
 		s.do(gpubackend.OpMemFree, addr)
 	}
@@ -87,7 +87,7 @@ func TestSuspendedAgain(t *testing.T) {
 	}
 }
 
-// TestKeptWithoutRoom: nothing stays where the host has little memory when the VM goes on.
+// TestKeptWithoutRoom: no image is kept if the host has little memory when the VM goes on.
 func TestKeptWithoutRoom(t *testing.T) {
 	s := newSuspended(t, "suspend-keep=64M")
 	s.allocate(apart)
@@ -106,7 +106,8 @@ func TestKeptWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestSuspendedAgainByLibrary: so it is where a driver's library has the memory, and adds it up.
+// TestSuspendedAgainByLibrary: the same where a driver's library has the memory, and computes the
+// sums of its sectors.
 func TestSuspendedAgainByLibrary(t *testing.T) {
 	s, _ := onLibrary(t)
 	if err := s.dev.Set("suspend-keep=256M"); err != nil {

@@ -31,7 +31,7 @@ func (p *places) Stay(place *link.Place) {
 	p.place = *place
 }
 
-// swapped is a VM that takes turns with a GPU's memory.
+// swapped is a VM that takes turns in a GPU's memory.
 type swapped struct {
 	*suspended
 	arbiter *places
@@ -105,8 +105,8 @@ func (s *swapped) mustAnswer(want gpubackend.Result) {
 	}
 }
 
-// TestRoom: what lacks room waits until there is some, also while the VM is out, or fails when the
-// arbiter says that there will be none. Then the program goes on.
+// TestRoom: an allocation that lacks room waits until there is some, also while the VM is out, or
+// fails when the arbiter says that there will be none. Then the program goes on.
 func TestRoom(t *testing.T) {
 	s := newSwapped(t)
 	s.allocate(8 << 20)
@@ -134,8 +134,8 @@ func TestRoom(t *testing.T) {
 	s.mustHold()
 }
 
-// TestOrdered: a VM moves out and in by order, its owner can't come in between, and the arbiter
-// learns when its program has work.
+// TestOrdered: a VM moves out and in by order, its owner can't interfere, and the arbiter learns
+// when its program has work.
 func TestOrdered(t *testing.T) {
 	s := newSwapped(t)
 	s.allocate(8 << 20)
@@ -178,7 +178,7 @@ func TestArbiterAway(t *testing.T) {
 	if s.page.Room() != 0 {
 		t.Errorf("it may have %d bytes", s.page.Room())
 	}
-	s.order.Serial++ // of the next arbiter's, which hasn't beaten yet
+	s.order.Serial++ // the order of the next arbiter, before its first beat
 	s.dev.place.Ordered(&s.order)
 	s.dev.place.Alone(false)
 	if s.page.Room() != s.order.Room {

@@ -37,7 +37,7 @@ func (v *vm) listen() *logLines {
 }
 
 // TestOrdinaryEndsAreNoNews: a program that ends well, and a VM that ends while one runs, leave no
-// line about killed processes.
+// line in the log.
 func TestOrdinaryEndsAreNoNews(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	said := v.listen()

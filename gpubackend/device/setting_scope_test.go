@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
-// TestAdminSaysWhatHolds asks for the GPU and the policies, and changes some.
+// TestAdminSaysWhatHolds changes settings, is told since when each holds, and asks for all of them.
 func TestAdminSaysWhatHolds(t *testing.T) {
 	_, path := newAdmin(t)
 	for _, x := range []struct{ set, holds, refused string }{

@@ -16,8 +16,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// countingImage is a kernel that counts in guest memory until the guest writes another word there:
-// an endless kernel, unless it does.
+// countingImage is a kernel that counts in guest memory until the guest writes to another word
+// there. If it doesn't, the kernel never ends.
 const countingImage = `.version 7.0
 .target sm_75
 .address_size 64
@@ -44,7 +44,7 @@ type counter struct {
 	page uint64
 }
 
-// where the program that counts has the page: nothing else is there.
+// counterAddress is where the program that counts has the page. Nothing else is there.
 const counterAddress = 0x3_0000_0000
 
 // count starts a program on a channel whose kernel counts until it is told to end.
@@ -89,7 +89,8 @@ func (v *vm) count(channel int) counter {
 
 func (c counter) read() uint32 { return binary.LittleEndian.Uint32(c.guest.Read(c.page, 4)) }
 
-// end lets the kernel end. It goes through the file, so that it can be called beside the test.
+// end lets the kernel end. It writes to the file, so that another goroutine than the test's may
+// call it.
 func (c counter) end() { _, _ = unix.Pwrite(c.guest.FDs[0], []byte{1}, int64(c.page+64)) }
 
 // mustStand fails the test if anything still counts.
@@ -118,7 +119,7 @@ func TestStopAwaitsWork(t *testing.T) {
 	v.reap(1, 4)
 }
 
-// TestStopEndsEndlessWork: a kernel that doesn't end takes its worker along.
+// TestStopEndsEndlessWork: a worker whose kernel doesn't end is ended when its queue stops.
 func TestStopEndsEndlessWork(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=500ms")
 	c := v.count(0)
@@ -158,7 +159,7 @@ func TestStopWaitsForAllAtOnce(t *testing.T) {
 	t.Errorf("3 queues were stopped in %v, with a grace of %v", took, grace)
 }
 
-// TestStopOfOneQueue: workers that paused since the queue of another was stopped go on.
+// TestStopOfOneQueue: workers that paused because the queue of another was stopped go on.
 func TestStopOfOneQueue(t *testing.T) {
 	var resumed atomic.Int32
 	v := greetedVM(t, &stubs{script: starts(func(s *stub) {

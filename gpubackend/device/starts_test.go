@@ -24,7 +24,7 @@ func (c *startCounter) Worker(control *os.File) (Process, error) {
 	return c.processes.Worker(control)
 }
 
-// hasty is a VM whose next start is the last for a while: one a second may follow.
+// hasty is a VM that can start one worker at once, and then one a second.
 func hasty(t *testing.T, settings ...string) (*vm, *startCounter, *pacetest.Clock) {
 	t.Helper()
 	clock, spawn := pacetest.NewClock(), &startCounter{}
@@ -74,7 +74,7 @@ func TestStartsHaveAPace(t *testing.T) {
 	}
 }
 
-// TestWarmStartsHaveAPace: what keeps workers warm starts no more of them than programs may.
+// TestWarmStartsHaveAPace: warm workers start no faster than those of programs.
 func TestWarmStartsHaveAPace(t *testing.T) {
 	v, spawn, clock := hasty(t)
 	if err := v.dev.Set("warm-workers=3"); err != nil {

@@ -79,7 +79,7 @@ func TestEarlierStateIsLoaded(t *testing.T) {
 	v.program(1)
 }
 
-// TestEmptyProgramStays: one that hasn't said hello yet has nothing that could be moved.
+// TestEmptyProgramStays: a VM can't be moved while it has a program that hasn't sent HELLO yet.
 func TestEmptyProgramStays(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.open(0)

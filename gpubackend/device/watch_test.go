@@ -61,8 +61,7 @@ func TestSettingsRequestsDoNotPileUp(t *testing.T) {
 }
 
 // TestStrangersGetTheirRequestsBack: what the kernel's virtiofs asks of a channel's queue before
-// our driver has greeted comes back, with nothing written. After that such chains wait for a
-// worker.
+// our driver has greeted comes back. After that such chains wait for a worker.
 func TestStrangersGetTheirRequestsBack(t *testing.T) {
 	v := newVM(t, &stubs{}, limits)
 	init := []virtqueuetest.Desc{

@@ -32,17 +32,19 @@ func (h *host) settle(names ...string) {
 }
 
 // tries is how many windows a figure may take to become what it should be. Windows in which the
-// machine was busy with something else don't count, but for those of all this time.
+// machine was busy with something else don't count, but all of them together may take no longer
+// than longest.
 const (
 	tries   = 8
 	longest = 4 * soon
 )
 
-// errOwes is of a window that a VM spent without a turn: a busy machine kept its worker from ending
-// one before, and it waits as long as its limit has it wait for that.
+// errOwes: a VM had no turn in all of a window. A busy machine had kept its worker from ending an
+// earlier turn in time, and its time-limit makes the VM wait for that.
 var errOwes = errors.New("no turn in all of the window")
 
-// inSomeWindow measures until what is measured is right. Some VMs have work in each window.
+// inSomeWindow measures, window by window, until the figure is right. The tenants in launch have
+// work in each window.
 func inSomeWindow(t *testing.T, measure func() error, launch ...*tenant) {
 	t.Helper()
 	for tried, wait := 0, patience.Of(longest); ; {
@@ -66,9 +68,9 @@ func inSomeWindow(t *testing.T, measure func() error, launch ...*tenant) {
 	}
 }
 
-// disturbed is the part of a window for which workers, or this process, in which the arbiter is,
-// were ready to run and had no processor, above which it says nothing about their turns: a worker
-// that is late in its turn loses it, and a late arbiter makes one longer.
+// disturbed is for how much of a window threads of workers, and of this process, which has the
+// arbiter, may have been ready to run without a processor. Beyond that a window says nothing about
+// turns: a worker that is late in its turn loses it, and a late arbiter makes one longer.
 const disturbed = 0.01
 
 // kept is for how long threads of VMs' workers, and of this process, were ready to run and had no

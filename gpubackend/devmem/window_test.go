@@ -4,9 +4,10 @@ package devmem
 
 import "testing"
 
-// TestWindows: those of all GPUs end before the place of a program that the kernel loads anywhere.
+// TestWindows: the windows of all GPUs end below the lowest address at which the kernel loads a
+// program.
 func TestWindows(t *testing.T) {
-	const program = 0x555555554000 // where it is without address randomization, else behind that
+	const program = 0x555555554000 // without address randomization; with it, above that
 	for gpus, want := range map[int]uint64{
 		0: Window, 1: Window, 4: Window, 5: Window / 2, 8: Window / 2, 9: Window / 4,
 		16: Window / 4,

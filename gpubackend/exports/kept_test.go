@@ -50,7 +50,7 @@ func again(t *testing.T, fd int) int {
 	return n
 }
 
-// next is another process's, which has taken over; the one before has died.
+// next is the Exports of a process that has taken over from one that died.
 func (k *kept) next() *Exports {
 	k.t.Helper()
 	files := map[int]int{}

@@ -24,7 +24,7 @@ func unnamed(t *testing.T, dir string) *os.File {
 	return f
 }
 
-// lists are parts around the bounds of pages and chunks, and what they are together.
+// lists are lists of parts around the bounds of pages and chunks.
 func lists() (all [][][]byte) {
 	r := rand.NewChaCha8([32]byte{1})
 	for _, sizes := range [][]int{{}, {1}, {0, 5}, {chunkBytes, 4, chunkBytes, 4, 3},
@@ -79,7 +79,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestFillSame: a mapping is filled as writes would, on any number of processors.
+// TestFillSame: a mapping is filled as writes would fill the file. WriteParts does that only where
+// there are several processors, the test everywhere.
 func TestFillSame(t *testing.T) {
 	list := [][]byte{bytes.Repeat([]byte{1}, 3*chunkBytes), {2, 3}, bytes.Repeat([]byte{4}, 9000)}
 	f := unnamed(t, "/dev/shm")
@@ -123,7 +124,8 @@ func TestFileCutOff(t *testing.T) {
 	}
 }
 
-// TestFullMemory: a file system in memory that has no room for all is an error, as for any write.
+// TestFullMemory: to write more than a file system in memory has room for is an error, as in any
+// other.
 func TestFullMemory(t *testing.T) {
 	f := unnamed(t, smallMemory(t, "4m"))
 	fd := int(f.Fd())

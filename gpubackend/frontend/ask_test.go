@@ -18,8 +18,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// TestAskForTheDriver: who asks is told whether the driver has the device, and who wants to be
-// served is refused, with a line.
+// TestAskForTheDriver: who asks is told whether the driver has the device. While a front end is
+// served, others are refused, with a line in the log.
 func TestAskForTheDriver(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "device")
 	l, err := vhostuser.Listen(socket)

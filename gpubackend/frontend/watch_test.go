@@ -130,7 +130,8 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchInTime: a driver that never comes, and queues that nothing was read after.
+// TestWatchInTime: after a while the log says that no driver has come, or what is wrong with the
+// queues, though no driver has read the configuration space since they were named.
 func TestWatchInTime(t *testing.T) {
 	for _, tt := range []struct {
 		times Times

@@ -58,7 +58,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// demanded checks what a page says of all workers by its bytes.
+// demanded compares what a page says of all workers with its bytes.
 func demanded(t *testing.T, p *Page) {
 	t.Helper()
 	waits, flies := false, false

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestGrants with random VMs: never more than the bound, never less than there is demand for, never
-// more than one wants, and no VM has one while another that was used later, and by as much, has
-// fewer than it wants and than the first.
+// TestGrants with random VMs: as many are granted as the bound and the demand allow, and no VM has
+// more than it wants. If a VM has fewer than it wants and fewer than another one, it has one fewer,
+// and wasn't used later than that one by Steady.
 func TestGrants(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 2000 {

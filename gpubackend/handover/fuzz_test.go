@@ -11,8 +11,9 @@ import (
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// FuzzMessage: a message of the other side, with so many files, is one that this side would send,
-// with the files that it names, or refused. Then no file stays open, and the next one is read.
+// FuzzMessage: a message of the other side, with so many files, is refused, or is one that this
+// side would send, with the files that it names. Afterwards no file is open, and the next message
+// is read.
 func FuzzMessage(f *testing.F) {
 	f.Add([]byte(`{"Kind":"start","GPU":"soft","Queue":{"Size":256},"Files":{"Kick":true}}`), 1)
 	f.Add([]byte(`{"Kind":"start","Files":{"Gate":true,"Ledger":true,"Memory":2}}`), 2+GateFiles+1)

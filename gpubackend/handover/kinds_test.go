@@ -36,8 +36,8 @@ func TestCargoesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatAKindHas: a message with a field or a file of another kind, or of no kind that there
-// is, isn't taken, and its files are closed.
+// TestOnlyWhatAKindHas: a message of an unknown kind, or with a field or a file of another kind,
+// isn't taken, and its files are closed.
 func TestOnlyWhatAKindHas(t *testing.T) {
 	a, b := pair(t)
 	before := leaks.Descriptors(t)

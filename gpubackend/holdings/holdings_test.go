@@ -44,7 +44,7 @@ func kinds(of map[ledger.Kind]uint64) map[string]uint64 {
 	return h.Map()
 }
 
-// TestReport tells a worker's, the mover's, and what warm workers have, of two GPUs.
+// TestReport tells what a worker, the mover and warm workers have of two GPUs.
 func TestReport(t *testing.T) {
 	page := newPage(t)
 	h := New(Config{Page: page})
@@ -104,7 +104,7 @@ func TestPass(t *testing.T) {
 	}
 }
 
-// driver is a GPU's, which has so much for each process.
+// driver is a GPU's driver, which says the same number of bytes for each process.
 type driver struct {
 	bytes uint64
 	err   error

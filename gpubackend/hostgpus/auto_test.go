@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMostFree: those with the most free memory, in the host's order. Where that isn't known, all
-// of a GPU's memory is taken for free.
+// TestMostFree: auto takes the GPUs with the most free memory, in the host's order. If it isn't
+// known how much of a GPU's memory is free, all of it counts as free.
 func TestMostFree(t *testing.T) {
 	host := []GPU{
 		{Name: "A", Memory: 80 << 30, Free: 10 << 30},

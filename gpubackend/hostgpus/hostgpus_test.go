@@ -42,7 +42,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestRefusal: what isn't there, or is there twice, is refused with what to do.
+// TestRefusal: what is misspelt, isn't there, or is named twice is refused with what to do.
 func TestRefusal(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                   "want auto, soft or cuda",

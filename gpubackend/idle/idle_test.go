@@ -10,7 +10,7 @@ import (
 // soon is a time in which something happens that is due.
 const soon = 10 * time.Second
 
-// newVM is a VM, and what its end tells.
+// newVM is a VM, and a channel that tells when its time is over.
 func newVM(after time.Duration) (*VM, chan struct{}) {
 	ends := make(chan struct{}, 10)
 	return New(after, func() { ends <- struct{}{} }), ends

@@ -53,7 +53,7 @@ func TestSaved(t *testing.T) {
 		ErrSaved) {
 		t.Errorf("too many objects: %v", err)
 	}
-	ends := map[int]bool{0: true, 48: true, 80: true}
+	ends := map[int]bool{0: true, 48: true, 80: true} // where records end
 	for n := range b {
 		if _, err := readAll(b[:n], 1<<20); (err == nil) != ends[n] {
 			t.Errorf("the first %d bytes: %v", n, err)

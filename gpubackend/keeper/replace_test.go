@@ -14,7 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// TestReplace: replaced as often as one likes, which is no crash; and killed in the end.
+// TestReplace: a child is replaced as often as one likes, which is no crash, and is killed in the
+// end.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "waits")
@@ -37,8 +38,9 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestReplaceWhileOneStarts: one that executes already what lay there before is replaced like any
-// other, the first one as soon as it has kept what it inherited.
+// TestReplaceWhileOneStarts: a child that was being started when Replace was called is replaced,
+// too, since it may execute the old program already; the first one as soon as it has kept what it
+// inherited.
 func TestReplaceWhileOneStarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "waits")

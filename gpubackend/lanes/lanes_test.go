@@ -31,7 +31,7 @@ func ends(t *testing.T, lanes int) (a, b *Stream) {
 	return a, b
 }
 
-// cut cuts bytes by chance.
+// cut cuts bytes at random.
 func cut(r *rand.Rand, b []byte, longest int) (list [][]byte) {
 	for len(b) > 0 {
 		n := min(len(b), 1+r.IntN(longest))
@@ -40,7 +40,7 @@ func cut(r *rand.Rand, b []byte, longest int) (list [][]byte) {
 	return list
 }
 
-// pass writes what is given in parts of any size, some of them several at once, or reads it.
+// pass writes all, or reads it, in parts of random sizes, some of them several at once.
 func pass(r *rand.Rand, all []byte, one func([]byte) error, several func([][]byte) error) error {
 	for _, piece := range cut(r, all, 5*blockBytes) {
 		parts := cut(r, piece, 2*blockBytes)

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// launch is a launch that has no other's shape.
+// launch is a launch whose shape no launch with another i has.
 func launch(i int) gpubackend.Launch {
 	return gpubackend.Launch{
 		Function: gpubackend.Function(0x7f0000000000 + 64*i), Grid: [3]uint32{1, 1, 1},
@@ -57,7 +57,7 @@ func TestBatchesEndByWhatIsLaunched(t *testing.T) {
 	if mean := sum / len(two); mean < minEnd+8 || mean > minEnd+64 {
 		t.Errorf("%d launches a batch", mean)
 	}
-	// One kernel alone never ends a batch, or always.
+	// A batch of one kernel alone ends as soon as it may, or only when it is full.
 	alone := slices.Repeat([]gpubackend.Launch{launch(1)}, 10*MaxBatch)
 	for _, n := range cut(alone) {
 		if n != MaxBatch && n != minEnd {

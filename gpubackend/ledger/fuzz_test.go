@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// FuzzPage: processes write anything to a page, between and within what the others and the device
-// process do. Nobody is ended whom the driver has no memory for, or while the VM has no more than
-// it may have; the bounds are put right at each look; and once all processes have ended nothing of
-// theirs is left.
+// FuzzPage: processes write anything to a page, between what others and the device process do. No
+// process is ended for which the driver has no memory, nor any while the VM has no more than it may
+// have; the bounds are put right at each look; and once all processes have ended nothing of theirs
+// is left.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte{}, uint64(contexts))
 	f.Add(word3(0, boundAt, 0), uint64(5000))

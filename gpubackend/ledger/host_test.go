@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestHostMemory: the VM's processes have one bound, what one of them has that began ahead counts
-// once it joins, and what one leaves is given back.
+// TestHostMemory: the VM's processes have one bound. What a process took before it joined counts
+// once it has joined, and what one leaves is given back.
 func TestHostMemory(t *testing.T) {
 	p := newPage(t, 0)
 	audit := NewAudit(p, 0)

@@ -4,7 +4,7 @@ package ledger
 
 import "testing"
 
-// TestRoom: what is refused for lack of room alone is told, once, and the bound is stronger.
+// TestRoom: what is refused only for lack of room is told, once; what exceeds the bound isn't.
 func TestRoom(t *testing.T) {
 	p := newPage(t, 100)
 	process := NewProcess()

@@ -37,7 +37,7 @@ func TestNobodyWaitsForTheReader(t *testing.T) {
 	close(to.released)
 	q.Close()
 	lines := strings.Split(strings.TrimSuffix(to.text.String(), "\n"), "\n")
-	// Some were taken to be written when others came, which wait.
+	// Besides those that wait in the queue, some had been taken from it to be written.
 	if n := uint64(len(lines)); n < flood/3 || n > flood*2/3 || n+lost.Load() != flood {
 		t.Errorf("%d lines written, %d lost, of %d", n, lost.Load(), flood)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// newRelay has what it passes on apart from what it says.
+// newRelay keeps what a relay passes on apart from what it says itself.
 func newRelay() (*rig, *Relay, *bytes.Buffer) {
 	r, to := newRig(), &bytes.Buffer{}
 	return r, NewRelay(to, r.log, Limits{Bytes: Rate{100, 1000}, Tell: 10 * time.Second}, r.clock),

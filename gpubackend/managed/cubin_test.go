@@ -92,7 +92,8 @@ func compiledCubin(tb testing.TB, file string) []byte {
 	return nil
 }
 
-// TestPlaceCubin compares the words that relocations name, and all else, with the file as it was.
+// TestPlaceCubin: the words that relocations of managed variables name get the addresses, and all
+// else stays.
 func TestPlaceCubin(t *testing.T) {
 	t.Parallel()
 	for file, kinds := range map[string][]uint32{

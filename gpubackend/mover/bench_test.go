@@ -25,8 +25,8 @@ func memoryOf(tb testing.TB, regions []guestmem.Region) *memory {
 	return m
 }
 
-// BenchmarkScattered is what the mover's processor does for a request of single pages, per page,
-// but for the ring and the GPU: a page moves in 75 ns.
+// BenchmarkScattered measures what the mover's processor does per page of a request of single
+// pages, without the ring and the GPU. To move a page takes 75 ns.
 func BenchmarkScattered(b *testing.B) {
 	const pages, n = 2048, 64 << 20
 	_, regions := guest(b, n)

@@ -142,8 +142,8 @@ func TestCUDAEngineTruncation(t *testing.T) {
 	}
 }
 
-// TestKernel executes the copying kernel on the software GPU, for all alignments and lengths around
-// those of its paths.
+// TestKernel executes the copying kernel on the software GPU, for all alignments, and for lengths
+// around the bounds of its paths.
 func TestKernel(t *testing.T) {
 	d := soft.New(soft.Options{Memory: 256 << 20})
 	defer d.Close()

@@ -128,8 +128,8 @@ func (e *fullEngine) detach(s staging) {
 	e.detached++
 }
 
-// TestWorkerDiesWhileItTakesMemoryBack: memory that was asked back goes, also when the copy that
-// still used it had not begun.
+// TestWorkerDiesWhileItTakesMemoryBack: memory that it asked back is detached, also if the copy
+// that uses it has not begun.
 func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	_, region := oneRegion(t, 1<<20)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
@@ -171,7 +171,7 @@ func TestWorkerThatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.release(nil)
-	const most = 1 << 16 // answers, which no socket's buffer holds
+	const most = 1 << 16 // more answers than any socket's buffer holds
 	for range most {
 		if err = c.send(message{kind: messageAnswer}); err != nil {
 			break

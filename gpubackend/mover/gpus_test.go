@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// ofGPU is memory as the fake driver takes it for that of a GPU.
+// ofGPU is memory that the fake driver takes, by its name, for that of a GPU.
 func ofGPU(t *testing.T, name string, n int) (mem []byte, fd int) {
 	t.Helper()
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
@@ -36,7 +36,7 @@ func ofGPU(t *testing.T, name string, n int) (mem []byte, fd int) {
 	return mem, fd
 }
 
-// TestGPUOfItsOwn: memory is copied by the GPU that it is of, which has a context from then on.
+// TestGPUOfItsOwn: memory is copied by the GPU that has it, which has a context from then on.
 func TestGPUOfItsOwn(t *testing.T) {
 	runtime.LockOSThread() // to which a context is current
 	defer runtime.UnlockOSThread()
@@ -75,7 +75,7 @@ func TestGPUOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestBothGPUs: copies to and from both under way together.
+// TestBothGPUs: copies to and from both GPUs are in flight at the same time.
 func TestBothGPUs(t *testing.T) {
 	t.Setenv("FAKE_DEVICES", "2")
 	const n, each = 4 << 20, 64 << 10

@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// hostile is a worker that writes to the ring what it likes.
+// hostile is a worker that writes what it likes to the ring. It loses its connection.
 func hostile(t *testing.T, h *host, write func(r *ring)) {
 	t.Helper()
 	c := h.client()

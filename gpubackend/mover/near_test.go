@@ -111,7 +111,7 @@ func TestStayNear(t *testing.T) {
 	}
 }
 
-// TestEngineStaysNear: the thread that makes the engine, which is the loop's.
+// TestEngineStaysNear: the thread that makes the engine, which is the loop's, stays near the GPU.
 func TestEngineStaysNear(t *testing.T) {
 	all := processors(t)
 	last := some(all, true)

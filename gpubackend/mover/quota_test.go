@@ -34,9 +34,10 @@ func lendAll(t *testing.T, c *Client, fd, most int) (last uint32, n int) {
 	return last, n
 }
 
-// TestLentMappingsAreBounded: of each worker and in sum, with some for each; what comes back can be
-// lent again.
+// TestLentMappingsAreBounded: those of each worker and of all, but each may have some; what comes
+// back can be lent again.
 func TestLentMappingsAreBounded(t *testing.T) {
+	// A quarter of the system's mappings is for all, and each worker may have 16 in any case.
 	const system, one, all, assured = 4096, 1040, 1024, 16
 	mem, region := oneRegion(t, 1<<20)
 	h := startMover(t, "soft", Config{Mappings: system}, region)
@@ -65,7 +66,8 @@ func TestLentMappingsAreBounded(t *testing.T) {
 	}
 }
 
-// TestManyWorkersLendMuch: more than a process can map, by Linux' own count. The mover ended.
+// TestManyWorkersLendMuch: workers try to lend more than Linux lets the mover map (65,530 by
+// default). It goes on.
 func TestManyWorkersLendMuch(t *testing.T) {
 	const workers, each = 34, 2000
 	mem, region := oneRegion(t, 1<<20)
@@ -127,8 +129,8 @@ func sparse(t *testing.T, n int64, seals int) int {
 	return fd
 }
 
-// TestOnlySealedMemoryIsTaken: a worker that was taken over might have the mover wait, or fault,
-// with any other file.
+// TestOnlySealedMemoryIsTaken: with any other file, a hostile worker could make the mover wait, or
+// fault.
 func TestOnlySealedMemoryIsTaken(t *testing.T) {
 	mem, region := oneRegion(t, 1<<20)
 	h := startHost(t, region)

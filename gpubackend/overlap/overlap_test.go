@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// content is what nobody else has.
+// content is random bytes.
 func content(r *rand.Rand, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -32,7 +32,6 @@ func lengths(r *rand.Rand) []int {
 
 var errBroken = errors.New("broken")
 
-// copies are the ways to copy.
 var copies = map[string]func(io.Writer, io.Reader, int) error{"Copy": Copy, "CopyHere": CopyHere}
 
 func TestCopy(t *testing.T) {
@@ -75,14 +74,14 @@ func (l *limited) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestCopyFails: the writer's error, or the reader's, and no goroutine that reads on.
+// TestCopyFails: the error is the writer's or the reader's, and no goroutine reads on.
 func TestCopyFails(t *testing.T) {
 	for way, copyAll := range copies {
 		l := &limited{room: 64}
 		if err := copyAll(l, l, 16); !errors.Is(err, errBroken) || l.Len() != 64 {
 			t.Errorf("%s, a writer without room: %d bytes, %v", way, l.Len(), err)
 		}
-		if l.reads > 64/16+3 { // those written, one that failed, one ahead of each buffer
+		if l.reads > 64/16+3 { // those written, one that failed, one for each of 2 buffers
 			t.Errorf("%s: %d reads for %d pieces", way, l.reads, 64/16)
 		}
 		var got bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// fake is a driver that numbers what it makes, and memory of a bound.
+// fake is a driver that numbers what it makes, and counts memory up to a bound.
 type fake struct {
 	last, used, bound uint64
 	refuse            bool
@@ -142,7 +142,8 @@ func TestArraysCount(t *testing.T) {
 	}
 }
 
-// TestObjects: the driver is given none that it didn't make, and records count.
+// TestObjects: the driver is asked to destroy only what it made, and the record of each object
+// counts as host memory.
 func TestObjects(t *testing.T) {
 	host := budget.New(1 << 20)
 	x, all, f := newTextures(host, nil)
@@ -179,7 +180,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestCopyArray: a side in device memory must be the guest's.
+// TestCopyArray: where a side of a copy is device memory, it must be the guest's.
 func TestCopyArray(t *testing.T) {
 	x, _, f := newTextures(nil, nil)
 	for _, test := range []struct {
@@ -206,7 +207,7 @@ func TestCopyArray(t *testing.T) {
 	}
 }
 
-// TestReferencesAreTold of, if there are any.
+// TestReferencesAreTold: referred is called for each texture or surface reference that is found.
 func TestReferencesAreTold(t *testing.T) {
 	told := 0
 	x, _, _ := newTextures(nil, func() { told++ })

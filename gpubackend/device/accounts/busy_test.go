@@ -13,7 +13,7 @@ func TestBusyFraction(t *testing.T) {
 	for _, step := range []struct {
 		at     time.Duration
 		gpu    time.Duration // in all
-		shared float64       // by the arbiter, just before; 0: none
+		shared float64       // as the arbiter told just before; 0: it didn't
 		want   float64       // -1: the window isn't over
 	}{
 		{0, 50 * time.Second, 0, 0}, // since the VM began: of no use

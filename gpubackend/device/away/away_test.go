@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestPrepare: the driver is told, and what it answers is the key until the device stays.
+// TestPrepare: the driver is told, and its answer is the key until the device stays.
 func TestPrepare(t *testing.T) {
 	key := [KeyBytes]byte{1, 15: 2}
 	var told []bool
@@ -51,8 +51,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestNotPrepared: a device that can't be away isn't announced to be, and one whose driver doesn't
-// answer stays.
+// TestNotPrepared: a driver isn't told of a device that can't be away, and a device whose driver
+// doesn't answer stays.
 func TestNotPrepared(t *testing.T) {
 	no := errors.New("no")
 	why := no
@@ -70,7 +70,7 @@ func TestNotPrepared(t *testing.T) {
 	if _, ok := a.Heard([KeyBytes]byte{1}); ok || a.Key() != "" {
 		t.Error("an answer that came too late counts")
 	}
-	a.Goes() // as the process before this one has told it
+	a.Goes() // the process before this one had told the driver
 	if _, ok := a.Heard([KeyBytes]byte{1}); ok {
 		t.Error("nobody waits for an answer")
 	}
@@ -79,8 +79,8 @@ func TestNotPrepared(t *testing.T) {
 	}
 }
 
-// TestStaysMeanwhile: what the driver is told last is what holds, whoever is quicker to tell it;
-// and nobody waits for an answer that can't come.
+// TestStaysMeanwhile: if Stay is called while the driver is told that the device goes, the driver
+// is told last that it stays, and Prepare doesn't wait for an answer.
 func TestStaysMeanwhile(t *testing.T) {
 	told := make(chan bool, 8)
 	var a *Away
@@ -91,7 +91,7 @@ func TestStaysMeanwhile(t *testing.T) {
 				defer close(stayed)
 				a.Stay()
 			}()
-			for a.Key() == "" && !a.stays() { // the other one is about to tell, and may
+			for a.Key() == "" && !a.stays() { // until Stay is about to tell the driver
 				time.Sleep(time.Millisecond)
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -9,8 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// TestWorkerOfAnEarlierProcess goes on with its queue: it has it already, or waits for it and gets
-// it, whichever of its word and the queue's start comes first. If it ends its chains go back.
+// TestWorkerOfAnEarlierProcess: the worker goes on with its queue. It has it already, or waits for
+// it and gets it, whether it says so before the queue starts or after. When it ends, its chains go
+// back.
 func TestWorkerOfAnEarlierProcess(t *testing.T) {
 	for name, test := range map[string]struct{ waits, first bool }{
 		"has its queue":             {false, false},
@@ -58,7 +59,8 @@ func TestWorkerOfAnEarlierProcess(t *testing.T) {
 	}
 }
 
-// TestOpenedByAnEarlierProcess: the request is answered again, once, and for that program alone.
+// TestOpenedByAnEarlierProcess: an OPEN that the earlier process obeyed is answered again, once,
+// and for that program alone.
 func TestOpenedByAnEarlierProcess(t *testing.T) {
 	r := newRig(t)
 	r.strangers.Expect(true)

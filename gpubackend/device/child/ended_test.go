@@ -21,8 +21,8 @@ type by syscall.Signal
 func (b by) Error() string           { return "signal" }
 func (b by) EndedBy() syscall.Signal { return syscall.Signal(b) }
 
-// TestSignalsAreSaid: at the level that paracuda run logs at, an operator sees what nobody here has
-// sent, and nothing else.
+// TestSignalsAreSaid: at the level that paracuda run logs at, an operator sees the signals that we
+// didn't send, and nothing else.
 func TestSignalsAreSaid(t *testing.T) {
 	for _, test := range []struct {
 		how    error
@@ -51,7 +51,7 @@ func TestSignalsAreSaid(t *testing.T) {
 	}
 }
 
-// TestEndsDontFillTheLog: a guest whose workers die as often as it likes has few lines.
+// TestEndsDontFillTheLog: a guest whose workers die again and again gets few lines.
 func TestEndsDontFillTheLog(t *testing.T) {
 	log, said := logger()
 	limiter := loglimit.Install(log, loglimit.Default, nil)

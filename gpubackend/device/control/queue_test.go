@@ -85,11 +85,11 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestGenerations: a driver is told what an earlier device told, once that is known.
+// TestGenerations: a driver is told the generation that an earlier device told, once that is known.
 func TestGenerations(t *testing.T) {
 	l := newLife(t)
 	l.begin(0)
-	l.hello() // 6
+	l.hello() // it is told 6
 	if !l.queue.Runs() {
 		t.Error("it doesn't run")
 	}
@@ -106,8 +106,8 @@ func TestGenerations(t *testing.T) {
 	}
 }
 
-// TestForgotten: requests that weren't answered when the queue stopped are dropped with the VM, and
-// those of an earlier driver once, although its queue can't start.
+// TestForgotten: requests that weren't answered when the queue stopped are dropped when they are
+// forgotten, or when another driver's queue is started, even if that fails. They are dropped once.
 func TestForgotten(t *testing.T) {
 	for name, drop := range map[string]func(*life){
 		"forget": func(l *life) { l.queue.Forget() },
@@ -124,7 +124,7 @@ func TestForgotten(t *testing.T) {
 		l.hello()
 		l.post(openChannel)
 		ask := <-l.opened
-		l.parked.Store(1) // it may take for ever
+		l.parked.Store(1) // the request may take for ever
 		if l.end(); !l.queue.Unanswered() {
 			t.Errorf("%s: nothing is unanswered", name)
 		}
@@ -136,7 +136,8 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestFrontEndsOtherMemory: the queue goes on in it, and signals by another descriptor.
+// TestFrontEndsOtherMemory: after the front end has sent memory and a call descriptor, the queue
+// goes on, and signals by that descriptor.
 func TestFrontEndsOtherMemory(t *testing.T) {
 	l := newLife(t)
 	l.begin(0)
@@ -169,8 +170,8 @@ func TestFrontEndsOtherMemory(t *testing.T) {
 	l.end()
 }
 
-// TestStopWhereTheIndexWraps: a queue's index is 0 again after 65,536 requests. Who goes on there
-// has greeted, and has its answers; a driver with rings of its own hasn't.
+// TestStopWhereTheIndexWraps: a queue's index is 0 again after 65,536 requests. A driver that goes
+// on there needn't greet again, and gets its answers; one with rings of its own must greet.
 func TestStopWhereTheIndexWraps(t *testing.T) {
 	l := newLife(t)
 	l.driver.StartAt(0xfffe)
@@ -178,7 +179,7 @@ func TestStopWhereTheIndexWraps(t *testing.T) {
 	l.hello()
 	at := l.post(openChannel)
 	<-l.opened
-	l.parked.Store(1) // it may take for ever
+	l.parked.Store(1) // the request may take for ever
 	base := l.end()
 	l.parked.Store(0)
 	if base != 0 {

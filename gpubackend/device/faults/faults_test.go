@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
-// TestTold: each fault once, of GPUs that the VM has, and nothing that a program did wrong.
+// TestTold: each fault of a GPU that the VM has is told once. What a program did wrong isn't told.
 func TestTold(t *testing.T) {
 	var b strings.Builder
 	l := logrus.New()

@@ -42,7 +42,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// received is what Receive came to.
+// received is what Receive returned.
 type received struct {
 	bytes uint64
 	err   error
@@ -67,7 +67,7 @@ func pair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
-// from has a source at the other end of a connection.
+// from begins a session, with a source at the other end of its connection.
 func (r *rig) from(session uint64) (*precopy.Sender, <-chan received, net.Conn) {
 	r.t.Helper()
 	near, far := pair(r.t)
@@ -87,7 +87,7 @@ func (r *rig) from(session uint64) (*precopy.Sender, <-chan received, net.Conn) 
 
 func sector(with byte) []byte { return bytes.Repeat([]byte{with}, sectorsum.Bytes) }
 
-// must has a session come with a sector in channel 1.
+// must receives a session in which a sector of channel 1 comes twice. The second one counts.
 func (r *rig) must(session uint64, with byte) {
 	r.t.Helper()
 	s, done, _ := r.from(session)
@@ -104,7 +104,7 @@ func (r *rig) must(session uint64, with byte) {
 	}
 }
 
-// has is what an image has.
+// has reads the first bytes of the sector in the image of a channel.
 func (r *rig) has(session uint64, channel int) (string, error) {
 	f, err := r.Image(session, channel)
 	if err != nil {
@@ -118,8 +118,8 @@ func (r *rig) has(session uint64, channel int) (string, error) {
 	return string(b), nil
 }
 
-// TestSession: what came is there by its session and channel until it is forgotten, or another one
-// comes.
+// TestSession: what came is found by its session and channel until it is forgotten, or another
+// session comes.
 func TestSession(t *testing.T) {
 	r := newRig(t)
 	if r.Has(0) {
@@ -149,7 +149,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestNotAll: what has come of a session that breaks isn't there, and the next one may come.
+// TestNotAll: nothing is kept of a session that breaks off, and the next one may come.
 func TestNotAll(t *testing.T) {
 	r := newRig(t)
 	s, done, near := r.from(5)
@@ -163,7 +163,7 @@ func TestNotAll(t *testing.T) {
 	r.must(6, 'c')
 }
 
-// TestOneAtATime: while one comes no other one does, nor where a VM is.
+// TestOneAtATime: no session comes while another one does, nor where a VM is served.
 func TestOneAtATime(t *testing.T) {
 	r := newRig(t)
 	_, done, near := r.from(5)
@@ -178,7 +178,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestHostile: nothing is kept beyond what there is room for, nor where there is no memory.
+// TestHostile: nothing is kept beyond what there is room for, of a channel that there isn't, or at
+// an address where no memory can be.
 func TestHostile(t *testing.T) {
 	for name, x := range map[string]struct {
 		do   func(s *precopy.Sender) error

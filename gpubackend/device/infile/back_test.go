@@ -18,8 +18,8 @@ func away() *saving.File {
 	return &saving.File{Sum: 7, VM: "key", Programs: filed().file.Programs}
 }
 
-// TestBack: a VM whose driver has the key is the one in the file; it is resumed by hand, or by
-// itself if the device was given the file at its start, once.
+// TestBack: a VM whose driver has the key is the one in the file. It is resumed by hand, or by
+// itself if the device was given the file at its start; in either case it is back once.
 func TestBack(t *testing.T) {
 	want := []string{"empty", "take file", "take up 7", "reclaim 2"}
 	for _, itself := range []bool{false, true} {
@@ -59,7 +59,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// TestBackWithoutPrograms: those that have ended meanwhile aren't waited for.
+// TestBackWithoutPrograms: programs that have ended meanwhile aren't waited for.
 func TestBackWithoutPrograms(t *testing.T) {
 	f := &fake{offered: []int{3}}
 	v := f.vm(away())

@@ -25,11 +25,11 @@ import (
 // fake is the rest of a VM, and notes what it is told.
 type fake struct {
 	file    *saving.InFile
-	run     bool // all queues of programs in the file
+	run     bool // whether all queues of programs in the file do
 	status  suspend.Status
 	fails   error // of TakeFile
 	used    bool  // a program has a worker
-	offered []int // channels whose drivers have made something available
+	offered []int // channels in which the driver has made something available
 	did     []string
 	log     bytes.Buffer
 }
@@ -87,8 +87,8 @@ func filed() *fake {
 	return f
 }
 
-// TestMoved: another device has the VM be in the file, with its queues where they stood. One that
-// was given another file refuses it, and changes nothing.
+// TestMoved: on another device the VM is in the file, too, with its queues where they stood. A
+// device that was given another file refuses it, and changes nothing.
 func TestMoved(t *testing.T) {
 	var b bytes.Buffer
 	if err := filed().vm(nil).Save(&b); err != nil {
@@ -157,8 +157,8 @@ func TestGoesOnByItself(t *testing.T) {
 	}
 }
 
-// TestTakenOver: the next process has the VM be in the file, and ends workers whose programs are in
-// there.
+// TestTakenOver: in the next process the VM is still in the file, and workers whose programs are
+// there end.
 func TestTakenOver(t *testing.T) {
 	known := filed().vm(nil).Known()
 	left := takeover.Left{}

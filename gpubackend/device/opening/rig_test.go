@@ -43,7 +43,7 @@ type rig struct {
 	mu     sync.Mutex
 	script func(*childtest.Child) // of workers
 	given  []*handover.Message    // what workers got with their channels
-	again  []*handover.Message    // with what they went on
+	again  []*handover.Message    // what they were resumed with
 }
 
 // notSaved is a VM of which nothing is in a file.
@@ -173,7 +173,7 @@ func (r *rig) gave() []*handover.Message {
 	return slices.Clone(r.given)
 }
 
-// resumed is with what workers went on.
+// resumed is what workers were resumed with.
 func (r *rig) resumed() []*handover.Message {
 	r.mu.Lock()
 	defer r.mu.Unlock()

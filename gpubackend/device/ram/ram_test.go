@@ -79,7 +79,8 @@ func bitmap(t *testing.T) (l *dirtylog.Log, marked func() int) {
 	}
 }
 
-// TestMemoryIsTold: a message has it once there is some, and the next in its place.
+// TestMemoryIsTold: a message describes the memory once there is some; other memory takes its
+// place.
 func TestMemoryIsTold(t *testing.T) {
 	r, _ := newRAM()
 	if m, files := r.Message(); r.Now() != nil || m.Memory != nil || files != nil {
@@ -111,7 +112,7 @@ func TestMemoryIsTold(t *testing.T) {
 	})
 }
 
-// TestItStaysWhileItIsUsed: who puts another one in its place waits for those who use it.
+// TestItStaysWhileItIsUsed: who replaces the memory, or the log, waits for those who use it.
 func TestItStaysWhileItIsUsed(t *testing.T) {
 	r, _ := newRAM()
 	first, second := mapped(t, r), mapped(t, r)

@@ -48,7 +48,7 @@ func TestProgramsFollow(t *testing.T) {
 	}
 	for _, change := range []func(s *State){
 		func(s *State) { s.Programs = InFile + 1 },
-		func(s *State) { s.Greeted = 0 }, // who would they be of?
+		func(s *State) { s.Greeted = 0 }, // whose would they be?
 	} {
 		s := *with
 		change(&s)

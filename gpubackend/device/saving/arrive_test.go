@@ -61,7 +61,7 @@ func TestCopyArrives(t *testing.T) {
 	none.mustRun()
 }
 
-// TestCopyFails: the programs go on, whatever it fails of.
+// TestCopyFails: the programs go on, whatever makes the copy fail.
 func TestCopyFails(t *testing.T) {
 	v := newVM(t, "a", "b")
 	mustNot := func(want string) {
@@ -95,7 +95,7 @@ func TestCopyFails(t *testing.T) {
 	v.mustCopy()
 }
 
-// limited takes so many bytes.
+// limited is a writer that takes so many bytes.
 type limited struct{ left int }
 
 func (l *limited) Write(b []byte) (int, error) {
@@ -105,7 +105,7 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// programs is a stream that says that it has these.
+// programs is a stream that lists these programs, and has nothing of them.
 func programs(t *testing.T, list []savedvm.Program) []byte {
 	t.Helper()
 	text, err := json.Marshal(list)
@@ -115,8 +115,8 @@ func programs(t *testing.T, list []savedvm.Program) []byte {
 	return stream(t, text, nil)
 }
 
-// stream is one whose sums are right: with a list of programs, and as many programs as there are
-// texts, which each of their sections has.
+// stream is a stream whose sums are right. It has a list of programs, and for each text the
+// sections of a program, which have that text.
 func stream(t *testing.T, list []byte, texts [][]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -148,8 +148,8 @@ func stream(t *testing.T, list []byte, texts [][]byte) []byte {
 	return b.Bytes()
 }
 
-// TestStrangeArrivals are refused, those of others before anything is made, and nothing stays that
-// was made.
+// TestStrangeArrivals are refused, those of another version before anything is made, and nothing
+// stays that was made.
 func TestStrangeArrivals(t *testing.T) {
 	good := newVM(t, "a", "b", "c").mustCopy()
 	for name, list := range map[string][]savedvm.Program{
@@ -194,8 +194,9 @@ func TestStrangeArrivals(t *testing.T) {
 	}
 }
 
-// FuzzArrival: whatever comes, all programs that it says it has are there, or none. A stream comes
-// as it is, and if it is no stream it is what one says, whose sums are right.
+// FuzzArrival: either all programs run that a stream says it has, or none. Input that doesn't begin
+// as a stream is made one whose sums are right: a list of programs, and the text of each, with "|"
+// between them.
 func FuzzArrival(f *testing.F) {
 	good := newVM(f, "a", "", "c").mustCopy()
 	for _, b := range [][]byte{good, good[:len(good)/2], newVM(f).mustCopy(),

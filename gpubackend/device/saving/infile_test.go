@@ -48,8 +48,8 @@ func TestTakenUp(t *testing.T) {
 	}
 }
 
-// TestNotedBeforeTheyEnd: while workers end, it is noted that their programs are in the file; and
-// before they go on, that they aren't.
+// TestNotedBeforeTheyEnd: before workers end, it is noted that their programs are in the file; and
+// before the programs go on, that they aren't.
 func TestNotedBeforeTheyEnd(t *testing.T) {
 	v := newVM(t, "a", "b")
 	var first *InFile

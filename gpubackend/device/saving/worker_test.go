@@ -43,7 +43,8 @@ func (w *fakeWorker) End() {
 // memory is the device memory of each program.
 const memory = 4096
 
-// Save has a program in the file have the first byte of its text there already.
+// Save writes the text as each section. If rest is savedvm.Filed, the text's first byte is in the
+// file already, and memory is written without it.
 func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 	if w.fails != nil {
 		return w.fails
@@ -81,7 +82,7 @@ func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 	return out.End()
 }
 
-// read has a new worker read what another one wrote.
+// read reads what another worker wrote.
 func (w *fakeWorker) read(from *os.File) error {
 	stream, err := lanes.Open(from)
 	if err != nil {

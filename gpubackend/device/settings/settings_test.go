@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestValuesReadBack sets what a device says that it has.
+// TestValuesReadBack: the values that a device tells can be set, and give the same settings.
 func TestValuesReadBack(t *testing.T) {
 	s := Default()
 	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off",
@@ -43,7 +43,7 @@ func TestStopGraceSetting(t *testing.T) {
 	}
 }
 
-// TestHostBound: half of the host's memory unless something is said, and one program's at least.
+// TestHostBound: half of the host's memory unless a bound is set, and at least that of one program.
 func TestHostBound(t *testing.T) {
 	half := hostTotal() / 2
 	if half < 64<<20 {

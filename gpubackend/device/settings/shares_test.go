@@ -26,7 +26,7 @@ func (f *fakeArbiter) Stay(*link.Place) {}
 func (f *fakeArbiter) Joined() bool { return f.joined }
 func (f *fakeArbiter) VM() *link.VM { return &link.VM{} }
 
-// owner is settings that shares are of.
+// owner is settings, and the part of them in which an arbiter has a say.
 type owner struct {
 	*arbitrated
 	settings Settings
@@ -44,7 +44,7 @@ func newOwner(sharer Sharer) *owner {
 	return o
 }
 
-// mustHave says whether a setting holds.
+// mustHave fails the test unless a setting has a value.
 func (o *owner) mustHave(t *testing.T, key, want string) {
 	t.Helper()
 	if got := o.settings.Values()[key]; got != want {
@@ -52,8 +52,8 @@ func (o *owner) mustHave(t *testing.T, key, want string) {
 	}
 }
 
-// TestSharesAreAskedFor: what concerns other VMs is set only as the arbiter lets, and other things
-// without it.
+// TestSharesAreAskedFor: what concerns other VMs is set only if the arbiter agrees, and all else
+// without asking it.
 func TestSharesAreAskedFor(t *testing.T) {
 	arbiter := &fakeArbiter{}
 	o := newOwner(arbiter)
@@ -112,7 +112,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestHolds says since when.
+// TestHolds: a change tells since when it holds.
 func TestHolds(t *testing.T) {
 	for _, test := range []struct {
 		sharer Sharer

@@ -16,7 +16,7 @@ import (
 type running struct {
 	*VM
 	changes int
-	before  *Now // the last change
+	before  *Now // what held before the last change
 	now     *Now
 	kept    []string
 }
@@ -113,7 +113,8 @@ func TestOperatorsBoundsAreNotTheOwners(t *testing.T) {
 	}
 }
 
-// TestWarmWorkersOfADefault: as many as the GPU makes sense, and no more than there are channels.
+// TestWarmWorkersOfADefault: as many as suit the GPU unless a number is set, and no more than there
+// are channels.
 func TestWarmWorkersOfADefault(t *testing.T) {
 	for _, test := range []struct {
 		gpu, set, told string
@@ -134,7 +135,7 @@ func TestWarmWorkersOfADefault(t *testing.T) {
 	}
 }
 
-// TestChangesDoNotMix: of many at a time each is applied to what the one before left.
+// TestChangesDoNotMix: of many changes at a time, each is applied to what the one before left.
 func TestChangesDoNotMix(t *testing.T) {
 	r := newRunning("soft", 0, nil)
 	var all sync.WaitGroup

@@ -91,8 +91,8 @@ func (r *rig) mustBeQuiet(when string) {
 	}
 }
 
-// TestKicks: each has that queue's requests returned, and while a queue isn't watched any more, or
-// another driver has it, they aren't.
+// TestKicks: each has the requests in its queue returned, unless the queue has stopped meanwhile,
+// even if it was started again.
 func TestKicks(t *testing.T) {
 	r := newRig(t)
 	r.start(1)

@@ -13,7 +13,7 @@ import (
 // one is a VM with one worker.
 func one(w *Worker) All { return func() []*Worker { return []*Worker{w} } }
 
-// TestAllAreTold in the order in which it is said, and what is waited for is done by each.
+// TestAllAreTold: each worker hears what all are told before the next thing, and none is killed.
 func TestAllAreTold(t *testing.T) {
 	heard := make(chan handover.Kind, 32)
 	r := newRig(t, func(c *childtest.Child) {

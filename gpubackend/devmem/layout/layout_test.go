@@ -46,7 +46,8 @@ func newGPUs(t *testing.T) *gpus {
 	return g
 }
 
-// TestMadeAgain: what was allocated is where it was, but for the mover's, and nothing else is.
+// TestMadeAgain: what was allocated is where it was, and nothing else is mapped, such as the
+// mover's staging memory.
 func TestMadeAgain(t *testing.T) {
 	from, want := newGPUs(t), map[uint64]uint64{}
 	for _, h := range from.heaps {

@@ -136,7 +136,7 @@ func TestWireErrors(t *testing.T) {
 	}
 }
 
-// TestDescriptionIsCurrent makes what the description says once more: it is what lies in the tree.
+// TestDescriptionIsCurrent generates all files again: they are those in the tree.
 func TestDescriptionIsCurrent(t *testing.T) {
 	t.Chdir("../../..")
 	outputs, err := allOutputs()

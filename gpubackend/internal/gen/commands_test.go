@@ -49,7 +49,7 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Fatalf("%s: %d lines, want %d", name, len(g), len(w))
 }
 
-// smallAPI is a few functions and ops for commands to be of.
+// smallAPI is a few functions and ops that commands can name.
 func smallAPI() (*api, *wire) {
 	a := &api{
 		functions: []function{

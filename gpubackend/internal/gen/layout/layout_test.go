@@ -15,7 +15,7 @@ func parse(structs, values, results string) (*Description, error) {
 	return Parse(strings.NewReader(structs), strings.NewReader(values), strings.NewReader(results))
 }
 
-// TestGolden compares what small inputs give with what was looked at once.
+// TestGolden compares what small inputs give with files that somebody has checked.
 func TestGolden(t *testing.T) {
 	d, err := parse(`
 handle CUevent
