@@ -80,8 +80,7 @@ func TestAttachLetsARepeatedRequestSettle(t *testing.T) {
 	}
 }
 
-// TestAttachKeepsADeviceThatWorks lets everything that comes before the new
-// device fail.
+// TestAttachKeepsADeviceThatWorks lets everything that comes before the new device fail.
 func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
@@ -200,7 +199,7 @@ func TestDetachHeedsItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	f.asked = cancel // of the device's end, for which it waits then
+	f.asked = cancel // cancels when the guest was asked for the device: then Detach waits
 	if err := Detach(ctx, QMP(f.socket), ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("a guest that keeps the device: %v", err)
 	}

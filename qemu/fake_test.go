@@ -18,7 +18,7 @@ type fakeQEMU struct {
 	socket string
 	shared bool
 	stuck  bool              // the guest never lets go of a device
-	deaf   int               // so many requests for a device the guest ignores
+	deaf   int               // how many more requests for a device the guest ignores
 	asked  func()            // a guest that is stuck was asked for its device
 	refuse map[string]string // commands that fail, and what QEMU says
 
@@ -29,7 +29,7 @@ type fakeQEMU struct {
 	chardevs map[string]bool           // guarded by mu
 	objects  map[string]map[string]any // guarded by mu
 	anon     map[string]map[string]any // devices without an id; guarded by mu
-	ports    map[string]bool           // PCIe ports, and whether something is in it; guarded by mu
+	ports    map[string]bool           // whether something is in a PCIe port; guarded by mu
 	dead     map[string]bool           // chardevs whose other end is gone; guarded by mu
 	commands []string                  // guarded by mu
 }

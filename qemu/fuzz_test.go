@@ -133,7 +133,8 @@ func speak(c net.Conn, speech []byte) (plugged bool) {
 	return plugged
 }
 
-// isReply says whether a line is one for go-qemu: no event, and nothing that it leaves out.
+// isReply says whether go-qemu takes a line for a reply: it is no event, and nothing that go-qemu
+// skips.
 func isReply(line []byte) bool {
 	var e qmp.Event
 	return json.Unmarshal(line, &e) == nil && e.Event == ""

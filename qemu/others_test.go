@@ -14,8 +14,8 @@ func (f *fakeQEMU) give(where map[string]map[string]any, name, chardev, tag stri
 	f.chardevs[chardev], f.dead[chardev] = true, dead
 }
 
-// TestAttachLooksAtOthers: devices of our kind that are dead are taken out, those that live are
-// told of, and others are left.
+// TestAttachLooksAtOthers: devices of our kind that are dead are taken out, the user is told of
+// those that live, and other devices are left.
 func TestAttachLooksAtOthers(t *testing.T) {
 	f := newFake(t)
 	f.give(f.devices, "gpu0", "gpu", "paracuda", true)
@@ -45,7 +45,7 @@ func TestAttachLooksAtOthers(t *testing.T) {
 	}
 }
 
-// TestAttachBesideADeadDevice: one that can't be taken out is told of.
+// TestAttachBesideADeadDevice: the user is told of one that can't be taken out.
 func TestAttachBesideADeadDevice(t *testing.T) {
 	f := newFake(t)
 	f.give(f.anon, "device[0]", "gpu", "paracuda", true)

@@ -38,7 +38,7 @@ func TestAttachFindsAPort(t *testing.T) {
 	}
 }
 
-// TestAttachTellsOfPorts: what QEMU says of a port that isn't there comes with the fix.
+// TestAttachTellsOfPorts: an error of the look for ports is returned.
 func TestAttachTellsOfPorts(t *testing.T) {
 	f := newFake(t)
 	f.refuse["qom-list"] = "broken"

@@ -17,8 +17,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// watch is a program that tells of the virtio device of id 37, as hexadecimal,
-// as it comes and goes: "none", or a number that no other device has had.
+// watch is a program that says when the virtio device of id 37 (0x25) comes and goes: "none", or a
+// number that no other device has had.
 const watch = `
 n=; echo up
 while :; do
@@ -27,8 +27,7 @@ while :; do
 	n=$m
 done`
 
-// TestHotPlug attaches a device to a real VM, puts another one in its place, and
-// takes it out.
+// TestHotPlug attaches a device to a real VM, puts another one in its place, and takes it out.
 func TestHotPlug(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it boots a VM")

@@ -134,7 +134,8 @@ func TestSessionRelaysInput(t *testing.T) {
 	}
 }
 
-// TestSessionHearsOfLostFiles hears of more than a guest has reason to tell of.
+// TestSessionHearsOfLostFiles: those beyond mostLost are ignored, and so is a frame that is too
+// short.
 func TestSessionHearsOfLostFiles(t *testing.T) {
 	host, guest := net.Pipe()
 	s, err := newSession(host, &Config{Program: Program{Name: "p"}})

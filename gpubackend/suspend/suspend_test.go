@@ -58,7 +58,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// TestTakeFile: a VM that stands still can be one that is in a file, and one that is changed can't.
+// TestTakeFile: a VM can be made to count as suspended to a file, unless a change is under way.
 func TestTakeFile(t *testing.T) {
 	for state, can := range map[State]bool{
 		Running: true, Suspended: true, Suspending: false, Resuming: false,

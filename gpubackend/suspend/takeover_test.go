@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestTakeOver: after the end of a process at any moment of a change, the VM is as it was before.
+// TestTakeOver: whenever a device process ends during a change, the VM is afterwards as it was
+// before the change.
 func TestTakeOver(t *testing.T) {
 	still, out := Standing{Still: true}, Standing{Still: true, Out: true, Image: 5}
 	in := Standing{Still: true, Image: 5}
@@ -78,7 +79,7 @@ func TestChangesWaitForWorkers(t *testing.T) {
 	}
 }
 
-// TestNoRoomAtTakeOver: memory that can't come in stays out, and the VM is suspended; so it is
+// TestNoRoomAtTakeOver: memory that can't come in stays out, and the VM is suspended, which is
 // noted.
 func TestNoRoomAtTakeOver(t *testing.T) {
 	a := &fake{name: "a", bytes: 5, fails: map[string]error{"in": errors.New("full")}}
@@ -101,8 +102,8 @@ func TestNoRoomAtTakeOver(t *testing.T) {
 	}
 }
 
-// TestNotedBeforeWorkersGoOn: until all memory is where it is to be the state of before is noted,
-// and workers go on after that.
+// TestNotedBeforeWorkersGoOn: a new state is noted when all memory is where it is to be, and before
+// workers go on.
 func TestNotedBeforeWorkersGoOn(t *testing.T) {
 	a := &fake{name: "a", bytes: 5}
 	v := newVM(t, a)

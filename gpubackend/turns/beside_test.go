@@ -38,7 +38,8 @@ func TestVictimsBesideEndlessWork(t *testing.T) {
 	}
 }
 
-// wantEach runs for a second, in which each of some tenants must have so much of the GPU.
+// wantEach runs for a second, in which each of some tenants must have at least this part of the
+// GPU.
 func wantEach(t *testing.T, h *host, part float64, tenants ...*tenant) {
 	t.Helper()
 	for _, x := range tenants {
@@ -52,16 +53,16 @@ func wantEach(t *testing.T, h *host, part float64, tenants ...*tenant) {
 	}
 }
 
-// TestWeightsBesideEndlessWork hold among the victims, and for the work itself as far as the driver
-// lets them: it has as much as each that is beside it.
+// TestWeightsBesideEndlessWork hold among the victims. For the endless work they hold only as far
+// as the driver lets them: it has at least as much as any VM beside it.
 func TestWeightsBesideEndlessWork(t *testing.T) {
 	for _, test := range []struct {
 		endless, a, b int
 		want          [3]float64
 	}{
 		{100, 100, 100, [3]float64{1. / 3, 1. / 3, 1. / 3}},
-		{100, 100, 300, [3]float64{3. / 7, 1. / 7, 3. / 7}}, // the second one's due is more
-		{1, 100, 100, [3]float64{1. / 3, 1. / 3, 1. / 3}},   // less than that it can't have
+		{100, 100, 300, [3]float64{3. / 7, 1. / 7, 3. / 7}}, // as much as b, which has the most
+		{1, 100, 100, [3]float64{1. / 3, 1. / 3, 1. / 3}},   // it can't have less
 		{150, 100, 100, [3]float64{3. / 7, 2. / 7, 2. / 7}},
 		{200, 100, 100, [3]float64{2. / 4, 1. / 4, 1. / 4}},
 		{900, 100, 100, [3]float64{9. / 11, 1. / 11, 1. / 11}}, // turns of its own
@@ -108,7 +109,7 @@ func TestTurnsAreAloneAgain(t *testing.T) {
 }
 
 // TestRestsBesideEndlessWork: victims that wait for their kernels have a share each, too, and their
-// gates need not open and close for that.
+// gates open at most 100 times a second.
 func TestRestsBesideEndlessWork(t *testing.T) {
 	list := guests(3, Policy{})
 	h := newHost(t, Config{}, append([]*tenant{endless(Policy{})}, list...)...)
@@ -147,7 +148,8 @@ func TestLatencyBesideEndlessWork(t *testing.T) {
 	}
 }
 
-// TestSomebodyGoesOnBesideEndlessWork, whoever has work, of VMs of all kinds; and nobody starves.
+// TestSomebodyGoesOnBesideEndlessWork: with VMs of all kinds, somebody has a turn whenever somebody
+// has work, and nobody starves.
 func TestSomebodyGoesOnBesideEndlessWork(t *testing.T) {
 	for seed := range seeds(5, 20) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -180,8 +182,8 @@ func TestSomebodyGoesOnBesideEndlessWork(t *testing.T) {
 	}
 }
 
-// heldBack is a tick in which GPU 0 has work that lasts, somebody may have a turn beside it, and
-// nobody has one.
+// heldBack is a tick if GPU 0 has work that lasts, and somebody may have a turn beside it, but
+// nobody has one; else 0.
 func (h *host) heldBack() time.Duration {
 	lasts, waits := false, false
 	for _, v := range h.s.all {
@@ -189,7 +191,7 @@ func (h *host) heldBack() time.Duration {
 			continue
 		}
 		if v.phase.holds() || v.phase == parked || v.gpus == 3 && v.asks() {
-			return 0 // for which GPU 0 may have to wait for the other
+			return 0 // there is a turn, or GPU 0 may have to wait for the other GPU
 		}
 		lasts = lasts || v.phase == overrun
 		waits = waits || v.phase == waiting && v.asks()

@@ -26,7 +26,7 @@ func guests(n int, p Policy) (list []*tenant) {
 	return list
 }
 
-// used is the part of GPU 0 that tenants had.
+// used is the part of a GPU that tenants had in a time d.
 func used(d time.Duration, tenants ...*tenant) float64 {
 	var sum time.Duration
 	for _, x := range tenants {
@@ -35,7 +35,7 @@ func used(d time.Duration, tenants ...*tenant) float64 {
 	return sum.Seconds() / d.Seconds()
 }
 
-// change is what one costs the GPU, with what the next VM takes to begin.
+// change is what a change of turns costs the GPU, with the time that the next VM takes to begin.
 const change = 250 * us
 
 // TestChangesAreDear: few VMs have long turns, and those who are late for once keep theirs. Many
@@ -70,7 +70,8 @@ func TestChangesAreDear(t *testing.T) {
 	}
 }
 
-// TestTurnsBesideLatency are no longer than usual: it may be ahead of its share, and wait.
+// TestTurnsBesideLatency are no longer than usual: a VM of the latency class that is ahead of its
+// share may have to wait for their end.
 func TestTurnsBesideLatency(t *testing.T) {
 	list := guests(4, Policy{})
 	h := newHost(t, Config{}, list...)
@@ -82,8 +83,8 @@ func TestTurnsBesideLatency(t *testing.T) {
 	}
 }
 
-// TestKeepingIsBounded: whatever a VM does so that its turns are kept, that takes no more than a
-// part of what it worked.
+// TestKeepingIsBounded: however late a VM's work comes, its turns are kept for no more than a part
+// of the time that it worked.
 func TestKeepingIsBounded(t *testing.T) {
 	for seed := range seeds(20, 200) {
 		r := rand.New(rand.NewPCG(seed, 2))

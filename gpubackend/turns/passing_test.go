@@ -122,7 +122,7 @@ func TestLatencyBesideWorkThatEnds(t *testing.T) {
 	}
 }
 
-// TestTurnGoesOn: a VM whose turn was ended for another's sake has it again when that has done: its
+// TestTurnGoesOn: a VM whose turn was ended for another VM has it again when that VM is done. Its
 // own work need not end first.
 func TestTurnGoesOn(t *testing.T) {
 	s := New(Config{})

@@ -87,8 +87,8 @@ func TestPatienceIsBounded(t *testing.T) {
 	}
 }
 
-// answers is a tenant of the latency class, each answer of which is so many kernels of 60 us with
-// rests of 100 us between them. Another one is asked for a while later.
+// answers is a tenant of the latency class. Each of its answers is so many kernels of 60 us, with
+// rests of 100 us between them. After the pause it begins the next.
 func answers(kernels int, pause time.Duration) *tenant {
 	n := 0
 	return &tenant{
@@ -103,8 +103,8 @@ func answers(kernels int, pause time.Duration) *tenant {
 	}
 }
 
-// took is the longest time that an answer of so many kernels took, without its first: the rests are
-// in it.
+// took is the longest time that an answer of so many kernels took, with its rests. The first answer
+// is left out.
 func took(x *tenant, kernels int) (longest time.Duration) {
 	for w := x.waits[kernels:]; len(w) >= kernels; w = w[kernels:] {
 		sum := time.Duration(kernels-1) * x.think

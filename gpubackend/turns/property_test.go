@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// These tests have hosts of any kind, by dice. What they find must hold for each.
+// These tests make hosts at random. What they check must hold for every host.
 
 // randomHogs are VMs that always have work, of any weight, with kernels that end inside two turns.
 func randomHogs(r *rand.Rand, n int) (list []*tenant) {
@@ -24,7 +24,7 @@ func randomHogs(r *rand.Rand, n int) (list []*tenant) {
 	return list
 }
 
-// TestSharesOfRandomVMs are those by weight, but for an error.
+// TestSharesOfRandomVMs are those by weight, within 0.02.
 func TestSharesOfRandomVMs(t *testing.T) {
 	for seed := range seeds(2, 12) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -49,8 +49,8 @@ func (h *host) idles() string {
 	return ""
 }
 
-// TestWorkIsConserved: at no moment a VM waits for a GPU that nobody has, and those that are kept
-// for somebody who rests are so for a small part of the time.
+// TestWorkIsConserved: no VM ever waits for a GPU that nobody has, and a GPU is kept for a VM that
+// rests only for a small part of the time.
 func TestWorkIsConserved(t *testing.T) {
 	for seed := range seeds(4, 12) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -72,8 +72,7 @@ func TestWorkIsConserved(t *testing.T) {
 	}
 }
 
-// TestDebtsOfRandomVMs: whoever leaves whenever it likes has no more than its share while it is
-// there.
+// TestDebtsOfRandomVMs: a VM that leaves and joins whenever it likes has no more than its share.
 func TestDebtsOfRandomVMs(t *testing.T) {
 	for seed := range seeds(2, 12) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -147,7 +146,7 @@ func TestThousandsComeAndGo(t *testing.T) {
 		coming = append(coming, join())
 	}
 	open := map[ID]bool{}
-	gates := func() { // opens and closes them; work ends as its gate is closed, and begins else
+	gates := func() { // opens and closes them; work begins as its gate opens, and ends as it closes
 		for changes := s.Changes(); len(changes) > 0; changes = s.Changes() {
 			for _, g := range changes {
 				if delete(open, g.VM); g.Open {

@@ -61,7 +61,8 @@ func TestReservationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestReservationsWithoutEnd: a process that gets no more mappings from the kernel ends.
+// TestReservationsWithoutEnd: a process that gets no more mappings from the kernel ends, so
+// reservations must leave it some.
 func TestReservationsWithoutEnd(t *testing.T) {
 	const more = 1 << 17
 	r := boundedRig(t, 0)
@@ -74,7 +75,7 @@ func TestReservationsWithoutEnd(t *testing.T) {
 			t.Fatalf("%d reservations", n)
 		}
 	}
-	for i := range 1000 { // as the runtime does, which ends otherwise
+	for i := range 1000 { // as Go's runtime does, which ends the process if it can't
 		undo, err := arena.Reserve(uintptr(memory.ReserveEnd)+uintptr(2*i)*oneUnit, oneUnit)
 		if err != nil {
 			t.Fatalf("nothing is left to the rest of the process: %v", err)
@@ -103,8 +104,8 @@ func TestScatteredPagesAreBounded(t *testing.T) {
 
 const scatteredPages = 12
 
-// scattered has pages mapped that leave no room for as many more, which are at the address that it
-// returns.
+// scattered maps scattered pages, so that there is no room for as many more. Those are at the
+// address that it returns.
 func scattered(t *testing.T, op gpubackend.Op, more ...uint64) (r *pageableRig, address uint64) {
 	t.Helper()
 	freeAddress += freeStep

@@ -12,11 +12,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// strangers are numbers that no set has, or that are out of a set of few.
+// strangers are numbers of which each set lacks some.
 var strangers = []uint64{0x20, 0x40, 0x60, 1 << 8, 1 << 31, 1 << 32, 1 << 63, ^uint64(0), 63, 1000}
 
-// TestUnknownNumbersAreRefused sends each command whose words have a set with what isn't in it: no
-// device may see them. The fake driver answers with another error to everything.
+// TestUnknownNumbersAreRefused sends commands with numbers that the sets of their words lack. No
+// device may see them: the fake driver would answer with another error.
 func TestUnknownNumbersAreRefused(t *testing.T) {
 	r := newRig(t)
 	if len(allowed.Parameters) < 30 {
@@ -43,7 +43,7 @@ func TestUnknownNumbersAreRefused(t *testing.T) {
 	}
 }
 
-// TestDumpsAreNotPassedOn names the flags that must never get into the set.
+// TestDumpsAreNotPassedOn names the flags that must never get into these sets.
 func TestDumpsAreNotPassedOn(t *testing.T) {
 	for _, flags := range []uint64{0x20, 0x40, 0x60, 0x21, 0xff} {
 		if allowed.ContextFlags.Has(flags) || allowed.GreenFlags.Has(flags) {

@@ -17,7 +17,7 @@ type fullDriver struct {
 	lendingDriver
 	full   int // tries that fail
 	staged int
-	blocks int // of memory that it has given
+	blocks int // of memory that it has given, and not got back
 }
 
 func (d *fullDriver) Staging(bytes uint64) (uint64, int, gpubackend.Result) {
@@ -49,7 +49,7 @@ func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
 // unlent is memory that can't be lent.
 const unlent = 1 << 42
 
-// copyAt sends a lone copy and says how it ended, with the mover obeying.
+// copyAt sends a single copy, has the mover make it, and returns its result.
 func (r *rig) copyAt(
 	t *testing.T, m *fakeMover, op gpubackend.Op, seq uint32, address uint64,
 ) gpubackend.Result {
@@ -108,7 +108,7 @@ func TestCopyWithoutStagingMemoryGoesStraight(t *testing.T) {
 	}
 }
 
-// TestPoolsGiveMemoryForStaging: what pools keep is no reason to fail.
+// TestPoolsGiveMemoryForStaging: a copy doesn't fail for want of memory that pools keep.
 func TestPoolsGiveMemoryForStaging(t *testing.T) {
 	r, d, m := newFullRig(t, 1)
 	p := r.want(t, 0, gpubackend.OpPoolDefault, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
-// TestFixed: each object that is in the way counts from when it is made until it is gone, and what
-// isn't in the way never counts.
+// TestFixed: each object that keeps the program where it is counts from when it is made until it is
+// gone, and other objects never count.
 func TestFixed(t *testing.T) {
 	r, _ := exporter(t, oneBase)
 	r.want(t, 0, gpubackend.OpMemAlloc, 4096)

@@ -78,7 +78,8 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// TestCallsThatWaitAreBounded: a guest that asks without end gets no further.
+// TestCallsThatWaitAreBounded: however often a guest asks, only so many calls wait. The next ones
+// stay in the ring.
 func TestCallsThatWaitAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready = gpubackend.NotReady

@@ -14,13 +14,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 )
 
-// onSoft gives a worker without processes around it the software GPU.
+// onSoft returns a worker on the software GPU, without other processes.
 func onSoft(t *testing.T) *rig {
 	t.Helper()
 	return onSoftAt(t, 0x2c0000000000)
 }
 
-// onSoftAt is onSoft with its device memory at an address: each of several has one of its own.
+// onSoftAt is onSoft with its device memory at an address. Several workers need different ones.
 func onSoftAt(t *testing.T, base uint64) *rig {
 	t.Helper()
 	r := newRig(t)
@@ -70,8 +70,8 @@ func TestGraphMemoryIsFreedInOrder(t *testing.T) {
 	}
 }
 
-// TestFailedCaptureTakesItsGraph spoils captures, one of each kind, and ends one with its stream:
-// the guest's handles must go with the driver's graphs.
+// TestFailedCaptureTakesItsGraph spoils a capture to a graph, and ends another with its stream: the
+// guest's handles must go with the driver's graphs.
 func TestFailedCaptureTakesItsGraph(t *testing.T) {
 	r := onSoft(t)
 	s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)

@@ -48,9 +48,9 @@ func (r *rig) addHostNode(t *testing.T, graph, token uint64) gpubackend.Result {
 	return r.call(t, gpubackend.OpGraphAddNode, graph, 0, 0, 0, 0, ref, bytes, 0, 0)
 }
 
-// TestLaunchThatWaitsForAHostNode: the loop is inside launches of a graph made by hand, each of
-// which ends when the guest has run the function of the launch before. No other host function makes
-// itself known first.
+// TestLaunchThatWaitsForAHostNode: the loop launches a graph made by hand, and each launch returns
+// only when the guest has run the function of the launch before. No host function was queued in a
+// stream before.
 func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 	const n = 20
 	r := onSoft(t)

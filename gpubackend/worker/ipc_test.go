@@ -14,9 +14,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
-// offeredSockets counts the sockets of the host under which this process, or another, offers
-// memory. The kernel's list may lack one while other sockets of the host come and go between two
-// parts of it: it is read several times.
+// offeredSockets counts the tokens with which this process, or another, offers memory at a socket.
+// The kernel's list may lack one while other sockets come and go between two parts of it, so it is
+// read several times.
 func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 	t.Helper()
 	found := map[[16]byte]bool{}
@@ -42,8 +42,8 @@ func nameIn(r *rig) [16]byte {
 	return a.Name
 }
 
-// TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, and until it is
-// freed in any way.
+// TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, until its memory
+// is freed or its context ends.
 func TestAnAllocationIsOfferedOnce(t *testing.T) {
 	for name, free := range map[string]func(r *rig, address uint64){
 		"freed":         func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
@@ -96,8 +96,8 @@ func TestMappedMemoryIsForgotten(t *testing.T) {
 	other.want(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, whole)
 }
 
-// TestExportsEndWithTheirMemory: the device process has the file of what was offered to it, and is
-// told.
+// TestExportsEndWithTheirMemory: the device process keeps the files of exports, so it is told when
+// those end.
 func TestExportsEndWithTheirMemory(t *testing.T) {
 	r, conn := exporter(t, oneBase)
 	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)

@@ -56,7 +56,8 @@ func TestUnmap(t *testing.T) {
 	}
 }
 
-// TestMapsWithoutHostMemory: commands say why they can't have a map that is kept without its pages.
+// TestMapsWithoutHostMemory: if there is no memory for the pages of a map, it is kept without them,
+// and commands that name it fail with OutOfMemory.
 func TestMapsWithoutHostMemory(t *testing.T) {
 	r := newRig(t)
 	host, a := r.withHost(400), r.arena // for one map

@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// The fake device has one piece of memory, if memory isn't nil, which is its content.
+// The fake device has one piece of memory. The field memory is its content; nil: there is none.
 
 const fakePiece = 1 << 44
 

@@ -36,7 +36,7 @@ func fakeCUDA(t *testing.T) gpubackend.Driver {
 	return d
 }
 
-// pageableRig is a worker with a queue and a real driver.
+// pageableRig is a worker with a queue, on a device that is no fake of this package.
 type pageableRig struct {
 	*rig
 	t      *testing.T

@@ -103,7 +103,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
 		t.Run(op.Name(), func(t *testing.T) {
 			r, m := newPartsRig(t)
-			const parts = 12 // more than there are slots
+			const parts = 12 // more than StagedChunks, so that some have to wait
 			for range parts {
 				r.sendPart(op, 1<<20)
 			}
@@ -131,7 +131,8 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 	}
 }
 
-// TestJoinHasTheFirstError: errors of parts are those of JOIN, and of nothing else.
+// TestJoinHasTheFirstError: JOIN answers with the first error of its parts, and nothing else has
+// it.
 func TestJoinHasTheFirstError(t *testing.T) {
 	r, m := newPartsRig(t)
 	r.sendPart(gpubackend.OpCopyHtoD, 4096)
@@ -179,7 +180,7 @@ func TestJoinIsForWhatIsBeforeIt(t *testing.T) {
 	}
 }
 
-// TestCopiesWithoutAnswer: a mapping is used by no copy that nobody waits for.
+// TestCopiesWithoutAnswer: a copy that nobody waits for can't use a mapping.
 func TestCopiesWithoutAnswer(t *testing.T) {
 	r, m := newPartsRig(t)
 	r.send(gpubackend.OpCopyDtoH, false, 0, nil, 1<<41, wire.BufferMap<<56|1<<32, 64, 64, 0, 0)

@@ -25,14 +25,14 @@ func sharedPool(t *testing.T) (one, other *rig, pool, same uint64) {
 	}
 	o.Import = 1
 	hand(t, other, o, -1)
-	// a pool is no memory
+	// A pool isn't memory.
 	other.want(t, gpubackend.InvalidValue, gpubackend.OpMemImportFromShareableHandle, 1)
 	hand(t, other, o, -1)
 	return one, other, pool, other.want(t, 0, gpubackend.OpMemPoolImportFromShareableHandle, 1)
 }
 
-// exported allocates from a pool and returns the address, and what ImportPointer takes behind the
-// pool.
+// exported allocates from a pool. It returns the address, and the words of ImportPointer that
+// follow the pool.
 func exported(t *testing.T, r *rig, pool, bytes uint64) (address uint64, words []uint64) {
 	t.Helper()
 	address = r.want(t, 0, gpubackend.OpMemAllocAsync, bytes, pool, 0)
@@ -176,8 +176,8 @@ func TestContextTakesItsPointers(t *testing.T) {
 	}
 }
 
-// TestMemoryIsOpenedAsItIsOffered: what the importing guest says of the file, the offer must have
-// said.
+// TestMemoryIsOpenedAsItIsOffered: what the importing guest says of the memory must be what the
+// offer says.
 func TestMemoryIsOpenedAsItIsOffered(t *testing.T) {
 	one, _ := exporter(t, oneBase)
 	other, _ := exporter(t, otherBase)

@@ -55,7 +55,7 @@ func (b busyContext) ContextQuery() gpubackend.Result {
 	return gpubackend.Success
 }
 
-// TestStandstillOfAllContexts: the one that is current isn't the only one.
+// TestStandstillOfAllContexts: all contexts must be idle, not only the current one.
 func TestStandstillOfAllContexts(t *testing.T) {
 	r := newRig(t)
 	r.objects.Add(object.Context, 7, 0)

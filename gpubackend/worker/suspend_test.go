@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/standstill"
 )
 
-// connect gives the worker a device process, which the test is.
+// connect gives the worker a connection to a device process, whose part the test plays.
 func (r *rig) connect(t *testing.T) *handover.Conn {
 	t.Helper()
 	near, far, err := handover.Pair()
@@ -91,8 +91,8 @@ func TestMovingMemory(t *testing.T) {
 	}
 }
 
-// TestDrainEnds: a worker whose work goes on says so, and goes on as before; one whose work ends
-// waits.
+// TestDrainEnds: a worker whose work goes on says so, and goes on as before, at the end of the
+// grace time or when it is told to.
 func TestDrainEnds(t *testing.T) {
 	r := newRig(t)
 	device := r.connect(t)
@@ -107,7 +107,7 @@ func TestDrainEnds(t *testing.T) {
 		!r.standstill.Free() {
 		t.Fatalf("%+v, free %v", m, r.standstill.Free())
 	}
-	// told to go on before that, it doesn't answer
+	// Told to go on while it drains, it refuses at once.
 	r.say(handover.Message{Kind: handover.KindDrain, Grace: time.Hour, Turn: 2})
 	r.say(handover.Message{Kind: handover.KindGoOn})
 	if err := r.handle(<-r.messages); err != nil {
@@ -118,7 +118,7 @@ func TestDrainEnds(t *testing.T) {
 	}
 }
 
-// TestCopyAfterRecall: a copy of which the rest is begun after memory was moved lends it again.
+// TestCopyAfterRecall: memory that was taken back is lent again when the rest of its copy begins.
 func TestCopyAfterRecall(t *testing.T) {
 	r, _, m := newLoanRig(t)
 	may := r.copies.May

@@ -54,8 +54,8 @@ func TestTakeOverOfOneThatRuns(t *testing.T) {
 	}
 }
 
-// TestTakeOverInAPause: what was asked for by the one before, and waits for work to end, is given
-// up, and answered to nobody. The next one asks again.
+// TestTakeOverInAPause: a pause that the device process before asked for, and that waits for work
+// to end, is given up without an answer. The next device process asks again.
 func TestTakeOverInAPause(t *testing.T) {
 	r := newRig(t)
 	device := r.connect(t)
@@ -73,7 +73,8 @@ func TestTakeOverInAPause(t *testing.T) {
 	if !r.standstill.Free() {
 		t.Error("it is held still")
 	}
-	// Within one that is given up comes another.
+	// One more is given up. Without work, the next pause is answered, and lasts when another device
+	// process takes over.
 	r.say(handover.Message{Kind: handover.KindPause})
 	r.say(takeOver(9))
 	r.handled(t)

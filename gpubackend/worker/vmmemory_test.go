@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// joined gives a rig what a worker counts in, with an entry of the VM's ledger.
+// joined has a rig count its memory in an entry of the VM's ledger.
 func (r *rig) joined(t *testing.T, page *ledger.Page, entry int) {
 	t.Helper()
 	counts := newCounted()
@@ -38,8 +38,8 @@ func (r *rig) events(t *testing.T) (n int) {
 	return n
 }
 
-// TestWorkersShareHostMemory: what one program's worker has another of the same VM hasn't, until
-// it has ended.
+// TestWorkersShareHostMemory: what one worker has taken, others of the same VM can't have until it
+// has ended.
 func TestWorkersShareHostMemory(t *testing.T) {
 	page, err := ledger.New()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
-// TestRead: what the driver says of GPUs that are broken, and nothing else.
+// TestXidsAreRead: what the driver says of GPUs that are broken, and nothing else.
 func TestXidsAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kmsg")
 	if err := os.WriteFile(path, []byte(`6,1,100,-;Linux version 6.12
@@ -55,7 +55,7 @@ NVRM: Xid (PCI:0000:65:00): 79, without a head
 	}
 }
 
-// FuzzParse: whatever is in the log, what is taken from it is short and plain.
+// FuzzXid: whatever is in the log, what is taken from it is short, and printable ASCII.
 func FuzzXid(f *testing.F) {
 	f.Add("4,3,7,-;NVRM: Xid (PCI:0000:65:00): 79, pid=1, name=a, GPU has fallen off the bus.")
 	f.Fuzz(func(t *testing.T, line string) {

@@ -60,7 +60,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestFull: what the kernel says of a file too many is what Start knows.
+// TestFull: Start knows the kernel's error for one open file too many.
 func TestFull(t *testing.T) {
 	c := exec.Command(os.Args[0], "-test.run", "^TestStartsOne$")
 	c.Env = append(os.Environ(), "FIX_STARTS=1")

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKernelLacks: what a kernel lacks, what it was told to leave out, and what a filter refuses.
+// TestKernelLacks: the fix depends on whether the kernel lacks something, was told to leave it out,
+// or has a filter that refuses it.
 func TestKernelLacks(t *testing.T) {
 	const (
 		free     = "Name:\tx\nSeccomp:\t0\n"

@@ -26,7 +26,7 @@ const (
 	event    = 6
 )
 
-// header stands before each message, behind its length.
+// header stands before each message, behind the length.
 type header struct {
 	Program, Version, Procedure, Type uint32
 	Serial                            int32

@@ -12,7 +12,7 @@ import (
 
 var closed = gate.State{Attend: true, InFlight: 2 * ms}
 
-// has says whether the rig has counted so much.
+// has checks what the rig has counted.
 func (r *rig) has(t *testing.T, when string, waited time.Duration, used, overrun uint64) {
 	t.Helper()
 	got := time.Duration(r.counts[handover.TurnWait])
@@ -106,7 +106,7 @@ func TestTurnsAreCounted(t *testing.T) {
 	r.has(t, "no turn", 0, 4, 0)
 }
 
-// TestNoTurnsAreTold: an arbiter that doesn't number them is none to count by.
+// TestNoTurnsAreTold: turns that the arbiter doesn't number aren't counted.
 func TestNoTurnsAreTold(t *testing.T) {
 	r := newRig(t, open)
 	r.launch(1, 7, ms)
@@ -114,7 +114,7 @@ func TestNoTurnsAreTold(t *testing.T) {
 	r.has(t, "no number", 0, 0, 0)
 }
 
-// TestOverrunsAreCounted of which the worker's work is a cause: what was in flight then.
+// TestOverrunsAreCounted only if the worker had work in flight at the time.
 func TestOverrunsAreCounted(t *testing.T) {
 	r := newRig(t, closed)
 	told := func(overruns uint64) {

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// known is the stream of every handle: its number is one more.
+// known gives every handle a stream, whose number is one more than the handle.
 type known struct{}
 
 func (known) Known(_ *call.Call, handle uint64) gpubackend.Stream {

@@ -52,8 +52,8 @@ func TestUnknownKernels(t *testing.T) {
 	}
 }
 
-// TestCollectives: kernels in two streams wait for one another, and the second is behind the stop.
-// The ring goes on after a while.
+// TestCollectives: kernels of two streams may wait for one another, while the second one is still
+// in the ring, which has stopped. So the ring goes on after a while.
 func TestCollectives(t *testing.T) {
 	r := newRig(t, open)
 	if n := r.flood(1, 7, time.Hour); n > maxUnits {

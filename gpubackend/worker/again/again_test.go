@@ -69,8 +69,8 @@ func loads(got *[]string) func(*call.Call) gpubackend.Result {
 	}
 }
 
-// TestExecutedAgain: what was taken gives a handler the same again, though the guest has changed
-// its memory, and writes nothing of the guest's.
+// TestExecutedAgain: when a command is executed again, its handler gets the same input, though the
+// guest has changed its memory, and its output isn't written there.
 func TestExecutedAgain(t *testing.T) {
 	for name, words := range map[string][]uint64{
 		"two":      {bulk, 5, bulk | 6, 7, 42, bulk | 15, 3},

@@ -37,7 +37,7 @@ func TestTheFirstCopyAsksForTheMover(t *testing.T) {
 	}
 }
 
-// TestNoMover fails the copies that wait for it, and none that comes later: that asks again.
+// TestNoMover: if there is no mover, the copies that wait for it fail. A later copy asks again.
 func TestNoMover(t *testing.T) {
 	r := newLoneRig()
 	for _, base := range []uint64{lent, plain} {
@@ -59,8 +59,8 @@ func TestNoMover(t *testing.T) {
 	}
 }
 
-// TestAskAgain: who asked for the mover may not get an answer from a device process that dies, and
-// may get two.
+// TestAskAgain: a device process may die before it answers. So the next one is asked, too, and
+// there may be two answers.
 func TestAskAgain(t *testing.T) {
 	r := newLoneRig()
 	if r.AskAgain(); r.needs != 0 {

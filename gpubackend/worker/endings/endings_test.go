@@ -35,7 +35,7 @@ type room struct {
 
 func (r room) Forget(context uint64) { r.say("%s forget %d", r.name, context) }
 
-// run executes a command whose handler says that it ran, answers and returns a result.
+// run executes a command. Its handler notes that it ran, and returns result.
 func run(w *world, op gpubackend.Op, result gpubackend.Result, words ...uint64) gpubackend.Result {
 	e := &Endings{Contexts: w, Streams: room{w, "streams"}, Objects: w, Greens: w,
 		Rooms: []Room{room{w, "one"}, room{w, "two"}}}
@@ -52,7 +52,8 @@ func run(w *world, op gpubackend.Op, result gpubackend.Result, words ...uint64) 
 	})
 }
 
-// TestEnds: streams go before the context, the rest when it has ended, and nothing if it doesn't.
+// TestEnds: a context's streams go before it, the rest when it has ended. The rest stays if the
+// driver refuses.
 func TestEnds(t *testing.T) {
 	all := func(handle string) []string {
 		return []string{"streams forget " + handle, "leave green", "run", "children of " + handle,

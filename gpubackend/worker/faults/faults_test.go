@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// TestToldOnce: what a program did wrong is nobody else's business, what its GPU did is told once.
+// TestToldOnce: a program's errors aren't told, and each error of a GPU is told once.
 func TestToldOnce(t *testing.T) {
 	var told []handover.Fault
 	gpu := 0

@@ -19,7 +19,7 @@ const sector = sectorsum.Bytes
 // device has memory of whole sectors, by their addresses.
 type device struct {
 	memory map[uint64][]byte
-	wrong  bool // it adds up wrong
+	wrong  bool // its sums are wrong
 }
 
 func (d *device) SumPieces(key uint64, list []gpubackend.Piece, sums []uint64) gpubackend.Result {
@@ -46,7 +46,7 @@ func (d *device) SavePieces(list []gpubackend.Piece, image []byte) gpubackend.Re
 
 func (d *device) EndCopies() {}
 
-// all is what pieces have, one behind the other.
+// all is the content of pieces, one behind the other.
 func (d *device) all(list []gpubackend.Piece) []byte {
 	b := make([]byte, gpubackend.PieceBytes(list))
 	d.SavePieces(list, b)
@@ -72,8 +72,8 @@ func sometimes(r *rand.Rand) (list []gpubackend.Piece) {
 	return list
 }
 
-// TestCompare: from what the file has, and what is written, comes what memory has, whatever was
-// freed, allocated and changed meanwhile; and what hasn't changed isn't written.
+// TestCompare: memory can be made from what the file has and what is written, whatever was freed,
+// allocated and changed meanwhile. What hasn't changed isn't written.
 func TestCompare(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	d := &device{memory: map[uint64][]byte{}}
@@ -112,8 +112,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// rebuilds says what is wrong with runs, by which memory is made from what the file has, and what
-// is written.
+// rebuilds makes memory from the content of the file and what is written, as the runs say, and says
+// if that is wrong.
 func rebuilds(runs []savedvm.SameRun, file, written, want []byte) error {
 	got := written
 	if runs != nil {

@@ -36,7 +36,8 @@ func run(f *Functions, op gpubackend.Op, words ...uint64) ([]uint64, gpubackend.
 	return append([]uint64(nil), c.Answers()...), result
 }
 
-// TestObjectsHaveHandlesOfTheGuests, as many as there is memory for, and the driver sees no other.
+// TestObjectsHaveHandlesOfTheGuests: a handle that wasn't given out never reaches the driver, and
+// there are only as many objects as there is memory for.
 func TestObjectsHaveHandlesOfTheGuests(t *testing.T) {
 	var objects object.Table
 	d := &fakeDriver{}

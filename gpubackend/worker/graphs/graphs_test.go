@@ -139,7 +139,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// TestNamesGoWithTheirGraph: the driver may give its own handles to others then.
+// TestNamesGoWithTheirGraph: the driver may give its own handles to other graphs then.
 func TestNamesGoWithTheirGraph(t *testing.T) {
 	r := newRig()
 	g := r.NameGraph(7, 0)
@@ -184,7 +184,8 @@ func TestCapturesThatFailTakeTheirGraph(t *testing.T) {
 	}
 }
 
-// TestRoomForNames: a call that found no room fails, though the driver did what it says.
+// TestRoomForNames: a call fails if there is no room for its handles, though the driver has
+// executed it.
 func TestRoomForNames(t *testing.T) {
 	r := newRig()
 	for range MaxObjects - 1 {

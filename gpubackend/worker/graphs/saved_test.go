@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// savedDriver has graphs, and takes others, whose handles are 100 more.
+// savedDriver has graphs. Those that it restores have handles that are greater by 100.
 type savedDriver struct {
 	fakeDriver
 	graphs []gpubackend.GraphState
@@ -48,7 +48,8 @@ func moved(g *gpubackend.GraphState) {
 	}
 }
 
-// program has a graph with a child, of whose nodes one has no handle, and an executable one.
+// program has a graph with a child graph, one of whose nodes has no handle, and an executable
+// graph.
 func program() (r *rig, d *savedDriver) {
 	r, d = newRig(), &savedDriver{}
 	r.Driver = d
@@ -76,7 +77,7 @@ func program() (r *rig, d *savedDriver) {
 	return r, d
 }
 
-// restore makes another program what was saved, by way of a file.
+// restore makes saved graphs again in another program, by way of a file.
 func (r *rig) restore(t *testing.T, saved *Saved) (*rig, *savedDriver, error) {
 	t.Helper()
 	b, err := json.Marshal(saved)

@@ -114,7 +114,7 @@ func (r *rig) record(i int) (x wire.ResourceRecord) {
 	return x
 }
 
-// whole is the handle of what device 0 has.
+// whole is the handle of all multiprocessors of device 0.
 func (r *rig) whole(t *testing.T) uint64 {
 	r.do(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk,
 		wire.ResourceRecordSize)

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
-// widened makes functions of all kinds comparable.
+// widened gives the functions of all kinds one type.
 func widened[Native ~uint64](
 	f func(*object.Table, uint64) (Native, gpubackend.Result),
 ) func(*object.Table, uint64) (

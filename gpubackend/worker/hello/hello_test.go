@@ -155,8 +155,8 @@ func TestHelloThatFails(t *testing.T) {
 	}
 }
 
-// TestCold: a process that the driver doesn't suit is left to another worker, while HELLO is all
-// that it said.
+// TestCold: a process that the driver doesn't suit is left to another worker, if it has said only
+// HELLO.
 func TestCold(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := newRig(t)

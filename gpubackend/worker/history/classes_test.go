@@ -10,9 +10,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/journal"
 )
 
-// The classes of the commands that a history doesn't keep. A command that is new must be put into
-// one of these, or be kept or refused (classes.go): else it may be lost with what it has changed
-// when a program goes to a file.
+// The classes of the commands that a history doesn't keep. A new command must be put into one of
+// these, or be kept or refused (classes.go). Else what it has changed may be lost when a program
+// goes to a file.
 
 // asking are commands that change nothing.
 var asking = []gpubackend.Op{
@@ -151,8 +151,8 @@ func classes() map[string][]gpubackend.Op {
 	return all
 }
 
-// TestClasses: every command has one class, and setters have as many words in their keys as there
-// is room for.
+// TestClasses: every command has one class, and no setter's key has more words than there is room
+// for.
 func TestClasses(t *testing.T) {
 	seen := map[gpubackend.Op]string{}
 	for class, list := range classes() {

@@ -85,7 +85,7 @@ func TestHistory(t *testing.T) {
 	for value := range uint64(3) {
 		r.do(gpubackend.OpStreamSetAttribute, b, s, 1, value)
 	}
-	r.do(gpubackend.OpStreamQuery, b, s) // is none that is kept
+	r.do(gpubackend.OpStreamQuery, b, s) // isn't kept
 	r.objects.Remove(gone)
 	r.objects.Remove(a) // what was made with it current stays
 	list, err := r.Executed(0)
@@ -119,7 +119,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestRefused: what isn't kept is said, for good.
+// TestRefused: a program that has done what isn't kept can never be saved again, and the error says
+// what that was.
 func TestRefused(t *testing.T) {
 	for text, do := range map[string]func(r *rig, context uint64){
 		"cuDevicePrimaryCtxReset": func(r *rig, x uint64) {

@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// fakeGuest is a device whose streams are at once where a function is, and the guest's side of the
-// slot: it runs a function when a test says so.
+// fakeGuest is a device whose streams reach each function at once. It is the guest's side of the
+// slot, too, and runs a function when a test says so.
 type fakeGuest struct {
 	mu       sync.Mutex
 	said     []uint64 // tokens, in order
@@ -91,7 +91,7 @@ func queue(h *HostFuncs, token uint64) gpubackend.Result {
 	return h.Handlers()[gpubackend.OpHostFunc].Run(&c)
 }
 
-// until waits for the goroutine, which looks after the slot, too.
+// until waits for the goroutine that also serves the slot.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for begin := time.Now(); !is(); time.Sleep(50 * time.Microsecond) {

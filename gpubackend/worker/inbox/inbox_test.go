@@ -32,7 +32,7 @@ func (c *conn) Send(m *handover.Message, _ []int) error {
 	return c.err
 }
 
-// read reads all, where KindSync is answered at once.
+// read reads to the end. Only KindSync is answered at once.
 func read(c *conn) (got []Received, woken int) {
 	to := make(chan Received, 16)
 	i := &Inbox{Conn: c, To: to, Wake: func() { woken++ },
@@ -50,8 +50,8 @@ func read(c *conn) (got []Received, woken int) {
 	return got, woken
 }
 
-// TestRead: the loop has each message once, in their order, but those that are answered at once;
-// and at last the end of the connection.
+// TestRead: the loop gets the messages in their order, except those that are answered at once, and
+// then the end of the connection.
 func TestRead(t *testing.T) {
 	c := &conn{in: []handover.Kind{handover.KindSync, handover.KindPause, handover.KindSync,
 		handover.KindResume}}
@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestAnswerThatFails ends it.
+// TestAnswerThatFails ends the reading.
 func TestAnswerThatFails(t *testing.T) {
 	c := &conn{in: []handover.Kind{handover.KindSync, handover.KindPause}, err: io.ErrClosedPipe}
 	if got, _ := read(c); len(got) != 1 || !errors.Is(got[0].Err, io.ErrClosedPipe) {

@@ -51,7 +51,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestUpdates: what lies together is one update, the first time all; later what has other sums.
+// TestUpdates: what lies together is one update. The first time that is all, later what has other
+// sums.
 func TestUpdates(t *testing.T) {
 	s, images := store(t)
 	list := pieces(2, 3, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// structures are what travels as a whole, and what must not be in it: by position, so that the
-// names that the code uses are checked, too.
+// structures are what the driver gets unchanged, with values that are right, and values that must
+// be refused. Both are by offset, so that the names that the code uses are checked, too.
 var structures = []struct {
 	name  string
 	bytes int

@@ -18,9 +18,9 @@ import (
 // mostFiles is how many files a message can have (Linux's SCM_MAX_FD).
 const mostFiles = 253
 
-// FuzzReceive: another worker answers with any text and any number of files, in one message or
-// two. What is received is so many bytes as were asked for and a file at most; or nothing, and then
-// no file stays open.
+// FuzzReceive: another worker answers with any text and any number of files, in one message or two.
+// Either as many bytes as were asked for are received, with one file, or nothing is. No other file
+// stays open.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), 1, 0)
 	f.Add([]byte("0123456789abcdef"), 0, 0)

@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// offering offers eight bytes and a file to those who are of a user.
+// offering offers eight bytes and a file; of says which user asks for them.
 func offering(t *testing.T, of userOf) *Offer {
 	t.Helper()
 	fd, err := unix.MemfdCreate("offered", unix.MFD_CLOEXEC)

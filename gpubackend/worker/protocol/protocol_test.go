@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
-// held are maps by number, and which of them were given back.
+// held are maps by number, without those that were given back.
 type held map[uint32]*maps.Map
 
 func (h held) Find(id uint32) *maps.Map { return h[id] }
@@ -72,7 +72,7 @@ func TestUnmap(t *testing.T) {
 	}
 }
 
-// TestReport: what is missing is in the log, if that can be a function's name.
+// TestReport: a missing function is logged, unless its name is longer than any function's.
 func TestReport(t *testing.T) {
 	for name, logged := range map[string]bool{
 		"cuSomething": true, strings.Repeat("x", maxName+1): false,
@@ -93,7 +93,7 @@ func TestThreadExit(t *testing.T) {
 	}
 }
 
-// TestUnknown: each number is told once, and no more than so many.
+// TestUnknown: each number is logged once, and no more than mostUnknown+1 of them are.
 func TestUnknown(t *testing.T) {
 	r := newRig()
 	for range 2 {

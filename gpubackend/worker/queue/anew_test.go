@@ -15,7 +15,7 @@ import (
 // arenaRun is where the guest has its arena.
 var arenaRun = wire.Run{Address: 0x100000, Bytes: arena.MinBytes}
 
-// offerArena makes the arena available, wherever it is said to be.
+// offerArena makes an arena available that lies in run.
 func (r *rig) offerArena(run wire.Run) {
 	r.chain(chainsAt+0x8000, wire.ChainHeader{Type: wire.ChainArena, Bytes: run.Bytes}, run)
 }
@@ -87,7 +87,7 @@ func TestAnew(t *testing.T) {
 	}
 }
 
-// TestNotAnew: without all that was in flight, and as it was, nothing goes on.
+// TestNotAnew: a queue goes on only with all that was in flight, as it was.
 func TestNotAnew(t *testing.T) {
 	s, in, run := inAFile(t)
 	longer, elsewhere := in, wire.Run{Address: run.Address + 4096, Bytes: 4096}

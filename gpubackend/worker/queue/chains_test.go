@@ -50,7 +50,7 @@ func FuzzChains(f *testing.F) {
 	})
 }
 
-// chain makes a chain available that is only read, and says which head it has.
+// chain makes a chain available that has only a part to be read, and returns its head.
 func (r *rig) chain(at uint64, h wire.ChainHeader, runs ...wire.Run) (head uint16) {
 	r.t.Helper()
 	h.Runs = uint32(len(runs))
@@ -67,8 +67,8 @@ func (r *rig) chain(at uint64, h wire.ChainHeader, runs ...wire.Run) (head uint1
 	return head
 }
 
-// TestChainsGoBack: a map is found when it is named, before anybody looks for chains, and its chain
-// goes back with it, once. Another under its id goes back at once.
+// TestChainsGoBack: a map is found when it is named, before anybody looks for chains. Its chain
+// goes back with it, once. Another map of the same id goes back at once.
 func TestChainsGoBack(t *testing.T) {
 	r := newRig(t)
 	runs := []wire.Run{{Address: 0x200000, Bytes: 4096}, {Address: 0x100000, Bytes: 8192}}
@@ -122,7 +122,7 @@ func newArena(t *testing.T) *arena.Arena {
 	return a
 }
 
-// TestSaved: what came through a queue is known in another one, which gives it back.
+// TestSaved: another queue knows the maps that came through the saved one.
 func TestSaved(t *testing.T) {
 	r := newRig(t)
 	r.Use(newArena(t))
@@ -136,7 +136,7 @@ func TestSaved(t *testing.T) {
 		s.KeptMaps != 2 || !slices.Equal(s.Gone, []uint32{9}) {
 		t.Fatalf("%+v", s)
 	}
-	// It goes on with the same ring, and an arena of its own.
+	// The maps are restored as for a worker that keeps its arena.
 	other := newRig(t)
 	if err := other.RestoreMaps(s.Maps); err != nil {
 		t.Fatal(err)

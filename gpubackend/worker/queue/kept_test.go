@@ -62,7 +62,7 @@ func TestUnknownMaps(t *testing.T) {
 	}
 }
 
-// TestKeptMapsAreBounded: those count, too, of which the guest is yet to be told.
+// TestKeptMapsAreBounded: a map that is given back counts until the guest is told.
 func TestKeptMapsAreBounded(t *testing.T) {
 	r := newRig(t)
 	for id := range uint32(wire.KeptMaps) {

@@ -28,7 +28,7 @@ func (c *copies) Release(gone bool) bool {
 	return !c.needs
 }
 
-// way is a Reach to those copies that notes what it sends, and whose connections fail with err.
+// way is a Reach to those copies. It notes what it sends, and err is the error of each Dial.
 func way(c *copies, err error) (r *Reach, sent *[]handover.Kind) {
 	sent = &[]handover.Kind{}
 	return &Reach{
@@ -40,7 +40,7 @@ func way(c *copies, err error) (r *Reach, sent *[]handover.Kind) {
 	}, sent
 }
 
-// TestTake: an answer connects, or says why not, once.
+// TestTake: an answer brings a connection, or the reason why there is none.
 func TestTake(t *testing.T) {
 	broken := errors.New("broken")
 	c := &copies{}
@@ -77,7 +77,8 @@ func TestTakenTwice(t *testing.T) {
 	}
 }
 
-// TestRelease says so only where nothing needs the mover, and whether that answers.
+// TestRelease: the device process is told only if nothing needs the mover; the copies are told
+// whether the mover is gone.
 func TestRelease(t *testing.T) {
 	for needs, want := range map[bool]int{true: 0, false: 1} {
 		for _, gone := range []bool{false, true} {

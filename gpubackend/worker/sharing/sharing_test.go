@@ -95,7 +95,7 @@ func (r *rig) do(t *testing.T, want gpubackend.Result, op gpubackend.Op, words .
 	return append([]uint64(nil), r.call.Answers()...)
 }
 
-// TestMemoryGoesFromOneToAnother, and ends in every way.
+// TestMemoryGoesFromOneToAnother, until its offer ends in any way.
 func TestMemoryGoesFromOneToAnother(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"freed":        func(r *rig) { r.Withdraw(4096) },

@@ -39,8 +39,8 @@ func (r *rig) fails(op gpubackend.Op, lacks uint64) bool {
 	return !r.Stops(op)
 }
 
-// TestRoomIsAskedFor: a command that can be executed again waits for it, and is executed again when
-// there is an answer; it fails if that is no.
+// TestRoomIsAskedFor: a command that can be executed again waits for room. It is executed again
+// when there is an answer, and fails if that is no.
 func TestRoomIsAskedFor(t *testing.T) {
 	r := newRig()
 	if r.fails(gpubackend.OpMemAlloc, 7) || !r.Waits() || !slices.Equal(r.asked, []uint64{7}) {
@@ -59,8 +59,8 @@ func TestRoomIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestNothingToAskFor: what can't be executed again fails, what lacks something else, and what
-// nobody can be asked for.
+// TestNothingToAskFor: a command fails if it can't be executed again, if it lacks something other
+// than room, or if nobody can be asked.
 func TestNothingToAskFor(t *testing.T) {
 	r := newRig()
 	if !r.fails(gpubackend.OpModuleLoadData, 7) || !r.fails(gpubackend.OpMemAlloc, 0) ||

@@ -48,7 +48,7 @@ func (d *fakeDriver) SurfRefGetArray(
 	return gpubackend.Array(d.bound), gpubackend.Success
 }
 
-// Find is of the streams.
+// Find finds a stream: the fake is the streams, too.
 func (d *fakeDriver) Find(*call.Call, uint64) (gpubackend.Stream, gpubackend.Result) { return 1, 0 }
 
 // rig is a Textures with a fake around it, and the bulk area that calls refer to.
@@ -85,7 +85,7 @@ func (r *rig) do(t *testing.T, want gpubackend.Result, op gpubackend.Op, words .
 	}
 }
 
-// TestHandlesInResources are the driver's, and none is another kind's.
+// TestHandlesInResources become the driver's, and a handle of another kind is refused.
 func TestHandlesInResources(t *testing.T) {
 	r := newRig()
 	array, mipmapped := r.objects.Add(object.Array, 70, 0),

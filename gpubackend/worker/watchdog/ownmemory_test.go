@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAWorkerThatHasTooMuchEnds: at the first look beyond twice the limit and what a driver takes.
+// TestAWorkerThatHasTooMuchEnds: at the first look at which it has more than twice the limit and
+// driverBytes, besides its images.
 func TestAWorkerThatHasTooMuchEnds(t *testing.T) {
 	const limit = 100 << 20
 	readings := []uint64{0, limit, 2*limit + driverBytes, 2*limit + driverBytes + 1, 0}

@@ -34,7 +34,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// TestTicksAreLooks has the goroutine that looks be told when, and to end.
+// TestTicksAreLooks: the goroutine looks at each tick, and ends when quit is closed.
 func TestTicksAreLooks(t *testing.T) {
 	var d Watchdog
 	ticks, quit, ended := make(chan time.Time), make(chan struct{}), make(chan struct{})
