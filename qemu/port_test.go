@@ -38,8 +38,8 @@ func TestAttachFindsAPort(t *testing.T) {
 	}
 }
 
-// TestAttachTellsOfPorts: an error of the look for ports is returned.
-func TestAttachTellsOfPorts(t *testing.T) {
+// TestPortsCannotBeLookedFor: the error of the look for ports is returned.
+func TestPortsCannotBeLookedFor(t *testing.T) {
 	f := newFake(t)
 	f.refuse["qom-list"] = "broken"
 	err := Attach(context.Background(), QMP(f.socket), Device{Socket: "/run/d"}, Options{})

@@ -190,8 +190,8 @@ func TestArbiterAway(t *testing.T) {
 	s.mustHold()
 }
 
-// TestBusyVictim: a VM that can't be suspended says so, and runs on.
-func TestBusyVictim(t *testing.T) {
+// TestVictimWithoutRoom: a VM for whose memory the host has no room says so, and runs on.
+func TestVictimWithoutRoom(t *testing.T) {
 	s := newSwapped(t)
 	s.allocate(8 << 20)
 	s.dev.config.HostMemory = func() (uint64, error) { return 0, nil }

@@ -159,6 +159,19 @@ func (v *vm) reap(q, n int) (heads []uint32) {
 	return heads
 }
 
+// written is how much was written to the next chain that comes back.
+func (v *vm) written(q int) uint32 {
+	v.t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(50 * time.Microsecond) {
+		if _, n, ok := v.queues[q].Driver.Reap(); ok {
+			return n
+		}
+		if time.Now().After(end) {
+			v.t.Fatalf("queue %d: no chain came back", q)
+		}
+	}
+}
+
 // post makes a control request available.
 func (v *vm) post(at uint64, r wire.ControlRequest) {
 	v.t.Helper()

@@ -72,7 +72,9 @@ func TestStrangersGetTheirRequestsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		v.kick(1)
-		v.reap(1, 1)
+		if written := v.written(1); written != 0 {
+			t.Errorf("%d bytes are written for a stranger", written)
+		}
 	}
 	v.hello()
 	if _, err := v.queues[1].Driver.Add(init...); err != nil {

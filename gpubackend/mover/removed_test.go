@@ -159,6 +159,9 @@ func TestMemoryKeepsWhatStays(t *testing.T) {
 		t.Fatalf("second table: %v, %d dropped, kept %t", err, len(dropped),
 			m.region(first.key) == first)
 	}
+	if mem[7] = 1; first.host[7] != 1 {
+		t.Error("what stays is mapped no more")
+	}
 	described[1].GuestAddr = guestBase + 4096
 	if _, _, err = m.replaced(described, files); err == nil {
 		t.Error("regions that overlap were taken")
@@ -168,5 +171,4 @@ func TestMemoryKeepsWhatStays(t *testing.T) {
 		t.Fatalf("empty table: %v, %d dropped", err, len(dropped))
 	}
 	closeRegions(dropped)
-	mem[0] = 1
 }

@@ -48,8 +48,7 @@ func FuzzCommands(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := newRig(t)
-		d := r.withQueue(t)
-		_ = d
+		r.withQueue(t)
 		values := []uint64{
 			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk,
 			wire.BufferInline<<56 | wire.CommandSize,

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
 
@@ -142,7 +143,16 @@ func TestFrontEndsOtherMemory(t *testing.T) {
 	l := newLife(t)
 	l.begin(0)
 	l.hello()
-	if err := l.queue.SetMemory(l.guest.Mem); err != nil {
+	between, err := guestmem.New(l.guest.Mem.Regions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mem := range []*guestmem.Memory{between, l.guest.Mem} {
+		if err := l.queue.SetMemory(mem); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := between.Close(); err != nil { // who used it would fault
 		t.Fatal(err)
 	}
 	call, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)

@@ -105,6 +105,9 @@ func TestMemoryIsTold(t *testing.T) {
 	if r.Put(second) != first {
 		t.Error("another memory was there")
 	}
+	if _, files := r.Message(); len(files) != 1 || files[0] != second.Regions()[0].FD {
+		t.Errorf("files %v of the second", files)
+	}
 	r.Use(func(mem *guestmem.Memory) {
 		if mem != second {
 			t.Error("another memory is used")

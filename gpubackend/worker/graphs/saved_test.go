@@ -177,12 +177,12 @@ func TestStrangeRecord(t *testing.T) {
 			n := &s.Graphs[0].Nodes[1]
 			n.Record = n.Record[:16]
 		},
-		"an unknown record":   func(s *Saved) { s.Graphs[0].Nodes[1].Record = []byte("12345678") },
-		"no graph":            func(s *Saved) { s.Graphs[0].Nodes[0].Graph = nil },
-		"a graph too many":    func(s *Saved) { s.Graphs[0].Nodes[1].Graph = &SavedGraph{} },
-		"no context":          func(s *Saved) { s.Graphs[0].Nodes[1].Context = 77 },
-		"another handle":      func(s *Saved) { s.Graphs[0].Handle++ },
-		"an exec's own nodes": func(s *Saved) { s.Execs[0].Handle++ },
+		"an unknown record":     func(s *Saved) { s.Graphs[0].Nodes[1].Record = []byte("12345678") },
+		"no graph":              func(s *Saved) { s.Graphs[0].Nodes[0].Graph = nil },
+		"a graph too many":      func(s *Saved) { s.Graphs[0].Nodes[1].Graph = &SavedGraph{} },
+		"no context":            func(s *Saved) { s.Graphs[0].Nodes[1].Context = 77 },
+		"another handle":        func(s *Saved) { s.Graphs[0].Handle++ },
+		"another exec's handle": func(s *Saved) { s.Execs[0].Handle++ },
 	} {
 		r, _ := program()
 		saved, err := r.Save()

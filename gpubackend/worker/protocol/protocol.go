@@ -87,7 +87,7 @@ func (p *Protocol) threadExit(c *call.Call, _ command.ThreadExit) gpubackend.Res
 
 // Unknown logs, once for each function, that it isn't there.
 func (p *Protocol) Unknown(op gpubackend.Op) {
-	if p.unknown[op] || len(p.unknown) > mostUnknown {
+	if p.unknown[op] || len(p.unknown) >= mostUnknown {
 		return
 	}
 	p.unknown[op] = true
