@@ -15,7 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// TestChildrenGoFirst starts a worker and a mover, and reads what the kernel has of them.
+// TestChildrenGoFirst: when memory runs out the kernel kills a worker first, then the mover, before
+// the device process.
 func TestChildrenGoFirst(t *testing.T) {
 	s := spawner{
 		logs: logs.Flags{Level: "error"}, log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,

@@ -28,7 +28,7 @@ func ranBy(t *testing.T, args ...string) (code int, out, said string) {
 	return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// TestUsageErrors: a mistake in the command line is one line on standard error, and 2.
+// TestUsageErrors: a mistake in the command line gives one line on standard error, and exit code 2.
 func TestUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"fly":                                  `unknown command "fly": see paracuda --help`,
@@ -90,7 +90,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestHelp asks each command for it, in both ways.
+// TestHelp asks each command for its help in both ways: --help, and help COMMAND.
 func TestHelp(t *testing.T) {
 	code, all, said := ranBy(t, "--help")
 	if code != 0 || said != "" {
@@ -114,7 +114,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// hanging is where an entry goes on in the next line.
+// hanging matches a line break inside an entry, with the indent behind it.
 var hanging = regexp.MustCompile(`\n {8,}`)
 
 // TestHelpTellsDefaults of options and of settings.
@@ -135,7 +135,7 @@ func TestHelpTellsDefaults(t *testing.T) {
 	}
 }
 
-// completions are what a shell is offered after a command line.
+// completions returns what a shell is offered after a command line.
 func completions(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, _ := ranBy(t, append([]string{cobra.ShellCompRequestCmd}, args...)...)
@@ -179,7 +179,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts has bash read its own, which no program here does for the others.
+// TestCompletionScripts has bash check its script. The other shells need not be installed.
 func TestCompletionScripts(t *testing.T) {
 	for shell, want := range map[string]string{
 		"bash": "__start_paracuda", "zsh": "#compdef paracuda", "fish": "complete -c paracuda",

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 )
 
-// configured are the options of a device whose command line is read, but not carried out.
+// configured returns the options of paracuda device for a configuration file and a command line.
 func configured(t *testing.T, text string, args ...string) (*deviceOptions, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "vm.conf")
@@ -36,7 +36,7 @@ func configured(t *testing.T, text string, args ...string) (*deviceOptions, erro
 	return o, f.read(file)
 }
 
-// TestConfig: options and policies of the file hold, unless the command line has others.
+// TestConfig: the file's options and settings hold, unless the command line has others.
 func TestConfig(t *testing.T) {
 	o, err := configured(t, `
 gpu = "soft"

@@ -18,7 +18,7 @@ import (
 func startDeviceCommand(args ...string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		// The sandbox would be that of the tests' process.
+		// A sandbox would confine the tests' own process.
 		ended <- dispatch(append([]string{"device", "--gpu", "soft", "--log-level", "error",
 			"--sandbox", "off"}, args...))
 	}()
@@ -37,8 +37,8 @@ func wait(t *testing.T, ended <-chan error) error {
 	}
 }
 
-// TestBadOutputs names files and sockets that can't be made. Nothing connects to the device: it
-// must see by itself.
+// TestBadOutputs names files and sockets that can't be made. The device process must notice that
+// as it starts: nothing connects to it.
 func TestBadOutputs(t *testing.T) {
 	dir := t.TempDir()
 	gpu, control, file := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"),
@@ -78,8 +78,8 @@ func TestBadOutputs(t *testing.T) {
 	}
 }
 
-// TestControlBeforeTheVM sets and asks a device that no VM has connected to, and then ends its only
-// connection.
+// TestControlBeforeTheVM changes a setting and asks for the counters before a VM has connected.
+// Then a VM connects and goes, and the device process ends.
 func TestControlBeforeTheVM(t *testing.T) {
 	dir := t.TempDir()
 	gpu, control, stats := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"),

@@ -15,7 +15,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/doctor"
 )
 
-// TestDoctor looks at this machine, with a QEMU that isn't there: a problem, and exit code 1.
+// TestDoctor looks at this machine. That QEMU is missing is a problem, and gives exit code 1.
 func TestDoctor(t *testing.T) {
 	code, out, said := ranBy(t, "doctor", "--qemu", "/nowhere/qemu", "--gpu", "soft")
 	if code != 1 || said != "" ||
@@ -34,7 +34,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestExamine: warnings alone are no failure.
+// TestExamine: only a problem is a failure, not a warning.
 func TestExamine(t *testing.T) {
 	finds := func(level doctor.Level) []doctor.Check {
 		return []doctor.Check{{Name: "x", Look: func(context.Context) []doctor.Finding {
@@ -50,7 +50,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestCheckConfig: files are refused that a device process would refuse.
+// TestCheckConfig: the files that a device process would refuse are refused.
 func TestCheckConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "",
@@ -76,7 +76,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 }
 
-// TestComputeApart: what is wrong with a GPU is said by the process that tries it.
+// TestComputeApart: the process that tries a GPU says what is wrong with it.
 func TestComputeApart(t *testing.T) {
 	if gpu, err := computeApart(t.Context(), gpuSoft); err != nil ||
 		!strings.HasPrefix(gpu, "Paracuda Software GPU") {

@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestKilledWorkerIsAWarning: what the starter process learns of a worker's end reaches the VM's
-// log, at a level that paracuda run shows.
+// TestKilledWorkerIsAWarning: the VM's log says that a worker was killed, at a level that paracuda
+// run shows.
 func TestKilledWorkerIsAWarning(t *testing.T) {
 	v := newKeptVM(t)
 	v.must(wire.ControlOpen, 0, 0)

@@ -44,7 +44,7 @@ func TestEnsureEnd(t *testing.T) {
 	}
 }
 
-// TestEndedByItself: who has ended in time, or goes on without this session, isn't ended.
+// TestEndedByItself: a process that ends in time, or goes on after its session, isn't ended.
 func TestEndedByItself(t *testing.T) {
 	for _, name := range []string{"process", "session"} {
 		t.Run(name, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestStartApart looks where a child's C library lies, and that this process's own personality
-// stays as it is.
+// TestStartApart: a child's libraries lie in the lower half of its address space, and this process
+// keeps its own personality.
 func TestStartApart(t *testing.T) {
 	before, err := personality(currentPersonality)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestLogIsBounded in each role, and says at the end what is missing in it.
+// TestLogIsBounded at each level, and says how many lines were held back.
 func TestLogIsBounded(t *testing.T) {
 	const flood = 3000
 	for level, most := range map[string]int{"info": 20, "debug": 20 * logs.DebugTimes} {
@@ -45,8 +45,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestLinesNameTheVM: each line of all of a VM's processes, before and after one died, says whose
-// it is, and those of a worker which program's.
+// TestLinesNameTheVM: each line of each of a VM's processes names the VM, also after the device
+// process died. A worker's lines name its program, too.
 func TestLinesNameTheVM(t *testing.T) {
 	v := newKeptVM(t, "--log-format", "json", "--log-level", "debug", "--name", "training")
 	v.must(wire.ControlOpen, 0, 0)
@@ -79,8 +79,8 @@ func TestLinesNameTheVM(t *testing.T) {
 	}
 }
 
-// heldBack is how many lines a log says were held back, which it does again and again in a flood
-// that lasts.
+// heldBack is how many lines were held back according to a log. A log says it several times while
+// a flood lasts.
 func heldBack(t *testing.T, log string) (sum int) {
 	t.Helper()
 	for _, text := range regexp.MustCompile(` lines=(\d+) `).FindAllStringSubmatch(log, -1) {
@@ -109,7 +109,7 @@ func TestNamesOfProgramsAreTextOnly(t *testing.T) {
 	}
 }
 
-// TestChildrensLogIsBounded, however much they write, and passed on to the end.
+// TestChildrensLogIsBounded, however much they write, and says how many lines were held back.
 func TestChildrensLogIsBounded(t *testing.T) {
 	var said, passed strings.Builder
 	log, endLog, err := logs.New(&said, &logs.Flags{Level: "info"}, "device")

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/manual"
 )
 
-// manualPages are the files that the program writes.
+// manualPages are the files that paracuda man writes.
 func manualPages(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// dashes is a name as pages have it.
+// dashes is a name as pages have it: to roff a plain - is a hyphen.
 func dashes(name string) string { return strings.ReplaceAll(name, "-", `\-`) }
 
 // TestManualIsWellFormed has mandoc read the pages.

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/gate"
 )
 
-// member is a VM of a test's that takes part, without a device.
+// member is a test's VM at an arbiter. It has no device process.
 type member struct {
 	page *gate.Page
 	*client.Client

@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/xid"
 )
 
-// TestProbe: one kind of GPU is enough, and each GPU is named, with all that --gpu takes for it.
+// TestProbe: one kind of GPU is enough. Each GPU is listed with all names that --gpu takes for it.
 func TestProbe(t *testing.T) {
 	none := func() ([]hostgpus.GPU, error) { return nil, errors.New("broken") }
 	two := func() ([]hostgpus.GPU, error) {
@@ -92,7 +92,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestProbeHere asks the program itself: the software GPU works everywhere.
+// TestProbeHere runs paracuda probe: the software GPU works everywhere.
 func TestProbeHere(t *testing.T) {
 	code, out, said := ranBy(t, "probe")
 	if code != 0 || said != "" || !strings.Contains(out, "soft: yes\n  GPU 0: Paracuda Software") {

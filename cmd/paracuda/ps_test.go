@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPs asks an arbiter with a VM, and where there is none.
+// TestPs asks where there is no arbiter, and then an arbiter with a VM.
 func TestPs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "arbiter")
 	if code, _, said := ranBy(t, "ps", "--arbiter", path); code != 1 ||

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// install puts a program at a path, in place of what lies there, as a package's upgrade does.
+// install replaces the program at a path, as a package's upgrade does.
 func install(t *testing.T, path string, program []byte) os.FileInfo {
 	t.Helper()
 	if err := os.WriteFile(path+".new", program, 0o755); err != nil {
@@ -37,8 +37,8 @@ func (v *keptVM) executes(program os.FileInfo) bool {
 	return err == nil && os.SameFile(now, program)
 }
 
-// TestReplacedByWhatIsInstalled: the program that lies there by then goes on, with the program's
-// worker; one that doesn't is followed by the version of before. A crash changes no version.
+// TestReplacedByWhatIsInstalled: the version that is installed by then goes on, with the same
+// worker. If it can't, the earlier version goes on. A crash doesn't change the version.
 func TestReplacedByWhatIsInstalled(t *testing.T) {
 	this, err := os.ReadFile(os.Args[0])
 	if err != nil {
@@ -64,7 +64,7 @@ func TestReplacedByWhatIsInstalled(t *testing.T) {
 		if !v.executes(goesOn) {
 			t.Errorf("another program goes on:\n%s", v.log)
 		}
-		if now := v.workers(); len(now) != 1 || now[0] != workers[0] { // nothing was copied
+		if now := v.workers(); len(now) != 1 || now[0] != workers[0] { // the same process
 			t.Errorf("the worker was %v and is %v", workers, now)
 		}
 	}
@@ -82,8 +82,8 @@ func TestReplacedByWhatIsInstalled(t *testing.T) {
 	v.end()
 }
 
-// TestOtherProtocolIsLeft: a program whose protocol isn't that of the VM's driver leaves the VM to
-// the version of before; a VM that has no driver yet is anybody's.
+// TestOtherProtocolIsLeft: a version with another protocol than the VM's driver leaves the VM to
+// the earlier version. Any version takes a VM that has no driver yet.
 func TestOtherProtocolIsLeft(t *testing.T) {
 	for f, want := range map[*remains.Facts]bool{nil: true, {}: true,
 		{Protocol: wire.Version}: true, {Protocol: wire.Version + 1}: false,

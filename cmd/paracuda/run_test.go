@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestBadRuns asks for VMs that can't be: none may boot.
+// TestBadRuns asks for VMs that can't be made: none may boot.
 func TestBadRuns(t *testing.T) {
 	cpus := fmt.Sprintf(": want 1 to %d, as many as the host has", runtime.NumCPU())
 	for line, want := range map[string]string{

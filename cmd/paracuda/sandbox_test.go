@@ -20,7 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// childStatus starts a worker and a mover, and returns what /proc says of each.
+// childStatus starts a worker and a mover, and passes on what /proc says of each.
 func childStatus(t *testing.T, s children, look func(role string, status, environ []string)) {
 	t.Helper()
 	eachChild(t, s, func(role string, pid int) {
@@ -28,7 +28,7 @@ func childStatus(t *testing.T, s children, look func(role string, status, enviro
 	})
 }
 
-// eachChild starts a worker and a mover, and looks at each.
+// eachChild starts a worker, then a mover, and calls look while each runs.
 func eachChild(t *testing.T, s children, look func(role string, pid int)) {
 	t.Helper()
 	for role, start := range map[string]func(*os.File) (device.Process, error){
@@ -51,8 +51,8 @@ func eachChild(t *testing.T, s children, look func(role string, pid int)) {
 	}
 }
 
-// procFile waits for the text: when a program was just executed, the kernel has closed the
-// descriptors by which its parent learns of it, and may not have laid out its environment.
+// procFile waits until the file has text. A parent learns of its child's exec when the kernel
+// closes a descriptor, and the child's environment may not be laid out by then.
 func procFile(t *testing.T, pid int, name, separator string) []string {
 	t.Helper()
 	var b []byte
@@ -84,7 +84,7 @@ func testHousehold(
 	return home, &said
 }
 
-// TestChildrenAreConfined looks at the children that a device process starts.
+// TestChildrenAreConfined: children have no privileges, and only the variables that they may have.
 func TestChildrenAreConfined(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
 	t.Setenv("PARACUDA_TEST_WANTED", "y")
@@ -117,8 +117,8 @@ func TestChildrenAreConfined(t *testing.T) {
 	}
 }
 
-// TestChildrenAreAlone: workers and mover see neither files of the host's nor its processes, and
-// all of a VM have the same.
+// TestChildrenAreAlone: workers and mover see neither the host's files nor its processes. All of a
+// VM's children share their namespaces.
 func TestChildrenAreAlone(t *testing.T) {
 	for _, gpu := range []string{gpuSoft, gpuCUDA} {
 		t.Run(gpu, func(t *testing.T) { testAlone(t, gpu) })

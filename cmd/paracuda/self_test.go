@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSelf: after an upgrade a process starts its children from its own program all the same.
+// TestSelf: after an upgrade a process still starts its children from its own program.
 func TestSelf(t *testing.T) {
 	own, err := os.Executable()
 	if err != nil {

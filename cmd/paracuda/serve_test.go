@@ -32,12 +32,12 @@ func dial(t *testing.T, socket string) *net.UnixConn {
 	}
 }
 
-// use does what a front end does whose guest's driver takes the device.
+// use acts as a front end whose guest's driver takes the device.
 func use(t *testing.T, c *net.UnixConn) *vhostusertest.Frontend {
 	t.Helper()
 	f := vhostusertest.NewFrontend(t, c)
 	f.MustSend(vhostuser.SetFeatures, vhostusertest.Word(f.Realize(17)))
-	f.MustQuery(vhostuser.GetFeatures) // it has been taken
+	f.MustQuery(vhostuser.GetFeatures) // its answer comes after SetFeatures was handled
 	return f
 }
 
@@ -51,9 +51,9 @@ func mustBeRefused(t *testing.T, socket string) {
 	}
 }
 
-// TestDeviceOutlivesFailedStarts: front ends that go before a driver took the device leave it for
-// the next one, a second one is refused while one is served, and the device ends with the VM whose
-// driver took it, and takes its socket along.
+// TestDeviceOutlivesFailedStarts: a front end that goes before a driver took the device leaves it
+// to the next one. While one is served a second one is refused. The device process ends with the VM
+// whose driver took the device, and removes its socket.
 func TestDeviceOutlivesFailedStarts(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "gpu")
 	ended := startDeviceCommand("--socket-path", socket)
@@ -78,8 +78,8 @@ func TestDeviceOutlivesFailedStarts(t *testing.T) {
 	}
 }
 
-// TestTroubleIsTold: what is wrong with the VM that QEMU connected for is told on the control
-// socket, until the next one connects.
+// TestTroubleIsTold: the control socket reports what is wrong with the VM, until the next front end
+// connects.
 func TestTroubleIsTold(t *testing.T) {
 	dir := t.TempDir()
 	control, log := startDevice(t, dir)

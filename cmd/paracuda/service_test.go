@@ -61,8 +61,8 @@ func TestSocketsAccessIsWrong(t *testing.T) {
 	}
 }
 
-// TestSystemdsSockets starts a device process as systemd does: with sockets that are there, and one
-// to be told when it is ready.
+// TestSystemdsSockets starts a device process as systemd does: with its sockets already made, and
+// with one on which it reports that it is ready.
 func TestSystemdsSockets(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -86,7 +86,7 @@ func TestSystemdsSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer notified.Close()
-	// LISTEN_PID is that of the process that executes: a shell knows its own.
+	// LISTEN_PID must be the process's own number. A shell knows its own, and exec keeps it.
 	c := exec.Command("sh", "-c",
 		`LISTEN_PID=$$ exec "$0" device --gpu soft --socket-mode 0601`, self())
 	c.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=control:gpu",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSetSaves: what a VM has taken is in its file, and only that.
+// TestSetSaves: what a VM has accepted is written to its file, and nothing else.
 func TestSetSaves(t *testing.T) {
 	dir := t.TempDir()
 	control, _ := startDevice(t, dir)

@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/starter"
 )
 
-// TestStarterEndsBeforeTheKeeper: when the VM is gone the starter process finds that its connection
-// is closed, though the keeper, which has it for the next device process, is still there.
+// TestStarterEndsBeforeTheKeeper: when the VM is gone the starter process sees its connection end,
+// though the keeper, which holds it for the next device process, still runs.
 func TestStarterEndsBeforeTheKeeper(t *testing.T) {
 	kept := keepertest.Store{}
 	defer kept.Close()

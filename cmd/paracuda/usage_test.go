@@ -14,12 +14,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-// TestAsker asks children of all kinds: those that are of no use are ended, and the next comes
-// later.
+// TestAsker: a child that gives no good answer is ended, and the next one is started only after a
+// pause.
 func TestAsker(t *testing.T) {
 	for _, test := range []struct {
 		name, script string
-		refused      string // what the error says; empty: the process 10 has 526 bytes of GPU 7
+		refused      string // what the error says; "": none, process 10 has 526 bytes of GPU 7
 	}{
 		{"good", `while read x; do echo '{"usage":[{"id":7,"used":{"10":526}}]}'; done`, ""},
 		{"says why not", `read x; echo '{"error":"no GPU"}'`, "no GPU"},

@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/hostgpus"
 )
 
-// serveArbiter serves an arbiter, and returns where.
+// serveArbiter serves an arbiter, and returns its socket's path.
 func serveArbiter(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "arbiter")
@@ -22,8 +22,8 @@ func serveArbiter(t *testing.T) (path string) {
 	return path
 }
 
-// TestArbiterChooses: where --gpu names no GPUs the arbiter chooses, and else what is free counts.
-// A device process after that one has the same GPUs, whatever is free then.
+// TestArbiterChooses: where --gpu names no GPUs the arbiter chooses them. Without an arbiter the
+// free memory decides. The VM's next device process has the same GPUs, whatever is free by then.
 func TestArbiterChooses(t *testing.T) {
 	path := serveArbiter(t)
 	host := []hostgpus.GPU{

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// TestSoftMemoryIsBounded: the bound of the VM's ledger bounds a program's memory on the software
-// GPU, too, and programs see it.
+// TestSoftMemoryIsBounded: the ledger's bound holds on the software GPU, too, and programs are told
+// of it.
 func TestSoftMemoryIsBounded(t *testing.T) {
 	page, err := ledger.New()
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/pace/pacetest"
 )
 
-// TestConnectionsArePaced: those that come too early stay in the socket's queue.
+// TestConnectionsArePaced: connections that come too early wait in the socket's queue.
 func TestConnectionsArePaced(t *testing.T) {
 	a, clock := newArbiter(t, nil), pacetest.NewClock()
 	a.arrivals = pace.New(1, 2, clock)
 	r := serve(t, a)
-	t.Cleanup(func() { clock.Advance(time.Hour) }) // or it waits before it sees its end
+	t.Cleanup(func() { clock.Advance(time.Hour) }) // else Serve waits, and doesn't see its end
 	for range 2 {
 		r.ask(link.Request{Kind: link.List})
 	}

@@ -14,7 +14,7 @@ import (
 
 const gib = 1 << 30
 
-// three GPUs of 80 GiB, of which the second has less free.
+// threeGPUs have 80 GiB each. The second has less free.
 func threeGPUs() []link.GPU {
 	return []link.GPU{
 		{Name: "GPU-0", Memory: 80 * gib, Free: 79 * gib},
@@ -32,7 +32,7 @@ func (r *rig) choose(name string, count int, room uint64, wishes map[string]stri
 		Room: room, Policy: wishes})
 }
 
-// joinOn makes a VM that was given so much of each of its GPUs.
+// joinOn has a VM join that was given room bytes on each of its GPUs.
 func (r *rig) joinOn(
 	name string, room uint64, gpus []link.GPU, wishes map[string]string,
 ) *link.Conn {
@@ -51,7 +51,7 @@ func (r *rig) expect(what string, a *link.Answer, want ...int) {
 	}
 }
 
-// TestChosenByWhatWasGiven: what VMs were given counts, whether they have it yet or not.
+// TestChosenByWhatWasGiven: memory that VMs were given counts, whether they have taken it or not.
 func TestChosenByWhatWasGiven(t *testing.T) {
 	r := newRig(t, nil)
 	_, a := r.choose("first", 1, 20*gib, nil)
@@ -72,7 +72,7 @@ func TestChosenByWhatWasGiven(t *testing.T) {
 	})
 }
 
-// TestGivenToMembers: of a VM that has joined, what it may yet take is kept.
+// TestGivenToMembers: what a VM that has joined may still take is kept for it.
 func TestGivenToMembers(t *testing.T) {
 	r := newRig(t, nil)
 	all := threeGPUs()
@@ -80,7 +80,7 @@ func TestGivenToMembers(t *testing.T) {
 	r.joinOn("b", 0, all[2:], map[string]string{"memory-guarantee": "70G"})
 	_, answer := r.choose("c", 1, 45*gib, nil)
 	r.expect("beside one of 30 GiB", answer, 0)
-	// What it has counts in what is free.
+	// What it has taken is no longer free: it isn't counted again.
 	f := link.Figures{Memory: map[string]uint64{"window": 30 * gib}}
 	if err := a.Send(&link.Request{Kind: link.Tell, Figures: &f}); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestGivenToMembers(t *testing.T) {
 	r.expect("its memory is there already", answer, 0)
 }
 
-// TestChosenForNothing: without a size, VMs that start together have GPUs of their own.
+// TestChosenForNothing: VMs that start together, and name no size, get GPUs of their own.
 func TestChosenForNothing(t *testing.T) {
 	r := newRig(t, nil)
 	for i, want := range []int{0, 2, 0, 2} {
@@ -105,7 +105,7 @@ func TestChosenForNothing(t *testing.T) {
 	r.expect("again by the same name", a, 0)
 }
 
-// TestExclusive: a GPU that a VM has alone is no other's, whoever comes first.
+// TestExclusive: no other VM gets a GPU that a VM has alone, whoever comes first.
 func TestExclusive(t *testing.T) {
 	r := newRig(t, map[string]policy.Policy{"table": {Exclusive: policy.On}})
 	on := map[string]string{"exclusive": "on"}
@@ -125,7 +125,7 @@ func TestExclusive(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, a.Error, x.want)
 		}
 	}
-	// Its own device process, started again, is told that it is there still.
+	// A second device process of the same VM is told that the first one still runs.
 	if _, _, a := r.askJoin("alone", all[:2], on); !strings.Contains(a.Error, "own --name") {
 		t.Errorf("by the same name: %q", a.Error)
 	}
@@ -151,7 +151,7 @@ func TestExclusive(t *testing.T) {
 	})
 }
 
-// TestExclusiveWhileChosen: nor is one that was chosen for a VM which hasn't joined yet.
+// TestExclusiveWhileChosen: a VM has its GPUs alone once they are chosen, before it joins.
 func TestExclusiveWhileChosen(t *testing.T) {
 	r := newRig(t, nil)
 	on := map[string]string{"exclusive": "on"}

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// TestTimeThatTheLoopDidntSee is left out, and no other.
+// TestTimeThatTheLoopDidntSee: only times of more than BeatTimeout between two looks are left out.
 func TestTimeThatTheLoopDidntSee(t *testing.T) {
 	host := turns.Time(time.Hour)
 	c := clock{real: func() turns.Time { return host }}

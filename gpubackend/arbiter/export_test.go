@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// Simulated starts an arbiter in simulated time. Its loop waits by poll, and looks at clock.
+// Simulated starts an arbiter in simulated time. Its loop waits with poll, and its time is clock's.
 func Simulated(
 	c Config, poll func([]unix.PollFd, *unix.Timespec, *unix.Sigset_t) (int, error),
 	clock func() turns.Time,
@@ -24,7 +24,7 @@ func Simulated(
 	return begin(c, l, func() {}), nil
 }
 
-// SimulateHost has the host's clock be that of package time, which a simulation moves on.
+// SimulateHost makes package time's clock, which a simulation advances, the host's clock.
 func SimulateHost() (end func()) {
 	before, begin := hostClock, time.Now()
 	hostClock = func() turns.Time { return turns.Time(time.Hour) + time.Since(begin) }

@@ -19,7 +19,7 @@ import (
 type simulatedArbiter struct {
 	*arbiter.Arbiter
 	since  time.Time
-	thaws  atomic.Int64 // when it goes on, which was stopped: nanoseconds since 1970
+	thaws  atomic.Int64 // when it goes on after a stop: nanoseconds since 1970
 	serves sync.WaitGroup
 
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ func startArbiter(t *testing.T) *simulatedArbiter {
 	s.Arbiter, err = arbiter.Simulated(arbiter.Config{Log: quiet()}, s.poll,
 		func() turns.Time {
 			if looks++; looks%32 == 0 {
-				time.Sleep(50 * time.Microsecond) // so that a loop which watches gets somewhere
+				time.Sleep(50 * time.Microsecond) // no time would pass while the loop polls
 			}
 			return arbiter.Now()
 		})
@@ -44,7 +44,7 @@ func startArbiter(t *testing.T) *simulatedArbiter {
 	return s
 }
 
-// look is how often a simulated wait looks at real descriptors.
+// look is the time after which a simulated wait looks at the real descriptors again.
 const look = 2 * time.Millisecond
 
 // poll is unix.Ppoll in simulated time.
@@ -88,7 +88,7 @@ func (s *simulatedArbiter) stop(d time.Duration) {
 	s.thaws.Store(time.Now().Add(d).UnixNano())
 }
 
-// kill has all connections end at once, then the process.
+// kill ends all connections at once, then the process.
 func (s *simulatedArbiter) kill() {
 	s.mu.Lock()
 	s.gone = true

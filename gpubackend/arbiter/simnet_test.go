@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// socket is one end of a simulated connection: messages come late, in their order, whole.
+// socket is one end of a simulated connection: messages come late, but whole and in order.
 type socket struct {
 	in, out  *queue
 	deadline time.Time
@@ -50,7 +50,7 @@ func (c *cut) is() bool {
 type message struct {
 	bytes []byte
 	fds   []int
-	at    time.Time // when it is there
+	at    time.Time // when it arrives
 }
 
 // connect makes a connection, whose messages take as long as delay says.
@@ -87,7 +87,7 @@ func (s *socket) WriteMsgUnix(b, oob []byte, _ *net.UnixAddr) (n, oobn int, err 
 	return len(b), len(oob), nil
 }
 
-// copies are descriptors as another process gets them.
+// copies duplicates the descriptors of a message, as another process gets them.
 func copies(oob []byte) (fds []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	for i := range messages {
@@ -136,7 +136,7 @@ func (s *socket) ReadMsgUnix(b, oob []byte) (n, m, flags int, from *net.UnixAddr
 	}
 }
 
-// take takes a message that is there, or says how long the next one takes.
+// take takes a message that has arrived, or says how long the next one still takes.
 func (q *queue) take() (m message, left time.Duration, there bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *socket) Close() error {
 // SetDeadline implements link.Socket. It is for the next read.
 func (s *socket) SetDeadline(t time.Time) error { s.deadline = t; return nil }
 
-// SetWriteDeadline implements link.Socket: nothing that is written waits.
+// SetWriteDeadline implements link.Socket: no write waits.
 func (s *socket) SetWriteDeadline(time.Time) error { return nil }
 
 // SyscallConn implements link.Socket.
@@ -175,15 +175,15 @@ func (s *socket) SyscallConn() (syscall.RawConn, error) {
 	return nil, errors.New("a simulated connection has no descriptor")
 }
 
-// network is what VMs reach the arbiter by, if there is one.
+// network connects VMs to the arbiter, if there is one.
 type network struct {
 	mu   sync.Mutex
 	dice *rand.Rand
 	host *simulatedArbiter
-	slow time.Duration // the most that messages of a busy host take
+	slow time.Duration // the longest that a message takes on a busy host
 }
 
-// delay is how long a message takes: mostly next to nothing.
+// delay is how long a message takes: mostly less than 500 us, and one in 20 up to slow.
 func (n *network) delay() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()

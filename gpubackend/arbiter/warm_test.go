@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// wantWarm has a VM tell what it wants, and returns what it is answered.
+// wantWarm has a VM say how many warm workers it wants, and returns how many it may have.
 func (r *rig) wantWarm(c *link.Conn, want int, used time.Duration) int {
 	r.Helper()
 	q := link.Request{Kind: link.Tell, Figures: &link.Figures{},
@@ -29,8 +29,8 @@ func (r *rig) wantWarm(c *link.Conn, want int, used time.Duration) int {
 	}
 }
 
-// TestWarmWorkersAreBounded: 200 VMs that all want some have DefaultWarm together. One that is used
-// has them before the others, and they go to those when their VMs leave or want none.
+// TestWarmWorkersAreBounded: 200 VMs that all want warm workers get DefaultWarm together. VMs that
+// were used lately come first. When VMs leave, or want none, the others get theirs.
 func TestWarmWorkersAreBounded(t *testing.T) {
 	r := newRig(t, nil)
 	const vms = 200
@@ -76,8 +76,8 @@ func TestWarmWorkersAreBounded(t *testing.T) {
 	}
 }
 
-// TestWarmWorkersOfSeveralGPUs: a VM has as many on each of its GPUs, where others have some as
-// well, and gets what they leave.
+// TestWarmWorkersOfSeveralGPUs: a VM has the same number on each of its GPUs: no more than other
+// VMs leave it on any.
 func TestWarmWorkersOfSeveralGPUs(t *testing.T) {
 	r := newRig(t, nil)
 	two := []link.GPU{{Name: "first"}, {Name: "second"}}

@@ -59,7 +59,8 @@ func TestCommandsArriveInOrder(t *testing.T) {
 		}
 		a.Consume(&c)
 		if room := wire.RingBytes - g.appended%wire.RingBytes; room < 40 {
-			g.publish(g.appended + room) // too short for a header or written over: the filler rule
+			// The next command doesn't fit: a filler takes the rest, if its header fits.
+			g.publish(g.appended + room)
 			if room >= wire.CommandSize {
 				fill := wire.Command{Size: room}
 				fill.Encode(g.mem[wire.Ring+int(g.appended-room)%wire.RingBytes:])

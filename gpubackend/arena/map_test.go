@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// TestMapIsOnlyToRead maps a page of the guest's as its processes may use it.
+// TestMapIsOnlyToRead: a page that the guest's process may only read is mapped read-only.
 func TestMapIsOnlyToRead(t *testing.T) {
 	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -36,7 +36,7 @@ func TestMapIsOnlyToRead(t *testing.T) {
 	}
 }
 
-// protection is that of the mapping which begins at b, as /proc tells it.
+// protection is that of the mapping that begins at b, according to /proc.
 func protection(t *testing.T, b []byte) string {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestBudget takes to the last byte and not one more.
+// TestBudget takes up to the last byte, and not one more.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	b := New(100)
@@ -38,7 +38,7 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestAccounts: an account gives back exactly what it took, and none takes what another has.
+// TestAccounts: an account gives back exactly what it took, and can't take what another has.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	b := New(100)

@@ -42,7 +42,7 @@ func (p *pool) Give(bytes uint64) {
 	p.taken -= bytes
 }
 
-// TestPool: two budgets have together what there is, to the last byte, and not one more.
+// TestPool: two budgets together can take what there is, up to the last byte, and not one more.
 func TestPool(t *testing.T) {
 	t.Parallel()
 	p := &pool{bound: 3*Chunk + 5}
@@ -76,7 +76,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestPoolIsSeldomAsked: not for each thing that counts.
+// TestPoolIsSeldomAsked: once for each Chunk at most, not for each Take and Give.
 func TestPoolIsSeldomAsked(t *testing.T) {
 	t.Parallel()
 	p := &pool{bound: math.MaxUint64}
@@ -94,8 +94,8 @@ func TestPoolIsSeldomAsked(t *testing.T) {
 	}
 }
 
-// TestPoolIsNeverForgotten: what many goroutines take and give is always taken of the pool, and
-// never more than there is.
+// TestPoolIsNeverForgotten: after many goroutines have taken and given, the pool counts exactly
+// what the budgets keep of it, and that is little.
 func TestPoolIsNeverForgotten(t *testing.T) {
 	t.Parallel()
 	p := &pool{bound: 20 * Chunk}

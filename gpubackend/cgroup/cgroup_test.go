@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Main(m))
 }
 
-// fake makes a folder that looks as a group does.
+// fake makes a folder that looks like a control group.
 func fake(t *testing.T, controllers string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "parent", "vm")
@@ -95,7 +95,7 @@ func TestEnter(t *testing.T) {
 	}
 }
 
-// TestNothingElseIsTouched: what isn't bounded stays as it is, and is asked of no one.
+// TestNothingElseIsTouched: what isn't bounded stays as it is, and the parent is asked for nothing.
 func TestNothingElseIsTouched(t *testing.T) {
 	dir := fake(t, "")
 	if err := Enter(dir, Bounds{}); err != nil {
@@ -107,7 +107,7 @@ func TestNothingElseIsTouched(t *testing.T) {
 	}
 }
 
-// TestParentPassesOn: a controller that the group lacks is asked of its parent.
+// TestParentPassesOn: the parent is asked for a controller that the group lacks.
 func TestParentPassesOn(t *testing.T) {
 	dir := fake(t, "cpu")
 	if err := Enter(dir, bounds(t, "cpu.weight=50", "pids.max=40")); err != nil {
@@ -118,7 +118,7 @@ func TestParentPassesOn(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheFix: each thing that may be missing.
+// TestErrorsNameTheFix, whatever is missing.
 func TestErrorsNameTheFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
-// TestCallsDoNotAllocate covers what programs do in their inner loops.
+// TestCallsDoNotAllocate covers the calls of programs' inner loops.
 func TestCallsDoNotAllocate(t *testing.T) {
 	d := newDevice(t, Options{})
 	p := alloc(t, d, 4096)

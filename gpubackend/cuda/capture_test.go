@@ -15,9 +15,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew,
-// which the driver doesn't forgive. The worker therefore leaves ordinary memory as it is
-// (HostPageable).
+// TestCapturedCopies replays a copy from host memory that is ordinary, registered, or was
+// registered anew since. In the last case the launch fails. The worker therefore doesn't register
+// ordinary memory (HostPageable).
 func TestCapturedCopies(t *testing.T) {
 	for _, test := range []struct {
 		name              string
@@ -95,7 +95,7 @@ func TestConditionalNode(t *testing.T) {
 	}
 }
 
-// TestCooperativeInACapture: the driver refuses packed parameters there.
+// TestCooperativeInACapture: the driver refuses packed parameters of cooperative launches there.
 func TestCooperativeInACapture(t *testing.T) {
 	d := newDevice(t, Options{})
 	f := load(t, d, "vector_add")

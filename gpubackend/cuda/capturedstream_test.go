@@ -17,7 +17,7 @@ func newStream(t *testing.T, d *Device) gpubackend.Stream {
 	return s
 }
 
-// captureTwo begins a capture in s, which side joins: both were given work in it.
+// captureTwo begins a capture in s, which side joins, and gives both work in it.
 func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
 	t.Helper()
 	memory := alloc(t, d, 4096)
@@ -30,8 +30,8 @@ func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
 	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, side))
 }
 
-// TestStreamsThatEndInACapture: neither the one that joined it nor the one in which it began is
-// asked any more.
+// TestStreamsThatEndInACapture aren't asked any more: neither one that joined it, nor the one in
+// which it began.
 func TestStreamsThatEndInACapture(t *testing.T) {
 	d := newDevice(t, Options{})
 	s, side := newStream(t, d), newStream(t, d)
@@ -74,7 +74,7 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	must(t, "event", r)
 	must(t, "begin", d.StreamBeginCapture(s, 0))
 	other := newStream(t, d)
-	for range 50 { // it is busy, and waits for what is no capture's
+	for range 50 { // a busy stream that waits for an event of no capture
 		l.Stream = other
 		must(t, "launch", d.Launch(l))
 		drivertest.Tell("fake_not_ready", 1)
@@ -88,8 +88,8 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 }
 
-// TestStreamsThatEndInAnotherContext than their own aren't asked when that is current again, but
-// what they were given is waited for.
+// TestStreamsThatEndInAnotherContext than their own aren't asked when their own is current again,
+// but their work is waited for.
 func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	first := d.CurrentHandle()
@@ -128,7 +128,7 @@ func TestStreamsThatEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestCapturesEndWithTheirContext: other streams are announced again.
+// TestCapturesEndWithTheirContext, so that other streams are announced again.
 func TestCapturesEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	c, r := d.CtxCreate(0, 0)

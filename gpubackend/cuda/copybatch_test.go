@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestCopyBatch queues copies with one call, again and again with the same batch.
+// TestCopyBatch queues copies with one call, and uses the batch again.
 func TestCopyBatch(t *testing.T) {
 	const n, parts = 1000, 4
 	d := newDevice(t, Options{})

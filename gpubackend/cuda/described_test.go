@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/internal/roomcheck"
 )
 
-// TestRoomsAreThoseDescribed: each function is where the description says, but one: what a limit
-// takes counts for the VM, so that here limits are a room of their own.
+// TestRoomsAreThoseDescribed: each function is in the room that the description says, but one. What
+// a limit takes counts for the VM, so limits are a room of their own here.
 func TestRoomsAreThoseDescribed(t *testing.T) {
 	wrong := roomcheck.Misplaced(reflect.TypeFor[Device]())
 	if !slices.Equal(wrong, []string{"limits.CtxSetLimit"}) {

@@ -18,8 +18,8 @@ import (
 // TestMain builds the fake driver library once.
 func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
 
-// newDevice opens a device with a context that is current. The test's goroutine stays on its
-// thread.
+// newDevice opens a device, and makes its primary context current. The test's goroutine stays on
+// its thread.
 func newDevice(tb testing.TB, options Options) *Device {
 	tb.Helper()
 	d := loadDevice(tb, options)
@@ -32,7 +32,7 @@ func newDevice(tb testing.TB, options Options) *Device {
 	return d
 }
 
-// loadDevice loads the fake.
+// loadDevice makes a device of the fake driver library, and doesn't open it.
 func loadDevice(tb testing.TB, options Options) *Device {
 	tb.Helper()
 	runtime.LockOSThread()
@@ -80,7 +80,7 @@ func load(tb testing.TB, d *Device, name string) gpubackend.Function {
 	return loadText(tb, d, twoKernels, name)
 }
 
-// loadSilent is load of code that doesn't print, so that nobody synchronizes to see it.
+// loadSilent is load with code that doesn't print: the worker then needn't wait for its output.
 func loadSilent(tb testing.TB, d *Device, name string) gpubackend.Function {
 	tb.Helper()
 	return loadText(tb, d, strings.Replace(twoKernels, "vprintf", "", 1), name)

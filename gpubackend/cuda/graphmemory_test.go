@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-// allocatingGraph is an executable graph that allocates, made of a graph that is gone.
+// allocatingGraph is an executable graph that allocates. The graph that it was made from is gone.
 func allocatingGraph(t *testing.T, d *Device, sizes ...uint64) gpubackend.GraphExec {
 	t.Helper()
 	g, r := d.GraphCreate(0)
@@ -30,7 +30,7 @@ func allocationNode(bytes uint64) *gpubackend.Node {
 	return n
 }
 
-// limited is a device with a limit, on which graphs have nothing yet.
+// limited is a device with a limit, on which graphs have no memory yet.
 func limited(t *testing.T, limit uint64) *Device {
 	t.Helper()
 	d := newDevice(t, Options{MemoryLimit: limit})
@@ -39,8 +39,8 @@ func limited(t *testing.T, limit uint64) *Device {
 	return d
 }
 
-// TestGraphsCountForTheLimit: what the driver says they have counts, and no launch takes what there
-// isn't.
+// TestGraphsCountForTheLimit: what graphs have according to the driver counts, and a launch that
+// needs more than is left is refused.
 func TestGraphsCountForTheLimit(t *testing.T) {
 	d := limited(t, 100<<20)
 	small, large := allocatingGraph(t, d, 20<<20, 20<<20), allocatingGraph(t, d, 60<<20)
@@ -71,7 +71,7 @@ func TestGraphsCountForTheLimit(t *testing.T) {
 	}
 }
 
-// TestGraphMemoryThatIsInUse isn't given up, and counts without its graph.
+// TestGraphMemoryThatIsInUse isn't given up, and counts even when its graph is gone.
 func TestGraphMemoryThatIsInUse(t *testing.T) {
 	d := limited(t, 100<<20)
 	e := allocatingGraph(t, d, 60<<20)
@@ -109,7 +109,7 @@ func TestFreeOfGraphMemory(t *testing.T) {
 	}
 }
 
-// TestGraphsAboveTheLimit: neither a node nor a graph that no launch could do is made.
+// TestGraphsAboveTheLimit: no node and no executable graph is made that needs more than the limit.
 func TestGraphsAboveTheLimit(t *testing.T) {
 	d := limited(t, 100<<20)
 	g, r := d.GraphCreate(0)

@@ -25,6 +25,7 @@ func TestResourcesPassUnchanged(t *testing.T) {
 	d := newDevice(t, Options{})
 	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
 	must(t, "device", result)
+	// A group of 30 becomes one of 32, as parts have 8. The fake has 132 multiprocessors: 4 groups.
 	n, _, result := d.SplitResource(&r, nil, 0, 30)
 	must(t, "count", result)
 	if n != 4 {
@@ -56,8 +57,8 @@ func TestResourcesPassUnchanged(t *testing.T) {
 	want(t, "device", result, gpubackend.InvalidDevice)
 }
 
-// TestGreenContextIsPartOfThePrimary: memory is the primary context's, which isn't idle before its
-// green contexts are.
+// TestGreenContextIsPartOfThePrimary: its memory is the primary context's, which isn't idle before
+// its green contexts are.
 func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	d := newDevice(t, Options{})
 	home := d.CurrentHandle()

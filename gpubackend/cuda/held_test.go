@@ -12,11 +12,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// large is an image of so many KiB.
+// large is an image of about so many KiB.
 func large(kib int) []byte { return append(variables(0), bytes.Repeat([]byte(" "), kib<<10)...) }
 
-// TestImagesCount as long as the driver has them: twice while they are loaded, and until module,
-// library or context end.
+// TestImagesCount as long as the driver has them, until their module, library or context ends.
+// While an image is loaded it counts twice.
 func TestImagesCount(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})
@@ -54,7 +54,7 @@ func TestImagesCount(t *testing.T) {
 	counts("reset", 1)
 }
 
-// TestPackedImagesCount: what is unpacked to look for managed variables is refused, too.
+// TestPackedImagesCount: the search for managed variables takes host memory, and fails without.
 func TestPackedImagesCount(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})
@@ -69,8 +69,8 @@ func TestPackedImagesCount(t *testing.T) {
 	want(t, "measure it with no memory", r, gpubackend.OutOfMemory)
 }
 
-// TestObjectsEndWithTheirContext: textures that are gone with it aren't known any more, and count
-// no more.
+// TestObjectsEndWithTheirContext: textures and surfaces that are gone with it aren't known any
+// more, and don't count.
 func TestObjectsEndWithTheirContext(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestHostNodes launches a graph again and again, each time inside the driver until the function of
-// the launch before has been released.
+// TestHostNodes launches a graph several times. Each launch waits in the driver until the function
+// of the launch before has been released.
 func TestHostNodes(t *testing.T) {
 	const token, launches = 1<<63 | 5, 20
 	d := newDevice(t, Options{})

@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-// TestLentMemory has contexts come and go under memory that was given without one.
+// TestLentMemory has contexts come and go while memory is registered that came before them.
 func TestLentMemory(t *testing.T) {
 	d := newDevice(t, Options{})
 	primary := d.CurrentHandle()

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestLimitsCount: heap, stacks and the buffer of printf are device memory as all other.
+// TestLimitsCount: heap, stacks and the buffer of printf are device memory like any other.
 func TestLimitsCount(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 100 << 20})
 	primary := d.CurrentHandle()
@@ -20,6 +20,7 @@ func TestLimitsCount(t *testing.T) {
 		want         gpubackend.Result
 		used         uint64 // MiB
 	}{
+		// The first 8 MiB of a heap don't count, nor does the first MiB of printf's buffer.
 		{"heap", cudaabi.LimitMallocHeapSize, 68 << 20, gpubackend.Success, 60},
 		{"heap beyond all", cudaabi.LimitMallocHeapSize, math.MaxUint64, gpubackend.OutOfMemory,
 			60},
@@ -28,8 +29,8 @@ func TestLimitsCount(t *testing.T) {
 		{"smaller heap", cudaabi.LimitMallocHeapSize, 48 << 20, gpubackend.Success, 40},
 		{"heap that the driver refuses", cudaabi.LimitMallocHeapSize, 13, gpubackend.InvalidValue,
 			40},
+		// 10 KiB more for each of 2048 threads: 20 MiB.
 		{"stack", cudaabi.LimitStackSize, 11 << 10, gpubackend.Success, 60},
-		// 10 KiB more for each of 2048 threads
 		{"as much stack as there is", cudaabi.LimitStackSize, math.MaxUint64,
 			gpubackend.OutOfMemory, 60},
 		{"printf", cudaabi.LimitPrintfFIFOSize, 21 << 20, gpubackend.Success, 80},

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-// TestList tells the GPUs of the fake driver, and says what is wrong without one.
+// TestList lists the GPUs of the fake driver. Without a driver the error says so.
 func TestList(t *testing.T) {
 	t.Setenv("FAKE_DEVICES", "3")
 	all, err := list(drivertest.Library)

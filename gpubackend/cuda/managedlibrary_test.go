@@ -79,8 +79,8 @@ func TestManagedLibrary(t *testing.T) {
 	}
 }
 
-// TestManagedFilledInTime: what the program may touch has its content as soon as there is any
-// context, which need not be current.
+// TestManagedFilledInTime: variables have their content as soon as there is a context, which need
+// not be current.
 func TestManagedFilledInTime(t *testing.T) {
 	type step func(*Device) gpubackend.Result
 	retain := func(d *Device) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(0); return r }
@@ -92,8 +92,8 @@ func TestManagedFilledInTime(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name          string
-		before, after step // of loading the library
-		filled        bool // before the step after it
+		before, after step // the loading of the library
+		filled        bool // by the end of the loading
 	}{
 		{"none", none, nothing, false},
 		{"primary", none, retain, false},
@@ -144,8 +144,8 @@ func checkUntouched(t *testing.T, mem []byte) {
 	}
 }
 
-// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and
-// contexts that end.
+// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and then
+// ends a context that has a module with managed variables.
 func TestManagedMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
 	current := d.CurrentHandle()

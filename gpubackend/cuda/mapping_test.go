@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
-// TestMemoryIsSharedByFile exports memory to a second device, as to another process, and ends the
-// first one's.
+// TestMemoryIsSharedByFile exports memory to a second device, as to another process. The memory
+// stays when the first device releases it.
 func TestMemoryIsSharedByFile(t *testing.T) {
 	const size, base = 2 * gpubackend.Granularity, 0x420000000000
 	one := newDevice(t, Options{})

@@ -136,7 +136,7 @@ func TestStagingIsShared(t *testing.T) {
 	}
 }
 
-// TestStagingTakesFreedMemory, and gives it back.
+// TestStagingTakesFreedMemory that work may still use, and gives it back.
 func TestStagingTakesFreedMemory(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 64 << 20})
 	p := alloc(t, d, 48<<20)

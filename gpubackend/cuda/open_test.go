@@ -48,8 +48,8 @@ func TestOpenDescribesDevices(t *testing.T) {
 	}
 }
 
-// TestOpenDescribesWays: what the driver says of the ways from GPU to GPU goes on as it is; where
-// it has no answer, its error does.
+// TestOpenDescribesWays: what the driver says of the ways from GPU to GPU is passed on unchanged,
+// and its error where it has no answer.
 func TestOpenDescribesWays(t *testing.T) {
 	t.Setenv("FAKE_DEVICES", "3")
 	d := loadDevice(t, Options{})
@@ -75,10 +75,10 @@ func TestOpenDescribesWays(t *testing.T) {
 	}
 }
 
-// TestOpenDescribesLinks: a warm worker looks again when a program comes.
+// TestOpenDescribesLinks: a warm worker looks at the PCIe link again when a program comes.
 func TestOpenDescribesLinks(t *testing.T) {
 	folder := t.TempDir()
-	device := filepath.Join(folder, "0001:01:01.0") // where the fake's devices are
+	device := filepath.Join(folder, "0001:01:01.0") // the address of the fake's first device
 	write := func(name, content string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(device, name), []byte(content), 0o644); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
-// loadReference loads a module and returns it and a function of it.
+// loadReference loads a module, and returns it and one of its functions.
 func loadReference(t *testing.T, d *Device) (gpubackend.Module, gpubackend.Function) {
 	t.Helper()
 	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)

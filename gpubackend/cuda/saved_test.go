@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// TestMadeAgain: another device has the memory of the first at the same addresses, with what is in
-// it, and gives out the next where that would have.
+// TestMadeAgain: another device has the first one's memory at the same addresses, with its content,
+// and allocates the next memory where the first would have.
 func TestMadeAgain(t *testing.T) {
 	first := newDevice(t, Options{})
 	want := map[uint64]uint64{}
@@ -98,7 +98,7 @@ func TestMadeAgain(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsIt: code with variables, whose place can't be chosen.
+// TestWhatKeepsIt from being saved: code with variables, whose place can't be chosen.
 func TestWhatKeepsIt(t *testing.T) {
 	d := newDevice(t, Options{})
 	if d.PlaceCode(0) != nil || d.PlaceCode(devmem.Base) == nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestEventHandleIsPassedByValue: the fake's handle has something to tell in its first and last
-// word.
+// TestEventHandleIsPassedByValue: the fake looks at the first and the last word.
 func TestEventHandleIsPassedByValue(t *testing.T) {
 	d := newDevice(t, Options{})
 	e, r := d.EventCreate(4 | cudaabi.EventDisableTiming)

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestStatus: a mistake in the command line is 2, what couldn't be done 1, and what has been said
-// ends with its own code.
+// TestStatus: the exit code is 2 after a mistake in the command line, an ExitCode's own, and 1
+// after any other error.
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -32,7 +32,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// refuses is a writer to a disk that is full.
+// refuses is a writer to a disk that is full after some writes.
 type refuses struct{ left int }
 
 func (r *refuses) Write(b []byte) (int, error) {
@@ -42,8 +42,8 @@ func (r *refuses) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestLostOutput: what can't be printed is an error, though who prints doesn't look, and nothing is
-// written behind the gap.
+// TestLostOutput: output that is lost is an error, though who prints doesn't look at it. Nothing is
+// written after the gap.
 func TestLostOutput(t *testing.T) {
 	to := &refuses{1}
 	n := &Noted{W: to}
@@ -65,7 +65,7 @@ func TestLostOutput(t *testing.T) {
 	}
 }
 
-// TestNames are of lines like those of /etc/group alone.
+// TestNames: only lines like those of /etc/group have names.
 func TestNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "group")
 	text := "root:x:0:\n# no group\nkvm:x:9:a,b\n"
@@ -98,7 +98,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestCantMake: a folder that isn't there, is none, or is another's is named with what to do.
+// TestCantMake: where a folder is missing, is none, or can't be written, the error says what to do.
 func TestCantMake(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// TestProgress: a step is told of once it has taken long, and only then.
+// TestProgress: a step is printed once it has taken long, and not before.
 func TestProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		p := &Progress{out: &said, wait: patient}
-		read := func() string { // beside the timer
+		read := func() string { // the timer's goroutine writes it
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return said.String()
@@ -39,7 +39,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestProgressIsForTerminals: a file or a pipe gets none of it.
+// TestProgressIsForTerminals: nothing is printed to a pipe.
 func TestProgressIsForTerminals(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

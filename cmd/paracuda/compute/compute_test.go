@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
-// wrong is a GPU that copies a wrong byte back, or that can do nothing.
+// wrong is a GPU that copies a wrong byte back, or isn't there.
 type wrong struct {
 	gpubackend.Driver
 	absent bool

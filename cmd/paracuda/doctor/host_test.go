@@ -15,11 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// files are put below a directory, by their names: a text, or a link with -> before it. One that
-// ends with / is a directory.
+// files are the contents of files by their names. A content that begins with -> is a link's target.
 type files map[string]string
 
-// put returns the directory.
+// put writes files below a new directory, and returns it.
 func put(t *testing.T, all files) string {
 	t.Helper()
 	root := t.TempDir()
@@ -54,7 +53,7 @@ func healthy(root string) *Host {
 	}
 }
 
-// want compares a finding with what it should be. What is wrong has a fix.
+// want compares a finding with what it should be. All but those that are OK have a fix.
 func want(t *testing.T, f Finding, level Level, found, fix string) {
 	t.Helper()
 	if f.Level != level || !strings.Contains(f.Found, found) || !strings.Contains(f.Fix, fix) ||
@@ -63,7 +62,7 @@ func want(t *testing.T, f Finding, level Level, found, fix string) {
 	}
 }
 
-// goodKernel is what the kernel says where nothing is wrong.
+// goodKernel are the kernel's files where nothing is wrong.
 var goodKernel = files{
 	"/proc/sys/vm/max_map_count":   "65530\n",
 	"/proc/sys/kernel/pid_max":     "4194304\n",
@@ -72,7 +71,7 @@ var goodKernel = files{
 	"/proc/sys/kernel/osrelease":   "6.1.0\n",
 }
 
-// with are those files and some others.
+// with are the files of goodKernel and more. The latter replace the former.
 func with(more files) files {
 	all := files{}
 	for _, some := range []files{goodKernel, more} {
@@ -83,7 +82,7 @@ func with(more files) files {
 	return all
 }
 
-// TestKernel breaks one thing at a time of what the kernel offers.
+// TestKernel breaks the things that the kernel offers, one at a time.
 func TestKernel(t *testing.T) {
 	denied := &fs.PathError{Op: "open", Path: "x", Err: unix.EACCES}
 	absent := &fs.PathError{Op: "open", Path: "x", Err: unix.ENOENT}
@@ -181,7 +180,7 @@ func noNamespace(h *Host) {
 	h.UserNamespace = func() error { return errors.New("no space left on device") }
 }
 
-// TestMachine: what asks this machine does so without an error that isn't the machine's.
+// TestMachine asks the real machine. What depends on its kernel is only logged.
 func TestMachine(t *testing.T) {
 	h := Machine()
 	if err := h.Memfd(); err != nil {

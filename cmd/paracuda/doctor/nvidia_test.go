@@ -14,7 +14,7 @@ import (
 var (
 	aGPU = files{"/sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
 		"/sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
-		// Its sound isn't one.
+		// Its sound device isn't a GPU.
 		"/sys/bus/pci/devices/0000:01:00.1/vendor": "0x10de\n",
 		"/sys/bus/pci/devices/0000:01:00.1/class":  "0x040300\n"}
 	aDriver = files{"/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel " +
@@ -30,7 +30,7 @@ var (
 	theNodes = files{"/dev/nvidia0": "", "/dev/nvidiactl": "", "/dev/nvidia-uvm": ""}
 )
 
-// join makes one set of files.
+// join are the files of goodKernel and all of these.
 func join(some ...files) files {
 	all := with(nil)
 	for _, s := range some {
@@ -87,7 +87,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// TestHMM: it is on, off, or not there.
+// TestHMM: only open modules with HMM switched on give a warning.
 func TestHMM(t *testing.T) {
 	set := func(text string) files {
 		return files{"/sys/module/nvidia_uvm/parameters/uvm_disable_hmm": text}
@@ -115,7 +115,7 @@ func TestHMM(t *testing.T) {
 	want(t, compute(t.Context(), refused), Problem, "GPU refused", "rmmod nvidia_uvm")
 }
 
-// TestNodes looks at nodes that aren't there, and at ones that aren't for all.
+// TestNodes looks at nodes that aren't there, and at ones that not everybody may open.
 func TestNodes(t *testing.T) {
 	if all := healthy(put(t, join())).nodes(t.Context()); len(all) != 1 {
 		t.Errorf("without a driver: %+v", all)
@@ -139,7 +139,7 @@ func TestNodes(t *testing.T) {
 		t.Fatalf("with all nodes: %+v", all)
 	}
 	want(t, all[0], OK, "/dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0", "")
-	level := Warning // root may do all, and the services' user may not
+	level := Warning // root may open it, and the services' user may not
 	for _, mode := range []os.FileMode{0o600, 0} {
 		if mode == 0 && os.Getuid() != 0 {
 			level = Problem

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fakeQEMU is a program that says it is a release of QEMU's, and has devices.
+// fakeQEMU is a program that prints a release of QEMU as its own, and lists devices.
 func fakeQEMU(release string, devices ...string) string {
 	script := "#!/bin/sh\ncase \"$*\" in\n--version) echo 'QEMU emulator version " + release +
 		"' ;;\n'-device help') "
@@ -25,7 +25,7 @@ func TestQEMU(t *testing.T) {
 		name, program string
 		n             int // findings
 		level         Level
-		found         string // of the last
+		found         string // what the last one says
 	}{
 		{"none", "", 1, Problem, "no program qemu-system-x86_64 here"},
 		{"too old", fakeQEMU("7.1.0", fs), 1, Problem, "QEMU 7.1.0 is too old"},

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 )
 
-// TestQEMUThatListsNothing: a QEMU that starts, and then fails.
+// TestQEMUThatListsNothing: a QEMU that prints its version, and fails to list its devices.
 func TestQEMUThatListsNothing(t *testing.T) {
 	dir := put(t, files{"qemu-system-x86_64": "#!/bin/sh\n" +
 		"[ \"$1\" = --version ] || exit 4\necho QEMU emulator version 9.0.0\n"})
@@ -22,7 +22,7 @@ func TestQEMUThatListsNothing(t *testing.T) {
 	want(t, all[1], Problem, "doesn't list its devices: exit status 4", installQEMU)
 }
 
-// TestNoArbiter: none at the usual places.
+// TestNoArbiter: no arbiter runs at the usual places.
 func TestNoArbiter(t *testing.T) {
 	if _, err := os.Stat(client.HostPath); err == nil {
 		t.Skipf("this host has an arbiter at %s", client.HostPath)
@@ -31,7 +31,7 @@ func TestNoArbiter(t *testing.T) {
 	want(t, checkArbiter(""), Warning, "none runs", startArbiter)
 }
 
-// TestTooManyVMs: no more than some are looked at, and that is said.
+// TestTooManyVMs: only the first mostVMs are looked at, and a finding says so.
 func TestTooManyVMs(t *testing.T) {
 	some := files{}
 	for i := range mostVMs + 1 {
@@ -52,19 +52,19 @@ func TestOddNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Getuid() != 0 {
-		return // TestNodes has what this user may not open
+		return // TestNodes has the case for an ordinary user
 	}
 	want(t, h.node("/dev/nvidia0"), Warning, "may not open /dev/nvidia0", "chmod 0666")
 }
 
-// TestSocketThatGoes: one that is gone by the time at which it is looked at.
+// TestSocketThatGoes: a socket that is gone when it is looked at.
 func TestSocketThatGoes(t *testing.T) {
 	h := healthy(t.TempDir())
 	want(t, h.listener(h.path("/run/paracuda/a.sock")), Warning, "no such file",
 		"ls -l /run/paracuda/a.sock")
 }
 
-// TestGroupThatIsFull: how many processes a group has isn't told: none more may be had.
+// TestGroupThatIsFull: a group that doesn't say how many processes it has is taken to be full.
 func TestGroupThatIsFull(t *testing.T) {
 	h := healthy(put(t, files{cgroupFile: "0::/vms\n", cgroups + "/vms/pids.max": "4096\n"}))
 	want(t, h.processesLimit(t.Context()), Warning, "/vms has room for 0 processes",

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// logLine is how a warning is written.
+// logLine is a warning in a format.
 func logLine(t *testing.T, format string) string {
 	t.Helper()
 	var out strings.Builder

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExitWritesTheLog: what a process says before it gives up is there.
+// TestExitWritesTheLog: what a process logs before it exits isn't lost.
 func TestExitWritesTheLog(t *testing.T) {
 	var out strings.Builder
 	log, _, err := New(&out, &Flags{Level: "info"}, "worker")

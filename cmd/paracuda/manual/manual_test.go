@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestText: what roff would take for a request is text, and lines that are to stay stay.
+// TestText: text that looks like a request to roff is escaped, and indented lines aren't joined.
 func TestText(t *testing.T) {
 	var b strings.Builder
 	page{&b}.text("one two\n  -a \\\n.b\n.c 'd\n")
@@ -48,7 +48,7 @@ func program() (*Book, *cobra.Command) {
 	return book, root
 }
 
-// TestHelp has all of a command, and all commands but hidden ones.
+// TestHelp: a command's help has all of the command, the program's all commands but hidden ones.
 func TestHelp(t *testing.T) {
 	book, root := program()
 	var b strings.Builder
@@ -71,7 +71,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestLongEntries: none is wider than a terminal, and what it means stays in its column.
+// TestLongEntries: no line is wider than a terminal, and an entry's meaning stays in its column.
 func TestLongEntries(t *testing.T) {
 	var b strings.Builder
 	l := List{Items: []Item{{"a", "", strings.Repeat("word ", 30)}, {"key", "N", "short"}}}
@@ -83,7 +83,7 @@ func TestLongEntries(t *testing.T) {
 	}
 }
 
-// TestPages are those of the program and of what users see of it.
+// TestPages: the program has a page, and so has each command that users see.
 func TestPages(t *testing.T) {
 	_, root := program()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 )
 
-// TestTarget: a VM is named in one way.
+// TestTarget: a VM must be named in exactly one way.
 func TestTarget(t *testing.T) {
 	for _, tt := range []struct {
 		vm   target
@@ -37,7 +37,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestRunning: what libvirt has descriptions of is offered.
+// TestRunning: the VMs of which libvirt has descriptions are offered.
 func TestRunning(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.xml", "b.pid", "c.d.xml"} {
@@ -50,7 +50,7 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// TestCarrierOption: a wrong one is refused as it is read.
+// TestCarrierOption: an unknown carrier is refused as the option is read.
 func TestCarrierOption(t *testing.T) {
 	c := Attach()
 	for name, good := range map[string]bool{"fs": true, "generic": true, "pigeon": false} {

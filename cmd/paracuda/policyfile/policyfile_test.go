@@ -42,7 +42,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestChangeRefused: files whose layout isn't understood, and values that can't be written.
+// TestChangeRefused: files whose layout isn't understood, and keys and values that can't be
+// written.
 func TestChangeRefused(t *testing.T) {
 	const uncommon = "too uncommon"
 	for _, tt := range []struct{ text, key, value, want string }{
@@ -66,7 +67,7 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
-// FuzzChange: what is accepted is found again, and changing it once more changes nothing.
+// FuzzChange: a value that was set is read back, and setting it once more changes nothing.
 func FuzzChange(f *testing.F) {
 	f.Add("gpu = \"soft\"\n[set] # x\nweight = 5 # y\n", "weight", "300")
 	f.Add("a = '''\n[set]\n'''\n", "memory", "8G")

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// TestListVMs: a line for each VM, by its name, and nothing that would command a terminal.
+// TestListVMs: a line for each VM, in the order of names, without a terminal's control characters.
 func TestListVMs(t *testing.T) {
 	b := vmOf("b", 0, false, 0)
 	b.GPUs = []link.GPU{{Name: "soft"}}

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/holdings"
 )
 
-// TestCountersInUnits: sizes and times are such as people read, and numbers are exact.
+// TestCountersInUnits: sizes and times are rounded, with units, and counts are exact.
 func TestCountersInUnits(t *testing.T) {
 	all := map[string]uint64{"commands": 1234567, "batches": 1000, "bytes_copied": 123456789,
 		"gpu_time_ns": 83_456_000_000, "zebras": 9}
@@ -37,8 +37,8 @@ func TestCountersInUnits(t *testing.T) {
 	}
 }
 
-// TestAllIsExplained: each counter has a name, a unit that its name doesn't contradict, and words;
-// so has each column of top and ps.
+// TestAllIsExplained: each counter has a name, the unit that its name says, and an explanation.
+// Each column of top and ps has an explanation, too.
 func TestAllIsExplained(t *testing.T) {
 	for _, c := range handover.Described {
 		unit := handover.Times

@@ -62,7 +62,7 @@ func TestTopTable(t *testing.T) {
 	}
 }
 
-// TestMemoryOfSeveralGPUs: what a VM has of all its GPUs stands beside what it may have of all.
+// TestMemoryOfSeveralGPUs: the memory that a VM has, and may have, is that of all its GPUs.
 func TestMemoryOfSeveralGPUs(t *testing.T) {
 	v := vmOf("a", 0, false, 0)
 	v.GPUs = append(v.GPUs, link.GPU{Name: "soft-1", Memory: 12 << 30})

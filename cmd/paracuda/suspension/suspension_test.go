@@ -21,8 +21,8 @@ import (
 
 var errNo = errors.New("no")
 
-// serve is the control socket of a VM that writes behind what a file has, and doesn't any more when
-// that is six bytes. fails says why it can't be suspended.
+// serve serves the control socket of a VM that appends to its file, until that has six bytes. With
+// fails the VM can't be suspended, for that reason.
 func serve(t *testing.T, fails error) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "control")
@@ -60,8 +60,8 @@ func serve(t *testing.T, fails error) (socket string) {
 	return socket
 }
 
-// TestToTheSameFile: what was there is added to, until that is too long: then another file takes
-// its place. After an error it is what it was.
+// TestToTheSameFile: the file is appended to until it is too long; then a new one takes its place.
+// An error leaves it as it was.
 func TestToTheSameFile(t *testing.T) {
 	socket := serve(t, nil)
 	path := filepath.Join(t.TempDir(), "state")

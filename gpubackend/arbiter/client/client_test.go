@@ -105,7 +105,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// listen is the socket of an arbiter that is none, and its path.
+// listen makes a socket where a test plays the arbiter, and returns it and its path.
 func listen(t *testing.T) (l *net.UnixListener, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "arbiter")
@@ -117,8 +117,8 @@ func listen(t *testing.T) (l *net.UnixListener, path string) {
 	return l, path
 }
 
-// TestArbiterThatStops stands for one that was stopped by a signal: the connection lives, the beat
-// doesn't.
+// TestArbiterThatStops plays an arbiter that was stopped by a signal: the connection stays open,
+// but the beat has ended.
 func TestArbiterThatStops(t *testing.T) {
 	l, path := listen(t)
 	c := config(t, path, "a")
@@ -131,7 +131,7 @@ func TestArbiterThatStops(t *testing.T) {
 		var r link.Request
 		fds, _ := conn.Receive(&r, 3)
 		link.CloseFiles(fds)
-		c.Page.Set(gate.State{}) // closed, and nothing more
+		c.Page.Set(gate.State{}) // closed; no beat comes
 		_ = conn.Send(&link.Answer{Version: link.Version})
 	}()
 	x, err := New(c)
@@ -151,7 +151,7 @@ func TestNobodyAnswers(t *testing.T) {
 	x.Close()
 }
 
-// TestOtherVersion stands for an arbiter of another version that knows no better than to answer.
+// TestOtherVersion plays an arbiter of another version, which answers with its version alone.
 func TestOtherVersion(t *testing.T) {
 	l, path := listen(t)
 	go func() {
@@ -184,7 +184,7 @@ func TestNoPermission(t *testing.T) {
 	if err := os.Chmod(path, 0); err != nil {
 		t.Fatal(err)
 	}
-	if os.Getuid() == 0 { // for this thread only, as nobody's
+	if os.Getuid() == 0 { // look as nobody, on this thread only
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		_ = unix.Setfsuid(65534)

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 )
 
-// TestPlaceIsTold: an arbiter learns what has changed while it took the VM, and what it has ordered
+// TestPlaceIsTold: an arbiter is told what changed while the VM joined, and what it has ordered
 // ends with its connection.
 func TestPlaceIsTold(t *testing.T) {
 	l, path := listen(t)

@@ -18,14 +18,14 @@ import (
 // nobody is a user who is neither root nor the tests' own.
 const nobody = 65534
 
-// usual makes the folder of a user's own arbiter, and has this process be that user's, as far as it
-// looks for one.
+// usual makes the folder of a user's own arbiter, and has this process look for one as that user.
+// It returns the path of the arbiter's socket.
 func usual(t *testing.T, user int) (path string) {
 	t.Helper()
 	if _, err := os.Stat(HostPath); err == nil {
 		t.Skipf("this host has an arbiter at %s", HostPath)
 	}
-	dir, err := os.MkdirTemp("", "arbiter") // where other users may make a socket
+	dir, err := os.MkdirTemp("", "arbiter") // not t.TempDir: other users make a socket there
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func usual(t *testing.T, user int) (path string) {
 	return path
 }
 
-// TestUsualPlace: a VM whose device process is told of no arbiter runs without one, and finds the
-// one that is started at the usual place.
+// TestUsualPlace: a VM whose device process was named no arbiter runs without one, and joins the
+// one that is started at the usual place later.
 func TestUsualPlace(t *testing.T) {
 	path := usual(t, max(1, os.Getuid()))
 	c := config(t, "", "a")
@@ -64,11 +64,10 @@ func TestUsualPlace(t *testing.T) {
 	await(t, "it has joined", x.Joined)
 }
 
-// TestArbiterOfAnotherUser is not believed at the usual place, and is where the VM's owner names
-// it.
+// TestArbiterOfAnotherUser isn't trusted at the usual place, but is at a path that was named.
 func TestArbiterOfAnotherUser(t *testing.T) {
 	own := os.Getuid()
-	if own == 0 { // the arbiter is nobody's, else this process isn't the user's who looks
+	if own == 0 { // then the arbiter runs as nobody; in both cases another user looks
 		own = nobody
 	}
 	path := usual(t, own+1)
@@ -76,7 +75,7 @@ func TestArbiterOfAnotherUser(t *testing.T) {
 	stop := make(chan func(), 1)
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // and ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		const same = ^uintptr(0)
 		if os.Getuid() == 0 {
 			_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, same, nobody, same)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair makes a connection.
+// pair returns the two ends of a connection.
 func pair(t *testing.T) (client, server *Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")

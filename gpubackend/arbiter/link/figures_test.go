@@ -34,7 +34,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestLargestFits has figures that are as large as they may be: they must fit a message.
+// TestLargestFits: figures that are as large as they may be fit a message.
 func TestLargestFits(t *testing.T) {
 	full := func(n int) map[string]uint64 {
 		m := map[string]uint64{}

@@ -13,9 +13,9 @@ import (
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// FuzzRequest: what comes, with so many descriptors, is a request that could be sent, or refused.
-// No descriptor stays open but those that were asked for, figures are within their bounds, and the
-// next message is read.
+// FuzzRequest: any message, with any number of descriptors, is refused or is a request that can be
+// sent again. Only descriptors that were asked for stay open, figures are within their bounds, and
+// the next message is read.
 func FuzzRequest(f *testing.F) {
 	b, _ := json.Marshal(&Request{Version: Version, Kind: Join, Name: "a",
 		GPUs: []GPU{{Name: "soft", Memory: 1}}, Policy: map[string]string{"share": "2"}})
@@ -65,7 +65,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// resent sends a request that came, and looks at what comes then. It may have become too long.
+// resent sends a received request again, and compares what arrives. It may be too long to send.
 func resent(t *testing.T, client, server *Conn, r *Request) {
 	t.Helper()
 	if r.Figures != nil {

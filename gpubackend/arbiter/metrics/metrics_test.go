@@ -44,7 +44,7 @@ func sample() []link.VM {
 	}
 }
 
-// serve serves VMs and returns the address.
+// serve serves the metrics of sample, and returns the address.
 func serve(t *testing.T, processes bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,10 +60,10 @@ func serve(t *testing.T, processes bool) string {
 	return l.Addr().String()
 }
 
-// alone keeps no connection for later.
+// alone makes a connection for each request.
 var alone = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// scrape returns what is told.
+// scrape returns the text of the metrics.
 func scrape(t *testing.T, address string) string {
 	t.Helper()
 	r, err := alone.Get("http://" + address + "/metrics")
@@ -85,7 +85,7 @@ func TestFigures(t *testing.T) {
 		"DCGM_FI_DEV_GPU_UTIL" + busy + "25",
 		"DCGM_FI_DEV_FB_USED" + busy + "1025",
 		"DCGM_FI_DEV_FB_FREE" + busy + "15359",
-		"DCGM_FI_DEV_FB_TOTAL" + busy + "16384", // of both GPUs,
+		"DCGM_FI_DEV_FB_TOTAL" + busy + "16384", // 8 GiB of each of its two GPUs
 		`DCGM_FI_DEV_FB_TOTAL{vm="idle",gpu="soft"} 2048`,
 		"paracuda_held_seconds_total" + busy + "2.5",
 		"paracuda_waited_seconds_total" + busy + "1",
@@ -148,11 +148,11 @@ func TestFiguresOfProcesses(t *testing.T) {
 	}
 }
 
-// series is what a line must look like that isn't a comment.
+// series matches a line that isn't a comment.
 var series = regexp.MustCompile(
 	`^[a-zA-Z_]+(\{([a-z]+="([^"\\\n]|\\[\\"n])*",?)+\})? [0-9][0-9.e+]*$`)
 
-// FuzzText names a process anything: the format stays as it is.
+// FuzzText gives a process any name: the text stays well-formed.
 func FuzzText(f *testing.F) {
 	f.Add("python3")
 	f.Add("a\"} 1\nb{x=\"\\")
@@ -167,8 +167,8 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// TestIdleScrapers has more connections than are taken: one more than those is closed, and when
-// they have ended there is room again.
+// TestIdleScrapers opens one connection more than are served: that one is closed. When the others
+// have ended there is room again.
 func TestIdleScrapers(t *testing.T) {
 	address := serve(t, false)
 	var idle []net.Conn

@@ -111,7 +111,7 @@ func TestFileMistakes(t *testing.T) {
 	}
 }
 
-// FuzzFile reads anything: what is accepted can be used.
+// FuzzFile reads any text: a policy that is accepted is valid.
 func FuzzFile(f *testing.F) {
 	f.Add(good)
 	f.Add("[vm.a]\nweight = 10001\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestAgainstOracle compares with a counter for each stream and each announcement.
+// TestAgainstOracle compares Activity with a flag for each stream and each announcement.
 func TestAgainstOracle(t *testing.T) {
 	streams := []gpubackend.Stream{gpubackend.DefaultStream, gpubackend.LegacyStream, 2, 3, 4}
 	for seed := range uint64(300) {
@@ -19,7 +19,7 @@ func TestAgainstOracle(t *testing.T) {
 		type sent struct {
 			stream gpubackend.Stream
 			value  uint32
-			work   bool // since, or another announcement
+			work   bool // its stream has had work or another announcement since
 		}
 		sentTo := map[uint64]*sent{}
 		for step := range uint32(60) {
@@ -69,8 +69,8 @@ func TestAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestQuietUntilTouched: a stream whose end arrived is quiet until it, or for the legacy stream
-// any, has work.
+// TestQuietUntilTouched: a stream whose end has arrived is quiet until it has work again, the
+// legacy stream until any stream has.
 func TestQuietUntilTouched(t *testing.T) {
 	for _, test := range []struct {
 		name         string
@@ -100,7 +100,7 @@ func TestQuietUntilTouched(t *testing.T) {
 	}
 }
 
-// TestMarksOutliveTheirStream, but aren't another's that gets its handle.
+// TestMarksOutliveTheirStream, but don't pass to a new stream with the same handle.
 func TestMarksOutliveTheirStream(t *testing.T) {
 	var a Activity
 	a.AddMark(Mark{Event: 7, Stream: 2})

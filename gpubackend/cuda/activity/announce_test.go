@@ -4,8 +4,8 @@ package activity
 
 import "testing"
 
-// TestTheLastAnnouncementEndsAStream: the first of two threads' says nothing of the second's, which
-// the stream has yet to write.
+// TestTheLastAnnouncementEndsAStream: two threads announce a stream's end. After the first has
+// arrived, the stream has yet to write the second.
 func TestTheLastAnnouncementEndsAStream(t *testing.T) {
 	var a Activity
 	a.Touch(2)

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestPeers: the driver is asked, and for each context that reaches a peer's memory the GPUs are
-// connected once, and parted once.
+// TestPeers: the driver is asked each time. For each context that reaches a peer's memory the GPUs
+// are connected once, and disconnected once.
 func TestPeers(t *testing.T) {
 	x, f, _ := newContexts()
 	first, _ := x.DevicePrimaryCtxRetain(0)

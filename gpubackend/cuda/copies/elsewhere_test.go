@@ -29,8 +29,8 @@ func (f *fake) EventDestroy(e gpubackend.Event) gpubackend.Result {
 	return f.call("destroy %d", e)
 }
 
-// TestElsewhere: what the host copies to or from a GPU that isn't current is that GPU's to do,
-// between what was in the stream before and what comes later.
+// TestElsewhere: a copy between the host and a GPU that isn't current is done by that GPU, after
+// what is in the stream, and before what comes later.
 func TestElsewhere(t *testing.T) {
 	x, f := newCopies()
 	const other = device + 1<<20
@@ -46,7 +46,7 @@ func TestElsewhere(t *testing.T) {
 	box := &gpubackend.Box{
 		Dst: host, DstPitch: 64, Src: other, SrcPitch: 64, Width: 32, Height: 2, Depth: 1,
 	}
-	x.CopyOut(make([]byte, 1), other) // makes the stream
+	x.CopyOut(make([]byte, 1), other) // makes the other GPU's stream
 	f.take()
 	for _, test := range []struct {
 		name string

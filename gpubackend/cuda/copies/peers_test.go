@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 )
 
-// TestPeerCopies: between windows the driver is told a context of each side.
+// TestPeerCopies: for copies from GPU to GPU the driver is told the context of each side.
 func TestPeerCopies(t *testing.T) {
 	x, f := newCopies()
 	const other, primary = device + 1<<20, contextstest.Primary

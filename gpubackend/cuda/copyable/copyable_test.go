@@ -72,7 +72,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// TestAtWithoutAContext, or with a dead one, asks nobody.
+// TestAtWithoutAContext, or with a dead one: the driver isn't asked.
 func TestAtWithoutAContext(t *testing.T) {
 	x, _ := contextstest.New(nil)
 	g := New(pointers{variable: cudaabi.MemoryTypeDevice}, x)

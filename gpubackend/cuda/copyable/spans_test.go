@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSpans compares spans with a byte for each address.
+// TestSpans compares spans with a number for each address.
 func TestSpans(t *testing.T) {
 	const size = 64
 	const readable, writable = 1, 2

@@ -58,8 +58,8 @@ func TestOpenOfOtherLibraries(t *testing.T) {
 	}
 }
 
-// TestThreadsAreNotNamed: a driver that names threads by /proc gets a file for it, and no thread
-// gets the name.
+// TestThreadsAreNotNamed: a driver that names its threads by /proc can write to a file, but no
+// thread gets the name.
 func TestThreadsAreNotNamed(t *testing.T) {
 	drivertest.Open(t)
 	name, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/comm", unix.Gettid()))
@@ -68,12 +68,12 @@ func TestThreadsAreNotNamed(t *testing.T) {
 	}
 }
 
-// touched is the streams that a Driver tells of.
+// touched are the streams that a Driver reports.
 type touched []gpubackend.Stream
 
 func (w *touched) Touch(s gpubackend.Stream) { *w = append(*w, s) }
 
-// TestWorkIsReported, of all that a stream is given, and of nothing else.
+// TestWorkIsReported: each call that gives a stream work is reported, and no other.
 func TestWorkIsReported(t *testing.T) {
 	d := drivertest.Open(t)
 	f := load(t, d, "empty")
@@ -113,7 +113,7 @@ func TestWorkIsReported(t *testing.T) {
 	}
 }
 
-// TestPack: as many launches as there is room for, each with its own parameters.
+// TestPack packs as many launches as there is room for, each with its own parameters.
 func TestPack(t *testing.T) {
 	d := drivertest.Open(t)
 	f := load(t, d, "vector_add")

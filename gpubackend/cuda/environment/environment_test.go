@@ -35,10 +35,10 @@ func TestChooseDevices(t *testing.T) {
 	}
 }
 
-// TestAdmitted: what of a guest process's variables its worker takes over.
+// TestAdmitted: which of a guest process's variables its worker takes over.
 func TestAdmitted(t *testing.T) {
 	t.Setenv(moduleLoading, "LAZY")
-	for _, tt := range []struct{ entry, value string }{ // no value: left out
+	for _, tt := range []struct{ entry, value string }{ // value "": left out
 		{"CUDA_DEVICE_MAX_CONNECTIONS=1", "1"},
 		{"CUDA_DEVICE_MAX_CONNECTIONS=32", "32"},
 		{"CUDA_DEVICE_MAX_CONNECTIONS=0", ""},
@@ -76,8 +76,8 @@ func TestAdmitted(t *testing.T) {
 	}
 }
 
-// TestVariablesAreExplained looks for each variable in the manual, in the list that says what
-// becomes of it.
+// TestVariablesAreExplained: the variables that docs/guest.md says are passed on are those that
+// are.
 func TestVariablesAreExplained(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/guest.md")
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 )
 
-// fake is a driver whose green contexts are made current by the handle that is 300 higher.
+// fake is a driver. The context of a green context has that one's handle plus 300.
 type fake struct {
 	log    []string
 	last   gpubackend.GreenContext
-	handle gpubackend.Context // of the next, if it isn't 0
+	handle gpubackend.Context // the next context's, if it isn't 0
 	asked  string
 }
 
@@ -118,7 +118,7 @@ func TestLives(t *testing.T) {
 	}
 }
 
-// TestResourcesAreTheDrivers: of a device they are asked by its handle.
+// TestResourcesAreTheDrivers: the driver is asked, and devices have its own handles there.
 func TestResourcesAreTheDrivers(t *testing.T) {
 	x, _, f := newGreen()
 	for _, test := range []struct {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
 
-// soon waits for a condition.
+// soon waits until is returns true, a minute at most.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
@@ -24,7 +24,7 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// descriptors are those of this process.
+// descriptors are what this process's descriptors lead to.
 func descriptors(t *testing.T) (list []string) {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -39,8 +39,8 @@ func descriptors(t *testing.T) (list []string) {
 	return list
 }
 
-// TestCloseLeavesNothing: no end of the pipe stays open, and a function whose turn comes then
-// neither waits nor writes to whatever has its descriptor's number.
+// TestCloseLeavesNothing: no end of the pipe stays open. A function that is due after Close doesn't
+// wait, and doesn't write to a file that has the pipe's number by then.
 func TestCloseLeavesNothing(t *testing.T) {
 	d := drivertest.Open(t)
 	before := descriptors(t)
@@ -61,7 +61,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	if after := descriptors(t); len(after) != len(before) {
 		t.Errorf("left open: %q, and %q before", after, before)
 	}
-	other := make([]*os.File, 4) // they have the numbers of the pipe
+	other := make([]*os.File, 4) // they get the numbers of the pipe
 	for i := range other {
 		if other[i], err = os.CreateTemp(t.TempDir(), "other"); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestOnceHoldsItsStream until release is called, or all are.
+// TestOnceHoldsItsStream until release is called, or Close releases all.
 func TestOnceHoldsItsStream(t *testing.T) {
 	for _, end := range []string{"released", "closed"} {
 		t.Run(end, func(t *testing.T) {

@@ -4,8 +4,8 @@ package hostfuncs
 
 import "testing"
 
-// TestNodesOfOneFunction: what the driver keeps of a function is there once, however many nodes
-// call it.
+// TestNodesOfOneFunction: however many nodes call a function, there is one record of it for the
+// driver.
 func TestNodesOfOneFunction(t *testing.T) {
 	v, err := New()
 	if err != nil {

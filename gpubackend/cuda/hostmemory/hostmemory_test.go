@@ -16,7 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/copyable"
 )
 
-// fake is a driver that keeps what is registered.
+// fake is a driver that knows what is registered.
 type fake struct {
 	known map[uint64]bool
 	log   []string
@@ -104,7 +104,7 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestReadOnlyOnAGPUThatCannot: kernels could write it.
+// TestReadOnlyOnAGPUThatCannot register memory read-only: kernels could write it, so it is refused.
 func TestReadOnlyOnAGPUThatCannot(t *testing.T) {
 	r := newRoom()
 	h, _ := r.x.DevicePrimaryCtxRetain(1)
@@ -118,7 +118,7 @@ func TestReadOnlyOnAGPUThatCannot(t *testing.T) {
 	}
 }
 
-// TestLent memory is known to the driver when there is a context, and again when that has ended.
+// TestLent: memory is registered once there is a context, and anew in another when that has ended.
 func TestLent(t *testing.T) {
 	r := newRoom()
 	r.x.SetCurrent(0)
@@ -139,7 +139,7 @@ func TestLent(t *testing.T) {
 		t.Error("the driver is taken to know it")
 	}
 	r.x.SetCurrent(contextstest.Primary)
-	// a driver may have kept it
+	// The driver may have kept the registration.
 	if result := r.RegisterEarly(); result != gpubackend.Success || r.Pending() {
 		t.Errorf("result %d", result)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// fake is a driver that makes of a value a multiple of its unit, and memory that counts.
+// fake is a driver that rounds values up to multiples of unit, and the memory that is counted.
 type fake struct {
 	unit, value uint64
 	refuse      bool
@@ -52,6 +52,7 @@ func TestWhatTheDriverMadeOfItCounts(t *testing.T) {
 		want          gpubackend.Result
 		used, counted uint64
 	}{
+		// The driver makes 32 MiB of 17; the heap's first 8 MiB don't count.
 		{"first", func() {}, cudaabi.LimitMallocHeapSize, 17 << 20, 0, 24 << 20, 1},
 		{"refused by the driver", func() { f.refuse = true }, cudaabi.LimitMallocHeapSize, 33 << 20,
 			gpubackend.InvalidValue, 24 << 20, 1},
@@ -60,7 +61,9 @@ func TestWhatTheDriverMadeOfItCounts(t *testing.T) {
 		{"room that was freed", func() { f.used, f.freed = 100<<20, 76<<20 },
 			cudaabi.LimitMallocHeapSize, 40 << 20, 0, 40 << 20, 1},
 		{"as at the start", func() { f.unit = 1 }, cudaabi.LimitMallocHeapSize, 8 << 20, 0, 0, 1},
+		// 2 KiB more for each of 2048 threads: 4 MiB.
 		{"stacks", func() {}, cudaabi.LimitStackSize, 3 << 10, 0, 4 << 20, 2},
+		// A thread's stack is cut to 512 KiB.
 		{"more stack than a thread gets", func() { f.limit = 1 << 40 }, cudaabi.LimitStackSize,
 			1 << 40, 0, (512 - 1) << 10 << 11, 2},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 )
 
-// TestShareWith: a peer reaches what there is and what comes, until it does so no more. The other
-// way round it has nothing.
+// TestShareWith: a peer reaches memory from before and after the sharing, until the sharing was
+// ended as often as it was begun.
 func TestShareWith(t *testing.T) {
 	const peer = contextstest.Native + 1
 	r := newRoom(t)
@@ -66,7 +66,7 @@ func TestShareWith(t *testing.T) {
 	}
 }
 
-// TestWhose: memory of another process is of the GPU that the driver says, if it says one.
+// TestWhose: the driver says on which GPU memory of another process is, if it can.
 func TestWhose(t *testing.T) {
 	r := newRoom(t)
 	for i := range uint64(2) {

@@ -32,7 +32,7 @@ func TestAdd(t *testing.T) {
 	if !slices.Equal(gpus[1].NVLinks, want) {
 		t.Errorf("links %+v, want %+v", gpus[1].NVLinks, want)
 	}
-	// A child of the device process finds them, and tells them as JSON.
+	// A child of the device process finds the links, and passes them on as JSON.
 	text, err := json.Marshal(gpus)
 	var told []hostgpus.GPU
 	if err == nil {

@@ -100,7 +100,7 @@ func TestLinks(t *testing.T) {
 	checkRefused(t, first)
 }
 
-// TestFabric: what the library says of a GPU, in whichever version of the answer it knows.
+// TestFabric reads the answer of a GPU in each version that the library may have.
 func TestFabric(t *testing.T) {
 	l := open(t, nvml.Links|nvml.Processes)
 	complete := nvml.Fabric{Clique: 7, Health: 0x5155, State: 3, Summary: 2}
@@ -118,7 +118,7 @@ func TestFabric(t *testing.T) {
 	}
 }
 
-// checkRefused checks what the library refuses: a field as much as a function.
+// checkRefused checks the errors where the library refuses a field or a function.
 func checkRefused(t *testing.T, g nvml.GPU) {
 	t.Helper()
 	_, field := g.LinkField(1, 0)
@@ -135,7 +135,7 @@ func checkRefused(t *testing.T, g nvml.GPU) {
 	}
 }
 
-// TestQuestions asks what Open wasn't told of, which the library may lack.
+// TestQuestions: functions that Open wasn't asked for aren't looked up, as a library may lack them.
 func TestQuestions(t *testing.T) {
 	l := open(t, nvml.Processes)
 	if _, err := l.WithUUID(nvmltest.First); err == nil || !strings.Contains(err.Error(), "13") {

@@ -19,7 +19,7 @@ type imagePart struct {
 	arch    uint32
 	flags   uint64
 	payload string
-	size    int // announced
+	size    int // of the unpacked payload, as the entry says
 }
 
 func containerOf(parts ...imagePart) []byte {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// captured is a Capture of files that nobody's output goes to.
+// captured is a Redirect with files to which no output goes.
 func captured(t *testing.T) *Redirect {
 	t.Helper()
 	c := &Redirect{}
@@ -23,8 +23,8 @@ func captured(t *testing.T) *Redirect {
 	return c
 }
 
-// TestTakeOnlyWhatMayBePrinted: of code that is silent nothing is looked for, of code that asserts
-// when its context is dead.
+// TestTakeOnlyWhatMayBePrinted: silent code's output is never looked for, that of code which only
+// asserts once its context is dead.
 func TestTakeOnlyWhatMayBePrinted(t *testing.T) {
 	const silent, printing, asserting = ".version 8.0\n", ".version 8.0\ncall vprintf;",
 		".version 8.0\ncall __assertfail;"
@@ -60,7 +60,7 @@ func TestTakeOnlyWhatMayBePrinted(t *testing.T) {
 	}
 }
 
-// TestTakenTextIsDropped when there is much of it, and no text is lost by that.
+// TestTakenTextIsDropped from the file when there is much of it, and no text is lost by that.
 func TestTakenTextIsDropped(t *testing.T) {
 	c := captured(t)
 	var got int

@@ -16,7 +16,8 @@ import (
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
-// moverLibrary makes this program a mover on descriptor 3, with the driver library that it names.
+// moverLibrary is a variable of the environment. With it this program is a mover on descriptor 3,
+// with the driver library that it names.
 const moverLibrary = "SELFCHECK_MOVER_LIBRARY"
 
 func TestMain(m *testing.M) {

@@ -9,8 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 )
 
-// TestTimesOfEvents: times between events are what they were, in a process that recorded neither,
-// and go on from them; and an event that is recorded again, or is gone, has no other time.
+// TestTimesOfEvents: in a process that recorded neither, the time between two events is what it
+// was, and later events count from there. An event that is recorded again, or is gone, loses its
+// old time.
 func TestTimesOfEvents(t *testing.T) {
 	before := newRoom()
 	var events []gpubackend.Event

@@ -15,18 +15,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// base is where the fake's device memory begins, all of whose sectors are the same but for the
-// first word, their number.
+// base is where the fake's device memory begins.
 const base = 0x500000000000
 
 // fake is a driver whose kernels run at any time between launch and the end of a wait.
 type fake struct {
 	t      *testing.T
 	random *rand.Rand
-	sums   []uint64 // of device memory
+	sums   []uint64 // of each sector of device memory
 	queued []func()
 	work   activity.Activity
-	left   map[string]int // what there is of each kind
+	left   map[string]int // how many there are of each kind
 	block  cmem.Memory
 	fail   int // the call that fails; -1: none
 	waits  int
@@ -148,7 +147,7 @@ func (f *fake) check() {
 	}
 }
 
-// pieces are some whose sectors come to more than are added up at a time, and the sums of these.
+// pieces are some with more sectors than are summed at a time, and the sums of these sectors.
 func (f *fake) pieces(key uint64) (list []gpubackend.Piece, want []uint64) {
 	f.sums = make([]uint64, 3*most)
 	for i := range f.sums {
@@ -194,7 +193,7 @@ func TestSum(t *testing.T) {
 	f.check()
 }
 
-// TestFails: whichever call fails, the error gets out, and nothing is left.
+// TestFails: whichever call fails, its error is returned, and nothing is left.
 func TestFails(t *testing.T) {
 	for at := 0; ; at++ {
 		f := newFake(t)
