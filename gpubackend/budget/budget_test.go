@@ -51,7 +51,7 @@ func TestAccounts(t *testing.T) {
 	if z.Take(11) == nil || z.Take(10) != nil || b.Used() != 100 {
 		t.Errorf("%d used", b.Used())
 	}
-	if !x.Sibling().Refused() == x.Refused() || !z.Refused() || !y.Refused() {
+	if x.Refused() || x.Sibling().Refused() || !z.Refused() || !y.Refused() {
 		t.Error("a refusal is forgotten, or another's")
 	}
 	y.Give(1000) // no more than it has

@@ -16,15 +16,18 @@ func TestCallsDoNotAllocate(t *testing.T) {
 	e, r := d.EventCreate(0)
 	must(t, "event", r)
 	in := make([]byte, 64)
-	for name, f := range map[string]func(){
-		"fill":    func() { d.MemsetD8Async(p, 0, 64, 0) },
-		"copy":    func() { d.Copy(p, p+64, 64, 0) },
-		"copy in": func() { d.CopyIn(p, in, 0) },
-		"record":  func() { d.EventRecordWithFlags(e, 0, 0) },
-		"query":   func() { d.EventQuery(e); d.StreamQuery(0); d.ContextQuery() },
-		"current": func() { d.SetCurrent(d.CurrentHandle()) },
+	for name, f := range map[string]func() gpubackend.Result{
+		"fill":            func() gpubackend.Result { return d.MemsetD8Async(p, 0, 64, 0) },
+		"copy":            func() gpubackend.Result { return d.Copy(p, p+64, 64, 0) },
+		"copy in":         func() gpubackend.Result { return d.CopyIn(p, in, 0) },
+		"record":          func() gpubackend.Result { return d.EventRecordWithFlags(e, 0, 0) },
+		"ask an event":    func() gpubackend.Result { return d.EventQuery(e) },
+		"ask a stream":    func() gpubackend.Result { return d.StreamQuery(0) },
+		"ask the context": d.ContextQuery,
+		"set the context": func() gpubackend.Result { return d.SetCurrent(d.CurrentHandle()) },
 	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
+		must(t, name, f())
+		if n := testing.AllocsPerRun(100, func() { f() }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

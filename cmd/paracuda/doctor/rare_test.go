@@ -64,8 +64,8 @@ func TestSocketThatGoes(t *testing.T) {
 		"ls -l /run/paracuda/a.sock")
 }
 
-// TestGroupThatIsFull: a group that doesn't say how many processes it has is taken to be full.
-func TestGroupThatIsFull(t *testing.T) {
+// TestGroupThatDoesNotSay: a group that doesn't say how many processes it has is taken to be full.
+func TestGroupThatDoesNotSay(t *testing.T) {
 	h := healthy(put(t, files{cgroupFile: "0::/vms\n", cgroups + "/vms/pids.max": "4096\n"}))
 	want(t, h.processesLimit(t.Context()), Warning, "/vms has room for 0 processes",
 		"echo max >"+cgroups+"/vms/pids.max")
