@@ -4,7 +4,7 @@ package gpubackend
 
 import "testing"
 
-// TestResultNames: an error says CUDA's name for it.
+// TestResultNames: an error has CUDA's name and number.
 func TestResultNames(t *testing.T) {
 	for _, c := range []struct {
 		result Result

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// members are the processors of a set, as far as a test looks.
+// members are the processors of a set.
 func members(set *unix.CPUSet) (all []int) {
 	for i := range maxProcessors {
 		if set.IsSet(i) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// plug makes a device below a port as the kernel shows them, and returns the folder of links to
-// devices.
+// plug makes a device below a port, as the kernel shows them in sysfs. It returns the folder of
+// links to devices.
 func plug(t *testing.T, a Address, device, port map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -81,7 +81,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// TestParse: an address is what it was printed as, in each of the usual forms.
+// TestParse: addresses are read in each of the usual forms, and as they are printed.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]Address{
 		"0000:65:00.0": {Bus: 0x65}, "65:1f.0": {Bus: 0x65, Device: 0x1f},

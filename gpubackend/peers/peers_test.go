@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/peers"
 )
 
-// fake is what gives access. It refuses as it is told.
+// fake gives access and takes it back. While refuse is set, it refuses to give any.
 type fake struct {
 	refuse gpubackend.Result
 	log    []string

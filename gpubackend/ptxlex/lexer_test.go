@@ -64,7 +64,7 @@ func TestNoTokens(t *testing.T) {
 	}
 }
 
-// TestLongTokens: what is longer than any name is refused, with a message that is short.
+// TestLongTokens: tokens that are too long are refused with a short message.
 func TestLongTokens(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("1", maxToken)

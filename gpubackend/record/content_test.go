@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// contents are those of the sections of a record that begins at a place of a file.
+// contents returns the content of each section of the record that begins at this place of a file.
 func contents(t *testing.T, file []byte, at int64) (list []*Content) {
 	t.Helper()
 	_, err := Check(bytes.NewReader(file[at:]), func(r *Reader, s Section) error {
@@ -61,7 +61,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestDamagedContent: nothing is returned of a stretch that was changed, or is cut short.
+// TestDamagedContent: a stretch that was changed or is cut short is refused, and others are read.
 func TestDamagedContent(t *testing.T) {
 	list := parts()[4:]
 	list[0].Program = 1
@@ -71,7 +71,7 @@ func TestDamagedContent(t *testing.T) {
 	if err := c.Read(at(5)); err != nil {
 		t.Fatal(err)
 	}
-	file[headBytes+markBytes+stretchBytes+sumBytes+3] ^= 1 // of the second stretch
+	file[headBytes+markBytes+stretchBytes+sumBytes+3] ^= 1 // in the second stretch
 	if err := c.Read(at(stretchBytes)); !errors.Is(err, ErrRecord) {
 		t.Errorf("damaged: %v", err)
 	}

@@ -24,7 +24,7 @@ func names(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// TestFileAppearsWhole: nothing is there before Keep, and nothing is left without it.
+// TestFileAppearsWhole: a file has no name before Keep, and nothing of it is left without Keep.
 func TestFileAppearsWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "vm.record")
@@ -61,7 +61,7 @@ func TestFileAppearsWhole(t *testing.T) {
 	_ = f.Close()
 }
 
-// TestAnotherFileStays, if it was there before, if it came meanwhile, if it is a link to nothing.
+// TestAnotherFileStays: one that was there before, one that came meanwhile, a link to nothing.
 func TestAnotherFileStays(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vm.record")
 	f, err := Create(path)
@@ -118,7 +118,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestExtended: one command at a time writes behind what a file has, and what it has stays.
+// TestExtended: one command at a time appends to a file, and what the file has stays.
 func TestExtended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vm.record")
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// allParts is a file that takes, or gives, several parts at once, and counts how often.
+// allParts is a file that writes or reads several parts at once, and counts how often it does.
 type allParts struct {
 	bytes.Buffer
 	calls int
@@ -48,8 +48,8 @@ func large() (list []part) {
 	return list
 }
 
-// TestParts: a record is the same byte by byte, however large the parts are in which it is written,
-// and is read and checked whether it comes in parts or not.
+// TestParts: a record has the same bytes however large the parts are in which it is written. It can
+// be read and checked in one part or in several.
 func TestParts(t *testing.T) {
 	list := large()
 	want := written(t, list, 1<<10)
@@ -95,7 +95,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestDamagedParts: what is damaged or cut short anywhere is found in large reads, too.
+// TestDamagedParts: large reads, too, find a record that is damaged or cut short anywhere.
 func TestDamagedParts(t *testing.T) {
 	list := large()[9:]
 	list[0].Program = 0
@@ -127,7 +127,7 @@ func TestDamagedParts(t *testing.T) {
 	}
 }
 
-// TestJoin: sums of parts, joined, are the sum of all.
+// TestJoin: the sums of two parts, joined, are the sum of the whole.
 func TestJoin(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	b := make([]byte, 3000)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzFacts: what another process has left is refused with the reason, or within all bounds, and
-// reads the same when this process leaves it.
+// FuzzFacts: what another process has left is refused with the reason, or is within all bounds and
+// reads the same after this process has written it.
 func FuzzFacts(f *testing.F) {
 	all := Facts{Generation: 1, Sequence: 2, Suspended: true, Ordered: true, Protocol: 3,
 		InFile: []byte("file"), Settings: []string{"a=b", "c=d"}}

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-// TestNextProcessFindsWhatWasLeft: facts and descriptors, of process after process.
+// TestNextProcessFindsWhatWasLeft: each process finds the facts and descriptors of the one before.
 func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	t.Parallel()
 	s := keepertest.Store{}
@@ -68,7 +68,7 @@ func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	}
 }
 
-// TestBadFacts: whatever a process that crashed has written is refused, or is as it could be.
+// TestBadFacts: facts that are cut short, malformed or out of bounds are refused.
 func TestBadFacts(t *testing.T) {
 	t.Parallel()
 	good := string((&Facts{Generation: 1, Sequence: 2, Settings: []string{"a=1"}}).append(nil))
@@ -123,7 +123,7 @@ func TestWithoutAKeeper(t *testing.T) {
 	r.Close()
 }
 
-// TestFactsOfVersion1, as programs before this one wrote them.
+// TestFactsOfVersion1: facts are read as this program writes them, and as older ones did.
 func TestFactsOfVersion1(t *testing.T) {
 	t.Parallel()
 	want := Facts{Generation: 7, Sequence: 3, Suspended: true, Protocol: 9,

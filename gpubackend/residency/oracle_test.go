@@ -2,7 +2,7 @@
 
 package residency
 
-// victims compares who is ordered out together with what the rules say, word for word.
+// victims checks that the VMs that are ordered out together are those that the rules say.
 func (h *host) victims(orders []Order) {
 	var list []*vm
 	for _, o := range orders {
@@ -18,7 +18,7 @@ func (h *host) victims(orders []Order) {
 		if next != nil && !v.idle() && v.charged <= next.charged {
 			h.t.Fatalf("at %v: %d goes for %d, which was charged more", h.now, v.id, next.id)
 		}
-		for _, w := range h.s.all { // none stays that was to go before
+		for _, w := range h.s.all { // none stays that had to go before it
 			if w.phase == in && w != next && w.mayLeave(h.now) && w.moved() > 0 && before(w, v) &&
 				(next == nil || w.yields(h.now, next)) {
 				h.t.Fatalf("at %v: %d goes and %d stays", h.now, v.id, w.id)
@@ -28,7 +28,7 @@ func (h *host) victims(orders []Order) {
 	h.enough(list, next)
 }
 
-// enough says whether those who go make room, and would not without the last of them.
+// enough checks that the VMs that go make enough room, and wouldn't without the last of them.
 func (h *host) enough(list []*vm, next *vm) {
 	var used, free uint64
 	for _, v := range h.s.all {
@@ -48,7 +48,7 @@ func (h *host) enough(list []*vm, next *vm) {
 	}
 }
 
-// before says whether one VM goes rather than another.
+// before says whether a goes rather than b.
 func before(a, b *vm) bool {
 	if a.idle() != b.idle() {
 		return a.idle()

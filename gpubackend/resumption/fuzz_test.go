@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// FuzzKept: a state that names descriptors which the keeper has is read, and owns those and no
-// others; else it is refused with the reason, and they stay where they are.
+// FuzzKept: a state is read if the keeper has the descriptors that it names, and then owns those
+// and no others. Else it is refused with the reason, and the keeper still has them.
 func FuzzKept(f *testing.F) {
 	head := func(numbers ...uint32) []byte {
 		b := little.AppendUint32(little.AppendUint32(nil, version), uint32(len(numbers)))
@@ -63,7 +63,8 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-// ownedBy is how many of the descriptors a session has, each once and by the number that is known.
+// ownedBy counts the descriptors that a session has, and checks that it has each only once, and
+// that k knows its number.
 func ownedBy(t *testing.T, k *Keeping, p *vhostuser.Snapshot, had map[uint32]int) (n int) {
 	t.Helper()
 	seen := map[int]bool{}

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
-// next is what the next process has of it.
+// next is the Remains of the next process.
 func next(t *testing.T, s keepertest.Store) *remains.Remains {
 	t.Helper()
 	r, _, err := remains.New(s, s.Given(t))
@@ -31,7 +31,7 @@ func sorted(list []Child) []Child {
 	return list
 }
 
-// TestNextProcessKnowsTheChildren: of process after process, those that began and didn't end.
+// TestNextProcessKnowsTheChildren: each process knows those that began before it and didn't end.
 func TestNextProcessKnowsTheChildren(t *testing.T) {
 	t.Parallel()
 	s := keepertest.Store{}
@@ -76,7 +76,7 @@ func TestWithoutAKeeper(t *testing.T) {
 	}
 }
 
-// TestNoteThatFails is an error, which stays.
+// TestNoteThatFails: it is an error to note more children than there is room for.
 func TestNoteThatFails(t *testing.T) {
 	t.Parallel()
 	s := keepertest.Store{}
@@ -96,7 +96,7 @@ func TestNoteThatFails(t *testing.T) {
 	}
 }
 
-// TestBadLists are refused, and each byte of a good one that is out of bounds.
+// TestBadLists: a list with a wrong length, a field out of bounds, or anything twice is refused.
 func TestBadLists(t *testing.T) {
 	t.Parallel()
 	good := encode([]Child{{Role: Worker, Number: 1, Channel: 2, Entry: 3},

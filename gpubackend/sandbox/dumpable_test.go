@@ -19,8 +19,8 @@ func stay() int {
 	return 0
 }
 
-// TestNotDumpable: a process of the same user without capabilities sees the environment of a
-// process, and doesn't once that isn't dumpable.
+// TestNotDumpable: a process without capabilities can read the environment of another one of its
+// user, unless that isn't dumpable.
 func TestNotDumpable(t *testing.T) {
 	s, _, err := NewStarter(func() error { return nil })
 	if err != nil {
@@ -57,7 +57,7 @@ func TestNotDumpable(t *testing.T) {
 	}
 }
 
-// TestMayLook: who has the right may, and who was started without rights may not.
+// TestMayLook: a process with CAP_SYS_PTRACE may, and one that was started without rights may not.
 func TestMayLook(t *testing.T) {
 	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_PTRACE, 0, 0, 0)
 	if err != nil {

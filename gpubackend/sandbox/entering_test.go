@@ -14,10 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWhatAProcessWithThreadsCanEnter of the namespaces of a VM's processes: neither its files nor
-// its users, its processes for children only, and the network for one thread alone. A warm worker
-// has threads of CUDA's when its VM is known, so that it has to be started in that VM's namespaces:
-// warm workers belong to a VM, and the arbiter only bounds how many there are.
+// TestWhatAProcessWithThreadsCanEnter tries to enter the namespaces of another process. Those of
+// users and mounts can't be entered. That of PIDs can, for children only, and those of network and
+// IPC, for one thread only. A warm worker has threads of CUDA's, so it can't enter a VM's
+// namespaces later: it is started in them. So warm workers belong to a VM, and the arbiter only
+// bounds how many there are.
 func TestWhatAProcessWithThreadsCanEnter(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("namespaces of others can be entered by root only")

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(leaks.Main(m, "github.com/paracuda/paracuda/gpubackend/sandbox.NewStarter.func1"))
 }
 
-// runDeed does one thing, most under a role's filter. A child that gets to the end says so.
+// runDeed runs a deed, most of them under a role's filter, and prints "done" if it survives that.
 func runDeed(name string) int {
 	if f := ownDeeds[name]; f != nil {
 		return f()
@@ -74,8 +74,8 @@ func runDeed(name string) int {
 	return 0
 }
 
-// leave ends a child that may not open files any more. With coverage, os.Exit would make one: what
-// such a child executes isn't counted.
+// leave ends a child that may not open files any more. With coverage, os.Exit would write one, so
+// what such a child executes isn't counted.
 func leave() { syscall.Exit(0) }
 
 // runFiltered runs a deed in a child.
@@ -145,7 +145,7 @@ func filterTwice() int {
 	return 0
 }
 
-// TestThreadThatCannotBeFiltered: a process isn't taken for filtered when a thread of it isn't.
+// TestThreadThatCannotBeFiltered: Filter fails if one of the threads can't be filtered.
 func TestThreadThatCannotBeFiltered(t *testing.T) {
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), deedVariable+"=filter twice")
@@ -157,8 +157,8 @@ func TestThreadThatCannotBeFiltered(t *testing.T) {
 	}
 }
 
-// TestProgramsAreForOneProcess: in place of the number that no process has, a program has that of
-// the process. The lists' own programs stay as they are.
+// TestProgramsAreForOneProcess: a process's program has its PID in place of anyPID. The programs
+// that it is made from stay as they are.
 func TestProgramsAreForOneProcess(t *testing.T) {
 	const pid = 4711
 	for role, program := range programs {

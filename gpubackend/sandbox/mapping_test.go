@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWhatBoundsAMapping of a file, for who hasn't its descriptor. A thread can have descriptors of
-// its own, and make mappings that the whole process has: no other thread can make one. But who has
-// a mapping can make it longer, and so reach what is behind it in the file, where mremap isn't
-// forbidden. The threat model says what of this a worker could have.
+// TestWhatBoundsAMapping: what threads reach of a mapped file whose descriptor they don't have.
+// One thread can have descriptors of its own. The whole process has what that thread maps, but no
+// other thread can map the file. But where mremap isn't forbidden, any thread can make the mapping
+// longer, and so reach what is behind it in the file. The threat model says what of this a worker
+// could have.
 func TestWhatBoundsAMapping(t *testing.T) {
 	page := os.Getpagesize()
 	const private = 1000 // a number that nothing else has

@@ -118,7 +118,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestInheritedDescriptorsAreKept leaves a descriptor open as a careless parent would.
+// TestInheritedDescriptorsAreKept from children: a descriptor that a careless parent has left open
+// stays open in this process only.
 func TestInheritedDescriptorsAreKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "of-the-parent")
 	fd, err := unix.Open(file, unix.O_CREAT|unix.O_RDONLY, 0o600)

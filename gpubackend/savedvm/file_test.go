@@ -14,14 +14,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// growing is a file to which states of one program are written.
+// growing is a file to which state after state of one program is written.
 type growing struct {
 	t      *testing.T
 	file   []byte
-	states [][]byte // what the memory of each was
+	states [][]byte // the memory of each
 }
 
-// add writes a state: memory with runs of the state before, the others' bytes in own.
+// add writes a state. Its memory is made of runs: bytes of the state before, and bytes of its own.
+// Without runs all of it is its own.
 func (g *growing) add(runs []SameRun, own []byte) {
 	g.t.Helper()
 	list := parts()
@@ -90,8 +91,8 @@ func random(bytes int) []byte {
 	return b
 }
 
-// grown is a file with states of which each has something of the ones before: some stays where it
-// is, some elsewhere, some goes.
+// grown is a file with several states. All but the first and the last have memory of the state
+// before, in the same place or elsewhere.
 func grown(t *testing.T) *growing {
 	g := &growing{t: t}
 	g.add(nil, random(5<<20))
@@ -99,7 +100,7 @@ func grown(t *testing.T) *growing {
 		{Same: 100, From: 4 << 20}}, random(17))
 	g.add([]SameRun{{Same: 3 << 20, From: 3, Own: 2 << 20}}, random(2<<20))
 	g.add([]SameRun{{Same: 5 << 20}}, nil)
-	g.add(nil, random(100)) // all anew
+	g.add(nil, random(100)) // nothing of the state before
 	return g
 }
 
@@ -122,8 +123,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestHalfAState: what is behind the last whole record counts for nothing, wherever it ends or is
-// damaged, and what is before it is as it was.
+// TestHalfAState: a record that is cut short or damaged anywhere is ignored, as is all behind it,
+// and the states before it are as they were.
 func TestHalfAState(t *testing.T) {
 	g := grown(t)
 	whole := g.open()
@@ -145,17 +146,18 @@ func TestHalfAState(t *testing.T) {
 	}
 }
 
-// TestDamagedSince: what was damaged since the file was opened gets to no worker.
+// TestDamagedSince: memory that was damaged after the file was opened is refused when it is read.
 func TestDamagedSince(t *testing.T) {
 	g := grown(t)
 	f := g.open()
-	g.file[2<<20] ^= 1 // of the first state's memory, which the fourth has, too
+	g.file[2<<20] ^= 1 // in the first state's memory; the fourth has it, too
 	if _, err := read(t, f.States[3]); !errors.Is(err, record.ErrRecord) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestStrangeRuns are refused in whatever is behind a good state, which stays good.
+// TestStrangeRuns: a state whose runs or base can't be right is refused, and the good state before
+// it stays.
 func TestStrangeRuns(t *testing.T) {
 	const base = 5 << 20
 	var many []SameRun
@@ -202,7 +204,7 @@ func TestStrangeRuns(t *testing.T) {
 	}
 }
 
-// TestManyStates: a file has so many records, and no more.
+// TestManyStates: a file has at most MaxStates states.
 func TestManyStates(t *testing.T) {
 	one := append([]part{{ProgramsName, `[{}]`, 0}}, parts()...)
 	one[6].content = "little"

@@ -41,7 +41,7 @@ func FuzzOpenFile(f *testing.F) {
 	})
 }
 
-// hasReason fails if an error isn't about the file.
+// hasReason fails the test if an error isn't about the file.
 func hasReason(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, ErrSaved) && !errors.Is(err, record.ErrRecord) {
@@ -103,8 +103,8 @@ func reread(t *testing.T, f *File, file []byte) {
 	}
 }
 
-// simpleState reads a state's sections by name, and its programs' memory from that of the state
-// before.
+// simpleState reads a state's sections by name. It makes its programs' memory from these and from
+// before, the memory of the state before.
 func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[string][]byte) {
 	t.Helper()
 	r, err := record.NewReader(bytes.NewReader(b))
@@ -142,7 +142,7 @@ func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[
 	return list
 }
 
-// splice is memory of which runs say what is in base; the rest is in own.
+// splice is memory that runs put together from base and own.
 func splice(t *testing.T, runs, base, own []byte) (all []byte) {
 	t.Helper()
 	if len(runs) == 0 {
@@ -167,7 +167,7 @@ func splice(t *testing.T, runs, base, own []byte) (all []byte) {
 	return all
 }
 
-// sameSections fails if a worker gets other sections than these.
+// sameSections fails the test if a worker gets other sections than these.
 func sameSections(t *testing.T, got *collected, want map[string][]byte) {
 	t.Helper()
 	r, err := record.NewReader(got)

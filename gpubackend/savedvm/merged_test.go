@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/record"
 )
 
-// TestMergedReader: memory in many parts of two records is read in its order, however much is asked
-// for at once, and damage in either is found.
+// TestMergedReader: memory that is in many parts of two records is read in its order, however much
+// is asked for at once. Damage in either record is found.
 func TestMergedReader(t *testing.T) {
 	const size = 5<<20 + 77
 	var file bytes.Buffer

@@ -22,7 +22,7 @@ type part struct {
 	program uint32
 }
 
-// parts are those of a good worker.
+// parts are the sections that a good worker writes.
 func parts() []part {
 	return []part{{StateName, "{}", 1}, {ObjectsName, "objects", 1}, {JournalName, "", 1},
 		{LayoutName, "layout", 1}, {SameName, "", 1},
@@ -64,7 +64,7 @@ type collected struct {
 
 func (c *collected) Close() error { c.closed = true; return nil }
 
-// TestWriteAndRead: each worker reads what it wrote, and of one that is gone nothing is read.
+// TestWriteAndRead: each worker reads what it wrote. For one that is gone nothing is read.
 func TestWriteAndRead(t *testing.T) {
 	var file bytes.Buffer
 	others := parts()
@@ -109,7 +109,7 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
-// TestStrangeWorkers: what a worker writes that it shouldn't gets into no record.
+// TestStrangeWorkers: no record is made if a worker writes what it shouldn't.
 func TestStrangeWorkers(t *testing.T) {
 	no := errors.New("no")
 	for name, change := range map[string]func(s *Source){
@@ -188,8 +188,8 @@ func write(t *testing.T, list []part) []byte {
 	return b.Bytes()
 }
 
-// TestStrangeFiles are refused, and where they only say something else than they have, when it is
-// seen.
+// TestStrangeFiles are refused. If the list of programs doesn't fit the sections of a stream, that
+// may be seen only when these are read.
 func TestStrangeFiles(t *testing.T) {
 	programs := part{ProgramsName, `[{"Channel":1}]`, 0}
 	all := append([]part{programs}, parts()...)

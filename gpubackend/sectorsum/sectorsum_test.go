@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// lane is what one comes to, as the package's text says it.
+// lane is the value of a lane, computed just as the package's documentation says.
 func lane(key uint64, sector []byte, i int) *big.Int {
 	p := PointsOf(key)
 	modulus := new(big.Int).SetUint64(prime)
@@ -26,7 +26,7 @@ func lane(key uint64, sector []byte, i int) *big.Int {
 	return sum.Mod(sum.Add(sum, value(p.Upper, 1)), modulus)
 }
 
-// TestLanes: the sum is what lanes come to in any order.
+// TestLanes: the sum adds up the lanes' values, in any order.
 func TestLanes(t *testing.T) {
 	r := rand.NewChaCha8([32]byte{1})
 	sector := make([]byte, Bytes)
@@ -69,7 +69,7 @@ func TestChanges(t *testing.T) {
 		bit := r.IntN(8 * Bytes)
 		try("a bit", func() { other[bit/8] ^= 1 << (bit % 8) })
 	}
-	for range 300 { // signs, of words that one lane has, and of any
+	for range 300 { // the signs of two words of one lane, and of any two words
 		a := r.IntN(Bytes / 8)
 		b := (a + (1+r.IntN(Bytes/8/Lanes-1))*Lanes) % (Bytes / 8)
 		c := (a + 1 + r.IntN(Bytes/8-1)) % (Bytes / 8)
@@ -78,8 +78,8 @@ func TestChanges(t *testing.T) {
 			try("two signs", func() { other[8*a+7] ^= 0x80; other[8*c+7] ^= 0x80 })
 		}
 	}
-	// What shifts, rotations and products modulo 2^64 lose: bits of one word of a lane and of its
-	// next, and whole words that are a prime.
+	// What shifts, rotations and products modulo 2^64 could lose: a bit of one word of a lane and a
+	// bit of its next word, and words that are the prime, twice that, or only ones.
 	for bit := range 64 {
 		for next := range 64 {
 			try("a bit each of two words of a lane", func() {

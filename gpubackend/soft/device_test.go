@@ -25,7 +25,7 @@ const testWindow = 16 << 30
 // windows counts devices, to give each addresses of its own.
 var windows atomic.Uint64
 
-// nextBase returns addresses that no other device of late has.
+// nextBase returns addresses that none of the 1023 devices before has.
 func nextBase() uint64 { return devmem.Base + devmem.Window + windows.Add(1)%1024*testWindow }
 
 // newDevice opens a device with a small memory; its primary context is the current one.

@@ -53,7 +53,7 @@ func (f *fuzzer) pick(values []uint64) uint64 {
 func (f *fuzzer) stream() gpubackend.Stream { return gpubackend.Stream(f.pick(f.streams)) }
 func (f *fuzzer) event() gpubackend.Event   { return gpubackend.Event(f.pick(f.events)) }
 
-// size is small, or large in various ways.
+// size is small, or a power of two.
 func (f *fuzzer) size() uint64 {
 	if b := f.byte(); b < 0xe0 {
 		return uint64(b) * 16

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// checkValuesOfAttributes sets attributes of a node as driver 580 takes them, and reads them where
-// they are unset.
+// checkValuesOfAttributes checks, as driver 580 has it, what is told of a node's attributes before
+// they are set, and which values they take.
 func checkValuesOfAttributes(t *testing.T, d *Device, n gpubackend.GraphNode) {
 	const (
 		good = gpubackend.Success
@@ -86,7 +86,7 @@ func TestKernelNodeAttributes(t *testing.T) {
 		}
 	}
 	checkValuesOfAttributes(t, d, addNode(t, d, g, kernel))
-	// Other parameters leave them as they are.
+	// Setting a node's parameters leaves its attributes as they are.
 	ok(t, d.GraphNodeSet(m, kernel))
 	if what, _ := d.GraphNodeGet(m); len(what.Launch.Attributes) != 2*cudaabi.LaunchAttributeSize {
 		t.Errorf("%d bytes of attributes", len(what.Launch.Attributes))

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
-// fill makes a graph that takes all that graphs may.
+// fill makes a graph that takes all the memory that is left to graphs.
 func fill(t *testing.T, d *Device) gpubackend.Graph {
 	t.Helper()
 	g := newGraph(t, d)
@@ -47,7 +47,7 @@ func TestGraphsAreBounded(t *testing.T) {
 	}
 	ok(t, d.GraphDestroy(full))
 	ok(t, d.GraphLaunch(e, 0))
-	// A graph that contains itself twice, again and again, doesn't get far.
+	// A graph that is added to itself twice, again and again, soon takes too much.
 	result := gpubackend.Success
 	for n := 0; result == gpubackend.Success; n++ {
 		if n > 64 {

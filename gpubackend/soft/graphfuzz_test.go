@@ -22,7 +22,7 @@ func (f *fuzzer) some() (list []gpubackend.GraphNode) {
 	return list
 }
 
-// what describes a node.
+// what returns the description of a node.
 func (f *fuzzer) what() *gpubackend.Node {
 	n := &gpubackend.Node{Type: gpubackend.NodeType(f.byte() % 14)}
 	switch n.Type {
@@ -99,7 +99,7 @@ func (f *fuzzer) graphStep() {
 	case 16:
 		d.GraphNodeSetEnabled(f.exec(), f.node(), uint64(f.byte()&1))
 	case 17:
-		// The value stays, so that loops, whose bodies set none, don't run: they would have no end.
+		// The value is 0, so loops don't run. They would have no end: no body sets their condition.
 		h, r := d.GraphConditionalHandle(f.graph(), 0, uint64(f.byte()&1))
 		keep(&f.conditions, h, r)
 	default:
@@ -138,8 +138,8 @@ func (f *fuzzer) captureStep() {
 	}
 }
 
-// TestRandomGraphCalls makes random calls about graphs, among others, with handles of which most
-// are right.
+// TestRandomGraphCalls makes random calls, most of them about graphs. Most of their handles are
+// right.
 func TestRandomGraphCalls(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.NewChaCha8([32]byte{byte(seed), 5})

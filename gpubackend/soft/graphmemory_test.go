@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// allocNode is an allocation.
+// allocNode is a node that allocates memory.
 func allocNode(bytes uint64) *gpubackend.Node {
 	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes,
 		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
@@ -44,7 +44,7 @@ func TestGraphMemory(t *testing.T) {
 	ok(t, d.GraphExecDestroy(e))
 	ok(t, d.GraphDestroy(g))
 	synchronize(t, d)
-	if got := read(t, d, address, 4); got[3] != 7 { // stays until it is freed
+	if got := read(t, d, address, 4); got[3] != 7 { // it stays until it is freed
 		t.Errorf("got %v", got)
 	}
 	ok(t, d.MemFree(address))

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// slowGraph says what may run when: nodes in the order in which they were added, each with those it
-// comes after and, perhaps, a child graph. All others are host functions, which the test completes
+// slowGraph says what may run when. It has nodes in the order in which they were added, and of each
+// those that it comes after. A node is a child graph or a host function, which the test completes
 // when it likes.
 type slowGraph struct {
 	handle gpubackend.Graph
@@ -56,11 +56,11 @@ func randomGraph(
 	return g
 }
 
-// run adds the operations of a launch that comes after others and returns all of them. The token of
-// a host function tells which it is.
+// run adds the operations of a launch that comes after those in before, and returns them. The token
+// of a host function tells which one it is.
 func (g *slowGraph) run(m *graphModel, before map[int]bool) map[int]bool {
 	all := map[int]bool{}
-	done := make([]map[int]bool, len(g.nodes)) // of each node: its operations and all before
+	done := make([]map[int]bool, len(g.nodes)) // of each node: its operations and all before them
 	for i := range g.nodes {
 		mine := maps.Clone(before)
 		for _, k := range g.after[i] {
@@ -83,11 +83,11 @@ func (g *slowGraph) run(m *graphModel, before map[int]bool) map[int]bool {
 
 // graphModel is what was launched.
 type graphModel struct {
-	before  []map[int]bool          // of each operation
-	token   map[int]uint64          // of each operation
-	tokens  map[*slowGraph][]uint64 // of each node
-	streams []map[int]bool          // operations of each stream, and all before
-	graphs  map[*slowGraph]map[int]bool
+	before  []map[int]bool              // of each operation: those that it comes after
+	token   map[int]uint64              // of each operation
+	tokens  map[*slowGraph][]uint64     // of each node
+	streams []map[int]bool              // of each stream: its operations and all before them
+	graphs  map[*slowGraph]map[int]bool // of each graph: likewise
 }
 
 // note reads the tokens of a graph's nodes.
@@ -102,7 +102,7 @@ func (m *graphModel) note(t testing.TB, d *Device, g *slowGraph) {
 		}
 		nodes, result := d.GraphGetNodes(what.Child)
 		ok(t, result)
-		g.child[i].nodes = nodes // those of the copy
+		g.child[i].nodes = nodes // those of the child graph's copy
 		m.note(t, d, g.child[i])
 	}
 }
@@ -121,7 +121,7 @@ func (c *calls) call(token uint64, release func()) {
 	c.open[token] = append(c.open[token], release)
 }
 
-// due counts what must have begun.
+// due counts, for each token, how often its function must have begun.
 func (m *graphModel) due(finished map[int]bool) map[uint64]int {
 	due := map[uint64]int{}
 	for op, set := range m.before {

@@ -28,8 +28,8 @@ const whereKernel = `.version 8.0
 }
 `
 
-// TestGreenContextKeepsToItsPart launches in the default stream and in others, from inside and from
-// the primary context.
+// TestGreenContextKeepsToItsPart launches in the default stream and in others, while the green
+// context is current and while the primary one is.
 func TestGreenContextKeepsToItsPart(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 8})
 	home := primary(t, d)
@@ -72,7 +72,7 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 	want(t, d.SetCurrent(c), gpubackend.InvalidContext)
 }
 
-// TestGreenContextsOrder: events and questions tell the streams of a green context from others.
+// TestGreenContextsOrder: events and queries of a green context are about its own streams only.
 func TestGreenContextsOrder(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 4})
 	home := primary(t, d)
@@ -82,7 +82,7 @@ func TestGreenContextsOrder(t *testing.T) {
 	open := gate(t, d, newStream(t, d, cudaabi.StreamNonBlocking))
 	e, all := newEvent(t, d), newEvent(t, d)
 	ok(t, d.GreenCtxRecordEvent(g, e))
-	ok(t, d.EventQuery(e)) // what the primary context does is not in it
+	ok(t, d.EventQuery(e)) // it doesn't stand for what the primary context does
 	ok(t, d.CtxRecordEvent(home, all))
 	want(t, d.EventQuery(all), gpubackend.NotReady)
 	want(t, d.ContextQuery(), gpubackend.NotReady)

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// counting opens a device with so much of the host's memory, beyond what it has at the start.
+// counting opens a device that may take so much host memory beyond what it takes at the start.
 func counting(t *testing.T, bytes uint64) (*Device, *budget.Budget) {
 	t.Helper()
 	host := budget.New(1 << 40)
@@ -45,7 +45,8 @@ func TestRecursionRunsOutOfHostMemory(t *testing.T) {
 	ok(t, wait(t, d.ContextQuery))
 }
 
-// TestLaunchesThatWaitCount queues launches behind a host function that never ends.
+// TestLaunchesThatWaitCount queues launches behind a host function until there is no memory for
+// more.
 func TestLaunchesThatWaitCount(t *testing.T) {
 	d, host := counting(t, 8<<20)
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "increment")
@@ -82,7 +83,7 @@ func TestLaunchWithoutHostMemory(t *testing.T) {
 	ok(t, d.ContextQuery())
 }
 
-// TestObjectsCount makes as many of each as there is memory for, and some more when it is there.
+// TestObjectsCount makes as many of each as there is memory for, and one more when there is more.
 func TestObjectsCount(t *testing.T) {
 	for _, x := range []struct {
 		name string
@@ -142,7 +143,7 @@ func TestObjectsCount(t *testing.T) {
 	}
 }
 
-// TestLaunchesTakeTurns: kernels for which there is no memory at a time run one after the other.
+// TestLaunchesTakeTurns: kernels run one after the other if there is no memory for all at a time.
 func TestLaunchesTakeTurns(t *testing.T) {
 	d, host := counting(t, 64<<20)
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "increment")
@@ -151,7 +152,7 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	ok(t, wait(t, d.ContextQuery))
 	entry, result := d.Function(f)
 	ok(t, result)
-	// Each launch and its task count until it has run; beside them there is memory for two blocks.
+	// Each launch and its task count until it has run. There is memory for them and two blocks.
 	const launches = 200
 	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*simt.HostBytes(entry.Entry,
 		1024,

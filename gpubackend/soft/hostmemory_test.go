@@ -17,7 +17,7 @@ import (
 
 const ptxHead = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
-// packed is container with an LZ4 block.
+// packed is a container with an LZ4 block.
 func packed(t *testing.T, text string) []byte {
 	t.Helper()
 	block := make([]byte, lz4.CompressBlockBound(len(text)))
@@ -28,12 +28,12 @@ func packed(t *testing.T, text string) []byte {
 	image := container(80, string(block[:n]))
 	le := binary.LittleEndian
 	le.PutUint32(image[16+16:], uint32(n))
-	le.PutUint64(image[16+40:], 0x2000)
+	le.PutUint64(image[16+40:], 0x2000) // LZ4
 	le.PutUint64(image[16+56:], uint64(len(text)))
 	return image
 }
 
-// times repeats a text in which %d is the number of the time.
+// times repeats a text n times, and replaces %d by 0, 1, 2, and so on.
 func times(n int, text string) string {
 	var b []byte
 	parts := strings.Split(text, "%d")
@@ -53,7 +53,7 @@ func inFunction(body string) string {
 	return ptxHead + ".visible .entry f() {\n" + body + "\nret;\n}\n"
 }
 
-// dense are texts, of pieces that repeat, which are small beside what they describe.
+// dense makes texts of pieces that repeat. They are small beside what they describe.
 var dense = map[string]func(n int) string{
 	"semicolons":   func(n int) string { return ptxHead + strings.Repeat(";", 20*n) },
 	"instructions": func(n int) string { return inFunction(strings.Repeat("bar.sync 0;", n)) },
@@ -110,7 +110,7 @@ var dense = map[string]func(n int) string{
 	},
 }
 
-// live is what the heap holds.
+// live is how many bytes the heap holds.
 func live() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -119,15 +119,15 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// allocated is what the heap was ever asked for.
+// allocated is how many bytes were ever allocated on the heap.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestCodeCounts: what a module or library counts for is at least what the heap holds for it, and
-// all of it comes back.
+// TestCodeCounts: a module or library counts for at least what the heap holds for it, and for
+// nothing when it is unloaded.
 func TestCodeCounts(t *testing.T) {
 	for name, text := range dense {
 		t.Run(name, func(t *testing.T) {
@@ -161,8 +161,8 @@ func TestCodeCounts(t *testing.T) {
 	}
 }
 
-// TestDenseCode: code for which there is no memory is refused before it has taken much, and gives
-// back what it took.
+// TestDenseCode: code for which there is no memory is refused before it has taken much, and all of
+// that is given back.
 func TestDenseCode(t *testing.T) {
 	const limit = 4 << 20
 	for name, text := range dense {
@@ -205,7 +205,7 @@ func TestManySemicolons(t *testing.T) {
 		t.Errorf("%d bytes were allocated", grown)
 	}
 	ok(t, d.ModuleUnload(m))
-	host.SetLimit(40 << 20) // the text, unpacked, and a copy are more
+	host.SetLimit(40 << 20) // the unpacked text and a copy are 48 MiB
 	_, _, _, result = d.ModuleLoadData(image, nil, nil, nil)
 	want(t, result, gpubackend.OutOfMemory)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// FuzzLoad loads any image, as a guest would: unpacked, parsed, compiled, linked. Whether it is one
-// or not, nothing of it is left when it is unloaded.
+// FuzzLoad loads anything as an image, as a guest could: it is unpacked, parsed, compiled, linked.
+// Nothing of it is left when it is refused or unloaded.
 func FuzzLoad(f *testing.F) {
 	fatbin, err := os.ReadFile("../fatbin/testdata/golden/tiny.fatbin")
 	if err != nil {
@@ -28,7 +28,7 @@ func FuzzLoad(f *testing.F) {
 		if result == gpubackend.Success {
 			ok(t, d.ModuleUnload(m))
 		}
-		ok(t, d.DevicePrimaryCtxReset(0)) // which has a heap since there was code that uses it
+		ok(t, d.DevicePrimaryCtxReset(0)) // ends the heap, which code that uses it has made
 		ok(t, d.ContextQuery())
 		if free, total, result := d.MemGetInfo(); free != total || result != gpubackend.Success {
 			t.Errorf("%d of %d bytes free, result %d", free, total, result)

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// TestQueueIsBounded fills a stream that only the caller can set going.
+// TestQueueIsBounded fills a stream that waits for its caller.
 func TestQueueIsBounded(t *testing.T) {
 	d := newDevice(t, Options{})
 	e := newEvent(t, d)

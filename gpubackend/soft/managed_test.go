@@ -135,8 +135,8 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 	want(t, result, gpubackend.InvalidHandle)
 }
 
-// TestLibraryFilledInTime: what the program may touch has its content as soon as there is any
-// context, which need not be current.
+// TestLibraryFilledInTime: a library's managed variables have their content as soon as there is any
+// context, even if it isn't current.
 func TestLibraryFilledInTime(t *testing.T) {
 	for name, begin := range map[string]func(*Device) gpubackend.Result{
 		"primary": func(d *Device) gpubackend.Result {
@@ -169,14 +169,14 @@ func TestLibraryFilledInTime(t *testing.T) {
 	}
 }
 
-// leaveNoContext ends newDevice's.
+// leaveNoContext ends the context that newDevice has made.
 func leaveNoContext(t *testing.T, d *Device) {
 	t.Helper()
 	ok(t, d.SetCurrent(0))
 	ok(t, d.DevicePrimaryCtxRelease(0))
 }
 
-// TestLibraryWhoseMemoryWentAway has a guest unregister the memory before a context needs it.
+// TestLibraryWhoseMemoryWentAway: the guest has unregistered it before a context needs it.
 func TestLibraryWhoseMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
 	host := registeredPage(t, d)

@@ -72,7 +72,7 @@ func TestFreedMemoryWaitsForEarlierWork(t *testing.T) {
 		}
 		want(t, d.Copy(a, a+1024, 16, second), gpubackend.InvalidValue)
 		synctest.Wait()
-		// Only the caller could open the gate, so waiting would not help.
+		// Only the caller can open the gate, so MemAlloc doesn't wait for the memory.
 		_, result := d.MemAlloc(48 << 20)
 		want(t, result, gpubackend.OutOfMemory)
 		open()

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// hungry is a kernel with many registers, and the directives given.
+// hungry is a kernel with many registers and these directives.
 func hungry(directives string) []byte {
 	var b strings.Builder
 	b.WriteString(".version 7.0\n.target sm_80\n.address_size 64\n")
@@ -25,8 +25,8 @@ func hungry(directives string) []byte {
 	return []byte(b.String())
 }
 
-// TestRegistersWithinDirectives: a compiler keeps to what a kernel's directives leave it, so that a
-// launch within them never lacks registers.
+// TestRegistersWithinDirectives: a kernel gets no more registers than its directives allow, so that
+// a launch within them never lacks any.
 func TestRegistersWithinDirectives(t *testing.T) {
 	d := newDevice(t, Options{})
 	for _, c := range []struct {
@@ -76,8 +76,8 @@ func TestRegistersWithinDirectives(t *testing.T) {
 	}
 }
 
-// reserving writes what it knows of reserved shared memory, and fills that and its own with its
-// block's number.
+// reserving reports where reserved shared memory is and what is there at first. It writes its
+// block's number to shared memory of its own, and one more to the reserved.
 const reserving = `.version 7.6
 .target sm_80
 .address_size 64
@@ -121,8 +121,8 @@ const reserving = `.version 7.6
 }
 ` + "\x00"
 
-// TestReservedSharedMemory: it is no part of a block's own, has its size, and is 0 when a block
-// begins.
+// TestReservedSharedMemory: it is 1024 bytes that are no part of a block's own, and it is 0 when a
+// block begins.
 func TestReservedSharedMemory(t *testing.T) {
 	const blocks, dynamic = 64, 300
 	d := newDevice(t, Options{})

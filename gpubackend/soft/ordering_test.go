@@ -12,11 +12,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// slowStreams says what may run when, by the rules as CUDA's manual puts them: each operation keeps
-// the set of all operations that it must come after. Every operation is a host function, which the
-// test completes when it likes.
+// slowStreams says what may run when, by the rules of CUDA's manual: it has for each operation the
+// set of all that it must come after. Operations are host functions, which the test completes when
+// it likes.
 type slowStreams struct {
-	before  []map[int]bool // of each operation
+	before  []map[int]bool // of each operation: those that it must come after
 	blocked map[int]bool   // blocking streams; the legacy stream is number 0
 	ops     map[int][]int  // of each stream
 	records map[int][]int  // of each event: the operations before its latest record
@@ -28,7 +28,7 @@ func newSlowStreams() *slowStreams {
 		waits: map[int][]int{}}
 }
 
-// earlier returns what an operation put into a stream now comes after.
+// earlier returns what an operation comes after that is put into a stream now.
 func (m *slowStreams) earlier(stream int) []int {
 	list := append([]int(nil), m.ops[stream]...)
 	list = append(list, m.waits[stream]...)

@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place
-// of managed variables, as a real GPU's driver gets it, and the same code as it was.
+// TestRewrittenVariables executes nvcc's code as it is, and as a real GPU's driver gets it: after
+// package managed has put addresses in place of managed variables.
 func TestRewrittenVariables(t *testing.T) {
 	image, err := os.ReadFile("../managed/testdata/golden/vars.fatbin")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestRewrittenVariables(t *testing.T) {
 	}
 }
 
-// checkVariables looks at what vars.cu has made of its variables.
+// checkVariables checks what is in the variables of vars.cu, before and after its kernel has run.
 func checkVariables(t *testing.T, d *Device, m gpubackend.Module, variables map[string]uint64) {
 	t.Helper()
 	double := func(addr uint64) float64 {

@@ -16,7 +16,7 @@ import (
 // home is the import path of this package.
 const home = "github.com/paracuda/paracuda/gpubackend/soft"
 
-// rooms are those that the package's description lists, in its order, and then what they stand on.
+// rooms are those that doc.go lists, in its order, and then what rooms stand on.
 func rooms(t *testing.T) (rooms, ground []string) {
 	t.Helper()
 	text, err := os.ReadFile("doc.go")
@@ -67,8 +67,8 @@ func imports(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// TestRoomsKeepTheirOrder: a room knows those above it in the list alone, and what rooms stand on
-// knows no room.
+// TestRoomsKeepTheirOrder: a room imports only rooms above it in the list and what rooms stand on,
+// which imports no room.
 func TestRoomsKeepTheirOrder(t *testing.T) {
 	rooms, ground := rooms(t)
 	if len(rooms) < 10 || len(ground) < 5 {

@@ -46,7 +46,7 @@ func (d *Device) moveAway(t *testing.T) (m moved) {
 	return m
 }
 
-// again opens a device where another one was.
+// again opens a device in the place of one that was moved away.
 func again(t *testing.T, o Options, m moved) *Device {
 	t.Helper()
 	d := New(o)
@@ -152,7 +152,7 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestUnsavable: memory that only the kernels' heap knows of isn't left behind.
+// TestUnsavable: a device can't be saved if kernels may allocate, as only their heap knows of that.
 func TestUnsavable(t *testing.T) {
 	d := newDevice(t, Options{})
 	_, _, _, result := d.ModuleLoadData([]byte(".version 8.0\n.target sm_80\n.address_size 64\n"+

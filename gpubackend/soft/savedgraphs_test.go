@@ -15,8 +15,9 @@ func fillOne(address, value uint64) *gpubackend.Node {
 		Dst: address, Pitch: 1, Value: value, Element: 1, Width: 1, Height: 1}}
 }
 
-// graphRig is a device with graphs: one in another, a copy, and executable ones of which one was
-// changed, has a node disabled, and has lost the graph that it was made of.
+// graphRig is a device with the graph inner, a copy of it, and two executable graphs. One, changed,
+// was made of inner, and then a node was changed and another one disabled. The other, removed, was
+// made of outer, which had inner as a node, and is gone.
 type graphRig struct {
 	*Device
 	context          gpubackend.Context
@@ -96,7 +97,7 @@ func TestSavedGraphs(t *testing.T) {
 	}
 }
 
-// TestGraphsThatCantBeSaved are refused: what they use is gone, or only this device has it.
+// TestGraphsThatCantBeSaved: memory that they use is gone, or they have a condition.
 func TestGraphsThatCantBeSaved(t *testing.T) {
 	r := newGraphRig(t)
 	ok(t, r.MemFree(r.at))

@@ -11,8 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
-// TestSectorSumKernel executes the kernel that adds up sectors: contents of chance, and those at
-// whose edges its arithmetic could go wrong. Package sectorsum computes what it must be.
+// TestSectorSumKernel executes the kernel that sums up sectors: one of zeros, one of ones, which is
+// the extreme of its arithmetic, and a random one. Package sectorsum computes what is expected.
 func TestSectorSumKernel(t *testing.T) {
 	d := newDevice(t, Options{Memory: 64 << 20})
 	must := func(what string, r gpubackend.Result) {

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestStreamAttributes: what is set is told, of one stream alone until it is copied.
+// TestStreamAttributes: an attribute is that of one stream until it is copied to another one.
 func TestStreamAttributes(t *testing.T) {
 	d := newDevice(t, Options{})
 	primary(t, d)
@@ -42,7 +42,7 @@ func TestStreamAttributes(t *testing.T) {
 	}
 }
 
-// TestModuleFunctions: each once, by number.
+// TestModuleFunctions: numbers name each function once.
 func TestModuleFunctions(t *testing.T) {
 	d := newDevice(t, Options{})
 	primary(t, d)

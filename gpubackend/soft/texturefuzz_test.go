@@ -7,7 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// blob is a structure of n bytes whose words are small or rubbish.
+// blob is a structure of n bytes, whose words are below 12.
 func (f *fuzzer) blob(n int) []byte {
 	b := make([]byte, n)
 	for i := 0; i < n && len(f.data) > 0; i += 4 {
@@ -22,7 +22,7 @@ func (f *fuzzer) reference() gpubackend.TextureReference {
 	return gpubackend.TextureReference(f.pick(f.references))
 }
 
-// textureStep calls something of arrays, textures, surfaces and references.
+// textureStep makes one or two calls about arrays, textures, surfaces or references.
 func (f *fuzzer) textureStep() {
 	d := f.d
 	switch f.byte() % 16 {

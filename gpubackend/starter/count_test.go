@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCount: of all children that there are, and of none else.
+// TestCount: what all children take is counted, and nothing of others.
 func TestCount(t *testing.T) {
 	client, _ := serve(t, Config{
 		Start: execute,
@@ -53,8 +53,8 @@ func TestCount(t *testing.T) {
 	_ = p.Wait()
 }
 
-// TestCountAgain: who asks again as soon as it has its answer gets another one, and so do several
-// that ask at once; more than may wait are told so.
+// TestCountAgain: whoever asks again as soon as it has its answer gets another one, and so do
+// several that ask at once. Those that ask while as many as may wait do so are refused.
 func TestCountAgain(t *testing.T) {
 	counting, let := make(chan bool, 1+maxWaiting), make(chan bool, 1)
 	count := func(int) (none [ledger.GPUs]uint64, err error) {
@@ -83,7 +83,7 @@ func TestCountAgain(t *testing.T) {
 	for range asked - 1 {
 		go ask()
 	}
-	// Those that are refused are so while nothing is counted.
+	// These are refused while the first count goes on.
 	for range asked - 1 - maxWaiting {
 		if err := <-answers; err == nil || !strings.Contains(err.Error(), errBusy.Error()) {
 			t.Fatalf("the error is %v, want %v", err, errBusy)

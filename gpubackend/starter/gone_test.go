@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestGone: who asks a starter process that is gone for something learns that it is.
+// TestGone: a request to a starter process that is gone fails with that reason.
 func TestGone(t *testing.T) {
 	device, starter := pair(t)
 	client := NewClient(device)

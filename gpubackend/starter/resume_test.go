@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// crash is the end of a device process that has left its connection with another one.
+// crash ends a device process, and returns its connection as the next one has it.
 func crash(t *testing.T, device *net.UnixConn) *net.UnixConn {
 	t.Helper()
 	f, err := device.File()
@@ -27,7 +27,7 @@ func crash(t *testing.T, device *net.UnixConn) *net.UnixConn {
 	return c.(*net.UnixConn)
 }
 
-// asks sends a request whose answer nobody reads, and waits until that is there.
+// asks sends a request, and waits until its answer is there to be read.
 func asks(t *testing.T, device *net.UnixConn, m *message, fd int) {
 	t.Helper()
 	if err := send(device, m, fd); err != nil {
@@ -44,8 +44,8 @@ func asks(t *testing.T, device *net.UnixConn, m *message, fd int) {
 	}
 }
 
-// TestResume: the next device process has the children of those that crashed at any moment, learns
-// how they end, and goes on.
+// TestResume: the next device process has the children of those that crashed at any moment. It
+// learns how they end, and can start others.
 func TestResume(t *testing.T) {
 	device, starter := pair(t)
 	over := make(chan error, 1)
@@ -62,7 +62,7 @@ func TestResume(t *testing.T) {
 	device = crash(t, device) // one that knew its child
 	asks(t, device, &message{kind: start, role: Usage, id: 7}, fd)
 	asks(t, device, &message{kind: count, id: 9}, -1)
-	device = crash(t, device) // one that didn't read that it has another
+	device = crash(t, device) // one that hadn't read that it has another
 	asks(t, device, &message{kind: list, id: 1 << 31}, -1)
 	device = crash(t, device) // one that was about to take over
 	client, children, err := Resume(device)
@@ -90,7 +90,7 @@ func TestResume(t *testing.T) {
 	starter.Close()
 }
 
-// killAll kills children, and fails the test if one ends otherwise.
+// killAll kills children, and fails the test if one of them ends in another way.
 func killAll(t *testing.T, children []*Process) {
 	t.Helper()
 	for _, p := range children {
@@ -101,8 +101,8 @@ func killAll(t *testing.T, children []*Process) {
 	}
 }
 
-// TestResumeAfterHalfAList: a device process that crashed while it read which children there are
-// costs the next one none of them.
+// TestResumeAfterHalfAList: the next device process has all children, even if the one before has
+// crashed while it read the list of them.
 func TestResumeAfterHalfAList(t *testing.T) {
 	device, starter := pair(t)
 	over := make(chan error, 1)
@@ -136,7 +136,7 @@ func TestResumeAfterHalfAList(t *testing.T) {
 	starter.Close()
 }
 
-// TestResumeWithoutStarter: it is gone as well, or answers something else.
+// TestResumeWithoutStarter: the starter process is gone as well, or gives another answer.
 func TestResumeWithoutStarter(t *testing.T) {
 	device, starter := pair(t)
 	starter.Close()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// keeping is a VM that may keep so much.
+// keeping is a VM whose workers may keep so many bytes.
 func keeping(t *testing.T, most uint64, workers ...*fake) *fakeVM {
 	v := newVM(t, workers...)
 	v.most = 0
@@ -24,8 +24,8 @@ func (v *fakeVM) mustKeep(kept uint64) {
 	}
 }
 
-// TestKept: what workers keep counts while it is in, they are asked for no more than the bound, and
-// those that keep something go on doing so.
+// TestKept: what workers keep counts while their memory is in. They are asked for no more than the
+// bound, and those that keep something go on doing so.
 func TestKept(t *testing.T) {
 	a, b := &fake{name: "a", bytes: 6}, &fake{name: "b", bytes: 4}
 	v := keeping(t, 9, a, b)
@@ -38,7 +38,7 @@ func TestKept(t *testing.T) {
 	if b.keeps {
 		first, rest = b, a
 	}
-	for range 20 { // maps have no order
+	for range 20 { // a map has another order each time
 		v.mustKeep(first.bytes)
 		if m := v.must(v.Suspend, "", Suspended); m.Unchanged != first.bytes/2 || m.Bytes != 10 {
 			t.Fatalf("%+v", m)
@@ -67,7 +67,8 @@ func TestKeptCounts(t *testing.T) {
 	v.must(v.Suspend, "suspend-memory=7", Running)
 }
 
-// TestGivenUp: what is kept is given up beyond a lower bound, and where the host has little.
+// TestGivenUp: what is kept beyond the bound is given up when that is lowered. If
+// the host has less free memory than what is kept, all of it is given up.
 func TestGivenUp(t *testing.T) {
 	a, b := &fake{name: "a", bytes: 6}, &fake{name: "b", bytes: 4}
 	most := uint64(10)
@@ -104,7 +105,7 @@ func TestGivenUp(t *testing.T) {
 	v.room = 1 << 30
 	both()
 	v.must(v.Suspend, "", Suspended)
-	v.room = 0 // can't say
+	v.room = 0 // the host can't say
 	v.must(v.Resume, "", Running)
 	v.mustKeep(0)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scalar"
 )
 
-// TestAtomicsAreThere: what is told of an operation is what kernels can do.
+// TestAtomicsAreThere: what the device says of an atomic operation is what kernels can do.
 func TestAtomicsAreThere(t *testing.T) {
 	type kind struct{ type32, type64 ptx.Type }
 	unsigned, signed := kind{ptx.U32, ptx.U64}, kind{ptx.S32, ptx.S64}

@@ -19,7 +19,7 @@ var (
 	want = resulttest.Want
 )
 
-// rig is the contexts of a device without other rooms, and what they would have been told.
+// rig is the contexts of a device without other rooms, and what those would have been told.
 type rig struct {
 	*Contexts
 	handles *handles.Table

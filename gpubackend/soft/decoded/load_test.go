@@ -92,7 +92,7 @@ func decodeBody(t *testing.T, regs, body string) *Inst {
 	return &p.Code[0]
 }
 
-// loopOf is an instruction that is to be executed by a loop, by the loop's key.
+// loopOf makes the instruction that the loop with this key is to execute.
 func loopOf(key string) (regs, body string) {
 	types := lanestest.TypesOf(key)
 	args := []string{}
@@ -125,8 +125,8 @@ func loopOf(key string) (regs, body string) {
 	return regs, op + "." + rest + " " + strings.Join(args, ", ") + ";"
 }
 
-// TestLoopsAreUsed: each operation with a loop is decoded to it, and to none where a register is of
-// another width.
+// TestLoopsAreUsed: an operation that has a loop is decoded to it, unless a register has another
+// width.
 func TestLoopsAreUsed(t *testing.T) {
 	t.Parallel()
 	for _, key := range lanes.Loops() {
@@ -178,7 +178,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestQuickAccessesDiffer: no two of them have one number, and all fit.
+// TestQuickAccessesDiffer: no two of them have the same number, and none has a simple operation's.
 func TestQuickAccessesDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[Op]bool{}

@@ -138,7 +138,7 @@ func TestConditionsLastAsLongAsTheyAreHeld(t *testing.T) {
 	}
 }
 
-// TestMemoryLastsAsLongAsItsGraphs or as it is allocated.
+// TestMemoryLastsAsLongAsItsGraphs, or longer, while it is allocated.
 func TestMemoryLastsAsLongAsItsGraphs(t *testing.T) {
 	r := newRig(t)
 	g := r.graph(t)

@@ -88,7 +88,7 @@ func TestSplitResource(t *testing.T) {
 	want(t, result, gpubackend.InvalidResourceType)
 }
 
-// TestDestroyedGreenContextIsGone with its streams.
+// TestDestroyedGreenContextIsGone: it isn't current any more, and can't be used.
 func TestDestroyedGreenContextIsGone(t *testing.T) {
 	d := newRig(t, 4)
 	g, c := roomtest.MakeGreen(t, d, roomtest.Whole(t, d))

@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// TestHeapCounts: what is known of what a kernel allocates is the host's memory.
+// TestHeapCounts: each allocation takes some of the host's memory for what is known of it.
 func TestHeapCounts(t *testing.T) {
 	host := budget.New(3 * allocationBytes)
 	h := New(1<<20, 1<<20, host)

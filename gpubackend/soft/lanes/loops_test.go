@@ -140,7 +140,7 @@ func compareLoops(t *testing.T, key string, f scalar.Func) {
 			copy(slab, before)
 			loop(regs, &o, mask)
 			for i := range want {
-				// Which of several NaNs a product hands on differs between processors.
+				// Which of several NaNs a fused multiply-add returns differs between processors.
 				if nan := math.IsNaN(math.Float64frombits(slab[i])) &&
 					math.IsNaN(math.Float64frombits(want[i])); nan && key == "fma.f64" {
 					continue

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPack compares the ways to pack and unpack words with those for any elements.
+// TestPack compares the fast ways to pack and unpack words with the general ones.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	const wide, low, high = 0, 8 * Count, 12 * Count
@@ -40,7 +40,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestUnpackElements: four elements of 16 bits, and all of them together again.
+// TestUnpackElements unpacks four elements of 16 bits, changes one, and packs them again.
 func TestUnpackElements(t *testing.T) {
 	t.Parallel()
 	const wide, first = 0, 8 * Count

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// TestComparing: pieces that are there have the sums of what is in them, and nothing else has any.
+// TestComparing: pieces that are present have the sums of their content. Nothing else has sums.
 func TestComparing(t *testing.T) {
 	r := newRig(t, 64<<20, 4)
 	if len(r.PresentPieces()) != 0 {

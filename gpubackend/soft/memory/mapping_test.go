@@ -10,7 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// TestMemoryFilesAreBounded: each is a file, of which a process may have so many only.
+// TestMemoryFilesAreBounded: memory is a file whether it is created or imported.
 func TestMemoryFilesAreBounded(t *testing.T) {
 	const most = 3
 	d := newRig(t, 0, most)

@@ -27,7 +27,7 @@ var windows atomic.Uint64
 
 const window = 16 << 30
 
-// rig is the memory of a device without other rooms; queued is what would be queued.
+// rig is the memory of a device without other rooms; queued is what streams would have queued.
 type rig struct {
 	*Memory
 	*contexts.Contexts
@@ -56,7 +56,7 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if r.Space() != nil { // no test has closed it
+		if r.Space() != nil { // the test hasn't closed it
 			r.Close()
 		}
 	})
@@ -67,7 +67,7 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 	return r
 }
 
-// TestFreedMemoryIsKeptForQueuedWork gives the memory to nobody else before.
+// TestFreedMemoryIsKeptForQueuedWork: it is allocated again only when that work is done.
 func TestFreedMemoryIsKeptForQueuedWork(t *testing.T) {
 	r := newRig(t, 64<<20, 1)
 	gate := &scheduler.Task{Class: scheduler.Host, Run: func() {}}
@@ -83,7 +83,7 @@ func TestFreedMemoryIsKeptForQueuedWork(t *testing.T) {
 	if free, total, _ := r.MemGetInfo(); free != total {
 		t.Errorf("%d of %d bytes free", free, total)
 	}
-	_, result = r.MemAlloc(48 << 20) // only the caller could make room
+	_, result = r.MemAlloc(48 << 20) // only the caller can end what uses the memory
 	want(t, result, gpubackend.OutOfMemory)
 	r.scheduler.Release(gate)
 	b, result := r.MemAlloc(48 << 20)
@@ -110,7 +110,7 @@ func TestMemoryEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestMapping maps memory of a file, at addresses of its own, read-only and not at all.
+// TestMapping maps memory at addresses that were reserved, with each kind of access.
 func TestMapping(t *testing.T) {
 	r := newRig(t, 0, 4)
 	const bytes = gpubackend.Granularity

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// blocks is what memory takes of the host, in bytes.
+// blocks is how many bytes of the host's memory a device's memory takes.
 func blocks(t *testing.T, r *rig) int64 {
 	t.Helper()
 	fd, _, err := r.Space().Duplicate(r.Space().Base())
@@ -28,8 +28,8 @@ func blocks(t *testing.T, r *rig) int64 {
 	return st.Blocks * 512
 }
 
-// TestMoving allocates, frees, and moves out and in again and again; what is in the allocations
-// stays as a map of copies has it.
+// TestMoving allocates, frees, and moves out and in, again and again. What is in the allocations
+// stays: a map has a copy of each.
 func TestMoving(t *testing.T) {
 	r := newRig(t, 128<<20, 4)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -74,7 +74,8 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestWhatStays: memory of others, and what others have, is no piece.
+// TestWhatStays: staging memory is no piece. Pieces that aren't there, and images and limits that
+// are too small, are refused.
 func TestWhatStays(t *testing.T) {
 	r := newRig(t, 64<<20, 4)
 	if len(r.Pieces()) != 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// memory has arguments at base.
+// memory is memory at base, with arguments.
 type memory []byte
 
 const base = 0x1000
@@ -80,7 +80,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestFaults: what can't be read ends the message.
+// TestFaults: arguments that can't be read are a fault.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	wild := binary.LittleEndian.AppendUint64(nil, 0xdead)
@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWidthsAreBounded: a guest can't have a message be as long as it likes.
+// TestWidthsAreBounded: a guest can't make a message as long as it likes.
 func TestWidthsAreBounded(t *testing.T) {
 	t.Parallel()
 	args := binary.LittleEndian.AppendUint32(nil, 1<<30)

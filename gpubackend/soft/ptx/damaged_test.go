@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex/ptxlextest"
 )
 
-// more has what sample has not.
+// more has what sample lacks.
 const more = `.version 8.4
 .target sm_80
 .address_size 64
@@ -43,8 +43,8 @@ const more = `.version 8.4
 }
 `
 
-// TestDamagedText: whatever is wrong in one place, the answer is a module or an error that says
-// where.
+// TestDamagedText: whatever is wrong in one place, the result is a module, or an error with the
+// line.
 func TestDamagedText(t *testing.T) {
 	t.Parallel()
 	n := 0

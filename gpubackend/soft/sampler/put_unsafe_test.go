@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// texelsOfTests keeps what put has returned the addresses of, for tests that run at the same time.
+// texelsOfTests keeps all that put has returned addresses of, for tests that run in parallel.
 var texelsOfTests struct {
 	mu   sync.Mutex
 	kept []any
 }
 
-// put returns the address of texels, which stay.
+// put returns the address of texels, and keeps them there.
 func put[T any](texels []T) uint64 {
 	texelsOfTests.mu.Lock()
 	defer texelsOfTests.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// row puts texels into memory, in a row.
+// row puts a row of texels into memory.
 func row[T any](texels []T, bytes uint64) Texels {
 	n := uint64(len(texels))
 	return Texels{Base: put(texels), Width: uint32(n), Height: 1, Depth: 1, Pitch: n * bytes,
@@ -64,8 +64,8 @@ func TestAddressModes(t *testing.T) {
 	}
 }
 
-// TestWeights compares interpolation between two texels with the computed value: weights have 8
-// bits of fraction.
+// TestWeights compares interpolation between two texels with the exact value: weights have 8 bits
+// of fraction.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	texture := &Texture{Format: FormatFloat, Channels: 1,

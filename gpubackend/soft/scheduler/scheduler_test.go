@@ -12,7 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// wait waits until t is done.
+// wait waits until a task is done.
 func wait(t *testing.T, s *Scheduler, task *Task) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !s.IsDone(task); {
@@ -23,7 +23,7 @@ func wait(t *testing.T, s *Scheduler, task *Task) {
 	}
 }
 
-// TestOrder runs random tasks and looks whether each ran once, and after all that it depends on.
+// TestOrder runs random tasks, and checks that each ran after all that it depends on.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -116,7 +116,7 @@ func TestDomainsFailApart(t *testing.T) {
 	}
 }
 
-// TestDrain gives up what waits for the caller, and nothing else.
+// TestDrain: a domain gives up what waits for the caller, and other domains don't.
 func TestDrain(t *testing.T) {
 	s := New(nil)
 	d, other := s.NewDomain(context.Background()), s.NewDomain(context.Background())

@@ -64,7 +64,7 @@ func TestWait(t *testing.T) {
 	a.Finish(n)
 	<-ended
 	close(given)
-	b.Wait(n+1, given) // nobody wants to know
+	b.Wait(n+1, given) // given up: it returns at once
 }
 
 func TestFilesThatAreNoEvents(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time that this process has used, which other load on
-// the machine disturbs less than the clock.
+// cpuTime is the processor time that this process has used. Other load on the machine disturbs it
+// less than the clock.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var u syscall.Rusage

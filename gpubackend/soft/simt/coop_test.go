@@ -15,7 +15,7 @@ func TestGridSync(t *testing.T) {
 	const n = 500
 	a := put(d, make([]int32, 6*n))
 	l := d.launch("gridSync", linear(16), linear(32), a, int32(n))
-	// Outside a cooperative launch there is nothing to synchronise by.
+	// A launch that isn't cooperative can't synchronise its grid.
 	wantFault(t, l, cudaabi.ErrorLaunchFailed)
 	l.Cooperative = true
 	if err := l.Run(context.Background()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex/ptxlextest"
 )
 
-// sound are instructions of each kind that the decoders know, by themselves.
+// sound are valid instructions of each kind that the decoders know.
 var sound = []string{
 	"add.sat.s32 %r1, %r2, -3;", "addc.cc.u32 %r1, %r2, %r3;", "mad.lo.cc.u32 %r1, %r2, %r3, 4;",
 	"mul.wide.s16 %r1, %rs1, %rs2;", "div.rn.ftz.f32 %f1, %f2, %f3;", "rem.u64 %rd1, %rd2, %rd3;",
@@ -68,7 +68,7 @@ var sound = []string{
 }
 
 // TestDamagedKernels: whatever is wrong with an instruction in one place, it is refused with its
-// line, or does what it says.
+// line, or its kernel ends, with a fault or without, or at the deadline.
 func TestDamagedKernels(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 4<<20)

@@ -9,7 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/decoded"
 )
 
-// memory is device memory of a page for the example.
+// memory is a page of device memory for the example.
 type memory struct {
 	bytes []byte
 	base  uint64

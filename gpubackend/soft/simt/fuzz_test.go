@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/sampler"
 )
 
-// fuzzSeeds are kernels of a kind each: arithmetic, memory, control flow, calls.
+// fuzzSeeds are bodies of kernels: arithmetic, memory, control flow, calls, textures, surfaces.
 var fuzzSeeds = []string{
 	"add.s32 %r1, %r2, %r3; mad.wide.s32 %rd1, %r1, 4, %rd2; cvt.rn.f32.s32 %f1, %r1; " +
 		"fma.rn.f32 %f1, %f1, %f1, %f2;",
@@ -45,8 +45,8 @@ const fuzzHead = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 
 	".reg .b32 %r<5>;\n.reg .f32 %f<4>;\n" +
 	".reg .b64 %rd<5>;\n.reg .f64 %fd<4>;\n.local .align 8 .b8 l[32];\n"
 
-// FuzzRun loads and runs kernels with any body. Whatever it is, the outcome is
-// an error, a fault, the end, or the deadline.
+// FuzzRun loads and runs kernels with any body. Whatever it is, it is refused, or the kernel ends,
+// with a fault or without, or at the deadline.
 func FuzzRun(f *testing.F) {
 	for _, seed := range fuzzSeeds {
 		f.Add(seed)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// writeGolden writes what a program for a real GPU needs to make the golden
-// results: the module, the inputs, and which input each kernel takes.
+// writeGolden writes what a program needs to make the golden results on a real GPU: the module, the
+// inputs, and which inputs each kernel takes.
 func writeGolden(t *testing.T, dir string, list []instruction, text []byte) {
 	t.Helper()
 	var inputs, sets []byte
@@ -28,7 +28,7 @@ func writeGolden(t *testing.T, dir string, list []instruction, text []byte) {
 	}
 }
 
-// reportGolden shows differences from the full results if they are at hand.
+// reportGolden logs the first differences from the full results, if these are at hand.
 func reportGolden(t *testing.T, i int, in instruction, got []uint64) {
 	t.Helper()
 	all, err := os.ReadFile(filepath.Join(os.Getenv("PARACUDA_GOLDEN_DIR"), "results.bin"))

@@ -19,8 +19,8 @@ import (
 // goldenThreads is the number of inputs of each instruction.
 const goldenThreads = 256
 
-// instruction is a line of testdata/instructions.txt: which inputs it gets, the
-// types of its registers d, a, b, c, and its text.
+// instruction is a line of testdata/instructions.txt: which inputs it gets, the types of its
+// registers d, a, b, c, and its text.
 type instruction struct {
 	inputs string
 	types  []string
@@ -45,8 +45,8 @@ func readInstructions(tb testing.TB) []instruction {
 	return list
 }
 
-// goldenModule makes a kernel ki of each instruction: it loads a, b and c,
-// executes, and stores d.
+// goldenModule makes of each instruction a kernel, k0, k1, and so on. It loads a, b and c, executes
+// the instruction, and stores d.
 func goldenModule(list []instruction) []byte {
 	var b bytes.Buffer
 	b.WriteString(".version 8.0\n.target sm_90\n.address_size 64\n")
@@ -158,8 +158,8 @@ func hashOf(v []uint64) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// TestInstructions compares what each instruction gives with what an H100 gave.
-// The hashes are one per line of testdata/instructions.txt.
+// TestInstructions compares what each instruction gives with what an H100 gave. There is one hash
+// for each instruction of testdata/instructions.txt. Two lines of comments come before these.
 func TestInstructions(t *testing.T) {
 	t.Parallel()
 	list := readInstructions(t)

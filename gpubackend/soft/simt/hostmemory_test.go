@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// deep is a kernel that calls itself so often, with 400 registers, or ends its threads in the
-// deepest call.
+// deep is code with a kernel, go. It calls a function with 400 registers, which calls itself n
+// times. If end isn't 0, threads end in the deepest call.
 func deep() []byte {
 	var b strings.Builder
 	b.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n" +
@@ -36,7 +36,7 @@ func deep() []byte {
 	return []byte(b.String())
 }
 
-// dive launches it within so much of the host's memory.
+// dive launches it within the budget host.
 func dive(t *testing.T, host *budget.Budget, blocks int, depth, end uint32) error {
 	t.Helper()
 	d := newDevice(t, 4<<20)
@@ -50,7 +50,8 @@ func dive(t *testing.T, host *budget.Budget, blocks int, depth, end uint32) erro
 	return err
 }
 
-// TestRecursionCounts: one thread that calls itself took 3.3 GiB of the host.
+// TestRecursionCounts: what calls take counts as host memory. Before, one thread that called itself
+// took 3.3 GiB.
 func TestRecursionCounts(t *testing.T) {
 	const limit = 64 << 20
 	host := budget.New(limit)
@@ -78,8 +79,9 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	}
 }
 
-// TestFewerBlocksAtATime: a launch has one runner at least, and others as long as half of the
-// memory is left to other launches; blocks that must run together have all or none.
+// TestFewerBlocksAtATime: a launch has at least one runner, if there is memory for it, and more as
+// long as half of the memory is left to other launches. Blocks that must run together have all
+// their runners or none.
 func TestFewerBlocksAtATime(t *testing.T) {
 	d := newDevice(t, 4<<20)
 	d.load(parseText(t, "deep", deep()))

@@ -4,7 +4,7 @@ package simt
 
 import "math/big"
 
-// exactPrecision holds each sum of a float64 and a product of two.
+// exactPrecision is enough bits for any sum of a float64 and a product of two.
 const exactPrecision = 4500
 
 // exactFma is a*b+c as the nearest float32 of the exact value.

@@ -60,7 +60,7 @@ func newTextureTest(t *testing.T) *device {
 	return d
 }
 
-// diagonal is a texture whose diagonal counts.
+// diagonal is a texture of 4 by 4 texels, with 1, 2, 3, 4 on the diagonal and 0 elsewhere.
 func diagonal(d *device) *sampler.Texture {
 	texels := make([]float32, 16)
 	for i := range 4 {

@@ -184,8 +184,8 @@ func TestQuadMasks(t *testing.T) {
 	equal(t, "tiles", get[uint32](d, out, 4*n), want)
 }
 
-// TestLanesThatWaitForOneAnother: where each lane names other members, which is undefined, the
-// launch ends all the same.
+// TestLanesThatWaitForOneAnother: a launch ends even if each lane names other members, which is
+// undefined.
 func TestLanesThatWaitForOneAnother(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 4<<20)

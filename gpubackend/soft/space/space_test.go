@@ -24,7 +24,7 @@ func open(t *testing.T) *Space {
 	return s
 }
 
-// TestSegmentIsReachedAsLongAsItIsThere and is empty when it comes back.
+// TestSegmentIsReachedAsLongAsItIsThere, and is 0 when it is allocated again.
 func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 	s := open(t)
 	for range 2 {
@@ -47,13 +47,13 @@ func TestSegmentIsReachedAsLongAsItIsThere(t *testing.T) {
 		if s.Covers(addr, 1, false) {
 			t.Error("still reached")
 		}
-		if Bytes(addr, 1)[0] != 0 { // who looked it up before reads zeros
+		if Bytes(addr, 1)[0] != 0 { // whoever looked it up before reads zeros
 			t.Error("content is left")
 		}
 	}
 }
 
-// TestSegmentOfAFile is that file's memory, and the window's own again after that.
+// TestSegmentOfAFile: it is that file's memory, and the window's own again once it is freed.
 func TestSegmentOfAFile(t *testing.T) {
 	s := open(t)
 	fd, err := memfd.New("test", 2*devmem.Granularity)

@@ -4,10 +4,10 @@ package space
 
 import "testing"
 
-// TestTable compares lookups with a map of all addresses.
+// TestTable compares lookups with an array of all addresses, made from the table's regions.
 func TestTable(t *testing.T) {
 	tab := &table{}
-	var slow [100]uint8 // 1: readable, 2: writable
+	var slow [100]uint8 // bits: 1 is readable, 2 is writable
 	for _, r := range []region{
 		{10, 20, 1, 1}, {40, 50, 1, 0}, {20, 30, 2, 2}, {50, 60, 1, 1}, {90, 100, 1, 1},
 		{0, 5, 1, 0},

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// memOps makes a list of operations: kind, address, value, flags of each.
+// memOps makes a list of operations. Of each, words has kind, address, value and flags.
 func memOps(words ...uint64) []byte {
 	const size = cudaabi.StreamBatchMemOpParamsSize
 	b := make([]byte, len(words)/4*size)
@@ -43,7 +43,7 @@ func TestWordsHold(t *testing.T) {
 	}{
 		{geq, 5, 5, 4, true},
 		{geq, 4, 5, 4, false},
-		{geq, 1, 0xffffffff, 4, true}, // behind the end of the circle
+		{geq, 1, 0xffffffff, 4, true}, // values wrap: 1 is 2 more
 		{geq, 0xffffffff, 1, 4, false},
 		{geq, 1 << 40, 1 << 39, 8, true},
 		{geq, 0, 1 << 62, 8, false},
@@ -64,7 +64,7 @@ func TestWordsHold(t *testing.T) {
 	}
 }
 
-// TestMemOpsAreChecked in their order, as the driver does.
+// TestMemOpsAreChecked in their order, as by the driver.
 func TestMemOpsAreChecked(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)
@@ -99,8 +99,8 @@ func TestMemOpsAreChecked(t *testing.T) {
 	resulttest.OK(t, r.Idle(t))
 }
 
-// TestWaitForAWord that another stream writes: what comes behind it waits, too, and calls that wait
-// for memory don't.
+// TestWaitForAWord: a stream waits until another one writes the word. What comes behind waits, too,
+// but calls that wait until memory is unused don't.
 func TestWaitForAWord(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)
@@ -131,7 +131,7 @@ func TestEndlessWaitEnds(t *testing.T) {
 	}
 }
 
-// TestMemOpsAreCaptured and done by each launch of the graph.
+// TestMemOpsAreCaptured as one node, whose task does them.
 func TestMemOpsAreCaptured(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)

@@ -53,7 +53,7 @@ func (r *rig) gate(t *testing.T, s gpubackend.Stream) func() {
 	return release
 }
 
-// put queues a task that notes a number.
+// put queues a task that calls note.
 func (r *rig) put(t *testing.T, h gpubackend.Stream, note func()) {
 	t.Helper()
 	s, result := r.Target(h)

@@ -45,7 +45,7 @@ func board() []byte {
 	return b
 }
 
-// of describes what a texture or surface is to be of.
+// of describes the array that a texture or surface is to be made of.
 func of(a gpubackend.Array) []byte {
 	r := make(cudaabi.ResourceDesc, cudaabi.ResourceDescSize)
 	r.SetResType(cudaabi.ResourceArray)
@@ -85,11 +85,11 @@ func TestObjectsOfAnArray(t *testing.T) {
 	}
 }
 
-// referring is code with a reference.
+// referring is code with a texture reference.
 const referring = ".version 7.0\n.target sm_80\n.address_size 64\n.global .texref line;\n" +
 	".visible .entry read() { ret; }\x00"
 
-// TestBindingsNeverChange: those of a launch stay as they were when the reference is bound anew.
+// TestBindingsNeverChange: a launch's bindings stay as they are when the reference is bound anew.
 func TestBindingsNeverChange(t *testing.T) {
 	r := newRig(t)
 	h, _, _, result := r.code.ModuleLoadData([]byte(referring), nil, nil, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
-// TestWhatADeviceTakes asks about this process, with a device of the software GPU: what is written
-// to counts, and what is freed doesn't any more.
+// TestWhatADeviceTakes asks about this process, which has a software GPU: memory counts once it is
+// written to, and no more once it is freed.
 func TestWhatADeviceTakes(t *testing.T) {
 	d := soft.New(soft.Options{Memory: 256 << 20})
 	defer d.Close()
@@ -104,8 +104,8 @@ func TestFilesOfGPUs(t *testing.T) {
 	}
 }
 
-// TestSeveralGPUs: each GPU of a device has what is written to its own memory, by the numbers that
-// the VM has for them.
+// TestSeveralGPUs: memory counts for the GPU that it is on. GPUs have the numbers that they have in
+// the VM, not those that the program sees.
 func TestSeveralGPUs(t *testing.T) {
 	d := soft.New(soft.Options{GPUs: 3, Memory: 256 << 20})
 	defer d.Close()

@@ -26,7 +26,7 @@ type rig struct {
 	streams *streams.Streams
 
 	mu  sync.Mutex
-	ran []uint64          // tokens of nodes, in their order
+	ran []uint64          // tokens of the nodes that ran, in that order
 	set map[uint64]func() // what is done when a node with that token runs
 }
 
@@ -101,7 +101,7 @@ func (r *rig) instantiate(t *testing.T, g gpubackend.Graph) gpubackend.GraphExec
 	return e
 }
 
-// TestRandomGraphsRunInOrder: each node once, after all that it comes after.
+// TestRandomGraphsRunInOrder: as many nodes run as there are, each after those that it depends on.
 func TestRandomGraphsRunInOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	r := newRig(t)
