@@ -112,7 +112,7 @@ func (f *fuzzer) step() {
 
 func (f *fuzzer) moreSteps() {
 	d := f.d
-	switch f.byte() % 16 {
+	switch f.byte() % 18 {
 	case 0:
 		m, _, _, r := d.ModuleLoadData(smallPTX(f.t), nil, nil, nil)
 		keep(&f.modules, m, r)

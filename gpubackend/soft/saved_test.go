@@ -21,7 +21,7 @@ func launchOne(t *testing.T, d *Device, f gpubackend.Function) {
 	t.Helper()
 	one := [3]uint32{1, 1, 1}
 	ok(t, d.Launch(&gpubackend.Launch{Function: f, Grid: one, Block: one}))
-	wait(t, d.ContextQuery)
+	ok(t, wait(t, d.ContextQuery))
 }
 
 // moved is what a device leaves for the one that takes its place.
@@ -88,7 +88,7 @@ func TestSaved(t *testing.T) {
 	ok(t, first.EventRecordWithFlags(from, 0, 0))
 	launchOne(t, first, f)
 	ok(t, first.EventRecordWithFlags(to, 0, 0))
-	wait(t, first.ContextQuery)
+	ok(t, wait(t, first.ContextQuery))
 	elapsed, result := first.EventElapsed(from, to)
 	ok(t, result)
 	copy(space.Bytes(large+(20<<20)-4, 4), "LAST")

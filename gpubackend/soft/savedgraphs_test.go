@@ -72,7 +72,7 @@ func TestSavedGraphs(t *testing.T) {
 	ok(t, d.RestoreGraphs(r.graphs, r.execs))
 	for _, e := range r.execs {
 		ok(t, d.GraphLaunch(e.Exec, 0))
-		wait(t, d.ContextQuery)
+		ok(t, wait(t, d.ContextQuery))
 	}
 	if b := space.Bytes(r.at, 3); b[0] != 1 || b[1] != 2 || b[2] != 3 {
 		t.Errorf("the last one has written %v", b)
@@ -80,7 +80,7 @@ func TestSavedGraphs(t *testing.T) {
 	space.Bytes(r.at, 1)[0] = 77
 	changed, first, second := r.execs[0].Exec, r.graphs[0].Nodes[0].Node, r.graphs[0].Nodes[1].Node
 	ok(t, d.GraphLaunch(changed, 0))
-	wait(t, d.ContextQuery)
+	ok(t, wait(t, d.ContextQuery))
 	if b := space.Bytes(r.at, 3); b[0] != 77 || b[1] != 9 {
 		t.Errorf("the changed one has written %v", b)
 	}

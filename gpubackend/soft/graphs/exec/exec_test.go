@@ -121,8 +121,9 @@ func TestRandomGraphsRunInOrder(t *testing.T) {
 		e := r.instantiate(t, g)
 		for range 2 {
 			ran := r.run(t, e)
-			if len(ran) != n {
-				t.Fatalf("%d of %d nodes ran", len(ran), n)
+			once := slices.Compact(slices.Sorted(slices.Values(ran)))
+			if len(ran) != n || len(once) != n || once[n-1] != uint64(n-1) {
+				t.Fatalf("of %d nodes %v ran", n, ran)
 			}
 			for i := range after {
 				for _, k := range after[i] {
