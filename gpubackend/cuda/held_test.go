@@ -54,8 +54,8 @@ func TestImagesCount(t *testing.T) {
 	counts("reset", 1)
 }
 
-// TestPackedImagesCount: the search for managed variables takes host memory, and fails without.
-func TestPackedImagesCount(t *testing.T) {
+// TestSearchTakesMemory: that for managed variables takes host memory, and fails without.
+func TestSearchTakesMemory(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})
 	image := append(variables(0), ".visible .global .attribute(.managed) .align 4 .u32 here;\n"...)
