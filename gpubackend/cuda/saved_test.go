@@ -84,7 +84,8 @@ func TestMadeAgain(t *testing.T) {
 	d.EndCopies()
 	made, freed = drivertest.Count("cuMemHostAlloc")-made, drivertest.Count("cuMemFreeHost")-freed
 	if made != freed || made != 2*buffers || len(pieces) < 2 {
-		t.Errorf("%d pinned buffers were made, %d of them before, and %d freed", made, buffers, freed)
+		t.Errorf("%d pinned buffers were made, %d of them before, and %d freed", made, buffers,
+			freed)
 	}
 	for addr := range want {
 		if text := string(cmem.At(addr, 16)); text != "what is in here." {

@@ -61,7 +61,8 @@ func TestOrder(t *testing.T) {
 				}
 			}
 		}
-		if runs != n || slices.Contains(place, 0) || s.Pending() != 0 || d.Query() != gpubackend.Success {
+		if runs != n || slices.Contains(place, 0) ||
+			s.Pending() != 0 || d.Query() != gpubackend.Success {
 			t.Fatalf("%d of %d tasks ran, %d are left", runs, n, s.Pending())
 		}
 	}

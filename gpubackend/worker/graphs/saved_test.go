@@ -177,7 +177,9 @@ func TestStrangeRecord(t *testing.T) {
 			n := &s.Graphs[0].Nodes[1]
 			n.Record = n.Record[:16]
 		},
-		"an unknown record":     func(s *Saved) { s.Graphs[0].Nodes[1].Record = []byte("12345678") },
+		"an unknown record": func(s *Saved) {
+			s.Graphs[0].Nodes[1].Record = []byte("12345678")
+		},
 		"no graph":              func(s *Saved) { s.Graphs[0].Nodes[0].Graph = nil },
 		"a graph too many":      func(s *Saved) { s.Graphs[0].Nodes[1].Graph = &SavedGraph{} },
 		"no context":            func(s *Saved) { s.Graphs[0].Nodes[1].Context = 77 },
