@@ -5,6 +5,7 @@
 //
 //	overlap.go  copies
 //	each.go     several parts at once
+//	memory.go   memory that goes back at once
 //
 // # Who owns what
 //
@@ -26,6 +27,7 @@ import (
 // read, on a goroutine. After the writer has failed, no read begins.
 func Copy(to io.Writer, from io.Reader, bytes int) error {
 	c := newSides(bytes)
+	defer c.give()
 	go c.read(from)
 	return c.write(to)
 }
@@ -33,6 +35,7 @@ func Copy(to io.Writer, from io.Reader, bytes int) error {
 // CopyHere is Copy, but the caller reads, and the goroutine writes.
 func CopyHere(to io.Writer, from io.Reader, bytes int) error {
 	c := newSides(bytes)
+	defer c.give()
 	written := make(chan error, 1)
 	go func() { written <- c.write(to) }()
 	c.read(from)
@@ -41,6 +44,7 @@ func CopyHere(to io.Writer, from io.Reader, bytes int) error {
 
 // twoSides is what the two sides of a copy share.
 type twoSides struct {
+	pieces [2][]byte
 	free   chan []byte
 	full   chan justRead // closed when nothing is read any more
 	failed chan struct{} // closed when nothing is written any more
@@ -53,11 +57,21 @@ type justRead struct {
 }
 
 func newSides(bytes int) *twoSides {
-	c := &twoSides{make(chan []byte, 2), make(chan justRead), make(chan struct{})}
-	for range cap(c.free) {
-		c.free <- make([]byte, bytes)
+	c := &twoSides{
+		free: make(chan []byte, 2), full: make(chan justRead), failed: make(chan struct{}),
+	}
+	for i := range c.pieces {
+		c.pieces[i] = Take(bytes)
+		c.free <- c.pieces[i]
 	}
 	return c
+}
+
+// give gives the pieces back, when neither side uses them any more.
+func (c *twoSides) give() {
+	for _, b := range c.pieces {
+		Give(b)
+	}
 }
 
 // write writes pieces until there are no more. When it fails it waits until reading has ended.

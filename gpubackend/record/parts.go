@@ -105,11 +105,10 @@ func (r *Reader) readStretches(from PartsReader, p []byte) error {
 // skip reads what is left of the section.
 func (r *Reader) skip() error {
 	r.stretch = nil
+	space := overlap.Take(int(min(r.left, r.piece())))
+	defer overlap.Give(space)
 	for r.left > 0 {
-		if n := min(r.left, r.piece()); uint64(len(r.space)) < n {
-			r.space = make([]byte, n)
-		}
-		if _, err := r.Read(r.space); err != nil {
+		if _, err := r.Read(space); err != nil {
 			return err
 		}
 	}
