@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // unplugTime is how long a guest may take to let go of the device. Its driver may wait for an
@@ -145,7 +147,7 @@ func (m *monitor) replace(d Device, chardev string) error {
 	err := m.run("device_add", d.arguments(chardev), nil)
 	if err != nil {
 		return fmt.Errorf("attach %s: %w: %s", d.ID, err,
-			strings.ReplaceAll(m.fixes.port, "PORT", plain(d.Bus)))
+			strings.ReplaceAll(m.fixes.port, "PORT", plain.Text(d.Bus)))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // present is one of our devices that QEMU has.
@@ -94,16 +95,16 @@ func (m *monitor) retire(d Device, say func(string)) error {
 		case p.name == d.ID:
 		case !p.dead:
 			say(fmt.Sprintf("the VM has another device, %s, whose device process runs: "+
-				"programs use the first", plain(p.name)))
+				"programs use the first", plain.Text(p.name)))
 		default:
 			if err := m.unplug(p.name); err != nil {
 				say(fmt.Sprintf("the VM has another device, %s, whose device process has ended, "+
 					"and it can't be taken out: %v. "+
-					"Programs change to the new one within a minute", plain(p.name), err))
+					"Programs change to the new one within a minute", plain.Text(p.name), err))
 				continue
 			}
 			say(fmt.Sprintf("took out the device %s, whose device process had ended",
-				plain(p.name)))
+				plain.Text(p.name)))
 			m.run("chardev-remove", arguments{"id": p.chardev}, nil)
 		}
 	}

@@ -2,23 +2,10 @@
 
 package qemu
 
-import (
-	"strings"
-	"unicode"
-)
-
-// plain is a text of QEMU's without what could command a terminal.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-}
+import "github.com/paracuda/paracuda/internal/plain"
 
 // plainError is an error with a text of QEMU's.
 type plainError struct{ error }
 
-func (e plainError) Error() string { return plain(e.error.Error()) }
+func (e plainError) Error() string { return plain.Text(e.error.Error()) }
 func (e plainError) Unwrap() error { return e.error }

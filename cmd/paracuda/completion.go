@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
-	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/cgroup"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
 	"github.com/paracuda/paracuda/gpubackend/turns"
+	"github.com/paracuda/paracuda/internal/plain"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -108,7 +108,7 @@ func vmNames(path *string) cobra.CompletionFunc {
 		}
 		names := make([]string, len(vms))
 		for i := range vms {
-			names[i] = show.Plain(vms[i].Name)
+			names[i] = plain.Text(vms[i].Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/cmd/paracuda/logs"
-	"github.com/paracuda/paracuda/cmd/paracuda/show"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // TestLogIsBounded at each level, and says how many lines were held back.
@@ -104,7 +104,7 @@ func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
 // TestNamesOfProgramsAreTextOnly: a guest's program chooses its name, and the owner's terminal
 // shows it.
 func TestNamesOfProgramsAreTextOnly(t *testing.T) {
-	if got := show.Plain("a\x1b[2J\tb\nc\xffé d"); got != "a?[2J?b?c\ufffdé d" {
+	if got := plain.Text("a\x1b[2J\tb\nc\xffé d"); got != "a?[2J?b?c\ufffdé d" {
 		t.Errorf("%q", got)
 	}
 }

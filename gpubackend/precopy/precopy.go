@@ -39,7 +39,6 @@ import (
 	"hash/crc32"
 	"io"
 	"time"
-	"unicode"
 
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
@@ -166,17 +165,6 @@ func encode(x any) []byte {
 }
 
 func decode(b []byte, x any) { _, _ = binary.Decode(b, binary.LittleEndian, x) }
-
-// plain is a text without characters that could mislead a terminal or a log.
-func plain(text []byte) string {
-	runes := []rune(string(text))
-	for i, r := range runes {
-		if !unicode.IsPrint(r) {
-			runes[i] = '?'
-		}
-	}
-	return string(runes)
-}
 
 // sectorBytes is how large a sector is.
 const sectorBytes = sectorsum.Bytes

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"time"
+
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // Store keeps sectors of a session. Its owner bounds what is in it.
@@ -70,7 +72,7 @@ func (r *receiver) greeting(here Header) error {
 		{"GPU", g.GPU[:], here.GPU, "migrate to a GPU of the same kind"},
 		{"version of Paracuda", g.Version[:], here.Version, "use the same version"},
 	} {
-		if there := plain(bytes.TrimRight(x.there, "\x00")); there != x.here {
+		if there := plain.Text(string(bytes.TrimRight(x.there, "\x00"))); there != x.here {
 			return wrong("is of another %s, %q, this one is %q: %s", x.what, there, x.here, x.fix)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // Sender is the source's side. After an error it can't be used.
@@ -115,7 +117,7 @@ func (s *Sender) answer(want uint32) error {
 	}
 	switch {
 	case a.Kind == refuses:
-		return fmt.Errorf("%w: %s", ErrRefused, plain(text))
+		return fmt.Errorf("%w: %s", ErrRefused, plain.Text(string(text)))
 	case a.Kind != want || a.Session != s.session || a.Sum != uint32(s.sent):
 		return wrong("answers something else than what was sent")
 	}

@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode"
+
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // mostText bounds how much of one of the kernel's files is read.
@@ -43,15 +44,7 @@ func (h *Host) text(path string) string {
 // word is text without the space around it.
 func (h *Host) word(path string) string { return strings.TrimSpace(h.text(path)) }
 
-// plain makes a text one line that doesn't command a terminal.
-func plain(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n':
-			return ' '
-		case unicode.IsPrint(r):
-			return r
-		}
-		return '?'
-	}, strings.TrimSpace(text))
+// oneLine makes a text one line that doesn't command a terminal.
+func oneLine(text string) string {
+	return plain.Text(strings.ReplaceAll(strings.TrimSpace(text), "\n", " "))
 }

@@ -94,12 +94,12 @@ func (h *Host) vmConfigs(read func(file string) error) []Finding {
 	files, all := h.some(vmFiles, "no VM has a file in /etc/paracuda/vms")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".conf")
-		own := plain(h.inside(file))
+		own := oneLine(h.inside(file))
 		if err := read(file); err != nil {
-			all = append(all, bad(plain(err.Error()), "editor "+own))
+			all = append(all, bad(oneLine(err.Error()), "editor "+own))
 			continue
 		}
-		all = append(all, good(fmt.Sprintf("%s: %s can be read", plain(name), own)))
+		all = append(all, good(fmt.Sprintf("%s: %s can be read", oneLine(name), own)))
 	}
 	return all
 }
@@ -121,11 +121,11 @@ func (h *Host) listeners(context.Context) []Finding {
 
 // listener checks one socket. Connecting takes the right to write.
 func (h *Host) listener(file string) Finding {
-	own := plain(h.inside(file))
+	own := oneLine(h.inside(file))
 	is, err := os.Lstat(file)
 	switch {
 	case err != nil:
-		return warn(plain(err.Error()), "ls -l "+own)
+		return warn(oneLine(err.Error()), "ls -l "+own)
 	case is.Mode().Type() != fs.ModeSocket:
 		return bad(own+" is no socket", "rm "+own)
 	case is.Mode().Perm()&0o022 == 0:
@@ -150,16 +150,16 @@ const mostTrouble = 10
 // vmSocket asks one device process, which also knows what keeps its VM's driver from the device:
 // how many queues QEMU gives it, whether it shares the VM's memory, whether a driver has come.
 func vmSocket(file string) (all []Finding) {
-	name := plain(filepath.Base(filepath.Dir(file)))
+	name := oneLine(filepath.Base(filepath.Dir(file)))
 	a, err := admin.Ask(file, admin.Request{Stats: true})
 	if err != nil {
 		return []Finding{mute(name, err)}
 	}
 	for _, t := range a.Trouble[:min(len(a.Trouble), mostTrouble)] {
-		all = append(all, bad("VM "+name+": "+plain(t.Found), plain(t.Fix)))
+		all = append(all, bad("VM "+name+": "+oneLine(t.Found), oneLine(t.Fix)))
 	}
 	if all == nil {
-		all = []Finding{good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, plain(a.GPU),
+		all = []Finding{good(fmt.Sprintf("VM %s has GPU %s and %d programs", name, oneLine(a.GPU),
 			len(a.Programs)))}
 	}
 	return all
@@ -174,7 +174,7 @@ func mute(name string, err error) Finding {
 		return bad("VM "+name+": its device process has ended", "systemctl restart paracuda@"+
 			name+".socket")
 	}
-	return bad(fmt.Sprintf("VM %s: %s", name, plain(err.Error())),
+	return bad(fmt.Sprintf("VM %s: %s", name, oneLine(err.Error())),
 		"journalctl -u paracuda@"+name)
 }
 
@@ -201,9 +201,9 @@ func compute(ctx context.Context, do func(context.Context) (string, error)) Find
 	switch {
 	case err == nil:
 	case strings.Contains(err.Error(), "uvm_disable_hmm"):
-		return bad(plain(err.Error()), hmmOff)
+		return bad(oneLine(err.Error()), hmmOff)
 	default:
-		return bad(plain(err.Error()), "paracuda probe")
+		return bad(oneLine(err.Error()), "paracuda probe")
 	}
-	return good("right, on " + plain(gpu))
+	return good("right, on " + oneLine(gpu))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 const (
@@ -24,7 +25,7 @@ func printCounters(w io.Writer, a *admin.Answer) {
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\tall\t")
 	for _, p := range a.Programs {
-		fmt.Fprintf(t, "%s (%d)\t", Plain(p.Name), p.PID)
+		fmt.Fprintf(t, "%s (%d)\t", plain.Text(p.Name), p.PID)
 	}
 	fmt.Fprintln(t)
 	row := func(name string, all map[string]uint64, of func(*admin.Program) map[string]uint64,
@@ -49,7 +50,7 @@ func printCounters(w io.Writer, a *admin.Answer) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-		row(memoryKind+Plain(kind), kinds,
+		row(memoryKind+plain.Text(kind), kinds,
 			func(p *admin.Program) map[string]uint64 { return p.Memory },
 			func(s map[string]uint64) string { return MiB(s[kind]) + "M" })
 	}
@@ -73,7 +74,7 @@ func order(stats map[string]uint64) (names []string) {
 }
 
 // shown is a counter's name without its unit, which is printed with the values.
-func shown(name string) string { return strings.TrimSuffix(Plain(name), "_ns") }
+func shown(name string) string { return strings.TrimSuffix(plain.Text(name), "_ns") }
 
 // inUnits is a counter's value as people read it.
 func inUnits(name string, n uint64) string {

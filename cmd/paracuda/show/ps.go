@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/cmd/paracuda/cli"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 const psText = `Lists the VMs that have registered with the arbiter: their GPUs, how many programs
@@ -55,8 +56,8 @@ func listVMs(w io.Writer, vms []link.VM) {
 		if v.Figures != nil {
 			programs = fmt.Sprint(len(v.Figures.Processes))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", Plain(v.Name), Plain(gpusOf(v)), programs,
-			memoryOf(v), Plain(v.Policy["weight"]), Plain(v.Policy["class"]))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", plain.Text(v.Name), plain.Text(gpusOf(v)),
+			programs, memoryOf(v), plain.Text(v.Policy["weight"]), plain.Text(v.Policy["class"]))
 	}
 	_ = t.Flush()
 }

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and
@@ -64,7 +64,7 @@ func printStats(a *admin.Answer) {
 	printState(a.State)
 	printMovable(a)
 	for _, t := range a.Trouble {
-		fmt.Fprintf(cli.Stdout, "trouble: %s: %s\n", Plain(t.Found), Plain(t.Fix))
+		fmt.Fprintf(cli.Stdout, "trouble: %s: %s\n", plain.Text(t.Found), plain.Text(t.Fix))
 	}
 	fmt.Fprintln(cli.Stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
@@ -99,7 +99,7 @@ func printMovable(a *admin.Answer) {
 	case a.Movable.Now:
 		fmt.Fprintln(cli.Stdout, "movable: yes")
 	default:
-		fmt.Fprintln(cli.Stdout, "movable: no:", Plain(a.Movable.Why))
+		fmt.Fprintln(cli.Stdout, "movable: no:", plain.Text(a.Movable.Why))
 	}
 	for _, p := range a.Programs {
 		var list []string
@@ -107,7 +107,7 @@ func printMovable(a *admin.Answer) {
 			list = append(list, fmt.Sprintf("%s %d", kind, p.Fixed[kind]))
 		}
 		if len(list) > 0 {
-			fmt.Fprintf(cli.Stdout, "fixed: %s (%d): %s\n", Plain(p.Name), p.PID,
+			fmt.Fprintf(cli.Stdout, "fixed: %s (%d): %s\n", plain.Text(p.Name), p.PID,
 				strings.Join(list, ", "))
 		}
 	}
@@ -124,7 +124,7 @@ func printTurns(v *link.VM) {
 		nanoseconds(v.DebtNS), 100*v.Share)
 	if isPlaced(*v) {
 		fmt.Fprintf(cli.Stdout, "memory: %s, moved out %d times, %d MiB out and in, "+
-			"moving for %.1f%% of the time\n", Plain(v.Place), v.Swaps, v.Swapped>>20,
+			"moving for %.1f%% of the time\n", plain.Text(v.Place), v.Swaps, v.Swapped>>20,
 			100*moving(v))
 		if v.Unmoved > 0 {
 			fmt.Fprintf(cli.Stdout, "memory: couldn't move %d times: the device's log says why\n",
@@ -158,13 +158,3 @@ func printMemory(a *admin.Answer) {
 
 // MiB is bytes in MiB, rounded up.
 func MiB(bytes uint64) string { return fmt.Sprint(bytes>>20 + min(1, bytes&(1<<20-1))) }
-
-// Plain is a guest's text without what could command a terminal.
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, s)
-}

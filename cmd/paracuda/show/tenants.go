@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/size"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // Tenant is what a VM has of the host's GPUs, as its arbiter knows it.
@@ -42,7 +43,7 @@ func faultsOf(v *link.VM) (all []TenantFault) {
 	for _, f := range v.Figures.Faults {
 		if f.GPU >= 0 && f.GPU < len(v.GPUs) {
 			all = append(all, TenantFault{
-				GPU: Plain(v.GPUs[f.GPU].Name), Error: gpubackend.Result(f.Result).String(),
+				GPU: plain.Text(v.GPUs[f.GPU].Name), Error: gpubackend.Result(f.Result).String(),
 				Since: time.Unix(f.Time, 0).UTC(),
 			})
 		}
@@ -59,10 +60,10 @@ func Tenants(vms []link.VM) []Tenant {
 	for i := range vms {
 		v, t := &vms[i], &all[i]
 		*t = Tenant{
-			VM: Plain(v.Name), Given: v.Room, Faults: faultsOf(v), Policy: map[string]string{},
+			VM: plain.Text(v.Name), Given: v.Room, Faults: faultsOf(v), Policy: map[string]string{},
 		}
 		for _, g := range v.GPUs {
-			t.GPUs = append(t.GPUs, Plain(g.Name))
+			t.GPUs = append(t.GPUs, plain.Text(g.Name))
 		}
 		if v.Figures != nil {
 			for _, bytes := range v.Figures.Memory {
@@ -72,7 +73,7 @@ func Tenants(vms []link.VM) []Tenant {
 		for _, key := range tenantKeys {
 			value := v.Policy[key]
 			if value != "" && value != policy.Off {
-				t.Policy[key] = Plain(value)
+				t.Policy[key] = plain.Text(value)
 			}
 		}
 	}

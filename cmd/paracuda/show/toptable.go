@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/size"
+	"github.com/paracuda/paracuda/internal/plain"
 )
 
 // gpuTime is the counter of the time for which work was on the GPU.
@@ -65,8 +66,8 @@ func (t *topTable) String() string {
 	for i := range t.now {
 		v := &t.now[i]
 		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d%s\n",
-			Plain(v.Name), turnOf(v), 100*t.busy(v), Plain(v.Policy["weight"]),
-			Plain(v.Policy["time-limit"]), Plain(v.Policy["class"]),
+			plain.Text(v.Name), turnOf(v), 100*t.busy(v), plain.Text(v.Policy["weight"]),
+			plain.Text(v.Policy["time-limit"]), plain.Text(v.Policy["class"]),
 			nanoseconds(counter(v, gpuTime)), v.Turns,
 			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
 			counter(v, "launches"), roughly(copiedBy(v)), counter(v, "errors"),
@@ -94,10 +95,11 @@ func (t *topTable) processes(b *strings.Builder) {
 		for _, p := range f.Processes {
 			n++
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d\n",
-				Plain(t.now[i].Name), p.PID, Plain(p.Name), nanoseconds(p.Counters[gpuTime]),
-				p.Counters["turns_used"], nanoseconds(p.Counters["turn_wait_ns"]),
-				p.Counters["turns_overrun"], bytesOf(p.Memory), p.Counters["launches"],
-				roughly(copied(p.Counters)), p.Counters["errors"])
+				plain.Text(t.now[i].Name), p.PID, plain.Text(p.Name),
+				nanoseconds(p.Counters[gpuTime]), p.Counters["turns_used"],
+				nanoseconds(p.Counters["turn_wait_ns"]), p.Counters["turns_overrun"],
+				bytesOf(p.Memory), p.Counters["launches"], roughly(copied(p.Counters)),
+				p.Counters["errors"])
 		}
 	}
 	if n > 0 {
@@ -109,7 +111,7 @@ func (t *topTable) processes(b *strings.Builder) {
 func turnOf(v *link.VM) string {
 	switch {
 	case v.Figures != nil && v.Figures.State != "":
-		return Plain(v.Figures.State)
+		return plain.Text(v.Figures.State)
 	case v.Alone:
 		return "-"
 	case v.Open:
@@ -129,7 +131,7 @@ func placeOf(v *link.VM, shown bool) string {
 	case !isPlaced(*v):
 		return "\t\t"
 	}
-	return fmt.Sprintf("\t%s\t%.1f%%", Plain(v.Place), 100*moving(v))
+	return fmt.Sprintf("\t%s\t%.1f%%", plain.Text(v.Place), 100*moving(v))
 }
 
 // moving is the part of the time since a VM joined in which its memory was moved.
