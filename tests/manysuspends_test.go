@@ -84,7 +84,7 @@ func (r *keptRig) memory(t *testing.T) map[string]int {
 	least := map[string]int{}
 	for range 20 {
 		now := map[string]int{}
-		for _, pid := range append(r.below(r.keeper), r.below(r.starter)...) {
+		for _, pid := range append(leaks.Family(r.keeper), leaks.Family(r.starter)...) {
 			if words := commandOf(pid); len(words) > 1 {
 				now[words[1]] = max(now[words[1]], anonymous(pid))
 			}
@@ -97,15 +97,6 @@ func (r *keptRig) memory(t *testing.T) map[string]int {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return least
-}
-
-// below returns a process and its descendants.
-func (r *keptRig) below(pid int) []int {
-	all := []int{pid}
-	for _, child := range leaks.Children(pid) {
-		all = append(all, r.below(child)...)
-	}
-	return all
 }
 
 // anonymous is a process's anonymous memory, in KiB.

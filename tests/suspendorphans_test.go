@@ -57,7 +57,7 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 	}
 	name := words[0] + " without " + o.victim
 	parent := map[string]int{"keeper": o.keeper, "starter": o.starter}[o.victim]
-	family := append(descendants(parent), parent)
+	family := leaks.Family(parent)
 	cmd := exec.CommandContext(t.Context(), paracuda, append(words, o.file, o.socket)...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -65,7 +65,7 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 		t.Fatal(err)
 	}
 	time.Sleep(rand.N(100 * time.Millisecond))
-	family = append(family, descendants(parent)...) // some have begun since
+	family = append(family, leaks.Family(parent)...) // some have begun since
 	_ = syscall.Kill(parent, syscall.SIGKILL)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -140,14 +140,6 @@ func (o *orphans) content(t *testing.T) []byte {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// descendants are all processes below one.
-func descendants(pid int) (list []int) {
-	for _, child := range leaks.Children(pid) {
-		list = append(append(list, child), descendants(child)...)
-	}
-	return list
 }
 
 // anyLives says whether one of these processes is there, and no zombie.

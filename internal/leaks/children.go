@@ -23,3 +23,12 @@ func Children(pid int) (children []int) {
 	}
 	return children
 }
+
+// Family are a process and all below it, each before those that it has started.
+func Family(pid int) []int {
+	family := []int{pid}
+	for _, child := range Children(pid) {
+		family = append(family, Family(child)...)
+	}
+	return family
+}

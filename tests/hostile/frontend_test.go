@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
@@ -94,7 +95,7 @@ func TestHostileFrontEnds(t *testing.T) {
 
 // files counts the descriptors of the device's processes.
 func (g *guest) files() (n int) {
-	for _, pid := range family(g.process.Process.Pid) {
+	for _, pid := range leaks.Family(g.process.Process.Pid) {
 		list, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		n += len(list)
 	}

@@ -250,7 +250,7 @@ func (g *guest) hello() error {
 // resident is the private memory of the device's processes, in bytes, and the number of descriptors
 // of the first of them.
 func (g *guest) resident() (bytes uint64, files int) {
-	pids := family(g.process.Process.Pid)
+	pids := leaks.Family(g.process.Process.Pid)
 	for _, pid := range pids {
 		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 		var size, pages, shared uint64

@@ -34,20 +34,11 @@ func (p process) file(t *testing.T, name string) string {
 	return string(b)
 }
 
-// family lists a process and its descendants.
-func family(pid int) (list []int) {
-	list = []int{pid}
-	for _, child := range leaks.Children(pid) {
-		list = append(list, family(child)...)
-	}
-	return list
-}
-
 // processes are the processes of a guest's device. There must be at least one worker, and a mover.
 func (g *guest) processes(t *testing.T) (list []process) {
 	t.Helper()
 	roles := map[string]bool{}
-	for _, pid := range family(g.process.Process.Pid) {
+	for _, pid := range leaks.Family(g.process.Process.Pid) {
 		p := process{pid: pid}
 		if p.role = strings.Split(p.file(t, "cmdline"), "\x00")[1]; pid == g.process.Process.Pid {
 			p.role = "keeper"

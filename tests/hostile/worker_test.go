@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/internal/leaks"
 	"github.com/paracuda/paracuda/internal/patience"
 	"github.com/paracuda/paracuda/tests/hostile/takenover"
 )
@@ -123,7 +124,7 @@ func socketOf(c *exec.Cmd) string { return c.Args[slices.Index(c.Args, "--socket
 
 // workers are the pids of the device's workers.
 func (g *guest) workers() (list []int) {
-	for _, pid := range family(g.process.Process.Pid) {
+	for _, pid := range leaks.Family(g.process.Process.Pid) {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if fields := strings.Split(string(text), "\x00"); len(fields) > 1 && fields[1] == "worker" {
 			list = append(list, pid)
