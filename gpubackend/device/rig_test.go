@@ -144,17 +144,8 @@ func (v *vm) kick(q int) { _, _ = unix.Write(v.queues[q].Kick, []byte{1, 0, 0, 0
 func (v *vm) reap(q, n int) (heads []uint32) {
 	v.t.Helper()
 	for end := time.Now().Add(soon); len(heads) < n; {
-		id, _, ok := v.queues[q].Driver.Reap()
-		if ok {
-			heads = append(heads, id)
-			continue
-		}
-		if time.Now().After(end) {
-			b := make([]byte, 1<<20)
-			v.t.Fatalf("queue %d: %d of %d chains came back\n%s", q, len(heads), n,
-				b[:runtime.Stack(b, true)])
-		}
-		time.Sleep(50 * time.Microsecond)
+		head, _ := v.next(q, end)
+		heads = append(heads, head)
 	}
 	return heads
 }
@@ -162,12 +153,20 @@ func (v *vm) reap(q, n int) (heads []uint32) {
 // written is how much was written to the next chain that comes back.
 func (v *vm) written(q int) uint32 {
 	v.t.Helper()
-	for end := time.Now().Add(soon); ; time.Sleep(50 * time.Microsecond) {
-		if _, n, ok := v.queues[q].Driver.Reap(); ok {
-			return n
+	_, n := v.next(q, time.Now().Add(soon))
+	return n
+}
+
+// next waits for a chain that comes back, until a time.
+func (v *vm) next(q int, end time.Time) (head, written uint32) {
+	v.t.Helper()
+	for ; ; time.Sleep(50 * time.Microsecond) {
+		if head, written, ok := v.queues[q].Driver.Reap(); ok {
+			return head, written
 		}
 		if time.Now().After(end) {
-			v.t.Fatalf("queue %d: no chain came back", q)
+			b := make([]byte, 1<<20)
+			v.t.Fatalf("queue %d: no chain came back\n%s", q, b[:runtime.Stack(b, true)])
 		}
 	}
 }

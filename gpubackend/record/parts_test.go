@@ -55,24 +55,8 @@ func TestParts(t *testing.T) {
 	want := written(t, list, 1<<10)
 	for _, piece := range []int{stretchBytes - 1, 2*stretchBytes + 9, 1 << 30} {
 		var to allParts
-		w, err := NewWriter(&to, here)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range list {
-			if err := w.Begin(p.Section); err != nil {
-				t.Fatal(err)
-			}
-			for b := p.content; len(b) > 0; {
-				n, err := w.Write(b[:min(piece, len(b))])
-				if err != nil || n != min(piece, len(b)) {
-					t.Fatal(n, err)
-				}
-				b = b[n:]
-			}
-		}
-		if err := w.End(); err != nil || !bytes.Equal(to.Bytes(), want) {
-			t.Errorf("in parts of %d: another record, %v", piece, err)
+		if write(t, &to, list, piece); !bytes.Equal(to.Bytes(), want) {
+			t.Errorf("in parts of %d: another record", piece)
 		}
 		if several := to.calls > 0; several != (piece > stretchBytes) {
 			t.Errorf("in parts of %d: %d times several", piece, to.calls)

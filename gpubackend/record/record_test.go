@@ -45,7 +45,14 @@ func parts() []part {
 func written(t testing.TB, list []part, piece int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	w, err := NewWriter(&b, here)
+	write(t, &b, list, piece)
+	return b.Bytes()
+}
+
+// write writes a record by writes of at most piece bytes.
+func write(t testing.TB, to io.Writer, list []part, piece int) {
+	t.Helper()
+	w, err := NewWriter(to, here)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +61,9 @@ func written(t testing.TB, list []part, piece int) []byte {
 			t.Fatal(err)
 		}
 		for rest := p.content; len(rest) > 0; {
-			n := min(len(rest), piece)
-			if _, err := w.Write(rest[:n]); err != nil {
-				t.Fatal(err)
+			n, err := w.Write(rest[:min(piece, len(rest))])
+			if err != nil || n != min(piece, len(rest)) {
+				t.Fatal(n, err)
 			}
 			rest = rest[n:]
 		}
@@ -64,7 +71,6 @@ func written(t testing.TB, list []part, piece int) []byte {
 	if err := w.End(); err != nil {
 		t.Fatal(err)
 	}
-	return b.Bytes()
 }
 
 // readAll reads a record, and checks everything.
