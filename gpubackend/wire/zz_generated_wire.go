@@ -1041,7 +1041,7 @@ type InventoryDevice struct {
 	NvlinkPlace        [32]uint64 // of the other end: PCI domain << 32 | bus << 8 | device
 	NvlinkNamed        uint32     // bit n: the host's NVML has link n's speed in the field that is named after the link
 	NvlinkCommonSpeed  uint32     // of all links, in MB/s, by NVML; 0: it doesn't tell that
-	FabricCluster      [16]uint8  // the fabric of NVLinks that it is part of, as NVML says when the VM's device starts; all 0: none, or not known
+	FabricCluster      [16]uint8  // its NVLinks' fabric, by NVML at the device's start; all 0: none, or not known
 	FabricStatus       uint32     // nvmlReturn_t
 	FabricClique       uint32
 	FabricHealth       uint32 // mask

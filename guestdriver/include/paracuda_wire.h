@@ -402,8 +402,7 @@ struct paracuda_inventory_device {
 	/* bit n: the host's NVML has link n's speed in the field that is named after the link */
 	__u32 nvlink_named;
 	__u32 nvlink_common_speed; /* of all links, in MB/s, by NVML; 0: it doesn't tell that */
-	/* the fabric of NVLinks that it is part of, as NVML says when the VM's device starts; all
-	 * 0: none, or not known */
+	/* its NVLinks' fabric, by NVML at the device's start; all 0: none, or not known */
 	__u8 fabric_cluster[16];
 	__u32 fabric_status; /* nvmlReturn_t */
 	__u32 fabric_clique;
