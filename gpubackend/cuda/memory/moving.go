@@ -98,7 +98,10 @@ func (m *Memory) SaveApart(list []gpubackend.Piece, images [][]byte) gpubackend.
 	if !gpubackend.Apart(list, images) {
 		return gpubackend.InvalidValue
 	}
+	stop := makePages(images) // while the pump is made
+	defer stop()
 	return m.pumpEach(list, func(p *pump, list []gpubackend.Piece) gpubackend.Result {
+		stop()
 		var all []part
 		for i := range list {
 			all = append(all, parts(list[i:i+1], images[i])...)
