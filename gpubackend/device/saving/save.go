@@ -49,16 +49,27 @@ func (s *Saving) save(
 	}
 	s.mu.Unlock()
 	s.noted() // a process that takes over now ends those that haven't ended
+	left := 0
 	for _, x := range list {
-		s.config.Leave(x.served, func() { s.add(x.Program) })
+		s.config.Leave(x.served, func() {
+			s.add(x.Program)
+			left++
+		})
 	}
 	s.endAll(list)
 	s.mu.Lock()
 	s.ending = nil
 	s.mu.Unlock()
 	s.noted()
+	if left == 0 && len(list) > 0 {
+		return 0, errAllEnded
+	}
 	return written.Same, nil
 }
+
+// errAllEnded says that nothing is left that would be in the file.
+var errAllEnded = errors.New("all programs ended meanwhile: nothing is suspended, and no program " +
+	"needs the file")
 
 // endAll ends the workers of programs, all at the same time: the GPU's driver may take long for
 // each.
@@ -85,8 +96,11 @@ func (s *Saving) writeAll(f io.Writer, b *origin, wrote func(bytes uint64)) (
 			return written, list, err
 		}
 		rest := slices.DeleteFunc(list, func(x *leaving) bool { return x.ended })
-		if len(rest) == len(list) {
+		switch len(rest) {
+		case len(list):
 			return written, nil, err
+		case 0:
+			return written, nil, errAllEnded
 		}
 		if list = rest; anew(f) != nil {
 			return written, nil, err

@@ -264,6 +264,38 @@ func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
 	v.mustRun("1other", "2c")
 }
 
+// TestAllEndMeanwhile: when the process that starts workers dies, say, while the file is written or
+// just as it is finished. The VM isn't suspended, and nobody says so.
+func TestAllEndMeanwhile(t *testing.T) {
+	v := newVM(t, "a", "b", "")
+	mustNot := func(f io.Writer, keep func() error) {
+		t.Helper()
+		_, err := v.Save(f, keep, silent)
+		if s := v.suspension.Status(); !errors.Is(err, errAllEnded) || s.Saved ||
+			s.State != suspend.Running || v.savedChannels() != nil {
+			t.Fatalf("%v: %+v, channels %v are saved", err, s, v.savedChannels())
+		}
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, w := range v.workers[:2] {
+		w.fails = fmt.Errorf("save: %w", suspend.ErrEnded)
+	}
+	mustNot(f, func() error { t.Error("kept"); return nil })
+	v.workers[0].fails, v.workers[1].fails = nil, nil
+	mustNot(io.Discard, func() error {
+		v.workers[0], v.workers[1] = nil, nil
+		return nil
+	})
+	v.workers[2] = &fakeWorker{text: "c"}
+	if _, err := v.Save(io.Discard, kept, silent); err != nil {
+		t.Fatalf("the next suspend: %v", err)
+	}
+}
+
 // TestWorkerEndsBeforeItIsSaved: the file is begun anew without the program; what can't be begun
 // anew isn't kept.
 func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
