@@ -149,8 +149,12 @@ func (q *Queue) Comes(base uint16, held []uint16) {
 	q.base, q.held = base, held
 }
 
-// Assign is called before a worker gets the queue, with what it will note of it.
+// Assign is called before a worker gets the queue, with what it will note of it. What a worker
+// before it has left in flight is noted at once: this one may end before it has taken that over.
 func (q *Queue) Assign(state *handover.State) {
+	for _, head := range q.held {
+		state.Take(head, q.base)
+	}
 	state.SetBase(q.base)
 	q.remains.Keep(remains.State(q.index), state.FD())
 }

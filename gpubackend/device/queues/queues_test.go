@@ -282,3 +282,24 @@ func TestNextProcess(t *testing.T) {
 		}
 	}
 }
+
+// TestWorkerThatEndsAsItBegins: what the worker before it left in flight is still noted for the
+// next process.
+func TestWorkerThatEndsAsItBegins(t *testing.T) {
+	r := newRig(t)
+	r.start(0, false)
+	r.add(3)
+	before, _ := r.worker(2)
+	r.Leave(before, r.guest.Mem)
+	want := r.Held()
+	state, err := handover.NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	r.Assign(state)
+	got := state.InFlight(virtqueue.MaxSize)
+	if len(want) != 2 || !slices.Equal(got, want) || state.Base() != 2 {
+		t.Errorf("%v at %d, want %v", got, state.Base(), want)
+	}
+}
