@@ -59,16 +59,21 @@ func startKeptOf(t *testing.T, vm frontEnd, words ...string) *keptRig {
 			r.keeper = child
 		}
 	}
-	for _, device := range leaks.Children(r.keeper) {
-		for _, starter := range leaks.Children(device) { // it outlives its parent
-			r.starter = starter
-		}
-	}
+	r.findStarter()
 	if r.keeper == 0 || r.starter == 0 {
 		t.Fatalf("pid %d (paracuda run): found the keeper %d and the starter %d, 0 is none", r.pid,
 			r.keeper, r.starter)
 	}
 	return r
+}
+
+// findStarter looks for the starter process among the device process's children.
+func (r *keptRig) findStarter() {
+	for _, device := range leaks.Children(r.keeper) {
+		for _, starter := range leaks.Children(device) { // it outlives its parent
+			r.starter = starter
+		}
+	}
 }
 
 // commandOf is a process's command line.

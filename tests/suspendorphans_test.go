@@ -12,19 +12,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // TestParentsKilledInAChange kills the keeper, which ends the device process, or the process that
 // starts workers, which ends these, in the middle of a suspend to a file or a resume from it. The
-// VM then loses its GPU, or no program gets it any more. But the command ends, no process is left,
-// and the file is there as a whole or not at all: after a resume as it was.
+// VM then loses its GPU, or its programs do. But the command ends, no process is left, and the file
+// is there as a whole or not at all: after a resume as it was. Without the process that starts
+// workers another device process goes on, with another one.
 func TestParentsKilledInAChange(t *testing.T) {
 	boots(t)
 	seen := map[string]int{}
@@ -86,34 +87,33 @@ func (o *orphans) round(t *testing.T, resume bool) string {
 	case !resume && failed == nil && now == nil:
 		t.Errorf("%s: the command says %q, and there is no file", name, said.String())
 	}
+	until(t, time.Minute, name+": no process is left", func() bool { return !anyLives(family) })
 	if o.victim == "starter" {
 		o.withoutStarter(t, name, now)
 	}
-	until(t, time.Minute, name+": no process is left", func() bool { return !anyLives(family) })
 	return fmt.Sprintf("%s: failed %t, file %t", name, failed != nil, now != nil)
 }
 
-// withoutStarter: the device process answers, and the file stays what it is.
+// withoutStarter: another device process goes on. A VM that is suspended to the file is resumed
+// from it, and the file stays what it is. Programs compute.
 func (o *orphans) withoutStarter(t *testing.T, name string, had []byte) {
 	t.Helper()
-	state := o.state(t)
-	a := o.ask(t)
-	if a == nil || a.State == nil {
-		t.Fatalf("%s: the device process doesn't answer", name)
+	o.nextStarter(t)
+	var a *admin.Answer
+	until(t, time.Minute, name+": a device process answers", func() bool {
+		a = o.ask(t)
+		return a != nil && a.State != nil
+	})
+	if a.State.Saved {
+		if had == nil {
+			t.Fatalf("%s: the VM is suspended to a file, and there is none", name)
+		}
+		o.must(t, "resume", "--from", o.file)
+		if !bytes.Equal(o.content(t), had) {
+			t.Errorf("%s: the file has changed", name)
+		}
 	}
-	if state == "running" || !a.State.Saved {
-		return
-	}
-	if had == nil {
-		t.Fatalf("%s: the VM is suspended to a file, and there is none", name)
-	}
-	r := command(t, time.Minute, root, paracuda, "resume", "--from", o.file, o.socket)
-	if r.exit != 0 && !strings.Contains(r.stderr, "starter process is gone") {
-		t.Errorf("%s: resume says nothing of why it can't:%s", name, tail(r.stderr))
-	}
-	if !bytes.Equal(o.content(t), had) {
-		t.Errorf("%s: the file has changed", name)
-	}
+	o.goesOn(t, name)
 }
 
 // content is that of the file, which must be whole; nil: there is none. Nothing else lies beside

@@ -85,6 +85,7 @@ type household struct {
 	connect func(path string) (*net.UnixConn, error) // to an arbiter; nil: this process may
 	end     func(made []string)                      // ends all, and removes these sockets
 	left    []device.Process                         // by the previous device process
+	lost    <-chan struct{}                          // closed when nothing can be started any more
 }
 
 // household makes one whose processes write to stderr.
@@ -97,7 +98,7 @@ func (o *deviceOptions) household(
 			"this process's rights")
 		c := spawner{logs: o.logs, log: log, stderr: stderr, how: start{run: startApart}}
 		ask := func(pids []int) (ledger.Usage, error) { return softusage.Ask(gpus, pids) }
-		return &household{c, usageOf(gpu, c, ask, log), nil, func([]string) {}, nil}, nil
+		return &household{c, usageOf(gpu, c, ask, log), nil, func([]string) {}, nil, nil}, nil
 	}
 	environment := sandbox.Environment(os.Environ(), o.passEnv)
 	if environment == nil {
@@ -109,15 +110,17 @@ func (o *deviceOptions) household(
 		config.Arbiters = client.Paths(o.arbiter)
 	}
 	config.Made = o.made(true, true)
-	d, left, err := resumeStarter(r, log)
+	files := &childFiles{remains: r}
+	d, left, err := resumeStarter(r, files, log)
 	if err == nil && d == nil {
-		d, err = startStarter(config, stderr, environment, log, r)
+		d, err = startStarter(config, stderr, environment, log, r, files)
 	}
 	if err != nil {
 		return nil, err
 	}
 	ask := func([]int) (ledger.Usage, error) { return d.softMemory(gpus) }
-	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.end, left}, nil
+	return &household{d, usageOf(gpu, d, ask, log), d.client.Connect, d.end, left,
+		d.lost}, nil
 }
 
 // made lists the sockets that this process makes: for front ends, and for control.

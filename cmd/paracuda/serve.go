@@ -93,6 +93,9 @@ func (o *deviceOptions) serveWithChildren(
 		endStderr()
 	})
 	defer endChildren()
+	if s.before.remains != nil {
+		go crashAfter(ctx, home.lost, endLog)
+	}
 	s.ending.exit = giveUp(s.log, func() {
 		s.before.close()
 		endChildren()

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,13 +29,20 @@ import (
 type distant struct {
 	client  *starter.Client
 	remains *remains.Remains // the next device process gets the connection
+	files   *childFiles
 	ending  chan struct{}
+	lost    chan struct{} // closed when the starter process has ended before its time
+}
+
+func newDistant(c *starter.Client, r *remains.Remains, files *childFiles) *distant {
+	return &distant{client: c, remains: r, files: files, ending: make(chan struct{}),
+		lost: make(chan struct{})}
 }
 
 // startStarter starts the starter process. Its children write to stderr, and get an environment.
 func startStarter(
 	config starterConfig, stderr *os.File, environment []string, log *logrus.Entry,
-	r *remains.Remains,
+	r *remains.Remains, files *childFiles,
 ) (*distant, error) {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -72,7 +80,7 @@ func startStarter(
 		return nil, fmt.Errorf("start the process that starts others: %w", err)
 	}
 	keepFile(r, remains.Starter, conn)
-	d := &distant{client: starter.NewClient(conn), remains: r, ending: make(chan struct{})}
+	d := newDistant(starter.NewClient(conn), r, files)
 	_ = c.Process.Release() // waiting for it is a system call that this process gives up
 	go d.watch(log)
 	return d, nil
@@ -97,9 +105,11 @@ func startInUserNamespace(
 	return c
 }
 
-// resumeStarter takes over the previous device process's starter process, and what that has
-// started; nil: there is none.
-func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Process, error) {
+// resumeStarter takes over the previous device process's starter process, if there is one (nil:
+// there isn't), and what that has started. If it is gone, what it has started soon will be.
+func resumeStarter(
+	r *remains.Remains, files *childFiles, log *logrus.Entry,
+) (*distant, []device.Process, error) {
 	fd, is := r.Take(remains.Starter)
 	if !is {
 		return nil, nil, nil
@@ -109,16 +119,17 @@ func resumeStarter(r *remains.Remains, log *logrus.Entry) (*distant, []device.Pr
 		return nil, nil, fmt.Errorf("take over the starter process: %w", err)
 	}
 	client, children, err := starter.Resume(conn)
+	if errors.Is(err, starter.ErrGone) {
+		log.Warn("the process that starts workers had ended, and the workers with it: " +
+			"another one is started")
+		return nil, files.orphans(), nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &distant{client: client, remains: r, ending: make(chan struct{})}
-	left := []device.Process{}
-	for _, c := range children {
-		left = append(left, c)
-	}
+	d := newDistant(client, r, files)
 	go d.watch(log)
-	return d, left, nil
+	return d, files.resume(children), nil
 }
 
 // startForGood starts a child whose end is tied to that of this process: to a thread that lives as
@@ -143,8 +154,14 @@ func (d *distant) watch(log *logrus.Entry) {
 	select {
 	case <-d.ending:
 	default:
-		loglimit.Keep(log).Error("the process that starts workers has ended: no program gets the " +
-			"GPU any more")
+		text := "the process that starts workers has ended, and workers end with it: "
+		if d.remains == nil {
+			text += "no program gets the GPU any more"
+		} else {
+			text += "programs that start from now on get the GPU again"
+		}
+		loglimit.Keep(log).Error(text)
+		close(d.lost)
 	}
 }
 
@@ -164,7 +181,7 @@ func (d *distant) start(r starter.Role, control *os.File) (device.Process, error
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return d.files.keep(p), nil
 }
 
 func (d *distant) Worker(control *os.File) (device.Process, error) {

@@ -34,7 +34,7 @@ func TestStarterEndsBeforeTheKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	keepFile(r, remains.Starter, conn)
-	d := &distant{client: starter.NewClient(conn), remains: r, ending: make(chan struct{})}
+	d := newDistant(starter.NewClient(conn), r, &childFiles{remains: r})
 	d.end(nil)
 	d.watch(logrus.NewEntry(logrus.New()))
 	its := []unix.PollFd{{Fd: int32(fds[1]), Events: unix.POLLRDHUP}}

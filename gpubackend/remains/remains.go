@@ -64,8 +64,12 @@ const (
 	records Purpose = states + wire.MaxChannels
 	workers Purpose = records + wire.MaxChannels
 	objects Purpose = workers + wire.MaxChannels
-	end     Purpose = objects + mostObjects
+	pidfds  Purpose = objects + mostObjects
+	end     Purpose = pidfds + Pidfds
 )
+
+// Pidfds is how many descriptors of children are kept.
+const Pidfds = 256
 
 const mostObjects = 256
 
@@ -84,6 +88,9 @@ func Worker(channel int) Purpose { return workers + Purpose(channel) }
 // Object is the place of the file of something that programs have exported, by its number below
 // 256.
 func Object(number int) Purpose { return objects + Purpose(number) }
+
+// Pidfd is the place of a descriptor that names a child, by its number below Pidfds.
+func Pidfd(number int) Purpose { return pidfds + Purpose(number) }
 
 // ErrFacts marks facts that can't be used.
 var ErrFacts = errors.New("bad facts of a process before this one")

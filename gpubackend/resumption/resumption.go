@@ -55,7 +55,7 @@ const (
 )
 
 // MaxOwn is how many numbers of its own the device has, from 0 on.
-const MaxOwn = 512
+const MaxOwn = 768
 
 // ErrState marks a state that can't be used.
 var ErrState = errors.New("bad state of a process before this one")

@@ -24,7 +24,8 @@ import (
 // guest waits for one. The end of the process is noticed at once.
 const patience = 30 * time.Second
 
-var errGone = errors.New("the starter process is gone")
+// ErrGone says that the starter process has ended: the kernel ends its children, too.
+var ErrGone = errors.New("the starter process is gone")
 
 // Client is the device process's end.
 type Client struct {
@@ -175,8 +176,9 @@ func (c *Client) ask(m *message, fd int) (answer, error) {
 	c.mu.Unlock()
 	if err != nil {
 		c.forget(m.id)
-		if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) {
-			err = errGone
+		if errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) ||
+			errors.Is(err, unix.ECONNRESET) {
+			err = ErrGone
 		}
 		return answer{}, err
 	}
@@ -189,7 +191,7 @@ func (c *Client) ask(m *message, fd int) (answer, error) {
 		}
 		return a, nil
 	case <-c.gone:
-		return answer{}, errGone
+		return answer{}, ErrGone
 	case <-timer.C:
 	}
 	if !c.forget(m.id) { // the answer has come just now

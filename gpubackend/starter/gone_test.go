@@ -14,7 +14,7 @@ func TestGone(t *testing.T) {
 	starter.Close()
 	_, theirs := control(t)
 	for _, when := range []string{"at once", "later"} {
-		if _, err := client.Start(Worker, theirs); !errors.Is(err, errGone) {
+		if _, err := client.Start(Worker, theirs); !errors.Is(err, ErrGone) {
 			t.Errorf("%s: %v", when, err)
 		}
 		<-client.Gone()

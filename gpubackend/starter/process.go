@@ -17,13 +17,31 @@ type Process struct {
 	ended  chan struct{}   // closed when the starter process says so
 	gone   <-chan struct{} // closed when the starter process is gone
 	how    error           // set before ended is closed
+	pidfd
+}
 
+// Orphan is a child whose starter process is gone.
+type Orphan struct{ pidfd }
+
+// NewOrphan is the process that a descriptor (pidfd) names, which it owns. One that names none
+// counts as a process that may never end.
+func NewOrphan(fd int) *Orphan { return &Orphan{pidfd{fd: fd}} }
+
+// Wait returns when it is gone. It is called once.
+func (o *Orphan) Wait() error {
+	o.await()
+	return ErrGone
+}
+
+// pidfd names a process.
+type pidfd struct {
 	mu sync.Mutex
-	fd int // names it; -1 once it has ended
+	fd int // -1 once it has ended
 }
 
 func newProcess(number uint32, pid, fd int, gone <-chan struct{}) *Process {
-	return &Process{number: number, pid: pid, fd: fd, ended: make(chan struct{}), gone: gone}
+	return &Process{number: number, pid: pid, ended: make(chan struct{}), gone: gone,
+		pidfd: pidfd{fd: fd}}
 }
 
 // end notes how it ended, and by which signal; 0: by none.
@@ -43,8 +61,17 @@ func (p *Process) Number() uint32 { return p.number }
 // PID is its number on the host, by which the GPU's driver knows it.
 func (p *Process) PID() int { return p.pid }
 
+// WithFD calls f with the descriptor that names it (pidfd), unless Wait has returned.
+func (p *pidfd) WithFD(f func(fd int)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fd >= 0 {
+		f(p.fd)
+	}
+}
+
 // Kill kills it.
-func (p *Process) Kill() {
+func (p *pidfd) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fd >= 0 {
@@ -56,12 +83,18 @@ func (p *Process) Kill() {
 // process says, Wait asks the kernel whether it is gone: only then can it no longer touch the
 // guest's memory.
 func (p *Process) Wait() error {
-	how := errGone
+	how := ErrGone
 	select {
 	case <-p.ended:
 		how = p.how
 	case <-p.gone:
 	}
+	p.await()
+	return how
+}
+
+// await waits until the kernel says that it is gone.
+func (p *pidfd) await() {
 	for {
 		fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
 		n, err := unix.Ppoll(fds, nil, nil)
@@ -73,5 +106,4 @@ func (p *Process) Wait() error {
 	defer p.mu.Unlock()
 	unix.Close(p.fd)
 	p.fd = -1
-	return how
 }

@@ -140,8 +140,8 @@ func TestResumeAfterHalfAList(t *testing.T) {
 func TestResumeWithoutStarter(t *testing.T) {
 	device, starter := pair(t)
 	starter.Close()
-	if _, _, err := Resume(device); err == nil {
-		t.Error("no error")
+	if _, _, err := Resume(device); !errors.Is(err, ErrGone) {
+		t.Errorf("error %v", err)
 	}
 	device, starter = pair(t)
 	go func() {
