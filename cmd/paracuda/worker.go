@@ -136,7 +136,7 @@ func newDriver(
 // guest reads it.
 func cudaOptions(p handover.Policy, capture *output.Redirect, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
-		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
-		Known: p.Known(),
+		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, MovableCode: p.MovableCode,
+		Capture: capture, Log: log, Known: p.Known(),
 	}
 }

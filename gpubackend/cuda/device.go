@@ -42,6 +42,8 @@ type Options struct {
 	AllowPageable bool
 	// GraphReplay lets launches that repeat be replayed as graphs.
 	GraphReplay bool
+	// MovableCode puts the variables of code where another process can have them, too.
+	MovableCode bool
 	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
 	MemoryLimit uint64
 	// Accounts count device memory and contexts; nil: nobody shares the GPU.
@@ -167,8 +169,9 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	d.codeRoom = code.New(calls, code.Rooms{
 		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.As(ledger.Code),
 		Charges: memory.NewCharges(d.As(ledger.Code), x), Host: d.hostMemoryRoom, Prints: d.output,
+		Placing: d.memoryRoom, Filling: d.copyRoom,
 		CopyOut: d.copyRoom.CopyOut, Ending: d.launchRoom.Forget,
-	}, code.Options{Host: o.HostMemory, Log: o.Log})
+	}, code.Options{Host: o.HostMemory, Log: o.Log, Movable: o.MovableCode})
 	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
 		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
 	})

@@ -9,8 +9,9 @@ import (
 
 // To the driver, a process that goes on from a file is a new one: what the driver chooses, it
 // chooses anew. Memory of the window is where it was, as its addresses are chosen here. Streams,
-// events, modules and functions get other handles, which only the worker sees. Programs with
-// graphs, arrays, textures or variables in code can't be saved.
+// events, modules and functions get other handles, which only the worker sees. Code's variables are in
+// the window, too, if Options.MovableCode says so. Programs with graphs, arrays, textures or
+// variables elsewhere can't be saved.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -26,17 +27,20 @@ func (d *Device) Unsavable() string {
 	if modules, libraries := d.Placed(); modules+libraries > 0 {
 		return "its code has managed variables"
 	}
-	return ""
+	return d.Stays()
 }
 
-var errPlaced = errors.New("code has variables, or an array memory, whose place can't be chosen")
+var errPlaced = errors.New("code has variables that were placed, which is off here (movable-code)")
 
-// PlaceCode implements gpubackend.Driver. The driver can't be told a place.
+// PlaceCode implements gpubackend.Driver.
 func (d *Device) PlaceCode(address uint64) error {
-	if address != 0 {
+	switch {
+	case address == 0:
+		return nil
+	case !d.Movable():
 		return errPlaced
 	}
-	return nil
+	return d.PlaceNext(address)
 }
 
 // LayoutRestored implements gpubackend.Driver. Pinned memory was registered before there was a

@@ -142,6 +142,7 @@ type Policy struct {
 	BatchDelayUs  uint32
 	SpinHostUs    uint32
 	GraphReplay   bool
+	MovableCode   bool
 	Mapping       bool
 	StagingBytes  uint64
 	// the host's memory that the process may make its worker take, 0 for the default

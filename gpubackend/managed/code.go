@@ -32,6 +32,16 @@ type Variable struct {
 	Content string
 
 	align uint64
+	at    uint64 // of the initial content in the code, if that has it; 0: it has none
+}
+
+// Initial is the initial content that the caller has to write, a part of the code that Place
+// returned; nil: zeros, or what Content names.
+func (v *Variable) Initial(placed []byte) []byte {
+	if v.at == 0 {
+		return nil
+	}
+	return placed[v.at:][:v.Size]
 }
 
 // Code is device code for a GPU, with managed variables.

@@ -45,6 +45,7 @@ type cut struct {
 // cubin has the changes to a file.
 type cubin struct {
 	*elfFile
+	plain     bool // not the managed variables, but all others in global memory
 	variables []Variable
 	number    map[uint32]int  // of the variable, by its symbol
 	taken     map[uint16]bool // sections in which variables lie
@@ -53,14 +54,16 @@ type cubin struct {
 	mem       *budget.Account
 }
 
-// newCubin finds the managed variables of a cubin, and all that refers to them. A cubin that has
-// some is copied when it is placed; the copy is taken from mem.
-func newCubin(image []byte, mem *budget.Account) (*Code, error) {
+// newCubin finds the managed variables of a cubin, or all plain ones, and all that refers to them. A
+// cubin that has some is copied when it is placed; the copy is taken from mem.
+func newCubin(image []byte, plain bool, mem *budget.Account) (*Code, error) {
 	f, err := readELF(image)
 	if err != nil {
 		return nil, err
 	}
-	c := &cubin{elfFile: f, number: map[uint32]int{}, taken: map[uint16]bool{}, mem: mem}
+	c := &cubin{
+		elfFile: f, plain: plain, number: map[uint32]int{}, taken: map[uint16]bool{}, mem: mem,
+	}
 	for i := range f.count() {
 		if err := c.addVariable(i); err != nil {
 			return nil, err
@@ -87,10 +90,14 @@ func newCubin(image []byte, mem *budget.Account) (*Code, error) {
 	return code, nil
 }
 
-// addVariable enters a symbol if it is a managed variable.
+// addVariable enters a symbol if it is a variable to be placed.
 func (c *cubin) addVariable(i int) error {
 	s := c.symbol(i)
-	if !s.managed() {
+	if c.plain {
+		if is, err := c.isPlain(s); !is {
+			return err
+		}
+	} else if !s.managed() {
 		return nil
 	}
 	name := c.nameOf(s)
@@ -109,7 +116,14 @@ func (c *cubin) addVariable(i int) error {
 	if s.value != 0 {
 		v.align = min(v.align, 1<<bits.TrailingZeros64(s.value))
 	}
-	if !in.empty() {
+	switch {
+	case in.empty():
+	case c.plain:
+		if _, err := c.content(in); err != nil {
+			return err
+		}
+		v.at = in.offset + s.value
+	default:
 		v.Content = name
 	}
 	c.number[uint32(i)] = len(c.variables)
@@ -158,7 +172,10 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 	offset, kind, of := le.Uint64(r), le.Uint32(r[8:]), le.Uint32(r[12:])
 	number, ours := c.number[of]
 	if !ours {
-		return false, c.checkOther(of)
+		if err := c.checkOther(of); err != nil || !c.plain {
+			return false, err
+		}
+		return false, c.checkPlace(target, r)
 	}
 	p := patch{variable: number, kind: kind}
 	var skip, width uint64 // from where the relocation points

@@ -35,14 +35,15 @@ var vectors = map[string]uint64{"v2": 2, "v4": 4}
 // declarer finds the declarations.
 type declarer struct {
 	*scanner
+	plain bool // not the managed variables, but all others
 	found []declaration
 	wide  bool // .address_size 64 was there
 	depth int
 }
 
-// declarations finds the managed variables of a text.
-func declarations(text string) ([]declaration, error) {
-	d := &declarer{scanner: newScanner(text)}
+// declarations finds the managed variables of a text, or all plain ones in global memory.
+func declarations(text string, plain bool) ([]declaration, error) {
+	d := &declarer{scanner: newScanner(text), plain: plain}
 	start := 0 // where the linkage of the next declaration begins
 	for !d.ended() {
 		switch {
@@ -60,6 +61,8 @@ func declarations(text string) ([]declaration, error) {
 			}
 		case d.isDot("managed"):
 			return nil, d.errorf(".managed out of place")
+		case d.plain && d.isDot("global") && d.declares():
+			return nil, d.errorf("a variable in a function")
 		default:
 			if d.isDot("address_size") {
 				d.wide = d.next.Kind == ptxlex.Int && d.next.Value == 64
@@ -101,14 +104,17 @@ func (d *declarer) variable(start int) error {
 	if err != nil {
 		return err
 	}
-	if !managed {
+	if managed == d.plain {
+		if managed {
+			return d.errorf("a managed variable")
+		}
 		return d.skip()
 	}
 	if external {
-		return d.errorf("a managed variable of another module")
+		return d.errorf("a variable of another module")
 	}
 	if d.at.Kind != ptxlex.Word || unit == 0 {
-		return d.errorf("wrong declaration of a managed variable")
+		return d.errorf("wrong declaration of a variable")
 	}
 	v.name, v.named = d.at.Text, [2]int{d.at.start, d.at.end}
 	d.step()
@@ -120,14 +126,14 @@ func (d *declarer) variable(start int) error {
 	}
 	v.initial = d.at.Is("=")
 	if !v.initial && !d.at.Is(";") {
-		return d.errorf("wrong declaration of managed variable %s", v.name)
+		return d.errorf("wrong declaration of variable %s", v.name)
 	}
 	if err := d.skip(); err != nil {
 		return err
 	}
 	v.end = d.before[0].end
 	if len(d.found) == maxVariables {
-		return d.errorf("more than %d managed variables", maxVariables)
+		return d.errorf("more than %d variables", maxVariables)
 	}
 	d.found = append(d.found, v)
 	return nil

@@ -113,7 +113,7 @@ func openCubin(
 	if err != nil {
 		return nil, false, err
 	}
-	c, err = newCubin(code, mem)
+	c, err = newCubin(code, false, mem)
 	return c, knownForm(code), err
 }
 
@@ -122,7 +122,7 @@ func openPTX(image *fatbin.Binary, arch int, mem *budget.Account) (*Code, error)
 	if err != nil {
 		return nil, err
 	}
-	return newPTX(text, mem)
+	return newPTX(text, false, mem)
 }
 
 // findInPTX returns the name of the first managed variable, or "?" if the text can't be read
@@ -134,7 +134,7 @@ func findInPTX(text []byte, mem *budget.Account) (name string, found bool) {
 	if mem.Take(uint64(len(text))) != nil {
 		return "", false
 	}
-	variables, err := declarations(string(text))
+	variables, err := declarations(string(text), false)
 	switch {
 	case err != nil:
 		return "?", true

@@ -208,10 +208,16 @@ func TestDamaged(t *testing.T) {
 func try(image []byte) {
 	Find(image, nil)
 	_, _ = Footprint(image, 90, nil)
-	_, _ = Stays(image, 90, nil)
+	_, _ = Stays(image, 90, false, nil)
 	codes, _ := Open(image, 90, nil)
+	if plain, err := OpenPlain(image, 90, nil); err == nil && plain != nil {
+		codes = append(codes, plain)
+	}
 	for _, c := range codes {
-		c.Place(base)
+		out := c.Place(base)
+		for i := range c.Variables {
+			c.Variables[i].Initial(out)
+		}
 	}
 }
 
@@ -255,7 +261,7 @@ func TestImagesCount(t *testing.T) {
 		_, err := Open(image, 90, mem)
 		_, found := Find(image, mem.Sibling())
 		_, short := Footprint(image, 90, mem.Sibling())
-		if _, unread := Stays(image, 90, mem.Sibling()); (unread == nil) != (short == nil) {
+		if _, unread := Stays(image, 90, false, mem.Sibling()); (unread == nil) != (short == nil) {
 			t.Errorf("with %d bytes: %v, but %v", limit, unread, short)
 		}
 		fits := limit >= uint64(len(image))

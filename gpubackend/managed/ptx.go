@@ -40,9 +40,9 @@ type listing struct {
 	mem    *budget.Account
 }
 
-// newPTX finds the managed variables of a text, and all uses of them. The lists, and the text that
-// is placed, are taken from mem.
-func newPTX(text []byte, mem *budget.Account) (*Code, error) {
+// newPTX finds the managed variables of a text, or all plain ones, and all uses of them. The lists,
+// and the text that is placed, are taken from mem.
+func newPTX(text []byte, plain bool, mem *budget.Account) (*Code, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("text of %d bytes: %w", len(text), ErrUnsupported)
 	}
@@ -50,7 +50,7 @@ func newPTX(text []byte, mem *budget.Account) (*Code, error) {
 		return nil, err
 	}
 	l := &listing{text: string(text), mem: mem}
-	found, err := declarations(l.text)
+	found, err := declarations(l.text, plain)
 	if err != nil {
 		return nil, err
 	}

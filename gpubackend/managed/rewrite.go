@@ -131,8 +131,10 @@ func (r *rewriter) declaration(d declaration) error {
 	}
 	r.edit(edit{start: d.start, end: d.global,
 		text: newlines(r.listing.text[d.start:d.global]) + ".visible "})
-	r.edit(edit{start: d.attribute[0], end: d.attribute[1],
-		text: newlines(r.listing.text[d.attribute[0]:d.attribute[1]])})
+	if d.attribute[1] > 0 {
+		r.edit(edit{start: d.attribute[0], end: d.attribute[1],
+			text: newlines(r.listing.text[d.attribute[0]:d.attribute[1]])})
+	}
 	r.edit(edit{start: d.named[0], end: d.named[1], text: v.Content})
 	for !r.ended() && r.at.start < d.named[1] {
 		r.step()

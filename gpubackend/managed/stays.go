@@ -13,50 +13,71 @@ import (
 )
 
 // Stays says why an image's code can't be loaded again in another process unnoticed; "": it can.
-// Either it has variables, which the driver would put elsewhere, or its kernels allocate memory
-// that only the driver knows. All code is checked that can run on a GPU of an architecture. An
-// error says that it can't be known, as with Footprint. What it reads is taken from mem until it
-// returns.
-func Stays(image []byte, arch int, mem *budget.Account) (why string, err error) {
+// Either it has variables, which the driver would put elsewhere, unless these are placed, or its
+// kernels allocate memory that only the driver knows. All code is checked that can run on a GPU of
+// an architecture. An error says that it can't be known, as with Footprint. What it reads is taken
+// from mem until it returns.
+func Stays(image []byte, arch int, placed bool, mem *budget.Account) (why string, err error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
 		return "", err
 	}
 	for i := range opened.Variants {
 		e := &opened.Variants[i]
-		find := variableOfPTX
-		switch {
-		case e.Compressed == fatbin.Old:
-			return "", fmt.Errorf("code in the compression of CUDA 10: %w", ErrUnsupported)
-		case isCubin(e) && (e.Arch == 0 || e.Arch/10 == arch/10 && e.Arch <= arch):
-			find = variableOfCubin
-		case !isPTX(e) || e.Arch > arch:
+		if !runs(e, arch) {
 			continue
 		}
-		if why, err = staysFor(e, find, mem.Sibling()); err != nil || why != "" {
+		if why, err = staysFor(e, !placed, mem.Sibling()); err != nil || why != "" {
 			return why, err
 		}
 	}
 	return "", nil
 }
 
-// staysFor looks at a variant. What it reads is taken from mem.
-func staysFor(
-	e *fatbin.Variant, find func([]byte, *budget.Account) (string, error), mem *budget.Account,
-) (string, error) {
+// runs says whether a GPU can run code.
+func runs(e *fatbin.Variant, arch int) bool {
+	if isCubin(e) {
+		return e.Arch == 0 || e.Arch/10 == arch/10 && e.Arch <= arch
+	}
+	return isPTX(e) && e.Arch <= arch
+}
+
+// staysFor looks at a variant, and at its variables if it is to. What it reads is taken from mem.
+func staysFor(e *fatbin.Variant, variables bool, mem *budget.Account) (string, error) {
 	defer mem.Close()
-	code, err := e.Payload(mem)
+	code, err := payload(e, mem)
 	if err != nil {
 		return "", err
 	}
 	if bytes.Contains(code, []byte("malloc")) {
 		return "its kernels may allocate memory with malloc", nil
 	}
-	name, err := find(code, mem)
+	if !variables {
+		return "", nil
+	}
+	name, err := variableOf(e, code, false, mem)
 	if err != nil || name == "" {
 		return "", err
 	}
 	return fmt.Sprintf("its code has variables, such as %q", name), nil
+}
+
+// payload is a variant's code, if it can be read.
+func payload(e *fatbin.Variant, mem *budget.Account) ([]byte, error) {
+	if e.Compressed == fatbin.Old {
+		return nil, fmt.Errorf("code in the compression of CUDA 10: %w", ErrUnsupported)
+	}
+	return e.Payload(mem)
+}
+
+// variableOf returns the name of a variable of a variant, or of a text if these count.
+func variableOf(
+	e *fatbin.Variant, code []byte, texts bool, mem *budget.Account,
+) (string, error) {
+	if isPTX(e) {
+		return variableOfPTX(code, texts, mem)
+	}
+	return variableOfCubin(code, texts)
 }
 
 // ofCompiler says whether a variable is a string literal, made by the compiler.
@@ -66,7 +87,7 @@ func ofCompiler(name string) bool {
 
 // variableOfCubin looks at the symbols of sections for variables. Only the third bank of constants
 // has the program's; the others are the compiler's.
-func variableOfCubin(code []byte, _ *budget.Account) (string, error) {
+func variableOfCubin(code []byte, texts bool) (string, error) {
 	f, err := readELF(code)
 	if f == nil {
 		return "", err
@@ -77,7 +98,7 @@ func variableOfCubin(code []byte, _ *budget.Account) (string, error) {
 			continue
 		}
 		in, name := f.sectionName(&f.sections[s.section]), f.nameOf(s)
-		if hasPrefix(in, []string{".nv.global", ".nv.constant3"}) && !ofCompiler(name) {
+		if hasPrefix(in, []string{".nv.global", ".nv.constant3"}) && (texts || !ofCompiler(name)) {
 			return orUnnamed(name), nil
 		}
 	}
@@ -92,7 +113,7 @@ func orUnnamed(name string) string {
 }
 
 // variableOfPTX looks at the declarations in a text.
-func variableOfPTX(text []byte, mem *budget.Account) (string, error) {
+func variableOfPTX(text []byte, texts bool, mem *budget.Account) (string, error) {
 	if !bytes.Contains(text, []byte(".global")) && !bytes.Contains(text, []byte(".const")) {
 		return "", nil
 	}
@@ -106,7 +127,7 @@ func variableOfPTX(text []byte, mem *budget.Account) (string, error) {
 			continue
 		}
 		external := d.before[0].Kind == ptxlex.Dot && d.before[0].Text == "extern"
-		name, err := d.nameInList(uint64(len(text)))
+		name, err := d.nameInList(uint64(len(text)), texts)
 		if err != nil || name != "" && !external {
 			return name, err
 		}
@@ -118,15 +139,15 @@ func variableOfPTX(text []byte, mem *budget.Account) (string, error) {
 }
 
 // nameInList reads a declaration after its linkage, as sizeOfList does, and returns the name of a
-// variable in it that isn't the compiler's.
-func (d *declarer) nameInList(characters uint64) (name string, err error) {
+// variable in it that isn't the compiler's, unless texts count.
+func (d *declarer) nameInList(characters uint64, texts bool) (name string, err error) {
 	var v declaration
 	d.step()
 	if _, _, err := d.modifiers(&v); err != nil {
 		return "", err
 	}
 	for {
-		if !ofCompiler(d.at.Text) {
+		if texts || !ofCompiler(d.at.Text) {
 			name = orUnnamed(d.at.Text)
 		}
 		d.step()

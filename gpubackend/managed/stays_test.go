@@ -26,12 +26,12 @@ func TestStaysOfPTX(t *testing.T) {
 		".func f() { .global .u32 inside[7]; }":                     `such as "inside"`,
 		".entry k() { ld.global.u32 %r1, [%rd1]; .shared .u32 s; }": "",
 	} {
-		why, err := Stays([]byte(footprintHead+text), 90, nil)
+		why, err := Stays([]byte(footprintHead+text), 90, false, nil)
 		if err != nil || !strings.Contains(why, want) || (want == "") != (why == "") {
 			t.Errorf("%s: %q, %v, want %q", text, why, err, want)
 		}
 	}
-	if why, err := Stays([]byte(footprintHead+".global .u8 a[4"), 90, nil); !errors.Is(err,
+	if why, err := Stays([]byte(footprintHead+".global .u8 a[4"), 90, false, nil); !errors.Is(err,
 		ErrUnsupported) {
 		t.Errorf("no end: %q, %v", why, err)
 	}
@@ -41,18 +41,18 @@ func TestStaysOfPTX(t *testing.T) {
 // counts that the GPU can run.
 func TestStaysOfCubins(t *testing.T) {
 	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
-		if name, err := variableOfCubin(compiledCubin(t, file), nil); name == "" || err != nil {
+		if name, err := variableOfCubin(compiledCubin(t, file), false); name == "" || err != nil {
 			t.Errorf("%s: %q, %v", file, name, err)
 		}
 	}
 	none, some := []byte(footprintHead), []byte(footprintHead+".global .u8 a[4096];")
 	both := container(variant{fatbin.PTX, 75, none}, variant{fatbin.PTX, 80, some})
 	for arch, want := range map[int]bool{75: false, 90: true} {
-		if why, err := Stays(both, arch, nil); (why != "") != want || err != nil {
+		if why, err := Stays(both, arch, false, nil); (why != "") != want || err != nil {
 			t.Errorf("sm_%d: %q, %v", arch, why, err)
 		}
 	}
-	if _, err := Stays([]byte("nonsense"), 90, nil); !errors.Is(err, fatbin.ErrInvalidImage) {
+	if _, err := Stays([]byte("nonsense"), 90, false, nil); !errors.Is(err, fatbin.ErrInvalidImage) {
 		t.Errorf("nonsense: %v", err)
 	}
 }

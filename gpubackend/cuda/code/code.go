@@ -77,6 +77,8 @@ type Prints interface{ Note(image []byte) }
 type Options struct {
 	Host *budget.Budget // what images count for
 	Log  *logrus.Entry
+	// Movable puts variables into the window, where another process can have them, too.
+	Movable bool
 }
 
 // Rooms are the other rooms that code uses.
@@ -88,6 +90,8 @@ type Rooms struct {
 	Charges  *memory.Charges // of modules
 	Host     HostMemory
 	Prints   Prints
+	Placing  Placing
+	Filling  Filling
 	CopyOut  func(dst []byte, src uint64) gpubackend.Result
 	Ending   func() // is called before functions end or change
 }
@@ -102,12 +106,15 @@ type Code struct {
 	charges  *memory.Charges
 	host     HostMemory
 	prints   Prints
+	placing  Placing
+	filling  Filling
 	copyOut  func(dst []byte, src uint64) gpubackend.Result
 	ending   func()
 	options  Options
 
 	held      held
 	placed    placements
+	areas     areas
 	links     map[gpubackend.Link]*linking
 	libraries map[gpubackend.Library]uint64 // what the variables of each count for in a context
 	counted   map[*contexts.Context]uint64  // what those of all count for
@@ -121,7 +128,9 @@ func New(calls Calls, r Rooms, o Options) *Code {
 		calls: calls, contexts: r.Contexts, gpus: r.GPUs, ranges: r.Ranges, memory: r.Memory,
 		charges: r.Charges,
 		host:    r.Host, prints: r.Prints, copyOut: r.CopyOut, ending: r.Ending, options: o,
-		held: held{},
+		placing: r.Placing, filling: r.Filling,
+		held:  held{},
+		areas: newAreas(),
 		placed: placements{
 			modules:   make(map[gpubackend.Module]placedModule),
 			libraries: make(map[gpubackend.Library]*placed),

@@ -9,6 +9,7 @@
 //	variables.go  what variables count for of device memory
 //	managed.go    images with managed variables, which are loaded in steps (package managed)
 //	placed.go     where those variables are, and what they begin with
+//	plain.go      variables that are placed where another process can have them
 //	enumerate.go  the functions of modules and libraries
 //	describe.go   what a guest learns of a function
 //	cluster.go    clusters of launches

@@ -134,7 +134,7 @@ func (x *Code) ModuleLoadData(
 	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
 		return
 	}
-	return x.loadModule(image, options, infoLog, errorLog)
+	return x.loadMovableModule(image, options, infoLog, errorLog)
 }
 
 func (x *Code) loadModule(
@@ -151,7 +151,7 @@ func (x *Code) LibraryLoadData(
 	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
 		return
 	}
-	return x.loadLibrary(image, options, infoLog, errorLog)
+	return x.loadMovableLibrary(image, options, infoLog, errorLog)
 }
 
 func (x *Code) loadLibrary(
@@ -190,6 +190,7 @@ func (x *Code) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	if r == gpubackend.Success {
 		x.forgetLibrary(lib)
 		x.drop(uint64(lib))
+		x.dropLibrary(lib)
 	}
 	if p := x.placed.libraries[lib]; p != nil && r == gpubackend.Success {
 		delete(x.placed.libraries, lib)
@@ -206,6 +207,7 @@ func (x *Code) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	if r == gpubackend.Success {
 		x.charges.Drop(uint64(module))
 		x.drop(uint64(module))
+		x.dropModule(module)
 		delete(x.placed.modules, module)
 	}
 	return r

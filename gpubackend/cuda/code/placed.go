@@ -115,6 +115,7 @@ func (x *Code) Serve() {
 
 // ServeIn is Serve in a context that has just begun.
 func (x *Code) ServeIn(c *contexts.Context) {
+	x.fillAreas(c)
 	if !x.host.Pending() {
 		return
 	}
@@ -147,10 +148,10 @@ func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
 	}
 }
 
-// plainGlobal returns a variable unless it is managed: the guest couldn't touch one that was
-// overlooked.
+// plainGlobal returns a variable of a module or library unless it is managed: the guest couldn't
+// touch one that was overlooked.
 func (x *Code) plainGlobal(
-	addr, bytes uint64, r gpubackend.Result, name string,
+	of uint64, name string, addr, bytes uint64, r gpubackend.Result,
 ) (uint64, uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, 0, r
@@ -160,6 +161,7 @@ func (x *Code) plainGlobal(
 		return 0, 0, x.overlooked(name)
 	}
 	x.ranges.OfGPUs.Put(copyable.Span{Base: addr, Bytes: bytes, Writable: true})
+	x.told(of, name)
 	return addr, bytes, gpubackend.Success
 }
 
@@ -178,8 +180,11 @@ func (x *Code) ModuleGetGlobal(
 			return addr, bytes, gpubackend.Success
 		}
 	}
+	if addr, bytes, found := x.areas.find(m, name); found {
+		return addr, bytes, gpubackend.Success
+	}
 	addr, bytes, r := x.calls.ModuleGetGlobal(m, name)
-	return x.plainGlobal(addr, bytes, r, name)
+	return x.plainGlobal(uint64(m), name, addr, bytes, r)
 }
 
 // LibraryGetGlobal is ModuleGetGlobal for a library.
@@ -194,8 +199,13 @@ func (x *Code) LibraryGetGlobal(
 			return addr, bytes, gpubackend.Success
 		}
 	}
+	if a := x.areas.libraries[l]; a != nil && x.contexts.Usable() {
+		if addr, bytes, found := a.find(name); found {
+			return addr, bytes, gpubackend.Success
+		}
+	}
 	addr, bytes, r := x.calls.LibraryGetGlobal(l, name)
-	return x.plainGlobal(addr, bytes, r, name)
+	return x.plainGlobal(uint64(l), name, addr, bytes, r)
 }
 
 // LibraryGetManaged returns a managed variable, which all contexts share. Its address is known
@@ -230,6 +240,9 @@ func (x *Code) LibraryGetModule(l gpubackend.Library) (gpubackend.Module, gpubac
 		}
 	}
 	m, r := x.calls.LibraryGetModule(l)
+	if r == gpubackend.Success && x.options.Movable {
+		x.areas.lent[m] = l
+	}
 	if r == gpubackend.Success && p != nil {
 		x.addModule(m, p)
 	}

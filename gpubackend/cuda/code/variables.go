@@ -119,9 +119,15 @@ func (x *Code) ofLibraries() (sum uint64) {
 	return sum
 }
 
-// Room says whether there is room for the variables of all libraries in another context.
+// Room says whether there is room for the variables of all libraries in another context, which
+// would have its own.
 func (x *Code) Room(gpu int) bool {
 	bytes := x.ofLibraries()
+	if x.shared() {
+		x.options.Log.Error("another context isn't made: it would share a library's variables " +
+			"(movable-code=on)")
+		return false
+	}
 	return bytes == 0 || x.memory.HasRoom(gpu, bytes) // counted by Began
 }
 
@@ -139,4 +145,5 @@ func (x *Code) Ended(c *contexts.Context) {
 	x.unchargeIn([]*contexts.Context{c}, x.counted[c])
 	delete(x.counted, c)
 	x.forgetPlaced(nil, c)
+	x.endAreas(c)
 }

@@ -124,7 +124,7 @@ func TestLives(t *testing.T) {
 		{"drop one", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0,
 			"release 10"},
 		{"reset", func() gpubackend.Result { return x.DevicePrimaryCtxReset(0) }, 0,
-			"wait in 110, reset 10, ended 110, began 110"},
+			"wait in 110, reset 10, ended 110, began 110, ready 110"},
 		{"drop the other", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0,
 			"wait in 110, release 10, ended 110"},
 		{"drop what isn't there", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) },

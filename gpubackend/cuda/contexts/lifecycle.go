@@ -88,6 +88,9 @@ func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 		if x.current == c.Handle {
 			x.calls.CtxSetCurrent(c.Handle)
 		}
+		if c.retained > 0 {
+			x.hooks.Ready(c)
+		}
 	}
 	return r
 }

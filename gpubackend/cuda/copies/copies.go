@@ -148,6 +148,36 @@ func (x *Copies) copyOut(c *contexts.Context, dst []byte, src uint64) gpubackend
 	return x.contexts.Failed(x.calls.CopyTo(dst, src, s))
 }
 
+// Put copies to device memory of ours, and waits for that alone.
+func (x *Copies) Put(dst uint64, src []byte) gpubackend.Result {
+	return x.apart(func(own gpubackend.Stream) gpubackend.Result {
+		return x.calls.CopyFrom(dst, src, own)
+	})
+}
+
+// Clear fills device memory of ours with zeros, and waits for that alone.
+func (x *Copies) Clear(dst, bytes uint64) gpubackend.Result {
+	return x.apart(func(own gpubackend.Stream) gpubackend.Result {
+		return x.calls.MemsetD8Async(dst, 0, bytes, own)
+	})
+}
+
+// apart runs queue with a stream of its own, and waits for it.
+func (x *Copies) apart(queue func(own gpubackend.Stream) gpubackend.Result) gpubackend.Result {
+	c := x.contexts.Current()
+	if c == nil {
+		return gpubackend.InvalidContext
+	}
+	own, r := x.ownStream(c)
+	if r == gpubackend.Success {
+		r = queue(own)
+	}
+	if r == gpubackend.Success {
+		r = x.queues.StreamSynchronize(own)
+	}
+	return x.contexts.Failed(r)
+}
+
 // Ended forgets the stream of a context that has ended.
 func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
 

@@ -15,6 +15,7 @@ import (
 // Streams makes streams and events in the current context.
 type Streams interface {
 	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
+	StreamSynchronize(s gpubackend.Stream) gpubackend.Result
 	StreamWaitEvent(s gpubackend.Stream, e gpubackend.Event, flags uint64) gpubackend.Result
 	EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result)
 	EventRecordWithFlags(e gpubackend.Event, s gpubackend.Stream, flags uint64) gpubackend.Result

@@ -19,6 +19,10 @@ func (f *fake) EventRecordWithFlags(
 	return f.call("record %d in %d", e, s)
 }
 
+func (f *fake) StreamSynchronize(s gpubackend.Stream) gpubackend.Result {
+	return f.call("wait for %d", s)
+}
+
 func (f *fake) StreamWaitEvent(
 	s gpubackend.Stream, e gpubackend.Event, _ uint64,
 ) gpubackend.Result {

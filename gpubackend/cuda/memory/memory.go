@@ -77,6 +77,8 @@ type Memory struct {
 	freed    map[*contexts.Context][]freed // by the context that freed it
 	memories map[gpubackend.Memory]guestMemory
 
+	variables map[uint64]struct{} // memory of code, by its address
+
 	restorer layout.Restorer // of the heaps, while they are made what others were
 	pumps    map[*contexts.Context]*pump
 	summers  map[*contexts.Context]*sums.Summer
@@ -90,9 +92,9 @@ func New(
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,
 		owners:   make(map[uint64]*contexts.Context),
 		freed:    make(map[*contexts.Context][]freed),
-		memories: make(map[gpubackend.Memory]guestMemory),
-		pumps:    make(map[*contexts.Context]*pump),
-		summers:  make(map[*contexts.Context]*sums.Summer),
+		memories: make(map[gpubackend.Memory]guestMemory), variables: make(map[uint64]struct{}),
+		pumps:   make(map[*contexts.Context]*pump),
+		summers: make(map[*contexts.Context]*sums.Summer),
 	}
 	m.peers = peers.NewGPUs(m.connect)
 	return m
@@ -152,10 +154,10 @@ func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	}
 	delete(m.owners, addr)
 	if m.contexts.Idle() {
-		return m.release(owner, addr)
+		return m.release(owner.GPU, addr)
 	}
 	c := m.contexts.Current()
-	m.freed[c] = append(m.freed[c], freed{owner, addr})
+	m.freed[c] = append(m.freed[c], freed{owner.GPU, addr})
 	return gpubackend.Success
 }
 

@@ -7,14 +7,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 )
 
-// freed is memory of owner that goes back to the heap when the context that freed it is idle.
+// freed is memory of a GPU that goes back to the heap when the context that freed it is idle.
 type freed struct {
-	owner *contexts.Context
-	addr  uint64
+	gpu  int
+	addr uint64
 }
 
-func (m *Memory) release(owner *contexts.Context, addr uint64) gpubackend.Result {
-	if err := m.heaps[owner.GPU].Free(addr); err != nil {
+func (m *Memory) release(gpu int, addr uint64) gpubackend.Result {
+	if err := m.heaps[gpu].Free(addr); err != nil {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
@@ -55,7 +55,7 @@ func (m *Memory) awaitFreed() bool {
 func (m *Memory) takeBack(c *contexts.Context) {
 	list := m.freed[c]
 	for _, f := range list {
-		m.release(f.owner, f.addr)
+		m.release(f.gpu, f.addr)
 	}
 	if list != nil {
 		m.freed[c] = list[:0]
@@ -71,7 +71,7 @@ func (m *Memory) Settled() {
 
 // Holds says whether a context has memory that its end gives back.
 func (m *Memory) Holds(c *contexts.Context) bool {
-	if len(m.freed[c]) > 0 {
+	if len(m.freed[c]) > 0 || len(m.variables) > 0 {
 		return true
 	}
 	for _, owner := range m.owners {
@@ -89,7 +89,7 @@ func (m *Memory) Ended(c *contexts.Context) {
 	for addr, owner := range m.owners {
 		if owner == c {
 			delete(m.owners, addr)
-			m.release(c, addr)
+			m.release(c.GPU, addr)
 		}
 	}
 }

@@ -61,5 +61,8 @@ func (m *Memory) Elsewhere() bool {
 	return false
 }
 
-// Strange is how many allocations there are that are neither of MemAlloc nor the mover's.
-func (m *Memory) Strange() int { return layout.Allocations(m.allHeaps()) - len(m.owners) }
+// Strange is how many allocations there are that are neither of MemAlloc, nor of code, nor the
+// mover's.
+func (m *Memory) Strange() int {
+	return layout.Allocations(m.allHeaps()) - len(m.owners) - len(m.variables)
+}

@@ -166,6 +166,13 @@ func setPageable(s *Settings, v string) (err error) {
 
 func getPageable(s *Settings) string { return sayOnOff(s.Policy.AllowPageable) }
 
+func setMovableCode(s *Settings, v string) (err error) {
+	s.Policy.MovableCode, err = onOff(v)
+	return err
+}
+
+func getMovableCode(s *Settings) string { return sayOnOff(s.Policy.MovableCode) }
+
 func sayOnOff(on bool) string {
 	if on {
 		return "on"

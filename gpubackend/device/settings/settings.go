@@ -193,6 +193,9 @@ var keys = append([]setting{
 		flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs",
 		flag(wire.ConfigFlagGraphReplay)},
+	{"movable-code", "on|off",
+		"put the variables of code where another process can have them, so that programs with " +
+			"such code can be saved to a file", reading{setMovableCode, getMovableCode}},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through",
 		size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE",

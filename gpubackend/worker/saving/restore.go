@@ -152,11 +152,11 @@ func readJournal(r *record.Reader) (list []journal.Executed, err error) {
 	}
 }
 
-// codesOf are the places of libraries' code, by the handles on which they depend.
+// codesOf are the places of libraries' code in contexts, by the handles on which they depend.
 func codesOf(list []saved.Code) map[uint64][]saved.Code {
 	by := map[uint64][]saved.Code{}
 	for _, x := range list {
-		if x.Library != 0 {
+		if x.Library != 0 && x.Context != 0 {
 			by[x.Library] = append(by[x.Library], x)
 			by[x.Context] = append(by[x.Context], x)
 		}
@@ -164,12 +164,16 @@ func codesOf(list []saved.Code) map[uint64][]saved.Code {
 	return by
 }
 
-// placesOf are where modules have their variables, and arrays their memory, by handle.
+// placesOf are where modules have their variables, libraries those that are the same in all
+// contexts, and arrays their memory, by handle.
 func placesOf(x *saved.State) map[uint64]uint64 {
 	places := map[uint64]uint64{}
 	for _, c := range x.Codes {
-		if c.Library == 0 {
+		switch {
+		case c.Library == 0:
 			places[c.Module] = c.Address
+		case c.Context == 0:
+			places[c.Library] = c.Address
 		}
 	}
 	for _, a := range x.Arrays {

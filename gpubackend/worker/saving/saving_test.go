@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -359,5 +360,21 @@ func TestRestoringFails(t *testing.T) {
 		if err := w.Restore(bytes.NewReader(text), nil, false); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestPlacesOfCode: a library with the same variables in all contexts has its place when it is
+// loaded, another one when there are both library and context.
+func TestPlacesOfCode(t *testing.T) {
+	x := &saved.State{Codes: []saved.Code{
+		{Address: 10, Library: 1}, {Address: 20, Library: 2, Context: 3},
+		{Address: 40, Module: 4, Context: 3},
+	}}
+	if places := placesOf(x); !maps.Equal(places, map[uint64]uint64{1: 10, 4: 40}) {
+		t.Errorf("places %v", places)
+	}
+	codes := codesOf(x.Codes)
+	if len(codes) != 2 || len(codes[2]) != 1 || len(codes[3]) != 1 || codes[3][0].Address != 20 {
+		t.Errorf("codes %v", codes)
 	}
 }

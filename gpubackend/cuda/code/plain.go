@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"bytes"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/managed"
+)
+
+// The driver chooses where variables are, and chooses other places in another process. With
+// Options.Movable they lie in memory of the window instead: the driver gets code with their
+// addresses in place of the variables (package managed). Kernels then use them where another
+// process can have them, too. Code of which this isn't known to be possible is loaded as it is.
+//
+// All contexts share the driver's code of a library, and so would share these variables. So a
+// library's variables are placed only where there is one GPU, and then there is one context.
+
+// Placing is memory of the window for variables.
+type Placing interface {
+	PlaceVariables(gpu int, bytes uint64) (uint64, gpubackend.Result)
+	FreeVariables(addr uint64)
+}
+
+// Filling writes to such memory.
+type Filling interface {
+	Put(dst uint64, src []byte) gpubackend.Result
+	Clear(dst, bytes uint64) gpubackend.Result
+}
+
+// area is memory of the window with the variables of a module or library.
+type area struct {
+	*placed
+	base     uint64 // of the memory; the variables begin at a multiple of their alignment
+	contents [][]byte
+	memory   *budget.Account   // of contents
+	owner    *contexts.Context // of a module; nil for a library
+}
+
+// areas is all of them, and what can't be moved.
+type areas struct {
+	modules   map[gpubackend.Module]*area
+	libraries map[gpubackend.Library]*area
+	lent      map[gpubackend.Module]gpubackend.Library // a library's modules
+	stays     map[uint64]string                        // why code stays, by module or library
+}
+
+func newAreas() areas {
+	return areas{
+		modules:   make(map[gpubackend.Module]*area),
+		libraries: make(map[gpubackend.Library]*area),
+		lent:      make(map[gpubackend.Module]gpubackend.Library),
+		stays:     make(map[uint64]string),
+	}
+}
+
+// find is a variable of a module, which may be a library's.
+func (a *areas) find(m gpubackend.Module, name string) (addr, bytes uint64, found bool) {
+	of := a.modules[m]
+	if of == nil {
+		of = a.libraries[a.lent[m]]
+	}
+	if of == nil {
+		return 0, 0, false
+	}
+	return of.find(name)
+}
+
+// open returns the code of an image with its variables in an area, which is nil if there are none,
+// or if they stay where the driver has them, for a reason.
+func (x *Code) open(image []byte, library bool) (code []byte, a *area, why string) {
+	if !x.options.Movable {
+		return image, nil, ""
+	}
+	memory := x.options.Host.Open()
+	defer memory.Close()
+	c, err := managed.OpenPlain(image, x.architecture(), memory)
+	switch {
+	case err != nil:
+		return image, nil, err.Error()
+	case c == nil:
+		return image, nil, ""
+	case library && (x.gpus.Len() != 1 || x.made() > 1):
+		return image, nil, "a library's code has variables, and there are several GPUs or contexts"
+	}
+	gpu := 0
+	if !library {
+		gpu = x.contexts.CurrentGPU()
+	}
+	const align = managed.MaxAlign
+	base, r := x.placing.PlaceVariables(gpu, c.Bytes+align)
+	if r != gpubackend.Success {
+		return image, nil, "there was no memory to place its code's variables"
+	}
+	a = &area{base: base, memory: x.options.Host.Open(),
+		placed: newPlaced(c, (base+align-1)&^uint64(align-1))}
+	code = c.Place(a.at)
+	for i := range a.variables {
+		initial := a.variables[i].Initial(code)
+		if a.memory.Take(uint64(len(initial))) != nil {
+			x.free(a)
+			return image, nil, "there was no memory to place its code's variables"
+		}
+		a.contents = append(a.contents, bytes.Clone(initial))
+	}
+	return code, a, ""
+}
+
+// made is how many contexts there are.
+func (x *Code) made() (n int) {
+	for c := range x.contexts.All() {
+		if c.Base == nil && c.Exists() {
+			n++
+		}
+	}
+	return n
+}
+
+// shared says whether another context would share variables with one that there is.
+func (x *Code) shared() bool { return len(x.areas.libraries) > 0 && x.made() > 0 }
+
+func (x *Code) free(a *area) {
+	x.placing.FreeVariables(a.base)
+	a.memory.Close()
+}
+
+// fillArea writes the variables' initial content, in the current context.
+func (x *Code) fillArea(
+	a *area, global func(name string) (addr, bytes uint64, r gpubackend.Result),
+) gpubackend.Result {
+	if a.filled {
+		return gpubackend.Success
+	}
+	r := x.filling.Clear(a.at, max(a.bytes, 1))
+	for i := 0; i < len(a.variables) && r == gpubackend.Success; i++ {
+		v, content := &a.variables[i], a.contents[i]
+		if v.Content != "" {
+			if content, r = x.contentOf(v, global); r != gpubackend.Success {
+				return r
+			}
+		}
+		if len(content) > 0 {
+			r = x.filling.Put(a.at+v.Offset, content)
+		}
+	}
+	a.filled = r == gpubackend.Success
+	return r
+}
+
+// contentOf reads a variable's initial content from where the driver has loaded it.
+func (x *Code) contentOf(
+	v *managed.Variable, global func(name string) (addr, bytes uint64, r gpubackend.Result),
+) ([]byte, gpubackend.Result) {
+	addr, bytes, r := global(v.Content)
+	if r != gpubackend.Success || bytes != v.Size {
+		return nil, gpubackend.InvalidImage
+	}
+	content := make([]byte, bytes)
+	return content, x.copyOut(content, addr)
+}
+
+// fillLibraryArea does so for a library's.
+func (x *Code) fillLibraryArea(l gpubackend.Library, a *area) gpubackend.Result {
+	r := x.fillArea(a, func(name string) (uint64, uint64, gpubackend.Result) {
+		return x.calls.LibraryGetGlobal(l, name)
+	})
+	if r != gpubackend.Success {
+		x.options.Log.WithField("result", r).Error(
+			"the variables of a library can't be given their initial content")
+	}
+	return r
+}
+
+// fillAreas does so for all libraries, in a context that has just begun.
+func (x *Code) fillAreas(c *contexts.Context) {
+	for l, a := range x.areas.libraries {
+		if a.filled {
+			continue
+		}
+		x.contexts.In(c, func() gpubackend.Result { return x.fillLibraryArea(l, a) })
+	}
+}
+
+// loadMovableModule loads a module with its variables in the window, if that is possible.
+func (x *Code) loadMovableModule(
+	image, options, infoLog, errorLog []byte,
+) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	code, a, why := x.open(image, false)
+	m, infoUsed, errorUsed, r = x.loadModule(code, options, infoLog, errorLog)
+	if a != nil && r == gpubackend.Success {
+		r = x.fillArea(a, func(name string) (uint64, uint64, gpubackend.Result) {
+			return x.calls.ModuleGetGlobal(m, name)
+		})
+		if r == gpubackend.Success {
+			a.owner, x.areas.modules[m] = x.contexts.Home(), a
+			return m, infoUsed, errorUsed, r
+		}
+		x.ModuleUnload(m)
+	}
+	if a != nil {
+		x.free(a)
+		why = "its code isn't taken by the driver when its variables are placed"
+		m, infoUsed, errorUsed, r = x.loadModule(image, options, infoLog, errorLog)
+	}
+	if r == gpubackend.Success && why != "" {
+		x.areas.stays[uint64(m)] = why
+	}
+	return m, infoUsed, errorUsed, r
+}
+
+// loadMovableLibrary does so for a library.
+func (x *Code) loadMovableLibrary(
+	image, options, infoLog, errorLog []byte,
+) (l gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	code, a, why := x.open(image, true)
+	l, infoUsed, errorUsed, r = x.loadLibrary(code, options, infoLog, errorLog)
+	if a != nil && r == gpubackend.Success {
+		if c := x.contexts.Any(); c != nil {
+			r = x.contexts.In(c, func() gpubackend.Result { return x.fillLibraryArea(l, a) })
+		}
+		if r == gpubackend.Success {
+			x.areas.libraries[l] = a
+			return l, infoUsed, errorUsed, r
+		}
+		x.LibraryUnload(l)
+	}
+	if a != nil {
+		x.free(a)
+		why = "its code isn't taken by the driver when its variables are placed"
+		l, infoUsed, errorUsed, r = x.loadLibrary(image, options, infoLog, errorLog)
+	}
+	if r == gpubackend.Success && why != "" {
+		x.areas.stays[uint64(l)] = why
+	}
+	return l, infoUsed, errorUsed, r
+}
+
+// told notes that the guest has been told where the driver has a variable.
+func (x *Code) told(h uint64, name string) {
+	if x.options.Movable && x.areas.stays[h] == "" {
+		x.areas.stays[h] = "it knows where constant \"" + name + "\" is"
+	}
+}
+
+// dropModule forgets a module that is gone.
+func (x *Code) dropModule(m gpubackend.Module) {
+	if a := x.areas.modules[m]; a != nil {
+		x.free(a)
+	}
+	delete(x.areas.modules, m)
+	delete(x.areas.lent, m)
+	delete(x.areas.stays, uint64(m))
+}
+
+// dropLibrary does so for a library.
+func (x *Code) dropLibrary(l gpubackend.Library) {
+	if a := x.areas.libraries[l]; a != nil {
+		x.free(a)
+	}
+	delete(x.areas.libraries, l)
+	delete(x.areas.stays, uint64(l))
+	for m, of := range x.areas.lent {
+		if of == l {
+			x.dropModule(m)
+		}
+	}
+}
+
+// endAreas forgets what was in a context that has ended. Libraries live on.
+func (x *Code) endAreas(c *contexts.Context) {
+	for m, a := range x.areas.modules {
+		if a.owner == c {
+			x.dropModule(m)
+		}
+	}
+	if c.Base != nil {
+		return
+	}
+	for m := range x.areas.lent {
+		x.dropModule(m)
+	}
+	for _, a := range x.areas.libraries {
+		a.filled = false
+	}
+}
