@@ -122,6 +122,9 @@ func TestArraysSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsarrays
 // their own.
 func TestObjectsSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepsobjects") }
 
+// TestCodeSuspendedToAFile does the same with variables of code that have content and addresses.
+func TestCodeSuspendedToAFile(t *testing.T) { suspendedToAFile(t, "keepscode") }
+
 func suspendedToAFile(t *testing.T, program string) {
 	t.Helper()
 	t.Parallel()

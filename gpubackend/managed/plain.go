@@ -220,14 +220,15 @@ const (
 	params       = 0x160
 )
 
-// harmless are the driver's words that tell of no address that lasts: the shape of the launch, the
-// stack's end, and a word that is a part of every access to memory.
+// harmless are the driver's words that tell of no address that lasts: the shape of the launch, where
+// a block's and a thread's own memory are, the stack's end, and a word that is a part of every access
+// to memory.
 func harmless(arch int, at uint64) bool {
 	descriptor := uint64(0x118)
 	if arch >= hopper {
 		descriptor = 0x208
 	}
-	return at < 0x20 || at == 0x28 || at == 0x2c || at == descriptor || at == descriptor+4
+	return at < 0x30 || at == descriptor || at == descriptor+4
 }
 
 // checkConstants refuses code with constants of the program's if it may take their addresses.
