@@ -5,6 +5,7 @@
 #include "check.h"
 #include <cstdint>
 #include <cstring>
+#include <new>
 
 const int words = 64;
 
