@@ -15,8 +15,8 @@ type Allocation struct {
 }
 
 // Code says where the variables of code are in a context: code of a module that was loaded as such,
-// or of a library. Without variables the address is 0. Variables of a library that has the same ones
-// in all contexts have Context 0: they are there as soon as it is loaded.
+// or of a library. Without variables the address is 0. Variables of a library that has the same
+// ones in all contexts have Context 0: they are there as soon as it is loaded.
 type Code struct {
 	Address uint64
 	Module  Module // 0: it is the library's

@@ -2,7 +2,8 @@
 
 package gpubackend
 
-// ArrayPlace is where an array, or a mipmapped one, has its memory.
+// ArrayPlace is where an array, or a mipmapped one, has its memory: an address, or what tells the
+// device as much.
 type ArrayPlace struct {
 	Address   uint64
 	Array     Array // 0: it is a mipmapped one

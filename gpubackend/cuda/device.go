@@ -177,7 +177,7 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	})
 	arrays := memory.NewCharges(d.As(ledger.Arrays), x)
 	d.textureRoom = textures.New(calls, x, d.ranges, arrays, o.HostMemory,
-		d.launchRoom.EndReplays)
+		d.launchRoom.EndReplays, d.memoryRoom.Backed)
 	d.limitRoom = limits.New(calls.Contexts, x, d.gpus, d.As(ledger.Limits))
 	d.greenRoom = green.New(calls, x, d.gpus, green.Hooks{
 		Ending: d.launchRoom.Forget, Ended: d.greenEnded, Stream: d.streamRoom.Add,

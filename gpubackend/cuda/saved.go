@@ -5,13 +5,16 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
 // To the driver, a process that goes on from a file is a new one: what the driver chooses, it
 // chooses anew. Memory of the window is where it was, as its addresses are chosen here. Streams,
-// events, modules and functions get other handles, which only the worker sees. Code's variables are in
-// the window, too, if Options.MovableCode says so. Programs with graphs, arrays, textures or
-// variables elsewhere can't be saved.
+// events, modules and functions get other handles, which only the worker sees. Code's variables are
+// in the window, too, if Options.MovableCode says so. Arrays are made anew, and given their
+// content. Programs with graphs, or with variables elsewhere, can't be saved.
 
 // Saves implements gpubackend.Driver.
 func (d *Device) Saves() bool { return true }
@@ -27,7 +30,26 @@ func (d *Device) Unsavable() string {
 	if modules, libraries := d.Placed(); modules+libraries > 0 {
 		return "its code has managed variables"
 	}
+	if why := d.textureRoom.Unsavable(); why != "" {
+		return why
+	}
 	return d.Stays()
+}
+
+// SaveLayout implements gpubackend.Driver.
+func (d *Device) SaveLayout(to io.Writer) error {
+	if err := d.memoryRoom.SaveLayout(to); err != nil {
+		return err
+	}
+	return d.SaveArrays(to)
+}
+
+// RestoreLayout implements gpubackend.Driver.
+func (d *Device) RestoreLayout(from io.Reader) error {
+	if err := d.memoryRoom.RestoreLayout(from); err != nil {
+		return err
+	}
+	return d.RestoreArrays(from)
 }
 
 var errPlaced = errors.New("code has variables that were placed, which is off here (movable-code)")
@@ -36,6 +58,9 @@ var errPlaced = errors.New("code has variables that were placed, which is off he
 func (d *Device) PlaceCode(address uint64) error {
 	switch {
 	case address == 0:
+		return nil
+	case address < devmem.Base:
+		d.PlaceArray(address)
 		return nil
 	case !d.Movable():
 		return errPlaced
@@ -48,6 +73,9 @@ func (d *Device) PlaceCode(address uint64) error {
 func (d *Device) LayoutRestored() error {
 	if d.Pending() {
 		return errors.New("pinned memory can't be registered with the driver again")
+	}
+	if err := d.ArraysRestored(); err != nil {
+		return err
 	}
 	return d.memoryRoom.LayoutRestored()
 }

@@ -54,8 +54,8 @@ type cubin struct {
 	mem       *budget.Account
 }
 
-// newCubin finds the managed variables of a cubin, or all plain ones, and all that refers to them. A
-// cubin that has some is copied when it is placed; the copy is taken from mem.
+// newCubin finds the managed variables of a cubin, or all plain ones, and all that refers to them.
+// A cubin that has some is copied when it is placed; the copy is taken from mem.
 func newCubin(image []byte, plain bool, mem *budget.Account) (*Code, error) {
 	f, err := readELF(image)
 	if err != nil {

@@ -18,9 +18,9 @@
 // The initial content may hold addresses that only the driver knows. So the rewritten code has a
 // plain variable for it, which the driver fills and Variable.Content names.
 //
-// Plain variables are placed in the same way (OpenPlain), where the caller wants them at addresses of
-// its own: there, content that is in a cubin is the caller's to write. Code that would still depend
-// on a place that only the driver knows is refused.
+// Plain variables are placed in the same way (OpenPlain), where the caller wants them at addresses
+// of its own: there, content that is in a cubin is the caller's to write. Code that would still
+// depend on a place that only the driver knows is refused.
 //
 // The image comes from a guest and is not trusted: every length is checked before it is used, what
 // is made from an image is bounded, and no input causes a panic. Code is immutable and safe for

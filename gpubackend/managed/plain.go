@@ -20,8 +20,8 @@ import (
 // only the driver knows.
 var ErrStays = errors.New("its code can't be moved")
 
-// OpenPlain returns the code of an image that a GPU of architecture arch runs, with all variables in
-// global memory to be placed: those that aren't managed, texts too. What is left to the driver
+// OpenPlain returns the code of an image that a GPU of architecture arch runs, with all variables
+// in global memory to be placed: those that aren't managed, texts too. What is left to the driver
 // depends on no address: neither other code, nor memory. It is nil if no code that such a GPU can
 // run has variables. An error says why there is none: it wraps ErrStays. What the code takes until
 // it has been placed is taken from mem.
@@ -220,9 +220,9 @@ const (
 	params       = 0x160
 )
 
-// harmless are the driver's words that tell of no address that lasts: the shape of the launch, where
-// a block's and a thread's own memory are, the stack's end, and a word that is a part of every access
-// to memory.
+// harmless are the driver's words that tell of no address that lasts: the shape of the launch,
+// where a block's and a thread's own memory are, the stack's end, and a word that is a part of
+// every access to memory.
 func harmless(arch int, at uint64) bool {
 	descriptor := uint64(0x118)
 	if arch >= hopper {

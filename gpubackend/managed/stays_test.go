@@ -52,7 +52,8 @@ func TestStaysOfCubins(t *testing.T) {
 			t.Errorf("sm_%d: %q, %v", arch, why, err)
 		}
 	}
-	if _, err := Stays([]byte("nonsense"), 90, false, nil); !errors.Is(err, fatbin.ErrInvalidImage) {
+	_, err := Stays([]byte("nonsense"), 90, false, nil)
+	if !errors.Is(err, fatbin.ErrInvalidImage) {
 		t.Errorf("nonsense: %v", err)
 	}
 }

@@ -61,6 +61,16 @@ func (m *Memory) Elsewhere() bool {
 	return false
 }
 
+// Backed says whether an address is in an allocation.
+func (m *Memory) Backed(addr uint64) bool {
+	h := m.heapAt(addr)
+	if h == nil {
+		return false
+	}
+	_, _, ok := h.Find(addr)
+	return ok
+}
+
 // Strange is how many allocations there are that are neither of MemAlloc, nor of code, nor the
 // mover's.
 func (m *Memory) Strange() int {

@@ -48,6 +48,7 @@ func (x *Textures) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result
 	bytes, ok := arrayBytes(a.Width(), a.Height(), 0, a.Format(), a.NumChannels(), 1)
 	h, r := x.charges.Make(bytes, ok, func() (uint64, gpubackend.Result) {
 		h, r := x.calls.ArrayCreate(desc)
+		x.note(uint64(h), described(desc), 0, r)
 		return uint64(h), r
 	})
 	return gpubackend.Array(h), r
@@ -58,6 +59,7 @@ func (x *Textures) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Resu
 	bytes, ok := array3DBytes(desc, 1)
 	h, r := x.charges.Make(bytes, ok, func() (uint64, gpubackend.Result) {
 		h, r := x.calls.Array3DCreate(desc)
+		x.note(uint64(h), desc, 0, r)
 		return uint64(h), r
 	})
 	return gpubackend.Array(h), r
@@ -70,6 +72,7 @@ func (x *Textures) MipmappedArrayCreate(
 	bytes, ok := array3DBytes(desc, levels)
 	h, r := x.charges.Make(bytes, ok, func() (uint64, gpubackend.Result) {
 		h, r := x.calls.MipmappedArrayCreate(desc, levels)
+		x.note(uint64(h), desc, max(levels, 1), r)
 		return uint64(h), r
 	})
 	return gpubackend.MipmappedArray(h), r
@@ -85,6 +88,7 @@ func (x *Textures) ArrayDestroy(a gpubackend.Array) gpubackend.Result {
 	r := x.calls.ArrayDestroy(a)
 	if r == gpubackend.Success {
 		x.charges.Drop(uint64(a))
+		delete(x.arrays, uint64(a))
 	}
 	return r
 }
@@ -94,6 +98,7 @@ func (x *Textures) MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend
 	r := x.calls.MipmappedArrayDestroy(a)
 	if r == gpubackend.Success {
 		x.charges.Drop(uint64(a))
+		delete(x.arrays, uint64(a))
 	}
 	return r
 }

@@ -5,6 +5,7 @@ package textures
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // objects are textures or surfaces, with the contexts that they end with: the driver is only given
@@ -37,6 +38,7 @@ func (x *Textures) forget(set objects, h uint64) bool {
 		return false
 	}
 	delete(set, h)
+	delete(x.linear, h)
 	x.host.Give(ObjectBytes)
 	return true
 }
@@ -44,6 +46,11 @@ func (x *Textures) forget(set objects, h uint64) bool {
 // Ended forgets the objects of a context that has ended.
 func (x *Textures) Ended(c *contexts.Context) {
 	x.charges.Ended(c)
+	for h, a := range x.arrays {
+		if a.owner == c {
+			delete(x.arrays, h)
+		}
+	}
 	for _, set := range []objects{x.textures, x.surfaces} {
 		for h, owner := range set {
 			if owner == c {
@@ -53,12 +60,26 @@ func (x *Textures) Ended(c *contexts.Context) {
 	}
 }
 
+// kindOf is the kind of a resource that is described.
+func kindOf(resource []byte) uint32 {
+	if len(resource) < cudaabi.ResourceDescSize {
+		return cudaabi.ResourceArray
+	}
+	return cudaabi.ResourceDesc(resource).ResType()
+}
+
 // TexObjectCreate makes a texture.
 func (x *Textures) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
 	if !x.host.Room(ObjectBytes) {
 		return 0, gpubackend.OutOfMemory
 	}
-	h, r := x.calls.NewTexture(resource, texture, view)
+	h, r := x.numbered(func() (uint64, gpubackend.Result) {
+		return x.calls.NewTexture(resource, texture, view)
+	}, x.calls.TexObjectDestroy)
+	if kind := kindOf(resource); r == gpubackend.Success && (kind == cudaabi.ResourceLinear ||
+		kind == cudaabi.ResourcePitch2D) {
+		x.linear[h] = cudaabi.ResourceDesc(resource).LinearDevPtr()
+	}
 	return x.remember(x.textures, h, r)
 }
 
@@ -67,7 +88,9 @@ func (x *Textures) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result)
 	if !x.host.Room(ObjectBytes) {
 		return 0, gpubackend.OutOfMemory
 	}
-	h, r := x.calls.NewSurface(resource)
+	h, r := x.numbered(func() (uint64, gpubackend.Result) {
+		return x.calls.NewSurface(resource)
+	}, x.calls.SurfObjectDestroy)
 	return x.remember(x.surfaces, h, r)
 }
 

@@ -20,6 +20,8 @@ type fake struct {
 	last, used, bound uint64
 	refuse            bool
 	copied            int
+	content           map[uint64]string // of arrays
+	free              []uint64          // numbers to be given out first
 }
 
 func (f *fake) next() (uint64, gpubackend.Result) {
@@ -45,14 +47,35 @@ func (f *fake) MipmappedArrayCreate([]byte, uint64) (gpubackend.MipmappedArray, 
 func (f *fake) MipmappedArrayDestroy(gpubackend.MipmappedArray) gpubackend.Result {
 	return gpubackend.Success
 }
-func (f *fake) Memcpy3DAsync(cmem.Memory, gpubackend.Stream) gpubackend.Result {
+func (f *fake) MipmappedArrayGetLevel(
+	m gpubackend.MipmappedArray, n uint64,
+) (gpubackend.Array, gpubackend.Result) {
+	return gpubackend.Array(uint64(m)<<8 + n), gpubackend.Success
+}
+func (f *fake) CtxSynchronize() gpubackend.Result { return gpubackend.Success }
+func (f *fake) Memcpy3DAsync(m cmem.Memory, _ gpubackend.Stream) gpubackend.Result {
 	f.copied++
+	p := cudaabi.Memcpy3D(m.Bytes())
+	bytes := int(p.WidthInBytes() * p.Height() * p.Depth())
+	switch {
+	case p.Src().MemoryType() == cudaabi.MemoryTypeHost:
+		f.content[p.Dst().Array()] = string(cmem.At(p.Src().Host(), bytes))
+	case p.Dst().MemoryType() == cudaabi.MemoryTypeHost:
+		copy(cmem.At(p.Dst().Host(), bytes), f.content[p.Src().Array()])
+	}
 	return gpubackend.Success
 }
-func (f *fake) NewTexture(_, _, _ []byte) (uint64, gpubackend.Result) { return f.next() }
-func (f *fake) NewSurface([]byte) (uint64, gpubackend.Result)         { return f.next() }
-func (f *fake) TexObjectDestroy(uint64) gpubackend.Result             { return gpubackend.Success }
-func (f *fake) SurfObjectDestroy(uint64) gpubackend.Result            { return gpubackend.Success }
+func (f *fake) NewTexture(_, _, _ []byte) (uint64, gpubackend.Result) {
+	if len(f.free) > 0 && !f.refuse {
+		h := f.free[0]
+		f.free = f.free[1:]
+		return h, gpubackend.Success
+	}
+	return f.next()
+}
+func (f *fake) NewSurface([]byte) (uint64, gpubackend.Result) { return f.next() }
+func (f *fake) TexObjectDestroy(uint64) gpubackend.Result     { return gpubackend.Success }
+func (f *fake) SurfObjectDestroy(uint64) gpubackend.Result    { return gpubackend.Success }
 func (f *fake) ModuleGetTexRef(
 	_ gpubackend.Module, name string,
 ) (gpubackend.TextureReference, gpubackend.Result) {
@@ -80,12 +103,13 @@ func (f *fake) Charge(_ int, bytes uint64) bool {
 func (f *fake) Uncharge(_ int, bytes uint64) { f.used -= bytes }
 
 func newTextures(host *budget.Budget, referred func()) (*Textures, *contexts.Contexts, *fake) {
-	f := &fake{bound: 1 << 20}
+	f := &fake{bound: 1 << 20, content: map[uint64]string{}}
 	var x *Textures
 	all, _ := contextstest.New(func(c *contexts.Context) { x.Ended(c) })
 	ranges := copyable.New(f, all)
 	ranges.SetWindow(1<<40, 1<<20, 1)
-	x = New(f, all, ranges, memory.NewCharges(f, all), host, referred)
+	x = New(f, all, ranges, memory.NewCharges(f, all), host, referred,
+		func(addr uint64) bool { return addr == 1<<40 })
 	return x, all, f
 }
 
