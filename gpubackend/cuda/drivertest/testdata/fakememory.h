@@ -72,6 +72,11 @@ API CUresult cuMemCreate(struct memory **h, u64 size, const CUmemAllocationProp 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (fail_create > 0 && fail_create--)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	const char *room = getenv("FAKE_ROOM"); // for all that this process ever creates
+	static u64 created;
+	if (room && created + size > strtoull(room, NULL, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	created += size;
 	*h = malloc(sizeof(**h));
 	(*h)->fd = memfd_create("fake", MFD_CLOEXEC);
 	(*h)->size = size;
