@@ -286,7 +286,7 @@ func TestOverTheSocket(t *testing.T) {
 }
 
 // TestWorkerKilledMeanwhile: a worker that is killed when it is saved costs its program the GPU,
-// and nobody else anything.
+// and nobody else anything. Without another program the VM isn't suspended.
 func TestWorkerKilledMeanwhile(t *testing.T) {
 	s := newSuspended(t)
 	s.allocate(apart)
@@ -297,13 +297,13 @@ func TestWorkerKilledMeanwhile(t *testing.T) {
 	}
 	defer f.Close()
 	_, err = s.dev.saving.Save(f, func() error { w.Kill(); <-w.Gone(); return nil }, noProgress)
-	if err != nil {
+	if err == nil || !strings.Contains(err.Error(), "all programs ended meanwhile") {
 		t.Fatal(err)
 	}
 	s.reap(1, 3) // the program gets its chains back
-	s.resumeFrom(f)
-	if n := s.workers(); n != 0 {
-		t.Fatalf("%d workers", n)
+	x := s.dev.suspension.Status()
+	if n := s.workers(); n != 0 || x.State != suspend.Running || x.Saved {
+		t.Fatalf("%d workers, %+v", n, x)
 	}
 	s.closeChannel(0)
 	s.program(0)
