@@ -28,6 +28,7 @@ type Driver interface {
 	Announcing
 	Launching
 	Copying
+	Allocating
 	Staging
 	Registering
 	Calling
@@ -105,6 +106,13 @@ type Copying interface {
 	CopyOut(dst []byte, src uint64) Result
 	// CopyBox queues a copy of height*depth rows between device (or registered) addresses.
 	CopyBox(b *Box, s Stream) Result
+}
+
+// Allocating has device memory that is there now.
+type Allocating interface {
+	// MemAllocNow is MemAlloc that waits for no work. With OutOfMemory, later says that there may
+	// be room when the work of the current context is over: that may use memory which was freed.
+	MemAllocNow(bytes uint64) (addr uint64, later bool, result Result)
 }
 
 // Staging has device memory that the mover can map.

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/batches"
@@ -170,6 +171,7 @@ func (w *Worker) makeMemory() {
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
 		Streams: w.streams, Exports: w.exports,
 		WhenIdle: w.waiting.WhenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
+		Short: func() bool { return w.accounts.Short() > 0 },
 	})
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
@@ -231,6 +233,16 @@ func (w *Worker) makeSleeping() {
 	})
 }
 
+// drained is the context whose work the driver would wait for: that of the call, if this would hold
+// up others. Where there is one context alone, the driver waits: work that other threads queue
+// meanwhile doesn't prolong that.
+func (w *Worker) drained(c *call.Call) uint64 {
+	if w.objects.Count(object.Context) < 2 {
+		return 0
+	}
+	return c.Context
+}
+
 // buildTable makes the table of handlers from what the rooms register. Where a handler has several
 // steps around it, the step that was added last comes first.
 func (w *Worker) buildTable() {
@@ -258,5 +270,8 @@ func (w *Worker) buildTable() {
 	}
 	ending := ends.Ending()
 	ending[gpubackend.OpGreenCtxDestroy] = w.greens.ContextOf
+	for _, op := range waiting.Draining {
+		ending[op] = w.drained
+	}
 	w.table.Wrap(w.waiting.After(ending))
 }

@@ -36,6 +36,11 @@ func (d *fullDriver) MemAlloc(uint64) (uint64, gpubackend.Result) {
 	return 1 << 43, gpubackend.Success
 }
 
+func (d *fullDriver) MemAllocNow(bytes uint64) (uint64, bool, gpubackend.Result) {
+	address, result := d.MemAlloc(bytes)
+	return address, false, result
+}
+
 func (d *fullDriver) MemFree(uint64) gpubackend.Result { d.blocks--; return gpubackend.Success }
 
 func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {

@@ -51,6 +51,9 @@ func (f *fakeDriver) Open([]string) (*gpubackend.Inventory, gpubackend.Result) {
 }
 func (f *fakeDriver) Warm(int) gpubackend.Result { return gpubackend.Success }
 func (f *fakeDriver) Suits([]string) bool        { return !f.unsuited }
+func (f *fakeDriver) MemAllocNow(uint64) (uint64, bool, gpubackend.Result) {
+	return 0, false, gpubackend.NotSupported
+}
 func (f *fakeDriver) SetCurrent(c gpubackend.Context) gpubackend.Result {
 	f.context = c
 	return gpubackend.Success

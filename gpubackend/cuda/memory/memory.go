@@ -116,30 +116,39 @@ func (m *Memory) Limit() uint64 {
 
 // MemAlloc allocates in the window.
 func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
+	addr, later, r := m.MemAllocNow(bytes)
+	if later && m.awaitFreed() {
+		addr, _, r = m.MemAllocNow(bytes)
+	}
+	return addr, r
+}
+
+// MemAllocNow implements gpubackend.Allocating.
+func (m *Memory) MemAllocNow(bytes uint64) (addr uint64, later bool, r gpubackend.Result) {
 	if !m.contexts.Usable() {
-		return 0, gpubackend.InvalidContext
+		return 0, false, gpubackend.InvalidContext
 	}
 	if bytes == 0 {
-		return 0, gpubackend.InvalidValue
+		return 0, false, gpubackend.InvalidValue
 	}
 	c := m.contexts.Current()
 	if dead := c.Dead(); dead != gpubackend.Success {
-		return 0, dead
+		return 0, false, dead
 	}
 	m.reclaim()
 	h := m.heaps[c.GPU].Heap
 	addr, err := h.Alloc(bytes)
-	if err != nil && m.Reclaim() {
+	if err != nil && m.graphs.Trim() {
 		addr, err = h.Alloc(bytes)
 	}
 	if err != nil {
 		if !errors.Is(err, devmem.ErrOutOfMemory) {
 			m.options.Log.WithError(err).WithField("bytes", bytes).Error("allocate device memory")
 		}
-		return 0, gpubackend.OutOfMemory
+		return 0, m.comesBack(c), gpubackend.OutOfMemory
 	}
 	m.owners[addr] = c.Home()
-	return addr, gpubackend.Success
+	return addr, false, gpubackend.Success
 }
 
 // MemFree gives memory back: at once when the context is known to be idle, otherwise when it is

@@ -38,9 +38,14 @@ func (m *Memory) Reclaim() bool {
 	return m.awaitFreed() || trimmed
 }
 
+// comesBack says whether memory that was freed in the current context waits for its work.
+func (m *Memory) comesBack(c *contexts.Context) bool {
+	return len(m.freed[c]) > 0 && !m.streams.Capturing()
+}
+
 func (m *Memory) awaitFreed() bool {
 	c := m.contexts.Current()
-	if len(m.freed[c]) == 0 || m.streams.Capturing() {
+	if !m.comesBack(c) {
 		return false
 	}
 	if r := m.calls.CtxSynchronize(); r != gpubackend.Success {

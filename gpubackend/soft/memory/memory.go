@@ -145,6 +145,24 @@ func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	return addr, result
 }
 
+// MemAllocNow implements gpubackend.Allocating.
+func (m *Memory) MemAllocNow(bytes uint64) (addr uint64, later bool, result gpubackend.Result) {
+	ctx, result := m.options.Contexts.Current()
+	if result != gpubackend.Success {
+		return 0, false, result
+	}
+	m.Reclaim()
+	addr, err := m.space.Heap(ctx.GPU).Alloc(bytes)
+	switch {
+	case err == nil:
+		m.allocations[addr] = allocation{ctx, bytes}
+		return addr, false, gpubackend.Success
+	case !errors.Is(err, devmem.ErrOutOfMemory):
+		return 0, false, gpubackend.InvalidValue
+	}
+	return 0, len(m.freeing) > 0, gpubackend.OutOfMemory
+}
+
 // allocate takes device memory, waiting for memory that is being freed when there is no other.
 func (m *Memory) allocate(
 	bytes uint64, alloc func(uint64) (uint64, error),

@@ -157,20 +157,26 @@ func (s *Pools) allocate(c *call.Call, a command.MemAllocAsync) gpubackend.Resul
 	if bytes < a.Bytes || bytes == 0 {
 		return gpubackend.OutOfMemory
 	}
-	take := func() (uint64, gpubackend.Result) {
-		b, result := s.take(p, bytes, a.Stream)
+	take := func(wait bool) (address uint64, later bool, result gpubackend.Result) {
+		b, later, result := s.take(p, bytes, a.Stream, wait)
 		if result == gpubackend.OutOfMemory && s.Empty() {
-			b, result = s.take(p, bytes, a.Stream)
+			b, later, result = s.take(p, bytes, a.Stream, wait)
 		}
 		if result != gpubackend.Success {
-			return 0, result
+			return 0, later, result
 		}
 		s.enter(b)
-		return b.address, gpubackend.Success
+		return b.address, false, gpubackend.Success
 	}
-	address, result := take()
-	if result == gpubackend.OutOfMemory && s.waiting() {
-		return s.WhenIdle(c, take)
+	address, later, result := take(false)
+	if later && s.Short() { // more room may be had if it still isn't enough
+		address, later, result = take(true)
+	}
+	if result == gpubackend.OutOfMemory && (later || s.waiting()) {
+		return s.WhenIdle(c, func() (uint64, gpubackend.Result) {
+			address, _, result := take(true)
+			return address, result
+		})
 	}
 	c.Put(command.MemAllocAsyncAnswer{Address: address})
 	return result
@@ -244,15 +250,23 @@ func (s *Pools) freeAny(
 	return gpubackend.Success
 }
 
-// allocatePlain is MemAlloc, which takes spare memory from the pools if there is no other.
+// allocatePlain is MemAlloc. It takes spare memory from the pools if there is no other, and waits
+// for memory that was freed without holding up other commands. If the VM has too little room only
+// for now, more may be had, and the device waits as it always does.
 func (s *Pools) allocatePlain(
 	c *call.Call, a command.MemAlloc, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
-	result := run(c)
-	if result != gpubackend.OutOfMemory || !s.waiting() {
+	address, later, result := s.Driver.MemAllocNow(a.Bytesize)
+	if result != gpubackend.OutOfMemory {
+		c.Answer(address)
 		return result
 	}
-	c.Unanswer()
+	if !later || s.Short() {
+		if result = run(c); result != gpubackend.OutOfMemory || !s.waiting() {
+			return result
+		}
+		c.Unanswer()
+	}
 	return s.WhenIdle(c, func() (uint64, gpubackend.Result) {
 		s.Empty()
 		return s.Driver.MemAlloc(a.Bytesize)

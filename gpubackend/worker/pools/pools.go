@@ -20,6 +20,7 @@ import (
 // Driver is what Pools uses of gpubackend.Driver.
 type Driver interface {
 	MemAlloc(bytes uint64) (addr uint64, result gpubackend.Result)
+	gpubackend.Allocating
 	MemFree(addr uint64) gpubackend.Result
 	GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result
 	Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result)
@@ -66,6 +67,8 @@ type Config struct {
 	// WhenIdle makes a call be answered with what then returns, when the work of its context is
 	// done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
+	// Short says whether the VM has too little room only for now, after OutOfMemory.
+	Short func() bool
 	// Withdraw ends the sharing of an allocation that is freed.
 	Withdraw func(address uint64)
 	Log      *logrus.Entry
@@ -175,23 +178,30 @@ func (s *Pools) findPool(handle uint64) (*pool, gpubackend.Result) {
 	return s.pool[i], gpubackend.Success
 }
 
-// take returns memory for a stream: a free allocation, or new memory.
-func (s *Pools) take(p *pool, bytes, stream uint64) (*allocation, gpubackend.Result) {
+// take returns memory for a stream: a free allocation, or new memory, for which it waits or not.
+// With OutOfMemory, later is as MemAllocNow says.
+func (s *Pools) take(
+	p *pool, bytes, stream uint64, wait bool,
+) (b *allocation, later bool, result gpubackend.Result) {
 	if b := s.reuse(p, bytes, stream); b != nil {
 		p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, b.bytes)
-		return b, gpubackend.Success
+		return b, false, gpubackend.Success
 	}
 	if p.largest != 0 && p.attribute[cudaabi.MemPoolAttrReservedMemCurrent]+bytes > p.largest {
-		return nil, gpubackend.OutOfMemory
+		return nil, false, gpubackend.OutOfMemory
 	}
-	address, result := s.Driver.MemAlloc(bytes)
+	address, later, result := s.Driver.MemAllocNow(bytes)
+	if wait && later {
+		address, result = s.Driver.MemAlloc(bytes)
+	}
 	if result != gpubackend.Success {
-		return nil, result
+		return nil, later, result
 	}
 	p.count(cudaabi.MemPoolAttrReservedMemCurrent, cudaabi.MemPoolAttrReservedMemHigh, bytes)
 	p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, bytes)
 	home := s.Contexts.HomeOfCurrent()
-	return &allocation{pool: p, address: address, bytes: bytes, context: home}, gpubackend.Success
+	b = &allocation{pool: p, address: address, bytes: bytes, context: home}
+	return b, false, gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {

@@ -41,6 +41,11 @@ func (d *fakeDriver) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	return d.next, gpubackend.Success
 }
 
+func (d *fakeDriver) MemAllocNow(bytes uint64) (uint64, bool, gpubackend.Result) {
+	address, result := d.MemAlloc(bytes)
+	return address, false, result
+}
+
 func (d *fakeDriver) MemFree(addr uint64) gpubackend.Result {
 	if _, ok := d.live[addr]; !ok {
 		return gpubackend.InvalidValue
@@ -117,7 +122,7 @@ func (r *rig) free(t *testing.T, b *allocation, stream uint64) {
 
 func (r *rig) take(t *testing.T, p *pool, bytes, stream uint64) *allocation {
 	t.Helper()
-	b, result := r.Pools.take(p, bytes, stream)
+	b, _, result := r.Pools.take(p, bytes, stream, true)
 	if result != gpubackend.Success {
 		t.Fatalf("%d bytes: %d", bytes, result)
 	}

@@ -20,6 +20,13 @@ func (s *Waiting) After(of map[gpubackend.Op]func(c *call.Call) uint64) call.Ste
 	return steps
 }
 
+// Draining are the commands for which the driver waits until the work of the context that they are
+// in is over.
+var Draining = [...]gpubackend.Op{
+	gpubackend.OpArrayDestroy, gpubackend.OpMipmappedArrayDestroy, gpubackend.OpModuleUnload,
+	gpubackend.OpLibraryUnload,
+}
+
 // after runs a command when the work of a context is over, even if it has failed.
 func (s *Waiting) after(
 	c *call.Call, context uint64, run func(*call.Call) gpubackend.Result,
