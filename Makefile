@@ -24,7 +24,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary \
 	demo-guest demo-module demo-program binary guest modules \
 	unit-go unit-cover unit-driver unit-library system-programs system-hostile system-wakeups \
-	system-vm FORCE
+	system-vm threads-kernel FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | \
@@ -181,6 +181,10 @@ debug-kernel: build ## try the guest driver under KASAN, lockdep, kmemleak and K
 	scripts/build-modules uml-7.2-debug uml-7.2-races
 	PARACUDA_RANDOM=$(or $(PARACUDA_RANDOM),20000) $(GO) test -C tests -count=1 -timeout 3h -v \
 		-run '^(TestDriverUnderDebugKernel|TestDriverHasNoRaces)$$' .
+
+threads-kernel: ## build a User Mode Linux that runs a program's threads at the same time
+	scripts/build-uml threads
+	scripts/build-modules uml-7.2-threads
 
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost \

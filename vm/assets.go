@@ -130,7 +130,7 @@ func (a Assets) LibDir() string {
 	return filepath.Join(a.Build, "guest/lib")
 }
 
-// UML is the kernel of User Mode Linux: "7.2", "7.2-debug" or "7.2-races".
+// UML is the kernel of User Mode Linux: "7.2", "7.2-debug", "7.2-races" or "7.2-threads".
 func (a Assets) UML(kernel string) (string, error) {
 	dir, err := a.KernelDir(UML, kernel)
 	if err != nil {
@@ -167,8 +167,14 @@ const (
 	racesKernel = "7.2-races" // KCSAN
 )
 
+// threadsKernel is for measurements: the threads of a program run at the same time.
+const threadsKernel = "7.2-threads"
+
 // kernels are the guest kernels, as scripts fetch and build them. The first is the default.
-var kernels = map[Kind][]string{QEMU: {"6.1", "6.12"}, UML: {"7.2", debugKernel, racesKernel}}
+var kernels = map[Kind][]string{
+	QEMU: {"6.1", "6.12"},
+	UML:  {"7.2", debugKernel, racesKernel, threadsKernel},
+}
 
 // Kernels are the guest kernels for VMs of that kind, the default first.
 func Kernels(kind Kind) []string { return slices.Clone(kernels[kind]) }
@@ -178,6 +184,8 @@ func kernelMend(kind Kind, kernel string) string {
 	switch {
 	case kernel == debugKernel, kernel == racesKernel:
 		return "run make debug-kernel"
+	case kernel == threadsKernel:
+		return "run make threads-kernel"
 	case slices.Contains(kernels[kind], kernel):
 		return runDeps
 	}

@@ -89,7 +89,7 @@ func (o *runOptions) options(c *cobra.Command) {
 	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
 	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL`: 6.1 (the default) or 6.12 in QEMU, "+
-		"7.2, 7.2-debug or 7.2-races in User Mode Linux")
+		"7.2, 7.2-debug, 7.2-races or 7.2-threads in User Mode Linux")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "",

@@ -21,8 +21,8 @@ func TestBadRuns(t *testing.T) {
 			"want a number, perhaps with K, M, G or T behind it",
 		"--mem much": "--mem: size \"much\": " +
 			"want a number, perhaps with K, M, G or T behind it",
-		"--vm uml --kernel 6.1": "--kernel 6.1: want one of 7.2, 7.2-debug, 7.2-races with " +
-			"--vm uml",
+		"--vm uml --kernel 6.1": "--kernel 6.1: want one of 7.2, 7.2-debug, 7.2-races, " +
+			"7.2-threads with --vm uml",
 		"--kernel 6.5":     "--kernel 6.5: want one of 6.1, 6.12 with --vm qemu",
 		"--cpus -1":        "--cpus -1" + cpus,
 		"--cpus 9999":      "--cpus 9999" + cpus,

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.distributed with nccl, a process for each of two GPUs: the bus bandwidth of all_reduce, a
 step of DDP, of FSDP, of tensor parallel and of a pipeline, and the way that NCCL takes. Prints
-lines of name, value and unit.
+lines of name, value and unit. In the guest kernel 7.2-threads, for each figure also how long a call
+waited until its threads could run in user mode: the main thread, and all together.
 
 NCCL_NVLS_ENABLE is 0: no multicast object is made."""
 
+import contextlib
 import glob
 import os
 import re
@@ -21,17 +23,32 @@ def median(values):
     return sorted(values)[len(values) // 2]
 
 
+def waited():
+    """Seconds that each thread has waited until it could run in user mode, if the kernel says."""
+    waits = {}
+    for status in glob.glob("/proc/self/task/*/status"):
+        with contextlib.suppress(OSError), open(status, encoding="utf-8") as f:
+            found = re.search(r"^turnstile_ns:\s*(\d+)", f.read(), re.M)
+            if found:
+                waits[int(status.split("/")[4])] = int(found[1]) / 1e9
+    return waits
+
+
 def timed(torch, runs, step):
-    """Seconds of a run, after some that warm up."""
+    """Seconds of a run, after some that warm up, and seconds that it waited as waited says: the
+    main thread, and all threads. None where the kernel doesn't say."""
     times = []
     for i in range(runs + 5):
+        if i == 5:
+            before = waited()
         torch.cuda.synchronize()
         begin = time.monotonic()
         step()
         torch.cuda.synchronize()
         if i >= 5:
             times.append(time.monotonic() - begin)
-    return median(times)
+    waits = {thread: (s - before.get(thread, 0)) / runs for thread, s in waited().items()}
+    return median(times), (waits[os.getpid()], sum(waits.values())) if waits else None
 
 
 def linear(torch):
@@ -127,20 +144,30 @@ def rank(number, port):
         if number == 0:
             print(name, f"{value:.4g}", unit, flush=True)
 
+    def waits(name, seconds):
+        if seconds:
+            say(f"{name}.waits", seconds[0] * 1e6, "us")
+            say(f"{name}.waits-all", seconds[1] * 1e6, "us")
+
     x = torch.full((1024,), float(number + 1), device=device)
     dist.all_reduce(x)
     say("all_reduce.right", int(bool((x == 3).all())), "")
     for name, size in SIZES.items():
         x = torch.zeros(size // 4, device=device)
-        t = timed(torch, 30, lambda: dist.all_reduce(x))
+        t, w = timed(torch, 30, lambda: dist.all_reduce(x))
         say(f"all_reduce.{name}", size / t / 1e9, "GB/s")  # of two ranks the bus's is the same
         say(f"all_reduce.{name}.time", t * 1e6, "us")
+        waits(f"all_reduce.{name}", w)
     peer = torch.zeros(64 << 20, device=device)
     send = (lambda: dist.send(peer, 1)) if number == 0 else (lambda: dist.recv(peer, 0))
-    say("send.256MiB", (256 << 20) / timed(torch, 20, send) / 1e9, "GB/s")
+    t, w = timed(torch, 20, send)
+    say("send.256MiB", (256 << 20) / t / 1e9, "GB/s")
+    waits("send.256MiB", w)
     for name, make in MODELS.items():
         torch.manual_seed(1)
-        say(f"{name}.step", timed(torch, 30, make(torch, number, device)) * 1e3, "ms")
+        t, w = timed(torch, 30, make(torch, number, device))
+        say(f"{name}.step", t * 1e3, "ms")
+        waits(f"{name}.step", w)
     dist.destroy_process_group()
 
 

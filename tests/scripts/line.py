@@ -3,7 +3,8 @@
 """Usage: line.py MODULES ADDRESS PROGRAM [ARGUMENT]...
 
 Runs a program in a throw-away VM with a network card. First it loads the card's driver from
-MODULES, the folder of the kernel's modules, and gives the card ADDRESS in a network of 256.
+MODULES, the folder of the kernel's modules ("-": the kernel has the driver), and gives the card
+ADDRESS in a network of 256.
 """
 
 import ctypes
@@ -18,7 +19,7 @@ import time
 FINIT_MODULE = 313  # x86-64
 SIOCSIFADDR, SIOCSIFNETMASK, SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8916, 0x891C, 0x8913, 0x8914
 IFF_UP = 1
-CARD = "eth0"
+CARDS = ("eth0", "vec0")  # of QEMU, of User Mode Linux
 
 
 def load(modules):
@@ -33,9 +34,11 @@ def load(modules):
 
 
 def set_up(address):
-    while not os.path.exists(f"/sys/class/net/{CARD}"):
+    cards = []
+    while not cards:
         time.sleep(0.1)
-    name = CARD.encode().ljust(16, b"\0")
+        cards = [card for card in CARDS if os.path.exists(f"/sys/class/net/{card}")]
+    name = cards[0].encode().ljust(16, b"\0")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         for request, value in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, "255.255.255.0")):
             place = struct.pack("HH4s8x", socket.AF_INET, 0, socket.inet_aton(value))
@@ -44,6 +47,7 @@ def set_up(address):
         fcntl.ioctl(s, SIOCSIFFLAGS, name + struct.pack("H14x", flags | IFF_UP))
 
 
-load(sys.argv[1])
+if sys.argv[1] != "-":
+    load(sys.argv[1])
 set_up(sys.argv[2])
 os.execv(sys.argv[3], sys.argv[3:])
