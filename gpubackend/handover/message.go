@@ -143,6 +143,7 @@ type Policy struct {
 	SpinHostUs    uint32
 	GraphReplay   bool
 	MovableCode   bool
+	OtherGPU      bool
 	Mapping       bool
 	StagingBytes  uint64
 	// the host's memory that the process may make its worker take, 0 for the default

@@ -128,7 +128,7 @@ func currentGPU(driver gpubackend.Driver) int {
 // makeCommon makes what rooms have in common, and the launcher, which another context flushes.
 func (w *Worker) makeCommon() {
 	w.hello = hello.New(hello.Config{
-		Driver: w.driver, Accounts: w.accounts,
+		Driver: w.driver, Accounts: w.accounts, OtherGPU: w.policy.OtherGPU,
 		First:  func() bool { return w.arena.Executed() == 0 },
 		Opened: func() { countStart(w.state, w.warm) },
 	})

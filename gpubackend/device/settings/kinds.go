@@ -171,6 +171,13 @@ func setMovableCode(s *Settings, v string) (err error) {
 	return err
 }
 
+func setOtherGPU(s *Settings, v string) (err error) {
+	s.Policy.OtherGPU, err = onOff(v)
+	return err
+}
+
+func getOtherGPU(s *Settings) string { return sayOnOff(s.Policy.OtherGPU) }
+
 func getMovableCode(s *Settings) string { return sayOnOff(s.Policy.MovableCode) }
 
 func sayOnOff(on bool) string {

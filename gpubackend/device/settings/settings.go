@@ -196,6 +196,9 @@ var keys = append([]setting{
 	{"movable-code", "on|off",
 		"put the variables of code where another process can have them, so that programs with " +
 			"such code can be saved to a file", reading{setMovableCode, getMovableCode}},
+	{"other-gpu", "on|off",
+		"let programs that come from a file or another host go on with another GPU of the same " +
+			"kind: they keep the UUID that they were told", reading{setOtherGPU, getOtherGPU}},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through",
 		size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE",

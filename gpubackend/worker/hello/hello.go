@@ -19,6 +19,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -37,6 +38,9 @@ type Config struct {
 	Accounts *ledger.Process
 	// First says whether the current command is the first that the guest process has sent.
 	First func() bool
+	// OtherGPU lets a process that said HELLO to another worker go on with other GPUs of the same
+	// kind. It has been told which GPUs it had, and keeps that.
+	OtherGPU bool
 	// Opened is told when the guest process has its answer.
 	Opened func()
 }
@@ -121,13 +125,21 @@ func (h *Hello) askCold() gpubackend.Result {
 
 // Suits says whether the device has the GPUs of the inventory that another worker's process was
 // told. Their links to the host may be in another state by now, as they save power, and so may the
-// fabric.
+// fabric. With OtherGPU only their kinds must be the same.
 func (h *Hello) Suits(inventory []byte) bool {
-	return bytes.Equal(withoutLinks(h.inventory), withoutLinks(inventory))
+	return bytes.Equal(lasting(h.inventory, h.OtherGPU), lasting(inventory, h.OtherGPU))
 }
 
-// withoutLinks is an inventory without the present speed of the GPUs' links, and their fabric.
-func withoutLinks(inventory []byte) []byte {
+// places are attributes that say which GPU it is, and where it is plugged in.
+var places = [...]int{
+	cudaabi.DeviceAttributePCIBusID, cudaabi.DeviceAttributePCIDeviceID,
+	cudaabi.DeviceAttributePCIDomainID, cudaabi.DeviceAttributeMultiGPUBoardGroupID,
+	cudaabi.DeviceAttributeNUMAID, cudaabi.DeviceAttributeHostNUMAID,
+}
+
+// lasting is an inventory without the present speed of the GPUs' links, and their fabric; with
+// kinds also without what tells GPUs of one kind apart.
+func lasting(inventory []byte, kinds bool) []byte {
 	b := bytes.Clone(inventory)
 	if len(b) < wire.InventorySize {
 		return b
@@ -139,6 +151,15 @@ func withoutLinks(inventory []byte) []byte {
 		clear(b[at+wire.InventoryDeviceLinkGenerationOffset:][:4])
 		clear(b[at+wire.InventoryDeviceLinkWidthOffset:][:4])
 		clear(b[at+wire.InventoryDeviceFabricClusterOffset : at+wire.InventoryDeviceSize])
+		if !kinds {
+			continue
+		}
+		clear(b[at+wire.InventoryDeviceUuidOffset : at+wire.InventoryDeviceLuidMaskOffset])
+		clear(b[at+wire.InventoryDeviceNvlinkPlaceOffset:][:wire.InventoryDeviceNvlinkNamedOffset-
+			wire.InventoryDeviceNvlinkPlaceOffset])
+		for _, a := range places {
+			clear(b[at+wire.InventoryDeviceAttributeOffset+4*a:][:4])
+		}
 	}
 	return b
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -106,31 +107,44 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestInventorySuits: another GPU doesn't, the same one with another link or fabric does.
+// TestInventorySuits: another GPU doesn't, the same one with another link or fabric does. If others
+// of the same kind are to do, only what tells of the kind counts.
 func TestInventorySuits(t *testing.T) {
 	r := newRig(t)
 	if result := r.hello("", 4096); result != gpubackend.Success {
 		t.Fatalf("HELLO: %v", result)
 	}
 	_, told := r.Told()
+	attribute := func(a int) int { return wire.InventoryDeviceAttributeOffset + 4*a }
 	for name, tt := range map[string]struct {
-		offset int
-		want   bool
+		offset     int
+		want, kind bool
 	}{
-		"UUID":           {wire.InventoryDeviceUuidOffset, false},
-		"link's speed":   {wire.InventoryDeviceLinkGenerationOffset, true},
-		"link's width":   {wire.InventoryDeviceLinkWidthOffset, true},
-		"most width":     {wire.InventoryDeviceLinkMaxWidthOffset, false},
-		"NVLinks":        {wire.InventoryDeviceNvlinksOffset, false},
-		"NVLinks' speed": {wire.InventoryDeviceNvlinkCommonSpeedOffset, false},
-		"cluster":        {wire.InventoryDeviceFabricClusterOffset, true},
-		"fabric's end":   {wire.InventoryDeviceSize - 1, true},
+		"name":           {wire.InventoryDeviceNameOffset, false, false},
+		"UUID":           {wire.InventoryDeviceUuidOffset, false, true},
+		"LUID":           {wire.InventoryDeviceLuidMaskOffset - 1, false, true},
+		"memory":         {wire.InventoryDeviceTotalMemoryOffset, false, false},
+		"bus":            {attribute(cudaabi.DeviceAttributePCIBusID), false, true},
+		"architecture":   {attribute(cudaabi.DeviceAttributeComputeCapabilityMajor), false, false},
+		"link's speed":   {wire.InventoryDeviceLinkGenerationOffset, true, true},
+		"link's width":   {wire.InventoryDeviceLinkWidthOffset, true, true},
+		"most width":     {wire.InventoryDeviceLinkMaxWidthOffset, false, false},
+		"NVLinks":        {wire.InventoryDeviceNvlinksOffset, false, false},
+		"NVLink's end":   {wire.InventoryDeviceNvlinkPlaceOffset, false, true},
+		"NVLinks' speed": {wire.InventoryDeviceNvlinkCommonSpeedOffset, false, false},
+		"cluster":        {wire.InventoryDeviceFabricClusterOffset, true, true},
+		"fabric's end":   {wire.InventoryDeviceSize - 1, true, true},
 	} {
 		other := slices.Clone(told)
 		other[wire.InventorySize+wire.InventoryDeviceSize+tt.offset]++
 		if got := r.Suits(other); got != tt.want {
 			t.Errorf("another %s suits: %v", name, got)
 		}
+		r.OtherGPU = true
+		if got := r.Suits(other); got != tt.kind {
+			t.Errorf("another %s suits, of the same kind: %v", name, got)
+		}
+		r.OtherGPU = false
 	}
 	if !r.Suits(told) || r.Suits(nil) {
 		t.Error("the same doesn't suit, or nothing does")
