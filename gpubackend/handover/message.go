@@ -59,7 +59,8 @@ type Message struct {
 	Unchanged uint64 `json:"unchanged,omitempty"`
 
 	// A record: its device memory is without what was copied ahead, and hasn't changed; or it is in
-	// a file, and without what that file has. One in a file may get another one behind it.
+	// a file, and without what that file has; or both: without what was copied to the file ahead.
+	// One in a file may get another one behind it.
 	Ahead bool `json:"ahead,omitempty"`
 	Filed bool `json:"filed,omitempty"`
 

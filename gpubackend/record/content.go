@@ -22,9 +22,9 @@ type Excerpt struct {
 	To     []byte
 }
 
-// StretchOf is the number of the stretch in which an offset of a content is, and how many bytes
-// follow there, if the content doesn't end before.
-func StretchOf(offset uint64) (number, bytes uint64) {
+// StretchOf is the number of the stretch in which an offset is, and how many bytes follow there, if
+// the content doesn't end before.
+func (*Content) StretchOf(offset uint64) (number, bytes uint64) {
 	return offset / stretchBytes, stretchBytes - offset%stretchBytes
 }
 
@@ -42,7 +42,7 @@ func (c *Content) Read(parts []Excerpt) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	number, _ := StretchOf(parts[0].Offset)
+	number, _ := c.StretchOf(parts[0].Offset)
 	first := number * stretchBytes
 	if first >= c.bytes {
 		return io.EOF

@@ -34,7 +34,7 @@ func TestContent(t *testing.T) {
 				t.Fatalf("%d bytes, want %d", c.Bytes(), len(want))
 			}
 			for offset := 0; offset < len(want); offset += stretchBytes/2 + 7 {
-				_, left := StretchOf(uint64(offset))
+				_, left := c.StretchOf(uint64(offset))
 				p := make([]byte, min(300, int(left), len(want)-offset))
 				last := make([]byte, 1)
 				err := c.Read([]Excerpt{{uint64(offset), p},

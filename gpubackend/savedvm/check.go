@@ -19,6 +19,8 @@ type checking struct {
 	next      int    // which section comes next
 	program   uint32 // to which it belongs
 	unchanged unchanged
+	sectors   []Sector    // of programs that follow, in the area
+	early     *areaMemory // the program's memory there
 }
 
 // section says why a section can't be there.
@@ -27,6 +29,8 @@ func (c *checking) section(r *record.Reader, s record.Section) error {
 	case c.program == 0 && c.next == 0 && s.Program == 0 && s.Name == ProgramsName:
 		c.next = len(sections)
 		return c.programs(r, s)
+	case c.program == 0 && c.next == len(sections) && s.Program == 0 && s.Name == SectorsName:
+		return c.areaSectors(r, s)
 	case c.next == len(sections) && s.Program == c.program+1:
 		c.program, c.next = s.Program, 0
 	}
@@ -37,14 +41,49 @@ func (c *checking) section(r *record.Reader, s record.Section) error {
 	}
 	c.next++
 	switch s.Name {
+	case StateName:
+		return c.begin()
 	case SameName:
 		return c.same(r, s)
 	case MemoryName:
 		own := record.NewContent(c.state.from, c.state.at+r.At(), s.Bytes)
-		m, err := newMemory(own, c.unchanged, c.base())
+		m, err := newMemory(own, c.unchanged, c.base(), c.early)
 		c.state.memory = append(c.state.memory, m)
 		return err
 	}
+	return nil
+}
+
+// areaSectors reads where programs' memory is in the area.
+func (c *checking) areaSectors(r io.Reader, s record.Section) (err error) {
+	n := 0
+	for _, p := range c.state.Programs {
+		if n += p.Sectors; p.Sectors < 0 || n > MaxSectors {
+			return fmt.Errorf("%w has too many sectors", ErrSaved)
+		}
+	}
+	if c.sectors != nil || n == 0 || s.Bytes != uint64(n)*sectorBytes {
+		return fmt.Errorf("%w has it where it can't be", ErrSaved)
+	}
+	b := make([]byte, s.Bytes) // it is bounded
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
+	}
+	c.sectors, err = decodeSectors(b, c.state.area)
+	return err
+}
+
+// begin begins with a program: which sectors are its.
+func (c *checking) begin() error {
+	n := c.state.Programs[c.program-1].Sectors
+	if c.early = nil; n == 0 {
+		return nil
+	}
+	if n < 0 || n > len(c.sectors) {
+		return fmt.Errorf("%w has fewer sectors than it says", ErrSaved)
+	}
+	c.early = &areaMemory{c.state.from, c.state.area, c.sectors[:n:n]}
+	c.sectors = c.sectors[n:]
 	return nil
 }
 
@@ -85,11 +124,16 @@ func (c *checking) same(r io.Reader, s record.Section) error {
 		return err
 	}
 	var err error
-	c.unchanged, err = decodeUnchanged(b, c.base() != nil, bytesOf(c.base()))
+	base := bytesOf(c.base())
+	c.unchanged, err = decodeUnchanged(b, c.base() != nil || c.early != nil,
+		base+c.early.bytes())
 	if c.file.runs += len(c.unchanged.runs); c.file.runs > MaxFileRuns {
 		return fmt.Errorf("%w has memory in too many parts", ErrSaved)
 	}
-	return err
+	if err != nil || c.early == nil {
+		return err
+	}
+	return c.early.check(c.unchanged.runs, base)
 }
 
 // over says why a record that has ended isn't a whole record of a VM.
@@ -97,7 +141,7 @@ func (c *checking) over() error {
 	switch {
 	case c.next < len(sections):
 		return fmt.Errorf("%w has no section %q", ErrSaved, sections[c.next].name)
-	case int(c.program) != len(c.state.Programs):
+	case len(c.sectors) > 0 || int(c.program) != len(c.state.Programs):
 		return fmt.Errorf("%w has fewer programs than it says", ErrSaved)
 	}
 	return nil

@@ -31,7 +31,8 @@ type State struct {
 	End      int64  // where it ends in the file
 
 	from   io.ReaderAt
-	at     int64
+	at     int64     // where its record begins
+	area   Area      // before that; without sectors: none
 	memory []*memory // of the programs
 }
 
@@ -75,7 +76,11 @@ func (f *File) check(from io.ReaderAt, at int64) (*State, error) {
 	if len(f.States) == MaxStates {
 		return nil, fmt.Errorf("%w is one too many: a file has at most %d", ErrSaved, MaxStates)
 	}
-	s := &State{from: from, at: at}
+	area, at, err := areaAt(from, at)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{from: from, at: at, area: area}
 	c := checking{file: f, state: s}
 	if len(f.States) > 0 {
 		c.before = f.Last()
@@ -140,6 +145,11 @@ func (s *State) Each(give func(number int, p Program) (to io.WriteCloser, end fu
 	}
 	if len(v.Programs) != len(s.Programs) {
 		return fmt.Errorf("%w has changed", ErrSaved)
+	}
+	if s.area.Sectors > 0 {
+		if _, err := Next(v.record, SectorsName, maxSectorBytes); err != nil {
+			return err
+		}
 	}
 	v.state = s
 	return v.Each(give)

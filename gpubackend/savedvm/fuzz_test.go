@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/record"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
 // FuzzOpenFile: a file is refused with the reason, or each state that it has is one that a simple
@@ -19,6 +20,9 @@ import (
 func FuzzOpenFile(f *testing.F) {
 	good := suspendedThrice(f)
 	f.Add(encode(f, good))
+	early, x := area(0, 'p', 'q')
+	f.Add(append(early, written(f, earlySource([]SameRun{{Same: sectorsum.Bytes, Own: 1}, {Same: 7,
+		From: sectorsum.Bytes + 2}}, "o", x...))...))
 	for _, b := range []string{"", "r\x00\x00\x03f\x00\x00\x00", "r\x00\x06\x08", "a\x00\x00\x00",
 		"b\x00\x00\xff", "b\x00\x00\x01", "b\x01\x00\xfe", "c\x07\x00\x01", "f\x01\x00\x07",
 		"x\x02\x00\x01", "t\x04\x00\x04"} {
@@ -26,7 +30,7 @@ func FuzzOpenFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file := b
-		if !bytes.HasPrefix(b, []byte("pcrecord")) {
+		if !bytes.HasPrefix(b, []byte("pcrecord")) && !bytes.HasPrefix(b, areaMagic[:]) {
 			file = changed(t, good, b)
 		}
 		all, err := OpenFile(bytes.NewReader(file))
@@ -104,9 +108,14 @@ func reread(t *testing.T, f *File, file []byte) {
 }
 
 // simpleState reads a state's sections by name. It makes its programs' memory from these and from
-// before, the memory of the state before.
+// before, the memory of the state before, and from the area that the state may begin with.
 func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[string][]byte) {
 	t.Helper()
+	var area, sectors []byte
+	if bytes.HasPrefix(b, areaMagic[:]) {
+		n := int(binary.LittleEndian.Uint32(b[12:])) * sectorsum.Bytes
+		area, b = b[areaHeadBytes:][:n], b[areaHeadBytes+n:]
+	}
 	r, err := record.NewReader(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +133,7 @@ func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[
 			t.Fatal(err)
 		}
 		if x.Program == 0 {
+			sectors = content // those of the last one
 			continue
 		}
 		if int(x.Program) > len(list) {
@@ -134,7 +144,11 @@ func simpleState(t *testing.T, s *State, b []byte, before [][]byte) (list []map[
 	for i, p := range s.Programs {
 		var base []byte
 		if p.Base != nil {
-			base = before[p.Base.Number]
+			base = bytes.Clone(before[p.Base.Number])
+		}
+		for range p.Sectors {
+			at := int(binary.LittleEndian.Uint32(sectors)) * sectorsum.Bytes
+			base, sectors = append(base, area[at:][:sectorsum.Bytes]...), sectors[sectorBytes:]
 		}
 		list[i][MemoryName] = splice(t, list[i][SameName], base, list[i][MemoryName])
 		list[i][SameName] = nil

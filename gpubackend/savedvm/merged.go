@@ -18,15 +18,18 @@ const MaxParts = 4 << 20
 type memory struct {
 	own       *record.Content
 	unchanged unchanged
-	before    *memory // the program's in the record before; nil: it has none
-	bytes     uint64  // of all of it
-	parts     int     // in which it is, at most
+	before    *memory     // the program's in the record before; nil: it has none
+	early     *areaMemory // the program's in the area, behind that; nil: it has none
+	bytes     uint64      // of all of it
+	parts     int         // in which it is, at most
 }
 
 // newMemory is the memory of a program whose record has own bytes, and says which others are in the
-// record before.
-func newMemory(own *record.Content, u unchanged, before *memory) (*memory, error) {
-	m := &memory{own, u, before, own.Bytes(), 1}
+// record before, or in the area.
+func newMemory(
+	own *record.Content, u unchanged, before *memory, early *areaMemory,
+) (*memory, error) {
+	m := &memory{own, u, before, early, own.Bytes(), 1}
 	if len(u.runs) == 0 {
 		return m, nil
 	}
@@ -37,6 +40,9 @@ func newMemory(own *record.Content, u unchanged, before *memory) (*memory, error
 	m.bytes += u.same
 	if m.parts = 2 * len(u.runs); before != nil {
 		m.parts += before.parts
+	}
+	if early != nil {
+		m.parts++
 	}
 	if m.parts > MaxParts {
 		return nil, fmt.Errorf("%w has memory in more than %d parts", ErrSaved, MaxParts)
@@ -63,7 +69,15 @@ type merged struct {
 type located struct {
 	at   uint64 // in the program's memory
 	from uint64 // in the section
-	in   *record.Content
+	in   content
+}
+
+// content is memory in a file, in stretches that are read as a whole. It is compared by identity.
+type content interface {
+	// StretchOf is the number of the stretch with an offset, and how many bytes follow there.
+	StretchOf(offset uint64) (number, bytes uint64)
+	// Read reads parts of one stretch, whose checksum was compared.
+	Read(parts []record.Excerpt) error
 }
 
 // merged finds where all of it is.
@@ -77,6 +91,9 @@ func (m *memory) merged() *merged {
 	if m.before != nil {
 		before = m.before.merged()
 	}
+	if m.early != nil {
+		before.add(m.early, 0, m.early.bytes())
+	}
 	for _, r := range m.unchanged.runs {
 		before.each(r.From, r.Same, all.add)
 		all.add(m.own, used, r.Own)
@@ -86,7 +103,7 @@ func (m *memory) merged() *merged {
 }
 
 // add adds the next part.
-func (m *merged) add(in *record.Content, from, bytes uint64) {
+func (m *merged) add(in content, from, bytes uint64) {
 	if bytes == 0 {
 		return
 	}
@@ -111,7 +128,7 @@ func (m *merged) end(i int) uint64 {
 }
 
 // each calls f for each place of a range of the memory.
-func (m *merged) each(offset, bytes uint64, f func(in *record.Content, from, bytes uint64)) {
+func (m *merged) each(offset, bytes uint64, f func(in content, from, bytes uint64)) {
 	if bytes == 0 {
 		return
 	}
@@ -134,7 +151,7 @@ type mergedReader struct {
 
 // stretchRead is what is to be read of a stretch of a record.
 type stretchRead struct {
-	in     *record.Content
+	in     content
 	number uint64 // of the stretch
 	parts  []record.Excerpt
 }
@@ -154,11 +171,11 @@ func (r *mergedReader) Read(p []byte) (n int, err error) {
 
 // next finds what is to be read to fill p. What is in the same stretch is read together.
 func (r *mergedReader) next(p []byte) (list []stretchRead, n int) {
-	last := map[*record.Content]int{} // the last read from each
+	last := map[content]int{} // the last read from each
 	for n < len(p) && r.at < r.of.bytes {
 		x, end := r.of.parts[r.part], r.of.end(r.part)
 		offset := x.from + r.at - x.at
-		number, left := record.StretchOf(offset)
+		number, left := x.in.StretchOf(offset)
 		k := int(min(uint64(len(p)-n), end-r.at, left))
 		i, ok := last[x.in]
 		if !ok || list[i].number != number {

@@ -78,9 +78,9 @@ func (v *Reader) pass(number int, to io.WriteCloser) error {
 		return err
 	}
 	c := sectionCopy{to: w, from: v.record, number: 1, most: math.MaxUint64}
-	if v.Programs[number].Base != nil {
+	if p := &v.Programs[number]; p.Base != nil || p.Sectors > 0 {
 		if v.state == nil {
-			return fmt.Errorf("%w has memory in earlier records, which aren't there", ErrSaved)
+			return fmt.Errorf("%w has memory before it, which isn't there", ErrSaved)
 		}
 		c.merged = v.state.memory[number].merged()
 	}

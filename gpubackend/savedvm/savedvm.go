@@ -7,15 +7,17 @@
 //	write.go      writes a VM's record
 //	read.go       reads one
 //	unchanged.go  which memory of a program is in the record before
+//	area.go       memory that lies before its record
 //	file.go       the records of a file, one behind the other
 //	check.go      reads all of one
 //	merged.go     the memory of a program that is in several of them
 //
 // # Sections
 //
-// The VM, program 0, has one section:
+// The VM, program 0, has these sections:
 //
 //	programs  the programs whose sections follow: a list of type Program, as JSON
+//	sectors   if they have any in an area: all programs' lists of type Sector
 //
 // and each program these, in this order:
 //
@@ -23,7 +25,8 @@
 //	objects  the table of objects (package object)
 //	journal  the commands that made them (package journal)
 //	layout   what lies where in device memory (gpubackend.Saving)
-//	same     which of its memory is in the record before: a list of type SameRun, or nothing
+//	same     which of its memory is in the record before, or in an area: a list of type SameRun, or
+//	         nothing
 //	memory   what is in the rest of it, one piece behind the other
 //
 // A worker writes a record in which its program is number 1, and reads one that has all memory,
@@ -34,6 +37,11 @@
 // A file has a VM's record, and others may follow, each with a later state of the same VM and only
 // the memory that had changed. A record that is cut off or damaged is ignored, with all that
 // follow; those before it are still good. The VM knows which record is its last state, by its sum.
+//
+// Before a record there may be an area: device memory that was written while the programs ran, in
+// sectors (package sectorsum). It begins with a page, of the type areaHead and else zero; then come
+// the sectors. Which of them are whose, and their checksums, is in the record's section "sectors":
+// those of a program in the order in which it has them. A sector that isn't used may have anything.
 //
 // # Who may lie
 //
@@ -53,6 +61,7 @@ import (
 // Names of the sections.
 const (
 	ProgramsName = "programs"
+	SectorsName  = "sectors"
 
 	StateName   = "state"
 	ObjectsName = "objects"
@@ -95,6 +104,9 @@ type Program struct {
 	Ahead uint64 `json:",omitempty"`
 	// Base is where the rest of its memory is, in the same file; nil: all is here.
 	Base *Base `json:",omitempty"`
+	// Sectors is how many sectors it has in the area before the record: more of its memory, behind
+	// that of the Base.
+	Sectors int `json:",omitempty"`
 }
 
 // Base is a program in the record before.

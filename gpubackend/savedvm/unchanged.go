@@ -5,21 +5,25 @@ package savedvm
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
 )
 
 // Rest says where the device memory is that a worker doesn't write to its record.
 type Rest int
 
 // All is written; or all but what was sent ahead and hasn't changed since; or all but what the file
-// has from which the program went on.
+// has from which the program went on; or all but what was written to the file ahead and hasn't
+// changed since.
 const (
 	Nowhere Rest = iota
 	Ahead
 	Filed
+	Early
 )
 
-// SameRun is a part of a program's memory: first bytes that are in the record before, from an
-// offset of the program's memory there, and then bytes in this record.
+// SameRun is a part of a program's memory: first bytes that are in the record before, or in the
+// area, from an offset of the program's memory there, and then bytes in this record.
 type SameRun struct{ Same, From, Own uint64 }
 
 // runBytes is the length of a run as it is written.
@@ -44,17 +48,51 @@ func EncodeRuns(list []SameRun) []byte {
 	return b
 }
 
+// Whereabouts collects where memory is, in its order.
+type Whereabouts struct {
+	Runs []SameRun
+	Same uint64             // bytes of what is elsewhere
+	Rest []gpubackend.Piece // what isn't
+	last uint64             // end of what is elsewhere
+}
+
+// Has adds a piece that is elsewhere, at an offset. What is there before something that was taken
+// already counts as changed: memory is taken in its order.
+func (c *Whereabouts) Has(p gpubackend.Piece, at uint64) {
+	if at < c.last {
+		c.Lacks(p)
+		return
+	}
+	if n := len(c.Runs) - 1; n < 0 || c.Runs[n].Own > 0 || c.Runs[n].From+c.Runs[n].Same != at {
+		c.Runs = append(c.Runs, SameRun{From: at})
+	}
+	c.Runs[len(c.Runs)-1].Same += p.Bytes
+	c.last, c.Same = at+p.Bytes, c.Same+p.Bytes
+}
+
+// Lacks adds a piece that isn't.
+func (c *Whereabouts) Lacks(p gpubackend.Piece) {
+	if len(c.Runs) == 0 {
+		c.Runs = append(c.Runs, SameRun{})
+	}
+	c.Runs[len(c.Runs)-1].Own += p.Bytes
+	c.Rest = gpubackend.AppendPiece(c.Rest, p)
+}
+
+// Useless says that all is to be written.
+func (c *Whereabouts) Useless() bool { return c.Same == 0 || len(c.Runs) > MaxRuns }
+
 // unchanged is the content of section "same". Without runs, all memory is in the record itself.
 type unchanged struct {
 	runs      []SameRun
 	same, own uint64 // bytes of all of them
 }
 
-// decodeUnchanged reads section "same" of a program. based says that it is in the record before,
-// with so many bytes of memory.
+// decodeUnchanged reads section "same" of a program. based says that it is in the record before, or
+// in the area, with so many bytes of memory.
 func decodeUnchanged(b []byte, based bool, base uint64) (u unchanged, err error) {
 	if len(b) > 0 && !based {
-		return u, fmt.Errorf("%w has memory in parts of a program that isn't in the one before it",
+		return u, fmt.Errorf("%w has memory in parts of a program that isn't in anything before it",
 			ErrSaved)
 	}
 	if len(b)%runBytes != 0 || len(b) > MaxSame {

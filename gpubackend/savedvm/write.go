@@ -20,6 +20,8 @@ type Source struct {
 	// BaseBytes is how much memory its Base has, and BaseParts in how many parts.
 	BaseBytes uint64
 	BaseParts int
+	// Sectors are those in the area before the record.
+	Sectors []Sector
 	// Save makes it write its record to a stream (package lanes), and returns when it has, or
 	// can't.
 	Save func(to *os.File) error
@@ -28,7 +30,7 @@ type Source struct {
 // Written is what was written.
 type Written struct {
 	Sum  uint32 // by which the record is known
-	Same uint64 // bytes of memory that are in the record before
+	Same uint64 // bytes of memory that are in the record before, or in the area
 }
 
 // Write writes the record of a VM. runs is how many the file already has.
@@ -41,17 +43,20 @@ func Write(
 	}
 	var programs []Program
 	for _, s := range list {
+		s.Program.Sectors = len(s.Sectors)
 		programs = append(programs, s.Program)
 	}
 	b, err := json.Marshal(programs)
 	if err != nil {
 		return written, fmt.Errorf("write %w: %w", ErrSaved, err)
 	}
-	if err := w.Begin(record.Section{Name: ProgramsName, Bytes: uint64(len(b))}); err != nil {
+	if err := writeWhole(w, ProgramsName, b); err != nil {
 		return written, err
 	}
-	if _, err := w.Write(b); err != nil {
-		return written, err
+	if b := encodeSectors(list); len(b) > 0 {
+		if err := writeWhole(w, SectorsName, b); err != nil {
+			return written, err
+		}
 	}
 	for i := range list {
 		u, err := list[i].write(w, uint32(1+i))
@@ -66,6 +71,15 @@ func Write(
 	err = w.End()
 	written.Sum = w.Sum()
 	return written, err
+}
+
+// writeWhole writes a section of the VM's.
+func writeWhole(w *record.Writer, name string, b []byte) error {
+	err := w.Begin(record.Section{Name: name, Bytes: uint64(len(b))})
+	if err == nil {
+		_, err = w.Write(b)
+	}
+	return err
 }
 
 // write lets the worker write, and takes its record apart. It returns which memory is unchanged.
@@ -95,8 +109,10 @@ func (s *Source) copy(w *record.Writer, number uint32, from io.Reader) (u unchan
 	if err != nil {
 		return u, err
 	}
-	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes, based: s.Base != nil,
-		base: s.BaseBytes, parts: s.BaseParts}
+	early := areaMemory{list: s.Sectors}
+	c := sectionCopy{to: w, from: r, number: number, most: s.Bytes,
+		based: s.Base != nil || len(s.Sectors) > 0, base: s.BaseBytes + early.bytes(),
+		parts: s.BaseParts + 1}
 	if err := c.sections(); err != nil {
 		return u, err
 	}
@@ -112,12 +128,12 @@ type sectionCopy struct {
 	from   *record.Reader
 	number uint32
 	most   uint64  // bytes of device memory
-	based  bool    // the program is in the record before
+	based  bool    // the program is in the record before, or in the area
 	base   uint64  // bytes of its memory there
-	parts  int     // in which those are
+	parts  int     // in which those are, at most
 	merged *merged // all of its memory, to be copied in place of what has changed; nil: none is
 
-	unchanged unchanged // what is in the record before
+	unchanged unchanged // what is there
 }
 
 func (c *sectionCopy) sections() error {

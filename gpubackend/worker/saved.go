@@ -94,6 +94,8 @@ func restoreFrom(s *saving.Saving, fd, image int, inFile bool) error {
 // restOf is where device memory is that a worker that is to be saved needn't write.
 func restOf(m *handover.Message) savedvm.Rest {
 	switch {
+	case m.Ahead && m.Filed:
+		return savedvm.Early
 	case m.Ahead:
 		return savedvm.Ahead
 	case m.Filed:

@@ -89,18 +89,22 @@ func (m *Memory) Compare(
 	if sums == nil {
 		return nil, list
 	}
-	var c differences
+	var c savedvm.Whereabouts
 	for _, p := range list {
 		for n := uint64(0); n < p.Bytes; n += sectorsum.Bytes {
-			at, ok := m.has(p.Address+n, sums[0])
-			c.add(p.Address+n, at, ok)
+			sector := gpubackend.Piece{Address: p.Address + n, Bytes: sectorsum.Bytes}
+			if at, ok := m.has(sector.Address, sums[0]); ok {
+				c.Has(sector, at)
+			} else {
+				c.Lacks(sector)
+			}
 			sums = sums[1:]
 		}
 	}
-	if !c.any || len(c.runs) > savedvm.MaxRuns {
+	if c.Useless() {
 		return nil, list
 	}
-	return c.runs, c.rest
+	return c.Runs, c.Rest
 }
 
 // has says where the file has a sector with such a sum.
@@ -115,35 +119,4 @@ func (m *Memory) has(address, sum uint64) (at uint64, ok bool) {
 		return 0, false
 	}
 	return p.at + offset, true
-}
-
-// differences is what was compared so far.
-type differences struct {
-	runs   []savedvm.SameRun
-	rest   []gpubackend.Piece
-	behind uint64 // what the file has of the runs
-	any    bool
-}
-
-// add adds the next sector, which the file has at a place, or hasn't. What is at the same place or
-// before what was taken of the file already counts as changed: it takes memory in its order.
-func (c *differences) add(address, at uint64, has bool) {
-	if has = has && at >= c.behind; !has {
-		c.changed(address)
-		return
-	}
-	if n := len(c.runs) - 1; n < 0 || c.runs[n].Own > 0 || c.runs[n].From+c.runs[n].Same != at {
-		c.runs = append(c.runs, savedvm.SameRun{From: at})
-	}
-	c.runs[len(c.runs)-1].Same += sectorsum.Bytes
-	c.behind, c.any = at+sectorsum.Bytes, true
-}
-
-func (c *differences) changed(address uint64) {
-	if len(c.runs) == 0 {
-		c.runs = append(c.runs, savedvm.SameRun{})
-	}
-	c.runs[len(c.runs)-1].Own += sectorsum.Bytes
-	c.rest = gpubackend.AppendPiece(c.rest,
-		gpubackend.Piece{Address: address, Bytes: sectorsum.Bytes})
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package precopied copies a program's device memory while the program runs, before its VM is
-// migrated, and says at the end what the copies lack.
+// migrated or suspended to a file, and says at the end what the copies lack.
 //
 // Memory is copied in sectors, pass by pass (Step): in the first pass all, in each later one those
 // that have changed since they were copied. Changes are found by sums (package sectorsum): nothing
 // watches writes to memory. A copy that was made while a kernel wrote to the sector has a mix; its
 // sum is that of the mix, so the next look finds a difference.
+//
+// Who has the copies knows them by their addresses (Changed), or by their order (Early): that of
+// the addresses of all sectors that were copied, whether or not there is memory at them now.
 //
 // # Who owns what
 //
@@ -21,11 +24,14 @@ package precopied
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
@@ -60,10 +66,16 @@ type Config struct {
 // Copy knows the memory of which there are copies.
 type Copy struct {
 	Config
-	buffer []byte            // nil: there is none
-	key    uint64            // of the sums
-	sums   map[uint64]uint64 // of the sectors that were copied, by address
-	cursor uint64            // of the pass: memory before it was looked at
+	buffer []byte                  // nil: there is none
+	key    uint64                  // of the sums
+	sums   map[uint64]copiedSector // of the sectors that were copied, by address
+	cursor uint64                  // of the pass: memory before it was looked at
+}
+
+// copiedSector is a sector of which there is a copy.
+type copiedSector struct {
+	sum   uint64
+	known bool // the sum is the copy's
 }
 
 // New returns a Copy of nothing.
@@ -83,7 +95,7 @@ func (c *Copy) Begin(fd int) error {
 	if err != nil {
 		return fmt.Errorf("map the buffer: %w", err)
 	}
-	c.buffer, c.key, c.sums, c.cursor = b, c.Key(), map[uint64]uint64{}, 0
+	c.buffer, c.key, c.sums, c.cursor = b, c.Key(), map[uint64]copiedSector{}, 0
 	return nil
 }
 
@@ -162,20 +174,20 @@ func (c *Copy) next(list []gpubackend.Piece) (sectors []uint64, over bool) {
 func (c *Copy) differ(sectors []uint64) (other []uint64, err error) {
 	var known []gpubackend.Piece
 	for _, at := range sectors {
-		if _, ok := c.sums[at]; ok {
-			known = append(known, piece(at))
+		if c.sums[at].known {
+			known = gpubackend.AppendPiece(known, piece(at))
 		}
 	}
-	sums := make([]uint64, len(known))
+	sums := make([]uint64, gpubackend.PieceBytes(known)/sectorsum.Bytes)
 	if len(known) > 0 {
 		if r := c.Driver.SumPieces(c.key, known, sums); r != gpubackend.Success {
 			return nil, fmt.Errorf("compare device memory: %w", r.Err())
 		}
 	}
 	for _, at := range sectors {
-		if sum, ok := c.sums[at]; ok {
+		if x := c.sums[at]; x.known {
 			now := sums[0]
-			if sums = sums[1:]; now == sum {
+			if sums = sums[1:]; now == x.sum {
 				continue
 			}
 		}
@@ -195,15 +207,19 @@ func (c *Copy) copy(sectors []uint64) error {
 	}
 	var list []gpubackend.Piece
 	for _, at := range sectors {
-		list = append(list, piece(at))
-		delete(c.sums, at) // if this fails there is no copy
+		list = gpubackend.AppendPiece(list, piece(at))
+		if x, ok := c.sums[at]; ok { // if this fails it isn't known what its copy has
+			x.known = false
+			c.sums[at] = x
+		}
 	}
 	part := c.buffer[:len(sectors)*sectorsum.Bytes]
 	if r := c.Driver.SavePieces(list, part); r != gpubackend.Success {
 		return fmt.Errorf("copy device memory out: %w", r.Err())
 	}
 	for i, at := range sectors {
-		c.sums[at] = sectorsum.Of(c.key, part[i*sectorsum.Bytes:(i+1)*sectorsum.Bytes])
+		sum := sectorsum.Of(c.key, part[i*sectorsum.Bytes:(i+1)*sectorsum.Bytes])
+		c.sums[at] = copiedSector{sum, true}
 	}
 	return nil
 }
@@ -211,13 +227,47 @@ func (c *Copy) copy(sectors []uint64) error {
 // Changed is what the copies lack of pieces to which nothing is written now: whole sectors,
 // adjacent ones joined. If nothing was copied it is everything.
 func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, err error) {
+	err = c.compare(pieces, func(p gpubackend.Piece, same bool) {
+		if !same {
+			changed = gpubackend.AppendPiece(changed, p)
+		}
+	})
+	return changed, err
+}
+
+// Early says what of pieces to which nothing is written now the copies have, which lie one behind
+// the other, and what they lack: nil runs say that they have nothing.
+func (c *Copy) Early(
+	pieces []gpubackend.Piece,
+) (runs []savedvm.SameRun, rest []gpubackend.Piece, err error) {
+	addresses := slices.Sorted(maps.Keys(c.sums))
+	var all savedvm.Whereabouts
+	err = c.compare(pieces, func(p gpubackend.Piece, same bool) {
+		if !same {
+			all.Lacks(p)
+			return
+		}
+		n, _ := slices.BinarySearch(addresses, p.Address)
+		all.Has(p, uint64(n)*sectorsum.Bytes)
+	})
+	if err != nil || all.Useless() {
+		return nil, pieces, err
+	}
+	return all.Runs, all.Rest, nil
+}
+
+// compare says of each sector of pieces, and of each piece without whole sectors, whether there is
+// a copy that is the same.
+func (c *Copy) compare(
+	pieces []gpubackend.Piece, tell func(p gpubackend.Piece, same bool),
+) error {
 	if c.buffer == nil {
-		return nil, errNone
+		return errNone
 	}
 	defer c.Driver.EndCopies()
 	for _, p := range pieces {
 		if !whole(p) {
-			changed = gpubackend.AppendPiece(changed, p)
+			tell(p, false)
 			continue
 		}
 		for at := p.Address; at < p.Address+p.Bytes; {
@@ -227,15 +277,19 @@ func (c *Copy) Changed(pieces []gpubackend.Piece) (changed []gpubackend.Piece, e
 			}
 			other, err := c.differ(sectors)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			for _, x := range other {
-				changed = gpubackend.AppendPiece(changed, piece(x))
+			for _, x := range sectors {
+				differs := len(other) > 0 && other[0] == x
+				if differs {
+					other = other[1:]
+				}
+				tell(piece(x), !differs)
 			}
 		}
 	}
-	return changed, nil
+	return nil
 }
 
 // compared is how many sectors are compared at a time, while nothing else goes on.
-const compared = 1024
+const compared = 64 << 10

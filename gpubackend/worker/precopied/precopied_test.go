@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -146,7 +147,7 @@ func (r *rig) step() (sectors []uint64, over bool) {
 		r.t.Fatal(err)
 	}
 	for i, at := range sectors {
-		r.has[at] = b[i*sectorsum.Bytes:][:sectorsum.Bytes]
+		r.has[at] = bytes.Clone(b[i*sectorsum.Bytes:][:sectorsum.Bytes])
 	}
 	return sectors, over
 }
@@ -165,6 +166,7 @@ func (r *rig) pass() (copied int) {
 // mustEnd ends it: what was copied, and what has changed since, must be all of the memory.
 func (r *rig) mustEnd(changed uint64) {
 	r.t.Helper()
+	r.early()
 	list, err := r.Changed(r.device.PresentPieces())
 	if err != nil {
 		r.t.Fatal(err)
@@ -184,6 +186,38 @@ func (r *rig) mustEnd(changed uint64) {
 					i/sectorsum.Bytes, at)
 			}
 		}
+	}
+}
+
+// early makes the memory from the copies, in the order of their addresses, and what they lack.
+func (r *rig) early() {
+	r.t.Helper()
+	pieces := r.device.PresentPieces()
+	runs, rest, err := r.Early(pieces)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var copies, own, got, want []byte
+	for _, at := range slices.Sorted(maps.Keys(r.has)) {
+		copies = append(copies, r.has[at]...)
+	}
+	for _, p := range rest {
+		for at := p.Address; at < p.Address+p.Bytes; at += sectorsum.Bytes {
+			own = append(own, r.device.at(piece(at))...)
+		}
+	}
+	for _, p := range pieces {
+		want = append(want, r.device.at(p)...)
+	}
+	if runs == nil {
+		got = own
+	}
+	for _, x := range runs {
+		got = append(got, copies[x.From:][:x.Same]...)
+		got, own = append(got, own[:x.Own]...), own[x.Own:]
+	}
+	if !bytes.Equal(got, want) {
+		r.t.Fatalf("%d bytes are others than %d", len(got), len(want))
 	}
 }
 
@@ -287,7 +321,7 @@ func TestNotNow(t *testing.T) {
 	r.device.fails = gpubackend.Success
 	r.mustEnd(1)
 	r.device.fails = gpubackend.Unknown
-	r.sums = map[uint64]uint64{}
+	r.sums = map[uint64]copiedSector{}
 	if _, _, err := r.Step(); err == nil || len(r.sums) > 0 {
 		t.Errorf("copied: %v, with %d sums", err, len(r.sums))
 	}
@@ -299,6 +333,9 @@ func TestNotNow(t *testing.T) {
 	if _, err := r.Changed(nil); !errors.Is(err, errNone) {
 		t.Errorf("after the end: %v", err)
 	}
+	if _, _, err := r.Early(nil); !errors.Is(err, errNone) {
+		t.Errorf("after the end: %v", err)
+	}
 	for _, fd := range []int{-1, 0} {
 		if r.Begin(fd) == nil {
 			t.Errorf("file %d is a buffer", fd)
@@ -307,5 +344,6 @@ func TestNotNow(t *testing.T) {
 	if err := r.Begin(r.file); err != nil {
 		t.Fatal(err)
 	}
+	r.has = map[uint64][]byte{}
 	r.mustEnd(51) // nothing of before counts
 }

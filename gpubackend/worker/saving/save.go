@@ -83,6 +83,12 @@ func (s *Saving) planned(x *saved.State, rest savedvm.Rest) (p plannedMemory, er
 		var runs []savedvm.SameRun
 		runs, changed = s.Filed.Compare(x.Pieces)
 		p.same = savedvm.EncodeRuns(runs)
+	case rest == savedvm.Early && s.DeviceMemory.ImageBytes() == 0:
+		var runs []savedvm.SameRun
+		if runs, changed, err = s.Precopied.Early(x.Pieces); err != nil {
+			return p, err
+		}
+		p.same = savedvm.EncodeRuns(runs)
 	}
 	p.section = section{savedvm.MemoryName, gpubackend.PieceBytes(changed),
 		func(to io.Writer) error { return s.DeviceMemory.SavePart(changed, to) }}

@@ -153,6 +153,7 @@ type DeviceMemory interface {
 // Precopied knows the memory of which there are copies elsewhere.
 type Precopied interface {
 	Changed(pieces []gpubackend.Piece) ([]gpubackend.Piece, error)
+	Early(pieces []gpubackend.Piece) (runs []savedvm.SameRun, rest []gpubackend.Piece, err error)
 }
 
 // FiledMemory is what the file has that the program went on from.

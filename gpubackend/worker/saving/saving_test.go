@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -122,6 +123,11 @@ func TestInFile(t *testing.T) {
 	from := newProgram(t)
 	from.filed.runs = []savedvm.SameRun{{Same: 2, From: 7, Own: 1}, {Same: 2, From: 100}}
 	from.filed.rest = []gpubackend.Piece{{Address: at + 2, Bytes: 1}}
+	if err := from.Save(io.Discard, savedvm.Early); err == nil {
+		t.Error("nothing was written early, and is taken for written")
+	}
+	from.changed = fakePrecopied{{Address: at + 1, Bytes: 2}}
+	early := []savedvm.SameRun{{Same: 3, From: 7, Own: 2}}
 	for _, x := range []struct {
 		out          uint64
 		rest         savedvm.Rest
@@ -130,6 +136,8 @@ func TestInFile(t *testing.T) {
 		{0, savedvm.Filed, string(savedvm.EncodeRuns(from.filed.runs)), "t"},
 		{0, savedvm.Nowhere, "", "bytes"},
 		{5, savedvm.Filed, "", "bytes"},
+		{0, savedvm.Early, string(savedvm.EncodeRuns(early)), "yt"},
+		{5, savedvm.Early, "", "bytes"},
 	} {
 		from.onDevice.out = x.out
 		var b bytes.Buffer

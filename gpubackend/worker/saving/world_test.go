@@ -308,6 +308,15 @@ func (f *fakePrecopied) Changed([]gpubackend.Piece) ([]gpubackend.Piece, error) 
 	return *f, nil
 }
 
+func (f *fakePrecopied) Early([]gpubackend.Piece) (
+	runs []savedvm.SameRun, rest []gpubackend.Piece, err error,
+) {
+	if *f == nil {
+		return nil, nil, errors.New("nothing is ahead")
+	}
+	return []savedvm.SameRun{{Same: 3, From: 7, Own: gpubackend.PieceBytes(*f)}}, *f, nil
+}
+
 // fakeImage is what was copied ahead.
 type fakeImage string
 
