@@ -26,6 +26,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
 	"github.com/paracuda/paracuda/gpubackend/device/outgoing"
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
 	"github.com/paracuda/paracuda/gpubackend/device/queues"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
@@ -166,6 +167,7 @@ type Device struct {
 	place      *place.VM           // moves it to where an arbiter wants it
 
 	// How its programs go on elsewhere.
+	passes   *passes.Passes     // copy device memory while programs run
 	saving   *saving.Saving     // to a file
 	infile   *infile.VM         // and from it, in another process or elsewhere
 	saved    *savedstate.VM     // with all of the VM, by its front end

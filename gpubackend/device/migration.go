@@ -19,13 +19,7 @@ func (d *Device) joinMigration() {
 	c := &d.config
 	header := precopy.Header{GPU: c.GPU, Version: c.Build}
 	d.outgoing = outgoing.New(outgoing.Config{
-		Header: header, Limit: c.Timeouts.Answer, Log: d.log,
-		Programs: func() (list []outgoing.Program) {
-			for _, w := range d.channels.Serving() {
-				list = append(list, outgoing.Program{Channel: w.Channel(), Worker: w})
-			}
-			return list
-		},
+		Header: header, Passes: d.passes, Limit: c.Timeouts.Answer, Log: d.log,
 	})
 	d.incoming = incoming.New(incoming.Config{
 		Header: header, Channels: d.channels.Len(), Answer: c.Timeouts.Answer,

@@ -21,6 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device/movers"
 	"github.com/paracuda/paracuda/gpubackend/device/objects"
 	"github.com/paracuda/paracuda/gpubackend/device/opening"
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
 	"github.com/paracuda/paracuda/gpubackend/device/ram"
 	"github.com/paracuda/paracuda/gpubackend/device/reach"
 	"github.com/paracuda/paracuda/gpubackend/device/savedstate"
@@ -106,6 +107,15 @@ func (d *Device) joinMemory() {
 			}
 			return nil
 		},
+	})
+	d.passes = passes.New(passes.Config{
+		Programs: func() (list []passes.Program) {
+			for _, w := range d.channels.Serving() {
+				list = append(list, passes.Program{Channel: w.Channel(), Worker: w})
+			}
+			return list
+		},
+		Log: d.log,
 	})
 	d.saving = d.newSaving()
 	d.place = d.newPlace()

@@ -9,86 +9,31 @@ import (
 	"io"
 	"maps"
 	"net"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
+	"github.com/paracuda/paracuda/gpubackend/device/passes/passestest"
 	"github.com/paracuda/paracuda/gpubackend/precopy"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
 
 const (
 	soon = time.Minute
-	base = 1 << 44
+	base = passestest.Base
 )
 
 var header = precopy.Header{GPU: "soft", Version: "1"}
 
-// worker has some sectors, each filled with one byte. It copies one in each step.
-type worker struct {
-	mu      sync.Mutex
-	sectors []byte
-	dirty   []bool
-	next    int
-	buffer  int
-	begun   int
-	over    int
-	says    func() ([]uint64, bool, error) // in place of a step; nil: it does what it should
-}
+var newWorker = passestest.New
 
-func newWorker(sectors ...byte) *worker {
-	w := &worker{sectors: sectors, dirty: make([]bool, len(sectors)), buffer: -1}
-	for i := range w.dirty {
-		w.dirty[i] = true
-	}
-	return w
-}
-
-func (w *worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if buffer != nil {
-		w.begun++
-		w.buffer, err = unix.FcntlInt(buffer.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-		return nil, false, err
-	}
-	if w.says != nil {
-		return w.says()
-	}
-	for ; w.next < len(w.sectors); w.next++ {
-		if w.dirty[w.next] {
-			b := bytes.Repeat(w.sectors[w.next:w.next+1], sectorsum.Bytes)
-			if _, err := unix.Pwrite(w.buffer, b, 0); err != nil {
-				return nil, false, err
-			}
-			w.dirty[w.next] = false
-			sectors = []uint64{base + uint64(w.next)*sectorsum.Bytes}
-			w.next++
-			break
-		}
-	}
-	if over = w.next == len(w.sectors); over {
-		w.next = 0
-	}
-	return sectors, over, nil
-}
-
-func (w *worker) PrecopyOver() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over++
-	_ = unix.Close(w.buffer)
-}
-
-// write changes a sector.
-func (w *worker) write(sector int, with byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.sectors[sector], w.dirty[sector] = with, true
+// over is how often a worker was told that nothing is copied any more.
+func over(w *passestest.Worker) int {
+	_, n := w.Told()
+	return n
 }
 
 // rig is a VM, and the device process to which it goes.
@@ -96,7 +41,7 @@ type rig struct {
 	*Outgoing
 	t        *testing.T
 	mu       sync.Mutex
-	programs []Program
+	programs []passes.Program
 	log      bytes.Buffer
 	progress chan Progress
 	sent     chan error
@@ -105,29 +50,30 @@ type rig struct {
 	all      bool
 }
 
-func newRig(t *testing.T, list ...*worker) *rig {
+func newRig(t *testing.T, list ...*passestest.Worker) *rig {
 	t.Helper()
 	r := &rig{t: t, progress: make(chan Progress, 1000), sent: make(chan error, 1),
 		has: map[string]byte{}}
 	r.serves(list...)
 	log := logrus.New()
 	log.SetOutput(&r.log)
-	r.Outgoing = New(Config{Header: header, Limit: soon, Log: logrus.NewEntry(log),
-		Programs: func() []Program {
+	entry := logrus.NewEntry(log)
+	r.Outgoing = New(Config{Header: header, Limit: soon, Log: entry,
+		Passes: passes.New(passes.Config{Log: entry, Programs: func() []passes.Program {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return r.programs
-		}})
+		}})})
 	return r
 }
 
 // serves makes these the VM's programs.
-func (r *rig) serves(list ...*worker) {
+func (r *rig) serves(list ...*passestest.Worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.programs = nil
 	for i, w := range list {
-		r.programs = append(r.programs, Program{Channel: i, Worker: w})
+		r.programs = append(r.programs, passes.Program{Channel: i, Worker: w})
 	}
 }
 
@@ -193,9 +139,9 @@ func TestGoes(t *testing.T) {
 	r.begin()
 	want := map[string]byte{"0 0": 1, "0 1": 2, "0 2": 3, "1 0": 4}
 	r.until("all goes", func() bool { return maps.Equal(r.has, want) })
-	a.write(1, 9)
+	a.Write(1, 9)
 	r.until("what has changed goes", func() bool { return r.has["0 1"] == 9 })
-	if _, err := r.Send(nil, nil); !errors.Is(err, errBusy) {
+	if _, err := r.Send(nil, nil); !errors.Is(err, passes.ErrBusy) {
 		t.Errorf("a second one: %v", err)
 	}
 	went := r.Finish()
@@ -206,12 +152,12 @@ func TestGoes(t *testing.T) {
 		went.Has(7) {
 		t.Errorf("went: %d, %t, %t", went.Number(), went.Has(a), went.Has(b))
 	}
-	if a.over != 0 {
+	if over(a) != 0 {
 		t.Error("a worker forgets what it has copied before it is asked")
 	}
 	went.Over(1)
-	if a.over != 1 || b.over != 1 || a.begun != 1 {
-		t.Errorf("told %d and %d times, begun %d times", a.over, b.over, a.begun)
+	if begun, _ := a.Told(); over(a) != 1 || over(b) != 1 || begun != 1 {
+		t.Errorf("told %d and %d times, begun %d times", over(a), over(b), begun)
 	}
 	if again := r.Finish(); again.Number() != 0 {
 		t.Error("it went twice")
@@ -234,51 +180,10 @@ func TestOthers(t *testing.T) {
 		t.Errorf("went: %t, %t", went.Has(a), went.Has(b))
 	}
 	went.Over(0)
-	if a.over != 0 {
+	if over(a) != 0 {
 		t.Error("a worker that has ended is told something")
 	}
 	a.PrecopyOver() // gives back what is this test's
-}
-
-// TestWorkersThatLie: of one that says what can't be, or doesn't answer, nothing went; others don't
-// notice. One that can't copy just now does so later.
-func TestWorkersThatLie(t *testing.T) {
-	for name, says := range map[string]func() ([]uint64, bool, error){
-		"too many sectors": func() ([]uint64, bool, error) {
-			return make([]uint64, BufferSectors+1), false, nil
-		},
-		"no sector": func() ([]uint64, bool, error) { return []uint64{base + 1}, false, nil },
-		"no answer": func() ([]uint64, bool, error) { return nil, false, os.ErrDeadlineExceeded },
-	} {
-		a, b := newWorker(1), newWorker(2)
-		a.says = says
-		r := newRig(t, a, b)
-		r.begin()
-		went := r.Finish()
-		if err := <-r.sent; err != nil {
-			t.Fatal(err)
-		}
-		if went.Has(a) || !went.Has(b) {
-			t.Errorf("%s: went: %t, %t", name, went.Has(a), went.Has(b))
-		}
-		went.Over(0)
-	}
-	a := newWorker(1)
-	tries := 0
-	a.says = func() ([]uint64, bool, error) {
-		if tries++; tries == 1 {
-			a.says = nil
-		}
-		return nil, false, fmt.Errorf("a graph is captured: %w", ErrNone)
-	}
-	r := newRig(t, a)
-	r.begin()
-	r.until("it goes later", func() bool { return len(r.has) == 1 })
-	went := r.Finish()
-	if err := <-r.sent; err != nil || !went.Has(a) {
-		t.Errorf("%v, went: %t", err, went.Has(a))
-	}
-	went.Over(0)
 }
 
 // TestBreaks: where the way breaks, or nobody is there, nothing went, and the log says so.
@@ -294,8 +199,8 @@ func TestBreaks(t *testing.T) {
 	if went := r.Finish(); went.Number() != 0 || went.Has(a) {
 		t.Error("something went")
 	}
-	if !bytes.Contains(r.log.Bytes(), []byte("all goes with the VM")) || a.over != 1 {
-		t.Errorf("the log says %q, told %d times", r.log.String(), a.over)
+	if !bytes.Contains(r.log.Bytes(), []byte("all goes with the VM")) || over(a) != 1 {
+		t.Errorf("the log says %q, told %d times", r.log.String(), over(a))
 	}
 	r = newRig(t, a)
 	near, far := net.Pipe()
@@ -310,9 +215,7 @@ func TestBreaks(t *testing.T) {
 	b := newWorker(2)
 	r = newRig(t, b)
 	r.begin()
-	b.mu.Lock()
-	b.says = func() ([]uint64, bool, error) { return nil, true, nil }
-	b.mu.Unlock()
+	b.Says(func() ([]uint64, bool, error) { return nil, true, nil })
 	_ = r.near.Close()
 	if went := r.Finish(); went.Number() != 0 || went.Has(b) {
 		t.Error("something went")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/await"
 	"github.com/paracuda/paracuda/gpubackend/device/child"
-	"github.com/paracuda/paracuda/gpubackend/device/outgoing"
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -127,8 +127,9 @@ func (w *Worker) TryAgain(why string) {
 
 // Save implements saving.Worker.
 func (w *Worker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
-	m := handover.Message{Kind: handover.KindSave, Ahead: rest == savedvm.Ahead,
-		Filed: rest == savedvm.Filed, Files: handover.Files{Object: true}}
+	early := rest == savedvm.Early
+	m := handover.Message{Kind: handover.KindSave, Ahead: early || rest == savedvm.Ahead,
+		Filed: early || rest == savedvm.Filed, Files: handover.Files{Object: true}}
 	err := w.conn.Request(&m, []int{int(to.Fd())}, handover.KindSaved,
 		w.config.Limits.Answer+RecordTakes(bytes))
 	if err != nil && !errors.Is(err, child.ErrRefused) && w.isGone(err) {
@@ -137,7 +138,7 @@ func (w *Worker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 	return err
 }
 
-// Precopy implements outgoing.Worker.
+// Precopy implements passes.Worker.
 func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err error) {
 	m, fds := handover.Message{Kind: handover.KindPrecopy}, []int(nil)
 	if buffer != nil {
@@ -146,14 +147,14 @@ func (w *Worker) Precopy(buffer *os.File) (sectors []uint64, over bool, err erro
 	a, err := w.conn.Consult(&m, fds, handover.KindPrecopied, w.config.Limits.Answer)
 	switch {
 	case errors.Is(err, child.ErrRefused):
-		return nil, false, fmt.Errorf("%w: %w", outgoing.ErrNone, err)
+		return nil, false, fmt.Errorf("%w: %w", passes.ErrNone, err)
 	case err != nil:
 		return nil, false, err
 	}
 	return a.Sectors, a.Over, nil
 }
 
-// PrecopyOver implements outgoing.Worker.
+// PrecopyOver implements passes.Worker.
 func (w *Worker) PrecopyOver() {
 	if w.Ended() {
 		return
