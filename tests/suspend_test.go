@@ -167,28 +167,30 @@ func (p *policyRig) asDocumented(t *testing.T, block, file string) {
 	t.Helper()
 	own := strings.NewReplacer("/var/tmp/training.state", file,
 		"/run/paracuda/training/control.sock", p.socket)
-	lines := strings.Split(strings.TrimSpace(own.Replace(block)), "\n")
-	for i := 0; i < len(lines); i += 2 {
-		args := strings.Fields(lines[i])
-		if len(args) < 2 || args[0] != "paracuda" || i+1 == len(lines) {
-			t.Fatalf("%q: want a command, and its output below it", lines[i:])
+	for _, one := range strings.Split("\n"+own.Replace(block), "\nparacuda ")[1:] {
+		line, want, below := strings.Cut(strings.TrimSpace(one), "\n")
+		args := strings.Fields(line)
+		if len(args) < 2 || !below {
+			t.Fatalf("%q: want a command, and its output below it", one)
 		}
-		out := p.must(t, args[1], args[2:len(args)-1]...)
+		out := p.must(t, args[0], args[1:len(args)-1]...)
 		if figures.ReplaceAllString(strings.TrimSpace(out), "N") !=
-			figures.ReplaceAllString(lines[i+1], "N") {
-			t.Errorf("%s printed %q, want what the page has: %q", lines[i], out, lines[i+1])
+			figures.ReplaceAllString(want, "N") {
+			t.Errorf("%s printed %q, want what the page has: %q", line, out, want)
 		}
 	}
 }
 
-// damaged resumes from a copy of the file with one bit changed: that must be refused.
+// damaged resumes from a copy of the file with some bits changed: that must be refused.
 func (p *policyRig) damaged(t *testing.T, file string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[len(b)/3] ^= 0x10
+	for at := len(b) / 3; at < len(b); at += 50 << 10 { // not all sectors of the file are used
+		b[at] ^= 0x10
+	}
 	other := filepath.Join(t.TempDir(), "damaged")
 	if err := os.WriteFile(other, b, 0o600); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestSavedTwice(t *testing.T) {
 	s.allocate(apart)
 	for range 2 {
 		f := s.saveTo()
-		_, err := s.dev.saving.Save(io.Discard, func() error { return nil }, noProgress)
+		_, err := s.dev.saving.Save(io.Discard, nil, func() error { return nil }, noProgress)
 		s.mustRefuse(err, "the VM is suspended", suspend.Suspended)
 		ended := make(chan error)
 		for range 2 {
@@ -50,7 +50,8 @@ func TestSaveBusy(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=200ms")
 	c := v.count(0)
 	kept := false
-	_, err := v.dev.saving.Save(io.Discard, func() error { kept = true; return nil }, noProgress)
+	keep := func() error { kept = true; return nil }
+	_, err := v.dev.saving.Save(io.Discard, nil, keep, noProgress)
 	v.mustRefuse(err, "busy: ", suspend.Running)
 	before := c.read()
 	mustCome(t, "the kernel counts on", func() bool { return c.read() != before })

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/device/accounts"
@@ -170,7 +171,12 @@ func (d *Device) newSaving() *saving.Saving {
 		Arrive: func(p *saving.Program, from saving.Source) (saving.Worker, error) {
 			return d.opening.Arrive(p, from)
 		},
-		Went: d.went, Image: d.image,
+		Passes: d.passes, Went: d.went, Image: d.image,
+		Fixed: func() bool {
+			return slices.ContainsFunc(d.channels.Serving(), func(w *workers.Worker) bool {
+				return w.Fixed() != nil
+			})
+		},
 		Noted: func() {
 			d.config.Remains.Note(func(f *remains.Facts) { f.InFile = d.infile.Known() })
 		},

@@ -71,12 +71,18 @@ type Moved struct {
 	Took  time.Duration `json:"took"`
 	// part of Bytes that was kept from the last time and didn't need to be copied
 	Unchanged uint64 `json:"unchanged,omitempty"`
+	// part of Bytes that was written to a file before, while the programs ran, and how long that
+	// took, before Took
+	Early uint64        `json:"early,omitempty"`
+	Ran   time.Duration `json:"ran,omitempty"`
 }
 
 // Progress is how much has been moved.
 type Progress struct {
 	Done uint64 `json:"done"`
 	All  uint64 `json:"all"` // 0: that isn't known yet
+	// the programs run meanwhile
+	Early bool `json:"early,omitempty"`
 }
 
 // Status says whether a VM is suspended, and how much of the host's memory that takes.
@@ -184,7 +190,7 @@ func (s *Suspension) atLength(
 		case <-done:
 			return m, err
 		case <-ticker.C:
-			tell(Progress{p.done.Load(), p.all.Load()})
+			tell(Progress{Done: p.done.Load(), All: p.all.Load()})
 		}
 	}
 }

@@ -63,7 +63,8 @@ func (o *detachOptions) run() error {
 		if o.patience < time.Second {
 			return cli.Usagef("detach: --patience %v: want 1s or more", o.patience)
 		}
-		if err := suspension.To(control, o.suspend, o.patience); err != nil {
+		if err := suspension.To(control, o.suspend,
+			suspension.Options{Away: o.patience}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,12 @@ resumed, and the next suspend copies only what has changed.
 With --to, all that the programs have on the GPU goes to FILE, and their workers end. That doesn't
 work for every program: what is in the way is said, and then nothing is changed. A FILE that is
 there already must be the one from which the VM was resumed last: what has changed since is added to
-it.`
+it.
+
+Device memory is written to FILE while the programs run: all of it, then what has changed meanwhile,
+until little does, or the programs change it faster than it is written. Then they stop, and the rest
+is written. With --stop-first they stop before anything is written, which takes less time in all.
+So does a FILE that is there already.`
 
 const resumeText = `Moves the device memory of a suspended VM in again, and has its programs go
 on. SOCKET is the device's control socket. Where the GPU has too little memory now, nothing is
@@ -46,11 +51,14 @@ meanwhile.`
 func Suspend() *cobra.Command {
 	c, path := changeCommand("suspend", "move a VM's device memory out, to the host's memory",
 		suspendText, "to", "a file that gets all that the programs have on the GPU")
+	stopFirst := c.Flags().Bool("stop-first", false,
+		"with --to: stop the programs before anything is written")
+	c.Use = "suspend [--to FILE [--stop-first]] SOCKET"
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if *path == "" {
 			return change("suspend", args[0], admin.Request{Suspend: true}, terminal())
 		}
-		return To(args[0], *path, 0)
+		return To(args[0], *path, Options{StopFirst: *stopFirst})
 	}
 	return c
 }
@@ -96,10 +104,17 @@ func change(name, socket string, r admin.Request, show io.Writer) error {
 	})
 }
 
+// Options say how a VM is suspended to a file.
+type Options struct {
+	// StopFirst stops its programs before anything is written.
+	StopFirst bool
+	// Away is how long programs wait for the VM's device, if it is taken out afterwards.
+	Away time.Duration
+}
+
 // To suspends a VM to a file, which gets its name only when all of it is on the disk. If the file
-// is there, it must be the one from which the VM was resumed: what has changed is added to it. away
-// is how long programs wait for the VM's device, if it is taken out afterwards.
-func To(socket, path string, away time.Duration) error {
+// is there, it must be the one from which the VM was resumed: what has changed is added to it.
+func To(socket, path string, o Options) error {
 	f, err := record.Create(path)
 	if errors.Is(err, os.ErrExist) {
 		f, err = record.Extend(path)
@@ -107,24 +122,73 @@ func To(socket, path string, away time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
-	err = to(socket, f, away)
+	err = to(socket, f, o)
 	if !errors.Is(err, record.ErrGrown) {
 		return err
 	}
 	if f, err = record.Replace(path); err != nil { // the file is the VM's own
 		return fmt.Errorf("suspend: %w", err)
 	}
-	return to(socket, f, away)
+	return to(socket, f, o)
 }
 
 // to suspends it to a file that it closes.
-func to(socket string, f *record.File, away time.Duration) error {
+func to(socket string, f *record.File, o Options) error {
 	defer f.Close()
-	r := admin.Request{Suspend: true, File: true, Away: away}
+	r := admin.Request{Suspend: true, File: true, Away: o.Away, Early: !o.StopFirst}
+	s := settling{file: f}
+	defer func() { _ = s.wait() }() // keep has asked, if it was called
 	return report("suspend", socket, r, terminal(),
 		func(tell func(suspend.Progress)) (*admin.Answer, error) {
-			return admin.AskWithFile(socket, r, f.File, f.Keep, tell)
+			keep := func() error {
+				if err := s.wait(); err != nil {
+					return err
+				}
+				return f.Keep()
+			}
+			return admin.AskWithFile(socket, r, f.File, keep, func(p suspend.Progress) {
+				if p.Early {
+					s.begin()
+				}
+				tell(p)
+			})
 		})
+}
+
+// settling has a file's content go to the disk while more is written, so that little is left to be
+// awaited when the programs stand still.
+type settling struct {
+	file interface{ Sync() error }
+	busy chan struct{} // closed when it has gone there; nil: it never began
+	err  error         // valid once busy is closed
+}
+
+// begin begins, unless it is under way.
+func (s *settling) begin() {
+	if s.busy != nil {
+		select {
+		case <-s.busy:
+		default:
+			return
+		}
+	}
+	busy := make(chan struct{})
+	s.busy = busy
+	go func() {
+		defer close(busy)
+		if err := s.file.Sync(); err != nil { // it is told only once
+			s.err = fmt.Errorf("write the file: %w", err)
+		}
+	}()
+}
+
+// wait waits for what was begun, and says what has failed.
+func (s *settling) wait() error {
+	if s.busy == nil {
+		return nil
+	}
+	<-s.busy
+	return s.err
 }
 
 // From resumes a VM from a file.
@@ -159,6 +223,11 @@ func report(name, socket string, r admin.Request, show io.Writer, ask asked) err
 	}
 	took := a.Moved.Took.Round(time.Millisecond)
 	switch {
+	case r.Suspend && r.File && a.Moved.Early > 0:
+		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory, in %v\n"+
+			"the programs stood still for %v, while %d bytes were written\n", a.Moved.Bytes,
+			(a.Moved.Ran + a.Moved.Took).Round(time.Millisecond), took,
+			a.Moved.Bytes-a.Moved.Early)
 	case r.Suspend && r.File:
 		fmt.Fprintf(cli.Stdout, "suspended to the file: %d bytes of device memory%s, in %v\n",
 			a.Moved.Bytes, changed(a.Moved), took)
@@ -181,6 +250,9 @@ func changed(m *suspend.Moved) string {
 
 // progressOf is how far something is, in one line.
 func progressOf(p suspend.Progress) string {
+	if p.Early {
+		return show.MiB(p.Done) + " MiB written while the programs run"
+	}
 	if p.All == 0 {
 		return "work ends"
 	}

@@ -34,7 +34,7 @@ func serve(t *testing.T, fails error) (socket string) {
 	log.SetOutput(io.Discard)
 	vm := &admin.VM{
 		MayChange: func() error { return nil },
-		SuspendTo: func(w io.Writer, keep func() error, _ func(suspend.Progress)) (
+		SuspendTo: func(w io.Writer, _, keep func() error, _ func(suspend.Progress)) (
 			suspend.Moved, error) {
 			f, _ := w.(*os.File)
 			info, err := f.Stat()
@@ -66,14 +66,15 @@ func TestToTheSameFile(t *testing.T) {
 	socket := serve(t, nil)
 	path := filepath.Join(t.TempDir(), "state")
 	for i, want := range []string{"new", "newnew", "new", "newnew"} {
-		if err := To(socket, path, 0); err != nil {
+		if err := To(socket, path, Options{}); err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
 		if b, err := os.ReadFile(path); string(b) != want {
 			t.Fatalf("round %d: it has %q, want %q, %v", i, b, want, err)
 		}
 	}
-	if err := To(serve(t, errNo), path, 0); err == nil || !strings.Contains(err.Error(), "no") {
+	err := To(serve(t, errNo), path, Options{})
+	if err == nil || !strings.Contains(err.Error(), "no") {
 		t.Errorf("%v", err)
 	}
 	if b, err := os.ReadFile(path); string(b) != "newnew" {

@@ -35,6 +35,8 @@ type Request struct {
 	Resume  bool   `json:"resume,omitempty"`  // and in again
 	File    bool   `json:"file,omitempty"`    // to the file that comes along, or from it
 	Kept    bool   `json:"kept,omitempty"`    // the file that was written has its name
+	// with Suspend and File: write device memory while the programs run, and stop them then
+	Early bool `json:"early,omitempty"`
 	// with Suspend and File: the device will be away, and programs wait so long for it
 	Away time.Duration `json:"away,omitempty"`
 	// the VM that was suspended to the file passed with this may be back soon
@@ -109,8 +111,9 @@ type VM struct {
 	// MayChange says why nobody may suspend or resume it now.
 	MayChange       func() error
 	Suspend, Resume func(tell func(suspend.Progress)) (suspend.Moved, error)
-	// SuspendTo writes a file, and calls keep before anything is changed.
-	SuspendTo func(f io.Writer, keep func() error, tell func(suspend.Progress)) (
+	// SuspendTo writes a file, and calls keep before anything is changed. Unless awaited is nil it
+	// writes what it can while the programs run, until awaited, after tell, says why nobody waits.
+	SuspendTo func(f io.Writer, awaited, keep func() error, tell func(suspend.Progress)) (
 		suspend.Moved, error)
 	ResumeFrom func(f io.ReaderAt, tell func(suspend.Progress)) (suspend.Moved, error)
 	// MayGo prepares the driver for the device to be away, for so long, after SuspendTo. Expect
@@ -192,12 +195,13 @@ func (v *VM) answer(c net.Conn) {
 		a = v.precopy(r.Precopy, file, c)
 		renew()
 	case r.Suspend || r.Resume:
+		var lost error
 		tell := func(p suspend.Progress) {
 			renew()
-			_ = json.NewEncoder(c).Encode(&Answer{Progress: &p})
+			lost = json.NewEncoder(c).Encode(&Answer{Progress: &p})
 		}
 		a = v.suspendOrResume(r, tell, file, func() (suspend.Moved, error) {
-			return v.withFile(r, file, rest, c, tell)
+			return v.withFile(r, file, rest, c, tell, func() error { return lost })
 		})
 		renew()
 	}

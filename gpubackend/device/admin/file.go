@@ -70,6 +70,7 @@ const maxFiles = 4
 // withFile suspends to a file, or resumes from one.
 func (v *VM) withFile(
 	r Request, f *os.File, rest *bufio.Reader, c net.Conn, tell func(suspend.Progress),
+	awaited func() error,
 ) (suspend.Moved, error) {
 	if err := regular(f); err != nil {
 		return suspend.Moved{}, err
@@ -82,7 +83,10 @@ func (v *VM) withFile(
 			return suspend.Moved{}, err
 		}
 	}
-	return v.SuspendTo(f, func() error { return awaitKept(c, rest) }, tell)
+	if !r.Early {
+		awaited = nil
+	}
+	return v.SuspendTo(f, awaited, func() error { return awaitKept(c, rest) }, tell)
 }
 
 // regular says why a file isn't a regular one.

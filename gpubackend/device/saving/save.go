@@ -23,12 +23,19 @@ type leaving struct {
 	ended  bool // meanwhile
 }
 
+// elsewhere is where programs' memory is that needn't be written; nil: nothing is there.
+type elsewhere struct {
+	ahead  Ahead   // at another device process
+	origin *origin // in the states that the file had
+	early  *early  // in the file, before this state
+}
+
 // save writes the VM, and ends its workers if the file is kept. It says how much device memory the
 // file had already.
 func (s *Saving) save(
-	f io.Writer, b *origin, wrote func(bytes uint64), keep func() error,
+	f io.Writer, is elsewhere, wrote func(bytes uint64), keep func() error,
 ) (unchanged uint64, err error) {
-	written, list, err := s.writeAll(f, b, wrote)
+	written, list, err := s.writeAll(f, is, wrote)
 	if err != nil {
 		return 0, err
 	}
@@ -87,11 +94,11 @@ func (s *Saving) endAll(list []*leaving) {
 
 // writeAll has the programs written to a file, which is begun anew without those that end
 // meanwhile.
-func (s *Saving) writeAll(f io.Writer, b *origin, wrote func(bytes uint64)) (
+func (s *Saving) writeAll(f io.Writer, is elsewhere, wrote func(bytes uint64)) (
 	written savedvm.Written, list []*leaving, err error,
 ) {
 	for list = s.leaving(); ; {
-		written, err = s.write(counted(f, wrote), list, nothing{}, b)
+		written, err = s.write(counted(f, wrote), list, is)
 		if !errors.Is(err, suspend.ErrEnded) {
 			return written, list, err
 		}
@@ -150,20 +157,24 @@ func counted(to io.Writer, wrote func(bytes uint64)) io.Writer {
 
 // write makes the workers write their programs.
 func (s *Saving) write(
-	to io.Writer, list []*leaving, ahead Ahead, b *origin,
+	to io.Writer, list []*leaving, is elsewhere,
 ) (savedvm.Written, error) {
 	var sources []savedvm.Source
 	for _, x := range list {
 		p := savedvm.Program{Channel: x.Channel, PID: x.PID, Name: x.Name, Bytes: x.bytes}
 		had, rest := originProgram{}, savedvm.Nowhere
-		if p.Base, had = b.of(x.served.Worker); p.Base != nil {
+		if p.Base, had = is.origin.of(x.served.Worker); p.Base != nil {
 			rest = savedvm.Filed
 		}
-		if ahead.Has(x.served.Worker) {
-			p.Ahead, rest = ahead.Number(), savedvm.Ahead
+		if is.ahead != nil && is.ahead.Has(x.served.Worker) {
+			p.Ahead, rest = is.ahead.Number(), savedvm.Ahead
+		}
+		sectors := is.early.of(x.served.Worker)
+		if len(sectors) > 0 {
+			rest = savedvm.Early
 		}
 		sources = append(sources, savedvm.Source{Program: p,
-			BaseBytes: had.bytes, BaseParts: had.parts,
+			BaseBytes: had.bytes, BaseParts: had.parts, Sectors: sectors,
 			Save: func(to *os.File) error {
 				err := x.served.Worker.Save(to, x.bytes, rest)
 				x.ended = errors.Is(err, suspend.ErrEnded)
@@ -173,8 +184,8 @@ func (s *Saving) write(
 	h := s.header()
 	h.Saved = time.Now()
 	runs := 0
-	if b != nil {
-		runs = b.runs
+	if is.origin != nil {
+		runs = is.origin.runs
 	}
 	return savedvm.Write(to, h, sources, runs)
 }
@@ -190,7 +201,8 @@ func (s *Saving) Copy(to io.Writer) error {
 		ahead := s.went()
 		with := uint64(0)
 		defer func() { ahead.Over(with) }()
-		_, err := s.write(counted(to, func(bytes uint64) { with += bytes }), list, ahead, nil)
+		_, err := s.write(counted(to, func(bytes uint64) { with += bytes }), list,
+			elsewhere{ahead: ahead})
 		return err
 	})
 }

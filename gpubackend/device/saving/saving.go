@@ -14,9 +14,11 @@
 // device's. It has a lock of its own, under which it calls nobody: the device may hold its lock
 // when it calls Saved, Has, InFile and Forget. What Config has is called without that lock.
 //
-//	Save  each worker writes its program to a socket, whose device memory stays where it is, and
-//	      package savedvm what they write to the file, which is begun anew if one ends; when the
-//	      file is kept the workers end, and their programs are in the file (Leave)
+//	Save  device memory is written to the file while the programs run, if that is wanted (early.go);
+//	      they stop, and each worker writes its program to a socket, whose device memory stays
+//	      where it is, and package savedvm what they write to the file, which is begun anew if
+//	      one ends; when the file is kept the workers end, and their programs are in the file
+//	      (Leave)
 //	      behind what the file had that they went on from, if they did (origin.go)
 //	Load  the file is read once to see that it is whole, and again to give each program that is
 //	      still there its record (Begin); all begin, or none
@@ -45,8 +47,9 @@
 // # Files
 //
 // saving.go (which programs are saved), save.go (to a file or a stream), file.go (what can be
-// written anew), load.go (from a file), origin.go (what the file has that they went on from),
-// infile.go (what other processes need to know of a file), arrive.go (from a stream).
+// written anew), early.go (memory that is written before the programs stop), load.go (from a file),
+// origin.go (what the file has that they went on from), infile.go (what other processes need to
+// know of a file), arrive.go (from a stream).
 package saving
 
 import (
@@ -56,6 +59,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/paracuda/paracuda/gpubackend/device/passes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
@@ -105,6 +109,7 @@ type Suspension interface {
 	Copy(save func() error) error
 	Drained(suspend.Worker) (bytes uint64, ok bool)
 	Lost()
+	State() suspend.State
 }
 
 // Config is what a Saving needs of the VM.
@@ -113,6 +118,10 @@ type Config struct {
 	Build      string // the program's version: files of others are refused
 	Channels   int    // that the VM has
 	Suspension Suspension
+	// Passes copy memory while programs run; nil: nothing does.
+	Passes *passes.Passes
+	// Fixed says whether it is known that programs can't be saved now.
+	Fixed func() bool
 	// Serving are the workers that serve a program.
 	Serving func() []Served
 	// Leave is called for a worker that is to end. If it still serves its channel, saved is called
@@ -222,24 +231,63 @@ func (s *Saving) header() record.Header {
 // beginning. One with content must be the one that the programs went on from: what has changed is
 // written behind that, and taken away again if it isn't kept. The error wraps record.ErrGrown if
 // that is too much by now, so that another file is to take its place.
+//
+// Unless awaited is nil, device memory is written to a file without content while the programs run,
+// for as long as awaited says nothing, and they stop when most of it is there. awaited is called
+// after tell.
 func (s *Saving) Save(
-	f io.Writer, keep func() error, tell func(suspend.Progress),
-) (suspend.Moved, error) {
-	return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
-		file, ok := f.(*os.File)
-		if !ok {
-			return s.save(f, nil, wrote, keep)
+	f io.Writer, awaited, keep func() error, tell func(suspend.Progress),
+) (m suspend.Moved, err error) {
+	file, ok := f.(*os.File)
+	if !ok {
+		return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+			return s.save(f, elsewhere{}, wrote, keep)
+		}, tell)
+	}
+	if awaited != nil {
+		e, err := s.writeEarly(file, awaited, tell)
+		if err != nil {
+			return m, err
 		}
+		if e != nil {
+			return s.saveBehind(e, keep, tell)
+		}
+	}
+	return s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
 		to, b, err := s.behind(file)
 		if err != nil {
 			return 0, err
 		}
-		unchanged, err := s.save(to, b, wrote, keep)
+		unchanged, err := s.save(to, elsewhere{origin: b}, wrote, keep)
 		if err != nil && b != nil {
 			err = errors.Join(err, s.takeBack(to, b))
 		}
 		return unchanged, err
 	}, tell)
+}
+
+// saveBehind is Save for what has changed since memory was written early.
+func (s *Saving) saveBehind(
+	e *early, keep func() error, tell func(suspend.Progress),
+) (suspend.Moved, error) {
+	defer e.copies.Close()
+	to := &rewritable{File: e.file, start: e.area.End(), at: e.area.End()}
+	kept := false
+	m, err := s.config.Suspension.Save(func(wrote func(uint64)) (uint64, error) {
+		return s.save(to, elsewhere{early: e}, wrote, func() error {
+			err := keep()
+			kept = err == nil
+			return err
+		})
+	}, tell)
+	switch {
+	case err != nil && !kept:
+		return m, errors.Join(err, e.file.Truncate(0))
+	case err != nil:
+		return m, err
+	}
+	m.Early, m.Unchanged, m.Ran = m.Unchanged, 0, e.took
+	return m, nil
 }
 
 // Load resumes the VM with workers that are made from a file.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -98,7 +99,7 @@ func (v *fakeVM) leave(s Served, saved func()) {
 }
 
 func (v *fakeVM) begin(p *Program, from Source, still func() bool) (Worker, error) {
-	if from.Bytes != memory {
+	if from.Bytes != memory && from.Bytes%sectorsum.Bytes != 0 {
 		return nil, fmt.Errorf("%d bytes", from.Bytes)
 	}
 	w := &fakeWorker{filed: from.Filed}
@@ -140,7 +141,7 @@ func kept() error             { return nil }
 func (v *fakeVM) mustSave() []byte {
 	v.t.Helper()
 	var f bytes.Buffer
-	if _, err := v.Save(&f, kept, silent); err != nil {
+	if _, err := v.Save(&f, nil, kept, silent); err != nil {
 		v.t.Fatal(err)
 	}
 	if n := len(v.serving()); n != 0 {
@@ -228,7 +229,7 @@ func TestFileIsNotKept(t *testing.T) {
 	v := newVM(t, "a", "b")
 	mustNot := func(keep func() error, want error) {
 		t.Helper()
-		if _, err := v.Save(io.Discard, keep, silent); !errors.Is(err, want) {
+		if _, err := v.Save(io.Discard, nil, keep, silent); !errors.Is(err, want) {
 			t.Fatalf("%v", err)
 		}
 		if v.savedChannels() != nil || v.suspension.State() != suspend.Running {
@@ -247,7 +248,7 @@ func TestProgramsThatEndWhileTheyAreSaved(t *testing.T) {
 	v := newVM(t, "a", "b", "c")
 	var f bytes.Buffer
 	other := &fakeWorker{text: "other"}
-	_, err := v.Save(&f, func() error {
+	_, err := v.Save(&f, nil, func() error {
 		v.workers[0] = nil
 		v.workers[1] = other
 		return nil
@@ -270,7 +271,7 @@ func TestAllEndMeanwhile(t *testing.T) {
 	v := newVM(t, "a", "b", "")
 	mustNot := func(f io.Writer, keep func() error) {
 		t.Helper()
-		_, err := v.Save(f, keep, silent)
+		_, err := v.Save(f, nil, keep, silent)
 		if s := v.suspension.Status(); !errors.Is(err, errAllEnded) || s.Saved ||
 			s.State != suspend.Running || v.savedChannels() != nil {
 			t.Fatalf("%v: %+v, channels %v are saved", err, s, v.savedChannels())
@@ -291,7 +292,7 @@ func TestAllEndMeanwhile(t *testing.T) {
 		return nil
 	})
 	v.workers[2] = &fakeWorker{text: "c"}
-	if _, err := v.Save(io.Discard, kept, silent); err != nil {
+	if _, err := v.Save(io.Discard, nil, kept, silent); err != nil {
 		t.Fatalf("the next suspend: %v", err)
 	}
 }
@@ -301,7 +302,7 @@ func TestAllEndMeanwhile(t *testing.T) {
 func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
 	v := newVM(t, "a", "b", "c")
 	v.workers[1].fails = fmt.Errorf("save: %w", suspend.ErrEnded)
-	if _, err := v.Save(io.Discard, kept, silent); !errors.Is(err, suspend.ErrEnded) {
+	if _, err := v.Save(io.Discard, nil, kept, silent); !errors.Is(err, suspend.ErrEnded) {
 		t.Fatalf("%v", err)
 	}
 	v.mustRun("0a", "1b", "2c")
@@ -310,7 +311,7 @@ func TestWorkerEndsBeforeItIsSaved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := v.Save(f, kept, silent); err != nil {
+	if _, err := v.Save(f, nil, kept, silent); err != nil {
 		t.Fatal(err)
 	}
 	if got := v.savedChannels(); !slices.Equal(got, []int{0, 2}) {
@@ -348,7 +349,7 @@ func TestKnownAgain(t *testing.T) {
 		return list
 	}
 	mustNot := func() error { t.Error("kept"); return nil }
-	if _, err := v.Save(io.Discard, mustNot, silent); err == nil ||
+	if _, err := v.Save(io.Discard, nil, mustNot, silent); err == nil ||
 		!strings.Contains(err.Error(), "b (pid 11) begins just now") {
 		t.Fatalf("%v", err)
 	}

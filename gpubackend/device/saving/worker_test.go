@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/lanes"
 	"github.com/paracuda/paracuda/gpubackend/record"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
+	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 	"github.com/paracuda/paracuda/gpubackend/suspend"
 )
 
@@ -24,9 +25,15 @@ type fakeWorker struct {
 	memory string       // what it got of device memory
 	image  string       // what came ahead of it
 	ending func()       // called when it ends; nil: nothing is
+	early  *earlyMemory // nil: its memory is the text
 }
 
-func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) { return memory, nil }
+func (w *fakeWorker) Drain(uint64, time.Duration, bool) (uint64, error) {
+	if w.early != nil {
+		return uint64(len(w.early.Sectors())) * sectorsum.Bytes, nil
+	}
+	return memory, nil
+}
 func (w *fakeWorker) MoveOut(uint64, bool) (c suspend.Carried, _ error) { return c, nil }
 func (w *fakeWorker) Forget()                                           {}
 func (w *fakeWorker) MoveBack(uint64) error                             { return nil }
@@ -63,6 +70,10 @@ func (w *fakeWorker) Save(to *os.File, bytes uint64, rest savedvm.Rest) error {
 		savedvm.LayoutName, savedvm.SameName, savedvm.MemoryName} {
 		text := w.text
 		switch {
+		case w.early != nil && name == savedvm.SameName:
+			text = w.early.same(rest)
+		case w.early != nil && name == savedvm.MemoryName:
+			text = w.early.own(rest)
 		case name == savedvm.SameName && rest == savedvm.Filed:
 			runs := []savedvm.SameRun{{Same: 1, Own: uint64(len(text) - 1)}}
 			text = string(savedvm.EncodeRuns(runs))
