@@ -31,6 +31,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/overlap"
 	"github.com/paracuda/paracuda/gpubackend/savedvm"
 	"github.com/paracuda/paracuda/gpubackend/sectorsum"
 )
@@ -217,9 +218,13 @@ func (c *Copy) copy(sectors []uint64) error {
 	if r := c.Driver.SavePieces(list, part); r != gpubackend.Success {
 		return fmt.Errorf("copy device memory out: %w", r.Err())
 	}
+	sums := make([]uint64, len(sectors))
+	_ = overlap.Each(len(sums), func(i int) error {
+		sums[i] = sectorsum.Of(c.key, part[i*sectorsum.Bytes:(i+1)*sectorsum.Bytes])
+		return nil
+	})
 	for i, at := range sectors {
-		sum := sectorsum.Of(c.key, part[i*sectorsum.Bytes:(i+1)*sectorsum.Bytes])
-		c.sums[at] = copiedSector{sum, true}
+		c.sums[at] = copiedSector{sums[i], true}
 	}
 	return nil
 }
