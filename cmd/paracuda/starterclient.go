@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -178,6 +179,9 @@ func (d *distant) end(made []string) {
 
 func (d *distant) start(r starter.Role, control *os.File) (device.Process, error) {
 	p, err := d.client.Start(r, control)
+	if errors.Is(err, starter.ErrGone) && d.remains != nil {
+		time.Sleep(2 * lastSignal) // the next device process will do it, when this one has ended
+	}
 	if err != nil {
 		return nil, err
 	}

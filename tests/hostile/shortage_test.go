@@ -20,7 +20,7 @@ import (
 )
 
 // shortage is something that a process can lack: it gets no more of it than it has already. The
-// list leaves out what ends the device for good: memory or threads of the starter process.
+// list leaves out threads of the starter process.
 type shortage struct {
 	name          string
 	limit, option string                 // the kernel's name for it, and prlimit's
@@ -38,7 +38,7 @@ var shortages = []shortage{
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.pid))
 		_, _ = fmt.Sscan(string(text), &pages)
 		return pages << 12
-	}, []string{"keeper", "device", "mover", "worker"}},
+	}, []string{"keeper", "device", "starter", "mover", "worker"}},
 	{"threads", "Max processes", "nproc", func(process) uint64 { return 1 },
 		[]string{"mover", "worker"}},
 }
