@@ -20,7 +20,7 @@ func (m *Memory) PlaceVariables(gpu int, bytes uint64) (uint64, gpubackend.Resul
 	return addr, gpubackend.Success
 }
 
-// FreeVariables gives it back: when the current context is idle, if there is one.
+// FreeVariables gives it back when the current context is idle, or another if none is current.
 func (m *Memory) FreeVariables(addr uint64) {
 	gpu := m.gpuAt(addr)
 	if _, ok := m.variables[addr]; !ok || gpu < 0 {
@@ -28,6 +28,9 @@ func (m *Memory) FreeVariables(addr uint64) {
 	}
 	delete(m.variables, addr)
 	c := m.contexts.Current()
+	if c == nil {
+		c = m.contexts.Any()
+	}
 	if c == nil || m.contexts.Idle() {
 		_ = m.heaps[gpu].Free(addr) // was allocated
 		return
