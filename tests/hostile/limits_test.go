@@ -196,7 +196,8 @@ func TestVMsShareNoNamespace(t *testing.T) {
 	}
 }
 
-// TestStarterEnds: if the starter ends, its workers and mover end, and the device process goes on.
+// TestStarterEnds: if the starter ends, its workers and mover end, and the next programs get the
+// GPU by another one.
 func TestStarterEnds(t *testing.T) {
 	g := started(t)
 	var pids []int
@@ -219,10 +220,8 @@ func TestStarterEnds(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	if err := g.channels[witness].start(); err == nil {
-		t.Error("a program got the GPU without a starter, want a refusal")
+	if err := g.channels[witness].start(); err != nil {
+		t.Errorf("a program begins just then: %v", err)
 	}
-	if !g.alive() {
-		t.Error("the device process has ended")
-	}
+	g.rights(t)
 }
