@@ -173,11 +173,10 @@ func (lx *Lexer) str() (Token, error) {
 	for i := start; i < len(lx.text); i++ {
 		switch lx.text[i] {
 		case '\\':
-			i++
-		case '\n':
-			lx.line++
+			i++ // a quotation mark there doesn't end the string
 		case '"':
 			lx.pos = i + 1
+			lx.line += strings.Count(lx.text[start:i], "\n")
 			return Token{Kind: String, Text: lx.text[start:i], Line: lx.line}, nil
 		}
 	}
