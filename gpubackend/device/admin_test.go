@@ -3,7 +3,9 @@
 package device
 
 import (
+	"fmt"
 	"io"
+	"math"
 	"net"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device/admin"
 	"github.com/paracuda/paracuda/gpubackend/device/settings"
+	"github.com/paracuda/paracuda/gpubackend/hostgpus"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 func newAdmin(t testing.TB) (*Device, string) {
@@ -92,22 +97,80 @@ func TestAdminHostile(t *testing.T) {
 	}
 }
 
-// FuzzAdmin sets anything. What is refused changes nothing, and nothing changes what holds from the
-// start.
+// FuzzAdmin sets anything. What is refused changes nothing. What is accepted changes the setting
+// that it names and no other, lies within its bounds, and can be set again as it reads back.
+// Nothing changes what holds from the start.
 func FuzzAdmin(f *testing.F) {
 	for _, s := range []string{"batch-commands=1", "memory=8G", "arena=1T", "x", "=",
-		"spin-host=1h", "staging=K", "address-mapping=maybe"} {
+		"spin-host=1h", "spin-guest=1s", "staging=K", "address-mapping=maybe", "soft-lost=63",
+		"batch-bytes=0", "channels=65", "idle-time=never", "stop-grace=1m",
+		"time-limit=1", "weight=1", "turn=1s",
+		"soft-memory=1G", "memory-guarantee=1T", "graph-replay=off", "suspend-keep=1E"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d := New(Config{Settings: settings.Default(), Log: quiet()})
-		before := *d.settings.Told()
-		if err := d.Set(text); err != nil && *d.settings.Told() != before {
-			t.Fatalf("%q was refused and changed the device", text)
+		d := New(Config{GPU: "soft", Settings: settings.Default(), Log: quiet()})
+		before, values := *d.settings.Now(), d.settings.Values()
+		if err := d.Set(text); err != nil {
+			if *d.settings.Now() != before {
+				t.Fatalf("%q was refused and changed the device", text)
+			}
+			return
 		}
-		now := d.settings.Told()
-		if now.Channels != before.Channels || now.ArenaBytes != before.ArenaBytes {
+		now := *d.settings.Now()
+		if now.Space.Channels != before.Space.Channels ||
+			now.Space.ArenaBytes != before.Space.ArenaBytes {
 			t.Fatalf("%q changed what holds from the start", text)
 		}
+		key, _, _ := strings.Cut(text, "=")
+		for k, v := range d.settings.Values() {
+			if k != key && v != values[k] {
+				t.Fatalf("%q made %s %s, which was %s", text, k, v, values[k])
+			}
+		}
+		if what := outside(&now.Settings); what != "" {
+			t.Fatalf("%q was accepted: %s", text, what)
+		}
+		again := key + "=" + d.settings.Values()[key]
+		if err := d.Set(again); err != nil || d.settings.Now().Settings != now.Settings {
+			t.Fatalf("%q reads back as %q, which sets something else: %v", text, again, err)
+		}
 	})
+}
+
+// outside says which setting lies outside of what the device's other parts can bear.
+func outside(s *settings.Settings) string {
+	space, policy := &s.Space, &s.Policy
+	for _, x := range []struct {
+		what            string
+		is, least, most uint64
+	}{
+		{"batch-commands", uint64(space.BatchCommands), 1, 1 << 16},
+		{"batch-bytes", uint64(space.BatchBytes), 64, wire.RingBytes / 2},
+		{"batch-delay", uint64(space.BatchDelayUs), 0, 1e6},
+		{"spin-guest", uint64(space.SpinGuestUs), 0, 1e6},
+		{"spin-host", uint64(space.SpinHostUs), 0, 1e6},
+		{"inline-limit", uint64(space.InlineLimit), 0, 256 << 20},
+		{"warm-workers", uint64(s.WarmWorkers + 1), 0, wire.MaxChannels + 1}, // -1: by default
+		{"idle-time", uint64(s.IdleTime), 0, uint64(24 * time.Hour)},
+		{"starts", uint64(s.Starts), 0, 10000},
+		{"stop-grace", uint64(s.StopGrace), uint64(time.Second / 10), uint64(time.Minute)},
+		{"suspend-memory", s.SuspendMemory, 0, math.MaxInt64},
+		{"suspend-keep", s.SuspendKeep, 0, math.MaxInt64},
+		{"staging", policy.StagingBytes, 1 << 20, 1 << 30},
+		{"memory", s.Memory, 0, math.MaxInt64},
+		{"memory-guarantee", s.Guarantee, 0, s.MemoryBound("soft")},
+		{"processes", uint64(s.Processes), 0, wire.MaxChannels},
+		{"host-memory", policy.HostMemory, 0, math.MaxUint64},
+		{"vm-host-memory", s.HostMemory, 0, math.MaxInt64},
+		{"soft-memory", policy.SoftMemory, 64 << 20, 1 << 40},
+		{"soft-lost", uint64(policy.SoftLost), 0, hostgpus.MostSoft},
+		{"weight", uint64(s.Time.Weight), 1, turns.MaxWeight},
+		{"time-limit", uint64(s.Time.Limit), 1, turns.MaxLimit},
+	} {
+		if x.is < x.least || x.is > x.most {
+			return fmt.Sprintf("%s is %d, not %d to %d", x.what, x.is, x.least, x.most)
+		}
+	}
+	return ""
 }

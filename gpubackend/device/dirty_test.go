@@ -166,9 +166,17 @@ func TestProcessThatTakesNoLog(t *testing.T) {
 	})}
 	v := greetedVM(t, s, Timeouts{})
 	v.open(0)
+	w := v.worker(0)
+	if w.Killed() || w.Ended() {
+		t.Fatal("the process has ended before the log")
+	}
 	log := v.migrate()
 	if n := count(log.fetch(), 0, guestBytes); n != guestPages {
 		t.Errorf("%d pages of %d are marked", n, guestPages)
 	}
+	if !w.Killed() {
+		t.Fatal("the process was not killed")
+	}
+	<-w.Gone()
 	v.must(wire.ControlRequest{Type: wire.ControlPing})
 }
