@@ -184,26 +184,42 @@ func TestCapturesThatFailTakeTheirGraph(t *testing.T) {
 	}
 }
 
-// TestRoomForNames: a call fails if there is no room for its handles, though the driver has
-// executed it.
+// TestRoomForNames: a call that needs more handles than there is room for fails, though the driver
+// has executed it. Without any room the driver isn't asked.
 func TestRoomForNames(t *testing.T) {
 	r := newRig()
-	for range MaxObjects - 1 {
+	for range MaxObjects - 3 {
 		r.objects.Add(object.GraphNode, 1, 0)
 	}
 	step := r.Steps()[gpubackend.OpGraphGetNodes]
-	name := func(n int) func(*call.Call) gpubackend.Result {
-		return func(*call.Call) gpubackend.Result {
-			for i := range n {
-				r.NameGraphNode(gpubackend.GraphNode(100+i), 0)
+	for _, x := range []struct {
+		what        string
+		first, n    int // the nodes that the driver returns
+		want        gpubackend.Result
+		asked       bool
+		named, room int // afterwards
+	}{
+		{"two names with room for three", 100, 2, gpubackend.Success, true, 2, 1},
+		{"the same again", 100, 2, gpubackend.Success, true, 2, 1},
+		{"two names with room for one", 200, 2, gpubackend.OutOfMemory, true, 3, 0},
+		{"no room at all", 100, 2, gpubackend.OutOfMemory, false, 3, 0},
+	} {
+		asked := false
+		got := step(nil, func(*call.Call) gpubackend.Result {
+			asked = true
+			for i := range x.n {
+				r.NameGraphNode(gpubackend.GraphNode(x.first+i), 0)
 			}
 			return gpubackend.Success
+		})
+		if got != x.want || asked != x.asked {
+			t.Errorf("%s: %v, the driver was asked: %t, want %v, %t", x.what, got, asked, x.want,
+				x.asked)
 		}
-	}
-	if got := step(nil, name(2)); got != gpubackend.OutOfMemory {
-		t.Errorf("two names with room for one: %v", got)
-	}
-	if got := step(nil, name(0)); got != gpubackend.OutOfMemory {
-		t.Errorf("no room at all: %v", got)
+		if room := MaxObjects - r.objects.Count(object.GraphNode); r.Names() != x.named ||
+			room != x.room {
+			t.Errorf("%s: %d names, room for %d, want %d and %d", x.what, r.Names(), room, x.named,
+				x.room)
+		}
 	}
 }
