@@ -142,13 +142,30 @@ func TestArbiterThatStops(t *testing.T) {
 	await(t, "the gate opens", func() bool { return c.Page.State() == gate.Unshared })
 }
 
+// TestNobodyAnswers where an arbiter listens: a VM runs unshared, joins when one answers, and is
+// refused if it requires one.
 func TestNobodyAnswers(t *testing.T) {
-	_, path := listen(t)
-	x, err := New(config(t, path, "a"))
+	l, path := listen(t)
+	a, b := config(t, path, "a"), config(t, path, "b")
+	a.Page.Set(gate.State{}) // as an arbiter leaves it that stopped
+	x, err := New(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Close()
+	defer x.Close()
+	if x.Joined() || a.Page.State() != gate.Unshared {
+		t.Errorf("joined: %t, the gate is %+v", x.Joined(), a.Page.State())
+	}
+	b.Required = true
+	if y, err := New(b); err == nil || errors.Is(err, ErrRefused) {
+		t.Errorf("an arbiter is required: error %v", err)
+		if y != nil {
+			y.Close()
+		}
+	}
+	_ = l.Close()
+	defer arbitertest.Serve(t, path)()
+	await(t, "the VM joins", x.Joined)
 }
 
 // TestOtherVersion plays an arbiter of another version, which answers with its version alone.
