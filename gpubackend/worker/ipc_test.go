@@ -6,12 +6,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/internal/leaks"
 )
 
 // offeredSockets counts the tokens with which this process, or another, offers memory at a socket.
@@ -45,15 +47,25 @@ func nameIn(r *rig) [16]byte {
 // TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, until its memory
 // is freed or its context ends.
 func TestAnAllocationIsOfferedOnce(t *testing.T) {
-	for name, free := range map[string]func(r *rig, address uint64){
-		"freed":         func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
-		"freed in time": func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFreeAsync, a, 0) },
-		"context ends":  func(r *rig, a uint64) { r.sharing.Forget(r.context) },
-		"memory ends":   func(r *rig, a uint64) { r.Worker.driver.MemFree(a) },
+	for name, tt := range map[string]struct {
+		free  func(r *rig, address uint64)
+		after gpubackend.Result // of another offer
+	}{
+		"freed": {func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
+			gpubackend.InvalidValue},
+		"freed in time": {func(r *rig, a uint64) {
+			r.want(t, 0, gpubackend.OpMemFreeAsync, a, 0)
+			r.pools.Settle() // the stream got there: the driver has the memory back
+		}, gpubackend.InvalidValue},
+		"context ends": {func(r *rig, a uint64) { r.sharing.Forget(r.context) },
+			gpubackend.Success},
+		"memory ends": {func(r *rig, a uint64) { r.Worker.driver.MemFree(a) },
+			gpubackend.InvalidValue},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := exporter(t, oneBase)
 			a, tokens := r.want(t, 0, gpubackend.OpMemAlloc, 8*piece), map[[16]byte]bool{}
+			files := leaks.Descriptors(t)
 			for i := range uint64(1000) {
 				result := r.call(t, gpubackend.OpIpcGetMemHandle, a+i*4096)
 				if want := map[bool]gpubackend.Result{true: gpubackend.Success,
@@ -71,13 +83,32 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n,
 					r.sharing.Offered())
 			}
-			free(r, a)
+			for token := range tokens {
+				if _, fd, err := offers.ReceiveMemory(token); err != nil {
+					t.Errorf("what is offered isn't given: %v", err)
+				} else {
+					closeFiles([]int{fd})
+				}
+			}
+			tt.free(r, a)
 			if n := offeredSockets(t, tokens); n != 0 || r.sharing.Offered() != 0 {
 				t.Errorf("%d sockets, %d offers are left", n, r.sharing.Offered())
 			}
-			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); name == "freed" &&
-				result != gpubackend.InvalidValue {
-				t.Errorf("what was freed is offered: %d", result)
+			for token := range tokens {
+				if _, fd, err := offers.ReceiveMemory(token); err == nil {
+					t.Error("it is given after its end")
+					closeFiles([]int{fd})
+				}
+			}
+			for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+				if n := leaks.Descriptors(t); n <= files {
+					break // the offer's goroutine has ended, too
+				} else if time.Now().After(end) {
+					t.Fatalf("%d files are open, %d before it was offered", n, files)
+				}
+			}
+			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); result != tt.after {
+				t.Errorf("offered again: %d, want %d", result, tt.after)
 			}
 		})
 	}
