@@ -3,7 +3,9 @@
 package cuda
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 )
@@ -13,29 +15,48 @@ import (
 func TestHostNodes(t *testing.T) {
 	const token, launches = 1<<63 | 5, 20
 	d := newDevice(t, Options{})
+	var called, released atomic.Int32
 	due := make(chan func(), launches)
-	called := func(got uint64, release func()) {
+	call := func(got uint64, release func()) {
 		if got != token {
 			t.Errorf("function %#x is due", got)
+		}
+		if n := called.Add(1); n != released.Load()+1 {
+			t.Errorf("call %d is due, and %d were released", n, released.Load())
 		}
 		due <- release
 	}
 	g, r := d.GraphCreate(0)
 	must(t, "create", r)
 	_, _, _, r = d.GraphAddNode(g, nil, nil,
-		&gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: called})
+		&gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: call})
 	must(t, "add", r)
 	e, r := d.GraphInstantiateWithFlags(g, 0)
 	must(t, "instantiate", r)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for range launches {
-			(<-due)()
+		for release := range due {
+			if n := len(due); n > 0 {
+				t.Errorf("%d calls are due beside the first", n)
+			}
+			released.Add(1)
+			release()
+			release() // which must not count for the next one
 		}
 	}()
 	for range launches {
 		must(t, "launch", d.GraphLaunch(e, 0))
 	}
+	for end := time.Now().Add(time.Minute); released.Load() < launches; {
+		if time.Now().After(end) {
+			t.Fatalf("%d launches, %d calls, %d released", launches, called.Load(), released.Load())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(due)
 	<-ended
+	if n := called.Load(); n != launches {
+		t.Errorf("%d launches, %d calls", launches, n)
+	}
 }
